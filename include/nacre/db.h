@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/iterator.h"
+#include "nacre/options.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "nacre/write_batch.h"
+
+namespace nacre {
+
+/// A state of the database that stays readable. Made by `GetSnapshot`, given back to
+/// `ReleaseSnapshot`.
+class Snapshot {
+ public:
+  virtual uint64_t GetSequenceNumber() const = 0;
+
+ protected:
+  virtual ~Snapshot() = default;
+};
+
+/// Keys from `start` (inclusive) to `limit` (exclusive).
+struct Range {
+  Slice start;
+  Slice limit;
+};
+
+/// An ordered map from keys to values, kept in a pool of memory nodes. This process is its owner:
+/// it holds the MemTables, the metadata and small indexes; tables live on the nodes.
+///
+/// Thread safety: every method may be called from many threads at once, except the destructor and
+/// `Close`, which need all other calls to have returned and all iterators to be gone. Writers do
+/// not lock one another out.
+///
+/// Errors common to all operations: `Unavailable` when nodes that hold the data are lost (the
+/// message names them), `TimedOut` after `Options::operation_timeout`, `Corruption` when a
+/// checksum does not match (the message names table and offset). Nothing waits for ever.
+class DB {
+ public:
+  /// Opens the database `name` in the pool of `options`.
+  ///
+  /// `InvalidArgument`: an option is out of range, another comparator than at creation, a missing
+  /// database without `create_if_missing`, an existing one with `error_if_exists`.
+  /// `Busy`: another owner has it open. `NoSpace`: no slab is free. `Unavailable`: a node of the
+  /// pool cannot be reached.
+  static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
+
+  DB() = default;
+  /// Closes, as `Close` does, and logs what that answers.
+  virtual ~DB() = default;
+  DB(const DB&) = delete;
+  DB& operator=(const DB&) = delete;
+
+  /// Flushes the MemTables, stops background work and leaves the database in the pool, ready to
+  /// be opened again. Idempotent.
+  virtual Status Close() = 0;
+
+  /// `NoSpace` when the pool is full. Returns once the write is visible to every reader.
+  virtual Status Put(const WriteOptions& options, const Slice& key, const Slice& value) = 0;
+  /// OK whether or not the key was there.
+  virtual Status Delete(const WriteOptions& options, const Slice& key) = 0;
+  /// All of `updates` or nothing. The batch is read, not changed.
+  virtual Status Write(const WriteOptions& options, WriteBatch* updates) = 0;
+
+  /// `NotFound` if the key is absent.
+  virtual Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) = 0;
+  Status Get(const ReadOptions& options, const Slice& key, std::string* value);
+  /// `values` and `statuses` have `num_keys` elements; all keys are read as of one snapshot, with
+  /// their remote reads in flight together.
+  virtual void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                        PinnableSlice* values, Status* statuses) = 0;
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                               std::vector<std::string>* values);
+
+  /// Never null; a failure shows in `status()`. Owned by the caller.
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) = 0;
+
+  virtual const Snapshot* GetSnapshot() = 0;
+  /// Null is allowed.
+  virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;
+
+  /// Turns the MemTables into tables; with `wait`, returns when that is done.
+  virtual Status Flush(const FlushOptions& options) = 0;
+  /// Compacts [*begin, *end]; null means before all or after all keys.
+  virtual Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
+                              const Slice* end) = 0;
+  /// Returns when no flush and no compaction is due or running.
+  virtual Status WaitForCompact() = 0;
+
+  /// Properties start with "nacre."; docs/operations.md lists them. False for an unknown one.
+  virtual bool GetProperty(const Slice& property, std::string* value) = 0;
+  virtual bool GetIntProperty(const Slice& property, uint64_t* value) = 0;
+  /// Bytes of tables in each of `n` ranges; MemTables are not counted.
+  virtual Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) = 0;
+
+  virtual const std::string& GetName() const = 0;
+  virtual uint64_t GetLatestSequenceNumber() const = 0;
+};
+
+}  // namespace nacre

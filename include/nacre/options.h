@@ -1,0 +1,119 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "nacre/comparator.h"
+#include "nacre/slice.h"
+
+namespace nacre {
+
+class Logger;
+class Pool;
+class Snapshot;
+
+enum class CompactionSite : uint8_t {
+  kMemnode,  ///< On the memory node that holds most of the input.
+  kCompute,  ///< In this process.
+  kAuto,     ///< On memory nodes, unless they cannot (unknown comparator, dead, overloaded).
+};
+
+/// Names and defaults are RocksDB's where RocksDB has the option.
+struct Options {
+  // ---- Where the data lives -----------------------------------------------------------------
+
+  /// URI of the memory nodes (see nacre/pool.h). Ignored when `pool` is set.
+  std::string pool_uri = "embedded:?nodes=4&size=1GiB";
+  /// An opened pool, to share it or to open a database again in the same process.
+  std::shared_ptr<Pool> pool;
+  /// "none", or "rep(n)": n whole copies of each table on different nodes.
+  std::string redundancy = "none";
+  CompactionSite compaction = CompactionSite::kAuto;
+
+  // ---- Opening ------------------------------------------------------------------------------
+
+  bool create_if_missing = false;
+  bool error_if_exists = false;
+  /// Not owned; must outlive the database.
+  const Comparator* comparator = BytewiseComparator();
+  /// Receives what would go to RocksDB's LOG. None if null.
+  std::shared_ptr<Logger> info_log;
+
+  // ---- MemTables ----------------------------------------------------------------------------
+
+  size_t write_buffer_size = 64 << 20;
+  int max_write_buffer_number = 2;
+
+  // ---- Levels and stalls --------------------------------------------------------------------
+
+  int num_levels = 7;
+  int level0_file_num_compaction_trigger = 4;
+  int level0_slowdown_writes_trigger = 20;
+  int level0_stop_writes_trigger = 36;
+  uint64_t target_file_size_base = 64 << 20;
+  int target_file_size_multiplier = 1;
+  uint64_t max_bytes_for_level_base = 256 << 20;
+  double max_bytes_for_level_multiplier = 10;
+  uint64_t soft_pending_compaction_bytes_limit = 64ULL << 30;
+  uint64_t hard_pending_compaction_bytes_limit = 256ULL << 30;
+  /// Bytes per second admitted while slowed down; 0 means 16 MiB/s, as in RocksDB.
+  uint64_t delayed_write_rate = 0;
+  bool disable_auto_compactions = false;
+  int max_background_jobs = 2;
+  /// Key ranges that one compaction may be cut into, each run by its own executor.
+  uint32_t max_subcompactions = 1;
+
+  // ---- Remote memory ------------------------------------------------------------------------
+
+  size_t slab_size = 64 << 20;
+  size_t chunk_size = 256 << 10;
+  /// A wait for a node longer than this fails with `TimedOut` or `Unavailable`.
+  std::chrono::milliseconds operation_timeout{10'000};
+
+  // ---- Local memory -------------------------------------------------------------------------
+
+  /// Bytes of point indexes kept here; beyond it the coldest tables keep a Bloom filter only.
+  size_t index_memory_budget = SIZE_MAX;
+  /// Bytes of hot records kept here. 0 turns the cache off.
+  size_t record_cache_size = 0;
+};
+
+struct ReadOptions {
+  /// Not owned. Null reads the latest state.
+  const Snapshot* snapshot = nullptr;
+  bool verify_checksums = true;
+  bool fill_cache = true;
+  /// Iterators stay within [*iterate_lower_bound, *iterate_upper_bound). Not owned; must outlive
+  /// the iterator.
+  const Slice* iterate_lower_bound = nullptr;
+  const Slice* iterate_upper_bound = nullptr;
+  /// Bytes an iterator reads ahead at most; 0 lets it grow by itself.
+  size_t readahead_size = 0;
+};
+
+struct WriteOptions {
+  bool sync = false;
+  /// Must be true until the log is there; false answers `NotSupported`.
+  bool disable_wal = false;
+  /// Fail with `Incomplete` instead of waiting while writes are stalled.
+  bool no_slowdown = false;
+};
+
+struct FlushOptions {
+  bool wait = true;
+  /// Accepted for RocksDB's sake: flushing never waits for a stall to pass here.
+  bool allow_write_stall = false;
+};
+
+struct CompactRangeOptions {
+  /// Move the result to the bottommost level that holds data, as RocksDB does.
+  bool change_level = false;
+  int target_level = -1;
+  /// 0 uses `Options::max_subcompactions`.
+  uint32_t max_subcompactions = 0;
+};
+
+}  // namespace nacre

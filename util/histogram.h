@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nacre {
+
+/// Counts of values in geometric buckets, reported as RocksDB's db_bench does.
+/// Thread safety: none; one per thread, then Merge.
+class Histogram {
+ public:
+  Histogram();
+  void Clear();
+  void Add(uint64_t value);
+  void Merge(const Histogram& other);
+
+  uint64_t count() const { return count_; }
+  uint64_t min() const;
+  uint64_t max() const { return max_; }
+  double Average() const;
+  double StandardDeviation() const;
+  double Median() const { return Percentile(50); }
+  /// `p` in 0..100, interpolated inside a bucket.
+  double Percentile(double p) const;
+  /// RocksDB's layout: "Count: ... Average: ...", "Min: ... Median: ...", "Percentiles: P50: ...",
+  /// then a line per non-empty bucket.
+  std::string ToString() const;
+
+ private:
+  std::vector<uint64_t> buckets_;
+  uint64_t count_ = 0;
+  uint64_t min_ = UINT64_MAX;
+  uint64_t max_ = 0;
+  double sum_ = 0;
+  double sum_squares_ = 0;
+};
+
+}  // namespace nacre
