@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "nacre/comparator.h"
+#include "nacre/slice.h"
+#include "table/internal_key.h"
+
+namespace nacre {
+
+class InternalIterator;
+
+/// The newest updates of a database, sorted, in memory of this process: a concurrent skip list
+/// whose nodes hold key and value inline, in per-thread chunks of huge pages.
+///
+/// Entries are never changed and never removed; all memory goes with the object. Not
+/// reference-counted: share it with `std::shared_ptr`.
+///
+/// Thread safety: all methods may be called from many threads at once, without locks. An entry is
+/// visible to whatever happens after its `Add` returned; `Get` and iterators ignore no entry by
+/// themselves, so callers pass a snapshot that covers published sequence numbers only.
+class MemTable {
+ public:
+  enum class LookupResult : uint8_t { kAbsent, kFound, kDeleted };
+
+  /// `comparator` orders the user keys; not owned, must outlive this. `generation` names this
+  /// MemTable among those of its database.
+  MemTable(const Comparator* comparator, uint64_t generation);
+  ~MemTable();
+  MemTable(const MemTable&) = delete;
+  MemTable& operator=(const MemTable&) = delete;
+
+  /// Copies key and value in. No other entry may have the same user key and sequence. `*new_chunk`
+  /// is set (and never cleared) when the call took a chunk of memory: the moment to compare
+  /// `MemoryUsage` with the write buffer size.
+  void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
+           bool* new_chunk);
+
+  /// The newest entry of `user_key` with sequence <= `snapshot`. Sets `*sequence` unless absent,
+  /// and `*value` if found; the value's bytes live as long as this object.
+  LookupResult Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                   SequenceNumber* sequence) const;
+
+  /// Over all entries, newest first among those of one user key. The caller keeps this object
+  /// alive; keys and values stay valid as long as it lives. Entries added meanwhile may or may not
+  /// be seen.
+  std::unique_ptr<InternalIterator> NewIterator() const;
+
+  uint64_t generation() const { return generation_; }
+  /// Bytes taken in chunks, filled or not.
+  size_t MemoryUsage() const;
+  /// Entries added so far, deletions among them. Exact once no `Add` is running.
+  uint64_t entries() const;
+  uint64_t deletions() const;
+  /// Bytes of user keys and values added so far. Exact once no `Add` is running.
+  uint64_t data_bytes() const;
+
+ private:
+  class Rep;
+  template <typename Order>
+  class RepOf;
+  template <typename Order>
+  class IteratorOf;
+
+  const uint64_t generation_;
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre
