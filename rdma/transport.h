@@ -1,0 +1,230 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "nacre/status.h"
+#include "util/clock.h"
+
+namespace nacre::rdma {
+
+// The transport contract, in verbs vocabulary. Every backend (`shm`, later `verbs`, `tcp`, `sim`)
+// and every decorator (`fault`, `nic`) meets it; tests/rdma/contract_test.cc is its executable
+// form.
+//
+// Ownership. A buffer named by a work request belongs to the transport from the Post call until
+// its completion has been polled (for an unsignalled request: until a later signalled request of
+// the same queue pair completes). A receive buffer belongs to the transport from PostRecv until
+// its completion. Regions and completion queues outlive the queue pairs that use them.
+//
+// Order. Requests of one queue pair are executed and complete in the order in which they were
+// posted. Writes of one queue pair become visible at the target in order; a single write becomes
+// visible in address order (its last byte last). Nothing is said about requests of different
+// queue pairs.
+//
+// Atomicity. Compare-and-swap and fetch-and-add are atomic, on 8 aligned bytes, with respect to
+// one another and to the target's own std::atomic_ref operations on those bytes. Reads and writes
+// are atomic for 8 aligned bytes only.
+//
+// Failure. A Post call that answers an error has posted nothing. A request that fails completes
+// with a code other than kSuccess; the queue pair is then broken: every outstanding and later
+// request completes with kFlushed (signalled or not, in order), and nothing is ever asserted or
+// exited. A peer that dies breaks the queue pair. A broken queue pair is replaced by connecting
+// again.
+//
+// Threads. A device and its regions may be used from many threads. A completion queue and the
+// queue pairs attached to it are used by one thread at a time, save that `CompletionQueue::Wake`
+// may be called from any.
+
+/// What a region's owner grants its peers. Local access is always granted.
+enum class Access : uint8_t { kLocalOnly, kRemoteReadOnly, kRemoteAll };
+
+/// Names a region to its peers. Travels in control messages.
+struct RemoteKey {
+  uint64_t address = 0;  ///< Of the region's first byte; requests add their offset to it.
+  uint64_t size = 0;     ///< Bytes.
+  uint32_t key = 0;
+};
+
+/// Registered memory. Unregistered and freed on destruction, after which requests that name it
+/// fail at both ends.
+class MemoryRegion {
+ public:
+  virtual ~MemoryRegion() = default;
+  virtual char* data() const = 0;
+  virtual size_t size() const = 0;
+  virtual RemoteKey remote_key() const = 0;
+};
+
+enum class Opcode : uint8_t {
+  kRead,
+  kWrite,
+  kWriteWithImm,
+  kCompareSwap,
+  kFetchAdd,
+  kSend,
+  kRecv,          ///< A SEND arrived.
+  kRecvWithImm,   ///< A WRITE WITH IMMEDIATE arrived; its bytes are already in place.
+};
+
+enum class CompletionCode : uint8_t {
+  kSuccess,
+  kFlushed,            ///< The queue pair was already broken.
+  kRemoteAccessError,  ///< Unknown key, out of bounds, no permission, or misaligned atomic.
+  kLocalError,         ///< The local buffer is not within its region, or is too small for a SEND.
+  kPeerGone,           ///< The peer died, closed, or did not answer in time.
+  kReceiverNotReady,   ///< No receive was posted within the transport's retries.
+};
+
+const char* ToString(CompletionCode code);
+
+struct Completion {
+  uint64_t id = 0;  ///< Of the work request.
+  class QueuePair* queue_pair = nullptr;
+  uint32_t bytes = 0;  ///< Received, for kRecv; else of the request.
+  uint32_t immediate = 0;
+  Opcode opcode = Opcode::kRead;
+  CompletionCode code = CompletionCode::kSuccess;
+};
+
+/// Where completions arrive. Bounded: it holds as many as were asked for at creation; posting
+/// more signalled requests than fit is the caller's bug and is answered by the Post call with
+/// `Busy`.
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+
+  /// Takes up to `n` completions; never blocks.
+  virtual int Poll(Completion* completions, int n) = 0;
+
+  /// Blocks until a Poll may find something, `Wake` is called, or the timeout passes (TimedOut).
+  virtual Status Wait(std::chrono::nanoseconds timeout) = 0;
+
+  /// Ends one current or future Wait. Any thread.
+  virtual void Wake() = 0;
+};
+
+/// Part of a local region.
+struct LocalBuffer {
+  char* data = nullptr;
+  uint32_t size = 0;
+  const MemoryRegion* region = nullptr;
+};
+
+/// Part of a peer's region.
+struct RemoteBuffer {
+  uint64_t address = 0;  ///< RemoteKey::address plus an offset.
+  uint32_t key = 0;
+};
+
+enum PostFlags : uint8_t {
+  kSignaled = 1,  ///< Report success. Failures are always reported.
+  kMore = 2,      ///< Another request follows at once: the doorbell may wait for it.
+};
+
+/// One end of a reliable connection.
+class QueuePair {
+ public:
+  virtual ~QueuePair() = default;
+
+  /// remote -> local.
+  virtual Status PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) = 0;
+  /// local -> remote.
+  virtual Status PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) = 0;
+  /// As PostWrite (`from.size` may be 0); then consumes a receive of the peer, which sees
+  /// `immediate`.
+  virtual Status PostWriteWithImm(uint64_t id, LocalBuffer from, RemoteBuffer to,
+                                  uint32_t immediate, uint8_t flags) = 0;
+  /// The 8 bytes at `target` become `desired` if they were `expected`; what they were goes to
+  /// `result` (8 bytes).
+  virtual Status PostCompareSwap(uint64_t id, LocalBuffer result, RemoteBuffer target,
+                                 uint64_t expected, uint64_t desired, uint8_t flags) = 0;
+  virtual Status PostFetchAdd(uint64_t id, LocalBuffer result, RemoteBuffer target,
+                              uint64_t addend, uint8_t flags) = 0;
+  /// Into the buffer of the peer's oldest posted receive; at most `Device::kMaxSendBytes`.
+  virtual Status PostSend(uint64_t id, LocalBuffer from, uint8_t flags) = 0;
+  virtual Status PostRecv(uint64_t id, LocalBuffer to) = 0;
+
+  /// True once a request failed or the peer is known to be gone. May lag behind the fact.
+  virtual bool broken() const = 0;
+  /// "shm:/run/n0.sock", for messages.
+  virtual const std::string& peer() const = 0;
+};
+
+/// Traffic of a device since it was opened, in bytes of payload and in requests. Exact when no
+/// request is outstanding.
+struct TrafficCounters {
+  uint64_t bytes_read = 0;     ///< By this device's PostRead.
+  uint64_t bytes_written = 0;  ///< By this device's writes and sends.
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+};
+
+/// A request to connect that a listener took up: accept it by `Listener::Accept`'s caller giving
+/// it completion queues, or destroy it to refuse.
+class IncomingConnection {
+ public:
+  virtual ~IncomingConnection() = default;
+  /// What the connecting side passed; at most Device::kMaxPrivateData bytes.
+  virtual const std::string& private_data() const = 0;
+  /// Completes the connection. `reply` (same limit) is handed to the connecting side.
+  virtual Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
+                        const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) = 0;
+  /// The connecting side gets `InvalidArgument` with `reason` (cut to kMaxPrivateData).
+  virtual void Reject(const std::string& reason) = 0;
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// Waits for the next request; TimedOut when none came, ShutdownInProgress after Close.
+  virtual Status Accept(std::chrono::nanoseconds timeout,
+                        std::unique_ptr<IncomingConnection>* incoming) = 0;
+  /// Ends a current Accept from another thread.
+  virtual void Close() = 0;
+  /// What peers pass to Connect (a port chosen by the system is filled in).
+  virtual const std::string& address() const = 0;
+};
+
+struct QueueDepths {
+  int send = 256;     ///< Requests outstanding.
+  int receive = 64;   ///< Receives posted.
+};
+
+/// One adapter of this process.
+class Device {
+ public:
+  static constexpr size_t kMaxPrivateData = 56;    // RDMA CM's bound for a reliable connection.
+  static constexpr size_t kMaxSendBytes = 4096;
+
+  virtual ~Device() = default;
+
+  /// Allocates and registers `size` bytes, page-aligned and zeroed, in huge pages where there are.
+  /// `NoSpace` if the machine has not got them.
+  virtual Status AllocateRegion(size_t size, Access access,
+                                std::unique_ptr<MemoryRegion>* region) = 0;
+  /// `capacity`: completions it can hold.
+  virtual Status CreateCompletionQueue(int capacity,
+                                       std::unique_ptr<CompletionQueue>* queue) = 0;
+  virtual Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) = 0;
+  /// `Unavailable` if nobody answers by the deadline, `InvalidArgument` with the reason if the
+  /// peer refused. `*reply` receives what the peer's Accept passed.
+  virtual Status Connect(const std::string& address, const std::string& private_data,
+                         QueueDepths depths, CompletionQueue* send_queue,
+                         CompletionQueue* receive_queue, Deadline deadline, std::string* reply,
+                         std::unique_ptr<QueuePair>* queue_pair) = 0;
+  virtual TrafficCounters traffic() const = 0;
+  /// "shm", "verbs", ...
+  virtual const char* scheme() const = 0;
+};
+
+/// Opens the device for a URI scheme; `parameters` are the URI's ("rtt_us", "gbps" add the NIC
+/// model). `InvalidArgument` for an unknown scheme or parameter.
+Status OpenDevice(const std::string& scheme, const std::map<std::string, std::string>& parameters,
+                  Clock* clock, std::unique_ptr<Device>* device);
+
+}  // namespace nacre::rdma

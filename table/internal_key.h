@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <string>
+
+#include "nacre/comparator.h"
+#include "nacre/slice.h"
+#include "util/coding.h"
+
+namespace nacre {
+
+using SequenceNumber = uint64_t;
+
+/// Sequences use 48 bits, so that one 64-bit word carries a MemTable generation above them
+/// (docs/design.md, section 6).
+inline constexpr SequenceNumber kMaxSequenceNumber = (uint64_t{1} << 48) - 1;
+
+/// Kind of an entry. The numbers are part of the table format; at most 16 of them.
+enum class ValueType : uint8_t { kDeletion = 0, kValue = 1 };
+/// Sorts before every other type at the same sequence.
+inline constexpr ValueType kValueTypeForSeek = ValueType::kValue;
+
+/// sequence << 8 | type: a larger tag is newer and sorts first.
+inline constexpr uint64_t PackTag(SequenceNumber sequence, ValueType type) {
+  return sequence << 8 | static_cast<uint64_t>(type);
+}
+inline constexpr SequenceNumber TagSequence(uint64_t tag) { return tag >> 8; }
+inline constexpr ValueType TagType(uint64_t tag) { return static_cast<ValueType>(tag & 0xff); }
+
+inline constexpr size_t kTagBytes = 8;
+
+/// An internal key in memory: user key, then fixed64 tag. (Records in tables store the tag as a
+/// varint instead, see record.h.)
+inline Slice ExtractUserKey(const Slice& internal_key) {
+  assert(internal_key.size() >= kTagBytes);
+  return {internal_key.data(), internal_key.size() - kTagBytes};
+}
+inline uint64_t ExtractTag(const Slice& internal_key) {
+  assert(internal_key.size() >= kTagBytes);
+  return DecodeFixed64(internal_key.data() + internal_key.size() - kTagBytes);
+}
+inline void AppendInternalKey(std::string* dst, const Slice& user_key, uint64_t tag) {
+  dst->append(user_key.data(), user_key.size());
+  PutFixed64(dst, tag);
+}
+
+/// Orders internal keys: user key ascending, then tag descending (newest first).
+class InternalKeyComparator {
+ public:
+  explicit InternalKeyComparator(const Comparator* user)
+      : user_(user), bytewise_(user == BytewiseComparator()) {}
+
+  int Compare(const Slice& a, const Slice& b) const {
+    const int r = CompareUserKeys(ExtractUserKey(a), ExtractUserKey(b));
+    if (r != 0) return r;
+    const uint64_t tag_a = ExtractTag(a);
+    const uint64_t tag_b = ExtractTag(b);
+    return tag_a > tag_b ? -1 : (tag_a < tag_b ? 1 : 0);
+  }
+  int CompareUserKeys(const Slice& a, const Slice& b) const {
+    return bytewise_ ? a.compare(b) : user_->Compare(a, b);
+  }
+  const Comparator* user_comparator() const { return user_; }
+  bool bytewise() const { return bytewise_; }
+
+ private:
+  const Comparator* user_;
+  bool bytewise_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "table/extent.h"
+#include "table/internal_iterator.h"
+#include "table/internal_key.h"
+#include "table/table_builder.h"
+#include "table/table_meta.h"
+
+namespace nacre {
+
+/// A closed range of user keys.
+struct KeyRange {
+  std::string smallest;
+  std::string largest;
+};
+
+struct MergeOptions {
+  const Comparator* comparator = nullptr;
+  /// Ascending; the versions that these see are kept.
+  std::vector<SequenceNumber> snapshots;
+  /// Key ranges, disjoint and ascending, in which levels below the output may hold older versions.
+  /// Outside of them a tombstone that no snapshot needs is dropped, and a visible-to-all value's
+  /// sequence is written as 0.
+  std::vector<KeyRange> deeper;
+  /// User keys in [begin, end); nothing: open.
+  std::optional<std::string> begin;
+  std::optional<std::string> end;
+  /// A table is cut once its size reaches this, never between two versions of one user key.
+  uint64_t target_table_bytes = 64 << 20;
+  TableBuilderOptions table;
+  /// Checked every few hundred entries; set: the merge ends with `Aborted`. May be null.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+struct MergeStats {
+  uint64_t entries_read = 0;
+  uint64_t entries_written = 0;
+  uint64_t entries_shadowed = 0;     ///< Dropped: a newer version in the same snapshot stripe.
+  uint64_t tombstones_dropped = 0;
+  uint64_t bytes_read = 0;     ///< Keys and values.
+  uint64_t bytes_written = 0;  ///< Table bytes.
+};
+
+/// Gives the kernel a place for the next output table: identity (id, placement, ...) and writer.
+/// `NoSpace` ends the merge. A user key whose versions do not fit one table (Fits) is continued
+/// in the next one.
+using NewOutput =
+    std::function<Status(TableMeta* identity, std::unique_ptr<ExtentWriter>* writer)>;
+
+/// Merges `input` into sorted tables: the one merge-and-drop kernel of the tree, run by flush and
+/// by compaction on the memory nodes and on the compute node. On failure, `outputs` holds the
+/// tables finished so far, which the caller discards.
+Status MergeTables(InternalIterator* input, const MergeOptions& options,
+                   const NewOutput& new_output, std::vector<TableMeta>* outputs,
+                   MergeStats* stats);
+
+}  // namespace nacre

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "table/internal_iterator.h"
+#include "table/internal_key.h"
+
+namespace nacre {
+
+/// The union of `children` in order, both directions. A failed child fails the whole. One child
+/// comes back as it is; none gives an empty iterator.
+std::unique_ptr<InternalIterator> NewMergingIterator(
+    const InternalKeyComparator& comparator,
+    std::vector<std::unique_ptr<InternalIterator>> children);
+
+}  // namespace nacre

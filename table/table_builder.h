@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "table/extent.h"
+#include "table/internal_key.h"
+#include "table/table_meta.h"
+
+namespace nacre {
+
+struct TableBuilderOptions {
+  const Comparator* comparator = nullptr;
+  /// Bytes of records per entry of the range index.
+  size_t range_index_interval = 2048;
+  int bloom_bits_per_key = 10;
+};
+
+/// Writes one table: records straight into the writer's chunk buffers, then point index, range
+/// index, Bloom filter and footer. The one table builder of the tree (flush, and compaction at
+/// either site).
+/// Thread safety: none.
+class TableBuilder {
+ public:
+  /// `identity` gives id, database_id, shard, level, manifest_version, placement and comparator
+  /// name; the rest is filled in by Finish.
+  TableBuilder(const TableBuilderOptions& options, TableMeta identity,
+               std::unique_ptr<ExtentWriter> writer);
+  ~TableBuilder();
+
+  /// Entries in InternalKeyComparator order, strictly ascending. After a failure only destruction
+  /// is useful. Check `Fits` first.
+  Status Add(const Slice& user_key, uint64_t tag, const Slice& value);
+
+  /// Whether the table, with such a record added and everything after the records, would stay
+  /// within the writer's capacity.
+  bool Fits(size_t key_size, size_t value_size) const;
+
+  /// Bytes of the table if it were finished now (an upper bound, within a chunk of exact).
+  uint64_t EstimatedSize() const;
+  uint64_t entries() const;
+
+  /// Requires entries() > 0. Returns when every byte is acknowledged.
+  Status Finish(TableMeta* meta);
+
+  /// Upper bound of a table's size for `entries` entries with `user_bytes` bytes of keys and
+  /// values, the largest being `largest_record` bytes: what to reserve before a flush.
+  static uint64_t SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t largest_record,
+                            size_t chunk_size);
+
+ private:
+  class Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre

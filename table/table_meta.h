@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "table/internal_key.h"
+#include "table/placement.h"
+
+namespace nacre {
+
+/// A part of a table's bytes.
+struct TableSection {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint32_t crc = 0;  ///< CRC32C of the section's bytes; of `records` unused (each has its own).
+};
+
+/// Everything that is known of a table without reading its records. It is what the footer holds,
+/// what a compaction answers with, and what a version keeps for each table. Byte layout in
+/// docs/formats.md.
+struct TableMeta {
+  uint64_t id = 0;           ///< Unique in the database, never reused.
+  uint64_t database_id = 0;
+  uint32_t shard = 0;
+  uint32_t level = 0;
+  uint64_t manifest_version = 0;  ///< Of the edit that made it.
+  Placement placement;
+  std::string comparator;  ///< Its name.
+
+  std::string smallest;  ///< First and last internal key (user key and fixed64 tag).
+  std::string largest;
+  SequenceNumber smallest_sequence = 0;
+  SequenceNumber largest_sequence = 0;
+
+  uint64_t entries = 0;       ///< Records, tombstones included.
+  uint64_t tombstones = 0;
+  uint64_t user_keys = 0;     ///< Distinct user keys: entries of the point index.
+  uint64_t user_bytes = 0;    ///< Keys and values.
+  uint64_t largest_record = 0;  ///< Bytes of the largest record: the next compaction's slack.
+
+  uint64_t chunk_size = 0;
+  uint32_t alignment_shift = 0;  ///< Records start at multiples of 1 << alignment_shift.
+  uint64_t size = 0;             ///< Bytes of the table, footer included, heads not.
+  TableSection records;
+  TableSection point_index;
+  TableSection range_index;
+  TableSection bloom;
+
+  Slice smallest_user_key() const { return ExtractUserKey(smallest); }
+  Slice largest_user_key() const { return ExtractUserKey(largest); }
+};
+
+/// Appends the encoded meta (self-delimiting, with magic, format version and CRC32C): the footer
+/// without its trailer, the form in which a meta crosses the wire too.
+void EncodeTableMeta(const TableMeta& meta, std::string* dst);
+/// Consumes one meta from `*input`. `Corruption` naming what is wrong; `NotSupported` for a newer
+/// format version. Safe on any bytes.
+Status DecodeTableMeta(Slice* input, TableMeta* meta);
+
+}  // namespace nacre

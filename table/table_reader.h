@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "table/extent.h"
+#include "table/internal_iterator.h"
+#include "table/internal_key.h"
+#include "table/point_index.h"
+#include "table/record.h"
+#include "table/table_meta.h"
+#include "util/bloom.h"
+
+namespace nacre {
+
+/// How an iterator fetches and checks.
+struct TableIteratorOptions {
+  bool verify_checksums = true;
+  size_t readahead_initial = 16 << 10;  ///< First sequential fetch after a Seek; then doubles.
+  size_t readahead_max = 1 << 20;       ///< Bytes of one fetch at most.
+  int reads_in_flight = 2;
+};
+
+/// A finished table, opened: its metadata, its range index, and as much of the point tiers as the
+/// owner gives it. Point lookups are split so that the caller can prefetch and batch: `Probe` here
+/// (no I/O), the read of the candidate by the caller, then `MatchRecord` here.
+///
+/// Thread safety: const methods from many threads at once. The point tiers are immutable here:
+/// the owner of the reader swaps tiers by swapping PointTier objects (see db/).
+class TableReader {
+ public:
+  /// Reads the range index through `extent` and checks it. `Corruption` names the table.
+  static Status Open(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
+                     std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader);
+  ~TableReader();
+
+  const TableMeta& meta() const { return *meta_; }
+  Extent* extent() const { return extent_.get(); }
+
+  std::unique_ptr<InternalIterator> NewIterator(const TableIteratorOptions& options) const;
+
+  enum class Match : uint8_t {
+    kNo,         ///< Another key: a false positive of the fingerprint.
+    kYes,        ///< `*record` is the newest version of the key visible at the snapshot.
+    kOlder,      ///< The key's record, but newer than the snapshot: look with an iterator.
+    kTruncated,  ///< The candidate's length did not hold the record (the index is malformed).
+    kCorrupt,
+  };
+  /// `bytes` were read at a candidate's place.
+  Match MatchRecord(const Slice& bytes, const Slice& user_key, SequenceNumber snapshot,
+                    bool verify_checksum, Record* record) const;
+
+  /// Offset, within the table, near `internal_key`: for GetApproximateSizes.
+  uint64_t ApproximateOffset(const Slice& internal_key) const;
+
+  /// Bytes kept in local memory (range index and this object; not point tiers).
+  size_t MemoryUsage() const;
+
+  /// Fetches and checks sections of the table.
+  Status LoadPointIndex(std::unique_ptr<char[]>* section, PointIndex* index) const;
+  Status LoadBloom(std::unique_ptr<char[]>* section) const;
+  /// Only the trailer of the point index, for remote bucket reads.
+  Status LoadPointIndexShape(PointIndexShape* shape) const;
+
+ private:
+  class Rep;
+  TableReader();
+  std::shared_ptr<const TableMeta> meta_;
+  std::shared_ptr<Extent> extent_;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre
