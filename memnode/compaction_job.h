@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nacre/status.h"
+#include "table/merge_kernel.h"
+#include "table/table_meta.h"
+
+namespace nacre::memnode {
+
+class TableStore;
+
+/// Space reserved for one output table.
+struct ReservedTable {
+  uint64_t id = 0;
+  Placement placement;  ///< Extents of the reserved size.
+};
+
+/// One key range of one compaction: all that an executor, on a memory node or on the compute
+/// node, needs. The owner reserves the space of the outputs beforehand, so that every extent has
+/// one owner and an aborted job leaves nothing to be found on the nodes.
+struct CompactionJob {
+  uint64_t database_id = 0;
+  std::string pool_uri;         ///< How the executor reaches its peers.
+  std::string comparator_name;
+  /// Sorted runs, newest first; the tables of one run are disjoint and ascending.
+  std::vector<std::vector<std::shared_ptr<const TableMeta>>> runs;
+  std::vector<SequenceNumber> snapshots;
+  std::vector<KeyRange> deeper;
+  std::optional<std::string> begin;
+  std::optional<std::string> end;
+  uint64_t target_table_bytes = 0;
+  uint64_t chunk_size = 0;
+  uint32_t output_level = 0;
+  uint64_t manifest_version = 0;
+  std::vector<ReservedTable> outputs;  ///< Used in order; running out of them is `NoSpace`.
+};
+
+struct CompactionResult {
+  std::vector<TableMeta> tables;  ///< Each uses outputs[i] of the job; placements as reserved.
+  MergeStats stats;
+  uint64_t cpu_nanos = 0;
+};
+
+/// Runs `job` through the merge kernel over tables of `store`: the same code at either site.
+Status RunCompaction(const CompactionJob& job, const Comparator* comparator, TableStore* store,
+                     const std::atomic<bool>* cancelled, CompactionResult* result);
+
+}  // namespace nacre::memnode

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "memnode/pool_client.h"
+#include "nacre/logger.h"
+#include "nacre/status.h"
+#include "rdma/transport.h"
+#include "util/clock.h"
+
+namespace nacre::memnode {
+
+struct MemoryNodeOptions {
+  std::string listen;            ///< "shm:/run/n0.sock"
+  uint64_t region_bytes = 0;
+  uint64_t slab_bytes = 64 << 20;
+  int workers = 1;               ///< Compaction threads.
+  std::shared_ptr<Logger> log;   ///< May be null.
+};
+
+/// One memory node: a registered region divided into slabs, requests, and the compaction service.
+///
+/// Thread safety: Start and Stop from one thread; stats from any.
+class MemoryNode {
+ public:
+  /// `InvalidArgument` names the option that is out of range; `NoSpace` if the region is larger
+  /// than the memory of this machine.
+  static Status Start(const MemoryNodeOptions& options, rdma::Device* device, Clock* clock,
+                      std::unique_ptr<MemoryNode>* node);
+  /// As Stop.
+  ~MemoryNode();
+
+  /// Refuses new requests, aborts running jobs, closes connections, frees the region. Idempotent.
+  void Stop();
+
+  const std::string& address() const;
+  NodeStats stats() const;
+
+ private:
+  class Rep;
+  MemoryNode();
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "memnode/compaction_job.h"
+#include "nacre/status.h"
+#include "rdma/transport.h"
+#include "table/placement.h"
+#include "util/clock.h"
+#include "util/uri.h"
+
+namespace nacre::memnode {
+
+/// One read of a few bytes by the calling thread.
+struct PointRead {
+  RemoteAddr from;
+  uint32_t length = 0;
+  const char* data = nullptr;  ///< Out: where the bytes landed, if `status` is OK.
+  Status status;               ///< Out. `Unavailable` or `TimedOut`, naming the node.
+};
+
+/// What a node tells of itself.
+struct NodeStats {
+  std::string address;
+  uint64_t instance_id = 0;
+  uint64_t region_bytes = 0;
+  uint64_t slab_bytes = 0;
+  uint64_t slabs_total = 0;
+  uint64_t slabs_leased = 0;
+  uint64_t bytes_read = 0;  ///< By this node from its peers and from compute nodes.
+  uint64_t bytes_written = 0;
+  uint64_t requests = 0;
+  uint64_t compactions = 0;
+  uint64_t compactions_failed = 0;
+  uint64_t compaction_bytes_read = 0;
+  uint64_t compaction_bytes_written = 0;
+  uint64_t compaction_cpu_nanos = 0;
+  uint64_t connections = 0;
+  uint64_t uptime_nanos = 0;
+};
+
+/// What `OpenDatabase` found or made.
+struct DatabaseLease {
+  uint64_t database_id = 0;
+  bool existed = false;
+  std::string manifest;  ///< What the last CloseDatabase left; empty for a new database.
+};
+
+struct PoolClientOptions {
+  std::chrono::milliseconds operation_timeout{10'000};
+  /// Slab size asked for; a node that was formatted with another one refuses.
+  uint64_t slab_bytes = 64 << 20;
+  /// The node this client runs on, when a memory node uses it to reach its peers: no connection
+  /// is made to it.
+  NodeId self = kNoNode;
+  /// Connect to every node at once and fail if one cannot be reached; else on first use.
+  bool connect_all = true;
+};
+
+/// This process's access to the nodes of a pool: a session per thread for point reads, request
+/// channels for control messages, liveness.
+///
+/// Thread safety: all methods may be called from many threads at once.
+///
+/// A node whose connection breaks is reconnected on next use, with back-off. One that comes back
+/// with another instance id has lost its memory and stays lost.
+class PoolClient {
+ public:
+  /// `device` is used for everything and not owned.
+  static Status Connect(const Uri& pool, const PoolClientOptions& options, rdma::Device* device,
+                        Clock* clock, std::unique_ptr<PoolClient>* client);
+  ~PoolClient();
+
+  int node_count() const;
+  /// "shm:/run/n0.sock".
+  const std::string& node_address(NodeId node) const;
+  /// False once the node is known to be lost. One relaxed load.
+  bool alive(NodeId node) const;
+  uint64_t region_bytes(NodeId node) const;
+  rdma::Device* device() const;
+  Clock* clock() const;
+  const PoolClientOptions& options() const;
+
+  // ---- Point reads --------------------------------------------------------------------------
+
+  /// Performs all of `reads` with one doorbell a node, in flight together; returns when each has
+  /// its status. The bytes land in registered memory of the calling thread and stay until its next
+  /// call of ReadAll. No allocation, no lock, no shared write.
+  void ReadAll(std::span<PointRead> reads);
+
+  // ---- Requests -----------------------------------------------------------------------------
+
+  Status Ping(NodeId node);
+  Status GetStats(NodeId node, NodeStats* stats);
+
+  /// Leases `count` slabs for `database_id`, contiguous if `contiguous`. Offsets of the slabs in
+  /// the node's region. `NoSpace` if there are not that many.
+  Status LeaseSlabs(NodeId node, uint64_t database_id, int count, bool contiguous,
+                    std::vector<uint64_t>* offsets);
+  Status ReturnSlabs(NodeId node, uint64_t database_id, const std::vector<uint64_t>& offsets);
+
+  /// Makes this client the owner of the database on every live node. `Busy` if another owner
+  /// has it open, `InvalidArgument` as for DB::Open. When the owner's connection ends without
+  /// CloseDatabase, the nodes drop the database and free its slabs (there is no log yet).
+  Status OpenDatabase(const std::string& name, bool create_if_missing, bool error_if_exists,
+                      DatabaseLease* lease);
+  /// Leaves `manifest` on every live node and gives up ownership.
+  Status CloseDatabase(const std::string& name, const std::string& manifest);
+
+  /// Runs the job on `node`; the calling thread sleeps until the node wakes it. While it runs,
+  /// liveness of the node is watched: `Unavailable` soon after its death. `*cancelled` set: the
+  /// job is aborted and `Aborted` returned once the node no longer writes. After `Unavailable`
+  /// nothing of a dead executor's output will be written any more.
+  Status Compact(NodeId node, const CompactionJob& job, const std::atomic<bool>* cancelled,
+                 CompactionResult* result);
+
+ private:
+  friend class RemoteStream;
+  class Rep;
+  PoolClient();
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "memnode/pool_client.h"
+#include "nacre/status.h"
+#include "table/placement.h"
+#include "util/executor.h"
+
+namespace nacre::memnode {
+
+struct SpaceUsage {
+  uint64_t leased_bytes = 0;  ///< Slabs held.
+  uint64_t used_bytes = 0;    ///< In live extents.
+};
+
+/// The extents of one database: carved locally out of slabs that the nodes lease as a whole
+/// (FUSEE section 4.4). Slabs are leased ahead of need by `executor`, and returned in batches when
+/// wholly free. Free ranges of adjacent slabs join, so an extent may be larger than a slab.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class SpaceAllocator {
+ public:
+  SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes,
+                 Executor* executor);
+  /// Waits for background requests; does not return slabs.
+  ~SpaceAllocator();
+
+  /// Reserves room for a table of `table_bytes` (heads are added) on distinct live nodes, those
+  /// with the fewest used bytes first; one copy on `preferred` if it is valid and has room.
+  /// `NoSpace` if the pool is full, `Unavailable` if fewer nodes than copies are alive (named).
+  Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
+                 Placement* placement);
+  /// Gives back what lies beyond `table_bytes`, and shortens the extents of `*placement`.
+  void Trim(Placement* placement, uint64_t table_bytes);
+  /// Extents on lost nodes are forgotten.
+  void Free(const Placement& placement);
+
+  /// Takes over what a reopened database uses: slabs that this database holds, and extents in
+  /// them that are live. All else in the slabs is free.
+  Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
+                 const std::vector<ExtentAddr>& live);
+  /// Slabs held on `node`: what a clean close writes down.
+  std::vector<uint64_t> Slabs(NodeId node) const;
+
+  /// Returns every wholly free slab now.
+  Status ReturnFreeSlabs();
+
+  SpaceUsage Usage(NodeId node) const;
+  SpaceUsage Usage() const;
+
+ private:
+  class Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "memnode/pool_client.h"
+#include "nacre/status.h"
+#include "table/extent.h"
+#include "table/placement.h"
+
+namespace nacre::memnode {
+
+/// The region of the node this process is, when a memory node runs a job.
+struct LocalMemory {
+  NodeId node = kNoNode;
+  char* base = nullptr;
+  uint64_t size = 0;
+};
+
+/// Tables as extents over the nodes: where redundancy is carried out, for reading and writing.
+///
+/// Thread safety: all methods may be called from many threads at once. Outlives what it opened.
+class TableStore {
+ public:
+  /// `buffers_in_flight`: chunk buffers per writer. Buffers and streams are pooled and reused.
+  TableStore(PoolClient* client, LocalMemory local, int buffers_in_flight = 4);
+  ~TableStore();
+
+  /// In place when a whole copy lies in local memory. Reads go to a live copy and turn to another
+  /// one when a node fails; `Unavailable` names the nodes when none is left.
+  std::shared_ptr<Extent> OpenExtent(const Placement& placement, uint64_t size);
+
+  /// Writes a table to every fragment of `placement`. Any failed fragment fails the writer
+  /// (`Unavailable`, naming the node): the caller reserves elsewhere and starts again.
+  Status NewWriter(const Placement& placement, size_t chunk_size,
+                   std::unique_ptr<ExtentWriter>* writer);
+
+  /// Address of a table byte for a point read: copy number `attempt` of the live ones. Not valid
+  /// when there are no more.
+  RemoteAddr Resolve(const Placement& placement, uint64_t offset, int attempt) const;
+
+  PoolClient* client() const;
+
+ private:
+  class Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre::memnode
