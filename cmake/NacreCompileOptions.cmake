@@ -1,0 +1,48 @@
+# Flags of everything in this tree. Applications that add_subdirectory() us keep their own.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# Line tables in release builds are for perf and for readable sanitizer and crash reports.
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG -g1")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(NACRE_CCACHE ccache)
+  if(NACRE_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${NACRE_CCACHE})
+  endif()
+endif()
+
+add_compile_options(
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Werror
+  -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  add_compile_options(-Wthread-safety)
+endif()
+
+# The SIMD paths use AVX2 where the target has it and scalar code elsewhere.
+set(nacre_march "${NACRE_MARCH}")
+if(NOT nacre_march AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(nacre_march x86-64-v3)
+endif()
+if(nacre_march)
+  add_compile_options(-march=${nacre_march})
+endif()
+
+if(NACRE_SANITIZE)
+  add_compile_options(-fsanitize=${NACRE_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${NACRE_SANITIZE})
+  if(NACRE_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # g++ warns of each atomic_thread_fence, which its TSan does not model.
+    add_compile_options(-Wno-tsan)
+  endif()
+endif()

@@ -1,0 +1,26 @@
+# Packages, all from the distribution; docs/dependencies.md says what each is for.
+# The first part is also run by nacreConfig.cmake for applications.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(Protobuf REQUIRED)
+pkg_check_modules(nacre_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
+pkg_check_modules(nacre_xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
+pkg_check_modules(nacre_lz4 REQUIRED IMPORTED_TARGET GLOBAL liblz4)
+
+if(NACRE_BUILD_TOOLS OR NACRE_BUILD_TESTS)
+  # Engines to compare with, in db_bench and in microbenchmarks.
+  pkg_check_modules(nacre_rocksdb REQUIRED IMPORTED_TARGET GLOBAL rocksdb)
+  find_library(NACRE_LEVELDB_LIBRARY leveldb REQUIRED)
+endif()
+if(NACRE_BUILD_TOOLS)
+  pkg_check_modules(nacre_gflags REQUIRED IMPORTED_TARGET GLOBAL gflags)
+  pkg_check_modules(nacre_spdlog REQUIRED IMPORTED_TARGET GLOBAL spdlog)
+  pkg_check_modules(nacre_prometheus REQUIRED IMPORTED_TARGET GLOBAL prometheus-cpp-pull)
+  pkg_check_modules(nacre_jemalloc REQUIRED IMPORTED_TARGET GLOBAL jemalloc)
+endif()
+if(NACRE_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+endif()

@@ -1,0 +1,75 @@
+# One target per folder, made from whatever `*.cc` it holds. A folder without sources is an
+# interface library, so that a layer can be declared before it is written.
+
+# nacre_sources(OUT GLOB...): the files that match, in the current folder unless absolute.
+function(nacre_sources out)
+  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# nacre_library(NAME DEPENDENCY...): NAME from all `*.cc` of this folder but `*_main.cc`.
+function(nacre_library name)
+  nacre_sources(sources *.cc)
+  list(FILTER sources EXCLUDE REGEX "_main\\.cc$")
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_compile_features(${name} ${scope} cxx_std_20)
+  target_include_directories(${name} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${name} ${scope} ${ARGN})
+endfunction()
+
+# nacre_protobuf(NAME): compiles `*.proto` of this folder; `#include "folder/file.pb.h"`.
+function(nacre_protobuf name)
+  nacre_sources(protos *.proto)
+  set(generated)
+  foreach(proto IN LISTS protos)
+    cmake_path(GET proto STEM stem)
+    cmake_path(RELATIVE_PATH proto BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE relative)
+    cmake_path(GET relative PARENT_PATH folder)
+    set(base ${PROJECT_BINARY_DIR}/generated/${folder}/${stem}.pb)
+    add_custom_command(
+      OUTPUT ${base}.cc ${base}.h
+      COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}
+              --cpp_out=${PROJECT_BINARY_DIR}/generated ${proto}
+      DEPENDS ${proto}
+      VERBATIM)
+    list(APPEND generated ${base}.cc ${base}.h)
+  endforeach()
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
+  if(generated)
+    add_library(${name} STATIC ${generated})
+    target_compile_options(${name} PRIVATE -w)
+    set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "")
+    set(scope PUBLIC)
+  else()
+    add_library(${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${name} SYSTEM ${scope}
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
+  target_link_libraries(${name} ${scope} protobuf::libprotobuf)
+endfunction()
+
+# nacre_executable(NAME MAIN_FILE DEPENDENCY...): nothing until MAIN_FILE is there.
+function(nacre_executable name main)
+  if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${main})
+    return()
+  endif()
+  add_executable(${name} ${main})
+  target_link_libraries(${name} PRIVATE ${ARGN}
+    PkgConfig::nacre_gflags PkgConfig::nacre_spdlog PkgConfig::nacre_prometheus)
+  if(NOT NACRE_SANITIZE)  # Sanitizers bring an allocator of their own.
+    # Named nowhere in the code, so the linker must be told to keep it.
+    target_link_libraries(${name} PRIVATE
+      -Wl,--no-as-needed PkgConfig::nacre_jemalloc -Wl,--as-needed)
+  endif()
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
