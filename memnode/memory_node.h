@@ -13,11 +13,11 @@
 namespace nacre::memnode {
 
 struct MemoryNodeOptions {
-  std::string listen;            ///< "shm:/run/n0.sock"
+  std::string listen;  ///< "shm:/run/n0.sock"
   uint64_t region_bytes = 0;
   uint64_t slab_bytes = 64 << 20;
-  int workers = 1;               ///< Compaction threads.
-  std::shared_ptr<Logger> log;   ///< May be null.
+  int workers = 1;              ///< Compaction threads.
+  std::shared_ptr<Logger> log;  ///< May be null.
 };
 
 /// One memory node: a registered region divided into slabs, requests, and the compaction service.

@@ -23,8 +23,7 @@ struct SpaceUsage {
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceAllocator {
  public:
-  SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes,
-                 Executor* executor);
+  SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, Executor* executor);
   /// Waits for background requests; does not return slabs.
   ~SpaceAllocator();
 

@@ -67,8 +67,8 @@ enum class Opcode : uint8_t {
   kCompareSwap,
   kFetchAdd,
   kSend,
-  kRecv,          ///< A SEND arrived.
-  kRecvWithImm,   ///< A WRITE WITH IMMEDIATE arrived; its bytes are already in place.
+  kRecv,         ///< A SEND arrived.
+  kRecvWithImm,  ///< A WRITE WITH IMMEDIATE arrived; its bytes are already in place.
 };
 
 enum class CompletionCode : uint8_t {
@@ -143,8 +143,8 @@ class QueuePair {
   /// `result` (8 bytes).
   virtual Status PostCompareSwap(uint64_t id, LocalBuffer result, RemoteBuffer target,
                                  uint64_t expected, uint64_t desired, uint8_t flags) = 0;
-  virtual Status PostFetchAdd(uint64_t id, LocalBuffer result, RemoteBuffer target,
-                              uint64_t addend, uint8_t flags) = 0;
+  virtual Status PostFetchAdd(uint64_t id, LocalBuffer result, RemoteBuffer target, uint64_t addend,
+                              uint8_t flags) = 0;
   /// Into the buffer of the peer's oldest posted receive; at most `Device::kMaxSendBytes`.
   virtual Status PostSend(uint64_t id, LocalBuffer from, uint8_t flags) = 0;
   virtual Status PostRecv(uint64_t id, LocalBuffer to) = 0;
@@ -191,14 +191,14 @@ class Listener {
 };
 
 struct QueueDepths {
-  int send = 256;     ///< Requests outstanding.
-  int receive = 64;   ///< Receives posted.
+  int send = 256;    ///< Requests outstanding.
+  int receive = 64;  ///< Receives posted.
 };
 
 /// One adapter of this process.
 class Device {
  public:
-  static constexpr size_t kMaxPrivateData = 56;    // RDMA CM's bound for a reliable connection.
+  static constexpr size_t kMaxPrivateData = 56;  // RDMA CM's bound for a reliable connection.
   static constexpr size_t kMaxSendBytes = 4096;
 
   virtual ~Device() = default;
@@ -208,8 +208,7 @@ class Device {
   virtual Status AllocateRegion(size_t size, Access access,
                                 std::unique_ptr<MemoryRegion>* region) = 0;
   /// `capacity`: completions it can hold.
-  virtual Status CreateCompletionQueue(int capacity,
-                                       std::unique_ptr<CompletionQueue>* queue) = 0;
+  virtual Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) = 0;
   virtual Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) = 0;
   /// `Unavailable` if nobody answers by the deadline, `InvalidArgument` with the reason if the
   /// peer refused. `*reply` receives what the peer's Accept passed.

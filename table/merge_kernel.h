@@ -46,7 +46,7 @@ struct MergeOptions {
 struct MergeStats {
   uint64_t entries_read = 0;
   uint64_t entries_written = 0;
-  uint64_t entries_shadowed = 0;     ///< Dropped: a newer version in the same snapshot stripe.
+  uint64_t entries_shadowed = 0;  ///< Dropped: a newer version in the same snapshot stripe.
   uint64_t tombstones_dropped = 0;
   uint64_t bytes_read = 0;     ///< Keys and values.
   uint64_t bytes_written = 0;  ///< Table bytes.
@@ -55,14 +55,12 @@ struct MergeStats {
 /// Gives the kernel a place for the next output table: identity (id, placement, ...) and writer.
 /// `NoSpace` ends the merge. A user key whose versions do not fit one table (Fits) is continued
 /// in the next one.
-using NewOutput =
-    std::function<Status(TableMeta* identity, std::unique_ptr<ExtentWriter>* writer)>;
+using NewOutput = std::function<Status(TableMeta* identity, std::unique_ptr<ExtentWriter>* writer)>;
 
 /// Merges `input` into sorted tables: the one merge-and-drop kernel of the tree, run by flush and
 /// by compaction on the memory nodes and on the compute node. On failure, `outputs` holds the
 /// tables finished so far, which the caller discards.
 Status MergeTables(InternalIterator* input, const MergeOptions& options,
-                   const NewOutput& new_output, std::vector<TableMeta>* outputs,
-                   MergeStats* stats);
+                   const NewOutput& new_output, std::vector<TableMeta>* outputs, MergeStats* stats);
 
 }  // namespace nacre

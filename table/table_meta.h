@@ -21,7 +21,7 @@ struct TableSection {
 /// what a compaction answers with, and what a version keeps for each table. Byte layout in
 /// docs/formats.md.
 struct TableMeta {
-  uint64_t id = 0;           ///< Unique in the database, never reused.
+  uint64_t id = 0;  ///< Unique in the database, never reused.
   uint64_t database_id = 0;
   uint32_t shard = 0;
   uint32_t level = 0;
@@ -34,10 +34,10 @@ struct TableMeta {
   SequenceNumber smallest_sequence = 0;
   SequenceNumber largest_sequence = 0;
 
-  uint64_t entries = 0;       ///< Records, tombstones included.
+  uint64_t entries = 0;  ///< Records, tombstones included.
   uint64_t tombstones = 0;
-  uint64_t user_keys = 0;     ///< Distinct user keys: entries of the point index.
-  uint64_t user_bytes = 0;    ///< Keys and values.
+  uint64_t user_keys = 0;       ///< Distinct user keys: entries of the point index.
+  uint64_t user_bytes = 0;      ///< Keys and values.
   uint64_t largest_record = 0;  ///< Bytes of the largest record: the next compaction's slack.
 
   uint64_t chunk_size = 0;

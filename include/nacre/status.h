@@ -100,8 +100,7 @@ class [[nodiscard]] Status {
 
  private:
   Status(Code code, std::string_view message)
-      : code_(code),
-        message_(message.empty() ? nullptr : std::make_unique<std::string>(message)) {}
+      : code_(code), message_(message.empty() ? nullptr : std::make_unique<std::string>(message)) {}
 
   Code code_ = Code::kOk;
   std::unique_ptr<std::string> message_;
@@ -110,9 +109,8 @@ class [[nodiscard]] Status {
 }  // namespace nacre
 
 /// Returns from the enclosing function when `expression` is a failure.
-#define NACRE_RETURN_IF_ERROR(expression)                          \
-  do {                                                             \
-    if (::nacre::Status nacre_status_ = (expression);              \
-        !nacre_status_.ok()) [[unlikely]]                          \
-      return nacre_status_;                                        \
+#define NACRE_RETURN_IF_ERROR(expression)                                               \
+  do {                                                                                  \
+    if (::nacre::Status nacre_status_ = (expression); !nacre_status_.ok()) [[unlikely]] \
+      return nacre_status_;                                                             \
   } while (false)
