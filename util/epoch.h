@@ -2,12 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <memory>
-#include <vector>
 
 #include "util/mutex.h"
-#include "util/thread_index.h"
+#include "util/per_thread.h"
 
 namespace nacre {
 
@@ -16,41 +15,85 @@ namespace nacre {
 ///
 /// A pin is a store to a cache line of the thread's own and costs no shared write and no fence:
 /// the order "pin, then load the shared pointer" is kept by `membarrier` on the reclaiming side
-/// (sequentially consistent stores where the kernel has none, and under TSan).
+/// (by a fence in the pin where the kernel has none, and under TSan).
+/// The shared pointer itself is published by a release store and loaded by an acquire load.
 ///
-/// Invariant: an object retired at epoch e was unreachable for every pin that began at an epoch
+/// Invariant: an object retired at epoch e was unreachable for every pin that shows an epoch
 /// > e; it is destroyed when every pinned slot shows an epoch > e or is idle.
 ///
 /// Thread safety: all methods may be called from many threads at once. A thread may hold nested
 /// guards. The domain must outlive its guards; its destructor destroys all that is retired.
 class EpochDomain {
+  struct Slot;
+
  public:
   EpochDomain();
   ~EpochDomain();
   EpochDomain(const EpochDomain&) = delete;
   EpochDomain& operator=(const EpochDomain&) = delete;
 
+  /// Pins the calling thread; must be destroyed by the same thread.
   class Guard {
    public:
-    explicit Guard(EpochDomain* domain);
-    ~Guard();
+    explicit Guard(EpochDomain* domain) : slot_(&domain->slots_.Mine()) {
+      if (slot_->depth++ == 0) domain->Pin(slot_);
+    }
+    ~Guard() {
+      // Pairs with the acquire in Collect: what the reader did with the object comes before its
+      // destruction.
+      if (--slot_->depth == 0) slot_->epoch.store(kIdle, std::memory_order_release);
+    }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
    private:
-    struct Slot* slot_;
+    Slot* const slot_;
   };
 
-  /// Calls `destroy` (on whichever thread finds it safe) after all current guards are gone. The
-  /// object must already be unreachable for new readers.
-  void Retire(std::function<void()> destroy);
+  /// Calls `destroy` (on whichever thread finds it safe, with no lock held) after all current
+  /// guards are gone. The object must already be unreachable for new readers. Costs a few
+  /// microseconds; unbounded, so callers retire no faster than they can afford.
+  void Retire(std::function<void()> destroy) EXCLUDES(mutex_);
 
   /// Destroys what can be destroyed now. Called by Retire; also useful after a long-held guard.
-  void Collect();
+  void Collect() EXCLUDES(mutex_);
 
  private:
-  struct Rep;
-  std::unique_ptr<Rep> rep_;
+  static constexpr uint64_t kIdle = 0;
+
+  struct Slot {
+    std::atomic<uint64_t> epoch;  ///< Of the outermost pin, or kIdle.
+    uint32_t depth;               ///< Guards of the owning thread.
+  };
+  struct Retired {
+    uint64_t epoch;
+    std::function<void()> destroy;
+  };
+
+  void Pin(Slot* slot) {
+    // Acquire pairs with the increment in Retire: a pin that shows an epoch after an object's
+    // cannot find that object any more.
+    const uint64_t epoch = epoch_.load(std::memory_order_acquire);
+    slot->epoch.store(epoch, std::memory_order_relaxed);
+    if (asymmetric_) [[likely]] {
+      // The processor may still move later loads before the store; membarrier in HeavyFence
+      // forbids it where it matters. The compiler must not.
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with HeavyFence.
+    }
+  }
+
+  /// After this, every pin is visible here, or its owner sees all that this thread has seen.
+  void HeavyFence();
+  /// The smallest epoch that any thread shows; UINT64_MAX when all are idle.
+  uint64_t OldestPin() const;
+
+  const bool asymmetric_;
+  alignas(64) std::atomic<uint64_t> epoch_{kIdle + 1};
+  PerThread<Slot> slots_;
+  alignas(64) Mutex mutex_;
+  std::deque<Retired> retired_ GUARDED_BY(mutex_);  ///< By ascending epoch.
 };
 
 }  // namespace nacre

@@ -36,7 +36,8 @@ class SCOPED_CAPABILITY MutexLock {
 class SCOPED_CAPABILITY MutexUnlock {
  public:
   explicit MutexUnlock(Mutex* mutex) RELEASE(mutex) : mutex_(mutex) { mutex_->Unlock(); }
-  ~MutexUnlock() ACQUIRE() { mutex_->Lock(); }
+  /// RELEASE: as Clang has it, the scope ends and with it the giving up.
+  ~MutexUnlock() RELEASE() { mutex_->Lock(); }
   MutexUnlock(const MutexUnlock&) = delete;
   MutexUnlock& operator=(const MutexUnlock&) = delete;
 

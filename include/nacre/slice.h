@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace nacre {
 
@@ -14,8 +15,9 @@ class Slice {
  public:
   constexpr Slice() = default;
   constexpr Slice(const char* data, size_t size) : data_(data), size_(size) {}
-  Slice(const std::string& s) : data_(s.data()), size_(s.size()) {}  // NOLINT: implicit, as in RocksDB
-  constexpr Slice(std::string_view s) : data_(s.data()), size_(s.size()) {}  // NOLINT
+  Slice(const std::string& s)
+      : data_(s.data()), size_(s.size()) {}  // NOLINT: implicit, as in RocksDB
+  constexpr Slice(std::string_view s) : data_(s.data()), size_(s.size()) {}        // NOLINT
   constexpr Slice(const char* s) : data_(s), size_(std::string_view(s).size()) {}  // NOLINT
 
   constexpr const char* data() const { return data_; }
@@ -60,8 +62,7 @@ class Slice {
 };
 
 inline bool operator==(const Slice& a, const Slice& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 /// A `Slice` that keeps its bytes alive: it either owns them (`PinSelf`) or holds a release

@@ -1,0 +1,96 @@
+#include "util/bloom.h"
+
+#include <algorithm>
+
+#include "util/coding.h"
+
+namespace nacre {
+namespace {
+
+constexpr size_t kLineBytes = 64;
+constexpr size_t kLineBits = 8 * kLineBytes;
+constexpr size_t kTrailerBytes = 8;
+constexpr int kProbesMax = 14;
+
+/// Bits set in one line for each key. A little fewer than ln 2 times the bits per key, because
+/// lines are filled unevenly.
+int ProbesFor(int bits_per_key) { return std::clamp(bits_per_key * 6 / 10, 1, kProbesMax); }
+
+size_t LinesFor(size_t keys, int bits_per_key) {
+  const size_t bits = keys * static_cast<size_t>(bits_per_key);
+  return std::clamp<size_t>((bits + kLineBits - 1) / kLineBits, 1, UINT32_MAX);
+}
+
+/// The upper half of the product is uniform over [0, lines).
+size_t LineOf(uint64_t hash, size_t lines) {
+  return static_cast<size_t>((static_cast<unsigned __int128>(hash) * lines) >> 64);
+}
+
+/// Seven bit numbers of nine bits each, from the upper bits of a product, which depend on all bits
+/// of the hash.
+uint64_t ProbeWord(uint64_t hash, int round) {
+  return (hash + static_cast<uint64_t>(round)) * 0x9e3779b97f4a7c15;
+}
+
+constexpr int kProbesPerWord = 7;
+
+}  // namespace
+
+size_t BloomBuilder::Bytes(size_t keys, int bits_per_key) {
+  return LinesFor(keys, bits_per_key) * kLineBytes + kTrailerBytes;
+}
+
+void BloomBuilder::Finish(std::string* dst) const {
+  const size_t lines = LinesFor(hashes_.size(), bits_per_key_);
+  const int probes = ProbesFor(bits_per_key_);
+  const size_t start = dst->size();
+  dst->resize(start + lines * kLineBytes + kTrailerBytes);
+  auto* bits = reinterpret_cast<uint8_t*>(dst->data() + start);
+  // Keys hit random lines: fetching them some keys ahead hides most of the misses.
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < hashes_.size(); ++i) {
+    if (i + kAhead < hashes_.size()) {
+      __builtin_prefetch(bits + LineOf(hashes_[i + kAhead], lines) * kLineBytes, 1);
+    }
+    uint8_t* line = bits + LineOf(hashes_[i], lines) * kLineBytes;
+    for (int probe = 0; probe < probes; ++probe) {
+      const uint64_t word = ProbeWord(hashes_[i], probe / kProbesPerWord);
+      const uint64_t bit = word >> (55 - 9 * (probe % kProbesPerWord)) & (kLineBits - 1);
+      line[bit / 8] = static_cast<uint8_t>(line[bit / 8] | 1 << (bit % 8));
+    }
+  }
+  char* trailer = dst->data() + start + lines * kLineBytes;
+  EncodeFixed32(trailer, static_cast<uint32_t>(lines));
+  trailer[4] = static_cast<char>(probes);
+}
+
+BloomFilter::BloomFilter(const Slice& bytes) {
+  if (bytes.size() < kTrailerBytes) return;
+  const char* trailer = bytes.end() - kTrailerBytes;
+  const uint32_t lines = DecodeFixed32(trailer);
+  const int probes = static_cast<uint8_t>(trailer[4]);
+  if (lines == 0 || bytes.size() != lines * kLineBytes + kTrailerBytes) return;
+  if (probes < 1 || probes > kProbesMax) return;
+  if (trailer[5] != 0 || trailer[6] != 0 || trailer[7] != 0) return;
+  lines_ = bytes.data();
+  line_count_ = lines;
+  probes_ = probes;
+}
+
+bool BloomFilter::MayContain(uint64_t hash) const {
+  if (lines_ == nullptr) return true;
+  const auto* line =
+      reinterpret_cast<const uint8_t*>(lines_) + LineOf(hash, line_count_) * kLineBytes;
+  for (int probe = 0; probe < probes_; ++probe) {
+    const uint64_t word = ProbeWord(hash, probe / kProbesPerWord);
+    const uint64_t bit = word >> (55 - 9 * (probe % kProbesPerWord)) & (kLineBits - 1);
+    if ((line[bit / 8] >> (bit % 8) & 1) == 0) return false;
+  }
+  return true;
+}
+
+void BloomFilter::Prefetch(uint64_t hash) const {
+  if (lines_ != nullptr) __builtin_prefetch(lines_ + LineOf(hash, line_count_) * kLineBytes);
+}
+
+}  // namespace nacre

@@ -1,0 +1,27 @@
+#include "util/clock.h"
+
+#include <thread>
+
+namespace nacre {
+namespace {
+
+class SystemClock final : public Clock {
+ public:
+  uint64_t NowNanos() override {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+  }
+  void SleepFor(std::chrono::nanoseconds duration) override {
+    std::this_thread::sleep_for(duration);
+  }
+};
+
+}  // namespace
+
+Clock* Clock::System() {
+  static SystemClock clock;
+  return &clock;
+}
+
+}  // namespace nacre
