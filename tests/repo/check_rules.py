@@ -1,0 +1,222 @@
+"""House rules that a machine can check: layering of includes, headers, forbidden words, layout.
+
+usage: check_rules.py ROOT
+
+Prints one line for each violation, as `file:line: rule: message`, and answers 1 if there is any.
+Why the rules are as they are: CONTRIBUTING.md and docs/design.md, section 2.
+"""
+
+import pathlib
+import re
+import sys
+from dataclasses import dataclass
+from typing import Iterator
+
+# For each folder, the folders whose headers it may include; "nacre" is include/nacre.
+LAYERS = {
+    "include": ("nacre",),
+    "util": ("nacre", "util"),
+    "rdma": ("nacre", "util", "rdma"),
+    "table": ("nacre", "util", "table"),
+    "memnode": ("nacre", "util", "rdma", "table", "memnode"),
+    "db": ("nacre", "util", "rdma", "table", "memnode", "db"),
+    "db_bench": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench"),
+    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench", "tests"),
+}
+
+# What a memory node runs. The engine reaches it through a transport only; the one door is the
+# header that starts nodes inside this process.
+SERVER_HALF = re.compile(r"memnode/(server\w*|compaction_service\w*|memory_node)\.h$")
+EMBEDDED_DOOR = "memnode/embedded_node.h"
+
+MAX_LINES = 600
+MAX_COLUMNS = 100
+
+CPP_SUFFIXES = {".h", ".cc"}
+CODE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".cmake", ".sh"}
+TEXT_SUFFIXES = CODE_SUFFIXES | {".md", ".json", ".txt", ".yml", ".yaml"}
+TEXT_NAMES = {"run", ".clang-format", ".clang-tidy", ".gitignore"}
+SKIPPED_FOLDERS = {"build", ".git", ".cache", "__pycache__"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+TYPE_DEFINITION = re.compile(r"^\s*(?:class|struct|union|enum)\b[^;]*$")
+# Written in two parts so that this file passes its own rules.
+UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
+SWITCHED_OFF = re.compile(r"^\s*#\s*if\s+(?:0|false)\b")
+COMMENTED_OUT = re.compile(
+    r"^\s*//\s*(?:\}|return\b.*;|[\w:.\->]+\(.*\);|(?:if|for|while) \(.*\) \{)$")
+PROCESS_END = re.compile(r"(?<![\w.>])(?:exit|_exit|_Exit|quick_exit|abort|terminate)\s*\(")
+USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
+DISABLED_TEST = re.compile(r"\bDISABLED" r"_\w")
+PRIVATE_PATH = re.compile(r"(?<![\w.])/(?:home|root|work)" r"/\w")
+
+# Comments and literals of C++; an apostrophe after a digit separates digits.
+LITERALS = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|"""
+    r"""(?<!\w)'(?:\\.|[^'\\\n])+'""",
+    re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Violation:
+    path: str
+    line: int
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.message}"
+
+
+def without_literals(text: str) -> str:
+    """`text` with comments and literals emptied; lines keep their numbers."""
+    return LITERALS.sub(lambda match: "\n" * match.group(0).count("\n") or '""', text)
+
+
+def find_files(root: pathlib.Path) -> Iterator[pathlib.Path]:
+    for path in sorted(root.iterdir()):
+        if path.is_dir():
+            if path.name not in SKIPPED_FOLDERS:
+                yield from find_files(path)
+        elif path.suffix in TEXT_SUFFIXES or path.name in TEXT_NAMES:
+            yield path
+
+
+def includes_of(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1)
+
+
+def check_layering(path: str, text: str) -> Iterator[Violation]:
+    folder = path.split("/")[0]
+    if folder not in LAYERS:
+        yield Violation(path, 1, "layering", f"{folder}/ is no layer")
+        return
+    for number, target in includes_of(text):
+        target_folder = target.split("/")[0] if "/" in target else None
+        if target_folder not in LAYERS["tests"]:
+            yield Violation(path, number, "layering", f'"{target}" is not a path from the root')
+        elif target_folder not in LAYERS[folder]:
+            yield Violation(path, number, "layering", f'{folder}/ must not include "{target}"')
+
+
+def check_server_half(files: dict[str, str]) -> Iterator[Violation]:
+    """db/ must not reach the server half of memnode/, over other headers neither."""
+    for path in files:
+        if not path.startswith("db/"):
+            continue
+        seen = set()
+        pending = [(number, target, target) for number, target in includes_of(files[path])]
+        while pending:
+            number, via, target = pending.pop()
+            if target in seen or target == EMBEDDED_DOOR:
+                continue
+            seen.add(target)
+            if SERVER_HALF.match(target):
+                route = "" if via == target else f' (by "{via}")'
+                yield Violation(path, number, "layering", f'db/ must not see "{target}"{route}')
+            pending += [(number, via, next_target)
+                        for _, next_target in includes_of(files.get(target, ""))]
+
+
+def check_header(path: str, text: str, code: str) -> Iterator[Violation]:
+    if not re.search(r"^#pragma once$", text, re.MULTILINE):
+        yield Violation(path, 1, "header", "no #pragma once")
+    for number, line in enumerate(code.splitlines(), 1):
+        if USING_NAMESPACE.match(line):
+            yield Violation(path, number, "header", "using namespace in a header")
+    if path.startswith("tests/"):
+        return
+    if not has_purpose(text):
+        yield Violation(path, 1, "header", "no comment on the purpose of its types")
+
+
+def has_purpose(text: str) -> bool:
+    """A comment stands before the first type, or directly above one of the types."""
+    above = ""
+    commented = False
+    first_type = True
+    for line in text.splitlines():
+        is_comment = line.lstrip().startswith("//")
+        commented = commented or is_comment
+        if TYPE_DEFINITION.match(line):
+            if (first_type and commented) or above.lstrip().startswith("//"):
+                return True
+            first_type = False
+        if not line.startswith("template"):
+            above = line
+    return first_type and commented
+
+
+def check_cpp(path: str, text: str) -> Iterator[Violation]:
+    code = without_literals(text)
+    if path.endswith(".h"):
+        yield from check_header(path, text, code)
+    may_end_process = path.endswith("_main.cc") or path.startswith(("db_bench/", "tests/"))
+    for number, line in enumerate(code.splitlines(), 1):
+        if not may_end_process and PROCESS_END.search(line):
+            yield Violation(path, number, "process", "library code must not end the process")
+        if DISABLED_TEST.search(line):
+            yield Violation(path, number, "tests", "a test that is switched off")
+        if SWITCHED_OFF.match(line):
+            yield Violation(path, number, "dead-code", "switched off by the preprocessor")
+    for number, line in enumerate(text.splitlines(), 1):
+        if COMMENTED_OUT.match(line):
+            yield Violation(path, number, "dead-code", "looks like code in a comment")
+
+
+def check_layout(path: str, text: str) -> Iterator[Violation]:
+    suffix = pathlib.PurePath(path).suffix
+    is_code = suffix in CODE_SUFFIXES or suffix == "" or path.endswith("CMakeLists.txt")
+    lines = text.split("\n")
+    if text and not text.endswith("\n"):
+        yield Violation(path, len(lines), "layout", "no newline at the end")
+    if is_code and len(lines) - 1 > MAX_LINES:
+        yield Violation(path, len(lines) - 1, "layout",
+                        f"more than {MAX_LINES} lines; this is usually two files")
+    for number, line in enumerate(lines, 1):
+        if "\t" in line or "\r" in line:
+            yield Violation(path, number, "layout", "tab or carriage return")
+        if line != line.rstrip():
+            yield Violation(path, number, "layout", "white space at the end of a line")
+        if is_code and len(line) > MAX_COLUMNS:
+            yield Violation(path, number, "layout", f"more than {MAX_COLUMNS} columns")
+        if is_code and UNFINISHED.search(line):
+            yield Violation(path, number, "words", "unfinished work belongs in an issue")
+        if PRIVATE_PATH.search(line):
+            yield Violation(path, number, "words", "a path of somebody's machine")
+
+
+def check_tree(root: pathlib.Path) -> list[Violation]:
+    violations = []
+    sources = {}
+    for file in find_files(root):
+        path = file.relative_to(root).as_posix()
+        try:
+            text = file.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            violations.append(Violation(path, 1, "layout", "not UTF-8"))
+            continue
+        violations += check_layout(path, text)
+        if file.suffix in CPP_SUFFIXES:
+            sources[path] = text
+            violations += check_layering(path, text)
+            violations += check_cpp(path, text)
+    violations += check_server_half(sources)
+    return sorted(violations, key=lambda v: (v.path, v.line))
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    violations = check_tree(pathlib.Path(sys.argv[1]))
+    for violation in violations:
+        print(violation)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Goal: check_rules.py finds each kind of violation, and only those.
+
+Method: a small tree that follows all rules passes; then one violation at a time is planted in a
+copy of it, and exactly that rule has to be reported at exactly that file.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import check_rules  # noqa: E402
+
+HEADER = "#pragma once\n\n/// A thing. Thread safety: none.\nclass Thing {};\n"
+
+CLEAN_TREE = {
+    "include/nacre/api.h": '#pragma once\n\n#include "nacre/other.h"\n\n/// Api.\nclass Api {};\n',
+    "util/thing.h": HEADER,
+    "util/thing.cc": '#include "util/thing.h"\n\nint Two() { return 1\'000 + \'"\'; }\n',
+    "util/words.cc": 'const char* kText = "exit(1) \\" // abort()";  // Why exit(1) is wrong.\n',
+    "rdma/link.cc": '#include "util/thing.h"\n',
+    "table/reader.h": '#pragma once\n\n// Reads.\n\n#include "nacre/api.h"\n\nclass R {};\n',
+    "memnode/memory_node.h": HEADER,
+    "memnode/embedded_node.h": '#pragma once\n#include "memnode/memory_node.h"\n' + HEADER[14:],
+    "memnode/client.h": '#pragma once\n#include "memnode/wire.pb.h"\n' + HEADER[14:],
+    "memnode/server_main.cc": "int main() { exit(1); }\n",
+    "db/db.cc": '#include "memnode/client.h"\n#include "memnode/embedded_node.h"\n',
+    "db_bench/run.cc": '#include "db/db.h"\n\nvoid Stop() { exit(1); }\n',
+    "tests/db/db_test.cc": '#include "db/db.h"\n#include "tests/support/model.h"\n',
+    "README.md": "# A page\n" + "a-long-line" * 20 + "\n",
+    "build/junk.cc": "\t// TO" "DO\n",
+}
+
+# (what is planted, file, text, rule that must be reported)
+PLANTED = [
+    ("util sees table", "util/bad.cc", '#include "table/reader.h"\n', "layering"),
+    ("rdma sees table", "rdma/bad.cc", '#include "table/reader.h"\n', "layering"),
+    ("table sees rdma", "table/bad.cc", '#include "rdma/transport.h"\n', "layering"),
+    ("memnode sees db", "memnode/bad.cc", '#include "db/db.h"\n', "layering"),
+    ("db sees db_bench", "db/bad.cc", '#include "db_bench/run.h"\n', "layering"),
+    ("db_bench sees tests", "db_bench/bad.cc", '#include "tests/support/model.h"\n', "layering"),
+    ("public sees util", "include/nacre/bad.h", '#include "util/thing.h"\n' + HEADER, "layering"),
+    ("relative include", "util/bad.cc", '#include "thing.h"\n', "layering"),
+    ("unknown folder", "misc/bad.cc", "int x;\n", "layering"),
+    ("db sees the node", "db/bad.cc", '#include "memnode/memory_node.h"\n', "layering"),
+    ("db sees the server", "db/bad.cc", '#include "memnode/server_loop.h"\n', "layering"),
+    ("db sees compaction", "db/bad.cc", '#include "memnode/compaction_service.h"\n', "layering"),
+    ("db sees the node over a header", "memnode/client.h",
+     '#pragma once\n#include "memnode/memory_node.h"\n' + HEADER[14:], "layering"),
+    ("no pragma once", "util/bad.h", HEADER[14:], "header"),
+    ("no comment", "util/bad.h", "#pragma once\n\nclass Thing {};\n", "header"),
+    ("comment elsewhere", "util/bad.h", "#pragma once\n\nclass A {\n  // a\n};\n", "header"),
+    ("using namespace", "util/bad.h", HEADER + "using namespace std;\n", "header"),
+    ("unfinished", "util/bad.cc", "// TO" "DO: more\n", "words"),
+    ("unfinished in CMake", "util/CMakeLists.txt", "# FIX" "ME\n", "words"),
+    ("somebody's path", "docs/bad.md", "see /ho" "me/me/x\n", "words"),
+    ("if 0", "util/bad.cc", "#if " "0\n#endif\n", "dead-code"),
+    ("call in a comment", "util/bad.cc", "  // Flush(table, 3);\n", "dead-code"),
+    ("block in a comment", "util/bad.cc", "// if (x) {\n// }\n", "dead-code"),
+    ("exit", "util/bad.cc", "void F() { exit(1); }\n", "process"),
+    ("std::abort", "db/bad.cc", "void F() { std::abort(); }\n", "process"),
+    ("disabled test", "tests/util/bad_test.cc", "TEST(A, DISABLED" "_B) {}\n", "tests"),
+    ("tab", "util/bad.cc", "int x;\t\n", "layout"),
+    ("white space at the end", "docs/bad.md", "text \n", "layout"),
+    ("carriage return", "util/bad.cc", "int x;\r\n", "layout"),
+    ("no newline at the end", "util/bad.cc", "int x;", "layout"),
+    ("wide line", "util/bad.cc", "int " + "x" * 100 + ";\n", "layout"),
+    ("long file", "util/bad.cc", "int x;\n" * 601, "layout"),
+]
+
+
+def write_tree(root: pathlib.Path, tree: dict[str, str]) -> None:
+    for path, text in tree.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+
+
+class CheckRulesTest(unittest.TestCase):
+    def check(self, tree: dict[str, str]) -> list[check_rules.Violation]:
+        with tempfile.TemporaryDirectory() as folder:
+            write_tree(pathlib.Path(folder), tree)
+            return check_rules.check_tree(pathlib.Path(folder))
+
+    def test_clean_tree_passes(self):
+        self.assertEqual([], self.check(CLEAN_TREE))
+
+    def test_planted_violations_are_found(self):
+        for what, path, text, rule in PLANTED:
+            with self.subTest(what):
+                found = self.check(CLEAN_TREE | {path: text})
+                self.assertTrue(found, "nothing reported")
+                self.assertEqual({rule}, {v.rule for v in found}, found)
+                if "over a header" in what:
+                    path = "db/db.cc"
+                self.assertEqual({path}, {v.path for v in found}, found)
+
+    def test_longest_allowed_file_and_line_pass(self):
+        tree = {"util/long.cc": "int x;\n" * 600, "util/wide.cc": "int " + "x" * 95 + ";\n"}
+        self.assertEqual([], self.check(tree))
+
+    def test_command_line(self):
+        command = [sys.executable, str(HERE / "check_rules.py")]
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            write_tree(root, CLEAN_TREE)
+            self.assertEqual(0, subprocess.run(command + [folder], check=False).returncode)
+            write_tree(root, {"util/bad.cc": "int x; \n"})
+            answer = subprocess.run(command + [folder], check=False, capture_output=True, text=True)
+            self.assertEqual(1, answer.returncode)
+            self.assertIn("util/bad.cc:1: layout:", answer.stdout)
+
+
+class RunScriptTest(unittest.TestCase):
+    """`./run` answers a wrong word or argument with a message and exit code 1."""
+
+    def run_word(self, *words: str) -> subprocess.CompletedProcess:
+        return subprocess.run([str(HERE.parents[1] / "run"), *words], check=False,
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    def test_help_lists_the_words(self):
+        answer = self.run_word("help")
+        self.assertEqual(0, answer.returncode)
+        for word in ("deps", "build", "bench", "test", "asan", "tsan", "lint", "fuzz", "help"):
+            self.assertRegex(answer.stdout, rf"(?m)^  {word}\b")
+
+    def test_wrong_words_are_named(self):
+        for words in (["tset"], ["build", "relaese"], ["fuzz", "soon"], ["fuzz", "0"]):
+            with self.subTest(words):
+                answer = self.run_word(*words)
+                self.assertEqual(1, answer.returncode)
+                self.assertIn(f"'{words[-1]}'", answer.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
