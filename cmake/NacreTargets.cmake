@@ -65,7 +65,7 @@ function(nacre_executable name main)
   endif()
   add_executable(${name} ${main})
   target_link_libraries(${name} PRIVATE ${ARGN}
-    PkgConfig::nacre_gflags PkgConfig::nacre_spdlog PkgConfig::nacre_prometheus)
+    PkgConfig::nacre_gflags PkgConfig::nacre_prometheus)
   if(NOT NACRE_SANITIZE)  # Sanitizers bring an allocator of their own.
     # Named nowhere in the code, so the linker must be told to keep it.
     target_link_libraries(${name} PRIVATE

@@ -15,10 +15,11 @@ class Slice {
  public:
   constexpr Slice() = default;
   constexpr Slice(const char* data, size_t size) : data_(data), size_(size) {}
-  Slice(const std::string& s)
-      : data_(s.data()), size_(s.size()) {}  // NOLINT: implicit, as in RocksDB
-  constexpr Slice(std::string_view s) : data_(s.data()), size_(s.size()) {}        // NOLINT
-  constexpr Slice(const char* s) : data_(s), size_(std::string_view(s).size()) {}  // NOLINT
+  // NOLINTBEGIN(google-explicit-constructor): implicit, as in RocksDB.
+  Slice(const std::string& s) : data_(s.data()), size_(s.size()) {}
+  constexpr Slice(std::string_view s) : data_(s.data()), size_(s.size()) {}
+  constexpr Slice(const char* s) : data_(s), size_(std::string_view(s).size()) {}
+  // NOLINTEND(google-explicit-constructor)
 
   constexpr const char* data() const { return data_; }
   constexpr size_t size() const { return size_; }
