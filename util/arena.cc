@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <cassert>
 #include <cstdint>
 #include <new>
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kPage = 4 << 10;
+constexpr size_t kLine = 64;
 
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -88,23 +90,29 @@ struct ConcurrentArena::Rep {
 };
 
 ConcurrentArena::ConcurrentArena(size_t block_size, size_t chunk_size)
-    : rep_(std::make_unique<Rep>(RoundUp(block_size < chunk_size ? chunk_size : block_size, 64),
-                                 RoundUp(chunk_size, 64))) {}
+    : rep_(std::make_unique<Rep>(RoundUp(block_size < chunk_size ? chunk_size : block_size, kLine),
+                                 RoundUp(chunk_size, kLine))) {}
 
 ConcurrentArena::~ConcurrentArena() = default;
 
-char* ConcurrentArena::Allocate(size_t bytes, bool* new_chunk) {
+char* ConcurrentArena::Allocate(size_t bytes, bool* new_chunk, size_t same_line) {
+  assert(same_line <= kLine);
   bytes = RoundUp(bytes, 8);
   Chunk& chunk = rep_->chunks.Mine();
-  if (bytes > chunk.left) [[unlikely]] {
+  // Chunks start on a line.
+  const size_t in_line = reinterpret_cast<uintptr_t>(chunk.next) % kLine;
+  const size_t skip = in_line + same_line > kLine ? kLine - in_line : 0;
+  if (bytes + skip > chunk.left) [[unlikely]] {
     *new_chunk = true;
     // A large piece does not waste what is left of the chunk.
-    if (bytes > rep_->chunk_size / 4) return rep_->Take(RoundUp(bytes, 64));
-    chunk = {rep_->Take(rep_->chunk_size), rep_->chunk_size};
+    if (bytes > rep_->chunk_size / 4) return rep_->Take(RoundUp(bytes, kLine));
+    char* result = rep_->Take(rep_->chunk_size);
+    chunk = {result + bytes, rep_->chunk_size - bytes};
+    return result;
   }
-  char* result = chunk.next;
-  chunk.next += bytes;
-  chunk.left -= bytes;
+  char* result = chunk.next + skip;
+  chunk.next = result + bytes;
+  chunk.left -= bytes + skip;
   return result;
 }
 

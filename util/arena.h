@@ -23,9 +23,10 @@ class ConcurrentArena {
   ConcurrentArena(const ConcurrentArena&) = delete;
   ConcurrentArena& operator=(const ConcurrentArena&) = delete;
 
-  /// 8-byte aligned; never null (out of memory is fatal, as for operator new). `*new_chunk` is
-  /// set when the call took a chunk: the moment to look at MemoryUsage.
-  char* Allocate(size_t bytes, bool* new_chunk);
+  /// 8-byte aligned, and the first `same_line` bytes (<= 64) share a cache line. Never null:
+  /// std::bad_alloc, as from operator new. `*new_chunk` is set when the call took a chunk: the
+  /// moment to look at MemoryUsage.
+  char* Allocate(size_t bytes, bool* new_chunk, size_t same_line = 8);
 
   /// Bytes handed to threads in chunks, whether or not filled yet.
   size_t MemoryUsage() const;

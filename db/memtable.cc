@@ -1,0 +1,162 @@
+#include "db/memtable.h"
+
+#include <atomic>
+
+#include "db/key_order.h"
+#include "db/skip_list.h"
+#include "table/internal_iterator.h"
+#include "util/arena.h"
+#include "util/per_thread.h"
+
+namespace nacre {
+
+class MemTable::Rep {
+ public:
+  virtual ~Rep() = default;
+
+  virtual void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool* new_chunk) = 0;
+  virtual LookupResult Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                           SequenceNumber* sequence) const = 0;
+  virtual std::unique_ptr<InternalIterator> NewIterator() const = 0;
+
+  size_t MemoryUsage() const { return arena_.MemoryUsage(); }
+  virtual uint64_t entries() const = 0;
+  virtual uint64_t deletions() const = 0;
+  virtual uint64_t data_bytes() const = 0;
+
+ protected:
+  ConcurrentArena arena_;
+};
+
+namespace {
+
+/// Written by one thread, summed by others at any time.
+class Counter {
+ public:
+  void Add(uint64_t n) { value_.store(value() + n, std::memory_order_relaxed); }
+  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_;
+};
+
+}  // namespace
+
+template <typename Order>
+class MemTable::RepOf final : public Rep {
+ public:
+  explicit RepOf(const Order& order) : list_(order, &arena_) {}
+
+  void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool* new_chunk) override {
+    PerWriter& mine = writers_.Mine();
+    list_.Insert(user_key, tag, value, &mine.hint, new_chunk);
+    mine.entries.Add(1);
+    mine.data_bytes.Add(user_key.size() + value.size());
+    if (TagType(tag) == ValueType::kDeletion) mine.deletions.Add(1);
+  }
+
+  LookupResult Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                   SequenceNumber* sequence) const override {
+    const auto* node = list_.LowerBound(user_key, PackTag(snapshot, kValueTypeForSeek));
+    if (node == nullptr || !(node->key() == user_key)) return LookupResult::kAbsent;
+    *sequence = TagSequence(node->tag());
+    if (TagType(node->tag()) == ValueType::kDeletion) return LookupResult::kDeleted;
+    *value = node->value();
+    return LookupResult::kFound;
+  }
+
+  std::unique_ptr<InternalIterator> NewIterator() const override {
+    return std::make_unique<IteratorOf<Order>>(&list_);
+  }
+
+  uint64_t entries() const override { return Sum(&PerWriter::entries); }
+  uint64_t deletions() const override { return Sum(&PerWriter::deletions); }
+  uint64_t data_bytes() const override { return Sum(&PerWriter::data_bytes); }
+
+ private:
+  struct PerWriter {
+    Counter entries;
+    Counter deletions;
+    Counter data_bytes;
+    typename SkipList<Order>::Hint hint;
+  };
+
+  uint64_t Sum(const Counter PerWriter::*counter) const {
+    uint64_t sum = 0;
+    writers_.ForEach([&](const PerWriter& writer) { sum += (writer.*counter).value(); });
+    return sum;
+  }
+
+  SkipList<Order> list_;
+  PerThread<PerWriter> writers_;
+};
+
+template <typename Order>
+class MemTable::IteratorOf final : public InternalIterator {
+ public:
+  explicit IteratorOf(const SkipList<Order>* list) : list_(list) {}
+
+  bool Valid() const override { return node_ != nullptr; }
+  void SeekToFirst() override { node_ = list_->First(); }
+  void SeekToLast() override { node_ = list_->Last(); }
+  void Seek(const Slice& internal_key) override {
+    node_ = list_->LowerBound(ExtractUserKey(internal_key), ExtractTag(internal_key));
+  }
+  void SeekForPrev(const Slice& internal_key) override {
+    node_ = list_->AtOrBefore(ExtractUserKey(internal_key), ExtractTag(internal_key));
+  }
+  void Next() override {
+    assert(Valid());
+    node_ = node_->Next();
+  }
+  void Prev() override {
+    assert(Valid());
+    node_ = list_->Before(node_->key(), node_->tag());
+  }
+  Slice user_key() const override {
+    assert(Valid());
+    return node_->key();
+  }
+  uint64_t tag() const override {
+    assert(Valid());
+    return node_->tag();
+  }
+  Slice value() const override {
+    assert(Valid());
+    return node_->value();
+  }
+  Status status() const override { return Status::OK(); }
+
+ private:
+  const SkipList<Order>* const list_;
+  const typename SkipList<Order>::Node* node_ = nullptr;
+};
+
+MemTable::MemTable(const Comparator* comparator, uint64_t generation)
+    : generation_(generation), rep_([comparator]() -> std::unique_ptr<Rep> {
+        if (comparator == BytewiseComparator()) {
+          return std::make_unique<RepOf<BytewiseKeyOrder>>(BytewiseKeyOrder());
+        }
+        return std::make_unique<RepOf<CustomKeyOrder>>(CustomKeyOrder{comparator});
+      }()) {}
+
+MemTable::~MemTable() = default;
+
+void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_key,
+                   const Slice& value, bool* new_chunk) {
+  rep_->Add(PackTag(sequence, type), user_key, value, new_chunk);
+}
+
+MemTable::LookupResult MemTable::Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                                     SequenceNumber* sequence) const {
+  return rep_->Get(user_key, snapshot, value, sequence);
+}
+
+std::unique_ptr<InternalIterator> MemTable::NewIterator() const { return rep_->NewIterator(); }
+
+size_t MemTable::MemoryUsage() const { return rep_->MemoryUsage(); }
+uint64_t MemTable::entries() const { return rep_->entries(); }
+uint64_t MemTable::deletions() const { return rep_->deletions(); }
+uint64_t MemTable::data_bytes() const { return rep_->data_bytes(); }
+
+}  // namespace nacre
