@@ -1,0 +1,180 @@
+#include "db/compaction_picker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nacre {
+
+namespace {
+
+uint64_t TotalBytes(const TableList& tables) {
+  uint64_t bytes = 0;
+  for (const auto& table : tables) bytes += table->size();
+  return bytes;
+}
+
+bool AnyMarked(const TableList& tables) {
+  return std::any_of(tables.begin(), tables.end(),
+                     [](const auto& table) { return table->being_compacted; });
+}
+
+}  // namespace
+
+uint64_t Compaction::InputBytes() const { return TotalBytes(inputs) + TotalBytes(overlap); }
+
+bool Compaction::IsTrivialMove() const {
+  if (level == output_level || !overlap.empty() || inputs.size() != 1) return false;
+  if (inputs[0]->meta().tombstones == 0) return true;
+  // Where nothing lies below, a rewrite gets rid of the tombstones.
+  const Slice begin = inputs[0]->meta().smallest_user_key();
+  const Slice end = inputs[0]->meta().largest_user_key();
+  return !version->DeeperRanges(output_level, &begin, &end).empty();
+}
+
+uint64_t CompactionPicker::MaxLevelBytes(int level) const {
+  double bytes = static_cast<double>(options_.max_bytes_for_level_base);
+  for (int i = 1; i < level; ++i) bytes *= options_.max_bytes_for_level_multiplier;
+  return bytes > 1e18 ? static_cast<uint64_t>(1e18) : static_cast<uint64_t>(bytes);
+}
+
+uint64_t CompactionPicker::TargetTableBytes(int level) const {
+  uint64_t bytes = options_.target_file_size_base;
+  for (int i = 1; i < level; ++i) {
+    bytes *= static_cast<uint64_t>(options_.target_file_size_multiplier);
+  }
+  return bytes;
+}
+
+double CompactionPicker::Score(const Version& version, int level) const {
+  if (level == 0) {
+    const auto count = static_cast<double>(version.tables(0).size());
+    const double by_count = count / options_.level0_file_num_compaction_trigger;
+    const double by_bytes = static_cast<double>(version.LevelBytes(0)) /
+                            static_cast<double>(options_.max_bytes_for_level_base);
+    // Bytes alone make a compaction due only once there is more than one table to merge.
+    return count > 1 ? std::max(by_count, by_bytes) : by_count;
+  }
+  if (level == version.num_levels() - 1) return 0;
+  return static_cast<double>(version.LevelBytes(level)) /
+         static_cast<double>(MaxLevelBytes(level));
+}
+
+bool CompactionPicker::Due(const Version& version) const {
+  if (options_.disable_auto_compactions) return false;
+  for (int level = 0; level < version.num_levels() - 1; ++level) {
+    if (Score(version, level) >= 1) return true;
+  }
+  return false;
+}
+
+uint64_t CompactionPicker::PendingBytes(const Version& version) const {
+  uint64_t pending = 0;
+  uint64_t carried = 0;  // What the levels above will have pushed down.
+  if (Score(version, 0) >= 1) {
+    carried = version.LevelBytes(0);
+    pending += carried + version.LevelBytes(1);
+  }
+  for (int level = 1; level < version.num_levels() - 1; ++level) {
+    const uint64_t bytes = version.LevelBytes(level) + carried;
+    const uint64_t limit = MaxLevelBytes(level);
+    carried = bytes > limit ? bytes - limit : 0;
+    if (carried == 0) continue;
+    const double fanout = static_cast<double>(version.LevelBytes(level + 1)) /
+                          static_cast<double>(bytes);
+    pending += static_cast<uint64_t>(static_cast<double>(carried) * (fanout + 1));
+  }
+  return pending;
+}
+
+std::unique_ptr<Compaction> CompactionPicker::Pick(
+    const std::shared_ptr<const Version>& version) const {
+  if (options_.disable_auto_compactions) return nullptr;
+  std::vector<std::pair<double, int>> scores;
+  for (int level = 0; level < version->num_levels() - 1; ++level) {
+    const double score = Score(*version, level);
+    if (score >= 1) scores.emplace_back(score, level);
+  }
+  std::sort(scores.begin(), scores.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  for (const auto& [score, level] : scores) {
+    if (auto compaction = PickLevel(version, level)) return compaction;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Compaction> CompactionPicker::PickLevel(
+    const std::shared_ptr<const Version>& version, int level) const {
+  auto compaction = std::make_unique<Compaction>();
+  compaction->level = level;
+  compaction->output_level = level + 1;
+  compaction->version = version;
+  if (level == 0) {
+    // Level 0 goes as a whole: its tables overlap one another.
+    compaction->inputs = version->tables(0);
+    return Complete(compaction.get()) ? std::move(compaction) : nullptr;
+  }
+  std::vector<std::pair<double, std::shared_ptr<TableHandle>>> order;
+  for (const auto& table : version->tables(level)) {
+    if (table->being_compacted) continue;
+    const Slice begin = table->meta().smallest_user_key();
+    const Slice end = table->meta().largest_user_key();
+    const auto overlap = static_cast<double>(
+        TotalBytes(version->Overlapping(level + 1, &begin, &end)));
+    order.emplace_back(overlap / static_cast<double>(table->size()), table);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [ratio, table] : order) {
+    compaction->inputs = {table};
+    if (Complete(compaction.get())) return compaction;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Compaction> CompactionPicker::PickRange(
+    const std::shared_ptr<const Version>& version, int level, int output_level,
+    const Slice* begin, const Slice* end) const {
+  auto compaction = std::make_unique<Compaction>();
+  compaction->level = level;
+  compaction->output_level = output_level;
+  compaction->version = version;
+  compaction->inputs = version->Overlapping(level, begin, end);
+  if (compaction->inputs.empty()) return nullptr;
+  if (level == 0) compaction->inputs = version->tables(0);
+  return Complete(compaction.get()) ? std::move(compaction) : nullptr;
+}
+
+bool CompactionPicker::Complete(Compaction* compaction) const {
+  const Version& version = *compaction->version;
+  if (compaction->level > 0) ExpandToCleanCut(version, compaction->level, &compaction->inputs);
+  compaction->overlap.clear();
+  if (compaction->output_level != compaction->level) {
+    const auto [begin, end] = UserKeyRange(*comparator_, compaction->inputs);
+    compaction->overlap = version.Overlapping(compaction->output_level, &begin, &end);
+    if (!compaction->overlap.empty()) {
+      ExpandToCleanCut(version, compaction->output_level, &compaction->overlap);
+    }
+  }
+  if (AnyMarked(compaction->inputs) || AnyMarked(compaction->overlap)) return false;
+  for (const auto& table : compaction->inputs) table->being_compacted = true;
+  for (const auto& table : compaction->overlap) table->being_compacted = true;
+  return true;
+}
+
+void CompactionPicker::ExpandToCleanCut(const Version& version, int level,
+                                        TableList* tables) const {
+  for (;;) {
+    const auto [begin, end] = UserKeyRange(*comparator_, *tables);
+    TableList expanded = version.Overlapping(level, &begin, &end);
+    if (expanded.size() == tables->size()) return;
+    *tables = std::move(expanded);
+  }
+}
+
+void CompactionPicker::Release(const Compaction& compaction) const {
+  for (const auto& table : compaction.inputs) table->being_compacted = false;
+  for (const auto& table : compaction.overlap) table->being_compacted = false;
+}
+
+}  // namespace nacre

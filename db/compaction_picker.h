@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "db/version.h"
+#include "nacre/options.h"
+
+namespace nacre {
+
+/// Tables to merge: `inputs` of `level` and `overlap` of `output_level`. While it exists they are
+/// marked, so that no other compaction takes them.
+struct Compaction {
+  int level = 0;
+  int output_level = 0;
+  std::shared_ptr<const Version> version;
+  TableList inputs;
+  TableList overlap;  ///< Empty when both levels are the same.
+
+  uint64_t InputBytes() const;
+  /// Nothing to merge with, and nothing that a rewrite would drop: the table only changes level.
+  bool IsTrivialMove() const;
+};
+
+/// Leveled compaction as in RocksDB: chooses what to merge by each level's score, within a level
+/// by the least overlap with the next one.
+///
+/// Thread safety: none; guarded by the database's mutex.
+class CompactionPicker {
+ public:
+  CompactionPicker(const Options& options, const InternalKeyComparator* comparator)
+      : options_(options), comparator_(comparator) {}
+
+  /// The most urgent compaction that does not touch marked tables, marked; null if none is due.
+  std::unique_ptr<Compaction> Pick(const std::shared_ptr<const Version>& version) const;
+  /// Whether some level's score is 1 or more, whether or not tables are marked.
+  bool Due(const Version& version) const;
+
+  /// All of `level` that overlaps [begin, end] (null: open), marked; null if there is nothing.
+  /// Requires that no table is marked. `output_level` may be `level` itself: a rewrite.
+  std::unique_ptr<Compaction> PickRange(const std::shared_ptr<const Version>& version, int level,
+                                        int output_level, const Slice* begin,
+                                        const Slice* end) const;
+
+  /// Takes the marks away. Every compaction is released once, whatever became of it.
+  void Release(const Compaction& compaction) const;
+
+  uint64_t MaxLevelBytes(int level) const;
+  uint64_t TargetTableBytes(int level) const;
+  /// Bytes that compactions have to rewrite until every score is below 1.
+  uint64_t PendingBytes(const Version& version) const;
+
+ private:
+  double Score(const Version& version, int level) const;
+  std::unique_ptr<Compaction> PickLevel(const std::shared_ptr<const Version>& version,
+                                        int level) const;
+  /// Completes `compaction` from its inputs; false if a table is marked already.
+  bool Complete(Compaction* compaction) const;
+  /// Adds neighbours that share a user key with the ends of `tables`, until none does: versions of
+  /// one key move together.
+  void ExpandToCleanCut(const Version& version, int level, TableList* tables) const;
+
+  const Options& options_;
+  const InternalKeyComparator* comparator_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,394 @@
+#include <algorithm>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "util/log.h"
+
+namespace nacre {
+
+namespace {
+
+/// What a table may need beyond its share of the input: padding of a larger alignment, sections
+/// that were smaller when split differently, the footer.
+constexpr uint64_t kOutputSlackBytes = 256 << 10;
+
+uint64_t OutputBound(uint64_t input_bytes) { return input_bytes + input_bytes / 16; }
+
+std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
+  std::vector<std::shared_ptr<const TableMeta>> metas;
+  metas.reserve(tables.size());
+  // The handle keeps its meta as long as the compaction holds the handle.
+  for (const auto& table : tables) metas.emplace_back(table, &table->meta());
+  return metas;
+}
+
+}  // namespace
+
+void DBImpl::CompactionTask() {
+  int failures = 0;
+  for (;;) {
+    std::unique_ptr<Compaction> compaction;
+    {
+      MutexLock lock(&mutex_);
+      if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0) {
+        compaction = picker_.Pick(current_view_->version);
+      }
+      if (compaction == nullptr) {
+        --compactions_running_;
+        changed_.SignalAll();
+        return;
+      }
+      MaybeSchedule();  // Perhaps another one can run beside this one.
+    }
+    const Status status = RunAndCommit(compaction.get());
+    compaction.reset();
+    RetireUnlinkedViews();
+    MutexLock lock(&mutex_);
+    if (status.ok()) {
+      failures = 0;
+    } else if (!closing_.load(std::memory_order_relaxed)) {
+      BackOff(++failures);
+    }
+  }
+}
+
+std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) const {
+  // At first keys of input tables, in shares of about the same bytes.
+  TableList tables = compaction.overlap.empty() ? compaction.inputs : compaction.overlap;
+  std::sort(tables.begin(), tables.end(), [this](const auto& a, const auto& b) {
+    return comparator_.Compare(a->meta().smallest, b->meta().smallest) < 0;
+  });
+  uint64_t total = 0;
+  for (const auto& table : tables) total += table->size();
+  const uint64_t share = total / options_.max_subcompactions + 1;
+  std::vector<std::string> cuts;
+  uint64_t collected = 0;
+  for (const auto& table : tables) {
+    const Slice first = table->meta().smallest_user_key();
+    if (collected >= share &&
+        (cuts.empty() || comparator_.CompareUserKeys(cuts.back(), first) < 0)) {
+      cuts.push_back(first.ToString());
+      collected = 0;
+    }
+    collected += table->size();
+  }
+  return cuts;
+}
+
+Status DBImpl::RunAndCommit(Compaction* compaction) {
+  const uint64_t start = clock_->NowNanos();
+  VersionEdit edit;
+  Status status;
+  const bool move = compaction->IsTrivialMove();
+  if (move) {
+    edit.added.push_back({compaction->output_level, compaction->inputs[0]});
+  } else {
+    const std::vector<std::string> cuts = CutIntoRanges(*compaction);
+    std::vector<TableList> outputs(cuts.size() + 1);
+    std::vector<Status> statuses(cuts.size() + 1);
+    const auto run = [&](size_t i) {
+      std::optional<std::string> begin;
+      std::optional<std::string> end;
+      if (i > 0) begin = cuts[i - 1];
+      if (i < cuts.size()) end = cuts[i];
+      statuses[i] = RunRange(*compaction, begin, end, &outputs[i]);
+    };
+    std::vector<std::thread> helpers;
+    for (size_t i = 1; i <= cuts.size(); ++i) helpers.emplace_back(run, i);
+    run(0);
+    for (std::thread& helper : helpers) helper.join();
+    for (size_t i = 0; i <= cuts.size(); ++i) {
+      if (status.ok()) status = statuses[i];
+      for (auto& table : outputs[i]) {
+        edit.added.push_back({compaction->output_level, std::move(table)});
+      }
+    }
+  }
+  edit.removed = compaction->inputs;
+  edit.removed.insert(edit.removed.end(), compaction->overlap.begin(),
+                      compaction->overlap.end());
+
+  {
+    MutexLock lock(&mutex_);
+    picker_.Release(*compaction);
+    compaction_error_ = status;
+    if (status.ok()) {
+      ++manifest_version_;
+      // A moved table is removed from one level and added to another; Apply does both.
+      InstallView(current_view_->memtables, Version::Apply(*current_view_->version, edit));
+      if (!move) {
+        for (const auto& table : edit.removed) table->MarkDropped();
+      }
+      (move ? counters_.trivial_moves : counters_.compactions)
+          .fetch_add(1, std::memory_order_relaxed);
+      UpdateStall();
+      MaybeSchedule();
+    } else if (!move) {
+      for (const auto& added : edit.added) added.table->MarkDropped();
+    }
+    changed_.SignalAll();
+  }
+  if (status.ok() && !move) RebalancePointTiers();
+  Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
+      "{}: compacted level {} to {}: {}+{} tables to {} in {} ms: {}", name_, compaction->level,
+      compaction->output_level, compaction->inputs.size(), compaction->overlap.size(),
+      edit.added.size(), (clock_->NowNanos() - start) / 1'000'000, status.ToString());
+  return status;
+}
+
+Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::string>& begin,
+                        const std::optional<std::string>& end, TableList* outputs) {
+  memnode::CompactionJob job;
+  job.database_id = database_id_;
+  job.pool_uri = pool_->uri();
+  job.comparator_name = options_.comparator->Name();
+  if (compaction.level == 0) {
+    for (const auto& table : compaction.inputs) job.runs.push_back(Metas({table}));
+  } else {
+    job.runs.push_back(Metas(compaction.inputs));
+  }
+  if (!compaction.overlap.empty()) job.runs.push_back(Metas(compaction.overlap));
+  job.begin = begin;
+  job.end = end;
+  job.chunk_size = options_.chunk_size;
+  job.output_level = static_cast<uint32_t>(compaction.output_level);
+  {
+    MutexLock lock(&mutex_);
+    job.snapshots = snapshots_.Sequences();
+    job.manifest_version = manifest_version_ + 1;
+  }
+  TableList all = compaction.inputs;
+  all.insert(all.end(), compaction.overlap.begin(), compaction.overlap.end());
+  const auto [first, last] = UserKeyRange(comparator_, all);
+  job.deeper = compaction.version->DeeperRanges(compaction.output_level, &first, &last);
+
+  // Bytes of the inputs that lie in the range.
+  uint64_t bytes = 0;
+  for (const auto& table : all) {
+    uint64_t from = 0;
+    uint64_t to = table->size();
+    std::string key;
+    if (begin.has_value()) {
+      AppendInternalKey(&key, *begin, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
+      from = table->reader().ApproximateOffset(key);
+    }
+    if (end.has_value()) {
+      key.clear();
+      AppendInternalKey(&key, *end, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
+      to = table->reader().ApproximateOffset(key);
+    }
+    const bool whole = !begin.has_value() && !end.has_value();
+    if (to > from) bytes += whole ? to - from : to - from + 2 * options_.chunk_size;
+  }
+  return Execute(&job, bytes, outputs);
+}
+
+std::vector<NodeId> DBImpl::RankExecutors(const memnode::CompactionJob& job) const {
+  std::map<NodeId, uint64_t> local_bytes;
+  for (const auto& run : job.runs) {
+    for (const auto& meta : run) {
+      for (const ExtentAddr& fragment : meta->placement.fragments) {
+        local_bytes[fragment.start.node] += fragment.length;
+      }
+    }
+  }
+  std::vector<std::pair<std::pair<uint64_t, uint64_t>, NodeId>> ranked;
+  for (int node = 0; node < client_->node_count(); ++node) {
+    const auto id = static_cast<NodeId>(node);
+    if (!client_->alive(id)) continue;
+    // Most input first; among equals the one with the least data.
+    ranked.push_back({{UINT64_MAX - local_bytes[id], space_->Usage(id).used_bytes}, id});
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<NodeId> nodes;
+  nodes.reserve(ranked.size());
+  for (const auto& [rank, node] : ranked) nodes.push_back(node);
+  return nodes;
+}
+
+Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
+                              memnode::CompactionJob* job) {
+  uint64_t largest_record = 0;
+  for (const auto& run : job->runs) {
+    for (const auto& meta : run) largest_record = std::max(largest_record, meta->largest_record);
+  }
+  // Every table but the last reaches the target before it is cut, and exceeds it by one record,
+  // the rest of a chunk and its indexes at most.
+  const uint64_t slack = 2 * largest_record + 2 * options_.chunk_size + kOutputSlackBytes;
+  const uint64_t capacity = std::min(target + target / 16 + slack, output_bytes + slack);
+  const uint64_t count = output_bytes / target + 2;
+  job->target_table_bytes = target;
+  job->outputs.clear();
+  for (uint64_t i = 0; i < count; ++i) {
+    memnode::ReservedTable table;
+    table.id = NewTableId();
+    if (Status status = space_->Reserve(redundancy_, capacity, preferred, &table.placement);
+        !status.ok()) {
+      for (const auto& reserved : job->outputs) space_->Free(reserved.placement);
+      job->outputs.clear();
+      return status;
+    }
+    job->outputs.push_back(std::move(table));
+    if (capacity > output_bytes) break;  // One table holds it all.
+  }
+  return Status::OK();
+}
+
+Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableList* outputs) {
+  const uint64_t target = picker_.TargetTableBytes(static_cast<int>(job->output_level));
+  std::vector<NodeId> executors;
+  if (options_.compaction != CompactionSite::kCompute) executors = RankExecutors(*job);
+  executors.push_back(kNoNode);  // This process, when no node can.
+  Status status;
+  for (const NodeId executor : executors) {
+    // No node knows a comparator that one of them does not: they run the same program.
+    if (status.IsNotSupported() && executor != kNoNode) continue;
+    NACRE_RETURN_IF_ERROR(ReserveOutputs(OutputBound(input_bytes), target, executor, job));
+    memnode::CompactionResult result;
+    status = executor == kNoNode
+                 ? memnode::RunCompaction(*job, options_.comparator, store_.get(), &closing_,
+                                          &result)
+                 : client_->Compact(executor, *job, &closing_, &result);
+    if (!status.ok()) result.tables.clear();
+    for (size_t i = result.tables.size(); i < job->outputs.size(); ++i) {
+      space_->Free(job->outputs[i].placement);
+    }
+    for (TableMeta& meta : result.tables) {
+      space_->Trim(&meta.placement, meta.size);
+      counters_.compaction_bytes_written.fetch_add(meta.size, std::memory_order_relaxed);
+      std::shared_ptr<TableHandle> handle;
+      if (status.ok()) status = OpenTable(meta, &handle);
+      if (status.ok()) {
+        outputs->push_back(std::move(handle));
+      } else {
+        space_->Free(meta.placement);
+      }
+    }
+    if (status.ok()) {
+      counters_.compaction_bytes_read.fetch_add(input_bytes, std::memory_order_relaxed);
+      counters_.compaction_cpu_nanos.fetch_add(result.cpu_nanos, std::memory_order_relaxed);
+      return status;
+    }
+    for (const auto& table : *outputs) table->MarkDropped();
+    outputs->clear();
+    Log(options_.info_log, LogLevel::kWarn, "{}: compaction on {}: {}", name_,
+        executor == kNoNode ? "the compute node" : client_->node_address(executor),
+        status.ToString());
+    // A node that is lost, busy or does not know the comparator leaves the job to the next one.
+    const bool elsewhere = status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() ||
+                           status.IsNotSupported();
+    if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
+  }
+  return status;
+}
+
+Status DBImpl::CompactManually(int level, int output_level, const Slice* begin,
+                               const Slice* end) {
+  std::unique_ptr<Compaction> compaction;
+  {
+    MutexLock lock(&mutex_);
+    compaction =
+        picker_.PickRange(current_view_->version, level, output_level, begin, end);
+  }
+  if (compaction == nullptr) return Status::OK();
+  const Status status = RunAndCommit(compaction.get());
+  compaction.reset();
+  RetireUnlinkedViews();
+  return status;
+}
+
+Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin,
+                            const Slice* end) {
+  if (options.change_level) {
+    return Status::NotSupported("CompactRangeOptions::change_level");
+  }
+  NACRE_RETURN_IF_ERROR(Flush(FlushOptions()));
+  {
+    // Alone: no automatic compaction starts, those that run are waited for.
+    MutexLock lock(&mutex_);
+    while (manual_compactions_ > 0 && !closing_.load(std::memory_order_relaxed)) changed_.Wait();
+    if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    ++manual_compactions_;
+    while (compactions_running_ > 0) changed_.Wait();
+  }
+  Status status;
+  int depth = 0;
+  {
+    MutexLock lock(&mutex_);
+    depth = current_view_->version->depth();
+  }
+  for (int level = 0; status.ok() && level + 1 < std::max(depth, 2); ++level) {
+    status = CompactManually(level, level + 1, begin, end);
+  }
+  // What the last level holds that nobody can see any more (tombstones, shadowed versions that a
+  // snapshot held once) goes too.
+  TableList last;
+  {
+    MutexLock lock(&mutex_);
+    const Version& version = *current_view_->version;
+    if (version.depth() > 1) last = version.Overlapping(version.depth() - 1, begin, end);
+    depth = version.depth();
+  }
+  for (const auto& table : last) {
+    if (!status.ok()) break;
+    const TableMeta& meta = table->meta();
+    if (meta.tombstones == 0 && meta.entries == meta.user_keys) continue;
+    const Slice first = meta.smallest_user_key();
+    const Slice limit = meta.largest_user_key();
+    status = CompactManually(depth - 1, depth - 1, &first, &limit);
+  }
+  last.clear();
+  epochs_.Collect();
+  MutexLock lock(&mutex_);
+  --manual_compactions_;
+  MaybeSchedule();
+  changed_.SignalAll();
+  return status;
+}
+
+Status DBImpl::WaitForCompact() {
+  {
+    MutexLock lock(&mutex_);
+    for (;;) {
+      if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+      if (!flush_error_.ok()) return flush_error_;
+      if (!compaction_error_.ok()) return compaction_error_;
+      if (immutables_.empty() && !flush_running_ && compactions_running_ == 0 &&
+          manual_compactions_ == 0 && !picker_.Due(*current_view_->version)) {
+        break;
+      }
+      changed_.Wait();
+    }
+  }
+  epochs_.Collect();
+  return Status::OK();
+}
+
+void DBImpl::RebalancePointTiers() {
+  if (options_.index_memory_budget == SIZE_MAX) return;
+  MutexLock tier_lock(&tier_mutex_);
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    version = current_view_->version;
+  }
+  // Upper levels first: they are looked at for every key. What does not fit keeps its filter.
+  uint64_t left = options_.index_memory_budget;
+  for (int level = 0; level < version->depth(); ++level) {
+    for (const auto& table : version->tables(level)) {
+      const TableMeta& meta = table->meta();
+      const bool fits = meta.point_index.length <= left;
+      const auto kind = fits ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
+      left -= std::min<uint64_t>(left, fits ? meta.point_index.length : meta.bloom.length);
+      if (table->tier()->kind() == kind) continue;
+      if (Status status = table->SetTier(kind); !status.ok()) {
+        Log(options_.info_log, LogLevel::kWarn, "{}: point tier of table {}: {}", name_,
+            table->id(), status.ToString());
+      }
+    }
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "table/merge_kernel.h"
+#include "table/table_builder.h"
+#include "util/log.h"
+
+namespace nacre {
+
+Status DBImpl::Flush(const FlushOptions& options) {
+  SequenceNumber boundary = 0;
+  {
+    MutexLock lock(&mutex_);
+    if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    // Full MemTables that wait keep their bound even against explicit flushes.
+    while (immutables_.size() + 1 >= static_cast<size_t>(options_.max_write_buffer_number) &&
+           flush_error_.ok()) {
+      changed_.Wait();
+    }
+    if (!flush_error_.ok()) return flush_error_;
+    if (current_view_->memtables.front()->entries() > 0) SwitchMemTable();
+    if (immutables_.empty()) return Status::OK();
+    boundary = immutables_.back().boundary;
+    if (!options.wait) return Status::OK();
+    while (!immutables_.empty() && immutables_.front().boundary <= boundary &&
+           flush_error_.ok()) {
+      changed_.Wait();
+    }
+    const bool flushed = immutables_.empty() || immutables_.front().boundary > boundary;
+    return flushed ? Status::OK() : flush_error_;
+  }
+}
+
+void DBImpl::MaybeSchedule() {
+  if (!immutables_.empty() && !flush_running_) {
+    flush_running_ = true;
+    flush_executor_->Schedule([this] { FlushLoop(); });
+  }
+  const int limit = std::max(1, options_.max_background_jobs - 1);
+  if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0 &&
+      compactions_running_ < limit && picker_.Due(*current_view_->version)) {
+    ++compactions_running_;
+    compaction_executor_->Schedule([this] { CompactionTask(); });
+  }
+}
+
+void DBImpl::BackOff(int failures) {
+  constexpr auto kFirst = std::chrono::milliseconds(20);
+  constexpr auto kLast = std::chrono::milliseconds(1000);
+  const auto wait = std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)),
+                                                       kLast);
+  const Deadline deadline = Deadline::After(clock_, wait);
+  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed)) {
+    changed_.WaitFor(deadline.Remaining());
+  }
+}
+
+void DBImpl::FlushLoop() {
+  int failures = 0;
+  for (;;) {
+    Immutable oldest;
+    {
+      MutexLock lock(&mutex_);
+      const bool give_up = closing_.load(std::memory_order_relaxed) && failures > 0;
+      if (immutables_.empty() || give_up) {
+        flush_running_ = false;
+        changed_.SignalAll();
+        return;
+      }
+      oldest = immutables_.front();
+    }
+    VersionEdit edit;
+    const Status status = FlushOne(oldest, &edit);
+    {
+      MutexLock lock(&mutex_);
+      flush_error_ = status;
+      if (status.ok()) {
+        failures = 0;
+        immutables_.pop_front();
+        std::vector<std::shared_ptr<MemTable>> memtables = current_view_->memtables;
+        memtables.pop_back();
+        ++manifest_version_;
+        InstallView(std::move(memtables), Version::Apply(*current_view_->version, edit));
+        if (memtable_full_) SwitchMemTable();
+        UpdateStall();
+        MaybeSchedule();
+        changed_.SignalAll();
+      } else {
+        Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_,
+            status.ToString());
+        changed_.SignalAll();  // Writers that wait for room are told why there is none.
+        BackOff(++failures);
+      }
+    }
+    oldest.memtable.reset();
+    RetireUnlinkedViews();
+    if (status.ok()) RebalancePointTiers();
+  }
+}
+
+Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
+  // Writers that got their tickets before the switch may still be inserting.
+  sequencer_.WaitUntilPublished(immutable.boundary);
+  Status status;
+  // Each node that dies during the flush costs one more try on those that are left.
+  for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
+    edit->added.clear();
+    status = TryFlush(*immutable.memtable, edit);
+    if (!status.IsUnavailable() && !status.IsTimedOut()) break;
+    Log(options_.info_log, LogLevel::kWarn, "{}: flush tries again: {}", name_,
+        status.ToString());
+  }
+  return status;
+}
+
+Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
+  const uint64_t start = clock_->NowNanos();
+  MergeOptions merge;
+  merge.comparator = options_.comparator;
+  merge.table.comparator = options_.comparator;
+  merge.target_table_bytes = UINT64_MAX;
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    merge.snapshots = snapshots_.Sequences();
+    version = current_view_->version;
+  }
+  const std::unique_ptr<InternalIterator> input = memtable.NewIterator();
+  input->SeekToLast();
+  if (!input->Valid()) return Status::OK();
+  const std::string last = input->user_key().ToString();
+  input->SeekToFirst();
+  const std::string first = input->user_key().ToString();
+  const Slice begin(first);
+  const Slice end(last);
+  merge.deeper = version->DeeperRanges(-1, &begin, &end);
+
+  // Sized for records of about one size; a table that turns out too small is followed by another.
+  const uint64_t entries = memtable.entries();
+  const uint64_t bound = TableBuilder::SizeBound(entries, memtable.data_bytes(),
+                                                 2 * memtable.data_bytes() / entries + 64,
+                                                 options_.chunk_size);
+  std::vector<Placement> reserved;
+  const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
+    const Status status = NewFlushOutput(bound, identity, writer);
+    if (status.ok()) reserved.push_back(identity->placement);
+    return status;
+  };
+  std::vector<TableMeta> tables;
+  MergeStats stats;
+  Status status = MergeTables(input.get(), merge, new_output, &tables, &stats);
+  // Outputs come in order; what was reserved for a table that was not finished goes back.
+  for (size_t i = tables.size(); i < reserved.size(); ++i) space_->Free(reserved[i]);
+  for (TableMeta& meta : tables) {
+    space_->Trim(&meta.placement, meta.size);
+    std::shared_ptr<TableHandle> handle;
+    if (status.ok()) status = OpenTable(meta, &handle);
+    if (status.ok()) {
+      counters_.flush_bytes.fetch_add(meta.size, std::memory_order_relaxed);
+      edit->added.push_back({0, std::move(handle)});
+    } else {
+      space_->Free(meta.placement);
+    }
+  }
+  if (!status.ok()) {
+    for (const auto& added : edit->added) added.table->MarkDropped();
+    edit->added.clear();
+    return status;
+  }
+  counters_.flushes.fetch_add(1, std::memory_order_relaxed);
+  Log(options_.info_log, LogLevel::kInfo, "{}: flushed {} entries, {} bytes in {} ms", name_,
+      stats.entries_written, stats.bytes_written, (clock_->NowNanos() - start) / 1'000'000);
+  return status;
+}
+
+Status DBImpl::NewFlushOutput(uint64_t bytes, TableMeta* identity,
+                              std::unique_ptr<ExtentWriter>* writer) {
+  Placement placement;
+  NACRE_RETURN_IF_ERROR(space_->Reserve(redundancy_, bytes, kNoNode, &placement));
+  if (Status status = store_->NewWriter(placement, options_.chunk_size, writer); !status.ok()) {
+    space_->Free(placement);
+    return status;
+  }
+  identity->id = NewTableId();
+  identity->database_id = database_id_;
+  identity->level = 0;
+  identity->comparator = options_.comparator->Name();
+  identity->placement = std::move(placement);
+  MutexLock lock(&mutex_);
+  identity->manifest_version = manifest_version_ + 1;
+  return Status::OK();
+}
+
+void DBImpl::InstallView(std::vector<std::shared_ptr<MemTable>> memtables,
+                         std::shared_ptr<const Version> version) {
+  auto view = std::make_shared<ReadView>();
+  view->memtables = std::move(memtables);
+  view->version = std::move(version);
+  view_.store(view.get(), std::memory_order_release);  // Pairs with the readers' loads.
+  if (current_view_ != nullptr) unlinked_views_.push_back(std::move(current_view_));
+  current_view_ = std::move(view);
+}
+
+void DBImpl::RetireUnlinkedViews() {
+  std::vector<std::shared_ptr<const ReadView>> views;
+  {
+    MutexLock lock(&mutex_);
+    views.swap(unlinked_views_);
+  }
+  if (!views.empty()) {
+    epochs_.Retire([held = std::move(views)] {});
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,209 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/compaction_picker.h"
+#include "db/manifest.h"
+#include "db/memtable.h"
+#include "db/read_view.h"
+#include "db/snapshot_list.h"
+#include "db/version.h"
+#include "db/write_sequencer.h"
+#include "memnode/compaction_job.h"
+#include "memnode/pool_client.h"
+#include "memnode/pool_impl.h"
+#include "memnode/space_allocator.h"
+#include "memnode/table_store.h"
+#include "nacre/db.h"
+#include "util/clock.h"
+#include "util/epoch.h"
+#include "util/executor.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// The database. Split by concern: db_open.cc (opening and closing), db_write.cc (writes, MemTable
+/// switches, stalls), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_compaction.cc,
+/// db_properties.cc.
+///
+/// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
+/// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
+/// guards the rest and is never held over I/O.
+class DBImpl final : public DB {
+ public:
+  static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
+  ~DBImpl() override;
+
+  using DB::Get;
+  using DB::MultiGet;
+  Status Close() override;
+  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override;
+  Status Delete(const WriteOptions& options, const Slice& key) override;
+  Status Write(const WriteOptions& options, WriteBatch* updates) override;
+  Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) override;
+  void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                PinnableSlice* values, Status* statuses) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  const Snapshot* GetSnapshot() override;
+  void ReleaseSnapshot(const Snapshot* snapshot) override;
+  Status Flush(const FlushOptions& options) override;
+  Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
+                      const Slice* end) override;
+  Status WaitForCompact() override;
+  bool GetProperty(const Slice& property, std::string* value) override;
+  bool GetIntProperty(const Slice& property, uint64_t* value) override;
+  Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override;
+  const std::string& GetName() const override { return name_; }
+  uint64_t GetLatestSequenceNumber() const override { return sequencer_.LastPublished(); }
+
+ private:
+  friend class DBProperties;
+
+  /// Why writers do not go ahead at full speed.
+  enum class Stall : int { kNone, kDelay, kStop, kClosed };
+
+  /// A full MemTable on its way to a table.
+  struct Immutable {
+    std::shared_ptr<MemTable> memtable;
+    SequenceNumber boundary;  ///< All its entries are below.
+  };
+
+  struct Counters {
+    std::atomic<uint64_t> flushes{0};
+    std::atomic<uint64_t> flush_bytes{0};
+    std::atomic<uint64_t> compactions{0};
+    std::atomic<uint64_t> trivial_moves{0};
+    std::atomic<uint64_t> compaction_bytes_read{0};
+    std::atomic<uint64_t> compaction_bytes_written{0};
+    std::atomic<uint64_t> compaction_cpu_nanos{0};
+    std::atomic<uint64_t> stall_nanos{0};
+  };
+
+  DBImpl(const Options& options, const std::string& name, Redundancy redundancy,
+         std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
+         const ManifestImage& image);
+
+  // ---- db_open.cc ----
+  Status Restore(const ManifestImage& image);
+  /// For a database that failed to open: nothing to flush, nothing to leave behind.
+  void Abandon() EXCLUDES(mutex_);
+  ManifestImage MakeManifest() REQUIRES(mutex_);
+
+  // ---- db_write.cc ----
+  Status CheckWriteOptions(const WriteOptions& options) const;
+  /// Waits while writes are stalled; `bytes` are about to be written.
+  Status Admit(const WriteOptions& options, uint64_t bytes) {
+    if (stall_.load(std::memory_order_acquire) == Stall::kNone) [[likely]] return Status::OK();
+    return AdmitStalled(options, bytes);
+  }
+  Status AdmitStalled(const WriteOptions& options, uint64_t bytes) EXCLUDES(mutex_);
+  Status WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
+                  const Slice& value);
+  MemTable* MemTableOf(const WriteSequencer::Ticket& ticket) const {
+    return memtable_slots_[ticket.generation % kMemTableSlots].load(std::memory_order_acquire);
+  }
+  /// The MemTable of `generation` is full: switches to a new one, or stalls writers until a flush
+  /// makes room.
+  void HandleFullMemTable(uint64_t generation) EXCLUDES(mutex_);
+  void SwitchMemTable() REQUIRES(mutex_);
+  void UpdateStall() REQUIRES(mutex_);
+
+  // ---- db_read.cc ----
+  /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
+  const ReadView* PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const;
+  std::unique_ptr<InternalIterator> NewInternalIterator(const ReadView& view,
+                                                        const ReadOptions& options) const;
+  /// For a version older than the newest one in its table.
+  Status GetOlder(const ReadView& view, const ReadOptions& options, const Slice& key,
+                  SequenceNumber snapshot, PinnableSlice* value) const;
+
+  // ---- db_flush.cc ----
+  void FlushLoop() EXCLUDES(mutex_);
+  Status FlushOne(const Immutable& immutable, VersionEdit* edit) EXCLUDES(mutex_);
+  Status TryFlush(const MemTable& memtable, VersionEdit* edit) EXCLUDES(mutex_);
+  /// Makes a new view the current one. The old one waits in unlinked_views_, because destroying
+  /// what it held last is too much work to do under the mutex or on a writer's thread.
+  void InstallView(std::vector<std::shared_ptr<MemTable>> memtables,
+                   std::shared_ptr<const Version> version) REQUIRES(mutex_);
+  void RetireUnlinkedViews() EXCLUDES(mutex_);
+  /// Reserves space and a writer for the next table of a flush of `bytes` at most.
+  Status NewFlushOutput(uint64_t bytes, TableMeta* identity,
+                        std::unique_ptr<ExtentWriter>* writer);
+  void MaybeSchedule() REQUIRES(mutex_);
+  /// Waits a growing while before background work is tried again; ends early when closing.
+  void BackOff(int failures) REQUIRES(mutex_);
+
+  // ---- db_compaction.cc ----
+  void CompactionTask() EXCLUDES(mutex_);
+  Status RunAndCommit(Compaction* compaction) EXCLUDES(mutex_);
+  /// First keys of the second and later key ranges that the compaction is run in.
+  std::vector<std::string> CutIntoRanges(const Compaction& compaction) const;
+  Status RunRange(const Compaction& compaction, const std::optional<std::string>& begin,
+                  const std::optional<std::string>& end, TableList* outputs) EXCLUDES(mutex_);
+  /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
+  Status Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableList* outputs);
+  std::vector<NodeId> RankExecutors(const memnode::CompactionJob& job) const;
+  Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
+                        memnode::CompactionJob* job);
+  Status CompactManually(int level, int output_level, const Slice* begin, const Slice* end);
+  void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
+
+  Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);
+  uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  static constexpr size_t kMemTableSlots = 64;
+
+  const Options options_;
+  const std::string name_;
+  const Redundancy redundancy_;
+  const InternalKeyComparator comparator_;
+  const std::shared_ptr<memnode::PoolImpl> pool_;
+  memnode::PoolClient* const client_;
+  Clock* const clock_;
+  const uint64_t database_id_;
+  const CompactionPicker picker_;
+
+  std::unique_ptr<Executor> lease_executor_;
+  std::unique_ptr<memnode::SpaceAllocator> space_;
+  std::unique_ptr<memnode::TableStore> store_;
+  mutable EpochDomain epochs_;  // After what retired views free their tables through.
+
+  WriteSequencer sequencer_;
+  std::atomic<uint64_t> next_table_id_;
+  /// MemTables by generation. A slot is set before its generation begins and reused long after
+  /// its MemTable is gone; a writer's MemTable cannot go before the writer publishes.
+  std::array<std::atomic<MemTable*>, kMemTableSlots> memtable_slots_{};
+  std::atomic<Stall> stall_{Stall::kNone};
+  std::atomic<const ReadView*> view_{nullptr};  ///< Read under an epoch guard.
+  std::atomic<bool> closing_{false};            ///< Also cancels running compactions.
+  Counters counters_;
+
+  mutable Mutex mutex_;
+  CondVar changed_{&mutex_};  ///< Whatever background work waits for, or waits on it.
+  std::shared_ptr<const ReadView> current_view_ GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const ReadView>> unlinked_views_ GUARDED_BY(mutex_);
+  std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.
+  bool memtable_full_ GUARDED_BY(mutex_) = false;  ///< No room for another MemTable yet.
+  bool flush_running_ GUARDED_BY(mutex_) = false;
+  int compactions_running_ GUARDED_BY(mutex_) = 0;
+  int manual_compactions_ GUARDED_BY(mutex_) = 0;
+  Status flush_error_ GUARDED_BY(mutex_);
+  Status compaction_error_ GUARDED_BY(mutex_);
+  uint64_t manifest_version_ GUARDED_BY(mutex_) = 0;
+  uint64_t delayed_until_nanos_ GUARDED_BY(mutex_) = 0;  ///< When the delayed bytes are paid for.
+  SnapshotList snapshots_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+  Status close_status_ GUARDED_BY(mutex_);
+
+  Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
+
+  std::unique_ptr<Executor> flush_executor_;       // Last: their threads use all of the above.
+  std::unique_ptr<Executor> compaction_executor_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "db/read_view.h"
+#include "nacre/iterator.h"
+#include "nacre/options.h"
+#include "table/internal_iterator.h"
+#include "table/internal_key.h"
+
+namespace nacre {
+
+/// Turns internal entries into what a user sees at `snapshot`: the newest visible version of each
+/// key, without tombstones, within the bounds of `options`. `pinned` keeps alive what `internal`
+/// looks through.
+std::unique_ptr<Iterator> NewDBIterator(const InternalKeyComparator& comparator,
+                                        std::unique_ptr<InternalIterator> internal,
+                                        SequenceNumber snapshot, const ReadOptions& options,
+                                        std::shared_ptr<const ReadView> pinned);
+
+/// An iterator that is never valid and reports `status`.
+std::unique_ptr<Iterator> NewErrorIterator(Status status);
+
+}  // namespace nacre

@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/options_check.h"
+#include "util/log.h"
+
+namespace nacre {
+
+Status DB::Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db) {
+  return DBImpl::Open(options, name, db);
+}
+
+Status DB::Get(const ReadOptions& options, const Slice& key, std::string* value) {
+  PinnableSlice pinned;
+  NACRE_RETURN_IF_ERROR(Get(options, key, &pinned));
+  value->assign(pinned.data(), pinned.size());
+  return Status::OK();
+}
+
+std::vector<Status> DB::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                                 std::vector<std::string>* values) {
+  std::vector<PinnableSlice> pinned(keys.size());
+  std::vector<Status> statuses(keys.size());
+  MultiGet(options, keys.size(), keys.data(), pinned.data(), statuses.data());
+  values->resize(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (statuses[i].ok()) (*values)[i].assign(pinned[i].data(), pinned[i].size());
+  }
+  return statuses;
+}
+
+Status DBImpl::Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db) {
+  db->reset();
+  Redundancy redundancy;
+  NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
+
+  std::shared_ptr<memnode::PoolImpl> pool;
+  if (options.pool != nullptr) {
+    pool = std::dynamic_pointer_cast<memnode::PoolImpl>(options.pool);
+    if (pool == nullptr) {
+      return Status::InvalidArgument("Options::pool was not made by Pool::Open");
+    }
+  } else {
+    memnode::PoolOpenOptions pool_options;
+    pool_options.operation_timeout = options.operation_timeout;
+    pool_options.slab_bytes = options.slab_size;
+    NACRE_RETURN_IF_ERROR(
+        memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), &pool));
+  }
+  memnode::PoolClient* client = pool->client();
+  if (redundancy.fragments() > client->node_count()) {
+    return Status::InvalidArgument("redundancy " + redundancy.ToString() + " needs " +
+                                   std::to_string(redundancy.fragments()) + " nodes, " +
+                                   pool->uri() + " has " + std::to_string(client->node_count()));
+  }
+
+  memnode::DatabaseLease lease;
+  NACRE_RETURN_IF_ERROR(client->OpenDatabase(name, options.create_if_missing,
+                                             options.error_if_exists, &lease));
+  // From here on a failure gives the lease back, with what was there.
+  const auto give_back = [&](Status status) {
+    client->CloseDatabase(name, lease.manifest).IgnoreError();
+    return status;
+  };
+  ManifestImage image;
+  image.comparator = options.comparator->Name();
+  image.num_levels = static_cast<uint32_t>(options.num_levels);
+  image.slab_bytes = client->options().slab_bytes;
+  if (lease.existed) {
+    if (Status status = DecodeManifest(lease.manifest, &image); !status.ok()) {
+      return give_back(status.WithContext("database " + name));
+    }
+    if (image.comparator != options.comparator->Name()) {
+      return give_back(Status::InvalidArgument("database " + name + " was made with comparator " +
+                                               image.comparator + ", opened with " +
+                                               options.comparator->Name()));
+    }
+    if (image.num_levels > static_cast<uint32_t>(options.num_levels)) {
+      return give_back(Status::InvalidArgument(
+          "database " + name + " has " + std::to_string(image.num_levels) +
+          " levels, Options::num_levels is " + std::to_string(options.num_levels)));
+    }
+  }
+  std::unique_ptr<DBImpl> opened(
+      new DBImpl(options, name, redundancy, std::move(pool), lease, image));
+  if (Status status = opened->Restore(image); !status.ok()) {
+    opened->Abandon();
+    return give_back(std::move(status));
+  }
+  *db = std::move(opened);
+  return Status::OK();
+}
+
+DBImpl::DBImpl(const Options& options, const std::string& name, Redundancy redundancy,
+               std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
+               const ManifestImage& image)
+    : options_(options),
+      name_(name),
+      redundancy_(redundancy),
+      comparator_(options.comparator),
+      pool_(std::move(pool)),
+      client_(pool_->client()),
+      clock_(pool_->clock()),
+      database_id_(lease.database_id),
+      picker_(options_, &comparator_),
+      lease_executor_(NewThreadPool(1, "nacre-lease")),
+      space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, image.slab_bytes,
+                                                       lease_executor_.get())),
+      store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
+      sequencer_(image.last_sequence),
+      next_table_id_(image.next_table_id),
+      manifest_version_(image.manifest_version),
+      flush_executor_(NewThreadPool(1, "nacre-flush")),
+      compaction_executor_(
+          NewThreadPool(std::max(1, options.max_background_jobs - 1), "nacre-compact")) {}
+
+Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle) {
+  // Under a budget new tables start with the small tier; RebalancePointTiers promotes them.
+  const auto tier = options_.index_memory_budget == SIZE_MAX ? PointTier::Kind::kIndex
+                                                             : PointTier::Kind::kBloom;
+  return TableHandle::Open(meta, options_.comparator, store_.get(), space_.get(), &epochs_, tier,
+                           handle);
+}
+
+Status DBImpl::Restore(const ManifestImage& image) {
+  for (const auto& [node, offsets] : image.slabs) {
+    if (node >= client_->node_count()) {
+      return Status::InvalidArgument("database " + name_ + " has data on node " +
+                                     std::to_string(node) + ", the pool has " +
+                                     std::to_string(client_->node_count()) + " nodes");
+    }
+    std::vector<ExtentAddr> live;
+    for (const auto& [level, meta] : image.tables) {
+      for (const ExtentAddr& extent : meta.placement.fragments) {
+        if (extent.start.node == node) live.push_back(extent);
+      }
+    }
+    NACRE_RETURN_IF_ERROR(space_->Restore(node, offsets, live));
+  }
+  VersionEdit edit;
+  for (const auto& [level, meta] : image.tables) {
+    std::shared_ptr<TableHandle> handle;
+    NACRE_RETURN_IF_ERROR(OpenTable(meta, &handle));
+    edit.added.push_back({static_cast<int>(level), std::move(handle)});
+  }
+  const Version empty(&comparator_, options_.num_levels);
+  auto view = std::make_shared<ReadView>();
+  view->memtables.push_back(
+      std::make_shared<MemTable>(options_.comparator, sequencer_.generation()));
+  view->version = Version::Apply(empty, edit);
+  memtable_slots_[sequencer_.generation() % kMemTableSlots].store(view->memtables.front().get(),
+                                                                  std::memory_order_release);
+  {
+    MutexLock lock(&mutex_);
+    view_.store(view.get(), std::memory_order_release);
+    current_view_ = std::move(view);
+    UpdateStall();
+    MaybeSchedule();
+  }
+  RebalancePointTiers();
+  Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}", name_,
+      pool_->uri(), image.tables.size(), image.last_sequence);
+  return Status::OK();
+}
+
+ManifestImage DBImpl::MakeManifest() {
+  ManifestImage image;
+  image.comparator = options_.comparator->Name();
+  image.manifest_version = manifest_version_;
+  image.next_table_id = next_table_id_.load(std::memory_order_relaxed);
+  image.last_sequence = sequencer_.LastPublished();
+  image.num_levels = static_cast<uint32_t>(options_.num_levels);
+  image.slab_bytes = client_->options().slab_bytes;
+  for (int node = 0; node < client_->node_count(); ++node) {
+    const auto id = static_cast<NodeId>(node);
+    if (std::vector<uint64_t> slabs = space_->Slabs(id); !slabs.empty()) {
+      image.slabs[id] = std::move(slabs);
+    }
+  }
+  const Version& version = *current_view_->version;
+  for (int level = 0; level < version.num_levels(); ++level) {
+    for (const auto& table : version.tables(level)) {
+      image.tables.emplace_back(static_cast<uint32_t>(level), table->meta());
+    }
+  }
+  return image;
+}
+
+Status DBImpl::Close() {
+  {
+    MutexLock lock(&mutex_);
+    if (closed_) return close_status_;
+  }
+  // What was acknowledged is in the MemTables: it has to reach the nodes first.
+  FlushOptions flush;
+  Status status = Flush(flush);
+  {
+    MutexLock lock(&mutex_);
+    closing_.store(true, std::memory_order_release);
+    UpdateStall();
+    changed_.SignalAll();
+    while (flush_running_ || compactions_running_ > 0) changed_.Wait();
+  }
+  flush_executor_.reset();
+  compaction_executor_.reset();
+  epochs_.Collect();
+  if (status.ok()) status = space_->ReturnFreeSlabs();
+  std::string manifest;
+  {
+    MutexLock lock(&mutex_);
+    manifest = EncodeManifest(MakeManifest());
+  }
+  if (status.ok()) status = client_->CloseDatabase(name_, manifest);
+  Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
+      status.ToString());
+  MutexLock lock(&mutex_);
+  closed_ = true;
+  close_status_ = status;
+  return status;
+}
+
+void DBImpl::Abandon() {
+  MutexLock lock(&mutex_);
+  closed_ = true;
+}
+
+DBImpl::~DBImpl() {
+  bool open = false;
+  {
+    MutexLock lock(&mutex_);
+    open = !closed_;
+  }
+  if (open) Close().IgnoreError();
+}
+
+}  // namespace nacre

@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+#include "db/db_impl.h"
+#include "util/uri.h"
+
+namespace nacre {
+
+/// What GetProperty answers: numbers in one table, texts in another.
+class DBProperties {
+ public:
+  explicit DBProperties(DBImpl* db) : db_(db) {
+    {
+      MutexLock lock(&db_->mutex_);
+      view_ = db_->current_view_;
+    }
+  }
+
+  bool Number(const std::string& name, uint64_t* value) {
+    using Function = uint64_t (DBProperties::*)();
+    static const std::unordered_map<std::string, Function> kNumbers = {
+        {"num-entries-active-mem-table", &DBProperties::ActiveEntries},
+        {"cur-size-active-mem-table", &DBProperties::ActiveBytes},
+        {"cur-size-all-mem-tables", &DBProperties::MemTableBytes},
+        {"num-immutable-mem-table", &DBProperties::Immutables},
+        {"mem-table-flush-pending", &DBProperties::FlushPending},
+        {"num-running-flushes", &DBProperties::RunningFlushes},
+        {"num-running-compactions", &DBProperties::RunningCompactions},
+        {"compaction-pending", &DBProperties::CompactionPending},
+        {"estimate-pending-compaction-bytes", &DBProperties::PendingBytes},
+        {"num-snapshots", &DBProperties::Snapshots},
+        {"estimate-num-keys", &DBProperties::EstimatedKeys},
+        {"is-write-stopped", &DBProperties::WriteStopped},
+        {"total-sst-files-size", &DBProperties::TableBytes},
+        {"live-sst-files-size", &DBProperties::TableBytes},
+        {"num-live-tables", &DBProperties::Tables},
+        {"num-tombstones", &DBProperties::Tombstones},
+        {"space.user-bytes", &DBProperties::UserBytes},
+        {"space.stored-bytes", &DBProperties::StoredBytes},
+        {"space.leased-bytes", &DBProperties::LeasedBytes},
+        {"space.used-bytes", &DBProperties::UsedBytes},
+        {"space.compute-bytes", &DBProperties::ComputeBytes},
+        {"space.index-bytes", &DBProperties::IndexBytes},
+        {"network.compute-read", &DBProperties::ComputeRead},
+        {"network.compute-written", &DBProperties::ComputeWritten},
+        {"network.memnode-read", &DBProperties::MemnodeRead},
+        {"network.memnode-written", &DBProperties::MemnodeWritten},
+        {"compaction.bytes-read", &DBProperties::CompactionRead},
+        {"compaction.bytes-written", &DBProperties::CompactionWritten},
+        {"compaction.cpu-nanos", &DBProperties::CompactionCpu},
+        {"stall-nanos", &DBProperties::StallNanos},
+    };
+    constexpr std::string_view kFilesAtLevel = "num-files-at-level";
+    if (name.starts_with(kFilesAtLevel)) {
+      uint64_t level = 0;
+      const Slice digits(name.data() + kFilesAtLevel.size(), name.size() - kFilesAtLevel.size());
+      const auto deepest = static_cast<uint64_t>(version().num_levels() - 1);
+      if (!ParseNumber(digits, 0, deepest, &level).ok()) return false;
+      *value = version().tables(static_cast<int>(level)).size();
+      return true;
+    }
+    const auto found = kNumbers.find(name);
+    if (found == kNumbers.end()) return false;
+    *value = (this->*found->second)();
+    return true;
+  }
+
+  std::string LevelStats() {
+    std::string text = "Level Files Size(MB)\n--------------------\n";
+    for (int level = 0; level < version().num_levels(); ++level) {
+      text += fmt::format("{:3d} {:8d} {:8.0f}\n", level, version().tables(level).size(),
+                          static_cast<double>(version().LevelBytes(level)) / (1 << 20));
+    }
+    return text;
+  }
+
+  std::string Tables(const char* separator) {
+    std::string text;
+    for (int level = 0; level < version().num_levels(); ++level) {
+      for (const auto& table : version().tables(level)) {
+        const TableMeta& meta = table->meta();
+        text += fmt::format("level {} table {} entries {} tombstones {} bytes {} [{} .. {}] on",
+                            level, meta.id, meta.entries, meta.tombstones, meta.size,
+                            meta.smallest_user_key().ToString(true),
+                            meta.largest_user_key().ToString(true));
+        for (const ExtentAddr& fragment : meta.placement.fragments) {
+          text += fmt::format(" node {} at {}", static_cast<unsigned>(fragment.start.node),
+                              static_cast<uint64_t>(fragment.start.offset));
+        }
+        text += separator;
+      }
+    }
+    return text;
+  }
+
+  std::string Stats() {
+    const DBImpl::Counters& counters = db_->counters_;
+    std::string text = LevelStats();
+    text += fmt::format("MemTables: {} waiting to be flushed, {} in all\n", Immutables(),
+                        FormatBytes(MemTableBytes()));
+    text += fmt::format("Flushes: {}, {} written\n", counters.flushes.load(),
+                        FormatBytes(counters.flush_bytes.load()));
+    const double cpu_seconds = static_cast<double>(CompactionCpu()) / 1e9;
+    text += fmt::format(
+        "Compactions: {} and {} moves, {} read, {} written, {:.2f} s of executor CPU\n",
+        counters.compactions.load(), counters.trivial_moves.load(),
+        FormatBytes(CompactionRead()), FormatBytes(CompactionWritten()), cpu_seconds);
+    text += fmt::format("Stalls: {:.3f} s over all writers\n",
+                        static_cast<double>(StallNanos()) / 1e9);
+    text += fmt::format("Space: {} of user data in tables, {} stored, {} leased\n",
+                        FormatBytes(UserBytes()), FormatBytes(StoredBytes()),
+                        FormatBytes(LeasedBytes()));
+    text += fmt::format("Compute node: {} of indexes, {} with MemTables\n",
+                        FormatBytes(IndexBytes()), FormatBytes(ComputeBytes()));
+    return text;
+  }
+
+ private:
+  const Version& version() const { return *view_->version; }
+
+  template <typename Function>
+  uint64_t SumOverTables(Function function) const {
+    uint64_t sum = 0;
+    for (int level = 0; level < version().num_levels(); ++level) {
+      for (const auto& table : version().tables(level)) sum += function(*table);
+    }
+    return sum;
+  }
+
+  uint64_t ActiveEntries() { return view_->memtables.front()->entries(); }
+  uint64_t ActiveBytes() { return view_->memtables.front()->MemoryUsage(); }
+  uint64_t MemTableBytes() {
+    uint64_t bytes = 0;
+    for (const auto& memtable : view_->memtables) bytes += memtable->MemoryUsage();
+    return bytes;
+  }
+  uint64_t Immutables() { return view_->memtables.size() - 1; }
+  uint64_t FlushPending() { return Immutables() > 0 ? 1 : 0; }
+  uint64_t RunningFlushes() {
+    MutexLock lock(&db_->mutex_);
+    return db_->flush_running_ ? 1 : 0;
+  }
+  uint64_t RunningCompactions() {
+    MutexLock lock(&db_->mutex_);
+    return static_cast<uint64_t>(db_->compactions_running_ + db_->manual_compactions_);
+  }
+  uint64_t CompactionPending() { return db_->picker_.Due(version()) ? 1 : 0; }
+  uint64_t PendingBytes() { return db_->picker_.PendingBytes(version()); }
+  uint64_t Snapshots() {
+    MutexLock lock(&db_->mutex_);
+    return db_->snapshots_.size();
+  }
+  uint64_t EstimatedKeys() {
+    uint64_t entries = 0;
+    uint64_t deletions = 0;
+    for (const auto& memtable : view_->memtables) {
+      entries += memtable->entries();
+      deletions += memtable->deletions();
+    }
+    entries += SumOverTables([](const TableHandle& table) { return table.meta().entries; });
+    deletions += Tombstones();
+    // As RocksDB does: a tombstone is an entry itself and hides another one.
+    return entries > 2 * deletions ? entries - 2 * deletions : 0;
+  }
+  uint64_t WriteStopped() {
+    return db_->stall_.load(std::memory_order_relaxed) == DBImpl::Stall::kStop ? 1 : 0;
+  }
+  uint64_t TableBytes() {
+    return SumOverTables([](const TableHandle& table) { return table.size(); });
+  }
+  uint64_t Tables() {
+    return SumOverTables([](const TableHandle&) { return 1; });
+  }
+  uint64_t Tombstones() {
+    return SumOverTables([](const TableHandle& table) { return table.meta().tombstones; });
+  }
+  uint64_t UserBytes() {
+    return SumOverTables([](const TableHandle& table) { return table.meta().user_bytes; });
+  }
+  uint64_t StoredBytes() {
+    return SumOverTables([](const TableHandle& table) {
+      uint64_t bytes = 0;
+      for (const ExtentAddr& fragment : table.meta().placement.fragments) bytes += fragment.length;
+      return bytes;
+    });
+  }
+  uint64_t LeasedBytes() { return db_->space_->Usage().leased_bytes; }
+  uint64_t UsedBytes() { return db_->space_->Usage().used_bytes; }
+  uint64_t IndexBytes() {
+    EpochDomain::Guard guard(&db_->epochs_);
+    return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });
+  }
+  uint64_t ComputeBytes() { return IndexBytes() + MemTableBytes(); }
+  uint64_t ComputeRead() { return db_->client_->device()->traffic().bytes_read; }
+  uint64_t ComputeWritten() { return db_->client_->device()->traffic().bytes_written; }
+  uint64_t SumOverNodes(uint64_t memnode::NodeStats::*field) {
+    uint64_t sum = 0;
+    for (int node = 0; node < db_->client_->node_count(); ++node) {
+      memnode::NodeStats stats;
+      // A node that is lost counts for nothing.
+      if (db_->client_->GetStats(static_cast<NodeId>(node), &stats).ok()) sum += stats.*field;
+    }
+    return sum;
+  }
+  uint64_t MemnodeRead() { return SumOverNodes(&memnode::NodeStats::bytes_read); }
+  uint64_t MemnodeWritten() { return SumOverNodes(&memnode::NodeStats::bytes_written); }
+  uint64_t CompactionRead() { return db_->counters_.compaction_bytes_read.load(); }
+  uint64_t CompactionWritten() { return db_->counters_.compaction_bytes_written.load(); }
+  uint64_t CompactionCpu() { return db_->counters_.compaction_cpu_nanos.load(); }
+  uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
+
+  DBImpl* const db_;
+  std::shared_ptr<const ReadView> view_;
+};
+
+namespace {
+
+constexpr std::string_view kPrefix = "nacre.";
+
+}  // namespace
+
+bool DBImpl::GetProperty(const Slice& property, std::string* value) {
+  value->clear();
+  if (!property.starts_with(kPrefix)) return false;
+  const std::string name = property.ToString().substr(kPrefix.size());
+  DBProperties properties(this);
+  if (name == "levelstats") {
+    *value = properties.LevelStats();
+  } else if (name == "stats") {
+    *value = properties.Stats();
+  } else if (name == "sstables") {
+    *value = properties.Tables("\n");
+  } else {
+    uint64_t number = 0;
+    if (!properties.Number(name, &number)) return false;
+    *value = std::to_string(number);
+  }
+  return true;
+}
+
+bool DBImpl::GetIntProperty(const Slice& property, uint64_t* value) {
+  *value = 0;
+  if (!property.starts_with(kPrefix)) return false;
+  return DBProperties(this).Number(property.ToString().substr(kPrefix.size()), value);
+}
+
+Status DBImpl::GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) {
+  if (n < 0 || (n > 0 && (ranges == nullptr || sizes == nullptr))) {
+    return Status::InvalidArgument("GetApproximateSizes: null ranges or sizes");
+  }
+  std::shared_ptr<const ReadView> view;
+  {
+    MutexLock lock(&mutex_);
+    view = current_view_;
+  }
+  const Version& version = *view->version;
+  for (int i = 0; i < n; ++i) {
+    sizes[i] = 0;
+    if (comparator_.CompareUserKeys(ranges[i].start, ranges[i].limit) >= 0) continue;
+    std::string start;
+    std::string limit;
+    AppendInternalKey(&start, ranges[i].start, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
+    AppendInternalKey(&limit, ranges[i].limit, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
+    for (int level = 0; level < version.depth(); ++level) {
+      for (const auto& table :
+           version.Overlapping(level, &ranges[i].start, &ranges[i].limit)) {
+        const uint64_t from = table->reader().ApproximateOffset(start);
+        const uint64_t to = table->reader().ApproximateOffset(limit);
+        if (to > from) sizes[i] += to - from;
+      }
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace nacre

@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/db_iterator.h"
+#include "db/point_lookup.h"
+#include "table/concatenating_iterator.h"
+#include "table/merging_iterator.h"
+#include "util/hash.h"
+
+namespace nacre {
+
+namespace {
+
+/// Looks `key` up in the MemTables of `view`. True if that settles it: `*status` says how.
+bool GetFromMemTables(const ReadView& view, const Slice& key, SequenceNumber snapshot,
+                      PinnableSlice* value, Status* status) {
+  for (const auto& memtable : view.memtables) {
+    Slice found;
+    SequenceNumber sequence = 0;
+    switch (memtable->Get(key, snapshot, &found, &sequence)) {
+      case MemTable::LookupResult::kAbsent:
+        continue;
+      case MemTable::LookupResult::kFound:
+        value->PinSelf(found);
+        *status = Status::OK();
+        return true;
+      case MemTable::LookupResult::kDeleted:
+        *status = Status::NotFound();
+        return true;
+    }
+  }
+  return false;
+}
+
+Status FromRecord(const Record& record, PinnableSlice* value) {
+  if (TagType(record.tag) == ValueType::kDeletion) return Status::NotFound();
+  value->PinSelf(record.value);
+  return Status::OK();
+}
+
+}  // namespace
+
+const ReadView* DBImpl::PinConsistent(const ReadOptions& options,
+                                      SequenceNumber* snapshot) const {
+  for (;;) {
+    const ReadView* view = view_.load(std::memory_order_acquire);  // Pairs with InstallView.
+    if (options.snapshot != nullptr) {
+      *snapshot = options.snapshot->GetSequenceNumber();
+      return view;
+    }
+    *snapshot = sequencer_.LastPublished();
+    // If the view is still current, its MemTables hold all that was published by then.
+    if (view_.load(std::memory_order_acquire) == view) return view;
+  }
+}
+
+Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
+  value->Reset();
+  EpochDomain::Guard guard(&epochs_);
+  SequenceNumber snapshot = 0;
+  const ReadView& view = *PinConsistent(options, &snapshot);
+  Status status;
+  if (GetFromMemTables(view, key, snapshot, value, &status)) return status;
+
+  PointLookup lookup;
+  lookup.Start(view.version.get(), store_.get(), key, Hash64(key), snapshot,
+               options.verify_checksums);
+  lookup.Prefetch();
+  memnode::PointRead read;
+  while (lookup.Next(&read)) {
+    client_->ReadAll({&read, 1});
+    Record record;
+    switch (lookup.Consume(read, &record)) {
+      case PointLookup::Outcome::kContinue:
+        continue;
+      case PointLookup::Outcome::kFound:
+        return FromRecord(record, value);
+      case PointLookup::Outcome::kOlder:
+        return GetOlder(view, options, key, snapshot, value);
+      case PointLookup::Outcome::kFailed:
+        return lookup.status();
+    }
+  }
+  return lookup.status().ok() ? Status::NotFound() : lookup.status();
+}
+
+void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                      PinnableSlice* values, Status* statuses) {
+  // Lookups in flight together: enough to hide a round trip, few enough to stay in the cache.
+  constexpr size_t kBatch = 64;
+  EpochDomain::Guard guard(&epochs_);
+  SequenceNumber snapshot = 0;
+  const ReadView& view = *PinConsistent(options, &snapshot);
+
+  PointLookup lookups[kBatch];
+  memnode::PointRead reads[kBatch];
+  size_t waiting[kBatch];  // Indexes, within the batch, of the keys that are not settled.
+  for (size_t first = 0; first < num_keys; first += kBatch) {
+    const size_t batch = std::min(kBatch, num_keys - first);
+    size_t pending = 0;
+    for (size_t i = 0; i < batch; ++i) {
+      const Slice& key = keys[first + i];
+      values[first + i].Reset();
+      if (GetFromMemTables(view, key, snapshot, &values[first + i], &statuses[first + i])) {
+        continue;
+      }
+      lookups[i].Start(view.version.get(), store_.get(), key, Hash64(key), snapshot,
+                       options.verify_checksums);
+      lookups[i].Prefetch();
+      waiting[pending++] = i;
+    }
+    while (pending > 0) {
+      // Every unsettled key names its next read; all are in flight at once.
+      size_t posted = 0;
+      for (size_t j = 0; j < pending; ++j) {
+        const size_t i = waiting[j];
+        if (lookups[i].Next(&reads[posted])) {
+          waiting[posted++] = i;
+        } else {
+          statuses[first + i] =
+              lookups[i].status().ok() ? Status::NotFound() : lookups[i].status();
+        }
+      }
+      client_->ReadAll({reads, posted});
+      pending = 0;
+      for (size_t j = 0; j < posted; ++j) {
+        const size_t i = waiting[j];
+        Status& status = statuses[first + i];
+        PinnableSlice& value = values[first + i];
+        Record record;
+        switch (lookups[i].Consume(reads[j], &record)) {
+          case PointLookup::Outcome::kContinue:
+            waiting[pending++] = i;
+            break;
+          case PointLookup::Outcome::kFound:
+            status = FromRecord(record, &value);
+            break;
+          case PointLookup::Outcome::kOlder:
+            status = GetOlder(view, options, keys[first + i], snapshot, &value);
+            break;
+          case PointLookup::Outcome::kFailed:
+            status = lookups[i].status();
+            break;
+        }
+      }
+    }
+  }
+}
+
+std::unique_ptr<InternalIterator> DBImpl::NewInternalIterator(const ReadView& view,
+                                                              const ReadOptions& options) const {
+  TableIteratorOptions table_options;
+  table_options.verify_checksums = options.verify_checksums;
+  if (options.readahead_size > 0) table_options.readahead_max = options.readahead_size;
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  for (const auto& memtable : view.memtables) {
+    if (memtable->entries() > 0) children.push_back(memtable->NewIterator());
+  }
+  const Version& version = *view.version;
+  for (const auto& table : version.tables(0)) {
+    children.push_back(table->reader().NewIterator(table_options));
+  }
+  for (int level = 1; level < version.depth(); ++level) {
+    const TableList& tables = version.tables(level);
+    if (tables.empty()) continue;
+    std::vector<const TableReader*> readers;
+    readers.reserve(tables.size());
+    for (const auto& table : tables) readers.push_back(&table->reader());
+    children.push_back(
+        NewConcatenatingIterator(comparator_, std::move(readers), table_options));
+  }
+  return NewMergingIterator(comparator_, std::move(children));
+}
+
+Status DBImpl::GetOlder(const ReadView& view, const ReadOptions& options, const Slice& key,
+                        SequenceNumber snapshot, PinnableSlice* value) const {
+  const std::unique_ptr<InternalIterator> iterator = NewInternalIterator(view, options);
+  std::string target;
+  AppendInternalKey(&target, key, PackTag(snapshot, kValueTypeForSeek));
+  iterator->Seek(target);
+  if (!iterator->Valid()) {
+    return iterator->status().ok() ? Status::NotFound() : iterator->status();
+  }
+  if (!(iterator->user_key() == key)) return Status::NotFound();
+  if (TagType(iterator->tag()) == ValueType::kDeletion) return Status::NotFound();
+  value->PinSelf(iterator->value());
+  return Status::OK();
+}
+
+std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
+  std::shared_ptr<const ReadView> view;
+  SequenceNumber snapshot = 0;
+  {
+    EpochDomain::Guard guard(&epochs_);
+    view = PinConsistent(options, &snapshot)->shared_from_this();
+  }
+  auto internal = NewInternalIterator(*view, options);
+  return NewDBIterator(comparator_, std::move(internal), snapshot, options, std::move(view));
+}
+
+const Snapshot* DBImpl::GetSnapshot() {
+  // Under the mutex, so that a compaction that reads the list later keeps what this one sees.
+  MutexLock lock(&mutex_);
+  return snapshots_.Add(sequencer_.LastPublished());
+}
+
+void DBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
+  if (snapshot == nullptr) return;
+  MutexLock lock(&mutex_);
+  snapshots_.Remove(snapshot);
+}
+
+}  // namespace nacre

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "db/memtable.h"
+#include "db/version.h"
+
+namespace nacre {
+
+/// What a read looks through: MemTables, newest first (the front one takes writes), then tables.
+/// Immutable. Installed before a MemTable's first write and before the objects it replaces go, so
+/// a reader that pins the current view and then loads the published sequence misses nothing up to
+/// the sequence that was published when it pinned.
+struct ReadView : std::enable_shared_from_this<ReadView> {
+  std::vector<std::shared_ptr<MemTable>> memtables;
+  std::shared_ptr<const Version> version;
+};
+
+}  // namespace nacre

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/table_handle.h"
+#include "table/internal_key.h"
+#include "table/merge_kernel.h"
+
+namespace nacre {
+
+using TableList = std::vector<std::shared_ptr<TableHandle>>;
+
+/// One atomic change of the set of live tables: what a flush, a compaction or a move commits.
+struct VersionEdit {
+  struct Added {
+    int level;
+    std::shared_ptr<TableHandle> table;
+  };
+  std::vector<Added> added;
+  TableList removed;
+};
+
+/// Tables of one level below 0: disjoint but for versions of one user key at their ends, in key
+/// order. Finds the table of a key by a binary search over 8-byte key prefixes, which touches a
+/// few cache lines and no key.
+class SortedLevel {
+ public:
+  SortedLevel() = default;
+  SortedLevel(const InternalKeyComparator* comparator, TableList tables);
+
+  const TableList& tables() const { return tables_; }
+  /// The first table whose largest user key is >= `user_key`, or null. It need not hold the key.
+  TableHandle* Find(const Slice& user_key) const;
+  size_t FindIndex(const Slice& user_key) const;
+
+ private:
+  const InternalKeyComparator* comparator_ = nullptr;
+  TableList tables_;
+  std::vector<uint64_t> largest_prefixes_;  ///< Only under the bytewise order.
+};
+
+/// An immutable set of live tables. Level 0 is newest first, its tables may overlap.
+class Version {
+ public:
+  Version(const InternalKeyComparator* comparator, int num_levels);
+
+  /// `base` with `edit` applied.
+  static std::shared_ptr<const Version> Apply(const Version& base, const VersionEdit& edit);
+
+  int num_levels() const { return static_cast<int>(levels_.size()) + 1; }
+  const InternalKeyComparator& comparator() const { return *comparator_; }
+  const TableList& tables(int level) const {
+    return level == 0 ? level0_ : levels_[static_cast<size_t>(level) - 1].tables();
+  }
+  const SortedLevel& sorted_level(int level) const {
+    return levels_[static_cast<size_t>(level) - 1];
+  }
+  uint64_t LevelBytes(int level) const;
+  /// One past the deepest level that holds a table; 0 if there is none.
+  int depth() const { return depth_; }
+
+  /// Tables of `level` that overlap the user keys [begin, end]; null: open.
+  TableList Overlapping(int level, const Slice* begin, const Slice* end) const;
+  /// Key ranges of the tables below `level` that overlap [begin, end], disjoint and ascending: what
+  /// the merge kernel takes as `deeper`.
+  std::vector<KeyRange> DeeperRanges(int level, const Slice* begin, const Slice* end) const;
+
+ private:
+  const InternalKeyComparator* comparator_;
+  TableList level0_;
+  std::vector<SortedLevel> levels_;  ///< Level 1 and on.
+  int depth_ = 0;
+};
+
+/// Smallest and largest user key of `tables` (not empty). The slices view the tables' metas.
+std::pair<Slice, Slice> UserKeyRange(const InternalKeyComparator& comparator,
+                                     const TableList& tables);
+
+}  // namespace nacre

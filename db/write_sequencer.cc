@@ -1,0 +1,87 @@
+#include "db/write_sequencer.h"
+
+#include <sched.h>
+
+#include <chrono>
+#include <thread>
+
+namespace nacre {
+
+namespace {
+
+/// Waits for another writer's few hundred nanoseconds of work: spin, then let it have the
+/// processor, then sleep (it was preempted and there is no processor to spare).
+class Backoff {
+ public:
+  void Pause() {
+    if (++rounds_ < 64) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    } else if (rounds_ < 256) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+
+ private:
+  int rounds_ = 0;
+};
+
+}  // namespace
+
+WriteSequencer::WriteSequencer(SequenceNumber last_published)
+    : state_(last_published + 1),
+      published_(last_published + 1),
+      finished_(std::make_unique<std::atomic<uint64_t>[]>(kSlots)) {}
+
+WriteSequencer::Ticket WriteSequencer::Begin(uint64_t count) {
+  // Acquire pairs with NextGeneration: the new generation's MemTable is visible.
+  const uint64_t packed = state_.fetch_add(count, std::memory_order_acquire);
+  return {static_cast<uint16_t>(packed >> kSequenceBits), packed & kSequenceMask, count};
+}
+
+void WriteSequencer::Publish(const Ticket& ticket) {
+  const uint64_t end = ticket.first + ticket.count;
+  // Alone at the front, the usual case of one writer: no slot is needed.
+  uint64_t front = ticket.first;
+  if (published_.compare_exchange_strong(front, end, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    Advance();  // Later writers may have finished meanwhile.
+    return;
+  }
+  Backoff backoff;
+  while (ticket.first - published_.load(std::memory_order_acquire) >= kSlots) backoff.Pause();
+  finished_[ticket.first % kSlots].store(end, std::memory_order_release);  // Pairs with Advance.
+  while (published_.load(std::memory_order_acquire) < end) {
+    // Whoever waits also advances, so a finished range never depends on another thread seeing it.
+    Advance();
+    if (published_.load(std::memory_order_acquire) >= end) break;
+    backoff.Pause();
+  }
+}
+
+void WriteSequencer::Advance() {
+  uint64_t front = published_.load(std::memory_order_acquire);
+  for (;;) {
+    const uint64_t end = finished_[front % kSlots].load(std::memory_order_acquire);
+    if (end <= front) return;
+    if (published_.compare_exchange_weak(front, end, std::memory_order_acq_rel,
+                                         std::memory_order_acquire)) {
+      front = end;
+    }
+  }
+}
+
+SequenceNumber WriteSequencer::NextGeneration() {
+  return state_.fetch_add(uint64_t{1} << kSequenceBits, std::memory_order_release) &
+         kSequenceMask;
+}
+
+void WriteSequencer::WaitUntilPublished(SequenceNumber boundary) const {
+  Backoff backoff;
+  while (published_.load(std::memory_order_acquire) < boundary) backoff.Pause();
+}
+
+}  // namespace nacre
