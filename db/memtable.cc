@@ -1,6 +1,8 @@
 #include "db/memtable.h"
 
 #include <atomic>
+#include <cassert>
+#include <utility>
 
 #include "db/key_order.h"
 #include "db/skip_list.h"
@@ -12,6 +14,7 @@ namespace nacre {
 
 class MemTable::Rep {
  public:
+  explicit Rep(std::shared_ptr<ArenaBlockPool> blocks) : arena_(std::move(blocks)) {}
   virtual ~Rep() = default;
 
   virtual void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool* new_chunk) = 0;
@@ -45,7 +48,8 @@ class Counter {
 template <typename Order>
 class MemTable::RepOf final : public Rep {
  public:
-  explicit RepOf(const Order& order) : list_(order, &arena_) {}
+  RepOf(const Order& order, std::shared_ptr<ArenaBlockPool> blocks)
+      : Rep(std::move(blocks)), list_(order, &arena_) {}
 
   void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool* new_chunk) override {
     PerWriter& mine = writers_.Mine();
@@ -132,12 +136,14 @@ class MemTable::IteratorOf final : public InternalIterator {
   const typename SkipList<Order>::Node* node_ = nullptr;
 };
 
-MemTable::MemTable(const Comparator* comparator, uint64_t generation)
-    : generation_(generation), rep_([comparator]() -> std::unique_ptr<Rep> {
+MemTable::MemTable(const Comparator* comparator, uint64_t generation,
+                   std::shared_ptr<ArenaBlockPool> blocks)
+    : generation_(generation), rep_([&]() -> std::unique_ptr<Rep> {
         if (comparator == BytewiseComparator()) {
-          return std::make_unique<RepOf<BytewiseKeyOrder>>(BytewiseKeyOrder());
+          return std::make_unique<RepOf<BytewiseKeyOrder>>(BytewiseKeyOrder(), std::move(blocks));
         }
-        return std::make_unique<RepOf<CustomKeyOrder>>(CustomKeyOrder{comparator});
+        return std::make_unique<RepOf<CustomKeyOrder>>(CustomKeyOrder{comparator},
+                                                       std::move(blocks));
       }()) {}
 
 MemTable::~MemTable() = default;

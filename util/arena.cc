@@ -2,10 +2,14 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cassert>
 #include <cstdint>
 #include <new>
+#include <utility>
+#include <vector>
 
+#include "util/mutex.h"
 #include "util/per_thread.h"
 
 namespace nacre {
@@ -18,10 +22,10 @@ constexpr size_t kLine = 64;
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Memory straight from the kernel, given back on destruction.
-class Mapping {
+class Block {
  public:
   /// Aligned to huge pages if it could hold one.
-  explicit Mapping(size_t bytes) {
+  explicit Block(size_t bytes) {
     const bool huge = bytes >= kHugePage;
     size_ = RoundUp(bytes, huge ? kHugePage : kPage);
     const size_t slack = huge ? kHugePage - kPage : 0;
@@ -36,13 +40,11 @@ class Mapping {
     data_ += head;
     ::madvise(data_, size_, MADV_HUGEPAGE);  // A hint; small pages serve as well.
   }
-  ~Mapping() {
+  ~Block() {
     if (data_ != nullptr) ::munmap(data_, size_);
   }
-  Mapping(Mapping&& other) noexcept : data_(other.data_), size_(other.size_) {
-    other.data_ = nullptr;
-  }
-  Mapping& operator=(Mapping&&) = delete;
+  Block(Block&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+  Block& operator=(Block&&) = delete;
 
   char* data() const { return data_; }
   size_t size() const { return size_; }
@@ -60,40 +62,85 @@ struct Chunk {
 
 }  // namespace
 
-struct ConcurrentArena::Rep {
-  Rep(size_t block, size_t chunk) : block_size(block), chunk_size(chunk) {}
+struct ArenaBlockPool::Rep {
+  explicit Rep(size_t bytes_max) : blocks_max(bytes_max / kBlockSize) {}
 
-  /// Carves `bytes` from the current block, or maps a new one.
+  Block Take() EXCLUDES(mutex) {
+    {
+      MutexLock lock(&mutex);
+      if (!free.empty()) {
+        Block block = std::move(free.back());
+        free.pop_back();
+        return block;
+      }
+    }
+    return Block(kBlockSize);
+  }
+
+  /// Those that do not fit go back to the kernel, with no lock held.
+  void Return(std::vector<Block>* blocks) EXCLUDES(mutex) {
+    std::vector<Block> surplus;
+    {
+      MutexLock lock(&mutex);
+      for (Block& block : *blocks) {
+        const bool keep = block.size() == kBlockSize && free.size() < blocks_max;
+        (keep ? free : surplus).push_back(std::move(block));
+      }
+    }
+    blocks->clear();
+  }
+
+  const size_t blocks_max;
+  Mutex mutex;
+  std::vector<Block> free GUARDED_BY(mutex);
+};
+
+ArenaBlockPool::ArenaBlockPool(size_t bytes_max) : rep_(std::make_unique<Rep>(bytes_max)) {}
+
+ArenaBlockPool::~ArenaBlockPool() = default;
+
+size_t ArenaBlockPool::FreeBytes() const {
+  MutexLock lock(&rep_->mutex);
+  return rep_->free.size() * kBlockSize;
+}
+
+struct ConcurrentArena::Rep {
+  explicit Rep(std::shared_ptr<ArenaBlockPool> block_pool) : pool(std::move(block_pool)) {}
+
+  /// Carves `bytes`, a multiple of the line size, from the current block, or takes a new one.
   char* Take(size_t bytes) EXCLUDES(mutex) {
     memory_usage.fetch_add(bytes, std::memory_order_relaxed);
     MutexLock lock(&mutex);
-    if (bytes > block_size / 4 && bytes > chunk_size) return blocks.emplace_back(bytes).data();
-    if (bytes > block_left) {
-      Mapping& block = blocks.emplace_back(block_size);
-      block_next = block.data();
-      block_left = block.size();
+    // A piece that would waste much of a block gets memory of its own.
+    if (bytes > ArenaBlockPool::kBlockSize / 4) return blocks.emplace_back(bytes).data();
+    if (bytes > left) {
+      blocks.push_back(pool != nullptr ? pool->rep_->Take() : Block(ArenaBlockPool::kBlockSize));
+      next = blocks.back().data();
+      left = blocks.back().size();
     }
-    char* result = block_next;
-    block_next += bytes;
-    block_left -= bytes;
+    char* result = next;
+    next += bytes;
+    left -= bytes;
     return result;
   }
 
-  const size_t block_size;
-  const size_t chunk_size;
+  const std::shared_ptr<ArenaBlockPool> pool;
   PerThread<Chunk> chunks;
   std::atomic<size_t> memory_usage = 0;
   Mutex mutex;
-  std::vector<Mapping> blocks GUARDED_BY(mutex);
-  char* block_next GUARDED_BY(mutex) = nullptr;
-  size_t block_left GUARDED_BY(mutex) = 0;
+  std::vector<Block> blocks GUARDED_BY(mutex);
+  char* next GUARDED_BY(mutex) = nullptr;
+  size_t left GUARDED_BY(mutex) = 0;
 };
 
-ConcurrentArena::ConcurrentArena(size_t block_size, size_t chunk_size)
-    : rep_(std::make_unique<Rep>(RoundUp(block_size < chunk_size ? chunk_size : block_size, kLine),
-                                 RoundUp(chunk_size, kLine))) {}
+ConcurrentArena::ConcurrentArena(std::shared_ptr<ArenaBlockPool> pool)
+    : rep_(std::make_unique<Rep>(std::move(pool))) {}
 
-ConcurrentArena::~ConcurrentArena() = default;
+ConcurrentArena::~ConcurrentArena() {
+  if (rep_->pool == nullptr) return;
+  MutexLock lock(&rep_->mutex);
+  rep_->pool->rep_->Return(&rep_->blocks);
+}
 
 char* ConcurrentArena::Allocate(size_t bytes, bool* new_chunk, size_t same_line) {
   assert(same_line <= kLine);
@@ -105,9 +152,9 @@ char* ConcurrentArena::Allocate(size_t bytes, bool* new_chunk, size_t same_line)
   if (bytes + skip > chunk.left) [[unlikely]] {
     *new_chunk = true;
     // A large piece does not waste what is left of the chunk.
-    if (bytes > rep_->chunk_size / 4) return rep_->Take(RoundUp(bytes, kLine));
-    char* result = rep_->Take(rep_->chunk_size);
-    chunk = {result + bytes, rep_->chunk_size - bytes};
+    if (bytes > kChunkSize / 4) return rep_->Take(RoundUp(bytes, kLine));
+    char* result = rep_->Take(kChunkSize);
+    chunk = {result + bytes, kChunkSize - bytes};
     return result;
   }
   char* result = chunk.next + skip;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "db/memtable.h"
+#include "util/arena.h"
 #include "util/coding.h"
 #include "util/random.h"
 
@@ -59,7 +60,7 @@ std::vector<std::string> MakeKeys(Keys kind) {
 
 class OurTable {
  public:
-  explicit OurTable(bool /*several_writers*/) : table_(BytewiseComparator(), 1) {}
+  explicit OurTable(bool /*several_writers*/) : table_(BytewiseComparator(), 1, Blocks()) {}
 
   void Insert(const std::string& key, uint64_t sequence, const std::string& value) {
     bool new_chunk = false;
@@ -81,6 +82,12 @@ class OurTable {
   };
 
  private:
+  /// As a database has it: blocks of flushed MemTables serve again.
+  static const std::shared_ptr<ArenaBlockPool>& Blocks() {
+    static const auto blocks = std::make_shared<ArenaBlockPool>(128 << 20);
+    return blocks;
+  }
+
   MemTable table_;
 };
 
