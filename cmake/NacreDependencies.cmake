@@ -6,7 +6,6 @@ find_package(PkgConfig REQUIRED)
 find_package(Protobuf REQUIRED)
 pkg_check_modules(nacre_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
 pkg_check_modules(nacre_xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
-pkg_check_modules(nacre_lz4 REQUIRED IMPORTED_TARGET GLOBAL liblz4)
 pkg_check_modules(nacre_spdlog REQUIRED IMPORTED_TARGET GLOBAL spdlog)
 
 if(NACRE_BUILD_TOOLS OR NACRE_BUILD_TESTS)
