@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rdma/shm_control.h"
+#include "rdma/transport.h"
+
+namespace nacre::rdma {
+
+class ShmQueuePair;
+
+/// Completions wait in a ring of this process: requests are carried out by the thread that posts
+/// them, which is also the one that polls. What comes from elsewhere (messages, the death of a
+/// peer) rings the doorbell, and Poll then visits the queue pairs of the doorbell bits that are
+/// set. An idle Poll costs the load of one word.
+class ShmCompletionQueue final : public CompletionQueue {
+ public:
+  ShmCompletionQueue(int capacity, std::shared_ptr<LocalDoorbell> doorbell);
+  ~ShmCompletionQueue() override;
+
+  int Poll(Completion* completions, int n) override;
+  Status Wait(std::chrono::nanoseconds timeout) override;
+  void Wake() override { doorbell_->Ring(Doorbell::kWake); }
+
+  const std::shared_ptr<LocalDoorbell>& doorbell() const { return doorbell_; }
+
+  /// The doorbell group for the next queue pair that will receive here.
+  uint32_t NextGroup() { return next_group_++ % Doorbell::kGroups; }
+  void Attach(ShmQueuePair* queue_pair, uint32_t group);
+  /// Also removes the queue pair's completions.
+  void Detach(ShmQueuePair* queue_pair, uint32_t group);
+
+  /// Whether one more completion fits beside those that wait and those promised to receives.
+  bool HasRoom() const { return head_ - tail_ + promised_ < capacity_; }
+  void Promise() { promised_++; }
+  void Unpromise(uint64_t count) { promised_ -= count; }
+  /// `send_number`: of a send-side request, to free its place when polled; 0 for a receive.
+  void Push(const Completion& completion, uint64_t send_number) {
+    ring_[head_++ & mask_] = {completion, send_number};
+  }
+
+ private:
+  struct Entry {
+    Completion completion;
+    uint64_t send_number;
+  };
+
+  void CollectArrivals();
+  /// True if a Poll may find something or somebody called Wake; takes the Wake.
+  bool TakeReason();
+  bool Spin(std::chrono::nanoseconds timeout);
+
+  const std::shared_ptr<LocalDoorbell> doorbell_;
+  const uint64_t capacity_;
+  const uint64_t mask_;
+  std::vector<Entry> ring_;
+  uint64_t head_ = 0;      ///< Pushed so far.
+  uint64_t tail_ = 0;      ///< Polled so far.
+  uint64_t promised_ = 0;  ///< Receives outstanding.
+  uint32_t next_group_ = 0;
+  std::array<std::vector<ShmQueuePair*>, Doorbell::kGroups> groups_;
+  /// How long Wait spins before it sleeps; halved when spinning was in vain, doubled when not.
+  std::chrono::nanoseconds spin_;
+};
+
+}  // namespace nacre::rdma

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/status.h"
+#include "rdma/shm_control.h"
+#include "rdma/shm_memory.h"
+#include "rdma/shm_ring.h"
+#include "rdma/shm_wire.h"
+#include "rdma/transport.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre::rdma {
+
+/// A region of the peer, as announced, with this process's mapping of it.
+struct PeerRegion {
+  RemoteKey key;
+  Access access = Access::kLocalOnly;
+  std::shared_ptr<Mapping> mapping;
+};
+
+/// What a connection's socket, its monitor and its queue pair share. Lives until the last of them
+/// lets go.
+///
+/// Thread safety: the methods may be called from many threads, save those of the handshake.
+class Connection {
+ public:
+  /// How to ring the peer's receive completion queue.
+  struct PeerDoorbell {
+    std::shared_ptr<Mapping> control;
+    Doorbell* word = nullptr;
+    uint64_t bit = 0;
+    UniqueFd event_fd;
+  };
+
+  struct Parts {
+    uint64_t id = 0;  ///< Within the device.
+    UniqueFd socket;
+    std::string peer;  ///< Name for messages.
+    int side = 0;      ///< 0: connected; 1: accepted.
+    uint32_t ring_slots = 0;
+    std::shared_ptr<Mapping> memory;
+    std::shared_ptr<LocalDoorbell> send_doorbell;     ///< Of the own send completion queue.
+    std::shared_ptr<LocalDoorbell> receive_doorbell;  ///< Of the own receive completion queue.
+    uint64_t receive_bit = 0;                         ///< The queue pair's group in it.
+  };
+  explicit Connection(Parts parts) : parts_(std::move(parts)) {}
+
+  uint64_t id() const { return parts_.id; }
+  int socket() const { return parts_.socket.get(); }
+  const std::string& peer() const { return parts_.peer; }
+  /// Whether the peer's device is one of this process; after SetPeerDoorbell.
+  bool same_process() const { return same_process_; }
+  int side() const { return parts_.side; }
+  uint32_t ring_slots() const { return parts_.ring_slots; }
+  ConnectionMemory* memory() const {
+    return reinterpret_cast<ConnectionMemory*>(parts_.memory->data());
+  }
+  uint64_t receive_bit() const { return parts_.receive_bit; }
+
+  /// Handshake, before other threads see the connection. `Unavailable` if the peer's name for its
+  /// doorbell makes no sense; `fds`: its control block and eventfd.
+  Status SetPeerDoorbell(const DoorbellName& name, UniqueFd control, UniqueFd event_fd);
+  const PeerDoorbell& peer_doorbell() const { return peer_doorbell_; }
+  const ControlBlock* peer_control() const {
+    return reinterpret_cast<const ControlBlock*>(peer_doorbell_.control->data());
+  }
+
+  /// Reads `count` announcements, waiting for them.
+  Status ReadAnnouncements(uint32_t count, const Deadline& deadline) EXCLUDES(mutex_);
+  /// Reads the announcements that are there; never blocks. False if the peer closed.
+  bool Drain() EXCLUDES(mutex_);
+  /// Drains first if the key is unknown. False if it stays so.
+  bool FindRegion(uint32_t key, PeerRegion* region) EXCLUDES(mutex_);
+  /// Tells the peer of a region. A peer that does not make room by the deadline is cut off.
+  void Announce(const RegionMessage& message, int fd, const Deadline& deadline);
+
+  /// The peer has taken its last action: breaks the queue pair at its next use and wakes whoever
+  /// waits on its completion queues.
+  void MarkPeerGone();
+  /// This end takes no more part: breaks the peer's end.
+  void CloseThisEnd();
+  bool PeerClosed() const {
+    return memory()->closed[1 - parts_.side].load(std::memory_order_acquire) != 0;
+  }
+
+  /// Traffic of the queue pair, which alone adds; any thread may read.
+  struct Tally {
+    std::atomic<uint64_t> bytes_read{0};
+    std::atomic<uint64_t> bytes_written{0};
+    std::atomic<uint64_t> reads{0};
+    std::atomic<uint64_t> writes{0};
+  };
+  Tally tally;
+
+ private:
+  bool TakeAnnouncement(const RegionMessage& message, std::vector<UniqueFd> fds) REQUIRES(mutex_);
+
+  const Parts parts_;
+  PeerDoorbell peer_doorbell_;
+  bool same_process_ = false;
+  Mutex mutex_;
+  std::map<uint32_t, PeerRegion> regions_ GUARDED_BY(mutex_);
+};
+
+}  // namespace nacre::rdma

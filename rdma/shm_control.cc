@@ -1,0 +1,79 @@
+#include "rdma/shm_control.h"
+
+#include <sys/eventfd.h>
+
+#include <utility>
+
+namespace nacre::rdma {
+
+DeviceControl::DeviceControl(UniqueFd fd, std::shared_ptr<Mapping> mapping)
+    : fd_(std::move(fd)), mapping_(std::move(mapping)) {
+  for (uint32_t slot = 0; slot < ControlBlock::kRegionSlots; slot++) {
+    free_keys_.push_back(ControlBlock::kRegionSlots + slot);
+  }
+  for (uint32_t index = ControlBlock::kDoorbells; index > 0; index--) {
+    free_doorbells_.push_back(index - 1);
+  }
+}
+
+Status DeviceControl::Create(uint64_t device_id, std::shared_ptr<DeviceControl>* control) {
+  UniqueFd fd;
+  std::shared_ptr<Mapping> mapping;
+  // The kernel's zeroes are valid atomics: no key is valid, no bell rings.
+  NACRE_RETURN_IF_ERROR(CreateMemory({device_id, kControlObject}, sizeof(ControlBlock),
+                                     MemoryKind::kShareable, &fd, &mapping));
+  control->reset(new DeviceControl(std::move(fd), std::move(mapping)));
+  return Status::OK();
+}
+
+Status DeviceControl::TakeKey(uint32_t* key) {
+  MutexLock lock(&mutex_);
+  if (free_keys_.empty()) {
+    return Status::NoSpace("the device has " + std::to_string(ControlBlock::kRegionSlots) +
+                           " regions already");
+  }
+  *key = free_keys_.front();
+  free_keys_.pop_front();
+  return Status::OK();
+}
+
+void DeviceControl::ReturnKey(uint32_t key) {
+  uint32_t next = key + ControlBlock::kRegionSlots;
+  if (next < ControlBlock::kRegionSlots) next += ControlBlock::kRegionSlots;  // Never key 0.
+  MutexLock lock(&mutex_);
+  free_keys_.push_back(next);
+}
+
+LocalDoorbell::LocalDoorbell(std::shared_ptr<DeviceControl> control, uint32_t index,
+                             UniqueFd event_fd)
+    : control_(std::move(control)),
+      index_(index),
+      word_(&control_->block()->doorbells[index]),
+      event_fd_(std::move(event_fd)) {
+  word_->bits.store(0, std::memory_order_relaxed);
+}
+
+Status LocalDoorbell::Create(std::shared_ptr<DeviceControl> control,
+                             std::shared_ptr<LocalDoorbell>* doorbell) {
+  UniqueFd event_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event_fd.valid()) return SystemError("eventfd");
+  uint32_t index;
+  {
+    MutexLock lock(&control->mutex_);
+    if (control->free_doorbells_.empty()) {
+      return Status::NoSpace("the device has " + std::to_string(ControlBlock::kDoorbells) +
+                             " completion queues already");
+    }
+    index = control->free_doorbells_.back();
+    control->free_doorbells_.pop_back();
+  }
+  doorbell->reset(new LocalDoorbell(std::move(control), index, std::move(event_fd)));
+  return Status::OK();
+}
+
+LocalDoorbell::~LocalDoorbell() {
+  MutexLock lock(&control_->mutex_);
+  control_->free_doorbells_.push_back(index_);
+}
+
+}  // namespace nacre::rdma

@@ -1,0 +1,362 @@
+#include "rdma/shm_device.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "rdma/shm_listener.h"
+#include "rdma/shm_queue_pair.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+constexpr int kMaxDepth = 1 << 15;
+constexpr int kMaxCompletions = 1 << 24;
+constexpr uint64_t kStopEvent = 0;
+/// How long a peer may leave its socket full before it is cut off. Peers read it in a thread of
+/// its own, so one that does not has stopped.
+constexpr std::chrono::milliseconds kAnnounceTimeout{1000};
+/// For the rest of a handshake that the connecting side has begun.
+constexpr std::chrono::milliseconds kAcceptTimeout{2000};
+
+RegionMessage Describe(const ShmRegion& region) {
+  const RemoteKey key = region.remote_key();
+  RegionMessage message;
+  message.address = key.address;
+  message.size = key.size;
+  message.key = key.key;
+  message.access = static_cast<uint32_t>(region.access());
+  return message;
+}
+
+Status CheckPrivateData(const std::string& data) {
+  if (data.size() <= Device::kMaxPrivateData) return Status::OK();
+  return Status::InvalidArgument("private data of " + std::to_string(data.size()) +
+                                 " bytes; at most " + std::to_string(Device::kMaxPrivateData) +
+                                 " are possible");
+}
+
+Status CheckDepths(QueueDepths depths) {
+  if (depths.send >= 1 && depths.send <= kMaxDepth && depths.receive >= 0 &&
+      depths.receive <= kMaxDepth) {
+    return Status::OK();
+  }
+  return Status::InvalidArgument("queue depths " + std::to_string(depths.send) + " and " +
+                                 std::to_string(depths.receive) + ": at most " +
+                                 std::to_string(kMaxDepth) + " each, and at least 1 to send");
+}
+
+}  // namespace
+
+ShmRegion::~ShmRegion() {
+  device_->DropRegion(this);
+  DiscardMemory(*mapping_, fd_.get());
+}
+
+ShmDevice::ShmDevice(const char* scheme, Clock* clock, std::shared_ptr<DeviceControl> control,
+                     UniqueFd epoll_fd, UniqueFd stop_fd)
+    : scheme_(scheme),
+      memory_kind_(std::strcmp(scheme, "embedded") == 0 ? MemoryKind::kPrivate
+                                                        : MemoryKind::kShareable),
+      clock_(clock),
+      control_(std::move(control)),
+      epoll_fd_(std::move(epoll_fd)),
+      stop_fd_(std::move(stop_fd)) {
+  monitor_ = std::thread([this] { Monitor(); });
+}
+
+Status ShmDevice::Open(const char* scheme, Clock* clock, std::unique_ptr<Device>* device) {
+  std::shared_ptr<DeviceControl> control;
+  NACRE_RETURN_IF_ERROR(DeviceControl::Create(NewDeviceId(), &control));
+  UniqueFd epoll_fd(epoll_create1(EPOLL_CLOEXEC));
+  UniqueFd stop_fd(eventfd(0, EFD_CLOEXEC));
+  if (!epoll_fd.valid() || !stop_fd.valid()) return SystemError("open a shm device");
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kStopEvent}};
+  if (epoll_ctl(epoll_fd.get(), EPOLL_CTL_ADD, stop_fd.get(), &event) != 0) {
+    return SystemError("epoll_ctl");
+  }
+  device->reset(
+      new ShmDevice(scheme, clock, std::move(control), std::move(epoll_fd), std::move(stop_fd)));
+  return Status::OK();
+}
+
+ShmDevice::~ShmDevice() {
+  {
+    MutexLock lock(&announce_mutex_);
+    assert(connections_.empty() && regions_.empty() && "a device outlives what it made");
+  }
+  const uint64_t token = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &token, sizeof(token));
+  monitor_.join();
+}
+
+Status ShmDevice::AllocateRegion(size_t size, Access access,
+                                 std::unique_ptr<MemoryRegion>* region) {
+  if (size == 0) return Status::InvalidArgument("a region of 0 bytes");
+  NACRE_RETURN_IF_ERROR(MappingTable::Process()->CheckRoomFor(size));
+  uint32_t key;
+  NACRE_RETURN_IF_ERROR(control_->TakeKey(&key));
+  UniqueFd fd;
+  std::shared_ptr<Mapping> mapping;
+  const MemoryKind kind = access == Access::kLocalOnly ? MemoryKind::kPrivate : memory_kind_;
+  const Status created =
+      CreateMemory({control_->device_id(), RegionObject(key)}, size, kind, &fd, &mapping);
+  if (!created.ok()) {
+    control_->ReturnKey(key);
+    return created;
+  }
+  auto made =
+      std::make_unique<ShmRegion>(this, size, access, key, std::move(fd), std::move(mapping));
+  if (access != Access::kLocalOnly) {
+    MutexLock lock(&announce_mutex_);
+    regions_[key] = made.get();
+    control_->block()->SlotOf(key).store(key, std::memory_order_release);
+    AnnounceToAll(Describe(*made), made->fd());
+  }
+  *region = std::move(made);
+  return Status::OK();
+}
+
+void ShmDevice::DropRegion(const ShmRegion* region) {
+  const uint32_t key = region->remote_key().key;
+  if (region->access() != Access::kLocalOnly) {
+    MutexLock lock(&announce_mutex_);
+    // From here on requests fail; those that have passed the check find the memory still mapped.
+    control_->block()->SlotOf(key).store(0, std::memory_order_seq_cst);
+    regions_.erase(key);
+    RegionMessage message = Describe(*region);
+    message.header.type = MessageType::kRegionDropped;
+    AnnounceToAll(message, -1);
+  }
+  control_->ReturnKey(key);
+}
+
+void ShmDevice::AnnounceToAll(const RegionMessage& message, int fd) {
+  const Deadline deadline = Deadline::After(clock_, kAnnounceTimeout);
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->PeerClosed()) connection->Announce(message, fd, deadline);
+  }
+}
+
+Status ShmDevice::CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) {
+  if (capacity < 1 || capacity > kMaxCompletions) {
+    return Status::InvalidArgument("a completion queue for " + std::to_string(capacity) +
+                                   " completions: 1 to " + std::to_string(kMaxCompletions) +
+                                   " are possible");
+  }
+  std::shared_ptr<LocalDoorbell> doorbell;
+  NACRE_RETURN_IF_ERROR(LocalDoorbell::Create(control_, &doorbell));
+  *queue = std::make_unique<ShmCompletionQueue>(capacity, std::move(doorbell));
+  return Status::OK();
+}
+
+Status ShmDevice::Listen(const std::string& address, std::unique_ptr<Listener>* listener) {
+  return ShmListener::Open(this, address, listener);
+}
+
+Status ShmDevice::Introduce(const std::shared_ptr<Connection>& connection, void* message,
+                            size_t size, uint32_t* regions, const std::vector<int>& fds,
+                            const Deadline& deadline) {
+  MutexLock lock(&announce_mutex_);
+  *regions = static_cast<uint32_t>(regions_.size());
+  NACRE_RETURN_IF_ERROR(SendBy(connection->socket(), deadline, message, size, fds));
+  for (const auto& [key, region] : regions_) {
+    std::vector<int> region_fds;
+    if (region->fd() >= 0 && !connection->same_process()) region_fds.push_back(region->fd());
+    const RegionMessage description = Describe(*region);
+    NACRE_RETURN_IF_ERROR(
+        SendBy(connection->socket(), deadline, &description, sizeof(description), region_fds));
+  }
+  connections_[connection->id()] = connection;
+  return Status::OK();
+}
+
+Status ShmDevice::Connect(const std::string& address, const std::string& private_data,
+                          QueueDepths depths, CompletionQueue* send_queue,
+                          CompletionQueue* receive_queue, Deadline deadline, std::string* reply,
+                          std::unique_ptr<QueuePair>* queue_pair) {
+  NACRE_RETURN_IF_ERROR(CheckPrivateData(private_data));
+  NACRE_RETURN_IF_ERROR(CheckDepths(depths));
+  ShmAddress target;
+  NACRE_RETURN_IF_ERROR(ParseShmAddress(address, &target));
+  auto* const sends = static_cast<ShmCompletionQueue*>(send_queue);
+  auto* const receives = static_cast<ShmCompletionQueue*>(receive_queue);
+  const uint32_t number = next_connection_.fetch_add(1, std::memory_order_relaxed);
+  const uint32_t slots = std::bit_ceil(static_cast<uint32_t>(std::max(1, depths.receive)));
+  const uint32_t group = receives->NextGroup();
+
+  Connection::Parts parts{.id = number,
+                          .socket = {},
+                          .peer = target.ToString(scheme_),
+                          .side = 0,
+                          .ring_slots = slots,
+                          .memory = nullptr,
+                          .send_doorbell = sends->doorbell(),
+                          .receive_doorbell = receives->doorbell(),
+                          .receive_bit = uint64_t{1} << group};
+  NACRE_RETURN_IF_ERROR(ConnectTo(target, deadline, &parts.socket));
+  UniqueFd memory_fd;
+  NACRE_RETURN_IF_ERROR(CreateMemory({control_->device_id(), ConnectionObject(number)},
+                                     ConnectionMemory::Bytes(slots), MemoryKind::kShareable,
+                                     &memory_fd, &parts.memory));
+  auto connection = std::make_shared<Connection>(std::move(parts));
+
+  Hello hello;
+  hello.doorbell = {control_->device_id(), receives->doorbell()->index(), group};
+  hello.connection = number;
+  hello.ring_slots = slots;
+  hello.send_depth = static_cast<uint32_t>(depths.send);
+  hello.receive_depth = static_cast<uint32_t>(depths.receive);
+  hello.process = getpid();
+  hello.this_process_only = this_process_only() ? 1 : 0;
+  hello.private_size = static_cast<uint32_t>(private_data.size());
+  private_data.copy(hello.private_data, private_data.size());
+
+  const std::string& peer = connection->peer();
+  Status status =
+      Introduce(connection, &hello, sizeof(hello), &hello.regions,
+                {control_->fd(), receives->doorbell()->event_fd(), memory_fd.get()}, deadline);
+  Answer answer;
+  std::vector<UniqueFd> fds;
+  if (status.ok()) {
+    status = ReceiveBy(connection->socket(), deadline, &answer, sizeof(answer), &fds);
+  }
+  if (status.ok()) status = CheckAnswer(answer, fds.size());
+  if (status.ok()) {
+    status = connection->SetPeerDoorbell(answer.doorbell, std::move(fds[0]), std::move(fds[1]));
+  }
+  if (status.ok()) status = connection->ReadAnnouncements(answer.regions, deadline);
+  if (status.ok()) status = Watch(connection);
+  if (!status.ok()) {
+    Disconnect(connection);
+    return status.IsTimedOut() ? Status::Unavailable(peer + ": " + std::string(status.message()))
+                               : status.WithContext(peer);
+  }
+  reply->assign(answer.private_data, answer.private_size);
+  *queue_pair =
+      std::make_unique<ShmQueuePair>(this, std::move(connection), depths, sends, receives, group);
+  return Status::OK();
+}
+
+Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, std::vector<UniqueFd> fds,
+                         ShmCompletionQueue* send_queue, ShmCompletionQueue* receive_queue,
+                         const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) {
+  NACRE_RETURN_IF_ERROR(CheckPrivateData(reply));
+  const QueueDepths depths{.send = static_cast<int>(hello.send_depth),
+                           .receive = static_cast<int>(hello.receive_depth)};
+  const uint32_t group = receive_queue->NextGroup();
+  Connection::Parts parts{
+      .id = next_connection_.fetch_add(1, std::memory_order_relaxed),
+      .socket = std::move(socket),
+      .peer = std::string(scheme_) + ": process " + std::to_string(hello.process),
+      .side = 1,
+      .ring_slots = hello.ring_slots,
+      .memory = nullptr,
+      .send_doorbell = send_queue->doorbell(),
+      .receive_doorbell = receive_queue->doorbell(),
+      .receive_bit = uint64_t{1} << group};
+  NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap(
+      {hello.doorbell.device, ConnectionObject(hello.connection)}, fds[2].get(),
+      ConnectionMemory::Bytes(hello.ring_slots), true, &parts.memory));
+  auto connection = std::make_shared<Connection>(std::move(parts));
+  const Deadline deadline = Deadline::After(clock_, kAcceptTimeout);
+  NACRE_RETURN_IF_ERROR(
+      connection->SetPeerDoorbell(hello.doorbell, std::move(fds[0]), std::move(fds[1])));
+  if (!connection->same_process() && (this_process_only() || hello.this_process_only != 0)) {
+    return Status::InvalidArgument("an embedded device is reached from its own process only");
+  }
+  NACRE_RETURN_IF_ERROR(connection->ReadAnnouncements(hello.regions, deadline));
+
+  Answer answer;
+  answer.doorbell = {control_->device_id(), receive_queue->doorbell()->index(), group};
+  answer.private_size = static_cast<uint32_t>(reply.size());
+  reply.copy(answer.private_data, reply.size());
+  // Attached before the peer learns the doorbell: it may send as soon as it has the answer.
+  auto accepted =
+      std::make_unique<ShmQueuePair>(this, connection, depths, send_queue, receive_queue, group);
+  Status status = Introduce(connection, &answer, sizeof(answer), &answer.regions,
+                            {control_->fd(), receive_queue->doorbell()->event_fd()}, deadline);
+  if (status.ok()) status = Watch(connection);
+  // On failure the queue pair's destructor takes the connection back.
+  if (status.ok()) *queue_pair = std::move(accepted);
+  return status;
+}
+
+void ShmDevice::Disconnect(const std::shared_ptr<Connection>& connection) {
+  {
+    MutexLock lock(&announce_mutex_);
+    connections_.erase(connection->id());
+  }
+  Unwatch(*connection);
+  // Not left to the last reference: the monitor may hold one for a moment.
+  shutdown(connection->socket(), SHUT_RDWR);
+}
+
+Status ShmDevice::Watch(const std::shared_ptr<Connection>& connection) {
+  MutexLock lock(&watch_mutex_);
+  watched_[connection->id()] = connection;
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = connection->id()}};
+  if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, connection->socket(), &event) != 0) {
+    return SystemError("epoll_ctl");
+  }
+  return Status::OK();
+}
+
+void ShmDevice::Unwatch(const Connection& connection) {
+  MutexLock lock(&watch_mutex_);
+  if (watched_.erase(connection.id()) == 0) return;
+  epoll_event unused{};
+  // The monitor has taken it out already if the peer is gone.
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, connection.socket(), &unused);
+  past_traffic_.bytes_read += connection.tally.bytes_read.load(std::memory_order_relaxed);
+  past_traffic_.bytes_written += connection.tally.bytes_written.load(std::memory_order_relaxed);
+  past_traffic_.reads += connection.tally.reads.load(std::memory_order_relaxed);
+  past_traffic_.writes += connection.tally.writes.load(std::memory_order_relaxed);
+}
+
+TrafficCounters ShmDevice::traffic() const {
+  MutexLock lock(&watch_mutex_);
+  TrafficCounters sum = past_traffic_;
+  for (const auto& [id, connection] : watched_) {
+    sum.bytes_read += connection->tally.bytes_read.load(std::memory_order_relaxed);
+    sum.bytes_written += connection->tally.bytes_written.load(std::memory_order_relaxed);
+    sum.reads += connection->tally.reads.load(std::memory_order_relaxed);
+    sum.writes += connection->tally.writes.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+void ShmDevice::Monitor() {
+  std::array<epoll_event, 64> events;
+  while (true) {
+    const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), -1);
+    for (int i = 0; i < count; i++) {
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      if (event.data.u64 == kStopEvent) return;
+      std::shared_ptr<Connection> connection;
+      {
+        MutexLock lock(&watch_mutex_);
+        const auto found = watched_.find(event.data.u64);
+        if (found == watched_.end()) continue;
+        connection = found->second;
+      }
+      const bool open = connection->Drain();
+      if (open && (event.events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) continue;
+      epoll_event unused{};
+      epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, connection->socket(), &unused);
+      connection->MarkPeerGone();
+    }
+  }
+}
+
+}  // namespace nacre::rdma

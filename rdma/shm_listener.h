@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rdma/shm_socket.h"
+#include "rdma/shm_wire.h"
+#include "rdma/transport.h"
+#include "rdma/unique_fd.h"
+
+namespace nacre::rdma {
+
+class ShmDevice;
+
+/// Takes connections up and reads their greeting. Callers that connect and then stay silent cost a
+/// descriptor for a few seconds, and never delay others.
+///
+/// Threads: Accept by one at a time; Close by any.
+class ShmListener final : public Listener {
+ public:
+  static Status Open(ShmDevice* device, const std::string& address,
+                     std::unique_ptr<Listener>* listener);
+  ~ShmListener() override;
+
+  Status Accept(std::chrono::nanoseconds timeout,
+                std::unique_ptr<IncomingConnection>* incoming) override;
+  void Close() override;
+  const std::string& address() const override { return text_; }
+
+ private:
+  struct Greeting {
+    UniqueFd socket;
+    uint64_t taken_up_nanos;
+  };
+
+  ShmListener(ShmDevice* device, const ShmAddress& address, UniqueFd socket, UniqueFd close_fd);
+
+  /// Waits for anything to do; the caller looks itself.
+  void WaitForActivity(std::chrono::nanoseconds timeout);
+  void TakeUpConnections();
+  bool TakeGreeting(std::unique_ptr<IncomingConnection>* incoming);
+
+  ShmDevice* const device_;
+  const ShmAddress address_;
+  const std::string text_;
+  const UniqueFd socket_;
+  const UniqueFd close_fd_;
+  std::atomic<bool> closed_{false};
+  std::vector<Greeting> greetings_;
+};
+
+/// What the accepting side answered, as the result of Connect: `InvalidArgument` with its reason,
+/// `NotSupported` for another protocol version, `Unavailable` if it makes no sense.
+Status CheckAnswer(const Answer& answer, size_t fds);
+
+}  // namespace nacre::rdma

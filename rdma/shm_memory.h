@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "nacre/status.h"
+#include "rdma/unique_fd.h"
+#include "util/mutex.h"
+
+namespace nacre::rdma {
+
+// Memory that processes share, and where this process has it mapped.
+//
+// One object (a device's control block, a region, a connection's rings) is mapped at most once per
+// process, however many connections lead to it and whichever of them is the owner's: page tables
+// and TLB entries are shared, a second mapping would fault all its pages again, and the two ends
+// of a connection inside one process synchronise on the same addresses.
+
+/// Names a shared object among all processes: the owning device's random id, and a number within
+/// it (see the k...Object helpers).
+struct ObjectName {
+  uint64_t device = 0;
+  uint64_t object = 0;
+  auto operator<=>(const ObjectName&) const = default;
+};
+
+inline constexpr uint64_t kControlObject = uint64_t{1} << 32;
+inline uint64_t RegionObject(uint32_t key) { return key; }
+inline uint64_t ConnectionObject(uint32_t number) { return (uint64_t{2} << 32) | number; }
+
+/// Mapped memory; unmapped on destruction. Immutable but for the bytes it maps.
+class Mapping {
+ public:
+  Mapping(ObjectName name, char* data, size_t size, bool created_here)
+      : name_(name), data_(data), size_(size), created_here_(created_here) {}
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  char* data() const { return data_; }
+  /// Bytes mapped: what was asked for, rounded up to whole pages.
+  size_t size() const { return size_; }
+  ObjectName name() const { return name_; }
+  /// False for an object of another process.
+  bool created_here() const { return created_here_; }
+  /// Bytes that occupy memory now.
+  size_t ResidentBytes() const;
+
+ private:
+  const ObjectName name_;
+  char* const data_;
+  const size_t size_;
+  const bool created_here_;
+};
+
+/// The mappings of this process, by name. Process-wide by nature: it mirrors the address space.
+/// Thread safety: all methods may be called from many threads.
+class MappingTable {
+ public:
+  static MappingTable* Process();
+
+  /// Null if there is none.
+  std::shared_ptr<Mapping> Find(ObjectName name) EXCLUDES(mutex_);
+  /// The mapping that exists, else maps `size` bytes of `fd`. `IOError` if the file is smaller,
+  /// may shrink (a peer could then kill this process by a SIGBUS), or cannot be mapped.
+  Status FindOrMap(ObjectName name, int fd, size_t size, bool writable,
+                   std::shared_ptr<Mapping>* mapping) EXCLUDES(mutex_);
+  void Insert(const std::shared_ptr<Mapping>& mapping) EXCLUDES(mutex_);
+  /// `NoSpace` naming both numbers unless `size` more bytes fit into what the machine has
+  /// available beyond what this process's own objects will still fill up.
+  Status CheckRoomFor(size_t size) EXCLUDES(mutex_);
+
+ private:
+  friend class Mapping;
+  void Erase(ObjectName name) EXCLUDES(mutex_);
+
+  Mutex mutex_;
+  std::map<ObjectName, std::weak_ptr<Mapping>> mappings_ GUARDED_BY(mutex_);
+};
+
+/// What a new shared object is made of.
+enum class MemoryKind : uint8_t {
+  kShareable,  ///< A sealed memfd; in 2 MiB pages where the kernel grants them to shared memory.
+  kPrivate,    ///< Anonymous, for peers in this process only: transparent huge pages always work.
+};
+
+/// Creates zeroed memory, maps it and enters it into the process's table. `fd` stays invalid for
+/// kPrivate. `IOError` with the system's reason.
+Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
+                    std::shared_ptr<Mapping>* mapping);
+
+/// Gives the pages of an object back to the system at once, though peers may have it mapped: later
+/// accesses see zeros.
+void DiscardMemory(const Mapping& mapping, int fd);
+
+/// A random 64-bit number that no other device has.
+uint64_t NewDeviceId();
+
+/// "what: reason" for the current errno.
+Status SystemError(const std::string& what);
+
+}  // namespace nacre::rdma

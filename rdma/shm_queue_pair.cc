@@ -1,0 +1,321 @@
+#include "rdma/shm_queue_pair.h"
+
+#include <bit>
+#include <utility>
+
+#include "rdma/shm_copy.h"
+#include "rdma/shm_device.h"
+#include "rdma/shm_region.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+constexpr uint32_t kAtomicBytes = sizeof(uint64_t);
+
+/// The tally has one writer, so that no read-modify-write is needed.
+void Add(std::atomic<uint64_t>* counter, uint64_t amount) {
+  counter->store(counter->load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+}
+
+bool IsAligned(uint64_t address) { return address % kAtomicBytes == 0; }
+
+}  // namespace
+
+ShmQueuePair::ShmQueuePair(ShmDevice* device, std::shared_ptr<Connection> connection,
+                           QueueDepths depths, ShmCompletionQueue* send_queue,
+                           ShmCompletionQueue* receive_queue, uint32_t group)
+    : device_(device),
+      connection_(std::move(connection)),
+      peer_closed_(&connection_->memory()->closed[1 - connection_->side()]),
+      depths_(depths),
+      send_queue_(send_queue),
+      receive_queue_(receive_queue),
+      group_(group),
+      sender_(connection_->memory(), connection_->side(), connection_->ring_slots()),
+      receiver_(connection_->memory(), 1 - connection_->side(), connection_->ring_slots()),
+      receives_(std::bit_ceil(static_cast<uint64_t>(depths.receive))) {
+  receive_queue_->Attach(this, group_);
+}
+
+ShmQueuePair::~ShmQueuePair() {
+  receive_queue_->Unpromise(receives_posted_ - receives_done_);
+  receive_queue_->Detach(this, group_);
+  if (send_queue_ != receive_queue_) send_queue_->Detach(this, group_);
+  connection_->CloseThisEnd();
+  device_->Disconnect(connection_);
+}
+
+bool ShmQueuePair::IsLocal(const LocalBuffer& buffer) const {
+  // All regions of a caller that meets the contract are this backend's.
+  const auto* region = static_cast<const ShmRegion*>(buffer.region);
+  if (region == nullptr || region->device() != device_) return false;
+  const auto offset = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(buffer.data) -
+                                            reinterpret_cast<uintptr_t>(region->data()));
+  return offset <= region->size() && buffer.size <= region->size() - offset;
+}
+
+inline char* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t size, Access needed) {
+  const uint32_t slot = buffer.key % ControlBlock::kRegionSlots;
+  Target* target = slot < targets_.size() ? &targets_[slot] : nullptr;
+  // Relaxed: a region that was freed before this request, in the order of whatever told the
+  // caller, is seen as freed; one freed meanwhile may go either way.
+  if (target == nullptr || target->key != buffer.key ||
+      target->valid->load(std::memory_order_relaxed) != buffer.key) [[unlikely]] {
+    target = FindTarget(buffer.key);
+    if (target == nullptr) return nullptr;
+  }
+  const uint64_t offset = buffer.address - target->address;
+  if (offset > target->size || size > target->size - offset || target->access < needed) {
+    return nullptr;
+  }
+  return target->data + offset;
+}
+
+ShmQueuePair::Target* ShmQueuePair::FindTarget(uint32_t key) {
+  const uint32_t slot = key % ControlBlock::kRegionSlots;
+  const std::atomic<uint32_t>& valid = connection_->peer_control()->region_keys[slot];
+  // Not kept if invalid: the mapping of a dropped region ends with its last user.
+  if (slot < targets_.size()) targets_[slot] = Target();
+  PeerRegion region;
+  if (key == 0 || valid.load(std::memory_order_relaxed) != key ||
+      !connection_->FindRegion(key, &region)) {
+    return nullptr;
+  }
+  if (slot >= targets_.size()) targets_.resize(slot + 1);
+  targets_[slot] = {.key = key,
+                    .access = region.access,
+                    .valid = &valid,
+                    .address = region.key.address,
+                    .size = region.key.size,
+                    .data = region.mapping->data(),
+                    .mapping = std::move(region.mapping)};
+  return &targets_[slot];
+}
+
+inline bool ShmQueuePair::Begin(Opcode opcode, uint64_t id, uint32_t bytes, Status* status) {
+  // Room for a completion is needed even by an unsignalled request: it might fail.
+  if (!send_queue_->HasRoom() || posted_ - retired_ >= static_cast<uint64_t>(depths_.send))
+      [[unlikely]] {
+    *status = Status::Busy(peer() + ": the queue for requests is full");
+    return false;
+  }
+  // Acquire: see ConnectionMemory::closed; a plain load on x86.
+  if (!broken_ && peer_closed_->load(std::memory_order_acquire) == 0) [[likely]]
+    return true;
+  CollectArrivals();  // Breaks if it was not broken yet.
+  PushFailure(opcode, id, bytes,
+              std::exchange(peer_gone_unreported_, false) ? CompletionCode::kPeerGone
+                                                          : CompletionCode::kFlushed);
+  return false;
+}
+
+inline void ShmQueuePair::Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags) {
+  posted_++;
+  if ((flags & kSignaled) == 0) return;
+  send_queue_->Push({.id = id, .queue_pair = this, .bytes = bytes, .opcode = opcode}, posted_);
+}
+
+void ShmQueuePair::PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code) {
+  posted_++;
+  send_queue_->Push({.id = id, .queue_pair = this, .bytes = bytes, .opcode = opcode, .code = code},
+                    posted_);
+}
+
+Status ShmQueuePair::Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code) {
+  PushFailure(opcode, id, bytes, code);
+  Break();
+  return Status::OK();
+}
+
+void ShmQueuePair::Break() {
+  if (std::exchange(broken_, true)) return;
+  connection_->CloseThisEnd();
+  receive_queue_->Unpromise(receives_posted_ - receives_done_);
+  for (; receives_done_ != receives_posted_; receives_done_++) {
+    const PostedReceive& receive = receives_[receives_done_ & (receives_.size() - 1)];
+    receive_queue_->Push({.id = receive.id,
+                          .queue_pair = this,
+                          .opcode = Opcode::kRecv,
+                          .code = CompletionCode::kFlushed},
+                         0);
+  }
+}
+
+Status ShmQueuePair::PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) {
+  Status status;
+  if (!Begin(Opcode::kRead, id, to.size, &status)) [[unlikely]]
+    return status;
+  if (to.size > 0) {
+    if (!IsLocal(to)) return Fail(Opcode::kRead, id, to.size, CompletionCode::kLocalError);
+    const char* source = Resolve(from, to.size, Access::kRemoteReadOnly);
+    if (source == nullptr) {
+      return Fail(Opcode::kRead, id, to.size, CompletionCode::kRemoteAccessError);
+    }
+    CopyConcurrent(to.data, source, to.size);
+    Add(&connection_->tally.bytes_read, to.size);
+  }
+  Add(&connection_->tally.reads, 1);
+  Succeed(Opcode::kRead, id, to.size, flags);
+  return status;
+}
+
+Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from, RemoteBuffer to,
+                             uint8_t flags) {
+  if (from.size > 0) {
+    if (!IsLocal(from)) return Fail(opcode, id, from.size, CompletionCode::kLocalError);
+    char* target = Resolve(to, from.size, Access::kRemoteAll);
+    if (target == nullptr) {
+      return Fail(opcode, id, from.size, CompletionCode::kRemoteAccessError);
+    }
+    CopyInOrder(target, from.data, from.size);
+    Add(&connection_->tally.bytes_written, from.size);
+  }
+  Add(&connection_->tally.writes, 1);
+  Succeed(opcode, id, from.size, flags);
+  return Status::OK();
+}
+
+Status ShmQueuePair::PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) {
+  Status status;
+  if (!Begin(Opcode::kWrite, id, from.size, &status)) [[unlikely]]
+    return status;
+  return DoWrite(Opcode::kWrite, id, from, to, flags);
+}
+
+Status ShmQueuePair::PostWriteWithImm(uint64_t id, LocalBuffer from, RemoteBuffer to,
+                                      uint32_t immediate, uint8_t flags) {
+  Status status;
+  if (!Begin(Opcode::kWriteWithImm, id, from.size, &status)) [[unlikely]]
+    return status;
+  if (!sender_.HasRoom()) return Status::Busy(peer() + ": takes no messages");
+  status = DoWrite(Opcode::kWriteWithImm, id, from, to, flags);
+  if (!broken_) {
+    sender_.Send(Opcode::kRecvWithImm, nullptr, from.size, immediate);
+    RingPeer();
+  }
+  return status;
+}
+
+template <typename Operation>
+Status ShmQueuePair::DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& result,
+                              RemoteBuffer target, uint8_t flags, Operation operation) {
+  Status status;
+  if (!Begin(opcode, id, kAtomicBytes, &status)) [[unlikely]]
+    return status;
+  if (result.size < kAtomicBytes || !IsLocal(result)) {
+    return Fail(opcode, id, kAtomicBytes, CompletionCode::kLocalError);
+  }
+  // Regions begin at page boundaries at both ends.
+  char* data =
+      IsAligned(target.address) ? Resolve(target, kAtomicBytes, Access::kRemoteAll) : nullptr;
+  if (data == nullptr) return Fail(opcode, id, kAtomicBytes, CompletionCode::kRemoteAccessError);
+  const uint64_t before = operation(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(data)));
+  std::memcpy(result.data, &before, sizeof(before));
+  Succeed(opcode, id, kAtomicBytes, flags);
+  return status;
+}
+
+Status ShmQueuePair::PostCompareSwap(uint64_t id, LocalBuffer result, RemoteBuffer target,
+                                     uint64_t expected, uint64_t desired, uint8_t flags) {
+  return DoAtomic(Opcode::kCompareSwap, id, result, target, flags,
+                  [expected, desired](std::atomic_ref<uint64_t> word) {
+                    uint64_t before = expected;
+                    word.compare_exchange_strong(before, desired);
+                    return before;
+                  });
+}
+
+Status ShmQueuePair::PostFetchAdd(uint64_t id, LocalBuffer result, RemoteBuffer target,
+                                  uint64_t addend, uint8_t flags) {
+  return DoAtomic(Opcode::kFetchAdd, id, result, target, flags,
+                  [addend](std::atomic_ref<uint64_t> word) { return word.fetch_add(addend); });
+}
+
+Status ShmQueuePair::PostSend(uint64_t id, LocalBuffer from, uint8_t flags) {
+  if (from.size > Device::kMaxSendBytes) {
+    return Status::InvalidArgument("a SEND of " + std::to_string(from.size) + " bytes; at most " +
+                                   std::to_string(Device::kMaxSendBytes) + " are possible");
+  }
+  Status status;
+  if (!Begin(Opcode::kSend, id, from.size, &status)) [[unlikely]]
+    return status;
+  if (from.size > 0 && !IsLocal(from)) {
+    return Fail(Opcode::kSend, id, from.size, CompletionCode::kLocalError);
+  }
+  if (!sender_.HasRoom()) return Status::Busy(peer() + ": takes no messages");
+  sender_.Send(Opcode::kRecv, from.data, from.size, 0);
+  RingPeer();
+  Add(&connection_->tally.bytes_written, from.size);
+  Add(&connection_->tally.writes, 1);
+  Succeed(Opcode::kSend, id, from.size, flags);
+  return status;
+}
+
+void ShmQueuePair::RingPeer() {
+  const Connection::PeerDoorbell& bell = connection_->peer_doorbell();
+  Ring(bell.word, bell.bit, bell.event_fd.get());
+}
+
+Status ShmQueuePair::PostRecv(uint64_t id, LocalBuffer to) {
+  if (!receive_queue_->HasRoom() ||
+      receives_posted_ - receives_done_ >= static_cast<uint64_t>(depths_.receive)) {
+    return Status::Busy(peer() + ": the queue for receives is full");
+  }
+  if (broken_) {
+    receive_queue_->Push(
+        {.id = id, .queue_pair = this, .opcode = Opcode::kRecv, .code = CompletionCode::kFlushed},
+        0);
+    return Status::OK();
+  }
+  receive_queue_->Promise();
+  receives_[receives_posted_++ & (receives_.size() - 1)] = {id, to};
+  if (message_waits_) Deliver();
+  return Status::OK();
+}
+
+void ShmQueuePair::CollectArrivals() {
+  if (broken_) return;
+  // Before the ring is looked at: what the peer sent before it closed is still delivered.
+  const bool peer_closed = connection_->PeerClosed();
+  Deliver();
+  if (peer_closed && !broken_) {
+    peer_gone_unreported_ = true;
+    Break();
+  }
+}
+
+void ShmQueuePair::Deliver() {
+  message_waits_ = false;
+  while (const MessageSlot* message = receiver_.Front()) {
+    if (receives_done_ == receives_posted_) {
+      message_waits_ = true;
+      return;
+    }
+    if (!DeliverOne(*message)) return;
+    receiver_.Pop();
+  }
+}
+
+bool ShmQueuePair::DeliverOne(const MessageSlot& message) {
+  const PostedReceive& receive = receives_[receives_done_++ & (receives_.size() - 1)];
+  Completion completion{.id = receive.id,
+                        .queue_pair = this,
+                        .bytes = message.size,
+                        .immediate = message.immediate,
+                        .opcode = static_cast<Opcode>(message.opcode)};
+  const bool has_payload = completion.opcode == Opcode::kRecv && completion.bytes > 0;
+  if (has_payload && (completion.bytes > receive.buffer.size ||
+                      completion.bytes > Device::kMaxSendBytes || !IsLocal(receive.buffer))) {
+    completion.code = CompletionCode::kLocalError;
+  } else if (has_payload) {
+    std::memcpy(receive.buffer.data, message.payload, completion.bytes);
+  }
+  receive_queue_->Unpromise(1);
+  receive_queue_->Push(completion, 0);
+  if (completion.code == CompletionCode::kSuccess) return true;
+  Break();
+  return false;
+}
+
+}  // namespace nacre::rdma

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rdma/shm_completion_queue.h"
+#include "rdma/shm_connection.h"
+#include "rdma/shm_ring.h"
+#include "rdma/transport.h"
+
+namespace nacre::rdma {
+
+class ShmDevice;
+
+/// Carries requests out at once, in the thread that posts them, on this process's mapping of the
+/// peer's regions. A request thus completes within its Post call; only receives are ever
+/// outstanding.
+class ShmQueuePair final : public QueuePair {
+ public:
+  /// `group`: of the receive queue's doorbell, as the peer was told.
+  ShmQueuePair(ShmDevice* device, std::shared_ptr<Connection> connection, QueueDepths depths,
+               ShmCompletionQueue* send_queue, ShmCompletionQueue* receive_queue, uint32_t group);
+  ~ShmQueuePair() override;
+
+  Status PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) override;
+  Status PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) override;
+  Status PostWriteWithImm(uint64_t id, LocalBuffer from, RemoteBuffer to, uint32_t immediate,
+                          uint8_t flags) override;
+  Status PostCompareSwap(uint64_t id, LocalBuffer result, RemoteBuffer target, uint64_t expected,
+                         uint64_t desired, uint8_t flags) override;
+  Status PostFetchAdd(uint64_t id, LocalBuffer result, RemoteBuffer target, uint64_t addend,
+                      uint8_t flags) override;
+  Status PostSend(uint64_t id, LocalBuffer from, uint8_t flags) override;
+  Status PostRecv(uint64_t id, LocalBuffer to) override;
+
+  bool broken() const override { return broken_ || connection_->PeerClosed(); }
+  const std::string& peer() const override { return connection_->peer(); }
+
+  /// By the receive queue when the doorbell's bit was set: delivers messages to posted receives,
+  /// and breaks if the peer is gone.
+  void CollectArrivals();
+  /// By the send queue when a completion was polled: frees the places of this request and of
+  /// those before it.
+  void Retire(uint64_t send_number) { retired_ = send_number; }
+
+ private:
+  struct PostedReceive {
+    uint64_t id;
+    LocalBuffer buffer;
+  };
+
+  /// A peer's region, ready to be checked against and copied from.
+  struct Target {
+    static constexpr std::atomic<uint32_t> kNeverValid{0};
+
+    uint32_t key = ~uint32_t{0};
+    Access access = Access::kLocalOnly;
+    const std::atomic<uint32_t>* valid = &kNeverValid;  ///< Holds `key` while the region lives.
+    uint64_t address = 0;
+    uint64_t size = 0;
+    char* data = nullptr;
+    std::shared_ptr<Mapping> mapping;
+  };
+
+  /// Null if the request must fail.
+  char* Resolve(RemoteBuffer buffer, uint64_t size, Access needed);
+  Target* FindTarget(uint32_t key);
+  bool IsLocal(const LocalBuffer& buffer) const;
+
+  /// What every send-side Post begins with: true if the request is to be carried out, else
+  /// `*status` is the Post's answer (Busy, or OK when a failure was put into the queue).
+  bool Begin(Opcode opcode, uint64_t id, uint32_t bytes, Status* status);
+  void Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags);
+  /// Completes a request that cannot be carried out and breaks the queue pair.
+  Status Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code);
+  void PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code);
+  /// Both ends; flushes the receives.
+  void Break();
+
+  Status DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from, RemoteBuffer to,
+                 uint8_t flags);
+  template <typename Operation>
+  Status DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& result, RemoteBuffer target,
+                  uint8_t flags, Operation operation);
+  void RingPeer();
+  void Deliver();
+  /// False if the message does not fit: the queue pair is broken then.
+  bool DeliverOne(const MessageSlot& message);
+
+  ShmDevice* const device_;
+  const std::shared_ptr<Connection> connection_;
+  const std::atomic<uint32_t>* const peer_closed_;
+  const QueueDepths depths_;
+  ShmCompletionQueue* const send_queue_;
+  ShmCompletionQueue* const receive_queue_;
+  const uint32_t group_;
+
+  bool broken_ = false;
+  bool peer_gone_unreported_ = false;
+  uint64_t posted_ = 0;   ///< Send-side requests so far.
+  uint64_t retired_ = 0;  ///< Of these, how many no longer count against the depth.
+  /// By the slot of their key.
+  std::vector<Target> targets_;
+  MessageSender sender_;
+  MessageReceiver receiver_;
+  /// Ring of the receives outstanding.
+  std::vector<PostedReceive> receives_;
+  uint64_t receives_posted_ = 0;
+  uint64_t receives_done_ = 0;
+  /// A message waits in the ring for a receive to be posted.
+  bool message_waits_ = false;
+};
+
+}  // namespace nacre::rdma

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/status.h"
+#include "rdma/unique_fd.h"
+#include "util/clock.h"
+
+namespace nacre::rdma {
+
+/// Where a shm device listens: a socket file, or a name in Linux's abstract namespace, which
+/// vanishes with its listener. Written "shm:/run/n0.sock" or "shm:@name"; "embedded:" serves as
+/// well as "shm:", and so does no scheme at all. "@" alone: the system chooses a name.
+struct ShmAddress {
+  bool abstract = false;
+  std::string name;  ///< Path, or abstract name without "@".
+
+  std::string ToString(const char* scheme) const;
+};
+
+/// `InvalidArgument` naming the text if it is empty, of another scheme, or longer than a socket
+/// address can be.
+Status ParseShmAddress(const std::string& text, ShmAddress* address);
+
+/// A listening socket. A socket file whose listener is dead is replaced; `Busy` if it is alive,
+/// `InvalidArgument` if the path is no socket. Fills in a name that the system chose.
+Status ListenOn(ShmAddress* address, UniqueFd* socket);
+/// Removes the socket file that ListenOn made, unless another listener has replaced it.
+void StopListening(const ShmAddress& address, int socket);
+
+/// A connected socket. `Unavailable` naming the address: at once if nobody listens there, at the
+/// deadline if the listener does not take connections up.
+Status ConnectTo(const ShmAddress& address, const Deadline& deadline, UniqueFd* socket);
+
+enum class ReceiveResult : uint8_t { kMessage, kNothing, kClosed };
+
+/// Takes one packet without blocking. `size` must be its exact length and `fds` receives up to
+/// kMaxFds descriptors (close-on-exec); a packet of another length or with lost descriptors counts
+/// as kClosed: such a peer cannot be talked to.
+inline constexpr size_t kMaxFds = 4;
+ReceiveResult Receive(int socket, void* message, size_t size, std::vector<UniqueFd>* fds);
+/// As Receive; waits. `TimedOut` at the deadline, `Unavailable` if the peer closed.
+Status ReceiveBy(int socket, const Deadline& deadline, void* message, size_t size,
+                 std::vector<UniqueFd>* fds);
+/// Sends one packet with descriptors. Waits for room: `TimedOut` at the deadline, `Unavailable` if
+/// the peer closed.
+Status SendBy(int socket, const Deadline& deadline, const void* message, size_t size,
+              const std::vector<int>& fds);
+
+/// Waits for `events` of poll(2) on a descriptor; false on timeout. Errors and hang-ups count as
+/// events.
+bool WaitFor(int fd, short events, std::chrono::nanoseconds timeout);
+
+}  // namespace nacre::rdma

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "rdma/transport.h"
+
+namespace nacre::rdma {
+
+// What travels over a connection's Unix socket (SOCK_SEQPACKET, one message a packet, numbers in
+// host order since both ends are on one host):
+//
+//   connecting side                          accepting side
+//   Hello + 3 fds                  ->
+//   its regions' RegionMessages    ->
+//                                  <-        Answer (+ 2 fds if accepted)
+//                                  <-        its regions' RegionMessages
+//   RegionMessages from now on    <->        RegionMessages from now on
+//
+// Each side reads the regions announced in the handshake before its queue pair exists, so a key
+// that came with the private data is known; a key learned later was announced before.
+// Between two devices of one process the regions' fds are not needed: MappingTable has the
+// mappings. An "embedded" device's regions have none.
+// Numbers here are frozen per version; another version is refused by its number.
+
+inline constexpr uint64_t kWireMagic = 0x6d68732d6572636e;  // "ncre-shm" in memory.
+inline constexpr uint32_t kWireVersion = 1;
+
+enum class MessageType : uint32_t {
+  kHello = 1,
+  kAccepted = 2,
+  kRejected = 3,
+  kOtherVersion = 4,
+  kRegionAdded = 5,  ///< Comes with the region's memfd unless both ends are in one process.
+  kRegionDropped = 6,
+};
+
+struct MessageHeader {
+  uint64_t magic = kWireMagic;
+  uint32_t version = kWireVersion;
+  MessageType type;
+};
+
+/// How to ring the sender's receive completion queue.
+struct DoorbellName {
+  uint64_t device = 0;
+  uint32_t index = 0;
+  uint32_t group = 0;
+};
+
+/// fds: control block, eventfd of the receive completion queue, connection memory.
+struct Hello {
+  MessageHeader header{.type = MessageType::kHello};
+  DoorbellName doorbell;
+  uint32_t connection = 0;  ///< See ConnectionObject.
+  uint32_t ring_slots = 0;  ///< Power of two.
+  uint32_t send_depth = 0;
+  uint32_t receive_depth = 0;
+  uint32_t regions = 0;  ///< RegionMessages that follow at once.
+  int32_t process = 0;   ///< Sender's pid, for messages.
+  uint32_t this_process_only = 0;
+  uint32_t private_size = 0;
+  char private_data[Device::kMaxPrivateData] = {};
+};
+static_assert(sizeof(Hello) == 16 + 16 + 8 * 4 + 56);
+
+/// fds if accepted: control block, eventfd of the receive completion queue.
+struct Answer {
+  MessageHeader header{.type = MessageType::kAccepted};
+  DoorbellName doorbell;
+  uint32_t regions = 0;
+  uint32_t private_size = 0;
+  char private_data[Device::kMaxPrivateData] = {};  ///< Or the reason of a refusal.
+};
+static_assert(sizeof(Answer) == 16 + 16 + 8 + 56);
+
+struct RegionMessage {
+  MessageHeader header{.type = MessageType::kRegionAdded};
+  uint64_t address = 0;
+  uint64_t size = 0;
+  uint32_t key = 0;
+  uint32_t access = 0;
+};
+static_assert(sizeof(RegionMessage) == 16 + 24);
+
+static_assert(std::is_trivially_copyable_v<Hello> && std::is_trivially_copyable_v<Answer> &&
+              std::is_trivially_copyable_v<RegionMessage>);
+
+}  // namespace nacre::rdma
