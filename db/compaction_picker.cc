@@ -55,8 +55,7 @@ double CompactionPicker::Score(const Version& version, int level) const {
     return count > 1 ? std::max(by_count, by_bytes) : by_count;
   }
   if (level == version.num_levels() - 1) return 0;
-  return static_cast<double>(version.LevelBytes(level)) /
-         static_cast<double>(MaxLevelBytes(level));
+  return static_cast<double>(version.LevelBytes(level)) / static_cast<double>(MaxLevelBytes(level));
 }
 
 bool CompactionPicker::Due(const Version& version) const {
@@ -79,8 +78,8 @@ uint64_t CompactionPicker::PendingBytes(const Version& version) const {
     const uint64_t limit = MaxLevelBytes(level);
     carried = bytes > limit ? bytes - limit : 0;
     if (carried == 0) continue;
-    const double fanout = static_cast<double>(version.LevelBytes(level + 1)) /
-                          static_cast<double>(bytes);
+    const double fanout =
+        static_cast<double>(version.LevelBytes(level + 1)) / static_cast<double>(bytes);
     pending += static_cast<uint64_t>(static_cast<double>(carried) * (fanout + 1));
   }
   return pending;
@@ -119,8 +118,8 @@ std::unique_ptr<Compaction> CompactionPicker::PickLevel(
     if (table->being_compacted) continue;
     const Slice begin = table->meta().smallest_user_key();
     const Slice end = table->meta().largest_user_key();
-    const auto overlap = static_cast<double>(
-        TotalBytes(version->Overlapping(level + 1, &begin, &end)));
+    const auto overlap =
+        static_cast<double>(TotalBytes(version->Overlapping(level + 1, &begin, &end)));
     order.emplace_back(overlap / static_cast<double>(table->size()), table);
   }
   std::stable_sort(order.begin(), order.end(),
@@ -133,8 +132,8 @@ std::unique_ptr<Compaction> CompactionPicker::PickLevel(
 }
 
 std::unique_ptr<Compaction> CompactionPicker::PickRange(
-    const std::shared_ptr<const Version>& version, int level, int output_level,
-    const Slice* begin, const Slice* end) const {
+    const std::shared_ptr<const Version>& version, int level, int output_level, const Slice* begin,
+    const Slice* end) const {
   auto compaction = std::make_unique<Compaction>();
   compaction->level = level;
   compaction->output_level = output_level;

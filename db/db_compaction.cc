@@ -107,8 +107,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     }
   }
   edit.removed = compaction->inputs;
-  edit.removed.insert(edit.removed.end(), compaction->overlap.begin(),
-                      compaction->overlap.end());
+  edit.removed.insert(edit.removed.end(), compaction->overlap.begin(), compaction->overlap.end());
 
   {
     MutexLock lock(&mutex_);
@@ -247,10 +246,9 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
     if (status.IsNotSupported() && executor != kNoNode) continue;
     NACRE_RETURN_IF_ERROR(ReserveOutputs(OutputBound(input_bytes), target, executor, job));
     memnode::CompactionResult result;
-    status = executor == kNoNode
-                 ? memnode::RunCompaction(*job, options_.comparator, store_.get(), &closing_,
-                                          &result)
-                 : client_->Compact(executor, *job, &closing_, &result);
+    status = executor == kNoNode ? memnode::RunCompaction(*job, options_.comparator, store_.get(),
+                                                          &closing_, &result)
+                                 : client_->Compact(executor, *job, &closing_, &result);
     if (!status.ok()) result.tables.clear();
     for (size_t i = result.tables.size(); i < job->outputs.size(); ++i) {
       space_->Free(job->outputs[i].placement);
@@ -277,20 +275,18 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
         executor == kNoNode ? "the compute node" : client_->node_address(executor),
         status.ToString());
     // A node that is lost, busy or does not know the comparator leaves the job to the next one.
-    const bool elsewhere = status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() ||
-                           status.IsNotSupported();
+    const bool elsewhere =
+        status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() || status.IsNotSupported();
     if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
   }
   return status;
 }
 
-Status DBImpl::CompactManually(int level, int output_level, const Slice* begin,
-                               const Slice* end) {
+Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, const Slice* end) {
   std::unique_ptr<Compaction> compaction;
   {
     MutexLock lock(&mutex_);
-    compaction =
-        picker_.PickRange(current_view_->version, level, output_level, begin, end);
+    compaction = picker_.PickRange(current_view_->version, level, output_level, begin, end);
   }
   if (compaction == nullptr) return Status::OK();
   const Status status = RunAndCommit(compaction.get());

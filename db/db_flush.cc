@@ -6,6 +6,7 @@
 #include "table/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/log.h"
+#include "util/uri.h"
 
 namespace nacre {
 
@@ -24,8 +25,7 @@ Status DBImpl::Flush(const FlushOptions& options) {
     if (immutables_.empty()) return Status::OK();
     boundary = immutables_.back().boundary;
     if (!options.wait) return Status::OK();
-    while (!immutables_.empty() && immutables_.front().boundary <= boundary &&
-           flush_error_.ok()) {
+    while (!immutables_.empty() && immutables_.front().boundary <= boundary && flush_error_.ok()) {
       changed_.Wait();
     }
     const bool flushed = immutables_.empty() || immutables_.front().boundary > boundary;
@@ -49,8 +49,8 @@ void DBImpl::MaybeSchedule() {
 void DBImpl::BackOff(int failures) {
   constexpr auto kFirst = std::chrono::milliseconds(20);
   constexpr auto kLast = std::chrono::milliseconds(1000);
-  const auto wait = std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)),
-                                                       kLast);
+  const auto wait =
+      std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
   const Deadline deadline = Deadline::After(clock_, wait);
   while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed)) {
     changed_.WaitFor(deadline.Remaining());
@@ -88,16 +88,52 @@ void DBImpl::FlushLoop() {
         MaybeSchedule();
         changed_.SignalAll();
       } else {
-        Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_,
-            status.ToString());
+        Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
         changed_.SignalAll();  // Writers that wait for room are told why there is none.
         BackOff(++failures);
       }
     }
+    if (status.IsNoSpace()) CompactForSpace();
     oldest.memtable.reset();
     RetireUnlinkedViews();
     if (status.ok()) RebalancePointTiers();
   }
+}
+
+void DBImpl::CompactForSpace() {
+  {
+    MutexLock lock(&mutex_);
+    if (compactions_running_ > 0 || manual_compactions_ > 0 || options_.disable_auto_compactions ||
+        closing_.load(std::memory_order_relaxed)) {
+      return;
+    }
+    ++manual_compactions_;
+  }
+  CompactManually(0, 1, nullptr, nullptr).IgnoreError();  // What it answers is in the LOG.
+  MutexLock lock(&mutex_);
+  --manual_compactions_;
+  MaybeSchedule();
+  changed_.SignalAll();
+}
+
+Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
+  // Once level 0 is due its compaction writes these levels anew before it frees them.
+  const uint64_t level0 = version.LevelBytes(0) + bytes;
+  const uint64_t compaction = level0 + version.LevelBytes(1);
+  const memnode::SpaceUsage usage = space_->Usage();
+  uint64_t free = usage.leased_bytes - usage.used_bytes;
+  for (int node = 0; node < client_->node_count(); ++node) {
+    memnode::NodeStats stats;
+    if (!client_->alive(static_cast<NodeId>(node))) continue;
+    if (!client_->GetStats(static_cast<NodeId>(node), &stats).ok()) continue;
+    free += (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
+  }
+  const uint64_t copies = static_cast<uint64_t>(redundancy_.fragments());
+  if (free >= (bytes + compaction) * copies) return Status::OK();
+  return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(free) +
+                         " free, a flush of " + FormatBytes(bytes * copies) +
+                         " and the compaction after it need " +
+                         FormatBytes((bytes + compaction) * copies));
 }
 
 Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
@@ -109,8 +145,7 @@ Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
     edit->added.clear();
     status = TryFlush(*immutable.memtable, edit);
     if (!status.IsUnavailable() && !status.IsTimedOut()) break;
-    Log(options_.info_log, LogLevel::kWarn, "{}: flush tries again: {}", name_,
-        status.ToString());
+    Log(options_.info_log, LogLevel::kWarn, "{}: flush tries again: {}", name_, status.ToString());
   }
   return status;
 }
@@ -139,9 +174,10 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
 
   // Sized for records of about one size; a table that turns out too small is followed by another.
   const uint64_t entries = memtable.entries();
-  const uint64_t bound = TableBuilder::SizeBound(entries, memtable.data_bytes(),
-                                                 2 * memtable.data_bytes() / entries + 64,
-                                                 options_.chunk_size);
+  const uint64_t bound =
+      TableBuilder::SizeBound(entries, memtable.data_bytes(),
+                              2 * memtable.data_bytes() / entries + 64, options_.chunk_size);
+  NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound));
   std::vector<Placement> reserved;
   const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
     const Status status = NewFlushOutput(bound, identity, writer);

@@ -98,7 +98,8 @@ class DBImpl final : public DB {
   Status CheckWriteOptions(const WriteOptions& options) const;
   /// Waits while writes are stalled; `bytes` are about to be written.
   Status Admit(const WriteOptions& options, uint64_t bytes) {
-    if (stall_.load(std::memory_order_acquire) == Stall::kNone) [[likely]] return Status::OK();
+    if (stall_.load(std::memory_order_acquire) == Stall::kNone) [[likely]]
+      return Status::OK();
     return AdmitStalled(options, bytes);
   }
   Status AdmitStalled(const WriteOptions& options, uint64_t bytes) EXCLUDES(mutex_);
@@ -131,9 +132,13 @@ class DBImpl final : public DB {
   void InstallView(std::vector<std::shared_ptr<MemTable>> memtables,
                    std::shared_ptr<const Version> version) REQUIRES(mutex_);
   void RetireUnlinkedViews() EXCLUDES(mutex_);
+  /// `NoSpace` if a flush of `bytes` would leave compaction no room to work in: a pool that is full
+  /// to the last byte could never be emptied again.
+  Status CheckHeadroom(const Version& version, uint64_t bytes) EXCLUDES(mutex_);
+  /// Merges level 0 early, for the space of what is shadowed in it.
+  void CompactForSpace() EXCLUDES(mutex_);
   /// Reserves space and a writer for the next table of a flush of `bytes` at most.
-  Status NewFlushOutput(uint64_t bytes, TableMeta* identity,
-                        std::unique_ptr<ExtentWriter>* writer);
+  Status NewFlushOutput(uint64_t bytes, TableMeta* identity, std::unique_ptr<ExtentWriter>* writer);
   void MaybeSchedule() REQUIRES(mutex_);
   /// Waits a growing while before background work is tried again; ends early when closing.
   void BackOff(int failures) REQUIRES(mutex_);
@@ -188,7 +193,7 @@ class DBImpl final : public DB {
   std::shared_ptr<const ReadView> current_view_ GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const ReadView>> unlinked_views_ GUARDED_BY(mutex_);
   std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.
-  bool memtable_full_ GUARDED_BY(mutex_) = false;  ///< No room for another MemTable yet.
+  bool memtable_full_ GUARDED_BY(mutex_) = false;        ///< No room for another MemTable yet.
   bool flush_running_ GUARDED_BY(mutex_) = false;
   int compactions_running_ GUARDED_BY(mutex_) = 0;
   int manual_compactions_ GUARDED_BY(mutex_) = 0;
@@ -202,7 +207,7 @@ class DBImpl final : public DB {
 
   Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
 
-  std::unique_ptr<Executor> flush_executor_;       // Last: their threads use all of the above.
+  std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;
 };
 

@@ -56,8 +56,8 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   }
 
   memnode::DatabaseLease lease;
-  NACRE_RETURN_IF_ERROR(client->OpenDatabase(name, options.create_if_missing,
-                                             options.error_if_exists, &lease));
+  NACRE_RETURN_IF_ERROR(
+      client->OpenDatabase(name, options.create_if_missing, options.error_if_exists, &lease));
   // From here on a failure gives the lease back, with what was there.
   const auto give_back = [&](Status status) {
     client->CloseDatabase(name, lease.manifest).IgnoreError();
@@ -117,8 +117,8 @@ DBImpl::DBImpl(const Options& options, const std::string& name, Redundancy redun
 
 Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle) {
   // Under a budget new tables start with the small tier; RebalancePointTiers promotes them.
-  const auto tier = options_.index_memory_budget == SIZE_MAX ? PointTier::Kind::kIndex
-                                                             : PointTier::Kind::kBloom;
+  const auto tier =
+      options_.index_memory_budget == SIZE_MAX ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
   return TableHandle::Open(meta, options_.comparator, store_.get(), space_.get(), &epochs_, tier,
                            handle);
 }

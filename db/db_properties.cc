@@ -105,12 +105,12 @@ class DBProperties {
     text += fmt::format("Flushes: {}, {} written\n", counters.flushes.load(),
                         FormatBytes(counters.flush_bytes.load()));
     const double cpu_seconds = static_cast<double>(CompactionCpu()) / 1e9;
-    text += fmt::format(
-        "Compactions: {} and {} moves, {} read, {} written, {:.2f} s of executor CPU\n",
-        counters.compactions.load(), counters.trivial_moves.load(),
-        FormatBytes(CompactionRead()), FormatBytes(CompactionWritten()), cpu_seconds);
-    text += fmt::format("Stalls: {:.3f} s over all writers\n",
-                        static_cast<double>(StallNanos()) / 1e9);
+    text +=
+        fmt::format("Compactions: {} and {} moves, {} read, {} written, {:.2f} s of executor CPU\n",
+                    counters.compactions.load(), counters.trivial_moves.load(),
+                    FormatBytes(CompactionRead()), FormatBytes(CompactionWritten()), cpu_seconds);
+    text +=
+        fmt::format("Stalls: {:.3f} s over all writers\n", static_cast<double>(StallNanos()) / 1e9);
     text += fmt::format("Space: {} of user data in tables, {} stored, {} leased\n",
                         FormatBytes(UserBytes()), FormatBytes(StoredBytes()),
                         FormatBytes(LeasedBytes()));
@@ -266,8 +266,7 @@ Status DBImpl::GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) 
     AppendInternalKey(&start, ranges[i].start, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
     AppendInternalKey(&limit, ranges[i].limit, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
     for (int level = 0; level < version.depth(); ++level) {
-      for (const auto& table :
-           version.Overlapping(level, &ranges[i].start, &ranges[i].limit)) {
+      for (const auto& table : version.Overlapping(level, &ranges[i].start, &ranges[i].limit)) {
         const uint64_t from = table->reader().ApproximateOffset(start);
         const uint64_t to = table->reader().ApproximateOffset(limit);
         if (to > from) sizes[i] += to - from;

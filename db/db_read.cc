@@ -41,8 +41,7 @@ Status FromRecord(const Record& record, PinnableSlice* value) {
 
 }  // namespace
 
-const ReadView* DBImpl::PinConsistent(const ReadOptions& options,
-                                      SequenceNumber* snapshot) const {
+const ReadView* DBImpl::PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const {
   for (;;) {
     const ReadView* view = view_.load(std::memory_order_acquire);  // Pairs with InstallView.
     if (options.snapshot != nullptr) {
@@ -118,8 +117,7 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
         if (lookups[i].Next(&reads[posted])) {
           waiting[posted++] = i;
         } else {
-          statuses[first + i] =
-              lookups[i].status().ok() ? Status::NotFound() : lookups[i].status();
+          statuses[first + i] = lookups[i].status().ok() ? Status::NotFound() : lookups[i].status();
         }
       }
       client_->ReadAll({reads, posted});
@@ -167,8 +165,7 @@ std::unique_ptr<InternalIterator> DBImpl::NewInternalIterator(const ReadView& vi
     std::vector<const TableReader*> readers;
     readers.reserve(tables.size());
     for (const auto& table : tables) readers.push_back(&table->reader());
-    children.push_back(
-        NewConcatenatingIterator(comparator_, std::move(readers), table_options));
+    children.push_back(NewConcatenatingIterator(comparator_, std::move(readers), table_options));
   }
   return NewMergingIterator(comparator_, std::move(children));
 }

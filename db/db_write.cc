@@ -41,7 +41,8 @@ Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice
   const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
   const uint64_t generation = memtable->generation();
   sequencer_.Publish(ticket);
-  if (full) [[unlikely]] HandleFullMemTable(generation);
+  if (full) [[unlikely]]
+    HandleFullMemTable(generation);
   return Status::OK();
 }
 
@@ -59,14 +60,15 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   MemTable* memtable = MemTableOf(ticket);
   bool new_chunk = false;
   SequenceNumber sequence = ticket.first;
-  const Status inserted = ForEachUpdate(
-      updates->Data(), [&](ValueType type, const Slice& key, const Slice& value) {
+  const Status inserted =
+      ForEachUpdate(updates->Data(), [&](ValueType type, const Slice& key, const Slice& value) {
         memtable->Add(sequence++, type, key, value, &new_chunk);
       });
   const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
   const uint64_t generation = memtable->generation();
   sequencer_.Publish(ticket);
-  if (full) [[unlikely]] HandleFullMemTable(generation);
+  if (full) [[unlikely]]
+    HandleFullMemTable(generation);
   return inserted;
 }
 

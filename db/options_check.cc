@@ -46,8 +46,7 @@ Status CheckOptions(const Options& options, const std::string& name, Redundancy*
        options.level0_slowdown_writes_trigger, 1 << 20},
       {"target_file_size_base", number(options.target_file_size_base), 64 << 10, kTiB},
       {"target_file_size_multiplier", options.target_file_size_multiplier, 1, 100},
-      {"max_bytes_for_level_base", number(options.max_bytes_for_level_base), 64 << 10,
-       1024 * kTiB},
+      {"max_bytes_for_level_base", number(options.max_bytes_for_level_base), 64 << 10, 1024 * kTiB},
       {"max_background_jobs", options.max_background_jobs, 1, 256},
       {"max_subcompactions", options.max_subcompactions, 1, 256},
       {"slab_size", number(options.slab_size), kMiB, 64 * 1024 * kMiB},
@@ -65,8 +64,7 @@ Status CheckOptions(const Options& options, const std::string& name, Redundancy*
     return Status::InvalidArgument("Options::max_bytes_for_level_multiplier must be in [1, 1000]");
   }
   if (!std::has_single_bit(options.chunk_size) || options.slab_size % options.chunk_size != 0) {
-    return Status::InvalidArgument("Options::chunk_size is " +
-                                   std::to_string(options.chunk_size) +
+    return Status::InvalidArgument("Options::chunk_size is " + std::to_string(options.chunk_size) +
                                    ", must be a power of two that divides slab_size");
   }
   return ParseRedundancy(options.redundancy, redundancy);

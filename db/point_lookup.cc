@@ -5,9 +5,8 @@
 
 namespace nacre {
 
-void PointLookup::Start(const Version* version, const memnode::TableStore* store,
-                        const Slice& key, uint64_t hash, SequenceNumber snapshot,
-                        bool verify_checksums) {
+void PointLookup::Start(const Version* version, const memnode::TableStore* store, const Slice& key,
+                        uint64_t hash, SequenceNumber snapshot, bool verify_checksums) {
   version_ = version;
   store_ = store;
   key_ = key;
@@ -122,8 +121,8 @@ PointLookup::Outcome PointLookup::ConsumeBucket(const memnode::PointRead& read) 
   attempt_ = 0;
   candidate_ = 0;
   bool more = false;
-  candidate_count_ = PointIndex::LookupBucket(table_->tier()->shape(), read.data,
-                                              bucket_distance_, hash_, candidates_, &more);
+  candidate_count_ = PointIndex::LookupBucket(table_->tier()->shape(), read.data, bucket_distance_,
+                                              hash_, candidates_, &more);
   ++bucket_distance_;
   bucket_wanted_ = more;
   for (int i = 0; i < candidate_count_; ++i) {

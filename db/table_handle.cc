@@ -32,14 +32,13 @@ TableHandle::TableHandle(std::shared_ptr<const TableMeta> meta, memnode::SpaceAl
     : meta_(std::move(meta)), space_(space), epochs_(epochs) {}
 
 Status TableHandle::Open(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
-                         memnode::SpaceAllocator* space, EpochDomain* epochs,
-                         PointTier::Kind tier, std::shared_ptr<TableHandle>* handle) {
+                         memnode::SpaceAllocator* space, EpochDomain* epochs, PointTier::Kind tier,
+                         std::shared_ptr<TableHandle>* handle) {
   auto shared_meta = std::make_shared<const TableMeta>(std::move(meta));
   std::shared_ptr<TableHandle> opened(new TableHandle(shared_meta, space, epochs));
-  NACRE_RETURN_IF_ERROR(
-      TableReader::Open(shared_meta, comparator,
-                        store->OpenExtent(shared_meta->placement, shared_meta->size),
-                        &opened->reader_));
+  NACRE_RETURN_IF_ERROR(TableReader::Open(
+      shared_meta, comparator, store->OpenExtent(shared_meta->placement, shared_meta->size),
+      &opened->reader_));
   NACRE_RETURN_IF_ERROR(opened->SetTier(tier));
   *handle = std::move(opened);
   return Status::OK();

@@ -33,8 +33,7 @@ size_t SortedLevel::FindIndex(const Slice& user_key) const {
   if (comparator_ != nullptr && comparator_->bytewise()) {
     // Tables whose prefix is smaller end before the key; those with an equal one are undecided.
     const uint64_t prefix = KeyPrefix(user_key);
-    const auto range =
-        std::equal_range(largest_prefixes_.begin(), largest_prefixes_.end(), prefix);
+    const auto range = std::equal_range(largest_prefixes_.begin(), largest_prefixes_.end(), prefix);
     low = static_cast<size_t>(range.first - largest_prefixes_.begin());
     high = static_cast<size_t>(range.second - largest_prefixes_.begin());
   }
@@ -115,8 +114,7 @@ TableList Version::Overlapping(int level, const Slice* begin, const Slice* end) 
   return result;
 }
 
-std::vector<KeyRange> Version::DeeperRanges(int level, const Slice* begin,
-                                            const Slice* end) const {
+std::vector<KeyRange> Version::DeeperRanges(int level, const Slice* begin, const Slice* end) const {
   std::vector<KeyRange> ranges;
   for (int deeper = level + 1; deeper < num_levels(); ++deeper) {
     for (const auto& table : Overlapping(deeper, begin, end)) {

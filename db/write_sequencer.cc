@@ -75,8 +75,7 @@ void WriteSequencer::Advance() {
 }
 
 SequenceNumber WriteSequencer::NextGeneration() {
-  return state_.fetch_add(uint64_t{1} << kSequenceBits, std::memory_order_release) &
-         kSequenceMask;
+  return state_.fetch_add(uint64_t{1} << kSequenceBits, std::memory_order_release) & kSequenceMask;
 }
 
 void WriteSequencer::WaitUntilPublished(SequenceNumber boundary) const {
