@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "db_bench/config.h"
+#include "db_bench/workload.h"
+
+namespace nacre::bench {
+
+/// What the line of a benchmark says besides speed.
+enum class ResultNote : uint8_t {
+  kNone,
+  kFound,  ///< "(N of M found)".
+  kMixed,  ///< "( reads:N writes:N total:N found:N)".
+};
+
+/// What is done by one call instead of by threads.
+enum class MetaOperation : uint8_t {
+  kNone,
+  kFlush,
+  kCompact,
+  kWaitForCompaction,
+  kStats,
+  kLevelStats,
+};
+
+/// One name that --benchmarks takes.
+struct BenchmarkSpec {
+  std::string_view name;
+  Workload workload = nullptr;  ///< Null for a meta operation.
+  MetaOperation meta = MetaOperation::kNone;
+  uint64_t BenchConfig::*ops_per_thread = nullptr;
+  bool timed = false;        ///< --duration decides instead, if it is set.
+  uint64_t fixed_batch = 0;  ///< Operations per call.
+  bool flag_batch = false;   ///< --batch_size operations per call.
+  ResultNote note = ResultNote::kNone;
+  bool fresh_db = false;
+  bool background_writer = false;
+  std::string_view help;
+};
+
+/// Null if there is no such benchmark. The result lives for ever.
+const BenchmarkSpec* FindBenchmark(std::string_view name);
+/// "name: what it does" for each, a line each.
+std::string BenchmarkHelp();
+
+}  // namespace nacre::bench

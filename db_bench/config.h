@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nacre/options.h"
+
+namespace nacre::bench {
+
+enum class EngineKind : uint8_t { kNacre, kRocksdb, kLeveldb };
+enum class RocksdbProfile : uint8_t { kDefault, kInMemory };
+enum class ValueSizeDistribution : uint8_t { kFixed, kUniform };
+
+/// Everything a run is asked for: the flags after they have been checked. Names are those of the
+/// flags; flags.cc says what each means.
+///
+/// Thread safety: read-only once parsed.
+struct BenchConfig {
+  std::vector<std::string> benchmarks;
+  EngineKind engine = EngineKind::kNacre;
+  RocksdbProfile rocksdb_profile = RocksdbProfile::kDefault;
+
+  // ---- How much -----------------------------------------------------------------------------
+
+  uint64_t num = 0;
+  uint64_t reads = 0;       ///< Per thread.
+  uint64_t writes = 0;      ///< Per thread; 0 as in RocksDB means `num`.
+  uint64_t deletes = 0;     ///< Per thread.
+  uint64_t readwrites = 0;  ///< Operations per thread of readrandomwriterandom.
+  int threads = 1;
+  int duration_seconds = 0;
+  uint64_t ops_between_duration_checks = 1000;
+
+  // ---- Keys and values ----------------------------------------------------------------------
+
+  size_t key_size = 0;
+  ValueSizeDistribution value_size_distribution = ValueSizeDistribution::kFixed;
+  size_t value_size_min = 0;  ///< Equal to `value_size_max` when fixed.
+  size_t value_size_max = 0;
+  double compression_ratio = 0.5;
+  uint64_t batch_size = 1;
+  uint64_t seed = 0;
+
+  // ---- Workloads ----------------------------------------------------------------------------
+
+  int seek_nexts = 0;
+  bool reverse_iterator = false;
+  bool multiread_batched = false;
+  int readwritepercent = 90;
+  uint64_t benchmark_write_rate_limit = 0;  ///< Bytes per second; 0 is no limit.
+  bool finish_after_writes = false;
+
+  // ---- Engines ------------------------------------------------------------------------------
+
+  std::string db;  ///< Folder, or name in the pool; empty lets the engine choose a fresh one.
+  bool use_existing_db = false;
+  bool disable_wal = true;
+  bool verify_checksum = true;
+  bool statistics = false;
+  size_t write_buffer_size = 0;
+  int max_write_buffer_number = 0;
+  int max_background_jobs = 0;
+  uint32_t subcompactions = 1;
+  uint64_t target_file_size_base = 0;
+  uint64_t max_bytes_for_level_base = 0;
+  double max_bytes_for_level_multiplier = 10;
+  int level0_file_num_compaction_trigger = 0;
+  int level0_slowdown_writes_trigger = 0;
+  int level0_stop_writes_trigger = 0;
+  uint64_t delayed_write_rate = 0;
+  size_t cache_size = 0;
+  int bloom_bits = -1;
+
+  std::string pool;
+  std::string redundancy;
+  CompactionSite compaction = CompactionSite::kAuto;
+  size_t index_memory_budget = SIZE_MAX;
+  size_t record_cache_size = 0;
+
+  // ---- Reports ------------------------------------------------------------------------------
+
+  bool histogram = false;
+  uint64_t latency_sample_period = 0;  ///< Every how many operations one is timed; 0 is never.
+  uint64_t stats_interval = 0;
+  int stats_interval_seconds = 0;
+  std::string json;
+
+  /// Every flag of this tool with its value as JSON text, by name.
+  std::vector<std::pair<std::string, std::string>> flags;
+};
+
+const char* EngineName(EngineKind kind);
+
+}  // namespace nacre::bench

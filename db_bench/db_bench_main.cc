@@ -1,0 +1,75 @@
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "db_bench/config.h"
+#include "db_bench/engine.h"
+#include "db_bench/flags.h"
+#include "db_bench/json_report.h"
+#include "db_bench/report.h"
+#include "db_bench/runner.h"
+#include "util/clock.h"
+
+namespace {
+
+// The one thing that a signal handler can reach.
+std::atomic<bool> stop_requested{false};
+
+void RequestStop(int) { stop_requested.store(true, std::memory_order_relaxed); }
+
+/// The first signal ends the run as soon as the threads look, so that folders are removed; a second
+/// one ends the process.
+void HandleSignals() {
+  struct sigaction action = {};
+  action.sa_handler = RequestStop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
+  using nacre::bench::JsonReport;
+  if (!config.json.empty()) NACRE_RETURN_IF_ERROR(nacre::bench::CheckWritable(config.json));
+  const std::unique_ptr<nacre::bench::Engine> engine = nacre::bench::NewEngine(config);
+  nacre::bench::PrintHeader(stdout, config, *engine);
+  nacre::bench::Runner runner(config, engine.get(), nacre::Clock::System(), &stop_requested);
+  NACRE_RETURN_IF_ERROR(runner.Run());
+  nacre::bench::PrintSummary(stdout, runner.results());
+  if (!config.json.empty() && !runner.results().empty()) {
+    JsonReport report{.config = &config,
+                      .engine_description = engine->Describe(),
+                      .engine_warning = engine->Warning(),
+                      .results = &runner.results(),
+                      .space = {},
+                      .traffic = {}};
+    NACRE_RETURN_IF_ERROR(engine->Space(&report.space));
+    NACRE_RETURN_IF_ERROR(engine->Traffic(&report.traffic));
+    NACRE_RETURN_IF_ERROR(nacre::bench::WriteFile(config.json, report.ToString()));
+  }
+  return engine->Close();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  nacre::bench::BenchConfig config;
+  bool help = false;
+  const nacre::Status parsed = nacre::bench::ParseFlags(argc, argv, &config, &help);
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "db_bench: %s\n", std::string(parsed.message()).c_str());
+    return 1;
+  }
+  if (help) {
+    nacre::bench::PrintHelp();
+    return 0;
+  }
+  HandleSignals();
+  const nacre::Status status = RunBenchmarks(config);
+  if (!status.ok()) {
+    std::fprintf(stderr, "db_bench: %s\n", status.ToString().c_str());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,47 @@
+#include "db_bench/engine.h"
+
+namespace nacre::bench {
+
+const char* EngineName(EngineKind kind) {
+  switch (kind) {
+    case EngineKind::kNacre:
+      return "nacre";
+    case EngineKind::kRocksdb:
+      return "rocksdb";
+    case EngineKind::kLeveldb:
+      return "leveldb";
+  }
+  return "?";
+}
+
+TrafficCounters operator+(const TrafficCounters& a, const TrafficCounters& b) {
+  return {.compute_read = a.compute_read + b.compute_read,
+          .compute_written = a.compute_written + b.compute_written,
+          .memnode_read = a.memnode_read + b.memnode_read,
+          .memnode_written = a.memnode_written + b.memnode_written,
+          .compaction_read = a.compaction_read + b.compaction_read,
+          .compaction_written = a.compaction_written + b.compaction_written};
+}
+
+TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b) {
+  return {.compute_read = a.compute_read - b.compute_read,
+          .compute_written = a.compute_written - b.compute_written,
+          .memnode_read = a.memnode_read - b.memnode_read,
+          .memnode_written = a.memnode_written - b.memnode_written,
+          .compaction_read = a.compaction_read - b.compaction_read,
+          .compaction_written = a.compaction_written - b.compaction_written};
+}
+
+std::unique_ptr<Engine> NewEngine(const BenchConfig& config) {
+  switch (config.engine) {
+    case EngineKind::kNacre:
+      return NewNacreEngine(config);
+    case EngineKind::kRocksdb:
+      return NewRocksdbEngine(config);
+    case EngineKind::kLeveldb:
+      return NewLeveldbEngine(config);
+  }
+  return nullptr;
+}
+
+}  // namespace nacre::bench

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "db_bench/config.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+
+// What the workloads know of a database. All engines pay the same for it: one virtual call and no
+// allocation per operation on this side of the engine's own API.
+
+namespace nacre::bench {
+
+/// An iterator of the engine. Moving answers whether it stands on an entry.
+/// Thread safety: none.
+class Cursor {
+ public:
+  virtual ~Cursor() = default;
+  virtual bool SeekToFirst() = 0;
+  virtual bool SeekToLast() = 0;
+  /// To the first key >= target.
+  virtual bool Seek(const Slice& target) = 0;
+  /// Requires that the last movement answered true.
+  virtual bool Next() = 0;
+  /// Requires that the last movement answered true.
+  virtual bool Prev() = 0;
+  /// Requires that the last movement answered true, as does `value()`. The bytes stay until the
+  /// next movement.
+  Slice key() const { return key_; }
+  virtual Slice value() = 0;
+  /// Why it stands on no entry: OK at an end.
+  virtual Status status() = 0;
+
+ protected:
+  Slice key_;
+};
+
+struct MultiGetResult {
+  uint64_t found = 0;
+  uint64_t value_bytes = 0;
+};
+
+/// One thread's access to an open engine. It keeps the buffers that its operations reuse.
+/// Thread safety: none; must be destroyed before the engine is closed.
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  virtual Status Put(const Slice& key, const Slice& value) = 0;
+  virtual Status Delete(const Slice& key) = 0;
+
+  /// Adds to this session's batch.
+  virtual Status BatchPut(const Slice& key, const Slice& value) = 0;
+  virtual Status BatchDelete(const Slice& key) = 0;
+  /// Writes the batch atomically and empties it.
+  virtual Status BatchWrite() = 0;
+
+  /// `NotFound` if the key is absent. `*value` stays until the next read of this session.
+  virtual Status Get(const Slice& key, Slice* value) = 0;
+  /// Reads all keys with one call of the engine, if it has such a call. The first error, if any;
+  /// absent keys are none.
+  virtual Status MultiGet(std::span<const Slice> keys, MultiGetResult* result) = 0;
+
+  /// A new iterator over the present state, which replaces the session's former one. Not
+  /// positioned.
+  virtual Cursor* NewCursor() = 0;
+  virtual void CloseCursor() = 0;
+};
+
+struct SpaceUsage {
+  uint64_t user_bytes = 0;     ///< Live keys and values; RocksDB and LevelDB estimate.
+  uint64_t stored_bytes = 0;   ///< Tables, with all copies.
+  uint64_t compute_bytes = 0;  ///< Of this process: MemTables, indexes, filters, caches.
+};
+
+/// Bytes since the engine was made, over all databases that it opened.
+struct TrafficCounters {
+  uint64_t compute_read = 0;     ///< By this process over the network.
+  uint64_t compute_written = 0;  ///< By this process over the network.
+  uint64_t memnode_read = 0;     ///< By the memory nodes from one another.
+  uint64_t memnode_written = 0;
+  uint64_t compaction_read = 0;  ///< By compactions, wherever they ran.
+  uint64_t compaction_written = 0;
+};
+TrafficCounters operator+(const TrafficCounters& a, const TrafficCounters& b);
+TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b);
+
+/// A database under test. Nothing is open at first.
+///
+/// Thread safety: sessions of several threads may work at once; the methods here are for one
+/// thread.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  /// Name, version, profile and place, for the head of the report.
+  virtual std::string Describe() const = 0;
+  /// Something that makes the numbers not what they could be, for the head of the report; empty
+  /// if there is nothing.
+  virtual std::string Warning() const { return {}; }
+
+  /// Closes what is open, removes all data and opens an empty database.
+  virtual Status OpenFresh() = 0;
+  /// Opens what is there; an error if nothing is.
+  virtual Status OpenExisting() = 0;
+  /// Idempotent.
+  virtual Status Close() = 0;
+
+  // The rest requires an open database.
+
+  virtual std::unique_ptr<Session> NewSession() = 0;
+  virtual Status Flush() = 0;
+  virtual Status CompactAll() = 0;
+  /// Returns when no flush and no compaction is due or running.
+  virtual Status WaitForCompaction() = 0;
+  virtual Status Stats(std::string* text) = 0;
+  virtual Status LevelStats(std::string* text) = 0;
+  virtual Status Space(SpaceUsage* usage) = 0;
+  virtual Status Traffic(TrafficCounters* counters) = 0;
+};
+
+/// `config` must outlive the engine.
+std::unique_ptr<Engine> NewNacreEngine(const BenchConfig& config);
+std::unique_ptr<Engine> NewRocksdbEngine(const BenchConfig& config);
+std::unique_ptr<Engine> NewLeveldbEngine(const BenchConfig& config);
+
+/// The one that `config.engine` names.
+std::unique_ptr<Engine> NewEngine(const BenchConfig& config);
+
+}  // namespace nacre::bench

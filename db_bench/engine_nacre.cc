@@ -1,0 +1,231 @@
+#include <string>
+#include <vector>
+
+#include "db_bench/engine.h"
+#include "db_bench/engine_status.h"
+#include "db_bench/iterator_cursor.h"
+#include "nacre/db.h"
+#include "nacre/pool.h"
+
+namespace nacre::bench {
+namespace {
+
+class NacreSession final : public Session {
+ public:
+  NacreSession(DB* db, const BenchConfig& config)
+      : db_(db), multiread_batched_(config.multiread_batched) {
+    write_options_.disable_wal = config.disable_wal;
+    read_options_.verify_checksums = config.verify_checksum;
+  }
+
+  Status Put(const Slice& key, const Slice& value) override {
+    return db_->Put(write_options_, key, value);
+  }
+  Status Delete(const Slice& key) override { return db_->Delete(write_options_, key); }
+  Status BatchPut(const Slice& key, const Slice& value) override { return batch_.Put(key, value); }
+  Status BatchDelete(const Slice& key) override { return batch_.Delete(key); }
+  Status BatchWrite() override {
+    Status status = db_->Write(write_options_, &batch_);
+    batch_.Clear();
+    return status;
+  }
+
+  Status Get(const Slice& key, Slice* value) override {
+    Status status = db_->Get(read_options_, key, &value_);
+    *value = value_;
+    return status;
+  }
+  Status MultiGet(std::span<const Slice> keys, MultiGetResult* result) override {
+    return multiread_batched_ ? MultiGetBatched(keys, result) : MultiGetCopied(keys, result);
+  }
+
+  Cursor* NewCursor() override {
+    cursor_.Reset(db_->NewIterator(read_options_));
+    return &cursor_;
+  }
+  void CloseCursor() override { cursor_.Reset(nullptr); }
+
+ private:
+  Status MultiGetBatched(std::span<const Slice> keys, MultiGetResult* result) {
+    values_.resize(keys.size());
+    statuses_.resize(keys.size());
+    db_->MultiGet(read_options_, keys.size(), keys.data(), values_.data(), statuses_.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      NACRE_RETURN_IF_ERROR(Count(statuses_[i], values_[i].size(), result));
+      values_[i].Reset();
+    }
+    return Status::OK();
+  }
+  Status MultiGetCopied(std::span<const Slice> keys, MultiGetResult* result) {
+    keys_.assign(keys.begin(), keys.end());
+    const std::vector<Status> statuses = db_->MultiGet(read_options_, keys_, &strings_);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      NACRE_RETURN_IF_ERROR(Count(statuses[i], strings_[i].size(), result));
+    }
+    return Status::OK();
+  }
+  static Status Count(const Status& status, size_t value_bytes, MultiGetResult* result) {
+    if (status.ok()) {
+      ++result->found;
+      result->value_bytes += value_bytes;
+    } else if (!status.IsNotFound()) {
+      return status;
+    }
+    return Status::OK();
+  }
+
+  DB* db_;
+  const bool multiread_batched_;
+  WriteOptions write_options_;
+  ReadOptions read_options_;
+  WriteBatch batch_;
+  PinnableSlice value_;
+  std::vector<Slice> keys_;
+  std::vector<PinnableSlice> values_;
+  std::vector<std::string> strings_;
+  std::vector<Status> statuses_;
+  IteratorCursor<Iterator> cursor_;
+};
+
+/// Deletes every key and gives the space back.
+Status Empty(DB* db, const WriteOptions& options) {
+  constexpr uint32_t kKeysPerBatch = 1000;
+  WriteBatch batch;
+  const std::unique_ptr<Iterator> iterator = db->NewIterator(ReadOptions());
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    NACRE_RETURN_IF_ERROR(batch.Delete(iterator->key()));
+    if (batch.Count() < kKeysPerBatch) continue;
+    NACRE_RETURN_IF_ERROR(db->Write(options, &batch));
+    batch.Clear();
+  }
+  NACRE_RETURN_IF_ERROR(iterator->status());
+  if (batch.Count() == 0) return Status::OK();
+  NACRE_RETURN_IF_ERROR(db->Write(options, &batch));
+  return db->CompactRange(CompactRangeOptions(), nullptr, nullptr);
+}
+
+class NacreEngine final : public Engine {
+ public:
+  explicit NacreEngine(const BenchConfig& config)
+      : config_(config), name_(config.db.empty() ? "db_bench" : config.db) {}
+  ~NacreEngine() override { Close().IgnoreError(); }
+
+  std::string Describe() const override {
+    return "nacre, pool " + config_.pool + ", redundancy " + config_.redundancy;
+  }
+
+  Status OpenFresh() override {
+    NACRE_RETURN_IF_ERROR(Close());
+    // The nodes of an embedded pool go with it, and the data with them.
+    pool_.reset();
+    NACRE_RETURN_IF_ERROR(OpenPool());
+    Options options = MakeOptions();
+    options.create_if_missing = true;
+    NACRE_RETURN_IF_ERROR(Open(options));
+    WriteOptions write_options;
+    write_options.disable_wal = config_.disable_wal;
+    NACRE_RETURN_IF_ERROR(Empty(db_.get(), write_options));
+    return ReadCounters(&counters_at_open_);
+  }
+  Status OpenExisting() override {
+    NACRE_RETURN_IF_ERROR(Close());
+    if (pool_ == nullptr) NACRE_RETURN_IF_ERROR(OpenPool());
+    NACRE_RETURN_IF_ERROR(Open(MakeOptions()));
+    return ReadCounters(&counters_at_open_);
+  }
+  Status Close() override {
+    if (db_ == nullptr) return Status::OK();
+    const Status status = Traffic(&closed_traffic_);
+    Status closed = db_->Close();
+    db_.reset();
+    return status.ok() ? closed : status;
+  }
+
+  std::unique_ptr<Session> NewSession() override {
+    return std::make_unique<NacreSession>(db_.get(), config_);
+  }
+  Status Flush() override { return db_->Flush(FlushOptions()); }
+  Status CompactAll() override {
+    CompactRangeOptions options;
+    options.max_subcompactions = config_.subcompactions;
+    return db_->CompactRange(options, nullptr, nullptr);
+  }
+  Status WaitForCompaction() override { return db_->WaitForCompact(); }
+
+  Status Stats(std::string* text) override { return Property("nacre.stats", text); }
+  Status LevelStats(std::string* text) override { return Property("nacre.levelstats", text); }
+  Status Space(SpaceUsage* usage) override {
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.user-bytes", &usage->user_bytes));
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.stored-bytes", &usage->stored_bytes));
+    return IntProperty("nacre.space.compute-bytes", &usage->compute_bytes);
+  }
+  Status Traffic(TrafficCounters* counters) override {
+    TrafficCounters now;
+    NACRE_RETURN_IF_ERROR(ReadCounters(&now));
+    *counters = closed_traffic_ + (now - counters_at_open_);
+    return Status::OK();
+  }
+
+ private:
+  Status OpenPool() {
+    return Pool::Open(config_.pool, &pool_).WithContext("--pool=" + config_.pool);
+  }
+
+  Options MakeOptions() const {
+    Options options;
+    options.pool = pool_;
+    options.redundancy = config_.redundancy;
+    options.compaction = config_.compaction;
+    options.write_buffer_size = config_.write_buffer_size;
+    options.max_write_buffer_number = config_.max_write_buffer_number;
+    options.level0_file_num_compaction_trigger = config_.level0_file_num_compaction_trigger;
+    options.level0_slowdown_writes_trigger = config_.level0_slowdown_writes_trigger;
+    options.level0_stop_writes_trigger = config_.level0_stop_writes_trigger;
+    options.target_file_size_base = config_.target_file_size_base;
+    options.max_bytes_for_level_base = config_.max_bytes_for_level_base;
+    options.max_bytes_for_level_multiplier = config_.max_bytes_for_level_multiplier;
+    options.delayed_write_rate = config_.delayed_write_rate;
+    options.max_background_jobs = config_.max_background_jobs;
+    options.max_subcompactions = config_.subcompactions;
+    options.index_memory_budget = config_.index_memory_budget;
+    options.record_cache_size = config_.record_cache_size;
+    return options;
+  }
+  Status Open(const Options& options) {
+    return DB::Open(options, name_, &db_).WithContext("database " + name_);
+  }
+
+  Status Property(const char* name, std::string* value) {
+    return db_->GetProperty(name, value) ? Status::OK()
+                                         : Status::NotSupported(std::string("no property ") + name);
+  }
+  Status IntProperty(const char* name, uint64_t* value) {
+    return db_->GetIntProperty(name, value)
+               ? Status::OK()
+               : Status::NotSupported(std::string("no property ") + name);
+  }
+  /// Those of compactions start with the database, those of the network with the pool or the node.
+  Status ReadCounters(TrafficCounters* now) {
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.compute-read", &now->compute_read));
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.compute-written", &now->compute_written));
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.memnode-read", &now->memnode_read));
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.memnode-written", &now->memnode_written));
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.compaction.bytes-read", &now->compaction_read));
+    return IntProperty("nacre.compaction.bytes-written", &now->compaction_written);
+  }
+
+  const BenchConfig& config_;
+  const std::string name_;
+  std::shared_ptr<Pool> pool_;
+  std::unique_ptr<DB> db_;
+  TrafficCounters counters_at_open_;
+  TrafficCounters closed_traffic_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> NewNacreEngine(const BenchConfig& config) {
+  return std::make_unique<NacreEngine>(config);
+}
+
+}  // namespace nacre::bench

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "nacre/status.h"
+
+namespace nacre::bench {
+
+inline Status ToStatus(Status status) { return status; }
+
+/// From a status of RocksDB or LevelDB. Costs nothing to speak of for OK and NotFound, which are
+/// what a benchmark meets.
+template <typename ForeignStatus>
+Status ToStatus(const ForeignStatus& status) {
+  if (status.ok()) [[likely]]
+    return Status::OK();
+  if (status.IsNotFound()) return Status::NotFound();
+  const std::string text = status.ToString();
+  if (status.IsCorruption()) return Status::Corruption(text);
+  if (status.IsInvalidArgument()) return Status::InvalidArgument(text);
+  return Status::IOError(text);
+}
+
+}  // namespace nacre::bench

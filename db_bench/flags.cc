@@ -1,0 +1,362 @@
+#include "db_bench/flags.h"
+
+#include <fmt/format.h>
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "db_bench/benchmark_list.h"
+#include "db_bench/json_report.h"
+#include "db_bench/key_generator.h"
+#include "nacre/options.h"
+
+// Names, meaning and defaults are RocksDB's where its db_bench has the flag. Defaults that differ:
+// --benchmarks (those there are), --disable_wal (no log yet) and --compression_type (none).
+
+DEFINE_string(benchmarks,
+              "fillseq,fillrandom,overwrite,readrandom,seekrandom,seekrandomwhilewriting,readseq,"
+              "readreverse,compact,waitforcompaction,multireadrandom,readwhilewriting,"
+              "readrandomwriterandom",
+              "Comma-separated list of benchmarks, run in this order; see below");
+DEFINE_string(engine, "nacre", "Database under test: nacre, rocksdb or leveldb");
+DEFINE_string(rocksdb_profile, "default",
+              "default: as RocksDB's db_bench without flags. inmemory: tuned for tables in memory "
+              "(see rocksdb_options.cc for what was measured)");
+
+DEFINE_int64(num, 1000000, "Number of keys: they are the numbers below it");
+DEFINE_int64(reads, -1, "Reads of each thread; negative means --num");
+DEFINE_int64(writes, -1, "Writes of each thread; negative means --num");
+DEFINE_int64(deletes, -1, "Deletes of each thread; negative means --num");
+DEFINE_int64(threads, 1, "Concurrent threads");
+DEFINE_int64(duration, 0,
+             "Seconds that benchmarks in random order go on for; 0 lets the numbers decide");
+DEFINE_int64(ops_between_duration_checks, 1000, "How often the clock is read for --duration");
+
+DEFINE_int64(key_size, 16, "Bytes of a key");
+DEFINE_int64(value_size, 100, "Bytes of a value in the fixed distribution");
+DEFINE_string(value_size_distribution_type, "fixed", "fixed or uniform");
+DEFINE_int64(value_size_min, 100, "Smallest value of the uniform distribution");
+DEFINE_int64(value_size_max, 102400, "Largest value of the uniform distribution");
+DEFINE_double(compression_ratio, 0.5, "What a compressor would shrink the values to");
+DEFINE_int64(batch_size, 1, "Entries of a WriteBatch, keys of a MultiGet");
+DEFINE_int64(seed, 0, "Decides all random numbers; 0 takes the time");
+
+DEFINE_int64(seek_nexts, 0, "Steps of the iterator after each seek");
+DEFINE_bool(reverse_iterator, false, "Step backwards after a seek");
+DEFINE_bool(multiread_batched, false,
+            "MultiGet into pinned slices; otherwise into vectors of strings");
+DEFINE_int64(readwritepercent, 90, "Percentage of reads in readrandomwriterandom");
+DEFINE_int64(benchmark_write_rate_limit, 0,
+             "Bytes per second that all writers together may write; 0 is no limit");
+DEFINE_bool(finish_after_writes, false,
+            "The writer beside the readers ends after --writes instead of with the readers");
+
+DEFINE_string(db, "",
+              "Folder of rocksdb and leveldb (default: a new one in memory, removed at the end), "
+              "or name of the database in nacre's pool (default: db_bench)");
+DEFINE_bool(use_existing_db, false,
+            "Keep the database that is there; benchmarks that want a new one are skipped");
+DEFINE_bool(disable_wal, true, "Write no log");
+DEFINE_bool(verify_checksum, true, "Check what is read from tables");
+DEFINE_bool(statistics, false, "Collect RocksDB's statistics; `stats` prints them");
+DEFINE_int64(write_buffer_size, 64 << 20, "Bytes of a MemTable");
+DEFINE_int64(max_write_buffer_number, 2, "MemTables, the active one included");
+DEFINE_int64(max_background_jobs, 2, "Concurrent flushes and compactions");
+DEFINE_int64(subcompactions, 1, "Parts that a compaction may be cut into");
+DEFINE_int64(max_subcompactions, -1, "The same, by the name of the option; wins if not negative");
+DEFINE_int64(target_file_size_base, 64 << 20, "Bytes of a table in level 1");
+DEFINE_int64(max_bytes_for_level_base, 256 << 20, "Bytes of level 1");
+DEFINE_double(max_bytes_for_level_multiplier, 10, "Growth from level to level");
+DEFINE_int64(level0_file_num_compaction_trigger, 4, "Tables in level 0 that start a compaction");
+DEFINE_int64(level0_slowdown_writes_trigger, 20, "Tables in level 0 that slow writes down");
+DEFINE_int64(level0_stop_writes_trigger, 36, "Tables in level 0 that stop writes");
+DEFINE_int64(delayed_write_rate, 8 << 20, "Bytes per second of writes that are slowed down");
+DEFINE_int64(cache_size, 8 << 20, "Bytes of the block cache (rocksdb default profile, leveldb)");
+DEFINE_int64(bloom_bits, -1,
+             "Bloom filter bits per key (rocksdb default profile, leveldb); negative or 0: none");
+DEFINE_string(compression_type, "none", "Only none");
+
+DEFINE_string(pool, "embedded:?nodes=4&size=1GiB", "nacre: URI of the memory nodes");
+DEFINE_string(redundancy, "none", "nacre: none or rep(n)");
+DEFINE_string(compaction, "auto", "nacre: where compactions run: memnode, compute or auto");
+DEFINE_int64(index_memory_budget, -1,
+             "nacre: bytes of point indexes in this process; negative is no limit");
+DEFINE_int64(record_cache_size, 0, "nacre: bytes of the cache of hot records");
+
+DEFINE_bool(histogram, false,
+            "Time each operation and print histograms. It costs fast operations some speed, as in "
+            "RocksDB's db_bench");
+DEFINE_int64(latency_sample_period, 17,
+             "Without --histogram one in so many operations is timed, for the percentiles; calls "
+             "with several operations are all timed. 0: none");
+DEFINE_int64(stats_interval, 0, "Report on standard error every so many operations of a thread");
+DEFINE_int64(stats_interval_seconds, 0, "Report on standard error every so many seconds");
+DEFINE_string(json, "", "File to write the results to as JSON");
+
+DECLARE_bool(help);
+DECLARE_bool(helpshort);
+DECLARE_bool(helpfull);
+
+namespace nacre::bench {
+namespace {
+
+constexpr int64_t kKiB = 1 << 10;
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kGiB = 1 << 30;
+constexpr int64_t kTiB = int64_t{1} << 40;
+constexpr int64_t kMaxOps = int64_t{1} << 48;
+
+struct Range {
+  const char* flag;
+  int64_t value;
+  int64_t min;
+  int64_t max;
+};
+
+Status CheckRanges() {
+  const Range ranges[] = {
+      {"num", FLAGS_num, 1, kMaxOps},
+      {"reads", FLAGS_reads, -1, kMaxOps},
+      {"writes", FLAGS_writes, -1, kMaxOps},
+      {"deletes", FLAGS_deletes, -1, kMaxOps},
+      {"threads", FLAGS_threads, 1, 1024},
+      {"duration", FLAGS_duration, 0, 10'000'000},
+      {"ops_between_duration_checks", FLAGS_ops_between_duration_checks, 1, kMaxOps},
+      {"key_size", FLAGS_key_size, 1, 64 * kKiB},
+      {"value_size", FLAGS_value_size, 0, kGiB},
+      {"value_size_min", FLAGS_value_size_min, 0, kGiB},
+      {"value_size_max", FLAGS_value_size_max, 0, kGiB},
+      {"batch_size", FLAGS_batch_size, 1, kMiB},
+      {"seed", FLAGS_seed, 0, INT64_MAX},
+      {"seek_nexts", FLAGS_seek_nexts, 0, INT32_MAX},
+      {"readwritepercent", FLAGS_readwritepercent, 0, 100},
+      {"benchmark_write_rate_limit", FLAGS_benchmark_write_rate_limit, 0, kTiB},
+      {"write_buffer_size", FLAGS_write_buffer_size, 64 * kKiB, 64 * kGiB},
+      {"max_write_buffer_number", FLAGS_max_write_buffer_number, 2, 32},
+      {"max_background_jobs", FLAGS_max_background_jobs, 1, 256},
+      {"subcompactions", FLAGS_subcompactions, 1, 256},
+      {"max_subcompactions", FLAGS_max_subcompactions, -1, 256},
+      {"target_file_size_base", FLAGS_target_file_size_base, 64 * kKiB, kTiB},
+      {"max_bytes_for_level_base", FLAGS_max_bytes_for_level_base, 64 * kKiB, 1024 * kTiB},
+      {"level0_file_num_compaction_trigger", FLAGS_level0_file_num_compaction_trigger, 1, kMiB},
+      {"level0_slowdown_writes_trigger", FLAGS_level0_slowdown_writes_trigger,
+       FLAGS_level0_file_num_compaction_trigger, kMiB},
+      {"level0_stop_writes_trigger", FLAGS_level0_stop_writes_trigger,
+       FLAGS_level0_slowdown_writes_trigger, kMiB},
+      {"delayed_write_rate", FLAGS_delayed_write_rate, 1, kTiB},
+      {"cache_size", FLAGS_cache_size, 0, kTiB},
+      {"bloom_bits", FLAGS_bloom_bits, -1, 100},
+      {"index_memory_budget", FLAGS_index_memory_budget, -1, INT64_MAX},
+      {"record_cache_size", FLAGS_record_cache_size, 0, kTiB},
+      {"latency_sample_period", FLAGS_latency_sample_period, 0, kMaxOps},
+      {"stats_interval", FLAGS_stats_interval, 0, kMaxOps},
+      {"stats_interval_seconds", FLAGS_stats_interval_seconds, 0, 1'000'000},
+  };
+  for (const Range& range : ranges) {
+    if (range.value >= range.min && range.value <= range.max) continue;
+    return Status::InvalidArgument(
+        fmt::format("--{}={}: must be in [{}, {}]", range.flag, range.value, range.min, range.max));
+  }
+  // Written so that NaN fails.
+  if (!(FLAGS_compression_ratio >= 0 && FLAGS_compression_ratio <= 1)) {
+    return Status::InvalidArgument("--compression_ratio must be in [0, 1]");
+  }
+  if (!(FLAGS_max_bytes_for_level_multiplier >= 1 &&
+        FLAGS_max_bytes_for_level_multiplier <= 1000)) {
+    return Status::InvalidArgument("--max_bytes_for_level_multiplier must be in [1, 1000]");
+  }
+  return Status::OK();
+}
+
+template <typename T>
+struct Choice {
+  const char* name;
+  T value;
+};
+
+template <typename T, size_t kCount>
+Status Choose(const char* flag, const std::string& name, const Choice<T> (&choices)[kCount],
+              T* value) {
+  std::string names;
+  for (const Choice<T>& choice : choices) {
+    if (name == choice.name) {
+      *value = choice.value;
+      return Status::OK();
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", choice.name);
+  }
+  return Status::InvalidArgument(fmt::format("--{}={}: must be one of {}", flag, name, names));
+}
+
+Status ParseChoices(BenchConfig* config) {
+  NACRE_RETURN_IF_ERROR(Choose<EngineKind>("engine", FLAGS_engine,
+                                           {{"nacre", EngineKind::kNacre},
+                                            {"rocksdb", EngineKind::kRocksdb},
+                                            {"leveldb", EngineKind::kLeveldb}},
+                                           &config->engine));
+  NACRE_RETURN_IF_ERROR(Choose<RocksdbProfile>(
+      "rocksdb_profile", FLAGS_rocksdb_profile,
+      {{"default", RocksdbProfile::kDefault}, {"inmemory", RocksdbProfile::kInMemory}},
+      &config->rocksdb_profile));
+  NACRE_RETURN_IF_ERROR(Choose<CompactionSite>("compaction", FLAGS_compaction,
+                                               {{"memnode", CompactionSite::kMemnode},
+                                                {"compute", CompactionSite::kCompute},
+                                                {"auto", CompactionSite::kAuto}},
+                                               &config->compaction));
+  NACRE_RETURN_IF_ERROR(Choose<ValueSizeDistribution>(
+      "value_size_distribution_type", FLAGS_value_size_distribution_type,
+      {{"fixed", ValueSizeDistribution::kFixed}, {"uniform", ValueSizeDistribution::kUniform}},
+      &config->value_size_distribution));
+  if (FLAGS_compression_type != "none") {
+    return Status::InvalidArgument(
+        fmt::format("--compression_type={}: must be none", FLAGS_compression_type));
+  }
+  return Status::OK();
+}
+
+Status ParseBenchmarks(std::vector<std::string>* benchmarks) {
+  std::string_view rest = FLAGS_benchmarks;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string_view name = rest.substr(0, comma);
+    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
+    if (name.empty()) continue;
+    if (FindBenchmark(name) == nullptr) {
+      return Status::InvalidArgument(fmt::format("unknown benchmark '{}'", name));
+    }
+    benchmarks->emplace_back(name);
+  }
+  return benchmarks->empty() ? Status::InvalidArgument("--benchmarks names none") : Status::OK();
+}
+
+Status ParseSizes(BenchConfig* config) {
+  const auto or_num = [](int64_t value) {
+    return static_cast<uint64_t>(value < 0 ? FLAGS_num : value);
+  };
+  config->num = static_cast<uint64_t>(FLAGS_num);
+  config->reads = or_num(FLAGS_reads);
+  config->writes = or_num(FLAGS_writes);
+  config->deletes = or_num(FLAGS_deletes);
+  config->readwrites = or_num(std::max(FLAGS_reads, FLAGS_writes));
+  config->key_size = static_cast<size_t>(FLAGS_key_size);
+  const uint64_t numbers = std::max(config->num, config->writes);
+  if (numbers > KeyGenerator::Capacity(config->key_size)) {
+    return Status::InvalidArgument(
+        fmt::format("--key_size={}: too small for {} different keys", FLAGS_key_size, numbers));
+  }
+  const bool fixed = config->value_size_distribution == ValueSizeDistribution::kFixed;
+  config->value_size_min = static_cast<size_t>(fixed ? FLAGS_value_size : FLAGS_value_size_min);
+  config->value_size_max = static_cast<size_t>(fixed ? FLAGS_value_size : FLAGS_value_size_max);
+  if (config->value_size_min > config->value_size_max) {
+    return Status::InvalidArgument(
+        fmt::format("--value_size_min={}: larger than --value_size_max", FLAGS_value_size_min));
+  }
+  return Status::OK();
+}
+
+/// What needs no checking beyond `CheckRanges`.
+void CopyFlags(BenchConfig* config) {
+  config->threads = static_cast<int>(FLAGS_threads);
+  config->duration_seconds = static_cast<int>(FLAGS_duration);
+  config->ops_between_duration_checks = static_cast<uint64_t>(FLAGS_ops_between_duration_checks);
+  config->compression_ratio = FLAGS_compression_ratio;
+  config->batch_size = static_cast<uint64_t>(FLAGS_batch_size);
+  config->seed = static_cast<uint64_t>(FLAGS_seed);
+  config->seek_nexts = static_cast<int>(FLAGS_seek_nexts);
+  config->reverse_iterator = FLAGS_reverse_iterator;
+  config->multiread_batched = FLAGS_multiread_batched;
+  config->readwritepercent = static_cast<int>(FLAGS_readwritepercent);
+  config->benchmark_write_rate_limit = static_cast<uint64_t>(FLAGS_benchmark_write_rate_limit);
+  config->finish_after_writes = FLAGS_finish_after_writes;
+  config->db = FLAGS_db;
+  config->use_existing_db = FLAGS_use_existing_db;
+  config->disable_wal = FLAGS_disable_wal;
+  config->verify_checksum = FLAGS_verify_checksum;
+  config->statistics = FLAGS_statistics;
+  config->write_buffer_size = static_cast<size_t>(FLAGS_write_buffer_size);
+  config->max_write_buffer_number = static_cast<int>(FLAGS_max_write_buffer_number);
+  config->max_background_jobs = static_cast<int>(FLAGS_max_background_jobs);
+  config->subcompactions = static_cast<uint32_t>(
+      FLAGS_max_subcompactions > 0 ? FLAGS_max_subcompactions : FLAGS_subcompactions);
+  config->target_file_size_base = static_cast<uint64_t>(FLAGS_target_file_size_base);
+  config->max_bytes_for_level_base = static_cast<uint64_t>(FLAGS_max_bytes_for_level_base);
+  config->max_bytes_for_level_multiplier = FLAGS_max_bytes_for_level_multiplier;
+  config->level0_file_num_compaction_trigger =
+      static_cast<int>(FLAGS_level0_file_num_compaction_trigger);
+  config->level0_slowdown_writes_trigger = static_cast<int>(FLAGS_level0_slowdown_writes_trigger);
+  config->level0_stop_writes_trigger = static_cast<int>(FLAGS_level0_stop_writes_trigger);
+  config->delayed_write_rate = static_cast<uint64_t>(FLAGS_delayed_write_rate);
+  config->cache_size = static_cast<size_t>(FLAGS_cache_size);
+  config->bloom_bits = static_cast<int>(FLAGS_bloom_bits);
+  config->pool = FLAGS_pool;
+  config->redundancy = FLAGS_redundancy;
+  config->index_memory_budget =
+      FLAGS_index_memory_budget < 0 ? SIZE_MAX : static_cast<size_t>(FLAGS_index_memory_budget);
+  config->record_cache_size = static_cast<size_t>(FLAGS_record_cache_size);
+  config->histogram = FLAGS_histogram;
+  config->latency_sample_period =
+      FLAGS_histogram ? 1 : static_cast<uint64_t>(FLAGS_latency_sample_period);
+  config->stats_interval = static_cast<uint64_t>(FLAGS_stats_interval);
+  config->stats_interval_seconds = static_cast<int>(FLAGS_stats_interval_seconds);
+  config->json = FLAGS_json;
+}
+
+/// Our flags and not those of gflags itself.
+std::vector<gflags::CommandLineFlagInfo> OwnFlags() {
+  std::vector<gflags::CommandLineFlagInfo> flags;
+  gflags::GetAllFlags(&flags);
+  std::erase_if(flags, [](const gflags::CommandLineFlagInfo& flag) {
+    return !flag.filename.ends_with("db_bench/flags.cc");
+  });
+  return flags;
+}
+
+void ListFlags(BenchConfig* config) {
+  for (const gflags::CommandLineFlagInfo& flag : OwnFlags()) {
+    config->flags.emplace_back(
+        flag.name, flag.type == "string" ? JsonString(flag.current_value) : flag.current_value);
+  }
+}
+
+}  // namespace
+
+Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
+  gflags::ParseCommandLineNonHelpFlags(&argc, &argv, /*remove_flags=*/true);
+  *help = FLAGS_help || FLAGS_helpshort || FLAGS_helpfull;
+  if (*help) return Status::OK();
+  if (argc > 1) {
+    return Status::InvalidArgument(fmt::format("'{}' is no flag", argv[1]));
+  }
+  NACRE_RETURN_IF_ERROR(CheckRanges());
+  NACRE_RETURN_IF_ERROR(ParseChoices(config));
+  NACRE_RETURN_IF_ERROR(ParseBenchmarks(&config->benchmarks));
+  NACRE_RETURN_IF_ERROR(ParseSizes(config));
+  if (FLAGS_use_existing_db && FLAGS_db.empty() && config->engine != EngineKind::kNacre) {
+    return Status::InvalidArgument("--use_existing_db needs --db");
+  }
+  // The head of the report and the JSON tell it.
+  if (FLAGS_seed == 0) FLAGS_seed = static_cast<int64_t>(std::time(nullptr));
+  CopyFlags(config);
+  ListFlags(config);
+  return Status::OK();
+}
+
+void PrintHelp() {
+  std::printf(
+      "db_bench measures Nacre, RocksDB or LevelDB with the same keys, values and threads.\n"
+      "Flags are RocksDB's db_bench's where it has them.\n\nFlags:\n");
+  for (const gflags::CommandLineFlagInfo& flag : OwnFlags()) {
+    std::printf("  --%s (%s, default %s)\n      %s\n", flag.name.c_str(), flag.type.c_str(),
+                flag.type == "string" ? ("\"" + flag.default_value + "\"").c_str()
+                                      : flag.default_value.c_str(),
+                flag.description.c_str());
+  }
+  std::printf("\nBenchmarks:\n%s", BenchmarkHelp().c_str());
+}
+
+}  // namespace nacre::bench

@@ -1,0 +1,113 @@
+#include "db_bench/json_report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+namespace nacre::bench {
+namespace {
+
+std::string NetworkJson(const TrafficCounters& traffic) {
+  return fmt::format(
+      R"({{"compute_read": {}, "compute_written": {}, "memnode_read": {}, "memnode_written": {}}})",
+      traffic.compute_read, traffic.compute_written, traffic.memnode_read, traffic.memnode_written);
+}
+
+std::string CompactionJson(const TrafficCounters& traffic) {
+  return fmt::format(R"({{"bytes_read": {}, "bytes_written": {}}})", traffic.compaction_read,
+                     traffic.compaction_written);
+}
+
+std::string ResultJson(const BenchmarkResult& result) {
+  const auto percentile = [&](double p) { return result.latencies.PercentileNanos(p) / 1000; };
+  std::string text = fmt::format(
+      R"({{"name": {}, "ops": {}, "seconds": {}, "ops_per_sec": {}, "mb_per_sec": {}, )",
+      JsonString(result.name), result.ops, result.seconds, result.OpsPerSecond(),
+      result.MbPerSecond());
+  text += fmt::format(
+      R"("micros_per_op": {}, "found": {}, "lookups": {}, "background_ops": {}, )",
+      result.ops == 0 ? 0 : result.thread_seconds * 1e6 / static_cast<double>(result.ops),
+      result.found, result.lookups, result.background_ops);
+  text += fmt::format(R"("p50_us": {}, "p99_us": {}, "p999_us": {}, "latency_samples": {}, )",
+                      percentile(50), percentile(99), percentile(99.9), result.latencies.count());
+  text += fmt::format(R"("network": {}, "compaction": {}}})", NetworkJson(result.traffic),
+                      CompactionJson(result.traffic));
+  return text;
+}
+
+Status FileError(const std::string& path) {
+  return Status::IOError("cannot write " + path + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+std::string JsonString(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted.push_back('\\');
+      quoted.push_back(c);
+    } else if (byte < 0x20 || byte > 0x7e) {
+      quoted += fmt::format("\\u{:04x}", byte);
+    } else {
+      quoted.push_back(c);
+    }
+  }
+  quoted.push_back('"');
+  return quoted;
+}
+
+std::string JsonReport::ToString() const {
+  std::string text = "{\"config\": {";
+  for (const auto& [name, value] : config->flags) {
+    if (text.back() != '{') text += ",\n            ";
+    text += JsonString(name) + ": " + value;
+  }
+  text += fmt::format("}},\n \"engine\": {{\"name\": {}, \"description\": {}, \"warning\": {}}},\n",
+                      JsonString(EngineName(config->engine)), JsonString(engine_description),
+                      JsonString(engine_warning));
+  text += " \"benchmarks\": [";
+  for (const BenchmarkResult& result : *results) {
+    if (text.back() != '[') text += ",\n                ";
+    text += ResultJson(result);
+  }
+  text += fmt::format(
+      "],\n \"space\": {{\"user_bytes\": {}, \"stored_bytes\": {}, \"compute_bytes\": {}}},\n",
+      space.user_bytes, space.stored_bytes, space.compute_bytes);
+  text += " \"network\": " + NetworkJson(traffic) + ",\n";
+  text += " \"compaction\": " + CompactionJson(traffic) + "}\n";
+  return text;
+}
+
+Status CheckWritable(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    errno = EISDIR;
+    return FileError(path);
+  }
+  const bool exists = access(path.c_str(), F_OK) == 0;
+  const std::string checked = exists ? path : folder.empty() ? "." : folder.string();
+  return access(checked.c_str(), W_OK) == 0 ? Status::OK() : FileError(path);
+}
+
+Status WriteFile(const std::string& path, std::string_view text) {
+  struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Closer> file(std::fopen(path.c_str(), "w"));
+  if (file == nullptr) return FileError(path);
+  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
+      std::fflush(file.get()) != 0) {
+    return FileError(path);
+  }
+  return Status::OK();
+}
+
+}  // namespace nacre::bench

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "db_bench/config.h"
+#include "db_bench/engine.h"
+#include "db_bench/result.h"
+#include "nacre/status.h"
+
+namespace nacre::bench {
+
+/// What --json writes. Names and types in it are kept: scripts read them.
+///
+///     {"config": {FLAG: VALUE, ...},
+///      "engine": {"name": S, "description": S, "warning": S},
+///      "benchmarks": [{"name": S, "ops": N, "seconds": X, "ops_per_sec": X, "mb_per_sec": X,
+///                      "micros_per_op": X, "found": N, "lookups": N, "background_ops": N,
+///                      "p50_us": X, "p99_us": X, "p999_us": X, "latency_samples": N,
+///                      "network": {...}, "compaction": {...}}, ...],
+///      "space": {"user_bytes": N, "stored_bytes": N, "compute_bytes": N},
+///      "network": {"compute_read": N, "compute_written": N,
+///                  "memnode_read": N, "memnode_written": N},
+///      "compaction": {"bytes_read": N, "bytes_written": N}}
+///
+/// "network" and "compaction" of a benchmark are what was moved while it ran; those at the end are
+/// of the whole run. Percentiles are 0 if nothing was timed.
+struct JsonReport {
+  const BenchConfig* config = nullptr;
+  std::string engine_description;
+  std::string engine_warning;
+  const std::vector<BenchmarkResult>* results = nullptr;
+  SpaceUsage space;
+  TrafficCounters traffic;
+
+  std::string ToString() const;
+};
+
+/// `IOError` naming the file if it could not be written.
+Status CheckWritable(const std::string& path);
+Status WriteFile(const std::string& path, std::string_view text);
+
+/// With quotes. Bytes that are no printable ASCII become \u00XX.
+std::string JsonString(std::string_view text);
+
+}  // namespace nacre::bench

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace nacre::bench {
+
+/// Counts of latencies in nanoseconds, in buckets no wider than 1/32 of their value: those of
+/// util's `Histogram` are half as wide as their value, which is for people to look at, not to
+/// compare percentiles with.
+/// Thread safety: none; one per thread, then Merge.
+class LatencyCounts {
+ public:
+  LatencyCounts() : counts_(kBuckets) {}
+
+  void Add(uint64_t nanos) {
+    ++counts_[BucketOf(nanos)];
+    ++count_;
+  }
+  void Merge(const LatencyCounts& other) {
+    for (size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+    count_ += other.count_;
+  }
+  uint64_t count() const { return count_; }
+  /// `p` in 0..100: the middle of the bucket that holds it; 0 if nothing was counted.
+  double PercentileNanos(double p) const {
+    if (count_ == 0) return 0;
+    const double threshold = std::max(1.0, static_cast<double>(count_) * p / 100);
+    uint64_t cumulative = 0;
+    size_t bucket = 0;
+    for (; bucket + 1 < kBuckets; ++bucket) {
+      cumulative += counts_[bucket];
+      if (static_cast<double>(cumulative) >= threshold) break;
+    }
+    return MiddleOf(bucket);
+  }
+
+ private:
+  // Below 64 each value has a bucket; above, each power of two is cut into 32.
+  static constexpr int kSubBits = 5;
+  static constexpr size_t kSub = size_t{1} << kSubBits;
+  static constexpr int kMaxBits = 44;  // 4.8 hours.
+  static constexpr size_t kBuckets = (kMaxBits - kSubBits + 1) * kSub;
+
+  static size_t BucketOf(uint64_t nanos) {
+    nanos = std::min(nanos, (uint64_t{1} << kMaxBits) - 1);
+    const int shift = std::max(0, static_cast<int>(std::bit_width(nanos)) - kSubBits - 1);
+    return static_cast<size_t>(shift) * kSub + static_cast<size_t>(nanos >> shift);
+  }
+  static double MiddleOf(size_t bucket) {
+    if (bucket < 2 * kSub) return static_cast<double>(bucket);
+    const size_t shift = bucket / kSub - 1;
+    const uint64_t width = uint64_t{1} << shift;
+    return static_cast<double>((bucket - shift * kSub) * width) +
+           static_cast<double>(width - 1) / 2;
+  }
+
+  std::vector<uint64_t> counts_;
+  uint64_t count_ = 0;
+};
+
+}  // namespace nacre::bench

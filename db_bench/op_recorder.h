@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "db_bench/config.h"
+#include "db_bench/cycle_clock.h"
+#include "db_bench/latency.h"
+#include "util/clock.h"
+#include "util/histogram.h"
+
+namespace nacre::bench {
+
+enum class OpType : uint8_t { kRead, kWrite, kDelete, kSeek };
+inline constexpr size_t kOpTypes = 4;
+/// "read", as in "Microseconds per read:".
+const char* OpTypeName(OpType type);
+
+/// Counts and times the operations of one thread in one benchmark.
+///
+/// An operation is timed from the end of the one before, as in RocksDB's db_bench, so it includes
+/// the making of its key. Reading the clock costs as much as a fast operation, hence only one in
+/// `sample_period` calls is timed.
+///
+/// Thread safety: `done()` may be called from any thread; the rest is for the owning one.
+class alignas(64) OpRecorder {
+ public:
+  /// `histogram` also fills the histograms in microseconds. `stats_interval` > 0 reports on
+  /// standard error every so many operations. The clocks are not owned.
+  struct Options {
+    Clock* clock = nullptr;
+    const CycleClock* cycles = nullptr;
+    uint64_t sample_period = 0;
+    bool histogram = false;
+    uint64_t stats_interval = 0;
+    int thread = 0;
+  };
+  explicit OpRecorder(const Options& options);
+
+  void Start();
+  void Stop();
+
+  /// One call of the engine that did `ops` operations has returned.
+  void FinishedOps(uint64_t ops, OpType type) {
+    const uint64_t done = done_.load(std::memory_order_relaxed) + ops;
+    done_.store(done, std::memory_order_relaxed);
+    if (--calls_to_sample_ == 0) [[unlikely]]
+      Sample(type);
+    if (done >= next_report_) [[unlikely]]
+      ReportInterval(done);
+  }
+  void AddBytes(uint64_t bytes) { bytes_ += bytes; }
+  void AddLookups(uint64_t lookups, uint64_t found) {
+    lookups_ += lookups;
+    found_ += found;
+  }
+
+  uint64_t done() const { return done_.load(std::memory_order_relaxed); }
+  uint64_t start_nanos() const { return start_nanos_; }
+  uint64_t finish_nanos() const { return finish_nanos_; }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t lookups() const { return lookups_; }
+  uint64_t found() const { return found_; }
+  const LatencyCounts& latencies() const { return latencies_; }
+  /// Null if there were no operations of this type, or no histograms were asked for.
+  const Histogram* histogram(OpType type) const {
+    return histograms_[static_cast<size_t>(type)].get();
+  }
+
+ private:
+  void Sample(OpType type);
+  void ReportInterval(uint64_t done);
+
+  const Options options_;
+  // Written by one thread, read by the progress report: a plain store, no read-modify-write.
+  std::atomic<uint64_t> done_{0};
+  uint64_t calls_to_sample_ = 0;
+  bool sampling_ = false;
+  uint64_t sample_start_ = 0;
+  uint64_t next_report_ = UINT64_MAX;
+  uint64_t bytes_ = 0;
+  uint64_t lookups_ = 0;
+  uint64_t found_ = 0;
+  uint64_t start_nanos_ = 0;
+  uint64_t finish_nanos_ = 0;
+  uint64_t last_report_nanos_ = 0;
+  uint64_t last_report_done_ = 0;
+  LatencyCounts latencies_;
+  std::array<std::unique_ptr<Histogram>, kOpTypes> histograms_;
+};
+
+}  // namespace nacre::bench

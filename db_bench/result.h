@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "db_bench/benchmark_list.h"
+#include "db_bench/engine.h"
+#include "db_bench/latency.h"
+#include "db_bench/op_recorder.h"
+#include "util/histogram.h"
+
+namespace nacre::bench {
+
+/// What one benchmark measured, over all its threads.
+struct BenchmarkResult {
+  std::string name;
+  ResultNote note = ResultNote::kNone;
+  uint64_t ops = 0;
+  uint64_t bytes = 0;
+  uint64_t lookups = 0;
+  uint64_t found = 0;
+  uint64_t background_ops = 0;  ///< Of the writer beside the readers; not in `ops`.
+  double seconds = 0;           ///< From the first thread's start to the last one's end.
+  double thread_seconds = 0;    ///< Summed over threads.
+  LatencyCounts latencies;
+  std::array<std::optional<Histogram>, kOpTypes> histograms;
+  TrafficCounters traffic;
+
+  double OpsPerSecond() const { return seconds > 0 ? static_cast<double>(ops) / seconds : 0; }
+  double MbPerSecond() const {
+    return seconds > 0 ? static_cast<double>(bytes) / 1048576.0 / seconds : 0;
+  }
+};
+
+}  // namespace nacre::bench

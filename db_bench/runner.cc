@@ -1,0 +1,206 @@
+#include "db_bench/runner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "db_bench/progress.h"
+#include "db_bench/report.h"
+#include "db_bench/workload.h"
+#include "db_bench/write_rate_limiter.h"
+
+namespace nacre::bench {
+namespace {
+
+/// Which calls to time. A call with many operations is long beside a look at the clock.
+uint64_t SamplePeriod(const BenchmarkSpec& spec, const BenchConfig& config) {
+  const bool batched = spec.fixed_batch > 1 || (spec.flag_batch && config.batch_size > 1);
+  if (config.latency_sample_period == 0) return 0;
+  return config.histogram || batched ? 1 : config.latency_sample_period;
+}
+
+/// Two streams from one seed: keys, and sizes of values.
+constexpr uint64_t kValueStream = 0x9e3779b97f4a7c15;
+
+void Merge(const OpRecorder& recorder, BenchmarkResult* result) {
+  result->ops += recorder.done();
+  result->bytes += recorder.bytes();
+  result->lookups += recorder.lookups();
+  result->found += recorder.found();
+  result->thread_seconds +=
+      static_cast<double>(recorder.finish_nanos() - recorder.start_nanos()) * 1e-9;
+  result->latencies.Merge(recorder.latencies());
+  for (size_t type = 0; type < kOpTypes; ++type) {
+    const Histogram* histogram = recorder.histogram(static_cast<OpType>(type));
+    if (histogram == nullptr) continue;
+    if (!result->histograms[type].has_value()) result->histograms[type].emplace();
+    result->histograms[type]->Merge(*histogram);
+  }
+}
+
+}  // namespace
+
+Runner::Runner(const BenchConfig& config, Engine* engine, Clock* clock, std::atomic<bool>* stop)
+    : config_(config),
+      engine_(engine),
+      clock_(clock),
+      stop_(stop),
+      cycles_(clock),
+      values_(config) {}
+
+Status Runner::Run() {
+  for (const std::string& name : config_.benchmarks) {
+    const Status status = RunOne(*FindBenchmark(name));
+    if (stop_->load(std::memory_order_relaxed) && status.ok()) {
+      return Status::Aborted("interrupted in " + name);
+    }
+    if (!status.ok()) return status.WithContext(name);
+  }
+  return Status::OK();
+}
+
+Status Runner::RunOne(const BenchmarkSpec& spec) {
+  bool skip = false;
+  NACRE_RETURN_IF_ERROR(Prepare(spec, &skip));
+  if (skip) {
+    // Its threads count all the same, so that the seeds of the others do not depend on it.
+    threads_started_ += static_cast<uint64_t>(config_.threads);
+    std::printf("%-12s : skipped (--use_existing_db is true)\n", std::string(spec.name).c_str());
+    return Status::OK();
+  }
+  TrafficCounters before;
+  NACRE_RETURN_IF_ERROR(engine_->Traffic(&before));
+  BenchmarkResult result;
+  result.name = spec.name;
+  result.note = spec.note;
+  NACRE_RETURN_IF_ERROR(spec.workload != nullptr ? RunThreads(spec, &result)
+                                                 : RunMeta(spec, &result));
+  if (result.ops == 0 && spec.workload == nullptr) return Status::OK();
+  TrafficCounters after;
+  NACRE_RETURN_IF_ERROR(engine_->Traffic(&after));
+  result.traffic = after - before;
+  PrintResult(stdout, result);
+  results_.push_back(std::move(result));
+  return Status::OK();
+}
+
+Status Runner::Prepare(const BenchmarkSpec& spec, bool* skip) {
+  *skip = spec.fresh_db && config_.use_existing_db;
+  if (*skip) return Status::OK();
+  if (!spec.fresh_db && open_) return Status::OK();
+  open_ = true;
+  return config_.use_existing_db ? engine_->OpenExisting() : engine_->OpenFresh();
+}
+
+Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
+  const int foreground = config_.threads;
+  const int total = foreground + (spec.background_writer ? 1 : 0);
+  WriteRateLimiter limiter(config_.benchmark_write_rate_limit);
+  SharedState shared;
+  shared.stop = stop_;
+  shared.foreground_running = foreground;
+  shared.write_limiter = &limiter;
+
+  std::vector<std::unique_ptr<OpRecorder>> recorders;
+  std::vector<const OpRecorder*> foreground_recorders;
+  for (int i = 0; i < total; ++i) {
+    recorders.push_back(std::make_unique<OpRecorder>(
+        OpRecorder::Options{.clock = clock_,
+                            .cycles = &cycles_,
+                            .sample_period = SamplePeriod(spec, config_),
+                            .histogram = config_.histogram,
+                            .stats_interval = config_.stats_interval,
+                            .thread = i}));
+    if (i < foreground) foreground_recorders.push_back(recorders.back().get());
+  }
+
+  std::vector<Status> statuses(static_cast<size_t>(total));
+  std::latch ready(total);
+  const auto run_thread = [&](int index, uint64_t seed) {
+    const bool background = index >= foreground;
+    OpRecorder* recorder = recorders[static_cast<size_t>(index)].get();
+    const std::unique_ptr<Session> session = engine_->NewSession();
+    Worker worker{.config = config_,
+                  .clock = clock_,
+                  .shared = &shared,
+                  .session = session.get(),
+                  .recorder = recorder,
+                  .random = Random(seed),
+                  .values = ValueGenerator(config_, &values_, seed ^ kValueStream)};
+    ready.arrive_and_wait();
+    recorder->Start();
+    Status status = background ? WriteInBackground(&worker) : spec.workload(&worker);
+    recorder->Stop();
+    if (!background) shared.foreground_running.fetch_sub(1, std::memory_order_relaxed);
+    if (!status.ok()) stop_->store(true, std::memory_order_relaxed);
+    statuses[static_cast<size_t>(index)] = std::move(status);
+  };
+
+  {
+    const bool timed = config_.duration_seconds > 0 && spec.timed;
+    const uint64_t total_ops =
+        timed ? 0 : config_.*spec.ops_per_thread * static_cast<uint64_t>(foreground);
+    Progress progress(config_, clock_, spec.name, total_ops, foreground_recorders);
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(total));
+    for (int i = 0; i < total; ++i) {
+      threads.emplace_back(run_thread, i, config_.seed + threads_started_++);
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  for (Status& status : statuses) {
+    if (!status.ok()) return std::move(status);
+  }
+
+  uint64_t start = UINT64_MAX;
+  uint64_t finish = 0;
+  for (int i = 0; i < foreground; ++i) {
+    const OpRecorder& recorder = *recorders[static_cast<size_t>(i)];
+    Merge(recorder, result);
+    start = std::min(start, recorder.start_nanos());
+    finish = std::max(finish, recorder.finish_nanos());
+  }
+  result->seconds = static_cast<double>(finish - start) * 1e-9;
+  if (spec.background_writer) result->background_ops = recorders.back()->done();
+  return Status::OK();
+}
+
+Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
+  const uint64_t start = clock_->NowNanos();
+  std::string text;
+  switch (spec.meta) {
+    case MetaOperation::kNone:
+      break;
+    case MetaOperation::kFlush:
+      NACRE_RETURN_IF_ERROR(engine_->Flush());
+      break;
+    case MetaOperation::kCompact:
+      NACRE_RETURN_IF_ERROR(engine_->CompactAll());
+      break;
+    case MetaOperation::kWaitForCompaction:
+      NACRE_RETURN_IF_ERROR(engine_->WaitForCompaction());
+      break;
+    case MetaOperation::kStats:
+      NACRE_RETURN_IF_ERROR(engine_->Stats(&text));
+      break;
+    case MetaOperation::kLevelStats:
+      NACRE_RETURN_IF_ERROR(engine_->LevelStats(&text));
+      break;
+  }
+  if (!text.empty()) {
+    std::printf("\n%s\n", text.c_str());
+    std::fflush(stdout);
+    return Status::OK();
+  }
+  const uint64_t nanos = clock_->NowNanos() - start;
+  result->ops = 1;
+  result->seconds = result->thread_seconds = static_cast<double>(nanos) * 1e-9;
+  result->latencies.Add(nanos);
+  return Status::OK();
+}
+
+}  // namespace nacre::bench

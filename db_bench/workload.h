@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "db_bench/config.h"
+#include "db_bench/engine.h"
+#include "db_bench/op_budget.h"
+#include "db_bench/op_recorder.h"
+#include "db_bench/value_generator.h"
+#include "db_bench/write_rate_limiter.h"
+#include "nacre/status.h"
+#include "util/clock.h"
+#include "util/random.h"
+
+// The workloads: what one thread does in a benchmark. Semantics are those of RocksDB's db_bench;
+// random numbers come from `Worker::random` alone, so that a seed gives every engine the same keys.
+
+namespace nacre::bench {
+
+/// What the threads of one benchmark share.
+struct SharedState {
+  std::atomic<bool>* stop = nullptr;  ///< Set by a failure or a signal; ends all loops.
+  std::atomic<int> foreground_running{0};
+  WriteRateLimiter* write_limiter = nullptr;
+};
+
+/// One thread of one benchmark.
+/// Thread safety: none; one per thread. Nothing is owned.
+struct Worker {
+  const BenchConfig& config;
+  Clock* clock;
+  SharedState* shared;
+  Session* session;
+  OpRecorder* recorder;
+  Random random;
+  ValueGenerator values;
+
+  /// A number below --num.
+  uint64_t RandomNumber() { return random.Uniform(config.num); }
+  /// Until `ops` are done; a random workload goes on for --duration instead if that is set.
+  OpBudget Budget(uint64_t ops, bool may_be_timed = true) const {
+    return {clock, shared->stop, ops, may_be_timed ? config.duration_seconds : 0,
+            config.ops_between_duration_checks};
+  }
+};
+
+using Workload = Status (*)(Worker* worker);
+
+Status FillSequential(Worker* worker);
+Status FillRandom(Worker* worker);  ///< Also overwrite.
+inline constexpr uint64_t kFillBatchEntries = 1000;
+/// `kFillBatchEntries` in each batch, in sequence.
+Status FillBatch(Worker* worker);
+Status DeleteRandom(Worker* worker);
+
+Status ReadRandom(Worker* worker);
+/// Keys that do not exist, each between two that may.
+Status ReadMissing(Worker* worker);
+/// --batch_size keys per MultiGet.
+Status MultiReadRandom(Worker* worker);
+Status ReadSequential(Worker* worker);
+Status ReadReverse(Worker* worker);
+/// A new iterator, a seek, and --seek_nexts steps.
+Status SeekRandom(Worker* worker);
+
+/// --readwritepercent reads in each hundred operations.
+Status ReadRandomWriteRandom(Worker* worker);
+/// The writer beside the readers of the ...whilewriting benchmarks: writes random keys until they
+/// are done, or its own --writes with --finish_after_writes.
+Status WriteInBackground(Worker* worker);
+
+}  // namespace nacre::bench

@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "db_bench/key_generator.h"
+#include "db_bench/workload.h"
+
+namespace nacre::bench {
+namespace {
+
+Status ReadKeys(Worker* worker, bool missing) {
+  OpBudget budget = worker->Budget(worker->config.reads);
+  KeyGenerator keys(worker->config.key_size, 1, missing);
+  uint64_t lookups = 0;
+  uint64_t found = 0;
+  uint64_t bytes = 0;
+  while (budget.Take() != 0) {
+    const Slice key = keys.Set(worker->RandomNumber());
+    Slice value;
+    const Status status = worker->session->Get(key, &value);
+    ++lookups;
+    if (status.ok()) {
+      ++found;
+      bytes += key.size() + value.size();
+    } else if (!status.IsNotFound()) {
+      return status;
+    }
+    worker->recorder->FinishedOps(1, OpType::kRead);
+  }
+  worker->recorder->AddBytes(bytes);
+  worker->recorder->AddLookups(lookups, found);
+  return Status::OK();
+}
+
+enum class Direction : uint8_t { kForward, kBackward };
+
+Status ReadInOrder(Worker* worker, Direction direction) {
+  const bool forward = direction == Direction::kForward;
+  OpBudget budget = worker->Budget(worker->config.reads, false);
+  Cursor* cursor = worker->session->NewCursor();
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+  bool valid = forward ? cursor->SeekToFirst() : cursor->SeekToLast();
+  while (valid && budget.Take() != 0) {
+    ++entries;
+    bytes += cursor->key().size() + cursor->value().size();
+    worker->recorder->FinishedOps(1, OpType::kRead);
+    valid = forward ? cursor->Next() : cursor->Prev();
+  }
+  worker->recorder->AddBytes(bytes);
+  worker->recorder->AddLookups(entries, entries);
+  Status status = cursor->status();
+  worker->session->CloseCursor();
+  return status;
+}
+
+/// Over --seek_nexts entries from where `cursor` stands. Some of each value is copied, so that it
+/// has to be there. Answers whether the cursor still stands on an entry.
+bool Step(Cursor* cursor, int steps, bool backward, uint64_t* bytes_out) {
+  char buffer[256];
+  uint64_t bytes = 0;
+  bool valid = true;
+  for (int i = 0; i < steps && valid; ++i) {
+    const Slice value = cursor->value();
+    std::memcpy(buffer, value.data(), std::min(value.size(), sizeof(buffer)));
+    asm volatile("" : : "r"(buffer) : "memory");
+    bytes += cursor->key().size() + value.size();
+    valid = backward ? cursor->Prev() : cursor->Next();
+  }
+  *bytes_out += bytes;
+  return valid;
+}
+
+}  // namespace
+
+Status ReadRandom(Worker* worker) { return ReadKeys(worker, false); }
+
+Status ReadMissing(Worker* worker) { return ReadKeys(worker, true); }
+
+Status MultiReadRandom(Worker* worker) {
+  const uint64_t batch = worker->config.batch_size;
+  OpBudget budget = worker->Budget(worker->config.reads);
+  KeyGenerator keys(worker->config.key_size, batch);
+  uint64_t lookups = 0;
+  uint64_t found = 0;
+  uint64_t bytes = 0;
+  while (const uint64_t count = budget.Take(batch)) {
+    for (uint64_t i = 0; i < count; ++i) keys.Set(worker->RandomNumber(), i);
+    MultiGetResult result;
+    NACRE_RETURN_IF_ERROR(worker->session->MultiGet(std::span(keys.keys(), count), &result));
+    lookups += count;
+    found += result.found;
+    bytes += result.found * worker->config.key_size + result.value_bytes;
+    worker->recorder->FinishedOps(count, OpType::kRead);
+  }
+  worker->recorder->AddBytes(bytes);
+  worker->recorder->AddLookups(lookups, found);
+  return Status::OK();
+}
+
+Status ReadSequential(Worker* worker) { return ReadInOrder(worker, Direction::kForward); }
+
+Status ReadReverse(Worker* worker) { return ReadInOrder(worker, Direction::kBackward); }
+
+Status SeekRandom(Worker* worker) {
+  const int steps = worker->config.seek_nexts;
+  OpBudget budget = worker->Budget(worker->config.reads);
+  KeyGenerator keys(worker->config.key_size);
+  uint64_t lookups = 0;
+  uint64_t found = 0;
+  uint64_t bytes = 0;
+  while (budget.Take() != 0) {
+    const Slice key = keys.Set(worker->RandomNumber());
+    Cursor* cursor = worker->session->NewCursor();
+    ++lookups;
+    bool valid = cursor->Seek(key);
+    if (valid) {
+      if (cursor->key() == key) ++found;
+      valid = Step(cursor, steps, worker->config.reverse_iterator, &bytes);
+    }
+    if (!valid) NACRE_RETURN_IF_ERROR(cursor->status());
+    worker->recorder->FinishedOps(1, OpType::kSeek);
+  }
+  worker->session->CloseCursor();
+  worker->recorder->AddBytes(bytes);
+  worker->recorder->AddLookups(lookups, found);
+  return Status::OK();
+}
+
+}  // namespace nacre::bench
