@@ -38,11 +38,12 @@ uint64_t CompactionPicker::MaxLevelBytes(int level) const {
 }
 
 uint64_t CompactionPicker::TargetTableBytes(int level) const {
+  constexpr uint64_t kMost = uint64_t{1} << 40;  // The largest base; far below an overflow.
   uint64_t bytes = options_.target_file_size_base;
-  for (int i = 1; i < level; ++i) {
+  for (int i = 1; i < level && bytes < kMost; ++i) {
     bytes *= static_cast<uint64_t>(options_.target_file_size_multiplier);
   }
-  return bytes;
+  return std::min(bytes, kMost);
 }
 
 double CompactionPicker::Score(const Version& version, int level) const {

@@ -1,6 +1,7 @@
 #include "db/options_check.h"
 
 #include <bit>
+#include <type_traits>
 
 #include "util/uri.h"
 
@@ -8,10 +9,25 @@ namespace nacre {
 
 namespace {
 
-Status OutOfRange(const std::string& option, uint64_t value, uint64_t min, uint64_t max) {
-  return Status::InvalidArgument("Options::" + option + " is " + std::to_string(value) +
-                                 ", must be in [" + std::to_string(min) + ", " +
-                                 std::to_string(max) + "]");
+struct Bound {
+  const char* option;
+  int64_t value;
+  int64_t min;
+  int64_t max;
+  bool is_unsigned;  ///< Of the option's own type: how its value reads.
+};
+
+template <typename T>
+Bound BoundOf(const char* option, T value, int64_t min, int64_t max) {
+  return {option, static_cast<int64_t>(value), min, max, std::is_unsigned_v<T>};
+}
+
+Status OutOfRange(const Bound& bound) {
+  const std::string value = bound.is_unsigned ? std::to_string(static_cast<uint64_t>(bound.value))
+                                              : std::to_string(bound.value);
+  return Status::InvalidArgument("Options::" + std::string(bound.option) + " is " + value +
+                                 ", must be in [" + std::to_string(bound.min) + ", " +
+                                 std::to_string(bound.max) + "]");
 }
 
 }  // namespace
@@ -25,39 +41,29 @@ Status CheckOptions(const Options& options, const std::string& name, Redundancy*
   if (options.comparator == nullptr) {
     return Status::InvalidArgument("Options::comparator is null");
   }
-  struct Bound {
-    const char* option;
-    int64_t value;
-    int64_t min;
-    int64_t max;
-  };
   constexpr int64_t kMiB = 1 << 20;
   constexpr int64_t kTiB = int64_t{1} << 40;
-  const auto number = [](auto value) { return static_cast<int64_t>(value); };
   const Bound bounds[] = {
-      {"write_buffer_size", number(options.write_buffer_size), 64 << 10, 64 * 1024 * kMiB},
-      {"max_write_buffer_number", options.max_write_buffer_number, 2, 32},
-      {"num_levels", options.num_levels, 2, 16},
-      {"level0_file_num_compaction_trigger", options.level0_file_num_compaction_trigger, 1,
-       1 << 20},
-      {"level0_slowdown_writes_trigger", options.level0_slowdown_writes_trigger,
-       options.level0_file_num_compaction_trigger, 1 << 20},
-      {"level0_stop_writes_trigger", options.level0_stop_writes_trigger,
-       options.level0_slowdown_writes_trigger, 1 << 20},
-      {"target_file_size_base", number(options.target_file_size_base), 64 << 10, kTiB},
-      {"target_file_size_multiplier", options.target_file_size_multiplier, 1, 100},
-      {"max_bytes_for_level_base", number(options.max_bytes_for_level_base), 64 << 10, 1024 * kTiB},
-      {"max_background_jobs", options.max_background_jobs, 1, 256},
-      {"max_subcompactions", options.max_subcompactions, 1, 256},
-      {"slab_size", number(options.slab_size), kMiB, 64 * 1024 * kMiB},
-      {"chunk_size", number(options.chunk_size), 4 << 10, 16 * kMiB},
-      {"operation_timeout (ms)", options.operation_timeout.count(), 1, 3'600'000},
+      BoundOf("write_buffer_size", options.write_buffer_size, 64 << 10, 64 * 1024 * kMiB),
+      BoundOf("max_write_buffer_number", options.max_write_buffer_number, 2, 32),
+      BoundOf("num_levels", options.num_levels, 2, 16),
+      BoundOf("level0_file_num_compaction_trigger", options.level0_file_num_compaction_trigger, 1,
+              1 << 20),
+      BoundOf("level0_slowdown_writes_trigger", options.level0_slowdown_writes_trigger,
+              options.level0_file_num_compaction_trigger, 1 << 20),
+      BoundOf("level0_stop_writes_trigger", options.level0_stop_writes_trigger,
+              options.level0_slowdown_writes_trigger, 1 << 20),
+      BoundOf("target_file_size_base", options.target_file_size_base, 64 << 10, kTiB),
+      BoundOf("target_file_size_multiplier", options.target_file_size_multiplier, 1, 100),
+      BoundOf("max_bytes_for_level_base", options.max_bytes_for_level_base, 64 << 10, 1024 * kTiB),
+      BoundOf("max_background_jobs", options.max_background_jobs, 1, 256),
+      BoundOf("max_subcompactions", options.max_subcompactions, 1, 256),
+      BoundOf("slab_size", options.slab_size, kMiB, 64 * 1024 * kMiB),
+      BoundOf("chunk_size", options.chunk_size, 4 << 10, 16 * kMiB),
+      BoundOf("operation_timeout (ms)", options.operation_timeout.count(), 1, 3'600'000),
   };
   for (const Bound& bound : bounds) {
-    if (bound.value < bound.min || bound.value > bound.max) {
-      return OutOfRange(bound.option, static_cast<uint64_t>(bound.value),
-                        static_cast<uint64_t>(bound.min), static_cast<uint64_t>(bound.max));
-    }
+    if (bound.value < bound.min || bound.value > bound.max) return OutOfRange(bound);
   }
   if (!(options.max_bytes_for_level_multiplier >= 1 &&
         options.max_bytes_for_level_multiplier <= 1000)) {
