@@ -10,17 +10,14 @@ namespace {
 class ConcatenatingIterator final : public InternalIterator {
  public:
   ConcatenatingIterator(const InternalKeyComparator& comparator,
-                        std::vector<const TableReader*> tables,
-                        const TableIteratorOptions& options)
+                        std::vector<const TableReader*> tables, const TableIteratorOptions& options)
       : comparator_(comparator), tables_(std::move(tables)), options_(options) {}
 
   bool Valid() const override { return current_ != nullptr && current_->Valid(); }
   Slice user_key() const override { return current_->user_key(); }
   uint64_t tag() const override { return current_->tag(); }
   Slice value() const override { return current_->value(); }
-  Status status() const override {
-    return current_ != nullptr ? current_->status() : Status::OK();
-  }
+  Status status() const override { return current_ != nullptr ? current_->status() : Status::OK(); }
 
   void SeekToFirst() override {
     Enter(0);
@@ -54,11 +51,11 @@ class ConcatenatingIterator final : public InternalIterator {
 
  private:
   size_t FirstEndingAtOrAfter(const Slice& internal_key) const {
-    const auto found = std::lower_bound(
-        tables_.begin(), tables_.end(), internal_key,
-        [this](const TableReader* table, const Slice& key) {
-          return comparator_.Compare(table->meta().largest, key) < 0;
-        });
+    const auto found =
+        std::lower_bound(tables_.begin(), tables_.end(), internal_key,
+                         [this](const TableReader* table, const Slice& key) {
+                           return comparator_.Compare(table->meta().largest, key) < 0;
+                         });
     return static_cast<size_t>(found - tables_.begin());
   }
 
@@ -91,9 +88,9 @@ class ConcatenatingIterator final : public InternalIterator {
 
 }  // namespace
 
-std::unique_ptr<InternalIterator> NewConcatenatingIterator(
-    const InternalKeyComparator& comparator, std::vector<const TableReader*> tables,
-    const TableIteratorOptions& options) {
+std::unique_ptr<InternalIterator> NewConcatenatingIterator(const InternalKeyComparator& comparator,
+                                                           std::vector<const TableReader*> tables,
+                                                           const TableIteratorOptions& options) {
   if (tables.size() == 1) return tables.front()->NewIterator(options);
   return std::make_unique<ConcatenatingIterator>(comparator, std::move(tables), options);
 }

@@ -12,8 +12,8 @@ namespace nacre {
 /// The entries of `tables`, one table after the other: they are disjoint and ascending (one level,
 /// one run of a compaction). Opens the iterator of one table at a time. The tables outlive the
 /// result.
-std::unique_ptr<InternalIterator> NewConcatenatingIterator(
-    const InternalKeyComparator& comparator, std::vector<const TableReader*> tables,
-    const TableIteratorOptions& options);
+std::unique_ptr<InternalIterator> NewConcatenatingIterator(const InternalKeyComparator& comparator,
+                                                           std::vector<const TableReader*> tables,
+                                                           const TableIteratorOptions& options);
 
 }  // namespace nacre

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "nacre/comparator.h"
@@ -43,6 +44,18 @@ inline uint64_t ExtractTag(const Slice& internal_key) {
 inline void AppendInternalKey(std::string* dst, const Slice& user_key, uint64_t tag) {
   dst->append(user_key.data(), user_key.size());
   PutFixed64(dst, tag);
+}
+
+/// The first 8 bytes of `user_key` (zeros where it is shorter) as a number: if two keys' numbers
+/// differ, they order the keys as the bytewise order does.
+inline uint64_t KeyPrefix(const Slice& user_key) {
+  uint64_t bytes = 0;
+  if (user_key.size() >= sizeof(bytes)) [[likely]] {
+    std::memcpy(&bytes, user_key.data(), sizeof(bytes));
+  } else {
+    std::memcpy(&bytes, user_key.data(), user_key.size());
+  }
+  return __builtin_bswap64(bytes);
 }
 
 /// Orders internal keys: user key ascending, then tag descending (newest first).

@@ -38,7 +38,7 @@ struct MergeOptions {
   std::optional<std::string> end;
   /// A table is cut once its size reaches this, never between two versions of one user key.
   uint64_t target_table_bytes = 64 << 20;
-  TableBuilderOptions table;
+  TableBuilderOptions table;  ///< Its comparator is `comparator`, whatever it says.
   /// Checked every few hundred entries; set: the merge ends with `Aborted`. May be null.
   const std::atomic<bool>* cancelled = nullptr;
 };

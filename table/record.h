@@ -13,40 +13,78 @@ namespace nacre {
 //
 //     fixed32  CRC32C of the table id (fixed64) and everything after this field
 //     varint32 key length + 1 (0: no more records in this chunk)
-//     varint32 value length
+//     varint32 length of tag and value
 //     bytes    user key
-//     varint64 sequence << 4 | type
+//     varint64 tag: sequence << 4 | type
 //     bytes    value
 //
 // Records start at multiples of 1 << alignment_shift. One never straddles a chunk unless it is
-// larger than a chunk, in which case it starts one.
+// larger than a chunk, in which case it starts one. A chunk whose records end more than
+// kEndOfChunkMarkBytes before its end has a mark there: a checksum and the zero length. What is
+// left after it is zero.
+
+inline constexpr size_t kRecordChecksumBytes = 4;
+/// Checksum and two lengths, all that is needed to know the length of the record, at most.
+inline constexpr size_t kMaxRecordHeaderBytes = 14;
+/// Checksum and a zero.
+inline constexpr size_t kEndOfChunkMarkBytes = 5;
+/// Two lengths, a tag, no key, no value.
+inline constexpr size_t kMinRecordBytes = 7;
+
+/// What the checksums of one table's records start from. Cheap to make, cheaper to keep.
+class RecordSeed {
+ public:
+  explicit RecordSeed(uint64_t table_id);
+  uint32_t crc() const { return crc_; }
+
+ private:
+  uint32_t crc_;
+};
 
 struct Record {
   Slice user_key;
-  uint64_t tag = 0;
+  uint64_t tag = 0;  ///< As PackTag makes it.
   Slice value;
   size_t encoded_bytes = 0;  ///< Without the padding behind it.
 };
 
+/// Key and value must be shorter than 4 GiB - 16 together.
 size_t RecordBytes(size_t key_size, uint64_t tag, size_t value_size);
 
 /// Writes the record at `dst`, which has RecordBytes; returns one past it.
+char* EncodeRecord(char* dst, RecordSeed seed, const Slice& user_key, uint64_t tag,
+                   const Slice& value);
 char* EncodeRecord(char* dst, uint64_t table_id, const Slice& user_key, uint64_t tag,
                    const Slice& value);
 
+/// For a record that is written in pieces: `header`, user key, `tag_bytes`, value.
+struct RecordPieces {
+  char header[kMaxRecordHeaderBytes];
+  size_t header_bytes;
+  char tag[kMaxVarint64Bytes];
+  size_t tag_bytes;
+};
+RecordPieces MakeRecordPieces(RecordSeed seed, const Slice& user_key, uint64_t tag,
+                              const Slice& value);
+
+/// Writes the kEndOfChunkMarkBytes that say that no record follows in this chunk.
+void EncodeEndOfChunkMark(char* dst, RecordSeed seed);
+
 enum class RecordParse : uint8_t {
   kOk,
-  kEndOfChunk,  ///< The mark that no record follows in this chunk.
+  kEndOfChunk,  ///< The mark that no record follows in this chunk (its checksum matches).
   kTruncated,   ///< The record is longer than the bytes given.
   kCorrupt,     ///< Malformed, or (when checked) the checksum does not match.
 };
 
-/// Parses the record at the start of `bytes`. Safe on any bytes. `*record` views `bytes`.
+/// Parses the record at the start of `bytes`. Safe on any bytes. `*record` views `bytes`, and is
+/// set only by kOk.
+RecordParse ParseRecord(const Slice& bytes, RecordSeed seed, bool verify_checksum, Record* record);
 RecordParse ParseRecord(const Slice& bytes, uint64_t table_id, bool verify_checksum,
                         Record* record);
 
-/// Bytes of the whole record, from its first bytes (at least 14, or all there are); 0 if they are
-/// malformed. To learn how much to fetch of a large record.
+/// Bytes of the whole record, from its first bytes (at least kMaxRecordHeaderBytes, or all there
+/// are); 0 if they are malformed. To learn how much to fetch of a large record.
 uint64_t RecordBytesFromHeader(const Slice& prefix);
 
 }  // namespace nacre

@@ -24,8 +24,8 @@ struct TableBuilderOptions {
 /// Thread safety: none.
 class TableBuilder {
  public:
-  /// `identity` gives id, database_id, shard, level, manifest_version, placement and comparator
-  /// name; the rest is filled in by Finish.
+  /// `identity` gives id, database_id, shard, level, manifest_version and placement; the rest is
+  /// filled in by Finish.
   TableBuilder(const TableBuilderOptions& options, TableMeta identity,
                std::unique_ptr<ExtentWriter> writer);
   ~TableBuilder();
@@ -46,7 +46,8 @@ class TableBuilder {
   Status Finish(TableMeta* meta);
 
   /// Upper bound of a table's size for `entries` entries with `user_bytes` bytes of keys and
-  /// values, the largest being `largest_record` bytes: what to reserve before a flush.
+  /// values, the largest being `largest_record` bytes (RecordBytes), under default options: what to
+  /// reserve before a flush.
   static uint64_t SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t largest_record,
                             size_t chunk_size);
 

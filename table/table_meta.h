@@ -5,6 +5,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "table/extent.h"
 #include "table/internal_key.h"
 #include "table/placement.h"
 
@@ -31,6 +32,9 @@ struct TableMeta {
 
   std::string smallest;  ///< First and last internal key (user key and fixed64 tag).
   std::string largest;
+  /// The bounds' user keys are only the first bytes of the true ones: in a fragment head that had
+  /// no room for more. The footer has them whole.
+  bool bounds_shortened = false;
   SequenceNumber smallest_sequence = 0;
   SequenceNumber largest_sequence = 0;
 
@@ -43,7 +47,7 @@ struct TableMeta {
   uint64_t chunk_size = 0;
   uint32_t alignment_shift = 0;  ///< Records start at multiples of 1 << alignment_shift.
   uint64_t size = 0;             ///< Bytes of the table, footer included, heads not.
-  TableSection records;
+  TableSection records;          ///< Up to the end of the last record.
   TableSection point_index;
   TableSection range_index;
   TableSection bloom;
@@ -58,5 +62,26 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst);
 /// Consumes one meta from `*input`. `Corruption` naming what is wrong; `NotSupported` for a newer
 /// format version. Safe on any bytes.
 Status DecodeTableMeta(Slice* input, TableMeta* meta);
+
+/// `Corruption` if the numbers of `meta` cannot be those of a table: sections outside of it, no
+/// records.
+Status CheckTableMeta(const TableMeta& meta);
+
+/// Bytes behind the meta at the very end of a table, from which the footer is found:
+///
+///     fixed32 bytes of the encoded meta; fixed32 CRC32C of that number; fixed64 magic
+inline constexpr size_t kFooterTrailerBytes = 16;
+
+/// Appends the footer: the encoded meta and the trailer.
+void EncodeFooter(const TableMeta& meta, std::string* dst);
+/// Bytes that EncodeFooter would append.
+size_t FooterBytes(const TableMeta& meta);
+/// Reads the meta of a table of which only the bytes are at hand. `Corruption` says what is wrong
+/// with it; failures of the extent as they are.
+Status ReadFooter(Extent* extent, TableMeta* meta);
+
+/// Appends what the head of each fragment holds: the encoded meta, its bounds shortened if it were
+/// longer than kFragmentHeadBytes otherwise. `InvalidArgument` if even that does not help.
+Status EncodeFragmentHead(const TableMeta& meta, std::string* dst);
 
 }  // namespace nacre

@@ -31,7 +31,8 @@ struct TableIteratorOptions {
 /// the owner of the reader swaps tiers by swapping PointTier objects (see db/).
 class TableReader {
  public:
-  /// Reads the range index through `extent` and checks it. `Corruption` names the table.
+  /// Reads the range index through `extent` and checks it. `Corruption` names the table,
+  /// `InvalidArgument` a comparator that is not the table's. The comparator outlives the reader.
   static Status Open(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
                      std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader);
   ~TableReader();
@@ -39,6 +40,8 @@ class TableReader {
   const TableMeta& meta() const { return *meta_; }
   Extent* extent() const { return extent_.get(); }
 
+  /// Over all entries. The reader must outlive it. A damaged record ends it with `Corruption`
+  /// that names table and offset.
   std::unique_ptr<InternalIterator> NewIterator(const TableIteratorOptions& options) const;
 
   enum class Match : uint8_t {
@@ -48,7 +51,8 @@ class TableReader {
     kTruncated,  ///< The candidate's length did not hold the record (the index is malformed).
     kCorrupt,
   };
-  /// `bytes` were read at a candidate's place.
+  /// `bytes` were read at a candidate's place. The checksum, if asked for, comes first: a damaged
+  /// key is kCorrupt, not kNo.
   Match MatchRecord(const Slice& bytes, const Slice& user_key, SequenceNumber snapshot,
                     bool verify_checksum, Record* record) const;
 
@@ -58,7 +62,7 @@ class TableReader {
   /// Bytes kept in local memory (range index and this object; not point tiers).
   size_t MemoryUsage() const;
 
-  /// Fetches and checks sections of the table.
+  /// Fetches and checks sections of the table. `*index` views the section's memory.
   Status LoadPointIndex(std::unique_ptr<char[]>* section, PointIndex* index) const;
   Status LoadBloom(std::unique_ptr<char[]>* section) const;
   /// Only the trailer of the point index, for remote bucket reads.

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "table/point_index.h"
+
+namespace nacre {
+
+/// Where each key of a point index goes, decided before any byte is written. (Part of the
+/// implementation of PointIndexBuilder; the functions of the hash are part of the format.)
+class PointIndexLayout {
+ public:
+  static constexpr uint32_t kGroups = 20;
+  /// Stands for a bucket whose moved keys found no place: only with absurd hash collisions.
+  static constexpr uint32_t kNoSeed = 0xff;
+
+  static uint32_t Fingerprint(uint64_t hash) { return hash & 0xfff; }
+  static uint32_t Group(uint64_t hash) {
+    return static_cast<uint32_t>(((hash >> 12 & 0xffff) * kGroups) >> 16);
+  }
+  /// The bucket of a moved key.
+  static uint64_t MovedBucket(const PointIndexShape& shape, uint64_t hash, uint32_t seed) {
+    return shape.HomeBucket(hash * 0x9e3779b97f4a7c15 + seed * 0xd6e8feb86659fd93);
+  }
+
+  /// Assigns all entries to `bucket_count` buckets. False if some keys find no place, unless
+  /// `give_up_some`: then their buckets get kNoSeed.
+  bool Assign(const std::vector<PointIndexBuilder::Entry>& entries, uint64_t bucket_count,
+              bool give_up_some);
+
+  /// Calls `put(bucket, entry number)` for each entry that has a place, home keys of a bucket
+  /// before those moved there.
+  template <typename Put>
+  void ForEach(Put put) const {
+    for (uint64_t bucket = 0; bucket < home_.bucket_count; ++bucket) {
+      for (uint32_t i = start_[bucket]; i < start_[bucket + 1]; ++i) {
+        if ((moved_groups_[bucket] >> group_[i] & 1) == 0) put(bucket, order_[i]);
+      }
+    }
+    for (const Move& move : moves_) put(move.bucket, move.entry);
+  }
+  uint32_t seed(uint64_t bucket) const { return seed_[bucket]; }
+  uint32_t moved_groups(uint64_t bucket) const { return moved_groups_[bucket]; }
+
+ private:
+  struct Move {
+    uint32_t bucket;
+    uint32_t entry;
+  };
+  using Entries = std::vector<PointIndexBuilder::Entry>;
+
+  void SortByHome(const Entries& entries);
+  std::vector<uint32_t> OverfullBuckets() const;
+  uint32_t ChooseGroups(uint32_t bucket, uint32_t excess, uint32_t variant) const;
+  bool MoveGroups(const Entries& entries, uint32_t bucket, uint32_t groups);
+
+  PointIndexShape home_;                ///< For its bucket count.
+  std::vector<uint32_t> start_;         ///< First place in order_ of each bucket, and the end.
+  std::vector<uint32_t> order_;         ///< Entry numbers by home bucket.
+  std::vector<uint8_t> group_;          ///< Of order_[i].
+  std::vector<uint8_t> used_;           ///< Slots taken or promised, by bucket.
+  std::vector<uint8_t> seed_;           ///< By bucket.
+  std::vector<uint32_t> moved_groups_;  ///< By bucket.
+  std::vector<Move> moves_;
+  std::vector<Move> attempt_;  ///< Moves of the bucket at hand.
+};
+
+}  // namespace nacre

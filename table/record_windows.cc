@@ -1,0 +1,119 @@
+#include "table/record_windows.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace nacre {
+
+RecordWindows::RecordWindows(const TableContext* table, const TableIteratorOptions& options)
+    : table_(table), options_(options), readahead_(options.readahead_initial) {
+  if (table->in_place != nullptr) {
+    current_.data = table->in_place;
+    current_.end = table->meta->records.length;
+  } else {
+    ahead_.reserve(static_cast<size_t>(options.reads_in_flight));
+  }
+}
+
+Status RecordWindows::Load(const RecordInterval& interval) {
+  const auto holds = [&](const Window& window) {
+    return window.begin <= interval.begin && interval.end <= window.end;
+  };
+  if (holds(current_)) return Status::OK();
+  for (size_t i = 0; i < ahead_.size(); ++i) {
+    if (holds(ahead_[i])) return Take(i);
+  }
+  Abandon();
+  ahead_.push_back(Start(interval));
+  return Take(0);
+}
+
+void RecordWindows::Jump(uint64_t offset) {
+  if (current_.begin <= offset && offset <= current_.end && current_.begin < current_.end) return;
+  Abandon();
+  current_ = Window{nullptr, offset, offset, nullptr};
+}
+
+Status RecordWindows::Next() {
+  assert(current_.end < table_->meta->records.length);
+  TurnTo(Direction::kForward);
+  StartAhead();
+  return Take(0);
+}
+
+Status RecordWindows::Previous() {
+  assert(current_.begin > 0);
+  TurnTo(Direction::kBackward);
+  StartAhead();
+  return Take(0);
+}
+
+/// Forgets the reads under way and starts small again.
+void RecordWindows::Abandon() {
+  ahead_.clear();
+  readahead_ = options_.readahead_initial;
+}
+
+void RecordWindows::TurnTo(Direction direction) {
+  if (direction_ == direction) return;
+  Abandon();
+  direction_ = direction;
+}
+
+/// Keeps reads_in_flight reads under way.
+void RecordWindows::StartAhead() {
+  while (ahead_.size() < static_cast<size_t>(std::max(options_.reads_in_flight, 1))) {
+    const RecordInterval range = direction_ == Direction::kForward ? NextRange() : PreviousRange();
+    if (range.begin == range.end) return;
+    ahead_.push_back(Start(range));
+    readahead_ = std::min(2 * readahead_, std::max(options_.readahead_max, readahead_));
+  }
+}
+
+/// Whole intervals behind what is at hand or under way, about readahead_ bytes; a record much
+/// larger than that gets a read of its own.
+RecordInterval RecordWindows::NextRange() const {
+  const uint64_t limit = table_->meta->records.length;
+  const uint64_t begin = ahead_.empty() ? current_.end : ahead_.back().end;
+  if (begin >= limit) return {begin, begin};
+  if (limit - begin <= readahead_) return {begin, limit};
+  const RecordInterval last = table_->range_index.Containing(begin + readahead_ - 1);
+  const bool too_long = last.end - begin > 2 * readahead_;
+  return {begin, too_long && last.begin > begin ? last.begin : last.end};
+}
+
+RecordInterval RecordWindows::PreviousRange() const {
+  const uint64_t end = ahead_.empty() ? current_.begin : ahead_.back().begin;
+  if (end <= readahead_) return {0, end};
+  const RecordInterval first = table_->range_index.Containing(end - readahead_);
+  const bool too_long = end - first.begin > 2 * readahead_;
+  return {too_long && first.end < end ? first.end : first.begin, end};
+}
+
+RecordWindows::Window RecordWindows::Start(const RecordInterval& range) {
+  return {nullptr, range.begin, range.end,
+          table_->extent->StartRead(range.begin, range.end - range.begin)};
+}
+
+/// Waits for ahead_[i], makes it the window at hand and forgets those before it.
+Status RecordWindows::Take(size_t i) {
+  Window window = std::move(ahead_[i]);
+  ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  // The old window's buffer is given back first: it may be the one that the transport waits for.
+  current_ = Window{nullptr, window.begin, window.begin, nullptr};
+  Slice bytes;
+  Status status = window.read->Await(&bytes);
+  if (status.ok() && bytes.size() != window.end - window.begin) {
+    status = table_->CorruptionAt(window.begin, "read came back short");
+  }
+  if (!status.ok()) {
+    Abandon();
+    return status;
+  }
+  window.data = bytes.data();
+  current_ = std::move(window);
+  return Status::OK();
+}
+
+}  // namespace nacre

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nacre/status.h"
+#include "table/extent.h"
+#include "table/range_index.h"
+#include "table/table_context.h"
+#include "table/table_reader.h"
+
+namespace nacre {
+
+/// The part of a table's records that an iterator has at hand, and the reads that it has under way
+/// for what comes next. A window is made of whole intervals of the range index, so no record
+/// straddles two. Of a table in place, all records are one window.
+///
+/// Bound: one window at hand and reads_in_flight under way, each of about readahead_max bytes, or
+/// of one record if that is larger.
+///
+/// Thread safety: none.
+class RecordWindows {
+ public:
+  RecordWindows(const TableContext* table, const TableIteratorOptions& options);
+
+  // The window at hand; empty (begin = end) before the first call and after a failure.
+  const char* data() const { return current_.data; }
+  uint64_t begin() const { return current_.begin; }
+  uint64_t end() const { return current_.end; }
+
+  /// Makes a window that holds the interval the one at hand: by one read of just the interval,
+  /// unless it is at hand or under way.
+  Status Load(const RecordInterval& interval);
+  /// Makes an empty window at `offset` the one at hand, unless it is next to the one at hand or
+  /// inside: the start of a scan.
+  void Jump(uint64_t offset);
+  /// The window that begins at end(), which is before the end of the records.
+  Status Next();
+  /// The window that ends at begin(), which is not 0.
+  Status Previous();
+
+ private:
+  enum class Direction : uint8_t { kForward, kBackward };
+  struct Window {
+    const char* data = nullptr;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    std::unique_ptr<PendingRead> read;
+  };
+
+  void Abandon();
+  void TurnTo(Direction direction);
+  void StartAhead();
+  RecordInterval NextRange() const;
+  RecordInterval PreviousRange() const;
+  Window Start(const RecordInterval& range);
+  Status Take(size_t ahead);
+
+  const TableContext* const table_;
+  const TableIteratorOptions options_;
+  Window current_;
+  Direction direction_ = Direction::kForward;
+  std::vector<Window> ahead_;  ///< In the order in which they will be used.
+  size_t readahead_;           ///< Of the next read to start.
+};
+
+}  // namespace nacre

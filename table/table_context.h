@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "table/extent.h"
+#include "table/internal_key.h"
+#include "table/range_index.h"
+#include "table/record.h"
+#include "table/table_meta.h"
+
+namespace nacre {
+
+/// What a reader and its iterators share of an open table. Immutable.
+struct TableContext {
+  TableContext(const TableMeta* table_meta, const Comparator* user_comparator, Extent* bytes)
+      : meta(table_meta),
+        extent(bytes),
+        in_place(bytes->InPlace()),
+        comparator(user_comparator),
+        seed(table_meta->id) {}
+  TableContext(const TableContext&) = delete;
+  TableContext& operator=(const TableContext&) = delete;
+
+  Status CorruptionAt(uint64_t offset, const char* what) const {
+    return Status::Corruption("table " + std::to_string(meta->id) + " at offset " +
+                              std::to_string(offset) + ": " + what);
+  }
+
+  const TableMeta* const meta;
+  Extent* const extent;
+  const char* const in_place;  ///< Null if the bytes have to be fetched.
+  const InternalKeyComparator comparator;
+  const RecordSeed seed;
+  RangeIndex range_index;  ///< Set once, before the context is shared.
+};
+
+}  // namespace nacre

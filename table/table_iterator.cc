@@ -1,0 +1,191 @@
+#include "table/table_iterator.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace nacre {
+
+TableIterator::TableIterator(const TableContext* table, const TableIteratorOptions& options)
+    : table_(table),
+      records_bytes_(table->meta->records.length),
+      chunk_size_(table->meta->chunk_size),
+      alignment_mask_((uint64_t{1} << table->meta->alignment_shift) - 1),
+      verify_checksums_(options.verify_checksums),
+      windows_(table, options) {}
+
+// ---- Forward ----------------------------------------------------------------------------------
+
+void TableIterator::SeekToFirst() {
+  status_ = Status::OK();
+  windows_.Jump(0);
+  settled_until_ = 0;
+  MoveForwardTo(0);
+}
+
+void TableIterator::Seek(const Slice& internal_key) {
+  status_ = Status::OK();
+  const Slice user_key = ExtractUserKey(internal_key);
+  const uint64_t tag = ExtractTag(internal_key);
+  const RecordInterval interval = table_->range_index.Seek(user_key, tag);
+  if (Status loaded = windows_.Load(interval); !loaded.ok()) {
+    Fail(std::move(loaded));
+    return;
+  }
+  settled_until_ = 0;
+  for (MoveForwardTo(interval.begin); valid_; MoveForwardTo(next_offset_)) {
+    const int r = table_->comparator.CompareUserKeys(record_.user_key, user_key);
+    if (r > 0 || (r == 0 && record_.tag <= tag)) break;
+  }
+}
+
+void TableIterator::Next() {
+  assert(valid_);
+  if (backward_) settled_until_ = 0;
+  MoveForwardTo(next_offset_);
+}
+
+/// To the first record at or behind `offset`, where a record, a mark or the end of a chunk is.
+void TableIterator::MoveForwardTo(uint64_t offset) {
+  backward_ = false;
+  for (;;) {
+    if (offset + kEndOfChunkMarkBytes > settled_until_ && !Settle(&offset)) [[unlikely]]
+      return;
+    const RecordParse parse =
+        ParseRecord(BytesAt(offset), table_->seed, verify_checksums_, &record_);
+    if (parse == RecordParse::kOk) [[likely]] {
+      offset_ = offset;
+      next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;
+      valid_ = true;
+      return;
+    }
+    if (parse != RecordParse::kEndOfChunk) {
+      FailAt(offset, parse);
+      return;
+    }
+    offset = (offset / chunk_size_ + 1) * chunk_size_;
+  }
+}
+
+/// Moves `*offset` past the end of a chunk and makes the bytes there available. False at the end
+/// of the table and on failure.
+bool TableIterator::Settle(uint64_t* offset) {
+  for (;;) {
+    if (*offset >= records_bytes_) {
+      valid_ = false;
+      return false;
+    }
+    const uint64_t chunk_end = (*offset / chunk_size_ + 1) * chunk_size_;
+    if (chunk_end - *offset < kEndOfChunkMarkBytes) {
+      *offset = chunk_end;
+      continue;
+    }
+    while (*offset >= windows_.end()) {
+      if (Status next = windows_.Next(); !next.ok()) return Fail(std::move(next));
+    }
+    settled_until_ = std::min({chunk_end, windows_.end(), records_bytes_});
+    if (*offset + kEndOfChunkMarkBytes <= settled_until_) return true;
+    return FailAt(*offset, RecordParse::kTruncated);
+  }
+}
+
+// ---- Backward ---------------------------------------------------------------------------------
+
+void TableIterator::SeekToLast() {
+  status_ = Status::OK();
+  windows_.Jump(records_bytes_);
+  MoveBackTo(table_->range_index.Containing(records_bytes_ - 1), records_bytes_);
+}
+
+void TableIterator::SeekForPrev(const Slice& internal_key) {
+  Seek(internal_key);
+  if (!valid_) {
+    if (status_.ok()) SeekToLast();
+    return;
+  }
+  const bool exact =
+      record_.tag == ExtractTag(internal_key) && record_.user_key == ExtractUserKey(internal_key);
+  if (!exact) Prev();
+}
+
+void TableIterator::Prev() {
+  assert(valid_);
+  if (!backward_) {
+    // Windows are whole intervals, so this one is at hand.
+    MoveBackTo(table_->range_index.Containing(offset_), offset_);
+  } else if (before_ > 0) {
+    ParseAt(list_[--before_]);
+  } else {
+    MoveBackTo({list_begin_, list_begin_}, list_begin_);
+  }
+}
+
+/// To the last record before `limit`, which is in `interval` or at its beginning.
+bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
+  backward_ = true;
+  RecordInterval from = interval;
+  for (;;) {
+    if (from.begin == limit) {
+      if (limit == 0) return valid_ = false;
+      from = table_->range_index.Containing(limit - 1);
+    }
+    while (from.begin < windows_.begin()) {
+      if (Status previous = windows_.Previous(); !previous.ok()) {
+        return Fail(std::move(previous));
+      }
+    }
+    if (!ListRecords(from.begin, limit)) return false;
+    if (before_ > 0) return ParseAt(list_[--before_]);
+    limit = from.begin;
+  }
+}
+
+/// Lists the records that start in [begin, end), which is in the window.
+bool TableIterator::ListRecords(uint64_t begin, uint64_t end) {
+  list_.clear();
+  list_begin_ = begin;
+  uint64_t chunk_end = (begin / chunk_size_ + 1) * chunk_size_;
+  for (uint64_t offset = begin; offset < end;) {
+    if (offset >= chunk_end) chunk_end = (offset / chunk_size_ + 1) * chunk_size_;
+    if (chunk_end - offset < kEndOfChunkMarkBytes) {
+      offset = chunk_end;
+      continue;
+    }
+    // Only lengths are needed; each record is checked when the iterator comes to it.
+    Record record;
+    const RecordParse parse = ParseRecord(BytesAt(offset), table_->seed, false, &record);
+    if (parse == RecordParse::kEndOfChunk) {
+      offset = chunk_end;
+      continue;
+    }
+    if (parse != RecordParse::kOk) return FailAt(offset, parse);
+    list_.push_back(offset);
+    offset = (offset + record.encoded_bytes + alignment_mask_) & ~alignment_mask_;
+    if (offset > end && end < records_bytes_) return FailAt(list_.back(), RecordParse::kTruncated);
+  }
+  before_ = list_.size();
+  return true;
+}
+
+bool TableIterator::ParseAt(uint64_t offset) {
+  const RecordParse parse = ParseRecord(BytesAt(offset), table_->seed, verify_checksums_, &record_);
+  if (parse != RecordParse::kOk) return FailAt(offset, parse);
+  offset_ = offset;
+  next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;
+  return valid_ = true;
+}
+
+// ---- Failure ----------------------------------------------------------------------------------
+
+bool TableIterator::Fail(Status status) {
+  status_ = std::move(status);
+  return valid_ = false;
+}
+
+bool TableIterator::FailAt(uint64_t offset, RecordParse parse) {
+  return Fail(table_->CorruptionAt(offset, parse == RecordParse::kTruncated
+                                               ? "record reaches beyond its place"
+                                               : "record does not match its checksum"));
+}
+
+}  // namespace nacre

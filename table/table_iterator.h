@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "table/internal_iterator.h"
+#include "table/record.h"
+#include "table/record_windows.h"
+#include "table/table_context.h"
+#include "table/table_reader.h"
+
+namespace nacre {
+
+/// Over the records of one table, in place or through windows. Every record that it comes by is
+/// checked, those that a Seek skips too: a damaged length or key must not hide a record.
+class TableIterator final : public InternalIterator {
+ public:
+  /// `table` outlives the iterator.
+  TableIterator(const TableContext* table, const TableIteratorOptions& options);
+
+  bool Valid() const override { return valid_; }
+  void SeekToFirst() override;
+  void SeekToLast() override;
+  void Seek(const Slice& internal_key) override;
+  void SeekForPrev(const Slice& internal_key) override;
+  void Next() override;
+  void Prev() override;
+
+  Slice user_key() const override { return record_.user_key; }
+  uint64_t tag() const override { return record_.tag; }
+  Slice value() const override { return record_.value; }
+  Status status() const override { return status_; }
+
+ private:
+  void MoveForwardTo(uint64_t offset);
+  bool Settle(uint64_t* offset);
+  bool MoveBackTo(const RecordInterval& interval, uint64_t limit);
+  bool ListRecords(uint64_t begin, uint64_t end);
+  bool ParseAt(uint64_t offset);
+  Slice BytesAt(uint64_t offset) const {
+    return {windows_.data() + (offset - windows_.begin()), windows_.end() - offset};
+  }
+  bool Fail(Status status);
+  bool FailAt(uint64_t offset, RecordParse parse);
+
+  const TableContext* const table_;
+  const uint64_t records_bytes_;
+  const uint64_t chunk_size_;
+  const uint64_t alignment_mask_;
+  const bool verify_checksums_;
+
+  bool valid_ = false;
+  Record record_;
+  uint64_t offset_ = 0;       ///< Of the current record.
+  uint64_t next_offset_ = 0;  ///< Behind it and its padding.
+  /// A record or a mark that starts at least kEndOfChunkMarkBytes before this lies in the window
+  /// and in the current chunk. 0 where that has to be found out first.
+  uint64_t settled_until_ = 0;
+
+  /// Going backwards: records [0, before_) of the list come before the current one, and the list
+  /// starts with the interval at list_begin_.
+  bool backward_ = false;
+  std::vector<uint64_t> list_;
+  size_t before_ = 0;
+  uint64_t list_begin_ = 0;
+
+  RecordWindows windows_;
+  Status status_;
+};
+
+}  // namespace nacre

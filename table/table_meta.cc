@@ -1,0 +1,301 @@
+#include "table/table_meta.h"
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+
+#include "util/coding.h"
+#include "util/crc32c.h"
+
+namespace nacre {
+namespace {
+
+// An encoded meta (little-endian; docs/formats.md). What is fixed comes first:
+//
+//     offset size
+//          0    4  magic
+//          4    2  format version
+//          6    2  flags: 1 bounds are shortened
+//          8    4  bytes of the whole, checksum included
+//         12    4  shard
+//         16    8  table id
+//         24    8  database id
+//         32    8  manifest version
+//         40    4  level
+//         44    4  alignment shift
+//         48    8  smallest sequence
+//         56    8  largest sequence
+//         64    8  entries
+//         72    8  tombstones
+//         80    8  distinct user keys
+//         88    8  bytes of keys and values
+//         96    8  bytes of the largest record
+//        104    8  chunk size
+//        112    8  bytes of the table
+//        120   80  records, point index, range index, Bloom filter: each fixed64 offset,
+//                  fixed64 length, fixed32 CRC32C
+//        200    1  redundancy kind
+//        201    1  copies
+//        202    2  number of fragments
+//        204  16n  fragments: fixed64 node << 48 | offset, fixed64 length
+//                  comparator name, smallest, largest: each varint64 length and bytes
+//                  fixed32 CRC32C of everything before
+constexpr size_t kMagicAt = 0;
+constexpr size_t kVersionAt = 4;
+constexpr size_t kFlagsAt = 6;
+constexpr size_t kBytesAt = 8;
+constexpr size_t kShardAt = 12;
+constexpr size_t kNumbersAt = 16;
+constexpr size_t kSectionsAt = 120;
+constexpr size_t kSectionBytes = 20;
+constexpr size_t kPlacementAt = 200;
+constexpr size_t kFixedBytes = 204;
+constexpr size_t kFragmentBytes = 16;
+constexpr size_t kCrcBytes = 4;
+static_assert(kSectionsAt + 4 * kSectionBytes == kPlacementAt);
+static_assert(kPlacementAt + 4 == kFixedBytes);
+static_assert(kFragmentBytes == sizeof(ExtentAddr));
+
+constexpr uint32_t kMagic = 0x4d54434e;  // "NCTM"
+constexpr uint16_t kFormatVersion = 1;
+constexpr uint16_t kBoundsShortened = 1;
+constexpr uint64_t kFooterMagic = 0x3152544f4f46434e;  // "NCFOOTR1"
+/// More than any key, name and placement together; a longer one is malformed.
+constexpr uint32_t kMetaBytesMax = 1 << 30;
+constexpr uint32_t kAlignmentShiftMax = 32;
+
+uint64_t PackAddr(const RemoteAddr& addr) {
+  return static_cast<uint64_t>(addr.node) << 48 | addr.offset;
+}
+RemoteAddr UnpackAddr(uint64_t packed) {
+  RemoteAddr addr;
+  addr.offset = packed & ((uint64_t{1} << 48) - 1);
+  addr.node = packed >> 48;
+  return addr;
+}
+
+/// Reads or writes the fixed-width fields in the one order that both directions share.
+template <typename Meta, typename Field32, typename Field64, typename Section>
+void ForEachField(Meta& meta, Field32 field32, Field64 field64, Section section) {
+  field32(kShardAt, meta.shard);
+  size_t at = kNumbersAt;
+  const auto next64 = [&](auto& value) {
+    field64(at, value);
+    at += 8;
+  };
+  next64(meta.id);
+  next64(meta.database_id);
+  next64(meta.manifest_version);
+  field32(at, meta.level);
+  field32(at + 4, meta.alignment_shift);
+  at += 8;
+  next64(meta.smallest_sequence);
+  next64(meta.largest_sequence);
+  next64(meta.entries);
+  next64(meta.tombstones);
+  next64(meta.user_keys);
+  next64(meta.user_bytes);
+  next64(meta.largest_record);
+  next64(meta.chunk_size);
+  next64(meta.size);
+  assert(at == kSectionsAt);
+  for (auto* part : {&meta.records, &meta.point_index, &meta.range_index, &meta.bloom}) {
+    section(at, *part);
+    at += kSectionBytes;
+  }
+}
+
+Status Malformed(const char* what) {
+  return Status::Corruption(std::string("table meta: ") + what);
+}
+
+bool GetString(Slice* input, std::string* value) {
+  Slice bytes;
+  if (!GetLengthPrefixedSlice(input, &bytes)) return false;
+  value->assign(bytes.data(), bytes.size());
+  return true;
+}
+
+}  // namespace
+
+Status CheckTableMeta(const TableMeta& meta) {
+  const auto inside = [&](const TableSection& part) {
+    return part.offset <= meta.size && part.length <= meta.size - part.offset;
+  };
+  if (!inside(meta.records) || !inside(meta.point_index) || !inside(meta.range_index) ||
+      !inside(meta.bloom)) {
+    return Malformed("a section reaches beyond the table");
+  }
+  if (meta.records.offset != 0) return Malformed("the records do not come first");
+  if (meta.alignment_shift > kAlignmentShiftMax) return Malformed("alignment shift is too large");
+  if (meta.chunk_size == 0) return Malformed("chunk size is zero");
+  if (meta.records.length == 0) return Malformed("there are no records");
+  return Status::OK();
+}
+
+void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
+  const size_t start = dst->size();
+  dst->resize(start + kFixedBytes);
+  char* const fixed = dst->data() + start;
+  EncodeFixed32(fixed + kMagicAt, kMagic);
+  EncodeFixed16(fixed + kVersionAt, kFormatVersion);
+  EncodeFixed16(fixed + kFlagsAt, meta.bounds_shortened ? kBoundsShortened : 0);
+  ForEachField(
+      meta, [=](size_t at, uint32_t value) { EncodeFixed32(fixed + at, value); },
+      [=](size_t at, uint64_t value) { EncodeFixed64(fixed + at, value); },
+      [=](size_t at, const TableSection& part) {
+        EncodeFixed64(fixed + at, part.offset);
+        EncodeFixed64(fixed + at + 8, part.length);
+        EncodeFixed32(fixed + at + 16, part.crc);
+      });
+  fixed[kPlacementAt] = static_cast<char>(meta.placement.redundancy.kind);
+  fixed[kPlacementAt + 1] = static_cast<char>(meta.placement.redundancy.copies);
+  EncodeFixed16(fixed + kPlacementAt + 2, static_cast<uint16_t>(meta.placement.fragments.size()));
+  for (const ExtentAddr& fragment : meta.placement.fragments) {
+    PutFixed64(dst, PackAddr(fragment.start));
+    PutFixed64(dst, fragment.length);
+  }
+  PutLengthPrefixedSlice(dst, meta.comparator);
+  PutLengthPrefixedSlice(dst, meta.smallest);
+  PutLengthPrefixedSlice(dst, meta.largest);
+  const size_t bytes = dst->size() - start + kCrcBytes;
+  EncodeFixed32(dst->data() + start + kBytesAt, static_cast<uint32_t>(bytes));
+  PutFixed32(dst, Crc32c(dst->data() + start, bytes - kCrcBytes));
+}
+
+Status DecodeTableMeta(Slice* input, TableMeta* meta) {
+  if (input->size() < kFixedBytes + kCrcBytes) return Malformed("truncated");
+  const char* const fixed = input->data();
+  if (DecodeFixed32(fixed + kMagicAt) != kMagic) return Malformed("wrong magic number");
+  const uint32_t bytes = DecodeFixed32(fixed + kBytesAt);
+  if (bytes < kFixedBytes + kCrcBytes || bytes > kMetaBytesMax) return Malformed("absurd length");
+  if (bytes > input->size()) return Malformed("truncated");
+  if (DecodeFixed32(fixed + bytes - kCrcBytes) != Crc32c(fixed, bytes - kCrcBytes)) {
+    return Malformed("wrong checksum");
+  }
+  // The checksum holds for any version, so this number can be believed.
+  const uint16_t version = DecodeFixed16(fixed + kVersionAt);
+  if (version > kFormatVersion) {
+    return Status::NotSupported("table meta: format version " + std::to_string(version) +
+                                " is newer than this program");
+  }
+  if (version != kFormatVersion) return Malformed("unknown format version");
+  const uint16_t flags = DecodeFixed16(fixed + kFlagsAt);
+  if ((flags & ~kBoundsShortened) != 0) return Malformed("unknown flags");
+  meta->bounds_shortened = (flags & kBoundsShortened) != 0;
+  ForEachField(
+      *meta, [=](size_t at, uint32_t& value) { value = DecodeFixed32(fixed + at); },
+      [=](size_t at, uint64_t& value) { value = DecodeFixed64(fixed + at); },
+      [=](size_t at, TableSection& part) {
+        part.offset = DecodeFixed64(fixed + at);
+        part.length = DecodeFixed64(fixed + at + 8);
+        part.crc = DecodeFixed32(fixed + at + 16);
+      });
+
+  const auto kind = static_cast<uint8_t>(fixed[kPlacementAt]);
+  if (kind != static_cast<uint8_t>(RedundancyKind::kReplicated)) {
+    return Malformed("unknown redundancy");
+  }
+  meta->placement.redundancy.kind = static_cast<RedundancyKind>(kind);
+  meta->placement.redundancy.copies = static_cast<uint8_t>(fixed[kPlacementAt + 1]);
+  if (meta->placement.redundancy.copies == 0) return Malformed("no copies");
+  const size_t fragments = DecodeFixed16(fixed + kPlacementAt + 2);
+  Slice rest(fixed + kFixedBytes, bytes - kFixedBytes - kCrcBytes);
+  if (rest.size() < fragments * kFragmentBytes) return Malformed("truncated placement");
+  meta->placement.fragments.resize(fragments);
+  for (ExtentAddr& fragment : meta->placement.fragments) {
+    fragment.start = UnpackAddr(DecodeFixed64(rest.data()));
+    fragment.length = DecodeFixed64(rest.data() + 8);
+    rest.remove_prefix(kFragmentBytes);
+  }
+  if (!GetString(&rest, &meta->comparator) || !GetString(&rest, &meta->smallest) ||
+      !GetString(&rest, &meta->largest) || !rest.empty()) {
+    return Malformed("malformed bounds");
+  }
+  if (meta->smallest.size() < kTagBytes || meta->largest.size() < kTagBytes) {
+    return Malformed("a bound is shorter than a tag");
+  }
+  NACRE_RETURN_IF_ERROR(CheckTableMeta(*meta));
+  input->remove_prefix(bytes);
+  return Status::OK();
+}
+
+// ---- Footer -----------------------------------------------------------------------------------
+
+void EncodeFooter(const TableMeta& meta, std::string* dst) {
+  const size_t start = dst->size();
+  EncodeTableMeta(meta, dst);
+  char trailer[kFooterTrailerBytes];
+  EncodeFixed32(trailer, static_cast<uint32_t>(dst->size() - start));
+  EncodeFixed32(trailer + 4, Crc32c(trailer, 4));
+  EncodeFixed64(trailer + 8, kFooterMagic);
+  dst->append(trailer, sizeof(trailer));
+}
+
+size_t FooterBytes(const TableMeta& meta) {
+  const auto string_bytes = [](const std::string& s) {
+    return static_cast<size_t>(VarintLength(s.size())) + s.size();
+  };
+  return kFixedBytes + meta.placement.fragments.size() * kFragmentBytes +
+         string_bytes(meta.comparator) + string_bytes(meta.smallest) + string_bytes(meta.largest) +
+         kCrcBytes + kFooterTrailerBytes;
+}
+
+Status ReadFooter(Extent* extent, TableMeta* meta) {
+  // Long enough for nearly all footers; a longer one takes a second read.
+  constexpr uint64_t kFirstRead = 4096;
+  const uint64_t size = extent->size();
+  if (size < kFooterTrailerBytes) return Status::Corruption("table footer: truncated");
+  uint64_t wanted = std::min(size, kFirstRead);
+  std::unique_ptr<PendingRead> read = extent->StartRead(size - wanted, wanted);
+  Slice end;
+  NACRE_RETURN_IF_ERROR(read->Await(&end));
+
+  const char* const trailer = end.end() - kFooterTrailerBytes;
+  const uint32_t meta_bytes = DecodeFixed32(trailer);
+  if (DecodeFixed64(trailer + 8) != kFooterMagic) {
+    return Status::Corruption("table footer: wrong magic number");
+  }
+  if (DecodeFixed32(trailer + 4) != Crc32c(trailer, 4)) {
+    return Status::Corruption("table footer: wrong checksum of its length");
+  }
+  if (meta_bytes > size - kFooterTrailerBytes) {
+    return Status::Corruption("table footer: longer than the table");
+  }
+  wanted = meta_bytes + kFooterTrailerBytes;
+  if (wanted > end.size()) {
+    read = extent->StartRead(size - wanted, wanted);
+    NACRE_RETURN_IF_ERROR(read->Await(&end));
+  }
+  Slice encoded(end.end() - wanted, meta_bytes);
+  NACRE_RETURN_IF_ERROR(DecodeTableMeta(&encoded, meta));
+  if (!encoded.empty()) return Status::Corruption("table footer: bytes behind the meta");
+  if (meta->size != size) return Status::Corruption("table footer: the table has another size");
+  return Status::OK();
+}
+
+Status EncodeFragmentHead(const TableMeta& meta, std::string* dst) {
+  const size_t whole = FooterBytes(meta) - kFooterTrailerBytes;
+  if (whole <= kFragmentHeadBytes) {
+    EncodeTableMeta(meta, dst);
+    return Status::OK();
+  }
+  // Both bounds keep their tags and share the room that is left for user keys.
+  TableMeta head = meta;
+  head.bounds_shortened = true;
+  head.smallest = meta.smallest.substr(meta.smallest.size() - kTagBytes);
+  head.largest = meta.largest.substr(meta.largest.size() - kTagBytes);
+  // A length of that many bytes takes one byte more than that of a tag alone.
+  const size_t least = FooterBytes(head) - kFooterTrailerBytes + 2;
+  if (least > kFragmentHeadBytes) {
+    return Status::InvalidArgument("comparator name of " + std::to_string(meta.comparator.size()) +
+                                   " bytes is too long for a table's head");
+  }
+  const size_t each = (kFragmentHeadBytes - least) / 2;
+  head.smallest.insert(0, meta.smallest_user_key().ToString(), 0, each);
+  head.largest.insert(0, meta.largest_user_key().ToString(), 0, each);
+  EncodeTableMeta(head, dst);
+  return Status::OK();
+}
+
+}  // namespace nacre
