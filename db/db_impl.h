@@ -27,6 +27,9 @@
 
 namespace nacre {
 
+class PointLookup;
+struct Record;
+
 /// The database. Split by concern: db_open.cc (opening and closing), db_write.cc (writes, MemTable
 /// switches, stalls), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_compaction.cc,
 /// db_properties.cc.
@@ -119,9 +122,12 @@ class DBImpl final : public DB {
   const ReadView* PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const;
   std::unique_ptr<InternalIterator> NewInternalIterator(const ReadView& view,
                                                         const ReadOptions& options) const;
-  /// For a version older than the newest one in its table.
-  Status GetOlder(const ReadView& view, const ReadOptions& options, const Slice& key,
-                  SequenceNumber snapshot, PinnableSlice* value) const;
+  /// What a lookup that ended answers; `record` counts if it found one.
+  Status Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
+                  const Record& record, PinnableSlice* value) const;
+  /// With an iterator: for a version older than the newest one in its table.
+  Status Search(const ReadView& view, const ReadOptions& options, const Slice& key,
+                SequenceNumber snapshot, PinnableSlice* value) const;
 
   // ---- db_flush.cc ----
   void FlushLoop() EXCLUDES(mutex_);

@@ -67,21 +67,27 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
                options.verify_checksums);
   lookup.Prefetch();
   memnode::PointRead read;
+  Record record;
   while (lookup.Next(&read)) {
     client_->ReadAll({&read, 1});
-    Record record;
-    switch (lookup.Consume(read, &record)) {
-      case PointLookup::Outcome::kContinue:
-        continue;
-      case PointLookup::Outcome::kFound:
-        return FromRecord(record, value);
-      case PointLookup::Outcome::kOlder:
-        return GetOlder(view, options, key, snapshot, value);
-      case PointLookup::Outcome::kFailed:
-        return lookup.status();
-    }
+    if (lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) break;
   }
-  return lookup.status().ok() ? Status::NotFound() : lookup.status();
+  return Conclude(view, options, lookup, record, value);
+}
+
+Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
+                        const Record& record, PinnableSlice* value) const {
+  switch (lookup.outcome()) {
+    case PointLookup::Outcome::kContinue:
+      return Status::NotFound();
+    case PointLookup::Outcome::kFound:
+      return FromRecord(record, value);
+    case PointLookup::Outcome::kSearch:
+      return Search(view, options, lookup.key(), lookup.snapshot(), value);
+    case PointLookup::Outcome::kFailed:
+      break;
+  }
+  return lookup.status();
 }
 
 void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
@@ -117,29 +123,18 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
         if (lookups[i].Next(&reads[posted])) {
           waiting[posted++] = i;
         } else {
-          statuses[first + i] = lookups[i].status().ok() ? Status::NotFound() : lookups[i].status();
+          statuses[first + i] = Conclude(view, options, lookups[i], Record(), &values[first + i]);
         }
       }
       client_->ReadAll({reads, posted});
       pending = 0;
       for (size_t j = 0; j < posted; ++j) {
         const size_t i = waiting[j];
-        Status& status = statuses[first + i];
-        PinnableSlice& value = values[first + i];
         Record record;
-        switch (lookups[i].Consume(reads[j], &record)) {
-          case PointLookup::Outcome::kContinue:
-            waiting[pending++] = i;
-            break;
-          case PointLookup::Outcome::kFound:
-            status = FromRecord(record, &value);
-            break;
-          case PointLookup::Outcome::kOlder:
-            status = GetOlder(view, options, keys[first + i], snapshot, &value);
-            break;
-          case PointLookup::Outcome::kFailed:
-            status = lookups[i].status();
-            break;
+        if (lookups[i].Consume(reads[j], &record) == PointLookup::Outcome::kContinue) {
+          waiting[pending++] = i;
+        } else {
+          statuses[first + i] = Conclude(view, options, lookups[i], record, &values[first + i]);
         }
       }
     }
@@ -170,8 +165,8 @@ std::unique_ptr<InternalIterator> DBImpl::NewInternalIterator(const ReadView& vi
   return NewMergingIterator(comparator_, std::move(children));
 }
 
-Status DBImpl::GetOlder(const ReadView& view, const ReadOptions& options, const Slice& key,
-                        SequenceNumber snapshot, PinnableSlice* value) const {
+Status DBImpl::Search(const ReadView& view, const ReadOptions& options, const Slice& key,
+                      SequenceNumber snapshot, PinnableSlice* value) const {
   const std::unique_ptr<InternalIterator> iterator = NewInternalIterator(view, options);
   std::string target;
   AppendInternalKey(&target, key, PackTag(snapshot, kValueTypeForSeek));

@@ -17,8 +17,9 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
   level0_next_ = 0;
   level_ = 0;
   candidate_ = candidate_count_ = 0;
-  bucket_wanted_ = false;
+  bucket_ = PointIndex::kNoBucket;
   attempt_ = 0;
+  outcome_ = Outcome::kContinue;
   status_ = Status::OK();
 }
 
@@ -46,54 +47,65 @@ bool PointLookup::NextTable() {
 }
 
 bool PointLookup::Next(memnode::PointRead* read) {
-  if (!status_.ok()) return false;
-  for (;;) {
+  while (outcome_ == Outcome::kContinue) {
     uint64_t offset = 0;
     if (candidate_ < candidate_count_) {
       offset = candidates_[candidate_].offset;
       read->length = candidates_[candidate_].length;
-    } else if (bucket_wanted_) {
-      const PointIndexShape& shape = table_->tier()->shape();
-      offset = table_->meta().point_index.offset +
-               (shape.HomeBucket(hash_) + static_cast<uint64_t>(bucket_distance_)) *
-                   kPointIndexBucketBytes;
+    } else if (bucket_ != PointIndex::kNoBucket) {
+      offset = table_->meta().point_index.offset + bucket_ * kPointIndexBucketBytes;
       read->length = kPointIndexBucketBytes;
     } else {
       if (!NextTable()) return false;
       const PointTier* tier = table_->tier();
-      candidate_ = 0;
-      candidate_count_ = 0;
       if (tier->kind() == PointTier::Kind::kIndex) {
-        candidate_count_ = tier->index().Lookup(hash_, candidates_);
+        SetCandidates(tier->index().Lookup(hash_, candidates_));
       } else if (tier->bloom().MayContain(hash_)) {
-        bucket_wanted_ = true;
-        bucket_distance_ = 0;
+        shape_ = &tier->shape();
+        bucket_ = shape_->HomeBucket(hash_);
+        bucket_is_home_ = true;
       }
       continue;
     }
     read->from = store_->Resolve(table_->meta().placement, offset, attempt_);
     if (read->from.valid()) return true;
-    if (attempt_ == 0) {
-      Fail(Status::Unavailable("no node that holds table " + std::to_string(table_->id()) +
-                               " is left"));
-    }
-    return false;
+    if (attempt_ > 0) return false;
+    Fail(Status::Unavailable("table " + std::to_string(table_->id()) +
+                             ": every node that holds a copy is lost"));
+  }
+  return false;
+}
+
+void PointLookup::SetCandidates(int count) {
+  candidate_ = 0;
+  candidate_count_ = count;
+  if (count == kTooManyCandidates) [[unlikely]] {
+    candidate_count_ = 0;
+    outcome_ = Outcome::kSearch;
   }
 }
 
-void PointLookup::Fail(Status status) { status_ = std::move(status); }
+PointLookup::Outcome PointLookup::Fail(Status status) {
+  status_ = std::move(status);
+  return outcome_ = Outcome::kFailed;
+}
+
+PointLookup::Outcome PointLookup::TryAnotherCopy(Status failure) {
+  ++attempt_;
+  memnode::PointRead retry;
+  return Next(&retry) ? Outcome::kContinue : Fail(std::move(failure));
+}
 
 PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record* record) {
-  if (!read.status.ok()) {
-    // Another copy may answer; Next finds it, or leaves this failure standing.
-    ++attempt_;
-    memnode::PointRead retry;
-    if (Next(&retry)) return Outcome::kContinue;
-    Fail(read.status);
-    return Outcome::kFailed;
+  if (!read.status.ok()) [[unlikely]]
+    return TryAnotherCopy(read.status);
+  if (candidate_ >= candidate_count_) {
+    attempt_ = 0;
+    SetCandidates(PointIndex::LookupBucket(*shape_, read.data, bucket_is_home_, hash_, candidates_,
+                                           &bucket_));
+    bucket_is_home_ = false;
+    return outcome_;
   }
-  if (candidate_ >= candidate_count_) return ConsumeBucket(read);
-
   switch (table_->reader().MatchRecord(Slice(read.data, read.length), key_, snapshot_,
                                        verify_checksums_, record)) {
     case TableReader::Match::kNo:
@@ -101,38 +113,16 @@ PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record
       ++candidate_;
       return Outcome::kContinue;
     case TableReader::Match::kYes:
-      return Outcome::kFound;
+      return outcome_ = Outcome::kFound;
     case TableReader::Match::kOlder:
-      return Outcome::kOlder;
+      return outcome_ = Outcome::kSearch;
     case TableReader::Match::kTruncated:
     case TableReader::Match::kCorrupt:
       break;
   }
-  ++attempt_;
-  memnode::PointRead retry;
-  if (Next(&retry)) return Outcome::kContinue;
-  Fail(Status::Corruption("table " + std::to_string(table_->id()) + " at offset " +
-                          std::to_string(candidates_[candidate_].offset) +
-                          ": record does not match its checksum"));
-  return Outcome::kFailed;
-}
-
-PointLookup::Outcome PointLookup::ConsumeBucket(const memnode::PointRead& read) {
-  attempt_ = 0;
-  candidate_ = 0;
-  bool more = false;
-  candidate_count_ = PointIndex::LookupBucket(table_->tier()->shape(), read.data, bucket_distance_,
-                                              hash_, candidates_, &more);
-  ++bucket_distance_;
-  bucket_wanted_ = more;
-  for (int i = 0; i < candidate_count_; ++i) {
-    if (candidates_[i].offset + candidates_[i].length > table_->meta().records.length) {
-      Fail(Status::Corruption("table " + std::to_string(table_->id()) +
-                              ": point index bucket names a record outside of the table"));
-      return Outcome::kFailed;
-    }
-  }
-  return Outcome::kContinue;
+  return TryAnotherCopy(Status::Corruption("table " + std::to_string(table_->id()) + " at offset " +
+                                           std::to_string(candidates_[candidate_].offset) +
+                                           ": the record is damaged"));
 }
 
 }  // namespace nacre

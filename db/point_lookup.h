@@ -24,7 +24,8 @@ class PointLookup {
   enum class Outcome : uint8_t {
     kContinue,  ///< Not in what was read: call Next again.
     kFound,     ///< `*record` (viewing the bytes read) is the answer, perhaps a tombstone.
-    kOlder,     ///< The key is there, but newer than the snapshot: use an iterator.
+    kSearch,    ///< It takes an iterator: the key is there but newer than the snapshot, or the
+                ///< index cannot tell.
     kFailed,    ///< See status().
   };
 
@@ -36,17 +37,23 @@ class PointLookup {
   /// Asks the processor for the buckets of every table that may hold the key.
   void Prefetch() const;
 
-  /// The next read, or false when no table is left (the key is not there) or on failure.
+  /// The next read, or false: then `outcome()` is kContinue if no table is left (the key is not
+  /// there), kSearch or kFailed.
   bool Next(memnode::PointRead* read);
+  Outcome outcome() const { return outcome_; }
   Outcome Consume(const memnode::PointRead& read, Record* record);
 
   const Status& status() const { return status_; }
-  const TableHandle* table() const { return table_; }
+  const Slice& key() const { return key_; }
+  SequenceNumber snapshot() const { return snapshot_; }
 
  private:
   bool NextTable();
-  void Fail(Status status);
-  Outcome ConsumeBucket(const memnode::PointRead& read);
+  /// Takes what a lookup in an index or a bucket answered.
+  void SetCandidates(int count);
+  Outcome Fail(Status status);
+  /// Another copy of the bytes may be whole; else `failure` stands.
+  Outcome TryAnotherCopy(Status failure);
 
   const Version* version_ = nullptr;
   const memnode::TableStore* store_ = nullptr;
@@ -62,9 +69,11 @@ class PointLookup {
   RecordCandidate candidates_[kMaxCandidates];
   int candidate_ = 0;
   int candidate_count_ = 0;
-  bool bucket_wanted_ = false;  ///< The next read is of a remote bucket, `bucket_distance_` on.
-  int bucket_distance_ = 0;
+  const PointIndexShape* shape_ = nullptr;   ///< Of the remote index.
+  uint64_t bucket_ = PointIndex::kNoBucket;  ///< Of the remote index, to be read next.
+  bool bucket_is_home_ = true;
   int attempt_ = 0;  ///< Copies tried for the current read.
+  Outcome outcome_ = Outcome::kContinue;
   Status status_;
 };
 
