@@ -7,17 +7,6 @@
 
 namespace nacre {
 
-namespace {
-
-/// First 8 bytes as a big-endian number, zero-padded: a <= b implies Prefix(a) <= Prefix(b).
-uint64_t KeyPrefix(const Slice& key) {
-  uint64_t prefix = 0;
-  std::memcpy(&prefix, key.data(), std::min<size_t>(key.size(), sizeof(prefix)));
-  return __builtin_bswap64(prefix);
-}
-
-}  // namespace
-
 SortedLevel::SortedLevel(const InternalKeyComparator* comparator, TableList tables)
     : comparator_(comparator), tables_(std::move(tables)) {
   if (!comparator_->bytewise()) return;
