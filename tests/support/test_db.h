@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "memnode/pool_impl.h"
+#include "nacre/db.h"
+#include "nacre/options.h"
+
+namespace nacre {
+
+struct TestPoolOptions {
+  int nodes = 4;
+  uint64_t node_bytes = 256 << 20;
+  uint64_t slab_bytes = 1 << 20;
+  std::chrono::milliseconds operation_timeout{10'000};
+};
+
+/// An embedded pool with slabs so small that many are leased and returned. Fails the test and
+/// answers null if it cannot be opened.
+std::shared_ptr<memnode::PoolImpl> OpenTestPool(const TestPoolOptions& options = {});
+
+/// Options under which a few megabytes make many tables in several levels.
+Options SmallTableOptions(std::shared_ptr<Pool> pool);
+
+/// With the log off, as everywhere until there is one.
+WriteOptions NoLog();
+
+/// "" for a property that is not there.
+std::string GetTextProperty(DB* db, const std::string& name);
+/// Fails the test for a property that is not there.
+uint64_t GetNumber(DB* db, const std::string& name);
+
+/// `size` bytes that depend on `seed` and differ from one position to the next.
+std::string TestValue(uint64_t seed, size_t size);
+
+}  // namespace nacre
