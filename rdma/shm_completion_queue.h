@@ -34,19 +34,31 @@ class ShmCompletionQueue final : public CompletionQueue {
   /// Also removes the queue pair's completions.
   void Detach(ShmQueuePair* queue_pair, uint32_t group);
 
-  /// Whether one more completion fits beside those that wait and those promised to receives.
+  /// Whether one more completion fits beside those that wait and those promised to requests.
   bool HasRoom() const { return head_ - tail_ + promised_ < capacity_; }
   void Promise() { promised_++; }
   void Unpromise(uint64_t count) { promised_ -= count; }
   /// `send_number`: of a send-side request, to free its place when polled; 0 for a receive.
-  void Push(const Completion& completion, uint64_t send_number) {
-    ring_[head_++ & mask_] = {completion, send_number};
+  void Push(uint64_t id, ShmQueuePair* queue_pair, Opcode opcode, CompletionCode code,
+            uint32_t bytes, uint32_t immediate, uint64_t send_number) {
+    Entry& entry = ring_[head_++ & mask_];
+    entry.id = id;
+    entry.queue_pair = reinterpret_cast<uintptr_t>(queue_pair);
+    entry.sizes = bytes | uint64_t{immediate} << 32;
+    entry.kinds = static_cast<uint64_t>(opcode) | static_cast<uint64_t>(code) << 8;
+    entry.send_number = send_number;
   }
 
  private:
+  /// A completion in words that are written and read one by one (hence volatile): a compiler that
+  /// joins two of them into a vector makes a Poll that follows the Post closely wait until the
+  /// stores have left the store buffer, twice the cost of all the rest.
   struct Entry {
-    Completion completion;
-    uint64_t send_number;
+    volatile uint64_t id;
+    volatile uint64_t queue_pair;
+    volatile uint64_t sizes;  ///< bytes, immediate << 32.
+    volatile uint64_t kinds;  ///< opcode, code << 8.
+    volatile uint64_t send_number;
   };
 
   void CollectArrivals();
@@ -54,13 +66,16 @@ class ShmCompletionQueue final : public CompletionQueue {
   bool TakeReason();
   bool Spin(std::chrono::nanoseconds timeout);
 
-  const std::shared_ptr<LocalDoorbell> doorbell_;
-  const uint64_t capacity_;
+  // What each request touches lies together.
+  std::atomic<uint64_t>* const bits_;  ///< The doorbell's.
+  const std::unique_ptr<Entry[]> ring_;
   const uint64_t mask_;
-  std::vector<Entry> ring_;
+  const uint64_t capacity_;
   uint64_t head_ = 0;      ///< Pushed so far.
   uint64_t tail_ = 0;      ///< Polled so far.
-  uint64_t promised_ = 0;  ///< Receives outstanding.
+  uint64_t promised_ = 0;  ///< Requests outstanding that will need an entry.
+
+  const std::shared_ptr<LocalDoorbell> doorbell_;
   uint32_t next_group_ = 0;
   std::array<std::vector<ShmQueuePair*>, Doorbell::kGroups> groups_;
   /// How long Wait spins before it sleeps; halved when spinning was in vain, doubled when not.

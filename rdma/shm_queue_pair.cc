@@ -1,5 +1,6 @@
 #include "rdma/shm_queue_pair.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -25,12 +26,14 @@ bool IsAligned(uint64_t address) { return address % kAtomicBytes == 0; }
 ShmQueuePair::ShmQueuePair(ShmDevice* device, std::shared_ptr<Connection> connection,
                            QueueDepths depths, ShmCompletionQueue* send_queue,
                            ShmCompletionQueue* receive_queue, uint32_t group)
-    : device_(device),
+    : send_queue_(send_queue),
+      peer_closed_(&connection->memory()->closed[1 - connection->side()]),
+      tally_(&connection->tally),
+      device_(device),
+      send_depth_(static_cast<uint64_t>(depths.send)),
       connection_(std::move(connection)),
-      peer_closed_(&connection_->memory()->closed[1 - connection_->side()]),
-      depths_(depths),
-      send_queue_(send_queue),
       receive_queue_(receive_queue),
+      receive_depth_(static_cast<uint64_t>(depths.receive)),
       group_(group),
       sender_(connection_->memory(), connection_->side(), connection_->ring_slots()),
       receiver_(connection_->memory(), 1 - connection_->side(), connection_->ring_slots()),
@@ -39,6 +42,7 @@ ShmQueuePair::ShmQueuePair(ShmDevice* device, std::shared_ptr<Connection> connec
 }
 
 ShmQueuePair::~ShmQueuePair() {
+  send_queue_->Unpromise(deferred_count_);
   receive_queue_->Unpromise(receives_posted_ - receives_done_);
   receive_queue_->Detach(this, group_);
   if (send_queue_ != receive_queue_) send_queue_->Detach(this, group_);
@@ -46,18 +50,18 @@ ShmQueuePair::~ShmQueuePair() {
   device_->Disconnect(connection_);
 }
 
-bool ShmQueuePair::IsLocal(const LocalBuffer& buffer) const {
+inline bool ShmQueuePair::IsLocal(const LocalBuffer& buffer) const {
   // All regions of a caller that meets the contract are this backend's.
   const auto* region = static_cast<const ShmRegion*>(buffer.region);
   if (region == nullptr || region->device() != device_) return false;
-  const auto offset = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(buffer.data) -
-                                            reinterpret_cast<uintptr_t>(region->data()));
+  const uint64_t offset =
+      reinterpret_cast<uintptr_t>(buffer.data) - reinterpret_cast<uintptr_t>(region->data());
   return offset <= region->size() && buffer.size <= region->size() - offset;
 }
 
 inline char* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t size, Access needed) {
   const uint32_t slot = buffer.key % ControlBlock::kRegionSlots;
-  Target* target = slot < targets_.size() ? &targets_[slot] : nullptr;
+  Target* target = slot < target_count_ ? &targets_[slot] : nullptr;
   // Relaxed: a region that was freed before this request, in the order of whatever told the
   // caller, is seen as freed; one freed meanwhile may go either way.
   if (target == nullptr || target->key != buffer.key ||
@@ -73,16 +77,22 @@ inline char* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t size, Access ne
 }
 
 ShmQueuePair::Target* ShmQueuePair::FindTarget(uint32_t key) {
+  RunDeferred();  // These copy from mappings that may end here.
   const uint32_t slot = key % ControlBlock::kRegionSlots;
   const std::atomic<uint32_t>& valid = connection_->peer_control()->region_keys[slot];
   // Not kept if invalid: the mapping of a dropped region ends with its last user.
-  if (slot < targets_.size()) targets_[slot] = Target();
+  if (slot < target_count_) targets_[slot] = Target();
   PeerRegion region;
   if (key == 0 || valid.load(std::memory_order_relaxed) != key ||
       !connection_->FindRegion(key, &region)) {
     return nullptr;
   }
-  if (slot >= targets_.size()) targets_.resize(slot + 1);
+  if (slot >= target_count_) {
+    auto larger = std::make_unique<Target[]>(slot + 1);
+    std::move(targets_.get(), targets_.get() + target_count_, larger.get());
+    targets_ = std::move(larger);
+    target_count_ = slot + 1;
+  }
   targets_[slot] = {.key = key,
                     .access = region.access,
                     .valid = &valid,
@@ -94,36 +104,46 @@ ShmQueuePair::Target* ShmQueuePair::FindTarget(uint32_t key) {
 }
 
 inline bool ShmQueuePair::Begin(Opcode opcode, uint64_t id, uint32_t bytes, Status* status) {
+  if (opcode != Opcode::kRead && deferred_count_ > 0) [[unlikely]]
+    RunDeferred();
   // Room for a completion is needed even by an unsignalled request: it might fail.
-  if (!send_queue_->HasRoom() || posted_ - retired_ >= static_cast<uint64_t>(depths_.send))
-      [[unlikely]] {
-    *status = Status::Busy(peer() + ": the queue for requests is full");
+  if (!send_queue_->HasRoom() || posted_ - retired_ >= send_depth_) [[unlikely]] {
+    *status = Full();
     return false;
   }
   // Acquire: see ConnectionMemory::closed; a plain load on x86.
   if (!broken_ && peer_closed_->load(std::memory_order_acquire) == 0) [[likely]]
     return true;
-  CollectArrivals();  // Breaks if it was not broken yet.
-  PushFailure(opcode, id, bytes,
-              std::exchange(peer_gone_unreported_, false) ? CompletionCode::kPeerGone
-                                                          : CompletionCode::kFlushed);
+  RunDeferred();
+  PushFailure(opcode, id, bytes, WhyBroken(), ++posted_);
   return false;
 }
 
-inline void ShmQueuePair::Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags) {
-  posted_++;
-  if ((flags & kSignaled) == 0) return;
-  send_queue_->Push({.id = id, .queue_pair = this, .bytes = bytes, .opcode = opcode}, posted_);
+CompletionCode ShmQueuePair::WhyBroken() {
+  CollectArrivals();  // Breaks if it was not broken yet.
+  return std::exchange(peer_gone_unreported_, false) ? CompletionCode::kPeerGone
+                                                     : CompletionCode::kFlushed;
 }
 
-void ShmQueuePair::PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code) {
-  posted_++;
-  send_queue_->Push({.id = id, .queue_pair = this, .bytes = bytes, .opcode = opcode, .code = code},
-                    posted_);
+Status ShmQueuePair::Full() {
+  RunDeferred();  // The caller may need their completions to make room.
+  return Status::Busy(peer() + ": the queue for requests is full");
+}
+
+inline void ShmQueuePair::Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags,
+                                  uint64_t number) {
+  if ((flags & kSignaled) == 0) return;
+  send_queue_->Push(id, this, opcode, CompletionCode::kSuccess, bytes, 0, number);
+}
+
+void ShmQueuePair::PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code,
+                               uint64_t number) {
+  send_queue_->Push(id, this, opcode, code, bytes, 0, number);
 }
 
 Status ShmQueuePair::Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code) {
-  PushFailure(opcode, id, bytes, code);
+  RunDeferred();  // They were posted before.
+  PushFailure(opcode, id, bytes, code, ++posted_);
   Break();
   return Status::OK();
 }
@@ -133,46 +153,79 @@ void ShmQueuePair::Break() {
   connection_->CloseThisEnd();
   receive_queue_->Unpromise(receives_posted_ - receives_done_);
   for (; receives_done_ != receives_posted_; receives_done_++) {
-    const PostedReceive& receive = receives_[receives_done_ & (receives_.size() - 1)];
-    receive_queue_->Push({.id = receive.id,
-                          .queue_pair = this,
-                          .opcode = Opcode::kRecv,
-                          .code = CompletionCode::kFlushed},
-                         0);
+    PushFlushedReceive(receives_[receives_done_ & (receives_.size() - 1)].id);
   }
+}
+
+void ShmQueuePair::PushFlushedReceive(uint64_t id) {
+  receive_queue_->Push(id, this, Opcode::kRecv, CompletionCode::kFlushed, 0, 0, 0);
 }
 
 Status ShmQueuePair::PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) {
   Status status;
   if (!Begin(Opcode::kRead, id, to.size, &status)) [[unlikely]]
     return status;
+  const char* source = nullptr;
   if (to.size > 0) {
     if (!IsLocal(to)) return Fail(Opcode::kRead, id, to.size, CompletionCode::kLocalError);
-    const char* source = Resolve(from, to.size, Access::kRemoteReadOnly);
+    source = Resolve(from, to.size, Access::kRemoteReadOnly);
     if (source == nullptr) {
       return Fail(Opcode::kRead, id, to.size, CompletionCode::kRemoteAccessError);
     }
-    CopyConcurrent(to.data, source, to.size);
-    Add(&connection_->tally.bytes_read, to.size);
   }
-  Add(&connection_->tally.reads, 1);
-  Succeed(Opcode::kRead, id, to.size, flags);
+  if ((flags & kMore) != 0 || deferred_count_ > 0) {
+    Defer(id, to, source, flags);
+    if ((flags & kMore) == 0 || deferred_count_ == kMaxDeferred) RunDeferred();
+    return status;
+  }
+  FinishRead(id, to.data, source, to.size, flags, ++posted_);
   return status;
 }
 
-Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from, RemoteBuffer to,
-                             uint8_t flags) {
+inline void ShmQueuePair::FinishRead(uint64_t id, char* to, const char* from, uint32_t size,
+                                     uint8_t flags, uint64_t number) {
+  CopyConcurrent(to, from, size);
+  Add(&tally_->bytes_read, size);
+  Add(&tally_->reads, 1);
+  Succeed(Opcode::kRead, id, size, flags, number);
+}
+
+void ShmQueuePair::Defer(uint64_t id, const LocalBuffer& to, const char* from, uint8_t flags) {
+  // Enough for a record; what is longer is fetched ahead by the hardware once the copy runs.
+  constexpr uint32_t kPrefetchMax = 1024;
+  for (uint32_t offset = 0; offset < std::min(to.size, kPrefetchMax); offset += 64) {
+    __builtin_prefetch(from + offset);
+  }
+  send_queue_->Promise();
+  deferred_[deferred_count_++] = {id, to.data, from, ++posted_, to.size, flags};
+}
+
+void ShmQueuePair::RunDeferred() {
+  const uint32_t count = std::exchange(deferred_count_, 0);
+  send_queue_->Unpromise(count);
+  for (uint32_t i = 0; i < count; i++) {
+    const DeferredRead& read = deferred_[i];
+    if (broken()) [[unlikely]] {
+      PushFailure(Opcode::kRead, read.id, read.size, WhyBroken(), read.number);
+    } else {
+      FinishRead(read.id, read.to, read.from, read.size, read.flags, read.number);
+    }
+  }
+}
+
+inline Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from,
+                                    RemoteBuffer to, uint8_t flags) {
   if (from.size > 0) {
     if (!IsLocal(from)) return Fail(opcode, id, from.size, CompletionCode::kLocalError);
     char* target = Resolve(to, from.size, Access::kRemoteAll);
     if (target == nullptr) {
       return Fail(opcode, id, from.size, CompletionCode::kRemoteAccessError);
     }
-    CopyInOrder(target, from.data, from.size);
-    Add(&connection_->tally.bytes_written, from.size);
+    CopyAndPublish(target, from.data, from.size);
+    Add(&tally_->bytes_written, from.size);
   }
-  Add(&connection_->tally.writes, 1);
-  Succeed(opcode, id, from.size, flags);
+  Add(&tally_->writes, 1);
+  Succeed(opcode, id, from.size, flags, ++posted_);
   return Status::OK();
 }
 
@@ -212,7 +265,7 @@ Status ShmQueuePair::DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& res
   if (data == nullptr) return Fail(opcode, id, kAtomicBytes, CompletionCode::kRemoteAccessError);
   const uint64_t before = operation(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(data)));
   std::memcpy(result.data, &before, sizeof(before));
-  Succeed(opcode, id, kAtomicBytes, flags);
+  Succeed(opcode, id, kAtomicBytes, flags, ++posted_);
   return status;
 }
 
@@ -246,9 +299,9 @@ Status ShmQueuePair::PostSend(uint64_t id, LocalBuffer from, uint8_t flags) {
   if (!sender_.HasRoom()) return Status::Busy(peer() + ": takes no messages");
   sender_.Send(Opcode::kRecv, from.data, from.size, 0);
   RingPeer();
-  Add(&connection_->tally.bytes_written, from.size);
-  Add(&connection_->tally.writes, 1);
-  Succeed(Opcode::kSend, id, from.size, flags);
+  Add(&tally_->bytes_written, from.size);
+  Add(&tally_->writes, 1);
+  Succeed(Opcode::kSend, id, from.size, flags, ++posted_);
   return status;
 }
 
@@ -258,14 +311,11 @@ void ShmQueuePair::RingPeer() {
 }
 
 Status ShmQueuePair::PostRecv(uint64_t id, LocalBuffer to) {
-  if (!receive_queue_->HasRoom() ||
-      receives_posted_ - receives_done_ >= static_cast<uint64_t>(depths_.receive)) {
+  if (!receive_queue_->HasRoom() || receives_posted_ - receives_done_ >= receive_depth_) {
     return Status::Busy(peer() + ": the queue for receives is full");
   }
   if (broken_) {
-    receive_queue_->Push(
-        {.id = id, .queue_pair = this, .opcode = Opcode::kRecv, .code = CompletionCode::kFlushed},
-        0);
+    PushFlushedReceive(id);
     return Status::OK();
   }
   receive_queue_->Promise();
@@ -299,21 +349,19 @@ void ShmQueuePair::Deliver() {
 
 bool ShmQueuePair::DeliverOne(const MessageSlot& message) {
   const PostedReceive& receive = receives_[receives_done_++ & (receives_.size() - 1)];
-  Completion completion{.id = receive.id,
-                        .queue_pair = this,
-                        .bytes = message.size,
-                        .immediate = message.immediate,
-                        .opcode = static_cast<Opcode>(message.opcode)};
-  const bool has_payload = completion.opcode == Opcode::kRecv && completion.bytes > 0;
-  if (has_payload && (completion.bytes > receive.buffer.size ||
-                      completion.bytes > Device::kMaxSendBytes || !IsLocal(receive.buffer))) {
-    completion.code = CompletionCode::kLocalError;
+  const auto opcode = static_cast<Opcode>(message.opcode);
+  const uint32_t size = message.size;
+  const bool has_payload = opcode == Opcode::kRecv && size > 0;
+  auto code = CompletionCode::kSuccess;
+  if (has_payload &&
+      (size > receive.buffer.size || size > Device::kMaxSendBytes || !IsLocal(receive.buffer))) {
+    code = CompletionCode::kLocalError;
   } else if (has_payload) {
-    std::memcpy(receive.buffer.data, message.payload, completion.bytes);
+    std::memcpy(receive.buffer.data, message.payload, size);
   }
   receive_queue_->Unpromise(1);
-  receive_queue_->Push(completion, 0);
-  if (completion.code == CompletionCode::kSuccess) return true;
+  receive_queue_->Push(receive.id, this, opcode, code, size, message.immediate, 0);
+  if (code == CompletionCode::kSuccess) return true;
   Break();
   return false;
 }

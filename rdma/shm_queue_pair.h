@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,9 +15,9 @@ namespace nacre::rdma {
 
 class ShmDevice;
 
-/// Carries requests out at once, in the thread that posts them, on this process's mapping of the
-/// peer's regions. A request thus completes within its Post call; only receives are ever
-/// outstanding.
+/// Carries requests out in the thread that posts them, on this process's mapping of the peer's
+/// regions. A request completes within its Post call, save reads with kMore: these are only
+/// prefetched, and copied when the batch ends, so that their cache misses overlap.
 class ShmQueuePair final : public QueuePair {
  public:
   /// `group`: of the receive queue's doorbell, as the peer was told.
@@ -46,13 +47,25 @@ class ShmQueuePair final : public QueuePair {
   void Retire(uint64_t send_number) { retired_ = send_number; }
 
  private:
+  static constexpr uint32_t kMaxDeferred = 32;
+
+  /// A read that waits for the end of its batch.
+  struct DeferredRead {
+    uint64_t id;
+    char* to;
+    const char* from;
+    uint64_t number;
+    uint32_t size;
+    uint8_t flags;
+  };
+
   struct PostedReceive {
     uint64_t id;
     LocalBuffer buffer;
   };
 
   /// A peer's region, ready to be checked against and copied from.
-  struct Target {
+  struct alignas(64) Target {
     static constexpr std::atomic<uint32_t> kNeverValid{0};
 
     uint32_t key = ~uint32_t{0};
@@ -72,10 +85,20 @@ class ShmQueuePair final : public QueuePair {
   /// What every send-side Post begins with: true if the request is to be carried out, else
   /// `*status` is the Post's answer (Busy, or OK when a failure was put into the queue).
   bool Begin(Opcode opcode, uint64_t id, uint32_t bytes, Status* status);
-  void Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags);
+  Status Full();
+  void Defer(uint64_t id, const LocalBuffer& to, const char* from, uint8_t flags);
+  void RunDeferred();
+  void FinishRead(uint64_t id, char* to, const char* from, uint32_t size, uint8_t flags,
+                  uint64_t number);
+  /// `number`: of the request among the send-side ones, counted from 1.
+  void Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags, uint64_t number);
   /// Completes a request that cannot be carried out and breaks the queue pair.
   Status Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code);
-  void PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code);
+  void PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code,
+                   uint64_t number);
+  void PushFlushedReceive(uint64_t id);
+  /// Of a queue pair that is broken, or whose peer has closed.
+  CompletionCode WhyBroken();
   /// Both ends; flushes the receives.
   void Break();
 
@@ -89,20 +112,26 @@ class ShmQueuePair final : public QueuePair {
   /// False if the message does not fit: the queue pair is broken then.
   bool DeliverOne(const MessageSlot& message);
 
-  ShmDevice* const device_;
-  const std::shared_ptr<Connection> connection_;
-  const std::atomic<uint32_t>* const peer_closed_;
-  const QueueDepths depths_;
+  // What each request touches lies together.
   ShmCompletionQueue* const send_queue_;
-  ShmCompletionQueue* const receive_queue_;
-  const uint32_t group_;
-
+  const std::atomic<uint32_t>* const peer_closed_;
+  Connection::Tally* const tally_;
+  ShmDevice* const device_;
+  const uint64_t send_depth_;
+  uint64_t posted_ = 0;                ///< Send-side requests so far.
+  uint64_t retired_ = 0;               ///< Of these, how many no longer count against the depth.
+  std::unique_ptr<Target[]> targets_;  ///< By the slot of their key.
+  uint32_t target_count_ = 0;
+  uint32_t deferred_count_ = 0;
   bool broken_ = false;
   bool peer_gone_unreported_ = false;
-  uint64_t posted_ = 0;   ///< Send-side requests so far.
-  uint64_t retired_ = 0;  ///< Of these, how many no longer count against the depth.
-  /// By the slot of their key.
-  std::vector<Target> targets_;
+
+  std::array<DeferredRead, kMaxDeferred> deferred_;
+
+  const std::shared_ptr<Connection> connection_;
+  ShmCompletionQueue* const receive_queue_;
+  const uint64_t receive_depth_;
+  const uint32_t group_;
   MessageSender sender_;
   MessageReceiver receiver_;
   /// Ring of the receives outstanding.

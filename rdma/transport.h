@@ -22,19 +22,31 @@ namespace nacre::rdma {
 // its completion. Regions and completion queues outlive the queue pairs that use them.
 //
 // Order. Requests of one queue pair are executed and complete in the order in which they were
-// posted. Writes of one queue pair become visible at the target in order; a single write becomes
-// visible in address order (its last byte last). Nothing is said about requests of different
-// queue pairs.
+// posted. Writes of one queue pair become visible at the target in order; of a single write, the
+// last bytes (at most 8, not across a multiple of 8) become visible after all others. Nothing is
+// said about requests of different queue pairs.
 //
 // Atomicity. Compare-and-swap and fetch-and-add are atomic, on 8 aligned bytes, with respect to
 // one another and to the target's own std::atomic_ref operations on those bytes. Reads and writes
 // are atomic for 8 aligned bytes only.
 //
 // Failure. A Post call that answers an error has posted nothing. A request that fails completes
-// with a code other than kSuccess; the queue pair is then broken: every outstanding and later
-// request completes with kFlushed (signalled or not, in order), and nothing is ever asserted or
-// exited. A peer that dies breaks the queue pair. A broken queue pair is replaced by connecting
-// again.
+// with a code other than kSuccess; the queue pair is then broken, at both ends: every outstanding
+// and later request completes with kFlushed (signalled or not, in order), and nothing is ever
+// asserted or exited. A peer that dies or destroys its end breaks the queue pair: the first request
+// to notice completes with kPeerGone, outstanding receives with kFlushed; messages that the peer
+// sent before and that find a receive posted are delivered first. A broken queue pair is replaced
+// by connecting again.
+//
+// Bounds. A Post call answers `Busy` while the queue pair has as many requests outstanding as its
+// depth (an unsignalled one counts until a later signalled one of the queue pair was polled), while
+// the completion queue could not hold one more completion (any request may need one: failures are
+// always reported), or while the peer takes no more messages. A message waits for a receive to be
+// posted; how many may wait, and whether the next is answered `Busy` or completes with
+// kReceiverNotReady after retries, is the backend's: whoever posts as many receives as messages may
+// be under way meets neither.
+//
+// Requests of 0 bytes name no memory: their buffers are not looked at.
 //
 // Threads. A device and its regions may be used from many threads. A completion queue and the
 // queue pairs attached to it are used by one thread at a time, save that `CompletionQueue::Wake`
@@ -50,8 +62,8 @@ struct RemoteKey {
   uint32_t key = 0;
 };
 
-/// Registered memory. Unregistered and freed on destruction, after which requests that name it
-/// fail at both ends.
+/// Registered memory. Unregistered and freed on destruction, after which the peers' requests that
+/// name it fail.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
@@ -85,15 +97,13 @@ const char* ToString(CompletionCode code);
 struct Completion {
   uint64_t id = 0;  ///< Of the work request.
   class QueuePair* queue_pair = nullptr;
-  uint32_t bytes = 0;  ///< Received, for kRecv; else of the request.
+  uint32_t bytes = 0;  ///< Received or written, for kRecv and kRecvWithImm; else of the request.
   uint32_t immediate = 0;
   Opcode opcode = Opcode::kRead;
   CompletionCode code = CompletionCode::kSuccess;
 };
 
-/// Where completions arrive. Bounded: it holds as many as were asked for at creation; posting
-/// more signalled requests than fit is the caller's bug and is answered by the Post call with
-/// `Busy`.
+/// Where completions arrive. Bounded: it holds as many as were asked for at creation.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
@@ -123,7 +133,9 @@ struct RemoteBuffer {
 
 enum PostFlags : uint8_t {
   kSignaled = 1,  ///< Report success. Failures are always reported.
-  kMore = 2,      ///< Another request follows at once: the doorbell may wait for it.
+  /// Another request of this queue pair follows at once: this one may wait for it. A batch ends
+  /// with a request without kMore. Batched reads overlap their latencies on each backend.
+  kMore = 2,
 };
 
 /// One end of a reliable connection.
@@ -204,14 +216,15 @@ class Device {
   virtual ~Device() = default;
 
   /// Allocates and registers `size` bytes, page-aligned and zeroed, in huge pages where there are.
-  /// `NoSpace` if the machine has not got them.
+  /// `NoSpace` if the machine has not got them, `InvalidArgument` if `size` is 0.
   virtual Status AllocateRegion(size_t size, Access access,
                                 std::unique_ptr<MemoryRegion>* region) = 0;
   /// `capacity`: completions it can hold.
   virtual Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) = 0;
   virtual Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) = 0;
-  /// `Unavailable` if nobody answers by the deadline, `InvalidArgument` with the reason if the
-  /// peer refused. `*reply` receives what the peer's Accept passed.
+  /// `Unavailable` if nobody listens there (at once) or nobody answers by the deadline,
+  /// `InvalidArgument` with the reason if the peer refused. Both ends get `depths`. `*reply`
+  /// receives what the peer's Accept passed.
   virtual Status Connect(const std::string& address, const std::string& private_data,
                          QueueDepths depths, CompletionQueue* send_queue,
                          CompletionQueue* receive_queue, Deadline deadline, std::string* reply,
