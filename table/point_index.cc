@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 
 #include "table/length_classes.h"
 #include "table/point_index_layout.h"
@@ -46,14 +47,15 @@ constexpr uint32_t kTrailerMagic = 0x3158494e;  // "NIX1"
 static_assert(kTrailerCrcAt + 4 == PointIndexShape::kTrailerBytes);
 static_assert(kTrailerClassesAt + 4 * LengthClasses::kClasses <= kTrailerCrcAt);
 
-/// Keys per bucket in thousandths of its slots: tried in this order. The first has always served
-/// with honest hashes; the later ones are for unlucky small tables.
+/// Slots filled, in thousandths: tried in this order. The first serves large tables; in small ones
+/// chance may want more room.
 constexpr uint64_t kLoadPermille[] = {920, 900, 870, 840, 800};
-constexpr uint64_t kLoadPermilleMin = 800;
+constexpr size_t kAttempts = std::size(kLoadPermille);
 
-uint64_t BucketsFor(size_t entries, uint64_t load_permille) {
-  const uint64_t per_1000_buckets = kPointIndexSlots * load_permille;
-  return std::max<uint64_t>((entries * 1000 + per_1000_buckets - 1) / per_1000_buckets, 1);
+uint64_t BucketsFor(size_t entries, size_t attempt) {
+  const uint64_t per_1000_buckets = kPointIndexSlots * kLoadPermille[attempt];
+  return std::max<uint64_t>((entries * 1000 + per_1000_buckets - 1) / per_1000_buckets, 1) +
+         attempt;
 }
 
 /// Searches the one bucket that the key can be in.
@@ -94,16 +96,16 @@ void PointIndexBuilder::Add(uint64_t hash, uint64_t offset, uint32_t length) {
 }
 
 size_t PointIndexBuilder::BytesBound(size_t entries) {
-  return BucketsFor(entries, kLoadPermilleMin) * kPointIndexBucketBytes +
+  return BucketsFor(entries, kAttempts - 1) * kPointIndexBucketBytes +
          PointIndexShape::kTrailerBytes;
 }
 
 void PointIndexBuilder::Finish(std::string* dst) const {
   PointIndexLayout layout;
   uint64_t bucket_count = 0;
-  for (const uint64_t load : kLoadPermille) {
-    bucket_count = BucketsFor(entries_.size(), load);
-    if (layout.Assign(entries_, bucket_count, load == kLoadPermilleMin)) break;
+  for (size_t attempt = 0; attempt < kAttempts; ++attempt) {
+    bucket_count = BucketsFor(entries_.size(), attempt);
+    if (layout.Assign(entries_, bucket_count, attempt == kAttempts - 1)) break;
   }
   LengthClasses classes;
   for (const Entry& entry : entries_) classes.Add(entry.length);

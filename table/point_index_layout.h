@@ -21,9 +21,10 @@ class PointIndexLayout {
   static uint32_t Group(uint64_t hash) {
     return static_cast<uint32_t>(((hash >> 12 & 0xffff) * kGroups) >> 16);
   }
-  /// The bucket of a moved key.
+  /// The bucket of a moved key. Seeds give multipliers, not summands: sums would move all keys of a
+  /// bucket alike, and in a small table some sets of keys would have no place under any of them.
   static uint64_t MovedBucket(const PointIndexShape& shape, uint64_t hash, uint32_t seed) {
-    return shape.HomeBucket(hash * 0x9e3779b97f4a7c15 + seed * 0xd6e8feb86659fd93);
+    return shape.HomeBucket(hash * (0x9e3779b97f4a7c15 + seed * 0xd6e8feb86659fd92));
   }
 
   /// Assigns all entries to `bucket_count` buckets. False if some keys find no place, unless
