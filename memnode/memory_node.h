@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "memnode/comparator_registry.h"
 #include "memnode/pool_client.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
@@ -18,6 +19,11 @@ struct MemoryNodeOptions {
   uint64_t slab_bytes = 64 << 20;
   int workers = 1;              ///< Compaction threads.
   std::shared_ptr<Logger> log;  ///< May be null.
+  /// What compactions can be run with; null: the built-in comparators.
+  std::shared_ptr<const ComparatorRegistry> comparators;
+  /// Tells clients that the region is registered in pieces of this many bytes, a power of two, as
+  /// some adapters need it; 0: in one.
+  uint64_t piece_bytes = 0;
 };
 
 /// One memory node: a registered region divided into slabs, requests, and the compaction service.
@@ -34,6 +40,8 @@ class MemoryNode {
 
   /// Refuses new requests, aborts running jobs, closes connections, frees the region. Idempotent.
   void Stop();
+  /// As if the process had died: no answers to what is under way, then all connections end.
+  void Kill();
 
   const std::string& address() const;
   NodeStats stats() const;

@@ -17,6 +17,8 @@
 
 namespace nacre::memnode {
 
+struct Fabric;
+
 /// One read of a few bytes by the calling thread.
 struct PointRead {
   RemoteAddr from;
@@ -43,6 +45,8 @@ struct NodeStats {
   uint64_t compaction_cpu_nanos = 0;
   uint64_t connections = 0;
   uint64_t uptime_nanos = 0;
+  uint64_t requests_malformed = 0;
+  uint64_t databases = 0;
 };
 
 /// What `OpenDatabase` found or made.
@@ -54,13 +58,16 @@ struct DatabaseLease {
 
 struct PoolClientOptions {
   std::chrono::milliseconds operation_timeout{10'000};
-  /// Slab size asked for; a node that was formatted with another one refuses.
+  /// Slab size asked for; a node that was formatted with another one refuses. 0: any.
   uint64_t slab_bytes = 64 << 20;
   /// The node this client runs on, when a memory node uses it to reach its peers: no connection
   /// is made to it.
   NodeId self = kNoNode;
   /// Connect to every node at once and fail if one cannot be reached; else on first use.
   bool connect_all = true;
+  /// By node: the instance that must answer there; 0 or absent: any. A node that was started anew
+  /// counts as lost.
+  std::vector<uint64_t> instance_ids;
 };
 
 /// This process's access to the nodes of a pool: a session per thread for point reads, request
@@ -82,10 +89,14 @@ class PoolClient {
   const std::string& node_address(NodeId node) const;
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
+  /// 0 as long as the node was never connected.
   uint64_t region_bytes(NodeId node) const;
+  uint64_t instance_id(NodeId node) const;
   rdma::Device* device() const;
   Clock* clock() const;
   const PoolClientOptions& options() const;
+  /// The connections, for the other parts of memnode/.
+  Fabric* fabric() const;
 
   // ---- Point reads --------------------------------------------------------------------------
 
@@ -114,14 +125,27 @@ class PoolClient {
   Status CloseDatabase(const std::string& name, const std::string& manifest);
 
   /// Runs the job on `node`; the calling thread sleeps until the node wakes it. While it runs,
-  /// liveness of the node is watched: `Unavailable` soon after its death. `*cancelled` set: the
-  /// job is aborted and `Aborted` returned once the node no longer writes. After `Unavailable`
-  /// nothing of a dead executor's output will be written any more.
+  /// liveness of the node is watched: `Unavailable` soon after its death. `*cancelled` (may be
+  /// null) set: the job is aborted and `Aborted` returned once the node no longer writes. After
+  /// `Unavailable` nothing of a dead executor's output will be written any more; after `TimedOut`
+  /// (the node lives but does not answer) it may. `Busy`: the node has too many jobs already.
+  /// `NotSupported`: it does not know the comparator. `job.pool_uri` empty: the pool of this
+  /// client.
   Status Compact(NodeId node, const CompactionJob& job, const std::atomic<bool>* cancelled,
                  CompactionResult* result);
 
+  /// Used by an executor: announces to `node` that it will write into `extents`, which belong to
+  /// `database_id`, until EndWrites. Meanwhile the node does not give them to others.
+  Status BeginWrites(NodeId node, uint64_t database_id, uint64_t ticket,
+                     const std::vector<ExtentAddr>& extents);
+  Status EndWrites(NodeId node, uint64_t ticket);
+
+  /// As LeaseSlabs for `count` contiguous slabs, but rather the `extend_count` ones from
+  /// `extend_at` on, if they are free: they join the free end of a slab that the caller has.
+  Status LeaseContiguous(NodeId node, uint64_t database_id, int count, uint64_t extend_at,
+                         int extend_count, std::vector<uint64_t>* offsets);
+
  private:
-  friend class RemoteStream;
   class Rep;
   PoolClient();
   std::unique_ptr<Rep> rep_;

@@ -6,6 +6,7 @@
 
 #include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "rdma/transport.h"
 #include "table/extent.h"
 #include "table/placement.h"
 
@@ -16,6 +17,9 @@ struct LocalMemory {
   NodeId node = kNoNode;
   char* base = nullptr;
   uint64_t size = 0;
+  /// The registration of these bytes: a table with one copy here and others elsewhere is built
+  /// here, and sent from here.
+  const rdma::MemoryRegion* region = nullptr;
 };
 
 /// Tables as extents over the nodes: where redundancy is carried out, for reading and writing.
@@ -42,8 +46,9 @@ class TableStore {
 
   PoolClient* client() const;
 
+  class Rep;  ///< For the files that implement this.
+
  private:
-  class Rep;
   std::unique_ptr<Rep> rep_;
 };
 

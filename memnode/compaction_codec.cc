@@ -1,0 +1,168 @@
+#include "memnode/compaction_codec.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "table/table_meta.h"
+
+namespace nacre::memnode {
+namespace {
+
+constexpr uint64_t kMaxOffset = (uint64_t{1} << 48) - 1;
+constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;
+constexpr int kMaxCopies = 16;
+
+Status Malformed(std::string_view what) {
+  return Status::InvalidArgument(fmt::format("compaction job: {}", what));
+}
+
+Status DecodeTable(const std::string& bytes, TableMeta* meta) {
+  Slice input(bytes);
+  NACRE_RETURN_IF_ERROR(DecodeTableMeta(&input, meta));
+  if (!input.empty()) return Status::Corruption("bytes after the description of a table");
+  return Status::OK();
+}
+
+void EncodePlacement(const Placement& placement, control::Placement* message) {
+  message->set_kind(static_cast<uint32_t>(placement.redundancy.kind));
+  message->set_copies(placement.redundancy.copies);
+  for (const ExtentAddr& fragment : placement.fragments) {
+    EncodeExtent(fragment, message->add_fragments());
+  }
+}
+
+Status DecodePlacement(const control::Placement& message, Placement* placement) {
+  if (message.kind() != static_cast<uint32_t>(RedundancyKind::kReplicated)) {
+    return Status::NotSupported(fmt::format("redundancy of kind {}", message.kind()));
+  }
+  if (message.copies() < 1 || message.copies() > kMaxCopies ||
+      message.fragments_size() != static_cast<int>(message.copies())) {
+    return Malformed(
+        fmt::format("{} fragments for {} copies", message.fragments_size(), message.copies()));
+  }
+  placement->redundancy.kind = RedundancyKind::kReplicated;
+  placement->redundancy.copies = static_cast<uint8_t>(message.copies());
+  for (const control::Extent& fragment : message.fragments()) {
+    NACRE_RETURN_IF_ERROR(DecodeExtent(fragment, &placement->fragments.emplace_back()));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+void EncodeExtent(const ExtentAddr& extent, control::Extent* message) {
+  message->set_node(extent.start.node);
+  message->set_offset(extent.start.offset);
+  message->set_length(extent.length);
+}
+
+Status DecodeExtent(const control::Extent& message, ExtentAddr* extent) {
+  if (message.node() >= kNoNode || message.offset() > kMaxOffset ||
+      message.length() > kMaxOffset - message.offset()) {
+    return Status::InvalidArgument(fmt::format("malformed extent: {} bytes at {} of node {}",
+                                               message.length(), message.offset(), message.node()));
+  }
+  extent->start.node = static_cast<NodeId>(message.node());
+  extent->start.offset = message.offset() & kMaxOffset;
+  extent->length = message.length();
+  return Status::OK();
+}
+
+void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
+  message->set_database_id(job.database_id);
+  message->set_pool_uri(job.pool_uri);
+  message->set_comparator_name(job.comparator_name);
+  for (const auto& run : job.runs) {
+    control::SortedRun* encoded = message->add_runs();
+    for (const auto& table : run) EncodeTableMeta(*table, encoded->add_tables());
+  }
+  for (const SequenceNumber snapshot : job.snapshots) message->add_snapshots(snapshot);
+  for (const KeyRange& range : job.deeper) {
+    control::KeyRange* encoded = message->add_deeper();
+    encoded->set_smallest(range.smallest);
+    encoded->set_largest(range.largest);
+  }
+  if (job.begin.has_value()) message->set_begin(*job.begin);
+  if (job.end.has_value()) message->set_end(*job.end);
+  message->set_target_table_bytes(job.target_table_bytes);
+  message->set_chunk_size(job.chunk_size);
+  message->set_output_level(job.output_level);
+  message->set_manifest_version(job.manifest_version);
+  for (const ReservedTable& output : job.outputs) {
+    control::ReservedTable* encoded = message->add_outputs();
+    encoded->set_id(output.id);
+    EncodePlacement(output.placement, encoded->mutable_placement());
+  }
+}
+
+Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job) {
+  job->database_id = message.database_id();
+  job->pool_uri = message.pool_uri();
+  job->comparator_name = message.comparator_name();
+  for (const control::SortedRun& run : message.runs()) {
+    auto& decoded = job->runs.emplace_back();
+    for (const std::string& table : run.tables()) {
+      auto meta = std::make_shared<TableMeta>();
+      NACRE_RETURN_IF_ERROR(DecodeTable(table, meta.get()).WithContext("compaction job"));
+      decoded.push_back(std::move(meta));
+    }
+  }
+  if (job->runs.empty()) return Malformed("no input");
+  for (const uint64_t snapshot : message.snapshots()) {
+    if (snapshot > kMaxSequenceNumber ||
+        (!job->snapshots.empty() && snapshot < job->snapshots.back())) {
+      return Malformed("snapshots are not in order");
+    }
+    job->snapshots.push_back(snapshot);
+  }
+  for (const control::KeyRange& range : message.deeper()) {
+    job->deeper.push_back({.smallest = range.smallest(), .largest = range.largest()});
+  }
+  if (message.has_begin()) job->begin = message.begin();
+  if (message.has_end()) job->end = message.end();
+  job->target_table_bytes = message.target_table_bytes();
+  job->chunk_size = message.chunk_size();
+  if (job->target_table_bytes == 0) return Malformed("target size 0");
+  if (job->chunk_size == 0 || job->chunk_size > kMaxChunkBytes) {
+    return Malformed(fmt::format("chunks of {} bytes", job->chunk_size));
+  }
+  job->output_level = message.output_level();
+  job->manifest_version = message.manifest_version();
+  for (const control::ReservedTable& output : message.outputs()) {
+    ReservedTable& decoded = job->outputs.emplace_back();
+    decoded.id = output.id();
+    NACRE_RETURN_IF_ERROR(DecodePlacement(output.placement(), &decoded.placement));
+  }
+  return Status::OK();
+}
+
+void EncodeCompactionResult(const CompactionResult& result, control::CompactionOutcome* message) {
+  for (const TableMeta& table : result.tables) EncodeTableMeta(table, message->add_tables());
+  message->set_entries_read(result.stats.entries_read);
+  message->set_entries_written(result.stats.entries_written);
+  message->set_entries_shadowed(result.stats.entries_shadowed);
+  message->set_tombstones_dropped(result.stats.tombstones_dropped);
+  message->set_bytes_read(result.stats.bytes_read);
+  message->set_bytes_written(result.stats.bytes_written);
+  message->set_cpu_nanos(result.cpu_nanos);
+}
+
+Status DecodeCompactionResult(const control::CompactionOutcome& message, CompactionResult* result) {
+  for (const std::string& table : message.tables()) {
+    NACRE_RETURN_IF_ERROR(
+        DecodeTable(table, &result->tables.emplace_back()).WithContext("compaction result"));
+  }
+  result->stats.entries_read = message.entries_read();
+  result->stats.entries_written = message.entries_written();
+  result->stats.entries_shadowed = message.entries_shadowed();
+  result->stats.tombstones_dropped = message.tombstones_dropped();
+  result->stats.bytes_read = message.bytes_read();
+  result->stats.bytes_written = message.bytes_written();
+  result->cpu_nanos = message.cpu_nanos();
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode

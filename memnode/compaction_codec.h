@@ -1,0 +1,23 @@
+#pragma once
+
+#include "memnode/compaction_job.h"
+#include "memnode/control.pb.h"
+#include "nacre/status.h"
+#include "table/placement.h"
+
+namespace nacre::memnode {
+
+// Compaction jobs and their results as control messages. The decoders are safe on any message and
+// answer `InvalidArgument` or `Corruption` for what makes no sense.
+
+void EncodeExtent(const ExtentAddr& extent, control::Extent* message);
+/// `InvalidArgument` if it does not fit an ExtentAddr.
+Status DecodeExtent(const control::Extent& message, ExtentAddr* extent);
+
+void EncodeCompactionJob(const CompactionJob& job, control::Compact* message);
+Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job);
+
+void EncodeCompactionResult(const CompactionResult& result, control::CompactionOutcome* message);
+Status DecodeCompactionResult(const control::CompactionOutcome& message, CompactionResult* result);
+
+}  // namespace nacre::memnode

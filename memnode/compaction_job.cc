@@ -1,0 +1,91 @@
+#include "memnode/compaction_job.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <utility>
+
+#include "memnode/table_store.h"
+#include "table/concatenating_iterator.h"
+#include "table/merging_iterator.h"
+#include "table/table_reader.h"
+
+namespace nacre::memnode {
+namespace {
+
+/// Of the calling thread.
+uint64_t CpuNanos() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableStore* store,
+                  std::vector<std::vector<std::unique_ptr<TableReader>>>* runs) {
+  for (const auto& run : job.runs) {
+    auto& readers = runs->emplace_back();
+    for (const auto& table : run) {
+      NACRE_RETURN_IF_ERROR(TableReader::Open(table, comparator,
+                                              store->OpenExtent(table->placement, table->size),
+                                              &readers.emplace_back()));
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status RunCompaction(const CompactionJob& job, const Comparator* comparator, TableStore* store,
+                     const std::atomic<bool>* cancelled, CompactionResult* result) {
+  const uint64_t cpu_start = CpuNanos();
+  std::vector<std::vector<std::unique_ptr<TableReader>>> readers;
+  NACRE_RETURN_IF_ERROR(OpenInputs(job, comparator, store, &readers));
+
+  // Everything will be read once, in order: fetch far ahead from the start.
+  TableIteratorOptions read_options;
+  read_options.readahead_initial = 256 << 10;
+  read_options.readahead_max = 1 << 20;
+  read_options.reads_in_flight = 2;
+  const InternalKeyComparator internal_comparator(comparator);
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  for (const auto& run : readers) {
+    std::vector<const TableReader*> tables;
+    for (const auto& reader : run) tables.push_back(reader.get());
+    children.push_back(
+        NewConcatenatingIterator(internal_comparator, std::move(tables), read_options));
+  }
+  const std::unique_ptr<InternalIterator> input =
+      NewMergingIterator(internal_comparator, std::move(children));
+
+  MergeOptions options;
+  options.comparator = comparator;
+  options.snapshots = job.snapshots;
+  options.deeper = job.deeper;
+  options.begin = job.begin;
+  options.end = job.end;
+  options.target_table_bytes = job.target_table_bytes;
+  options.table.comparator = comparator;
+  options.cancelled = cancelled;
+
+  size_t used = 0;
+  const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
+    if (used == job.outputs.size()) {
+      return Status::NoSpace(
+          fmt::format("a compaction needs more than the {} tables reserved for it", used));
+    }
+    const ReservedTable& output = job.outputs[used++];
+    identity->id = output.id;
+    identity->database_id = job.database_id;
+    identity->level = job.output_level;
+    identity->manifest_version = job.manifest_version;
+    identity->placement = output.placement;
+    identity->comparator = comparator->Name();
+    return store->NewWriter(output.placement, job.chunk_size, writer);
+  };
+  NACRE_RETURN_IF_ERROR(
+      MergeTables(input.get(), options, new_output, &result->tables, &result->stats));
+  result->cpu_nanos = CpuNanos() - cpu_start;
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,48 @@
+#include "memnode/compaction_peers.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "util/uri.h"
+
+namespace nacre::memnode {
+
+Status CompactionPeersCache::Get(const PeersKey& key, std::shared_ptr<CompactionPeers>* peers) {
+  std::shared_ptr<CompactionPeers> evicted;  // Its connections end after the lock.
+  MutexLock lock(&mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->key == key) {
+      entries_.splice(entries_.begin(), entries_, entry);
+      *peers = entry->peers;
+      return Status::OK();
+    }
+  }
+
+  Uri pool;
+  NACRE_RETURN_IF_ERROR(ParseUri(key.pool_uri, &pool));
+  if (key.self >= pool.addresses.size()) {
+    return Status::InvalidArgument(fmt::format("there is no node {} in the pool '{}'",
+                                               static_cast<unsigned>(key.self), key.pool_uri));
+  }
+  PoolClientOptions options;
+  options.operation_timeout = key.operation_timeout;
+  options.slab_bytes = key.slab_bytes;
+  options.self = key.self;
+  options.connect_all = false;
+  options.instance_ids = key.instance_ids;
+  auto made = std::make_shared<CompactionPeers>();
+  NACRE_RETURN_IF_ERROR(PoolClient::Connect(pool, options, device_, clock_, &made->client));
+  LocalMemory local = local_;
+  local.node = key.self;
+  made->store = std::make_unique<TableStore>(made->client.get(), local);
+  entries_.push_front({.key = key, .peers = made});
+  if (entries_.size() > kMaxPools) {
+    evicted = std::move(entries_.back().peers);
+    entries_.pop_back();
+  }
+  *peers = std::move(made);
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memnode/pool_client.h"
+#include "memnode/table_store.h"
+#include "nacre/status.h"
+#include "rdma/transport.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+
+/// How a memory node reaches the other nodes of one pool.
+struct CompactionPeers {
+  std::unique_ptr<PoolClient> client;
+  std::unique_ptr<TableStore> store;  ///< Ends before the client.
+};
+
+/// What tells pools apart: the same addresses with another instance behind one is another pool.
+struct PeersKey {
+  std::string pool_uri;
+  std::vector<uint64_t> instance_ids;
+  NodeId self = kNoNode;
+  uint64_t slab_bytes = 0;
+  std::chrono::milliseconds operation_timeout{0};
+  bool operator==(const PeersKey&) const = default;
+};
+
+/// Keeps the connections of recent jobs, as one job of a pool is followed by others.
+/// Thread safety: all methods may be called from many threads at once.
+class CompactionPeersCache {
+ public:
+  CompactionPeersCache(rdma::Device* device, Clock* clock, LocalMemory local)
+      : device_(device), clock_(clock), local_(local) {}
+
+  /// `InvalidArgument` for a malformed URI or position.
+  Status Get(const PeersKey& key, std::shared_ptr<CompactionPeers>* peers) EXCLUDES(mutex_);
+
+ private:
+  static constexpr size_t kMaxPools = 16;
+  struct Entry {
+    PeersKey key;
+    std::shared_ptr<CompactionPeers> peers;
+  };
+
+  rdma::Device* const device_;
+  Clock* const clock_;
+  const LocalMemory local_;
+  Mutex mutex_;
+  std::list<Entry> entries_ GUARDED_BY(mutex_);  ///< Most recently used first.
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,71 @@
+#include "memnode/lane.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace nacre::memnode {
+namespace {
+
+constexpr uint64_t kFirstBackOffNanos = 10'000'000;
+constexpr uint64_t kLastBackOffNanos = 1'000'000'000;
+
+}  // namespace
+
+Status Fabric::CheckRange(const NodeLink* link, uint64_t offset, uint64_t length) {
+  const uint64_t region = link->region_bytes();
+  if (offset <= region && length <= region - offset) return Status::OK();
+  return Status::InvalidArgument(fmt::format("{}: bytes {} to {} lie outside of its {} bytes",
+                                             link->address(), offset, offset + length, region));
+}
+
+Status Lane::Create(Fabric* fabric, int nodes_at_once, std::unique_ptr<Lane>* lane) {
+  std::unique_ptr<Lane> result(new Lane(fabric));
+  // Every request may come back as a failure, signalled or not.
+  NACRE_RETURN_IF_ERROR(fabric->context.device->CreateCompletionQueue(
+      (kDepth + 1) * std::max(1, nodes_at_once), &result->queue_));
+  *lane = std::move(result);
+  return Status::OK();
+}
+
+Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
+  Peer& peer = peers_[link->id()];
+  if (peer.queue_pair != nullptr) {
+    if (!peer.queue_pair->broken()) {
+      *queue_pair = peer.queue_pair.get();
+      return Status::OK();
+    }
+    Discard(link, Status::Unavailable(link->address() + ": connection lost"));
+    return peer.last_failure;
+  }
+  NACRE_RETURN_IF_ERROR(fabric_->monitor->AwaitConnected(link));
+  Clock* clock = fabric_->context.clock;
+  if (peer.back_off_nanos > 0 && clock->NowNanos() < peer.retry_at_nanos) return peer.last_failure;
+
+  Status s = link->Connect(ConnectionKind::kData, rdma::QueueDepths{.send = kDepth, .receive = 1},
+                           queue_.get(), fabric_->context.OperationDeadline(), &peer.queue_pair);
+  if (!s.ok()) {
+    peer.back_off_nanos =
+        std::clamp(2 * peer.back_off_nanos, kFirstBackOffNanos, kLastBackOffNanos);
+    peer.retry_at_nanos = clock->NowNanos() + peer.back_off_nanos;
+    peer.last_failure = s;
+    fabric_->monitor->Suspect(link, s);
+    return s;
+  }
+  peer.back_off_nanos = 0;
+  *queue_pair = peer.queue_pair.get();
+  return Status::OK();
+}
+
+void Lane::Discard(NodeLink* link, const Status& why) {
+  Peer& peer = peers_[link->id()];
+  if (peer.queue_pair == nullptr) return;
+  peer.queue_pair.reset();
+  peer.last_failure = why;
+  peer.back_off_nanos = kFirstBackOffNanos;
+  peer.retry_at_nanos = fabric_->context.clock->NowNanos() + peer.back_off_nanos;
+  if (why.IsUnavailable()) fabric_->monitor->Suspect(link, why);
+}
+
+}  // namespace nacre::memnode

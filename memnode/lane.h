@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "memnode/node_link.h"
+#include "memnode/node_monitor.h"
+#include "nacre/status.h"
+#include "rdma/transport.h"
+
+namespace nacre::memnode {
+
+/// The nodes of a pool, as the parts of a client share them.
+struct Fabric {
+  ClientContext context;
+  std::vector<std::unique_ptr<NodeLink>> links;
+  std::unique_ptr<NodeMonitor> monitor;  ///< Ends before the links.
+
+  ~Fabric() { monitor.reset(); }
+
+  int node_count() const { return static_cast<int>(links.size()); }
+  /// Null for a node that the pool has not got.
+  NodeLink* link(NodeId node) const { return node < links.size() ? links[node].get() : nullptr; }
+  /// `InvalidArgument` unless [offset, offset + length) lies in the region of a connected `link`.
+  static Status CheckRange(const NodeLink* link, uint64_t offset, uint64_t length);
+};
+
+/// A completion queue with a data queue pair to each node, connected on first use. Point reads,
+/// streams and writers each have lanes of their own.
+///
+/// Thread safety: none; used by one thread at a time.
+class Lane {
+ public:
+  /// Requests outstanding for one node.
+  static constexpr int kDepth = 256;
+
+  /// `nodes_at_once`: for how many nodes requests may be outstanding at a time.
+  static Status Create(Fabric* fabric, int nodes_at_once, std::unique_ptr<Lane>* lane);
+
+  /// The queue pair to `link`, if there is one in working order; connects if need be.
+  /// `Unavailable` naming the node, soon, when it is down or was not reached a moment ago.
+  Status Get(NodeLink* link, rdma::QueuePair** queue_pair);
+  rdma::QueuePair* GetConnected(NodeId node) const { return peers_[node].queue_pair.get(); }
+
+  /// Gives the queue pair up, with all that is outstanding on it: from here on the transport
+  /// does not touch the buffers any more. Completions of it may still be in the queue; a caller
+  /// tells them by their ids. `why` is what happened to it.
+  void Discard(NodeLink* link, const Status& why);
+
+  rdma::CompletionQueue* queue() const { return queue_.get(); }
+  Fabric* fabric() const { return fabric_; }
+
+ private:
+  struct Peer {
+    std::unique_ptr<rdma::QueuePair> queue_pair;
+    uint64_t retry_at_nanos = 0;
+    uint64_t back_off_nanos = 0;
+    Status last_failure;
+  };
+
+  explicit Lane(Fabric* fabric) : fabric_(fabric), peers_(fabric->links.size()) {}
+
+  Fabric* const fabric_;
+  std::unique_ptr<rdma::CompletionQueue> queue_;
+  std::vector<Peer> peers_;  ///< Destroyed before the queue.
+};
+
+}  // namespace nacre::memnode

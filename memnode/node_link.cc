@@ -1,0 +1,168 @@
+#include "memnode/node_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nacre::memnode {
+namespace {
+
+/// More would be a hostile answer: a piece is at least this large, save the last one.
+constexpr uint64_t kMinPieceBytes = 4096;
+constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 48;
+
+}  // namespace
+
+Status StatusOfCompletion(const std::string& address, rdma::CompletionCode code) {
+  using rdma::CompletionCode;
+  switch (code) {
+    case CompletionCode::kSuccess:
+      return Status::OK();
+    case CompletionCode::kRemoteAccessError:
+      return Status::InvalidArgument(address + ": access outside of the node's memory");
+    case CompletionCode::kLocalError:
+      return Status::InvalidArgument(address + ": request with a bad local buffer");
+    case CompletionCode::kFlushed:
+    case CompletionCode::kPeerGone:
+    case CompletionCode::kReceiverNotReady:
+      break;
+  }
+  return Status::Unavailable(
+      fmt::format("{}: connection lost ({})", address, rdma::ToString(code)));
+}
+
+rdma::RemoteBuffer NodeLink::Translate(uint64_t offset, uint64_t* contiguous) const {
+  const uint64_t index = offset >> piece_shift_;
+  const Piece& piece = pieces_[index];
+  const uint64_t within = offset - (index << piece_shift_);
+  *contiguous = piece.length - within;
+  return {.address = piece.address + within, .key = piece.key};
+}
+
+Status NodeLink::CheckUp() const {
+  if (state() == State::kUp) return Status::OK();
+  MutexLock lock(&mutex_);
+  if (!why_.ok()) return why_;
+  return Status::Unavailable(address_ + ": not connected");
+}
+
+void NodeLink::Suspect(const Status& why) {
+  State expected = State::kUp;
+  {
+    MutexLock lock(&mutex_);
+    if (!state_.compare_exchange_strong(expected, State::kDown, std::memory_order_acq_rel)) return;
+    why_ = Status::Unavailable(why.message());
+  }
+  CloseChannels();
+}
+
+void NodeLink::SetUp() {
+  MutexLock lock(&mutex_);
+  if (state_.load(std::memory_order_relaxed) == State::kLost) return;
+  why_ = Status::OK();
+  // Release: pairs with state().
+  state_.store(State::kUp, std::memory_order_release);
+}
+
+void NodeLink::SetDown(const Status& why) { Leave(State::kDown, why); }
+
+void NodeLink::SetLost(const Status& why) { Leave(State::kLost, why); }
+
+void NodeLink::Leave(State to, const Status& why) {
+  {
+    MutexLock lock(&mutex_);
+    if (state_.load(std::memory_order_relaxed) == State::kLost) return;
+    why_ = Status::Unavailable(why.message());
+    state_.store(to, std::memory_order_release);
+  }
+  CloseChannels();
+}
+
+Status NodeLink::SetDescription(const control::Description& description) {
+  const auto malformed = [&](const char* what) {
+    return Status::Corruption(fmt::format("{}: describes its region with {}", address_, what));
+  };
+  const uint64_t known = instance_id();
+  if (description.instance_id() == 0) return malformed("no instance");
+  if (known != 0 && known != description.instance_id()) {
+    return Status::Unavailable(address_ + ": restarted, its memory is lost");
+  }
+  if (!pieces_.empty()) return Status::OK();
+
+  const uint64_t region_bytes = description.region_bytes();
+  const uint32_t shift = description.piece_shift();
+  if (region_bytes == 0 || region_bytes > kMaxRegionBytes) return malformed("an absurd size");
+  if (description.slab_bytes() == 0 || description.slab_bytes() > region_bytes) {
+    return malformed("an absurd slab size");
+  }
+  if (shift > 63 || (uint64_t{1} << shift) < kMinPieceBytes) return malformed("an absurd piece");
+  const uint64_t piece_bytes = uint64_t{1} << shift;
+  const uint64_t expected = (region_bytes - 1) / piece_bytes + 1;
+  if (static_cast<uint64_t>(description.pieces_size()) != expected) {
+    return malformed("pieces that do not add up");
+  }
+  std::vector<Piece> pieces;
+  uint64_t left = region_bytes;
+  for (const control::RemoteMemory& piece : description.pieces()) {
+    if (piece.length() != std::min(left, piece_bytes)) return malformed("a piece of odd size");
+    left -= piece.length();
+    pieces.push_back({.address = piece.address(), .length = piece.length(), .key = piece.key()});
+  }
+  pieces_ = std::move(pieces);
+  piece_shift_ = shift;
+  slab_bytes_ = description.slab_bytes();
+  instance_id_.store(description.instance_id(), std::memory_order_relaxed);
+  region_bytes_.store(region_bytes, std::memory_order_relaxed);
+  return Status::OK();
+}
+
+Status NodeLink::Connect(ConnectionKind kind, rdma::QueueDepths depths,
+                         rdma::CompletionQueue* queue, Deadline deadline,
+                         std::unique_ptr<rdma::QueuePair>* queue_pair) const {
+  Hello hello;
+  hello.kind = kind;
+  hello.client_id = context_->client_id;
+  hello.slab_bytes = context_->options.slab_bytes;
+  hello.instance_id = instance_id();
+  std::string reply;
+  const Deadline attempt = Deadline::After(
+      context_->clock, std::min<std::chrono::nanoseconds>(kConnectTimeout, deadline.Remaining()));
+  if (Status s = context_->device->Connect(address_, hello.Encode(), depths, queue, queue, attempt,
+                                           &reply, queue_pair);
+      !s.ok()) {
+    return StatusOfRefusal(address_, s);
+  }
+  Welcome welcome;
+  if (!Welcome::Decode(reply, &welcome)) {
+    queue_pair->reset();
+    return Status::Unavailable(address_ + ": is no nacre-memnode, or of another version");
+  }
+  return Status::OK();
+}
+
+Status NodeLink::TakeChannel(Deadline deadline, std::unique_ptr<RequestChannel>* channel) {
+  {
+    MutexLock lock(&mutex_);
+    while (!idle_channels_.empty()) {
+      *channel = std::move(idle_channels_.back());
+      idle_channels_.pop_back();
+      if (!(*channel)->broken()) return Status::OK();
+    }
+  }
+  return RequestChannel::Open(context_, this, deadline, channel);
+}
+
+void NodeLink::GiveChannel(std::unique_ptr<RequestChannel> channel) {
+  if (channel->broken()) return;
+  MutexLock lock(&mutex_);
+  if (state_.load(std::memory_order_relaxed) > State::kUp) return;
+  if (idle_channels_.size() < kMaxIdleChannels) idle_channels_.push_back(std::move(channel));
+}
+
+void NodeLink::CloseChannels() {
+  std::vector<std::unique_ptr<RequestChannel>> closed;
+  MutexLock lock(&mutex_);
+  closed.swap(idle_channels_);
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memnode/control.pb.h"
+#include "memnode/pool_client.h"
+#include "memnode/protocol.h"
+#include "memnode/request_channel.h"
+#include "nacre/status.h"
+#include "rdma/transport.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+
+/// What all parts of one PoolClient share.
+struct ClientContext {
+  rdma::Device* device = nullptr;
+  Clock* clock = nullptr;
+  PoolClientOptions options;
+  uint64_t client_id = 0;  ///< Drawn at random; tells this client's connections to the nodes.
+
+  Deadline OperationDeadline() const { return Deadline::After(clock, options.operation_timeout); }
+};
+
+/// How long a connection attempt may take: a dead node must not hold its callers up as long as an
+/// operation on a slow one may take.
+inline constexpr std::chrono::milliseconds kConnectTimeout{2000};
+
+/// The failure that a completion with `code` means to the caller.
+Status StatusOfCompletion(const std::string& address, rdma::CompletionCode code);
+
+/// One node of the pool as this client knows it: where it is, how its region is addressed, whether
+/// it is there.
+///
+///     kUnconnected --> kUp <--> kDown --> kLost
+///
+/// The monitor thread of the client (node_monitor.h) makes all transitions save kUp -> kDown,
+/// which anybody makes who sees a connection to the node end. A client without databases comes
+/// back from kDown when the same instance of the node can be reached again; a client that owns
+/// databases does not, because the node drops them with the client's lifeline.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class NodeLink {
+ public:
+  enum class State : uint8_t { kUnconnected, kUp, kDown, kLost };
+
+  NodeLink(const ClientContext* context, NodeId id, std::string address)
+      : context_(context), id_(id), address_(std::move(address)) {}
+
+  NodeId id() const { return id_; }
+  const std::string& address() const { return address_; }
+  bool is_self() const { return id_ == context_->options.self; }
+
+  /// Acquire: pairs with SetUp, so that the description may be read when this is kUp.
+  State state() const { return state_.load(std::memory_order_acquire); }
+  bool alive() const { return state_.load(std::memory_order_relaxed) <= State::kUp; }
+
+  // ---- The node's region. Set before the first kUp, then constant. -------------------------
+
+  uint64_t instance_id() const { return instance_id_.load(std::memory_order_relaxed); }
+  uint64_t region_bytes() const { return region_bytes_.load(std::memory_order_relaxed); }
+  uint64_t slab_bytes() const { return slab_bytes_; }
+  bool single_piece() const { return pieces_.size() == 1; }
+
+  /// The transport's name for the byte at `offset` (< region_bytes()); `*contiguous` bytes from
+  /// there on belong to one registration.
+  rdma::RemoteBuffer Translate(uint64_t offset, uint64_t* contiguous) const;
+
+  // ---- State --------------------------------------------------------------------------------
+
+  /// OK when the node is up; else `Unavailable`, naming it and saying why.
+  Status CheckUp() const EXCLUDES(mutex_);
+  /// A connection to the node ended or could not be made: takes it for down until the monitor has
+  /// had a look at its lifeline.
+  void Suspect(const Status& why) EXCLUDES(mutex_);
+  /// By the monitor.
+  void SetUp();
+  void SetDown(const Status& why) EXCLUDES(mutex_);
+  void SetLost(const Status& why) EXCLUDES(mutex_);
+  /// Takes over what the node says of its region; `Corruption` if it makes no sense, `Unavailable`
+  /// if it is another instance than before.
+  Status SetDescription(const control::Description& description);
+  void ExpectInstance(uint64_t instance_id) { instance_id_.store(instance_id); }
+
+  // ---- Connections --------------------------------------------------------------------------
+
+  /// A further connection of this client, on queues of the caller.
+  Status Connect(ConnectionKind kind, rdma::QueueDepths depths, rdma::CompletionQueue* queue,
+                 Deadline deadline, std::unique_ptr<rdma::QueuePair>* queue_pair) const;
+
+  /// An idle request channel, or a new one. Give it back after use unless it broke.
+  Status TakeChannel(Deadline deadline, std::unique_ptr<RequestChannel>* channel) EXCLUDES(mutex_);
+  void GiveChannel(std::unique_ptr<RequestChannel> channel) EXCLUDES(mutex_);
+  void CloseChannels() EXCLUDES(mutex_);
+
+ private:
+  struct Piece {
+    uint64_t address = 0;
+    uint64_t length = 0;
+    uint32_t key = 0;
+  };
+  static constexpr size_t kMaxIdleChannels = 8;
+
+  void Leave(State to, const Status& why) EXCLUDES(mutex_);
+
+  const ClientContext* const context_;
+  const NodeId id_;
+  const std::string address_;
+  std::atomic<State> state_{State::kUnconnected};
+
+  std::atomic<uint64_t> instance_id_{0};
+  std::atomic<uint64_t> region_bytes_{0};
+  uint64_t slab_bytes_ = 0;
+  uint32_t piece_shift_ = 0;
+  std::vector<Piece> pieces_;
+
+  mutable Mutex mutex_;
+  Status why_ GUARDED_BY(mutex_);  ///< Of kDown and kLost.
+  std::vector<std::unique_ptr<RequestChannel>> idle_channels_ GUARDED_BY(mutex_);
+};
+
+}  // namespace nacre::memnode

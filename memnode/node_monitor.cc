@@ -1,0 +1,208 @@
+#include "memnode/node_monitor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memnode/request_channel.h"
+
+namespace nacre::memnode {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kFirstBackOff = milliseconds(20);
+constexpr nanoseconds kLastBackOff = milliseconds(2000);
+/// How long the monitor waits for the lifeline of a suspected node to end before it takes the
+/// trouble for one of a single connection.
+constexpr nanoseconds kSuspicion = milliseconds(100);
+/// Wake-ups tell of all that happens; this bounds the damage if one is missed.
+constexpr nanoseconds kIdle = milliseconds(500);
+/// Nothing arrives on a lifeline; the receive is there to be flushed.
+constexpr uint32_t kReceiveBytes = 64;
+constexpr int kNodeBits = 16;
+
+uint64_t Nanos(nanoseconds duration) { return static_cast<uint64_t>(duration.count()); }
+
+}  // namespace
+
+NodeMonitor::NodeMonitor(const ClientContext* context, const std::vector<NodeLink*>& links)
+    : context_(context), lifelines_(links.size()), wanted_(links.size(), false) {
+  for (size_t i = 0; i < links.size(); ++i) lifelines_[i].link = links[i];
+}
+
+Status NodeMonitor::Create(const ClientContext* context, std::vector<NodeLink*> links,
+                           std::unique_ptr<NodeMonitor>* monitor) {
+  std::unique_ptr<NodeMonitor> result(new NodeMonitor(context, links));
+  NACRE_RETURN_IF_ERROR(context->device->CreateCompletionQueue(
+      static_cast<int>(4 * links.size() + 4), &result->queue_));
+  NACRE_RETURN_IF_ERROR(context->device->AllocateRegion(
+      kReceiveBytes * links.size(), rdma::Access::kLocalOnly, &result->region_));
+  *monitor = std::move(result);
+  return Status::OK();
+}
+
+NodeMonitor::~NodeMonitor() {
+  stopping_.store(true, std::memory_order_release);
+  queue_->Wake();
+  if (thread_.joinable()) thread_.join();
+  for (Lifeline& lifeline : lifelines_) lifeline.queue_pair.reset();
+}
+
+Status NodeMonitor::ConnectAll() {
+  for (Lifeline& lifeline : lifelines_) {
+    if (!lifeline.link->is_self()) NACRE_RETURN_IF_ERROR(TryConnect(&lifeline));
+  }
+  return Status::OK();
+}
+
+void NodeMonitor::Start() {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+Status NodeMonitor::AwaitConnected(NodeLink* link) {
+  if (link->is_self()) {
+    return Status::InvalidArgument(link->address() + ": a node does not connect to itself");
+  }
+  if (link->state() != NodeLink::State::kUnconnected) return link->CheckUp();
+  const Deadline deadline = context_->OperationDeadline();
+  MutexLock lock(&mutex_);
+  wanted_[link->id()] = true;
+  queue_->Wake();
+  while (link->state() == NodeLink::State::kUnconnected && !deadline.Expired()) {
+    connected_.WaitFor(deadline.Remaining());
+  }
+  return link->CheckUp();
+}
+
+void NodeMonitor::Suspect(NodeLink* link, const Status& why) {
+  link->Suspect(why);
+  queue_->Wake();
+}
+
+void NodeMonitor::Loop() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    TakeCompletions();
+    uint64_t next = context_->clock->NowNanos() + Nanos(kIdle);
+    for (Lifeline& lifeline : lifelines_) next = std::min(next, Step(&lifeline));
+    const uint64_t now = context_->clock->NowNanos();
+    if (next <= now) continue;
+    const Status woken = queue_->Wait(nanoseconds(next - now));
+    // A queue that cannot be waited for leaves polling.
+    if (!woken.ok() && !woken.IsTimedOut()) context_->clock->SleepFor(milliseconds(10));
+  }
+}
+
+void NodeMonitor::TakeCompletions() {
+  rdma::Completion completions[16];
+  int n = 0;
+  while ((n = queue_->Poll(completions, 16)) > 0) {
+    for (int i = 0; i < n; ++i) {
+      Lifeline& lifeline = lifelines_[completions[i].id & UINT16_MAX];
+      // One of an earlier lifeline to the same node says nothing.
+      if (completions[i].id >> kNodeBits == lifeline.attempt) lifeline.failed = true;
+    }
+  }
+}
+
+uint64_t NodeMonitor::Step(Lifeline* lifeline) {
+  NodeLink* link = lifeline->link;
+  if (link->is_self()) return UINT64_MAX;
+  const uint64_t now = context_->clock->NowNanos();
+
+  if (lifeline->queue_pair != nullptr && (lifeline->failed || lifeline->queue_pair->broken())) {
+    lifeline->queue_pair.reset();
+    lifeline->suspected = false;
+    lifeline->back_off = kFirstBackOff;
+    lifeline->act_at_nanos = now + Nanos(lifeline->back_off);
+    const Status why = Status::Unavailable(link->address() + ": connection lost");
+    if (databases_.load(std::memory_order_relaxed) > 0) {
+      link->SetLost(why);
+    } else {
+      link->SetDown(why);
+    }
+  }
+
+  switch (link->state()) {
+    case NodeLink::State::kLost:
+      return UINT64_MAX;
+    case NodeLink::State::kUp:
+      lifeline->suspected = false;
+      return UINT64_MAX;
+    case NodeLink::State::kUnconnected: {
+      {
+        MutexLock lock(&mutex_);
+        if (!wanted_[link->id()]) return UINT64_MAX;
+      }
+      if (Status s = TryConnect(lifeline); !s.ok()) {
+        lifeline->back_off = kFirstBackOff;
+        lifeline->act_at_nanos = context_->clock->NowNanos() + Nanos(lifeline->back_off);
+        link->SetDown(s);
+      }
+      MutexLock lock(&mutex_);
+      connected_.SignalAll();
+      return link->state() == NodeLink::State::kUp ? UINT64_MAX : lifeline->act_at_nanos;
+    }
+    case NodeLink::State::kDown:
+      break;
+  }
+
+  if (lifeline->queue_pair != nullptr) {
+    if (!lifeline->suspected) {
+      lifeline->suspected = true;
+      lifeline->act_at_nanos = now + Nanos(kSuspicion);
+    } else if (now >= lifeline->act_at_nanos) {
+      lifeline->suspected = false;
+      link->SetUp();
+      return UINT64_MAX;
+    }
+    return lifeline->act_at_nanos;
+  }
+  if (now < lifeline->act_at_nanos) return lifeline->act_at_nanos;
+  if (Status s = TryConnect(lifeline); !s.ok()) {
+    if (IsOtherInstance(s)) {
+      link->SetLost(s);
+      return UINT64_MAX;
+    }
+    link->SetDown(s);
+    lifeline->back_off = std::min(2 * lifeline->back_off, kLastBackOff);
+    lifeline->act_at_nanos = context_->clock->NowNanos() + Nanos(lifeline->back_off);
+    return lifeline->act_at_nanos;
+  }
+  return UINT64_MAX;
+}
+
+Status NodeMonitor::TryConnect(Lifeline* lifeline) {
+  lifeline->failed = false;
+  ++lifeline->attempt;
+  Status s = Introduce(lifeline);
+  if (!s.ok()) {
+    lifeline->queue_pair.reset();
+    return s;
+  }
+  lifeline->link->SetUp();
+  return s;
+}
+
+Status NodeMonitor::Introduce(Lifeline* lifeline) {
+  NodeLink* link = lifeline->link;
+  const Deadline deadline = context_->OperationDeadline();
+  NACRE_RETURN_IF_ERROR(link->Connect(ConnectionKind::kLifeline,
+                                      rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
+                                      deadline, &lifeline->queue_pair));
+  NACRE_RETURN_IF_ERROR(
+      lifeline->queue_pair->PostRecv(lifeline->attempt << kNodeBits | link->id(),
+                                     {.data = region_->data() + kReceiveBytes * link->id(),
+                                      .size = kReceiveBytes,
+                                      .region = region_.get()}));
+  std::unique_ptr<RequestChannel> channel;
+  NACRE_RETURN_IF_ERROR(RequestChannel::Open(context_, link, deadline, &channel));
+  control::Request request;
+  request.mutable_describe();
+  control::Reply reply;
+  NACRE_RETURN_IF_ERROR(channel->Call(&request, deadline, &reply));
+  NACRE_RETURN_IF_ERROR(GetStatus(reply).WithContext(link->address()));
+  return link->SetDescription(reply.description());
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "memnode/node_link.h"
+#include "nacre/status.h"
+#include "rdma/transport.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+
+/// Holds the lifelines of one client to all nodes of its pool. A thread of its own sleeps until
+/// one of them ends, takes that node for down at once, and tries to reach it again with back-off,
+/// so that no caller ever waits for a dead node.
+///
+/// Thread safety: ConnectAll before Start, both from one thread; the rest from any.
+class NodeMonitor {
+ public:
+  /// `links` outlive this.
+  static Status Create(const ClientContext* context, std::vector<NodeLink*> links,
+                       std::unique_ptr<NodeMonitor>* monitor);
+  /// Ends the lifelines: for the nodes this client is gone.
+  ~NodeMonitor();
+
+  /// Connects to every node; fails with the first failure.
+  Status ConnectAll();
+  void Start();
+
+  /// For a node that nobody needed so far: has it connected. OK when it is up.
+  Status AwaitConnected(NodeLink* link) EXCLUDES(mutex_);
+  /// A connection to `link` failed with `why`: see NodeLink::Suspect.
+  void Suspect(NodeLink* link, const Status& why);
+
+  /// While there are databases, a node whose lifeline ends is lost for good.
+  void AddDatabase() { databases_.fetch_add(1, std::memory_order_relaxed); }
+  void RemoveDatabase() { databases_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  struct Lifeline {
+    NodeLink* link = nullptr;
+    std::unique_ptr<rdma::QueuePair> queue_pair;
+    std::chrono::nanoseconds back_off{0};
+    uint64_t act_at_nanos = 0;  ///< When kDown: next attempt, or end of the suspicion.
+    uint64_t attempt = 0;       ///< In the ids of requests, above the node's number.
+    bool failed = false;        ///< A completion said so.
+    bool suspected = false;
+  };
+
+  NodeMonitor(const ClientContext* context, const std::vector<NodeLink*>& links);
+
+  void Loop();
+  void TakeCompletions();
+  /// Does what is due for one node; returns when to look again.
+  uint64_t Step(Lifeline* lifeline);
+  Status TryConnect(Lifeline* lifeline);
+  Status Introduce(Lifeline* lifeline);
+
+  const ClientContext* const context_;
+  std::unique_ptr<rdma::CompletionQueue> queue_;
+  std::unique_ptr<rdma::MemoryRegion> region_;
+  /// Of the thread, once it runs.
+  std::vector<Lifeline> lifelines_;
+  std::atomic<int> databases_{0};
+  std::atomic<bool> stopping_{false};
+
+  Mutex mutex_;
+  CondVar connected_{&mutex_};
+  std::vector<bool> wanted_
+      GUARDED_BY(mutex_);  ///< By node: somebody waits for a first connection.
+  std::thread thread_;
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "memnode/memory_node.h"
+#include "memnode/pool_impl.h"
+#include "util/uri.h"
+
+namespace nacre::memnode {
+namespace {
+
+constexpr uint64_t kMaxEmbeddedNodes = 64;
+constexpr uint64_t kDefaultEmbeddedNodes = 4;
+constexpr uint64_t kDefaultEmbeddedBytes = uint64_t{1} << 30;
+
+/// A node inside this process, with an adapter of its own, so that its traffic is counted apart.
+struct EmbeddedNode {
+  std::unique_ptr<rdma::Device> device;
+  std::unique_ptr<MemoryNode> node;
+};
+
+class OpenedPool : public PoolImpl {
+ public:
+  OpenedPool(std::string uri, Clock* clock) : uri_(std::move(uri)), clock_(clock) {}
+  ~OpenedPool() override {
+    client_.reset();
+    // All nodes are told before any is waited for: a compaction may wait for another node.
+    for (EmbeddedNode& node : nodes_) node.node.reset();
+  }
+
+  Status Open(const Uri& uri, const PoolOpenOptions& options);
+
+  const std::string& uri() const override { return uri_; }
+  int node_count() const override { return client_->node_count(); }
+  PoolClient* client() override { return client_.get(); }
+  Clock* clock() override { return clock_; }
+  void KillEmbeddedNode(NodeId node) override {
+    if (node < nodes_.size()) nodes_[node].node->Kill();
+  }
+
+ private:
+  /// Takes "nodes" and "size" out of the URI, starts the nodes, and names them in `*uri`.
+  Status StartNodes(const PoolOpenOptions& options, Uri* uri);
+
+  const std::string uri_;
+  Clock* const clock_;
+  std::vector<EmbeddedNode> nodes_;
+  std::unique_ptr<rdma::Device> device_;
+  std::unique_ptr<PoolClient> client_;
+};
+
+Status OpenedPool::StartNodes(const PoolOpenOptions& options, Uri* uri) {
+  if (!uri->addresses.empty()) {
+    return Status::InvalidArgument(
+        fmt::format("an embedded pool has no addresses such as '{}'", uri->addresses[0]));
+  }
+  uint64_t count = kDefaultEmbeddedNodes;
+  uint64_t bytes = kDefaultEmbeddedBytes;
+  if (const auto nodes = uri->parameters.extract("nodes"); !nodes.empty()) {
+    NACRE_RETURN_IF_ERROR(
+        ParseNumber(nodes.mapped(), 1, kMaxEmbeddedNodes, &count).WithContext("parameter 'nodes'"));
+  }
+  if (const auto size = uri->parameters.extract("size"); !size.empty()) {
+    NACRE_RETURN_IF_ERROR(ParseSize(size.mapped(), &bytes).WithContext("parameter 'size'"));
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    EmbeddedNode& node = nodes_.emplace_back();
+    NACRE_RETURN_IF_ERROR(rdma::OpenDevice(uri->scheme, uri->parameters, clock_, &node.device));
+    MemoryNodeOptions node_options;
+    node_options.listen = uri->scheme + ":@";  // The system chooses a name.
+    node_options.region_bytes = bytes;
+    node_options.slab_bytes = options.slab_bytes;
+    node_options.workers = options.node_workers;
+    NACRE_RETURN_IF_ERROR(MemoryNode::Start(node_options, node.device.get(), clock_, &node.node)
+                              .WithContext(fmt::format("embedded node {}", i)));
+    Uri address;
+    NACRE_RETURN_IF_ERROR(ParseUri(node.node->address(), &address));
+    uri->addresses.push_back(address.addresses.at(0));
+  }
+  return Status::OK();
+}
+
+Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
+  Uri pool = uri;
+  if (uri.scheme == "embedded") {
+    NACRE_RETURN_IF_ERROR(StartNodes(options, &pool).WithContext(uri_));
+  } else if (uri.addresses.empty()) {
+    return Status::InvalidArgument(fmt::format("pool '{}' names no nodes", uri_));
+  }
+  NACRE_RETURN_IF_ERROR(
+      rdma::OpenDevice(pool.scheme, pool.parameters, clock_, &device_).WithContext(uri_));
+  PoolClientOptions client_options;
+  client_options.operation_timeout = options.operation_timeout;
+  client_options.slab_bytes = options.slab_bytes;
+  return PoolClient::Connect(pool, client_options, device_.get(), clock_, &client_);
+}
+
+}  // namespace
+
+Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* clock,
+                std::shared_ptr<PoolImpl>* pool) {
+  Uri parsed;
+  NACRE_RETURN_IF_ERROR(ParseUri(uri, &parsed));
+  if (options.operation_timeout.count() <= 0) {
+    return Status::InvalidArgument(
+        fmt::format("operation timeout of {} ms", options.operation_timeout.count()));
+  }
+  auto opened = std::make_shared<OpenedPool>(uri, clock);
+  NACRE_RETURN_IF_ERROR(opened->Open(parsed, options));
+  *pool = std::move(opened);
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode
+
+namespace nacre {
+
+Status Pool::Open(const std::string& uri, std::shared_ptr<Pool>* pool) {
+  std::shared_ptr<memnode::PoolImpl> opened;
+  NACRE_RETURN_IF_ERROR(
+      memnode::OpenPool(uri, memnode::PoolOpenOptions(), Clock::System(), &opened));
+  *pool = std::move(opened);
+  return Status::OK();
+}
+
+}  // namespace nacre

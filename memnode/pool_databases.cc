@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "memnode/pool_client.h"
+#include "memnode/pool_client_rep.h"
+
+namespace nacre::memnode {
+namespace {
+
+constexpr size_t kMaxNameBytes = 1024;
+
+Status CheckName(const std::string& name) {
+  if (!name.empty() && name.size() <= kMaxNameBytes) return Status::OK();
+  return Status::InvalidArgument(
+      fmt::format("a database name has 1 to {} bytes, this one {}", kMaxNameBytes, name.size()));
+}
+
+Status NewDatabaseId(uint64_t* id) {
+  do {
+    if (::getrandom(id, sizeof(*id), 0) != static_cast<ssize_t>(sizeof(*id))) {
+      return Status::IOError("the system gives no random numbers");
+    }
+  } while (*id == 0);
+  return Status::OK();
+}
+
+}  // namespace
+
+// The name is acquired on the nodes one after the other, in the order of the pool, so that of two
+// clients one wins and the other finds the first node busy; neither waits for the other. Nothing
+// changes on a node before CommitDatabase.
+Status PoolClient::OpenDatabase(const std::string& name, bool create_if_missing,
+                                bool error_if_exists, DatabaseLease* lease) {
+  NACRE_RETURN_IF_ERROR(CheckName(name));
+  std::vector<NodeId> acquired;
+  // A node that the name was acquired on and that keeps it would answer Busy to all others.
+  const auto release = [&](Status why) {
+    for (const NodeId node : acquired) {
+      control::Request request;
+      control::Reply reply;
+      request.mutable_release_database()->set_name(name);
+      rep_->Call(node, &request, &reply).IgnoreError();
+    }
+    return why;
+  };
+
+  *lease = DatabaseLease();
+  uint64_t manifest_version = 0;
+  Status last_failure;
+  for (int i = 0; i < node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    control::Request request;
+    control::Reply reply;
+    request.mutable_acquire_database()->set_name(name);
+    const Status s = rep_->Call(node, &request, &reply);
+    if (s.IsUnavailable() && !alive(node)) {
+      last_failure = s;
+      continue;
+    }
+    if (!s.ok()) return release(s);
+    acquired.push_back(node);
+    const control::DatabaseState& state = reply.database();
+    if (state.exists() && (!lease->existed || state.manifest_version() > manifest_version)) {
+      lease->existed = true;
+      lease->database_id = state.database_id();
+      lease->manifest = state.manifest();
+      manifest_version = state.manifest_version();
+    }
+  }
+  if (acquired.empty()) return last_failure;
+  if (!lease->existed && !create_if_missing) {
+    return release(Status::InvalidArgument(
+        fmt::format("database '{}' does not exist (create_if_missing is false)", name)));
+  }
+  if (lease->existed && error_if_exists) {
+    return release(Status::InvalidArgument(
+        fmt::format("database '{}' exists (error_if_exists is true)", name)));
+  }
+  if (!lease->existed) {
+    if (Status s = NewDatabaseId(&lease->database_id); !s.ok()) return release(std::move(s));
+  }
+
+  rep_->fabric.monitor->AddDatabase();
+  for (const NodeId node : acquired) {
+    control::Request request;
+    control::Reply reply;
+    request.mutable_commit_database()->set_name(name);
+    request.mutable_commit_database()->set_database_id(lease->database_id);
+    const Status s = rep_->Call(node, &request, &reply);
+    if (!s.ok() && alive(node)) {
+      rep_->fabric.monitor->RemoveDatabase();
+      return release(s);
+    }
+  }
+  MutexLock lock(&rep_->mutex);
+  rep_->databases[name] = {.id = lease->database_id, .manifest_version = manifest_version};
+  return Status::OK();
+}
+
+Status PoolClient::CloseDatabase(const std::string& name, const std::string& manifest) {
+  uint64_t version = 0;
+  {
+    MutexLock lock(&rep_->mutex);
+    const auto it = rep_->databases.find(name);
+    if (it == rep_->databases.end()) {
+      return Status::InvalidArgument(fmt::format("database '{}' is not open here", name));
+    }
+    version = it->second.manifest_version + 1;
+    rep_->databases.erase(it);
+  }
+  Status failure;
+  int closed = 0;
+  for (int i = 0; i < node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (!alive(node)) continue;
+    control::Request request;
+    control::Reply reply;
+    request.mutable_close_database()->set_name(name);
+    request.mutable_close_database()->set_manifest_version(version);
+    request.mutable_close_database()->set_manifest(manifest);
+    const Status s = rep_->Call(node, &request, &reply);
+    if (s.ok()) ++closed;
+    // A node that died meanwhile has nothing to keep.
+    if (!s.ok() && alive(node) && failure.ok()) failure = s;
+  }
+  rep_->fabric.monitor->RemoveDatabase();
+  if (failure.ok() && closed == 0) {
+    return Status::Unavailable(fmt::format("no node of the pool is left to keep '{}'", name));
+  }
+  return failure;
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "memnode/compaction_codec.h"
+#include "memnode/pool_client.h"
+#include "memnode/pool_client_rep.h"
+
+namespace nacre::memnode {
+
+Status PoolClient::Rep::UpLink(NodeId node, NodeLink** link) {
+  *link = fabric.link(node);
+  if (*link == nullptr) return Status::InvalidArgument(fmt::format("no node {} in the pool", node));
+  return fabric.monitor->AwaitConnected(*link);
+}
+
+Status PoolClient::Rep::Lost(NodeLink* link, Status why) {
+  if (why.IsUnavailable()) fabric.monitor->Suspect(link, why);
+  return why;
+}
+
+Status PoolClient::Rep::Call(NodeId node, control::Request* request, control::Reply* reply) {
+  NodeLink* link = nullptr;
+  NACRE_RETURN_IF_ERROR(UpLink(node, &link));
+  const Deadline deadline = fabric.context.OperationDeadline();
+  std::unique_ptr<RequestChannel> channel;
+  if (Status s = link->TakeChannel(deadline, &channel); !s.ok()) return Lost(link, std::move(s));
+  if (Status s = channel->Call(request, deadline, reply); !s.ok()) return Lost(link, std::move(s));
+  link->GiveChannel(std::move(channel));
+  return GetStatus(*reply).WithContext(link->address());
+}
+
+Status PoolClient::Ping(NodeId node) {
+  control::Request request;
+  control::Reply reply;
+  request.mutable_ping();
+  return rep_->Call(node, &request, &reply);
+}
+
+Status PoolClient::GetStats(NodeId node, NodeStats* stats) {
+  control::Request request;
+  control::Reply reply;
+  request.mutable_get_stats();
+  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  const control::Stats& message = reply.stats();
+  stats->address = message.address();
+  stats->instance_id = message.instance_id();
+  stats->region_bytes = message.region_bytes();
+  stats->slab_bytes = message.slab_bytes();
+  stats->slabs_total = message.slabs_total();
+  stats->slabs_leased = message.slabs_leased();
+  stats->bytes_read = message.bytes_read();
+  stats->bytes_written = message.bytes_written();
+  stats->requests = message.requests();
+  stats->compactions = message.compactions();
+  stats->compactions_failed = message.compactions_failed();
+  stats->compaction_bytes_read = message.compaction_bytes_read();
+  stats->compaction_bytes_written = message.compaction_bytes_written();
+  stats->compaction_cpu_nanos = message.compaction_cpu_nanos();
+  stats->connections = message.connections();
+  stats->uptime_nanos = message.uptime_nanos();
+  stats->requests_malformed = message.requests_malformed();
+  stats->databases = message.databases();
+  return Status::OK();
+}
+
+Status PoolClient::LeaseSlabs(NodeId node, uint64_t database_id, int count, bool contiguous,
+                              std::vector<uint64_t>* offsets) {
+  if (count <= 0) return Status::InvalidArgument(fmt::format("lease of {} slabs", count));
+  control::Request request;
+  control::Reply reply;
+  request.mutable_lease_slabs()->set_database_id(database_id);
+  request.mutable_lease_slabs()->set_count(static_cast<uint32_t>(count));
+  request.mutable_lease_slabs()->set_contiguous(contiguous);
+  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  offsets->assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
+  return Status::OK();
+}
+
+Status PoolClient::LeaseContiguous(NodeId node, uint64_t database_id, int count, uint64_t extend_at,
+                                   int extend_count, std::vector<uint64_t>* offsets) {
+  if (count <= 0) return Status::InvalidArgument(fmt::format("lease of {} slabs", count));
+  control::Request request;
+  control::Reply reply;
+  control::LeaseSlabs* lease = request.mutable_lease_slabs();
+  lease->set_database_id(database_id);
+  lease->set_count(static_cast<uint32_t>(count));
+  lease->set_contiguous(true);
+  lease->set_extend_at(extend_at);
+  lease->set_extend_count(static_cast<uint32_t>(std::max(0, extend_count)));
+  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  offsets->assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
+  return Status::OK();
+}
+
+Status PoolClient::ReturnSlabs(NodeId node, uint64_t database_id,
+                               const std::vector<uint64_t>& offsets) {
+  control::Request request;
+  control::Reply reply;
+  request.mutable_return_slabs()->set_database_id(database_id);
+  for (const uint64_t offset : offsets) request.mutable_return_slabs()->add_offsets(offset);
+  return rep_->Call(node, &request, &reply);
+}
+
+Status PoolClient::BeginWrites(NodeId node, uint64_t database_id, uint64_t ticket,
+                               const std::vector<ExtentAddr>& extents) {
+  control::Request request;
+  control::Reply reply;
+  request.mutable_begin_writes()->set_database_id(database_id);
+  request.mutable_begin_writes()->set_ticket(ticket);
+  for (const ExtentAddr& extent : extents) {
+    EncodeExtent(extent, request.mutable_begin_writes()->add_extents());
+  }
+  return rep_->Call(node, &request, &reply);
+}
+
+Status PoolClient::EndWrites(NodeId node, uint64_t ticket) {
+  control::Request request;
+  control::Reply reply;
+  request.mutable_end_writes()->set_ticket(ticket);
+  return rep_->Call(node, &request, &reply);
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,361 @@
+#include "memnode/server.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "memnode/compaction_codec.h"
+#include "util/log.h"
+
+namespace nacre::memnode {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kMaxConnections = 4096;
+constexpr size_t kMaxIncoming = 256;
+/// Each connection has at most a receive, and a fetch or a reply, outstanding.
+constexpr int kQueueCapacity = 4 * static_cast<int>(kMaxConnections);
+constexpr milliseconds kSweepPeriod{1000};
+/// The I/O thread looks for work so long before it sleeps: a client's next request often follows
+/// the last one at once.
+constexpr uint64_t kBusyNanos = 2'000;
+
+}  // namespace
+
+Server::Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* clock)
+    : options_(options),
+      device_(device),
+      clock_(clock),
+      comparators_(options.comparators != nullptr ? options.comparators
+                                                  : std::make_shared<const ComparatorRegistry>()),
+      started_nanos_(clock->NowNanos()) {}
+
+Server::~Server() { Stop(/*silently=*/false); }
+
+Status Server::Start() {
+  do {
+    if (::getrandom(&instance_id_, sizeof(instance_id_), 0) !=
+        static_cast<ssize_t>(sizeof(instance_id_))) {
+      return Status::IOError("the system gives no random numbers");
+    }
+  } while (instance_id_ == 0);
+  NACRE_RETURN_IF_ERROR(ServerRegion::Create(device_, options_.region_bytes, options_.slab_bytes,
+                                             instance_id_, &region_));
+  NACRE_RETURN_IF_ERROR(device_->AllocateRegion(4096, rdma::Access::kLocalOnly, &scratch_));
+  NACRE_RETURN_IF_ERROR(device_->CreateCompletionQueue(kQueueCapacity, &queue_));
+  databases_ = std::make_unique<ServerDatabases>(region_.get());
+  // The transport is named by the scheme of the address; its devices know their own only.
+  NACRE_RETURN_IF_ERROR(device_->Listen(options_.listen, &listener_));
+  address_ = listener_->address();
+
+  const LocalMemory local{.node = kNoNode,
+                          .base = region_->data(),
+                          .size = region_->size(),
+                          .region = region_->memory()};
+  compactions_ = std::make_unique<CompactionService>(options_.workers, device_, clock_, local,
+                                                     [this](std::shared_ptr<CompactionTask> task) {
+                                                       MutexLock lock(&mutex_);
+                                                       finished_.push_back(std::move(task));
+                                                       queue_->Wake();
+                                                     });
+  stopped_ = false;
+  io_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "nacre-node");
+    Loop();
+  });
+  acceptor_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "nacre-accept");
+    AcceptLoop();
+  });
+  Log(options_.log, LogLevel::kInfo, "{}: serves {} slabs of {} bytes, instance {:x}", address_,
+      region_->slab_count(), region_->slab_bytes(), instance_id_);
+  return Status::OK();
+}
+
+void Server::Stop(bool silently) {
+  if (stopped_) return;
+  stopped_ = true;
+  silent_.store(silently, std::memory_order_release);
+  stopping_.store(true, std::memory_order_release);
+  listener_->Close();
+  acceptor_.join();
+  // Afterwards no thread of this node writes to any memory but through the I/O thread.
+  compactions_->Stop();
+  quit_.store(true, std::memory_order_release);
+  queue_->Wake();
+  io_.join();
+  connections_.clear();
+  {
+    MutexLock lock(&mutex_);
+    incoming_.clear();
+  }
+  listener_.reset();
+  compactions_.reset();
+  Log(options_.log, LogLevel::kInfo, "{}: stopped", address_);
+}
+
+// ---- Acceptor thread ------------------------------------------------------------------------
+
+void Server::AcceptLoop() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    std::unique_ptr<rdma::IncomingConnection> incoming;
+    const Status s = listener_->Accept(milliseconds(1000), &incoming);
+    if (s.IsShutdownInProgress()) return;
+    if (!s.ok()) {
+      if (!s.IsTimedOut()) {
+        Log(options_.log, LogLevel::kWarn, "{}: cannot accept: {}", address_, s.ToString());
+        clock_->SleepFor(milliseconds(10));
+      }
+      continue;
+    }
+    Hello hello;
+    if (!Hello::Decode(incoming->private_data(), &hello)) {
+      malformed_.fetch_add(1, std::memory_order_relaxed);
+      incoming->Reject("no Nacre client");
+      continue;
+    }
+    const std::string refusal = RefusalReason(hello, options_.slab_bytes, instance_id_);
+    if (!refusal.empty()) {
+      Log(options_.log, LogLevel::kWarn, "{}: refused a client: {}", address_, refusal);
+      incoming->Reject(refusal);
+      continue;
+    }
+    MutexLock lock(&mutex_);
+    if (incoming_.size() >= kMaxIncoming) {
+      incoming->Reject("too many connections at once");
+      continue;
+    }
+    incoming_.emplace_back(std::move(incoming), hello);
+    queue_->Wake();
+  }
+}
+
+// ---- I/O thread -----------------------------------------------------------------------------
+
+void Server::Loop() {
+  uint64_t next_sweep = 0;
+  uint64_t idle_since = 0;
+  while (true) {
+    // Read before the queues are: what was put there before it was set is still served.
+    const bool quit = quit_.load(std::memory_order_acquire);
+    TakeIncoming();
+    TakeFinished();
+    rdma::Completion completions[32];
+    const int n = queue_->Poll(completions, 32);
+    for (int i = 0; i < n; ++i) TakeCompletion(completions[i]);
+    if (n > 0) {
+      idle_since = 0;
+      continue;
+    }
+    if (quit) return;
+
+    const uint64_t now = clock_->NowNanos();
+    if (now >= next_sweep) {
+      SweepBroken();
+      next_sweep = now + static_cast<uint64_t>(std::chrono::nanoseconds(kSweepPeriod).count());
+    }
+    if (idle_since == 0) idle_since = now;
+    if (now - idle_since < kBusyNanos) continue;
+    const Status woken = queue_->Wait(std::chrono::nanoseconds(next_sweep - now));
+    if (!woken.ok() && !woken.IsTimedOut()) {
+      Log(options_.log, LogLevel::kError, "{}: cannot wait: {}", address_, woken.ToString());
+      clock_->SleepFor(milliseconds(1));
+    }
+    idle_since = 0;
+  }
+}
+
+void Server::TakeIncoming() {
+  while (true) {
+    std::pair<std::unique_ptr<rdma::IncomingConnection>, Hello> next;
+    {
+      MutexLock lock(&mutex_);
+      if (incoming_.empty()) return;
+      next = std::move(incoming_.front());
+      incoming_.pop_front();
+    }
+    Admit(std::move(next.first), next.second);
+  }
+}
+
+void Server::Admit(std::unique_ptr<rdma::IncomingConnection> incoming, const Hello& hello) {
+  const bool has_lifeline = lifelines_.contains(hello.client_id);
+  if (hello.client_id == 0 || (hello.kind == ConnectionKind::kLifeline) == has_lifeline) {
+    // Without one this node would not learn of the client's end; with two, of which end.
+    incoming->Reject(has_lifeline ? "has a lifeline already" : "has no lifeline");
+    return;
+  }
+  if (connections_.size() >= kMaxConnections) {
+    incoming->Reject("too many connections");
+    return;
+  }
+  auto connection = std::make_unique<ServerConnection>();
+  connection->id = ++last_connection_;
+  connection->kind = hello.kind;
+  connection->client_id = hello.client_id;
+  Welcome welcome;
+  welcome.instance_id = instance_id_;
+  Status s = Prepare(connection.get());
+  if (s.ok()) {
+    s = incoming->Accept(queue_.get(), queue_.get(), welcome.Encode(), &connection->queue_pair);
+  } else {
+    incoming->Reject("out of memory");
+  }
+  if (s.ok()) s = PostReceive(connection.get());
+  if (!s.ok()) {
+    Log(options_.log, LogLevel::kWarn, "{}: a connection failed: {}", address_, s.ToString());
+    return;
+  }
+  if (hello.kind == ConnectionKind::kLifeline) lifelines_[hello.client_id] = connection->id;
+  connections_.emplace(connection->id, std::move(connection));
+  connection_count_.store(connections_.size(), std::memory_order_relaxed);
+}
+
+Status Server::Prepare(ServerConnection* connection) {
+  if (connection->kind != ConnectionKind::kRequest) return Status::OK();
+  return device_->AllocateRegion(
+      ServerConnection::kReceiveBytes + ServerConnection::kShortReplyBytes,
+      rdma::Access::kLocalOnly, &connection->memory);
+}
+
+void Server::TakeFinished() {
+  while (true) {
+    std::shared_ptr<CompactionTask> task;
+    {
+      MutexLock lock(&mutex_);
+      if (finished_.empty()) return;
+      task = std::move(finished_.front());
+      finished_.pop_front();
+    }
+    const auto it = jobs_.find({task->client_id, task->job_id});
+    if (it == jobs_.end()) continue;
+    const RunningJob job = std::move(it->second);
+    jobs_.erase(it);
+    databases_->Unpin(task->job.database_id);
+
+    if (const auto owner = connections_.find(job.connection); owner != connections_.end()) {
+      owner->second->job_id = 0;
+      control::Reply reply;
+      Status status = task->status;
+      if (status.ok()) {
+        EncodeCompactionResult(task->result, reply.mutable_compaction());
+      } else if (stopping_.load(std::memory_order_acquire)) {
+        status = Status::Unavailable("the node is stopping");
+      }
+      Answer(owner->second.get(), status, std::move(reply));
+    }
+    for (const uint64_t waiting : job.cancelled) {
+      const auto connection = connections_.find(waiting);
+      if (connection != connections_.end()) Answer(connection->second.get(), Status::OK(), {});
+    }
+  }
+}
+
+void Server::TakeCompletion(const rdma::Completion& completion) {
+  const auto it = connections_.find(completion.id >> kWorkBits);
+  if (it == connections_.end()) return;  // It was closed with work outstanding.
+  ServerConnection* connection = it->second.get();
+  if (completion.code != rdma::CompletionCode::kSuccess) {
+    if (completion.code == rdma::CompletionCode::kRemoteAccessError) {
+      malformed_.fetch_add(1, std::memory_order_relaxed);
+    }
+    Close(connection->id);
+    return;
+  }
+  switch (static_cast<Work>(completion.id & ((1 << kWorkBits) - 1))) {
+    case Work::kReceive:
+      Received(connection, completion.bytes);
+      return;
+    case Work::kFetch:
+      Fetched(connection);
+      return;
+    case Work::kReply:
+      Answered(connection);
+      return;
+  }
+}
+
+void Server::SweepBroken() {
+  std::vector<uint64_t> broken;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->queue_pair->broken()) broken.push_back(id);
+  }
+  for (const uint64_t id : broken) Close(id);
+}
+
+void Server::Close(uint64_t connection_id) {
+  const auto it = connections_.find(connection_id);
+  if (it == connections_.end()) return;
+  const std::unique_ptr<ServerConnection> connection = std::move(it->second);
+  connections_.erase(it);
+  connection_count_.store(connections_.size(), std::memory_order_relaxed);
+  if (connection->job_id != 0) {
+    const auto job = jobs_.find({connection->client_id, connection->job_id});
+    if (job != jobs_.end()) CancelJob(&job->second);
+  }
+  if (connection->kind != ConnectionKind::kLifeline) return;
+  lifelines_.erase(connection->client_id);
+  ClientGone(connection->client_id);
+}
+
+void Server::ClientGone(uint64_t client_id) {
+  // Its other connections first: it must not touch what is given to others below.
+  std::vector<uint64_t> others;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->client_id == client_id) others.push_back(id);
+  }
+  for (const uint64_t id : others) Close(id);
+  for (auto ticket = tickets_.lower_bound({client_id, 0});
+       ticket != tickets_.end() && ticket->first.first == client_id;) {
+    const uint64_t database_id = ticket->second;
+    ticket = tickets_.erase(ticket);
+    databases_->Unpin(database_id);
+  }
+  for (auto job = jobs_.lower_bound({client_id, 0});
+       job != jobs_.end() && job->first.first == client_id; ++job) {
+    CancelJob(&job->second);
+  }
+  for (const uint64_t database_id : databases_->OwnerGone(client_id)) {
+    Log(options_.log, LogLevel::kWarn, "{}: the owner of database {:x} is gone, dropped it",
+        address_, database_id);
+  }
+}
+
+void Server::CancelJob(RunningJob* job) {
+  job->task->cancelled.store(true, std::memory_order_release);
+}
+
+NodeStats Server::stats() const {
+  const rdma::TrafficCounters traffic = device_->traffic();
+  NodeStats stats;
+  stats.address = address_;
+  stats.instance_id = instance_id_;
+  if (region_ != nullptr) {
+    stats.region_bytes = region_->size();
+    stats.slab_bytes = region_->slab_bytes();
+    stats.slabs_total = region_->slab_count();
+    stats.slabs_leased = region_->leased();
+  }
+  stats.bytes_read = traffic.bytes_read;
+  stats.bytes_written = traffic.bytes_written;
+  stats.requests = requests_.load(std::memory_order_relaxed);
+  stats.requests_malformed = malformed_.load(std::memory_order_relaxed);
+  if (compactions_ != nullptr) {
+    const CompactionCounters& counters = compactions_->counters();
+    stats.compactions = counters.done.load(std::memory_order_relaxed);
+    stats.compactions_failed = counters.failed.load(std::memory_order_relaxed);
+    stats.compaction_bytes_read = counters.bytes_read.load(std::memory_order_relaxed);
+    stats.compaction_bytes_written = counters.bytes_written.load(std::memory_order_relaxed);
+    stats.compaction_cpu_nanos = counters.cpu_nanos.load(std::memory_order_relaxed);
+  }
+  stats.connections = connection_count_.load(std::memory_order_relaxed);
+  if (databases_ != nullptr) stats.databases = databases_->count();
+  stats.uptime_nanos = clock_->NowNanos() - started_nanos_;
+  return stats;
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "memnode/compaction_service.h"
+#include "memnode/control.pb.h"
+#include "memnode/memory_node.h"
+#include "memnode/server_connection.h"
+#include "memnode/server_databases.h"
+#include "memnode/server_region.h"
+#include "nacre/status.h"
+#include "rdma/transport.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+
+/// Serves the connections of one memory node: a thread that accepts them, and an I/O thread that
+/// owns them all and executes every request but compactions.
+///
+/// Thread safety: Start and Stop from one thread; stats from any.
+class Server {
+ public:
+  Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* clock);
+  ~Server();
+
+  Status Start();
+  /// Idempotent. `silently`: without answers to what is under way, as if the process had died.
+  void Stop(bool silently);
+
+  const std::string& address() const { return address_; }
+  NodeStats stats() const;
+
+ private:
+  /// Requests of a connection, in the low bits of their ids.
+  enum class Work : uint8_t { kReceive = 1, kFetch = 2, kReply = 3 };
+  static constexpr int kWorkBits = 8;
+
+  struct RunningJob {
+    std::shared_ptr<CompactionTask> task;
+    uint64_t connection = 0;          ///< That waits for the result.
+    std::vector<uint64_t> cancelled;  ///< Connections that wait for its end.
+  };
+  using JobKey = std::pair<uint64_t, uint64_t>;     // Client and job.
+  using TicketKey = std::pair<uint64_t, uint64_t>;  // Client and ticket.
+
+  static uint64_t IdOf(const ServerConnection& connection, Work work) {
+    return connection.id << kWorkBits | static_cast<uint64_t>(work);
+  }
+
+  // Acceptor thread.
+  void AcceptLoop();
+
+  // I/O thread (server.cc).
+  void Loop();
+  void TakeIncoming() EXCLUDES(mutex_);
+  void Admit(std::unique_ptr<rdma::IncomingConnection> incoming, const Hello& hello);
+  Status Prepare(ServerConnection* connection);
+  void TakeFinished() EXCLUDES(mutex_);
+  void TakeCompletion(const rdma::Completion& completion);
+  void SweepBroken();
+  /// Ends a connection and whatever depends on it.
+  void Close(uint64_t connection_id);
+  void ClientGone(uint64_t client_id);
+  void CancelJob(RunningJob* job);
+
+  // I/O thread (server_requests.cc).
+  Status PostReceive(ServerConnection* connection);
+  void Received(ServerConnection* connection, uint32_t bytes);
+  void Accepted(ServerConnection* connection);
+  void Fetched(ServerConnection* connection);
+  void Execute(ServerConnection* connection);
+  Status ExecuteNow(ServerConnection* connection, control::Reply* reply);
+  /// Answers; the connection is closed if that fails.
+  void Answer(ServerConnection* connection, const Status& status, control::Reply reply);
+  void Answered(ServerConnection* connection);
+  Status PostReply(ServerConnection* connection, const std::string& frame);
+  void Malformed(ServerConnection* connection, const Status& why);
+
+  void FillDescription(control::Description* description) const;
+  void FillStats(control::Stats* stats) const;
+  Status LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
+                    control::Slabs* reply);
+  Status BeginWrites(const ServerConnection& connection, const control::BeginWrites& request);
+  Status EndWrites(uint64_t client_id, uint64_t ticket);
+  Status StartCompaction(ServerConnection* connection, const control::Compact& request);
+  Status CheckOutputs(const CompactionTask& task) const;
+  /// True: the answer comes when the job has ended.
+  bool CancelCompaction(ServerConnection* connection, uint64_t job_id);
+
+  const MemoryNodeOptions options_;
+  rdma::Device* const device_;
+  Clock* const clock_;
+  const std::shared_ptr<const ComparatorRegistry> comparators_;
+  const uint64_t started_nanos_;
+  uint64_t instance_id_ = 0;
+  std::string address_;
+
+  std::unique_ptr<ServerRegion> region_;
+  std::unique_ptr<rdma::MemoryRegion> scratch_;  ///< For receives that nothing should arrive in.
+  std::unique_ptr<rdma::CompletionQueue> queue_;
+  std::unique_ptr<ServerDatabases> databases_;
+  std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> connections_;
+  std::map<uint64_t, uint64_t> lifelines_;  ///< Client to connection.
+  uint64_t last_connection_ = 0;
+  std::map<JobKey, RunningJob> jobs_;
+  std::map<TicketKey, uint64_t> tickets_;  ///< To the database that is pinned.
+  std::unique_ptr<CompactionService> compactions_;
+
+  std::unique_ptr<rdma::Listener> listener_;
+  std::thread acceptor_;
+  std::thread io_;
+  bool stopped_ = true;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> silent_{false};
+  std::atomic<bool> quit_{false};
+
+  Mutex mutex_;
+  std::deque<std::pair<std::unique_ptr<rdma::IncomingConnection>, Hello>> incoming_
+      GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<CompactionTask>> finished_ GUARDED_BY(mutex_);
+
+  std::atomic<uint64_t> requests_{0};
+  std::atomic<uint64_t> malformed_{0};
+  std::atomic<uint64_t> connection_count_{0};
+};
+
+}  // namespace nacre::memnode

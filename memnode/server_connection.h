@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "memnode/control.pb.h"
+#include "memnode/protocol.h"
+#include "rdma/transport.h"
+
+namespace nacre::memnode {
+
+/// The node's end of one connection. Belongs to the server's I/O thread.
+///
+/// A request connection goes round: kIdle -> (kFetching ->) kExecuting -> kReplying -> kIdle.
+struct ServerConnection {
+  enum class Phase : uint8_t { kIdle, kFetching, kExecuting, kReplying };
+
+  /// Where a SEND arrives, then where short replies are sent from.
+  static constexpr size_t kReceiveBytes = rdma::Device::kMaxSendBytes;
+  static constexpr size_t kShortReplyBytes = 16 << 10;
+
+  uint64_t id = 0;
+  ConnectionKind kind = ConnectionKind::kData;
+  uint64_t client_id = 0;
+  Phase phase = Phase::kIdle;
+  control::Request request;  ///< The current one; of a large one, the body.
+  /// The next request, when it came in before the completion of the last reply was seen.
+  std::unique_ptr<control::Request> next_request;
+  /// An answer that did not fit the requester's buffer, until it is fetched.
+  std::unique_ptr<control::Reply> held_reply;
+  uint64_t job_id = 0;  ///< Of the compaction that is being executed; 0: none.
+
+  std::unique_ptr<rdma::MemoryRegion> memory;
+  std::unique_ptr<rdma::MemoryRegion> large_request;
+  std::unique_ptr<rdma::MemoryRegion> large_reply;
+  std::unique_ptr<rdma::QueuePair> queue_pair;  ///< Ends before the memory that it uses.
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,152 @@
+#include "memnode/server_region.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "util/crc32c.h"
+#include "util/uri.h"
+
+namespace nacre::memnode {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+/// Large slabs start where huge pages do.
+constexpr uint64_t kHugePageBytes = 2 << 20;
+
+constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
+                            uint64_t instance_id, std::unique_ptr<ServerRegion>* region) {
+  if (slab_bytes < kMinSlabBytes || slab_bytes % kPageBytes != 0 ||
+      slab_bytes > uint64_t{1} << 40) {
+    return Status::InvalidArgument(fmt::format("slab size {} is not a multiple of {} from {} to {}",
+                                               slab_bytes, kPageBytes, FormatBytes(kMinSlabBytes),
+                                               FormatBytes(uint64_t{1} << 40)));
+  }
+  if (bytes < slab_bytes) {
+    return Status::InvalidArgument(fmt::format("size {} is smaller than one slab of {}",
+                                               FormatBytes(bytes), FormatBytes(slab_bytes)));
+  }
+  if (bytes > uint64_t{1} << 47) {
+    return Status::InvalidArgument(fmt::format("size {} is absurd", FormatBytes(bytes)));
+  }
+  std::unique_ptr<ServerRegion> result(new ServerRegion());
+  result->slab_bytes_ = slab_bytes;
+  result->slab_count_ = bytes / slab_bytes;
+  result->slab_area_ = RoundUp(kSlabTableOffset + result->slab_count_ * sizeof(SlabEntry),
+                               slab_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes);
+  result->size_ = result->slab_area_ + result->slab_count_ * slab_bytes;
+  NACRE_RETURN_IF_ERROR(
+      device->AllocateRegion(result->size_, rdma::Access::kRemoteAll, &result->memory_));
+
+  Header header{.magic = kMagic,
+                .format_version = kFormatVersion,
+                .header_crc = 0,
+                .instance_id = instance_id,
+                .slab_bytes = slab_bytes,
+                .slab_count = result->slab_count_,
+                .slab_area = result->slab_area_};
+  header.header_crc = Crc32c(reinterpret_cast<const char*>(&header), sizeof(header));
+  std::memcpy(result->memory_->data(), &header, sizeof(header));
+  *region = std::move(result);
+  return Status::OK();
+}
+
+bool ServerRegion::IsFree(uint64_t first, uint64_t count) const {
+  if (first > slab_count_ || count > slab_count_ - first) return false;
+  for (uint64_t slab = first; slab < first + count; ++slab) {
+    if (entries()[slab].database_id != 0) return false;
+  }
+  return true;
+}
+
+uint64_t ServerRegion::SlabAt(uint64_t offset) const {
+  if (offset < slab_area_ || (offset - slab_area_) % slab_bytes_ != 0) return slab_count_;
+  return std::min(slab_count_, (offset - slab_area_) / slab_bytes_);
+}
+
+void ServerRegion::Assign(uint64_t slab, uint64_t database_id, std::vector<uint64_t>* offsets) {
+  entries()[slab] = {.database_id = database_id, .owner_epoch = 0};
+  leased_.fetch_add(1, std::memory_order_relaxed);
+  offsets->push_back(OffsetOf(slab));
+}
+
+Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous,
+                           uint64_t extend_at, uint32_t extend_count,
+                           std::vector<uint64_t>* offsets) {
+  offsets->clear();
+  if (database_id == 0 || count == 0) return Status::InvalidArgument("lease of nothing");
+  const uint64_t free = slab_count_ - leased();
+  const auto full = [&] {
+    return Status::NoSpace(fmt::format("{} slabs of {} asked, {} of {} are free{}", count,
+                                       FormatBytes(slab_bytes_), free, slab_count_,
+                                       contiguous && count <= free ? ", not side by side" : ""));
+  };
+
+  if (extend_count > 0) {
+    const uint64_t first = SlabAt(extend_at);
+    if (first < slab_count_ && IsFree(first, extend_count)) {
+      for (uint64_t i = 0; i < extend_count; ++i) Assign(first + i, database_id, offsets);
+      return Status::OK();
+    }
+  }
+  if (count > free) return full();
+  if (!contiguous) {
+    for (uint64_t slab = 0; slab < slab_count_ && offsets->size() < count; ++slab) {
+      if (entries()[slab].database_id == 0) Assign(slab, database_id, offsets);
+    }
+    return Status::OK();
+  }
+  uint64_t run = 0;
+  for (uint64_t slab = 0; slab < slab_count_; ++slab) {
+    run = entries()[slab].database_id == 0 ? run + 1 : 0;
+    if (run < count) continue;
+    for (uint64_t i = 0; i < count; ++i) Assign(slab + 1 - count + i, database_id, offsets);
+    return Status::OK();
+  }
+  return full();
+}
+
+Status ServerRegion::Return(uint64_t database_id, const std::vector<uint64_t>& offsets) {
+  for (const uint64_t offset : offsets) {
+    const uint64_t slab = SlabAt(offset);
+    if (slab == slab_count_ || database_id == 0 || entries()[slab].database_id != database_id) {
+      return Status::InvalidArgument(
+          fmt::format("offset {} is no slab of database {:x}", offset, database_id));
+    }
+  }
+  for (const uint64_t offset : offsets) {
+    SlabEntry& entry = entries()[SlabAt(offset)];
+    if (entry.database_id == 0) continue;  // Named twice.
+    entry = {};
+    leased_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return Status::OK();
+}
+
+void ServerRegion::ReturnAll(uint64_t database_id) {
+  for (uint64_t slab = 0; slab < slab_count_; ++slab) {
+    if (database_id == 0 || entries()[slab].database_id != database_id) continue;
+    entries()[slab] = {};
+    leased_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+bool ServerRegion::Owns(uint64_t database_id, uint64_t offset, uint64_t length) const {
+  if (offset < slab_area_ || offset > size_ || length > size_ - offset) return false;
+  const uint64_t first = (offset - slab_area_) / slab_bytes_;
+  const uint64_t end = (offset + length - slab_area_ + slab_bytes_ - 1) / slab_bytes_;
+  for (uint64_t slab = first; slab < end; ++slab) {
+    if (entries()[slab].database_id != database_id) return false;
+  }
+  return true;
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,352 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "memnode/compaction_codec.h"
+#include "memnode/server.h"
+#include "util/crc32c.h"
+#include "util/log.h"
+
+namespace nacre::memnode {
+namespace {
+
+/// A status that does not fit the smallest reply buffer would never arrive.
+constexpr size_t kMaxMessageBytes = 1024;
+
+}  // namespace
+
+Status Server::PostReceive(ServerConnection* connection) {
+  rdma::LocalBuffer buffer{.data = scratch_->data(), .size = 64, .region = scratch_.get()};
+  if (connection->kind == ConnectionKind::kRequest) {
+    buffer = {.data = connection->memory->data(),
+              .size = static_cast<uint32_t>(ServerConnection::kReceiveBytes),
+              .region = connection->memory.get()};
+  }
+  return connection->queue_pair->PostRecv(IdOf(*connection, Work::kReceive), buffer);
+}
+
+void Server::Malformed(ServerConnection* connection, const Status& why) {
+  malformed_.fetch_add(1, std::memory_order_relaxed);
+  Log(options_.log, LogLevel::kWarn, "{}: closed a connection: {}", address_, why.ToString());
+  Close(connection->id);
+}
+
+void Server::Received(ServerConnection* connection, uint32_t bytes) {
+  if (connection->kind != ConnectionKind::kRequest) {
+    return Malformed(connection, Status::InvalidArgument("a request on a data connection"));
+  }
+  auto request = std::make_unique<control::Request>();
+  // Parsed before the buffer is posted again.
+  const Status decoded = DecodeRequest(Slice(connection->memory->data(), bytes), request.get());
+  if (!decoded.ok()) return Malformed(connection, decoded);
+  if (const Status s = PostReceive(connection); !s.ok()) return Close(connection->id);
+  if (connection->phase == ServerConnection::Phase::kReplying &&
+      connection->next_request == nullptr) {
+    // The client saw the reply before this thread saw that it was written.
+    connection->next_request = std::move(request);
+    return;
+  }
+  if (connection->phase != ServerConnection::Phase::kIdle) {
+    return Malformed(connection, Status::InvalidArgument("two requests at once"));
+  }
+  connection->request.Swap(request.get());
+  Accepted(connection);
+}
+
+void Server::Accepted(ServerConnection* connection) {
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  control::Request& request = connection->request;
+  if (!request.has_large()) return Execute(connection);
+
+  const uint64_t bytes = request.large().length();
+  connection->phase = ServerConnection::Phase::kFetching;
+  if (bytes == 0) return Malformed(connection, Status::InvalidArgument("an empty large request"));
+  Status s = device_->AllocateRegion(bytes, rdma::Access::kLocalOnly, &connection->large_request);
+  if (!s.ok()) return Answer(connection, s, {});
+  s = connection->queue_pair->PostRead(
+      IdOf(*connection, Work::kFetch),
+      {.data = connection->large_request->data(),
+       .size = static_cast<uint32_t>(bytes),
+       .region = connection->large_request.get()},
+      {.address = request.large().address(), .key = request.large().key()}, rdma::kSignaled);
+  if (!s.ok()) Close(connection->id);
+}
+
+void Server::Fetched(ServerConnection* connection) {
+  if (connection->phase != ServerConnection::Phase::kFetching) return;
+  const std::unique_ptr<rdma::MemoryRegion> fetched = std::move(connection->large_request);
+  control::Request& envelope = connection->request;
+  const Slice bytes(fetched->data(), envelope.large().length());
+  control::Request body;
+  if (Crc32c(bytes.data(), bytes.size()) != envelope.large_crc() ||
+      !DecodeRequest(bytes, &body).ok() || !IsLargeBodyOf(body, envelope)) {
+    return Malformed(connection, Status::InvalidArgument("a large request is damaged"));
+  }
+  // Where to answer is what the envelope says, which the sender cannot change any more.
+  *body.mutable_reply() = envelope.reply();
+  body.set_wake(envelope.wake());
+  envelope.Swap(&body);
+  Execute(connection);
+}
+
+void Server::Execute(ServerConnection* connection) {
+  connection->phase = ServerConnection::Phase::kExecuting;
+  const control::Request& request = connection->request;
+  if (stopping_.load(std::memory_order_acquire)) {
+    return Answer(connection, Status::Unavailable("the node is stopping"), {});
+  }
+  if (request.body_case() == control::Request::kFetchReply) {
+    if (connection->held_reply == nullptr) {
+      return Answer(connection, Status::InvalidArgument("there is no reply to fetch"), {});
+    }
+    const std::unique_ptr<control::Reply> held = std::move(connection->held_reply);
+    return Answer(connection, GetStatus(*held), std::move(*held));
+  }
+  connection->held_reply.reset();
+
+  if (request.body_case() == control::Request::kCompact) {
+    const Status s = StartCompaction(connection, request.compact());
+    if (!s.ok()) Answer(connection, s, {});
+    return;
+  }
+  if (request.body_case() == control::Request::kCancelCompaction) {
+    if (!CancelCompaction(connection, request.cancel_compaction().job_id())) {
+      Answer(connection, Status::OK(), {});
+    }
+    return;
+  }
+  control::Reply reply;
+  const Status s = ExecuteNow(connection, &reply);
+  Answer(connection, s, std::move(reply));
+}
+
+Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
+  const control::Request& request = connection->request;
+  const uint64_t client = connection->client_id;
+  switch (request.body_case()) {
+    case control::Request::kPing:
+      return Status::OK();
+    case control::Request::kDescribe:
+      FillDescription(reply->mutable_description());
+      return Status::OK();
+    case control::Request::kGetStats:
+      FillStats(reply->mutable_stats());
+      return Status::OK();
+    case control::Request::kLeaseSlabs:
+      return LeaseSlabs(*connection, request.lease_slabs(), reply->mutable_slabs());
+    case control::Request::kReturnSlabs: {
+      const control::ReturnSlabs& slabs = request.return_slabs();
+      NACRE_RETURN_IF_ERROR(databases_->CheckOwner(client, slabs.database_id()));
+      return region_->Return(slabs.database_id(), {slabs.offsets().begin(), slabs.offsets().end()});
+    }
+    case control::Request::kAcquireDatabase:
+      return databases_->Acquire(client, request.acquire_database().name(),
+                                 reply->mutable_database());
+    case control::Request::kCommitDatabase:
+      return databases_->Commit(client, request.commit_database().name(),
+                                request.commit_database().database_id());
+    case control::Request::kReleaseDatabase:
+      return databases_->Release(client, request.release_database().name());
+    case control::Request::kCloseDatabase:
+      return databases_->Close(client, request.close_database().name(),
+                               request.close_database().manifest_version(),
+                               request.close_database().manifest());
+    case control::Request::kBeginWrites:
+      return BeginWrites(*connection, request.begin_writes());
+    case control::Request::kEndWrites:
+      return EndWrites(client, request.end_writes().ticket());
+    default:
+      return Status::NotSupported(
+          fmt::format("request of kind {}", static_cast<int>(request.body_case())));
+  }
+}
+
+void Server::Answer(ServerConnection* connection, const Status& status, control::Reply reply) {
+  if (silent_.load(std::memory_order_acquire)) return;
+  SetStatus(status, &reply);
+  if (reply.message().size() > kMaxMessageBytes) reply.mutable_message()->resize(kMaxMessageBytes);
+  const uint64_t id = connection->request.id();
+  const uint64_t room = connection->request.reply().length();
+  std::string frame = EncodeReplyFrame(reply, id);
+  if (frame.size() > room) {
+    control::Reply notice;
+    notice.set_needed_bytes(frame.size());
+    connection->held_reply = std::make_unique<control::Reply>(std::move(reply));
+    frame = EncodeReplyFrame(notice, id);
+  }
+  if (frame.size() > room) {
+    return Malformed(connection, Status::InvalidArgument("a reply buffer holds no reply"));
+  }
+  connection->phase = ServerConnection::Phase::kReplying;
+  if (!PostReply(connection, frame).ok()) Close(connection->id);
+}
+
+Status Server::PostReply(ServerConnection* connection, const std::string& frame) {
+  char* data = connection->memory->data() + ServerConnection::kReceiveBytes;
+  const rdma::MemoryRegion* region = connection->memory.get();
+  if (frame.size() > ServerConnection::kShortReplyBytes) {
+    NACRE_RETURN_IF_ERROR(
+        device_->AllocateRegion(frame.size(), rdma::Access::kLocalOnly, &connection->large_reply));
+    data = connection->large_reply->data();
+    region = connection->large_reply.get();
+  }
+  std::memcpy(data, frame.data(), frame.size());
+  const rdma::LocalBuffer from{
+      .data = data, .size = static_cast<uint32_t>(frame.size()), .region = region};
+  const control::RemoteMemory& buffer = connection->request.reply();
+  const rdma::RemoteBuffer to{.address = buffer.address() + buffer.length() - frame.size(),
+                              .key = buffer.key()};
+  const uint64_t id = IdOf(*connection, Work::kReply);
+  if (connection->request.wake()) {
+    return connection->queue_pair->PostWriteWithImm(
+        id, from, to, static_cast<uint32_t>(connection->request.id()), rdma::kSignaled);
+  }
+  return connection->queue_pair->PostWrite(id, from, to, rdma::kSignaled);
+}
+
+void Server::Answered(ServerConnection* connection) {
+  connection->large_reply.reset();
+  connection->phase = ServerConnection::Phase::kIdle;
+  if (connection->next_request == nullptr) return;
+  connection->request.Swap(connection->next_request.get());
+  connection->next_request.reset();
+  Accepted(connection);
+}
+
+void Server::FillDescription(control::Description* description) const {
+  description->set_instance_id(instance_id_);
+  description->set_region_bytes(region_->size());
+  description->set_slab_bytes(region_->slab_bytes());
+  const rdma::RemoteKey key = region_->memory()->remote_key();
+  const uint32_t shift = static_cast<uint32_t>(
+      std::bit_width(options_.piece_bytes != 0 ? options_.piece_bytes - 1 : region_->size() - 1));
+  description->set_piece_shift(shift);
+  for (uint64_t start = 0; start < region_->size(); start += uint64_t{1} << shift) {
+    control::RemoteMemory* piece = description->add_pieces();
+    piece->set_address(key.address + start);
+    piece->set_key(key.key);
+    piece->set_length(std::min(uint64_t{1} << shift, region_->size() - start));
+  }
+}
+
+void Server::FillStats(control::Stats* message) const {
+  const NodeStats stats = this->stats();
+  message->set_address(stats.address);
+  message->set_instance_id(stats.instance_id);
+  message->set_region_bytes(stats.region_bytes);
+  message->set_slab_bytes(stats.slab_bytes);
+  message->set_slabs_total(stats.slabs_total);
+  message->set_slabs_leased(stats.slabs_leased);
+  message->set_bytes_read(stats.bytes_read);
+  message->set_bytes_written(stats.bytes_written);
+  message->set_requests(stats.requests);
+  message->set_compactions(stats.compactions);
+  message->set_compactions_failed(stats.compactions_failed);
+  message->set_compaction_bytes_read(stats.compaction_bytes_read);
+  message->set_compaction_bytes_written(stats.compaction_bytes_written);
+  message->set_compaction_cpu_nanos(stats.compaction_cpu_nanos);
+  message->set_connections(stats.connections);
+  message->set_uptime_nanos(stats.uptime_nanos);
+  message->set_requests_malformed(stats.requests_malformed);
+  message->set_databases(stats.databases);
+}
+
+Status Server::LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
+                          control::Slabs* reply) {
+  NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection.client_id, request.database_id()));
+  std::vector<uint64_t> offsets;
+  NACRE_RETURN_IF_ERROR(region_->Lease(request.database_id(), request.count(), request.contiguous(),
+                                       request.extend_at(), request.extend_count(), &offsets));
+  for (const uint64_t offset : offsets) reply->add_offsets(offset);
+  return Status::OK();
+}
+
+Status Server::BeginWrites(const ServerConnection& connection,
+                           const control::BeginWrites& request) {
+  if (!databases_->IsOpen(request.database_id())) {
+    return Status::InvalidArgument(fmt::format("database {:x} is not open", request.database_id()));
+  }
+  for (const control::Extent& extent : request.extents()) {
+    ExtentAddr decoded;
+    NACRE_RETURN_IF_ERROR(DecodeExtent(extent, &decoded));
+    if (!region_->Owns(request.database_id(), decoded.start.offset, decoded.length)) {
+      return Status::InvalidArgument(
+          fmt::format("{} bytes at {} are not leased to database {:x}", decoded.length,
+                      static_cast<uint64_t>(decoded.start.offset), request.database_id()));
+    }
+  }
+  const TicketKey key{connection.client_id, request.ticket()};
+  if (!tickets_.emplace(key, request.database_id()).second) {
+    return Status::InvalidArgument("the ticket is in use");
+  }
+  databases_->Pin(request.database_id());
+  return Status::OK();
+}
+
+Status Server::EndWrites(uint64_t client_id, uint64_t ticket) {
+  const auto it = tickets_.find({client_id, ticket});
+  if (it == tickets_.end()) return Status::InvalidArgument("there is no such ticket");
+  const uint64_t database_id = it->second;
+  tickets_.erase(it);
+  databases_->Unpin(database_id);
+  return Status::OK();
+}
+
+Status Server::StartCompaction(ServerConnection* connection, const control::Compact& request) {
+  NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection->client_id, request.database_id()));
+  auto task = std::make_shared<CompactionTask>();
+  task->client_id = connection->client_id;
+  task->job_id = request.job_id();
+  NACRE_RETURN_IF_ERROR(comparators_->Find(request.comparator_name(), &task->comparator));
+  NACRE_RETURN_IF_ERROR(DecodeCompactionJob(request, &task->job));
+  task->peers.pool_uri = task->job.pool_uri;
+  task->peers.instance_ids = {request.instance_ids().begin(), request.instance_ids().end()};
+  task->peers.slab_bytes = request.slab_bytes();
+  task->peers.operation_timeout =
+      std::chrono::milliseconds(std::clamp<uint64_t>(request.operation_timeout_ms(), 1, 3'600'000));
+  if (request.executor() >= task->peers.instance_ids.size() ||
+      task->peers.instance_ids[request.executor()] != instance_id_) {
+    return Status::InvalidArgument(
+        fmt::format("compaction job: node {} of the pool is not this one", request.executor()));
+  }
+  task->peers.self = static_cast<NodeId>(request.executor());
+  NACRE_RETURN_IF_ERROR(CheckOutputs(*task));
+
+  const JobKey key{task->client_id, task->job_id};
+  if (task->job_id == 0 || jobs_.contains(key)) {
+    return Status::InvalidArgument("compaction job: its id is in use");
+  }
+  NACRE_RETURN_IF_ERROR(compactions_->Submit(task));
+  connection->job_id = task->job_id;
+  databases_->Pin(task->job.database_id);
+  jobs_[key] = {.task = std::move(task), .connection = connection->id, .cancelled = {}};
+  return Status::OK();
+}
+
+Status Server::CheckOutputs(const CompactionTask& task) const {
+  for (const ReservedTable& output : task.job.outputs) {
+    for (const ExtentAddr& fragment : output.placement.fragments) {
+      if (fragment.start.node != task.peers.self) continue;
+      if (region_->Owns(task.job.database_id, fragment.start.offset, fragment.length)) continue;
+      return Status::InvalidArgument(fmt::format(
+          "compaction job: {} bytes at {} are not leased to database {:x}", fragment.length,
+          static_cast<uint64_t>(fragment.start.offset), task.job.database_id));
+    }
+  }
+  return Status::OK();
+}
+
+bool Server::CancelCompaction(ServerConnection* connection, uint64_t job_id) {
+  const auto job = jobs_.find({connection->client_id, job_id});
+  if (job == jobs_.end()) return false;
+  CancelJob(&job->second);
+  job->second.cancelled.push_back(connection->id);
+  return true;
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,398 @@
+#include "memnode/space_allocator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "memnode/free_ranges.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+namespace {
+
+/// Extents start and end at pages, so that heads and point indexes are aligned in the region.
+constexpr uint64_t kExtentAlignment = 4096;
+constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
+
+uint64_t ExtentBytes(uint64_t table_bytes) {
+  return (table_bytes + kFragmentHeadBytes + kExtentAlignment - 1) / kExtentAlignment *
+         kExtentAlignment;
+}
+
+}  // namespace
+
+class SpaceAllocator::Rep {
+ public:
+  Rep(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, Executor* executor)
+      : client_(client),
+        database_id_(database_id),
+        slab_bytes_(slab_bytes),
+        executor_(executor),
+        nodes_(static_cast<size_t>(client->node_count())) {}
+  ~Rep();
+
+  Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
+                 Placement* placement) EXCLUDES(mutex_);
+  void Trim(Placement* placement, uint64_t table_bytes) EXCLUDES(mutex_);
+  void Free(const Placement& placement) EXCLUDES(mutex_);
+  Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
+                 const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
+  std::vector<uint64_t> Slabs(NodeId node) const EXCLUDES(mutex_);
+  Status ReturnFreeSlabs() EXCLUDES(mutex_);
+  SpaceUsage Usage(NodeId node) const EXCLUDES(mutex_);
+  int node_count() const { return client_->node_count(); }
+
+ private:
+  struct Node {
+    std::set<uint64_t> slabs;  ///< Offsets.
+    FreeRanges free;           ///< Within the slabs.
+    uint64_t used_bytes = 0;
+    /// A lease or a return is under way; the next one waits, so that slabs on their way back are
+    /// not missed and nobody leases twice for one need.
+    bool exchanging = false;
+    bool lease_scheduled = false;
+    bool return_scheduled = false;
+  };
+
+  uint64_t SlabsFor(uint64_t bytes) const { return (bytes + slab_bytes_ - 1) / slab_bytes_; }
+  /// Nodes in the order in which they are tried.
+  std::vector<NodeId> Candidates(NodeId preferred) const REQUIRES(mutex_);
+  bool Carve(NodeId node, uint64_t bytes, Placement* placement) REQUIRES(mutex_);
+  void Release(const ExtentAddr& extent) REQUIRES(mutex_);
+  /// Makes `bytes` fit on `node`: leases what is missing. Gives the mutex up meanwhile.
+  Status MakeRoom(NodeId node, uint64_t bytes) REQUIRES(mutex_);
+  void LeaseAhead(NodeId node) REQUIRES(mutex_);
+  /// Wholly free slabs beyond the spare ones to keep, highest first.
+  std::vector<uint64_t> Surplus(const Node& node, uint64_t keep) const REQUIRES(mutex_);
+  uint64_t SparesToKeep() const REQUIRES(mutex_) {
+    return std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
+  }
+  void ReturnSurplusLater(NodeId node) REQUIRES(mutex_);
+  Status ReturnSurplus(NodeId node, uint64_t keep) REQUIRES(mutex_);
+  void Schedule(std::function<void()> task) REQUIRES(mutex_);
+  Status TooFewAlive(int copies) const;
+
+  PoolClient* const client_;
+  const uint64_t database_id_;
+  const uint64_t slab_bytes_;
+  Executor* const executor_;
+  mutable Mutex mutex_;
+  CondVar changed_{&mutex_};
+  std::vector<Node> nodes_ GUARDED_BY(mutex_);
+  uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;  ///< Of the latest extent: the next may be alike.
+  int background_ GUARDED_BY(mutex_) = 0;
+};
+
+SpaceAllocator::Rep::~Rep() {
+  MutexLock lock(&mutex_);
+  while (background_ > 0) changed_.Wait();
+}
+
+void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
+  ++background_;
+  executor_->Schedule([this, task = std::move(task)] {
+    task();
+    MutexLock lock(&mutex_);
+    --background_;
+    changed_.SignalAll();
+  });
+}
+
+std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred) const {
+  std::vector<NodeId> order;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (client_->alive(static_cast<NodeId>(i))) order.push_back(static_cast<NodeId>(i));
+  }
+  mutex_.AssertHeld();
+  std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) NO_THREAD_SAFETY_ANALYSIS {
+    if ((a == preferred) != (b == preferred)) return a == preferred;
+    return nodes_[a].used_bytes < nodes_[b].used_bytes;
+  });
+  return order;
+}
+
+bool SpaceAllocator::Rep::Carve(NodeId node, uint64_t bytes, Placement* placement) {
+  const std::optional<uint64_t> start = nodes_[node].free.Take(bytes);
+  if (!start.has_value()) return false;
+  nodes_[node].used_bytes += bytes;
+  ExtentAddr& extent = placement->fragments.emplace_back();
+  extent.start.node = node;
+  extent.start.offset = *start & ((uint64_t{1} << 48) - 1);
+  extent.length = bytes;
+  return true;
+}
+
+void SpaceAllocator::Rep::Release(const ExtentAddr& extent) {
+  Node& node = nodes_[extent.start.node];
+  [[maybe_unused]] const bool inserted = node.free.Insert(extent.start.offset, extent.length);
+  assert(inserted);
+  node.used_bytes -= extent.length;
+}
+
+Status SpaceAllocator::Rep::TooFewAlive(int copies) const {
+  std::string dead;
+  int alive = 0;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (client_->alive(node)) {
+      ++alive;
+      continue;
+    }
+    if (!dead.empty()) dead += ", ";
+    dead += client_->node_address(node);
+  }
+  if (alive >= copies) return Status::OK();
+  if (dead.empty()) {
+    return Status::InvalidArgument(
+        fmt::format("{} copies need as many nodes, the pool has {}", copies, alive));
+  }
+  return Status::Unavailable(
+      fmt::format("{} copies need as many nodes, {} are alive; lost: {}", copies, alive, dead));
+}
+
+Status SpaceAllocator::Rep::Reserve(const Redundancy& redundancy, uint64_t table_bytes,
+                                    NodeId preferred, Placement* placement) {
+  const int copies = redundancy.fragments();
+  NACRE_RETURN_IF_ERROR(TooFewAlive(copies));
+  if (table_bytes > kMaxTableBytes) {
+    return Status::NoSpace(fmt::format("no node holds a table of {} bytes", table_bytes));
+  }
+  const uint64_t bytes = ExtentBytes(table_bytes);
+  placement->redundancy = redundancy;
+  placement->fragments.clear();
+
+  MutexLock lock(&mutex_);
+  ahead_bytes_ = bytes;
+  Status failure;
+  for (const NodeId node : Candidates(preferred)) {
+    if (placement->fragments.size() == static_cast<size_t>(copies)) break;
+    if (!Carve(node, bytes, placement)) {
+      const Status s = MakeRoom(node, bytes);
+      // Somebody else may have been quicker to take the room: then this node is full to us.
+      if (!s.ok() || !Carve(node, bytes, placement)) {
+        if (!s.IsUnavailable()) failure = s.ok() ? Status::NoSpace("contended") : s;
+        continue;
+      }
+    }
+    if (!nodes_[node].free.CanTake(bytes)) LeaseAhead(node);
+  }
+  if (placement->fragments.size() == static_cast<size_t>(copies)) return Status::OK();
+
+  for (const ExtentAddr& extent : placement->fragments) Release(extent);
+  placement->fragments.clear();
+  NACRE_RETURN_IF_ERROR(TooFewAlive(copies));
+  if (!failure.ok() && !failure.IsNoSpace()) return failure;
+  return Status::NoSpace(fmt::format("the pool has no room for {} copies of {} bytes{}{}", copies,
+                                     bytes, failure.message().empty() ? "" : ": ",
+                                     failure.message()));
+}
+
+Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes) {
+  Node& state = nodes_[node];
+  while (state.exchanging) changed_.Wait();
+  if (state.free.CanTake(bytes)) return Status::OK();
+
+  // The free end of a slab may grow into slabs that follow it.
+  uint64_t extend_at = 0;
+  uint64_t extend_count = 0;
+  const uint64_t count = SlabsFor(bytes);
+  uint64_t longest_end = 0;
+  for (const uint64_t slab : state.slabs) {
+    const uint64_t end = slab + slab_bytes_;
+    if (state.slabs.contains(end)) continue;
+    auto range = state.free.ranges().lower_bound(end);
+    if (range == state.free.ranges().begin()) continue;
+    --range;
+    if (range->first + range->second != end || range->second <= longest_end) continue;
+    longest_end = range->second;
+    extend_at = end;
+    extend_count = SlabsFor(bytes - range->second);
+  }
+
+  state.exchanging = true;
+  std::vector<uint64_t> offsets;
+  Status s;
+  {
+    MutexUnlock unlock(&mutex_);
+    s = client_->LeaseContiguous(node, database_id_, static_cast<int>(count), extend_at,
+                                 static_cast<int>(extend_count), &offsets);
+  }
+  for (const uint64_t offset : offsets) {
+    if (!state.slabs.insert(offset).second || !state.free.Insert(offset, slab_bytes_)) {
+      s = Status::Corruption(
+          fmt::format("{}: leased the slab at {} twice", client_->node_address(node), offset));
+    }
+  }
+  state.exchanging = false;
+  changed_.SignalAll();
+  return s;
+}
+
+void SpaceAllocator::Rep::LeaseAhead(NodeId node) {
+  if (nodes_[node].lease_scheduled) return;
+  nodes_[node].lease_scheduled = true;
+  Schedule([this, node] {
+    MutexLock lock(&mutex_);
+    // A failure is the business of whoever comes to need the space.
+    MakeRoom(node, ahead_bytes_).IgnoreError();
+    nodes_[node].lease_scheduled = false;
+  });
+}
+
+void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes) {
+  const uint64_t bytes = ExtentBytes(table_bytes);
+  MutexLock lock(&mutex_);
+  for (ExtentAddr& extent : placement->fragments) {
+    if (extent.length <= bytes) continue;
+    ExtentAddr rest = extent;
+    rest.start.offset = extent.start.offset + bytes;
+    rest.length = extent.length - bytes;
+    extent.length = bytes;
+    Release(rest);
+  }
+}
+
+void SpaceAllocator::Rep::Free(const Placement& placement) {
+  MutexLock lock(&mutex_);
+  for (const ExtentAddr& extent : placement.fragments) {
+    Release(extent);
+    ReturnSurplusLater(extent.start.node);
+  }
+}
+
+std::vector<uint64_t> SpaceAllocator::Rep::Surplus(const Node& node, uint64_t keep) const {
+  std::vector<uint64_t> free_slabs;
+  for (const auto& [start, length] : node.free.ranges()) {
+    for (auto slab = node.slabs.lower_bound(start);
+         slab != node.slabs.end() && *slab + slab_bytes_ <= start + length; ++slab) {
+      free_slabs.push_back(*slab);
+    }
+  }
+  if (free_slabs.size() <= keep) return {};
+  return {free_slabs.begin() + static_cast<ptrdiff_t>(keep), free_slabs.end()};
+}
+
+void SpaceAllocator::Rep::ReturnSurplusLater(NodeId node) {
+  Node& state = nodes_[node];
+  if (state.return_scheduled || !client_->alive(node)) return;
+  if (Surplus(state, SparesToKeep()).empty()) return;
+  state.return_scheduled = true;
+  Schedule([this, node] {
+    MutexLock lock(&mutex_);
+    nodes_[node].return_scheduled = false;
+    ReturnSurplus(node, SparesToKeep()).IgnoreError();
+  });
+}
+
+Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep) {
+  Node& state = nodes_[node];
+  while (state.exchanging) changed_.Wait();
+  const std::vector<uint64_t> surplus = Surplus(state, keep);
+  if (surplus.empty()) return Status::OK();
+  for (const uint64_t slab : surplus) {
+    state.slabs.erase(slab);
+    [[maybe_unused]] const bool removed = state.free.Remove(slab, slab_bytes_);
+    assert(removed);
+  }
+  state.exchanging = true;
+  Status s;
+  {
+    MutexUnlock unlock(&mutex_);
+    s = client_->ReturnSlabs(node, database_id_, surplus);
+  }
+  if (!s.ok() && !s.IsUnavailable() && !s.IsTimedOut()) {
+    // The node said no. (Without an answer the slabs may be another's by now: they stay unused
+    // until the node takes them back with the database.)
+    for (const uint64_t slab : surplus) {
+      if (state.slabs.insert(slab).second) state.free.Insert(slab, slab_bytes_);
+    }
+  }
+  state.exchanging = false;
+  changed_.SignalAll();
+  return s;
+}
+
+Status SpaceAllocator::Rep::ReturnFreeSlabs() {
+  MutexLock lock(&mutex_);
+  Status failure;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (!client_->alive(static_cast<NodeId>(i))) continue;
+    Status s = ReturnSurplus(static_cast<NodeId>(i), 0);
+    if (!s.ok() && failure.ok()) failure = std::move(s);
+  }
+  return failure;
+}
+
+Status SpaceAllocator::Rep::Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
+                                    const std::vector<ExtentAddr>& live) {
+  if (node >= nodes_.size()) {
+    return Status::Corruption(fmt::format("slabs of node {}, which the pool has not got", node));
+  }
+  MutexLock lock(&mutex_);
+  Node& state = nodes_[node];
+  for (const uint64_t offset : slab_offsets) {
+    if (!state.slabs.insert(offset).second || !state.free.Insert(offset, slab_bytes_)) {
+      return Status::Corruption(
+          fmt::format("{}: slabs overlap at {}", client_->node_address(node), offset));
+    }
+  }
+  for (const ExtentAddr& extent : live) {
+    if (extent.start.node != node || !state.free.Remove(extent.start.offset, extent.length)) {
+      return Status::Corruption(fmt::format(
+          "{}: {} bytes at {} are in use twice, or in no slab of the database",
+          client_->node_address(node), extent.length, static_cast<uint64_t>(extent.start.offset)));
+    }
+    state.used_bytes += extent.length;
+  }
+  return Status::OK();
+}
+
+std::vector<uint64_t> SpaceAllocator::Rep::Slabs(NodeId node) const {
+  MutexLock lock(&mutex_);
+  return {nodes_[node].slabs.begin(), nodes_[node].slabs.end()};
+}
+
+SpaceUsage SpaceAllocator::Rep::Usage(NodeId node) const {
+  if (!client_->alive(node)) return {};
+  MutexLock lock(&mutex_);
+  return {.leased_bytes = nodes_[node].slabs.size() * slab_bytes_,
+          .used_bytes = nodes_[node].used_bytes};
+}
+
+SpaceAllocator::SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes,
+                               Executor* executor)
+    : rep_(std::make_unique<Rep>(client, database_id, slab_bytes, executor)) {}
+SpaceAllocator::~SpaceAllocator() = default;
+
+Status SpaceAllocator::Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
+                               Placement* placement) {
+  return rep_->Reserve(redundancy, table_bytes, preferred, placement);
+}
+void SpaceAllocator::Trim(Placement* placement, uint64_t table_bytes) {
+  rep_->Trim(placement, table_bytes);
+}
+void SpaceAllocator::Free(const Placement& placement) { rep_->Free(placement); }
+Status SpaceAllocator::Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
+                               const std::vector<ExtentAddr>& live) {
+  return rep_->Restore(node, slab_offsets, live);
+}
+std::vector<uint64_t> SpaceAllocator::Slabs(NodeId node) const { return rep_->Slabs(node); }
+Status SpaceAllocator::ReturnFreeSlabs() { return rep_->ReturnFreeSlabs(); }
+SpaceUsage SpaceAllocator::Usage(NodeId node) const { return rep_->Usage(node); }
+SpaceUsage SpaceAllocator::Usage() const {
+  SpaceUsage total;
+  for (NodeId node = 0; node < rep_->node_count(); ++node) {
+    const SpaceUsage usage = rep_->Usage(node);
+    total.leased_bytes += usage.leased_bytes;
+    total.used_bytes += usage.used_bytes;
+  }
+  return total;
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "memnode/buffer_pool.h"
+#include "memnode/lane.h"
+#include "memnode/remote_stream.h"
+#include "memnode/table_store.h"
+#include "table/extent.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+
+/// The insides of a TableStore, shared by the files that implement it.
+class TableStore::Rep {
+ public:
+  Rep(PoolClient* client, LocalMemory local, int buffers_in_flight);
+
+  /// The stream that the calling thread should use: threads spread over them.
+  Status Stream(RemoteStream** stream) EXCLUDES(mutex);
+  /// An idle lane, or a new one, for one writer.
+  Status TakeLane(std::unique_ptr<Lane>* lane) EXCLUDES(mutex);
+  void GiveLane(std::unique_ptr<Lane> lane) EXCLUDES(mutex);
+
+  /// `Corruption` unless the fragment lies in the region of its node (as far as that is known) and
+  /// has room for a table of `table_bytes`.
+  Status CheckFragment(const ExtentAddr& fragment, uint64_t table_bytes) const;
+  /// In place of `fragment`'s table bytes; null if they are not in local memory.
+  char* LocalBytes(const ExtentAddr& fragment) const;
+
+  static constexpr size_t kStreams = 8;
+  static constexpr size_t kMaxIdleLanes = 8;
+  static constexpr size_t kMaxIdleBufferBytes = 64 << 20;
+
+  PoolClient* const client;
+  Fabric* const fabric;
+  const LocalMemory local;
+  const int buffers_in_flight;
+  BufferPool buffers;
+
+  Mutex mutex;
+  std::vector<std::unique_ptr<Lane>> idle_lanes GUARDED_BY(mutex);
+  /// Made on first use; then read without the mutex.
+  std::array<std::atomic<RemoteStream*>, kStreams> streams{};
+  std::vector<std::unique_ptr<RemoteStream>> stream_owners GUARDED_BY(mutex);
+};
+
+/// See TableStore::NewWriter; `placement` is checked by the caller.
+std::unique_ptr<ExtentWriter> NewTableWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
+                                             const Placement& placement, size_t chunk_size);
+
+}  // namespace nacre::memnode
