@@ -1,19 +1,47 @@
+#include <charconv>
+#include <utility>
+
+#include "rdma/nic_device.h"
 #include "rdma/shm_device.h"
 #include "rdma/transport.h"
 
 namespace nacre::rdma {
 
+namespace {
+
+Status ParseNonNegative(const std::string& name, const std::string& text, double* value) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *value);
+  if (error == std::errc() && rest == end && *value >= 0 && *value <= 1e9) return Status::OK();
+  return Status::InvalidArgument("transport parameter " + name + "=" + text +
+                                 ": not a number from 0 to 1e9");
+}
+
+}  // namespace
+
 Status OpenDevice(const std::string& scheme, const std::map<std::string, std::string>& parameters,
                   Clock* clock, std::unique_ptr<Device>* device) {
+  NicModel model;
   for (const auto& [name, value] : parameters) {
-    return Status::InvalidArgument("unknown transport parameter '" + name + "'");
+    if (name == "rtt_us") {
+      NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.rtt_us));
+    } else if (name == "gbps") {
+      NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.gbps));
+    } else {
+      return Status::InvalidArgument("unknown transport parameter '" + name + "'");
+    }
   }
-  if (scheme == "shm") return ShmDevice::Open("shm", clock, device);
-  if (scheme == "embedded") return ShmDevice::Open("embedded", clock, device);
-  if (scheme == "verbs" || scheme == "tcp") {
+  if (scheme == "shm") {
+    NACRE_RETURN_IF_ERROR(ShmDevice::Open("shm", clock, device));
+  } else if (scheme == "embedded") {
+    NACRE_RETURN_IF_ERROR(ShmDevice::Open("embedded", clock, device));
+  } else if (scheme == "verbs" || scheme == "tcp") {
     return Status::NotSupported("transport '" + scheme + "' is not there yet");
+  } else {
+    return Status::InvalidArgument("unknown transport '" + scheme + "'");
   }
-  return Status::InvalidArgument("unknown transport '" + scheme + "'");
+  if (model.rtt_us == 0 && model.gbps == 0) return Status::OK();
+  return WrapWithNic(std::move(*device), model, clock, device);
 }
 
 }  // namespace nacre::rdma

@@ -53,6 +53,10 @@ class ShmIncomingConnection final : public IncomingConnection {
   ~ShmIncomingConnection() override { Reject("refused"); }
 
   const std::string& private_data() const override { return private_data_; }
+  QueueDepths depths() const override {
+    return {.send = static_cast<int>(hello_.send_depth),
+            .receive = static_cast<int>(hello_.receive_depth)};
+  }
 
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) override {

@@ -138,7 +138,7 @@ enum PostFlags : uint8_t {
   kMore = 2,
 };
 
-/// One end of a reliable connection.
+/// One end of a reliable connection. Its destruction takes its completions out of their queues.
 class QueuePair {
  public:
   virtual ~QueuePair() = default;
@@ -176,6 +176,11 @@ struct TrafficCounters {
   uint64_t writes = 0;
 };
 
+struct QueueDepths {
+  int send = 256;    ///< Requests outstanding.
+  int receive = 64;  ///< Receives posted.
+};
+
 /// A request to connect that a listener took up: accept it by `Listener::Accept`'s caller giving
 /// it completion queues, or destroy it to refuse.
 class IncomingConnection {
@@ -183,6 +188,8 @@ class IncomingConnection {
   virtual ~IncomingConnection() = default;
   /// What the connecting side passed; at most Device::kMaxPrivateData bytes.
   virtual const std::string& private_data() const = 0;
+  /// What the connecting side asked for; the queue pair of this side gets the same.
+  virtual QueueDepths depths() const = 0;
   /// Completes the connection. `reply` (same limit) is handed to the connecting side.
   virtual Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                         const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) = 0;
@@ -200,11 +207,6 @@ class Listener {
   virtual void Close() = 0;
   /// What peers pass to Connect (a port chosen by the system is filled in).
   virtual const std::string& address() const = 0;
-};
-
-struct QueueDepths {
-  int send = 256;    ///< Requests outstanding.
-  int receive = 64;  ///< Receives posted.
 };
 
 /// One adapter of this process.
