@@ -1,6 +1,7 @@
 #include "table/point_index_layout.h"
 
-#include <cassert>
+#include <algorithm>
+#include <bit>
 
 namespace nacre {
 
@@ -17,16 +18,12 @@ bool PointIndexLayout::Assign(const Entries& entries, uint64_t bucket_count, boo
   moves_.clear();
 
   // Those with most to move first, while there are most places to find.
-  constexpr uint32_t kVariants = 8;
+  Crowd crowd;
   for (const uint32_t bucket : OverfullBuckets()) {
-    const uint32_t count = start_[bucket + 1] - start_[bucket];
-    bool placed = false;
-    for (uint32_t variant = 0; variant < kVariants && !placed; ++variant) {
-      placed = MoveGroups(entries, bucket, ChooseGroups(bucket, count - kPointIndexSlots, variant));
-    }
-    if (placed) continue;
+    Gather(bucket, &crowd);
+    if (Relieve(entries, bucket, crowd)) continue;
     if (!give_up_some) return false;
-    moved_groups_[bucket] = ChooseGroups(bucket, count - kPointIndexSlots, 0);
+    moved_groups_[bucket] = (1u << kGroups) - 1;
     seed_[bucket] = kNoSeed;
   }
   return true;
@@ -60,66 +57,94 @@ std::vector<uint32_t> PointIndexLayout::OverfullBuckets() const {
   return overfull;
 }
 
-/// The set of groups to move so that `excess` keys, or as few more as possible, leave `bucket`.
-/// Large groups first, because each group that is moved sends absent keys to a second bucket.
-/// `variant` varies the choice among groups of one size.
-uint32_t PointIndexLayout::ChooseGroups(uint32_t bucket, uint32_t excess, uint32_t variant) const {
-  std::array<uint32_t, kGroups> size{};
-  for (uint32_t i = start_[bucket]; i < start_[bucket + 1]; ++i) ++size[group_[i]];
-  const uint32_t first = variant * 7 % kGroups;
-
-  uint32_t chosen = 0;
-  while (excess > 0) {
-    // The largest group that is not too large, else the smallest one there is.
-    uint32_t best = kGroups;
-    for (uint32_t i = 0; i < kGroups; ++i) {
-      const uint32_t group = (first + i) % kGroups;
-      if (size[group] == 0 || (chosen >> group & 1) != 0) continue;
-      if (best == kGroups) {
-        best = group;
-      } else if (size[best] > excess ? size[group] < size[best]
-                                     : size[group] <= excess && size[group] > size[best]) {
-        best = group;
-      }
-    }
-    assert(best < kGroups);
-    chosen |= 1u << best;
-    excess -= std::min(excess, size[best]);
+void PointIndexLayout::Gather(uint32_t bucket, Crowd* crowd) const {
+  const uint32_t first = start_[bucket];
+  const uint32_t last = start_[bucket + 1];
+  crowd->excess = last - first - kPointIndexSlots;
+  crowd->begin.fill(0);
+  for (uint32_t i = first; i < last; ++i) ++crowd->begin[group_[i] + 1];
+  for (uint32_t group = 0; group < kGroups; ++group) {
+    crowd->begin[group + 1] += crowd->begin[group];
+    crowd->by_size[group] = static_cast<uint8_t>(group);
   }
-  return chosen;
+  crowd->entries.resize(last - first);
+  auto next = crowd->begin;
+  for (uint32_t i = first; i < last; ++i) crowd->entries[next[group_[i]]++] = order_[i];
+  std::stable_sort(crowd->by_size.begin(), crowd->by_size.end(),
+                   [crowd](uint32_t a, uint32_t b) { return crowd->size(a) > crowd->size(b); });
 }
 
-/// Looks for a seed that sends all keys of `groups` to buckets with room.
-bool PointIndexLayout::MoveGroups(const Entries& entries, uint32_t bucket, uint32_t groups) {
-  const uint8_t used_before = used_[bucket];
-  uint32_t staying = 0;
-  std::vector<uint32_t> leaving;
-  for (uint32_t i = start_[bucket]; i < start_[bucket + 1]; ++i) {
-    if ((groups >> group_[i] & 1) == 0) {
-      ++staying;
-    } else {
-      leaving.push_back(order_[i]);
-    }
-  }
-  used_[bucket] = static_cast<uint8_t>(staying);
+/// Moves as few groups as a short search can tell, because absent keys of a moved group cost a
+/// second bucket.
+bool PointIndexLayout::Relieve(const Entries& entries, uint32_t bucket, const Crowd& crowd) {
+  // No seed can do with fewer groups than this.
+  int least = 0;
+  for (uint32_t moved = 0; moved < crowd.excess; ++least) moved += crowd.size(crowd.by_size[least]);
+
+  constexpr uint32_t kSeedsForFewGroups = 8;
+  const size_t kept = moves_.size();
+  uint32_t best_seed = kNoSeed;
+  int best_groups = kGroups + 1;
   for (uint32_t seed = 0; seed < kNoSeed; ++seed) {
-    attempt_.clear();
-    for (const uint32_t entry : leaving) {
-      const auto target = static_cast<uint32_t>(MovedBucket(home_, entries[entry].hash, seed));
-      if (used_[target] == kPointIndexSlots) break;
-      ++used_[target];
-      attempt_.push_back({target, entry});
+    const uint32_t groups = TrySeed(entries, crowd, seed);
+    UndoMoves(kept);
+    if (groups == 0) continue;
+    if (std::popcount(groups) < best_groups) {
+      best_seed = seed;
+      best_groups = std::popcount(groups);
     }
-    if (attempt_.size() == leaving.size()) {
-      moves_.insert(moves_.end(), attempt_.begin(), attempt_.end());
-      seed_[bucket] = static_cast<uint8_t>(seed);
-      moved_groups_[bucket] = groups;
-      return true;
-    }
-    for (const Move& move : attempt_) --used_[move.bucket];
+    if (best_groups == least || seed >= kSeedsForFewGroups) break;
   }
-  used_[bucket] = used_before;
-  return false;
+  if (best_seed == kNoSeed) return false;
+  moved_groups_[bucket] = TrySeed(entries, crowd, best_seed);
+  seed_[bucket] = static_cast<uint8_t>(best_seed);
+  used_[bucket] = static_cast<uint8_t>(crowd.entries.size() - (moves_.size() - kept));
+  return true;
+}
+
+/// Moves groups under `seed` until the excess is gone; the set of them, or 0 if it cannot be done
+/// (and then some moves are to be undone).
+uint32_t PointIndexLayout::TrySeed(const Entries& entries, const Crowd& crowd, uint32_t seed) {
+  uint32_t groups = 0;
+  uint32_t left = crowd.excess;
+  for (uint32_t i = 0; i < kGroups && left > 0; ++i) {
+    const uint32_t group = crowd.by_size[i];
+    const uint32_t size = crowd.size(group);
+    if (size == 0 || size > left || !TryGroup(entries, crowd, group, seed)) continue;
+    groups |= 1u << group;
+    left -= size;
+  }
+  // One that is larger than what is left makes room for others here.
+  for (uint32_t i = kGroups; i-- > 0 && left > 0;) {
+    const uint32_t group = crowd.by_size[i];
+    if ((groups >> group & 1) != 0 || crowd.size(group) <= left) continue;
+    if (!TryGroup(entries, crowd, group, seed)) continue;
+    groups |= 1u << group;
+    left = 0;
+  }
+  return left == 0 ? groups : 0;
+}
+
+/// Moves a whole group, or nothing.
+bool PointIndexLayout::TryGroup(const Entries& entries, const Crowd& crowd, uint32_t group,
+                                uint32_t seed) {
+  const size_t kept = moves_.size();
+  for (uint32_t i = crowd.begin[group]; i < crowd.begin[group + 1]; ++i) {
+    const uint32_t entry = crowd.entries[i];
+    const auto target = static_cast<uint32_t>(MovedBucket(home_, entries[entry].hash, seed));
+    if (used_[target] == kPointIndexSlots) {  // As the overfull bucket itself is.
+      UndoMoves(kept);
+      return false;
+    }
+    ++used_[target];
+    moves_.push_back({target, entry});
+  }
+  return true;
+}
+
+void PointIndexLayout::UndoMoves(size_t kept) {
+  for (size_t i = kept; i < moves_.size(); ++i) --used_[moves_[i].bucket];
+  moves_.resize(kept);
 }
 
 }  // namespace nacre

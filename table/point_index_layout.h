@@ -53,10 +53,23 @@ class PointIndexLayout {
   };
   using Entries = std::vector<PointIndexBuilder::Entry>;
 
+  /// The home keys of one overfull bucket, by group.
+  struct Crowd {
+    uint32_t excess;
+    std::vector<uint32_t> entries;            ///< Entry numbers, those of a group together.
+    std::array<uint32_t, kGroups + 1> begin;  ///< Of each group in `entries`.
+    std::array<uint8_t, kGroups> by_size;     ///< Groups, the largest first.
+
+    uint32_t size(uint32_t group) const { return begin[group + 1] - begin[group]; }
+  };
+
   void SortByHome(const Entries& entries);
   std::vector<uint32_t> OverfullBuckets() const;
-  uint32_t ChooseGroups(uint32_t bucket, uint32_t excess, uint32_t variant) const;
-  bool MoveGroups(const Entries& entries, uint32_t bucket, uint32_t groups);
+  void Gather(uint32_t bucket, Crowd* crowd) const;
+  bool Relieve(const Entries& entries, uint32_t bucket, const Crowd& crowd);
+  uint32_t TrySeed(const Entries& entries, const Crowd& crowd, uint32_t seed);
+  bool TryGroup(const Entries& entries, const Crowd& crowd, uint32_t group, uint32_t seed);
+  void UndoMoves(size_t kept);
 
   PointIndexShape home_;                ///< For its bucket count.
   std::vector<uint32_t> start_;         ///< First place in order_ of each bucket, and the end.
@@ -66,7 +79,6 @@ class PointIndexLayout {
   std::vector<uint8_t> seed_;           ///< By bucket.
   std::vector<uint32_t> moved_groups_;  ///< By bucket.
   std::vector<Move> moves_;
-  std::vector<Move> attempt_;  ///< Moves of the bucket at hand.
 };
 
 }  // namespace nacre
