@@ -144,7 +144,7 @@ ConcurrentArena::~ConcurrentArena() {
 
 char* ConcurrentArena::Allocate(size_t bytes, bool* new_chunk, size_t same_line) {
   assert(same_line <= kLine);
-  bytes = RoundUp(bytes, 8);
+  bytes = bytes == 0 ? 8 : RoundUp(bytes, 8);
   Chunk& chunk = rep_->chunks.Mine();
   // Chunks start on a line.
   const size_t in_line = reinterpret_cast<uintptr_t>(chunk.next) % kLine;

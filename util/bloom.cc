@@ -11,6 +11,7 @@ constexpr size_t kLineBytes = 64;
 constexpr size_t kLineBits = 8 * kLineBytes;
 constexpr size_t kTrailerBytes = 8;
 constexpr int kProbesMax = 14;
+constexpr int kDefaultProbes = 6;  ///< At 10 bits a key.
 
 /// Bits set in one line for each key. A little fewer than ln 2 times the bits per key, because
 /// lines are filled unevenly.
@@ -26,13 +27,20 @@ size_t LineOf(uint64_t hash, size_t lines) {
   return static_cast<size_t>((static_cast<unsigned __int128>(hash) * lines) >> 64);
 }
 
-/// Seven bit numbers of nine bits each, from the upper bits of a product, which depend on all bits
-/// of the hash.
-uint64_t ProbeWord(uint64_t hash, int round) {
-  return (hash + static_cast<uint64_t>(round)) * 0x9e3779b97f4a7c15;
+/// Calls `probe(word, shift)` for each bit of a key: word `word` of its line, bit `shift`.
+///
+/// Bit numbers are nine bits each from the upper part of a product, which depends on all bits of
+/// the hash; a product has seven of them.
+template <typename Probe>
+void ForEachProbe(uint64_t hash, int probes, Probe&& probe) {
+  constexpr int kPerProduct = 7;
+  for (uint64_t round = 0; probes > 0; ++round, probes -= kPerProduct) {
+    const uint64_t product = (hash + round) * 0x9e3779b97f4a7c15;
+    for (int i = 0; i < std::min(probes, kPerProduct); ++i) {
+      probe(product >> (61 - 9 * i) & 7, product >> (55 - 9 * i) & 63);
+    }
+  }
 }
-
-constexpr int kProbesPerWord = 7;
 
 }  // namespace
 
@@ -45,21 +53,19 @@ void BloomBuilder::Finish(std::string* dst) const {
   const int probes = ProbesFor(bits_per_key_);
   const size_t start = dst->size();
   dst->resize(start + lines * kLineBytes + kTrailerBytes);
-  auto* bits = reinterpret_cast<uint8_t*>(dst->data() + start);
+  char* bits = dst->data() + start;
   // Keys hit random lines: fetching them some keys ahead hides most of the misses.
   constexpr size_t kAhead = 16;
   for (size_t i = 0; i < hashes_.size(); ++i) {
     if (i + kAhead < hashes_.size()) {
       __builtin_prefetch(bits + LineOf(hashes_[i + kAhead], lines) * kLineBytes, 1);
     }
-    uint8_t* line = bits + LineOf(hashes_[i], lines) * kLineBytes;
-    for (int probe = 0; probe < probes; ++probe) {
-      const uint64_t word = ProbeWord(hashes_[i], probe / kProbesPerWord);
-      const uint64_t bit = word >> (55 - 9 * (probe % kProbesPerWord)) & (kLineBits - 1);
-      line[bit / 8] = static_cast<uint8_t>(line[bit / 8] | 1 << (bit % 8));
-    }
+    char* line = bits + LineOf(hashes_[i], lines) * kLineBytes;
+    ForEachProbe(hashes_[i], probes, [line](uint64_t word, uint64_t shift) {
+      EncodeFixed64(line + 8 * word, DecodeFixed64(line + 8 * word) | uint64_t{1} << shift);
+    });
   }
-  char* trailer = dst->data() + start + lines * kLineBytes;
+  char* trailer = bits + lines * kLineBytes;
   EncodeFixed32(trailer, static_cast<uint32_t>(lines));
   trailer[4] = static_cast<char>(probes);
 }
@@ -78,15 +84,20 @@ BloomFilter::BloomFilter(const Slice& bytes) {
 }
 
 bool BloomFilter::MayContain(uint64_t hash) const {
-  if (lines_ == nullptr) return true;
-  const auto* line =
-      reinterpret_cast<const uint8_t*>(lines_) + LineOf(hash, line_count_) * kLineBytes;
-  for (int probe = 0; probe < probes_; ++probe) {
-    const uint64_t word = ProbeWord(hash, probe / kProbesPerWord);
-    const uint64_t bit = word >> (55 - 9 * (probe % kProbesPerWord)) & (kLineBits - 1);
-    if ((line[bit / 8] >> (bit % 8) & 1) == 0) return false;
+  if (lines_ == nullptr) [[unlikely]]
+    return true;
+  const char* line = lines_ + LineOf(hash, line_count_) * kLineBytes;
+  // All bits without a branch on any of them: where an absent key fails cannot be predicted.
+  uint64_t all = 1;
+  const auto test = [line, &all](uint64_t word, uint64_t shift) {
+    all &= DecodeFixed64(line + 8 * word) >> shift;
+  };
+  if (probes_ == kDefaultProbes) [[likely]] {
+    ForEachProbe(hash, kDefaultProbes, test);
+  } else {
+    ForEachProbe(hash, probes_, test);
   }
-  return true;
+  return all != 0;
 }
 
 void BloomFilter::Prefetch(uint64_t hash) const {

@@ -1,0 +1,104 @@
+// Goal: live threads never share an index, indexes stay small, and a slot passes from an ended
+// thread to the next one with all that was written there.
+// Method: threads held alive together by a barrier; generations of threads that each count in
+// their slot without atomics (ThreadSanitizer sees a missing hand-over).
+
+#include "util/thread_index.h"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "util/mutex.h"
+#include "util/per_thread.h"
+
+namespace nacre {
+namespace {
+
+TEST(ThreadIndexTest, StaysTheSameWithinAThread) {
+  const size_t index = ThreadIndex::Current();
+  EXPECT_LT(index, ThreadIndex::kMax);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(index, ThreadIndex::Current());
+  EXPECT_GT(ThreadIndex::Limit(), index);
+}
+
+TEST(ThreadIndexTest, LiveThreadsDifferAndIndexesAreDense) {
+  constexpr int kThreads = 100;
+  const size_t mine = ThreadIndex::Current();
+  for (int round = 0; round < 3; ++round) {
+    Mutex mutex;
+    std::set<size_t> seen = {mine};
+    std::barrier all_have_one(kThreads);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        const size_t index = ThreadIndex::Current();
+        {
+          MutexLock lock(&mutex);
+          EXPECT_TRUE(seen.insert(index).second) << index;
+        }
+        all_have_one.arrive_and_wait();
+        EXPECT_EQ(index, ThreadIndex::Current());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(kThreads + 1U, seen.size());
+    // No round needs more than the one before, whatever other threads of the process hold.
+    EXPECT_LT(*seen.rbegin(), kThreads + 32U);
+  }
+  EXPECT_LT(ThreadIndex::Limit(), kThreads + 33U);
+}
+
+/// Uses the index when its thread ends, after or before the index is handed back.
+struct UsesIndexOnExit {
+  ~UsesIndexOnExit() { EXPECT_LT(ThreadIndex::Current(), ThreadIndex::kMax); }
+  int touched = 0;
+};
+
+TEST(ThreadIndexTest, DestructorsOfThreadLocalsMayUseIt) {
+  for (size_t i = 0; i < 2 * ThreadIndex::kMax; ++i) {
+    std::thread([] {
+      static thread_local UsesIndexOnExit before;
+      before.touched = 1;
+      ThreadIndex::Current();
+    }).join();
+  }
+  // Each thread gave its index back, or we would have run out.
+  EXPECT_LT(ThreadIndex::Limit(), 200U);
+}
+
+struct Count {
+  uint64_t value;
+};
+
+TEST(PerThreadTest, SlotsPassOnInOrder) {
+  PerThread<Count> counts;
+  constexpr int kGenerations = 20;
+  constexpr int kThreads = 8;
+  for (int generation = 0; generation < kGenerations; ++generation) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&counts] {
+        for (int i = 0; i < 100; ++i) ++counts.Mine().value;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  uint64_t sum = 0;
+  counts.ForEach([&sum](const Count& count) {
+    sum += count.value;
+    EXPECT_EQ(0U, reinterpret_cast<uintptr_t>(&count) % 64);
+  });
+  EXPECT_EQ(uint64_t{kGenerations} * kThreads * 100, sum);
+}
+
+TEST(PerThreadTest, StartsAsZeros) {
+  PerThread<Count> counts;
+  EXPECT_EQ(0U, counts.Mine().value);
+}
+
+}  // namespace
+}  // namespace nacre
