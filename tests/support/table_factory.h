@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/table_handle.h"
+#include "memnode/pool_impl.h"
+#include "memnode/space_allocator.h"
+#include "memnode/table_store.h"
+#include "tests/support/vector_iterator.h"
+#include "util/epoch.h"
+#include "util/executor.h"
+
+namespace nacre {
+
+/// Real tables in an embedded pool, for tests of what the engine does with tables.
+class TableFactory {
+ public:
+  explicit TableFactory(const Comparator* comparator);
+  ~TableFactory();
+
+  /// A table with `entries`, which are sorted here. Null, and a failed test, if that goes wrong.
+  std::shared_ptr<TableHandle> Make(std::vector<TestEntry> entries);
+  /// A table of values at `keys`, the first of them so long that the table has about `bytes`.
+  std::shared_ptr<TableHandle> MakeOfKeys(const std::vector<std::string>& keys, size_t bytes = 0);
+
+  const InternalKeyComparator& comparator() const { return comparator_; }
+  uint64_t used_bytes() const { return space_->Usage().used_bytes; }
+
+ private:
+  static constexpr size_t kChunk = 4 << 10;
+
+  const InternalKeyComparator comparator_;
+  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<memnode::SpaceAllocator> space_;
+  std::unique_ptr<memnode::TableStore> store_;
+  EpochDomain epochs_;
+  uint64_t database_id_ = 0;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace nacre
