@@ -141,7 +141,6 @@ Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::s
                         const std::optional<std::string>& end, TableList* outputs) {
   memnode::CompactionJob job;
   job.database_id = database_id_;
-  job.pool_uri = pool_->uri();
   job.comparator_name = options_.comparator->Name();
   if (compaction.level == 0) {
     for (const auto& table : compaction.inputs) job.runs.push_back(Metas({table}));
