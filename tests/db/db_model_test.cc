@@ -19,6 +19,7 @@
 #include "tests/support/model_db.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
 
@@ -179,7 +180,7 @@ class ModelRun {
       case 991:
         return Compact(/*everything=*/random_.OneIn(4));
       case 992 ... 993:
-        ASSERT_TRUE(db_->WaitForCompact().ok());
+        ASSERT_TRUE(IsOk(db_->WaitForCompact()));
         return;
       case 994:
         // Rarely: a reopened database has no snapshots.
@@ -190,14 +191,10 @@ class ModelRun {
     }
   }
 
-  void Open() {
-    const Status status = DB::Open(options_, "model", &db_);
-    ASSERT_TRUE(status.ok()) << status.ToString();
-  }
+  void Open() { ASSERT_TRUE(IsOk(DB::Open(options_, "model", &db_))); }
 
   void Put(const std::string& key, std::string value) {
-    const Status status = db_->Put(NoLog(), key, value);
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_TRUE(IsOk(db_->Put(NoLog(), key, value)));
     model_.Put(key, std::move(value));
   }
 
@@ -207,8 +204,7 @@ class ModelRun {
   }
 
   void Delete(const std::string& key) {
-    const Status status = db_->Delete(NoLog(), key);
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_TRUE(IsOk(db_->Delete(NoLog(), key)));
     model_.Delete(key);
   }
 
@@ -227,8 +223,7 @@ class ModelRun {
       ASSERT_TRUE((random_.OneIn(4) ? batch.Delete(key) : batch.Put(key, Value())).ok());
     }
     const std::string before = batch.Data();
-    const Status status = db_->Write(NoLog(), &batch);
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_TRUE(IsOk(db_->Write(NoLog(), &batch)));
     ASSERT_EQ(batch.Data(), before) << "Write changed the batch";
     ASSERT_TRUE(batch.Iterate(&recorder).ok());
   }
@@ -331,8 +326,7 @@ class ModelRun {
   void Flush() {
     FlushOptions options;
     options.wait = !random_.OneIn(3);
-    const Status status = db_->Flush(options);
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_TRUE(IsOk(db_->Flush(options)));
   }
 
   void Compact(bool everything) {
@@ -355,8 +349,7 @@ class ModelRun {
   void Reopen() {
     ReleaseAll();
     const SequenceNumber last = db_->GetLatestSequenceNumber();
-    const Status status = db_->Close();
-    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_TRUE(IsOk(db_->Close()));
     db_.reset();
     ASSERT_NO_FATAL_FAILURE(Open());
     ASSERT_EQ(db_->GetLatestSequenceNumber(), last);
@@ -415,7 +408,7 @@ class ModelRun {
     ReleaseAll();
     for (const std::string& key : keys_) ASSERT_NO_FATAL_FAILURE(Delete(key));
     ASSERT_NO_FATAL_FAILURE(Compact(/*everything=*/true));
-    ASSERT_TRUE(db_->WaitForCompact().ok());
+    ASSERT_TRUE(IsOk(db_->WaitForCompact()));
     EXPECT_EQ(GetNumber(db_.get(), "nacre.num-live-tables"), 0u)
         << GetTextProperty(db_.get(), "nacre.sstables");
     EXPECT_EQ(GetNumber(db_.get(), "nacre.num-tombstones"), 0u);
