@@ -11,8 +11,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr int kTagShift = 40;
-constexpr uint64_t kNumberMask = (uint64_t{1} << kTagShift) - 1;
 /// A sleep is not punctual to less than this.
 constexpr uint64_t kSpinNanos = 20'000;
 /// How long a Wait leaves a blocked message unexamined: nobody rings when the block ends.
@@ -232,7 +230,7 @@ Status InterposedQueuePair::PostRecv(uint64_t id, LocalBuffer to) {
 void InterposedQueuePair::Absorb(uint64_t number, const Completion& completion) {
   const bool receive = IsReceive(completion.opcode);
   Lane& lane = receive ? receives_ : sends_;
-  const uint64_t index = number - (lane.first & kNumberMask);
+  const uint64_t index = (number - lane.first) & kNumberMask;
   if (index >= lane.requests.size()) return;
   Request& request = lane.requests[index];
   if (request.state != Request::State::kPosted) return;  // Its response is lost.

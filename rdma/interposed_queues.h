@@ -15,6 +15,10 @@ namespace nacre::rdma {
 
 class InterposedQueuePair;
 
+/// An id in a wrapped queue: whose it is, and the low bits of the request's number.
+inline constexpr int kTagShift = 40;
+inline constexpr uint64_t kNumberMask = (uint64_t{1} << kTagShift) - 1;
+
 /// Holds no completions itself: those of the wrapped queue are noted down with the requests they
 /// belong to, and Poll hands out what is due at the head of each queue pair.
 class InterposedCompletionQueue final : public CompletionQueue {
@@ -103,7 +107,7 @@ class InterposedQueuePair final : public QueuePair {
     uint64_t first = 0;
     std::deque<Request> requests;
 
-    uint64_t Id() const { return tag | (first + requests.size()); }
+    uint64_t Id() const { return tag | ((first + requests.size()) & kNumberMask); }
   };
 
   template <typename InnerPost>

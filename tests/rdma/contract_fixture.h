@@ -1,0 +1,136 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma_peer.h"
+
+namespace nacre::rdma {
+
+/// A pair of devices that must meet the contract. A new backend or decorator joins the suite by
+/// another line in AllSetups.
+struct Setup {
+  const char* name;
+  DeviceSpec spec;
+  bool child = false;      ///< The far side is another process.
+  bool accepting = false;  ///< The near side is the one that accepts the connection.
+};
+
+inline std::vector<Setup> AllSetups() {
+  const DeviceSpec shm;
+  const DeviceSpec embedded{.scheme = "embedded"};
+  const DeviceSpec nic{.scheme = "shm", .parameters = {{"rtt_us", "5"}, {"gbps", "50"}}};
+  const DeviceSpec faults{.scheme = "shm", .with_faults = true};
+  return {
+      {.name = "shm", .spec = shm},
+      {.name = "shm_accepting", .spec = shm, .accepting = true},
+      {.name = "shm_process", .spec = shm, .child = true},
+      {.name = "shm_process_accepting", .spec = shm, .child = true, .accepting = true},
+      {.name = "embedded", .spec = embedded},
+      {.name = "nic", .spec = nic},
+      {.name = "nic_process", .spec = nic, .child = true},
+      {.name = "faultless", .spec = faults},
+      {.name = "faultless_process", .spec = faults, .child = true, .accepting = true},
+  };
+}
+
+inline std::string NameOf(const testing::TestParamInfo<Setup>& info) { return info.param.name; }
+
+/// Both sides, each with a region of kRegionBytes that the other may use in full.
+class ContractTest : public testing::TestWithParam<Setup> {
+ protected:
+  static constexpr size_t kRegionBytes = 1 << 20;
+
+  ContractTest()
+      : peer_(GetParam().child ? MakeChildPeer(GetParam().spec) : MakeLocalPeer(GetParam().spec)),
+        near_(GetParam().spec) {
+    near_.Allocate(kRegionBytes);
+    far_region_ = peer_->Allocate(kRegionBytes, Access::kRemoteAll, &far_key_);
+  }
+
+  /// Connects one more queue pair; its number is the same on both sides.
+  QueuePair* Connect(QueueDepths depths = {}) {
+    const std::string address = FreshAddress();
+    if (GetParam().accepting) {
+      EXPECT_TRUE(near_.Listen(address).ok());
+      peer_->Start(
+          {.command = PeerCommand::kConnect,
+           .numbers = {static_cast<uint64_t>(depths.send), static_cast<uint64_t>(depths.receive)},
+           .bytes = address});
+      const Status accepted = near_.Accept("");
+      EXPECT_TRUE(accepted.ok()) << accepted.ToString();
+    } else {
+      EXPECT_TRUE(peer_->Run({.command = PeerCommand::kListen, .bytes = address}).status.ok());
+      peer_->Start({.command = PeerCommand::kAccept});
+      std::string reply;
+      const Status connected = near_.Connect(address, "", depths, &reply);
+      EXPECT_TRUE(connected.ok()) << connected.ToString();
+    }
+    const Status other = peer_->Finish().status;
+    EXPECT_TRUE(other.ok()) << other.ToString();
+    return near_.queue_pairs.empty() ? nullptr : near_.queue_pairs.back().get();
+  }
+
+  LocalBuffer Near(size_t offset, size_t size) { return near_.Buffer(0, offset, size); }
+  char* NearData(size_t offset = 0) { return near_.Data(0) + offset; }
+  RemoteBuffer Far(size_t offset) const { return {far_key_.address + offset, far_key_.key}; }
+  /// The near region as the peer names it.
+  RemoteBuffer NearKey(size_t offset) const {
+    const RemoteKey key = near_.regions[0]->remote_key();
+    return {key.address + offset, key.key};
+  }
+
+  void StoreNear(size_t offset, const std::string& bytes) {
+    bytes.copy(NearData(offset), bytes.size());
+  }
+  std::string LoadNear(size_t offset, size_t size) { return {NearData(offset), size}; }
+  void StoreFar(size_t offset, const std::string& bytes) {
+    peer_->Store(far_region_, offset, bytes);
+  }
+  std::string LoadFar(size_t offset, size_t size) { return peer_->Load(far_region_, offset, size); }
+
+  /// The next completion is this one.
+  void ExpectNext(uint64_t id, Opcode opcode, CompletionCode code = CompletionCode::kSuccess) {
+    const Completion completion = near_.Next();
+    EXPECT_EQ(completion.id, id);
+    EXPECT_EQ(completion.opcode, opcode);
+    EXPECT_EQ(completion.code, code) << ToString(completion.code);
+  }
+  void ExpectNextAtPeer(uint64_t id, Opcode opcode,
+                        CompletionCode code = CompletionCode::kSuccess) {
+    const Completion completion = peer_->Next();
+    EXPECT_EQ(completion.id, id);
+    EXPECT_EQ(completion.opcode, opcode);
+    EXPECT_EQ(completion.code, code) << ToString(completion.code);
+  }
+  void ExpectNothing() {
+    Completion completion;
+    EXPECT_FALSE(near_.Next(&completion, std::chrono::milliseconds(20)));
+  }
+  /// The pair is broken for good, and says so in each completion.
+  void ExpectBroken(QueuePair* pair) {
+    ASSERT_TRUE(pair->PostWrite(1001, Near(0, 8), Far(0), 0).ok());
+    ASSERT_TRUE(pair->PostRecv(1002, Near(0, 8)).ok());
+    ASSERT_TRUE(pair->PostRead(1003, Near(0, 8), Far(0), kSignaled).ok());
+    for (int i = 0; i < 3; i++) {
+      const Completion completion = near_.Next();
+      EXPECT_EQ(completion.code, CompletionCode::kFlushed) << ToString(completion.code);
+      EXPECT_GE(completion.id, 1001u);
+      EXPECT_LE(completion.id, 1003u);
+    }
+    EXPECT_TRUE(pair->broken());
+  }
+
+  // The peer's queue pairs may be in the middle of something with ours: ours go first.
+  const std::unique_ptr<Peer> peer_;
+  Endpoint near_;
+  int far_region_ = -1;
+  RemoteKey far_key_;
+};
+
+}  // namespace nacre::rdma
