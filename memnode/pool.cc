@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,12 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
     NACRE_RETURN_IF_ERROR(StartNodes(options, &pool).WithContext(uri_));
   } else if (uri.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' names no nodes", uri_));
+  }
+  if (uri.scheme == "shm") {
+    // The nodes find one another by these, from other directories.
+    for (std::string& address : pool.addresses) {
+      if (address[0] != '@') address = std::filesystem::absolute(address).string();
+    }
   }
   NACRE_RETURN_IF_ERROR(
       rdma::OpenDevice(pool.scheme, pool.parameters, clock_, &device_).WithContext(uri_));

@@ -1,95 +1,312 @@
-// Goal: an embedded pool end to end: databases, space, tables, point reads, compactions, and what
-// happens when nodes die. Method: nodes in this process over the shm transport; every byte that is
-// read is compared with what was written.
+// Goal: an embedded pool end to end: databases, tables, point reads, and what happens when nodes
+// die. Method: nodes in this process; every byte that is read is compared with what was written.
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <atomic>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "memnode/pool_impl.h"
-#include "memnode/space_allocator.h"
-#include "memnode/table_store.h"
-#include "table/table_builder.h"
-#include "table/table_reader.h"
-#include "util/executor.h"
+#include "memnode/memory_node.h"
+#include "tests/support/pool_fixture.h"
+#include "tests/support/scale.h"
+#include "tests/support/seed.h"
 #include "util/random.h"
 
 namespace nacre::memnode {
 namespace {
 
-class PoolTest : public ::testing::Test {
+class PoolTest : public PoolFixture {
  protected:
-  void Open(const std::string& uri, uint64_t slab_bytes = 1 << 20) {
-    PoolOpenOptions options;
-    options.slab_bytes = slab_bytes;
-    options.operation_timeout = std::chrono::milliseconds(5000);
-    const Status s = OpenPool(uri, options, Clock::System(), &pool_);
+  /// Reads random parts of `bytes` by `ReadAll`, from random copies.
+  void CheckPointReads(const Placement& placement, const std::string& bytes, uint64_t seed,
+                       size_t count) {
+    Random random(seed);
+    const int copies = static_cast<int>(placement.fragments.size());
+    std::vector<PointRead> reads(count);
+    std::vector<uint64_t> offsets(count);
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t length = random.Uniform(std::min<uint64_t>(bytes.size(), 700));
+      offsets[i] = random.Uniform(bytes.size() - length);
+      reads[i].from = store_->Resolve(
+          placement, offsets[i], static_cast<int>(random.Uniform(static_cast<uint64_t>(copies))));
+      reads[i].length = static_cast<uint32_t>(length);
+    }
+    client_->ReadAll(reads);
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(reads[i].status.ok()) << reads[i].status.ToString();
+      ASSERT_EQ(std::memcmp(reads[i].data, bytes.data() + offsets[i], reads[i].length), 0);
+    }
+  }
+  void CheckExtent(const Placement& placement, const std::string& bytes) {
+    const std::shared_ptr<Extent> extent = store_->OpenExtent(placement, bytes.size());
+    const auto read = extent->StartRead(0, bytes.size());
+    Slice all;
+    const Status s = read->Await(&all);
     ASSERT_TRUE(s.ok()) << s.ToString();
-    client_ = pool_->client();
-    slab_bytes_ = slab_bytes;
+    EXPECT_TRUE(all == Slice(bytes));
   }
-  uint64_t Create(const std::string& name) {
-    DatabaseLease lease;
-    const Status s = client_->OpenDatabase(name, true, true, &lease);
-    EXPECT_TRUE(s.ok()) << s.ToString();
-    return lease.database_id;
-  }
-
-  std::unique_ptr<Executor> executor_ = NewThreadPool(1, "test");
-  std::shared_ptr<PoolImpl> pool_;
-  PoolClient* client_ = nullptr;
-  uint64_t slab_bytes_ = 0;
 };
 
 TEST_F(PoolTest, WritesAndReadsBack) {
-  Open("embedded:?nodes=3&size=16MiB");
-  const uint64_t id = Create("db");
-  SpaceAllocator space(client_, id, slab_bytes_, executor_.get());
-  TableStore store(client_, LocalMemory());
-  for (const uint8_t copies : {1, 2, 3}) {
-    Placement placement;
-    const Redundancy redundancy{.kind = RedundancyKind::kReplicated, .copies = copies};
-    const uint64_t size = 1'500'000 + copies;
-    ASSERT_TRUE(space.Reserve(redundancy, size, kNoNode, &placement).ok());
-    ASSERT_EQ(placement.fragments.size(), copies);
-    std::unique_ptr<ExtentWriter> writer;
-    ASSERT_TRUE(store.NewWriter(placement, 64 << 10, &writer).ok());
-    Random random(copies);
-    std::string bytes(size, '\0');
-    for (char& c : bytes) c = static_cast<char>(random.Next());
-    for (uint64_t done = 0; done < size;) {
-      char* chunk = nullptr;
-      ASSERT_TRUE(writer->NextChunk(&chunk).ok());
-      const size_t n = std::min<uint64_t>(64 << 10, size - done);
-      memcpy(chunk, bytes.data() + done, n);
-      ASSERT_TRUE(writer->Commit(n).ok());
-      done += n;
-    }
-    ASSERT_TRUE(writer->Finish("head").ok());
-
-    const std::shared_ptr<Extent> extent = store.OpenExtent(placement, size);
-    const auto all = extent->StartRead(0, size);
-    Slice read;
-    ASSERT_TRUE(all->Await(&read).ok());
-    EXPECT_TRUE(read == Slice(bytes));
-
-    std::vector<PointRead> reads(300);
-    std::vector<uint64_t> offsets;
-    for (PointRead& point : reads) {
-      offsets.push_back(random.Uniform(size - 500));
-      point.from =
-          store.Resolve(placement, offsets.back(), static_cast<int>(random.Uniform(copies)));
-      point.length = static_cast<uint32_t>(1 + random.Uniform(500));
-    }
-    client_->ReadAll(reads);
-    for (size_t i = 0; i < reads.size(); ++i) {
-      ASSERT_TRUE(reads[i].status.ok()) << reads[i].status.ToString();
-      EXPECT_EQ(memcmp(reads[i].data, bytes.data() + offsets[i], reads[i].length), 0);
+  const uint64_t seed = TestSeed(301);
+  OpenPoolAt("embedded:?nodes=3&size=16MiB");
+  CreateDatabase();
+  for (const int copies : {1, 2, 3}) {
+    for (const size_t size : {size_t{1}, kChunkBytes, kChunkBytes + 1, size_t{1'500'000}}) {
+      Placement placement;
+      ASSERT_TRUE(space_->Reserve(Copies(copies), size, kNoNode, &placement).ok());
+      const std::string bytes = RandomBytes(seed + size, size);
+      ASSERT_TRUE(WriteBytes(placement, bytes).ok());
+      CheckExtent(placement, bytes);
+      for (const size_t count : {1, 2, 33, 300}) CheckPointReads(placement, bytes, seed, count);
+      space_->Free(placement);
     }
   }
+}
+
+// The region announced in small pieces, as adapters may need it: requests that straddle are cut.
+TEST_F(PoolTest, RegionInPieces) {
+  const uint64_t seed = TestSeed(302);
+  std::unique_ptr<rdma::Device> device;
+  ASSERT_TRUE(rdma::OpenDevice("shm", {}, Clock::System(), &device).ok());
+  MemoryNodeOptions options;
+  options.listen = "shm:@";
+  options.region_bytes = 8 << 20;
+  options.slab_bytes = 1 << 20;
+  options.piece_bytes = 16 << 10;
+  std::unique_ptr<MemoryNode> node;
+  ASSERT_TRUE(MemoryNode::Start(options, device.get(), Clock::System(), &node).ok());
+  OpenPoolAt(node->address());
+  CreateDatabase();
+  const std::string bytes = RandomBytes(seed, 1'000'000);
+  Placement placement;
+  ASSERT_TRUE(space_->Reserve(Copies(1), bytes.size(), kNoNode, &placement).ok());
+  ASSERT_TRUE(WriteBytes(placement, bytes).ok());
+  CheckExtent(placement, bytes);
+  for (const size_t count : {1, 2, 200}) CheckPointReads(placement, bytes, seed, count);
+  ClosePool();
+}
+
+TEST_F(PoolTest, PointReadsOutsideOfThePool) {
+  OpenPoolAt("embedded:?nodes=2&size=4MiB");
+  std::vector<PointRead> reads(4);
+  reads[0].from = {.offset = 0, .node = 7};
+  reads[1].from = {.offset = client_->region_bytes(0), .node = 0};
+  reads[2].from = {.offset = 0, .node = 1};
+  reads[3].from = {.offset = (uint64_t{1} << 48) - 1, .node = 1};
+  for (PointRead& read : reads) read.length = 100;
+  client_->ReadAll(reads);
+  EXPECT_TRUE(reads[0].status.IsInvalidArgument()) << reads[0].status.ToString();
+  // The region's size is known once the node was used.
+  EXPECT_TRUE(reads[1].status.IsInvalidArgument()) << reads[1].status.ToString();
+  EXPECT_TRUE(reads[2].status.ok()) << reads[2].status.ToString();
+  EXPECT_TRUE(reads[3].status.IsInvalidArgument()) << reads[3].status.ToString();
+  client_->ReadAll(std::span<PointRead>(&reads[3], 1));
+  EXPECT_TRUE(reads[3].status.IsInvalidArgument());
+  client_->ReadAll({});
+}
+
+TEST_F(PoolTest, LargePointReadsGrowTheLandingMemoryAndGiveItBack) {
+  const uint64_t seed = TestSeed(303);
+  OpenPoolAt("embedded:?nodes=1&size=32MiB", 16 << 20);
+  CreateDatabase();
+  const std::string bytes = RandomBytes(seed, 12'000'000);
+  Placement placement;
+  ASSERT_TRUE(space_->Reserve(Copies(1), bytes.size(), kNoNode, &placement).ok());
+  ASSERT_TRUE(WriteBytes(placement, bytes).ok());
+  for (const uint32_t length : {100u, 11'000'000u, 100u, 70'000u, 100u}) {
+    PointRead read;
+    read.from = store_->Resolve(placement, 5, 0);
+    read.length = length;
+    client_->ReadAll(std::span<PointRead>(&read, 1));
+    ASSERT_TRUE(read.status.ok()) << read.status.ToString();
+    EXPECT_EQ(std::memcmp(read.data, bytes.data() + 5, length), 0);
+  }
+}
+
+TEST_F(PoolTest, MalformedPlacementsAreErrors) {
+  OpenPoolAt("embedded:?nodes=2&size=4MiB");
+  CreateDatabase();
+  const auto placement_at = [](NodeId node, uint64_t offset, uint64_t length) {
+    Placement placement;
+    placement.redundancy = Copies(1);
+    ExtentAddr& extent = placement.fragments.emplace_back();
+    extent.start.node = node;
+    extent.start.offset = offset;
+    extent.length = length;
+    return placement;
+  };
+  const Placement bad[] = {Placement(), placement_at(9, 0, 1 << 20),
+                           placement_at(0, uint64_t{1} << 40, 1 << 20),
+                           placement_at(0, (4 << 20) - 100, 1 << 20), placement_at(0, 0, 100)};
+  for (const Placement& placement : bad) {
+    Slice bytes;
+    EXPECT_TRUE(
+        store_->OpenExtent(placement, 5000)->StartRead(0, 10)->Await(&bytes).IsCorruption());
+    std::unique_ptr<ExtentWriter> writer;
+    EXPECT_TRUE(store_->NewWriter(placement, kChunkBytes, &writer).IsInvalidArgument());
+  }
+  Slice bytes;
+  const auto extent = store_->OpenExtent(placement_at(0, 0, 8192), 4096);
+  EXPECT_TRUE(extent->StartRead(4000, 97)->Await(&bytes).IsCorruption());
+}
+
+TEST_F(PoolTest, WriterRefusesMoreThanWasReserved) {
+  OpenPoolAt("embedded:?nodes=1&size=4MiB");
+  CreateDatabase();
+  Placement placement;
+  ASSERT_TRUE(space_->Reserve(Copies(1), 100'000, kNoNode, &placement).ok());
+  const Status s = WriteBytes(placement, std::string(200'000, 'x'));
+  EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
+  // The store is as good as before.
+  EXPECT_TRUE(WriteBytes(placement, std::string(100'000, 'x')).ok());
+}
+
+TEST_F(PoolTest, ReadsMayBeDroppedAndMovedBetweenThreads) {
+  const uint64_t seed = TestSeed(304);
+  OpenPoolAt("embedded:?nodes=2&size=16MiB");
+  CreateDatabase();
+  const std::string bytes = RandomBytes(seed, 1'000'000);
+  Placement placement;
+  ASSERT_TRUE(space_->Reserve(Copies(2), bytes.size(), kNoNode, &placement).ok());
+  ASSERT_TRUE(WriteBytes(placement, bytes).ok());
+  const std::shared_ptr<Extent> extent = store_->OpenExtent(placement, bytes.size());
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(seed + t);
+      for (size_t i = 0; i < Scaled(300); ++i) {
+        const uint64_t offset = random.Uniform(bytes.size() - 1);
+        const size_t n = 1 + random.Uniform(bytes.size() - offset - 1);
+        std::unique_ptr<PendingRead> read = extent->StartRead(offset, n);
+        if (random.OneIn(3)) continue;
+        Slice got;
+        if (!read->Await(&got).ok() || got.size() != n ||
+            std::memcmp(got.data(), bytes.data() + offset, n) != 0) {
+          ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+
+  std::unique_ptr<PendingRead> read = extent->StartRead(10, 1000);
+  std::thread([&] {
+    Slice got;
+    EXPECT_TRUE(read->Await(&got).ok());
+    EXPECT_TRUE(got == Slice(bytes.data() + 10, 1000));
+    read.reset();
+  }).join();
+}
+
+TEST_F(PoolTest, DeadNodeIsNamedAndItsCopiesAreElsewhere) {
+  const uint64_t seed = TestSeed(305);
+  OpenPoolAt("embedded:?nodes=3&size=16MiB");
+  CreateDatabase();
+  const std::string bytes = RandomBytes(seed, 300'000);
+  Placement one;
+  Placement two;
+  ASSERT_TRUE(space_->Reserve(Copies(1), bytes.size(), 1, &one).ok());
+  ASSERT_TRUE(space_->Reserve(Copies(2), bytes.size(), 1, &two).ok());
+  ASSERT_EQ(one.fragments[0].start.node, 1);
+  ASSERT_EQ(two.fragments[0].start.node, 1);
+  ASSERT_TRUE(WriteBytes(one, bytes).ok());
+  ASSERT_TRUE(WriteBytes(two, bytes).ok());
+  CheckPointReads(two, bytes, seed, 50);
+
+  pool_->KillEmbeddedNode(1);
+  const std::string address = client_->node_address(1);
+  PointRead read;
+  read.from = one.fragments[0].start;
+  read.length = 100;
+  client_->ReadAll(std::span<PointRead>(&read, 1));
+  EXPECT_TRUE(read.status.IsUnavailable()) << read.status.ToString();
+  EXPECT_NE(read.status.ToString().find(address), std::string::npos) << read.status.ToString();
+  Slice got;
+  const Status s = store_->OpenExtent(one, bytes.size())->StartRead(0, 100)->Await(&got);
+  EXPECT_TRUE(s.IsUnavailable()) << s.ToString();
+  EXPECT_NE(s.ToString().find(address), std::string::npos) << s.ToString();
+  EXPECT_FALSE(WriteBytes(one, bytes).ok());
+  EXPECT_TRUE(client_->Ping(1).IsUnavailable());
+
+  EXPECT_FALSE(client_->alive(1));
+  EXPECT_FALSE(store_->Resolve(one, 0, 0).valid());
+  EXPECT_EQ(store_->Resolve(two, 0, 0).node, two.fragments[1].start.node);
+  EXPECT_FALSE(store_->Resolve(two, 0, 1).valid());
+  CheckExtent(two, bytes);
+  Placement more;
+  ASSERT_TRUE(space_->Reserve(Copies(2), 1000, 1, &more).ok());
+  const Status too_few = space_->Reserve(Copies(3), 1000, kNoNode, &more);
+  EXPECT_TRUE(too_few.IsUnavailable());
+  EXPECT_NE(too_few.ToString().find(address), std::string::npos) << too_few.ToString();
+  space_->Free(one);
+  EXPECT_EQ(space_->Usage(1).used_bytes, 0u);
+}
+
+TEST_F(PoolTest, DatabasesOpenAndClose) {
+  OpenPoolAt("embedded:?nodes=2&size=4MiB");
+  DatabaseLease lease;
+  EXPECT_TRUE(client_->OpenDatabase("a", false, false, &lease).IsInvalidArgument());
+  EXPECT_TRUE(client_->OpenDatabase("", true, false, &lease).IsInvalidArgument());
+  ASSERT_TRUE(client_->OpenDatabase("a", true, true, &lease).ok());
+  EXPECT_FALSE(lease.existed);
+  const uint64_t id = lease.database_id;
+  std::vector<uint64_t> slabs;
+  ASSERT_TRUE(client_->LeaseSlabs(0, id, 2, true, &slabs).ok());
+  EXPECT_TRUE(client_->OpenDatabase("a", true, false, &lease).IsBusy());
+  EXPECT_TRUE(client_->LeaseSlabs(0, id + 1, 1, false, &slabs).IsInvalidArgument());
+
+  // A manifest far larger than a request or a reply.
+  const std::string manifest = RandomBytes(1, 3'000'000);
+  ASSERT_TRUE(client_->CloseDatabase("a", manifest).ok());
+  EXPECT_TRUE(client_->CloseDatabase("a", manifest).IsInvalidArgument());
+  EXPECT_TRUE(client_->LeaseSlabs(0, id, 1, false, &slabs).IsInvalidArgument());
+  EXPECT_TRUE(client_->OpenDatabase("a", true, true, &lease).IsInvalidArgument());
+  ASSERT_TRUE(client_->OpenDatabase("a", false, false, &lease).ok());
+  EXPECT_TRUE(lease.existed);
+  EXPECT_EQ(lease.database_id, id);
+  EXPECT_EQ(lease.manifest, manifest);
+  NodeStats stats;
+  ASSERT_TRUE(client_->GetStats(0, &stats).ok());
+  EXPECT_EQ(stats.slabs_leased, 2u);
+  EXPECT_EQ(stats.databases, 1u);
+}
+
+TEST_F(PoolTest, BadPools) {
+  std::shared_ptr<Pool> pool;
+  const struct {
+    const char* uri;
+    const char* named;
+  } cases[] = {
+      {"", "''"},
+      {"embedded", "embedded"},
+      {"ftp:/a", "ftp"},
+      {"shm:", "shm:"},
+      {"embedded:?nodes=0", "'0'"},
+      {"embedded:?nodes=65", "'65'"},
+      {"embedded:?nodes=x", "'x'"},
+      {"embedded:?size=0", "0 B"},
+      {"embedded:?size=1KiB", "1.0 KiB"},
+      {"embedded:?size=lots", "lots"},
+      {"embedded:?colour=red", "colour"},
+      {"embedded:/x?nodes=1", "/x"},
+      {"shm:/nowhere/n.sock?colour=red", "colour"},
+  };
+  for (const auto& bad : cases) {
+    const Status s = Pool::Open(bad.uri, &pool);
+    EXPECT_FALSE(s.ok()) << bad.uri;
+    EXPECT_FALSE(s.IsUnavailable()) << s.ToString();
+    EXPECT_NE(s.ToString().find(bad.named), std::string::npos) << s.ToString();
+  }
+  const Status absent = Pool::Open("shm:/nowhere/n.sock", &pool);
+  EXPECT_TRUE(absent.IsUnavailable()) << absent.ToString();
+  EXPECT_NE(absent.ToString().find("/nowhere/n.sock"), std::string::npos);
+  EXPECT_TRUE(Pool::Open("embedded:?nodes=2&size=1TiB", &pool).IsNoSpace());
 }
 
 }  // namespace

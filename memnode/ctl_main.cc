@@ -1,0 +1,192 @@
+// nacre-ctl: looks at a pool from outside.
+
+#include <fmt/format.h>
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memnode/pool_client.h"
+#include "util/uri.h"
+
+DEFINE_string(pool, "", "the pool's nodes, such as shm:/run/n0.sock,/run/n1.sock");
+DEFINE_bool(json, false, "print JSON");
+DEFINE_int32(timeout_ms, 3000, "how long to wait for a node");
+
+namespace nacre::memnode {
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: nacre-ctl COMMAND --pool=URI [--json]\n"
+    "  status   the pool as a whole\n"
+    "  nodes    each of its nodes\n";
+constexpr std::string_view kLaterCommands[] = {"fsck", "repair", "doctor"};
+
+struct NodeReport {
+  std::string address;
+  Status status;
+  NodeStats stats;
+};
+
+std::string JsonString(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+Status Ask(std::vector<NodeReport>* reports) {
+  if (FLAGS_pool.empty()) return Status::InvalidArgument("--pool is missing");
+  if (FLAGS_timeout_ms <= 0) return Status::InvalidArgument("--timeout_ms must be positive");
+  Uri pool;
+  NACRE_RETURN_IF_ERROR(ParseUri(FLAGS_pool, &pool).WithContext("--pool"));
+  if (pool.scheme == "embedded") {
+    return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
+  }
+  std::unique_ptr<rdma::Device> device;
+  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(pool.scheme, pool.parameters, Clock::System(), &device)
+                            .WithContext("--pool"));
+  PoolClientOptions options;
+  options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
+  options.slab_bytes = 0;
+  options.connect_all = false;
+  std::unique_ptr<PoolClient> client;
+  NACRE_RETURN_IF_ERROR(PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
+  for (int i = 0; i < client->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    NodeReport& report = reports->emplace_back();
+    report.address = client->node_address(node);
+    report.status = client->GetStats(node, &report.stats);
+  }
+  return Status::OK();
+}
+
+double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
+
+std::string NodeJson(const NodeReport& node) {
+  std::string json = fmt::format("{{\"address\": {}, \"reachable\": {}", JsonString(node.address),
+                                 node.status.ok());
+  if (!node.status.ok()) {
+    return json + fmt::format(", \"error\": {}}}", JsonString(node.status.ToString()));
+  }
+  const NodeStats& s = node.stats;
+  json += fmt::format(
+      ", \"instance_id\": \"{:016x}\", \"region_bytes\": {}, \"slab_bytes\": {}, \"slabs\": {}, "
+      "\"slabs_leased\": {}, \"databases\": {}, \"connections\": {}, \"requests\": {}, "
+      "\"requests_malformed\": {}, \"bytes_read\": {}, \"bytes_written\": {}, ",
+      s.instance_id, s.region_bytes, s.slab_bytes, s.slabs_total, s.slabs_leased, s.databases,
+      s.connections, s.requests, s.requests_malformed, s.bytes_read, s.bytes_written);
+  json += fmt::format(
+      "\"compactions\": {}, \"compactions_failed\": {}, \"compaction_bytes_read\": {}, "
+      "\"compaction_bytes_written\": {}, \"compaction_cpu_seconds\": {:.6f}, "
+      "\"uptime_seconds\": {:.3f}}}",
+      s.compactions, s.compactions_failed, s.compaction_bytes_read, s.compaction_bytes_written,
+      Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos));
+  return json;
+}
+
+void PrintNodes(const std::vector<NodeReport>& nodes) {
+  if (FLAGS_json) {
+    std::string json;
+    for (const NodeReport& node : nodes) json += (json.empty() ? "" : ",\n  ") + NodeJson(node);
+    fmt::print("{{\"nodes\": [\n  {}]}}\n", json);
+    return;
+  }
+  size_t width = 7;
+  for (const NodeReport& node : nodes) width = std::max(width, node.address.size());
+  fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9} {:>9}\n", "node", width, "slab",
+             "leased", "dbs", "conns", "requests", "compactions", "cpu s", "uptime s");
+  for (const NodeReport& node : nodes) {
+    if (!node.status.ok()) {
+      fmt::print("{:<{}} {}\n", node.address, width, node.status.ToString());
+      continue;
+    }
+    const NodeStats& s = node.stats;
+    fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}\n", node.address,
+               width, FormatBytes(s.slab_bytes),
+               fmt::format("{}/{}", s.slabs_leased, s.slabs_total), s.databases, s.connections,
+               s.requests, s.compactions, Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos));
+  }
+}
+
+void PrintStatus(const std::vector<NodeReport>& nodes) {
+  size_t reachable = 0;
+  uint64_t total = 0;
+  uint64_t leased = 0;
+  uint64_t databases = 0;  // Each is known to every node that lived when it was opened.
+  uint64_t compactions = 0;
+  for (const NodeReport& node : nodes) {
+    if (!node.status.ok()) continue;
+    ++reachable;
+    total += node.stats.slabs_total * node.stats.slab_bytes;
+    leased += node.stats.slabs_leased * node.stats.slab_bytes;
+    databases = std::max(databases, node.stats.databases);
+    compactions += node.stats.compactions;
+  }
+  if (FLAGS_json) {
+    std::string lost;
+    for (const NodeReport& node : nodes) {
+      if (!node.status.ok()) lost += (lost.empty() ? "" : ", ") + JsonString(node.address);
+    }
+    fmt::print(
+        "{{\"nodes\": {}, \"reachable\": {}, \"unreachable\": [{}], \"bytes\": {}, "
+        "\"leased_bytes\": {}, \"databases\": {}, \"compactions\": {}}}\n",
+        nodes.size(), reachable, lost, total, leased, databases, compactions);
+    return;
+  }
+  fmt::print("nodes        {} of {} reachable\n", reachable, nodes.size());
+  fmt::print("memory       {} of {} leased\n", FormatBytes(leased), FormatBytes(total));
+  fmt::print("databases    {}\n", databases);
+  fmt::print("compactions  {}\n", compactions);
+  for (const NodeReport& node : nodes) {
+    if (!node.status.ok()) fmt::print("unreachable  {}\n", node.status.ToString());
+  }
+}
+
+int Run(std::string_view command) {
+  const bool later = std::find(std::begin(kLaterCommands), std::end(kLaterCommands), command) !=
+                     std::end(kLaterCommands);
+  if (later) {
+    fmt::print(stderr, "nacre-ctl: '{}' is not supported yet\n", command);
+    return 1;
+  }
+  if (command != "status" && command != "nodes") {
+    fmt::print(stderr, "nacre-ctl: unknown command '{}'\n{}", command, kUsage);
+    return 1;
+  }
+  std::vector<NodeReport> nodes;
+  if (const Status s = Ask(&nodes); !s.ok()) {
+    fmt::print(stderr, "nacre-ctl: {}\n", s.ToString());
+    return 1;
+  }
+  command == "nodes" ? PrintNodes(nodes) : PrintStatus(nodes);
+  const bool all = std::all_of(nodes.begin(), nodes.end(),
+                               [](const NodeReport& node) { return node.status.ok(); });
+  return all ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace nacre::memnode
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage(std::string(nacre::memnode::kUsage));
+  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  if (argc != 2) {
+    fmt::print(stderr, "{}", nacre::memnode::kUsage);
+    return 1;
+  }
+  return nacre::memnode::Run(argv[1]);
+}

@@ -1,0 +1,182 @@
+// nacre-memnode: one memory node.
+
+#include <fmt/format.h>
+#include <gflags/gflags.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <signal.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memnode/memory_node.h"
+#include "util/log.h"
+#include "util/uri.h"
+
+DEFINE_string(listen, "", "where to serve, such as shm:/run/nacre/n0.sock");
+DEFINE_string(size, "", "memory to lend out, such as 8GiB");
+DEFINE_string(slab_size, "64MiB",
+              "unit in which memory is leased; all nodes of a pool agree on it");
+DEFINE_int32(workers, 1, "threads that run compactions");
+DEFINE_string(region_file, "", "keep the memory in this file (not supported yet)");
+DEFINE_string(log_file, "", "append a log to this file");
+DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus");
+
+namespace nacre::memnode {
+namespace {
+
+struct Metric {
+  const char* name;
+  const char* help;
+  prometheus::MetricType type;
+  uint64_t NodeStats::*value;
+};
+
+constexpr auto kCounter = prometheus::MetricType::Counter;
+constexpr auto kGauge = prometheus::MetricType::Gauge;
+constexpr Metric kMetrics[] = {
+    {"nacre_region_bytes", "Bytes of the node's region.", kGauge, &NodeStats::region_bytes},
+    {"nacre_slabs", "Slabs of the node.", kGauge, &NodeStats::slabs_total},
+    {"nacre_slabs_leased", "Slabs leased out.", kGauge, &NodeStats::slabs_leased},
+    {"nacre_databases", "Databases known.", kGauge, &NodeStats::databases},
+    {"nacre_connections", "Connections open.", kGauge, &NodeStats::connections},
+    {"nacre_requests_total", "Requests taken.", kCounter, &NodeStats::requests},
+    {"nacre_requests_malformed_total", "Requests and connections refused as malformed.", kCounter,
+     &NodeStats::requests_malformed},
+    {"nacre_read_bytes_total", "Bytes read by this node from peers and clients.", kCounter,
+     &NodeStats::bytes_read},
+    {"nacre_written_bytes_total", "Bytes written by this node to peers and clients.", kCounter,
+     &NodeStats::bytes_written},
+    {"nacre_compactions_total", "Compactions done.", kCounter, &NodeStats::compactions},
+    {"nacre_compactions_failed_total", "Compactions failed or cancelled.", kCounter,
+     &NodeStats::compactions_failed},
+    {"nacre_compaction_read_bytes_total", "Keys and values that compactions read.", kCounter,
+     &NodeStats::compaction_bytes_read},
+    {"nacre_compaction_written_bytes_total", "Table bytes that compactions wrote.", kCounter,
+     &NodeStats::compaction_bytes_written},
+    {"nacre_compaction_cpu_nanoseconds_total", "Processor time of compactions.", kCounter,
+     &NodeStats::compaction_cpu_nanos},
+    {"nacre_uptime_nanoseconds", "Time since the node started.", kGauge, &NodeStats::uptime_nanos},
+};
+
+/// The node's statistics, as Prometheus asks for them.
+class NodeMetrics : public prometheus::Collectable {
+ public:
+  explicit NodeMetrics(const MemoryNode* node) : node_(node) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    const NodeStats stats = node_->stats();
+    std::vector<prometheus::MetricFamily> families;
+    for (const Metric& metric : kMetrics) {
+      prometheus::MetricFamily& family = families.emplace_back();
+      family.name = metric.name;
+      family.help = metric.help;
+      family.type = metric.type;
+      prometheus::ClientMetric& value = family.metric.emplace_back();
+      value.label.push_back({.name = "node", .value = stats.address});
+      (metric.type == kCounter ? value.counter.value : value.gauge.value) =
+          static_cast<double>(stats.*metric.value);
+    }
+    return families;
+  }
+
+ private:
+  const MemoryNode* const node_;
+};
+
+/// The process's only thread that takes these signals is the one that waits for them.
+sigset_t BlockStopSignals() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigaddset(&stop, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return stop;
+}
+
+Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
+  if (FLAGS_listen.empty()) return Status::InvalidArgument("--listen is missing");
+  NACRE_RETURN_IF_ERROR(ParseUri(FLAGS_listen, listen).WithContext("--listen"));
+  if (listen->addresses.size() != 1) {
+    return Status::InvalidArgument(fmt::format("--listen: '{}' names {} addresses, not one",
+                                               FLAGS_listen, listen->addresses.size()));
+  }
+  options->listen = listen->scheme + ":" + listen->addresses[0];
+  if (FLAGS_size.empty()) return Status::InvalidArgument("--size is missing");
+  NACRE_RETURN_IF_ERROR(ParseSize(FLAGS_size, &options->region_bytes).WithContext("--size"));
+  if (options->region_bytes == 0) return Status::InvalidArgument("--size: 0 bytes");
+  NACRE_RETURN_IF_ERROR(
+      ParseSize(FLAGS_slab_size, &options->slab_bytes).WithContext("--slab_size"));
+  if (!FLAGS_region_file.empty()) {
+    return Status::NotSupported("--region_file is not supported yet");
+  }
+  options->workers = FLAGS_workers;
+  if (!FLAGS_log_file.empty()) {
+    Status opened;
+    options->log = NewFileLogger(FLAGS_log_file, &opened);
+    NACRE_RETURN_IF_ERROR(opened.WithContext("--log_file"));
+  }
+  return Status::OK();
+}
+
+Status ServeMetrics(const MemoryNode* node, std::shared_ptr<NodeMetrics>* metrics,
+                    std::unique_ptr<prometheus::Exposer>* exposer) {
+  if (FLAGS_metrics.empty()) return Status::OK();
+  *metrics = std::make_shared<NodeMetrics>(node);
+  try {  // The library throws when it cannot listen.
+    *exposer = std::make_unique<prometheus::Exposer>(FLAGS_metrics);
+  } catch (const std::exception& e) {
+    return Status::InvalidArgument(fmt::format("--metrics: '{}': {}", FLAGS_metrics, e.what()));
+  }
+  (*exposer)->RegisterCollectable(*metrics);
+  return Status::OK();
+}
+
+Status Run() {
+  const sigset_t stop = BlockStopSignals();
+  MemoryNodeOptions options;
+  Uri listen;
+  NACRE_RETURN_IF_ERROR(ParseFlags(&options, &listen));
+  std::unique_ptr<rdma::Device> device;
+  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(listen.scheme, listen.parameters, Clock::System(), &device)
+                            .WithContext("--listen"));
+  std::unique_ptr<MemoryNode> node;
+  NACRE_RETURN_IF_ERROR(MemoryNode::Start(options, device.get(), Clock::System(), &node));
+  std::shared_ptr<NodeMetrics> metrics;
+  std::unique_ptr<prometheus::Exposer> exposer;
+  NACRE_RETURN_IF_ERROR(ServeMetrics(node.get(), &metrics, &exposer));
+
+  const NodeStats stats = node->stats();
+  fmt::print("ready: {} with {} slabs of {}\n", node->address(), stats.slabs_total,
+             FormatBytes(stats.slab_bytes));
+  std::fflush(stdout);
+  int signal_number = 0;
+  sigwait(&stop, &signal_number);
+  exposer.reset();
+  node->Stop();
+  return Status::OK();
+}
+
+}  // namespace
+}  // namespace nacre::memnode
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage("one memory node of Nacre: lends out memory, runs compactions");
+  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  nacre::Status s;
+  if (argc > 1) {
+    s = nacre::Status::InvalidArgument(fmt::format("unexpected argument '{}'", argv[1]));
+  } else {
+    s = nacre::memnode::Run();
+  }
+  if (s.ok()) return 0;
+  fmt::print(stderr, "nacre-memnode: {}\n", s.ToString());
+  return 1;
+}

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memnode/pool_impl.h"
+#include "memnode/space_allocator.h"
+#include "memnode/table_store.h"
+#include "table/table_meta.h"
+#include "tests/support/vector_iterator.h"
+#include "util/executor.h"
+
+namespace nacre::memnode {
+
+inline Redundancy Copies(int copies) {
+  return {.kind = RedundancyKind::kReplicated, .copies = static_cast<uint8_t>(copies)};
+}
+
+/// An opened pool with one database in it, and what a database needs to keep tables there.
+class PoolFixture : public ::testing::Test {
+ protected:
+  static constexpr size_t kChunkBytes = 16 << 10;
+
+  void OpenPoolAt(const std::string& uri, uint64_t slab_bytes = 1 << 20,
+                  std::chrono::milliseconds timeout = std::chrono::milliseconds(5000));
+  /// Also opens the space and the store of the database.
+  void CreateDatabase(const std::string& name = "db");
+  /// Ends the database's parts, then the pool.
+  void ClosePool();
+  ~PoolFixture() override;
+
+  /// A sorted table of `entries`, on `copies` nodes. Its id is unique.
+  Status WriteTable(const std::vector<TestEntry>& entries, int copies, NodeId preferred,
+                    std::shared_ptr<const TableMeta>* table);
+  Status ReadTable(const std::shared_ptr<const TableMeta>& table, std::vector<TestEntry>* entries);
+  /// Writes `bytes` as they are.
+  Status WriteBytes(const Placement& placement, const std::string& bytes);
+  /// A job over `runs` with room for its output on `copies` nodes.
+  CompactionJob MakeJob(const std::vector<std::vector<std::shared_ptr<const TableMeta>>>& runs,
+                        int copies, int outputs, uint64_t output_bytes);
+
+  std::unique_ptr<Executor> executor_ = NewThreadPool(1, "test");
+  std::shared_ptr<PoolImpl> pool_;
+  PoolClient* client_ = nullptr;
+  uint64_t slab_bytes_ = 0;
+  std::string database_name_;
+  uint64_t database_id_ = 0;
+  std::unique_ptr<SpaceAllocator> space_;
+  std::unique_ptr<TableStore> store_;
+  uint64_t last_table_id_ = 0;
+};
+
+std::string RandomBytes(uint64_t seed, size_t size);
+
+}  // namespace nacre::memnode
