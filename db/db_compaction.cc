@@ -212,11 +212,12 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   for (const auto& run : job->runs) {
     for (const auto& meta : run) largest_record = std::max(largest_record, meta->largest_record);
   }
-  // Every table but the last reaches the target before it is cut, and exceeds it by one record,
-  // the rest of a chunk and its indexes at most.
+  // Every table but the last nearly reaches the target before it is cut (its size is estimated to
+  // within a chunk), and exceeds it by one record, the rest of a chunk and its indexes at most.
   const uint64_t slack = 2 * largest_record + 2 * options_.chunk_size + kOutputSlackBytes;
   const uint64_t capacity = std::min(target + target / 16 + slack, output_bytes + slack);
-  const uint64_t count = output_bytes / target + 2;
+  const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * options_.chunk_size);
+  const uint64_t count = output_bytes < least ? 1 : output_bytes / least + 2;
   job->target_table_bytes = target;
   job->outputs.clear();
   for (uint64_t i = 0; i < count; ++i) {
@@ -229,7 +230,6 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
       return status;
     }
     job->outputs.push_back(std::move(table));
-    if (capacity > output_bytes) break;  // One table holds it all.
   }
   return Status::OK();
 }
@@ -239,11 +239,18 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
   std::vector<NodeId> executors;
   if (options_.compaction != CompactionSite::kCompute) executors = RankExecutors(*job);
   executors.push_back(kNoNode);  // This process, when no node can.
+  // Gaps at the ends of chunks may take more of the outputs than they took of the inputs.
+  uint64_t output_bytes = OutputBound(input_bytes);
+  const uint64_t most_output_bytes = 8 * output_bytes;
   Status status;
-  for (const NodeId executor : executors) {
+  for (auto next = executors.begin(); next != executors.end();) {
+    const NodeId executor = *next;
     // No node knows a comparator that one of them does not: they run the same program.
-    if (status.IsNotSupported() && executor != kNoNode) continue;
-    NACRE_RETURN_IF_ERROR(ReserveOutputs(OutputBound(input_bytes), target, executor, job));
+    if (status.IsNotSupported() && executor != kNoNode) {
+      ++next;
+      continue;
+    }
+    NACRE_RETURN_IF_ERROR(ReserveOutputs(output_bytes, target, executor, job));
     memnode::CompactionResult result;
     status = executor == kNoNode ? memnode::RunCompaction(*job, options_.comparator, store_.get(),
                                                           &closing_, &result)
@@ -273,10 +280,15 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
     Log(options_.info_log, LogLevel::kWarn, "{}: compaction on {}: {}", name_,
         executor == kNoNode ? "the compute node" : client_->node_address(executor),
         status.ToString());
+    if (status.IsNoSpace() && output_bytes < most_output_bytes) {
+      output_bytes *= 2;  // Of what was reserved, that is: once more, with more of it.
+      continue;
+    }
     // A node that is lost, busy or does not know the comparator leaves the job to the next one.
     const bool elsewhere =
         status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() || status.IsNotSupported();
     if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
+    ++next;
   }
   return status;
 }
