@@ -70,8 +70,15 @@ void PointIndexLayout::Gather(uint32_t bucket, Crowd* crowd) const {
   crowd->entries.resize(last - first);
   auto next = crowd->begin;
   for (uint32_t i = first; i < last; ++i) crowd->entries[next[group_[i]]++] = order_[i];
-  std::stable_sort(crowd->by_size.begin(), crowd->by_size.end(),
-                   [crowd](uint32_t a, uint32_t b) { return crowd->size(a) > crowd->size(b); });
+  // Insertion: most sizes are 0 to 2, and this runs for every third bucket.
+  for (uint32_t i = 1; i < kGroups; ++i) {
+    const uint8_t group = crowd->by_size[i];
+    uint32_t place = i;
+    for (; place > 0 && crowd->size(crowd->by_size[place - 1]) < crowd->size(group); --place) {
+      crowd->by_size[place] = crowd->by_size[place - 1];
+    }
+    crowd->by_size[place] = group;
+  }
 }
 
 /// Moves as few groups as a short search can tell, because absent keys of a moved group cost a
@@ -81,7 +88,7 @@ bool PointIndexLayout::Relieve(const Entries& entries, uint32_t bucket, const Cr
   int least = 0;
   for (uint32_t moved = 0; moved < crowd.excess; ++least) moved += crowd.size(crowd.by_size[least]);
 
-  constexpr uint32_t kSeedsForFewGroups = 8;
+  constexpr uint32_t kSeedsForFewGroups = 3;
   const size_t kept = moves_.size();
   uint32_t best_seed = kNoSeed;
   int best_groups = kGroups + 1;

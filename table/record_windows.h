@@ -30,6 +30,14 @@ class RecordWindows {
   uint64_t begin() const { return current_.begin; }
   uint64_t end() const { return current_.end; }
 
+  /// Asks the processor for bytes that are in place and will be needed soon: what the hardware does
+  /// not foresee, a jump or a walk backwards. Nothing for fetched bytes, which are in its caches.
+  void Prefetch(uint64_t begin, uint64_t end) const {
+    if (table_->in_place == nullptr) return;
+    const uint64_t limit = end - begin <= kPrefetchBytesMax ? end : begin + kPrefetchBytesMax;
+    for (; begin < limit; begin += 64) __builtin_prefetch(table_->in_place + begin);
+  }
+
   /// Makes a window that holds the interval the one at hand: by one read of just the interval,
   /// unless it is at hand or under way.
   Status Load(const RecordInterval& interval);
@@ -42,6 +50,7 @@ class RecordWindows {
   Status Previous();
 
  private:
+  static constexpr uint64_t kPrefetchBytesMax = 4096;
   enum class Direction : uint8_t { kForward, kBackward };
   struct Window {
     const char* data = nullptr;

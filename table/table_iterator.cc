@@ -32,6 +32,7 @@ void TableIterator::Seek(const Slice& internal_key) {
     Fail(std::move(loaded));
     return;
   }
+  windows_.Prefetch(interval.begin, interval.end);
   settled_until_ = 0;
   for (MoveForwardTo(interval.begin); valid_; MoveForwardTo(next_offset_)) {
     const int r = table_->comparator.CompareUserKeys(record_.user_key, user_key);
@@ -134,6 +135,9 @@ bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
         return Fail(std::move(previous));
       }
     }
+    // The interval before this one, which will be as long or about so, is next.
+    const uint64_t length = limit - from.begin;
+    windows_.Prefetch(from.begin < length ? 0 : from.begin - length, from.begin);
     if (!ListRecords(from.begin, limit)) return false;
     if (before_ > 0) return ParseAt(list_[--before_]);
     limit = from.begin;
