@@ -228,7 +228,8 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
                 {control_->fd(), receives->doorbell()->event_fd(), memory_fd.get()}, deadline);
   Answer answer;
   std::vector<UniqueFd> fds;
-  if (status.ok()) {
+  // A listener that refuses may close before it has read the regions.
+  if (status.ok() || status.IsUnavailable()) {
     status = ReceiveBy(connection->socket(), deadline, &answer, sizeof(answer), &fds);
   }
   if (status.ok()) status = CheckAnswer(answer, fds.size());

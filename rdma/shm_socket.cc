@@ -219,7 +219,9 @@ ReceiveResult Receive(int socket, void* message, size_t size, std::vector<Unique
   ssize_t received;
   do {
     received = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (received < 0 && errno == EINTR);
+    // A peer that closes with packets of ours unread leaves ECONNRESET, which is told once, and
+    // before the packets that it sent.
+  } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
   if (received < 0 && errno == EAGAIN) return ReceiveResult::kNothing;
   if (received <= 0) return ReceiveResult::kClosed;
   fds->clear();

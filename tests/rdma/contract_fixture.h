@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "tests/support/rdma_endpoint.h"
@@ -20,6 +21,8 @@ struct Setup {
   bool child = false;      ///< The far side is another process.
   bool accepting = false;  ///< The near side is the one that accepts the connection.
 };
+
+inline void PrintTo(const Setup& setup, std::ostream* out) { *out << setup.name; }
 
 inline std::vector<Setup> AllSetups() {
   const DeviceSpec shm;

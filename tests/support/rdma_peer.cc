@@ -113,6 +113,9 @@ PeerAnswer PeerEndpoint::Execute(const PeerRequest& request) {
       answer.status =
           ServeRequests(&endpoint_, Pair(n[0]), static_cast<int>(n[1]), static_cast<int>(n[2]));
       break;
+    case PeerCommand::kEcho:
+      answer.status = Echo(&endpoint_, Pair(n[0]), static_cast<int>(n[1]), static_cast<int>(n[2]));
+      break;
     case PeerCommand::kExit:
       break;
   }

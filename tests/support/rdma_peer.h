@@ -30,6 +30,7 @@ enum class PeerCommand : uint32_t {
   kAddLocally,
   kSwapRemotely,
   kServeRequests,
+  kEcho,
   kExit,
 };
 

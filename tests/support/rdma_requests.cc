@@ -67,6 +67,25 @@ Status AddTo(Endpoint* endpoint, QueuePair* queue_pair, LocalBuffer result, Remo
   return Status::OK();
 }
 
+Status Echo(Endpoint* endpoint, QueuePair* queue_pair, int count, int region) {
+  for (int done = 0; done < count;) {
+    Completion completion;
+    if (!endpoint->Next(&completion, Endpoint::kPatience)) return Status::TimedOut("no message");
+    if (completion.code != CompletionCode::kSuccess) {
+      return Status::IOError(ToString(completion.code));
+    }
+    if (completion.opcode != Opcode::kRecv) continue;
+    std::memcpy(endpoint->Data(region) + Device::kMaxSendBytes, endpoint->Data(region),
+                completion.bytes);
+    NACRE_RETURN_IF_ERROR(
+        queue_pair->PostRecv(0, endpoint->Buffer(region, 0, Device::kMaxSendBytes)));
+    NACRE_RETURN_IF_ERROR(queue_pair->PostSend(
+        1, endpoint->Buffer(region, Device::kMaxSendBytes, completion.bytes), kSignaled));
+    done++;
+  }
+  return Status::OK();
+}
+
 Status ServeRequests(Endpoint* endpoint, QueuePair* queue_pair, int count, int region) {
   for (int served = 0; served < count; served++) {
     Completion arrival;

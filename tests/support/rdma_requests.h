@@ -7,11 +7,14 @@
 
 namespace nacre::rdma {
 
-// Two clients of the transport that both sides of the tests share.
+// Clients of the transport that both sides of the tests share.
 
 /// Adds 1 to the target, `count` times, each waited for; by fetch-and-add or by compare-and-swap.
 Status AddTo(Endpoint* endpoint, QueuePair* queue_pair, LocalBuffer result, RemoteBuffer target,
              int count, bool by_swap);
+
+/// Sends each of `count` messages back. One receive is posted already, at the region's beginning.
+Status Echo(Endpoint* endpoint, QueuePair* queue_pair, int count, int region);
 
 // The request scheme of design.md, section 3, at its smallest. A request is one SEND; its reply
 // comes by WRITE into a buffer that the requester named, whose last byte it polls. A requester
