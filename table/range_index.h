@@ -13,7 +13,11 @@ namespace nacre {
 // The range index cuts the records of a table into intervals of about 2 KiB and keeps, for each
 // boundary between two of them, a short user key that separates them: not before the last key on
 // the left, before the first key on the right. A boundary between two versions of one user key has
-// that key itself, and the tag of the first version on the right.
+// that key itself, and a tag that separates them: less than those on the left.
+//
+// A boundary lies where the last record on the left ends (and its padding). If the next one starts
+// a chunk, what is left of the old chunk belongs to the right: the gap is never longer than the
+// record that caused it, so that a short interval does not become a long read.
 //
 // Section (docs/formats.md): boundaries, front-coded, with the whole key at every 16th (a restart);
 // the restarts' offsets in the section; a trailer.
@@ -32,9 +36,9 @@ class RangeIndexBuilder {
  public:
   explicit RangeIndexBuilder(uint32_t alignment_shift) : alignment_shift_(alignment_shift) {}
 
-  /// A boundary before the record at `offset`. Keys in order, offsets ascending and > 0.
+  /// A boundary at `offset`. Keys in order, offsets ascending and > 0.
   void Add(const Slice& separator, uint64_t offset) { AddBoundary(separator, offset, nullptr); }
-  /// A boundary between two versions of `user_key`, the second of which has `tag`.
+  /// A boundary between two versions of `user_key`: the first has a tag > `tag`, the second <=.
   void AddWithinKey(const Slice& user_key, uint64_t tag, uint64_t offset) {
     AddBoundary(user_key, offset, &tag);
   }

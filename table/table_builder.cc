@@ -67,8 +67,7 @@ class TableBuilder::Rep {
   uint64_t TailBound(uint64_t user_keys, size_t next_key_size) const;
 
   Status CheckRecord(const Slice& user_key, const Slice& value) const;
-  void AddBoundary(const Slice& user_key, uint64_t tag, bool new_user_key, uint64_t at,
-                   uint64_t bytes);
+  void AddBoundary(const Slice& user_key, bool new_user_key, uint64_t bytes);
   Status WriteRecord(const Slice& user_key, uint64_t tag, const Slice& value, uint64_t at,
                      uint64_t bytes);
   Status AppendSection(const std::string& bytes, TableSection* section);
@@ -135,7 +134,7 @@ Status TableBuilder::Rep::Add(const Slice& user_key, uint64_t tag, const Slice& 
   if (at + bytes > capacity_) {
     return Status::NoSpace("table " + std::to_string(meta_.id) + ": record does not fit");
   }
-  if (!first) AddBoundary(user_key, tag, new_user_key, at, bytes);
+  if (!first) AddBoundary(user_key, new_user_key, bytes);
   NACRE_RETURN_IF_ERROR(WriteRecord(user_key, tag, value, at, bytes));
 
   if (new_user_key) {
@@ -155,10 +154,10 @@ Status TableBuilder::Rep::Add(const Slice& user_key, uint64_t tag, const Slice& 
   return Status::OK();
 }
 
-/// Puts a boundary of the range index before the record at `at`, if the interval is long enough or
-/// the record is: a seek to a small record must not fetch a large neighbour.
-void TableBuilder::Rep::AddBoundary(const Slice& user_key, uint64_t tag, bool new_user_key,
-                                    uint64_t at, uint64_t bytes) {
+/// Ends the interval of the range index before a record of `bytes` bytes, if the interval is long
+/// enough or the record is: a seek to a small record must not fetch a large neighbour.
+void TableBuilder::Rep::AddBoundary(const Slice& user_key, bool new_user_key, uint64_t bytes) {
+  const uint64_t at = AlignUp(offset(), alignment_);
   const uint64_t enough = std::max<uint64_t>(options_.range_index_interval,
                                              last_key_.size() * kRecordBytesPerSeparatorByte);
   if (at - interval_begin_ < enough && bytes <= enough) return;
@@ -168,7 +167,9 @@ void TableBuilder::Rep::AddBoundary(const Slice& user_key, uint64_t tag, bool ne
     // Whatever a comparator of the application answers, the index keeps to its bound.
     range_index_.Add(separator_.size() <= last_key_.size() ? separator_ : last_key_, at);
   } else {
-    range_index_.AddWithinKey(user_key, tag, at);
+    // The greatest tag behind the last one, so that a seek to any version that is not there goes
+    // to the right at once.
+    range_index_.AddWithinKey(user_key, last_tag_ - 1, at);
   }
   interval_begin_ = at;
 }

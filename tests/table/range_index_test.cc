@@ -52,7 +52,7 @@ Indexed MakeIndexed(Random* random, const InternalKeyComparator& comparator, uin
     const TestEntry& after = made.entries[i];
     const uint64_t offset = (i + 1) << shift;
     if (before.user_key == after.user_key) {
-      builder.AddWithinKey(after.user_key, after.tag, offset);
+      builder.AddWithinKey(after.user_key, random->OneIn(2) ? after.tag : before.tag - 1, offset);
     } else {
       std::string separator = before.user_key;
       comparator.user_comparator()->FindShortestSeparator(&separator, after.user_key);

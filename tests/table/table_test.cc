@@ -150,9 +150,10 @@ void LookUpAll(const TestTable& table, const std::vector<TestEntry>& entries) {
       ASSERT_EQ(record.tag, entries[i].tag);
       ASSERT_EQ(record.value, Slice(entries[i].value));
       const SequenceNumber sequence = TagSequence(record.tag);
+      found = true;
+      if (sequence == 0) continue;
       ASSERT_EQ(table.reader->MatchRecord(bytes, entries[i].user_key, sequence - 1, true, &record),
                 TableReader::Match::kOlder);
-      found = true;
     }
     ASSERT_TRUE(found) << "entry " << i;
   }
@@ -198,6 +199,286 @@ TEST_P(TableTest, RandomShapes) {
     ASSERT_NO_FATAL_FAILURE(CheckTable(&random, entries, options));
     if (HasFailure()) return;
   }
+}
+
+TestEntry Put(const std::string& key, SequenceNumber sequence, std::string value) {
+  return {key, PackTag(sequence, ValueType::kValue), std::move(value)};
+}
+
+TEST_P(TableTest, SmallestTables) {
+  Random random(TestSeed(302));
+  TestTableOptions options;
+  options.in_place = GetParam();
+  const std::vector<std::vector<TestEntry>> tables = {
+      {Put("", 0, "")},
+      {Put("k", 1, "")},
+      {Put(std::string(3, '\0'), kMaxSequenceNumber, std::string(2, '\xff'))},
+      {{"only a tombstone", PackTag(9, ValueType::kDeletion), ""}},
+      {{"", PackTag(9, ValueType::kDeletion), ""}, Put("", 8, "older"), Put("\xff\xff", 1, "last")},
+  };
+  for (const auto& entries : tables) ASSERT_NO_FATAL_FAILURE(CheckTable(&random, entries, options));
+}
+
+TEST_P(TableTest, ValuesLargerThanAChunk) {
+  // Sizes around the chunk's, so that records end at, just before and just behind its end.
+  Random random(TestSeed(303));
+  TestTableOptions options;
+  options.in_place = GetParam();
+  options.chunk_size = 1024;
+  for (size_t round = 0; round < Scaled(60); ++round) {
+    options.capacity = uint64_t{16} << (20 + random.Uniform(5));
+    std::vector<TestEntry> entries;
+    for (uint64_t i = 0; i < 1 + random.Uniform(30); ++i) {
+      const size_t bytes =
+          random.OneIn(2) ? 1024 * random.Uniform(4) + random.Uniform(40) : random.Uniform(100);
+      std::string key(2, static_cast<char>('a' + i));
+      entries.push_back(Put(key, 100 + i, std::string(bytes, static_cast<char>(i))));
+    }
+    SCOPED_TRACE("round " + std::to_string(round));
+    ASSERT_NO_FATAL_FAILURE(CheckTable(&random, entries, options));
+  }
+}
+
+TEST_P(TableTest, HugeValueAmongSmallOnes) {
+  TestTableOptions options;
+  options.in_place = GetParam();
+  options.chunk_size = 256 << 10;
+  const std::string huge(20 << 20, 'h');
+  std::vector<TestEntry> entries;
+  for (int i = 0; i < 500; ++i) {
+    std::string number = std::to_string(1000 + i);
+    entries.push_back(Put(number, static_cast<SequenceNumber>(i) + 1,
+                          i == 250 ? huge : std::string(50 + static_cast<size_t>(i), 'v')));
+  }
+  const TestTable table = MakeTable(entries, options);
+  ASSERT_NO_FATAL_FAILURE(LookUpAll(table, entries));
+  auto iterator = table.reader->NewIterator({});
+  iterator->SeekToFirst();
+  ASSERT_EQ(ReadAll(iterator.get()), entries);
+
+  // Neither point reads nor seeks of the small ones fetch the huge one.
+  std::unique_ptr<char[]> section;
+  PointIndex index;
+  ASSERT_TRUE(table.reader->LoadPointIndex(&section, &index).ok());
+  for (const TestEntry& entry : entries) {
+    if (entry.value.size() == huge.size()) continue;
+    RecordCandidate candidates[kMaxCandidates];
+    const int count = index.Lookup(Hash64(entry.user_key), candidates);
+    for (int c = 0; c < count; ++c) {
+      EXPECT_TRUE(candidates[c].length < 700 || candidates[c].length > huge.size());
+    }
+    if (table.extent->InPlace() != nullptr) continue;
+    auto seeker = table.reader->NewIterator({});
+    const uint64_t bytes_before = table.extent->bytes_started();
+    seeker->Seek(InternalKey(entry.user_key, entry.tag));
+    ASSERT_TRUE(seeker->Valid());
+    EXPECT_LT(table.extent->bytes_started() - bytes_before, 10'000u) << entry.user_key;
+  }
+}
+
+TEST_P(TableTest, ManyVersionsOfOneKey) {
+  // Seeks must land on the right version, though all boundaries of the range index are one key.
+  Random random(TestSeed(304));
+  TestTableOptions options;
+  options.in_place = GetParam();
+  std::vector<TestEntry> entries = {Put("before", 5, "x")};
+  for (SequenceNumber sequence = 20'000; sequence > 0; sequence -= 2) {
+    entries.push_back(Put("hot", sequence, std::string(sequence % 97, 'v')));
+  }
+  entries.push_back(Put("hotter", 7, "y"));
+  const TestTable table = MakeTable(entries, options);
+  auto iterator = table.reader->NewIterator({});
+  for (size_t round = 0; round < Scaled(2000); ++round) {
+    const SequenceNumber sequence = random.Uniform(20'003);
+    const uint64_t reads_before = table.extent->reads_started();
+    iterator->Seek(InternalKey("hot", PackTag(sequence, kValueTypeForSeek)));
+    ASSERT_TRUE(iterator->Valid());
+    const SequenceNumber visible = sequence >= 20'000 ? 20'000 : sequence / 2 * 2;
+    if (visible == 0) {
+      ASSERT_EQ(iterator->user_key(), Slice("hotter"));
+    } else {
+      ASSERT_EQ(iterator->user_key(), Slice("hot"));
+      ASSERT_EQ(TagSequence(iterator->tag()), visible);
+      ASSERT_LE(table.extent->reads_started() - reads_before, 1u);
+    }
+  }
+  WalkAtRandom(&random, InternalKeyComparator(options.comparator), entries, iterator.get(), 300);
+}
+
+TEST(TableReadsTest, SeekFetchesOneInterval) {
+  std::vector<TestEntry> entries;
+  for (int i = 10'000; i < 30'000; ++i) {
+    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
+  }
+  TestTableOptions options;
+  options.in_place = false;
+  options.chunk_size = 256 << 10;
+  const TestTable table = MakeTable(entries, options);
+  const TableIteratorOptions iterator_options;
+  Random random(TestSeed(305));
+  for (int seek = 0; seek < 200; ++seek) {
+    auto iterator = table.reader->NewIterator(iterator_options);
+    const uint64_t reads = table.extent->reads_started();
+    const uint64_t bytes = table.extent->bytes_started();
+    const TestEntry& entry = entries[random.Uniform(entries.size())];
+    iterator->Seek(InternalKey(entry.user_key, PackTag(kMaxSequenceNumber, kValueTypeForSeek)));
+    ASSERT_TRUE(iterator->Valid());
+    ASSERT_EQ(iterator->user_key(), Slice(entry.user_key));
+    EXPECT_EQ(table.extent->reads_started() - reads, 1u);
+    EXPECT_LE(table.extent->bytes_started() - bytes, 4096u);
+  }
+}
+
+TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
+  std::vector<TestEntry> entries;
+  for (int i = 10'000; i < 40'000; ++i) {
+    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
+  }
+  TestTableOptions options;
+  options.in_place = false;
+  options.chunk_size = 256 << 10;
+  const TestTable table = MakeTable(entries, options);
+  const uint64_t before = table.extent->bytes_started();
+  TableIteratorOptions iterator_options;
+  iterator_options.readahead_max = 256 << 10;
+  iterator_options.reads_in_flight = 3;
+  for (const bool forward : {true, false}) {
+    const uint64_t bytes = table.extent->bytes_started();
+    const uint64_t reads = table.extent->reads_started();
+    auto iterator = table.reader->NewIterator(iterator_options);
+    size_t count = 0;
+    for (forward ? iterator->SeekToFirst() : iterator->SeekToLast(); iterator->Valid();
+         forward ? iterator->Next() : iterator->Prev()) {
+      ++count;
+    }
+    EXPECT_EQ(count, entries.size());
+    EXPECT_EQ(table.extent->bytes_started() - bytes, table.meta->records.length);
+    EXPECT_LE(table.extent->reads_started() - reads,
+              5 + table.meta->records.length / (256 << 10) + 2);
+  }
+  EXPECT_GT(table.extent->bytes_started(), before);
+  // One at hand, three under way.
+  EXPECT_EQ(table.extent->reads_alive_max(), 4u);
+}
+
+TEST(TableSizeTest, BoundsHold) {
+  // What Fits allows can be finished, what it refuses would not have fitted by much, and SizeBound
+  // covers every table.
+  Random random(TestSeed(306));
+  for (size_t round = 0; round < Scaled(300); ++round) {
+    TestTableOptions options;
+    options.chunk_size = size_t{256} << random.Uniform(8);
+    const bool small_capacity = random.OneIn(2);
+    options.capacity = small_capacity ? 2'000 + random.Uniform(60'000) : uint64_t{16} << 20;
+    const int key_bits = static_cast<int>(random.Uniform(10));
+    const int value_bits = static_cast<int>(random.Uniform(13));
+    MemoryTable memory;
+    TableBuilderOptions builder_options;
+    builder_options.comparator = options.comparator;
+    TableBuilder builder(
+        builder_options, TableMeta(),
+        std::make_unique<MemoryExtentWriter>(&memory, options.chunk_size, options.capacity));
+    uint64_t entries = 0;
+    uint64_t user_bytes = 0;
+    uint64_t largest = 0;
+    for (uint64_t i = 0; i < 1000; ++i) {
+      std::string key = std::to_string(100'000 + i) + RandomBytes(&random, key_bits, 256);
+      const std::string value = RandomBytes(&random, value_bits, 256);
+      if (!builder.Fits(key.size(), value.size())) {
+        ASSERT_TRUE(small_capacity);
+        break;
+      }
+      const uint64_t tag = PackTag(1 + random.Uniform(kMaxSequenceNumber), ValueType::kValue);
+      ASSERT_TRUE(builder.Add(key, tag, value).ok());
+      ++entries;
+      user_bytes += key.size() + value.size();
+      largest = std::max<uint64_t>(largest, RecordBytes(key.size(), tag, value.size()));
+    }
+    if (entries == 0) continue;
+    const uint64_t estimate = builder.EstimatedSize();
+    TableMeta meta;
+    const Status finished = builder.Finish(&meta);
+    ASSERT_TRUE(finished.ok()) << finished.ToString();
+    ASSERT_LE(meta.size, options.capacity);
+    ASSERT_LE(meta.size, estimate);
+    ASSERT_EQ(meta.entries, entries);
+    ASSERT_EQ(meta.user_bytes, user_bytes);
+    ASSERT_EQ(meta.largest_record, largest);
+    ASSERT_LE(meta.size, TableBuilder::SizeBound(entries, user_bytes, largest, options.chunk_size));
+  }
+}
+
+TEST(TableSizeTest, SizeBoundIsNotAbsurd) {
+  // A MemTable of db_bench: what is reserved should be near what is used.
+  const uint64_t entries = 150'000;
+  const uint64_t bound = TableBuilder::SizeBound(
+      entries, entries * 420, RecordBytes(20, PackTag(1 << 30, ValueType::kValue), 400), 256 << 10);
+  EXPECT_LE(static_cast<double>(bound), 1.25 * static_cast<double>(entries * 420));
+}
+
+TEST(TableOpenTest, AnotherComparatorIsRefused) {
+  const TestTableOptions options;
+  MemoryTable table;
+  TableMeta meta;
+  ASSERT_TRUE(BuildTable({Put("k", 1, "v")}, options, &table, &meta).ok());
+  TestTableOptions other;
+  other.comparator = ReverseBytewiseComparator();
+  TestTable opened;
+  const Status status = OpenTable(table, meta, other, &opened);
+  EXPECT_TRUE(status.IsInvalidArgument());
+  EXPECT_NE(status.ToString().find("table 7"), std::string::npos);
+}
+
+TEST(TableOpenTest, OpensFromItsEndAlone) {
+  const TestTableOptions options;
+  MemoryTable table;
+  TableMeta meta;
+  ASSERT_TRUE(BuildTable({Put("a", 1, "v"), Put("b", 2, "w")}, options, &table, &meta).ok());
+  MemoryExtent extent(table.bytes);
+  TableMeta found;
+  ASSERT_TRUE(ReadFooter(&extent, &found).ok());
+  TestTable opened;
+  ASSERT_TRUE(OpenTable(table, found, options, &opened).ok());
+  auto iterator = opened.reader->NewIterator({});
+  iterator->SeekToFirst();
+  EXPECT_EQ(ReadAll(iterator.get()).size(), 2u);
+  Slice head = table.head;
+  ASSERT_TRUE(DecodeTableMeta(&head, &found).ok());
+  EXPECT_EQ(found.id, meta.id);
+}
+
+TEST(TableOpenTest, ApproximateOffsetsGrowWithKeys) {
+  std::vector<TestEntry> entries;
+  for (int i = 1000; i < 3000; ++i)
+    entries.push_back(Put(std::to_string(i), 1, std::string(100, 'v')));
+  const TestTable table = MakeTable(entries, {});
+  const auto offset = [&](const std::string& key) {
+    return table.reader->ApproximateOffset(
+        InternalKey(key, PackTag(kMaxSequenceNumber, kValueTypeForSeek)));
+  };
+  EXPECT_EQ(offset("0"), 0u);
+  EXPECT_EQ(offset("9"), table.meta->size);
+  const auto middle = static_cast<double>(offset("2000"));
+  EXPECT_NEAR(middle / static_cast<double>(table.meta->records.length), 0.5, 0.02);
+}
+
+TEST(TableOpenTest, ShapeComesFromTheTrailerAlone) {
+  Random random(TestSeed(307));
+  const auto entries = RandomEntries(&random, Shape(), InternalKeyComparator(BytewiseComparator()));
+  TestTableOptions options;
+  options.in_place = false;
+  const TestTable table = MakeTable(entries, options);
+  const uint64_t bytes = table.extent->bytes_started();
+  PointIndexShape shape;
+  ASSERT_TRUE(table.reader->LoadPointIndexShape(&shape).ok());
+  EXPECT_EQ(table.extent->bytes_started() - bytes, PointIndexShape::kTrailerBytes);
+  EXPECT_EQ(shape.entries, table.meta->user_keys);
+  EXPECT_EQ(table.meta->point_index.offset % kPointIndexBucketBytes, 0u);
+
+  std::unique_ptr<char[]> section;
+  ASSERT_TRUE(table.reader->LoadBloom(&section).ok());
+  const BloomFilter bloom(Slice(section.get(), table.meta->bloom.length));
+  for (const TestEntry& entry : entries) EXPECT_TRUE(bloom.MayContain(Hash64(entry.user_key)));
 }
 
 }  // namespace
