@@ -114,7 +114,7 @@ class LeveldbEngine final : public Engine {
   Status OpenFresh() override {
     NACRE_RETURN_IF_ERROR(Close());
     NACRE_RETURN_IF_ERROR(ChoosePath());
-    NACRE_RETURN_IF_ERROR(ToStatus(leveldb::DestroyDB(path_, MakeOptions())).WithContext(path_));
+    NACRE_RETURN_IF_ERROR(ToSetupStatus(leveldb::DestroyDB(path_, MakeOptions()), path_));
     leveldb::Options options = MakeOptions();
     options.create_if_missing = true;
     options.error_if_exists = true;
@@ -215,7 +215,7 @@ class LeveldbEngine final : public Engine {
 
   Status Open(const leveldb::Options& options) {
     leveldb::DB* db = nullptr;
-    NACRE_RETURN_IF_ERROR(ToStatus(leveldb::DB::Open(options, path_, &db)).WithContext(path_));
+    NACRE_RETURN_IF_ERROR(ToSetupStatus(leveldb::DB::Open(options, path_, &db), path_));
     db_.reset(db);
     return Status::OK();
   }

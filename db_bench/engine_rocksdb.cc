@@ -130,7 +130,7 @@ class RocksdbEngine final : public Engine {
     NACRE_RETURN_IF_ERROR(Close());
     NACRE_RETURN_IF_ERROR(ChoosePath());
     rocksdb::Options options = MakeRocksdbOptions(config_);
-    NACRE_RETURN_IF_ERROR(ToStatus(rocksdb::DestroyDB(path_, options)).WithContext(path_));
+    NACRE_RETURN_IF_ERROR(ToSetupStatus(rocksdb::DestroyDB(path_, options), path_));
     options.create_if_missing = true;
     options.error_if_exists = true;
     return Open(options);
@@ -229,7 +229,7 @@ class RocksdbEngine final : public Engine {
 
   Status Open(const rocksdb::Options& options) {
     rocksdb::DB* db = nullptr;
-    NACRE_RETURN_IF_ERROR(ToStatus(rocksdb::DB::Open(options, path_, &db)).WithContext(path_));
+    NACRE_RETURN_IF_ERROR(ToSetupStatus(rocksdb::DB::Open(options, path_, &db), path_));
     db_.reset(db);
     return Status::OK();
   }

@@ -22,4 +22,11 @@ Status ToStatus(const ForeignStatus& status) {
   return Status::IOError(text);
 }
 
+/// For what does not run in a loop: a "not found" is a failure there, and keeps its message.
+template <typename ForeignStatus>
+Status ToSetupStatus(const ForeignStatus& status, const std::string& path) {
+  if (status.IsNotFound()) return Status::IOError(path + ": " + status.ToString());
+  return ToStatus(status).WithContext(path);
+}
+
 }  // namespace nacre::bench

@@ -70,6 +70,7 @@ Status Runner::RunOne(const BenchmarkSpec& spec) {
     // Its threads count all the same, so that the seeds of the others do not depend on it.
     threads_started_ += static_cast<uint64_t>(config_.threads);
     std::printf("%-12s : skipped (--use_existing_db is true)\n", std::string(spec.name).c_str());
+    std::fflush(stdout);
     return Status::OK();
   }
   TrafficCounters before;

@@ -1,5 +1,7 @@
 #include "db_bench/scratch_folder.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +11,8 @@
 namespace nacre::bench {
 
 Status ScratchFolder::Make(std::unique_ptr<ScratchFolder>* folder) {
-  std::string path = "/dev/shm/nacre_db_bench.XXXXXX";
+  // The process id tells whose it is, should a kill -9 leave it behind.
+  std::string path = "/dev/shm/nacre_db_bench." + std::to_string(getpid()) + ".XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
     return Status::IOError("no folder in /dev/shm (" + std::string(std::strerror(errno)) +
                            "); name one with --db");

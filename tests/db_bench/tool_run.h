@@ -1,0 +1,119 @@
+#pragma once
+
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/memnode_process.h"
+
+namespace nacre::bench {
+
+/// A line of the report, taken apart.
+struct ResultLine {
+  std::string name;
+  double micros_per_op = 0;
+  uint64_t ops_per_second = 0;
+  double seconds = 0;
+  uint64_t ops = 0;
+  bool has_rate = false;
+  std::string note;
+};
+
+/// Lines of exactly RocksDB's form: printf's "%-12s : %11.3f micros/op %ld ops/sec %.3f seconds
+/// %d operations;%s%s", where the tail is a rate of "%6.1f MB/s", a note in brackets, or both.
+inline std::vector<ResultLine> ParseResultLines(const std::string& output) {
+  static const std::regex kLine(
+      R"(^(\S+) *: {1,12}(\d+\.\d{3}) micros/op (\d+) ops/sec (\d+\.\d{3}) seconds (\d+) operations;)"
+      R"(( {1,6}\d+\.\d MB/s)?( \(.*\))?$)");
+  std::vector<ResultLine> lines;
+  std::istringstream stream(output);
+  for (std::string line; std::getline(stream, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, kLine)) continue;
+    lines.push_back({.name = match[1],
+                     .micros_per_op = std::stod(match[2]),
+                     .ops_per_second = std::stoull(match[3]),
+                     .seconds = std::stod(match[4]),
+                     .ops = std::stoull(match[5]),
+                     .has_rate = match[6].matched,
+                     .note = match[7].matched ? match[7].str().substr(1) : ""});
+  }
+  return lines;
+}
+
+/// One run of the tool.
+struct ToolRun {
+  int exit_code = -1;
+  std::string output;  ///< Standard output and standard error.
+  std::vector<ResultLine> lines;
+};
+
+inline ToolRun RunTool(const std::vector<std::string>& arguments) {
+  constexpr int kSecondsMax = 300;
+  ProcessResult result = RunBinary("db_bench", arguments, kSecondsMax);
+  return {.exit_code = result.exit_code,
+          .output = result.output,
+          .lines = ParseResultLines(result.output)};
+}
+
+/// A run that has to succeed.
+inline ToolRun RunToolOk(const std::vector<std::string>& arguments) {
+  ToolRun run = RunTool(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  return run;
+}
+
+/// A path that nobody else uses, removed with this object.
+class TemporaryPath {
+ public:
+  explicit TemporaryPath(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() /
+              ("nacre_db_bench_test." + std::to_string(getpid()) + "." + name)) {
+    std::filesystem::remove_all(path_);
+  }
+  ~TemporaryPath() { std::filesystem::remove_all(path_); }
+  TemporaryPath(const TemporaryPath&) = delete;
+  TemporaryPath& operator=(const TemporaryPath&) = delete;
+  std::string str() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+using JsonObject = google::protobuf::Struct;
+
+inline JsonObject ReadJson(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  JsonObject object;
+  const auto status = google::protobuf::util::JsonStringToMessage(text.str(), &object);
+  EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << text.str();
+  return object;
+}
+
+/// The member of `object`; a failure and an empty value if there is none.
+inline const google::protobuf::Value& Member(const JsonObject& object, const std::string& name) {
+  static const google::protobuf::Value kNone;
+  const auto found = object.fields().find(name);
+  if (found != object.fields().end()) return found->second;
+  ADD_FAILURE() << "no member " << name;
+  return kNone;
+}
+
+inline double Number(const JsonObject& object, const std::string& name) {
+  const google::protobuf::Value& value = Member(object, name);
+  EXPECT_EQ(value.kind_case(), google::protobuf::Value::kNumberValue) << name;
+  return value.number_value();
+}
+
+}  // namespace nacre::bench

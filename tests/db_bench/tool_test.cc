@@ -1,0 +1,311 @@
+// Goal: db_bench reads RocksDB's flags, prints RocksDB's lines, writes the JSON that scripts rely
+// on, and says in one line what is wrong with a command line.
+// Method: the tool runs as a process with small numbers.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db_bench/benchmark_list.h"
+#include "tests/db_bench/tool_run.h"
+
+namespace nacre::bench {
+namespace {
+
+using google::protobuf::Value;
+
+class EveryEngineTest : public testing::TestWithParam<const char*> {
+ protected:
+  static std::string Engine() { return std::string("--engine=") + GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, EveryEngineTest, testing::Values("nacre", "rocksdb", "leveldb"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(EveryEngineTest, EveryBenchmarkPrintsItsLine) {
+  const std::vector<std::string> names = {"fillseq",
+                                          "fillbatch",
+                                          "fillrandom",
+                                          "overwrite",
+                                          "readrandom",
+                                          "readmissing",
+                                          "multireadrandom",
+                                          "readseq",
+                                          "readreverse",
+                                          "seekrandom",
+                                          "seekrandomwhilewriting",
+                                          "readwhilewriting",
+                                          "readrandomwriterandom",
+                                          "deleterandom",
+                                          "flush",
+                                          "compact",
+                                          "waitforcompaction"};
+  std::string list = "levelstats,stats";
+  for (const std::string& name : names) list += "," + name;
+  const ToolRun run = RunToolOk({Engine(), "--num=2000", "--seed=3", "--benchmarks=" + list});
+  ASSERT_EQ(run.lines.size(), names.size()) << run.output;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const ResultLine& line = run.lines[i];
+    const bool meta = FindBenchmark(names[i])->workload == nullptr;
+    EXPECT_EQ(line.name, names[i]);
+    EXPECT_EQ(line.ops, meta ? 1u
+                        : line.name.starts_with("readseq") || line.name.starts_with("readreverse")
+                            ? line.ops
+                            : 2000u)
+        << run.output;
+    EXPECT_GT(line.ops, 0u);
+    const bool has_rate = line.name.starts_with("fill") || line.name == "overwrite" ||
+                          line.name == "readrandom" || line.name == "multireadrandom" ||
+                          line.name == "readseq" || line.name == "readreverse" ||
+                          line.name == "readwhilewriting";
+    EXPECT_EQ(line.has_rate, has_rate) << line.name;
+  }
+  EXPECT_NE(run.output.find("Level Files Size(MB)"), std::string::npos);
+  for (const char* head : {"Keys:       16 bytes each\n", "Values:     100 bytes each\n",
+                           "Entries:    2000\n", "RawSize:    0.2 MB (estimated)\n"}) {
+    EXPECT_NE(run.output.find(head), std::string::npos) << head << run.output;
+  }
+  // Progress is for terminals.
+  EXPECT_EQ(run.output.find('\r'), std::string::npos);
+  EXPECT_NE(run.output.find("\nbenchmark "), std::string::npos) << "no summary";
+}
+
+TEST_P(EveryEngineTest, HistogramsCountEveryOperation) {
+  const ToolRun run = RunToolOk({Engine(), "--num=2000", "--seed=3", "--histogram", "--threads=2",
+                                 "--benchmarks=fillrandom,readrandomwriterandom,seekrandom"});
+  for (const char* expected :
+       {"Microseconds per write:\nCount: 4000 Average: ", "Microseconds per read:\nCount: 3600 ",
+        "Microseconds per write:\nCount: 400 ", "Microseconds per seek:\nCount: 4000 "}) {
+    EXPECT_NE(run.output.find(expected), std::string::npos) << expected << run.output;
+  }
+}
+
+TEST_P(EveryEngineTest, DurationDecidesForRandomWorkloads) {
+  const ToolRun run =
+      RunToolOk({Engine(), "--num=1000", "--seed=3", "--duration=1", "--value_size=8",
+                 "--ops_between_duration_checks=100", "--benchmarks=fillseq,readrandom,readseq"});
+  ASSERT_EQ(run.lines.size(), 3u) << run.output;
+  EXPECT_EQ(run.lines[0].ops, 1000u);
+  EXPECT_GE(run.lines[1].seconds, 1.0);
+  EXPECT_EQ(run.lines[1].ops % 100, 0u);
+  const std::string ops = std::to_string(run.lines[1].ops);
+  EXPECT_EQ(run.lines[1].note, "(" + ops + " of " + ops + " found)");
+  EXPECT_EQ(run.lines[2].ops, 1000u);
+}
+
+TEST_P(EveryEngineTest, JsonHasTheDocumentedMembers) {
+  const TemporaryPath file(std::string("json.") + GetParam());
+  RunToolOk({Engine(), "--num=5000", "--seed=3", "--json=" + file.str(),
+             "--benchmarks=fillrandom,readrandom,compact,waitforcompaction,levelstats"});
+  const JsonObject report = ReadJson(file.str());
+
+  const JsonObject& config = Member(report, "config").struct_value();
+  EXPECT_EQ(Number(config, "num"), 5000);
+  EXPECT_EQ(Number(config, "seed"), 3);
+  EXPECT_EQ(Member(config, "engine").string_value(), GetParam());
+  EXPECT_EQ(Member(config, "use_existing_db").kind_case(), Value::kBoolValue);
+
+  const auto& benchmarks = Member(report, "benchmarks").list_value();
+  ASSERT_EQ(benchmarks.values_size(), 4);
+  for (const Value& value : benchmarks.values()) {
+    const JsonObject& result = value.struct_value();
+    EXPECT_GT(Number(result, "ops"), 0);
+    EXPECT_GT(Number(result, "seconds"), 0);
+    EXPECT_NEAR(Number(result, "ops_per_sec") * Number(result, "seconds"), Number(result, "ops"),
+                1);
+    EXPECT_GE(Number(result, "mb_per_sec"), 0);
+    EXPECT_GT(Number(result, "latency_samples"), 0);
+    EXPECT_GE(Number(result, "p99_us"), Number(result, "p50_us"));
+    EXPECT_GE(Number(result, "p999_us"), Number(result, "p99_us"));
+    EXPECT_GE(Number(Member(result, "network").struct_value(), "compute_read"), 0);
+    EXPECT_GE(Number(Member(result, "compaction").struct_value(), "bytes_read"), 0);
+  }
+  const JsonObject& read = benchmarks.values(1).struct_value();
+  EXPECT_EQ(Member(read, "name").string_value(), "readrandom");
+  EXPECT_EQ(Number(read, "lookups"), 5000);
+  EXPECT_GT(Number(read, "found"), 2500);
+
+  const JsonObject& space = Member(report, "space").struct_value();
+  EXPECT_GT(Number(space, "user_bytes"), 0);
+  EXPECT_GT(Number(space, "stored_bytes"), 0);
+  EXPECT_GT(Number(space, "compute_bytes"), 0);
+  const JsonObject& network = Member(report, "network").struct_value();
+  const bool remote = std::string(GetParam()) == "nacre";
+  EXPECT_EQ(Number(network, "compute_written") > 0, remote);
+  for (const char* name : {"compute_read", "memnode_read", "memnode_written"}) {
+    EXPECT_GE(Number(network, name), 0);
+  }
+}
+
+TEST_P(EveryEngineTest, UniformValueSizes) {
+  const ToolRun run =
+      RunToolOk({Engine(), "--num=2000", "--seed=3", "--value_size_distribution_type=uniform",
+                 "--value_size_min=0", "--value_size_max=1000", "--benchmarks=fillseq,readrandom"});
+  EXPECT_NE(run.output.find("Values:     0 to 1000 bytes each\n"), std::string::npos) << run.output;
+  ASSERT_EQ(run.lines.size(), 2u);
+  EXPECT_EQ(run.lines[1].note, "(2000 of 2000 found)");
+}
+
+class FolderEngineTest : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Engines, FolderEngineTest, testing::Values("rocksdb", "leveldb"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(FolderEngineTest, ExistingDatabaseIsReadAndNotFilledAnew) {
+  const std::string engine = std::string("--engine=") + GetParam();
+  const TemporaryPath folder(std::string("db.") + GetParam());
+  RunToolOk({engine, "--num=3000", "--seed=3", "--db=" + folder.str(), "--benchmarks=fillseq"});
+  const ToolRun run = RunToolOk({engine, "--num=3000", "--seed=4", "--db=" + folder.str(),
+                                 "--use_existing_db", "--benchmarks=readrandom,fillseq,readseq"});
+  ASSERT_EQ(run.lines.size(), 2u) << run.output;
+  EXPECT_EQ(run.lines[0].note, "(3000 of 3000 found)");
+  EXPECT_NE(run.output.find("fillseq      : skipped (--use_existing_db is true)\n"),
+            std::string::npos);
+  EXPECT_EQ(run.lines[1].ops, 3000u);
+  // Without the flag the database is removed.
+  const ToolRun fresh = RunToolOk(
+      {engine, "--num=3000", "--seed=4", "--db=" + folder.str(), "--benchmarks=readrandom"});
+  ASSERT_EQ(fresh.lines.size(), 1u);
+  EXPECT_EQ(fresh.lines[0].note, "(0 of 3000 found)");
+}
+
+TEST(NacreToolTest, NodesKeepTheDatabaseBetweenRuns) {
+  MemnodeProcesses nodes(2, {.size = "128MiB", .slab_size = "64MiB"});
+  const std::string pool = "--pool=" + nodes.pool_uri();
+  RunToolOk({pool, "--num=3000", "--seed=3", "--benchmarks=fillseq"});
+  const ToolRun run = RunToolOk(
+      {pool, "--num=3000", "--seed=4", "--use_existing_db", "--benchmarks=readrandom,readseq"});
+  ASSERT_EQ(run.lines.size(), 2u) << run.output;
+  EXPECT_EQ(run.lines[0].note, "(3000 of 3000 found)");
+  EXPECT_EQ(run.lines[1].ops, 3000u);
+  const ToolRun fresh =
+      RunToolOk({pool, "--num=3000", "--seed=4", "--benchmarks=readrandom,fillbatch,readrandom"});
+  ASSERT_EQ(fresh.lines.size(), 3u) << fresh.output;
+  EXPECT_EQ(fresh.lines[0].note, "(0 of 3000 found)");
+  EXPECT_EQ(fresh.lines[2].note, "(3000 of 3000 found)");
+}
+
+TEST(ToolTest, WriteRateIsLimited) {
+  // 300 KB at 200 KB a second; the limiter lets a tenth of a second's worth pass at once.
+  const ToolRun run =
+      RunToolOk({"--engine=leveldb", "--num=300", "--key_size=16", "--value_size=984", "--seed=1",
+                 "--benchmark_write_rate_limit=200000", "--benchmarks=fillrandom"});
+  ASSERT_EQ(run.lines.size(), 1u) << run.output;
+  EXPECT_GT(run.lines[0].seconds, 1.0);
+}
+
+TEST(ToolTest, IntervalReportsAreAskedFor) {
+  const ToolRun run = RunToolOk({"--engine=leveldb", "--num=2000", "--seed=1",
+                                 "--stats_interval=500", "--benchmarks=fillrandom"});
+  const std::regex line(R"(\.\.\. thread 0: \(500,(500|1000|1500|2000)\) ops and \()");
+  EXPECT_EQ(std::distance(std::sregex_iterator(run.output.begin(), run.output.end(), line),
+                          std::sregex_iterator()),
+            4)
+      << run.output;
+}
+
+TEST(ToolTest, HelpListsFlagsAndBenchmarks) {
+  const ToolRun run = RunToolOk({"--help"});
+  for (const char* word : {"--write_buffer_size (int64, default 67108864)", "--rocksdb_profile",
+                           "seekrandomwhilewriting"}) {
+    EXPECT_NE(run.output.find(word), std::string::npos) << word;
+  }
+}
+
+/// What is wrong, and a word that the message must have.
+struct BadCommandLine {
+  std::vector<std::string> flags;
+  std::string culprit;
+};
+
+TEST(ToolTest, BadCommandLinesAreNamedInOneLine) {
+  const std::vector<BadCommandLine> cases = {
+      {{"--benchmarks=fillseq,nosuch"}, "'nosuch'"},
+      {{"--benchmarks="}, "--benchmarks"},
+      {{"--nosuchflag=1"}, "'nosuchflag'"},
+      {{"--threads=many"}, "'threads'"},
+      {{"fillseq"}, "'fillseq'"},
+      {{"--engine=nosuch"}, "--engine=nosuch"},
+      {{"--rocksdb_profile=nosuch"}, "--rocksdb_profile=nosuch"},
+      {{"--compaction=nosuch"}, "--compaction=nosuch"},
+      {{"--compression_type=snappy"}, "--compression_type=snappy"},
+      {{"--value_size_distribution_type=normal"}, "--value_size_distribution_type=normal"},
+      {{"--key_size=0"}, "--key_size=0"},
+      {{"--key_size=-1"}, "--key_size=-1"},
+      {{"--key_size=2", "--num=65537"}, "--key_size=2"},
+      {{"--value_size=-1"}, "--value_size=-1"},
+      {{"--num=0"}, "--num=0"},
+      {{"--num=9223372036854775807"}, "--num=9223372036854775807"},
+      {{"--threads=0"}, "--threads=0"},
+      {{"--threads=1000000"}, "--threads=1000000"},
+      {{"--batch_size=0"}, "--batch_size=0"},
+      {{"--duration=-1"}, "--duration=-1"},
+      {{"--readwritepercent=101"}, "--readwritepercent=101"},
+      {{"--write_buffer_size=0"}, "--write_buffer_size=0"},
+      {{"--max_background_jobs=0"}, "--max_background_jobs=0"},
+      {{"--level0_stop_writes_trigger=1"}, "--level0_stop_writes_trigger=1"},
+      {{"--compression_ratio=2"}, "--compression_ratio"},
+      {{"--value_size_distribution_type=uniform", "--value_size_min=2", "--value_size_max=1"},
+       "--value_size_min=2"},
+      {{"--json=/nosuchfolder/file"}, "/nosuchfolder/file"},
+      {{"--engine=rocksdb", "--use_existing_db"}, "--db"},
+      {{"--engine=rocksdb", "--use_existing_db", "--db=/nosuchfolder/db", "--benchmarks=compact"},
+       "/nosuchfolder/db"},
+      {{"--engine=leveldb", "--use_existing_db", "--db=/nosuchfolder/db", "--benchmarks=compact"},
+       "/nosuchfolder/db"},
+      {{"--pool=nosuch:?nodes=1"}, "nosuch"},
+      {{"--pool=embedded:?nodes=0"}, "nodes"},
+      {{"--pool=shm:/nosuchfolder/node.sock"}, "/nosuchfolder/node.sock"},
+      {{"--redundancy=rep(99)"}, "rep(99)"},
+      {{"--disable_wal=0", "--num=10"}, "disable_wal"},
+  };
+  for (const BadCommandLine& bad : cases) {
+    const ToolRun run = RunTool(bad.flags);
+    EXPECT_EQ(run.exit_code, 1) << bad.flags[0] << "\n" << run.output;
+    // The line that says it; a run that was begun has its head before that.
+    std::string message = run.output;
+    if (const size_t head = message.rfind("----\n"); head != std::string::npos) {
+      message = message.substr(head + 5);
+    }
+    EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << bad.flags[0] << message;
+    EXPECT_NE(message.find(bad.culprit), std::string::npos) << bad.flags[0] << ": " << message;
+  }
+}
+
+/// A folder in memory that stays behind would fill the machine.
+TEST(ToolTest, InterruptEndsTheRunAndRemovesItsFolder) {
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  const std::string binary = NACRE_TEST_BIN_DIR "/db_bench";
+  if (pid == 0) {
+    execl(binary.c_str(), binary.c_str(), "--engine=leveldb", "--num=100000000",
+          "--benchmarks=fillrandom", "--benchmark_write_rate_limit=1000000", nullptr);
+    _exit(127);
+  }
+  const std::string prefix = "nacre_db_bench." + std::to_string(pid) + ".";
+  const auto folder_exists = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      if (entry.path().filename().string().starts_with(prefix)) return true;
+    }
+    return false;
+  };
+  int status = 0;
+  for (int i = 0; i < 3000 && !folder_exists() && waitpid(pid, &status, WNOHANG) == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(folder_exists());
+  kill(pid, SIGINT);
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  EXPECT_FALSE(folder_exists());
+}
+
+}  // namespace
+}  // namespace nacre::bench
