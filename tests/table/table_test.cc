@@ -65,7 +65,7 @@ void ExpectAt(const InternalIterator& iterator, const std::vector<TestEntry>& en
   ASSERT_EQ(iterator.value(), Slice(entries[i].value));
 }
 
-/// Random moves; `at` is where the model stands (size() or more: not valid).
+/// Random moves of a fresh iterator; `at` is where the model stands (size() or more: not valid).
 void WalkAtRandom(Random* random, const InternalKeyComparator& comparator,
                   const std::vector<TestEntry>& entries, InternalIterator* iterator, int moves) {
   size_t at = entries.size();
@@ -302,7 +302,8 @@ TEST_P(TableTest, ManyVersionsOfOneKey) {
       ASSERT_LE(table.extent->reads_started() - reads_before, 1u);
     }
   }
-  WalkAtRandom(&random, InternalKeyComparator(options.comparator), entries, iterator.get(), 300);
+  auto walker = table.reader->NewIterator({});
+  WalkAtRandom(&random, InternalKeyComparator(options.comparator), entries, walker.get(), 300);
 }
 
 TEST(TableReadsTest, SeekFetchesOneInterval) {
