@@ -78,8 +78,8 @@ class FoundCountsTest : public testing::TestWithParam<EngineCase> {
                                       "--threads=" + std::to_string(threads),
                                       "--benchmarks=" + benchmarks,
                                       "--key_size=20",
-                                      "--value_size=100",
-                                      "--write_buffer_size=262144",
+                                      "--value_size=300",
+                                      "--write_buffer_size=1048576",
                                       "--target_file_size_base=262144",
                                       "--max_bytes_for_level_base=1048576"};
     flags.insert(flags.end(), GetParam().flags.begin(), GetParam().flags.end());
