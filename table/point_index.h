@@ -30,10 +30,10 @@ inline constexpr size_t kPointIndexBucketBytes = 64;
 inline constexpr int kPointIndexSlots = 12;
 
 /// Where a record may be: `length` bytes at `offset` hold the whole record if its key is the one
-/// that was asked for.
+/// that was asked for. Trivial, so that room for many costs nothing.
 struct RecordCandidate {
-  uint64_t offset = 0;
-  uint32_t length = 0;
+  uint64_t offset;
+  uint32_t length;
 };
 
 /// Room that the candidates of a lookup take.
