@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/update_limits.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -212,9 +213,13 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   for (const auto& run : job->runs) {
     for (const auto& meta : run) largest_record = std::max(largest_record, meta->largest_record);
   }
+  // Room for the largest record is reserved in each table, so there had better be few of them.
+  target = std::max(target, 4 * largest_record);
   // Every table but the last nearly reaches the target before it is cut (its size is estimated to
   // within a chunk), and exceeds it by one record, the rest of a chunk and its indexes at most.
-  const uint64_t slack = 2 * largest_record + 2 * options_.chunk_size + kOutputSlackBytes;
+  // Keys are repeated in the range index and the footer.
+  const uint64_t slack = largest_record + 4 * std::min<uint64_t>(largest_record, kMaxUserKeyBytes) +
+                         2 * options_.chunk_size + kOutputSlackBytes;
   const uint64_t capacity = std::min(target + target / 16 + slack, output_bytes + slack);
   const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * options_.chunk_size);
   const uint64_t count = output_bytes < least ? 1 : output_bytes / least + 2;

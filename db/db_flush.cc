@@ -172,11 +172,15 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   const Slice end(last);
   merge.deeper = version->DeeperRanges(-1, &begin, &end);
 
-  // Sized for records of about one size; a table that turns out too small is followed by another.
+  // Sized for records of about one size, and for any one of them alone; a table that turns out too
+  // small is followed by another.
   const uint64_t entries = memtable.entries();
-  const uint64_t bound =
+  const uint64_t key_bytes = memtable.largest_key();
+  const uint64_t bound = std::max(
       TableBuilder::SizeBound(entries, memtable.data_bytes(),
-                              2 * memtable.data_bytes() / entries + 64, options_.chunk_size);
+                              2 * memtable.data_bytes() / entries + 64, options_.chunk_size),
+      memtable.largest_value() +
+          TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size));
   NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound));
   std::vector<Placement> reserved;
   const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {

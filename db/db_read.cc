@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -32,6 +34,27 @@ bool GetFromMemTables(const ReadView& view, const Slice& key, SequenceNumber sna
   }
   return false;
 }
+
+/// The first `count` of N places hold objects, the rest is untouched memory: a small batch does not
+/// pay for a large one.
+template <typename T, size_t N>
+class InlineArray {
+ public:
+  explicit InlineArray(size_t count) : count_(count) {
+    assert(count <= N);
+    std::uninitialized_default_construct_n(data(), count_);
+  }
+  ~InlineArray() { std::destroy_n(data(), count_); }
+  InlineArray(const InlineArray&) = delete;
+  InlineArray& operator=(const InlineArray&) = delete;
+
+  T* data() { return reinterpret_cast<T*>(memory_); }
+  T& operator[](size_t i) { return data()[i]; }
+
+ private:
+  const size_t count_;
+  alignas(T) std::byte memory_[N * sizeof(T)];
+};
 
 Status FromRecord(const Record& record, PinnableSlice* value) {
   if (TagType(record.tag) == ValueType::kDeletion) return Status::NotFound();
@@ -98,8 +121,8 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(options, &snapshot);
 
-  PointLookup lookups[kBatch];
-  memnode::PointRead reads[kBatch];
+  InlineArray<PointLookup, kBatch> lookups(std::min(kBatch, num_keys));
+  InlineArray<memnode::PointRead, kBatch> reads(std::min(kBatch, num_keys));
   size_t waiting[kBatch];  // Indexes, within the batch, of the keys that are not settled.
   for (size_t first = 0; first < num_keys; first += kBatch) {
     const size_t batch = std::min(kBatch, num_keys - first);
@@ -126,7 +149,7 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
           statuses[first + i] = Conclude(view, options, lookups[i], Record(), &values[first + i]);
         }
       }
-      client_->ReadAll({reads, posted});
+      client_->ReadAll({reads.data(), posted});
       pending = 0;
       for (size_t j = 0; j < posted; ++j) {
         const size_t i = waiting[j];

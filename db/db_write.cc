@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/update_limits.h"
 #include "db/write_batch_format.h"
 #include "util/log.h"
 
@@ -29,9 +30,7 @@ Status DBImpl::Delete(const WriteOptions& options, const Slice& key) {
 Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
                         const Slice& value) {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
-  if (key.size() >= UINT32_MAX || value.size() >= UINT32_MAX) {
-    return Status::InvalidArgument("key or value of 4 GiB or more");
-  }
+  NACRE_RETURN_IF_ERROR(CheckUpdate(key, value));
   NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
   const WriteSequencer::Ticket ticket = sequencer_.Begin(1);
   MemTable* memtable = MemTableOf(ticket);
@@ -49,9 +48,14 @@ Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice
 Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
   if (updates == nullptr) return Status::InvalidArgument("Write: the batch is null");
-  // Malformed bytes are found before any sequence number is taken.
+  // What is wrong with the bytes is found before any sequence number is taken.
+  Status refused;
   NACRE_RETURN_IF_ERROR(
-      ForEachUpdate(updates->Data(), [](ValueType, const Slice&, const Slice&) {}));
+      ForEachUpdate(updates->Data(), [&](ValueType, const Slice& key, const Slice& value) {
+        if (refused.ok()) [[likely]]
+          refused = CheckUpdate(key, value);
+      }));
+  NACRE_RETURN_IF_ERROR(std::move(refused));
   const uint32_t count = updates->Count();
   if (count == 0) return Status::OK();
   NACRE_RETURN_IF_ERROR(Admit(options, updates->GetDataSize()));

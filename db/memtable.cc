@@ -1,5 +1,6 @@
 #include "db/memtable.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <utility>
@@ -26,6 +27,8 @@ class MemTable::Rep {
   virtual uint64_t entries() const = 0;
   virtual uint64_t deletions() const = 0;
   virtual uint64_t data_bytes() const = 0;
+  virtual uint64_t largest_key() const = 0;
+  virtual uint64_t largest_value() const = 0;
 
  protected:
   ConcurrentArena arena_;
@@ -37,6 +40,9 @@ namespace {
 class Counter {
  public:
   void Add(uint64_t n) { value_.store(value() + n, std::memory_order_relaxed); }
+  void RaiseTo(uint64_t n) {
+    if (n > value()) value_.store(n, std::memory_order_relaxed);
+  }
   uint64_t value() const { return value_.load(std::memory_order_relaxed); }
 
  private:
@@ -56,6 +62,8 @@ class MemTable::RepOf final : public Rep {
     list_.Insert(user_key, tag, value, &mine.hint, new_chunk);
     mine.entries.Add(1);
     mine.data_bytes.Add(user_key.size() + value.size());
+    mine.largest_key.RaiseTo(user_key.size());
+    mine.largest_value.RaiseTo(value.size());
     if (TagType(tag) == ValueType::kDeletion) mine.deletions.Add(1);
   }
 
@@ -76,12 +84,16 @@ class MemTable::RepOf final : public Rep {
   uint64_t entries() const override { return Sum(&PerWriter::entries); }
   uint64_t deletions() const override { return Sum(&PerWriter::deletions); }
   uint64_t data_bytes() const override { return Sum(&PerWriter::data_bytes); }
+  uint64_t largest_key() const override { return Largest(&PerWriter::largest_key); }
+  uint64_t largest_value() const override { return Largest(&PerWriter::largest_value); }
 
  private:
   struct PerWriter {
     Counter entries;
     Counter deletions;
     Counter data_bytes;
+    Counter largest_key;
+    Counter largest_value;
     typename SkipList<Order>::Hint hint;
   };
 
@@ -89,6 +101,12 @@ class MemTable::RepOf final : public Rep {
     uint64_t sum = 0;
     writers_.ForEach([&](const PerWriter& writer) { sum += (writer.*counter).value(); });
     return sum;
+  }
+  uint64_t Largest(const Counter PerWriter::*counter) const {
+    uint64_t largest = 0;
+    writers_.ForEach(
+        [&](const PerWriter& writer) { largest = std::max(largest, (writer.*counter).value()); });
+    return largest;
   }
 
   SkipList<Order> list_;
@@ -164,5 +182,7 @@ size_t MemTable::MemoryUsage() const { return rep_->MemoryUsage(); }
 uint64_t MemTable::entries() const { return rep_->entries(); }
 uint64_t MemTable::deletions() const { return rep_->deletions(); }
 uint64_t MemTable::data_bytes() const { return rep_->data_bytes(); }
+uint64_t MemTable::largest_key() const { return rep_->largest_key(); }
+uint64_t MemTable::largest_value() const { return rep_->largest_value(); }
 
 }  // namespace nacre

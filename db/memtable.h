@@ -59,6 +59,9 @@ class MemTable {
   uint64_t deletions() const;
   /// Bytes of user keys and values added so far. Exact once no `Add` is running.
   uint64_t data_bytes() const;
+  /// Bytes of the longest user key and of the largest value so far. As exact as the others.
+  uint64_t largest_key() const;
+  uint64_t largest_value() const;
 
  private:
   class Rep;
