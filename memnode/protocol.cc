@@ -124,7 +124,8 @@ Status DecodeReplyFrame(const Slice& buffer, uint64_t request_id, control::Reply
 
 void SetStatus(const Status& status, control::Reply* reply) {
   reply->set_code(static_cast<uint32_t>(status.code()));
-  reply->set_message(status.message().data(), status.message().size());
+  const std::string_view message = status.message().substr(0, kMaxMessageBytes);
+  reply->set_message(message.data(), message.size());
 }
 
 Status GetStatus(const control::Reply& reply) {
@@ -137,8 +138,9 @@ Status DecodeRequest(const Slice& bytes, control::Request* request) {
     return Status::InvalidArgument("no control message");
   }
   if (request->id() == 0) return Status::InvalidArgument("request without an id");
-  if (request->reply().length() < kReplyTrailerBytes) {
-    return Status::InvalidArgument("request without a reply buffer");
+  const control::RemoteMemory& reply = request->reply();
+  if (reply.length() < kMinReplyBytes || (reply.address() + reply.length()) % 8 != 0) {
+    return Status::InvalidArgument("request without a proper reply buffer");
   }
   if (request->has_large() && request->large().length() > kMaxLargeRequestBytes) {
     return Status::InvalidArgument("request is too large");

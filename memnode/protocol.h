@@ -76,6 +76,11 @@ bool IsOtherInstance(const Status& status);
 // ---- Replies --------------------------------------------------------------------------------
 
 inline constexpr size_t kReplyTrailerBytes = 16;
+/// A reply buffer is at least so large, and ends at a multiple of 8: any failure, and the notice
+/// that a reply is larger than its buffer, fit.
+inline constexpr size_t kMinReplyBytes = 2048;
+/// Failure messages are cut to this.
+inline constexpr size_t kMaxMessageBytes = 1024;
 /// Bounds of what one side makes the other allocate.
 inline constexpr uint64_t kMaxLargeRequestBytes = uint64_t{1} << 30;
 inline constexpr uint64_t kMaxReplyBytes = uint64_t{1} << 30;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -13,13 +14,6 @@
 #include "util/log.h"
 
 namespace nacre::memnode {
-namespace {
-
-/// A status that does not fit the smallest reply buffer would never arrive.
-constexpr size_t kMaxMessageBytes = 1024;
-
-}  // namespace
-
 Status Server::PostReceive(ServerConnection* connection) {
   rdma::LocalBuffer buffer{.data = scratch_->data(), .size = 64, .region = scratch_.get()};
   if (connection->kind == ConnectionKind::kRequest) {
@@ -169,7 +163,6 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
 void Server::Answer(ServerConnection* connection, const Status& status, control::Reply reply) {
   if (silent_.load(std::memory_order_acquire)) return;
   SetStatus(status, &reply);
-  if (reply.message().size() > kMaxMessageBytes) reply.mutable_message()->resize(kMaxMessageBytes);
   const uint64_t id = connection->request.id();
   const uint64_t room = connection->request.reply().length();
   std::string frame = EncodeReplyFrame(reply, id);
@@ -179,9 +172,7 @@ void Server::Answer(ServerConnection* connection, const Status& status, control:
     connection->held_reply = std::make_unique<control::Reply>(std::move(reply));
     frame = EncodeReplyFrame(notice, id);
   }
-  if (frame.size() > room) {
-    return Malformed(connection, Status::InvalidArgument("a reply buffer holds no reply"));
-  }
+  assert(frame.size() <= room);
   connection->phase = ServerConnection::Phase::kReplying;
   if (!PostReply(connection, frame).ok()) Close(connection->id);
 }

@@ -43,7 +43,7 @@ class SpaceAllocator::Rep {
   void Free(const Placement& placement) EXCLUDES(mutex_);
   Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                  const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
-  std::vector<uint64_t> Slabs(NodeId node) const EXCLUDES(mutex_);
+  std::vector<uint64_t> Slabs(NodeId node) EXCLUDES(mutex_);
   Status ReturnFreeSlabs() EXCLUDES(mutex_);
   SpaceUsage Usage(NodeId node) const EXCLUDES(mutex_);
   int node_count() const { return client_->node_count(); }
@@ -353,8 +353,9 @@ Status SpaceAllocator::Rep::Restore(NodeId node, const std::vector<uint64_t>& sl
   return Status::OK();
 }
 
-std::vector<uint64_t> SpaceAllocator::Rep::Slabs(NodeId node) const {
+std::vector<uint64_t> SpaceAllocator::Rep::Slabs(NodeId node) {
   MutexLock lock(&mutex_);
+  while (background_ > 0) changed_.Wait();
   return {nodes_[node].slabs.begin(), nodes_[node].slabs.end()};
 }
 

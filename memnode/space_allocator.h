@@ -41,7 +41,8 @@ class SpaceAllocator {
   /// them that are live. All else in the slabs is free.
   Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                  const std::vector<ExtentAddr>& live);
-  /// Slabs held on `node`: what a clean close writes down.
+  /// Slabs held on `node`, once background requests have come to rest: what a clean close writes
+  /// down.
   std::vector<uint64_t> Slabs(NodeId node) const;
 
   /// Returns every wholly free slab now.

@@ -1,5 +1,6 @@
 #include "tests/support/memnode_process.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,8 +20,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kStartTimeout{20};
-constexpr std::chrono::seconds kStopTimeout{20};
+constexpr int kStartSeconds = 30;
+constexpr int kStopSeconds = 30;
 
 /// The binaries lie beside the test's own, wherever that was built.
 std::string BinaryPath(const std::string& binary) {
@@ -28,77 +29,93 @@ std::string BinaryPath(const std::string& binary) {
   return (self.parent_path() / binary).string();
 }
 
-/// Starts a binary with standard output and error in `*output_fd`.
-pid_t Spawn(const std::string& binary, const std::vector<std::string>& arguments, int* output_fd) {
+}  // namespace
+
+ChildProcess::ChildProcess(const std::string& binary, const std::vector<std::string>& arguments,
+                           const std::vector<std::string>& environment) {
   int fds[2];
-  if (::pipe(fds) != 0) return -1;
+  if (::pipe2(fds, O_CLOEXEC) != 0) {
+    ADD_FAILURE() << "cannot make a pipe";
+    return;
+  }
   const std::string path = BinaryPath(binary);
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  std::vector<char*> envp;
+  for (char** variable = environ; *variable != nullptr; ++variable) envp.push_back(*variable);
+  for (const std::string& variable : environment) {
+    envp.push_back(const_cast<char*>(variable.c_str()));
+  }
+  envp.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
-  posix_spawn_file_actions_addclose(&actions, fds[0]);
-  posix_spawn_file_actions_addclose(&actions, fds[1]);
-  pid_t pid = -1;
-  const int failure = ::posix_spawn(&pid, path.c_str(), &actions, nullptr, argv.data(), environ);
+  const int failure =
+      ::posix_spawn(&pid_, path.c_str(), &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(fds[1]);
+  output_fd_ = fds[0];
   if (failure != 0) {
-    ::close(fds[0]);
-    return -1;
+    pid_ = -1;
+    ADD_FAILURE() << "cannot start " << path;
   }
-  *output_fd = fds[0];
-  return pid;
 }
 
-/// Reads until `until` was read, or the end, or the deadline.
-std::string ReadOutput(int fd, const std::string& until, steady_clock::time_point deadline) {
+ChildProcess::~ChildProcess() {
+  if (running()) Kill();
+  if (output_fd_ >= 0) ::close(output_fd_);
+}
+
+std::string ChildProcess::AwaitOutput(const std::string& text, int seconds) {
+  const auto deadline = steady_clock::now() + std::chrono::seconds(seconds);
   std::string output;
-  while (until.empty() || output.find(until) == std::string::npos) {
+  while (text.empty() || output.find(text) == std::string::npos) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
-    pollfd poll{.fd = fd, .events = POLLIN, .revents = 0};
+    pollfd poll{.fd = output_fd_, .events = POLLIN, .revents = 0};
     if (left.count() <= 0 || ::poll(&poll, 1, static_cast<int>(left.count())) <= 0) break;
     char bytes[4096];
-    const ssize_t n = ::read(fd, bytes, sizeof(bytes));
+    const ssize_t n = ::read(output_fd_, bytes, sizeof(bytes));
     if (n <= 0) break;
     output.append(bytes, static_cast<size_t>(n));
   }
   return output;
 }
 
-/// The exit code; -1 for a signal's death, or after the deadline, when the process is killed.
-int AwaitExit(pid_t pid, steady_clock::time_point deadline) {
+void ChildProcess::Signal(int number) {
+  if (running()) ::kill(pid_, number);
+}
+
+void ChildProcess::Kill() {
+  Signal(SIGKILL);
+  AwaitExit(60);
+}
+
+int ChildProcess::AwaitExit(int seconds) {
+  if (!running()) return -1;
+  const auto deadline = steady_clock::now() + std::chrono::seconds(seconds);
   int status = 0;
-  while (::waitpid(pid, &status, WNOHANG) == 0) {
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
     if (steady_clock::now() > deadline) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, &status, 0);
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, &status, 0);
+      pid_ = -1;
       return -1;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-}  // namespace
-
 ProcessResult RunBinary(const std::string& binary, const std::vector<std::string>& arguments,
                         int seconds) {
+  ChildProcess process(binary, arguments);
   ProcessResult result;
-  const auto deadline = steady_clock::now() + std::chrono::seconds(seconds);
-  int fd = -1;
-  const pid_t pid = Spawn(binary, arguments, &fd);
-  if (pid < 0) {
-    ADD_FAILURE() << "cannot start " << BinaryPath(binary);
-    return result;
-  }
-  result.output = ReadOutput(fd, "", deadline);
-  ::close(fd);
-  result.exit_code = AwaitExit(pid, deadline);
+  result.output = process.AwaitOutput("", seconds);
+  result.exit_code = process.AwaitExit(seconds);
   return result;
 }
 
@@ -120,36 +137,29 @@ MemnodeProcess::~MemnodeProcess() {
 }
 
 void MemnodeProcess::Start() {
-  int fd = -1;
-  pid_ =
-      Spawn("nacre-memnode",
-            {"--listen=" + address(), "--size=" + options_.size,
-             "--slab_size=" + options_.slab_size, "--workers=" + std::to_string(options_.workers)},
-            &fd);
-  if (pid_ < 0) {
-    ADD_FAILURE() << "cannot start " << BinaryPath("nacre-memnode");
-    return;
-  }
-  const std::string output = ReadOutput(fd, "ready", steady_clock::now() + kStartTimeout);
-  ::close(fd);
+  process_ = std::make_unique<ChildProcess>(
+      "nacre-memnode", std::vector<std::string>{"--listen=" + address(), "--size=" + options_.size,
+                                                "--slab_size=" + options_.slab_size,
+                                                "--workers=" + std::to_string(options_.workers)});
+  const std::string output = process_->AwaitOutput("ready", kStartSeconds);
   EXPECT_NE(output.find("ready"), std::string::npos) << "nacre-memnode says: " << output;
 }
 
-void MemnodeProcess::Kill() {
-  ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
-  pid_ = -1;
-}
+void MemnodeProcess::Kill() { process_.reset(); }
 
 int MemnodeProcess::Terminate() {
-  ::kill(pid_, SIGTERM);
-  const int code = AwaitExit(pid_, steady_clock::now() + kStopTimeout);
-  pid_ = -1;
+  process_->Signal(SIGTERM);
+  const int code = process_->AwaitExit(kStopSeconds);
+  process_.reset();
   return code;
 }
 
-void MemnodeProcess::Pause() { ::kill(pid_, SIGSTOP); }
-void MemnodeProcess::Resume() { ::kill(pid_, SIGCONT); }
+void MemnodeProcess::Pause() {
+  process_->Signal(SIGSTOP);
+  // Its threads go on until they have seen the signal.
+  ::waitpid(process_->pid(), nullptr, WUNTRACED);
+}
+void MemnodeProcess::Resume() { process_->Signal(SIGCONT); }
 
 MemnodeProcesses::MemnodeProcesses(int count, const MemnodeProcessOptions& options) {
   for (int i = 0; i < count; ++i) nodes_.push_back(std::make_unique<MemnodeProcess>(options));

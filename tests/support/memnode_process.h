@@ -14,6 +14,33 @@ struct MemnodeProcessOptions {
   int workers = 1;
 };
 
+/// A process started from a binary that lies beside the test's own, with its output in a pipe.
+/// Killed on destruction.
+class ChildProcess {
+ public:
+  /// `environment`: "NAME=value" in addition to this process's. Failure to start fails the test.
+  ChildProcess(const std::string& binary, const std::vector<std::string>& arguments,
+               const std::vector<std::string>& environment = {});
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  /// Reads output until `text` was seen, or the end if empty, for `seconds` at most. Returns it.
+  std::string AwaitOutput(const std::string& text, int seconds);
+  /// kill -9, and waits for the process to be gone.
+  void Kill();
+  void Signal(int number);
+  /// The exit code; -1 for death by a signal, or after `seconds`, when it is killed.
+  int AwaitExit(int seconds);
+
+  bool running() const { return pid_ > 0; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+  int output_fd_ = -1;
+};
+
 /// What a process of ours printed and how it ended.
 struct ProcessResult {
   int exit_code = -1;  ///< -1: by a signal, or it did not end in time and was killed.
@@ -43,8 +70,8 @@ class MemnodeProcess {
   void Pause();
   void Resume();
 
-  bool running() const { return pid_ > 0; }
-  pid_t pid() const { return pid_; }
+  bool running() const { return process_ != nullptr; }
+  pid_t pid() const { return process_->pid(); }
   const std::string& socket_path() const { return socket_path_; }
   /// "shm:/tmp/.../node.sock"
   std::string address() const { return "shm:" + socket_path_; }
@@ -53,7 +80,7 @@ class MemnodeProcess {
   const MemnodeProcessOptions options_;
   std::string directory_;
   std::string socket_path_;
-  pid_t pid_ = -1;
+  std::unique_ptr<ChildProcess> process_;
 };
 
 /// `count` processes, started.

@@ -1,0 +1,218 @@
+// Goal: what crosses the wire is decoded exactly, and nothing malformed gets through. Method:
+// round trips, and every truncation and single-byte change of the encodings.
+
+#include "memnode/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "memnode/compaction_codec.h"
+#include "tests/support/seed.h"
+#include "tests/support/test_table.h"
+#include "util/random.h"
+
+namespace nacre::memnode {
+namespace {
+
+TEST(ProtocolTest, HelloAndWelcome) {
+  Hello hello;
+  hello.kind = ConnectionKind::kRequest;
+  hello.client_id = 0x1122334455667788;
+  hello.slab_bytes = 64 << 20;
+  hello.instance_id = 99;
+  const std::string bytes = hello.Encode();
+  ASSERT_EQ(bytes.size(), Hello::kBytes);
+  Hello decoded;
+  ASSERT_TRUE(Hello::Decode(bytes, &decoded));
+  EXPECT_EQ(decoded.kind, hello.kind);
+  EXPECT_EQ(decoded.client_id, hello.client_id);
+  EXPECT_EQ(decoded.slab_bytes, hello.slab_bytes);
+  EXPECT_EQ(decoded.instance_id, hello.instance_id);
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_FALSE(Hello::Decode(Slice(bytes.data(), n), &decoded));
+  }
+  std::string bad = bytes;
+  bad[0] ^= 1;
+  EXPECT_FALSE(Hello::Decode(bad, &decoded));
+  bad = bytes;
+  bad[6] = 3;
+  EXPECT_FALSE(Hello::Decode(bad, &decoded));
+
+  Welcome welcome;
+  welcome.instance_id = 7;
+  Welcome answer;
+  ASSERT_TRUE(Welcome::Decode(welcome.Encode(), &answer));
+  EXPECT_EQ(answer.instance_id, 7u);
+  EXPECT_FALSE(Welcome::Decode("", &answer));
+  welcome.version = kProtocolVersion + 1;
+  EXPECT_FALSE(Welcome::Decode(welcome.Encode(), &answer));
+}
+
+TEST(ProtocolTest, RefusalsNameTheirReason) {
+  Hello hello;
+  EXPECT_EQ(RefusalReason(hello, 1 << 20, 5), "");
+  hello.slab_bytes = 1 << 20;
+  hello.instance_id = 5;
+  EXPECT_EQ(RefusalReason(hello, 1 << 20, 5), "");
+
+  hello.version = 4711;
+  const auto as_client = [](const std::string& reason) {
+    EXPECT_LE(reason.size(), rdma::Device::kMaxPrivateData);
+    return StatusOfRefusal("shm:/n", Status::InvalidArgument(reason));
+  };
+  Status s = as_client(RefusalReason(hello, 1 << 20, 5));
+  EXPECT_TRUE(s.IsUnavailable());
+  EXPECT_NE(s.ToString().find("4711"), std::string::npos);
+  EXPECT_NE(s.ToString().find("version " + std::to_string(kProtocolVersion)), std::string::npos);
+  EXPECT_NE(s.ToString().find("shm:/n"), std::string::npos);
+  EXPECT_FALSE(IsOtherInstance(s));
+
+  hello.version = kProtocolVersion;
+  s = as_client(RefusalReason(hello, uint64_t{1} << 40, 5));
+  EXPECT_TRUE(s.IsInvalidArgument());
+  EXPECT_NE(s.ToString().find("1048576"), std::string::npos);
+
+  s = as_client(RefusalReason(hello, 1 << 20, 6));
+  EXPECT_TRUE(s.IsUnavailable());
+  EXPECT_TRUE(IsOtherInstance(s));
+}
+
+TEST(ProtocolTest, ReplyFrames) {
+  control::Reply reply;
+  SetStatus(Status::NoSpace("full"), &reply);
+  for (uint64_t i = 0; i < 100; ++i) reply.mutable_slabs()->add_offsets(i << 20);
+  const std::string frame = EncodeReplyFrame(reply, 42);
+  std::string buffer(4096 - frame.size(), 'x');
+  buffer += frame;
+  control::Reply decoded;
+  ASSERT_TRUE(DecodeReplyFrame(buffer, 42, &decoded).ok());
+  EXPECT_TRUE(GetStatus(decoded).IsNoSpace());
+  EXPECT_EQ(GetStatus(decoded).message(), "full");
+  EXPECT_EQ(decoded.slabs().offsets_size(), 100);
+
+  EXPECT_TRUE(DecodeReplyFrame(buffer, 43, &decoded).IsCorruption());
+  // The id itself is what the caller has seen; everything before it is under the checksum.
+  for (size_t i = buffer.size() - frame.size(); i < buffer.size() - 8; ++i) {
+    std::string bad = buffer;
+    bad[i] ^= 0x20;
+    EXPECT_TRUE(DecodeReplyFrame(bad, 42, &decoded).IsCorruption()) << i;
+  }
+  EXPECT_TRUE(DecodeReplyFrame(Slice(buffer.data(), 10), 42, &decoded).IsCorruption());
+}
+
+TEST(ProtocolTest, Requests) {
+  control::Request request;
+  EXPECT_FALSE(DecodeRequest("", &request).ok());
+  EXPECT_FALSE(DecodeRequest("nonsense", &request).ok());
+  request.set_id(1);
+  request.mutable_ping();
+  EXPECT_FALSE(DecodeRequest(request.SerializeAsString(), &request).ok());
+  request.mutable_reply()->set_length(4096);
+  const std::string good = request.SerializeAsString();
+  EXPECT_TRUE(DecodeRequest(good, &request).ok());
+  request.mutable_large()->set_length(kMaxLargeRequestBytes + 1);
+  EXPECT_FALSE(DecodeRequest(request.SerializeAsString(), &request).ok());
+}
+
+CompactionJob SomeJob() {
+  CompactionJob job;
+  job.database_id = 77;
+  job.pool_uri = "shm:/a,/b";
+  job.comparator_name = "nacre.Bytewise";
+  TestTableOptions options;
+  options.id = 3;
+  const TestTable made =
+      MakeTable({{.user_key = "a", .tag = PackTag(1, ValueType::kValue), .value = "x"}}, options);
+  auto table = std::make_shared<TableMeta>(*made.meta);
+  table->placement.redundancy.copies = 1;
+  table->placement.fragments = {{.start = {.offset = 8192, .node = 1}, .length = 99'000}};
+  job.runs = {{table, table}, {table}};
+  job.snapshots = {5, 9};
+  job.deeper = {{.smallest = std::string("\0x", 2), .largest = "\xff"}};
+  job.begin = "";
+  job.target_table_bytes = 1 << 20;
+  job.chunk_size = 1 << 18;
+  job.output_level = 2;
+  job.manifest_version = 12;
+  job.outputs = {{.id = 8, .placement = table->placement}};
+  return job;
+}
+
+TEST(ProtocolTest, CompactionJobs) {
+  const CompactionJob job = SomeJob();
+  control::Compact message;
+  EncodeCompactionJob(job, &message);
+  CompactionJob decoded;
+  const Status s = DecodeCompactionJob(message, &decoded);
+  ASSERT_TRUE(s.ok()) << s.ToString();
+  EXPECT_EQ(decoded.database_id, job.database_id);
+  EXPECT_EQ(decoded.pool_uri, job.pool_uri);
+  EXPECT_EQ(decoded.comparator_name, job.comparator_name);
+  ASSERT_EQ(decoded.runs.size(), 2u);
+  ASSERT_EQ(decoded.runs[0].size(), 2u);
+  EXPECT_EQ(decoded.runs[0][1]->id, 3u);
+  EXPECT_EQ(decoded.runs[0][1]->placement.fragments, job.runs[0][0]->placement.fragments);
+  EXPECT_EQ(decoded.snapshots, job.snapshots);
+  ASSERT_EQ(decoded.deeper.size(), 1u);
+  EXPECT_EQ(decoded.deeper[0].smallest, job.deeper[0].smallest);
+  EXPECT_EQ(decoded.begin, job.begin);
+  EXPECT_FALSE(decoded.end.has_value());
+  EXPECT_EQ(decoded.target_table_bytes, job.target_table_bytes);
+  EXPECT_EQ(decoded.chunk_size, job.chunk_size);
+  EXPECT_EQ(decoded.output_level, job.output_level);
+  EXPECT_EQ(decoded.manifest_version, job.manifest_version);
+  ASSERT_EQ(decoded.outputs.size(), 1u);
+  EXPECT_EQ(decoded.outputs[0].id, 8u);
+
+  const auto refused = [&](auto change) {
+    control::Compact bad = message;
+    change(&bad);
+    CompactionJob ignored;
+    const Status answer = DecodeCompactionJob(bad, &ignored);
+    EXPECT_TRUE(answer.IsInvalidArgument() || answer.IsCorruption() || answer.IsNotSupported())
+        << answer.ToString();
+  };
+  refused([](control::Compact* m) { m->clear_runs(); });
+  refused([](control::Compact* m) { m->set_chunk_size(0); });
+  refused([](control::Compact* m) { m->set_chunk_size(uint64_t{1} << 40); });
+  refused([](control::Compact* m) { m->set_target_table_bytes(0); });
+  refused([](control::Compact* m) { m->add_snapshots(1); });
+  refused([](control::Compact* m) { m->add_snapshots(UINT64_MAX); });
+  refused([](control::Compact* m) { m->mutable_runs(0)->add_tables("junk"); });
+  refused([](control::Compact* m) { m->mutable_runs(0)->mutable_tables(0)->append("x"); });
+  const auto placement = [](control::Compact* m) {
+    return m->mutable_outputs(0)->mutable_placement();
+  };
+  refused([&](control::Compact* m) { placement(m)->set_kind(5); });
+  refused([&](control::Compact* m) { placement(m)->set_copies(0); });
+  refused([&](control::Compact* m) { placement(m)->set_copies(300); });
+  refused([&](control::Compact* m) { placement(m)->clear_fragments(); });
+  refused([&](control::Compact* m) { placement(m)->mutable_fragments(0)->set_node(70'000); });
+  refused([&](control::Compact* m) {
+    placement(m)->mutable_fragments(0)->set_length(uint64_t{1} << 50);
+  });
+}
+
+TEST(ProtocolTest, DamagedMessagesDecodeToErrorsOrMessages) {
+  Random random(TestSeed(501));
+  control::Request request;
+  request.set_id(9);
+  request.mutable_reply()->set_length(65536);
+  EncodeCompactionJob(SomeJob(), request.mutable_compact());
+  const std::string good = request.SerializeAsString();
+  for (int round = 0; round < 20'000; ++round) {
+    std::string bytes = good;
+    if (random.OneIn(4)) bytes.resize(random.Uniform(bytes.size()));
+    for (uint64_t i = random.Uniform(4); i > 0 && !bytes.empty(); --i) {
+      bytes[random.Uniform(bytes.size())] = static_cast<char>(random.Next());
+    }
+    control::Request decoded;
+    CompactionJob job;
+    if (!DecodeRequest(bytes, &decoded).ok()) continue;
+    if (decoded.has_compact()) DecodeCompactionJob(decoded.compact(), &job).IgnoreError();
+  }
+}
+
+}  // namespace
+}  // namespace nacre::memnode
