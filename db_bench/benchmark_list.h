@@ -32,9 +32,9 @@ struct BenchmarkSpec {
   Workload workload = nullptr;  ///< Null for a meta operation.
   MetaOperation meta = MetaOperation::kNone;
   uint64_t BenchConfig::*ops_per_thread = nullptr;
-  bool timed = false;        ///< --duration decides instead, if it is set.
-  uint64_t fixed_batch = 0;  ///< Operations per call.
-  bool flag_batch = false;   ///< --batch_size operations per call.
+  bool timed = false;                      ///< --duration decides instead, if it is set.
+  uint64_t fixed_batch = 0;                ///< Operations per call.
+  uint64_t BenchConfig::*batch = nullptr;  ///< The flag of the operations per call.
   ResultNote note = ResultNote::kNone;
   bool fresh_db = false;
   bool background_writer = false;

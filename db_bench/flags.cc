@@ -45,7 +45,8 @@ DEFINE_string(value_size_distribution_type, "fixed", "fixed or uniform");
 DEFINE_int64(value_size_min, 100, "Smallest value of the uniform distribution");
 DEFINE_int64(value_size_max, 102400, "Largest value of the uniform distribution");
 DEFINE_double(compression_ratio, 0.5, "What a compressor would shrink the values to");
-DEFINE_int64(batch_size, 1, "Entries of a WriteBatch, keys of a MultiGet");
+DEFINE_int64(batch_size, 1, "Entries of a WriteBatch; keys of a MultiGet");
+DEFINE_int64(multiread_batch, 0, "Keys of a MultiGet in multireadrandom; 0: --batch_size");
 DEFINE_int64(seed, 0, "Decides all random numbers; 0 takes the time");
 
 DEFINE_int64(seek_nexts, 0, "Steps of the iterator after each seek");
@@ -134,6 +135,7 @@ Status CheckRanges() {
       {"value_size_min", FLAGS_value_size_min, 0, kGiB},
       {"value_size_max", FLAGS_value_size_max, 0, kGiB},
       {"batch_size", FLAGS_batch_size, 1, kMiB},
+      {"multiread_batch", FLAGS_multiread_batch, 0, kMiB},
       {"seed", FLAGS_seed, 0, INT64_MAX},
       {"seek_nexts", FLAGS_seek_nexts, 0, INT32_MAX},
       {"readwritepercent", FLAGS_readwritepercent, 0, 100},
@@ -268,6 +270,8 @@ void CopyFlags(BenchConfig* config) {
   config->ops_between_duration_checks = static_cast<uint64_t>(FLAGS_ops_between_duration_checks);
   config->compression_ratio = FLAGS_compression_ratio;
   config->batch_size = static_cast<uint64_t>(FLAGS_batch_size);
+  config->multiread_batch =
+      FLAGS_multiread_batch > 0 ? static_cast<uint64_t>(FLAGS_multiread_batch) : config->batch_size;
   config->seed = static_cast<uint64_t>(FLAGS_seed);
   config->seek_nexts = static_cast<int>(FLAGS_seek_nexts);
   config->reverse_iterator = FLAGS_reverse_iterator;

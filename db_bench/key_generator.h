@@ -18,7 +18,7 @@ class KeyGenerator {
  public:
   /// `count` keys of `key_size` bytes. `missing` keys have one more byte, so that none of them
   /// exists and all lie between keys that do.
-  KeyGenerator(size_t key_size, size_t count = 1, bool missing = false)
+  explicit KeyGenerator(size_t key_size, size_t count = 1, bool missing = false)
       : number_bytes_(std::min<size_t>(key_size, 8)),
         stride_(key_size + (missing ? 1 : 0)),
         bytes_(stride_ * count, '0') {

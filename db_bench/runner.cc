@@ -18,7 +18,7 @@ namespace {
 
 /// Which calls to time. A call with many operations is long beside a look at the clock.
 uint64_t SamplePeriod(const BenchmarkSpec& spec, const BenchConfig& config) {
-  const bool batched = spec.fixed_batch > 1 || (spec.flag_batch && config.batch_size > 1);
+  const bool batched = spec.fixed_batch > 1 || (spec.batch != nullptr && config.*spec.batch > 1);
   if (config.latency_sample_period == 0) return 0;
   return config.histogram || batched ? 1 : config.latency_sample_period;
 }

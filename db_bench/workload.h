@@ -57,7 +57,7 @@ Status DeleteRandom(Worker* worker);
 Status ReadRandom(Worker* worker);
 /// Keys that do not exist, each between two that may.
 Status ReadMissing(Worker* worker);
-/// --batch_size keys per MultiGet.
+/// --multiread_batch keys per MultiGet.
 Status MultiReadRandom(Worker* worker);
 Status ReadSequential(Worker* worker);
 Status ReadReverse(Worker* worker);

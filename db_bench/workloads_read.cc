@@ -78,7 +78,7 @@ Status ReadRandom(Worker* worker) { return ReadKeys(worker, false); }
 Status ReadMissing(Worker* worker) { return ReadKeys(worker, true); }
 
 Status MultiReadRandom(Worker* worker) {
-  const uint64_t batch = worker->config.batch_size;
+  const uint64_t batch = worker->config.multiread_batch;
   OpBudget budget = worker->Budget(worker->config.reads);
   KeyGenerator keys(worker->config.key_size, batch);
   uint64_t lookups = 0;
