@@ -28,7 +28,7 @@ struct Fault {
 /// Faults by schedule and by chance. Chance depends on the seed and the request's number only, so
 /// a run of one thread replays exactly.
 struct FaultPlan {
-  std::vector<Fault> schedule;  ///< At most one a request.
+  std::vector<Fault> schedule{};  ///< At most one a request.
   uint64_t seed = 0;
   double fail_probability = 0;
   double delay_probability = 0;

@@ -143,23 +143,20 @@ Status InterposedQueuePair::Post(Opcode opcode, uint64_t id, uint32_t bytes, uin
     request.state = Request::State::kWithheld;
   } else {
     const Verdict verdict = interposer_->BeforePost(peer_);
-    const bool carried_out = verdict.action == Verdict::Action::kPass ||
-                             verdict.action == Verdict::Action::kLoseResponse;
     request.due_nanos = verdict.due_nanos;
-    if (verdict.action != Verdict::Action::kPass) {
+    if (verdict.action == Verdict::Action::kPass) {
+      NACRE_RETURN_IF_ERROR(inner_post(inner_.get(), sends_.Id(), flags));
+      request.due_nanos = std::max(request.due_nanos, interposer_->AfterPost(opcode, bytes));
+    } else {
+      // The last request that reaches the wrapped queue pair ends its batch, and its completion
+      // tells that those before it are done.
+      NACRE_RETURN_IF_ERROR(verdict.action == Verdict::Action::kLoseResponse
+                                ? inner_post(inner_.get(), sends_.Id(), kSignaled)
+                                : inner_->PostRead(sends_.Id(), {}, {}, kSignaled));
       request.state = Request::State::kFailing;
       request.completion.code = verdict.code;
+      doomed_ = true;
     }
-    if (carried_out) {
-      NACRE_RETURN_IF_ERROR(inner_post(inner_.get(), sends_.Id()));
-      request.due_nanos = std::max(request.due_nanos, interposer_->AfterPost(opcode, bytes));
-      batch_open_ = (flags & kMore) != 0;
-    } else if (batch_open_) {
-      // Ends the batch: what comes from here on does not reach the wrapped queue pair.
-      NACRE_RETURN_IF_ERROR(inner_->PostRead(sends_.Id(), {}, {}, 0));
-      batch_open_ = false;
-    }
-    doomed_ = request.state == Request::State::kFailing;
   }
   Push(&sends_, request);
   return Status::OK();
@@ -167,39 +164,42 @@ Status InterposedQueuePair::Post(Opcode opcode, uint64_t id, uint32_t bytes, uin
 
 Status InterposedQueuePair::PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from,
                                      uint8_t flags) {
-  return Post(Opcode::kRead, id, to.size, flags, [&](QueuePair* inner, uint64_t inner_id) {
-    return inner->PostRead(inner_id, to, from, flags);
-  });
+  return Post(Opcode::kRead, id, to.size, flags,
+              [&](QueuePair* inner, uint64_t inner_id, uint8_t inner_flags) {
+                return inner->PostRead(inner_id, to, from, inner_flags);
+              });
 }
 
 Status InterposedQueuePair::PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to,
                                       uint8_t flags) {
-  return Post(Opcode::kWrite, id, from.size, flags, [&](QueuePair* inner, uint64_t inner_id) {
-    return inner->PostWrite(inner_id, from, to, flags);
-  });
+  return Post(Opcode::kWrite, id, from.size, flags,
+              [&](QueuePair* inner, uint64_t inner_id, uint8_t inner_flags) {
+                return inner->PostWrite(inner_id, from, to, inner_flags);
+              });
 }
 
 Status InterposedQueuePair::PostWriteWithImm(uint64_t id, LocalBuffer from, RemoteBuffer to,
                                              uint32_t immediate, uint8_t flags) {
   return Post(Opcode::kWriteWithImm, id, from.size, flags,
-              [&](QueuePair* inner, uint64_t inner_id) {
-                return inner->PostWriteWithImm(inner_id, from, to, immediate, flags);
+              [&](QueuePair* inner, uint64_t inner_id, uint8_t inner_flags) {
+                return inner->PostWriteWithImm(inner_id, from, to, immediate, inner_flags);
               });
 }
 
 Status InterposedQueuePair::PostCompareSwap(uint64_t id, LocalBuffer result, RemoteBuffer target,
                                             uint64_t expected, uint64_t desired, uint8_t flags) {
   return Post(Opcode::kCompareSwap, id, sizeof(uint64_t), flags,
-              [&](QueuePair* inner, uint64_t inner_id) {
-                return inner->PostCompareSwap(inner_id, result, target, expected, desired, flags);
+              [&](QueuePair* inner, uint64_t inner_id, uint8_t inner_flags) {
+                return inner->PostCompareSwap(inner_id, result, target, expected, desired,
+                                              inner_flags);
               });
 }
 
 Status InterposedQueuePair::PostFetchAdd(uint64_t id, LocalBuffer result, RemoteBuffer target,
                                          uint64_t addend, uint8_t flags) {
   return Post(Opcode::kFetchAdd, id, sizeof(uint64_t), flags,
-              [&](QueuePair* inner, uint64_t inner_id) {
-                return inner->PostFetchAdd(inner_id, result, target, addend, flags);
+              [&](QueuePair* inner, uint64_t inner_id, uint8_t inner_flags) {
+                return inner->PostFetchAdd(inner_id, result, target, addend, inner_flags);
               });
 }
 
@@ -207,9 +207,10 @@ Status InterposedQueuePair::PostSend(uint64_t id, LocalBuffer from, uint8_t flag
   if (from.size > Device::kMaxSendBytes && inner_ != nullptr) {
     return inner_->PostSend(id, from, flags);  // Which refuses it in the backend's words.
   }
-  return Post(Opcode::kSend, id, from.size, flags, [&](QueuePair* inner, uint64_t inner_id) {
-    return inner->PostSend(inner_id, from, flags);
-  });
+  return Post(Opcode::kSend, id, from.size, flags,
+              [&](QueuePair* inner, uint64_t inner_id, uint8_t inner_flags) {
+                return inner->PostSend(inner_id, from, inner_flags);
+              });
 }
 
 Status InterposedQueuePair::PostRecv(uint64_t id, LocalBuffer to) {
@@ -232,6 +233,12 @@ void InterposedQueuePair::Absorb(uint64_t number, const Completion& completion) 
   Lane& lane = receive ? receives_ : sends_;
   const uint64_t index = (number - lane.first) & kNumberMask;
   if (index >= lane.requests.size()) return;
+  // Unsignalled ones before it have succeeded.
+  for (uint64_t i = index; i > 0; i--) {
+    Request& before = lane.requests[i - 1];
+    if (before.state != Request::State::kPosted) break;
+    before.state = Request::State::kDone;
+  }
   Request& request = lane.requests[index];
   if (request.state != Request::State::kPosted) return;  // Its response is lost.
   request.state = Request::State::kDone;
@@ -241,13 +248,6 @@ void InterposedQueuePair::Absorb(uint64_t number, const Completion& completion) 
   request.completion.immediate = completion.immediate;
   if (receive && completion.code == CompletionCode::kSuccess) {
     request.due_nanos = interposer_->OnArrival();
-  }
-  if (completion.code != CompletionCode::kSuccess) request.report = true;
-  // Unsignalled ones before it have succeeded.
-  for (uint64_t i = index; i > 0; i--) {
-    Request& before = lane.requests[i - 1];
-    if (before.state != Request::State::kPosted) break;
-    before.state = Request::State::kDone;
   }
 }
 

@@ -127,8 +127,7 @@ class InterposedQueuePair final : public QueuePair {
   const std::string peer_;
   Lane sends_;
   Lane receives_;
-  bool doomed_ = false;      ///< A request that was posted will break the queue pair.
-  bool batch_open_ = false;  ///< The wrapped queue pair expects another request (kMore).
+  bool doomed_ = false;  ///< A request that was posted will break the queue pair.
 };
 
 }  // namespace nacre::rdma

@@ -1,0 +1,182 @@
+// Goal: the nic decorator withholds completions for the modelled round trip and for the time on the
+// link, which all queue pairs share, and keeps each queue pair's order.
+// Method: a clock that moves only when told, so that the model's arithmetic is checked exactly.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "rdma/nic_device.h"
+#include "tests/support/manual_clock.h"
+#include "tests/support/rdma_endpoint.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr NicModel kModel{.rtt_us = 10, .gbps = 8};  // One byte a nanosecond.
+
+class NicTest : public testing::Test {
+ protected:
+  NicTest() : far_({}) {
+    std::unique_ptr<Device> inner;
+    EXPECT_TRUE(OpenDevice("shm", {}, Clock::System(), &inner).ok());
+    EXPECT_TRUE(WrapWithNic(std::move(inner), kModel, &clock_, &device_).ok());
+    EXPECT_TRUE(device_->CreateCompletionQueue(64, &queue_).ok());
+    EXPECT_TRUE(device_->AllocateRegion(1 << 20, Access::kRemoteAll, &region_).ok());
+    EXPECT_TRUE(far_.Listen(FreshAddress()).ok());
+    far_.Allocate(1 << 20);
+    for (int i = 0; i < 2; i++) Connect();
+  }
+  ~NicTest() override { pairs_.clear(); }
+
+  void Connect() {
+    std::thread accepting([&] { EXPECT_TRUE(far_.Accept("").ok()); });
+    std::string reply;
+    pairs_.emplace_back();
+    EXPECT_TRUE(device_
+                    ->Connect(far_.listener->address(), "", {}, queue_.get(), queue_.get(),
+                              Deadline::After(Clock::System(), seconds(20)), &reply, &pairs_.back())
+                    .ok());
+    accepting.join();
+  }
+
+  LocalBuffer Near(size_t offset, size_t size) const {
+    return {region_->data() + offset, static_cast<uint32_t>(size), region_.get()};
+  }
+  RemoteBuffer Far(size_t offset) const {
+    const RemoteKey key = far_.regions[0]->remote_key();
+    return {key.address + offset, key.key};
+  }
+  Status Read(int pair, uint64_t id, size_t size, uint8_t flags = kSignaled) {
+    return pairs_[static_cast<size_t>(pair)]->PostRead(id, Near(0, size), Far(0), flags);
+  }
+  Status Write(int pair, uint64_t id, size_t size, uint8_t flags = kSignaled) {
+    return pairs_[static_cast<size_t>(pair)]->PostWrite(id, Near(0, size), Far(0), flags);
+  }
+
+  /// Nothing completes before `time` has passed, and then this request does.
+  void ExpectAfter(microseconds time, uint64_t id) {
+    Completion completion;
+    clock_.Advance(time - std::chrono::nanoseconds(1));
+    EXPECT_EQ(queue_->Poll(&completion, 1), 0) << "early: " << completion.id;
+    clock_.Advance(std::chrono::nanoseconds(1));
+    ASSERT_EQ(queue_->Poll(&completion, 1), 1) << "late: " << id;
+    EXPECT_EQ(completion.id, id);
+    EXPECT_EQ(completion.code, CompletionCode::kSuccess);
+  }
+
+  ManualClock clock_;
+  Endpoint far_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<CompletionQueue> queue_;
+  std::unique_ptr<MemoryRegion> region_;
+  std::vector<std::unique_ptr<QueuePair>> pairs_;
+};
+
+TEST_F(NicTest, AnEmptyRequestTakesARoundTrip) {
+  ASSERT_TRUE(Read(0, 1, 0).ok());
+  ExpectAfter(microseconds(10), 1);
+  ASSERT_TRUE(pairs_[0]->PostFetchAdd(2, Near(0, 8), Far(0), 1, kSignaled).ok());
+  Completion completion;
+  EXPECT_EQ(queue_->Poll(&completion, 1), 0);
+  clock_.Advance(microseconds(11));
+  EXPECT_EQ(queue_->Poll(&completion, 1), 1);
+}
+
+TEST_F(NicTest, BytesTakeTheirTimeOnTheLink) {
+  ASSERT_TRUE(Read(0, 1, 20000).ok());
+  ExpectAfter(microseconds(10 + 20), 1);
+  ASSERT_TRUE(Write(0, 2, 5000).ok());
+  ExpectAfter(microseconds(10 + 5), 2);
+}
+
+TEST_F(NicTest, RoundTripsOverlapButTheLinkIsShared) {
+  // One behind the other on the link, over two queue pairs.
+  ASSERT_TRUE(Read(0, 1, 20000).ok());
+  ASSERT_TRUE(Read(1, 2, 20000).ok());
+  ASSERT_TRUE(Read(0, 3, 20000).ok());
+  ExpectAfter(microseconds(10 + 20), 1);
+  ExpectAfter(microseconds(20), 2);
+  ExpectAfter(microseconds(20), 3);
+}
+
+TEST_F(NicTest, TheTwoDirectionsAreIndependent) {
+  ASSERT_TRUE(Read(0, 1, 20000).ok());
+  ASSERT_TRUE(Write(1, 2, 10000).ok());
+  ExpectAfter(microseconds(10 + 10), 2);
+  ExpectAfter(microseconds(10), 1);
+}
+
+TEST_F(NicTest, APairCompletesInOrder) {
+  // The write would be done first, but was posted behind the read.
+  ASSERT_TRUE(Read(0, 1, 20000).ok());
+  ASSERT_TRUE(Write(0, 2, 1000).ok());
+  Completion completion[2];
+  clock_.Advance(microseconds(29));
+  EXPECT_EQ(queue_->Poll(completion, 2), 0);
+  clock_.Advance(microseconds(1));
+  ASSERT_EQ(queue_->Poll(completion, 2), 2);
+  EXPECT_EQ(completion[0].id, 1u);
+  EXPECT_EQ(completion[1].id, 2u);
+}
+
+TEST_F(NicTest, UnsignalledRequestsOccupyTheLinkToo) {
+  for (int i = 0; i < 10; i++) ASSERT_TRUE(Write(0, 0, 1000, 0).ok());
+  ASSERT_TRUE(Write(0, 1, 1000).ok());
+  ExpectAfter(microseconds(11 + 10), 1);
+}
+
+TEST_F(NicTest, AnIdleLinkDoesNotSaveUp) {
+  clock_.Advance(seconds(5));
+  ASSERT_TRUE(Write(0, 1, 1000).ok());
+  ExpectAfter(microseconds(1 + 10), 1);
+}
+
+TEST_F(NicTest, AMessageArrivesHalfARoundTripLate) {
+  ASSERT_TRUE(pairs_[0]->PostRecv(7, Near(0, 8)).ok());
+  ASSERT_TRUE(far_.queue_pairs[0]->PostSend(1, far_.Buffer(0, 0, 8), kSignaled).ok());
+  Completion completion;
+  EXPECT_EQ(queue_->Poll(&completion, 1), 0);  // Noticed now.
+  ExpectAfter(microseconds(5), 7);
+}
+
+TEST_F(NicTest, WaitSleepsUntilTheCompletionIsDue) {
+  std::unique_ptr<Device> inner;
+  ASSERT_TRUE(OpenDevice("shm", {}, Clock::System(), &inner).ok());
+  std::unique_ptr<Device> slow;
+  ASSERT_TRUE(WrapWithNic(std::move(inner), {.rtt_us = 3000}, Clock::System(), &slow).ok());
+  std::unique_ptr<CompletionQueue> queue;
+  ASSERT_TRUE(slow->CreateCompletionQueue(4, &queue).ok());
+  std::thread accepting([&] { EXPECT_TRUE(far_.Accept("").ok()); });
+  std::string reply;
+  std::unique_ptr<QueuePair> pair;
+  ASSERT_TRUE(slow->Connect(far_.listener->address(), "", {}, queue.get(), queue.get(),
+                            Deadline::After(Clock::System(), seconds(20)), &reply, &pair)
+                  .ok());
+  accepting.join();
+  const uint64_t begin = Clock::System()->NowNanos();
+  ASSERT_TRUE(pair->PostRead(1, {}, {}, kSignaled).ok());
+  Completion completion;
+  EXPECT_EQ(queue->Poll(&completion, 1), 0);
+  ASSERT_TRUE(queue->Wait(seconds(20)).ok());
+  EXPECT_EQ(queue->Poll(&completion, 1), 1);
+  EXPECT_GE(Clock::System()->NowNanos() - begin, 3'000'000u);
+}
+
+TEST_F(NicTest, NonsenseIsRefused) {
+  for (const NicModel& model : {NicModel{.rtt_us = -1}, NicModel{.gbps = -2}}) {
+    std::unique_ptr<Device> inner;
+    std::unique_ptr<Device> device;
+    ASSERT_TRUE(OpenDevice("shm", {}, Clock::System(), &inner).ok());
+    EXPECT_TRUE(WrapWithNic(std::move(inner), model, Clock::System(), &device).IsInvalidArgument());
+  }
+}
+
+}  // namespace
+
+}  // namespace nacre::rdma

@@ -1,0 +1,440 @@
+// Goal: what the shm backend promises beyond the contract: socket files, strangers at its door, one
+// mapping per region, nothing leaked by connections that end in whatever way.
+// Method: /proc/self tells descriptors and mappings before and after.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "rdma/shm_socket.h"
+#include "rdma/shm_wire.h"
+#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma_peer.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+size_t CountDescriptors() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    count++;
+  }
+  return count;
+}
+
+/// Of shared memory that a device made.
+size_t CountMappings() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:nacre") != std::string::npos) count++;
+  }
+  return count;
+}
+
+/// A device's monitor may hold on to a dead connection for a moment.
+void ExpectCounts(size_t descriptors, size_t mappings) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (CountDescriptors() != descriptors || CountMappings() != mappings) {
+    if (std::chrono::steady_clock::now() - begin > Endpoint::kPatience) {
+      FAIL() << CountDescriptors() << " descriptors and " << CountMappings()
+             << " mappings instead of " << descriptors << " and " << mappings;
+    }
+    std::this_thread::yield();
+  }
+}
+
+class ShmTest : public testing::Test {
+ protected:
+  ShmTest() {
+    std::string name = testing::TempDir() + "nacre-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  ~ShmTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string SocketPath() const { return directory_ + "/node.sock"; }
+
+  std::string directory_;
+};
+
+/// Both ends in this process; the far one accepts.
+void ConnectEndpoints(Endpoint* near, Endpoint* far, const std::string& address) {
+  std::thread accepting([&] { EXPECT_TRUE(far->Accept("").ok()); });
+  std::string reply;
+  const Status status = near->Connect(address, "", {.send = 16, .receive = 4}, &reply);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  accepting.join();
+}
+
+TEST_F(ShmTest, SocketFilesComeAndGo) {
+  Endpoint near({});
+  Endpoint far({});
+  ASSERT_TRUE(far.Listen("shm:" + SocketPath()).ok());
+  EXPECT_EQ(far.listener->address(), "shm:" + SocketPath());
+  ConnectEndpoints(&near, &far, SocketPath());
+  EXPECT_EQ(near.queue_pairs[0]->peer(), "shm:" + SocketPath());
+  far.listener.reset();
+  EXPECT_FALSE(std::filesystem::exists(SocketPath()));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_), {}), 0);
+}
+
+TEST_F(ShmTest, AStaleSocketFileIsReplacedAndALiveOneIsNot) {
+  {
+    const auto peer = MakeChildPeer({});
+    ASSERT_TRUE(peer->Run({.command = PeerCommand::kListen, .bytes = SocketPath()}).status.ok());
+    Endpoint second({});
+    const Status status = second.Listen(SocketPath());
+    EXPECT_TRUE(status.IsBusy()) << status.ToString();
+    EXPECT_NE(status.message().find(SocketPath()), std::string_view::npos);
+    peer->Kill();
+  }
+  EXPECT_TRUE(std::filesystem::exists(SocketPath()));
+  Endpoint near({});
+  Endpoint far({});
+  ASSERT_TRUE(far.Listen(SocketPath()).ok());
+  ConnectEndpoints(&near, &far, SocketPath());
+}
+
+TEST_F(ShmTest, WhatIsNoSocketIsLeftAlone) {
+  std::ofstream(SocketPath()) << "precious";
+  Endpoint endpoint({});
+  const Status status = endpoint.Listen(SocketPath());
+  EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
+  EXPECT_NE(status.message().find(SocketPath()), std::string_view::npos);
+  std::string content;
+  std::ifstream(SocketPath()) >> content;
+  EXPECT_EQ(content, "precious");
+  EXPECT_FALSE(endpoint.Listen(directory_ + "/missing/node.sock").ok());
+  EXPECT_TRUE(endpoint.Listen("shm:bare-name").IsInvalidArgument());
+}
+
+TEST_F(ShmTest, StrangersAreTurnedAwayAndDelayNobody) {
+  Endpoint near({});
+  Endpoint far({});
+  ASSERT_TRUE(far.Listen(SocketPath()).ok());
+  ShmAddress address;
+  ASSERT_TRUE(ParseShmAddress(SocketPath(), &address).ok());
+  const Deadline deadline = Deadline::After(Clock::System(), seconds(10));
+  // One who says nothing, one who talks nonsense, one who leaves, and one of another version.
+  UniqueFd silent;
+  UniqueFd nonsense;
+  UniqueFd gone;
+  UniqueFd other_version;
+  UniqueFd no_descriptors;
+  for (UniqueFd* socket : {&silent, &nonsense, &gone, &other_version, &no_descriptors}) {
+    ASSERT_TRUE(ConnectTo(address, deadline, socket).ok());
+  }
+  ASSERT_TRUE(SendBy(nonsense.get(), deadline, "hello?", 6, {}).ok());
+  gone.Reset();
+  Hello hello;
+  hello.ring_slots = 4;
+  hello.send_depth = 4;
+  ASSERT_TRUE(SendBy(no_descriptors.get(), deadline, &hello, sizeof(hello), {}).ok());
+  hello.header.version = kWireVersion + 1;
+  ASSERT_TRUE(SendBy(other_version.get(), deadline, &hello, sizeof(hello), {}).ok());
+
+  ConnectEndpoints(&near, &far, SocketPath());
+  Answer answer;
+  std::vector<UniqueFd> fds;
+  ASSERT_TRUE(ReceiveBy(other_version.get(), deadline, &answer, sizeof(answer), &fds).ok());
+  EXPECT_EQ(answer.header.type, MessageType::kOtherVersion);
+  EXPECT_EQ(answer.header.version, kWireVersion);
+  for (UniqueFd* socket : {&nonsense, &no_descriptors}) {
+    EXPECT_TRUE(ReceiveBy(socket->get(), deadline, &answer, sizeof(answer), &fds).IsUnavailable());
+  }
+}
+
+TEST_F(ShmTest, AConnectorIsToldOfAnotherVersion) {
+  ShmAddress address;
+  ASSERT_TRUE(ParseShmAddress(SocketPath(), &address).ok());
+  UniqueFd listening;
+  ASSERT_TRUE(ListenOn(&address, &listening).ok());
+  for (const bool magic : {true, false}) {
+    std::thread impostor([&] {
+      ASSERT_TRUE(WaitFor(listening.get(), POLLIN, seconds(10)));
+      const UniqueFd socket(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      Answer answer;
+      answer.header.type = MessageType::kOtherVersion;
+      answer.header.version = 99;
+      if (!magic) answer.header.magic++;
+      ASSERT_TRUE(SendBy(socket.get(), Deadline::After(Clock::System(), seconds(10)), &answer,
+                         sizeof(answer), {})
+                      .ok());
+    });
+    Endpoint endpoint({});
+    std::string reply;
+    const Status status = endpoint.Connect(SocketPath(), "", {}, &reply);
+    if (magic) {
+      EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+      EXPECT_NE(status.message().find("99"), std::string_view::npos) << status.ToString();
+    } else {
+      EXPECT_TRUE(status.IsUnavailable()) << status.ToString();
+    }
+    impostor.join();
+  }
+}
+
+TEST_F(ShmTest, AnEmbeddedDeviceStaysInItsProcess) {
+  const auto peer = MakeChildPeer({});
+  const DeviceSpec embedded{.scheme = "embedded"};
+  Endpoint near(embedded);
+  ASSERT_TRUE(peer->Run({.command = PeerCommand::kListen, .bytes = SocketPath()}).status.ok());
+  peer->Start({.command = PeerCommand::kAccept});
+  std::string reply;
+  const Status status = near.Connect(SocketPath(), "", {}, &reply);
+  EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
+  EXPECT_FALSE(peer->Finish().status.ok());
+}
+
+TEST_F(ShmTest, ADeviceMayConnectToItself) {
+  Endpoint self({});
+  self.Allocate(1 << 20);
+  ASSERT_TRUE(self.Listen(SocketPath()).ok());
+  std::unique_ptr<QueuePair> accepted;
+  std::unique_ptr<CompletionQueue> queue;
+  ASSERT_TRUE(self.device->CreateCompletionQueue(16, &queue).ok());
+  std::thread accepting([&] {
+    std::unique_ptr<IncomingConnection> incoming;
+    ASSERT_TRUE(self.listener->Accept(seconds(10), &incoming).ok());
+    ASSERT_TRUE(incoming->Accept(queue.get(), queue.get(), "", &accepted).ok());
+  });
+  std::string reply;
+  ASSERT_TRUE(self.Connect(SocketPath(), "", {}, &reply).ok());
+  accepting.join();
+  self.Allocate(1 << 20);  // Announced to itself.
+  const RemoteKey key = self.regions[1]->remote_key();
+  std::memcpy(self.Data(0), "to myself", 9);
+  ASSERT_TRUE(self.queue_pairs[0]
+                  ->PostWrite(1, self.Buffer(0, 0, 9), {key.address, key.key}, kSignaled)
+                  .ok());
+  EXPECT_EQ(self.Next().code, CompletionCode::kSuccess);
+  EXPECT_EQ(std::string(self.Data(1), 9), "to myself");
+}
+
+TEST_F(ShmTest, ManyConnectionsMapARegionOnce) {
+  const auto peer = MakeChildPeer({});
+  RemoteKey key;
+  const int region = peer->Allocate(8 << 20, Access::kRemoteAll, &key);
+  ASSERT_TRUE(peer->Run({.command = PeerCommand::kListen, .bytes = SocketPath()}).status.ok());
+  Endpoint first({});
+  Endpoint second({});
+  const int near_region = first.Allocate(4096, Access::kLocalOnly);
+  const auto connect = [&](Endpoint* endpoint) {
+    peer->Start({.command = PeerCommand::kAccept});
+    std::string reply;
+    ASSERT_TRUE(endpoint->Connect(SocketPath(), "", {.send = 4, .receive = 4}, &reply).ok());
+    ASSERT_TRUE(peer->Finish().status.ok());
+  };
+  connect(&first);
+  const size_t with_one = CountMappings();
+  for (int i = 0; i < 8; i++) {
+    connect(&first);
+    connect(&second);
+  }
+  // Each connection has its rings; the region and the peer's control block stay as they are.
+  EXPECT_EQ(CountMappings(), with_one + 16);
+  // All of them reach it, and when it is freed it is unmapped.
+  for (const auto& pair : first.queue_pairs) {
+    ASSERT_TRUE(
+        pair->PostRead(1, first.Buffer(near_region, 0, 8), {key.address, key.key}, kSignaled).ok());
+    EXPECT_EQ(first.Next().code, CompletionCode::kSuccess);
+  }
+  peer->Free(region);
+  for (const auto& pair : first.queue_pairs) {
+    ASSERT_TRUE(pair->PostRead(1, first.Buffer(near_region, 0, 8), {key.address, key.key}, 0).ok());
+    EXPECT_EQ(first.Next().code, CompletionCode::kRemoteAccessError);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  while (CountMappings() != with_one + 16 - 1) {
+    ASSERT_LT(std::chrono::steady_clock::now() - begin, Endpoint::kPatience);
+    std::this_thread::yield();  // The announcements are on their way.
+  }
+}
+
+TEST_F(ShmTest, AFreedRegionGivesItsMemoryBackThoughPeersKnowIt) {
+  Endpoint near({});
+  Endpoint far({});
+  ASSERT_TRUE(far.Listen(SocketPath()).ok());
+  ConnectEndpoints(&near, &far, SocketPath());
+  const int region = far.Allocate(64 << 20);
+  const int near_region = near.Allocate(4096);
+  const RemoteKey key = far.regions[0]->remote_key();
+  std::memset(far.Data(region), 1, 64 << 20);
+  ASSERT_TRUE(near.queue_pairs[0]
+                  ->PostRead(1, near.Buffer(near_region, 0, 8), {key.address, key.key}, kSignaled)
+                  .ok());
+  EXPECT_EQ(near.Next().code, CompletionCode::kSuccess);
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    size_t total, pages;
+    statm >> total >> pages;
+    return pages * 4096;
+  };
+  const size_t before = resident();
+  far.regions[0].reset();
+  EXPECT_LT(resident(), before - (32 << 20));
+}
+
+TEST_F(ShmTest, ConnectionsLeaveNothingBehind) {
+  Endpoint near({});
+  Endpoint far({});
+  near.Allocate(1 << 16);
+  far.Allocate(1 << 16);
+  ASSERT_TRUE(far.Listen(SocketPath()).ok());
+  const size_t descriptors = CountDescriptors();
+  const size_t mappings = CountMappings();
+  for (int round = 0; round < 100; round++) {
+    ConnectEndpoints(&near, &far, SocketPath());
+    ASSERT_TRUE(near.queue_pairs[0]->PostRecv(1, near.Buffer(0, 0, 8)).ok());
+    const RemoteKey key = far.regions[0]->remote_key();
+    ASSERT_TRUE(near.queue_pairs[0]
+                    ->PostRead(2, near.Buffer(0, 0, 8), {key.address, key.key}, kSignaled)
+                    .ok());
+    ASSERT_EQ(near.Next().id, 2u);
+    // Either end may go first.
+    Endpoint* first = round % 2 == 0 ? &near : &far;
+    Endpoint* second = round % 2 == 0 ? &far : &near;
+    first->queue_pairs.clear();
+    second->queue_pairs.clear();
+  }
+  ExpectCounts(descriptors, mappings);
+}
+
+TEST_F(ShmTest, RefusedAndUnansweredConnectionsLeaveNothingBehind) {
+  Endpoint near({});
+  Endpoint far({});
+  near.Allocate(1 << 16);
+  ASSERT_TRUE(far.Listen(SocketPath()).ok());
+  const size_t descriptors = CountDescriptors();
+  const size_t mappings = CountMappings();
+  for (int round = 0; round < 50; round++) {
+    std::string reply;
+    std::thread refusing([&] { EXPECT_TRUE(far.Reject("no").ok()); });
+    EXPECT_TRUE(near.Connect(SocketPath(), "", {}, &reply).IsInvalidArgument());
+    refusing.join();
+    EXPECT_TRUE(near.Connect(SocketPath(), "", {}, &reply, milliseconds(1)).IsUnavailable());
+    std::unique_ptr<IncomingConnection> incoming;
+    ASSERT_TRUE(far.listener->Accept(seconds(10), &incoming).ok());
+  }
+  ExpectCounts(descriptors, mappings);
+}
+
+TEST_F(ShmTest, KilledPeersLeaveNothingBehind) {
+  Endpoint near({});
+  near.Allocate(1 << 16);
+  ASSERT_TRUE(near.Listen(SocketPath()).ok());
+  const size_t descriptors = CountDescriptors();
+  const size_t mappings = CountMappings();
+  for (int round = 0; round < 100; round++) {
+    const auto peer = MakeChildPeer({});
+    RemoteKey key;
+    peer->Allocate(1 << 20, Access::kRemoteAll, &key);
+    peer->Start({.command = PeerCommand::kConnect, .numbers = {16, 16}, .bytes = SocketPath()});
+    ASSERT_TRUE(near.Accept("").ok());
+    ASSERT_TRUE(peer->Finish().status.ok());
+    QueuePair* pair = near.queue_pairs[0].get();
+    ASSERT_TRUE(pair->PostRecv(1, near.Buffer(0, 0, 8)).ok());
+    ASSERT_TRUE(pair->PostRead(2, near.Buffer(0, 0, 8), {key.address, key.key}, kSignaled).ok());
+    ASSERT_EQ(near.Next().id, 2u);
+    peer->Kill();
+    const Completion flushed = near.Next();
+    ASSERT_EQ(flushed.id, 1u);
+    ASSERT_EQ(flushed.code, CompletionCode::kFlushed);
+    near.queue_pairs.clear();
+  }
+  ExpectCounts(descriptors, mappings);
+}
+
+TEST_F(ShmTest, DevicesLeaveNothingBehind) {
+  const size_t descriptors = CountDescriptors();
+  const size_t mappings = CountMappings();
+  for (int round = 0; round < 20; round++) {
+    Endpoint near({});
+    Endpoint far({});
+    near.Allocate(1 << 16);
+    ASSERT_TRUE(far.Listen(FreshAddress()).ok());
+    ConnectEndpoints(&near, &far, far.listener->address());
+  }
+  ExpectCounts(descriptors, mappings);
+}
+
+TEST_F(ShmTest, DescriptorsAreNotInherited) {
+  Endpoint near({});
+  Endpoint far({});
+  near.Allocate(1 << 16);
+  ASSERT_TRUE(far.Listen(SocketPath()).ok());
+  ConnectEndpoints(&near, &far, SocketPath());
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry, error).string();
+    if (target.find("memfd:nacre") == std::string::npos && !target.starts_with("socket:") &&
+        !target.starts_with("anon_inode:")) {
+      continue;
+    }
+    EXPECT_NE(fcntl(std::stoi(entry.path().filename()), F_GETFD) & FD_CLOEXEC, 0) << target;
+  }
+}
+
+TEST_F(ShmTest, APeerThatStandsStillIsCutOffInsteadOfBlockingAllocations) {
+  const auto peer = MakeChildPeer({});
+  Endpoint near({});
+  near.Allocate(4096);
+  ASSERT_TRUE(near.Listen(SocketPath()).ok());
+  peer->Start({.command = PeerCommand::kConnect, .numbers = {16, 16}, .bytes = SocketPath()});
+  ASSERT_TRUE(near.Accept("").ok());
+  ASSERT_TRUE(peer->Finish().status.ok());
+  kill(peer->process(), SIGSTOP);
+  // Its socket takes some hundred announcements; the allocation that finds it full gives the peer
+  // up, and those behind do not wait again.
+  for (int i = 0; i < 1500; i++) {
+    std::unique_ptr<MemoryRegion> region;
+    const Status status = near.device->AllocateRegion(4096, Access::kRemoteAll, &region);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  EXPECT_TRUE(near.queue_pairs[0]->broken());
+  ASSERT_TRUE(near.queue_pairs[0]->PostRead(1, {}, {}, 0).ok());
+  EXPECT_EQ(near.Next().code, CompletionCode::kPeerGone);
+  kill(peer->process(), SIGCONT);
+}
+
+TEST_F(ShmTest, RegionsAndQueuesAreBounded) {
+  Endpoint endpoint({});
+  std::vector<std::unique_ptr<MemoryRegion>> regions;
+  Status status;
+  while (status.ok() && regions.size() < 10000) {
+    regions.emplace_back();
+    status = endpoint.device->AllocateRegion(4096, Access::kLocalOnly, &regions.back());
+  }
+  EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+  regions.clear();
+  regions.emplace_back();
+  EXPECT_TRUE(endpoint.device->AllocateRegion(4096, Access::kRemoteAll, &regions.back()).ok());
+  std::vector<std::unique_ptr<CompletionQueue>> queues;
+  while (status.IsNoSpace() && queues.size() < 10000) {
+    queues.emplace_back();
+    const Status created = endpoint.device->CreateCompletionQueue(1, &queues.back());
+    if (!created.ok()) status = created;
+    if (!created.ok()) break;
+  }
+  EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+  EXPECT_LT(queues.size(), 10000u);
+}
+
+}  // namespace
+
+}  // namespace nacre::rdma
