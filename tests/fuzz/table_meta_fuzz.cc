@@ -1,0 +1,41 @@
+// Table metas: any bytes decode to a Status or to a meta that encodes and decodes to itself. The
+// checksum is put right first, or nothing behind it would ever be reached.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "table/table_meta.h"
+#include "tests/support/memory_extent.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.
+  std::string bytes(reinterpret_cast<const char*>(data), size);
+  {
+    Slice raw = bytes;
+    TableMeta meta;
+    DecodeTableMeta(&raw, &meta).IgnoreError();
+    MemoryExtent extent(bytes);
+    ReadFooter(&extent, &meta).IgnoreError();
+  }
+  if (size < 16) return 0;
+  EncodeFixed32(bytes.data(), 0x4d54434e);  // The magic number, the version and the length.
+  EncodeFixed16(bytes.data() + 4, 1);
+  EncodeFixed32(bytes.data() + 8, static_cast<uint32_t>(size));
+  EncodeFixed32(bytes.data() + size - 4, Crc32c(bytes.data(), size - 4));
+  Slice input = bytes;
+  TableMeta meta;
+  if (!DecodeTableMeta(&input, &meta).ok()) return 0;
+  std::string once;
+  EncodeTableMeta(meta, &once);
+  Slice again = once;
+  TableMeta decoded;
+  if (!DecodeTableMeta(&again, &decoded).ok() || !again.empty()) std::abort();
+  std::string twice;
+  EncodeTableMeta(decoded, &twice);
+  if (once != twice) std::abort();
+  return 0;
+}
