@@ -32,8 +32,8 @@ struct ResultLine {
 /// %d operations;%s%s", where the tail is a rate of "%6.1f MB/s", a note in brackets, or both.
 inline std::vector<ResultLine> ParseResultLines(const std::string& output) {
   static const std::regex kLine(
-      R"(^(\S+) *: {1,12}(\d+\.\d{3}) micros/op (\d+) ops/sec (\d+\.\d{3}) seconds (\d+) operations;)"
-      R"(( {1,6}\d+\.\d MB/s)?( \(.*\))?$)");
+      R"(^(\S+) *: {1,12}(\d+\.\d{3}) micros/op (\d+) ops/sec (\d+\.\d{3}) seconds )"
+      R"((\d+) operations;( {1,6}\d+\.\d MB/s)?( \(.*\))?$)");
   std::vector<ResultLine> lines;
   std::istringstream stream(output);
   for (std::string line; std::getline(stream, line);) {
