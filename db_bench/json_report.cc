@@ -30,9 +30,11 @@ std::string ResultJson(const BenchmarkResult& result) {
       JsonString(result.name), result.ops, result.seconds, result.OpsPerSecond(),
       result.MbPerSecond());
   text += fmt::format(
-      R"("micros_per_op": {}, "found": {}, "lookups": {}, "background_ops": {}, )",
+      R"("micros_per_op": {}, "cpu_seconds": {}, "process_cpu_seconds": {}, )",
       result.ops == 0 ? 0 : result.thread_seconds * 1e6 / static_cast<double>(result.ops),
-      result.found, result.lookups, result.background_ops);
+      result.cpu_seconds, result.process_cpu_seconds);
+  text += fmt::format(R"("found": {}, "lookups": {}, "background_ops": {}, )", result.found,
+                      result.lookups, result.background_ops);
   text += fmt::format(R"("p50_us": {}, "p99_us": {}, "p999_us": {}, "latency_samples": {}, )",
                       percentile(50), percentile(99), percentile(99.9), result.latencies.count());
   text += fmt::format(R"("network": {}, "compaction": {}}})", NetworkJson(result.traffic),

@@ -1,5 +1,6 @@
 #include "db_bench/op_recorder.h"
 
+#include "db_bench/cpu_time.h"
 #include "db_bench/interval_report.h"
 
 namespace nacre::bench {
@@ -24,13 +25,17 @@ void OpRecorder::Start() {
   // From 0 the countdown never comes back to 0: nothing is timed.
   calls_to_sample_ = options_.sample_period;
   if (options_.stats_interval > 0) next_report_ = options_.stats_interval;
+  cpu_nanos_ = ThreadCpuNanos();
   start_nanos_ = options_.clock->NowNanos();
   last_report_nanos_ = start_nanos_;
   sampling_ = options_.sample_period == 1;
   sample_start_ = options_.cycles->Now();
 }
 
-void OpRecorder::Stop() { finish_nanos_ = options_.clock->NowNanos(); }
+void OpRecorder::Stop() {
+  finish_nanos_ = options_.clock->NowNanos();
+  cpu_nanos_ = ThreadCpuNanos() - cpu_nanos_;
+}
 
 void OpRecorder::Sample(OpType type) {
   const uint64_t now = options_.cycles->Now();

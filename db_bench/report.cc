@@ -68,13 +68,14 @@ void PrintSummary(std::FILE* out, const std::vector<BenchmarkResult>& results) {
   size_t width = 9;
   for (const BenchmarkResult& result : results) width = std::max(width, result.name.size());
   const int columns = static_cast<int>(width);
-  std::fprintf(out, "\n%-*s %11s %9s %9s %9s %9s  %s\n", columns, "benchmark", "ops/s", "MB/s",
-               "p50 us", "p99 us", "p99.9 us", "found");
+  std::fprintf(out, "\n%-*s %11s %9s %9s %9s %9s %9s  %s\n", columns, "benchmark", "ops/s", "MB/s",
+               "p50 us", "p99 us", "p99.9 us", "cpu us", "found");
   for (const BenchmarkResult& result : results) {
-    std::fprintf(
-        out, "%-*s %11.0f %9.1f %9.2f %9.2f %9.2f  ", columns, result.name.c_str(),
-        result.OpsPerSecond(), result.MbPerSecond(), result.latencies.PercentileNanos(50) / 1000,
-        result.latencies.PercentileNanos(99) / 1000, result.latencies.PercentileNanos(99.9) / 1000);
+    std::fprintf(out, "%-*s %11.0f %9.1f %9.2f %9.2f %9.2f %9.2f  ", columns, result.name.c_str(),
+                 result.OpsPerSecond(), result.MbPerSecond(),
+                 result.latencies.PercentileNanos(50) / 1000,
+                 result.latencies.PercentileNanos(99) / 1000,
+                 result.latencies.PercentileNanos(99.9) / 1000, result.CpuMicrosPerOp());
     if (result.note == ResultNote::kNone) {
       std::fprintf(out, "-\n");
     } else {

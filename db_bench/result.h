@@ -22,14 +22,19 @@ struct BenchmarkResult {
   uint64_t bytes = 0;
   uint64_t lookups = 0;
   uint64_t found = 0;
-  uint64_t background_ops = 0;  ///< Of the writer beside the readers; not in `ops`.
-  double seconds = 0;           ///< From the first thread's start to the last one's end.
-  double thread_seconds = 0;    ///< Summed over threads.
+  uint64_t background_ops = 0;     ///< Of the writer beside the readers; not in `ops`.
+  double seconds = 0;              ///< From the first thread's start to the last one's end.
+  double thread_seconds = 0;       ///< Summed over threads.
+  double cpu_seconds = 0;          ///< CPU time of the threads that did `ops`.
+  double process_cpu_seconds = 0;  ///< CPU time of all threads, those of the engine too.
   LatencyCounts latencies;
   std::array<std::optional<Histogram>, kOpTypes> histograms;
   TrafficCounters traffic;
 
   double OpsPerSecond() const { return seconds > 0 ? static_cast<double>(ops) / seconds : 0; }
+  double CpuMicrosPerOp() const {
+    return ops > 0 ? cpu_seconds * 1e6 / static_cast<double>(ops) : 0;
+  }
   double MbPerSecond() const {
     return seconds > 0 ? static_cast<double>(bytes) / 1048576.0 / seconds : 0;
   }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "db_bench/cpu_time.h"
 #include "db_bench/progress.h"
 #include "db_bench/report.h"
 #include "db_bench/workload.h"
@@ -33,6 +34,7 @@ void Merge(const OpRecorder& recorder, BenchmarkResult* result) {
   result->found += recorder.found();
   result->thread_seconds +=
       static_cast<double>(recorder.finish_nanos() - recorder.start_nanos()) * 1e-9;
+  result->cpu_seconds += static_cast<double>(recorder.cpu_nanos()) * 1e-9;
   result->latencies.Merge(recorder.latencies());
   for (size_t type = 0; type < kOpTypes; ++type) {
     const Histogram* histogram = recorder.histogram(static_cast<OpType>(type));
@@ -78,8 +80,10 @@ Status Runner::RunOne(const BenchmarkSpec& spec) {
   BenchmarkResult result;
   result.name = spec.name;
   result.note = spec.note;
+  const uint64_t cpu_nanos = ProcessCpuNanos();
   NACRE_RETURN_IF_ERROR(spec.workload != nullptr ? RunThreads(spec, &result)
                                                  : RunMeta(spec, &result));
+  result.process_cpu_seconds = static_cast<double>(ProcessCpuNanos() - cpu_nanos) * 1e-9;
   if (result.ops == 0 && spec.workload == nullptr) return Status::OK();
   TrafficCounters after;
   NACRE_RETURN_IF_ERROR(engine_->Traffic(&after));
@@ -172,6 +176,7 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
 
 Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
   const uint64_t start = clock_->NowNanos();
+  const uint64_t cpu_start = ThreadCpuNanos();
   std::string text;
   switch (spec.meta) {
     case MetaOperation::kNone:
@@ -200,6 +205,7 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
   const uint64_t nanos = clock_->NowNanos() - start;
   result->ops = 1;
   result->seconds = result->thread_seconds = static_cast<double>(nanos) * 1e-9;
+  result->cpu_seconds = static_cast<double>(ThreadCpuNanos() - cpu_start) * 1e-9;
   result->latencies.Add(nanos);
   return Status::OK();
 }

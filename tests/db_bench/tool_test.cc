@@ -122,6 +122,7 @@ TEST_P(EveryEngineTest, JsonHasTheDocumentedMembers) {
                 1);
     EXPECT_GE(Number(result, "mb_per_sec"), 0);
     EXPECT_GT(Number(result, "latency_samples"), 0);
+    EXPECT_GE(Number(result, "process_cpu_seconds"), Number(result, "cpu_seconds"));
     EXPECT_GE(Number(result, "p99_us"), Number(result, "p50_us"));
     EXPECT_GE(Number(result, "p999_us"), Number(result, "p99_us"));
     EXPECT_GE(Number(Member(result, "network").struct_value(), "compute_read"), 0);

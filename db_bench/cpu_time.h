@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace nacre::bench {
+
+/// CPU time in nanoseconds. On a machine that does other things too, it is steadier than elapsed
+/// time, and it shows what background threads cost.
+uint64_t ThreadCpuNanos();
+uint64_t ProcessCpuNanos();
+
+}  // namespace nacre::bench
