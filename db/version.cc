@@ -63,8 +63,13 @@ std::shared_ptr<const Version> Version::Apply(const Version& base, const Version
       changed = true;
     }
     if (level == 0) {
-      std::sort(tables.begin(), tables.end(),
-                [](const auto& a, const auto& b) { return a->id() > b->id(); });
+      // Of the tables of one flush the first ones come first: when the versions of a key are cut
+      // apart, the newest lie there.
+      std::sort(tables.begin(), tables.end(), [](const auto& a, const auto& b) {
+        const uint64_t version_a = a->meta().manifest_version;
+        const uint64_t version_b = b->meta().manifest_version;
+        return version_a != version_b ? version_a > version_b : a->id() < b->id();
+      });
       version->level0_ = std::move(tables);
     } else if (!changed) {
       version->levels_[static_cast<size_t>(level) - 1] = base.sorted_level(level);

@@ -42,7 +42,7 @@ class SortedLevel {
   std::vector<uint64_t> largest_prefixes_;  ///< Only under the bytewise order.
 };
 
-/// An immutable set of live tables. Level 0 is newest first, its tables may overlap.
+/// An immutable set of live tables. Level 0 is newest flush first, its tables may overlap.
 class Version {
  public:
   Version(const InternalKeyComparator* comparator, int num_levels);
