@@ -157,10 +157,12 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   merge.table.comparator = options_.comparator;
   merge.target_table_bytes = UINT64_MAX;
   std::shared_ptr<const Version> version;
+  uint64_t manifest_version = 0;  // One for all tables of a flush: level 0 is sorted by it.
   {
     MutexLock lock(&mutex_);
     merge.snapshots = snapshots_.Sequences();
     version = current_view_->version;
+    manifest_version = manifest_version_ + 1;
   }
   const std::unique_ptr<InternalIterator> input = memtable.NewIterator();
   input->SeekToLast();
@@ -184,7 +186,7 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound));
   std::vector<Placement> reserved;
   const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
-    const Status status = NewFlushOutput(bound, identity, writer);
+    const Status status = NewFlushOutput(bound, manifest_version, identity, writer);
     if (status.ok()) reserved.push_back(identity->placement);
     return status;
   };
@@ -215,7 +217,7 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   return status;
 }
 
-Status DBImpl::NewFlushOutput(uint64_t bytes, TableMeta* identity,
+Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                               std::unique_ptr<ExtentWriter>* writer) {
   Placement placement;
   NACRE_RETURN_IF_ERROR(space_->Reserve(redundancy_, bytes, kNoNode, &placement));
@@ -228,8 +230,7 @@ Status DBImpl::NewFlushOutput(uint64_t bytes, TableMeta* identity,
   identity->level = 0;
   identity->comparator = options_.comparator->Name();
   identity->placement = std::move(placement);
-  MutexLock lock(&mutex_);
-  identity->manifest_version = manifest_version_ + 1;
+  identity->manifest_version = manifest_version;
   return Status::OK();
 }
 

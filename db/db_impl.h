@@ -144,7 +144,8 @@ class DBImpl final : public DB {
   /// Merges level 0 early, for the space of what is shadowed in it.
   void CompactForSpace() EXCLUDES(mutex_);
   /// Reserves space and a writer for the next table of a flush of `bytes` at most.
-  Status NewFlushOutput(uint64_t bytes, TableMeta* identity, std::unique_ptr<ExtentWriter>* writer);
+  Status NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
+                        std::unique_ptr<ExtentWriter>* writer);
   void MaybeSchedule() REQUIRES(mutex_);
   /// Waits a growing while before background work is tried again; ends early when closing.
   void BackOff(int failures) REQUIRES(mutex_);

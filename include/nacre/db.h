@@ -59,7 +59,8 @@ class DB {
   /// be opened again. Idempotent.
   virtual Status Close() = 0;
 
-  /// `NoSpace` when the pool is full. Returns once the write is visible to every reader.
+  /// `NoSpace` when the pool is full, `InvalidArgument` for a key of more than 1 MiB or a value of
+  /// more than 2 GiB. Returns once the write is visible to every reader.
   virtual Status Put(const WriteOptions& options, const Slice& key, const Slice& value) = 0;
   /// OK whether or not the key was there.
   virtual Status Delete(const WriteOptions& options, const Slice& key) = 0;
