@@ -62,7 +62,7 @@ class ModelRun {
     for (size_t i = 0; i < operations; ++i) {
       SCOPED_TRACE("operation " + std::to_string(i));
       ASSERT_NO_FATAL_FAILURE(Step());
-      if (i == large_value_at && getenv("LARGE")) {
+      if (i == large_value_at) {
         ASSERT_NO_FATAL_FAILURE(PutLargeValue());
       }
       if (i % 1024 == 0) model_.Forget(Times());

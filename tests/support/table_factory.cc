@@ -39,6 +39,7 @@ std::shared_ptr<TableHandle> TableFactory::Make(std::vector<TestEntry> entries) 
   const auto build = [&]() -> Status {
     TableMeta identity;
     identity.id = next_id_++;
+    identity.manifest_version = identity.id;
     identity.database_id = database_id_;
     identity.comparator = comparator_.user_comparator()->Name();
     const uint64_t bound = TableBuilder::SizeBound(entries.size(), bytes, largest, kChunk);
