@@ -45,4 +45,10 @@ Status CompactionPeersCache::Get(const PeersKey& key, std::shared_ptr<Compaction
   return Status::OK();
 }
 
+void CompactionPeersCache::Clear() {
+  std::list<Entry> cleared;  // Connections end after the lock.
+  MutexLock lock(&mutex_);
+  cleared.swap(entries_);
+}
+
 }  // namespace nacre::memnode

@@ -41,6 +41,7 @@ class CompactionPeersCache {
 
   /// `InvalidArgument` for a malformed URI or position.
   Status Get(const PeersKey& key, std::shared_ptr<CompactionPeers>* peers) EXCLUDES(mutex_);
+  void Clear() EXCLUDES(mutex_);
 
  private:
   static constexpr size_t kMaxPools = 16;

@@ -16,7 +16,13 @@ class WriteTickets {
  public:
   WriteTickets(PoolClient* client, uint64_t ticket) : client_(client), ticket_(ticket) {}
   ~WriteTickets() {
-    for (const NodeId node : nodes_) client_->EndWrites(node, ticket_).IgnoreError();
+    for (const NodeId node : nodes_) {
+      // A dead node keeps no tickets; one that is slow would keep the owner from closing.
+      for (int attempt = 0; attempt < kAttempts; ++attempt) {
+        const Status s = client_->EndWrites(node, ticket_);
+        if (!s.IsTimedOut()) break;
+      }
+    }
   }
   WriteTickets(const WriteTickets&) = delete;
   WriteTickets& operator=(const WriteTickets&) = delete;
@@ -36,6 +42,8 @@ class WriteTickets {
   }
 
  private:
+  static constexpr int kAttempts = 3;
+
   PoolClient* const client_;
   const uint64_t ticket_;
   std::vector<NodeId> nodes_;
@@ -78,6 +86,7 @@ void CompactionService::Stop() {
   }
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
+  peers_.Clear();
 }
 
 void CompactionService::Work() {

@@ -54,7 +54,7 @@ class CompactionService {
 
   /// `Busy` when too many tasks wait already, `Unavailable` after Stop.
   Status Submit(std::shared_ptr<CompactionTask> task) EXCLUDES(mutex_);
-  /// Cancels all tasks and waits for the running ones.
+  /// Cancels all tasks, waits for the running ones, and ends the connections to other nodes.
   void Stop() EXCLUDES(mutex_);
 
   const CompactionCounters& counters() const { return counters_; }

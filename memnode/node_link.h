@@ -31,7 +31,7 @@ struct ClientContext {
 
 /// How long a connection attempt may take: a dead node must not hold its callers up as long as an
 /// operation on a slow one may take.
-inline constexpr std::chrono::milliseconds kConnectTimeout{2000};
+inline constexpr std::chrono::milliseconds kConnectTimeout{5000};
 
 /// The failure that a completion with `code` means to the caller.
 Status StatusOfCompletion(const std::string& address, rdma::CompletionCode code);

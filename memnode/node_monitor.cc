@@ -51,7 +51,8 @@ NodeMonitor::~NodeMonitor() {
 
 Status NodeMonitor::ConnectAll() {
   for (Lifeline& lifeline : lifelines_) {
-    if (!lifeline.link->is_self()) NACRE_RETURN_IF_ERROR(TryConnect(&lifeline));
+    if (!lifeline.link->is_self())
+      NACRE_RETURN_IF_ERROR(TryConnect(&lifeline, context_->OperationDeadline()));
   }
   return Status::OK();
 }
@@ -105,6 +106,11 @@ void NodeMonitor::TakeCompletions() {
   }
 }
 
+Deadline NodeMonitor::AttemptDeadline() const {
+  return Deadline::After(
+      context_->clock, std::min<nanoseconds>(kConnectTimeout, context_->options.operation_timeout));
+}
+
 uint64_t NodeMonitor::Step(Lifeline* lifeline) {
   NodeLink* link = lifeline->link;
   if (link->is_self()) return UINT64_MAX;
@@ -134,7 +140,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
         MutexLock lock(&mutex_);
         if (!wanted_[link->id()]) return UINT64_MAX;
       }
-      if (Status s = TryConnect(lifeline); !s.ok()) {
+      if (Status s = TryConnect(lifeline, AttemptDeadline()); !s.ok()) {
         lifeline->back_off = kFirstBackOff;
         lifeline->act_at_nanos = context_->clock->NowNanos() + Nanos(lifeline->back_off);
         link->SetDown(s);
@@ -159,7 +165,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     return lifeline->act_at_nanos;
   }
   if (now < lifeline->act_at_nanos) return lifeline->act_at_nanos;
-  if (Status s = TryConnect(lifeline); !s.ok()) {
+  if (Status s = TryConnect(lifeline, AttemptDeadline()); !s.ok()) {
     if (IsOtherInstance(s)) {
       link->SetLost(s);
       return UINT64_MAX;
@@ -172,10 +178,10 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
   return UINT64_MAX;
 }
 
-Status NodeMonitor::TryConnect(Lifeline* lifeline) {
+Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
   lifeline->failed = false;
   ++lifeline->attempt;
-  Status s = Introduce(lifeline);
+  Status s = Introduce(lifeline, deadline);
   if (!s.ok()) {
     lifeline->queue_pair.reset();
     return s;
@@ -184,9 +190,8 @@ Status NodeMonitor::TryConnect(Lifeline* lifeline) {
   return s;
 }
 
-Status NodeMonitor::Introduce(Lifeline* lifeline) {
+Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline) {
   NodeLink* link = lifeline->link;
-  const Deadline deadline = context_->OperationDeadline();
   NACRE_RETURN_IF_ERROR(link->Connect(ConnectionKind::kLifeline,
                                       rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
                                       deadline, &lifeline->queue_pair));

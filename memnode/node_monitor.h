@@ -58,8 +58,10 @@ class NodeMonitor {
   void TakeCompletions();
   /// Does what is due for one node; returns when to look again.
   uint64_t Step(Lifeline* lifeline);
-  Status TryConnect(Lifeline* lifeline);
-  Status Introduce(Lifeline* lifeline);
+  /// Of an attempt by the thread, which has other nodes to look after.
+  Deadline AttemptDeadline() const;
+  Status TryConnect(Lifeline* lifeline, Deadline deadline);
+  Status Introduce(Lifeline* lifeline, Deadline deadline);
 
   const ClientContext* const context_;
   std::unique_ptr<rdma::CompletionQueue> queue_;

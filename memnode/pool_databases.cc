@@ -95,6 +95,10 @@ Status PoolClient::OpenDatabase(const std::string& name, bool create_if_missing,
       return release(s);
     }
   }
+  // A node that comes back now does not know of the database.
+  for (const auto& link : rep_->fabric.links) {
+    if (!link->alive()) link->SetLost(link->CheckUp());
+  }
   MutexLock lock(&rep_->mutex);
   rep_->databases[name] = {.id = lease->database_id, .manifest_version = manifest_version};
   return Status::OK();

@@ -48,7 +48,6 @@ Status Server::Start() {
   NACRE_RETURN_IF_ERROR(device_->AllocateRegion(4096, rdma::Access::kLocalOnly, &scratch_));
   NACRE_RETURN_IF_ERROR(device_->CreateCompletionQueue(kQueueCapacity, &queue_));
   databases_ = std::make_unique<ServerDatabases>(region_.get());
-  // The transport is named by the scheme of the address; its devices know their own only.
   NACRE_RETURN_IF_ERROR(device_->Listen(options_.listen, &listener_));
   address_ = listener_->address();
 
@@ -94,7 +93,7 @@ void Server::Stop(bool silently) {
     incoming_.clear();
   }
   listener_.reset();
-  compactions_.reset();
+  region_->FreeMemory();
   Log(options_.log, LogLevel::kInfo, "{}: stopped", address_);
 }
 

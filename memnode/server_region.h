@@ -62,6 +62,9 @@ class ServerRegion {
   /// Whether all of [offset, offset + length) is leased to the database.
   bool Owns(uint64_t database_id, uint64_t offset, uint64_t length) const;
 
+  /// Unregisters and frees the memory; afterwards only the numbers below are left.
+  void FreeMemory() { memory_.reset(); }
+
   rdma::MemoryRegion* memory() const { return memory_.get(); }
   char* data() const { return memory_->data(); }
   uint64_t size() const { return size_; }

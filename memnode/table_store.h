@@ -27,7 +27,8 @@ struct LocalMemory {
 /// Thread safety: all methods may be called from many threads at once. Outlives what it opened.
 class TableStore {
  public:
-  /// `buffers_in_flight`: chunk buffers per writer. Buffers and streams are pooled and reused.
+  /// `client` is not owned and outlives this. `buffers_in_flight`: chunk buffers per writer.
+  /// Buffers and streams are pooled and reused.
   TableStore(PoolClient* client, LocalMemory local, int buffers_in_flight = 4);
   ~TableStore();
 
