@@ -25,8 +25,8 @@ namespace nacre::bench {
 ///      "compaction": {"bytes_read": N, "bytes_written": N}}
 ///
 /// "network" and "compaction" of a benchmark are what was moved while it ran; those at the end are
-/// of the whole run. "cpu_seconds" is the CPU time of the
-/// benchmark's threads, "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed.
+/// of the whole run. "cpu_seconds" is the CPU time of the benchmark's threads,
+/// "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed.
 struct JsonReport {
   const BenchConfig* config = nullptr;
   std::string engine_description;
