@@ -139,7 +139,7 @@ std::string Histogram::ToString() const {
     AppendFormat(&result, "%c %7" PRIu64 ", %7" PRIu64 " ] %8" PRIu64 " %7.3f%% %7.3f%% ",
                  i == 0 ? '[' : '(', i == 0 ? 0 : Buckets().Limit(i - 1), Buckets().Limit(i),
                  buckets_[i], percent, to_percent * static_cast<double>(cumulative));
-    result.append(static_cast<size_t>(percent / 5 + 0.5), '#').push_back('\n');
+    result.append(static_cast<size_t>(std::lround(percent / 5)), '#').push_back('\n');
   }
   return result;
 }

@@ -88,6 +88,7 @@ TEST(ThreadPoolTest, SchedulesFromManyThreads) {
   {
     const auto pool = NewThreadPool(2, "test");
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
         for (int i = 0; i < 500; ++i) pool->Schedule([&ran] { ++ran; });

@@ -62,6 +62,7 @@ TEST_F(LogTest, LinesOfSeveralThreadsStayWhole) {
   const std::shared_ptr<Logger> logger = NewFileLogger(path_);
   ASSERT_NE(nullptr, logger);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&logger, t] {
       for (int i = 0; i < 100; ++i) Log(logger, LogLevel::kInfo, "{}", std::string(200, 'a' + t));

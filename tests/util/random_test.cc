@@ -25,10 +25,9 @@ TEST(RandomTest, SeedsMeanTheSameForEver) {
 TEST(RandomTest, UniformIsUniform) {
   Random random(TestSeed(306));
   std::array<int, 10> counts = {};
-  constexpr int kDraws = 100'000;
-  for (int i = 0; i < kDraws; ++i) ++counts.at(random.Uniform(counts.size()));
+  for (int i = 0; i < 100'000; ++i) ++counts.at(random.Uniform(counts.size()));
   // Ten standard deviations.
-  for (const int count : counts) EXPECT_NEAR(kDraws / 10, count, 950);
+  for (const int count : counts) EXPECT_NEAR(10'000, count, 950);
   EXPECT_EQ(0U, random.Uniform(1));
 }
 

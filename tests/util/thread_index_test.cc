@@ -33,6 +33,7 @@ TEST(ThreadIndexTest, LiveThreadsDifferAndIndexesAreDense) {
     std::set<size_t> seen = {mine};
     std::barrier all_have_one(kThreads);
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&] {
         const size_t index = ThreadIndex::Current();
@@ -80,6 +81,7 @@ TEST(PerThreadTest, SlotsPassOnInOrder) {
   constexpr int kThreads = 8;
   for (int generation = 0; generation < kGenerations; ++generation) {
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&counts] {
         for (int i = 0; i < 100; ++i) ++counts.Mine().value;
