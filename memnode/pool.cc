@@ -25,8 +25,8 @@ class OpenedPool : public PoolImpl {
  public:
   OpenedPool(std::string uri, Clock* clock) : uri_(std::move(uri)), clock_(clock) {}
   ~OpenedPool() override {
+    // Nodes outlive what may still wait for them.
     client_.reset();
-    // All nodes are told before any is waited for: a compaction may wait for another node.
     for (EmbeddedNode& node : nodes_) node.node.reset();
   }
 

@@ -19,6 +19,9 @@ namespace {
 /// Extents start and end at pages, so that heads and point indexes are aligned in the region.
 constexpr uint64_t kExtentAlignment = 4096;
 constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
+/// A node is preferred although it holds more than its share, by so many extents of the size asked
+/// for.
+constexpr uint64_t kPreferenceSlack = 4;
 
 uint64_t ExtentBytes(uint64_t table_bytes) {
   return (table_bytes + kFragmentHeadBytes + kExtentAlignment - 1) / kExtentAlignment *
@@ -62,7 +65,7 @@ class SpaceAllocator::Rep {
 
   uint64_t SlabsFor(uint64_t bytes) const { return (bytes + slab_bytes_ - 1) / slab_bytes_; }
   /// Nodes in the order in which they are tried.
-  std::vector<NodeId> Candidates(NodeId preferred) const REQUIRES(mutex_);
+  std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);
   bool Carve(NodeId node, uint64_t bytes, Placement* placement) REQUIRES(mutex_);
   void Release(const ExtentAddr& extent) REQUIRES(mutex_);
   /// Makes `bytes` fit on `node`: leases what is missing. Gives the mutex up meanwhile.
@@ -104,16 +107,26 @@ void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
   });
 }
 
-std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred) const {
-  std::vector<NodeId> order;
+std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t bytes) const {
+  std::vector<std::pair<uint64_t, NodeId>> by_use;
+  uint64_t total = 0;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (client_->alive(static_cast<NodeId>(i))) order.push_back(static_cast<NodeId>(i));
+    const auto node = static_cast<NodeId>(i);
+    if (!client_->alive(node)) continue;
+    by_use.emplace_back(nodes_[i].used_bytes, node);
+    total += nodes_[i].used_bytes;
   }
-  mutex_.AssertHeld();
-  std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) NO_THREAD_SAFETY_ANALYSIS {
-    if ((a == preferred) != (b == preferred)) return a == preferred;
-    return nodes_[a].used_bytes < nodes_[b].used_bytes;
-  });
+  std::sort(by_use.begin(), by_use.end());
+  std::vector<NodeId> order;
+  for (const auto& [used, node] : by_use) order.push_back(node);
+
+  // A node that wrote its own output without end would attract all compactions, and all data.
+  const auto favourite = std::find(order.begin(), order.end(), preferred);
+  if (favourite == order.end()) return order;
+  const uint64_t fair_share = total / order.size();
+  if (nodes_[preferred].used_bytes <= fair_share + fair_share / 4 + kPreferenceSlack * bytes) {
+    std::rotate(order.begin(), favourite, favourite + 1);
+  }
   return order;
 }
 
@@ -170,7 +183,7 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& redundancy, uint64_t table
   MutexLock lock(&mutex_);
   ahead_bytes_ = bytes;
   Status failure;
-  for (const NodeId node : Candidates(preferred)) {
+  for (const NodeId node : Candidates(preferred, bytes)) {
     if (placement->fragments.size() == static_cast<size_t>(copies)) break;
     if (!Carve(node, bytes, placement)) {
       const Status s = MakeRoom(node, bytes);

@@ -28,7 +28,8 @@ class SpaceAllocator {
   ~SpaceAllocator();
 
   /// Reserves room for a table of `table_bytes` (heads are added) on distinct live nodes, those
-  /// with the fewest used bytes first; one copy on `preferred` if it is valid and has room.
+  /// with the fewest used bytes first; one copy on `preferred` if it is valid, has room, and does
+  /// not hold much more than its share of the database already.
   /// `NoSpace` if the pool is full, `Unavailable` if fewer nodes than copies are alive (named).
   Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
                  Placement* placement);
