@@ -76,7 +76,6 @@ void RecordWindows::StartAhead() {
 RecordInterval RecordWindows::NextRange() const {
   const uint64_t limit = table_->meta->records.length;
   const uint64_t begin = ahead_.empty() ? current_.end : ahead_.back().end;
-  if (begin >= limit) return {begin, begin};
   if (limit - begin <= readahead_) return {begin, limit};
   const RecordInterval last = table_->range_index.Containing(begin + readahead_ - 1);
   const bool too_long = last.end - begin > 2 * readahead_;

@@ -165,7 +165,6 @@ bool TableIterator::ListRecords(uint64_t begin, uint64_t end) {
     if (parse != RecordParse::kOk) return FailAt(offset, parse);
     list_.push_back(offset);
     offset = (offset + record.encoded_bytes + alignment_mask_) & ~alignment_mask_;
-    if (offset > end && end < records_bytes_) return FailAt(list_.back(), RecordParse::kTruncated);
   }
   before_ = list_.size();
   return true;

@@ -239,16 +239,17 @@ TEST_P(TableTest, ValuesLargerThanAChunk) {
   }
 }
 
-TEST_P(TableTest, HugeValueAmongSmallOnes) {
+TEST_P(TableTest, HugeValuesAmongSmallOnes) {
   TestTableOptions options;
   options.in_place = GetParam();
   options.chunk_size = 256 << 10;
-  const std::string huge(20 << 20, 'h');
   std::vector<TestEntry> entries;
-  for (int i = 0; i < 500; ++i) {
-    std::string number = std::to_string(1000 + i);
-    entries.push_back(Put(number, static_cast<SequenceNumber>(i) + 1,
-                          i == 250 ? huge : std::string(50 + static_cast<size_t>(i), 'v')));
+  constexpr size_t kHuge = 300 << 10;
+  for (size_t i = 0; i < 500; ++i) {
+    size_t bytes = 50 + i;
+    if (i % 41 == 40) bytes = kHuge + i;
+    if (i == 300) bytes = 20 << 20;
+    entries.push_back(Put(std::to_string(1000 + i), i + 1, std::string(bytes, 'v')));
   }
   const TestTable table = MakeTable(entries, options);
   ASSERT_NO_FATAL_FAILURE(LookUpAll(table, entries));
@@ -256,16 +257,16 @@ TEST_P(TableTest, HugeValueAmongSmallOnes) {
   iterator->SeekToFirst();
   ASSERT_EQ(ReadAll(iterator.get()), entries);
 
-  // Neither point reads nor seeks of the small ones fetch the huge one.
+  // Neither point reads nor seeks of the small ones fetch a huge one.
   std::unique_ptr<char[]> section;
   PointIndex index;
   ASSERT_TRUE(table.reader->LoadPointIndex(&section, &index).ok());
   for (const TestEntry& entry : entries) {
-    if (entry.value.size() == huge.size()) continue;
+    if (entry.value.size() >= kHuge) continue;
     RecordCandidate candidates[kMaxCandidates];
     const int count = index.Lookup(Hash64(entry.user_key), candidates);
     for (int c = 0; c < count; ++c) {
-      EXPECT_TRUE(candidates[c].length < 700 || candidates[c].length > huge.size());
+      EXPECT_TRUE(candidates[c].length < 700 || candidates[c].length > kHuge);
     }
     if (table.extent->InPlace() != nullptr) continue;
     auto seeker = table.reader->NewIterator({});
@@ -360,6 +361,24 @@ TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
   EXPECT_GT(table.extent->bytes_started(), before);
   // One at hand, three under way.
   EXPECT_EQ(table.extent->reads_alive_max(), 4u);
+}
+
+TEST(TableReadsTest, ReadAheadOfSmallRecordsStopsBeforeAHugeOne) {
+  std::vector<TestEntry> entries;
+  for (int i = 1000; i < 1200; ++i) {
+    entries.push_back(Put(std::to_string(i), 1, std::string(i == 1100 ? 5 << 20 : 400, 'v')));
+  }
+  TestTableOptions options;
+  options.in_place = false;
+  options.chunk_size = 16 << 10;
+  const TestTable table = MakeTable(entries, options);
+  for (const bool forward : {true, false}) {
+    const uint64_t bytes = table.extent->bytes_started();
+    auto iterator = table.reader->NewIterator({});
+    forward ? iterator->SeekToFirst() : iterator->SeekToLast();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_LT(table.extent->bytes_started() - bytes, 100u << 10) << forward;
+  }
 }
 
 TEST(TableSizeTest, BoundsHold) {
