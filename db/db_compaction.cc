@@ -316,7 +316,17 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   if (options.change_level) {
     return Status::NotSupported("CompactRangeOptions::change_level");
   }
-  NACRE_RETURN_IF_ERROR(Flush(FlushOptions()));
+  Status flushed = Flush(FlushOptions());
+  if (flushed.IsNoSpace()) {
+    // What is shadowed in tables may be the room that the flush needs.
+    NACRE_RETURN_IF_ERROR(CompactLevels(begin, end));
+    flushed = Flush(FlushOptions());
+  }
+  NACRE_RETURN_IF_ERROR(std::move(flushed));
+  return CompactLevels(begin, end);
+}
+
+Status DBImpl::CompactLevels(const Slice* begin, const Slice* end) {
   {
     // Alone: no automatic compaction starts, those that run are waited for.
     MutexLock lock(&mutex_);

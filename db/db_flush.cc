@@ -11,26 +11,33 @@
 namespace nacre {
 
 Status DBImpl::Flush(const FlushOptions& options) {
-  SequenceNumber boundary = 0;
-  {
-    MutexLock lock(&mutex_);
-    if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-    // Full MemTables that wait keep their bound even against explicit flushes.
-    while (immutables_.size() + 1 >= static_cast<size_t>(options_.max_write_buffer_number) &&
-           flush_error_.ok()) {
-      changed_.Wait();
-    }
-    if (!flush_error_.ok()) return flush_error_;
-    if (current_view_->memtables.front()->entries() > 0) SwitchMemTable();
-    if (immutables_.empty()) return Status::OK();
-    boundary = immutables_.back().boundary;
-    if (!options.wait) return Status::OK();
-    while (!immutables_.empty() && immutables_.front().boundary <= boundary && flush_error_.ok()) {
-      changed_.Wait();
-    }
-    const bool flushed = immutables_.empty() || immutables_.front().boundary > boundary;
-    return flushed ? Status::OK() : flush_error_;
+  MutexLock lock(&mutex_);
+  if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+  ++flush_waiters_;
+  changed_.SignalAll();
+  const Status status = FlushAndWait(options);
+  --flush_waiters_;
+  return status;
+}
+
+Status DBImpl::FlushAndWait(const FlushOptions& options) {
+  // An attempt that began earlier may have failed for a reason that is gone.
+  const uint64_t earlier = flush_attempts_;
+  // Full MemTables that wait keep their bound even against explicit flushes.
+  const auto most = static_cast<size_t>(options_.max_write_buffer_number) - 1;
+  while (immutables_.size() >= most && (flush_error_.ok() || flush_failed_attempt_ <= earlier)) {
+    changed_.Wait();
   }
+  if (immutables_.size() >= most) return flush_error_;
+  if (current_view_->memtables.front()->entries() > 0) SwitchMemTable();
+  if (immutables_.empty() || !options.wait) return Status::OK();
+  const SequenceNumber boundary = immutables_.back().boundary;
+  while (!immutables_.empty() && immutables_.front().boundary <= boundary &&
+         (flush_error_.ok() || flush_failed_attempt_ <= earlier)) {
+    changed_.Wait();
+  }
+  const bool flushed = immutables_.empty() || immutables_.front().boundary > boundary;
+  return flushed ? Status::OK() : flush_error_;
 }
 
 void DBImpl::MaybeSchedule() {
@@ -52,7 +59,7 @@ void DBImpl::BackOff(int failures) {
   const auto wait =
       std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
   const Deadline deadline = Deadline::After(clock_, wait);
-  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed)) {
+  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed) && flush_waiters_ == 0) {
     changed_.WaitFor(deadline.Remaining());
   }
 }
@@ -61,6 +68,7 @@ void DBImpl::FlushLoop() {
   int failures = 0;
   for (;;) {
     Immutable oldest;
+    uint64_t attempt = 0;
     {
       MutexLock lock(&mutex_);
       const bool give_up = closing_.load(std::memory_order_relaxed) && failures > 0;
@@ -70,6 +78,7 @@ void DBImpl::FlushLoop() {
         return;
       }
       oldest = immutables_.front();
+      attempt = ++flush_attempts_;
     }
     VersionEdit edit;
     const Status status = FlushOne(oldest, &edit);
@@ -89,6 +98,7 @@ void DBImpl::FlushLoop() {
         changed_.SignalAll();
       } else {
         Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
+        flush_failed_attempt_ = attempt;
         changed_.SignalAll();  // Writers that wait for room are told why there is none.
         BackOff(++failures);
       }

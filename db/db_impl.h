@@ -20,6 +20,7 @@
 #include "memnode/space_allocator.h"
 #include "memnode/table_store.h"
 #include "nacre/db.h"
+#include "util/arena.h"
 #include "util/clock.h"
 #include "util/epoch.h"
 #include "util/executor.h"
@@ -130,6 +131,7 @@ class DBImpl final : public DB {
                 SequenceNumber snapshot, PinnableSlice* value) const;
 
   // ---- db_flush.cc ----
+  Status FlushAndWait(const FlushOptions& options) REQUIRES(mutex_);
   void FlushLoop() EXCLUDES(mutex_);
   Status FlushOne(const Immutable& immutable, VersionEdit* edit) EXCLUDES(mutex_);
   Status TryFlush(const MemTable& memtable, VersionEdit* edit) EXCLUDES(mutex_);
@@ -147,7 +149,8 @@ class DBImpl final : public DB {
   Status NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                         std::unique_ptr<ExtentWriter>* writer);
   void MaybeSchedule() REQUIRES(mutex_);
-  /// Waits a growing while before background work is tried again; ends early when closing.
+  /// Waits a growing while before background work is tried again; ends early when closing, or when
+  /// somebody waits for a flush.
   void BackOff(int failures) REQUIRES(mutex_);
 
   // ---- db_compaction.cc ----
@@ -163,10 +166,16 @@ class DBImpl final : public DB {
   Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
   Status CompactManually(int level, int output_level, const Slice* begin, const Slice* end);
+  /// Merges all levels of [begin, end] into the deepest, with no other compaction beside it.
+  Status CompactLevels(const Slice* begin, const Slice* end) EXCLUDES(mutex_);
   void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
 
   Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);
   uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  std::shared_ptr<MemTable> NewMemTable(uint16_t generation) const {
+    return std::make_shared<MemTable>(options_.comparator, generation, memtable_blocks_);
+  }
 
   static constexpr size_t kMemTableSlots = 64;
 
@@ -185,6 +194,8 @@ class DBImpl final : public DB {
   std::unique_ptr<memnode::TableStore> store_;
   mutable EpochDomain epochs_;  // After what retired views free their tables through.
 
+  /// Memory of flushed MemTables, for those to come.
+  const std::shared_ptr<ArenaBlockPool> memtable_blocks_;
   WriteSequencer sequencer_;
   std::atomic<uint64_t> next_table_id_;
   /// MemTables by generation. A slot is set before its generation begins and reused long after
@@ -204,7 +215,10 @@ class DBImpl final : public DB {
   bool flush_running_ GUARDED_BY(mutex_) = false;
   int compactions_running_ GUARDED_BY(mutex_) = 0;
   int manual_compactions_ GUARDED_BY(mutex_) = 0;
-  Status flush_error_ GUARDED_BY(mutex_);
+  Status flush_error_ GUARDED_BY(mutex_);  ///< Of the latest attempt.
+  uint64_t flush_attempts_ GUARDED_BY(mutex_) = 0;
+  uint64_t flush_failed_attempt_ GUARDED_BY(mutex_) = 0;  ///< The latest one that failed.
+  int flush_waiters_ GUARDED_BY(mutex_) = 0;              ///< Calls of Flush.
   Status compaction_error_ GUARDED_BY(mutex_);
   uint64_t manifest_version_ GUARDED_BY(mutex_) = 0;
   uint64_t delayed_until_nanos_ GUARDED_BY(mutex_) = 0;  ///< When the delayed bytes are paid for.

@@ -108,6 +108,8 @@ DBImpl::DBImpl(const Options& options, const std::string& name, Redundancy redun
       space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, image.slab_bytes,
                                                        lease_executor_.get())),
       store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
+      memtable_blocks_(std::make_shared<ArenaBlockPool>(
+          options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),
       sequencer_(image.last_sequence),
       next_table_id_(image.next_table_id),
       manifest_version_(image.manifest_version),
@@ -146,8 +148,7 @@ Status DBImpl::Restore(const ManifestImage& image) {
   }
   const Version empty(&comparator_, options_.num_levels);
   auto view = std::make_shared<ReadView>();
-  view->memtables.push_back(
-      std::make_shared<MemTable>(options_.comparator, sequencer_.generation()));
+  view->memtables.push_back(NewMemTable(sequencer_.generation()));
   view->version = Version::Apply(empty, edit);
   memtable_slots_[sequencer_.generation() % kMemTableSlots].store(view->memtables.front().get(),
                                                                   std::memory_order_release);
@@ -192,9 +193,12 @@ Status DBImpl::Close() {
     MutexLock lock(&mutex_);
     if (closed_) return close_status_;
   }
-  // What was acknowledged is in the MemTables: it has to reach the nodes first.
-  FlushOptions flush;
-  Status status = Flush(flush);
+  // What was acknowledged is in the MemTables: it has to reach the nodes first. If it cannot, that
+  // is answered, and the tables are kept nevertheless.
+  Status status = Flush(FlushOptions());
+  const auto also = [&status](Status step) {
+    if (status.ok()) status = std::move(step);
+  };
   {
     MutexLock lock(&mutex_);
     closing_.store(true, std::memory_order_release);
@@ -205,13 +209,13 @@ Status DBImpl::Close() {
   flush_executor_.reset();
   compaction_executor_.reset();
   epochs_.Collect();
-  if (status.ok()) status = space_->ReturnFreeSlabs();
+  also(space_->ReturnFreeSlabs());
   std::string manifest;
   {
     MutexLock lock(&mutex_);
     manifest = EncodeManifest(MakeManifest());
   }
-  if (status.ok()) status = client_->CloseDatabase(name_, manifest);
+  also(client_->CloseDatabase(name_, manifest));
   Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
       status.ToString());
   MutexLock lock(&mutex_);

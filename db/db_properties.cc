@@ -114,7 +114,7 @@ class DBProperties {
     text += fmt::format("Space: {} of user data in tables, {} stored, {} leased\n",
                         FormatBytes(UserBytes()), FormatBytes(StoredBytes()),
                         FormatBytes(LeasedBytes()));
-    text += fmt::format("Compute node: {} of indexes, {} with MemTables\n",
+    text += fmt::format("Compute node: {} of indexes, {} with MemTables and their spare blocks\n",
                         FormatBytes(IndexBytes()), FormatBytes(ComputeBytes()));
     return text;
   }
@@ -194,7 +194,9 @@ class DBProperties {
     EpochDomain::Guard guard(&db_->epochs_);
     return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });
   }
-  uint64_t ComputeBytes() { return IndexBytes() + MemTableBytes(); }
+  uint64_t ComputeBytes() {
+    return IndexBytes() + MemTableBytes() + db_->memtable_blocks_->FreeBytes();
+  }
   uint64_t ComputeRead() { return db_->client_->device()->traffic().bytes_read; }
   uint64_t ComputeWritten() { return db_->client_->device()->traffic().bytes_written; }
   uint64_t SumOverNodes(uint64_t memnode::NodeStats::*field) {

@@ -89,7 +89,7 @@ void DBImpl::HandleFullMemTable(uint64_t generation) {
 
 void DBImpl::SwitchMemTable() {
   const auto generation = static_cast<uint16_t>(sequencer_.generation() + 1);
-  auto fresh = std::make_shared<MemTable>(options_.comparator, generation);
+  std::shared_ptr<MemTable> fresh = NewMemTable(generation);
   std::shared_ptr<MemTable> full = current_view_->memtables.front();
 
   // In this order: readers can see the new MemTable, writers find it, and only then may a sequence
