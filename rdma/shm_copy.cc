@@ -130,6 +130,7 @@ void CopyAndPublish(char* to, const char* from, size_t size) {
 }
 
 void CopyConcurrent(char* to, const char* from, size_t size) {
+  if (size == 0) return;  // Then the pointers may be null.
 #if defined(NACRE_TSAN)
   CopyUnseen(to, from, size);
 #else

@@ -205,8 +205,8 @@ TEST_F(ShmTest, ADeviceMayConnectToItself) {
   Endpoint self({});
   self.Allocate(1 << 20);
   ASSERT_TRUE(self.Listen(SocketPath()).ok());
-  std::unique_ptr<QueuePair> accepted;
   std::unique_ptr<CompletionQueue> queue;
+  std::unique_ptr<QueuePair> accepted;
   ASSERT_TRUE(self.device->CreateCompletionQueue(16, &queue).ok());
   std::thread accepting([&] {
     std::unique_ptr<IncomingConnection> incoming;
