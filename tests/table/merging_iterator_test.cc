@@ -226,6 +226,7 @@ TEST(ConcatenatingIteratorTest, SameAsOneTable) {
                                  options));
       begin = end;
     }
+    readers.reserve(tables.size());
     for (const TestTable& table : tables) readers.push_back(table.reader.get());
     const auto iterator = NewConcatenatingIterator(comparator, readers, {});
     SCOPED_TRACE("round " + std::to_string(round));

@@ -233,6 +233,7 @@ std::vector<BenchTable> MakeRuns(uint64_t runs, uint64_t entries_each, bool inte
 
 std::unique_ptr<InternalIterator> MergeOf(const std::vector<BenchTable>& tables) {
   std::vector<std::unique_ptr<InternalIterator>> children;
+  children.reserve(tables.size());
   for (const BenchTable& table : tables) children.push_back(table.reader->NewIterator({}));
   return NewMergingIterator(InternalKeyComparator(BytewiseComparator()), std::move(children));
 }

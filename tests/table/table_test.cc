@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "table/table_reader.h"
@@ -361,6 +362,24 @@ TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
   EXPECT_GT(table.extent->bytes_started(), before);
   // One at hand, three under way.
   EXPECT_EQ(table.extent->reads_alive_max(), 4u);
+}
+
+TEST(TableThreadsTest, ManyThreadsShareAReader) {
+  Random random(TestSeed(308));
+  Shape shape;
+  shape.entries = 2000;
+  const InternalKeyComparator comparator(BytewiseComparator());
+  const auto entries = RandomEntries(&random, shape, comparator);
+  const TestTable table = MakeTable(entries, {});
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      Random mine(seed);
+      auto iterator = table.reader->NewIterator({});
+      WalkAtRandom(&mine, comparator, entries, iterator.get(), static_cast<int>(Scaled(500)));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(TableReadsTest, ReadAheadOfSmallRecordsStopsBeforeAHugeOne) {
