@@ -144,8 +144,8 @@ void BM_TableBuild(benchmark::State& state) {
   }
   const double entries = static_cast<double>(meta.entries);
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(meta.user_bytes));
-  state.counters["ns_per_entry"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * entries * 1e-9,
+  state.counters["time_per_entry"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * entries,
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["point_bytes_per_key"] = static_cast<double>(meta.point_index.length) / entries;
   state.counters["range_bytes_per_key"] = static_cast<double>(meta.range_index.length) / entries;
@@ -165,9 +165,8 @@ BENCHMARK(BM_TableOpen)->Unit(benchmark::kMicrosecond);
 
 void ReportPerEntry(benchmark::State& state, uint64_t entries) {
   state.SetItemsProcessed(static_cast<int64_t>(entries));
-  state.counters["ns_per_entry"] =
-      benchmark::Counter(static_cast<double>(entries) * 1e-9,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["time_per_entry"] = benchmark::Counter(
+      static_cast<double>(entries), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void BM_IteratorNext(benchmark::State& state) {
