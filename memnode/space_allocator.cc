@@ -344,7 +344,7 @@ Status SpaceAllocator::Rep::ReturnFreeSlabs() {
 
 Status SpaceAllocator::Rep::Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                                     const std::vector<ExtentAddr>& live) {
-  if (node >= nodes_.size()) {
+  if (node >= client_->node_count()) {
     return Status::Corruption(fmt::format("slabs of node {}, which the pool has not got", node));
   }
   MutexLock lock(&mutex_);
