@@ -68,8 +68,8 @@ class Connection {
   /// doorbell makes no sense; `fds`: its control block and eventfd.
   Status SetPeerDoorbell(const DoorbellName& name, UniqueFd control, UniqueFd event_fd);
   const PeerDoorbell& peer_doorbell() const { return peer_doorbell_; }
-  const ControlBlock* peer_control() const {
-    return reinterpret_cast<const ControlBlock*>(peer_doorbell_.control->data());
+  ControlBlock* peer_control() const {
+    return reinterpret_cast<ControlBlock*>(peer_doorbell_.control->data());
   }
 
   /// Reads `count` announcements, waiting for them.

@@ -2,12 +2,39 @@
 
 #include <sys/eventfd.h>
 
+#include <cassert>
+#include <cerrno>
 #include <utility>
 
 namespace nacre::rdma {
 
+void LifeSign::Initialize() {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&mutex_, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+void LifeSign::Begin() {
+  [[maybe_unused]] const int result = pthread_mutex_lock(&mutex_);
+  assert(result == 0 && "peers see the mutex only once it is held");
+}
+
+void LifeSign::End() { pthread_mutex_unlock(&mutex_); }
+
+bool LifeSign::OwnerDied() {
+  const int result = pthread_mutex_trylock(&mutex_);
+  // The first to notice now holds it. Given back without being made consistent, it says
+  // ENOTRECOVERABLE to all others.
+  if (result == EOWNERDEAD || result == 0) pthread_mutex_unlock(&mutex_);
+  return result == EOWNERDEAD || result == ENOTRECOVERABLE;
+}
+
 DeviceControl::DeviceControl(UniqueFd fd, std::shared_ptr<Mapping> mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {
+  block()->life_sign.Initialize();
   for (uint32_t slot = 0; slot < ControlBlock::kRegionSlots; slot++) {
     free_keys_.push_back(ControlBlock::kRegionSlots + slot);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -46,6 +48,23 @@ inline void Ring(Doorbell* doorbell, uint64_t bit, int event_fd) {
   }
 }
 
+/// Tells peers that a process died before the system has taken its memory apart, which takes a
+/// second for some GiB of small pages, and only after which its sockets hang up: a robust mutex
+/// that a thread of the owner holds for life. The kernel marks it first of all when that thread
+/// ends.
+class alignas(64) LifeSign {
+ public:
+  void Initialize();
+  /// Both by one thread of the owner.
+  void Begin();
+  void End();
+  /// True once the owner has died in between. Does not block. Any process.
+  bool OwnerDied();
+
+ private:
+  pthread_mutex_t mutex_;
+};
+
 /// Layout shared by processes of one protocol version.
 struct ControlBlock {
   static constexpr uint32_t kRegionSlots = 4096;
@@ -54,11 +73,12 @@ struct ControlBlock {
   /// A region's key, in the slot that the key's low bits name; anything else: the key is invalid.
   std::atomic<uint32_t> region_keys[kRegionSlots];
   Doorbell doorbells[kDoorbells];
+  LifeSign life_sign;
 
   std::atomic<uint32_t>& SlotOf(uint32_t key) { return region_keys[key % kRegionSlots]; }
 };
 static_assert(sizeof(Doorbell) == 64);
-static_assert(sizeof(ControlBlock) == 4096 * 4 + 1024 * 64);
+static_assert(sizeof(ControlBlock) == 4096 * 4 + 1024 * 64 + 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 /// The owner's side of the control block: hands out region keys and doorbells.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <latch>
 #include <utility>
 
 #include "rdma/shm_listener.h"
@@ -22,7 +23,10 @@ namespace {
 
 constexpr int kMaxDepth = 1 << 15;
 constexpr int kMaxCompletions = 1 << 24;
-constexpr uint64_t kStopEvent = 0;
+constexpr uint64_t kKickEvent = 0;
+/// How soon the death of another process is noticed by its life sign. Its socket tells as well,
+/// but later.
+constexpr int kLifeSignMillis = 10;
 /// How long a peer may leave its socket full before it is cut off. Peers read it in a thread of
 /// its own, so one that does not has stopped.
 constexpr std::chrono::milliseconds kAnnounceTimeout{1000};
@@ -64,29 +68,36 @@ ShmRegion::~ShmRegion() {
 }
 
 ShmDevice::ShmDevice(const char* scheme, Clock* clock, std::shared_ptr<DeviceControl> control,
-                     UniqueFd epoll_fd, UniqueFd stop_fd)
+                     UniqueFd epoll_fd, UniqueFd kick_fd)
     : scheme_(scheme),
       memory_kind_(std::strcmp(scheme, "embedded") == 0 ? MemoryKind::kPrivate
                                                         : MemoryKind::kShareable),
       clock_(clock),
       control_(std::move(control)),
       epoll_fd_(std::move(epoll_fd)),
-      stop_fd_(std::move(stop_fd)) {
-  monitor_ = std::thread([this] { Monitor(); });
+      kick_fd_(std::move(kick_fd)) {
+  std::latch begun(1);
+  monitor_ = std::thread([this, &begun] {
+    control_->block()->life_sign.Begin();
+    begun.count_down();
+    Monitor();
+    control_->block()->life_sign.End();
+  });
+  begun.wait();
 }
 
 Status ShmDevice::Open(const char* scheme, Clock* clock, std::unique_ptr<Device>* device) {
   std::shared_ptr<DeviceControl> control;
   NACRE_RETURN_IF_ERROR(DeviceControl::Create(NewDeviceId(), &control));
   UniqueFd epoll_fd(epoll_create1(EPOLL_CLOEXEC));
-  UniqueFd stop_fd(eventfd(0, EFD_CLOEXEC));
-  if (!epoll_fd.valid() || !stop_fd.valid()) return SystemError("open a shm device");
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = kStopEvent}};
-  if (epoll_ctl(epoll_fd.get(), EPOLL_CTL_ADD, stop_fd.get(), &event) != 0) {
+  UniqueFd kick_fd(eventfd(0, EFD_CLOEXEC));
+  if (!epoll_fd.valid() || !kick_fd.valid()) return SystemError("open a shm device");
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kKickEvent}};
+  if (epoll_ctl(epoll_fd.get(), EPOLL_CTL_ADD, kick_fd.get(), &event) != 0) {
     return SystemError("epoll_ctl");
   }
   device->reset(
-      new ShmDevice(scheme, clock, std::move(control), std::move(epoll_fd), std::move(stop_fd)));
+      new ShmDevice(scheme, clock, std::move(control), std::move(epoll_fd), std::move(kick_fd)));
   return Status::OK();
 }
 
@@ -95,8 +106,8 @@ ShmDevice::~ShmDevice() {
     MutexLock lock(&announce_mutex_);
     assert(connections_.empty() && regions_.empty() && "a device outlives what it made");
   }
-  const uint64_t token = 1;
-  [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &token, sizeof(token));
+  stopping_.store(true);
+  KickMonitor();
   monitor_.join();
 }
 
@@ -310,6 +321,7 @@ Status ShmDevice::Watch(const std::shared_ptr<Connection>& connection) {
   if (epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, connection->socket(), &event) != 0) {
     return SystemError("epoll_ctl");
   }
+  if (!connection->same_process() && !has_remote_peers_.exchange(true)) KickMonitor();
   return Status::OK();
 }
 
@@ -337,27 +349,53 @@ TrafficCounters ShmDevice::traffic() const {
   return sum;
 }
 
+void ShmDevice::KickMonitor() {
+  const uint64_t token = 1;
+  [[maybe_unused]] const ssize_t written = write(kick_fd_.get(), &token, sizeof(token));
+}
+
 void ShmDevice::Monitor() {
   std::array<epoll_event, 64> events;
-  while (true) {
-    const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), -1);
+  while (!stopping_.load()) {
+    const int timeout = has_remote_peers_.load() ? kLifeSignMillis : -1;
+    const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(), timeout);
     for (int i = 0; i < count; i++) {
       const epoll_event& event = events[static_cast<size_t>(i)];
-      if (event.data.u64 == kStopEvent) return;
-      std::shared_ptr<Connection> connection;
-      {
-        MutexLock lock(&watch_mutex_);
-        const auto found = watched_.find(event.data.u64);
-        if (found == watched_.end()) continue;
-        connection = found->second;
+      if (event.data.u64 == kKickEvent) {
+        uint64_t tokens;
+        [[maybe_unused]] const ssize_t size = read(kick_fd_.get(), &tokens, sizeof(tokens));
+      } else {
+        HandleSocket(event.data.u64, event.events);
       }
-      const bool open = connection->Drain();
-      if (open && (event.events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) continue;
-      epoll_event unused{};
-      epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, connection->socket(), &unused);
-      connection->MarkPeerGone();
     }
+    if (has_remote_peers_.load()) LookForDeaths();
   }
+}
+
+void ShmDevice::HandleSocket(uint64_t connection_id, uint32_t events) {
+  std::shared_ptr<Connection> connection;
+  {
+    MutexLock lock(&watch_mutex_);
+    const auto found = watched_.find(connection_id);
+    if (found == watched_.end()) return;
+    connection = found->second;
+  }
+  const bool open = connection->Drain();
+  if (open && (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) == 0) return;
+  epoll_event unused{};
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, connection->socket(), &unused);
+  connection->MarkPeerGone();
+}
+
+void ShmDevice::LookForDeaths() {
+  MutexLock lock(&watch_mutex_);
+  bool has_remote_peers = false;
+  for (const auto& [id, connection] : watched_) {
+    if (connection->same_process() || connection->PeerClosed()) continue;
+    has_remote_peers = true;
+    if (connection->peer_control()->life_sign.OwnerDied()) connection->MarkPeerGone();
+  }
+  has_remote_peers_.store(has_remote_peers);
 }
 
 }  // namespace nacre::rdma

@@ -21,8 +21,9 @@
 namespace nacre::rdma {
 
 // The `shm` transport: peers on one host. A region is memory that peers map as well, so a read or
-// write is a copy by whoever posts it. A Unix socket per connection carries the handshake, the
-// regions' descriptors, and, by its hang-up, the news that the peer has died.
+// write is a copy by whoever posts it. A Unix socket per connection carries the handshake and the
+// regions' descriptors; its hang-up tells that the peer has gone. That a process was killed shows
+// earlier, in the life sign of its control block.
 //
 // Locks, in order: announce_mutex_, then any of watch_mutex_, Connection's, MappingTable's.
 
@@ -60,7 +61,7 @@ class ShmDevice final : public Device {
 
  private:
   ShmDevice(const char* scheme, Clock* clock, std::shared_ptr<DeviceControl> control,
-            UniqueFd epoll_fd, UniqueFd stop_fd);
+            UniqueFd epoll_fd, UniqueFd kick_fd);
 
   bool this_process_only() const { return memory_kind_ == MemoryKind::kPrivate; }
   /// Sends the handshake message and all regions; from then on the connection hears of each
@@ -72,6 +73,9 @@ class ShmDevice final : public Device {
 
   /// The monitor: reads announcements, so that their senders never wait, and notices deaths.
   void Monitor() EXCLUDES(watch_mutex_);
+  void HandleSocket(uint64_t connection_id, uint32_t events) EXCLUDES(watch_mutex_);
+  void LookForDeaths() EXCLUDES(watch_mutex_);
+  void KickMonitor();
   Status Watch(const std::shared_ptr<Connection>& connection) EXCLUDES(watch_mutex_);
   void Unwatch(const Connection& connection) EXCLUDES(watch_mutex_);
 
@@ -91,7 +95,10 @@ class ShmDevice final : public Device {
   TrafficCounters past_traffic_ GUARDED_BY(watch_mutex_);  ///< Of queue pairs that are gone.
 
   const UniqueFd epoll_fd_;
-  const UniqueFd stop_fd_;
+  const UniqueFd kick_fd_;
+  std::atomic<bool> stopping_{false};
+  /// Some watched peer is another process.
+  std::atomic<bool> has_remote_peers_{false};
   std::thread monitor_;
 };
 

@@ -145,7 +145,10 @@ void ShmListener::Close() {
 Status ShmListener::Accept(nanoseconds timeout, std::unique_ptr<IncomingConnection>* incoming) {
   const Deadline deadline = Deadline::After(device_->clock(), timeout);
   while (true) {
-    if (closed_.load()) return Status::ShutdownInProgress(text_ + ": closed");
+    if (closed_.load()) {
+      greetings_.clear();  // So that those who wait for an answer learn it at once.
+      return Status::ShutdownInProgress(text_ + ": closed");
+    }
     TakeUpConnections();
     if (TakeGreeting(incoming)) return Status::OK();
     if (deadline.Expired()) return Status::TimedOut(text_ + ": nobody connected");

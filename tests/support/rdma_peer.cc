@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -251,12 +252,11 @@ class ChildPeer final : public Peer {
     std::vector<std::string> arguments{"peer", kPeerFlag, spec.scheme,
                                        spec.with_faults ? "faults" : ""};
     for (const auto& [name, value] : spec.parameters) {
-      arguments.push_back(name);
-      arguments.push_back(value);
+      arguments.insert(arguments.end(), {name, value});
     }
-    std::vector<char*> pointers;
-    for (std::string& argument : arguments) pointers.push_back(argument.data());
-    pointers.push_back(nullptr);
+    std::vector<char*> pointers(arguments.size() + 1, nullptr);
+    std::transform(arguments.begin(), arguments.end(), pointers.begin(),
+                   [](std::string& argument) { return argument.data(); });
     EXPECT_EQ(posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, pointers.data(), environ),
               0);
     posix_spawn_file_actions_destroy(&actions);
