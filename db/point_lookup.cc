@@ -18,7 +18,8 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
   level_ = 0;
   candidate_ = candidate_count_ = 0;
   bucket_ = PointIndex::kNoBucket;
-  attempt_ = 0;
+  copy_ = 0;
+  failure_ = Status::OK();
   outcome_ = Outcome::kContinue;
   status_ = Status::OK();
 }
@@ -67,13 +68,25 @@ bool PointLookup::Next(memnode::PointRead* read) {
       }
       continue;
     }
-    read->from = store_->Resolve(table_->meta().placement, offset, attempt_);
-    if (read->from.valid()) return true;
-    if (attempt_ > 0) return false;
-    Fail(Status::Unavailable("table " + std::to_string(table_->id()) +
-                             ": every node that holds a copy is lost"));
+    const Placement& placement = table_->meta().placement;
+    for (; copy_ < static_cast<int>(placement.fragments.size()); ++copy_) {
+      read->from = store_->Resolve(placement, offset, copy_);
+      if (read->from.valid()) [[likely]]
+        return true;
+    }
+    Fail(failure_.ok() ? AllCopiesLost() : std::move(failure_));
   }
   return false;
+}
+
+Status PointLookup::AllCopiesLost() const {
+  std::string nodes;
+  for (const ExtentAddr& fragment : table_->meta().placement.fragments) {
+    if (!nodes.empty()) nodes += ", ";
+    nodes += store_->client()->node_address(fragment.start.node);
+  }
+  return Status::Unavailable("table " + std::to_string(table_->id()) +
+                             ": every node that holds a copy is lost: " + nodes);
 }
 
 void PointLookup::SetCandidates(int count) {
@@ -91,16 +104,17 @@ PointLookup::Outcome PointLookup::Fail(Status status) {
 }
 
 PointLookup::Outcome PointLookup::TryAnotherCopy(Status failure) {
-  ++attempt_;
+  ++copy_;
+  failure_ = std::move(failure);
   memnode::PointRead retry;
-  return Next(&retry) ? Outcome::kContinue : Fail(std::move(failure));
+  return Next(&retry) ? Outcome::kContinue : outcome_;
 }
 
 PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record* record) {
   if (!read.status.ok()) [[unlikely]]
     return TryAnotherCopy(read.status);
   if (candidate_ >= candidate_count_) {
-    attempt_ = 0;
+    FinishRead();
     SetCandidates(PointIndex::LookupBucket(*shape_, read.data, bucket_is_home_, hash_, candidates_,
                                            &bucket_));
     bucket_is_home_ = false;
@@ -109,7 +123,7 @@ PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record
   switch (table_->reader().MatchRecord(Slice(read.data, read.length), key_, snapshot_,
                                        verify_checksums_, record)) {
     case TableReader::Match::kNo:
-      attempt_ = 0;
+      FinishRead();
       ++candidate_;
       return Outcome::kContinue;
     case TableReader::Match::kYes:

@@ -54,6 +54,14 @@ class PointLookup {
   Outcome Fail(Status status);
   /// Another copy of the bytes may be whole; else `failure` stands.
   Outcome TryAnotherCopy(Status failure);
+  /// What was read is settled: the next read starts with the first copy again.
+  void FinishRead() {
+    if (copy_ == 0) [[likely]]
+      return;
+    copy_ = 0;
+    failure_ = Status::OK();
+  }
+  Status AllCopiesLost() const;
 
   const Version* version_ = nullptr;
   const memnode::TableStore* store_ = nullptr;
@@ -72,7 +80,8 @@ class PointLookup {
   const PointIndexShape* shape_ = nullptr;   ///< Of the remote index.
   uint64_t bucket_ = PointIndex::kNoBucket;  ///< Of the remote index, to be read next.
   bool bucket_is_home_ = true;
-  int attempt_ = 0;  ///< Copies tried for the current read.
+  int copy_ = 0;    ///< To read from; those before it failed or are lost.
+  Status failure_;  ///< Of the copy that was tried before.
   Outcome outcome_ = Outcome::kContinue;
   Status status_;
 };

@@ -260,14 +260,11 @@ Status TableStore::NewWriter(const Placement& placement, size_t chunk_size,
   return Status::OK();
 }
 
-RemoteAddr TableStore::Resolve(const Placement& placement, uint64_t offset, int attempt) const {
-  for (const ExtentAddr& fragment : placement.fragments) {
-    if (!rep_->client->alive(fragment.start.node) || attempt-- > 0) continue;
-    RemoteAddr address = fragment.start;
-    address.offset = address.offset + kFragmentHeadBytes + offset;
-    return address;
-  }
-  return {};
+RemoteAddr TableStore::Resolve(const Placement& placement, uint64_t offset, int copy) const {
+  RemoteAddr address = placement.fragments[static_cast<size_t>(copy)].start;
+  if (!rep_->client->alive(address.node)) return {};
+  address.offset = address.offset + kFragmentHeadBytes + offset;
+  return address;
 }
 
 }  // namespace nacre::memnode

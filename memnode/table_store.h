@@ -41,9 +41,9 @@ class TableStore {
   Status NewWriter(const Placement& placement, size_t chunk_size,
                    std::unique_ptr<ExtentWriter>* writer);
 
-  /// Address of a table byte for a point read: copy number `attempt` of the live ones. Not valid
-  /// when there are no more.
-  RemoteAddr Resolve(const Placement& placement, uint64_t offset, int attempt) const;
+  /// Address of a table byte in copy number `copy`, for a point read. Not valid while the node that
+  /// holds this copy is lost.
+  RemoteAddr Resolve(const Placement& placement, uint64_t offset, int copy) const;
 
   PoolClient* client() const;
 

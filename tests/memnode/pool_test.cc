@@ -236,8 +236,8 @@ TEST_F(PoolTest, DeadNodeIsNamedAndItsCopiesAreElsewhere) {
 
   EXPECT_FALSE(client_->alive(1));
   EXPECT_FALSE(store_->Resolve(one, 0, 0).valid());
-  EXPECT_EQ(store_->Resolve(two, 0, 0).node, two.fragments[1].start.node);
-  EXPECT_FALSE(store_->Resolve(two, 0, 1).valid());
+  EXPECT_FALSE(store_->Resolve(two, 0, 0).valid());
+  EXPECT_EQ(store_->Resolve(two, 0, 1).node, two.fragments[1].start.node);
   CheckExtent(two, bytes);
   Placement more;
   ASSERT_TRUE(space_->Reserve(Copies(2), 1000, 1, &more).ok());
