@@ -130,15 +130,19 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
   // Once level 0 is due its compaction writes these levels anew before it frees them.
   const uint64_t level0 = version.LevelBytes(0) + bytes;
   const uint64_t compaction = level0 + version.LevelBytes(1);
-  const memnode::SpaceUsage usage = space_->Usage();
-  uint64_t free = usage.leased_bytes - usage.used_bytes;
-  for (int node = 0; node < client_->node_count(); ++node) {
+  uint64_t free = 0;
+  uint64_t nodes = 0;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
     memnode::NodeStats stats;
-    if (!client_->alive(static_cast<NodeId>(node))) continue;
-    if (!client_->GetStats(static_cast<NodeId>(node), &stats).ok()) continue;
+    if (!client_->alive(node) || !client_->GetStats(node, &stats).ok()) continue;
+    const memnode::SpaceUsage usage = space_->Usage(node);
+    free += usage.leased_bytes - usage.used_bytes;
     free += (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
+    ++nodes;
   }
-  const uint64_t copies = static_cast<uint64_t>(redundancy_.fragments());
+  const auto copies = static_cast<uint64_t>(redundancy_.fragments());
+  if (nodes < copies) return Status::OK();  // It is not room that lacks: the reservation says so.
   if (free >= (bytes + compaction) * copies) return Status::OK();
   return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(free) +
                          " free, a flush of " + FormatBytes(bytes * copies) +
