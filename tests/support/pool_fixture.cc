@@ -35,6 +35,7 @@ void PoolFixture::OpenPoolAt(const std::string& uri, uint64_t slab_bytes,
 }
 
 void PoolFixture::CreateDatabase(const std::string& name) {
+  ASSERT_NE(client_, nullptr) << "the pool was not opened";
   DatabaseLease lease;
   const Status s = client_->OpenDatabase(name, /*create_if_missing=*/true,
                                          /*error_if_exists=*/true, &lease);
