@@ -49,8 +49,8 @@ namespace nacre::rdma {
 // Requests of 0 bytes name no memory: their buffers are not looked at.
 //
 // Threads. A device and its regions may be used from many threads. A completion queue and the
-// queue pairs attached to it are used by one thread at a time, save that `CompletionQueue::Wake`
-// may be called from any.
+// queue pairs attached to it are used by one thread at a time (connecting, accepting and destroying
+// a queue pair use its queues), save that `CompletionQueue::Wake` may be called from any.
 
 /// What a region's owner grants its peers. Local access is always granted.
 enum class Access : uint8_t { kLocalOnly, kRemoteReadOnly, kRemoteAll };
@@ -236,8 +236,10 @@ class Device {
   virtual const char* scheme() const = 0;
 };
 
-/// Opens the device for a URI scheme; `parameters` are the URI's ("rtt_us", "gbps" add the NIC
-/// model). `InvalidArgument` for an unknown scheme or parameter.
+/// Opens the device for a URI scheme: "shm", or "embedded" for peers that are all in this process.
+/// `parameters` are the URI's: "rtt_us" and "gbps" add the NIC model (see rdma/nic_device.h).
+/// `InvalidArgument` for an unknown scheme or parameter, `NotSupported` for a scheme that this build
+/// lacks. `clock` outlives the device.
 Status OpenDevice(const std::string& scheme, const std::map<std::string, std::string>& parameters,
                   Clock* clock, std::unique_ptr<Device>* device);
 

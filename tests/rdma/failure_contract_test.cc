@@ -266,6 +266,24 @@ TEST_P(FailureContractTest, AFreedRegionIsOutOfReachForThoseWhoKnowItsKey) {
   EXPECT_NE(next.key, key.key);
 }
 
+TEST_P(FailureContractTest, ARegionFreedWithinABatchHarmsNobody) {
+  QueuePair* pair = Connect();
+  RemoteKey key;
+  const int region = peer_->Allocate(8 << 20, Access::kRemoteAll, &key);
+  const RemoteBuffer from{key.address + (4 << 20), key.key};
+  ASSERT_TRUE(pair->PostRead(1, Near(0, 8), from, kSignaled).ok());
+  ExpectNext(1, Opcode::kRead);
+  ASSERT_TRUE(pair->PostRead(2, Near(0, 8), from, kSignaled | kMore).ok());
+  peer_->Free(region);
+  ASSERT_TRUE(pair->PostRead(3, Near(0, 8), from, kSignaled).ok());
+  // The first was posted in time and may go either way.
+  const Completion second = near_.Next();
+  EXPECT_EQ(second.id, 2u);
+  ExpectNext(3, Opcode::kRead,
+             second.code == CompletionCode::kSuccess ? CompletionCode::kRemoteAccessError
+                                                     : CompletionCode::kFlushed);
+}
+
 TEST_P(FailureContractTest, APeerThatClosesBreaksThePair) {
   QueuePair* pair = Connect();
   for (uint64_t i = 0; i < 3; i++) ASSERT_TRUE(pair->PostRecv(i, Near(64 * i, 8)).ok());
