@@ -238,8 +238,8 @@ class Device {
 
 /// Opens the device for a URI scheme: "shm", or "embedded" for peers that are all in this process.
 /// `parameters` are the URI's: "rtt_us" and "gbps" add the NIC model (see rdma/nic_device.h).
-/// `InvalidArgument` for an unknown scheme or parameter, `NotSupported` for a scheme that this build
-/// lacks. `clock` outlives the device.
+/// `InvalidArgument` for an unknown scheme or parameter, `NotSupported` for a scheme that this
+/// build lacks. `clock` outlives the device.
 Status OpenDevice(const std::string& scheme, const std::map<std::string, std::string>& parameters,
                   Clock* clock, std::unique_ptr<Device>* device);
 
