@@ -135,6 +135,7 @@ void CopyConcurrent(char* to, const char* from, size_t size) {
   CopyUnseen(to, from, size);
 #else
   std::memcpy(to, from, size);
+  std::atomic_thread_fence(std::memory_order_acquire);  // No instruction on x86.
 #endif
 }
 

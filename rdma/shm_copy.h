@@ -10,7 +10,7 @@ namespace nacre::rdma {
 void CopyAndPublish(char* to, const char* from, size_t size);
 
 /// Copies from memory that others may be writing to. Aligned groups of 8 bytes never tear; there
-/// is no order among them.
+/// is no order among them, but all are read before what the caller loads afterwards.
 void CopyConcurrent(char* to, const char* from, size_t size);
 
 }  // namespace nacre::rdma

@@ -59,11 +59,12 @@ inline bool ShmQueuePair::IsLocal(const LocalBuffer& buffer) const {
   return offset <= region->size() && buffer.size <= region->size() - offset;
 }
 
-inline char* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t size, Access needed) {
+inline ShmQueuePair::Target* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t size,
+                                                   Access needed, char** address) {
   const uint32_t slot = buffer.key % ControlBlock::kRegionSlots;
   Target* target = slot < target_count_ ? &targets_[slot] : nullptr;
   // Relaxed: a region that was freed before this request, in the order of whatever told the
-  // caller, is seen as freed; one freed meanwhile may go either way.
+  // caller, is seen as freed; for one freed meanwhile see FinishRead.
   if (target == nullptr || target->key != buffer.key ||
       target->valid->load(std::memory_order_relaxed) != buffer.key) [[unlikely]] {
     target = FindTarget(buffer.key);
@@ -73,7 +74,8 @@ inline char* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t size, Access ne
   if (offset > target->size || size > target->size - offset || target->access < needed) {
     return nullptr;
   }
-  return target->data + offset;
+  *address = target->data + offset;
+  return target;
 }
 
 ShmQueuePair::Target* ShmQueuePair::FindTarget(uint32_t key) {
@@ -143,7 +145,7 @@ void ShmQueuePair::PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, Compl
 
 Status ShmQueuePair::Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code) {
   RunDeferred();  // They were posted before.
-  PushFailure(opcode, id, bytes, code, ++posted_);
+  PushFailure(opcode, id, bytes, broken_ ? CompletionCode::kFlushed : code, ++posted_);
   Break();
   return Status::OK();
 }
@@ -165,50 +167,62 @@ Status ShmQueuePair::PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, ui
   Status status;
   if (!Begin(Opcode::kRead, id, to.size, &status)) [[unlikely]]
     return status;
-  const char* source = nullptr;
+  char* source = nullptr;
+  const Target* target = nullptr;
   if (to.size > 0) {
     if (!IsLocal(to)) return Fail(Opcode::kRead, id, to.size, CompletionCode::kLocalError);
-    source = Resolve(from, to.size, Access::kRemoteReadOnly);
-    if (source == nullptr) {
+    target = Resolve(from, to.size, Access::kRemoteReadOnly, &source);
+    // Looking for it may have carried out, and failed, what was posted before.
+    if (target == nullptr || broken_) [[unlikely]] {
       return Fail(Opcode::kRead, id, to.size, CompletionCode::kRemoteAccessError);
     }
   }
+  const CheckedRead read = {id, to.data, source, target, ++posted_, to.size, flags};
   if ((flags & kMore) != 0 || deferred_count_ > 0) {
-    Defer(id, to, source, flags);
+    Defer(read);
     if ((flags & kMore) == 0 || deferred_count_ == kMaxDeferred) RunDeferred();
     return status;
   }
-  FinishRead(id, to.data, source, to.size, flags, ++posted_);
+  FinishRead(read);
   return status;
 }
 
-inline void ShmQueuePair::FinishRead(uint64_t id, char* to, const char* from, uint32_t size,
-                                     uint8_t flags, uint64_t number) {
-  CopyConcurrent(to, from, size);
-  Add(&tally_->bytes_read, size);
+inline void ShmQueuePair::FinishRead(const CheckedRead& read) {
+  CopyConcurrent(read.to, read.from, read.size);
+  // An owner marks a region as freed before it gives the memory up: whoever has read what was left
+  // of it sees the mark.
+  if (read.target != nullptr &&
+      read.target->valid->load(std::memory_order_relaxed) != read.target->key) [[unlikely]] {
+    const CompletionCode code =
+        connection_->PeerClosed() ? WhyBroken() : CompletionCode::kRemoteAccessError;
+    PushFailure(Opcode::kRead, read.id, read.size, code, read.number);
+    Break();
+    return;
+  }
+  Add(&tally_->bytes_read, read.size);
   Add(&tally_->reads, 1);
-  Succeed(Opcode::kRead, id, size, flags, number);
+  Succeed(Opcode::kRead, read.id, read.size, read.flags, read.number);
 }
 
-void ShmQueuePair::Defer(uint64_t id, const LocalBuffer& to, const char* from, uint8_t flags) {
+void ShmQueuePair::Defer(const CheckedRead& read) {
   // Enough for a record; what is longer is fetched ahead by the hardware once the copy runs.
   constexpr uint32_t kPrefetchMax = 1024;
-  for (uint32_t offset = 0; offset < std::min(to.size, kPrefetchMax); offset += 64) {
-    __builtin_prefetch(from + offset);
+  for (uint32_t offset = 0; offset < std::min(read.size, kPrefetchMax); offset += 64) {
+    __builtin_prefetch(read.from + offset);
   }
   send_queue_->Promise();
-  deferred_[deferred_count_++] = {id, to.data, from, ++posted_, to.size, flags};
+  deferred_[deferred_count_++] = read;
 }
 
 void ShmQueuePair::RunDeferred() {
   const uint32_t count = std::exchange(deferred_count_, 0);
   send_queue_->Unpromise(count);
   for (uint32_t i = 0; i < count; i++) {
-    const DeferredRead& read = deferred_[i];
+    const CheckedRead& read = deferred_[i];
     if (broken()) [[unlikely]] {
       PushFailure(Opcode::kRead, read.id, read.size, WhyBroken(), read.number);
     } else {
-      FinishRead(read.id, read.to, read.from, read.size, read.flags, read.number);
+      FinishRead(read);
     }
   }
 }
@@ -217,8 +231,8 @@ inline Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffe
                                     RemoteBuffer to, uint8_t flags) {
   if (from.size > 0) {
     if (!IsLocal(from)) return Fail(opcode, id, from.size, CompletionCode::kLocalError);
-    char* target = Resolve(to, from.size, Access::kRemoteAll);
-    if (target == nullptr) {
+    char* target = nullptr;
+    if (Resolve(to, from.size, Access::kRemoteAll, &target) == nullptr) {
       return Fail(opcode, id, from.size, CompletionCode::kRemoteAccessError);
     }
     CopyAndPublish(target, from.data, from.size);
@@ -260,9 +274,11 @@ Status ShmQueuePair::DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& res
     return Fail(opcode, id, kAtomicBytes, CompletionCode::kLocalError);
   }
   // Regions begin at page boundaries at both ends.
-  char* data =
-      IsAligned(target.address) ? Resolve(target, kAtomicBytes, Access::kRemoteAll) : nullptr;
-  if (data == nullptr) return Fail(opcode, id, kAtomicBytes, CompletionCode::kRemoteAccessError);
+  char* data = nullptr;
+  if (!IsAligned(target.address) ||
+      Resolve(target, kAtomicBytes, Access::kRemoteAll, &data) == nullptr) {
+    return Fail(opcode, id, kAtomicBytes, CompletionCode::kRemoteAccessError);
+  }
   const uint64_t before = operation(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(data)));
   std::memcpy(result.data, &before, sizeof(before));
   Succeed(opcode, id, kAtomicBytes, flags, ++posted_);

@@ -49,12 +49,15 @@ class ShmQueuePair final : public QueuePair {
  private:
   static constexpr uint32_t kMaxDeferred = 32;
 
-  /// A read that waits for the end of its batch.
-  struct DeferredRead {
+  struct Target;
+
+  /// A read, checked and ready to be carried out.
+  struct CheckedRead {
     uint64_t id;
     char* to;
     const char* from;
-    uint64_t number;
+    const Target* target;  ///< Null if it reads nothing.
+    uint64_t number;       ///< Of the request among the send-side ones, counted from 1.
     uint32_t size;
     uint8_t flags;
   };
@@ -77,8 +80,8 @@ class ShmQueuePair final : public QueuePair {
     std::shared_ptr<Mapping> mapping;
   };
 
-  /// Null if the request must fail.
-  char* Resolve(RemoteBuffer buffer, uint64_t size, Access needed);
+  /// Null if the request must fail; else `*address` is the buffer's.
+  Target* Resolve(RemoteBuffer buffer, uint64_t size, Access needed, char** address);
   Target* FindTarget(uint32_t key);
   bool IsLocal(const LocalBuffer& buffer) const;
 
@@ -86,11 +89,11 @@ class ShmQueuePair final : public QueuePair {
   /// `*status` is the Post's answer (Busy, or OK when a failure was put into the queue).
   bool Begin(Opcode opcode, uint64_t id, uint32_t bytes, Status* status);
   Status Full();
-  void Defer(uint64_t id, const LocalBuffer& to, const char* from, uint8_t flags);
+  /// To the end of its batch.
+  void Defer(const CheckedRead& read);
   void RunDeferred();
-  void FinishRead(uint64_t id, char* to, const char* from, uint32_t size, uint8_t flags,
-                  uint64_t number);
-  /// `number`: of the request among the send-side ones, counted from 1.
+  void FinishRead(const CheckedRead& read);
+  /// `number`: as in CheckedRead.
   void Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags, uint64_t number);
   /// Completes a request that cannot be carried out and breaks the queue pair.
   Status Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code);
@@ -126,7 +129,7 @@ class ShmQueuePair final : public QueuePair {
   bool broken_ = false;
   bool peer_gone_unreported_ = false;
 
-  std::array<DeferredRead, kMaxDeferred> deferred_;
+  std::array<CheckedRead, kMaxDeferred> deferred_;
 
   const std::shared_ptr<Connection> connection_;
   ShmCompletionQueue* const receive_queue_;

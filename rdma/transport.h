@@ -63,7 +63,7 @@ struct RemoteKey {
 };
 
 /// Registered memory. Unregistered and freed on destruction, after which the peers' requests that
-/// name it fail.
+/// name it fail. Those under way then fail or have read what it held.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;

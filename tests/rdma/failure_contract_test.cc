@@ -3,6 +3,7 @@
 // and a broken pair; never a crash, a hang, or a completion too many or too few.
 // Method: as in one_sided_contract_test.cc; the far side's memory shows that nothing took place.
 
+#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -292,6 +293,37 @@ TEST_P(FailureContractTest, ARegionFreedWithinABatchHarmsNobody) {
   ExpectNext(3, Opcode::kRead,
              second.code == CompletionCode::kSuccess ? CompletionCode::kRemoteAccessError
                                                      : CompletionCode::kFlushed);
+}
+
+TEST_P(FailureContractTest, AReadOfARegionThatIsBeingFreedFailsOrIsRight) {
+  constexpr uint32_t kBytes = 32 << 10;
+  const std::string bytes(kBytes, 'x');
+  for (int round = 0; round < 20; ++round) {
+    QueuePair* pair = Connect();
+    RemoteKey key;
+    const int region = peer_->Allocate(8 << 20, Access::kRemoteAll, &key);
+    peer_->Store(region, 0, bytes);
+    peer_->Start({.command = PeerCommand::kFree, .numbers = {static_cast<uint64_t>(region)}});
+    Completion completion;
+    do {
+      std::memset(Near(0, kBytes).data, 0, kBytes);
+      // Within a batch and by itself.
+      ASSERT_TRUE(pair->PostRead(1, Near(0, kBytes), {key.address, key.key}, kMore).ok());
+      ASSERT_TRUE(pair->PostRead(2, Near(0, kBytes), {key.address, key.key}, kSignaled).ok());
+      completion = near_.Next();
+      if (completion.code == CompletionCode::kSuccess) {
+        ASSERT_EQ(LoadNear(0, kBytes), bytes);
+        ASSERT_TRUE(pair->PostRead(3, Near(0, kBytes), {key.address, key.key}, kSignaled).ok());
+        completion = near_.Next();
+        if (completion.code == CompletionCode::kSuccess) {
+          ASSERT_EQ(LoadNear(0, kBytes), bytes);
+        }
+      }
+    } while (completion.code == CompletionCode::kSuccess);
+    EXPECT_EQ(completion.code, CompletionCode::kRemoteAccessError);
+    if (completion.id == 1) ExpectNext(2, Opcode::kRead, CompletionCode::kFlushed);
+    peer_->Finish();
+  }
 }
 
 TEST_P(FailureContractTest, APeerThatClosesBreaksThePair) {
