@@ -220,21 +220,30 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   // Keys are repeated in the range index and the footer.
   const uint64_t slack = largest_record + 4 * std::min<uint64_t>(largest_record, kMaxUserKeyBytes) +
                          2 * options_.chunk_size + kOutputSlackBytes;
-  const uint64_t capacity = std::min(target + target / 16 + slack, output_bytes + slack);
+  uint64_t capacity = std::min(target + target / 16 + slack, output_bytes + slack);
   const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * options_.chunk_size);
   const uint64_t count = output_bytes < least ? 1 : output_bytes / least + 2;
   job->target_table_bytes = target;
   job->outputs.clear();
-  for (uint64_t i = 0; i < count; ++i) {
+  for (uint64_t wanted = count * capacity; wanted > 0;) {
     memnode::ReservedTable table;
     table.id = NewTableId();
-    if (Status status = space_->Reserve(redundancy_, capacity, preferred, &table.placement);
-        !status.ok()) {
-      for (const auto& reserved : job->outputs) space_->Free(reserved.placement);
-      job->outputs.clear();
-      return status;
+    const Status status = space_->Reserve(redundancy_, capacity, preferred, &table.placement);
+    if (status.ok()) {
+      job->outputs.push_back(std::move(table));
+      wanted -= std::min(wanted, capacity);
+      continue;
     }
-    job->outputs.push_back(std::move(table));
+    // In a full pool smaller tables may find room, and less may survive than could: a compaction
+    // that drops versions has to run where the worst case does not fit.
+    if (status.IsNoSpace() && capacity / 2 > slack) {
+      capacity /= 2;
+      continue;
+    }
+    if (status.IsNoSpace() && !job->outputs.empty()) break;
+    for (const auto& reserved : job->outputs) space_->Free(reserved.placement);
+    job->outputs.clear();
+    return status;
   }
   return Status::OK();
 }
@@ -255,6 +264,7 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
       ++next;
       continue;
     }
+    const int alive = client_->alive_count();
     NACRE_RETURN_IF_ERROR(ReserveOutputs(output_bytes, target, executor, job));
     memnode::CompactionResult result;
     status = executor == kNoNode ? memnode::RunCompaction(*job, options_.comparator, store_.get(),
@@ -293,7 +303,9 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
     const bool elsewhere =
         status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() || status.IsNotSupported();
     if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
-    ++next;
+    // Each node that dies under this process costs one more try on those that are left.
+    const bool again = executor == kNoNode && client_->alive_count() < alive;
+    if (!again) ++next;
   }
   return status;
 }
@@ -344,30 +356,34 @@ Status DBImpl::CompactLevels(const Slice* begin, const Slice* end) {
   for (int level = 0; status.ok() && level + 1 < std::max(depth, 2); ++level) {
     status = CompactManually(level, level + 1, begin, end);
   }
-  // What the last level holds that nobody can see any more (tombstones, shadowed versions that a
-  // snapshot held once) goes too.
-  TableList last;
   {
     MutexLock lock(&mutex_);
-    const Version& version = *current_view_->version;
-    if (version.depth() > 1) last = version.Overlapping(version.depth() - 1, begin, end);
-    depth = version.depth();
+    depth = current_view_->version->depth();
   }
-  for (const auto& table : last) {
-    if (!status.ok()) break;
-    const TableMeta& meta = table->meta();
-    if (meta.tombstones == 0 && meta.entries == meta.user_keys) continue;
-    const Slice first = meta.smallest_user_key();
-    const Slice limit = meta.largest_user_key();
-    status = CompactManually(depth - 1, depth - 1, &first, &limit);
-  }
-  last.clear();
+  if (status.ok() && depth > 1) status = RewriteGarbage(depth - 1, begin, end);
   epochs_.Collect();
   MutexLock lock(&mutex_);
   --manual_compactions_;
   MaybeSchedule();
   changed_.SignalAll();
   return status;
+}
+
+Status DBImpl::RewriteGarbage(int level, const Slice* begin, const Slice* end) {
+  TableList tables;
+  {
+    MutexLock lock(&mutex_);
+    tables = current_view_->version->Overlapping(level, begin, end);
+  }
+  for (auto& table : tables) {
+    const std::shared_ptr<TableHandle> held = std::move(table);  // Its space goes with the last.
+    const TableMeta& meta = held->meta();
+    if (meta.tombstones == 0 && meta.entries == meta.user_keys) continue;
+    const Slice first = meta.smallest_user_key();
+    const Slice last = meta.largest_user_key();
+    NACRE_RETURN_IF_ERROR(CompactManually(level, level, &first, &last));
+  }
+  return Status::OK();
 }
 
 Status DBImpl::WaitForCompact() {

@@ -111,6 +111,8 @@ void DBImpl::FlushLoop() {
 }
 
 void DBImpl::CompactForSpace() {
+  bool snapshots_changed = false;
+  int depth = 0;
   {
     MutexLock lock(&mutex_);
     if (compactions_running_ > 0 || manual_compactions_ > 0 || options_.disable_auto_compactions ||
@@ -118,8 +120,18 @@ void DBImpl::CompactForSpace() {
       return;
     }
     ++manual_compactions_;
+    std::vector<SequenceNumber> snapshots = snapshots_.Sequences();
+    snapshots_changed = snapshots != snapshots_at_last_rewrite_;
+    snapshots_at_last_rewrite_ = std::move(snapshots);
+    depth = current_view_->version->depth();
   }
   CompactManually(0, 1, nullptr, nullptr).IgnoreError();  // What it answers is in the LOG.
+  // Versions that snapshots held are garbage once these are released; while they are not, writing
+  // the tables anew would free nothing.
+  for (int level = 1; snapshots_changed && level < std::max(depth, 2); ++level) {
+    RewriteGarbage(level, nullptr, nullptr).IgnoreError();
+  }
+  epochs_.Collect();
   MutexLock lock(&mutex_);
   --manual_compactions_;
   MaybeSchedule();

@@ -165,6 +165,9 @@ class DBImpl final : public DB {
   std::vector<NodeId> RankExecutors(const memnode::CompactionJob& job) const;
   Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
+  /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
+  /// versions that a snapshot held once.
+  Status RewriteGarbage(int level, const Slice* begin, const Slice* end) EXCLUDES(mutex_);
   Status CompactManually(int level, int output_level, const Slice* begin, const Slice* end);
   /// Merges all levels of [begin, end] into the deepest, with no other compaction beside it.
   Status CompactLevels(const Slice* begin, const Slice* end) EXCLUDES(mutex_);
@@ -223,6 +226,7 @@ class DBImpl final : public DB {
   uint64_t manifest_version_ GUARDED_BY(mutex_) = 0;
   uint64_t delayed_until_nanos_ GUARDED_BY(mutex_) = 0;  ///< When the delayed bytes are paid for.
   SnapshotList snapshots_ GUARDED_BY(mutex_);
+  std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
   Status close_status_ GUARDED_BY(mutex_);
 

@@ -73,6 +73,11 @@ bool PoolClient::alive(NodeId node) const {
   const NodeLink* link = rep_->fabric.link(node);
   return link != nullptr && link->alive();
 }
+int PoolClient::alive_count() const {
+  int count = 0;
+  for (int node = 0; node < node_count(); ++node) count += alive(static_cast<NodeId>(node));
+  return count;
+}
 uint64_t PoolClient::region_bytes(NodeId node) const {
   const NodeLink* link = rep_->fabric.link(node);
   return link == nullptr ? 0 : link->region_bytes();

@@ -89,6 +89,7 @@ class PoolClient {
   const std::string& node_address(NodeId node) const;
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
+  int alive_count() const;
   /// 0 as long as the node was never connected.
   uint64_t region_bytes(NodeId node) const;
   uint64_t instance_id(NodeId node) const;
