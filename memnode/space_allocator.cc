@@ -63,13 +63,22 @@ class SpaceAllocator::Rep {
     bool return_scheduled = false;
   };
 
+  /// Slabs that would make the free end of a slab before them as large as is needed.
+  struct Growth {
+    uint64_t at = 0;
+    uint64_t slabs = 0;  ///< 0: no slab has a free end.
+  };
+
   uint64_t SlabsFor(uint64_t bytes) const { return (bytes + slab_bytes_ - 1) / slab_bytes_; }
   /// Nodes in the order in which they are tried.
   std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);
   bool Carve(NodeId node, uint64_t bytes, Placement* placement) REQUIRES(mutex_);
   void Release(const ExtentAddr& extent) REQUIRES(mutex_);
-  /// Makes `bytes` fit on `node`: leases what is missing. Gives the mutex up meanwhile.
-  Status MakeRoom(NodeId node, uint64_t bytes) REQUIRES(mutex_);
+  /// Makes `bytes` fit on `node`: leases what is missing, giving the mutex up meanwhile. With
+  /// `extend`, that may be what is missing behind a free end, which somebody else may have taken
+  /// when this returns OK.
+  Status MakeRoom(NodeId node, uint64_t bytes, bool extend) REQUIRES(mutex_);
+  Growth FindGrowth(const Node& node, uint64_t bytes) const;
   void LeaseAhead(NodeId node) REQUIRES(mutex_);
   /// Wholly free slabs beyond the spare ones to keep, highest first.
   std::vector<uint64_t> Surplus(const Node& node, uint64_t keep) const REQUIRES(mutex_);
@@ -186,10 +195,15 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& redundancy, uint64_t table
   for (const NodeId node : Candidates(preferred, bytes)) {
     if (placement->fragments.size() == static_cast<size_t>(copies)) break;
     if (!Carve(node, bytes, placement)) {
-      const Status s = MakeRoom(node, bytes);
-      // Somebody else may have been quicker to take the room: then this node is full to us.
-      if (!s.ok() || !Carve(node, bytes, placement)) {
-        if (!s.IsUnavailable()) failure = s.ok() ? Status::NoSpace("contended") : s;
+      Status s = MakeRoom(node, bytes, /*extend=*/true);
+      if (s.ok() && !Carve(node, bytes, placement)) {
+        // Somebody took the free end that the lease was to extend. Whole slabs are ours alone.
+        s = MakeRoom(node, bytes, /*extend=*/false);
+        [[maybe_unused]] const bool carved = s.ok() && Carve(node, bytes, placement);
+        assert(carved == s.ok());
+      }
+      if (!s.ok()) {
+        if (!s.IsUnavailable()) failure = s;
         continue;
       }
     }
@@ -206,35 +220,36 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& redundancy, uint64_t table
                                      failure.message()));
 }
 
-Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes) {
+SpaceAllocator::Rep::Growth SpaceAllocator::Rep::FindGrowth(const Node& node,
+                                                            uint64_t bytes) const {
+  Growth growth;
+  uint64_t longest = 0;
+  for (const uint64_t slab : node.slabs) {
+    const uint64_t end = slab + slab_bytes_;
+    if (node.slabs.contains(end)) continue;
+    auto range = node.free.ranges().lower_bound(end);
+    if (range == node.free.ranges().begin()) continue;
+    --range;
+    if (range->first + range->second != end || range->second <= longest) continue;
+    longest = range->second;
+    growth = {.at = end, .slabs = SlabsFor(bytes - longest)};
+  }
+  return growth;
+}
+
+Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes, bool extend) {
   Node& state = nodes_[node];
   while (state.exchanging) changed_.Wait();
   if (state.free.CanTake(bytes)) return Status::OK();
 
-  // The free end of a slab may grow into slabs that follow it.
-  uint64_t extend_at = 0;
-  uint64_t extend_count = 0;
-  const uint64_t count = SlabsFor(bytes);
-  uint64_t longest_end = 0;
-  for (const uint64_t slab : state.slabs) {
-    const uint64_t end = slab + slab_bytes_;
-    if (state.slabs.contains(end)) continue;
-    auto range = state.free.ranges().lower_bound(end);
-    if (range == state.free.ranges().begin()) continue;
-    --range;
-    if (range->first + range->second != end || range->second <= longest_end) continue;
-    longest_end = range->second;
-    extend_at = end;
-    extend_count = SlabsFor(bytes - range->second);
-  }
-
+  const Growth growth = extend ? FindGrowth(state, bytes) : Growth();
   state.exchanging = true;
   std::vector<uint64_t> offsets;
   Status s;
   {
     MutexUnlock unlock(&mutex_);
-    s = client_->LeaseContiguous(node, database_id_, static_cast<int>(count), extend_at,
-                                 static_cast<int>(extend_count), &offsets);
+    s = client_->LeaseContiguous(node, database_id_, static_cast<int>(SlabsFor(bytes)), growth.at,
+                                 static_cast<int>(growth.slabs), &offsets);
   }
   for (const uint64_t offset : offsets) {
     if (!state.slabs.insert(offset).second || !state.free.Insert(offset, slab_bytes_)) {
@@ -253,7 +268,7 @@ void SpaceAllocator::Rep::LeaseAhead(NodeId node) {
   Schedule([this, node] {
     MutexLock lock(&mutex_);
     // A failure is the business of whoever comes to need the space.
-    MakeRoom(node, ahead_bytes_).IgnoreError();
+    MakeRoom(node, ahead_bytes_, /*extend=*/true).IgnoreError();
     nodes_[node].lease_scheduled = false;
   });
 }
