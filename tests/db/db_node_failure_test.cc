@@ -1,7 +1,8 @@
 // Goal: a node that dies takes with it what only it held, and nothing else: reads of the rest go
 // on, what is lost answers Unavailable and names the node, nobody hangs, and with copies nothing is
-// lost at all and everything goes on. (With real processes: tests/integration.)
-// Method: embedded nodes killed at rest, and under readers, writers, flushes and compactions.
+// lost at all and everything goes on.
+// Method: nodes, embedded ones and real processes, killed at rest, and under readers, writers,
+// flushes and compactions.
 
 #include <gtest/gtest.h>
 
@@ -18,6 +19,7 @@
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
+#include "tests/support/test_nodes.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -26,13 +28,14 @@ namespace {
 /// What the option promises, and room for a slow machine.
 constexpr auto kMostPatience = std::chrono::seconds(15);
 
-class DBNodeFailureTest : public testing::Test {
+class DBNodeFailureTest : public testing::TestWithParam<NodeKind> {
  protected:
   void Open(
       const char* redundancy, const std::function<void(Options*)>& change = [](Options*) {}) {
-    pool_ = OpenTestPool();
-    ASSERT_NE(pool_, nullptr);
-    options_ = SmallTableOptions(pool_);
+    db_.reset();
+    nodes_ = std::make_unique<TestNodes>(GetParam());
+    ASSERT_NE(nodes_->pool(), nullptr);
+    options_ = SmallTableOptions(nodes_->pool());
     options_.redundancy = redundancy;
     change(&options_);
     ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_)));
@@ -47,9 +50,9 @@ class DBNodeFailureTest : public testing::Test {
     return Status::OK();
   }
 
-  void Kill(NodeId node) { pool_->KillEmbeddedNode(node); }
+  void Kill(NodeId node) { nodes_->Kill(node); }
   /// How a status names it.
-  std::string NameOf(NodeId node) const { return pool_->client()->node_address(node); }
+  std::string NameOf(NodeId node) const { return nodes_->pool()->client()->node_address(node); }
 
   /// Runs `call`, which must return in time.
   Status Timely(const std::function<Status()>& call) {
@@ -59,12 +62,19 @@ class DBNodeFailureTest : public testing::Test {
     return status;
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::unique_ptr<TestNodes> nodes_;
   Options options_;
   std::unique_ptr<DB> db_;
 };
 
-TEST_F(DBNodeFailureTest, WithOneCopyTheRestStaysReadable) {
+constexpr auto kKinds = {NodeKind::kEmbedded, NodeKind::kProcess};
+std::string NameOfKind(const testing::TestParamInfo<NodeKind>& kind) {
+  return kind.param == NodeKind::kEmbedded ? "Embedded" : "Process";
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, DBNodeFailureTest, testing::ValuesIn(kKinds), NameOfKind);
+
+TEST_P(DBNodeFailureTest, WithOneCopyTheRestStaysReadable) {
   ASSERT_NO_FATAL_FAILURE(Open("none"));
   constexpr size_t kKeys = 20'000;
   ASSERT_TRUE(IsOk(Fill(0, kKeys, 1)));
@@ -125,7 +135,7 @@ TEST_F(DBNodeFailureTest, WithOneCopyTheRestStaysReadable) {
   EXPECT_TRUE(IsOk(status)) << "all that was left is kept";
 }
 
-TEST_F(DBNodeFailureTest, WithTwoCopiesNothingIsLost) {
+TEST_P(DBNodeFailureTest, WithTwoCopiesNothingIsLost) {
   for (const CompactionSite site : {CompactionSite::kMemnode, CompactionSite::kCompute}) {
     ASSERT_NO_FATAL_FAILURE(Open("rep(2)", [&](Options* options) { options->compaction = site; }));
     constexpr size_t kKeys = 10'000;
@@ -172,7 +182,7 @@ TEST_F(DBNodeFailureTest, WithTwoCopiesNothingIsLost) {
   }
 }
 
-TEST_F(DBNodeFailureTest, TooFewNodesForAllCopies) {
+TEST_P(DBNodeFailureTest, TooFewNodesForAllCopies) {
   ASSERT_NO_FATAL_FAILURE(Open("rep(3)"));
   ASSERT_TRUE(IsOk(Fill(0, 2'000, 1)));
   ASSERT_TRUE(IsOk(db_->WaitForCompact()));
@@ -189,7 +199,7 @@ TEST_F(DBNodeFailureTest, TooFewNodesForAllCopies) {
   for (size_t i = 0; i < 2'000; i += 7) ASSERT_TRUE(IsOk(db_->Get({}, Key(i), &value)));
 }
 
-TEST_F(DBNodeFailureTest, AllNodesGone) {
+TEST_P(DBNodeFailureTest, AllNodesGone) {
   ASSERT_NO_FATAL_FAILURE(Open("rep(2)"));
   ASSERT_TRUE(IsOk(Fill(0, 3'000, 1)));
   ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
@@ -213,7 +223,7 @@ class KillUnderLoadTest : public DBNodeFailureTest {
   void Run(const char* redundancy, CompactionSite site, uint64_t seed) {
     const bool lossless = std::string(redundancy) != "none";
     Random moments(seed);
-    for (size_t round = 0; round < Scaled(12); ++round) {
+    for (size_t round = 0; round < Scaled(8); ++round) {
       SCOPED_TRACE(round);
       ASSERT_NO_FATAL_FAILURE(
           Open(redundancy, [&](Options* options) { options->compaction = site; }));
@@ -289,16 +299,18 @@ class KillUnderLoadTest : public DBNodeFailureTest {
   }
 };
 
-TEST_F(KillUnderLoadTest, OneCopyCompactionOnNodes) {
+INSTANTIATE_TEST_SUITE_P(Nodes, KillUnderLoadTest, testing::ValuesIn(kKinds), NameOfKind);
+
+TEST_P(KillUnderLoadTest, OneCopyCompactionOnNodes) {
   Run("none", CompactionSite::kMemnode, TestSeed(3001));
 }
-TEST_F(KillUnderLoadTest, OneCopyCompactionHere) {
+TEST_P(KillUnderLoadTest, OneCopyCompactionHere) {
   Run("none", CompactionSite::kCompute, TestSeed(3002));
 }
-TEST_F(KillUnderLoadTest, TwoCopiesCompactionOnNodes) {
+TEST_P(KillUnderLoadTest, TwoCopiesCompactionOnNodes) {
   Run("rep(2)", CompactionSite::kMemnode, TestSeed(3003));
 }
-TEST_F(KillUnderLoadTest, TwoCopiesCompactionHere) {
+TEST_P(KillUnderLoadTest, TwoCopiesCompactionHere) {
   Run("rep(2)", CompactionSite::kCompute, TestSeed(3004));
 }
 

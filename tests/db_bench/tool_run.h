@@ -1,7 +1,5 @@
 #pragma once
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/db_bench/json_value.h"
 #include "tests/support/memnode_process.h"
 
 namespace nacre::bench {
@@ -89,31 +88,11 @@ class TemporaryPath {
   std::filesystem::path path_;
 };
 
-using JsonObject = google::protobuf::Struct;
-
-inline JsonObject ReadJson(const std::string& path) {
+inline JsonValue ReadJson(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  JsonObject object;
-  const auto status = google::protobuf::util::JsonStringToMessage(text.str(), &object);
-  EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << text.str();
-  return object;
-}
-
-/// The member of `object`; a failure and an empty value if there is none.
-inline const google::protobuf::Value& Member(const JsonObject& object, const std::string& name) {
-  static const google::protobuf::Value kNone;
-  const auto found = object.fields().find(name);
-  if (found != object.fields().end()) return found->second;
-  ADD_FAILURE() << "no member " << name;
-  return kNone;
-}
-
-inline double Number(const JsonObject& object, const std::string& name) {
-  const google::protobuf::Value& value = Member(object, name);
-  EXPECT_EQ(value.kind_case(), google::protobuf::Value::kNumberValue) << name;
-  return value.number_value();
+  return JsonValue::Parse(text.str());
 }
 
 }  // namespace nacre::bench

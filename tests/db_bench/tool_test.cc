@@ -19,8 +19,6 @@
 namespace nacre::bench {
 namespace {
 
-using google::protobuf::Value;
-
 class EveryEngineTest : public testing::TestWithParam<const char*> {
  protected:
   static std::string Engine() { return std::string("--engine=") + GetParam(); }
@@ -102,46 +100,45 @@ TEST_P(EveryEngineTest, DurationDecidesForRandomWorkloads) {
 
 TEST_P(EveryEngineTest, JsonHasTheDocumentedMembers) {
   const TemporaryPath file(std::string("json.") + GetParam());
-  RunToolOk({Engine(), "--num=5000", "--seed=3", "--json=" + file.str(),
-             "--benchmarks=fillrandom,readrandom,compact,waitforcompaction,levelstats"});
-  const JsonObject report = ReadJson(file.str());
+  const ToolRun run =
+      RunToolOk({Engine(), "--num=5000", "--seed=3", "--json=" + file.str(),
+                 "--benchmarks=fillrandom,readrandom,compact,waitforcompaction,levelstats"});
+  ASSERT_EQ(run.exit_code, 0);
+  const JsonValue report = ReadJson(file.str());
 
-  const JsonObject& config = Member(report, "config").struct_value();
-  EXPECT_EQ(Number(config, "num"), 5000);
-  EXPECT_EQ(Number(config, "seed"), 3);
-  EXPECT_EQ(Member(config, "engine").string_value(), GetParam());
-  EXPECT_EQ(Member(config, "use_existing_db").kind_case(), Value::kBoolValue);
+  const JsonValue& config = report["config"];
+  EXPECT_EQ(config["num"].number(), 5000);
+  EXPECT_EQ(config["seed"].number(), 3);
+  EXPECT_EQ(config["engine"].string(), GetParam());
+  EXPECT_EQ(config["use_existing_db"].kind(), JsonValue::Kind::kBool);
 
-  const auto& benchmarks = Member(report, "benchmarks").list_value();
-  ASSERT_EQ(benchmarks.values_size(), 4);
-  for (const Value& value : benchmarks.values()) {
-    const JsonObject& result = value.struct_value();
-    EXPECT_GT(Number(result, "ops"), 0);
-    EXPECT_GT(Number(result, "seconds"), 0);
-    EXPECT_NEAR(Number(result, "ops_per_sec") * Number(result, "seconds"), Number(result, "ops"),
+  const std::vector<JsonValue>& benchmarks = report["benchmarks"].array();
+  ASSERT_EQ(benchmarks.size(), 4u);
+  for (const JsonValue& result : benchmarks) {
+    EXPECT_GT(result["ops"].number(), 0);
+    EXPECT_GT(result["seconds"].number(), 0);
+    EXPECT_NEAR(result["ops_per_sec"].number() * result["seconds"].number(), result["ops"].number(),
                 1);
-    EXPECT_GE(Number(result, "mb_per_sec"), 0);
-    EXPECT_GT(Number(result, "latency_samples"), 0);
-    EXPECT_GE(Number(result, "process_cpu_seconds"), Number(result, "cpu_seconds"));
-    EXPECT_GE(Number(result, "p99_us"), Number(result, "p50_us"));
-    EXPECT_GE(Number(result, "p999_us"), Number(result, "p99_us"));
-    EXPECT_GE(Number(Member(result, "network").struct_value(), "compute_read"), 0);
-    EXPECT_GE(Number(Member(result, "compaction").struct_value(), "bytes_read"), 0);
+    EXPECT_GE(result["mb_per_sec"].number(), 0);
+    EXPECT_GT(result["latency_samples"].number(), 0);
+    EXPECT_GE(result["process_cpu_seconds"].number(), result["cpu_seconds"].number());
+    EXPECT_GE(result["p99_us"].number(), result["p50_us"].number());
+    EXPECT_GE(result["p999_us"].number(), result["p99_us"].number());
+    EXPECT_GE(result["network"]["compute_read"].number(), 0);
+    EXPECT_GE(result["compaction"]["bytes_read"].number(), 0);
   }
-  const JsonObject& read = benchmarks.values(1).struct_value();
-  EXPECT_EQ(Member(read, "name").string_value(), "readrandom");
-  EXPECT_EQ(Number(read, "lookups"), 5000);
-  EXPECT_GT(Number(read, "found"), 2500);
+  EXPECT_EQ(benchmarks[1]["name"].string(), "readrandom");
+  EXPECT_EQ(benchmarks[1]["lookups"].number(), 5000);
+  EXPECT_GT(benchmarks[1]["found"].number(), 2500);
 
-  const JsonObject& space = Member(report, "space").struct_value();
-  EXPECT_GT(Number(space, "user_bytes"), 0);
-  EXPECT_GT(Number(space, "stored_bytes"), 0);
-  EXPECT_GT(Number(space, "compute_bytes"), 0);
-  const JsonObject& network = Member(report, "network").struct_value();
+  for (const char* name : {"user_bytes", "stored_bytes", "compute_bytes"}) {
+    EXPECT_GT(report["space"][name].number(), 0) << name;
+  }
+  const JsonValue& network = report["network"];
   const bool remote = std::string(GetParam()) == "nacre";
-  EXPECT_EQ(Number(network, "compute_written") > 0, remote);
+  EXPECT_EQ(network["compute_written"].number() > 0, remote);
   for (const char* name : {"compute_read", "memnode_read", "memnode_written"}) {
-    EXPECT_GE(Number(network, name), 0);
+    EXPECT_GE(network[name].number(), 0) << name;
   }
 }
 
@@ -298,9 +295,12 @@ TEST(ToolTest, InterruptEndsTheRunAndRemovesItsFolder) {
     return false;
   };
   int status = 0;
-  for (int i = 0; i < 3000 && !folder_exists() && waitpid(pid, &status, WNOHANG) == 0; ++i) {
+  bool ended = false;
+  for (int i = 0; i < 3000 && !ended && !folder_exists(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ended = waitpid(pid, &status, WNOHANG) != 0;
   }
+  ASSERT_FALSE(ended) << status;
   EXPECT_TRUE(folder_exists());
   kill(pid, SIGINT);
   ASSERT_EQ(waitpid(pid, &status, 0), pid);

@@ -8,8 +8,13 @@
 namespace nacre {
 
 std::shared_ptr<memnode::PoolImpl> OpenTestPool(const TestPoolOptions& options) {
-  const std::string uri = "embedded:?nodes=" + std::to_string(options.nodes) +
-                          "&size=" + std::to_string(options.node_bytes);
+  return ConnectTestPool("embedded:?nodes=" + std::to_string(options.nodes) +
+                             "&size=" + std::to_string(options.node_bytes),
+                         options);
+}
+
+std::shared_ptr<memnode::PoolImpl> ConnectTestPool(const std::string& uri,
+                                                   const TestPoolOptions& options) {
   memnode::PoolOpenOptions open;
   open.operation_timeout = options.operation_timeout;
   open.slab_bytes = options.slab_bytes;

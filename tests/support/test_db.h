@@ -22,6 +22,10 @@ struct TestPoolOptions {
 /// answers null if it cannot be opened.
 std::shared_ptr<memnode::PoolImpl> OpenTestPool(const TestPoolOptions& options = {});
 
+/// The same for nodes that run elsewhere; `nodes` and `node_bytes` are not used.
+std::shared_ptr<memnode::PoolImpl> ConnectTestPool(const std::string& uri,
+                                                   const TestPoolOptions& options = {});
+
 /// Options under which a few megabytes make many tables in several levels.
 Options SmallTableOptions(std::shared_ptr<Pool> pool);
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "memnode/pool_impl.h"
+#include "tests/support/memnode_process.h"
+#include "tests/support/test_db.h"
+
+namespace nacre {
+
+enum class NodeKind { kEmbedded, kProcess };
+
+/// Memory nodes that can be killed, in this process or in processes of their own, and a pool of
+/// them.
+class TestNodes {
+ public:
+  /// Failures to start fail the test; then `pool()` is null.
+  explicit TestNodes(NodeKind kind, const TestPoolOptions& options = {});
+
+  const std::shared_ptr<memnode::PoolImpl>& pool() const { return pool_; }
+  /// As kill -9 does.
+  void Kill(NodeId node);
+  /// Null unless the nodes are processes.
+  MemnodeProcesses* processes() { return processes_.get(); }
+
+ private:
+  std::unique_ptr<MemnodeProcesses> processes_;
+  std::shared_ptr<memnode::PoolImpl> pool_;
+};
+
+}  // namespace nacre
