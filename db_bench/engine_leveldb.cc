@@ -131,6 +131,8 @@ class LeveldbEngine final : public Engine {
     // Without a log, what is in the MemTable would be lost; the other engines flush it too.
     if (config_.disable_wal && status.ok()) status = Flush();
     db_.reset();
+    // LevelDB's destructor waits for its work, not for the environment to have noted its end.
+    NACRE_RETURN_IF_ERROR(WaitForCompaction());
     return status;
   }
 
@@ -149,7 +151,7 @@ class LeveldbEngine final : public Engine {
     return Status::OK();
   }
   Status WaitForCompaction() override {
-    while (env_.scheduled() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (env_.scheduled() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return Status::OK();
   }
 
