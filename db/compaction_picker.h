@@ -17,6 +17,7 @@ struct Compaction {
   std::shared_ptr<const Version> version;
   TableList inputs;
   TableList overlap;  ///< Empty when both levels are the same.
+  uint32_t max_subcompactions = 0;  ///< 0: that of the options.
 
   uint64_t InputBytes() const;
   /// Nothing to merge with, and nothing that a rewrite would drop: the table only changes level.

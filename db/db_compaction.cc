@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/options_check.h"
 #include "db/update_limits.h"
 #include "util/log.h"
 
@@ -63,7 +64,9 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
   });
   uint64_t total = 0;
   for (const auto& table : tables) total += table->size();
-  const uint64_t share = total / options_.max_subcompactions + 1;
+  const uint32_t pieces = compaction.max_subcompactions > 0 ? compaction.max_subcompactions
+                                                            : options_.max_subcompactions;
+  const uint64_t share = total / pieces + 1;
   std::vector<std::string> cuts;
   uint64_t collected = 0;
   for (const auto& table : tables) {
@@ -310,13 +313,15 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
   return status;
 }
 
-Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, const Slice* end) {
+Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, const Slice* end,
+                               uint32_t max_subcompactions) {
   std::unique_ptr<Compaction> compaction;
   {
     MutexLock lock(&mutex_);
     compaction = picker_.PickRange(current_view_->version, level, output_level, begin, end);
   }
   if (compaction == nullptr) return Status::OK();
+  compaction->max_subcompactions = max_subcompactions;
   const Status status = RunAndCommit(compaction.get());
   compaction.reset();
   RetireUnlinkedViews();
@@ -328,17 +333,22 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   if (options.change_level) {
     return Status::NotSupported("CompactRangeOptions::change_level");
   }
+  if (options.max_subcompactions > kMaxSubcompactions) {
+    return Status::InvalidArgument("CompactRangeOptions::max_subcompactions is " +
+                                   std::to_string(options.max_subcompactions) +
+                                   ", must be in [0, " + std::to_string(kMaxSubcompactions) + "]");
+  }
   Status flushed = Flush(FlushOptions());
   if (flushed.IsNoSpace()) {
     // What is shadowed in tables may be the room that the flush needs.
-    NACRE_RETURN_IF_ERROR(CompactLevels(begin, end));
+    NACRE_RETURN_IF_ERROR(CompactLevels(options.max_subcompactions, begin, end));
     flushed = Flush(FlushOptions());
   }
   NACRE_RETURN_IF_ERROR(std::move(flushed));
-  return CompactLevels(begin, end);
+  return CompactLevels(options.max_subcompactions, begin, end);
 }
 
-Status DBImpl::CompactLevels(const Slice* begin, const Slice* end) {
+Status DBImpl::CompactLevels(uint32_t max_subcompactions, const Slice* begin, const Slice* end) {
   {
     // Alone: no automatic compaction starts, those that run are waited for.
     MutexLock lock(&mutex_);
@@ -354,7 +364,7 @@ Status DBImpl::CompactLevels(const Slice* begin, const Slice* end) {
     depth = current_view_->version->depth();
   }
   for (int level = 0; status.ok() && level + 1 < std::max(depth, 2); ++level) {
-    status = CompactManually(level, level + 1, begin, end);
+    status = CompactManually(level, level + 1, begin, end, max_subcompactions);
   }
   {
     MutexLock lock(&mutex_);

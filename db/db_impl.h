@@ -168,9 +168,11 @@ class DBImpl final : public DB {
   /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
   /// versions that a snapshot held once.
   Status RewriteGarbage(int level, const Slice* begin, const Slice* end) EXCLUDES(mutex_);
-  Status CompactManually(int level, int output_level, const Slice* begin, const Slice* end);
+  Status CompactManually(int level, int output_level, const Slice* begin, const Slice* end,
+                         uint32_t max_subcompactions = 0);
   /// Merges all levels of [begin, end] into the deepest, with no other compaction beside it.
-  Status CompactLevels(const Slice* begin, const Slice* end) EXCLUDES(mutex_);
+  Status CompactLevels(uint32_t max_subcompactions, const Slice* begin, const Slice* end)
+      EXCLUDES(mutex_);
   void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
 
   Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);

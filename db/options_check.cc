@@ -57,7 +57,7 @@ Status CheckOptions(const Options& options, const std::string& name, Redundancy*
       BoundOf("target_file_size_multiplier", options.target_file_size_multiplier, 1, 100),
       BoundOf("max_bytes_for_level_base", options.max_bytes_for_level_base, 64 << 10, 1024 * kTiB),
       BoundOf("max_background_jobs", options.max_background_jobs, 1, 256),
-      BoundOf("max_subcompactions", options.max_subcompactions, 1, 256),
+      BoundOf("max_subcompactions", options.max_subcompactions, 1, kMaxSubcompactions),
       BoundOf("slab_size", options.slab_size, kMiB, 64 * 1024 * kMiB),
       BoundOf("chunk_size", options.chunk_size, 4 << 10, 16 * kMiB),
       BoundOf("operation_timeout (ms)", options.operation_timeout.count(), 1, 3'600'000),
@@ -73,6 +73,7 @@ Status CheckOptions(const Options& options, const std::string& name, Redundancy*
     return Status::InvalidArgument("Options::chunk_size is " + std::to_string(options.chunk_size) +
                                    ", must be a power of two that divides slab_size");
   }
+  if (options.record_cache_size > 0) return Status::NotSupported("Options::record_cache_size");
   return ParseRedundancy(options.redundancy, redundancy);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "nacre/options.h"
@@ -8,7 +9,9 @@
 
 namespace nacre {
 
-/// `InvalidArgument` naming the first option that is out of range, and its value.
+inline constexpr uint32_t kMaxSubcompactions = 256;
+
+/// `NotSupported` or `InvalidArgument` naming the first option that cannot be had, and its value.
 Status CheckOptions(const Options& options, const std::string& name, Redundancy* redundancy);
 
 }  // namespace nacre

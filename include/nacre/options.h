@@ -77,7 +77,7 @@ struct Options {
 
   /// Bytes of point indexes kept here; beyond it the coldest tables keep a Bloom filter only.
   size_t index_memory_budget = SIZE_MAX;
-  /// Bytes of hot records kept here. 0 turns the cache off.
+  /// Bytes of hot records kept here. There is no such cache yet: more than 0 is `NotSupported`.
   size_t record_cache_size = 0;
 };
 

@@ -50,7 +50,16 @@ class DBNodeFailureTest : public testing::TestWithParam<NodeKind> {
     return Status::OK();
   }
 
-  void Kill(NodeId node) { nodes_->Kill(node); }
+  /// Waits until the pool has noticed: memory that is shared outlives its process, so that until
+  /// then some of it may still be read.
+  void Kill(NodeId node) {
+    nodes_->Kill(node);
+    const auto start = std::chrono::steady_clock::now();
+    while (nodes_->pool()->client()->alive(node)) {
+      ASSERT_LT(std::chrono::steady_clock::now() - start, kMostPatience);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   /// How a status names it.
   std::string NameOf(NodeId node) const { return nodes_->pool()->client()->node_address(node); }
 
@@ -271,7 +280,7 @@ class KillUnderLoadTest : public DBNodeFailureTest {
         }
       });
       std::this_thread::sleep_for(std::chrono::microseconds(moments.Uniform(120'000)));
-      Kill(1);
+      nodes_->Kill(1);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       done.store(true);
       writer.join();

@@ -158,6 +158,13 @@ TEST(OptionsCheckTest, EndsOfRangesPass) {
   }
 }
 
+TEST(OptionsCheckTest, SaysWhatIsNotThere) {
+  Options options;
+  options.record_cache_size = 1;
+  EXPECT_TRUE(Check(options).IsNotSupported());
+  EXPECT_NE(Check(options).ToString().find("record_cache_size"), std::string::npos);
+}
+
 TEST(OptionsCheckTest, NamesNegativeValuesAsTheyWereGiven) {
   Options options;
   options.max_background_jobs = -2;
