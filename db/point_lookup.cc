@@ -25,7 +25,10 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
 }
 
 void PointLookup::Prefetch() const {
-  for (const auto& table : version_->tables(0)) table->tier()->Prefetch(hash_);
+  const TableList& level0 = version_->tables(0);
+  for (size_t i = 0; i < level0.size(); ++i) {
+    if (version_->Level0Holds(i, key_)) level0[i]->tier()->Prefetch(hash_);
+  }
   for (int level = 1; level < version_->depth(); ++level) {
     const TableHandle* table = version_->sorted_level(level).Find(key_);
     if (table != nullptr) table->tier()->Prefetch(hash_);
@@ -35,8 +38,10 @@ void PointLookup::Prefetch() const {
 bool PointLookup::NextTable() {
   if (level_ == 0) {
     const TableList& tables = version_->tables(0);
-    if (level0_next_ < tables.size()) {
-      table_ = tables[level0_next_++].get();
+    while (level0_next_ < tables.size()) {
+      const size_t i = level0_next_++;
+      if (!version_->Level0Holds(i, key_)) continue;
+      table_ = tables[i].get();
       return true;
     }
   }

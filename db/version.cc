@@ -7,40 +7,45 @@
 
 namespace nacre {
 
-SortedLevel::SortedLevel(const InternalKeyComparator* comparator, TableList tables)
-    : comparator_(comparator), tables_(std::move(tables)) {
-  if (!comparator_->bytewise()) return;
-  largest_prefixes_.reserve(tables_.size());
-  for (const auto& table : tables_) {
-    largest_prefixes_.push_back(KeyPrefix(table->meta().largest_user_key()));
+TableBounds::TableBounds(const InternalKeyComparator* comparator, const TableList& tables)
+    : comparator_(comparator) {
+  bounds_.reserve(tables.size());
+  for (const auto& table : tables) {
+    const TableMeta& meta = table->meta();
+    bounds_.push_back(
+        {KeyPrefix(meta.smallest_user_key()), KeyPrefix(meta.largest_user_key()), &meta});
   }
 }
 
-size_t SortedLevel::FindIndex(const Slice& user_key) const {
-  size_t low = 0;
-  size_t high = tables_.size();
-  if (comparator_ != nullptr && comparator_->bytewise()) {
-    // Tables whose prefix is smaller end before the key; those with an equal one are undecided.
+bool TableBounds::Holds(size_t table, const Slice& user_key) const {
+  const Bounds& bounds = bounds_[table];
+  if (comparator_->bytewise()) [[likely]] {
     const uint64_t prefix = KeyPrefix(user_key);
-    const auto range = std::equal_range(largest_prefixes_.begin(), largest_prefixes_.end(), prefix);
-    low = static_cast<size_t>(range.first - largest_prefixes_.begin());
-    high = static_cast<size_t>(range.second - largest_prefixes_.begin());
+    if (prefix > bounds.smallest && prefix < bounds.largest) [[likely]]
+      return true;
+    if (prefix < bounds.smallest || prefix > bounds.largest) return false;
   }
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (comparator_->CompareUserKeys(tables_[middle]->meta().largest_user_key(), user_key) < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return comparator_->CompareUserKeys(bounds.meta->smallest_user_key(), user_key) <= 0 &&
+         comparator_->CompareUserKeys(bounds.meta->largest_user_key(), user_key) >= 0;
 }
 
-TableHandle* SortedLevel::Find(const Slice& user_key) const {
-  const size_t index = FindIndex(user_key);
-  return index < tables_.size() ? tables_[index].get() : nullptr;
+size_t TableBounds::FirstNotBefore(const Slice& user_key) const {
+  const auto first_not = [this](const auto& is_before) {
+    return static_cast<size_t>(std::partition_point(bounds_.begin(), bounds_.end(), is_before) -
+                               bounds_.begin());
+  };
+  const auto ends_before = [&](const Bounds& bounds) {
+    return comparator_->CompareUserKeys(bounds.meta->largest_user_key(), user_key) < 0;
+  };
+  if (comparator_ == nullptr || !comparator_->bytewise()) return first_not(ends_before);
+  const uint64_t prefix = KeyPrefix(user_key);
+  return first_not([&](const Bounds& bounds) {
+    return bounds.largest < prefix || (bounds.largest == prefix && ends_before(bounds));
+  });
 }
+
+SortedLevel::SortedLevel(const InternalKeyComparator* comparator, TableList tables)
+    : tables_(std::move(tables)), bounds_(comparator, tables_) {}
 
 Version::Version(const InternalKeyComparator* comparator, int num_levels)
     : comparator_(comparator),
@@ -71,6 +76,7 @@ std::shared_ptr<const Version> Version::Apply(const Version& base, const Version
         return version_a != version_b ? version_a > version_b : a->id() < b->id();
       });
       version->level0_ = std::move(tables);
+      version->level0_bounds_ = TableBounds(base.comparator_, version->level0_);
     } else if (!changed) {
       version->levels_[static_cast<size_t>(level) - 1] = base.sorted_level(level);
     } else {

@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, VersionTest,
                          testing::Values(BytewiseComparator(), ReverseBytewiseComparator(),
                                          &kBackwards));
 
-TEST_P(VersionTest, FindsTheFirstTableThatDoesNotEndBeforeTheKey) {
+TEST_P(VersionTest, FindsTheFirstTableWhoseRangeHoldsTheKey) {
   Random random(TestSeed(31));
   for (size_t round = Scaled(30); round > 0; --round) {
     TableList tables = TablesOver(&random, RandomKeys(&random, random.Uniform(60)));
@@ -96,8 +96,31 @@ TEST_P(VersionTest, FindsTheFirstTableThatDoesNotEndBeforeTheKey) {
              Less(tables[expected]->meta().largest_user_key().ToString(), key)) {
         ++expected;
       }
-      ASSERT_EQ(level.FindIndex(key), expected) << Slice(key).ToString(true);
-      ASSERT_EQ(level.Find(key), expected < tables.size() ? tables[expected].get() : nullptr);
+      const bool held = expected < tables.size() &&
+                        !Less(key, tables[expected]->meta().smallest_user_key().ToString());
+      ASSERT_EQ(level.Find(key), held ? tables[expected].get() : nullptr)
+          << Slice(key).ToString(true);
+    }
+  }
+}
+
+TEST_P(VersionTest, KnowsWhichTablesOfLevel0HoldAKey) {
+  Random random(TestSeed(33));
+  const Version empty(&comparator_, 7);
+  for (size_t round = Scaled(10); round > 0; --round) {
+    TableList tables;
+    for (int i = 0; i < 5; ++i) {
+      tables.push_back(factory_.MakeOfKeys(RandomKeys(&random, 1 + random.Uniform(3))));
+    }
+    const auto version = Version::Apply(empty, Adding(0, tables));
+    for (int i = 0; i < 300; ++i) {
+      const std::string key = RandomKey(&random);
+      for (size_t j = 0; j < tables.size(); ++j) {
+        const TableMeta& meta = version->tables(0)[j]->meta();
+        ASSERT_EQ(version->Level0Holds(j, key), !Less(key, meta.smallest_user_key().ToString()) &&
+                                                    !Less(meta.largest_user_key().ToString(), key))
+            << Slice(key).ToString(true);
+      }
     }
   }
 }
