@@ -179,10 +179,14 @@ class DBImpl final : public DB {
   uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
 
   std::shared_ptr<MemTable> NewMemTable(uint16_t generation) const {
-    return std::make_shared<MemTable>(options_.comparator, generation, memtable_blocks_);
+    return std::make_shared<MemTable>(options_.comparator, generation,
+                                      options_.write_buffer_size / kFilterFraction,
+                                      memtable_blocks_);
   }
 
   static constexpr size_t kMemTableSlots = 64;
+  /// Of a write buffer, for its filter: a word for every 512 bytes.
+  static constexpr size_t kFilterFraction = 64;
 
   const Options options_;
   const std::string name_;

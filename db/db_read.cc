@@ -15,12 +15,12 @@ namespace nacre {
 namespace {
 
 /// Looks `key` up in the MemTables of `view`. True if that settles it: `*status` says how.
-bool GetFromMemTables(const ReadView& view, const Slice& key, SequenceNumber snapshot,
-                      PinnableSlice* value, Status* status) {
+bool GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
+                      SequenceNumber snapshot, PinnableSlice* value, Status* status) {
   for (const auto& memtable : view.memtables) {
     Slice found;
     SequenceNumber sequence = 0;
-    switch (memtable->Get(key, snapshot, &found, &sequence)) {
+    switch (memtable->Get(key, hash, snapshot, &found, &sequence)) {
       case MemTable::LookupResult::kAbsent:
         continue;
       case MemTable::LookupResult::kFound:
@@ -83,11 +83,11 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(options, &snapshot);
   Status status;
-  if (GetFromMemTables(view, key, snapshot, value, &status)) return status;
+  const uint64_t hash = Hash64(key);
+  if (GetFromMemTables(view, key, hash, snapshot, value, &status)) return status;
 
   PointLookup lookup;
-  lookup.Start(view.version.get(), store_.get(), key, Hash64(key), snapshot,
-               options.verify_checksums);
+  lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
   lookup.Prefetch();
   memnode::PointRead read;
   Record record;
@@ -129,11 +129,12 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
     size_t pending = 0;
     for (size_t i = 0; i < batch; ++i) {
       const Slice& key = keys[first + i];
+      const uint64_t hash = Hash64(key);
       values[first + i].Reset();
-      if (GetFromMemTables(view, key, snapshot, &values[first + i], &statuses[first + i])) {
+      if (GetFromMemTables(view, key, hash, snapshot, &values[first + i], &statuses[first + i])) {
         continue;
       }
-      lookups[i].Start(view.version.get(), store_.get(), key, Hash64(key), snapshot,
+      lookups[i].Start(view.version.get(), store_.get(), key, hash, snapshot,
                        options.verify_checksums);
       lookups[i].Prefetch();
       waiting[pending++] = i;

@@ -9,6 +9,7 @@
 #include "db/skip_list.h"
 #include "table/internal_iterator.h"
 #include "util/arena.h"
+#include "util/hash.h"
 #include "util/per_thread.h"
 
 namespace nacre {
@@ -19,8 +20,8 @@ class MemTable::Rep {
   virtual ~Rep() = default;
 
   virtual void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool* new_chunk) = 0;
-  virtual LookupResult Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
-                           SequenceNumber* sequence) const = 0;
+  virtual LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                              SequenceNumber* sequence) const = 0;
   virtual std::unique_ptr<InternalIterator> NewIterator() const = 0;
 
   size_t MemoryUsage() const { return arena_.MemoryUsage(); }
@@ -67,8 +68,8 @@ class MemTable::RepOf final : public Rep {
     if (TagType(tag) == ValueType::kDeletion) mine.deletions.Add(1);
   }
 
-  LookupResult Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
-                   SequenceNumber* sequence) const override {
+  LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                      SequenceNumber* sequence) const override {
     const auto* node = list_.LowerBound(user_key, PackTag(snapshot, kValueTypeForSeek));
     if (node == nullptr || !(node->key() == user_key)) return LookupResult::kAbsent;
     *sequence = TagSequence(node->tag());
@@ -154,9 +155,9 @@ class MemTable::IteratorOf final : public InternalIterator {
   const typename SkipList<Order>::Node* node_ = nullptr;
 };
 
-MemTable::MemTable(const Comparator* comparator, uint64_t generation,
+MemTable::MemTable(const Comparator* comparator, uint64_t generation, size_t filter_bytes,
                    std::shared_ptr<ArenaBlockPool> blocks)
-    : generation_(generation), rep_([&]() -> std::unique_ptr<Rep> {
+    : generation_(generation), filter_(filter_bytes), rep_([&]() -> std::unique_ptr<Rep> {
         if (comparator == BytewiseComparator()) {
           return std::make_unique<RepOf<BytewiseKeyOrder>>(BytewiseKeyOrder(), std::move(blocks));
         }
@@ -168,17 +169,20 @@ MemTable::~MemTable() = default;
 
 void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_key,
                    const Slice& value, bool* new_chunk) {
+  const uint64_t hash = Hash64(user_key);
+  filter_.Prefetch(hash);
   rep_->Add(PackTag(sequence, type), user_key, value, new_chunk);
+  filter_.Add(hash);
 }
 
-MemTable::LookupResult MemTable::Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
-                                     SequenceNumber* sequence) const {
-  return rep_->Get(user_key, snapshot, value, sequence);
+MemTable::LookupResult MemTable::Search(const Slice& user_key, SequenceNumber snapshot,
+                                        Slice* value, SequenceNumber* sequence) const {
+  return rep_->Search(user_key, snapshot, value, sequence);
 }
 
 std::unique_ptr<InternalIterator> MemTable::NewIterator() const { return rep_->NewIterator(); }
 
-size_t MemTable::MemoryUsage() const { return rep_->MemoryUsage(); }
+size_t MemTable::MemoryUsage() const { return rep_->MemoryUsage() + filter_.MemoryUsage(); }
 uint64_t MemTable::entries() const { return rep_->entries(); }
 uint64_t MemTable::deletions() const { return rep_->deletions(); }
 uint64_t MemTable::data_bytes() const { return rep_->data_bytes(); }

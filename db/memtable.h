@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "db/memtable_filter.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "table/internal_key.h"
@@ -27,9 +28,10 @@ class MemTable {
   enum class LookupResult : uint8_t { kAbsent, kFound, kDeleted };
 
   /// `comparator` orders the user keys; not owned, must outlive this. `generation` names this
-  /// MemTable among those of its database. Memory comes from `blocks` and goes back to it; null
-  /// takes it from the kernel, which costs a fifth more time per entry.
-  MemTable(const Comparator* comparator, uint64_t generation,
+  /// MemTable among those of its database. `filter_bytes` are spent on sparing lookups of absent
+  /// keys the search. Other memory comes from `blocks` and goes back to it; null takes it from the
+  /// kernel, which costs a fifth more time per entry.
+  MemTable(const Comparator* comparator, uint64_t generation, size_t filter_bytes,
            std::shared_ptr<ArenaBlockPool> blocks = nullptr);
   ~MemTable();
   MemTable(const MemTable&) = delete;
@@ -41,10 +43,14 @@ class MemTable {
   void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
            bool* new_chunk);
 
-  /// The newest entry of `user_key` with sequence <= `snapshot`. Sets `*sequence` unless absent,
-  /// and `*value` if found; the value's bytes live as long as this object.
-  LookupResult Get(const Slice& user_key, SequenceNumber snapshot, Slice* value,
-                   SequenceNumber* sequence) const;
+  /// The newest entry of `user_key`, whose Hash64 is `hash`, with sequence <= `snapshot`. Sets
+  /// `*sequence` unless absent, and `*value` if found; the value's bytes live as long as this
+  /// object.
+  LookupResult Get(const Slice& user_key, uint64_t hash, SequenceNumber snapshot, Slice* value,
+                   SequenceNumber* sequence) const {
+    if (!filter_.MayContain(hash)) return LookupResult::kAbsent;
+    return Search(user_key, snapshot, value, sequence);
+  }
 
   /// Over all entries, newest first among those of one user key. The caller keeps this object
   /// alive; keys and values stay valid as long as it lives. Entries added meanwhile may or may not
@@ -52,7 +58,7 @@ class MemTable {
   std::unique_ptr<InternalIterator> NewIterator() const;
 
   uint64_t generation() const { return generation_; }
-  /// Bytes taken in chunks, filled or not.
+  /// Bytes taken in chunks, filled or not, and the filter's.
   size_t MemoryUsage() const;
   /// Entries added so far, deletions among them. Exact once no `Add` is running.
   uint64_t entries() const;
@@ -70,7 +76,11 @@ class MemTable {
   template <typename Order>
   class IteratorOf;
 
+  LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                      SequenceNumber* sequence) const;
+
   const uint64_t generation_;
+  MemTableFilter filter_;
   const std::unique_ptr<Rep> rep_;
 };
 

@@ -25,6 +25,7 @@
 #include "db/memtable.h"
 #include "util/arena.h"
 #include "util/coding.h"
+#include "util/hash.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -60,7 +61,8 @@ std::vector<std::string> MakeKeys(Keys kind) {
 
 class OurTable {
  public:
-  explicit OurTable(bool /*several_writers*/) : table_(BytewiseComparator(), 1, Blocks()) {}
+  explicit OurTable(bool /*several_writers*/)
+      : table_(BytewiseComparator(), 1, 1 << 20, Blocks()) {}
 
   void Insert(const std::string& key, uint64_t sequence, const std::string& value) {
     bool new_chunk = false;
@@ -73,7 +75,7 @@ class OurTable {
     bool Contains(const std::string& key) {
       Slice value;
       SequenceNumber sequence;
-      return table_->Get(key, kMaxSequenceNumber, &value, &sequence) ==
+      return table_->Get(key, Hash64(key), kMaxSequenceNumber, &value, &sequence) ==
              MemTable::LookupResult::kFound;
     }
 

@@ -20,6 +20,7 @@
 #include "table/internal_iterator.h"
 #include "tests/support/seed.h"
 #include "util/arena.h"
+#include "util/hash.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -90,7 +91,7 @@ class MemTableTest : public testing::TestWithParam<const Comparator*> {
   void ExpectGet(const std::string& key, SequenceNumber snapshot) const {
     Slice value = "untouched";
     SequenceNumber sequence = 77;
-    const LookupResult result = table_.Get(key, snapshot, &value, &sequence);
+    const LookupResult result = table_.Get(key, Hash64(key), snapshot, &value, &sequence);
     const auto versions = model_.find(key);
     if (versions != model_.end()) {
       const auto version = versions->second.lower_bound(snapshot);
@@ -129,7 +130,7 @@ class MemTableTest : public testing::TestWithParam<const Comparator*> {
 
   const std::shared_ptr<ArenaBlockPool> blocks_ =
       std::make_shared<ArenaBlockPool>(2 * ArenaBlockPool::kBlockSize);
-  MemTable table_{GetParam(), 42, blocks_};
+  MemTable table_{GetParam(), 42, 256, blocks_};
   Model model_{UserOrder{GetParam()}};
   SequenceNumber next_sequence_ = 1;
   uint64_t entries_ = 0;
@@ -277,7 +278,7 @@ TEST(ConcurrentMemTableTest, SnapshotsGiveTheSameAnswerWhileWritesGoOn) {
   constexpr uint64_t kWriters = 3;
   constexpr uint64_t kWrites = 4000;
   constexpr uint64_t kKeys = 50;
-  MemTable table(BytewiseComparator(), 1);
+  MemTable table(BytewiseComparator(), 1, 1 << 10);
   std::atomic<SequenceNumber> next = 1;
   // As the engine publishes: in order, once all smaller sequences are in.
   std::atomic<SequenceNumber> published = 0;
@@ -306,7 +307,7 @@ TEST(ConcurrentMemTableTest, SnapshotsGiveTheSameAnswerWhileWritesGoOn) {
   const auto answer = [&table](const std::string& key, SequenceNumber snapshot) {
     Slice value;
     SequenceNumber sequence = 0;
-    const LookupResult result = table.Get(key, snapshot, &value, &sequence);
+    const LookupResult result = table.Get(key, Hash64(key), snapshot, &value, &sequence);
     EXPECT_LE(sequence, snapshot);
     if (result == LookupResult::kFound) {
       EXPECT_EQ(std::to_string(sequence), value.ToString());

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace nacre {
+
+/// Which keys a MemTable may hold: spares readers of a large MemTable the search for what is not
+/// there, a dozen cache misses, for one. A key sets three bits of one word. With a word per key a
+/// few absent keys in ten thousand pass, with a word for eight 3 %.
+///
+/// Thread safety: all methods may be called from many threads at once. `MayContain` answers true
+/// for what happens after the `Add` of that key returned.
+class MemTableFilter {
+ public:
+  /// At most `bytes` of memory, zeroed; below 8 there is no filter and every key passes.
+  explicit MemTableFilter(size_t bytes)
+      : count_(std::bit_floor(bytes / sizeof(Word))),
+        words_(count_ > 0 ? std::make_unique<Word[]>(count_) : nullptr) {}
+
+  /// `hash`: Hash64 of the user key.
+  void Add(uint64_t hash) {
+    if (count_ == 0) return;
+    Word& word = WordOf(hash);
+    const uint64_t bits = BitsOf(hash);
+    // Relaxed: whoever knows of the entry does so through its publication, which comes later.
+    if ((word.load(std::memory_order_relaxed) & bits) != bits) {
+      word.fetch_or(bits, std::memory_order_relaxed);
+    }
+  }
+
+  bool MayContain(uint64_t hash) const {
+    if (count_ == 0) return true;
+    const uint64_t bits = BitsOf(hash);
+    return (WordOf(hash).load(std::memory_order_relaxed) & bits) == bits;
+  }
+
+  void Prefetch(uint64_t hash) const {
+    if (count_ > 0) __builtin_prefetch(&WordOf(hash), 1);
+  }
+
+  size_t MemoryUsage() const { return count_ * sizeof(Word); }
+
+ private:
+  using Word = std::atomic<uint64_t>;
+
+  Word& WordOf(uint64_t hash) const { return words_[(hash >> 24) & (count_ - 1)]; }
+  static uint64_t BitsOf(uint64_t hash) {
+    return uint64_t{1} << (hash & 63) | uint64_t{1} << (hash >> 6 & 63) |
+           uint64_t{1} << (hash >> 12 & 63);
+  }
+
+  const size_t count_;  ///< A power of two, or 0.
+  const std::unique_ptr<Word[]> words_;
+};
+
+}  // namespace nacre
