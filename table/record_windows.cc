@@ -61,9 +61,12 @@ void RecordWindows::TurnTo(Direction direction) {
   direction_ = direction;
 }
 
-/// Keeps reads_in_flight reads under way.
+/// Keeps reads_in_flight reads under way, once the scan has shown to be a long one.
 void RecordWindows::StartAhead() {
-  while (ahead_.size() < static_cast<size_t>(std::max(options_.reads_in_flight, 1))) {
+  const auto in_flight = [this] {
+    return readahead_ < options_.readahead_parallel ? 1 : std::max(options_.reads_in_flight, 1);
+  };
+  while (ahead_.size() < static_cast<size_t>(in_flight())) {
     const RecordInterval range = direction_ == Direction::kForward ? NextRange() : PreviousRange();
     if (range.begin == range.end) return;
     ahead_.push_back(Start(range));
