@@ -29,6 +29,7 @@ struct BenchConfig {
   uint64_t reads = 0;       ///< Per thread.
   uint64_t writes = 0;      ///< Per thread; 0 as in RocksDB means `num`.
   uint64_t deletes = 0;     ///< Per thread.
+  uint64_t seeks = 0;       ///< Per thread.
   uint64_t readwrites = 0;  ///< Operations per thread of readrandomwriterandom.
   int threads = 1;
   int duration_seconds = 0;

@@ -20,7 +20,8 @@ TrafficCounters operator+(const TrafficCounters& a, const TrafficCounters& b) {
           .memnode_read = a.memnode_read + b.memnode_read,
           .memnode_written = a.memnode_written + b.memnode_written,
           .compaction_read = a.compaction_read + b.compaction_read,
-          .compaction_written = a.compaction_written + b.compaction_written};
+          .compaction_written = a.compaction_written + b.compaction_written,
+          .compaction_cpu_nanos = a.compaction_cpu_nanos + b.compaction_cpu_nanos};
 }
 
 TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b) {
@@ -29,7 +30,8 @@ TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b) {
           .memnode_read = a.memnode_read - b.memnode_read,
           .memnode_written = a.memnode_written - b.memnode_written,
           .compaction_read = a.compaction_read - b.compaction_read,
-          .compaction_written = a.compaction_written - b.compaction_written};
+          .compaction_written = a.compaction_written - b.compaction_written,
+          .compaction_cpu_nanos = a.compaction_cpu_nanos - b.compaction_cpu_nanos};
 }
 
 std::unique_ptr<Engine> NewEngine(const BenchConfig& config) {

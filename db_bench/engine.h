@@ -76,6 +76,7 @@ struct SpaceUsage {
   uint64_t user_bytes = 0;     ///< Live keys and values; RocksDB and LevelDB estimate.
   uint64_t stored_bytes = 0;   ///< Tables, with all copies.
   uint64_t compute_bytes = 0;  ///< Of this process: MemTables, indexes, filters, caches.
+  uint64_t index_bytes = 0;    ///< Of these, what is kept for tables, caches apart; LevelDB: 0.
 };
 
 /// Bytes since the engine was made, over all databases that it opened.
@@ -86,6 +87,7 @@ struct TrafficCounters {
   uint64_t memnode_written = 0;
   uint64_t compaction_read = 0;  ///< By compactions, wherever they ran.
   uint64_t compaction_written = 0;
+  uint64_t compaction_cpu_nanos = 0;  ///< Of the threads that ran them; LevelDB: 0.
 };
 TrafficCounters operator+(const TrafficCounters& a, const TrafficCounters& b);
 TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b);

@@ -157,7 +157,8 @@ class NacreEngine final : public Engine {
   Status Space(SpaceUsage* usage) override {
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.user-bytes", &usage->user_bytes));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.stored-bytes", &usage->stored_bytes));
-    return IntProperty("nacre.space.compute-bytes", &usage->compute_bytes);
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.compute-bytes", &usage->compute_bytes));
+    return IntProperty("nacre.space.index-bytes", &usage->index_bytes);
   }
   Status Traffic(TrafficCounters* counters) override {
     TrafficCounters now;
@@ -211,7 +212,8 @@ class NacreEngine final : public Engine {
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.memnode-read", &now->memnode_read));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.memnode-written", &now->memnode_written));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.compaction.bytes-read", &now->compaction_read));
-    return IntProperty("nacre.compaction.bytes-written", &now->compaction_written);
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.compaction.bytes-written", &now->compaction_written));
+    return IntProperty("nacre.compaction.cpu-nanos", &now->compaction_cpu_nanos);
   }
 
   const BenchConfig& config_;

@@ -1,10 +1,12 @@
 #include <dlfcn.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <chrono>
-#include <map>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -109,6 +111,30 @@ class RocksdbSession final : public Session {
   IteratorCursor<rocksdb::Iterator> cursor_;
 };
 
+/// Counts what compactions read, wrote and cost. What compactions do without merging, a move to the
+/// next level, counts nothing; neither do flushes.
+/// Thread safety: all methods may be called from many threads at once.
+class CompactionCounter final : public rocksdb::EventListener {
+ public:
+  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) override {
+    read_.fetch_add(info.stats.total_input_bytes, std::memory_order_relaxed);
+    written_.fetch_add(info.stats.total_output_bytes, std::memory_order_relaxed);
+    cpu_micros_.fetch_add(info.stats.cpu_micros, std::memory_order_relaxed);
+  }
+  TrafficCounters counters() const {
+    TrafficCounters counters;
+    counters.compaction_read = read_.load(std::memory_order_relaxed);
+    counters.compaction_written = written_.load(std::memory_order_relaxed);
+    counters.compaction_cpu_nanos = 1000 * cpu_micros_.load(std::memory_order_relaxed);
+    return counters;
+  }
+
+ private:
+  std::atomic<uint64_t> read_{0};
+  std::atomic<uint64_t> written_{0};
+  std::atomic<uint64_t> cpu_micros_{0};
+};
+
 class RocksdbEngine final : public Engine {
  public:
   explicit RocksdbEngine(const BenchConfig& config) : config_(config) {}
@@ -129,7 +155,7 @@ class RocksdbEngine final : public Engine {
   Status OpenFresh() override {
     NACRE_RETURN_IF_ERROR(Close());
     NACRE_RETURN_IF_ERROR(ChoosePath());
-    rocksdb::Options options = MakeRocksdbOptions(config_);
+    rocksdb::Options options = MakeOptions();
     NACRE_RETURN_IF_ERROR(ToSetupStatus(rocksdb::DestroyDB(path_, options), path_));
     options.create_if_missing = true;
     options.error_if_exists = true;
@@ -138,14 +164,13 @@ class RocksdbEngine final : public Engine {
   Status OpenExisting() override {
     NACRE_RETURN_IF_ERROR(Close());
     NACRE_RETURN_IF_ERROR(ChoosePath());
-    return Open(MakeRocksdbOptions(config_));
+    return Open(MakeOptions());
   }
   Status Close() override {
     if (db_ == nullptr) return Status::OK();
-    const Status status = AddTrafficOf(db_.get(), &closed_traffic_);
     const rocksdb::Status closed = db_->Close();
     db_.reset();
-    return status.ok() ? ToStatus(closed) : status;
+    return ToStatus(closed);
   }
 
   std::unique_ptr<Session> NewSession() override {
@@ -207,15 +232,23 @@ class RocksdbEngine final : public Engine {
     usage->user_bytes =
         keys * (config_.key_size + (config_.value_size_min + config_.value_size_max) / 2);
     usage->compute_bytes = memtables + readers + cache;
+    usage->index_bytes = readers;
     return Status::OK();
   }
 
   Status Traffic(TrafficCounters* counters) override {
-    *counters = closed_traffic_;
-    return AddTrafficOf(db_.get(), counters);
+    // Nothing crosses a network here.
+    *counters = compactions_->counters();
+    return Status::OK();
   }
 
  private:
+  rocksdb::Options MakeOptions() const {
+    rocksdb::Options options = MakeRocksdbOptions(config_);
+    options.listeners.push_back(compactions_);
+    return options;
+  }
+
   Status ChoosePath() {
     if (!path_.empty()) return Status::OK();
     if (config_.db.empty()) {
@@ -243,28 +276,12 @@ class RocksdbEngine final : public Engine {
                                             : Status::NotSupported("rocksdb: no property " + name);
   }
 
-  /// Nothing crosses a network here; compactions are counted in GiB by RocksDB.
-  static Status AddTrafficOf(rocksdb::DB* db, TrafficCounters* counters) {
-    std::map<std::string, std::string> stats;
-    if (!db->GetMapProperty(rocksdb::DB::Properties::kCFStats, &stats)) {
-      return Status::NotSupported("rocksdb: no property " + rocksdb::DB::Properties::kCFStats);
-    }
-    counters->compaction_read += GibToBytes(stats["compaction.Sum.ReadGB"]);
-    // What is written to level 0 comes from flushes.
-    const uint64_t written = GibToBytes(stats["compaction.Sum.WriteGB"]);
-    const uint64_t flushed = GibToBytes(stats["compaction.L0.WriteGB"]);
-    counters->compaction_written += written > flushed ? written - flushed : 0;
-    return Status::OK();
-  }
-  static uint64_t GibToBytes(const std::string& text) {
-    return text.empty() ? 0 : static_cast<uint64_t>(std::stod(text) * (1ULL << 30));
-  }
-
   const BenchConfig& config_;
   std::unique_ptr<ScratchFolder> scratch_;
   std::string path_;
+  /// Over all databases that are opened.
+  const std::shared_ptr<CompactionCounter> compactions_ = std::make_shared<CompactionCounter>();
   std::unique_ptr<rocksdb::DB> db_;
-  TrafficCounters closed_traffic_;
 };
 
 }  // namespace

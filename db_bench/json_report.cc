@@ -19,12 +19,19 @@ std::string NetworkJson(const TrafficCounters& traffic) {
 }
 
 std::string CompactionJson(const TrafficCounters& traffic) {
-  return fmt::format(R"({{"bytes_read": {}, "bytes_written": {}}})", traffic.compaction_read,
-                     traffic.compaction_written);
+  return fmt::format(R"({{"bytes_read": {}, "bytes_written": {}, "cpu_seconds": {}}})",
+                     traffic.compaction_read, traffic.compaction_written,
+                     static_cast<double>(traffic.compaction_cpu_nanos) * 1e-9);
+}
+
+std::string LatencyJson(std::string_view prefix, const LatencyCounts& latencies) {
+  const auto percentile = [&](double p) { return latencies.PercentileNanos(p) / 1000; };
+  return fmt::format(
+      R"("{0}p50_us": {1}, "{0}p99_us": {2}, "{0}p999_us": {3}, "{0}latency_samples": {4})", prefix,
+      percentile(50), percentile(99), percentile(99.9), latencies.count());
 }
 
 std::string ResultJson(const BenchmarkResult& result) {
-  const auto percentile = [&](double p) { return result.latencies.PercentileNanos(p) / 1000; };
   std::string text = fmt::format(
       R"({{"name": {}, "ops": {}, "seconds": {}, "ops_per_sec": {}, "mb_per_sec": {}, )",
       JsonString(result.name), result.ops, result.seconds, result.OpsPerSecond(),
@@ -35,8 +42,10 @@ std::string ResultJson(const BenchmarkResult& result) {
       result.cpu_seconds, result.process_cpu_seconds);
   text += fmt::format(R"("found": {}, "lookups": {}, "background_ops": {}, )", result.found,
                       result.lookups, result.background_ops);
-  text += fmt::format(R"("p50_us": {}, "p99_us": {}, "p999_us": {}, "latency_samples": {}, )",
-                      percentile(50), percentile(99), percentile(99.9), result.latencies.count());
+  text += LatencyJson("", result.latencies) + ", ";
+  if (result.background_ops > 0) {
+    text += LatencyJson("background_", result.background_latencies) + ", ";
+  }
   text += fmt::format(R"("network": {}, "compaction": {}}})", NetworkJson(result.traffic),
                       CompactionJson(result.traffic));
   return text;
@@ -80,8 +89,9 @@ std::string JsonReport::ToString() const {
     text += ResultJson(result);
   }
   text += fmt::format(
-      "],\n \"space\": {{\"user_bytes\": {}, \"stored_bytes\": {}, \"compute_bytes\": {}}},\n",
-      space.user_bytes, space.stored_bytes, space.compute_bytes);
+      "],\n \"space\": {{\"user_bytes\": {}, \"stored_bytes\": {}, \"compute_bytes\": {}, "
+      "\"index_bytes\": {}}},\n",
+      space.user_bytes, space.stored_bytes, space.compute_bytes, space.index_bytes);
   text += " \"network\": " + NetworkJson(traffic) + ",\n";
   text += " \"compaction\": " + CompactionJson(traffic) + "}\n";
   return text;

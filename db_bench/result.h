@@ -28,6 +28,7 @@ struct BenchmarkResult {
   double cpu_seconds = 0;          ///< CPU time of the threads that did `ops`.
   double process_cpu_seconds = 0;  ///< CPU time of all threads, those of the engine too.
   LatencyCounts latencies;
+  LatencyCounts background_latencies;  ///< Of `background_ops`.
   std::array<std::optional<Histogram>, kOpTypes> histograms;
   TrafficCounters traffic;
 

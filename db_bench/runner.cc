@@ -170,7 +170,10 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
     finish = std::max(finish, recorder.finish_nanos());
   }
   result->seconds = static_cast<double>(finish - start) * 1e-9;
-  if (spec.background_writer) result->background_ops = recorders.back()->done();
+  if (spec.background_writer) {
+    result->background_ops = recorders.back()->done();
+    result->background_latencies.Merge(recorders.back()->latencies());
+  }
   return Status::OK();
 }
 

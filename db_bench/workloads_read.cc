@@ -104,7 +104,7 @@ Status ReadReverse(Worker* worker) { return ReadInOrder(worker, Direction::kBack
 
 Status SeekRandom(Worker* worker) {
   const int steps = worker->config.seek_nexts;
-  OpBudget budget = worker->Budget(worker->config.reads);
+  OpBudget budget = worker->Budget(worker->config.seeks);
   KeyGenerator keys(worker->config.key_size);
   uint64_t lookups = 0;
   uint64_t found = 0;

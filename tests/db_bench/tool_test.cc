@@ -142,6 +142,27 @@ TEST_P(EveryEngineTest, JsonHasTheDocumentedMembers) {
   }
 }
 
+TEST_P(EveryEngineTest, JsonTellsBackgroundWork) {
+  const TemporaryPath file(std::string("json.writer.") + GetParam());
+  RunToolOk({Engine(), "--num=5000", "--seed=3", "--seeks=70", "--json=" + file.str(),
+             "--latency_sample_period=1", "--write_buffer_size=65536",
+             "--benchmarks=fillseq,readwhilewriting,seekrandom,compact"});
+  const JsonValue report = ReadJson(file.str());
+  const JsonValue& result = report["benchmarks"].array().at(1);
+  EXPECT_EQ(result["latency_samples"].number(), 5000);
+  EXPECT_GT(result["background_ops"].number(), 0);
+  EXPECT_EQ(result["background_latency_samples"].number(), result["background_ops"].number());
+  EXPECT_GE(result["background_p99_us"].number(), result["background_p50_us"].number());
+  EXPECT_GE(result["background_p999_us"].number(), result["background_p99_us"].number());
+  EXPECT_EQ(report["benchmarks"].array().at(2)["ops"].number(), 70);
+
+  // LevelDB tells neither the processor time of its compactions nor the memory of its indexes.
+  const bool tells_all = std::string(GetParam()) != "leveldb";
+  EXPECT_EQ(report["compaction"]["cpu_seconds"].number() > 0, tells_all);
+  EXPECT_EQ(report["space"]["index_bytes"].number() > 0, tells_all);
+  EXPECT_GE(report["space"]["compute_bytes"].number(), report["space"]["index_bytes"].number());
+}
+
 TEST_P(EveryEngineTest, UniformValueSizes) {
   const ToolRun run =
       RunToolOk({Engine(), "--num=2000", "--seed=3", "--value_size_distribution_type=uniform",
