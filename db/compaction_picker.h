@@ -16,7 +16,7 @@ struct Compaction {
   int output_level = 0;
   std::shared_ptr<const Version> version;
   TableList inputs;
-  TableList overlap;  ///< Empty when both levels are the same.
+  TableList overlap;                ///< Empty when both levels are the same.
   uint32_t max_subcompactions = 0;  ///< 0: that of the options.
 
   uint64_t InputBytes() const;

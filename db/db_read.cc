@@ -83,12 +83,13 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(options, &snapshot);
   Status status;
+  // All that the lookup may have to look at comes from memory at once.
   const uint64_t hash = Hash64(key);
-  if (GetFromMemTables(view, key, hash, snapshot, value, &status)) return status;
-
+  for (const auto& memtable : view.memtables) memtable->Prefetch(hash);
   PointLookup lookup;
   lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
-  lookup.Prefetch();
+  if (GetFromMemTables(view, key, hash, snapshot, value, &status)) return status;
+
   memnode::PointRead read;
   Record record;
   while (lookup.Next(&read)) {
@@ -123,20 +124,24 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
 
   InlineArray<PointLookup, kBatch> lookups(std::min(kBatch, num_keys));
   InlineArray<memnode::PointRead, kBatch> reads(std::min(kBatch, num_keys));
+  uint64_t hashes[kBatch];
   size_t waiting[kBatch];  // Indexes, within the batch, of the keys that are not settled.
   for (size_t first = 0; first < num_keys; first += kBatch) {
     const size_t batch = std::min(kBatch, num_keys - first);
     size_t pending = 0;
     for (size_t i = 0; i < batch; ++i) {
+      hashes[i] = Hash64(keys[first + i]);
+      for (const auto& memtable : view.memtables) memtable->Prefetch(hashes[i]);
+    }
+    for (size_t i = 0; i < batch; ++i) {
       const Slice& key = keys[first + i];
-      const uint64_t hash = Hash64(key);
       values[first + i].Reset();
-      if (GetFromMemTables(view, key, hash, snapshot, &values[first + i], &statuses[first + i])) {
+      if (GetFromMemTables(view, key, hashes[i], snapshot, &values[first + i],
+                           &statuses[first + i])) {
         continue;
       }
-      lookups[i].Start(view.version.get(), store_.get(), key, hash, snapshot,
+      lookups[i].Start(view.version.get(), store_.get(), key, hashes[i], snapshot,
                        options.verify_checksums);
-      lookups[i].Prefetch();
       waiting[pending++] = i;
     }
     while (pending > 0) {

@@ -170,7 +170,6 @@ MemTable::~MemTable() = default;
 void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_key,
                    const Slice& value, bool* new_chunk) {
   const uint64_t hash = Hash64(user_key);
-  filter_.Prefetch(hash);
   rep_->Add(PackTag(sequence, type), user_key, value, new_chunk);
   filter_.Add(hash);
 }

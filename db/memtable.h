@@ -57,6 +57,9 @@ class MemTable {
   /// be seen.
   std::unique_ptr<InternalIterator> NewIterator() const;
 
+  /// Asks the processor for what `Get` looks at first.
+  void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }
+
   uint64_t generation() const { return generation_; }
   /// Bytes taken in chunks, filled or not, and the filter's.
   size_t MemoryUsage() const;

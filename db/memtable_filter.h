@@ -16,13 +16,14 @@ namespace nacre {
 /// for what happens after the `Add` of that key returned.
 class MemTableFilter {
  public:
-  /// At most `bytes` of memory, zeroed; below 8 there is no filter and every key passes.
+  /// At most `bytes` of memory, zeroed. Below 8 every key passes once there is one.
   explicit MemTableFilter(size_t bytes)
       : count_(std::bit_floor(bytes / sizeof(Word))),
         words_(count_ > 0 ? std::make_unique<Word[]>(count_) : nullptr) {}
 
   /// `hash`: Hash64 of the user key.
   void Add(uint64_t hash) {
+    if (empty_.load(std::memory_order_relaxed)) empty_.store(false, std::memory_order_relaxed);
     if (count_ == 0) return;
     Word& word = WordOf(hash);
     const uint64_t bits = BitsOf(hash);
@@ -33,13 +34,14 @@ class MemTableFilter {
   }
 
   bool MayContain(uint64_t hash) const {
+    if (empty_.load(std::memory_order_relaxed)) return false;
     if (count_ == 0) return true;
     const uint64_t bits = BitsOf(hash);
     return (WordOf(hash).load(std::memory_order_relaxed) & bits) == bits;
   }
 
   void Prefetch(uint64_t hash) const {
-    if (count_ > 0) __builtin_prefetch(&WordOf(hash), 1);
+    if (count_ > 0 && !empty_.load(std::memory_order_relaxed)) __builtin_prefetch(&WordOf(hash));
   }
 
   size_t MemoryUsage() const { return count_ * sizeof(Word); }
@@ -53,6 +55,7 @@ class MemTableFilter {
            uint64_t{1} << (hash >> 12 & 63);
   }
 
+  std::atomic<bool> empty_{true};
   const size_t count_;  ///< A power of two, or 0.
   const std::unique_ptr<Word[]> words_;
 };

@@ -15,41 +15,40 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
   verify_checksums_ = verify_checksums;
   table_ = nullptr;
   level0_next_ = 0;
-  level_ = 0;
+  level_next_ = 1;
   candidate_ = candidate_count_ = 0;
   bucket_ = PointIndex::kNoBucket;
   copy_ = 0;
   failure_ = Status::OK();
   outcome_ = Outcome::kContinue;
   status_ = Status::OK();
+  FindTables();
 }
 
-void PointLookup::Prefetch() const {
+void PointLookup::FindTables() {
+  table_next_ = table_count_ = 0;
+  const auto take = [this](const TableHandle* table) {
+    table->tier()->Prefetch(hash_);
+    tables_[table_count_++] = table;
+  };
   const TableList& level0 = version_->tables(0);
-  for (size_t i = 0; i < level0.size(); ++i) {
-    if (version_->Level0Holds(i, key_)) level0[i]->tier()->Prefetch(hash_);
+  for (; level0_next_ < level0.size() && table_count_ < kTables; ++level0_next_) {
+    if (version_->Level0Holds(level0_next_, key_)) take(level0[level0_next_].get());
   }
-  for (int level = 1; level < version_->depth(); ++level) {
-    const TableHandle* table = version_->sorted_level(level).Find(key_);
-    if (table != nullptr) table->tier()->Prefetch(hash_);
+  for (; level_next_ < version_->depth() && table_count_ < kTables; ++level_next_) {
+    const TableHandle* table = version_->sorted_level(level_next_).Find(key_);
+    if (table != nullptr) take(table);
   }
 }
 
 bool PointLookup::NextTable() {
-  if (level_ == 0) {
-    const TableList& tables = version_->tables(0);
-    while (level0_next_ < tables.size()) {
-      const size_t i = level0_next_++;
-      if (!version_->Level0Holds(i, key_)) continue;
-      table_ = tables[i].get();
-      return true;
-    }
+  if (table_next_ == table_count_) {
+    if (table_count_ < kTables) return false;  // There were no more than these.
+    FindTables();
+    if (table_count_ == 0) return false;
   }
-  while (++level_ < version_->depth()) {
-    table_ = version_->sorted_level(level_).Find(key_);
-    if (table_ != nullptr) return true;
-  }
-  return false;
+  table_ = tables_[table_next_++];
+  return true;
 }
 
 bool PointLookup::Next(memnode::PointRead* read) {

@@ -30,12 +30,10 @@ class PointLookup {
   };
 
   PointLookup() = default;
-  /// `key` stays valid while the lookup is used.
+  /// `key` stays valid while the lookup is used. Asks the processor for the bucket of every table
+  /// that may hold the key.
   void Start(const Version* version, const memnode::TableStore* store, const Slice& key,
              uint64_t hash, SequenceNumber snapshot, bool verify_checksums);
-
-  /// Asks the processor for the buckets of every table that may hold the key.
-  void Prefetch() const;
 
   /// The next read, or false: then `outcome()` is kContinue if no table is left (the key is not
   /// there), kSearch or kFailed.
@@ -48,6 +46,8 @@ class PointLookup {
   SequenceNumber snapshot() const { return snapshot_; }
 
  private:
+  /// Finds the next tables whose range holds the key.
+  void FindTables();
   bool NextTable();
   /// Takes what a lookup in an index or a bucket answered.
   void SetCandidates(int count);
@@ -70,9 +70,14 @@ class PointLookup {
   SequenceNumber snapshot_ = 0;
   bool verify_checksums_ = true;
 
+  /// Tables found at a time: more than these are rare, only in a level 0 that lags behind.
+  static constexpr int kTables = 12;
+  const TableHandle* tables_[kTables];
+  int table_next_ = 0;
+  int table_count_ = 0;
+  size_t level0_next_ = 0;  ///< Where FindTables goes on.
+  int level_next_ = 1;
   const TableHandle* table_ = nullptr;
-  size_t level0_next_ = 0;
-  int level_ = 0;
 
   RecordCandidate candidates_[kMaxCandidates];
   int candidate_ = 0;

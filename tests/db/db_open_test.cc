@@ -100,7 +100,7 @@ TEST_F(DBOpenTest, DatabasesOfOnePoolShareNothing) {
 }
 
 TEST_F(DBOpenTest, ComparatorIsPartOfTheDatabase) {
-  const BackwardsComparator backwards;
+  static const BackwardsComparator backwards;  // Outlives the database.
   options_.comparator = &backwards;
   ASSERT_TRUE(IsOk(Open(options_)));
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "v")));

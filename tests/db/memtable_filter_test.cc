@@ -68,6 +68,7 @@ TEST(MemTableFilterTest, StopsMostOthers) {
 TEST(MemTableFilterTest, WithoutMemoryEveryKeyPasses) {
   for (const size_t bytes : {size_t{0}, size_t{7}}) {
     MemTableFilter filter(bytes);
+    EXPECT_FALSE(filter.MayContain(2));
     filter.Add(1);
     filter.Prefetch(2);
     EXPECT_TRUE(filter.MayContain(2));

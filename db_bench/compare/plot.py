@@ -1,0 +1,43 @@
+"""The table as a picture: how many times better Nacre is, against each target."""
+
+import matplotlib
+
+matplotlib.use("Agg")  # No display is needed.
+from matplotlib import pyplot  # noqa: E402
+
+from table import RAW_READ, RowResult, format_number  # noqa: E402
+from workload import NACRE  # noqa: E402
+
+MET, MISSED, NO_TARGET = "#2a7f62", "#c0392b", "#8a8f98"
+
+
+def write_plot(results: list[RowResult], title: str, path: str) -> None:
+    """One bar a row that has a ratio; log scale, a line at 1, a mark at the target."""
+    shown = [result for result in results if result.ratio() is not None][::-1]
+    figure, axes = pyplot.subplots(figsize=(9, 1.6 + 0.33 * len(shown)))
+    for y, result in enumerate(shown):
+        color = {True: MET, False: MISSED, None: NO_TARGET}[result.met()]
+        axes.barh(y, result.ratio() - 1, left=1, height=0.62, color=color)
+        if result.row.target is not None:
+            axes.plot([result.row.target] * 2, [y - 0.42, y + 0.42], color="black", linewidth=1.6)
+        axes.text(max(result.ratio(), result.row.target or 0, 1) * 1.05, y,
+                  f"{result.ratio():.2f}  ({format_number(result.median(NACRE))} "
+                  f"{result.row.unit})", va="center", fontsize=8)
+    axes.set_yticks(range(len(shown)), [result.row.title for result in shown], fontsize=8)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    ratios = [result.ratio() for result in shown] + [result.row.target or 1 for result in shown]
+    axes.set_xlim(min(0.5, *ratios, 1) * 0.8, max(1, *ratios, 1) * 2.2)
+    peers = "RocksDB in its better profile"
+    if any(RAW_READ in result.values for result in shown):
+        peers += " (Get: the raw read)"
+    axes.set_xlabel(f"times better than {peers}; black marks: targets", fontsize=8)
+    axes.set_ylim(-0.7, len(shown) - 0.3)
+    axes.tick_params(axis="x", labelsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)

@@ -1,0 +1,265 @@
+"""Goal: `./run compare` makes the right table of what it measured, and fails in one clear line.
+
+Method: the code between measuring and the table gets values whose medians and ratios are known by
+hand; then the whole tool runs on small stand-ins for the binaries, which report what the test
+tells them to. Nothing is measured.
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "db_bench" / "compare"
+sys.path.insert(0, str(FOLDER))
+import compare  # noqa: E402
+import table  # noqa: E402
+import workload  # noqa: E402
+from table import RowResult  # noqa: E402
+from workload import NACRE, PROFILES, CompareError, Row  # noqa: E402
+
+
+def row(**changes) -> Row:
+    return Row(**({"name": "thing", "unit": "ops/s", "chain": "read", "steps": ("fill",),
+                   "measure": lambda report: None, "target": 3.0} | changes))
+
+
+def result(of: Row, nacre: list, default: list, inmemory: list) -> RowResult:
+    made = RowResult(of)
+    for engine, values in zip((NACRE,) + PROFILES, (nacre, default, inmemory)):
+        for value in values:
+            made.add(engine, value)
+    return made
+
+
+class TableTest(unittest.TestCase):
+    def test_ratio_is_of_medians_over_the_better_profile(self):
+        # The mean of Nacre's values, or their maximum, would meet the target.
+        made = result(row(), [290, 9000, 10], [50, 60, 1000], [100, 100, 1])
+        self.assertEqual(290, made.median(NACRE))
+        self.assertEqual(PROFILES[1], made.best_peer())
+        self.assertEqual(2.9, made.ratio())
+        self.assertIs(False, made.met())
+
+    def test_even_number_of_rounds(self):
+        self.assertEqual(2.5, result(row(), [2, 3], [1], []).median(NACRE))
+
+    def test_ratio_is_inverted_where_lower_is_better(self):
+        made = result(row(lower_is_better=True, target=2.0), [5], [30], [10])
+        self.assertEqual(PROFILES[1], made.best_peer())
+        self.assertEqual(2.0, made.ratio())
+        self.assertIs(True, made.met())
+
+    def test_absolute_target_is_an_upper_bound(self):
+        of = row(absolute=True, lower_is_better=True, target=8.0, unit="B")
+        self.assertIs(True, result(of, [8.0], [1], [1]).met())
+        self.assertIs(False, result(of, [8.1], [100], [100]).met())
+        self.assertIsNone(result(of, [8.0], [1], [1]).ratio())
+
+    def test_without_numbers_nothing_is_claimed(self):
+        for made in (result(row(), [], [1], [1]), result(row(), [1], [], []),
+                     result(row(), [None], [1], [None]), result(row(), [1], [0], [0]),
+                     result(row(target=None), [9], [1], [1])):
+            self.assertIsNone(made.met())
+        self.assertEqual("1 of 2 targets met", table.summary(
+            [result(row(), [9], [1], [1]), result(row(), [], [1], [1]),
+             result(row(target=None), [9], [1], [1])]))
+
+    def test_markdown(self):
+        lines = table.markdown_table(
+            [result(row(threads=2), [3_210_000], [999_600], [12_345]),
+             result(row(target=None, unit="s"), [0.01234], [], [])]).splitlines()
+        self.assertEqual("| benchmark | threads | unit | nacre | rocksdb default | "
+                         "rocksdb inmemory | ratio | target | met |", lines[0])
+        self.assertEqual("| thing | 2 | ops/s | 3.21 M | 1 M | 12.3 k | 3.21 | >= 3 | yes |",
+                         lines[2])
+        self.assertEqual("| thing | 1 | s | 0.0123 | - | - | - | - | - |", lines[3])
+
+    def test_numbers_keep_three_digits(self):
+        for value, text in ((0, "0"), (7.289, "7.29"), (99.96, "100"), (9994, "9994"),
+                            (9995, "9.99 k"), (87_654, "87.7 k"), (999_499, "999 k"),
+                            (999_500, "1 M"), (12_345_678, "12.3 M")):
+            self.assertEqual(text, table.format_number(value))
+
+
+class WorkloadTest(unittest.TestCase):
+    def test_rows_need_steps_that_exist(self):
+        self.assertEqual(len(workload.ROWS), len({of.title for of in workload.ROWS}))
+        for of in workload.ROWS:
+            if of.chain is not None:
+                labels = {step.label for step in workload.chain_named(of.chain).steps}
+                self.assertLessEqual(set(of.steps), labels, of.title)
+        for chain in workload.CHAINS:
+            self.assertEqual(len(chain.steps), len({step.label for step in chain.steps}))
+
+    def test_only_what_rows_need_is_run(self):
+        chains = workload.chains_of(workload.select_rows("^readrandom after compaction$"))
+        self.assertEqual([("read", "read")], [(c.name, c.steps[-1].label) for c in chains])
+        self.assertEqual([], workload.chains_of(workload.select_rows("^Get against")))
+        self.assertEqual(list(workload.CHAINS), workload.chains_of(list(workload.ROWS)))
+        for bad in ("(", "no such row"):
+            with self.assertRaisesRegex(CompareError, "--only="):
+                workload.select_rows(bad)
+
+    def test_engines_that_find_different_keys_are_named(self):
+        chain = workload.chain_named("read")
+
+        def report(found: int) -> workload.Report:
+            return workload.Report({step.label: {"found": found, "lookups": 9}
+                                    for step in chain.steps}, {}, {})
+        workload.check_found(chain, 1, {NACRE: report(6), PROFILES[0]: report(6)})
+        with self.assertRaisesRegex(CompareError, "nacre found 6 of 9, rocksdb default 7 of 9"):
+            workload.check_found(chain, 1, {NACRE: report(6), PROFILES[0]: report(7)})
+
+    def test_every_engine_is_first_in_turn(self):
+        firsts = [compare.rotated(workload.ENGINES, by)[0] for by in range(6)]
+        self.assertEqual(list(workload.ENGINES) * 2, firsts)
+
+
+class DocsTest(unittest.TestCase):
+    def test_place_between_the_marks_is_replaced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text(f"# A\n{compare.BEGIN_MARK}\nold\n{compare.END_MARK}\nprose\n")
+            for _ in range(2):
+                compare.update_docs(page, "new\n")
+                self.assertEqual(f"# A\n{compare.BEGIN_MARK}\n\nnew\n\n{compare.END_MARK}\nprose\n",
+                                 page.read_text())
+            page.write_text("# A\n")
+            with self.assertRaisesRegex(CompareError, "no place"):
+                compare.update_docs(page, "new\n")
+
+    def test_page_of_this_project_has_the_marks(self):
+        compare.split_docs(ROOT / "docs" / "performance.md")
+
+
+# Reports N operations in one second for each benchmark, where N and what is found depend on the
+# engine; FAKE tells an engine to fail or to find less.
+FAKE_DB_BENCH = """
+import json, os, sys
+flags = dict(argument[2:].split("=", 1) for argument in sys.argv[1:])
+engine = flags.get("rocksdb_profile", "nacre")
+fake = os.environ.get("FAKE", "")
+if fake == "fail " + engine:
+    sys.exit("something\\ndb_bench: IO error: no luck")
+if fake == "hang " + engine:
+    import time
+    time.sleep(600)
+if engine == "nacre":
+    for path in flags["pool"].split(":", 1)[1].split(","):
+        assert os.path.exists(path + ".alive"), path
+speed = {"nacre": 600, "default": 100, "inmemory": 200}[engine]
+found = 5 if fake == "lose " + engine else 6
+step = {"ops": speed, "seconds": 1, "ops_per_sec": speed, "found": found, "lookups": found,
+        "background_ops": speed, "p999_us": 1 / speed, "background_p99_us": 1 / speed}
+json.dump({"engine": {"name": engine, "description": engine + " 7.8.3, x", "warning": ""},
+           "benchmarks": [step | {"name": name} for name in flags["benchmarks"].split(",")],
+           "space": {"user_bytes": 4200, "index_bytes": 80},
+           "compaction": {"bytes_read": speed << 20, "cpu_seconds": 1}}, open(flags["json"], "w"))
+"""
+FAKE_MEMNODE = """
+import sys, time
+path = sys.argv[1].split(":", 1)[1]
+open(path + ".alive", "w").close()
+print("ready: here", flush=True)
+time.sleep(600)
+"""
+FAKE_MICRO = """
+import json
+print(json.dumps({"benchmarks": [{"name": "BM_Get", "items_per_second": 50},
+                                 {"name": "BM_RawRead", "items_per_second": 100}]}))
+"""
+
+
+@unittest.skipIf(importlib.util.find_spec("matplotlib") is None, "needs python3-matplotlib")
+class ToolTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        for name, text in (("db_bench", FAKE_DB_BENCH), ("nacre-memnode", FAKE_MEMNODE),
+                           ("micro_db", FAKE_MICRO)):
+            binary = self.path / name
+            binary.write_text(f"#!{sys.executable}\n{text}")
+            binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+        self.command = [sys.executable, "-B", str(FOLDER / "compare.py"), f"--bin={self.path}",
+                        f"--out={self.path / 'out'}"]
+
+    def run_tool(self, *arguments: str, fake: str = "") -> subprocess.CompletedProcess:
+        return subprocess.run([*self.command, *arguments], env=os.environ | {"FAKE": fake},
+                              capture_output=True, text=True, check=False, timeout=300)
+
+    def assert_nothing_is_left(self):
+        """No process of the binaries, and nothing in memory."""
+        left = []
+        for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(self.path).encode() in process.read_bytes():
+                    left.append(process)
+            except OSError:
+                pass
+        self.assertEqual([], left)
+
+    def test_whole_table(self):
+        docs = self.path / "page.md"
+        docs.write_text(f"{compare.BEGIN_MARK}\n{compare.END_MARK}\n")
+        done = self.run_tool("--rounds=2", "--update-docs", f"--docs={docs}")
+        self.assertEqual(0, done.returncode, done.stderr)
+        out = self.path / "out"
+        report = json.loads((out / "compare.json").read_text())
+        self.assertEqual(2, report["rounds"])
+        rows = {f"{r['name']} {r['threads']}": r for r in report["rows"]}
+        self.assertEqual(len(workload.ROWS), len(rows))
+        self.assertEqual({NACRE: [600, 600], PROFILES[0]: [100, 100], PROFILES[1]: [200, 200]},
+                         rows["fillrandom 2"]["values"])
+        self.assertEqual(3.0, rows["fillrandom 2"]["ratio"])
+        self.assertEqual(3.0, rows["compaction input per core 1"]["ratio"])
+        self.assertAlmostEqual(3.0, rows["readwhilewriting, p99 of Put 1"]["ratio"])
+        self.assertEqual(8.0, rows["memory for tables per key 1"]["medians"][NACRE])
+        self.assertEqual(0.5, rows["Get against a raw read of its bytes 1"]["ratio"])
+        self.assertEqual("7.8.3", report["machine"]["rocksdb"])
+        markdown = (out / "compare.md").read_text()
+        self.assertIn("| fillrandom | 2 | ops/s | 600 | 100 | 200 | 3.00 | >= 2.5 | yes |", markdown)
+        self.assertIn(markdown, docs.read_text())
+        self.assertEqual(b"\x89PNG", (out / "compare.png").read_bytes()[:4])
+        self.assert_nothing_is_left()
+
+    def test_failures_are_named_in_one_line(self):
+        cases = (
+            ((), "fail default", "rocksdb default, read, round 1: exit code 1: db_bench: IO error: "
+             "no luck"),
+            ((), "lose inmemory", "nacre found 6 of 6, rocksdb inmemory 5 of 5"),
+            (("--rounds=0",), "", "--rounds"),
+            (("--only=nothing like it",), "", "--only=nothing like it is found in none of"),
+            (("--update-docs", "--num=5"), "", "--update-docs"),
+            (("--bin=/nowhere",), "", "there is no /nowhere/db_bench"),
+        )
+        for arguments, fake, message in cases:
+            with self.subTest(message):
+                done = self.run_tool(*arguments, fake=fake)
+                self.assertEqual(1, done.returncode)
+                self.assertIn(message, done.stderr)
+                self.assertEqual(1, done.stderr.count("\n"), done.stderr)
+                self.assert_nothing_is_left()
+
+    def test_interruption_ends_all_processes(self):
+        tool = subprocess.Popen(self.command, env=os.environ | {"FAKE": "hang nacre"},
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while not list(pathlib.Path("/dev/shm").glob("nacre-compare-*/n3.sock.alive")):
+            self.assertIsNone(tool.poll(), "ended by itself")
+            time.sleep(0.02)
+        tool.terminate()
+        _, errors = tool.communicate(timeout=60)
+        self.assertEqual((1, "compare: interrupted\n"), (tool.returncode, errors))
+        self.assert_nothing_is_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
