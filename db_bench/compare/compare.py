@@ -18,7 +18,7 @@ import time
 
 import machine
 import table
-from measure import Bench, engine_of
+from measure import Bench, end_all, engine_of
 from table import RAW_READ, RowResult
 from workload import (ENGINES, NACRE, Chain, CompareError, Row, chains_of, check_found,
                       select_rows)
@@ -76,6 +76,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="REGEX", help="rows to measure, by title")
     parser.add_argument("--pool-parameters", default="", metavar="PARAMETERS",
                         help='of the pool\'s URI, such as "rtt_us=2&gbps=100"')
+    parser.add_argument("--no-plot", action="store_true",
+                        help="without the picture, and so without matplotlib")
     parser.add_argument("--update-docs", action="store_true",
                         help="put the table into docs/performance.md")
     parser.add_argument("--bin", type=pathlib.Path, default="build/release/bin",
@@ -164,7 +166,9 @@ def update_docs(path: pathlib.Path, text: str) -> None:
     path.write_text(f"{before}\n\n{text}\n{after}")
 
 
-def write_outputs(options: argparse.Namespace, bench: Bench, results: list[RowResult]) -> None:
+def write_outputs(options: argparse.Namespace, bench: Bench,
+                  results: list[RowResult]) -> list[pathlib.Path]:
+    """The files that it wrote."""
     engines = [engine_of(path) for path in sorted(bench.runs.glob("*rocksdb*.json"))]
     # "rocksdb 7.8.3, profile ..."
     version = engines[0]["description"].split(",")[0].split()[-1] if engines else "not run"
@@ -174,21 +178,26 @@ def write_outputs(options: argparse.Namespace, bench: Bench, results: list[RowRe
               "pool_parameters": options.pool_parameters,
               "rows": [result.to_json() for result in results]}
     text = heading(options, about, warnings) + "\n" + table.markdown_table(results)
-    (options.out / "compare.json").write_text(json.dumps(report, indent=1) + "\n")
-    (options.out / "compare.md").write_text(text)
-    if any(result.ratio() is not None for result in results):
+    files = [options.out / f"compare.{suffix}" for suffix in ("json", "md", "png")]
+    files[0].write_text(json.dumps(report, indent=1) + "\n")
+    files[1].write_text(text)
+    if options.no_plot or all(result.ratio() is None for result in results):
+        files.pop().unlink(missing_ok=True)
+    else:
         import plot  # Takes a while to load, and needs matplotlib.
-        plot.write_plot(results, machine.sentence(about), str(options.out / "compare.png"))
+        plot.write_plot(results, machine.sentence(about), str(files[2]))
     if options.update_docs:
         update_docs(options.docs, text)
+        files.append(options.docs)
+    return files
 
 
 def run(arguments: list[str]) -> None:
     options = parse_arguments(arguments)
     rows = select_rows(options.only)
     # Better now than after all is measured.
-    if importlib.util.find_spec("matplotlib") is None:
-        raise CompareError("the plot needs matplotlib (Debian: python3-matplotlib)")
+    if not options.no_plot and importlib.util.find_spec("matplotlib") is None:
+        raise CompareError("the plot needs matplotlib (Debian: python3-matplotlib); or --no-plot")
     if options.update_docs:
         split_docs(options.docs)
     runs = options.out / "runs"
@@ -202,10 +211,11 @@ def run(arguments: list[str]) -> None:
         bench = Bench(options.bin, scratch, runs, options.num, options.pool_parameters)
         results = measure_all(bench, rows, options.rounds)
     finally:
+        end_all()
         shutil.rmtree(scratch, ignore_errors=True)
-    write_outputs(options, bench, results)
-    print(f"\n{table.text_table(results)}\n{table.summary(results)}; "
-          f"written: {options.out}/compare.json, compare.md, compare.png")
+    files = write_outputs(options, bench, results)
+    print(f"\n{table.text_table(results)}\n{table.summary(results)}; written: "
+          + ", ".join(str(file) for file in files))
 
 
 def stop(_signal: int, _frame: object) -> None:

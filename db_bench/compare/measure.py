@@ -23,17 +23,42 @@ PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent() -> None:
-    """In the child: whatever ends this program ends the child as well."""
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+running: set[subprocess.Popen] = set()
+
+
+def start(command: list, **arguments) -> subprocess.Popen:
+    """A process that ends with this one, however that ends. `end` it, or `end_all`."""
+    parent = os.getpid()
+
+    def in_child() -> None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # It ended before that.
+            os.kill(os.getpid(), signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+
+    # No interruption between the start and the note of it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   preexec_fn=in_child, **arguments)
+        running.add(process)
+        return process
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
 def end(process: subprocess.Popen) -> None:
     if process.poll() is None:
         process.kill()
     process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    process.stdout.close()
+    running.discard(process)
+
+
+def end_all() -> None:
+    for process in list(running):
+        end(process)
 
 
 def node_bytes(num: int) -> int:
@@ -65,11 +90,9 @@ class Bench:
         try:
             for socket in sockets:
                 socket.unlink(missing_ok=True)
-                nodes.append(subprocess.Popen(
+                nodes.append(start(
                     [self.binaries / "nacre-memnode", f"--listen=shm:{socket}",
-                     f"--size={node_bytes(self.num)}"],
-                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                    preexec_fn=die_with_parent))
+                     f"--size={node_bytes(self.num)}"], stderr=subprocess.STDOUT))
             deadline = time.monotonic() + NODE_START_SECONDS
             for node in nodes:
                 await_ready(node, deadline)
@@ -125,16 +148,14 @@ def await_ready(node: subprocess.Popen, deadline: float) -> None:
 
 def run(command: list, what: str, environment: dict[str, str] | None = None) -> str:
     """What it wrote on its standard output."""
-    # Progress is shown by this program; db_bench shows its own on a terminal only.
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=die_with_parent, env=os.environ | (environment or {}))
+    process = start(command, stderr=subprocess.PIPE, env=os.environ | (environment or {}))
     try:
         output, errors = process.communicate(timeout=PROCESS_SECONDS_MAX)
     except subprocess.TimeoutExpired as error:
         raise CompareError(f"{what}: not done after {PROCESS_SECONDS_MAX} s") from error
     finally:
         end(process)
+        process.stderr.close()
     if process.returncode != 0:
         lines = errors.decode(errors="replace").strip().splitlines()
         reason = lines[-1] if lines else "it said nothing"

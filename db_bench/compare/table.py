@@ -4,7 +4,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Optional
 
-from workload import NACRE, PROFILES, ROWS, Row
+from workload import NACRE, PROFILES, Row
 
 # The peer of the row that compares Get with one read of the transport.
 RAW_READ = "raw read"
@@ -119,7 +119,3 @@ def summary(results: list[RowResult]) -> str:
     with_target = [result for result in results if result.row.target is not None]
     met = sum(result.met() is True for result in with_target)
     return f"{met} of {len(with_target)} targets met"
-
-
-def is_whole(results: list[RowResult]) -> bool:
-    return [result.row for result in results] == list(ROWS)

@@ -232,8 +232,10 @@ def check_found(chain: Chain, round_number: int, reports: dict[str, Report]) -> 
     """All engines must have found the same. Raises CompareError naming two that did not."""
     for step in chain.steps:
         if step.same_found:
-            found = {engine: (report.steps[step.label]["found"], report.steps[step.label]["lookups"])
-                     for engine, report in reports.items()}
+            found = {}
+            for engine, report in reports.items():
+                result = report.steps[step.label]
+                found[engine] = (result["found"], result["lookups"])
             first = next(iter(found))
             for engine in found:
                 if found[engine] != found[first]:
