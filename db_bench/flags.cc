@@ -35,6 +35,9 @@ DEFINE_int64(reads, -1, "Reads of each thread; negative means --num");
 DEFINE_int64(writes, -1, "Writes of each thread; negative means --num");
 DEFINE_int64(deletes, -1, "Deletes of each thread; negative means --num");
 DEFINE_int64(seeks, -1, "Seeks of each thread; negative means --reads");
+DEFINE_int64(readwrites, -1,
+             "Operations of each thread in readrandomwriterandom; negative means the larger one of "
+             "--reads and --writes");
 DEFINE_int64(threads, 1, "Concurrent threads");
 DEFINE_int64(duration, 0,
              "Seconds that benchmarks in random order go on for; 0 lets the numbers decide");
@@ -129,6 +132,7 @@ Status CheckRanges() {
       {"writes", FLAGS_writes, -1, kMaxOps},
       {"deletes", FLAGS_deletes, -1, kMaxOps},
       {"seeks", FLAGS_seeks, -1, kMaxOps},
+      {"readwrites", FLAGS_readwrites, -1, kMaxOps},
       {"threads", FLAGS_threads, 1, 1024},
       {"duration", FLAGS_duration, 0, 10'000'000},
       {"ops_between_duration_checks", FLAGS_ops_between_duration_checks, 1, kMaxOps},
@@ -249,7 +253,8 @@ Status ParseSizes(BenchConfig* config) {
   config->writes = or_num(FLAGS_writes);
   config->deletes = or_num(FLAGS_deletes);
   config->seeks = FLAGS_seeks < 0 ? config->reads : static_cast<uint64_t>(FLAGS_seeks);
-  config->readwrites = or_num(std::max(FLAGS_reads, FLAGS_writes));
+  config->readwrites =
+      or_num(FLAGS_readwrites < 0 ? std::max(FLAGS_reads, FLAGS_writes) : FLAGS_readwrites);
   config->key_size = static_cast<size_t>(FLAGS_key_size);
   const uint64_t numbers = std::max(config->num, config->writes);
   if (numbers > KeyGenerator::Capacity(config->key_size)) {

@@ -80,15 +80,17 @@ class Row:
 # Slow operations are fewer, for all engines alike: rates need no more.
 READS_PER_KEY = 0.3
 SEEKS_PER_KEY = 0.02
+READWRITES_PER_KEY = 0.4
 # Scans are over soon, so there are several.
 REPEATS = (1, 2, 3)
 # All engines read and write for the same time, so that all of them flush and compact beside it.
-READ_WHILE_WRITING_SECONDS = 4
+READ_WHILE_WRITING_SECONDS = 3
 
 
 def one_thread(num: int) -> tuple[str, ...]:
     return (f"--reads={max(1, int(num * READS_PER_KEY))}",
             f"--seeks={max(1, int(num * SEEKS_PER_KEY))}",
+            f"--readwrites={max(1, int(num * READWRITES_PER_KEY))}",
             "--multiread_batch=32", "--multiread_batched=true", "--seek_nexts=50",
             "--readwritepercent=50")
 
@@ -96,7 +98,8 @@ def one_thread(num: int) -> tuple[str, ...]:
 def two_threads(num: int) -> tuple[str, ...]:
     # Together the threads do what one does in the other chains.
     return ("--threads=2", f"--writes={max(1, num // 2)}",
-            f"--reads={max(1, int(num * READS_PER_KEY / 2))}", "--readwritepercent=50")
+            f"--reads={max(1, int(num * READS_PER_KEY / 2))}",
+            f"--readwrites={max(1, int(num * READWRITES_PER_KEY / 2))}", "--readwritepercent=50")
 
 
 def while_writing(_num: int) -> tuple[str, ...]:
@@ -114,15 +117,16 @@ CHAINS = (
         Step("multi", "multireadrandom", True),
         *(Step(f"forward {i}", "readseq", True) for i in REPEATS),
         *(Step(f"backward {i}", "readreverse", True) for i in REPEATS),
-        Step("seek", "seekrandom", True)), one_thread),
+        Step("seek", "seekrandom", True),
+        Step("mixed", "readrandomwriterandom", True),
+        Step("compact again", "compact")), one_thread),
     Chain("write", 1, (
         Step("fill", "fillrandom"),
         Step("wait after fill", "waitforcompaction"),
         Step("overwrite 1", "overwrite"),
         Step("overwrite 2", "overwrite"),
         Step("overwrite 3", "overwrite"),
-        Step("wait", "waitforcompaction"),
-        Step("mixed", "readrandomwriterandom", True)), one_thread),
+        Step("wait", "waitforcompaction")), one_thread),
     Chain("sequence", 1, (
         Step("fill", "fillseq"),
         Step("wait", "waitforcompaction"),
@@ -191,10 +195,9 @@ ROWS = (
     rate("readseq", "read", 3.0, *(f"forward {i}" for i in REPEATS)),
     rate("readreverse", "read", 3.0, *(f"backward {i}" for i in REPEATS)),
     rate("seekrandom, 50 nexts", "read", 2.5, "seek"),
-    rate("readrandomwriterandom 50 %", "write", 2.5, "mixed"),
+    rate("readrandomwriterandom 50 %", "read", 2.5, "mixed"),
     rate("readrandomwriterandom 50 %", "threads", 2.5, "mixed"),
     Row("Get against a raw read of its bytes", "ops/s", None, (), None, 0.45),
-    # The last step of this chain that writes is a compaction of everything.
     Row("memory for tables per key", "B", "read", READ_STEPS, index_bytes_per_key, 8.0,
         lower_is_better=True, absolute=True),
     latency("readwhilewriting, p99 of Put", "background_p99_us", 2.0),

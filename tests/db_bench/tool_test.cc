@@ -144,9 +144,9 @@ TEST_P(EveryEngineTest, JsonHasTheDocumentedMembers) {
 
 TEST_P(EveryEngineTest, JsonTellsBackgroundWork) {
   const TemporaryPath file(std::string("json.writer.") + GetParam());
-  RunToolOk({Engine(), "--num=5000", "--seed=3", "--seeks=70", "--json=" + file.str(),
-             "--latency_sample_period=1", "--write_buffer_size=65536",
-             "--benchmarks=fillseq,readwhilewriting,seekrandom,compact"});
+  RunToolOk({Engine(), "--num=5000", "--seed=3", "--seeks=70", "--readwrites=90",
+             "--json=" + file.str(), "--latency_sample_period=1", "--write_buffer_size=65536",
+             "--benchmarks=fillseq,readwhilewriting,seekrandom,readrandomwriterandom,compact"});
   const JsonValue report = ReadJson(file.str());
   const JsonValue& result = report["benchmarks"].array().at(1);
   EXPECT_EQ(result["latency_samples"].number(), 5000);
@@ -155,6 +155,7 @@ TEST_P(EveryEngineTest, JsonTellsBackgroundWork) {
   EXPECT_GE(result["background_p99_us"].number(), result["background_p50_us"].number());
   EXPECT_GE(result["background_p999_us"].number(), result["background_p99_us"].number());
   EXPECT_EQ(report["benchmarks"].array().at(2)["ops"].number(), 70);
+  EXPECT_EQ(report["benchmarks"].array().at(3)["ops"].number(), 90);
 
   // LevelDB tells neither the processor time of its compactions nor the memory of its indexes.
   const bool tells_all = std::string(GetParam()) != "leveldb";
