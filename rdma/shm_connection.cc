@@ -15,7 +15,7 @@ Status Connection::SetPeerDoorbell(const DoorbellName& name, UniqueFd control, U
   NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap({name.device, kControlObject},
                                                            control.get(), sizeof(ControlBlock),
                                                            true, &peer_doorbell_.control));
-  same_process_ = peer_doorbell_.control->created_here();
+  same_process_.store(peer_doorbell_.control->created_here(), std::memory_order_relaxed);
   peer_doorbell_.word =
       &reinterpret_cast<ControlBlock*>(peer_doorbell_.control->data())->doorbells[name.index];
   peer_doorbell_.bit = uint64_t{1} << name.group;
@@ -37,7 +37,7 @@ bool Connection::TakeAnnouncement(const RegionMessage& message, std::vector<Uniq
                     .access = static_cast<Access>(message.access),
                     .mapping = nullptr};
   const ObjectName name{peer_doorbell_.control->name().device, RegionObject(message.key)};
-  if (same_process_) {
+  if (same_process()) {
     region.mapping = MappingTable::Process()->Find(name);
     if (region.mapping == nullptr) return true;  // Dropped since.
   } else {
@@ -102,7 +102,7 @@ bool Connection::FindRegion(uint32_t key, PeerRegion* region) {
 
 void Connection::Announce(const RegionMessage& message, int fd, const Deadline& deadline) {
   std::vector<int> fds;
-  if (fd >= 0 && !same_process_) fds.push_back(fd);
+  if (fd >= 0 && !same_process()) fds.push_back(fd);
   if (!SendBy(socket(), deadline, &message, sizeof(message), fds).ok()) {
     // The peer's end learns of it by the hang-up, even if it is merely slow.
     shutdown(socket(), SHUT_RDWR);

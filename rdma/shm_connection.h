@@ -56,7 +56,7 @@ class Connection {
   int socket() const { return parts_.socket.get(); }
   const std::string& peer() const { return parts_.peer; }
   /// Whether the peer's device is one of this process; after SetPeerDoorbell.
-  bool same_process() const { return same_process_; }
+  bool same_process() const { return same_process_.load(std::memory_order_relaxed); }
   int side() const { return parts_.side; }
   uint32_t ring_slots() const { return parts_.ring_slots; }
   ConnectionMemory* memory() const {
@@ -104,7 +104,8 @@ class Connection {
 
   const Parts parts_;
   PeerDoorbell peer_doorbell_;
-  bool same_process_ = false;
+  /// Regions are announced while the peer's answer is still awaited, by then as to another process.
+  std::atomic<bool> same_process_{false};
   Mutex mutex_;
   std::map<uint32_t, PeerRegion> regions_ GUARDED_BY(mutex_);
 };

@@ -111,8 +111,9 @@ TEST_F(DBSpaceTest, OverwritingDoesNotLeak) {
       EXPECT_LE(Used(), used + used / 10) << "round " << round;
     }
     // The slabs that the nodes have leased are those that the database knows, and what lies in
-    // them is what it uses: without data, none but the spare ones.
+    // them is what it uses: without data, none but a few spare ones.
     const uint64_t slabs = SlabsLeased();
+    const uint64_t most = std::max<uint64_t>(slabs / 2, 4);  // One for each node.
     for (size_t i = 0; i < keys; ++i) ASSERT_TRUE(IsOk(db_->Delete(NoLog(), Key(i))));
     ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
     EXPECT_EQ(Used(), 0u);
@@ -121,11 +122,11 @@ TEST_F(DBSpaceTest, OverwritingDoesNotLeak) {
     for (int i = 0; i < 1000; ++i) {  // Slabs go back in the background.
       left = SlabsLeased();
       known = GetNumber(db_.get(), "nacre.space.leased-bytes") / TestPoolOptions().slab_bytes;
-      if (left == known && left < slabs / 2) break;
+      if (left == known && left <= most) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_EQ(left, known);
-    EXPECT_LT(left, slabs / 2) << "of " << slabs;
+    EXPECT_LE(left, most) << "of " << slabs;
     ASSERT_TRUE(IsOk(db_->Close()));
     EXPECT_EQ(SlabsLeased(), 0u);
     db_.reset();
