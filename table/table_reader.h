@@ -18,8 +18,8 @@ namespace nacre {
 /// How an iterator fetches and checks.
 struct TableIteratorOptions {
   bool verify_checksums = true;
-  size_t readahead_initial = 4 << 10;   ///< First sequential fetch after a Seek; then doubles.
-  size_t readahead_max = 1 << 20;       ///< Bytes of one fetch at most.
+  size_t readahead_initial = 8 << 10;  ///< First sequential fetch after a Seek; then doubles.
+  size_t readahead_max = 256 << 10;    ///< Bytes of one fetch at most.
   int reads_in_flight = 2;
   /// Fetches below this go one at a time: a short scan must not fetch what it will not need.
   size_t readahead_parallel = 32 << 10;
