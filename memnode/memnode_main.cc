@@ -23,6 +23,9 @@ DEFINE_string(listen, "", "where to serve, such as shm:/run/nacre/n0.sock");
 DEFINE_string(size, "", "memory to lend out, such as 8GiB");
 DEFINE_string(slab_size, "64MiB",
               "unit in which memory is leased; all nodes of a pool agree on it");
+DEFINE_bool(populate, false,
+            "take all of the memory from the system at the start, in huge pages where it gives "
+            "them: what comes later is faster");
 DEFINE_int32(workers, 1, "threads that run compactions");
 DEFINE_string(region_file, "", "keep the memory in this file (not supported yet)");
 DEFINE_string(log_file, "", "append a log to this file");
@@ -117,6 +120,7 @@ Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
   if (!FLAGS_region_file.empty()) {
     return Status::NotSupported("--region_file is not supported yet");
   }
+  options->populate = FLAGS_populate;
   options->workers = FLAGS_workers;
   if (!FLAGS_log_file.empty()) {
     Status opened;

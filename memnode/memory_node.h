@@ -17,6 +17,8 @@ struct MemoryNodeOptions {
   std::string listen;  ///< "shm:/run/n0.sock"
   uint64_t region_bytes = 0;
   uint64_t slab_bytes = 64 << 20;
+  /// Take all of the memory from the system at the start, in huge pages where it gives them.
+  bool populate = false;
   int workers = 1;              ///< Compaction threads.
   std::shared_ptr<Logger> log;  ///< May be null.
   /// What compactions can be run with; null: the built-in comparators.

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cerrno>
 #include <cstdio>
@@ -15,6 +16,14 @@
 #include <vector>
 
 #include "util/uri.h"
+
+// Of kernels newer than the headers may be: Linux 5.14 and 6.1.
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 namespace nacre::rdma {
 
@@ -192,6 +201,25 @@ Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
   *mapping = std::make_shared<Mapping>(name, data, mapped_size, true);
   MappingTable::Process()->Insert(*mapping);
   return Status::OK();
+}
+
+Status PopulateMemory(const Mapping& mapping) {
+  const auto small_pages = [&](size_t begin, size_t end) {
+    if (begin == end || madvise(mapping.data() + begin, end - begin, MADV_POPULATE_WRITE) == 0) {
+      return Status::OK();
+    }
+    return SystemError("populate " + FormatBytes(end - begin));
+  };
+  size_t done = 0;
+  for (; mapping.size() - done >= kHugePageBytes; done += kHugePageBytes) {
+    char* const page = mapping.data() + done;
+    // The kernel passes over what has no memory at all; one small page is enough.
+    std::atomic_ref<char>(*page).load(std::memory_order_relaxed);
+    if (madvise(page, kHugePageBytes, MADV_COLLAPSE) == 0) continue;
+    if (errno == EINVAL) break;  // Not for this memory, or an older kernel.
+    NACRE_RETURN_IF_ERROR(small_pages(done, done + kHugePageBytes));
+  }
+  return small_pages(done, mapping.size());
 }
 
 void DiscardMemory(const Mapping& mapping, int fd) {

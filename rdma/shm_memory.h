@@ -92,6 +92,10 @@ enum class MemoryKind : uint8_t {
 Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
                     std::shared_ptr<Mapping>* mapping);
 
+/// Has the kernel give memory for all of the mapping, in huge pages as far as it can. Safe beside
+/// any access. `IOError` if there is not enough.
+Status PopulateMemory(const Mapping& mapping);
+
 /// Gives the pages of an object back to the system at once, though peers may have it mapped: later
 /// accesses see zeros.
 void DiscardMemory(const Mapping& mapping, int fd);

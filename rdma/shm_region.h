@@ -33,6 +33,8 @@ class ShmRegion final : public MemoryRegion {
     return {.address = reinterpret_cast<uint64_t>(data_), .size = size_, .key = key_};
   }
 
+  Status Populate() override { return PopulateMemory(*mapping_); }
+
   const ShmDevice* device() const { return device_; }
   Access access() const { return access_; }
   int fd() const { return fd_.get(); }

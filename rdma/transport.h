@@ -70,6 +70,10 @@ class MemoryRegion {
   virtual char* data() const = 0;
   virtual size_t size() const = 0;
   virtual RemoteKey remote_key() const = 0;
+  /// Has the system give all of the memory now, in huge pages where it can, so that nobody waits
+  /// for it later; what is there stays. Registering memory with hardware does as much, so the
+  /// default does nothing. Takes a second or so for a few gigabytes.
+  virtual Status Populate() { return Status::OK(); }
 };
 
 enum class Opcode : uint8_t {

@@ -92,7 +92,7 @@ class Bench:
                 socket.unlink(missing_ok=True)
                 nodes.append(start(
                     [self.binaries / "nacre-memnode", f"--listen=shm:{socket}",
-                     f"--size={node_bytes(self.num)}"], stderr=subprocess.STDOUT))
+                     f"--size={node_bytes(self.num)}", "--populate"], stderr=subprocess.STDOUT))
             deadline = time.monotonic() + NODE_START_SECONDS
             for node in nodes:
                 await_ready(node, deadline)

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -288,6 +289,31 @@ TEST_F(ShmTest, AFreedRegionGivesItsMemoryBackThoughPeersKnowIt) {
   const size_t before = resident();
   far.regions[0].reset();
   EXPECT_LT(resident(), before - (32 << 20));
+}
+
+TEST_F(ShmTest, PopulatingTakesTheMemoryAndKeepsWhatIsThere) {
+  for (const char* scheme : {"shm", "embedded"}) {
+    std::unique_ptr<Device> device;
+    ASSERT_TRUE(OpenDevice(scheme, {}, Clock::System(), &device).ok());
+    for (const size_t size : {size_t{5000}, size_t{9 << 20} + 12345}) {
+      std::unique_ptr<MemoryRegion> region;
+      ASSERT_TRUE(device->AllocateRegion(size, Access::kRemoteAll, &region).ok());
+      const std::vector<size_t> places = {0, size / 3, size - 1};
+      for (const size_t place : places) region->data()[place] = static_cast<char>(place % 100 + 1);
+      const Status status = region->Populate();
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      std::vector<unsigned char> resident((size + 4095) / 4096);
+      ASSERT_EQ(mincore(region->data(), size, resident.data()), 0);
+      for (size_t page = 0; page < resident.size(); ++page)
+        ASSERT_EQ(resident[page] & 1, 1) << page;
+      size_t set = 0;
+      for (size_t i = 0; i < size; ++i) set += region->data()[i] != 0;
+      EXPECT_EQ(set, places.size());
+      for (const size_t place : places) {
+        EXPECT_EQ(region->data()[place], static_cast<char>(place % 100 + 1));
+      }
+    }
+  }
 }
 
 TEST_F(ShmTest, ConnectionsLeaveNothingBehind) {
