@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,6 +80,20 @@ TEST_F(NodeProcessTest, WritesReadsAndStops) {
   EXPECT_TRUE(s.IsUnavailable()) << s.ToString();
   ExpectNames(s, (*nodes_)[0].address());
   EXPECT_TRUE(client_->Ping(1).ok());
+}
+
+TEST(NodeMemoryTest, IsTakenAtTheStartIfAskedFor) {
+  constexpr size_t kSize = 32 << 20;
+  for (const bool populate : {false, true}) {
+    const MemnodeProcess node(
+        {.size = std::to_string(kSize), .slab_size = "1MiB", .populate = populate});
+    std::ifstream status("/proc/" + std::to_string(node.pid()) + "/status");
+    size_t shared_kib = 0;
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("RssShmem:")) shared_kib = std::stoul(line.substr(9));
+    }
+    EXPECT_EQ(shared_kib << 10 >= kSize, populate) << shared_kib << " KiB";
+  }
 }
 
 TEST_F(NodeProcessTest, KilledInTheMiddleOfReads) {
@@ -153,8 +168,7 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfWrites) {
   });
   const auto start = steady_clock::now();
   Status failure;
-  while (failure.ok() && client_->alive(2) &&
-         steady_clock::now() - start < kWellBeforeTheTimeout) {
+  while (failure.ok() && client_->alive(2) && steady_clock::now() - start < kWellBeforeTheTimeout) {
     Placement placement;
     failure = space_->Reserve(Copies(2), bytes.size(), 2, &placement);
     if (failure.ok()) failure = WriteBytes(placement, bytes);

@@ -140,7 +140,8 @@ void MemnodeProcess::Start() {
   process_ = std::make_unique<ChildProcess>(
       "nacre-memnode", std::vector<std::string>{"--listen=" + address(), "--size=" + options_.size,
                                                 "--slab_size=" + options_.slab_size,
-                                                "--workers=" + std::to_string(options_.workers)});
+                                                "--workers=" + std::to_string(options_.workers),
+                                                options_.populate ? "--populate" : "--nopopulate"});
   const std::string output = process_->AwaitOutput("ready", kStartSeconds);
   EXPECT_NE(output.find("ready"), std::string::npos) << "nacre-memnode says: " << output;
 }

@@ -12,6 +12,7 @@ struct MemnodeProcessOptions {
   std::string size = "64MiB";
   std::string slab_size = "1MiB";
   int workers = 1;
+  bool populate = false;
 };
 
 /// A process started from a binary that lies beside the test's own, with its output in a pipe.
