@@ -263,4 +263,22 @@ RecordInterval RangeIndex::Containing(uint64_t offset) const {
   return interval;
 }
 
+void RangeIndex::BoundariesUpTo(uint64_t limit, std::vector<uint64_t>* boundaries) const {
+  assert(limit > 0 && limit <= records_bytes_);
+  boundaries->clear();
+  const auto after = std::partition_point(
+      restarts_.begin(), restarts_.end(),
+      [limit](const Restart& restart) { return restart.record_offset < limit; });
+  if (after == restarts_.begin()) {
+    boundaries->push_back(0);
+  } else {
+    const auto restart = static_cast<size_t>(after - restarts_.begin() - 1);
+    boundaries->push_back(restarts_[restart].record_offset);
+    Cursor cursor(*this, boundaries_ + restarts_[restart].position, BlockEnd(restart));
+    cursor.Next<false>();
+    while (cursor.Next<false>() && cursor.offset() < limit) boundaries->push_back(cursor.offset());
+  }
+  boundaries->push_back(limit);
+}
+
 }  // namespace nacre

@@ -128,7 +128,7 @@ bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
   for (;;) {
     if (from.begin == limit) {
       if (limit == 0) return valid_ = false;
-      from = table_->range_index.Containing(limit - 1);
+      from = IntervalBefore(limit);
     }
     while (from.begin < windows_.begin()) {
       if (Status previous = windows_.Previous(); !previous.ok()) {
@@ -142,6 +142,15 @@ bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
     if (before_ > 0) return ParseAt(list_[--before_]);
     limit = from.begin;
   }
+}
+
+/// The interval that ends at `limit`, mostly without a search.
+RecordInterval TableIterator::IntervalBefore(uint64_t limit) {
+  if (boundaries_.size() < 2 || boundaries_.back() != limit) {
+    table_->range_index.BoundariesUpTo(limit, &boundaries_);
+  }
+  boundaries_.pop_back();
+  return {boundaries_.back(), limit};
 }
 
 /// Lists the records that start in [begin, end), which is in the window.

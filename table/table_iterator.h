@@ -35,6 +35,7 @@ class TableIterator final : public InternalIterator {
   void MoveForwardTo(uint64_t offset);
   bool Settle(uint64_t* offset);
   bool MoveBackTo(const RecordInterval& interval, uint64_t limit);
+  RecordInterval IntervalBefore(uint64_t limit);
   bool ListRecords(uint64_t begin, uint64_t end);
   bool ParseAt(uint64_t offset);
   Slice BytesAt(uint64_t offset) const {
@@ -63,6 +64,7 @@ class TableIterator final : public InternalIterator {
   std::vector<uint64_t> list_;
   size_t before_ = 0;
   uint64_t list_begin_ = 0;
+  std::vector<uint64_t> boundaries_;  ///< As BoundariesUpTo gave them; the last is where we are.
 
   RecordWindows windows_;
   Status status_;

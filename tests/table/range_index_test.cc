@@ -124,6 +124,18 @@ TEST(RangeIndexTest, SeeksFindTheirInterval) {
       const RecordInterval sought = index.Seek(made.entries[i].user_key, made.entries[i].tag);
       ASSERT_EQ(sought.begin, expected.begin);
     }
+    // Backwards, from every boundary and from the end.
+    std::vector<uint64_t> boundaries;
+    for (uint64_t limit = records_bytes; limit > 0; limit = index.Containing(limit - 1).begin) {
+      index.BoundariesUpTo(limit, &boundaries);
+      ASSERT_GE(boundaries.size(), 2u);
+      ASSERT_EQ(boundaries.back(), limit);
+      for (size_t i = boundaries.size() - 1; i > 0; --i) {
+        const RecordInterval interval = index.Containing(boundaries[i] - 1);
+        ASSERT_EQ(interval.begin, boundaries[i - 1]);
+        ASSERT_EQ(interval.end, boundaries[i]);
+      }
+    }
   }
 }
 
@@ -177,6 +189,13 @@ TEST(RangeIndexTest, DamageNeverReachesBeyondTheSection) {
       const RecordInterval interval = index.Containing(offset);
       ASSERT_LE(interval.begin, offset);
       ASSERT_GT(interval.end, offset);
+    }
+    std::vector<uint64_t> boundaries;
+    for (uint64_t limit = 1; limit <= records_bytes; ++limit) {
+      index.BoundariesUpTo(limit, &boundaries);
+      ASSERT_EQ(boundaries.back(), limit);
+      ASSERT_TRUE(std::is_sorted(boundaries.begin(), boundaries.end()));
+      ASSERT_LT(boundaries[boundaries.size() - 2], limit);
     }
   }
   EXPECT_GT(accepted, 0u) << "the test damages too much to be of use";
