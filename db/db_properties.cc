@@ -146,7 +146,8 @@ class DBProperties {
   }
   uint64_t RunningCompactions() {
     MutexLock lock(&db_->mutex_);
-    return static_cast<uint64_t>(db_->compactions_running_ + db_->manual_compactions_);
+    return static_cast<uint64_t>(db_->compactions_running_) +
+           static_cast<uint64_t>(db_->manual_compactions_);
   }
   uint64_t CompactionPending() { return db_->picker_.Due(version()) ? 1 : 0; }
   uint64_t PendingBytes() { return db_->picker_.PendingBytes(version()); }

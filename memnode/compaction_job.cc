@@ -48,8 +48,10 @@ Status RunCompaction(const CompactionJob& job, const Comparator* comparator, Tab
   read_options.reads_in_flight = 2;
   const InternalKeyComparator internal_comparator(comparator);
   std::vector<std::unique_ptr<InternalIterator>> children;
+  children.reserve(readers.size());
   for (const auto& run : readers) {
     std::vector<const TableReader*> tables;
+    tables.reserve(run.size());
     for (const auto& reader : run) tables.push_back(reader.get());
     children.push_back(
         NewConcatenatingIterator(internal_comparator, std::move(tables), read_options));

@@ -127,6 +127,7 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
   }
   std::sort(by_use.begin(), by_use.end());
   std::vector<NodeId> order;
+  order.reserve(by_use.size());
   for (const auto& [used, node] : by_use) order.push_back(node);
 
   // A node that wrote its own output without end would attract all compactions, and all data.
@@ -416,8 +417,8 @@ Status SpaceAllocator::ReturnFreeSlabs() { return rep_->ReturnFreeSlabs(); }
 SpaceUsage SpaceAllocator::Usage(NodeId node) const { return rep_->Usage(node); }
 SpaceUsage SpaceAllocator::Usage() const {
   SpaceUsage total;
-  for (NodeId node = 0; node < rep_->node_count(); ++node) {
-    const SpaceUsage usage = rep_->Usage(node);
+  for (int node = 0; node < rep_->node_count(); ++node) {
+    const SpaceUsage usage = rep_->Usage(static_cast<NodeId>(node));
     total.leased_bytes += usage.leased_bytes;
     total.used_bytes += usage.used_bytes;
   }
