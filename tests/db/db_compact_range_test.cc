@@ -42,15 +42,7 @@ class CompactRangeTest : public testing::Test {
   }
 
   /// Those that nodes have run: a compaction in pieces counts for as many.
-  uint64_t Compactions() {
-    uint64_t sum = 0;
-    for (int node = 0; node < pool_->client()->node_count(); ++node) {
-      memnode::NodeStats stats;
-      EXPECT_TRUE(IsOk(pool_->client()->GetStats(static_cast<NodeId>(node), &stats)));
-      sum += stats.compactions;
-    }
-    return sum;
-  }
+  uint64_t Compactions() { return SumOverNodes(pool_.get(), &memnode::NodeStats::compactions); }
 
   static constexpr size_t kKeys = 20'000;
   std::shared_ptr<memnode::PoolImpl> pool_;

@@ -43,15 +43,7 @@ class DBSpaceTest : public testing::Test {
   }
 
   uint64_t Used() { return GetNumber(db_.get(), "nacre.space.used-bytes"); }
-  uint64_t SlabsLeased() {
-    uint64_t slabs = 0;
-    for (int node = 0; node < pool_->client()->node_count(); ++node) {
-      memnode::NodeStats stats;
-      EXPECT_TRUE(IsOk(pool_->client()->GetStats(static_cast<NodeId>(node), &stats)));
-      slabs += stats.slabs_leased;
-    }
-    return slabs;
-  }
+  uint64_t SlabsLeased() { return SumOverNodes(pool_.get(), &memnode::NodeStats::slabs_leased); }
 
   std::shared_ptr<memnode::PoolImpl> pool_;
   Options options_;

@@ -49,13 +49,7 @@ void ModelRun::Run(size_t operations) {
 }
 
 uint64_t ModelRun::compactions_on_nodes() const {
-  uint64_t sum = 0;
-  for (int node = 0; node < pool_->client()->node_count(); ++node) {
-    memnode::NodeStats stats;
-    EXPECT_TRUE(pool_->client()->GetStats(static_cast<NodeId>(node), &stats).ok());
-    sum += stats.compactions;
-  }
-  return sum;
+  return SumOverNodes(pool_.get(), &memnode::NodeStats::compactions);
 }
 
 void ModelRun::MakeKeys() {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/support/status_assert.h"
+
 namespace nacre {
 
 std::shared_ptr<memnode::PoolImpl> OpenTestPool(const TestPoolOptions& options) {
@@ -46,6 +48,16 @@ WriteOptions NoLog() {
   WriteOptions options;
   options.disable_wal = true;
   return options;
+}
+
+uint64_t SumOverNodes(memnode::PoolImpl* pool, uint64_t memnode::NodeStats::*number) {
+  uint64_t sum = 0;
+  for (int node = 0; node < pool->client()->node_count(); ++node) {
+    memnode::NodeStats stats;
+    EXPECT_TRUE(IsOk(pool->client()->GetStats(static_cast<NodeId>(node), &stats)));
+    sum += stats.*number;
+  }
+  return sum;
 }
 
 std::string GetTextProperty(DB* db, const std::string& name) {

@@ -32,6 +32,9 @@ Options SmallTableOptions(std::shared_ptr<Pool> pool);
 /// With the log off, as everywhere until there is one.
 WriteOptions NoLog();
 
+/// Of all nodes of the pool together. A node that does not answer fails the test.
+uint64_t SumOverNodes(memnode::PoolImpl* pool, uint64_t memnode::NodeStats::*number);
+
 /// "" for a property that is not there.
 std::string GetTextProperty(DB* db, const std::string& name);
 /// Fails the test for a property that is not there.
