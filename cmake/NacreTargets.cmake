@@ -7,9 +7,10 @@ function(nacre_sources out)
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
-# nacre_library(NAME DEPENDENCY...): NAME from all `*.cc` of this folder but `*_main.cc`.
+# nacre_library(NAME DEPENDENCY...): NAME from all `*.cc` of this folder and the folders in it, but
+# `*_main.cc`.
 function(nacre_library name)
-  nacre_sources(sources *.cc)
+  nacre_sources(sources *.cc */*.cc)
   list(FILTER sources EXCLUDE REGEX "_main\\.cc$")
   if(sources)
     add_library(${name} STATIC ${sources})

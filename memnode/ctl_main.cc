@@ -57,8 +57,9 @@ Status Ask(std::vector<NodeReport>* reports) {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }
   std::unique_ptr<rdma::Device> device;
-  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(pool.scheme, pool.parameters, Clock::System(), &device)
-                            .WithContext("--pool"));
+  NACRE_RETURN_IF_ERROR(
+      rdma::OpenDevice(pool.scheme, {.parameters = pool.parameters}, Clock::System(), &device)
+          .WithContext("--pool"));
   PoolClientOptions options;
   options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
   options.slab_bytes = 0;

@@ -149,8 +149,9 @@ Status Run() {
   Uri listen;
   NACRE_RETURN_IF_ERROR(ParseFlags(&options, &listen));
   std::unique_ptr<rdma::Device> device;
-  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(listen.scheme, listen.parameters, Clock::System(), &device)
-                            .WithContext("--listen"));
+  NACRE_RETURN_IF_ERROR(
+      rdma::OpenDevice(listen.scheme, {.parameters = listen.parameters}, Clock::System(), &device)
+          .WithContext("--listen"));
   std::unique_ptr<MemoryNode> node;
   NACRE_RETURN_IF_ERROR(MemoryNode::Start(options, device.get(), Clock::System(), &node));
   std::shared_ptr<NodeMetrics> metrics;

@@ -67,7 +67,8 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, Uri* uri) {
   }
   for (uint64_t i = 0; i < count; ++i) {
     EmbeddedNode& node = nodes_.emplace_back();
-    NACRE_RETURN_IF_ERROR(rdma::OpenDevice(uri->scheme, uri->parameters, clock_, &node.device));
+    NACRE_RETURN_IF_ERROR(
+        rdma::OpenDevice(uri->scheme, {.parameters = uri->parameters}, clock_, &node.device));
     MemoryNodeOptions node_options;
     node_options.listen = uri->scheme + ":@";  // The system chooses a name.
     node_options.region_bytes = bytes;
@@ -96,7 +97,8 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
     }
   }
   NACRE_RETURN_IF_ERROR(
-      rdma::OpenDevice(pool.scheme, pool.parameters, clock_, &device_).WithContext(uri_));
+      rdma::OpenDevice(pool.scheme, {.parameters = pool.parameters}, clock_, &device_)
+          .WithContext(uri_));
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
   client_options.slab_bytes = options.slab_bytes;

@@ -64,7 +64,7 @@ struct Welcome {
   static bool Decode(const Slice& bytes, Welcome* welcome);
 };
 
-/// Why `hello` is refused by a node of this kind; empty: it is not. At most kMaxPrivateData bytes.
+/// Why `hello` is refused by a node of this kind; empty: it is not. At most kMaxReasonBytes bytes.
 std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id);
 
 /// The failure that a client reports for a refusal by `address`: another protocol version or

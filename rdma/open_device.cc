@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "rdma/nic_device.h"
-#include "rdma/shm_device.h"
+#include "rdma/shm/device.h"
 #include "rdma/transport.h"
 
 namespace nacre::rdma {
@@ -19,10 +19,10 @@ Status ParseNonNegative(const std::string& name, const std::string& text, double
 
 }  // namespace
 
-Status OpenDevice(const std::string& scheme, const std::map<std::string, std::string>& parameters,
-                  Clock* clock, std::unique_ptr<Device>* device) {
+Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock* clock,
+                  std::unique_ptr<Device>* device) {
   NicModel model;
-  for (const auto& [name, value] : parameters) {
+  for (const auto& [name, value] : options.parameters) {
     if (name == "rtt_us") {
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.rtt_us));
     } else if (name == "gbps") {

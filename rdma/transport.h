@@ -7,13 +7,14 @@
 #include <memory>
 #include <string>
 
+#include "nacre/logger.h"
 #include "nacre/status.h"
 #include "util/clock.h"
 
 namespace nacre::rdma {
 
-// The transport contract, in verbs vocabulary. Every backend (`shm`, later `verbs`, `tcp`, `sim`)
-// and every decorator (`fault`, `nic`) meets it; tests/rdma/contract_test.cc is its executable
+// The transport contract, in verbs vocabulary. Every backend (`shm`, `tcp`, `verbs`, later `sim`)
+// and every decorator (`fault`, `nic`) meets it; tests/rdma/*_contract_test.cc are its executable
 // form.
 //
 // Ownership. A buffer named by a work request belongs to the transport from the Post call until
@@ -62,6 +63,14 @@ struct RemoteKey {
   uint32_t key = 0;
 };
 
+/// A key of its own to a part of a region. Revoked on destruction: requests that name it afterwards
+/// fail. The region outlives it.
+class RegionGrant {
+ public:
+  virtual ~RegionGrant() = default;
+  virtual RemoteKey remote_key() const = 0;
+};
+
 /// Registered memory. Unregistered and freed on destruction, after which the peers' requests that
 /// name it fail. Those under way then fail or have read what it held.
 class MemoryRegion {
@@ -70,6 +79,11 @@ class MemoryRegion {
   virtual char* data() const = 0;
   virtual size_t size() const = 0;
   virtual RemoteKey remote_key() const = 0;
+  /// Lets whoever learns the grant's key use `size` bytes from `offset` on (the key's address is
+  /// that of the first of them) with `access`, whatever the region's own key allows. Thread-safe.
+  /// `InvalidArgument` for what is not within the region, `NoSpace` when the device is out of keys.
+  virtual Status Grant(size_t offset, size_t size, Access access,
+                       std::unique_ptr<RegionGrant>* grant);
   /// Has the system give all of the memory now, in huge pages where it can, so that nobody waits
   /// for it later; what is there stays. Registering memory with hardware does as much, so the
   /// default does nothing. Takes a second or so for a few gigabytes.
@@ -178,6 +192,8 @@ struct TrafficCounters {
   uint64_t bytes_written = 0;  ///< By this device's writes and sends.
   uint64_t reads = 0;
   uint64_t writes = 0;
+  uint64_t peers_refused = 0;     ///< Without the secret, of another protocol, or silent.
+  uint64_t frames_malformed = 0;  ///< Each of which ended a connection.
 };
 
 struct QueueDepths {
@@ -197,7 +213,7 @@ class IncomingConnection {
   /// Completes the connection. `reply` (same limit) is handed to the connecting side.
   virtual Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                         const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) = 0;
-  /// The connecting side gets `InvalidArgument` with `reason` (cut to kMaxPrivateData).
+  /// The connecting side gets `InvalidArgument` with `reason` (cut to kMaxReasonBytes).
   virtual void Reject(const std::string& reason) = 0;
 };
 
@@ -216,7 +232,9 @@ class Listener {
 /// One adapter of this process.
 class Device {
  public:
-  static constexpr size_t kMaxPrivateData = 56;  // RDMA CM's bound for a reliable connection.
+  /// RDMA CM carries 56 bytes to the listener; the rest is the handshake's (rdma/handshake.h).
+  static constexpr size_t kMaxPrivateData = 32;
+  static constexpr size_t kMaxReasonBytes = 120;
   static constexpr size_t kMaxSendBytes = 4096;
 
   virtual ~Device() = default;
@@ -240,11 +258,22 @@ class Device {
   virtual const char* scheme() const = 0;
 };
 
-/// Opens the device for a URI scheme: "shm", or "embedded" for peers that are all in this process.
-/// `parameters` are the URI's: "rtt_us" and "gbps" add the NIC model (see rdma/nic_device.h).
-/// `InvalidArgument` for an unknown scheme or parameter, `NotSupported` for a scheme that this
-/// build lacks. `clock` outlives the device.
-Status OpenDevice(const std::string& scheme, const std::map<std::string, std::string>& parameters,
-                  Clock* clock, std::unique_ptr<Device>* device);
+/// How a device is opened.
+struct DeviceOptions {
+  /// Of the URI: "rtt_us" and "gbps" add the NIC model (rdma/nic_device.h); the rest is the
+  /// backend's.
+  std::map<std::string, std::string> parameters{};
+  /// Shared by all members of a pool. Both ends of a connection prove that they know it before
+  /// anything else is said (rdma/handshake.h); empty: none is asked for, none is known.
+  std::string secret{};
+  /// Told of peers that were refused, malformed frames and the like; null: nobody.
+  std::shared_ptr<Logger> logger{};
+};
+
+/// Opens the device for a URI scheme: "shm", "tcp", "verbs", or "embedded" for peers that are all
+/// in this process. `InvalidArgument` for an unknown scheme or parameter, `NotSupported` for a
+/// scheme that this build lacks. `clock` outlives the device.
+Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock* clock,
+                  std::unique_ptr<Device>* device);
 
 }  // namespace nacre::rdma

@@ -58,7 +58,7 @@ TEST(ProtocolTest, RefusalsNameTheirReason) {
 
   hello.version = 4711;
   const auto as_client = [](const std::string& reason) {
-    EXPECT_LE(reason.size(), rdma::Device::kMaxPrivateData);
+    EXPECT_LE(reason.size(), rdma::Device::kMaxReasonBytes);
     return StatusOfRefusal("shm:/n", Status::InvalidArgument(reason));
   };
   Status s = as_client(RefusalReason(hello, 1 << 20, 5));

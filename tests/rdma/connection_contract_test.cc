@@ -80,7 +80,7 @@ TEST_P(ConnectionContractTest, ARefusalBringsItsReason) {
     std::string reply;
     const Status status = near_.Connect(address, "", {}, &reply);
     EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
-    EXPECT_NE(status.message().find(reason.substr(0, Device::kMaxPrivateData)),
+    EXPECT_NE(status.message().find(reason.substr(0, Device::kMaxReasonBytes)),
               std::string_view::npos)
         << status.ToString();
     EXPECT_TRUE(peer_->Finish().status.ok());

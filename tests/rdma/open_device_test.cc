@@ -12,7 +12,7 @@ namespace {
 
 Status Open(const std::string& scheme, const std::map<std::string, std::string>& parameters = {}) {
   std::unique_ptr<Device> device;
-  const Status status = OpenDevice(scheme, parameters, Clock::System(), &device);
+  const Status status = OpenDevice(scheme, {.parameters = parameters}, Clock::System(), &device);
   EXPECT_EQ(device != nullptr, status.ok());
   if (status.ok()) {
     EXPECT_EQ(device->scheme(), scheme);

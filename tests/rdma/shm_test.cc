@@ -17,8 +17,8 @@
 #include <fstream>
 #include <thread>
 
-#include "rdma/shm_socket.h"
-#include "rdma/shm_wire.h"
+#include "rdma/shm/socket.h"
+#include "rdma/shm/wire.h"
 #include "tests/support/rdma_endpoint.h"
 #include "tests/support/rdma_peer.h"
 

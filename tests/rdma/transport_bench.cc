@@ -50,8 +50,9 @@ struct Link {
                 const std::map<std::string, std::string>& parameters = {}) {
     for (Side* side : {&near, &far}) {
       const bool is_near = side == &near;
-      Check(OpenDevice(scheme, is_near ? parameters : std::map<std::string, std::string>(),
-                       Clock::System(), &side->device));
+      DeviceOptions options;
+      if (is_near) options.parameters = parameters;
+      Check(OpenDevice(scheme, options, Clock::System(), &side->device));
       Check(side->device->CreateCompletionQueue(1024, &side->queue));
       Check(side->device->AllocateRegion(is_near ? kNearBytes : far_bytes, Access::kRemoteAll,
                                          &side->region));

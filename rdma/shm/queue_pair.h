@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rdma/shm_completion_queue.h"
-#include "rdma/shm_connection.h"
-#include "rdma/shm_ring.h"
+#include "rdma/shm/completion_queue.h"
+#include "rdma/shm/connection.h"
+#include "rdma/shm/ring.h"
 #include "rdma/transport.h"
 
 namespace nacre::rdma {

@@ -1,4 +1,4 @@
-#include "rdma/shm_copy.h"
+#include "rdma/shm/copy.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -1,4 +1,4 @@
-#include "rdma/shm_completion_queue.h"
+#include "rdma/shm/completion_queue.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <bit>
 #include <cassert>
 
-#include "rdma/shm_queue_pair.h"
-#include "rdma/shm_socket.h"
+#include "rdma/shm/queue_pair.h"
+#include "rdma/shm/socket.h"
 
 namespace nacre::rdma {
 

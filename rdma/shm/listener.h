@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "rdma/shm_socket.h"
-#include "rdma/shm_wire.h"
+#include "rdma/shm/socket.h"
+#include "rdma/shm/wire.h"
 #include "rdma/transport.h"
 #include "rdma/unique_fd.h"
 

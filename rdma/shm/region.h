@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "rdma/shm_memory.h"
+#include "rdma/shm/memory.h"
 #include "rdma/transport.h"
 
 namespace nacre::rdma {

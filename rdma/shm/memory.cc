@@ -1,4 +1,4 @@
-#include "rdma/shm_memory.h"
+#include "rdma/shm/memory.h"
 
 #include <fcntl.h>
 #include <linux/memfd.h>

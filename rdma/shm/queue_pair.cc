@@ -1,12 +1,12 @@
-#include "rdma/shm_queue_pair.h"
+#include "rdma/shm/queue_pair.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "rdma/shm_copy.h"
-#include "rdma/shm_device.h"
-#include "rdma/shm_region.h"
+#include "rdma/shm/copy.h"
+#include "rdma/shm/device.h"
+#include "rdma/shm/region.h"
 
 namespace nacre::rdma {
 

@@ -63,7 +63,7 @@ struct Hello {
   uint32_t private_size = 0;
   char private_data[Device::kMaxPrivateData] = {};
 };
-static_assert(sizeof(Hello) == 16 + 16 + 8 * 4 + 56);
+static_assert(sizeof(Hello) == 16 + 16 + 8 * 4 + Device::kMaxPrivateData);
 
 /// fds if accepted: control block, eventfd of the receive completion queue.
 struct Answer {
@@ -71,9 +71,9 @@ struct Answer {
   DoorbellName doorbell;
   uint32_t regions = 0;
   uint32_t private_size = 0;
-  char private_data[Device::kMaxPrivateData] = {};  ///< Or the reason of a refusal.
+  char private_data[Device::kMaxReasonBytes] = {};  ///< Or the reason of a refusal.
 };
-static_assert(sizeof(Answer) == 16 + 16 + 8 + 56);
+static_assert(sizeof(Answer) == 16 + 16 + 8 + Device::kMaxReasonBytes);
 
 struct RegionMessage {
   MessageHeader header{.type = MessageType::kRegionAdded};

@@ -1,10 +1,10 @@
-#include "rdma/shm_connection.h"
+#include "rdma/shm/connection.h"
 
 #include <sys/socket.h>
 
 #include <utility>
 
-#include "rdma/shm_socket.h"
+#include "rdma/shm/socket.h"
 
 namespace nacre::rdma {
 

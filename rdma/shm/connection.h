@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "nacre/status.h"
-#include "rdma/shm_control.h"
-#include "rdma/shm_memory.h"
-#include "rdma/shm_ring.h"
-#include "rdma/shm_wire.h"
+#include "rdma/shm/control.h"
+#include "rdma/shm/memory.h"
+#include "rdma/shm/ring.h"
+#include "rdma/shm/wire.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
 #include "util/mutex.h"

@@ -1,4 +1,4 @@
-#include "rdma/shm_socket.h"
+#include "rdma/shm/socket.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -15,7 +15,7 @@
 #include <cstring>
 #include <utility>
 
-#include "rdma/shm_memory.h"
+#include "rdma/shm/memory.h"
 
 namespace nacre::rdma {
 

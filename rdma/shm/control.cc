@@ -1,4 +1,4 @@
-#include "rdma/shm_control.h"
+#include "rdma/shm/control.h"
 
 #include <sys/eventfd.h>
 

@@ -1,4 +1,4 @@
-#include "rdma/shm_listener.h"
+#include "rdma/shm/listener.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -9,8 +9,8 @@
 #include <bit>
 #include <utility>
 
-#include "rdma/shm_control.h"
-#include "rdma/shm_device.h"
+#include "rdma/shm/control.h"
+#include "rdma/shm/device.h"
 
 namespace nacre::rdma {
 
@@ -26,7 +26,7 @@ constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
 void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& reason) {
   Answer answer;
   answer.header.type = type;
-  answer.private_size = static_cast<uint32_t>(std::min(reason.size(), Device::kMaxPrivateData));
+  answer.private_size = static_cast<uint32_t>(std::min(reason.size(), Device::kMaxReasonBytes));
   reason.copy(answer.private_data, answer.private_size);
   // Whether or not it arrives, the connection ends.
   SendBy(socket, Deadline::After(device->clock(), kAnswerTimeout), &answer, sizeof(answer), {})
@@ -92,7 +92,7 @@ class ShmIncomingConnection final : public IncomingConnection {
 }  // namespace
 
 Status CheckAnswer(const Answer& answer, size_t fds) {
-  if (answer.header.magic != kWireMagic || answer.private_size > Device::kMaxPrivateData) {
+  if (answer.header.magic != kWireMagic || answer.private_size > Device::kMaxReasonBytes) {
     return Status::Unavailable("the listener does not speak this protocol");
   }
   switch (answer.header.type) {

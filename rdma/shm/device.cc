@@ -1,4 +1,4 @@
-#include "rdma/shm_device.h"
+#include "rdma/shm/device.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,8 +14,8 @@
 #include <latch>
 #include <utility>
 
-#include "rdma/shm_listener.h"
-#include "rdma/shm_queue_pair.h"
+#include "rdma/shm/listener.h"
+#include "rdma/shm/queue_pair.h"
 
 namespace nacre::rdma {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/shm_control.h"
+#include "rdma/shm/control.h"
 #include "rdma/transport.h"
 
 namespace nacre::rdma {

@@ -8,12 +8,12 @@
 #include <thread>
 #include <vector>
 
-#include "rdma/shm_completion_queue.h"
-#include "rdma/shm_connection.h"
-#include "rdma/shm_control.h"
-#include "rdma/shm_region.h"
-#include "rdma/shm_socket.h"
-#include "rdma/shm_wire.h"
+#include "rdma/shm/completion_queue.h"
+#include "rdma/shm/connection.h"
+#include "rdma/shm/control.h"
+#include "rdma/shm/region.h"
+#include "rdma/shm/socket.h"
+#include "rdma/shm/wire.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
 #include "util/mutex.h"

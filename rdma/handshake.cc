@@ -1,0 +1,56 @@
+#include "rdma/handshake.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include <string_view>
+
+#include "util/coding.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+/// Keeps the proofs of this protocol apart from whatever else the secret may be used for.
+constexpr std::string_view kLabel = "nacre handshake 1";
+
+}  // namespace
+
+Status DrawNonce(Nonce* nonce) {
+  if (::getrandom(nonce->data(), nonce->size(), 0) == static_cast<ssize_t>(nonce->size())) {
+    return Status::OK();
+  }
+  return Status::IOError("the system gives no random numbers");
+}
+
+Status Prove(const std::string& secret, Role role, const Handshake& handshake, Proof* proof) {
+  std::string text(kLabel);
+  text.push_back(static_cast<char>(role));
+  text.append(handshake.connector_nonce.data(), handshake.connector_nonce.size());
+  text.append(handshake.listener_nonce.data(), handshake.listener_nonce.size());
+  // With its length first, so that no byte can move from one part to the other.
+  PutFixed32(&text, static_cast<uint32_t>(handshake.hello.size()));
+  text += handshake.hello;
+  text += handshake.reply;
+
+  static_assert(kProofBytes == 32, "SHA-256");
+  unsigned int size = 0;
+  const unsigned char* const made =
+      HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+           reinterpret_cast<unsigned char*>(proof->data()), &size);
+  if (made != nullptr && size == proof->size()) return Status::OK();
+  return Status::IOError("HMAC-SHA256 cannot be computed");
+}
+
+Status CheckProof(const Proof& proof, const std::string& secret, Role role,
+                  const Handshake& handshake) {
+  Proof expected;
+  NACRE_RETURN_IF_ERROR(Prove(secret, role, handshake, &expected));
+  if (CRYPTO_memcmp(proof.data(), expected.data(), proof.size()) == 0) return Status::OK();
+  return Status::Unavailable("the peer does not know the pool's secret");
+}
+
+}  // namespace nacre::rdma

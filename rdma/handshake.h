@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "nacre/status.h"
+
+namespace nacre::rdma {
+
+// How both ends of a connection prove to one another that they know the pool's secret, without
+// telling it to whoever listens or poses as a peer:
+//
+//   connector -> listener   nonce, hello
+//   listener  -> connector  nonce, reply, proof of the listener
+//   connector -> listener   proof of the connector
+//
+// Each end draws its nonce anew, and each proof covers both nonces, so neither can be replayed; it
+// covers what was said besides (hello and reply), so nothing can be put into a stranger's mouth;
+// and it names who proves, so none can be sent back to its author. Until the listener has seen the
+// connector's proof it gives nothing: no region key, no receive, no access. How the three messages
+// travel is the backend's. A pool without a secret does the same with an empty one.
+
+inline constexpr size_t kNonceBytes = 16;
+inline constexpr size_t kProofBytes = 32;
+using Nonce = std::array<char, kNonceBytes>;
+using Proof = std::array<char, kProofBytes>;
+
+/// What both ends have seen. `hello` and `reply` are all that the backend's first two messages say
+/// besides nonce and proof.
+struct Handshake {
+  Nonce connector_nonce{};
+  Nonce listener_nonce{};
+  std::string hello{};
+  std::string reply{};
+};
+
+enum class Role : char { kConnector = 'C', kListener = 'L' };
+
+/// `IOError` if the system gives no random numbers.
+Status DrawNonce(Nonce* nonce);
+
+/// HMAC-SHA256 by `secret` of who proves and what was said. `IOError` if it cannot be computed.
+Status Prove(const std::string& secret, Role role, const Handshake& handshake, Proof* proof);
+
+/// `Unavailable` if `proof` is not that one; found in a time that does not depend on where they
+/// differ.
+Status CheckProof(const Proof& proof, const std::string& secret, Role role,
+                  const Handshake& handshake);
+
+}  // namespace nacre::rdma
