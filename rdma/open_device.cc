@@ -32,9 +32,9 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
     }
   }
   if (scheme == "shm") {
-    NACRE_RETURN_IF_ERROR(ShmDevice::Open("shm", clock, device));
+    NACRE_RETURN_IF_ERROR(ShmDevice::Open("shm", options, clock, device));
   } else if (scheme == "embedded") {
-    NACRE_RETURN_IF_ERROR(ShmDevice::Open("embedded", clock, device));
+    NACRE_RETURN_IF_ERROR(ShmDevice::Open("embedded", options, clock, device));
   } else if (scheme == "verbs" || scheme == "tcp") {
     return Status::NotSupported("transport '" + scheme + "' is not there yet");
   } else {

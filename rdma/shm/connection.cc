@@ -23,45 +23,81 @@ Status Connection::SetPeerDoorbell(const DoorbellName& name, UniqueFd control, U
   return Status::OK();
 }
 
-bool Connection::TakeAnnouncement(const RegionMessage& message, std::vector<UniqueFd> fds) {
-  if (message.header.magic != kWireMagic) return false;
-  if (message.header.type == MessageType::kRegionDropped) {
-    regions_.erase(message.key);
-    return true;
+Status Connection::TakeAnnouncement(Packet packet) {
+  RegionMessage message;
+  NACRE_RETURN_IF_ERROR(DecodeRegion(packet.bytes(), &message));
+  switch (message.header.type) {
+    case MessageType::kRegionDropped:
+      regions_.erase(message.key);
+      return Status::OK();
+    case MessageType::kGrantAdded:
+      return AddGrant(message);
+    default:
+      return AddRegion(message, packet.fds);
   }
-  if (message.header.type != MessageType::kRegionAdded ||
-      message.access > static_cast<uint32_t>(Access::kRemoteAll)) {
-    return false;
-  }
+}
+
+Status Connection::AddRegion(const RegionMessage& message, const std::vector<UniqueFd>& fds) {
   PeerRegion region{.key = {.address = message.address, .size = message.size, .key = message.key},
                     .access = static_cast<Access>(message.access),
                     .mapping = nullptr};
   const ObjectName name{peer_doorbell_.control->name().device, RegionObject(message.key)};
   if (same_process()) {
     region.mapping = MappingTable::Process()->Find(name);
-    if (region.mapping == nullptr) return true;  // Dropped since.
+    if (region.mapping == nullptr) return Status::OK();  // Dropped since.
   } else {
+    if (fds.size() != 1) return Status::InvalidArgument("a region without its memory");
     const bool writable = region.access == Access::kRemoteAll;
-    if (fds.size() != 1 ||
-        !MappingTable::Process()
-             ->FindOrMap(name, fds[0].get(), message.size, writable, &region.mapping)
-             .ok()) {
-      return false;
-    }
+    NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap(name, fds[0].get(), message.size,
+                                                             writable, &region.mapping));
   }
-  if (region.mapping->size() < message.size) return false;
+  if (region.mapping->size() < message.size) {
+    return Status::InvalidArgument("a region larger than its memory");
+  }
+  region.data = region.mapping->data();
   regions_[message.key] = std::move(region);
-  return true;
+  return Status::OK();
+}
+
+Status Connection::AddGrant(const RegionMessage& message) {
+  const auto found = regions_.find(message.part_of);
+  if (found == regions_.end()) {
+    if (same_process()) return Status::OK();  // The region was dropped since, as was the grant.
+    return Status::InvalidArgument("a grant of a region that is not known");
+  }
+  const PeerRegion& whole = found->second;
+  const uint64_t offset = message.address - whole.key.address;
+  if (offset > whole.key.size || message.size > whole.key.size - offset) {
+    return Status::InvalidArgument("a grant of more than there is");
+  }
+  const auto access = static_cast<Access>(message.access);
+  if (access == Access::kRemoteAll && !same_process()) {
+    NACRE_RETURN_IF_ERROR(whole.mapping->MakeWritable(offset, message.size));
+  }
+  PeerRegion grant{.key = {.address = message.address, .size = message.size, .key = message.key},
+                   .access = access,
+                   .mapping = whole.mapping,
+                   .data = whole.data + offset};
+  regions_[message.key] = std::move(grant);
+  return Status::OK();
+}
+
+void Connection::Malformed(const Status& why) {
+  malformed_ = true;
+  parts_.refusals->Malformed(parts_.peer, why.message());
+  shutdown(socket(), SHUT_RDWR);
 }
 
 Status Connection::ReadAnnouncements(uint32_t count, const Deadline& deadline) {
   MutexLock lock(&mutex_);
   for (uint32_t i = 0; i < count; i++) {
-    RegionMessage message;
-    std::vector<UniqueFd> fds;
-    NACRE_RETURN_IF_ERROR(ReceiveBy(socket(), deadline, &message, sizeof(message), &fds));
-    if (!TakeAnnouncement(message, std::move(fds))) {
-      return Status::Unavailable(parts_.peer + ": announced a region that cannot be mapped");
+    Packet packet;
+    Status status = ReceiveBy(socket(), deadline, &packet);
+    if (status.IsUnavailable() || status.IsTimedOut()) return status;
+    if (status.ok()) status = TakeAnnouncement(std::move(packet));
+    if (!status.ok()) {
+      Malformed(status);
+      return Status::Unavailable(parts_.peer + ": announced " + std::string(status.message()));
     }
   }
   return Status::OK();
@@ -69,19 +105,24 @@ Status Connection::ReadAnnouncements(uint32_t count, const Deadline& deadline) {
 
 bool Connection::Drain() {
   MutexLock lock(&mutex_);
-  while (true) {
-    RegionMessage message;
-    std::vector<UniqueFd> fds;
-    switch (Receive(socket(), &message, sizeof(message), &fds)) {
+  while (!malformed_) {
+    Packet packet;
+    Status status;
+    switch (Receive(socket(), &packet)) {
       case ReceiveResult::kMessage:
-        if (!TakeAnnouncement(message, std::move(fds))) return false;
+        status = TakeAnnouncement(std::move(packet));
+        break;
+      case ReceiveResult::kMalformed:
+        status = Status::InvalidArgument("a message longer than any");
         break;
       case ReceiveResult::kNothing:
         return true;
       case ReceiveResult::kClosed:
         return false;
     }
+    if (!status.ok()) Malformed(status);
   }
+  return false;
 }
 
 bool Connection::FindRegion(uint32_t key, PeerRegion* region) {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "rdma/refusals.h"
 #include "rdma/shm/control.h"
 #include "rdma/shm/memory.h"
 #include "rdma/shm/ring.h"
+#include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
@@ -18,11 +20,13 @@
 
 namespace nacre::rdma {
 
-/// A region of the peer, as announced, with this process's mapping of it.
+/// A region of the peer, or a grant of part of one, as announced, with this process's mapping of
+/// the region.
 struct PeerRegion {
   RemoteKey key;
   Access access = Access::kLocalOnly;
   std::shared_ptr<Mapping> mapping;
+  char* data = nullptr;  ///< Where `key.address` is mapped.
 };
 
 /// What a connection's socket, its monitor and its queue pair share. Lives until the last of them
@@ -49,6 +53,7 @@ class Connection {
     std::shared_ptr<LocalDoorbell> send_doorbell;     ///< Of the own send completion queue.
     std::shared_ptr<LocalDoorbell> receive_doorbell;  ///< Of the own receive completion queue.
     uint64_t receive_bit = 0;                         ///< The queue pair's group in it.
+    Refusals* refusals = nullptr;                     ///< Of the device.
   };
   explicit Connection(Parts parts) : parts_(std::move(parts)) {}
 
@@ -72,9 +77,10 @@ class Connection {
     return reinterpret_cast<ControlBlock*>(peer_doorbell_.control->data());
   }
 
-  /// Reads `count` announcements, waiting for them.
+  /// Reads `count` announcements, waiting for them. A malformed one is `Unavailable` and counted.
   Status ReadAnnouncements(uint32_t count, const Deadline& deadline) EXCLUDES(mutex_);
-  /// Reads the announcements that are there; never blocks. False if the peer closed.
+  /// Reads the announcements that are there; never blocks. False if the peer closed, or has sent
+  /// what makes no sense, which is counted.
   bool Drain() EXCLUDES(mutex_);
   /// Drains first if the key is unknown. False if it stays so.
   bool FindRegion(uint32_t key, PeerRegion* region) EXCLUDES(mutex_);
@@ -100,14 +106,19 @@ class Connection {
   Tally tally;
 
  private:
-  bool TakeAnnouncement(const RegionMessage& message, std::vector<UniqueFd> fds) REQUIRES(mutex_);
+  Status TakeAnnouncement(Packet packet) REQUIRES(mutex_);
+  Status AddRegion(const RegionMessage& message, const std::vector<UniqueFd>& fds) REQUIRES(mutex_);
+  Status AddGrant(const RegionMessage& message) REQUIRES(mutex_);
+  /// Counts it and ends the connection, which the monitor then notices.
+  void Malformed(const Status& why) REQUIRES(mutex_);
 
   const Parts parts_;
   PeerDoorbell peer_doorbell_;
   /// Regions are announced while the peer's answer is still awaited, by then as to another process.
   std::atomic<bool> same_process_{false};
   Mutex mutex_;
-  std::map<uint32_t, PeerRegion> regions_ GUARDED_BY(mutex_);
+  std::map<uint32_t, PeerRegion> regions_ GUARDED_BY(mutex_);  ///< And grants, by key.
+  bool malformed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::rdma

@@ -36,7 +36,7 @@ DeviceControl::DeviceControl(UniqueFd fd, std::shared_ptr<Mapping> mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {
   block()->life_sign.Initialize();
   for (uint32_t slot = 0; slot < ControlBlock::kRegionSlots; slot++) {
-    free_keys_.push_back(ControlBlock::kRegionSlots + slot);
+    free_keys_.emplace(slot, ControlBlock::kRegionSlots + slot);
   }
   for (uint32_t index = ControlBlock::kDoorbells; index > 0; index--) {
     free_doorbells_.push_back(index - 1);
@@ -57,10 +57,10 @@ Status DeviceControl::TakeKey(uint32_t* key) {
   MutexLock lock(&mutex_);
   if (free_keys_.empty()) {
     return Status::NoSpace("the device has " + std::to_string(ControlBlock::kRegionSlots) +
-                           " regions already");
+                           " regions and grants already");
   }
-  *key = free_keys_.front();
-  free_keys_.pop_front();
+  *key = free_keys_.begin()->second;
+  free_keys_.erase(free_keys_.begin());
   return Status::OK();
 }
 
@@ -68,7 +68,7 @@ void DeviceControl::ReturnKey(uint32_t key) {
   uint32_t next = key + ControlBlock::kRegionSlots;
   if (next < ControlBlock::kRegionSlots) next += ControlBlock::kRegionSlots;  // Never key 0.
   MutexLock lock(&mutex_);
-  free_keys_.push_back(next);
+  free_keys_.emplace(key % ControlBlock::kRegionSlots, next);
 }
 
 LocalDoorbell::LocalDoorbell(std::shared_ptr<DeviceControl> control, uint32_t index,

@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -67,10 +67,11 @@ class alignas(64) LifeSign {
 
 /// Layout shared by processes of one protocol version.
 struct ControlBlock {
-  static constexpr uint32_t kRegionSlots = 4096;
+  static constexpr uint32_t kRegionSlots = 8192;
   static constexpr uint32_t kDoorbells = 1024;
 
-  /// A region's key, in the slot that the key's low bits name; anything else: the key is invalid.
+  /// The key of a region or a grant, in the slot that the key's low bits name; anything else: the
+  /// key is invalid.
   std::atomic<uint32_t> region_keys[kRegionSlots];
   Doorbell doorbells[kDoorbells];
   LifeSign life_sign;
@@ -78,7 +79,7 @@ struct ControlBlock {
   std::atomic<uint32_t>& SlotOf(uint32_t key) { return region_keys[key % kRegionSlots]; }
 };
 static_assert(sizeof(Doorbell) == 64);
-static_assert(sizeof(ControlBlock) == 4096 * 4 + 1024 * 64 + 64);
+static_assert(sizeof(ControlBlock) == 8192 * 4 + 1024 * 64 + 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 /// The owner's side of the control block: hands out region keys and doorbells.
@@ -91,7 +92,8 @@ class DeviceControl {
   int fd() const { return fd_.get(); }
   ControlBlock* block() const { return reinterpret_cast<ControlBlock*>(mapping_->data()); }
 
-  /// A key that was not used for at least the last 2^20 keys of its slot, not yet valid.
+  /// A key that was not used for at least the last 2^19 keys of its slot, not yet valid. Of the
+  /// lowest slot that is free: peers keep a table by slot.
   /// `NoSpace` if all slots are taken.
   Status TakeKey(uint32_t* key) EXCLUDES(mutex_);
   void ReturnKey(uint32_t key) EXCLUDES(mutex_);
@@ -103,9 +105,8 @@ class DeviceControl {
   const UniqueFd fd_;
   const std::shared_ptr<Mapping> mapping_;
   Mutex mutex_;
-  /// The key that each free slot gets next; first in, first out, so that a stale key stays
-  /// invalid for long.
-  std::deque<uint32_t> free_keys_ GUARDED_BY(mutex_);
+  /// The key that each free slot gets next, by slot.
+  std::map<uint32_t, uint32_t> free_keys_ GUARDED_BY(mutex_);
   std::vector<uint32_t> free_doorbells_ GUARDED_BY(mutex_);
 };
 

@@ -43,11 +43,27 @@ RegionMessage Describe(const ShmRegion& region) {
   return message;
 }
 
+RegionMessage Describe(const ShmGrant& grant) {
+  const RemoteKey key = grant.remote_key();
+  RegionMessage message{.header = {.type = MessageType::kGrantAdded}};
+  message.address = key.address;
+  message.size = key.size;
+  message.key = key.key;
+  message.access = static_cast<uint32_t>(grant.access());
+  message.part_of = grant.region()->remote_key().key;
+  return message;
+}
+
 Status CheckPrivateData(const std::string& data) {
   if (data.size() <= Device::kMaxPrivateData) return Status::OK();
   return Status::InvalidArgument("private data of " + std::to_string(data.size()) +
                                  " bytes; at most " + std::to_string(Device::kMaxPrivateData) +
                                  " are possible");
+}
+
+Status ConnectFailure(const std::string& peer, const Status& status) {
+  return status.IsTimedOut() ? Status::Unavailable(peer + ": " + std::string(status.message()))
+                             : status.WithContext(peer);
 }
 
 Status CheckDepths(QueueDepths depths) {
@@ -67,12 +83,21 @@ ShmRegion::~ShmRegion() {
   DiscardMemory(*mapping_, fd_.get());
 }
 
-ShmDevice::ShmDevice(const char* scheme, Clock* clock, std::shared_ptr<DeviceControl> control,
-                     UniqueFd epoll_fd, UniqueFd kick_fd)
+Status ShmRegion::Grant(size_t offset, size_t size, Access access,
+                        std::unique_ptr<RegionGrant>* grant) {
+  return device_->Grant(this, offset, size, access, grant);
+}
+
+ShmGrant::~ShmGrant() { region_->device()->DropGrant(this); }
+
+ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
+                     std::shared_ptr<DeviceControl> control, UniqueFd epoll_fd, UniqueFd kick_fd)
     : scheme_(scheme),
       memory_kind_(std::strcmp(scheme, "embedded") == 0 ? MemoryKind::kPrivate
                                                         : MemoryKind::kShareable),
       clock_(clock),
+      secret_(options.secret),
+      refusals_(options.logger, clock),
       control_(std::move(control)),
       epoll_fd_(std::move(epoll_fd)),
       kick_fd_(std::move(kick_fd)) {
@@ -86,7 +111,8 @@ ShmDevice::ShmDevice(const char* scheme, Clock* clock, std::shared_ptr<DeviceCon
   begun.wait();
 }
 
-Status ShmDevice::Open(const char* scheme, Clock* clock, std::unique_ptr<Device>* device) {
+Status ShmDevice::Open(const char* scheme, const DeviceOptions& options, Clock* clock,
+                       std::unique_ptr<Device>* device) {
   std::shared_ptr<DeviceControl> control;
   NACRE_RETURN_IF_ERROR(DeviceControl::Create(NewDeviceId(), &control));
   UniqueFd epoll_fd(epoll_create1(EPOLL_CLOEXEC));
@@ -96,15 +122,16 @@ Status ShmDevice::Open(const char* scheme, Clock* clock, std::unique_ptr<Device>
   if (epoll_ctl(epoll_fd.get(), EPOLL_CTL_ADD, kick_fd.get(), &event) != 0) {
     return SystemError("epoll_ctl");
   }
-  device->reset(
-      new ShmDevice(scheme, clock, std::move(control), std::move(epoll_fd), std::move(kick_fd)));
+  device->reset(new ShmDevice(scheme, options, clock, std::move(control), std::move(epoll_fd),
+                              std::move(kick_fd)));
   return Status::OK();
 }
 
 ShmDevice::~ShmDevice() {
   {
     MutexLock lock(&announce_mutex_);
-    assert(connections_.empty() && regions_.empty() && "a device outlives what it made");
+    assert(connections_.empty() && regions_.empty() && grants_.empty() &&
+           "a device outlives what it made");
   }
   stopping_.store(true);
   KickMonitor();
@@ -142,14 +169,48 @@ void ShmDevice::DropRegion(const ShmRegion* region) {
   const uint32_t key = region->remote_key().key;
   if (region->access() != Access::kLocalOnly) {
     MutexLock lock(&announce_mutex_);
-    // From here on requests fail; those that have passed the check find the memory still mapped.
-    control_->block()->SlotOf(key).store(0, std::memory_order_seq_cst);
     regions_.erase(key);
-    RegionMessage message = Describe(*region);
-    message.header.type = MessageType::kRegionDropped;
-    AnnounceToAll(message, -1);
+    Revoke(Describe(*region));
   }
   control_->ReturnKey(key);
+}
+
+Status ShmDevice::Grant(const ShmRegion* region, size_t offset, size_t size, Access access,
+                        std::unique_ptr<RegionGrant>* grant) {
+  if (region->access() == Access::kLocalOnly || access == Access::kLocalOnly) {
+    return Status::InvalidArgument("a grant of a region, or with an access, that is local only");
+  }
+  if (size == 0 || offset > region->size() || size > region->size() - offset) {
+    return Status::InvalidArgument("a grant of " + std::to_string(size) + " bytes at " +
+                                   std::to_string(offset) + " of a region of " +
+                                   std::to_string(region->size()));
+  }
+  RemoteKey key{.address = region->remote_key().address + offset, .size = size, .key = 0};
+  NACRE_RETURN_IF_ERROR(control_->TakeKey(&key.key));
+  auto made = std::make_unique<ShmGrant>(region, key, access);
+  MutexLock lock(&announce_mutex_);
+  grants_[key.key] = made.get();
+  control_->block()->SlotOf(key.key).store(key.key, std::memory_order_release);
+  AnnounceToAll(Describe(*made), -1);
+  *grant = std::move(made);
+  return Status::OK();
+}
+
+void ShmDevice::DropGrant(const ShmGrant* grant) {
+  const uint32_t key = grant->remote_key().key;
+  {
+    MutexLock lock(&announce_mutex_);
+    grants_.erase(key);
+    Revoke(Describe(*grant));
+  }
+  control_->ReturnKey(key);
+}
+
+void ShmDevice::Revoke(RegionMessage message) {
+  // From here on requests fail; those that have passed the check find the memory still mapped.
+  control_->block()->SlotOf(message.key).store(0, std::memory_order_seq_cst);
+  message.header.type = MessageType::kRegionDropped;
+  AnnounceToAll(message, -1);
 }
 
 void ShmDevice::AnnounceToAll(const RegionMessage& message, int fd) {
@@ -178,18 +239,47 @@ Status ShmDevice::Listen(const std::string& address, std::unique_ptr<Listener>* 
 Status ShmDevice::Introduce(const std::shared_ptr<Connection>& connection, void* message,
                             size_t size, uint32_t* regions, const std::vector<int>& fds,
                             const Deadline& deadline) {
+  const int socket = connection->socket();
   MutexLock lock(&announce_mutex_);
-  *regions = static_cast<uint32_t>(regions_.size());
-  NACRE_RETURN_IF_ERROR(SendBy(connection->socket(), deadline, message, size, fds));
+  *regions = static_cast<uint32_t>(regions_.size() + grants_.size());
+  NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, message, size, fds));
   for (const auto& [key, region] : regions_) {
     std::vector<int> region_fds;
     if (region->fd() >= 0 && !connection->same_process()) region_fds.push_back(region->fd());
     const RegionMessage description = Describe(*region);
-    NACRE_RETURN_IF_ERROR(
-        SendBy(connection->socket(), deadline, &description, sizeof(description), region_fds));
+    NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, &description, sizeof(description), region_fds));
+  }
+  for (const auto& [key, grant] : grants_) {
+    const RegionMessage description = Describe(*grant);
+    NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, &description, sizeof(description), {}));
   }
   connections_[connection->id()] = connection;
   return Status::OK();
+}
+
+Status ShmDevice::ProveTo(const Connection& connection, const Hello& hello,
+                          const Deadline& deadline, Introduction* introduction) {
+  NACRE_RETURN_IF_ERROR(SendBy(connection.socket(), deadline, &hello, sizeof(hello), {}));
+  Packet packet;
+  Status received = ReceiveBy(connection.socket(), deadline, &packet);
+  if (received.IsUnavailable() || received.IsTimedOut()) return received;
+  Challenge challenge;
+  if (received.ok()) received = DecodeChallenge(packet.bytes(), packet.fds.size(), &challenge);
+  if (received.IsNotSupported()) {
+    refusals_.Refused(connection.peer(), received.message());
+    return received;
+  }
+  if (!received.ok()) {
+    refusals_.Malformed(connection.peer(), received.message());
+    return Status::Unavailable("the listener does not speak this protocol");
+  }
+  const Handshake said = Said(hello, challenge);
+  const Status proven = CheckProof(challenge.proof, secret_, Role::kListener, said);
+  if (!proven.ok()) {
+    refusals_.Refused(connection.peer(), proven.message());
+    return proven;
+  }
+  return Prove(secret_, Role::kConnector, said, &introduction->proof);
 }
 
 Status ShmDevice::Connect(const std::string& address, const std::string& private_data,
@@ -214,7 +304,8 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
                           .memory = nullptr,
                           .send_doorbell = sends->doorbell(),
                           .receive_doorbell = receives->doorbell(),
-                          .receive_bit = uint64_t{1} << group};
+                          .receive_bit = uint64_t{1} << group,
+                          .refusals = &refusals_};
   NACRE_RETURN_IF_ERROR(ConnectTo(target, deadline, &parts.socket));
   UniqueFd memory_fd;
   NACRE_RETURN_IF_ERROR(CreateMemory({control_->device_id(), ConnectionObject(number)},
@@ -232,27 +323,37 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
   hello.this_process_only = this_process_only() ? 1 : 0;
   hello.private_size = static_cast<uint32_t>(private_data.size());
   private_data.copy(hello.private_data, private_data.size());
+  NACRE_RETURN_IF_ERROR(DrawNonce(&hello.nonce));
 
   const std::string& peer = connection->peer();
-  Status status =
-      Introduce(connection, &hello, sizeof(hello), &hello.regions,
-                {control_->fd(), receives->doorbell()->event_fd(), memory_fd.get()}, deadline);
+  Introduction introduction;
+  Status status = ProveTo(*connection, hello, deadline, &introduction);
+  if (!status.ok()) return ConnectFailure(peer, status);
+  status = Introduce(connection, &introduction, sizeof(introduction), &introduction.regions,
+                     {control_->fd(), receives->doorbell()->event_fd(), memory_fd.get()}, deadline);
   Answer answer;
-  std::vector<UniqueFd> fds;
+  Packet packet;
   // A listener that refuses may close before it has read the regions.
   if (status.ok() || status.IsUnavailable()) {
-    status = ReceiveBy(connection->socket(), deadline, &answer, sizeof(answer), &fds);
+    status = ReceiveBy(connection->socket(), deadline, &packet);
+    if (status.ok()) status = DecodeAnswer(packet.bytes(), packet.fds.size(), &answer);
+    if (status.IsInvalidArgument() || status.IsNotSupported()) {
+      refusals_.Malformed(peer, status.message());
+      status = Status::Unavailable("the listener's answer makes no sense");
+    }
   }
-  if (status.ok()) status = CheckAnswer(answer, fds.size());
+  if (status.ok() && answer.header.type == MessageType::kRejected) {
+    status = Status::InvalidArgument(std::string(answer.private_data, answer.private_size));
+  }
   if (status.ok()) {
-    status = connection->SetPeerDoorbell(answer.doorbell, std::move(fds[0]), std::move(fds[1]));
+    status = connection->SetPeerDoorbell(answer.doorbell, std::move(packet.fds[0]),
+                                         std::move(packet.fds[1]));
   }
   if (status.ok()) status = connection->ReadAnnouncements(answer.regions, deadline);
   if (status.ok()) status = Watch(connection);
   if (!status.ok()) {
     Disconnect(connection);
-    return status.IsTimedOut() ? Status::Unavailable(peer + ": " + std::string(status.message()))
-                               : status.WithContext(peer);
+    return ConnectFailure(peer, status);
   }
   reply->assign(answer.private_data, answer.private_size);
   *queue_pair =
@@ -260,9 +361,10 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
   return Status::OK();
 }
 
-Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, std::vector<UniqueFd> fds,
-                         ShmCompletionQueue* send_queue, ShmCompletionQueue* receive_queue,
-                         const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) {
+Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, uint32_t regions,
+                         std::vector<UniqueFd> fds, ShmCompletionQueue* send_queue,
+                         ShmCompletionQueue* receive_queue, const std::string& reply,
+                         std::unique_ptr<QueuePair>* queue_pair) {
   NACRE_RETURN_IF_ERROR(CheckPrivateData(reply));
   const QueueDepths depths{.send = static_cast<int>(hello.send_depth),
                            .receive = static_cast<int>(hello.receive_depth)};
@@ -276,7 +378,8 @@ Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, std::vector<Unique
       .memory = nullptr,
       .send_doorbell = send_queue->doorbell(),
       .receive_doorbell = receive_queue->doorbell(),
-      .receive_bit = uint64_t{1} << group};
+      .receive_bit = uint64_t{1} << group,
+      .refusals = &refusals_};
   NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap(
       {hello.doorbell.device, ConnectionObject(hello.connection)}, fds[2].get(),
       ConnectionMemory::Bytes(hello.ring_slots), true, &parts.memory));
@@ -287,7 +390,7 @@ Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, std::vector<Unique
   if (!connection->same_process() && (this_process_only() || hello.this_process_only != 0)) {
     return Status::InvalidArgument("an embedded device is reached from its own process only");
   }
-  NACRE_RETURN_IF_ERROR(connection->ReadAnnouncements(hello.regions, deadline));
+  NACRE_RETURN_IF_ERROR(connection->ReadAnnouncements(regions, deadline));
 
   Answer answer;
   answer.doorbell = {control_->device_id(), receive_queue->doorbell()->index(), group};
@@ -340,6 +443,7 @@ void ShmDevice::Unwatch(const Connection& connection) {
 TrafficCounters ShmDevice::traffic() const {
   MutexLock lock(&watch_mutex_);
   TrafficCounters sum = past_traffic_;
+  refusals_.AddTo(&sum);
   for (const auto& [id, connection] : watched_) {
     sum.bytes_read += connection->tally.bytes_read.load(std::memory_order_relaxed);
     sum.bytes_written += connection->tally.bytes_written.load(std::memory_order_relaxed);

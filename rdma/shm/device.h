@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "rdma/refusals.h"
 #include "rdma/shm/completion_queue.h"
 #include "rdma/shm/connection.h"
 #include "rdma/shm/control.h"
@@ -25,6 +26,10 @@ namespace nacre::rdma {
 // regions' descriptors; its hang-up tells that the peer has gone. That a process was killed shows
 // earlier, in the life sign of its control block.
 //
+// Who may do what is checked by whoever posts: whoever was given the descriptor of a region could
+// do with it as it likes. So the keys guard against mistakes of peers that know the secret, and the
+// handshake against those that do not.
+//
 // Locks, in order: announce_mutex_, then any of watch_mutex_, Connection's, MappingTable's.
 
 /// Opened by OpenDevice. Regions, queues, queue pairs and listeners must be gone before it.
@@ -32,8 +37,9 @@ class ShmDevice final : public Device {
  public:
   /// `scheme`: "shm", or "embedded" for a device whose peers are all in this process; its regions
   /// are then private memory, which gets huge pages by default where shared memory does not.
-  /// `clock` outlives the device.
-  static Status Open(const char* scheme, Clock* clock, std::unique_ptr<Device>* device);
+  /// `options`: secret and logger. `clock` outlives the device.
+  static Status Open(const char* scheme, const DeviceOptions& options, Clock* clock,
+                     std::unique_ptr<Device>* device);
   ~ShmDevice() override;
 
   Status AllocateRegion(size_t size, Access access, std::unique_ptr<MemoryRegion>* region) override
@@ -48,9 +54,12 @@ class ShmDevice final : public Device {
   const char* scheme() const override { return scheme_; }
 
   Clock* clock() const { return clock_; }
+  const std::string& secret() const { return secret_; }
+  Refusals* refusals() { return &refusals_; }
 
-  /// The accepting end of a handshake, from the greeting to the queue pair.
-  Status Accept(UniqueFd socket, const Hello& hello, std::vector<UniqueFd> fds,
+  /// The accepting end of a handshake, from the introduction of a peer that has proven itself to
+  /// the queue pair. `regions`: announcements that follow.
+  Status Accept(UniqueFd socket, const Hello& hello, uint32_t regions, std::vector<UniqueFd> fds,
                 ShmCompletionQueue* send_queue, ShmCompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair)
       EXCLUDES(announce_mutex_);
@@ -58,18 +67,28 @@ class ShmDevice final : public Device {
   void Disconnect(const std::shared_ptr<Connection>& connection) EXCLUDES(announce_mutex_);
   /// By the region's destructor.
   void DropRegion(const ShmRegion* region) EXCLUDES(announce_mutex_);
+  Status Grant(const ShmRegion* region, size_t offset, size_t size, Access access,
+               std::unique_ptr<RegionGrant>* grant) EXCLUDES(announce_mutex_);
+  /// By the grant's destructor.
+  void DropGrant(const ShmGrant* grant) EXCLUDES(announce_mutex_);
 
  private:
-  ShmDevice(const char* scheme, Clock* clock, std::shared_ptr<DeviceControl> control,
-            UniqueFd epoll_fd, UniqueFd kick_fd);
+  ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
+            std::shared_ptr<DeviceControl> control, UniqueFd epoll_fd, UniqueFd kick_fd);
 
   bool this_process_only() const { return memory_kind_ == MemoryKind::kPrivate; }
+  /// The connecting end of a handshake, up to the listener's proof.
+  Status ProveTo(const Connection& connection, const Hello& hello, const Deadline& deadline,
+                 Introduction* introduction);
   /// Sends the handshake message and all regions; from then on the connection hears of each
-  /// change. `regions` is the message's field for their number.
+  /// change. `regions` is the message's field for their number. Only to a peer that has proven
+  /// itself.
   Status Introduce(const std::shared_ptr<Connection>& connection, void* message, size_t size,
                    uint32_t* regions, const std::vector<int>& fds, const Deadline& deadline)
       EXCLUDES(announce_mutex_);
   void AnnounceToAll(const RegionMessage& message, int fd) REQUIRES(announce_mutex_);
+  /// Makes the key invalid before anybody else can get it, and tells the peers.
+  void Revoke(RegionMessage message) REQUIRES(announce_mutex_);
 
   /// The monitor: reads announcements, so that their senders never wait, and notices deaths.
   void Monitor() EXCLUDES(watch_mutex_);
@@ -82,12 +101,15 @@ class ShmDevice final : public Device {
   const char* const scheme_;
   const MemoryKind memory_kind_;
   Clock* const clock_;
+  const std::string secret_;
+  Refusals refusals_;
   const std::shared_ptr<DeviceControl> control_;
   std::atomic<uint32_t> next_connection_{1};
 
   /// Held while regions are announced, so that each connection hears of all of them in order.
   Mutex announce_mutex_;
   std::map<uint32_t, const ShmRegion*> regions_ GUARDED_BY(announce_mutex_);
+  std::map<uint32_t, const ShmGrant*> grants_ GUARDED_BY(announce_mutex_);
   std::map<uint64_t, std::shared_ptr<Connection>> connections_ GUARDED_BY(announce_mutex_);
 
   mutable Mutex watch_mutex_;

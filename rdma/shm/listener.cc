@@ -6,10 +6,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
-#include "rdma/shm/control.h"
 #include "rdma/shm/device.h"
 
 namespace nacre::rdma {
@@ -20,7 +18,6 @@ using std::chrono::nanoseconds;
 
 constexpr size_t kMaxGreetings = 128;
 constexpr nanoseconds kGreetingTimeout = std::chrono::seconds(2);
-constexpr uint32_t kMaxRingSlots = 1 << 15;
 constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
 
 void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& reason) {
@@ -33,21 +30,14 @@ void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& 
       .IgnoreError();
 }
 
-bool IsSound(const Hello& hello, size_t fds) {
-  return hello.header.type == MessageType::kHello && fds == 3 &&
-         hello.private_size <= Device::kMaxPrivateData && std::has_single_bit(hello.ring_slots) &&
-         hello.ring_slots <= kMaxRingSlots && hello.receive_depth <= hello.ring_slots &&
-         hello.send_depth >= 1 && hello.send_depth <= kMaxRingSlots &&
-         hello.regions <= ControlBlock::kRegionSlots;
-}
-
 class ShmIncomingConnection final : public IncomingConnection {
  public:
-  ShmIncomingConnection(ShmDevice* device, UniqueFd socket, const Hello& hello,
+  ShmIncomingConnection(ShmDevice* device, UniqueFd socket, const Hello& hello, uint32_t regions,
                         std::vector<UniqueFd> fds)
       : device_(device),
         socket_(std::move(socket)),
         hello_(hello),
+        regions_(regions),
         fds_(std::move(fds)),
         private_data_(hello.private_data, hello.private_size) {}
   ~ShmIncomingConnection() override { Reject("refused"); }
@@ -64,9 +54,10 @@ class ShmIncomingConnection final : public IncomingConnection {
     // A second descriptor, so that a failure can still be told to the other side.
     UniqueFd copy(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
     if (!copy.valid()) return SystemError("dup");
-    Status status = device_->Accept(
-        std::move(copy), hello_, std::move(fds_), static_cast<ShmCompletionQueue*>(send_queue),
-        static_cast<ShmCompletionQueue*>(receive_queue), reply, queue_pair);
+    Status status =
+        device_->Accept(std::move(copy), hello_, regions_, std::move(fds_),
+                        static_cast<ShmCompletionQueue*>(send_queue),
+                        static_cast<ShmCompletionQueue*>(receive_queue), reply, queue_pair);
     if (status.ok()) {
       socket_.Reset();
     } else {
@@ -85,31 +76,12 @@ class ShmIncomingConnection final : public IncomingConnection {
   ShmDevice* const device_;
   UniqueFd socket_;
   const Hello hello_;
+  const uint32_t regions_;
   std::vector<UniqueFd> fds_;
   const std::string private_data_;
 };
 
 }  // namespace
-
-Status CheckAnswer(const Answer& answer, size_t fds) {
-  if (answer.header.magic != kWireMagic || answer.private_size > Device::kMaxReasonBytes) {
-    return Status::Unavailable("the listener does not speak this protocol");
-  }
-  switch (answer.header.type) {
-    case MessageType::kAccepted:
-      if (fds == 2 && answer.regions <= ControlBlock::kRegionSlots) return Status::OK();
-      break;
-    case MessageType::kRejected:
-      return Status::InvalidArgument(std::string(answer.private_data, answer.private_size));
-    case MessageType::kOtherVersion:
-      return Status::NotSupported(
-          "the listener speaks version " + std::to_string(answer.header.version) +
-          " of the shm protocol, this process version " + std::to_string(kWireVersion));
-    default:
-      break;
-  }
-  return Status::Unavailable("the listener's answer makes no sense");
-}
 
 ShmListener::ShmListener(ShmDevice* device, const ShmAddress& address, UniqueFd socket,
                          UniqueFd close_fd)
@@ -177,37 +149,99 @@ void ShmListener::TakeUpConnections() {
     UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     // Out of descriptors, or nobody there: those who wait in the backlog are tried again later.
     if (!socket.valid()) return;
-    greetings_.push_back({std::move(socket), device_->clock()->NowNanos()});
+    greetings_.push_back(
+        {.socket = std::move(socket), .taken_up_nanos = device_->clock()->NowNanos()});
   }
 }
 
 bool ShmListener::TakeGreeting(std::unique_ptr<IncomingConnection>* incoming) {
   const uint64_t now = device_->clock()->NowNanos();
   for (size_t i = 0; i < greetings_.size();) {
-    Hello hello;
-    std::vector<UniqueFd> fds;
-    UniqueFd& socket = greetings_[i].socket;
-    const ReceiveResult result = Receive(socket.get(), &hello, sizeof(hello), &fds);
-    if (result == ReceiveResult::kNothing &&
-        now - greetings_[i].taken_up_nanos < static_cast<uint64_t>(kGreetingTimeout.count())) {
+    Packet packet;
+    Introduction introduction;
+    const Step step = Advance(&greetings_[i], now, &packet, &introduction);
+    if (step == Step::kWaits) {
       i++;
       continue;
     }
-    bool usable = result == ReceiveResult::kMessage && hello.header.magic == kWireMagic;
-    if (usable && hello.header.version != kWireVersion) {
-      Refuse(device_, socket.get(), MessageType::kOtherVersion, "");
-      usable = false;
-    }
-    if (usable && IsSound(hello, fds.size())) {
-      *incoming = std::make_unique<ShmIncomingConnection>(device_, std::move(socket), hello,
-                                                          std::move(fds));
-    } else {
-      usable = false;
-    }
+    Greeting greeting = std::move(greetings_[i]);
     greetings_.erase(greetings_.begin() + static_cast<ptrdiff_t>(i));
-    if (usable) return true;
+    if (step == Step::kOver) continue;
+    *incoming =
+        std::make_unique<ShmIncomingConnection>(device_, std::move(greeting.socket), greeting.hello,
+                                                introduction.regions, std::move(packet.fds));
+    return true;
   }
   return false;
+}
+
+ShmListener::Step ShmListener::Advance(Greeting* greeting, uint64_t now, Packet* packet,
+                                       Introduction* introduction) {
+  switch (Receive(greeting->socket.get(), packet)) {
+    case ReceiveResult::kMessage:
+      return greeting->challenged ? TakeIntroduction(*greeting, *packet, introduction)
+                                  : TakeHello(greeting, *packet);
+    case ReceiveResult::kNothing:
+      if (now - greeting->taken_up_nanos < static_cast<uint64_t>(kGreetingTimeout.count())) {
+        return Step::kWaits;
+      }
+      device_->refusals()->Refused(text_, "it stayed silent");
+      return Step::kOver;
+    case ReceiveResult::kClosed:
+      // Who leaves without a word has only looked whether somebody listens here.
+      if (greeting->challenged) {
+        device_->refusals()->Refused(text_, "it left instead of proving that it knows the secret");
+      }
+      return Step::kOver;
+    case ReceiveResult::kMalformed:
+      break;
+  }
+  device_->refusals()->Malformed(text_, "a message longer than any");
+  return Step::kOver;
+}
+
+ShmListener::Step ShmListener::TakeHello(Greeting* greeting, const Packet& packet) {
+  const Status sound = DecodeHello(packet.bytes(), packet.fds.size(), &greeting->hello);
+  if (sound.IsNotSupported()) {
+    device_->refusals()->Refused(text_, sound.message());
+    Refuse(device_, greeting->socket.get(), MessageType::kOtherVersion, "");
+    return Step::kOver;
+  }
+  if (!sound.ok()) {
+    device_->refusals()->Malformed(text_, sound.message());
+    return Step::kOver;
+  }
+  Challenge& challenge = greeting->challenge;
+  Status status = DrawNonce(&challenge.nonce);
+  if (status.ok()) {
+    status = Prove(device_->secret(), Role::kListener, Said(greeting->hello, challenge),
+                   &challenge.proof);
+  }
+  // There is room for it unless the caller is up to something.
+  if (status.ok()) {
+    status = SendBy(greeting->socket.get(), Deadline::After(device_->clock(), nanoseconds(0)),
+                    &challenge, sizeof(challenge), {});
+  }
+  if (!status.ok()) {
+    device_->refusals()->Refused(text_, status.message());
+    return Step::kOver;
+  }
+  greeting->challenged = true;
+  return Step::kWaits;
+}
+
+ShmListener::Step ShmListener::TakeIntroduction(const Greeting& greeting, const Packet& packet,
+                                                Introduction* introduction) {
+  const Status sound = DecodeIntroduction(packet.bytes(), packet.fds.size(), introduction);
+  if (!sound.ok()) {
+    device_->refusals()->Malformed(text_, sound.message());
+    return Step::kOver;
+  }
+  const Status proven = CheckProof(introduction->proof, device_->secret(), Role::kConnector,
+                                   Said(greeting.hello, greeting.challenge));
+  if (proven.ok()) return Step::kProven;
+  device_->refusals()->Refused(text_, proven.message());
+  return Step::kOver;
 }
 
 }  // namespace nacre::rdma

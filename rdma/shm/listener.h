@@ -15,8 +15,9 @@ namespace nacre::rdma {
 
 class ShmDevice;
 
-/// Takes connections up and reads their greeting. Callers that connect and then stay silent cost a
-/// descriptor for a few seconds, and never delay others.
+/// Takes connections up, reads their greeting, challenges them and checks their proof; only then
+/// they are anybody's business. Callers that connect and then stay silent cost a descriptor for a
+/// few seconds, and never delay others.
 ///
 /// Threads: Accept by one at a time; Close by any.
 class ShmListener final : public Listener {
@@ -33,8 +34,12 @@ class ShmListener final : public Listener {
  private:
   struct Greeting {
     UniqueFd socket;
-    uint64_t taken_up_nanos;
+    uint64_t taken_up_nanos = 0;
+    bool challenged = false;
+    Hello hello{};
+    Challenge challenge{};
   };
+  enum class Step : uint8_t { kWaits, kOver, kProven };
 
   ShmListener(ShmDevice* device, const ShmAddress& address, UniqueFd socket, UniqueFd close_fd);
 
@@ -42,6 +47,10 @@ class ShmListener final : public Listener {
   void WaitForActivity(std::chrono::nanoseconds timeout);
   void TakeUpConnections();
   bool TakeGreeting(std::unique_ptr<IncomingConnection>* incoming);
+  /// What can be done now for a caller. kProven: `packet` has its descriptors.
+  Step Advance(Greeting* greeting, uint64_t now, Packet* packet, Introduction* introduction);
+  Step TakeHello(Greeting* greeting, const Packet& packet);
+  Step TakeIntroduction(const Greeting& greeting, const Packet& packet, Introduction* introduction);
 
   ShmDevice* const device_;
   const ShmAddress address_;
@@ -51,9 +60,5 @@ class ShmListener final : public Listener {
   std::atomic<bool> closed_{false};
   std::vector<Greeting> greetings_;
 };
-
-/// What the accepting side answered, as the result of Connect: `InvalidArgument` with its reason,
-/// `NotSupported` for another protocol version, `Unavailable` if it makes no sense.
-Status CheckAnswer(const Answer& answer, size_t fds);
 
 }  // namespace nacre::rdma

@@ -103,6 +103,13 @@ Mapping::~Mapping() {
   munmap(data_, size_);
 }
 
+Status Mapping::MakeWritable(size_t offset, size_t size) const {
+  const size_t begin = offset / kPageBytes * kPageBytes;
+  const size_t end = std::min(size_, RoundUp(offset + size, kPageBytes));
+  if (mprotect(data_ + begin, end - begin, PROT_READ | PROT_WRITE) == 0) return Status::OK();
+  return SystemError("make " + FormatBytes(size) + " of a peer writable");
+}
+
 size_t Mapping::ResidentBytes() const {
   constexpr size_t kStepPages = size_t{1} << 18;
   std::vector<unsigned char> resident(std::min(kStepPages, size_ / kPageBytes));

@@ -46,6 +46,10 @@ class Mapping {
   ObjectName name() const { return name_; }
   /// False for an object of another process.
   bool created_here() const { return created_here_; }
+  /// Lets this process write to a part that was mapped for reading only, and to the rest of its
+  /// pages. For good: a copy may be under way when the right to it ends. `IOError` if the system
+  /// refuses.
+  Status MakeWritable(size_t offset, size_t size) const;
   /// Bytes that occupy memory now.
   size_t ResidentBytes() const;
 

@@ -100,7 +100,7 @@ ShmQueuePair::Target* ShmQueuePair::FindTarget(uint32_t key) {
                     .valid = &valid,
                     .address = region.key.address,
                     .size = region.key.size,
-                    .data = region.mapping->data(),
+                    .data = region.data,
                     .mapping = std::move(region.mapping)};
   return &targets_[slot];
 }
@@ -273,7 +273,7 @@ Status ShmQueuePair::DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& res
   if (result.size < kAtomicBytes || !IsLocal(result)) {
     return Fail(opcode, id, kAtomicBytes, CompletionCode::kLocalError);
   }
-  // Regions begin at page boundaries at both ends.
+  // Regions begin at page boundaries at both ends, and a grant lies in its region as it does there.
   char* data = nullptr;
   if (!IsAligned(target.address) ||
       Resolve(target, kAtomicBytes, Access::kRemoteAll, &data) == nullptr) {

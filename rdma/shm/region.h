@@ -33,9 +33,11 @@ class ShmRegion final : public MemoryRegion {
     return {.address = reinterpret_cast<uint64_t>(data_), .size = size_, .key = key_};
   }
 
+  Status Grant(size_t offset, size_t size, Access access,
+               std::unique_ptr<RegionGrant>* grant) override;
   Status Populate() override { return PopulateMemory(*mapping_); }
 
-  const ShmDevice* device() const { return device_; }
+  ShmDevice* device() const { return device_; }
   Access access() const { return access_; }
   int fd() const { return fd_.get(); }
 
@@ -47,6 +49,23 @@ class ShmRegion final : public MemoryRegion {
   const uint32_t key_;
   const UniqueFd fd_;
   const std::shared_ptr<Mapping> mapping_;
+};
+
+/// Announced to the peers like a region, as a part of one.
+class ShmGrant final : public RegionGrant {
+ public:
+  ShmGrant(const ShmRegion* region, RemoteKey key, Access access)
+      : region_(region), key_(key), access_(access) {}
+  ~ShmGrant() override;
+
+  RemoteKey remote_key() const override { return key_; }
+  const ShmRegion* region() const { return region_; }
+  Access access() const { return access_; }
+
+ private:
+  const ShmRegion* const region_;
+  const RemoteKey key_;
+  const Access access_;
 };
 
 }  // namespace nacre::rdma

@@ -208,9 +208,9 @@ bool WaitFor(int fd, short events, std::chrono::nanoseconds timeout) {
   return ppoll(&entry, 1, &limit, nullptr) > 0;
 }
 
-ReceiveResult Receive(int socket, void* message, size_t size, std::vector<UniqueFd>* fds) {
+ReceiveResult Receive(int socket, Packet* packet) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))> control;
-  iovec vector{.iov_base = message, .iov_len = size};
+  iovec vector{.iov_base = packet->data.data(), .iov_len = packet->data.size()};
   msghdr header{};
   header.msg_iov = &vector;
   header.msg_iovlen = 1;
@@ -224,31 +224,31 @@ ReceiveResult Receive(int socket, void* message, size_t size, std::vector<Unique
   } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
   if (received < 0 && errno == EAGAIN) return ReceiveResult::kNothing;
   if (received <= 0) return ReceiveResult::kClosed;
-  fds->clear();
+  packet->size = static_cast<size_t>(received);
+  packet->fds.clear();
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; i++) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-      fds->emplace_back(fd);
+      packet->fds.emplace_back(fd);
     }
   }
-  if (static_cast<size_t>(received) != size || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    fds->clear();
-    return ReceiveResult::kClosed;
-  }
-  return ReceiveResult::kMessage;
+  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0) return ReceiveResult::kMessage;
+  packet->fds.clear();
+  return ReceiveResult::kMalformed;
 }
 
-Status ReceiveBy(int socket, const Deadline& deadline, void* message, size_t size,
-                 std::vector<UniqueFd>* fds) {
+Status ReceiveBy(int socket, const Deadline& deadline, Packet* packet) {
   while (true) {
-    switch (Receive(socket, message, size, fds)) {
+    switch (Receive(socket, packet)) {
       case ReceiveResult::kMessage:
         return Status::OK();
       case ReceiveResult::kClosed:
         return PeerClosed();
+      case ReceiveResult::kMalformed:
+        return Status::InvalidArgument("a message longer than any");
       case ReceiveResult::kNothing:
         break;
     }

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nacre/status.h"
+#include "rdma/shm/wire.h"
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
 
@@ -36,16 +39,25 @@ void StopListening(const ShmAddress& address, int socket);
 /// deadline if the listener does not take connections up.
 Status ConnectTo(const ShmAddress& address, const Deadline& deadline, UniqueFd* socket);
 
-enum class ReceiveResult : uint8_t { kMessage, kNothing, kClosed };
-
-/// Takes one packet without blocking. `size` must be its exact length and `fds` receives up to
-/// kMaxFds descriptors (close-on-exec); a packet of another length or with lost descriptors counts
-/// as kClosed: such a peer cannot be talked to.
+/// A packet as it came, with its descriptors (close-on-exec).
 inline constexpr size_t kMaxFds = 4;
-ReceiveResult Receive(int socket, void* message, size_t size, std::vector<UniqueFd>* fds);
-/// As Receive; waits. `TimedOut` at the deadline, `Unavailable` if the peer closed.
-Status ReceiveBy(int socket, const Deadline& deadline, void* message, size_t size,
-                 std::vector<UniqueFd>* fds);
+struct Packet {
+  std::array<char, kMaxMessageBytes> data;
+  size_t size = 0;
+  std::vector<UniqueFd> fds;
+
+  std::string_view bytes() const { return {data.data(), size}; }
+};
+
+/// kMalformed: longer than any message, or with more descriptors than any has; such a peer cannot
+/// be talked to.
+enum class ReceiveResult : uint8_t { kMessage, kNothing, kClosed, kMalformed };
+
+/// Takes one packet without blocking.
+ReceiveResult Receive(int socket, Packet* packet);
+/// As Receive; waits. `TimedOut` at the deadline, `Unavailable` if the peer closed,
+/// `InvalidArgument` for kMalformed.
+Status ReceiveBy(int socket, const Deadline& deadline, Packet* packet);
 /// Sends one packet with descriptors. Waits for room: `TimedOut` at the deadline, `Unavailable` if
 /// the peer closed.
 Status SendBy(int socket, const Deadline& deadline, const void* message, size_t size,

@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
+#include "nacre/status.h"
+#include "rdma/handshake.h"
 #include "rdma/transport.h"
 
 namespace nacre::rdma {
@@ -12,20 +15,25 @@ namespace nacre::rdma {
 // host order since both ends are on one host):
 //
 //   connecting side                          accepting side
-//   Hello + 3 fds                  ->
+//   Hello                          ->
+//                                  <-        Challenge
+//   Introduction + 3 fds           ->
 //   its regions' RegionMessages    ->
 //                                  <-        Answer (+ 2 fds if accepted)
 //                                  <-        its regions' RegionMessages
 //   RegionMessages from now on    <->        RegionMessages from now on
 //
+// Challenge and Introduction carry the proofs of rdma/handshake.h: a descriptor, from which all
+// access to memory follows, goes only to a peer that has proven that it knows the secret.
 // Each side reads the regions announced in the handshake before its queue pair exists, so a key
 // that came with the private data is known; a key learned later was announced before.
 // Between two devices of one process the regions' fds are not needed: MappingTable has the
 // mappings. An "embedded" device's regions have none.
-// Numbers here are frozen per version; another version is refused by its number.
+// Numbers here are frozen per version; another version is refused by its number, which its header
+// tells in the same place, in an Answer.
 
 inline constexpr uint64_t kWireMagic = 0x6d68732d6572636e;  // "ncre-shm" in memory.
-inline constexpr uint32_t kWireVersion = 1;
+inline constexpr uint32_t kWireVersion = 2;
 
 enum class MessageType : uint32_t {
   kHello = 1,
@@ -34,6 +42,9 @@ enum class MessageType : uint32_t {
   kOtherVersion = 4,
   kRegionAdded = 5,  ///< Comes with the region's memfd unless both ends are in one process.
   kRegionDropped = 6,
+  kChallenge = 7,
+  kIntroduction = 8,
+  kGrantAdded = 9,  ///< Of a part of a region that was announced before; without descriptor.
 };
 
 struct MessageHeader {
@@ -49,7 +60,6 @@ struct DoorbellName {
   uint32_t group = 0;
 };
 
-/// fds: control block, eventfd of the receive completion queue, connection memory.
 struct Hello {
   MessageHeader header{.type = MessageType::kHello};
   DoorbellName doorbell;
@@ -57,13 +67,31 @@ struct Hello {
   uint32_t ring_slots = 0;  ///< Power of two.
   uint32_t send_depth = 0;
   uint32_t receive_depth = 0;
-  uint32_t regions = 0;  ///< RegionMessages that follow at once.
-  int32_t process = 0;   ///< Sender's pid, for messages.
+  int32_t process = 0;  ///< Sender's pid, for messages.
   uint32_t this_process_only = 0;
+  uint32_t reserved = 0;
   uint32_t private_size = 0;
   char private_data[Device::kMaxPrivateData] = {};
+  Nonce nonce{};
 };
-static_assert(sizeof(Hello) == 16 + 16 + 8 * 4 + Device::kMaxPrivateData);
+static_assert(sizeof(Hello) == 16 + 16 + 8 * 4 + Device::kMaxPrivateData + kNonceBytes);
+static_assert(offsetof(Hello, nonce) == sizeof(Hello) - kNonceBytes);
+
+struct Challenge {
+  MessageHeader header{.type = MessageType::kChallenge};
+  Nonce nonce{};
+  Proof proof{};  ///< The listener's.
+};
+static_assert(sizeof(Challenge) == 16 + kNonceBytes + kProofBytes);
+
+/// fds: control block, eventfd of the receive completion queue, connection memory.
+struct Introduction {
+  MessageHeader header{.type = MessageType::kIntroduction};
+  uint32_t regions = 0;  ///< RegionMessages that follow at once.
+  uint32_t reserved = 0;
+  Proof proof{};  ///< The connector's.
+};
+static_assert(sizeof(Introduction) == 16 + 8 + kProofBytes);
 
 /// fds if accepted: control block, eventfd of the receive completion queue.
 struct Answer {
@@ -81,10 +109,30 @@ struct RegionMessage {
   uint64_t size = 0;
   uint32_t key = 0;
   uint32_t access = 0;
+  uint32_t part_of = 0;  ///< Key of the region that a grant is part of.
+  uint32_t reserved = 0;
 };
-static_assert(sizeof(RegionMessage) == 16 + 24);
+static_assert(sizeof(RegionMessage) == 16 + 32);
 
-static_assert(std::is_trivially_copyable_v<Hello> && std::is_trivially_copyable_v<Answer> &&
+static_assert(std::is_trivially_copyable_v<Hello> && std::is_trivially_copyable_v<Challenge> &&
+              std::is_trivially_copyable_v<Introduction> && std::is_trivially_copyable_v<Answer> &&
               std::is_trivially_copyable_v<RegionMessage>);
+
+/// No message is longer.
+inline constexpr size_t kMaxMessageBytes = 256;
+static_assert(sizeof(Answer) <= kMaxMessageBytes);
+
+// Decoders, safe on any bytes. `fds`: descriptors that came with the message. `InvalidArgument` for
+// what is no such message or makes no sense, `NotSupported` naming both for another version.
+
+Status DecodeHello(std::string_view bytes, size_t fds, Hello* hello);
+Status DecodeChallenge(std::string_view bytes, size_t fds, Challenge* challenge);
+Status DecodeIntroduction(std::string_view bytes, size_t fds, Introduction* introduction);
+/// OK for a refusal as well.
+Status DecodeAnswer(std::string_view bytes, size_t fds, Answer* answer);
+Status DecodeRegion(std::string_view bytes, RegionMessage* region);
+
+/// What both ends have said when the nonces are known, for the proofs.
+Handshake Said(const Hello& hello, const Challenge& challenge);
 
 }  // namespace nacre::rdma

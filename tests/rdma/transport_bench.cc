@@ -271,6 +271,40 @@ void BM_SendRoundTrip(benchmark::State& state) {
 }
 BENCHMARK(BM_SendRoundTrip)->Arg(0)->Arg(1)->UseRealTime();
 
+/// A connection made, with the proofs of a shared secret, and ended.
+void BM_Connect(benchmark::State& state, const char* scheme, const char* address) {
+  DeviceOptions options;
+  options.secret = "the pool's secret";
+  Side near;
+  Side far;
+  for (Side* side : {&near, &far}) {
+    Check(OpenDevice(scheme, options, Clock::System(), &side->device));
+    Check(side->device->CreateCompletionQueue(1024, &side->queue));
+    Check(side->device->AllocateRegion(4096, Access::kRemoteAll, &side->region));
+  }
+  std::unique_ptr<Listener> listener;
+  Check(far.device->Listen(address, &listener));
+  std::thread accepting([&] {
+    std::unique_ptr<IncomingConnection> incoming;
+    std::unique_ptr<QueuePair> pair;
+    while (listener->Accept(std::chrono::hours(1), &incoming).ok()) {
+      pair.reset();
+      Check(incoming->Accept(far.queue.get(), far.queue.get(), "", &pair));
+    }
+  });
+  for (auto _ : state) {
+    std::string reply;
+    Check(near.device->Connect(listener->address(), "", {}, near.queue.get(), near.queue.get(),
+                               Deadline::After(Clock::System(), std::chrono::seconds(10)), &reply,
+                               &near.pair));
+    near.pair.reset();
+  }
+  listener->Close();
+  accepting.join();
+}
+BENCHMARK_CAPTURE(BM_Connect, shm, "shm", "@")->UseRealTime();
+BENCHMARK_CAPTURE(BM_Connect, embedded, "embedded", "@")->UseRealTime();
+
 }  // namespace
 
 }  // namespace nacre::rdma

@@ -10,8 +10,8 @@
 namespace nacre::rdma {
 
 Status OpenForTest(const DeviceSpec& spec, std::unique_ptr<Device>* device) {
-  NACRE_RETURN_IF_ERROR(
-      OpenDevice(spec.scheme, {.parameters = spec.parameters}, Clock::System(), device));
+  const DeviceOptions options{.parameters = spec.parameters, .secret = spec.secret};
+  NACRE_RETURN_IF_ERROR(OpenDevice(spec.scheme, options, Clock::System(), device));
   if (spec.with_faults) {
     *device = WrapWithFaults(std::move(*device), FaultPlan(), Clock::System(), nullptr);
   }

@@ -17,6 +17,7 @@ struct DeviceSpec {
   std::string scheme = "shm";
   std::map<std::string, std::string> parameters{};
   bool with_faults = false;  ///< Wrapped by the fault decorator, with no faults planned.
+  std::string secret{};
 };
 Status OpenForTest(const DeviceSpec& spec, std::unique_ptr<Device>* device);
 

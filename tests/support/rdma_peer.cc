@@ -42,6 +42,7 @@ class PeerEndpoint {
   Status AddRemotely(const std::vector<uint64_t>& n, bool by_swap);
 
   Endpoint endpoint_;
+  std::vector<std::unique_ptr<RegionGrant>> grants_;
 };
 
 PeerAnswer PeerEndpoint::Execute(const PeerRequest& request) {
@@ -116,6 +117,24 @@ PeerAnswer PeerEndpoint::Execute(const PeerRequest& request) {
       break;
     case PeerCommand::kEcho:
       answer.status = Echo(&endpoint_, Pair(n[0]), static_cast<int>(n[1]), static_cast<int>(n[2]));
+      break;
+    case PeerCommand::kTraffic: {
+      const TrafficCounters traffic = endpoint_.device->traffic();
+      answer.numbers = {traffic.bytes_read, traffic.bytes_written, traffic.reads,
+                        traffic.writes,     traffic.peers_refused, traffic.frames_malformed};
+      break;
+    }
+    case PeerCommand::kGrant: {
+      grants_.emplace_back();
+      answer.status =
+          endpoint_.regions[n[0]]->Grant(n[1], n[2], static_cast<Access>(n[3]), &grants_.back());
+      if (!answer.status.ok()) break;
+      const RemoteKey key = grants_.back()->remote_key();
+      answer.numbers = {grants_.size() - 1, key.address, key.size, key.key};
+      break;
+    }
+    case PeerCommand::kDropGrant:
+      grants_[n[0]].reset();
       break;
     case PeerCommand::kExit:
       break;
@@ -250,7 +269,7 @@ class ChildPeer final : public Peer {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, theirs.get(), kChildFd);
     std::vector<std::string> arguments{"peer", kPeerFlag, spec.scheme,
-                                       spec.with_faults ? "faults" : ""};
+                                       spec.with_faults ? "faults" : "", spec.secret};
     for (const auto& [name, value] : spec.parameters) {
       arguments.insert(arguments.end(), {name, value});
     }
@@ -373,6 +392,35 @@ void Peer::DropQueuePair(int queue_pair) {
   EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
 }
 
+TrafficCounters Peer::Traffic() {
+  const PeerAnswer answer = Run({.command = PeerCommand::kTraffic});
+  EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
+  const std::vector<uint64_t>& n = answer.numbers;
+  if (n.size() != 6) return {};
+  return {.bytes_read = n[0],
+          .bytes_written = n[1],
+          .reads = n[2],
+          .writes = n[3],
+          .peers_refused = n[4],
+          .frames_malformed = n[5]};
+}
+
+int Peer::Grant(int region, size_t offset, size_t size, Access access, RemoteKey* key) {
+  const PeerAnswer answer = Run(
+      {.command = PeerCommand::kGrant,
+       .numbers = {static_cast<uint64_t>(region), offset, size, static_cast<uint64_t>(access)}});
+  EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
+  if (answer.numbers.size() != 4) return -1;
+  *key = {answer.numbers[1], answer.numbers[2], static_cast<uint32_t>(answer.numbers[3])};
+  return static_cast<int>(answer.numbers[0]);
+}
+
+void Peer::DropGrant(int grant) {
+  const PeerAnswer answer =
+      Run({.command = PeerCommand::kDropGrant, .numbers = {static_cast<uint64_t>(grant)}});
+  EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
+}
+
 std::unique_ptr<Peer> MakeLocalPeer(const DeviceSpec& spec) {
   return std::make_unique<LocalPeer>(spec);
 }
@@ -382,12 +430,13 @@ std::unique_ptr<Peer> MakeChildPeer(const DeviceSpec& spec) {
 }
 
 bool RunPeerProcess(int argc, char** argv) {
-  if (argc < 4 || std::strcmp(argv[1], kPeerFlag) != 0) return false;
+  if (argc < 5 || std::strcmp(argv[1], kPeerFlag) != 0) return false;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   DeviceSpec spec;
   spec.scheme = argv[2];
   spec.with_faults = std::strcmp(argv[3], "faults") == 0;
-  for (int i = 4; i + 1 < argc; i += 2) spec.parameters[argv[i]] = argv[i + 1];
+  spec.secret = argv[4];
+  for (int i = 5; i + 1 < argc; i += 2) spec.parameters[argv[i]] = argv[i + 1];
   PeerEndpoint endpoint(spec);
   Packet packet;
   while (ReadPacket(kChildFd, &packet)) {

@@ -31,6 +31,9 @@ enum class PeerCommand : uint32_t {
   kSwapRemotely,
   kServeRequests,
   kEcho,
+  kTraffic,
+  kGrant,
+  kDropGrant,
   kExit,
 };
 
@@ -78,6 +81,10 @@ class Peer {
   /// False if none comes within the time.
   bool Next(Completion* completion, std::chrono::milliseconds timeout);
   void DropQueuePair(int queue_pair);
+  TrafficCounters Traffic();
+  /// Returns the grant's number.
+  int Grant(int region, size_t offset, size_t size, Access access, RemoteKey* key);
+  void DropGrant(int grant);
 };
 
 std::unique_ptr<Peer> MakeLocalPeer(const DeviceSpec& spec);
