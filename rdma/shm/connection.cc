@@ -26,15 +26,9 @@ Status Connection::SetPeerDoorbell(const DoorbellName& name, UniqueFd control, U
 Status Connection::TakeAnnouncement(Packet packet) {
   RegionMessage message;
   NACRE_RETURN_IF_ERROR(DecodeRegion(packet.bytes(), &message));
-  switch (message.header.type) {
-    case MessageType::kRegionDropped:
-      regions_.erase(message.key);
-      return Status::OK();
-    case MessageType::kGrantAdded:
-      return AddGrant(message);
-    default:
-      return AddRegion(message, packet.fds);
-  }
+  if (message.header.type == MessageType::kRegionAdded) return AddRegion(message, packet.fds);
+  regions_.erase(message.key);
+  return Status::OK();
 }
 
 Status Connection::AddRegion(const RegionMessage& message, const std::vector<UniqueFd>& fds) {
@@ -54,31 +48,7 @@ Status Connection::AddRegion(const RegionMessage& message, const std::vector<Uni
   if (region.mapping->size() < message.size) {
     return Status::InvalidArgument("a region larger than its memory");
   }
-  region.data = region.mapping->data();
   regions_[message.key] = std::move(region);
-  return Status::OK();
-}
-
-Status Connection::AddGrant(const RegionMessage& message) {
-  const auto found = regions_.find(message.part_of);
-  if (found == regions_.end()) {
-    if (same_process()) return Status::OK();  // The region was dropped since, as was the grant.
-    return Status::InvalidArgument("a grant of a region that is not known");
-  }
-  const PeerRegion& whole = found->second;
-  const uint64_t offset = message.address - whole.key.address;
-  if (offset > whole.key.size || message.size > whole.key.size - offset) {
-    return Status::InvalidArgument("a grant of more than there is");
-  }
-  const auto access = static_cast<Access>(message.access);
-  if (access == Access::kRemoteAll && !same_process()) {
-    NACRE_RETURN_IF_ERROR(whole.mapping->MakeWritable(offset, message.size));
-  }
-  PeerRegion grant{.key = {.address = message.address, .size = message.size, .key = message.key},
-                   .access = access,
-                   .mapping = whole.mapping,
-                   .data = whole.data + offset};
-  regions_[message.key] = std::move(grant);
   return Status::OK();
 }
 

@@ -20,13 +20,11 @@
 
 namespace nacre::rdma {
 
-/// A region of the peer, or a grant of part of one, as announced, with this process's mapping of
-/// the region.
+/// A region of the peer, as announced, with this process's mapping of it.
 struct PeerRegion {
   RemoteKey key;
   Access access = Access::kLocalOnly;
   std::shared_ptr<Mapping> mapping;
-  char* data = nullptr;  ///< Where `key.address` is mapped.
 };
 
 /// What a connection's socket, its monitor and its queue pair share. Lives until the last of them
@@ -108,7 +106,6 @@ class Connection {
  private:
   Status TakeAnnouncement(Packet packet) REQUIRES(mutex_);
   Status AddRegion(const RegionMessage& message, const std::vector<UniqueFd>& fds) REQUIRES(mutex_);
-  Status AddGrant(const RegionMessage& message) REQUIRES(mutex_);
   /// Counts it and ends the connection, which the monitor then notices.
   void Malformed(const Status& why) REQUIRES(mutex_);
 
@@ -117,7 +114,7 @@ class Connection {
   /// Regions are announced while the peer's answer is still awaited, by then as to another process.
   std::atomic<bool> same_process_{false};
   Mutex mutex_;
-  std::map<uint32_t, PeerRegion> regions_ GUARDED_BY(mutex_);  ///< And grants, by key.
+  std::map<uint32_t, PeerRegion> regions_ GUARDED_BY(mutex_);
   bool malformed_ GUARDED_BY(mutex_) = false;
 };
 

@@ -35,9 +35,6 @@ bool LifeSign::OwnerDied() {
 DeviceControl::DeviceControl(UniqueFd fd, std::shared_ptr<Mapping> mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {
   block()->life_sign.Initialize();
-  for (uint32_t slot = 0; slot < ControlBlock::kRegionSlots; slot++) {
-    free_keys_.emplace(slot, ControlBlock::kRegionSlots + slot);
-  }
   for (uint32_t index = ControlBlock::kDoorbells; index > 0; index--) {
     free_doorbells_.push_back(index - 1);
   }
@@ -56,8 +53,12 @@ Status DeviceControl::Create(uint64_t device_id, std::shared_ptr<DeviceControl>*
 Status DeviceControl::TakeKey(uint32_t* key) {
   MutexLock lock(&mutex_);
   if (free_keys_.empty()) {
-    return Status::NoSpace("the device has " + std::to_string(ControlBlock::kRegionSlots) +
-                           " regions and grants already");
+    if (fresh_slot_ == ControlBlock::kKeySlots) {
+      return Status::NoSpace("the device has " + std::to_string(ControlBlock::kKeySlots) +
+                             " regions and grants already");
+    }
+    *key = ControlBlock::kKeySlots + fresh_slot_++;
+    return Status::OK();
   }
   *key = free_keys_.begin()->second;
   free_keys_.erase(free_keys_.begin());
@@ -65,10 +66,10 @@ Status DeviceControl::TakeKey(uint32_t* key) {
 }
 
 void DeviceControl::ReturnKey(uint32_t key) {
-  uint32_t next = key + ControlBlock::kRegionSlots;
-  if (next < ControlBlock::kRegionSlots) next += ControlBlock::kRegionSlots;  // Never key 0.
+  uint32_t next = key + ControlBlock::kKeySlots;
+  if (next < ControlBlock::kKeySlots) next += ControlBlock::kKeySlots;  // Never key 0.
   MutexLock lock(&mutex_);
-  free_keys_.emplace(key % ControlBlock::kRegionSlots, next);
+  free_keys_.emplace(key % ControlBlock::kKeySlots, next);
 }
 
 LocalDoorbell::LocalDoorbell(std::shared_ptr<DeviceControl> control, uint32_t index,

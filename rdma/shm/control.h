@@ -15,8 +15,9 @@
 
 namespace nacre::rdma {
 
-// The control block of a shm device: memory that all its peers have mapped. It says which region
-// keys are valid, and holds the doorbell of each completion queue.
+// The control block of a shm device: memory that all its peers have mapped. It says which keys are
+// valid and what grants of parts of regions there are, and holds the doorbell of each completion
+// queue.
 
 /// Rung by whoever has work for a completion queue.
 ///
@@ -65,21 +66,37 @@ class alignas(64) LifeSign {
   pthread_mutex_t mutex_;
 };
 
+/// What a key that belongs to no region names, beside the key in the control block: part of a
+/// region, with an access of its own. A grant comes and goes without a message to any peer.
+///
+/// Invariant: a slot's fields change only while it holds no key. They are stored with release after
+/// the last key was taken out and before the next is put in, and loaded with acquire between two
+/// looks at the key: whoever sees a field of the next grant sees that the last key is gone.
+struct GrantSlot {
+  std::atomic<uint64_t> address;  ///< Of the first byte, in the owner's address space.
+  std::atomic<uint64_t> size;
+  std::atomic<uint32_t> part_of;  ///< Key of the region; 0: the slot's key is a region's own.
+  std::atomic<uint32_t> access;
+};
+
 /// Layout shared by processes of one protocol version.
 struct ControlBlock {
-  static constexpr uint32_t kRegionSlots = 8192;
+  static constexpr uint32_t kKeySlots = 32768;
   static constexpr uint32_t kDoorbells = 1024;
 
   /// The key of a region or a grant, in the slot that the key's low bits name; anything else: the
   /// key is invalid.
-  std::atomic<uint32_t> region_keys[kRegionSlots];
+  std::atomic<uint32_t> keys[kKeySlots];
+  GrantSlot grants[kKeySlots];
   Doorbell doorbells[kDoorbells];
   LifeSign life_sign;
 
-  std::atomic<uint32_t>& SlotOf(uint32_t key) { return region_keys[key % kRegionSlots]; }
+  GrantSlot& GrantOf(uint32_t key) { return grants[key % kKeySlots]; }
+  std::atomic<uint32_t>& SlotOf(uint32_t key) { return keys[key % kKeySlots]; }
 };
 static_assert(sizeof(Doorbell) == 64);
-static_assert(sizeof(ControlBlock) == 8192 * 4 + 1024 * 64 + 64);
+static_assert(sizeof(GrantSlot) == 24);
+static_assert(sizeof(ControlBlock) == 32768 * (4 + 24) + 1024 * 64 + 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 /// The owner's side of the control block: hands out region keys and doorbells.
@@ -92,7 +109,7 @@ class DeviceControl {
   int fd() const { return fd_.get(); }
   ControlBlock* block() const { return reinterpret_cast<ControlBlock*>(mapping_->data()); }
 
-  /// A key that was not used for at least the last 2^19 keys of its slot, not yet valid. Of the
+  /// A key that was not used for at least the last 2^17 keys of its slot, not yet valid. Of the
   /// lowest slot that is free: peers keep a table by slot.
   /// `NoSpace` if all slots are taken.
   Status TakeKey(uint32_t* key) EXCLUDES(mutex_);
@@ -105,7 +122,9 @@ class DeviceControl {
   const UniqueFd fd_;
   const std::shared_ptr<Mapping> mapping_;
   Mutex mutex_;
-  /// The key that each free slot gets next, by slot.
+  /// Slots from this one on were never used.
+  uint32_t fresh_slot_ GUARDED_BY(mutex_) = 0;
+  /// The key that each other free slot gets next, by slot.
   std::map<uint32_t, uint32_t> free_keys_ GUARDED_BY(mutex_);
   std::vector<uint32_t> free_doorbells_ GUARDED_BY(mutex_);
 };

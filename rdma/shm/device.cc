@@ -43,17 +43,6 @@ RegionMessage Describe(const ShmRegion& region) {
   return message;
 }
 
-RegionMessage Describe(const ShmGrant& grant) {
-  const RemoteKey key = grant.remote_key();
-  RegionMessage message{.header = {.type = MessageType::kGrantAdded}};
-  message.address = key.address;
-  message.size = key.size;
-  message.key = key.key;
-  message.access = static_cast<uint32_t>(grant.access());
-  message.part_of = grant.region()->remote_key().key;
-  return message;
-}
-
 Status CheckPrivateData(const std::string& data) {
   if (data.size() <= Device::kMaxPrivateData) return Status::OK();
   return Status::InvalidArgument("private data of " + std::to_string(data.size()) +
@@ -88,7 +77,7 @@ Status ShmRegion::Grant(size_t offset, size_t size, Access access,
   return device_->Grant(this, offset, size, access, grant);
 }
 
-ShmGrant::~ShmGrant() { region_->device()->DropGrant(this); }
+ShmGrant::~ShmGrant() { device_->DropGrant(key_.key); }
 
 ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
                      std::shared_ptr<DeviceControl> control, UniqueFd epoll_fd, UniqueFd kick_fd)
@@ -130,8 +119,7 @@ Status ShmDevice::Open(const char* scheme, const DeviceOptions& options, Clock* 
 ShmDevice::~ShmDevice() {
   {
     MutexLock lock(&announce_mutex_);
-    assert(connections_.empty() && regions_.empty() && grants_.empty() &&
-           "a device outlives what it made");
+    assert(connections_.empty() && regions_.empty() && "a device outlives what it made");
   }
   stopping_.store(true);
   KickMonitor();
@@ -158,7 +146,7 @@ Status ShmDevice::AllocateRegion(size_t size, Access access,
   if (access != Access::kLocalOnly) {
     MutexLock lock(&announce_mutex_);
     regions_[key] = made.get();
-    control_->block()->SlotOf(key).store(key, std::memory_order_release);
+    PutInForce(made->remote_key(), /*part_of=*/0, access);
     AnnounceToAll(Describe(*made), made->fd());
   }
   *region = std::move(made);
@@ -169,8 +157,11 @@ void ShmDevice::DropRegion(const ShmRegion* region) {
   const uint32_t key = region->remote_key().key;
   if (region->access() != Access::kLocalOnly) {
     MutexLock lock(&announce_mutex_);
+    Revoke(key);
     regions_.erase(key);
-    Revoke(Describe(*region));
+    RegionMessage message = Describe(*region);
+    message.header.type = MessageType::kRegionDropped;
+    AnnounceToAll(message, -1);
   }
   control_->ReturnKey(key);
 }
@@ -187,30 +178,29 @@ Status ShmDevice::Grant(const ShmRegion* region, size_t offset, size_t size, Acc
   }
   RemoteKey key{.address = region->remote_key().address + offset, .size = size, .key = 0};
   NACRE_RETURN_IF_ERROR(control_->TakeKey(&key.key));
-  auto made = std::make_unique<ShmGrant>(region, key, access);
-  MutexLock lock(&announce_mutex_);
-  grants_[key.key] = made.get();
-  control_->block()->SlotOf(key.key).store(key.key, std::memory_order_release);
-  AnnounceToAll(Describe(*made), -1);
-  *grant = std::move(made);
+  PutInForce(key, region->remote_key().key, access);
+  *grant = std::make_unique<ShmGrant>(this, key);
   return Status::OK();
 }
 
-void ShmDevice::DropGrant(const ShmGrant* grant) {
-  const uint32_t key = grant->remote_key().key;
-  {
-    MutexLock lock(&announce_mutex_);
-    grants_.erase(key);
-    Revoke(Describe(*grant));
-  }
-  control_->ReturnKey(key);
+void ShmDevice::PutInForce(const RemoteKey& key, uint32_t part_of, Access access) {
+  // The slot is this thread's alone until it holds the key. Release: see GrantSlot.
+  GrantSlot& slot = control_->block()->GrantOf(key.key);
+  slot.address.store(key.address, std::memory_order_release);
+  slot.size.store(key.size, std::memory_order_release);
+  slot.part_of.store(part_of, std::memory_order_release);
+  slot.access.store(static_cast<uint32_t>(access), std::memory_order_release);
+  control_->block()->SlotOf(key.key).store(key.key, std::memory_order_release);
 }
 
-void ShmDevice::Revoke(RegionMessage message) {
+void ShmDevice::Revoke(uint32_t key) {
   // From here on requests fail; those that have passed the check find the memory still mapped.
-  control_->block()->SlotOf(message.key).store(0, std::memory_order_seq_cst);
-  message.header.type = MessageType::kRegionDropped;
-  AnnounceToAll(message, -1);
+  control_->block()->SlotOf(key).store(0, std::memory_order_seq_cst);
+}
+
+void ShmDevice::DropGrant(uint32_t key) {
+  Revoke(key);
+  control_->ReturnKey(key);
 }
 
 void ShmDevice::AnnounceToAll(const RegionMessage& message, int fd) {
@@ -241,7 +231,7 @@ Status ShmDevice::Introduce(const std::shared_ptr<Connection>& connection, void*
                             const Deadline& deadline) {
   const int socket = connection->socket();
   MutexLock lock(&announce_mutex_);
-  *regions = static_cast<uint32_t>(regions_.size() + grants_.size());
+  *regions = static_cast<uint32_t>(regions_.size());
   NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, message, size, fds));
   for (const auto& [key, region] : regions_) {
     std::vector<int> region_fds;
@@ -249,17 +239,17 @@ Status ShmDevice::Introduce(const std::shared_ptr<Connection>& connection, void*
     const RegionMessage description = Describe(*region);
     NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, &description, sizeof(description), region_fds));
   }
-  for (const auto& [key, grant] : grants_) {
-    const RegionMessage description = Describe(*grant);
-    NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, &description, sizeof(description), {}));
-  }
   connections_[connection->id()] = connection;
   return Status::OK();
 }
 
 Status ShmDevice::ProveTo(const Connection& connection, const Hello& hello,
                           const Deadline& deadline, Introduction* introduction) {
-  NACRE_RETURN_IF_ERROR(SendBy(connection.socket(), deadline, &hello, sizeof(hello), {}));
+  // A listener of another version may have said so, and closed, before it is greeted.
+  if (Status sent = SendBy(connection.socket(), deadline, &hello, sizeof(hello), {});
+      !sent.ok() && !sent.IsUnavailable()) {
+    return sent;
+  }
   Packet packet;
   Status received = ReceiveBy(connection.socket(), deadline, &packet);
   if (received.IsUnavailable() || received.IsTimedOut()) return received;

@@ -68,9 +68,9 @@ class ShmDevice final : public Device {
   /// By the region's destructor.
   void DropRegion(const ShmRegion* region) EXCLUDES(announce_mutex_);
   Status Grant(const ShmRegion* region, size_t offset, size_t size, Access access,
-               std::unique_ptr<RegionGrant>* grant) EXCLUDES(announce_mutex_);
+               std::unique_ptr<RegionGrant>* grant);
   /// By the grant's destructor.
-  void DropGrant(const ShmGrant* grant) EXCLUDES(announce_mutex_);
+  void DropGrant(uint32_t key);
 
  private:
   ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
@@ -87,8 +87,9 @@ class ShmDevice final : public Device {
                    uint32_t* regions, const std::vector<int>& fds, const Deadline& deadline)
       EXCLUDES(announce_mutex_);
   void AnnounceToAll(const RegionMessage& message, int fd) REQUIRES(announce_mutex_);
-  /// Makes the key invalid before anybody else can get it, and tells the peers.
-  void Revoke(RegionMessage message) REQUIRES(announce_mutex_);
+  /// Makes a key valid that TakeKey has just given; `part_of` as in GrantSlot.
+  void PutInForce(const RemoteKey& key, uint32_t part_of, Access access);
+  void Revoke(uint32_t key);
 
   /// The monitor: reads announcements, so that their senders never wait, and notices deaths.
   void Monitor() EXCLUDES(watch_mutex_);
@@ -109,7 +110,6 @@ class ShmDevice final : public Device {
   /// Held while regions are announced, so that each connection hears of all of them in order.
   Mutex announce_mutex_;
   std::map<uint32_t, const ShmRegion*> regions_ GUARDED_BY(announce_mutex_);
-  std::map<uint32_t, const ShmGrant*> grants_ GUARDED_BY(announce_mutex_);
   std::map<uint64_t, std::shared_ptr<Connection>> connections_ GUARDED_BY(announce_mutex_);
 
   mutable Mutex watch_mutex_;

@@ -61,7 +61,7 @@ inline bool ShmQueuePair::IsLocal(const LocalBuffer& buffer) const {
 
 inline ShmQueuePair::Target* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t size,
                                                    Access needed, char** address) {
-  const uint32_t slot = buffer.key % ControlBlock::kRegionSlots;
+  const uint32_t slot = buffer.key % ControlBlock::kKeySlots;
   Target* target = slot < target_count_ ? &targets_[slot] : nullptr;
   // Relaxed: a region that was freed before this request, in the order of whatever told the
   // caller, is seen as freed; for one freed meanwhile see FinishRead.
@@ -80,29 +80,57 @@ inline ShmQueuePair::Target* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t
 
 ShmQueuePair::Target* ShmQueuePair::FindTarget(uint32_t key) {
   RunDeferred();  // These copy from mappings that may end here.
-  const uint32_t slot = key % ControlBlock::kRegionSlots;
-  const std::atomic<uint32_t>& valid = connection_->peer_control()->region_keys[slot];
+  const uint32_t slot = key % ControlBlock::kKeySlots;
   // Not kept if invalid: the mapping of a dropped region ends with its last user.
   if (slot < target_count_) targets_[slot] = Target();
-  PeerRegion region;
-  if (key == 0 || valid.load(std::memory_order_relaxed) != key ||
-      !connection_->FindRegion(key, &region)) {
-    return nullptr;
-  }
+  Target found;
+  if (!LookUp(key, slot, &found)) return nullptr;
   if (slot >= target_count_) {
     auto larger = std::make_unique<Target[]>(slot + 1);
     std::move(targets_.get(), targets_.get() + target_count_, larger.get());
     targets_ = std::move(larger);
     target_count_ = slot + 1;
   }
-  targets_[slot] = {.key = key,
-                    .access = region.access,
-                    .valid = &valid,
-                    .address = region.key.address,
-                    .size = region.key.size,
-                    .data = region.data,
-                    .mapping = std::move(region.mapping)};
+  targets_[slot] = std::move(found);
   return &targets_[slot];
+}
+
+bool ShmQueuePair::LookUp(uint32_t key, uint32_t slot, Target* found) {
+  ControlBlock* const control = connection_->peer_control();
+  const std::atomic<uint32_t>& valid = control->keys[slot];
+  // Acquire, here and of the fields: see GrantSlot.
+  if (key == 0 || valid.load(std::memory_order_acquire) != key) return false;
+  const GrantSlot& grant = control->grants[slot];
+  const uint32_t part_of = grant.part_of.load(std::memory_order_acquire);
+  const uint64_t address = grant.address.load(std::memory_order_acquire);
+  const uint64_t size = grant.size.load(std::memory_order_acquire);
+  const uint32_t access = grant.access.load(std::memory_order_acquire);
+  if (valid.load(std::memory_order_relaxed) != key) return false;
+
+  PeerRegion region;
+  if (!connection_->FindRegion(part_of == 0 ? key : part_of, &region)) return false;
+  *found = {.key = key,
+            .access = region.access,
+            .valid = &valid,
+            .address = region.key.address,
+            .size = region.key.size,
+            .data = region.mapping->data(),
+            .mapping = std::move(region.mapping)};
+  if (part_of == 0) return true;
+  const uint64_t offset = address - region.key.address;
+  if (offset > found->size || size > found->size - offset ||
+      access > static_cast<uint32_t>(Access::kRemoteAll)) {
+    return false;  // No owner writes that.
+  }
+  found->access = static_cast<Access>(access);
+  if (found->access == Access::kRemoteAll && region.access != Access::kRemoteAll &&
+      !connection_->same_process() && !found->mapping->MakeWritable(offset, size).ok()) {
+    return false;
+  }
+  found->address = address;
+  found->size = size;
+  found->data += offset;
+  return true;
 }
 
 inline bool ShmQueuePair::Begin(Opcode opcode, uint64_t id, uint32_t bytes, Status* status) {

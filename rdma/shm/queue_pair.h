@@ -67,7 +67,7 @@ class ShmQueuePair final : public QueuePair {
     LocalBuffer buffer;
   };
 
-  /// A peer's region, ready to be checked against and copied from.
+  /// A peer's region, or a grant of part of one, ready to be checked against and copied from.
   struct alignas(64) Target {
     static constexpr std::atomic<uint32_t> kNeverValid{0};
 
@@ -83,6 +83,8 @@ class ShmQueuePair final : public QueuePair {
   /// Null if the request must fail; else `*address` is the buffer's.
   Target* Resolve(RemoteBuffer buffer, uint64_t size, Access needed, char** address);
   Target* FindTarget(uint32_t key);
+  /// What the key names now; false if nothing.
+  bool LookUp(uint32_t key, uint32_t slot, Target* found);
   bool IsLocal(const LocalBuffer& buffer) const;
 
   /// What every send-side Post begins with: true if the request is to be carried out, else

@@ -37,7 +37,7 @@ class ShmRegion final : public MemoryRegion {
                std::unique_ptr<RegionGrant>* grant) override;
   Status Populate() override { return PopulateMemory(*mapping_); }
 
-  ShmDevice* device() const { return device_; }
+  const ShmDevice* device() const { return device_; }
   Access access() const { return access_; }
   int fd() const { return fd_.get(); }
 
@@ -51,21 +51,17 @@ class ShmRegion final : public MemoryRegion {
   const std::shared_ptr<Mapping> mapping_;
 };
 
-/// Announced to the peers like a region, as a part of one.
+/// A key to part of a region, described in the control block.
 class ShmGrant final : public RegionGrant {
  public:
-  ShmGrant(const ShmRegion* region, RemoteKey key, Access access)
-      : region_(region), key_(key), access_(access) {}
+  ShmGrant(ShmDevice* device, RemoteKey key) : device_(device), key_(key) {}
   ~ShmGrant() override;
 
   RemoteKey remote_key() const override { return key_; }
-  const ShmRegion* region() const { return region_; }
-  Access access() const { return access_; }
 
  private:
-  const ShmRegion* const region_;
+  ShmDevice* const device_;
   const RemoteKey key_;
-  const Access access_;
 };
 
 }  // namespace nacre::rdma

@@ -58,7 +58,7 @@ Status DecodeChallenge(std::string_view bytes, size_t fds, Challenge* challenge)
 Status DecodeIntroduction(std::string_view bytes, size_t fds, Introduction* introduction) {
   NACRE_RETURN_IF_ERROR(Decode(bytes, "introduction", introduction));
   const bool sound = introduction->header.type == MessageType::kIntroduction && fds == 3 &&
-                     introduction->regions <= ControlBlock::kRegionSlots;
+                     introduction->regions <= ControlBlock::kKeySlots;
   return sound ? Status::OK() : Malformed("introduction");
 }
 
@@ -68,15 +68,14 @@ Status DecodeAnswer(std::string_view bytes, size_t fds, Answer* answer) {
   const bool sound = answer->header.type == MessageType::kRejected ||
                      (answer->header.type == MessageType::kAccepted && fds == 2 &&
                       answer->private_size <= Device::kMaxPrivateData &&
-                      answer->regions <= ControlBlock::kRegionSlots);
+                      answer->regions <= ControlBlock::kKeySlots);
   return sound ? Status::OK() : Malformed("answer");
 }
 
 Status DecodeRegion(std::string_view bytes, RegionMessage* region) {
   NACRE_RETURN_IF_ERROR(Decode(bytes, "announcement", region));
-  const bool added = region->header.type == MessageType::kRegionAdded ||
-                     region->header.type == MessageType::kGrantAdded;
-  const bool sound = (added && region->access <= static_cast<uint32_t>(Access::kRemoteAll)) ||
+  const bool sound = (region->header.type == MessageType::kRegionAdded &&
+                      region->access <= static_cast<uint32_t>(Access::kRemoteAll)) ||
                      region->header.type == MessageType::kRegionDropped;
   return sound ? Status::OK() : Malformed("announcement");
 }

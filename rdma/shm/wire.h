@@ -28,7 +28,8 @@ namespace nacre::rdma {
 // Each side reads the regions announced in the handshake before its queue pair exists, so a key
 // that came with the private data is known; a key learned later was announced before.
 // Between two devices of one process the regions' fds are not needed: MappingTable has the
-// mappings. An "embedded" device's regions have none.
+// mappings. An "embedded" device's regions have none. Grants of parts of regions need no message:
+// the control block describes them.
 // Numbers here are frozen per version; another version is refused by its number, which its header
 // tells in the same place, in an Answer.
 
@@ -44,7 +45,6 @@ enum class MessageType : uint32_t {
   kRegionDropped = 6,
   kChallenge = 7,
   kIntroduction = 8,
-  kGrantAdded = 9,  ///< Of a part of a region that was announced before; without descriptor.
 };
 
 struct MessageHeader {
@@ -109,10 +109,8 @@ struct RegionMessage {
   uint64_t size = 0;
   uint32_t key = 0;
   uint32_t access = 0;
-  uint32_t part_of = 0;  ///< Key of the region that a grant is part of.
-  uint32_t reserved = 0;
 };
-static_assert(sizeof(RegionMessage) == 16 + 32);
+static_assert(sizeof(RegionMessage) == 16 + 24);
 
 static_assert(std::is_trivially_copyable_v<Hello> && std::is_trivially_copyable_v<Challenge> &&
               std::is_trivially_copyable_v<Introduction> && std::is_trivially_copyable_v<Answer> &&

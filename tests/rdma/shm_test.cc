@@ -442,16 +442,19 @@ TEST_F(ShmTest, APeerThatStandsStillIsCutOffInsteadOfBlockingAllocations) {
 
 TEST_F(ShmTest, RegionsAndQueuesAreBounded) {
   Endpoint endpoint({});
-  std::vector<std::unique_ptr<MemoryRegion>> regions;
+  std::unique_ptr<MemoryRegion> region;
+  ASSERT_TRUE(endpoint.device->AllocateRegion(4096, Access::kRemoteReadOnly, &region).ok());
+  std::vector<std::unique_ptr<RegionGrant>> grants;
   Status status;
-  while (status.ok() && regions.size() < 10000) {
-    regions.emplace_back();
-    status = endpoint.device->AllocateRegion(4096, Access::kLocalOnly, &regions.back());
+  while (status.ok() && grants.size() < 100'000) {
+    grants.emplace_back();
+    status = region->Grant(0, 4096, Access::kRemoteAll, &grants.back());
   }
   EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
-  regions.clear();
-  regions.emplace_back();
-  EXPECT_TRUE(endpoint.device->AllocateRegion(4096, Access::kRemoteAll, &regions.back()).ok());
+  std::unique_ptr<MemoryRegion> another;
+  EXPECT_TRUE(endpoint.device->AllocateRegion(4096, Access::kRemoteAll, &another).IsNoSpace());
+  grants.clear();
+  EXPECT_TRUE(endpoint.device->AllocateRegion(4096, Access::kRemoteAll, &another).ok());
   std::vector<std::unique_ptr<CompletionQueue>> queues;
   while (status.IsNoSpace() && queues.size() < 10000) {
     queues.emplace_back();
