@@ -6,6 +6,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Protobuf REQUIRED)
 pkg_check_modules(nacre_crypto REQUIRED IMPORTED_TARGET GLOBAL libcrypto)
 pkg_check_modules(nacre_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
+pkg_check_modules(nacre_verbs REQUIRED IMPORTED_TARGET GLOBAL libibverbs librdmacm)
 pkg_check_modules(nacre_xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
 pkg_check_modules(nacre_spdlog REQUIRED IMPORTED_TARGET GLOBAL spdlog)
 

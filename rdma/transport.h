@@ -78,7 +78,13 @@ class MemoryRegion {
   virtual ~MemoryRegion() = default;
   virtual char* data() const = 0;
   virtual size_t size() const = 0;
+  /// Of the whole region, or of its first piece if there are several.
   virtual RemoteKey remote_key() const = 0;
+  /// A region larger than the adapter can register at once has several pieces of this many bytes,
+  /// a power of two (the last one may be shorter), each with a key of its own. A peer's request
+  /// stays within one piece. Local buffers know no pieces.
+  virtual size_t piece_bytes() const { return size(); }
+  virtual RemoteKey piece_key(size_t /*piece*/) const { return remote_key(); }
   /// Lets whoever learns the grant's key use `size` bytes from `offset` on (the key's address is
   /// that of the first of them) with `access`, whatever the region's own key allows. Thread-safe.
   /// `InvalidArgument` for what is not within the region, `NoSpace` when the device is out of keys.

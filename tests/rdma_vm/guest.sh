@@ -14,7 +14,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly FOLDER=$1 SECONDS_MAX=$2
 shift 2
-readonly MODULES=(crc32_generic rdma_rxe rdma_ucm ib_uverbs dummy virtio_net virtio_pci 9p 9pnet_virtio)
+readonly MODULES=(
+  crc32_generic rdma_rxe rdma_ucm ib_uverbs dummy virtio_net virtio_pci 9p 9pnet_virtio)
 readonly CONSOLE=$FOLDER/console.log OUTPUT=$FOLDER/output.log
 
 skip() {

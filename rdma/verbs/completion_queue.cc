@@ -1,0 +1,220 @@
+#include "rdma/verbs/completion_queue.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+#include "rdma/verbs/queue_pair.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+constexpr int kMaxCompletions = 1 << 24;
+// A round trip takes a few microseconds, a sleep through the completion channel about ten: worth
+// spinning for several round trips, unless that was in vain before.
+constexpr nanoseconds kSpinMin{1000};
+constexpr nanoseconds kSpinMax{32'000};
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+VerbsCompletionQueue::VerbsCompletionQueue(int capacity, UniqueCompletionChannel channel,
+                                           UniqueCompletionQueue queue,
+                                           std::shared_ptr<CompletionSignal> signal)
+    : signal_(std::move(signal)),
+      channel_(std::move(channel)),
+      queue_(std::move(queue)),
+      capacity_(static_cast<uint64_t>(capacity)),
+      ready_mask_(std::bit_ceil(capacity_) - 1),
+      ready_(std::make_unique<Completion[]>(ready_mask_ + 1)),
+      spin_(kSpinMin) {}
+
+Status VerbsCompletionQueue::Create(const Adapter& adapter, int capacity,
+                                    std::unique_ptr<CompletionQueue>* queue) {
+  if (capacity < 1 || capacity > std::min(kMaxCompletions, adapter.attributes().max_cqe)) {
+    return Status::InvalidArgument("a completion queue for " + std::to_string(capacity) +
+                                   " completions; " + adapter.name() + " has them for 1 to " +
+                                   std::to_string(adapter.attributes().max_cqe));
+  }
+  UniqueCompletionChannel channel(ibv_create_comp_channel(adapter.context()));
+  if (channel == nullptr) {
+    return VerbsError("ibv_create_comp_channel on " + adapter.name(), errno);
+  }
+  const int flags = fcntl(channel->fd, F_GETFL);
+  UniqueFd event_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event_fd.valid() || flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    return VerbsError("create a completion queue", errno);
+  }
+  UniqueCompletionQueue made(ibv_create_cq(adapter.context(),
+                                           std::min(2 * capacity, adapter.attributes().max_cqe),
+                                           nullptr, channel.get(), 0));
+  if (made == nullptr) return VerbsError("ibv_create_cq on " + adapter.name(), errno);
+  queue->reset(new VerbsCompletionQueue(capacity, std::move(channel), std::move(made),
+                                        std::make_shared<CompletionSignal>(std::move(event_fd))));
+  return Status::OK();
+}
+
+VerbsCompletionQueue::~VerbsCompletionQueue() {
+  assert(std::all_of(queue_pairs_.begin(), queue_pairs_.end(),
+                     [](const VerbsQueuePair* pair) { return pair == nullptr; }) &&
+         "a completion queue outlives its queue pairs");
+}
+
+uint32_t VerbsCompletionQueue::Attach(VerbsQueuePair* queue_pair) {
+  const auto free = std::find(queue_pairs_.begin(), queue_pairs_.end(), nullptr);
+  const auto number = static_cast<uint32_t>(free - queue_pairs_.begin());
+  if (free == queue_pairs_.end()) {
+    queue_pairs_.push_back(queue_pair);
+  } else {
+    *free = queue_pair;
+  }
+  return number;
+}
+
+void VerbsCompletionQueue::Detach(VerbsQueuePair* queue_pair) {
+  std::replace(queue_pairs_.begin(), queue_pairs_.end(), queue_pair,
+               static_cast<VerbsQueuePair*>(nullptr));
+  // All of the adapter's: the number may be given to another queue pair next.
+  while (Collect()) {
+  }
+  uint64_t kept = ready_tail_;
+  for (uint64_t i = ready_tail_; i != ready_head_; i++) {
+    const Completion& completion = ready_[i & ready_mask_];
+    if (completion.queue_pair != queue_pair) ready_[kept++ & ready_mask_] = completion;
+  }
+  ready_head_ = kept;
+}
+
+int VerbsCompletionQueue::Take(int max) {
+  std::array<ibv_wc, kBatch> completions;
+  const int count = ibv_poll_cq(get(), std::min(max, kBatch), completions.data());
+  for (int i = 0; i < count; i++) {
+    const ibv_wc& completion = completions[static_cast<size_t>(i)];
+    VerbsQueuePair* const pair = queue_pairs_[WorkRequestId::QueuePairOf(completion.wr_id)];
+    if (pair != nullptr) [[likely]]
+      pair->Complete(completion);
+  }
+  return count;
+}
+
+int VerbsCompletionQueue::Poll(Completion* completions, int n) {
+  if (signal_->Has(CompletionSignal::kAttention)) [[unlikely]]
+    Attend();
+  int taken = 0;
+  while (taken < n && ReadyCount() > 0) {
+    completions[taken++] = ready_[ready_tail_++ & ready_mask_];
+  }
+  if (taken == n || ReadyCount() > 0) return taken;
+  out_ = completions + taken;
+  room_ = n - taken;
+  while (room_ > 0) {
+    const int asked = std::min(room_, kBatch);
+    // What it took may be nobody's, or be more completions than it took.
+    if (Take(asked) < asked) break;
+  }
+  taken = n - std::exchange(room_, 0);
+  return taken;
+}
+
+bool VerbsCompletionQueue::Collect() { return Take(kBatch) > 0; }
+
+void VerbsCompletionQueue::Attend() {
+  signal_->Take(CompletionSignal::kAttention);
+  // A queue pair may leave the list meanwhile only by its owner's hand, which is busy here.
+  for (VerbsQueuePair* pair : queue_pairs_) {
+    if (pair != nullptr) pair->LookAtConnection();
+  }
+}
+
+bool VerbsCompletionQueue::TakeReason() {
+  if (signal_->Has(CompletionSignal::kAttention)) [[unlikely]]
+    Attend();
+  const bool woken =
+      signal_->Has(CompletionSignal::kWake) && signal_->Take(CompletionSignal::kWake) != 0;
+  return ReadyCount() > 0 || (Collect() && ReadyCount() > 0) || woken;
+}
+
+bool VerbsCompletionQueue::Spin(nanoseconds timeout) {
+  constexpr int kTurnsPerLook = 8;  // The clock costs as much as several turns.
+  const auto end = steady_clock::now() + std::min(spin_, timeout);
+  do {
+    for (int i = 0; i < kTurnsPerLook; i++) {
+      if (TakeReason()) return true;
+      Pause();
+    }
+  } while (steady_clock::now() < end);
+  return false;
+}
+
+Status VerbsCompletionQueue::Wait(nanoseconds timeout) {
+  if (TakeReason()) return Status::OK();
+  if (timeout > nanoseconds(0) && Spin(timeout)) {
+    spin_ = std::min(kSpinMax, spin_ * 2);
+    return Status::OK();
+  }
+  spin_ = std::max(kSpinMin, spin_ / 2);
+  return Sleep(timeout);
+}
+
+Status VerbsCompletionQueue::Sleep(nanoseconds timeout) {
+  using std::chrono::seconds;
+  const auto start = steady_clock::now();
+  std::array<pollfd, 2> entries{{{.fd = channel_->fd, .events = POLLIN, .revents = 0},
+                                 {.fd = signal_->event_fd(), .events = POLLIN, .revents = 0}}};
+  while (true) {
+    // Invariant of CompletionSignal; and completions after the arming are told, so those before it
+    // are looked for once more.
+    signal_->FallAsleep();
+    if (!armed_) {
+      if (const int error = ibv_req_notify_cq(get(), 0); error != 0) {
+        signal_->Take(CompletionSignal::kSleeping);
+        return VerbsError("ibv_req_notify_cq", error);
+      }
+      armed_ = true;
+    }
+    const bool found = TakeReason();
+    const nanoseconds waited = steady_clock::now() - start;
+    if (!found && waited < timeout) {
+      const nanoseconds left = std::min<nanoseconds>(timeout - waited, std::chrono::hours(1));
+      const seconds whole = std::chrono::duration_cast<seconds>(left);
+      const timespec limit{.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
+      // A signal ends it early: the loop looks for reasons itself.
+      ppoll(entries.data(), entries.size(), &limit, nullptr);
+    }
+    signal_->Take(CompletionSignal::kSleeping);
+    uint64_t tokens;
+    if ((entries[1].revents & POLLIN) != 0) {
+      [[maybe_unused]] const ssize_t size = read(signal_->event_fd(), &tokens, sizeof(tokens));
+    }
+    if (entries[0].revents != 0) {
+      ibv_cq* queue = nullptr;
+      void* context = nullptr;
+      if (ibv_get_cq_event(channel_.get(), &queue, &context) == 0) {
+        ibv_ack_cq_events(queue, 1);
+        armed_ = false;
+      }
+    }
+    if (found || TakeReason()) return Status::OK();
+    if (waited >= timeout) return Status::TimedOut("no completion");
+    entries[0].revents = entries[1].revents = 0;
+  }
+}
+
+}  // namespace nacre::rdma

@@ -1,0 +1,151 @@
+#include "rdma/verbs/event_loop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "util/log.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+bool MakeNonblocking(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+}  // namespace
+
+VerbsEventLoop::VerbsEventLoop(const Adapter* adapter, std::shared_ptr<Logger> logger,
+                               std::unique_ptr<rdma_event_channel, DestroyChannel> channel,
+                               UniqueFd stop_fd)
+    : adapter_(adapter),
+      logger_(std::move(logger)),
+      channel_(std::move(channel)),
+      stop_fd_(std::move(stop_fd)),
+      thread_([this] { Run(); }) {}
+
+Status VerbsEventLoop::Start(const Adapter* adapter, std::shared_ptr<Logger> logger,
+                             std::unique_ptr<VerbsEventLoop>* loop) {
+  std::unique_ptr<rdma_event_channel, DestroyChannel> channel(rdma_create_event_channel());
+  if (channel == nullptr) {
+    return Status::Unavailable(std::string("rdma_create_event_channel: ") + std::strerror(errno) +
+                               "; is the kernel module rdma_ucm loaded, may this user open "
+                               "/dev/infiniband/rdma_cm?");
+  }
+  UniqueFd stop_fd(eventfd(0, EFD_CLOEXEC));
+  if (!stop_fd.valid() || !MakeNonblocking(channel->fd) ||
+      !MakeNonblocking(adapter->context()->async_fd)) {
+    return VerbsError("watch the events of " + adapter->name(), errno);
+  }
+  loop->reset(
+      new VerbsEventLoop(adapter, std::move(logger), std::move(channel), std::move(stop_fd)));
+  return Status::OK();
+}
+
+VerbsEventLoop::~VerbsEventLoop() {
+  stopping_.store(true);
+  const uint64_t token = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &token, sizeof(token));
+  thread_.join();
+}
+
+Status VerbsEventLoop::CreateId(CmHandler* handler, UniqueCmId* id) {
+  rdma_cm_id* made = nullptr;
+  if (rdma_create_id(channel_.get(), &made, handler, RDMA_PS_TCP) != 0) {
+    return VerbsError("rdma_create_id", errno);
+  }
+  id->reset(made);
+  return Status::OK();
+}
+
+void VerbsEventLoop::Watch(VerbsConnection* connection) {
+  {
+    MutexLock lock(&mutex_);
+    watched_.insert(connection);
+  }
+  if (adapter_failed()) connection->End(VerbsConnection::Fate::kPeerGone);
+}
+
+void VerbsEventLoop::Unwatch(VerbsConnection* connection) {
+  MutexLock lock(&mutex_);
+  watched_.erase(connection);
+}
+
+void VerbsEventLoop::Run() {
+  std::array<pollfd, 3> entries{
+      {{.fd = channel_->fd, .events = POLLIN, .revents = 0},
+       {.fd = adapter_->context()->async_fd, .events = POLLIN, .revents = 0},
+       {.fd = stop_fd_.get(), .events = POLLIN, .revents = 0}}};
+  while (!stopping_.load()) {
+    if (poll(entries.data(), entries.size(), -1) < 0) continue;  // A signal.
+    if (entries[0].revents != 0) TakeConnectionEvents();
+    if (entries[1].revents != 0) TakeAdapterEvents();
+  }
+}
+
+void VerbsEventLoop::TakeConnectionEvents() {
+  rdma_cm_event* event = nullptr;
+  while (rdma_get_cm_event(channel_.get(), &event) == 0) {
+    rdma_cm_id* const id =
+        event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->listen_id : event->id;
+    static_cast<CmHandler*>(id->context)->OnEvent(*event);
+    rdma_ack_cm_event(event);
+  }
+}
+
+void VerbsEventLoop::TakeAdapterEvents() {
+  ibv_async_event event{};
+  while (ibv_get_async_event(adapter_->context(), &event) == 0) {
+    HandleAdapterEvent(event);
+    // Only now: what the event names cannot be destroyed before.
+    ibv_ack_async_event(&event);
+  }
+}
+
+void VerbsEventLoop::HandleAdapterEvent(const ibv_async_event& event) {
+  const auto connection = [&] {
+    return static_cast<VerbsConnection*>(event.element.qp->qp_context);
+  };
+  switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG_ERR:
+      Log(logger_, LogLevel::kWarn, "{}: {}: {}", adapter_->name(), connection()->peer(),
+          ibv_event_type_str(event.event_type));
+      connection()->End(VerbsConnection::Fate::kFailed);
+      return;
+    case IBV_EVENT_COMM_EST:
+      connection()->NotifyEstablished();
+      return;
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_DEVICE_FATAL:
+      Log(logger_, LogLevel::kError, "{}: {}: all its connections end", adapter_->name(),
+          ibv_event_type_str(event.event_type));
+      FailAll();
+      return;
+    default:
+      // A port that goes down may come up before the first request has been retried in vain.
+      Log(logger_, LogLevel::kInfo, "{}: {}", adapter_->name(),
+          ibv_event_type_str(event.event_type));
+      return;
+  }
+}
+
+void VerbsEventLoop::FailAll() {
+  adapter_failed_.store(true, std::memory_order_release);
+  MutexLock lock(&mutex_);
+  for (VerbsConnection* connection : watched_) {
+    connection->End(VerbsConnection::Fate::kPeerGone);
+  }
+}
+
+}  // namespace nacre::rdma

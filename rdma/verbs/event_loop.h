@@ -1,0 +1,67 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "nacre/logger.h"
+#include "nacre/status.h"
+#include "rdma/unique_fd.h"
+#include "rdma/verbs/adapter.h"
+#include "rdma/verbs/connection.h"
+#include "util/mutex.h"
+
+namespace nacre::rdma {
+
+/// The thread of a device that takes what the connection manager and the adapter tell, and passes
+/// it on to whom it concerns. It never waits for anything else.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class VerbsEventLoop {
+ public:
+  /// `adapter` outlives the loop. `logger` may be null.
+  static Status Start(const Adapter* adapter, std::shared_ptr<Logger> logger,
+                      std::unique_ptr<VerbsEventLoop>* loop);
+  ~VerbsEventLoop();
+
+  /// An id whose events go to `handler`, which outlives it.
+  Status CreateId(CmHandler* handler, UniqueCmId* id);
+
+  /// From now on the connection learns of the adapter's end.
+  void Watch(VerbsConnection* connection) EXCLUDES(mutex_);
+  void Unwatch(VerbsConnection* connection) EXCLUDES(mutex_);
+
+  /// True after the adapter has failed as a whole: its completions will not come.
+  bool adapter_failed() const { return adapter_failed_.load(std::memory_order_acquire); }
+
+ private:
+  struct DestroyChannel {
+    void operator()(rdma_event_channel* channel) const { rdma_destroy_event_channel(channel); }
+  };
+
+  VerbsEventLoop(const Adapter* adapter, std::shared_ptr<Logger> logger,
+                 std::unique_ptr<rdma_event_channel, DestroyChannel> channel, UniqueFd stop_fd);
+
+  void Run();
+  void TakeConnectionEvents();
+  void TakeAdapterEvents();
+  void HandleAdapterEvent(const ibv_async_event& event);
+  void FailAll() EXCLUDES(mutex_);
+
+  const Adapter* const adapter_;
+  const std::shared_ptr<Logger> logger_;
+  const std::unique_ptr<rdma_event_channel, DestroyChannel> channel_;
+  const UniqueFd stop_fd_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> adapter_failed_{false};
+
+  Mutex mutex_;
+  std::set<VerbsConnection*> watched_ GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace nacre::rdma
