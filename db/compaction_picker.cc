@@ -23,12 +23,27 @@ bool AnyMarked(const TableList& tables) {
 uint64_t Compaction::InputBytes() const { return TotalBytes(inputs) + TotalBytes(overlap); }
 
 bool Compaction::IsTrivialMove() const {
-  if (level == output_level || !overlap.empty() || inputs.size() != 1) return false;
-  if (inputs[0]->meta().tombstones == 0) return true;
-  // Where nothing lies below, a rewrite gets rid of the tombstones.
-  const Slice begin = inputs[0]->meta().smallest_user_key();
-  const Slice end = inputs[0]->meta().largest_user_key();
-  return !version->DeeperRanges(output_level, &begin, &end).empty();
+  if (level == output_level || !overlap.empty()) return false;
+  if (inputs.size() > 1 && InputBytes() < inputs.size() * min_moved_bytes) return false;
+  TableList sorted = inputs;
+  const InternalKeyComparator& comparator = version->comparator();
+  std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
+    return comparator.Compare(a->meta().smallest, b->meta().smallest) < 0;
+  });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    // Two tables of level 0 that share but one key may not be in the order of its versions.
+    if (comparator.CompareUserKeys(sorted[i - 1]->meta().largest_user_key(),
+                                   sorted[i]->meta().smallest_user_key()) >= 0) {
+      return false;
+    }
+  }
+  return std::none_of(sorted.begin(), sorted.end(), [&](const auto& table) {
+    if (table->meta().tombstones == 0) return false;
+    // Where nothing lies below, a rewrite gets rid of the tombstones.
+    const Slice begin = table->meta().smallest_user_key();
+    const Slice end = table->meta().largest_user_key();
+    return version->DeeperRanges(output_level, &begin, &end).empty();
+  });
 }
 
 uint64_t CompactionPicker::MaxLevelBytes(int level) const {
@@ -48,11 +63,11 @@ uint64_t CompactionPicker::TargetTableBytes(int level) const {
 
 double CompactionPicker::Score(const Version& version, int level) const {
   if (level == 0) {
-    const auto count = static_cast<double>(version.tables(0).size());
+    const auto count = static_cast<double>(version.level0_runs());
     const double by_count = count / options_.level0_file_num_compaction_trigger;
     const double by_bytes = static_cast<double>(version.LevelBytes(0)) /
                             static_cast<double>(options_.max_bytes_for_level_base);
-    // Bytes alone make a compaction due only once there is more than one table to merge.
+    // Bytes alone make a compaction due only once there is more than one flush to merge.
     return count > 1 ? std::max(by_count, by_bytes) : by_count;
   }
   if (level == version.num_levels() - 1) return 0;
@@ -149,6 +164,7 @@ bool CompactionPicker::Complete(Compaction* compaction) const {
   const Version& version = *compaction->version;
   if (compaction->level > 0) ExpandToCleanCut(version, compaction->level, &compaction->inputs);
   compaction->overlap.clear();
+  compaction->min_moved_bytes = TargetTableBytes(compaction->output_level) / 4;
   if (compaction->output_level != compaction->level) {
     const auto [begin, end] = UserKeyRange(*comparator_, compaction->inputs);
     compaction->overlap = version.Overlapping(compaction->output_level, &begin, &end);

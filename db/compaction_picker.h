@@ -18,9 +18,12 @@ struct Compaction {
   TableList inputs;
   TableList overlap;                ///< Empty when both levels are the same.
   uint32_t max_subcompactions = 0;  ///< 0: that of the options.
+  /// Several tables that are smaller than this on average are merged even where they could be
+  /// moved: each costs memory and a step of every search.
+  uint64_t min_moved_bytes = 0;
 
   uint64_t InputBytes() const;
-  /// Nothing to merge with, and nothing that a rewrite would drop: the table only changes level.
+  /// Nothing to merge, and nothing that a rewrite would drop: the tables only change level.
   bool IsTrivialMove() const;
 };
 

@@ -87,7 +87,9 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   Status status;
   const bool move = compaction->IsTrivialMove();
   if (move) {
-    edit.added.push_back({compaction->output_level, compaction->inputs[0]});
+    for (const auto& table : compaction->inputs) {
+      edit.added.push_back({compaction->output_level, table});
+    }
   } else {
     const std::vector<std::string> cuts = CutIntoRanges(*compaction);
     std::vector<TableList> outputs(cuts.size() + 1);

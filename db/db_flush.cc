@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -200,22 +201,70 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   const Slice end(last);
   merge.deeper = version->DeeperRanges(-1, &begin, &end);
 
+  // One thread takes twice as long to flush a record as one writer does to put it.
+  constexpr uint64_t kMinRangeBytes = 4 << 20;
+  const uint64_t most = std::max<uint64_t>(1, memtable.data_bytes() / kMinRangeBytes);
+  const std::vector<std::string> cuts = memtable.Divide(
+      std::min<uint64_t>(most, static_cast<uint64_t>(options_.max_background_jobs)));
+  const uint64_t count = cuts.size() + 1;
+
   // Sized for records of about one size, and for any one of them alone; a table that turns out too
-  // small is followed by another.
+  // small is followed by another. Ranges of chance need some more than their part.
   const uint64_t entries = memtable.entries();
+  const uint64_t data_bytes = memtable.data_bytes();
   const uint64_t key_bytes = memtable.largest_key();
-  const uint64_t bound = std::max(
-      TableBuilder::SizeBound(entries, memtable.data_bytes(),
-                              2 * memtable.data_bytes() / entries + 64, options_.chunk_size),
-      memtable.largest_value() +
-          TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size));
-  NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound));
+  const auto part = [count](uint64_t whole) {
+    return count == 1 ? whole : whole / count + whole / count / 8 + 1;
+  };
+  const uint64_t bound =
+      std::max(TableBuilder::SizeBound(part(entries), part(data_bytes),
+                                       2 * data_bytes / entries + 64, options_.chunk_size),
+               memtable.largest_value() +
+                   TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size));
+  NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound * count));
+
+  std::vector<FlushedRange> ranges(count);
+  const auto run = [&](uint64_t i) {
+    MergeOptions range = merge;
+    if (i > 0) range.begin = cuts[i - 1];
+    if (i < cuts.size()) range.end = cuts[i];
+    FlushRange(memtable, range, bound, manifest_version, &ranges[i]);
+  };
+  std::vector<std::thread> helpers;
+  for (uint64_t i = 1; i < count; ++i) helpers.emplace_back(run, i);
+  run(0);
+  for (std::thread& helper : helpers) helper.join();
+
+  Status status;
+  uint64_t entries_written = 0;
+  uint64_t bytes_written = 0;
+  for (FlushedRange& range : ranges) {
+    if (status.ok()) status = range.status;
+    entries_written += range.entries_written;
+    bytes_written += range.bytes_written;
+    for (auto& table : range.tables) edit->added.push_back({0, std::move(table)});
+  }
+  if (!status.ok()) {
+    for (const auto& added : edit->added) added.table->MarkDropped();
+    edit->added.clear();
+    return status;
+  }
+  counters_.flushes.fetch_add(1, std::memory_order_relaxed);
+  counters_.flush_bytes.fetch_add(bytes_written, std::memory_order_relaxed);
+  Log(options_.info_log, LogLevel::kInfo, "{}: flushed {} entries, {} bytes in {} ms", name_,
+      entries_written, bytes_written, (clock_->NowNanos() - start) / 1'000'000);
+  return status;
+}
+
+void DBImpl::FlushRange(const MemTable& memtable, const MergeOptions& merge, uint64_t bound,
+                        uint64_t manifest_version, FlushedRange* result) {
   std::vector<Placement> reserved;
   const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
     const Status status = NewFlushOutput(bound, manifest_version, identity, writer);
     if (status.ok()) reserved.push_back(identity->placement);
     return status;
   };
+  const std::unique_ptr<InternalIterator> input = memtable.NewIterator();
   std::vector<TableMeta> tables;
   MergeStats stats;
   Status status = MergeTables(input.get(), merge, new_output, &tables, &stats);
@@ -226,21 +275,14 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
     std::shared_ptr<TableHandle> handle;
     if (status.ok()) status = OpenTable(meta, &handle);
     if (status.ok()) {
-      counters_.flush_bytes.fetch_add(meta.size, std::memory_order_relaxed);
-      edit->added.push_back({0, std::move(handle)});
+      result->tables.push_back(std::move(handle));
     } else {
       space_->Free(meta.placement);
     }
   }
-  if (!status.ok()) {
-    for (const auto& added : edit->added) added.table->MarkDropped();
-    edit->added.clear();
-    return status;
-  }
-  counters_.flushes.fetch_add(1, std::memory_order_relaxed);
-  Log(options_.info_log, LogLevel::kInfo, "{}: flushed {} entries, {} bytes in {} ms", name_,
-      stats.entries_written, stats.bytes_written, (clock_->NowNanos() - start) / 1'000'000);
-  return status;
+  result->entries_written = stats.entries_written;
+  result->bytes_written = stats.bytes_written;
+  result->status = std::move(status);
 }
 
 Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,

@@ -126,6 +126,10 @@ class DBImpl final : public DB {
   /// What a lookup that ended answers; `record` counts if it found one.
   Status Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
                   const Record& record, PinnableSlice* value) const;
+  /// At most 64 keys; `lookups` and `reads` are as many, for its use.
+  void MultiGetBatch(const ReadOptions& options, const ReadView& view, SequenceNumber snapshot,
+                     size_t count, const Slice* keys, PointLookup* lookups,
+                     memnode::PointRead* reads, PinnableSlice* values, Status* statuses);
   /// With an iterator: for a version older than the newest one in its table.
   Status Search(const ReadView& view, const ReadOptions& options, const Slice& key,
                 SequenceNumber snapshot, PinnableSlice* value) const;
@@ -135,6 +139,16 @@ class DBImpl final : public DB {
   void FlushLoop() EXCLUDES(mutex_);
   Status FlushOne(const Immutable& immutable, VersionEdit* edit) EXCLUDES(mutex_);
   Status TryFlush(const MemTable& memtable, VersionEdit* edit) EXCLUDES(mutex_);
+  /// What one thread of a flush made of its range of user keys.
+  struct FlushedRange {
+    Status status;
+    TableList tables;
+    uint64_t entries_written = 0;
+    uint64_t bytes_written = 0;
+  };
+  /// `bound`: bytes reserved for a table.
+  void FlushRange(const MemTable& memtable, const MergeOptions& merge, uint64_t bound,
+                  uint64_t manifest_version, FlushedRange* result);
   /// Makes a new view the current one. The old one waits in unlinked_views_, because destroying
   /// what it held last is too much work to do under the mutex or on a writer's thread.
   void InstallView(std::vector<std::shared_ptr<MemTable>> memtables,

@@ -116,57 +116,95 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
 
 void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
                       PinnableSlice* values, Status* statuses) {
-  // Lookups in flight together: enough to hide a round trip, few enough to stay in the cache.
+  // Lookups under way together: enough to hide a round trip, few enough to stay in the cache.
   constexpr size_t kBatch = 64;
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(options, &snapshot);
-
   InlineArray<PointLookup, kBatch> lookups(std::min(kBatch, num_keys));
   InlineArray<memnode::PointRead, kBatch> reads(std::min(kBatch, num_keys));
-  uint64_t hashes[kBatch];
-  size_t waiting[kBatch];  // Indexes, within the batch, of the keys that are not settled.
   for (size_t first = 0; first < num_keys; first += kBatch) {
-    const size_t batch = std::min(kBatch, num_keys - first);
-    size_t pending = 0;
-    for (size_t i = 0; i < batch; ++i) {
-      hashes[i] = Hash64(keys[first + i]);
-      for (const auto& memtable : view.memtables) memtable->Prefetch(hashes[i]);
+    MultiGetBatch(options, view, snapshot, std::min(kBatch, num_keys - first), keys + first,
+                  lookups.data(), reads.data(), values + first, statuses + first);
+  }
+}
+
+void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
+                           SequenceNumber snapshot, size_t count, const Slice* keys,
+                           PointLookup* lookups, memnode::PointRead* reads, PinnableSlice* values,
+                           Status* statuses) {
+  // A few keys' reads are posted together, and travel while the next few are looked up and those
+  // that have arrived are taken.
+  constexpr size_t kGroup = 16;
+  struct Group {
+    size_t count = 0;
+    uint8_t keys[kGroup];  ///< Those that are not settled, by number.
+    memnode::PointRead* reads = nullptr;
+  };
+  static_assert(kGroup * memnode::PoolClient::kMaxStarted >= 64);
+  Group groups[memnode::PoolClient::kMaxStarted];
+  const size_t group_count = (count + kGroup - 1) / kGroup;
+
+  const auto look_up = [&](size_t g) {
+    const size_t begin = g * kGroup;
+    const size_t end = std::min(begin + kGroup, count);
+    uint64_t hashes[kGroup];
+    for (size_t i = begin; i < end; ++i) {
+      hashes[i - begin] = Hash64(keys[i]);
+      for (const auto& memtable : view.memtables) memtable->Prefetch(hashes[i - begin]);
     }
-    for (size_t i = 0; i < batch; ++i) {
-      const Slice& key = keys[first + i];
-      values[first + i].Reset();
-      if (GetFromMemTables(view, key, hashes[i], snapshot, &values[first + i],
-                           &statuses[first + i])) {
-        continue;
-      }
-      lookups[i].Start(view.version.get(), store_.get(), key, hashes[i], snapshot,
+    Group& group = groups[g];
+    group.reads = reads + begin;
+    for (size_t i = begin; i < end; ++i) {
+      const uint64_t hash = hashes[i - begin];
+      values[i].Reset();
+      if (GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i])) continue;
+      lookups[i].Start(view.version.get(), store_.get(), keys[i], hash, snapshot,
                        options.verify_checksums);
-      waiting[pending++] = i;
+      group.keys[group.count++] = static_cast<uint8_t>(i);
     }
-    while (pending > 0) {
-      // Every unsettled key names its next read; all are in flight at once.
-      size_t posted = 0;
-      for (size_t j = 0; j < pending; ++j) {
-        const size_t i = waiting[j];
-        if (lookups[i].Next(&reads[posted])) {
-          waiting[posted++] = i;
-        } else {
-          statuses[first + i] = Conclude(view, options, lookups[i], Record(), &values[first + i]);
-        }
-      }
-      client_->ReadAll({reads.data(), posted});
-      pending = 0;
-      for (size_t j = 0; j < posted; ++j) {
-        const size_t i = waiting[j];
-        Record record;
-        if (lookups[i].Consume(reads[j], &record) == PointLookup::Outcome::kContinue) {
-          waiting[pending++] = i;
-        } else {
-          statuses[first + i] = Conclude(view, options, lookups[i], record, &values[first + i]);
-        }
+  };
+  const auto post = [&](Group* group) {
+    size_t posted = 0;
+    for (size_t j = 0; j < group->count; ++j) {
+      const uint8_t i = group->keys[j];
+      if (lookups[i].Next(&group->reads[posted])) {
+        group->keys[posted++] = i;
+      } else {
+        statuses[i] = Conclude(view, options, lookups[i], Record(), &values[i]);
       }
     }
+    group->count = posted;
+    client_->StartReads({group->reads, posted});
+  };
+  const auto take = [&](Group* group) {
+    client_->FinishReads();
+    size_t left = 0;
+    for (size_t j = 0; j < group->count; ++j) {
+      const uint8_t i = group->keys[j];
+      Record record;
+      if (lookups[i].Consume(group->reads[j], &record) == PointLookup::Outcome::kContinue) {
+        group->keys[left++] = i;
+      } else {
+        statuses[i] = Conclude(view, options, lookups[i], record, &values[i]);
+      }
+    }
+    group->count = left;
+    return left;
+  };
+
+  // The buckets of a group come from memory while the one before it is posted.
+  look_up(0);
+  for (size_t g = 0; g < group_count; ++g) {
+    if (g + 1 < group_count) look_up(g + 1);
+    post(&groups[g]);
+  }
+  size_t left = 0;
+  for (size_t g = 0; g < group_count; ++g) left += take(&groups[g]);
+  while (left > 0) {
+    for (size_t g = 0; g < group_count; ++g) post(&groups[g]);
+    left = 0;
+    for (size_t g = 0; g < group_count; ++g) left += take(&groups[g]);
   }
 }
 
@@ -180,8 +218,17 @@ std::unique_ptr<InternalIterator> DBImpl::NewInternalIterator(const ReadView& vi
     if (memtable->entries() > 0) children.push_back(memtable->NewIterator());
   }
   const Version& version = *view.version;
-  for (const auto& table : version.tables(0)) {
-    children.push_back(table->reader().NewIterator(table_options));
+  // The tables of one flush follow one another.
+  const TableList& level0 = version.tables(0);
+  for (size_t i = 0; i < level0.size();) {
+    const uint64_t flush = level0[i]->meta().manifest_version;
+    std::vector<const TableReader*> readers;
+    for (; i < level0.size() && level0[i]->meta().manifest_version == flush; ++i) {
+      readers.push_back(&level0[i]->reader());
+    }
+    children.push_back(readers.size() == 1 ? readers[0]->NewIterator(table_options)
+                                           : NewConcatenatingIterator(
+                                                 comparator_, std::move(readers), table_options));
   }
   for (int level = 1; level < version.depth(); ++level) {
     const TableList& tables = version.tables(level);

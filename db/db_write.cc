@@ -109,7 +109,7 @@ void DBImpl::SwitchMemTable() {
 
 void DBImpl::UpdateStall() {
   const Version& version = *current_view_->version;
-  const auto level0 = static_cast<int>(version.tables(0).size());
+  const auto level0 = version.level0_runs();
   Stall stall = Stall::kNone;
   if (closing_.load(std::memory_order_relaxed)) {
     stall = Stall::kClosed;
@@ -129,7 +129,7 @@ void DBImpl::UpdateStall() {
   if (before == stall) return;
   changed_.SignalAll();
   Log(options_.info_log, LogLevel::kInfo,
-      "{}: writes {} ({} MemTables to flush, {} tables in level 0)", name_,
+      "{}: writes {} ({} MemTables to flush, {} flushes in level 0)", name_,
       stall == Stall::kNone    ? "go on"
       : stall == Stall::kDelay ? "slow down"
                                : "stop",

@@ -23,6 +23,7 @@ class MemTable::Rep {
   virtual LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
                               SequenceNumber* sequence) const = 0;
   virtual std::unique_ptr<InternalIterator> NewIterator() const = 0;
+  virtual std::vector<std::string> Divide(size_t parts) const = 0;
 
   size_t MemoryUsage() const { return arena_.MemoryUsage(); }
   virtual uint64_t entries() const = 0;
@@ -80,6 +81,22 @@ class MemTable::RepOf final : public Rep {
 
   std::unique_ptr<InternalIterator> NewIterator() const override {
     return std::make_unique<IteratorOf<Order>>(&list_);
+  }
+
+  std::vector<std::string> Divide(size_t parts) const override {
+    constexpr size_t kSamplesPerPart = 256;  // Parts differ by a tenth or so.
+    const auto sample = list_.Sample(parts * kSamplesPerPart);
+    std::vector<std::string> cuts;
+    for (size_t part = 1; part < parts; ++part) {
+      const size_t at = part * sample.size() / parts;
+      if (at == 0) continue;
+      const Slice key = sample[at]->key();
+      // Versions of one key stay together, so they cannot be cut.
+      if (key != Slice(cuts.empty() ? list_.First()->key() : Slice(cuts.back()))) {
+        cuts.push_back(key.ToString());
+      }
+    }
+    return cuts;
   }
 
   uint64_t entries() const override { return Sum(&PerWriter::entries); }
@@ -180,6 +197,8 @@ MemTable::LookupResult MemTable::Search(const Slice& user_key, SequenceNumber sn
 }
 
 std::unique_ptr<InternalIterator> MemTable::NewIterator() const { return rep_->NewIterator(); }
+
+std::vector<std::string> MemTable::Divide(size_t parts) const { return rep_->Divide(parts); }
 
 size_t MemTable::MemoryUsage() const { return rep_->MemoryUsage() + filter_.MemoryUsage(); }
 uint64_t MemTable::entries() const { return rep_->entries(); }

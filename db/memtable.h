@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "db/memtable_filter.h"
 #include "nacre/comparator.h"
@@ -56,6 +58,10 @@ class MemTable {
   /// alive; keys and values stay valid as long as it lives. Entries added meanwhile may or may not
   /// be seen.
   std::unique_ptr<InternalIterator> NewIterator() const;
+
+  /// User keys, ascending, at which the entries fall into at most `parts` parts of about one size:
+  /// each key begins a part. None if there are too few different keys.
+  std::vector<std::string> Divide(size_t parts) const;
 
   /// Asks the processor for what `Get` looks at first.
   void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "db/key_order.h"
 #include "nacre/slice.h"
@@ -72,6 +73,10 @@ class SkipList {
   const Node* Before(const Slice& key, uint64_t tag) const;
   /// The last entry <= (key, tag).
   const Node* AtOrBefore(const Slice& key, uint64_t tag) const;
+
+  /// Entries in order, as evenly spread as chance has it: those of the highest level that has
+  /// `least` of them, or all.
+  std::vector<const Node*> Sample(size_t least) const;
 
  private:
   struct Target {
@@ -363,6 +368,19 @@ const typename SkipList<Order>::Node* SkipList<Order>::AtOrBefore(const Slice& k
   const Node* at = LowerBound(key, tag);
   if (at != nullptr && at->tag() == tag && at->key() == key) return at;
   return Before(key, tag);
+}
+
+template <typename Order>
+std::vector<const typename SkipList<Order>::Node*> SkipList<Order>::Sample(size_t least) const {
+  std::vector<const Node*> nodes;
+  for (int level = height_.load(std::memory_order_relaxed) - 1; level >= 0; --level) {
+    nodes.clear();
+    for (const Node* node = head_->Next(level); node != nullptr; node = node->Next(level)) {
+      nodes.push_back(node);
+    }
+    if (nodes.size() >= least) break;
+  }
+  return nodes;
 }
 
 template <typename Order>

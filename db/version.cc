@@ -68,13 +68,20 @@ std::shared_ptr<const Version> Version::Apply(const Version& base, const Version
       changed = true;
     }
     if (level == 0) {
-      // Of the tables of one flush the first ones come first: when the versions of a key are cut
-      // apart, the newest lie there.
-      std::sort(tables.begin(), tables.end(), [](const auto& a, const auto& b) {
+      // The tables of one flush in key order: when the versions of a key are cut apart, the newest
+      // come first.
+      std::sort(tables.begin(), tables.end(), [&](const auto& a, const auto& b) {
         const uint64_t version_a = a->meta().manifest_version;
         const uint64_t version_b = b->meta().manifest_version;
-        return version_a != version_b ? version_a > version_b : a->id() < b->id();
+        if (version_a != version_b) return version_a > version_b;
+        return base.comparator_->Compare(a->meta().smallest, b->meta().smallest) < 0;
       });
+      version->level0_runs_ = 0;
+      for (size_t i = 0; i < tables.size(); ++i) {
+        const bool follows =
+            i > 0 && tables[i]->meta().manifest_version == tables[i - 1]->meta().manifest_version;
+        if (!follows) ++version->level0_runs_;
+      }
       version->level0_ = std::move(tables);
       version->level0_bounds_ = TableBounds(base.comparator_, version->level0_);
     } else if (!changed) {

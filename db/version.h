@@ -66,7 +66,8 @@ class SortedLevel {
   TableBounds bounds_;
 };
 
-/// An immutable set of live tables. Level 0 is newest flush first, its tables may overlap.
+/// An immutable set of live tables. Level 0 is newest flush first; tables of different flushes may
+/// overlap.
 class Version {
  public:
   Version(const InternalKeyComparator* comparator, int num_levels);
@@ -79,6 +80,8 @@ class Version {
   const TableList& tables(int level) const {
     return level == 0 ? level0_ : levels_[static_cast<size_t>(level) - 1].tables();
   }
+  /// Level 0 by flush: the tables of one are side by side, disjoint and in key order.
+  int level0_runs() const { return level0_runs_; }
   bool Level0Holds(size_t table, const Slice& user_key) const {
     return level0_bounds_.Holds(table, user_key);
   }
@@ -99,6 +102,7 @@ class Version {
   const InternalKeyComparator* comparator_;
   TableList level0_;
   TableBounds level0_bounds_;
+  int level0_runs_ = 0;
   std::vector<SortedLevel> levels_;  ///< Level 1 and on.
   int depth_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <utility>
 
 #include "memnode/spin_wait.h"
@@ -19,17 +20,6 @@ constexpr size_t LandingBytes(uint32_t length) {
 constexpr uint64_t BitOf(NodeId node) { return uint64_t{1} << node; }
 
 }  // namespace
-
-/// The reads that are in flight together.
-struct ClientSession::Window {
-  std::span<PointRead> reads;
-  uint64_t number = 0;                  ///< Above the index in the ids of its requests.
-  uint64_t waiting = 0;                 ///< Nodes whose last read has not completed, by bit.
-  uint64_t pending[kWindow / 64] = {};  ///< Reads that were posted, by bit.
-
-  bool IsPending(size_t i) const { return (pending[i / 64] >> (i % 64) & 1) != 0; }
-  void SetPending(size_t i) { pending[i / 64] |= uint64_t{1} << (i % 64); }
-};
 
 Status ClientSession::Create(Fabric* fabric, std::unique_ptr<ClientSession>* session) {
   std::unique_ptr<Lane> lane;
@@ -68,18 +58,68 @@ bool ClientSession::ReadOne(PointRead* read) {
       read->status = Status::OK();
     return true;
   }
-  Window window;
-  window.reads = std::span<PointRead>(read, 1);
-  window.number = window_number_;
-  window.waiting = BitOf(read->from.node);
-  window.SetPending(0);
   read->status = Status::OK();
-  if (completion.id == id) TakeCompletion(completion, &window);
-  Await(&window);
+  Window* window = BeginWindow({read, 1});
+  window->number = window_number_;
+  window->posted = true;
+  window->waiting = BitOf(read->from.node);
+  window->pending.set(0);
+  if (completion.id == id) TakeCompletion(completion);
+  Await(window);
+  ++finished_;
   return true;
 }
 
+ClientSession::Window* ClientSession::BeginWindow(std::span<PointRead> reads) {
+  Window* window = WindowAt(started_++);
+  *window = Window();
+  window->reads = reads;
+  for (const PointRead& read : reads) window->bytes += LandingBytes(read.length);
+  return window;
+}
+
+void ClientSession::StartReads(std::span<PointRead> reads) {
+  assert(reads.size() <= PoolClient::kMaxReadsAtOnce && started_ - finished_ < kWindows);
+  const bool alone = started_ == finished_;
+  const bool follows_posted = alone || WindowAt(started_ - 1)->posted;
+  Window* window = BeginWindow(reads);
+  if (alone) {
+    // Room for as much as the last pipeline needed, so that this one need not wait for it.
+    const size_t wanted = std::min(pipeline_bytes_, kMaxKeptLandingBytes);
+    pipeline_bytes_ = 0;
+    landing_used_ = 0;
+    if (!EnsureLanding(std::max(window->bytes, wanted)).ok()) return;  // FinishReads will tell.
+  }
+  pipeline_bytes_ += window->bytes;
+  // What does not fit beside the others is posted when they have been finished.
+  if (!follows_posted || window->bytes > landing_bytes_ - landing_used_ ||
+      reads.size() > PoolClient::kMaxReadsAtOnce - reads_under_way_) {
+    return;
+  }
+  char* const landing = landing_data_ + landing_used_;
+  landing_used_ += window->bytes;
+  PostWindow(window, landing);
+}
+
+void ClientSession::FinishReads() {
+  if (started_ == finished_) return;  // There was no session yet when they were started.
+  Window* window = WindowAt(finished_);
+  if (!window->posted) {
+    // All before it are finished and all after it wait as well, so the old memory may go.
+    if (Status s = EnsureLanding(window->bytes); s.ok()) {
+      landing_used_ = window->bytes;
+      PostWindow(window, landing_data_);
+    } else {
+      for (PointRead& read : window->reads) read.status = s;
+    }
+  }
+  Await(window);
+  if (window->posted) reads_under_way_ -= window->reads.size();
+  ++finished_;
+}
+
 void ClientSession::ReadMany(std::span<PointRead> reads) {
+  assert(started_ == finished_);
   size_t bytes = 0;
   for (const PointRead& read : reads) bytes += LandingBytes(read.length);
   if (Status s = EnsureLanding(bytes); !s.ok()) {
@@ -88,17 +128,20 @@ void ClientSession::ReadMany(std::span<PointRead> reads) {
   }
   char* landing = landing_data_;
   for (size_t done = 0; done < reads.size();) {
-    const std::span<PointRead> window = reads.subspan(done, std::min(kWindow, reads.size() - done));
-    ReadWindow(window, landing);
-    for (const PointRead& read : window) landing += LandingBytes(read.length);
-    done += window.size();
+    Window* window = BeginWindow(
+        reads.subspan(done, std::min(PoolClient::kMaxReadsAtOnce, reads.size() - done)));
+    PostWindow(window, landing);
+    landing += window->bytes;
+    done += window->reads.size();
+    FinishReads();
   }
 }
 
-void ClientSession::ReadWindow(std::span<PointRead> reads, char* landing) {
-  Window window;
-  window.reads = reads;
-  window.number = ++window_number_;
+void ClientSession::PostWindow(Window* window, char* landing) {
+  const std::span<PointRead> reads = window->reads;
+  window->number = ++window_number_;
+  window->posted = true;
+  reads_under_way_ += reads.size();
 
   // Connects, which may take time, before anything is posted.
   uint64_t usable = 0;
@@ -108,12 +151,12 @@ void ClientSession::ReadWindow(std::span<PointRead> reads, char* landing) {
     if (read.status.ok()) usable |= BitOf(read.from.node);
   }
   // A node's last read rings its doorbell and reports for all.
-  uint64_t last_of[kWindow / 64] = {};
+  std::bitset<PoolClient::kMaxReadsAtOnce> last_of;
   for (size_t i = reads.size(); i-- > 0;) {
     if (!reads[i].status.ok()) continue;
     if ((usable & BitOf(reads[i].from.node)) == 0) continue;
     usable &= ~BitOf(reads[i].from.node);
-    last_of[i / 64] |= uint64_t{1} << (i % 64);
+    last_of.set(i);
   }
   for (size_t i = 0; i < reads.size(); ++i) {
     PointRead& read = reads[i];
@@ -122,18 +165,17 @@ void ClientSession::ReadWindow(std::span<PointRead> reads, char* landing) {
     landing += LandingBytes(read.length);
     if (!read.status.ok()) continue;
     const NodeLink& link = *lane_->fabric()->link(read.from.node);
-    const bool last = (last_of[i / 64] >> (i % 64) & 1) != 0;
-    const Status s = Post(read, link, window.number << kIndexBits | i, to, last);
+    const bool last = last_of[i];
+    const Status s = Post(read, link, window->number << kIndexBits | i, to, last);
     if (!s.ok()) {
       // The one that would report for its predecessors may be missing: give them up as well.
       read.status = s;
-      FailNode(&window, read.from.node, 0, s);
+      FailNode(window, read.from.node, 0, s);
       continue;
     }
-    window.SetPending(i);
-    if (last) window.waiting |= BitOf(read.from.node);
+    window->pending.set(i);
+    if (last) window->waiting |= BitOf(read.from.node);
   }
-  Await(&window);
 }
 
 Status ClientSession::Prepare(const PointRead& read, NodeLink** link) {
@@ -141,6 +183,11 @@ Status ClientSession::Prepare(const PointRead& read, NodeLink** link) {
   if (*link == nullptr) return Status::InvalidArgument("the pool has no such node");
   Target& target = targets_[read.from.node];
   if (target.queue_pair == nullptr || target.queue_pair->broken()) {
+    // Windows that were started before will get no completion from a queue pair that is replaced.
+    if (target.queue_pair != nullptr) {
+      FailNode(nullptr, read.from.node, 0,
+               StatusOfCompletion((*link)->address(), rdma::CompletionCode::kPeerGone));
+    }
     target = Target();
     rdma::QueuePair* queue_pair = nullptr;
     NACRE_RETURN_IF_ERROR(lane_->Get(*link, &queue_pair));
@@ -186,7 +233,7 @@ void ClientSession::Await(Window* window) {
   while (true) {
     rdma::Completion completions[16];
     const int n = queue_->Poll(completions, 16);
-    for (int i = 0; i < n; ++i) TakeCompletion(completions[i], window);
+    for (int i = 0; i < n; ++i) TakeCompletion(completions[i]);
     if (window->waiting == 0) return;
     if (n > 0) continue;
 
@@ -208,28 +255,41 @@ void ClientSession::Await(Window* window) {
   }
 }
 
-void ClientSession::TakeCompletion(const rdma::Completion& completion, Window* window) {
-  if (completion.id >> kIndexBits != window->number) return;
-  const size_t index = completion.id & ((uint64_t{1} << kIndexBits) - 1);
-  const NodeId node = window->reads[index].from.node;
-  if ((window->waiting & BitOf(node)) == 0) return;
-  if (completion.code == rdma::CompletionCode::kSuccess) {
-    window->waiting &= ~BitOf(node);
+void ClientSession::TakeCompletion(const rdma::Completion& completion) {
+  const uint64_t number = completion.id >> kIndexBits;
+  for (uint64_t i = finished_; i != started_; ++i) {
+    Window* window = WindowAt(i);
+    if (!window->posted || window->number != number) continue;
+    const size_t index = completion.id & ((uint64_t{1} << kIndexBits) - 1);
+    const NodeId node = window->reads[index].from.node;
+    if ((window->waiting & BitOf(node)) == 0) return;
+    if (completion.code == rdma::CompletionCode::kSuccess) {
+      window->waiting &= ~BitOf(node);
+      return;
+    }
+    // Requests complete in order: what was posted before this one has succeeded.
+    FailNode(window, node, index,
+             StatusOfCompletion(lane_->fabric()->link(node)->address(), completion.code));
     return;
   }
-  // Requests complete in order: what was posted before this one has succeeded.
-  FailNode(window, node, index,
-           StatusOfCompletion(lane_->fabric()->link(node)->address(), completion.code));
 }
 
 void ClientSession::FailNode(Window* window, NodeId node, size_t first, const Status& why) {
-  for (size_t i = first; i < window->reads.size(); ++i) {
-    PointRead& read = window->reads[i];
-    if (read.from.node == node && window->IsPending(i)) read.status = why;
+  if (window != nullptr) FailReads(window, node, first, why);
+  for (uint64_t i = finished_; i != started_; ++i) {
+    Window* other = WindowAt(i);
+    if (other->posted && (other->waiting & BitOf(node)) != 0) FailReads(other, node, 0, why);
   }
-  window->waiting &= ~BitOf(node);
   targets_[node] = Target();
   lane_->Discard(lane_->fabric()->link(node), why);
+}
+
+void ClientSession::FailReads(Window* window, NodeId node, size_t first, const Status& why) {
+  for (size_t i = first; i < window->reads.size(); ++i) {
+    PointRead& read = window->reads[i];
+    if (read.from.node == node && window->pending[i]) read.status = why;
+  }
+  window->waiting &= ~BitOf(node);
 }
 
 Status ClientSession::EnsureLanding(size_t bytes) {

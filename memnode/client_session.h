@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,12 +23,14 @@ class ClientSession {
  public:
   static Status Create(Fabric* fabric, std::unique_ptr<ClientSession>* session);
 
-  /// See PoolClient::ReadAll.
+  /// These three: see PoolClient.
   void ReadAll(std::span<PointRead> reads) {
     if (reads.size() == 1 && ReadOne(&reads[0])) [[likely]]
       return;
     ReadMany(reads);
   }
+  void StartReads(std::span<PointRead> reads);
+  void FinishReads();
 
  private:
   /// What a read of a node that is connected needs, side by side. All zero: not connected, or of
@@ -37,11 +41,19 @@ class ClientSession {
     uint64_t limit = 0;    ///< Bytes of the region.
     uint32_t key = 0;
   };
-  struct Window;
 
-  /// Reads posted before any is waited for; as many fit the queue of one node.
-  static constexpr size_t kWindow = 128;
-  static_assert(2 * kWindow <= Lane::kDepth);  // A read may straddle two pieces.
+  /// Reads that were started together.
+  struct Window {
+    std::span<PointRead> reads;
+    size_t bytes = 0;      ///< That they need to land in.
+    bool posted = false;   ///< Else they wait for FinishReads.
+    uint64_t number = 0;   ///< Above the index in the ids of its requests.
+    uint64_t waiting = 0;  ///< Nodes whose last read has not completed, by bit.
+    std::bitset<PoolClient::kMaxReadsAtOnce> pending;  ///< Reads that were posted.
+  };
+  /// More than a pipeline of them needs.
+  static constexpr uint64_t kWindows = PoolClient::kMaxStarted;
+  static_assert(2 * PoolClient::kMaxReadsAtOnce <= Lane::kDepth);  // One may straddle two pieces.
   static constexpr size_t kLandingBytes = 64 << 10;
   /// Landing memory beyond this is given back by the next call that needs less.
   static constexpr size_t kMaxKeptLandingBytes = 4 << 20;
@@ -53,13 +65,18 @@ class ClientSession {
   /// The one read that most calls are. False: nothing has happened, go the long way.
   bool ReadOne(PointRead* read);
   void ReadMany(std::span<PointRead> reads);
-  void ReadWindow(std::span<PointRead> reads, char* landing);
+  Window* BeginWindow(std::span<PointRead> reads);
+  Window* WindowAt(uint64_t count) { return &windows_[count % kWindows]; }
+  /// Posts the window's reads to land one after the other from `landing` on.
+  void PostWindow(Window* window, char* landing);
   Status Prepare(const PointRead& read, NodeLink** link);
   Status Post(const PointRead& read, const NodeLink& link, uint64_t id, char* landing, bool last);
   void Await(Window* window);
-  void TakeCompletion(const rdma::Completion& completion, Window* window);
-  /// Ends all reads of `node` from number `first` on.
+  void TakeCompletion(const rdma::Completion& completion);
+  /// Gives the node's connection up: ends its reads of `window` (may be null) from number `first`
+  /// on, and those of all other windows that wait for it.
   void FailNode(Window* window, NodeId node, size_t first, const Status& why);
+  static void FailReads(Window* window, NodeId node, size_t first, const Status& why);
   Status EnsureLanding(size_t bytes);
 
   std::unique_ptr<rdma::MemoryRegion> landing_;  ///< Outlives the lane's queue pairs.
@@ -67,6 +84,12 @@ class ClientSession {
   size_t landing_bytes_ = 0;
   rdma::CompletionQueue* queue_ = nullptr;
   uint64_t window_number_ = 0;  ///< In the ids of requests, above the read's index.
+  uint64_t started_ = 0;        ///< Windows so far; those from finished_ on are under way.
+  uint64_t finished_ = 0;
+  size_t landing_used_ = 0;     ///< By windows under way.
+  size_t pipeline_bytes_ = 0;   ///< Started since nothing was under way.
+  size_t reads_under_way_ = 0;  ///< Of posted windows.
+  std::array<Window, kWindows> windows_;
   std::unique_ptr<Lane> lane_;
   std::vector<Target> targets_;
 };

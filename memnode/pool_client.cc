@@ -92,16 +92,28 @@ const PoolClientOptions& PoolClient::options() const { return rep_->fabric.conte
 Fabric* PoolClient::fabric() const { return &rep_->fabric; }
 
 void PoolClient::ReadAll(std::span<PointRead> reads) {
-  Rep::SessionSlot& slot = rep_->sessions.Mine();
-  if (slot.session == nullptr) [[unlikely]] {
-    std::unique_ptr<ClientSession> session;
-    if (Status s = ClientSession::Create(&rep_->fabric, &session); !s.ok()) {
-      for (PointRead& read : reads) read.status = s;
-      return;
-    }
-    slot.session = session.release();
+  ClientSession* session = nullptr;
+  if (Status s = rep_->MySession(&session); !s.ok()) [[unlikely]] {
+    for (PointRead& read : reads) read.status = s;
+    return;
   }
-  slot.session->ReadAll(reads);
+  session->ReadAll(reads);
+}
+
+void PoolClient::StartReads(std::span<PointRead> reads) {
+  ClientSession* session = nullptr;
+  if (Status s = rep_->MySession(&session); !s.ok()) [[unlikely]] {
+    for (PointRead& read : reads) read.status = s;
+    return;
+  }
+  session->StartReads(reads);
+}
+
+void PoolClient::FinishReads() {
+  ClientSession* session = rep_->sessions.Mine().session;
+  // Without one nothing was started.
+  if (session != nullptr) [[likely]]
+    session->FinishReads();
 }
 
 }  // namespace nacre::memnode

@@ -106,6 +106,18 @@ class PoolClient {
   /// call of ReadAll. No allocation, no lock, no shared write.
   void ReadAll(std::span<PointRead> reads);
 
+  /// A pipeline of reads: work goes on between the start of some and their end. Begins `reads` (at
+  /// most kMaxReadsAtOnce), which stay where they are until FinishReads has ended them; at most
+  /// kMaxStarted calls are ahead of it.
+  void StartReads(std::span<PointRead> reads);
+  /// Waits until each of the reads that were started first, and are not finished, has its status.
+  /// Their bytes stay until the calling thread's next FinishReads or ReadAll; no ReadAll while
+  /// reads are started.
+  void FinishReads();
+
+  static constexpr size_t kMaxReadsAtOnce = 128;
+  static constexpr uint64_t kMaxStarted = 8;
+
   // ---- Requests -----------------------------------------------------------------------------
 
   Status Ping(NodeId node);

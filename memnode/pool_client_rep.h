@@ -27,6 +27,17 @@ class PoolClient::Rep {
 
   ~Rep();
 
+  /// Of the calling thread; made at its first use.
+  Status MySession(ClientSession** session) {
+    SessionSlot& slot = sessions.Mine();
+    if (slot.session == nullptr) [[unlikely]] {
+      std::unique_ptr<ClientSession> made;
+      NACRE_RETURN_IF_ERROR(ClientSession::Create(&fabric, &made));
+      slot.session = made.release();
+    }
+    *session = slot.session;
+    return Status::OK();
+  }
   /// Sends one request to `node` and waits for the answer. The status is the transport's or the
   /// node's, naming the node.
   Status Call(NodeId node, control::Request* request, control::Reply* reply);

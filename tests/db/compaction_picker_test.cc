@@ -181,7 +181,7 @@ TEST_F(CompactionPickerTest, TrivialMove) {
   Add(1, {"a", "b"});
   EXPECT_TRUE(compacted(1)) << "nothing to merge with";
   const auto neighbour = Add(1, {"c", "d"});
-  EXPECT_FALSE(compacted(1)) << "two tables";
+  EXPECT_FALSE(compacted(1)) << "two small tables are better merged";
   VersionEdit drop;
   drop.removed = {neighbour};
   version_ = Version::Apply(*version_, drop);
@@ -189,6 +189,22 @@ TEST_F(CompactionPickerTest, TrivialMove) {
   EXPECT_TRUE(compacted(1)) << "overlap further down does not matter";
   Add(2, {"b", "c"});
   EXPECT_FALSE(compacted(1)) << "overlap in the next level";
+}
+
+TEST_F(CompactionPickerTest, DisjointTablesMoveTogether) {
+  options_.target_file_size_base = 100'000;
+  const size_t size = 50'000;
+  const auto moves = [&] {
+    const auto compaction = picker_.PickRange(version_, 0, 1, nullptr, nullptr);
+    if (compaction != nullptr) picker_.Release(*compaction);
+    return compaction != nullptr && compaction->IsTrivialMove();
+  };
+  Add(0, {"m", "n"}, size);
+  Add(0, {"a", "b"}, size);
+  Add(0, {"x", "z"}, size);
+  EXPECT_TRUE(moves()) << "in whatever order they were flushed";
+  Add(0, {"b", "c"}, size);
+  EXPECT_FALSE(moves()) << "two of them hold versions of one key";
 }
 
 TEST_F(CompactionPickerTest, TombstonesAtTheBottomAreNotMoved) {
@@ -281,7 +297,9 @@ TEST_F(CompactionPickerTest, RandomTreesComeToRest) {
         edit.removed.insert(edit.removed.end(), compaction->overlap.begin(),
                             compaction->overlap.end());
         if (compaction->IsTrivialMove()) {
-          edit.added.push_back({compaction->output_level, compaction->inputs[0]});
+          for (const auto& table : compaction->inputs) {
+            edit.added.push_back({compaction->output_level, table});
+          }
         } else {
           const auto [first, last] = UserKeyRange(factory_.comparator(), edit.removed);
           edit.added.push_back(

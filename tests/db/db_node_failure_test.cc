@@ -126,13 +126,13 @@ TEST_P(DBNodeFailureTest, WithOneCopyTheRestStaysReadable) {
     EXPECT_TRUE(IsFailure(iterator->status(), Status::Code::kUnavailable, NameOf(2)));
   }
 
-  // New data goes to the nodes that are left.
+  // New data, in between the old, goes to the nodes that are left.
   for (size_t i = 0; i < 2'000; ++i) {
-    ASSERT_TRUE(IsOk(db_->Put(NoLog(), "new" + std::to_string(i), TestValue(i, 300))));
+    ASSERT_TRUE(IsOk(db_->Put(NoLog(), Key(i) + "new", TestValue(i, 300))));
   }
   ASSERT_TRUE(IsOk(Timely([&] { return db_->Flush({}); })));
   for (size_t i = 0; i < 2'000; ++i) {
-    ASSERT_TRUE(IsOk(db_->Get({}, "new" + std::to_string(i), &value)));
+    ASSERT_TRUE(IsOk(db_->Get({}, Key(i) + "new", &value)));
   }
   // What a compaction cannot read it must not drop either.
   Status status = Timely([&] { return db_->CompactRange({}, nullptr, nullptr); });

@@ -249,6 +249,30 @@ TEST_P(MemTableTest, LargeAndEmptyKeysAndValues) {
   EXPECT_EQ(data_bytes_, table_.data_bytes());
 }
 
+TEST_P(MemTableTest, DividesIntoPartsOfAboutOneSize) {
+  EXPECT_TRUE(table_.Divide(4).empty()) << "nothing to divide";
+  Random random(TestSeed(24));
+  for (int i = 0; i < 50; ++i) Add(next_sequence_++, ValueType::kValue, "one key", "");
+  EXPECT_TRUE(table_.Divide(4).empty()) << "versions of one key stay together";
+  for (int i = 0; i < 40'000; ++i) {
+    Add(next_sequence_++, ValueType::kValue, "key" + std::to_string(random.Next()), "");
+  }
+  for (const size_t parts : {1, 2, 3, 8}) {
+    const std::vector<std::string> cuts = table_.Divide(parts);
+    ASSERT_EQ(cuts.size(), parts - 1);
+    std::vector<size_t> sizes(parts);
+    for (const auto& [key, versions] : model_) {
+      size_t part = 0;
+      while (part < cuts.size() && GetParam()->Compare(key, cuts[part]) >= 0) ++part;
+      sizes[part] += versions.size();
+    }
+    for (const size_t size : sizes) {
+      EXPECT_GT(size, entries_ / parts / 2);
+      EXPECT_LT(size, entries_ / parts * 3 / 2);
+    }
+  }
+}
+
 TEST_P(MemTableTest, TellsWhenItTookMemory) {
   size_t usage = table_.MemoryUsage();
   SequenceNumber sequence = 1;

@@ -127,6 +127,94 @@ TEST_F(PoolTest, LargePointReadsGrowTheLandingMemoryAndGiveItBack) {
   }
 }
 
+// A pipeline: groups of random size are started up to the limit ahead, and finished in order. Some
+// groups do not fit the landing memory beside the others, or are more than the queue takes.
+TEST_F(PoolTest, PipelinesOfReads) {
+  const uint64_t seed = TestSeed(304);
+  Random random(seed);
+  OpenPoolAt("embedded:?nodes=3&size=16MiB&rtt_us=20");
+  CreateDatabase();
+  const std::string bytes = RandomBytes(seed, 3'000'000);
+  Placement placement;
+  ASSERT_TRUE(space_->Reserve(Copies(3), bytes.size(), kNoNode, &placement).ok());
+  ASSERT_TRUE(WriteBytes(placement, bytes).ok());
+  struct Group {
+    std::vector<PointRead> reads;
+    std::vector<uint64_t> offsets;
+  };
+  for (size_t round = Scaled(60); round > 0; --round) {
+    const uint64_t most_bytes = uint64_t{1} << random.Uniform(18);
+    std::vector<Group> groups(random.Uniform(30));
+    for (Group& group : groups) {
+      const size_t count = random.Skewed(7);  // Up to kMaxReadsAtOnce.
+      for (size_t i = 0; i < count; ++i) {
+        PointRead& read = group.reads.emplace_back();
+        read.length = static_cast<uint32_t>(random.Uniform(most_bytes));
+        group.offsets.push_back(random.Uniform(bytes.size() - read.length));
+        read.from =
+            store_->Resolve(placement, group.offsets.back(), static_cast<int>(random.Uniform(3)));
+      }
+    }
+    size_t started = 0;
+    for (size_t finished = 0; finished < groups.size(); ++finished) {
+      const size_t ahead = 1 + random.Uniform(PoolClient::kMaxStarted);
+      for (; started < groups.size() && started - finished < ahead; ++started) {
+        client_->StartReads(groups[started].reads);
+      }
+      client_->FinishReads();
+      const Group& group = groups[finished];
+      for (size_t i = 0; i < group.reads.size(); ++i) {
+        const PointRead& read = group.reads[i];
+        ASSERT_TRUE(read.status.ok()) << read.status.ToString();
+        ASSERT_EQ(std::memcmp(read.data, bytes.data() + group.offsets[i], read.length), 0);
+      }
+    }
+    CheckPointReads(placement, bytes, seed + round, 1 + random.Uniform(3));
+  }
+}
+
+// The node dies with several groups under way: each read has its bytes, or names the node.
+TEST_F(PoolTest, PipelineOverADeath) {
+  const uint64_t seed = TestSeed(305);
+  for (int round = 0; round < 5; ++round) {
+    OpenPoolAt("embedded:?nodes=2&size=8MiB&rtt_us=300");
+    CreateDatabase();
+    const std::string bytes = RandomBytes(seed, 100'000);
+    Placement placement;
+    ASSERT_TRUE(space_->Reserve(Copies(2), bytes.size(), kNoNode, &placement).ok());
+    ASSERT_TRUE(WriteBytes(placement, bytes).ok());
+    const std::string address = client_->node_address(1);
+    std::vector<std::vector<PointRead>> groups(PoolClient::kMaxStarted);
+    for (auto& group : groups) {
+      group.resize(8);
+      for (size_t i = 0; i < group.size(); ++i) {
+        group[i].from = {.offset = 4096 + 8 * i, .node = static_cast<NodeId>(i % 2)};
+        group[i].length = 100;
+      }
+    }
+    client_->StartReads(groups[0]);  // Connects.
+    client_->FinishReads();
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (g == static_cast<size_t>(round)) pool_->KillEmbeddedNode(1);
+      client_->StartReads(groups[g]);
+    }
+    for (const auto& group : groups) {
+      client_->FinishReads();
+      for (const PointRead& read : group) {
+        if (read.from.node == 0) {
+          EXPECT_TRUE(read.status.ok()) << read.status.ToString();
+        } else if (!read.status.ok()) {
+          EXPECT_TRUE(read.status.IsUnavailable()) << read.status.ToString();
+          EXPECT_NE(read.status.ToString().find(address), std::string::npos);
+        }
+      }
+    }
+    EXPECT_FALSE(groups.back()[1].status.ok()) << "it was started after the death";
+    EXPECT_TRUE(groups.back()[0].status.ok());
+    ClosePool();
+  }
+}
+
 TEST_F(PoolTest, MalformedPlacementsAreErrors) {
   OpenPoolAt("embedded:?nodes=2&size=4MiB");
   CreateDatabase();
