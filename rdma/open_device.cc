@@ -3,7 +3,9 @@
 
 #include "rdma/nic_device.h"
 #include "rdma/shm/device.h"
+#include "rdma/tcp/device.h"
 #include "rdma/transport.h"
+#include "rdma/verbs/device.h"
 
 namespace nacre::rdma {
 
@@ -22,21 +24,27 @@ Status ParseNonNegative(const std::string& name, const std::string& text, double
 Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock* clock,
                   std::unique_ptr<Device>* device) {
   NicModel model;
+  DeviceOptions backend = options;
   for (const auto& [name, value] : options.parameters) {
     if (name == "rtt_us") {
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.rtt_us));
     } else if (name == "gbps") {
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.gbps));
-    } else {
+    } else if (scheme != "tcp" && scheme != "verbs") {
       return Status::InvalidArgument("unknown transport parameter '" + name + "'");
+    } else {
+      continue;
     }
+    backend.parameters.erase(name);
   }
   if (scheme == "shm") {
     NACRE_RETURN_IF_ERROR(ShmDevice::Open("shm", options, clock, device));
   } else if (scheme == "embedded") {
     NACRE_RETURN_IF_ERROR(ShmDevice::Open("embedded", options, clock, device));
-  } else if (scheme == "verbs" || scheme == "tcp") {
-    return Status::NotSupported("transport '" + scheme + "' is not there yet");
+  } else if (scheme == "tcp") {
+    NACRE_RETURN_IF_ERROR(TcpDevice::Open(backend, clock, device));
+  } else if (scheme == "verbs") {
+    NACRE_RETURN_IF_ERROR(VerbsDevice::Open(backend, clock, device));
   } else {
     return Status::InvalidArgument("unknown transport '" + scheme + "'");
   }

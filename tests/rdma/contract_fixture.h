@@ -29,7 +29,9 @@ inline std::vector<Setup> AllSetups() {
   const DeviceSpec embedded{.scheme = "embedded"};
   const DeviceSpec nic{.scheme = "shm", .parameters = {{"rtt_us", "5"}, {"gbps", "50"}}};
   const DeviceSpec faults{.scheme = "shm", .with_faults = true};
-  return {
+  const DeviceSpec tcp{.scheme = "tcp"};
+  const DeviceSpec tcp_faults{.scheme = "tcp", .with_faults = true};
+  std::vector<Setup> setups = {
       {.name = "shm", .spec = shm},
       {.name = "shm_accepting", .spec = shm, .accepting = true},
       {.name = "shm_process", .spec = shm, .child = true},
@@ -39,7 +41,22 @@ inline std::vector<Setup> AllSetups() {
       {.name = "nic_process", .spec = nic, .child = true},
       {.name = "faultless", .spec = faults},
       {.name = "faultless_process", .spec = faults, .child = true, .accepting = true},
+      {.name = "tcp", .spec = tcp},
+      {.name = "tcp_accepting", .spec = tcp, .accepting = true},
+      {.name = "tcp_process", .spec = tcp, .child = true},
+      {.name = "tcp_process_accepting", .spec = tcp, .child = true, .accepting = true},
+      {.name = "tcp_faultless", .spec = tcp_faults},
+      {.name = "tcp_faultless_process", .spec = tcp_faults, .child = true},
   };
+  if (VerbsHost() != nullptr) {
+    const DeviceSpec verbs{.scheme = "verbs"};
+    setups.push_back({.name = "verbs", .spec = verbs});
+    setups.push_back({.name = "verbs_accepting", .spec = verbs, .accepting = true});
+    setups.push_back({.name = "verbs_process", .spec = verbs, .child = true});
+    setups.push_back(
+        {.name = "verbs_process_accepting", .spec = verbs, .child = true, .accepting = true});
+  }
+  return setups;
 }
 
 inline std::string NameOf(const testing::TestParamInfo<Setup>& info) { return info.param.name; }
@@ -55,6 +72,9 @@ class ContractTest : public testing::TestWithParam<Setup> {
     near_.Allocate(kRegionBytes);
     far_region_ = peer_->Allocate(kRegionBytes, Access::kRemoteAll, &far_key_);
   }
+
+  static std::string FreshAddress() { return rdma::FreshAddress(GetParam().spec.scheme); }
+  static std::string AnyAddress() { return rdma::AnyAddress(GetParam().spec.scheme); }
 
   /// Connects one more queue pair; its number is the same on both sides.
   QueuePair* Connect(QueueDepths depths = {}) {

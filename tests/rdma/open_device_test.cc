@@ -29,14 +29,22 @@ TEST(OpenDeviceTest, SchemesThatExist) {
   EXPECT_TRUE(Open("embedded").ok());
   EXPECT_TRUE(Open("shm", {{"rtt_us", "2"}, {"gbps", "100"}}).ok());
   EXPECT_TRUE(Open("embedded", {{"rtt_us", "0.5"}}).ok());
+  EXPECT_TRUE(Open("tcp").ok());
+  EXPECT_TRUE(Open("tcp", {{"rtt_us", "2"}, {"io_threads", "2"}, {"timeout_ms", "500"}}).ok());
 }
 
-TEST(OpenDeviceTest, SchemesToCome) {
-  for (const std::string scheme : {"verbs", "tcp"}) {
-    const Status status = Open(scheme);
-    EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
-    EXPECT_TRUE(Names(status, scheme)) << status.ToString();
+TEST(OpenDeviceTest, VerbsSaysWhatIsMissing) {
+  // With a device in this machine there is nothing to say.
+  const Status status = Open("verbs", {{"device", "nacre-nobody"}});
+  EXPECT_TRUE(status.IsUnavailable()) << status.ToString();
+  EXPECT_TRUE(Names(status, "RDMA device")) << status.ToString();
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"port", "0"}, {"gid", "-1"}, {"timeout_ms", "soon"}, {"piece_mib", "3"}}) {
+    const Status malformed = Open("verbs", {{name, value}});
+    EXPECT_TRUE(malformed.IsInvalidArgument()) << malformed.ToString();
+    EXPECT_TRUE(Names(malformed, name + "=" + value)) << malformed.ToString();
   }
+  EXPECT_TRUE(Names(Open("verbs", {{"gbit", "1"}}), "gbit"));
 }
 
 TEST(OpenDeviceTest, SchemesUnknown) {
@@ -51,6 +59,13 @@ TEST(OpenDeviceTest, ParametersUnknownOrMalformed) {
   const Status unknown = Open("shm", {{"gbit", "1"}});
   EXPECT_TRUE(unknown.IsInvalidArgument()) << unknown.ToString();
   EXPECT_TRUE(Names(unknown, "gbit"));
+  for (const std::string value : {"", "0", "-1", "many", "1x"}) {
+    const Status status = Open("tcp", {{"io_threads", value}});
+    EXPECT_TRUE(status.IsInvalidArgument()) << value << ": " << status.ToString();
+    EXPECT_TRUE(Names(status, "io_threads=" + value)) << status.ToString();
+  }
+  EXPECT_TRUE(Names(Open("tcp", {{"gbit", "1"}}), "gbit"));
+  EXPECT_TRUE(Open("shm", {{"io_threads", "1"}}).IsInvalidArgument());
   for (const std::string value : {"", "-1", "fast", "1x", "nan", "inf", "1e300"}) {
     const Status status = Open("shm", {{"rtt_us", value}});
     EXPECT_TRUE(status.IsInvalidArgument()) << value << ": " << status.ToString();

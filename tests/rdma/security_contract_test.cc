@@ -26,6 +26,7 @@ constexpr Secrets kMismatches[] = {
 
 class SecurityContractTest : public testing::TestWithParam<Setup> {
  protected:
+  static std::string FreshAddress() { return rdma::FreshAddress(GetParam().spec.scheme); }
   static DeviceSpec With(const std::string& secret) {
     DeviceSpec spec = GetParam().spec;
     spec.secret = secret;

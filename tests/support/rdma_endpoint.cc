@@ -1,10 +1,14 @@
 #include "tests/support/rdma_endpoint.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 
+#include "rdma/unique_fd.h"
 #include "util/clock.h"
 
 namespace nacre::rdma {
@@ -87,9 +91,38 @@ Completion Endpoint::Next() {
   return completion;
 }
 
-std::string FreshAddress() {
+const char* VerbsHost() { return std::getenv("NACRE_TEST_VERBS_HOST"); }
+
+std::string FreshAddress(const std::string& scheme) {
   static std::atomic<int> next{0};
-  return "@nacre-test-" + std::to_string(getpid()) + "-" + std::to_string(next++);
+  if (scheme == "verbs") {
+    // Of the RDMA connection manager's own ports.
+    return "verbs:" + std::string(VerbsHost()) + ":" +
+           std::to_string(10000 + (getpid() * 61 + next++) % 50000);
+  }
+  if (scheme != "tcp") {
+    return "@nacre-test-" + std::to_string(getpid()) + "-" + std::to_string(next++);
+  }
+  // Below the ports that the system gives to others by itself; different test processes begin at
+  // different ones.
+  constexpr int kFirstPort = 10000;
+  constexpr int kPorts = 20000;
+  while (true) {
+    const int port = kFirstPort + (getpid() * 61 + next++) % kPorts;
+    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+      return "tcp:127.0.0.1:" + std::to_string(port);
+    }
+  }
+}
+
+std::string AnyAddress(const std::string& scheme) {
+  if (scheme == "verbs") return "verbs:" + std::string(VerbsHost()) + ":0";
+  return scheme == "tcp" ? "tcp:127.0.0.1:0" : "@";
 }
 
 }  // namespace nacre::rdma

@@ -59,7 +59,13 @@ class Endpoint {
   std::vector<std::unique_ptr<QueuePair>> queue_pairs;
 };
 
-/// An abstract address that no other test run uses.
-std::string FreshAddress();
+/// The address of an RDMA device of this machine, over which the contract is tested; null where
+/// there is none. The guest of tests/rdma_vm says so in NACRE_TEST_VERBS_HOST.
+const char* VerbsHost();
+
+/// An address that no other test run uses, for devices of that scheme.
+std::string FreshAddress(const std::string& scheme = "shm");
+/// An address to listen at that has the system choose.
+std::string AnyAddress(const std::string& scheme);
 
 }  // namespace nacre::rdma

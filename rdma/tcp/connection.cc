@@ -1,0 +1,259 @@
+#include "rdma/tcp/connection.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "rdma/tcp/io_thread.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+/// Read at a time besides what goes into place.
+constexpr size_t kScratchBytes = 64 << 10;
+/// In bulk traffic: a payload's last bytes, a header, and little of the next payload.
+constexpr size_t kBulkScratchBytes = 2 << 10;
+constexpr int kVectorsMax = 64;
+
+Session::Parts Announcing(Session::Parts parts, std::atomic<bool>* broken) {
+  parts.broken = broken;
+  return parts;
+}
+
+}  // namespace
+
+TcpConnection::TcpConnection(Parts parts)
+    : socket_(std::move(parts.socket)),
+      peer_(std::move(parts.peer)),
+      io_thread_(parts.io_thread),
+      refusals_(parts.refusals),
+      session_(Announcing(parts.session, &broken_)),
+      interest_(EPOLLIN) {}
+
+Status TcpConnection::Post(const TcpRequest& request) {
+  MutexLock lock(&mutex_);
+  const bool is_message =
+      request.opcode == Opcode::kSend || request.opcode == Opcode::kWriteWithImm;
+  if (is_message && session_.open() && !session_.MaySendMessage()) {
+    // The peer may have told by now that it consumed some.
+    Read();
+    Send();
+    EndTurn();
+    if (session_.open() && !session_.MaySendMessage()) {
+      return Status::Busy(peer_ + ": takes no messages");
+    }
+  }
+  session_.Post(request);
+  if ((request.flags & kMore) == 0) {
+    Send();
+    EndTurn();
+  }
+  return Status::OK();
+}
+
+void TcpConnection::Flush() {
+  MutexLock lock(&mutex_);
+  Send();
+  EndTurn();
+}
+
+void TcpConnection::PostReceive(uint64_t id, const LocalBuffer& buffer) {
+  MutexLock lock(&mutex_);
+  session_.PostReceive(id, buffer);
+  session_.Settle();  // The peer may wait for room.
+  if (session_.open() && session_.outbox()->empty()) return;
+  Send();
+  EndTurn();
+}
+
+uint64_t TcpConnection::receives_outstanding() {
+  MutexLock lock(&mutex_);
+  return session_.receives_outstanding();
+}
+
+void TcpConnection::Close() {
+  {
+    MutexLock lock(&mutex_);
+    session_.Detach();
+    closed_ = true;
+    silent_periods_ = 0;
+    EndTurn();
+  }
+  io_thread_->Retire(this);
+}
+
+void TcpConnection::Read() {
+  // Not initialised: the kernel writes what is looked at.
+  char scratch[kScratchBytes];
+  for (size_t taken = 0; taken < kTurnBytes && !ended_;) {
+    size_t place_size = 0;
+    char* const place = session_.open() ? session_.reader().place(&place_size) : nullptr;
+    if (place == nullptr) place_size = 0;
+    const size_t scratch_size = session_.reader().bulk() ? kBulkScratchBytes : kScratchBytes;
+    iovec vectors[2] = {{.iov_base = place, .iov_len = place_size},
+                        {.iov_base = scratch, .iov_len = scratch_size}};
+    msghdr message{};
+    message.msg_iov = place == nullptr ? &vectors[1] : &vectors[0];
+    message.msg_iovlen = place == nullptr ? 1 : 2;
+    const ssize_t received = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    if (received < 0 && errno == EINTR) continue;
+    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (received <= 0) {
+      ended_ = true;
+      session_.PeerGone();
+      return;
+    }
+    const auto size = static_cast<size_t>(received);
+    taken += size;
+    moved_ += size;
+    const size_t in_place = std::min(size, place_size);
+    if (in_place > 0) session_.Advance(in_place);
+    // What a broken session is told is dropped.
+    if (size > in_place) session_.Take(scratch, size - in_place);
+    if (size < place_size + scratch_size) return;
+  }
+}
+
+void TcpConnection::Send() {
+  Outbox* const outbox = session_.outbox();
+  for (size_t sent_bytes = 0; sent_bytes < kTurnBytes && !session_.broken();) {
+    session_.Settle();
+    iovec vectors[kVectorsMax];
+    msghdr message{};
+    message.msg_iov = vectors;
+    const int count = outbox->Gather(vectors, kVectorsMax, kTurnBytes);
+    if (count == 0) break;
+    message.msg_iovlen = static_cast<size_t>(count);
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)) break;
+    if (sent < 0) {
+      // What the peer said before it went comes first.
+      while (!ended_ && session_.open()) {
+        const uint64_t before = moved_;
+        Read();
+        if (moved_ == before) break;
+      }
+      session_.PeerGone();
+      break;
+    }
+    const auto size = static_cast<size_t>(sent);
+    outbox->Sent(size);
+    moved_ += size;
+    sent_bytes += size;
+  }
+  session_.AfterSending();
+}
+
+void TcpConnection::EndTurn() {
+  awaits_.store(session_.awaited() > 0, std::memory_order_relaxed);
+  if (session_.broken() && !shut_) {
+    shut_ = true;
+    if (session_.malformed()) refusals_->Malformed(peer_, "a frame that makes no sense");
+    // What arrives is read on, and dropped: closing a socket that holds unread bytes would make
+    // the peer's system drop what was sent to it.
+    shutdown(socket_.get(), SHUT_WR);
+    owned_.store(false, std::memory_order_relaxed);
+  }
+  SetInterest();
+}
+
+void TcpConnection::SetInterest() {
+  uint32_t wanted = 0;
+  if (!ended_ && !owned_.load(std::memory_order_relaxed)) {
+    wanted = EPOLLIN;
+    if (!session_.broken() && !session_.outbox()->empty()) wanted |= EPOLLOUT;
+  }
+  if (wanted == interest_) return;
+  interest_ = wanted;
+  io_thread_->SetInterest(this, ended_ ? 0 : wanted, ended_);
+}
+
+void TcpConnection::Own() {
+  owned_.store(true, std::memory_order_relaxed);
+  SetInterest();
+  io_thread_->WatchOwned(this);
+}
+
+void TcpConnection::ServeAsOwner() {
+  const bool owned = owned_.load(std::memory_order_relaxed);
+  if (!owned && !awaits_.load(std::memory_order_relaxed)) return;
+  if (!mutex_.TryLock()) return;
+  const bool awaited = session_.awaited() > 0;
+  if (session_.open() && awaited && !owned_.load(std::memory_order_relaxed)) Own();
+  if (owned_.load(std::memory_order_relaxed)) {
+    owner_turns_.fetch_add(1, std::memory_order_relaxed);
+    Read();
+    Send();
+    // Whoever polls with nothing outstanding waits for something else: the I/O thread is faster.
+    if (!awaited) owned_.store(false, std::memory_order_relaxed);
+    EndTurn();
+  }
+  mutex_.Unlock();
+}
+
+bool TcpConnection::BeginOwnersWait(int* fd, short* events) {
+  if (!owned_.load(std::memory_order_relaxed) && !awaits_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  MutexLock lock(&mutex_);
+  if (!session_.open()) return false;
+  if (session_.awaited() == 0) {
+    owned_.store(false, std::memory_order_relaxed);
+    SetInterest();
+    return false;
+  }
+  owner_waits_.store(true, std::memory_order_relaxed);
+  if (!owned_.load(std::memory_order_relaxed)) Own();
+  *fd = socket_.get();
+  *events = session_.outbox()->empty() ? POLLIN : POLLIN | POLLOUT;
+  return true;
+}
+
+void TcpConnection::GiveBack() {
+  MutexLock lock(&mutex_);
+  owned_.store(false, std::memory_order_relaxed);
+  SetInterest();
+}
+
+void TcpConnection::TakeEvents(uint32_t events) {
+  MutexLock lock(&mutex_);
+  // An event from before the connection was owned is its owner's; a hang-up is told to both.
+  if (owned_.load(std::memory_order_relaxed) && (events & (EPOLLHUP | EPOLLERR)) == 0) return;
+  Read();
+  Send();
+  EndTurn();
+}
+
+void TcpConnection::Tick() {
+  const uint32_t turns = owner_turns_.load(std::memory_order_relaxed);
+  const bool idle = std::exchange(turns_at_tick_, turns) == turns;
+  if (owned() && idle && !owner_waits_.load(std::memory_order_relaxed)) GiveBack();
+}
+
+void TcpConnection::Sweep(int periods_max) {
+  MutexLock lock(&mutex_);
+  const bool silent = std::exchange(moved_at_sweep_, moved_) == moved_;
+  silent_periods_ = silent ? silent_periods_ + 1 : 0;
+  if (silent) session_.outbox()->Trim();
+  if (session_.broken()) return;
+  if (session_.awaited() == 0 && session_.outbox()->empty()) {
+    silent_periods_ = 0;
+  } else if (silent_periods_ > periods_max) {
+    session_.PeerGone();
+    EndTurn();
+  }
+}
+
+bool TcpConnection::finished() {
+  MutexLock lock(&mutex_);
+  return closed_ && (ended_ || silent_periods_ > kLingerPeriods);
+}
+
+}  // namespace nacre::rdma

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rdma/refusals.h"
+#include "rdma/tcp/counters.h"
+#include "rdma/tcp/io_thread.h"
+#include "rdma/tcp/region.h"
+#include "rdma/tcp/socket.h"
+#include "rdma/transport.h"
+#include "util/clock.h"
+
+namespace nacre::rdma {
+
+/// The `tcp` transport: the operations of a NIC as frames over sockets (see frame.h), one socket
+/// for each queue pair, carried out by the I/O threads of the device that owns the memory.
+///
+/// Thread safety: as a Device.
+class TcpDevice final : public Device {
+ public:
+  /// Parameters: "io_threads" (1), "timeout_ms" (5000): how long a peer may be silent while
+  /// something is awaited of it. `clock` outlives the device.
+  static Status Open(const DeviceOptions& options, Clock* clock, std::unique_ptr<Device>* device);
+  ~TcpDevice() override;
+
+  Status AllocateRegion(size_t size, Access access, std::unique_ptr<MemoryRegion>* region) override;
+  Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) override;
+  Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) override;
+  Status Connect(const std::string& address, const std::string& private_data, QueueDepths depths,
+                 CompletionQueue* send_queue, CompletionQueue* receive_queue, Deadline deadline,
+                 std::string* reply, std::unique_ptr<QueuePair>* queue_pair) override;
+  TrafficCounters traffic() const override;
+  const char* scheme() const override { return "tcp"; }
+
+  Clock* clock() const { return clock_; }
+  const std::string& secret() const { return secret_; }
+  Refusals* refusals() { return &refusals_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
+
+  /// The end of a handshake: `socket` is that of a peer which has proved what it had to.
+  Status Accept(UniqueFd socket, const std::string& peer, QueueDepths depths,
+                CompletionQueue* send_queue, CompletionQueue* receive_queue,
+                const std::string& reply, std::unique_ptr<QueuePair>* queue_pair);
+
+ private:
+  TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout);
+
+  /// The connecting end of a handshake. `InvalidArgument` with the peer's reason if it refused.
+  Status Greet(int socket, const std::string& peer, const std::string& private_data,
+               QueueDepths depths, const Deadline& deadline, std::string* reply);
+  IoThread* NextIoThread();
+
+  Clock* const clock_;
+  const std::string secret_;
+  const std::chrono::milliseconds timeout_;
+  Refusals refusals_;
+  TcpCounters counters_;
+  RegionTable regions_;
+  const uint64_t device_id_;
+  std::atomic<uint32_t> next_region_{1};
+  std::atomic<uint32_t> next_io_thread_{0};
+  std::vector<std::unique_ptr<IoThread>> io_threads_;
+};
+
+/// `InvalidArgument` if it is more than a handshake carries.
+Status CheckTcpPrivateData(const std::string& data);
+
+}  // namespace nacre::rdma

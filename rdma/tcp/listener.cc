@@ -1,0 +1,246 @@
+#include "rdma/tcp/listener.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "rdma/shm/memory.h"
+#include "rdma/tcp/device.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr size_t kMaxCallers = 128;
+constexpr nanoseconds kGreetingTimeout = std::chrono::seconds(2);
+/// When so many call that there is no room, whoever was silent for that long goes first.
+constexpr nanoseconds kGreetingTimeoutInARush = std::chrono::milliseconds(200);
+/// The socket of a caller who waits for an answer is empty: there is room for one.
+constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
+
+void SendAnswer(TcpDevice* device, int socket, GreetingType type, std::string_view text) {
+  const std::string bytes = EncodeAnswer(type, text);
+  // Whether or not it arrives, the connection ends.
+  SendAllBy(socket, Deadline::After(device->clock(), kAnswerTimeout), bytes.data(), bytes.size())
+      .IgnoreError();
+}
+
+class TcpIncomingConnection final : public IncomingConnection {
+ public:
+  TcpIncomingConnection(TcpDevice* device, UniqueFd socket, std::string name, TcpHello hello)
+      : device_(device),
+        socket_(std::move(socket)),
+        name_(std::move(name)),
+        hello_(std::move(hello)) {}
+  ~TcpIncomingConnection() override { Reject("refused"); }
+
+  const std::string& private_data() const override { return hello_.private_data; }
+  QueueDepths depths() const override { return hello_.depths; }
+
+  Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
+                const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) override {
+    if (!socket_.valid()) return Status::InvalidArgument("the connection was answered before");
+    if (Status status = CheckTcpPrivateData(reply); !status.ok()) {
+      Reject(std::string(status.message()));
+      return status;
+    }
+    return device_->Accept(std::move(socket_), name_, hello_.depths, send_queue, receive_queue,
+                           reply, queue_pair);
+  }
+
+  void Reject(const std::string& reason) override {
+    if (!socket_.valid()) return;
+    SendAnswer(device_, socket_.get(), GreetingType::kRejected, reason);
+    socket_.Reset();
+  }
+
+ private:
+  TcpDevice* const device_;
+  UniqueFd socket_;
+  const std::string name_;
+  const TcpHello hello_;
+};
+
+}  // namespace
+
+TcpListener::TcpListener(TcpDevice* device, std::string text, UniqueFd socket, UniqueFd close_fd)
+    : device_(device),
+      text_(std::move(text)),
+      socket_(std::move(socket)),
+      close_fd_(std::move(close_fd)) {}
+
+Status TcpListener::Open(TcpDevice* device, const std::string& address,
+                         std::unique_ptr<Listener>* listener) {
+  UniqueFd close_fd(eventfd(0, EFD_CLOEXEC));
+  if (!close_fd.valid()) return SystemError("eventfd");
+  UniqueFd socket;
+  SocketName name;
+  NACRE_RETURN_IF_ERROR(ListenOnTcp(address, &socket, &name));
+  listener->reset(new TcpListener(device, name.ToString(), std::move(socket), std::move(close_fd)));
+  return Status::OK();
+}
+
+TcpListener::~TcpListener() { Close(); }
+
+void TcpListener::Close() {
+  if (closed_.exchange(true)) return;
+  // Ends the listening at once; the descriptor itself is in use by Accept.
+  shutdown(socket_.get(), SHUT_RDWR);
+  const uint64_t token = 1;
+  [[maybe_unused]] const ssize_t written = write(close_fd_.get(), &token, sizeof(token));
+}
+
+Status TcpListener::Accept(nanoseconds timeout, std::unique_ptr<IncomingConnection>* incoming) {
+  const Deadline deadline = Deadline::After(device_->clock(), timeout);
+  while (true) {
+    if (closed_.load()) {
+      callers_.clear();  // So that those who wait for an answer learn it at once.
+      return Status::ShutdownInProgress(text_ + ": closed");
+    }
+    TakeUpConnections();
+    if (TakeCaller(incoming)) return Status::OK();
+    if (deadline.Expired()) return Status::TimedOut(text_ + ": nobody connected");
+    WaitForActivity(deadline.Remaining());
+  }
+}
+
+void TcpListener::WaitForActivity(nanoseconds timeout) {
+  std::vector<pollfd> entries;
+  entries.push_back({.fd = close_fd_.get(), .events = POLLIN, .revents = 0});
+  const bool full = callers_.size() >= kMaxCallers;
+  if (!full) entries.push_back({.fd = socket_.get(), .events = POLLIN, .revents = 0});
+  for (const Caller& caller : callers_) {
+    entries.push_back({.fd = caller.socket.get(), .events = POLLIN, .revents = 0});
+  }
+  // Also to drop those that stay silent.
+  const nanoseconds patience = full ? kGreetingTimeoutInARush : kGreetingTimeout;
+  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(
+      callers_.empty() ? std::min<nanoseconds>(timeout, std::chrono::hours(1))
+                       : std::min(timeout, patience));
+  poll(entries.data(), entries.size(), static_cast<int>(limit.count()));
+}
+
+bool TcpListener::MakeRoom(uint64_t now) {
+  if (callers_.size() < kMaxCallers) return true;
+  if (now - callers_.front().taken_up_nanos <
+      static_cast<uint64_t>(kGreetingTimeoutInARush.count())) {
+    return false;
+  }
+  Refuse(callers_.front(), "it was silent while many called");
+  callers_.erase(callers_.begin());
+  return true;
+}
+
+void TcpListener::TakeUpConnections() {
+  const uint64_t now = device_->clock()->NowNanos();
+  while (MakeRoom(now)) {
+    UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    // Out of descriptors, or nobody there: those who wait in the backlog are tried again later.
+    if (!socket.valid()) return;
+    if (!SetUpTcpSocket(socket.get(), device_->timeout()).ok()) continue;  // Gone already.
+    std::string name = PeerName(socket.get());
+    callers_.push_back(
+        {.socket = std::move(socket), .name = std::move(name), .taken_up_nanos = now});
+  }
+}
+
+bool TcpListener::TakeCaller(std::unique_ptr<IncomingConnection>* incoming) {
+  const uint64_t now = device_->clock()->NowNanos();
+  for (size_t i = 0; i < callers_.size();) {
+    const Step step = Advance(&callers_[i], now);
+    if (step == Step::kWaits) {
+      i++;
+      continue;
+    }
+    Caller caller = std::move(callers_[i]);
+    callers_.erase(callers_.begin() + static_cast<ptrdiff_t>(i));
+    if (step == Step::kOver) continue;
+    *incoming = std::make_unique<TcpIncomingConnection>(
+        device_, std::move(caller.socket), std::move(caller.name), std::move(caller.hello));
+    return true;
+  }
+  return false;
+}
+
+TcpListener::Step TcpListener::Refuse(const Caller& caller, std::string_view why) {
+  device_->refusals()->Refused(text_ + " from " + caller.name, why);
+  return Step::kOver;
+}
+
+TcpListener::Step TcpListener::RefuseMalformed(const Caller& caller, std::string_view why) {
+  device_->refusals()->Malformed(text_ + " from " + caller.name, why);
+  return Step::kOver;
+}
+
+TcpListener::Step TcpListener::Advance(Caller* caller, uint64_t now) {
+  const size_t wanted = caller->challenged() ? kIntroductionBytes : kHelloBytes;
+  char bytes[kHelloBytes];
+  static_assert(kIntroductionBytes <= kHelloBytes);
+  while (caller->received.size() < wanted) {
+    const ssize_t size =
+        recv(caller->socket.get(), bytes, wanted - caller->received.size(), MSG_DONTWAIT);
+    if (size > 0) {
+      caller->received.append(bytes, static_cast<size_t>(size));
+    } else if (size < 0 && errno == EINTR) {
+      continue;
+    } else if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      break;
+    } else if (caller->challenged()) {
+      return Refuse(*caller, "it left instead of proving that it knows the secret");
+    } else {
+      return Step::kOver;  // It has only looked whether somebody listens here.
+    }
+  }
+  if (caller->received.size() >= kGreetingHeaderBytes) {
+    GreetingType type;
+    const Status sound = DecodeGreetingHeader(caller->received, &type);
+    if (sound.IsNotSupported()) {
+      SendAnswer(device_, caller->socket.get(), GreetingType::kOtherVersion, "");
+      return Refuse(*caller, sound.message());
+    }
+    if (!sound.ok()) return RefuseMalformed(*caller, sound.message());
+  }
+  if (caller->received.size() == wanted) {
+    return caller->challenged() ? TakeIntroduction(*caller) : TakeHello(caller);
+  }
+  if (now - caller->taken_up_nanos < static_cast<uint64_t>(kGreetingTimeout.count())) {
+    return Step::kWaits;
+  }
+  return Refuse(*caller, "it stayed silent");
+}
+
+TcpListener::Step TcpListener::TakeHello(Caller* caller) {
+  const Status sound = DecodeHello(caller->received, &caller->hello);
+  if (!sound.ok()) return RefuseMalformed(*caller, sound.message());
+  caller->hello_bytes = std::exchange(caller->received, {});
+  TcpChallenge& challenge = caller->challenge;
+  Status status = DrawNonce(&challenge.nonce);
+  if (status.ok()) {
+    status = Prove(device_->secret(), Role::kListener, SaidOverTcp(caller->hello_bytes, challenge),
+                   &challenge.proof);
+  }
+  if (status.ok()) {
+    const std::string bytes = EncodeChallenge(challenge);
+    status = SendAllBy(caller->socket.get(), Deadline::After(device_->clock(), nanoseconds(0)),
+                       bytes.data(), bytes.size());
+  }
+  return status.ok() ? Step::kWaits : Refuse(*caller, status.message());
+}
+
+TcpListener::Step TcpListener::TakeIntroduction(const Caller& caller) {
+  Proof proof;
+  const Status sound = DecodeIntroduction(caller.received, &proof);
+  if (!sound.ok()) return RefuseMalformed(caller, sound.message());
+  const Status proven = CheckProof(proof, device_->secret(), Role::kConnector,
+                                   SaidOverTcp(caller.hello_bytes, caller.challenge));
+  return proven.ok() ? Step::kProven : Refuse(caller, proven.message());
+}
+
+}  // namespace nacre::rdma

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rdma/tcp/frame.h"
+#include "rdma/tcp/outbox.h"
+#include "rdma/tcp/region.h"
+#include "rdma/transport.h"
+
+namespace nacre::rdma {
+
+/// Carries out the peer's one-sided requests, each when its frame arrives, and answers them.
+///
+/// What is read is copied before it is sent: its checksum must be that of the bytes that leave,
+/// while others may be writing to them, and no word may leave in two pieces taken at two times.
+///
+/// Thread safety: none.
+class Responder {
+ public:
+  /// `depth`: how many requests the peer may have outstanding.
+  Responder(int depth, RegionTable* regions, Outbox* outbox);
+
+  // As FrameSink has them: false if the frame makes no sense, or a request failed.
+  bool Take(const FrameHeader& header, const char* payload);
+  bool Begin(const FrameHeader& header, char** place);
+  bool End(const FrameHeader& header, char* place_of_last, const char* last, size_t size);
+
+  /// A message was delivered, or waits for its receive.
+  void MessageTaken(const FrameHeader& header) { WantAck(header); }
+  /// Puts a reply that was put off, in case another one would do, into the outbox.
+  void Settle();
+  /// A request failed: the reply that tells it is in the outbox, and nothing may follow it.
+  bool failed() const { return failed_; }
+  /// Of the write that is complete, fragments and all.
+  uint32_t bytes_of_write() const { return bytes_of_write_; }
+
+ private:
+  bool Read(const FrameHeader& header);
+  bool Write(const FrameHeader& header, const char* payload);
+  bool Atomic(const FrameHeader& header, const char* payload);
+  /// Counts a write's fragments; false if they do not belong together.
+  bool CountFragment(const FrameHeader& header);
+  void WantAck(const FrameHeader& header);
+  bool Fail(const FrameHeader& header);
+
+  RegionTable* const regions_;
+  Outbox* const outbox_;
+  const size_t outbox_max_;
+  /// Of the long write under way, so that its memory stays.
+  std::shared_ptr<const RegionWindow> window_;
+  uint32_t bytes_of_write_ = 0;
+  uint32_t number_of_write_ = 0;
+  bool in_write_ = false;  ///< Fragments came, the last one did not.
+  bool want_ack_ = false;
+  bool failed_ = false;
+  uint32_t ack_number_ = 0;
+};
+
+}  // namespace nacre::rdma
