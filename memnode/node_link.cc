@@ -10,6 +10,7 @@ namespace {
 /// More would be a hostile answer: a piece is at least this large, save the last one.
 constexpr uint64_t kMinPieceBytes = 4096;
 constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 48;
+constexpr uint64_t kMaxSlabs = uint64_t{1} << 22;
 
 }  // namespace
 
@@ -37,6 +38,51 @@ rdma::RemoteBuffer NodeLink::Translate(uint64_t offset, uint64_t* contiguous) co
   const uint64_t within = offset - (index << piece_shift_);
   *contiguous = piece.length - within;
   return {.address = piece.address + within, .key = piece.key};
+}
+
+bool NodeLink::TranslateWrite(uint64_t offset, rdma::RemoteBuffer* to, uint64_t* contiguous) const {
+  if (offset < slab_area_) return false;
+  const uint64_t slab = (offset - slab_area_) / slab_bytes_;
+  if (slab >= slab_count_) return false;
+  const uint64_t key = write_keys_[slab].load(std::memory_order_relaxed);
+  if ((key & kHasKey) == 0) return false;
+  *to = Translate(offset, contiguous);
+  to->key = static_cast<uint32_t>(key);
+  *contiguous = std::min(*contiguous, slab_area_ + (slab + 1) * slab_bytes_ - offset);
+  return true;
+}
+
+uint64_t NodeLink::SlabAt(uint64_t offset) const {
+  if (offset < slab_area_ || (offset - slab_area_) % slab_bytes_ != 0) return slab_count_;
+  return std::min(slab_count_, (offset - slab_area_) / slab_bytes_);
+}
+
+Status NodeLink::SetWriteKeys(const control::Slabs& slabs) {
+  const auto malformed = [&] {
+    return Status::Corruption(address_ + ": answers with slabs that it has not got");
+  };
+  if (slabs.offsets_size() != slabs.write_keys_size()) return malformed();
+  for (const uint64_t offset : slabs.offsets()) {
+    if (SlabAt(offset) == slab_count_) return malformed();
+  }
+  for (int i = 0; i < slabs.offsets_size(); ++i) {
+    write_keys_[SlabAt(slabs.offsets(i))].store(kHasKey | slabs.write_keys(i),
+                                                std::memory_order_relaxed);
+  }
+  return Status::OK();
+}
+
+control::Slabs NodeLink::TakeWriteKeys(const std::vector<uint64_t>& offsets) {
+  control::Slabs taken;
+  for (const uint64_t offset : offsets) {
+    const uint64_t slab = SlabAt(offset);
+    if (slab == slab_count_) continue;
+    const uint64_t key = write_keys_[slab].exchange(0, std::memory_order_relaxed);
+    if ((key & kHasKey) == 0) continue;
+    taken.add_offsets(offset);
+    taken.add_write_keys(static_cast<uint32_t>(key));
+  }
+  return taken;
 }
 
 Status NodeLink::CheckUp() const {
@@ -95,6 +141,11 @@ Status NodeLink::SetDescription(const control::Description& description) {
   if (description.slab_bytes() == 0 || description.slab_bytes() > region_bytes) {
     return malformed("an absurd slab size");
   }
+  const uint64_t slab_area = description.slab_area();
+  if (slab_area > region_bytes ||
+      (region_bytes - slab_area) / description.slab_bytes() > kMaxSlabs) {
+    return malformed("an absurd number of slabs");
+  }
   if (shift > 63 || (uint64_t{1} << shift) < kMinPieceBytes) return malformed("an absurd piece");
   const uint64_t piece_bytes = uint64_t{1} << shift;
   const uint64_t expected = (region_bytes - 1) / piece_bytes + 1;
@@ -111,6 +162,9 @@ Status NodeLink::SetDescription(const control::Description& description) {
   pieces_ = std::move(pieces);
   piece_shift_ = shift;
   slab_bytes_ = description.slab_bytes();
+  slab_area_ = slab_area;
+  slab_count_ = (region_bytes - slab_area) / slab_bytes_;
+  write_keys_ = std::make_unique<std::atomic<uint64_t>[]>(slab_count_);
   instance_id_.store(description.instance_id(), std::memory_order_relaxed);
   region_bytes_.store(region_bytes, std::memory_order_relaxed);
   return Status::OK();

@@ -73,6 +73,15 @@ class NodeLink {
   /// there on belong to one registration.
   rdma::RemoteBuffer Translate(uint64_t offset, uint64_t* contiguous) const;
 
+  // ---- The keys to write into slabs, by slab. Set with a lease, taken away before the return. --
+
+  /// As Translate, to write there. False if this client has no key to the slab.
+  bool TranslateWrite(uint64_t offset, rdma::RemoteBuffer* to, uint64_t* contiguous) const;
+  /// What the node answered; `Corruption` if it makes no sense.
+  Status SetWriteKeys(const control::Slabs& slabs);
+  /// The keys that there were, as SetWriteKeys takes them back.
+  control::Slabs TakeWriteKeys(const std::vector<uint64_t>& offsets);
+
   // ---- State --------------------------------------------------------------------------------
 
   /// OK when the node is up; else `Unavailable`, naming it and saying why.
@@ -108,7 +117,12 @@ class NodeLink {
   };
   static constexpr size_t kMaxIdleChannels = 8;
 
+  /// Marks a key that there is.
+  static constexpr uint64_t kHasKey = uint64_t{1} << 32;
+
   void Leave(State to, const Status& why) EXCLUDES(mutex_);
+  /// slab_count_ if no slab starts there.
+  uint64_t SlabAt(uint64_t offset) const;
 
   const ClientContext* const context_;
   const NodeId id_;
@@ -120,6 +134,11 @@ class NodeLink {
   uint64_t slab_bytes_ = 0;
   uint32_t piece_shift_ = 0;
   std::vector<Piece> pieces_;
+  uint64_t slab_area_ = 0;
+  uint64_t slab_count_ = 0;
+  /// kHasKey and the key, or 0. Each is a value of its own, so no order is needed: whoever may
+  /// write has heard of the lease from the thread that set the key.
+  std::unique_ptr<std::atomic<uint64_t>[]> write_keys_;
 
   mutable Mutex mutex_;
   Status why_ GUARDED_BY(mutex_);  ///< Of kDown and kLost.

@@ -47,6 +47,8 @@ struct NodeStats {
   uint64_t uptime_nanos = 0;
   uint64_t requests_malformed = 0;
   uint64_t databases = 0;
+  uint64_t peers_refused = 0;     ///< Without the secret, of another version, or silent.
+  uint64_t frames_malformed = 0;  ///< By the transport; each ended a connection.
 };
 
 /// What `OpenDatabase` found or made.
@@ -124,7 +126,8 @@ class PoolClient {
   Status GetStats(NodeId node, NodeStats* stats);
 
   /// Leases `count` slabs for `database_id`, contiguous if `contiguous`. Offsets of the slabs in
-  /// the node's region. `NoSpace` if there are not that many.
+  /// the node's region. `NoSpace` if there are not that many. Without a lease, or after its end,
+  /// this client cannot write there.
   Status LeaseSlabs(NodeId node, uint64_t database_id, int count, bool contiguous,
                     std::vector<uint64_t>* offsets);
   Status ReturnSlabs(NodeId node, uint64_t database_id, const std::vector<uint64_t>& offsets);

@@ -89,7 +89,8 @@ Status PoolClient::OpenDatabase(const std::string& name, bool create_if_missing,
     control::Reply reply;
     request.mutable_commit_database()->set_name(name);
     request.mutable_commit_database()->set_database_id(lease->database_id);
-    const Status s = rep_->Call(node, &request, &reply);
+    Status s = rep_->Call(node, &request, &reply);
+    if (s.ok()) s = rep_->fabric.link(node)->SetWriteKeys(reply.slabs());
     if (!s.ok() && alive(node)) {
       rep_->fabric.monitor->RemoveDatabase();
       return release(s);

@@ -62,6 +62,8 @@ Status PoolClient::GetStats(NodeId node, NodeStats* stats) {
   stats->uptime_nanos = message.uptime_nanos();
   stats->requests_malformed = message.requests_malformed();
   stats->databases = message.databases();
+  stats->peers_refused = message.peers_refused();
+  stats->frames_malformed = message.frames_malformed();
   return Status::OK();
 }
 
@@ -74,6 +76,7 @@ Status PoolClient::LeaseSlabs(NodeId node, uint64_t database_id, int count, bool
   request.mutable_lease_slabs()->set_count(static_cast<uint32_t>(count));
   request.mutable_lease_slabs()->set_contiguous(contiguous);
   NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  NACRE_RETURN_IF_ERROR(rep_->fabric.link(node)->SetWriteKeys(reply.slabs()));
   offsets->assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
   return Status::OK();
 }
@@ -90,6 +93,7 @@ Status PoolClient::LeaseContiguous(NodeId node, uint64_t database_id, int count,
   lease->set_extend_at(extend_at);
   lease->set_extend_count(static_cast<uint32_t>(std::max(0, extend_count)));
   NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  NACRE_RETURN_IF_ERROR(rep_->fabric.link(node)->SetWriteKeys(reply.slabs()));
   offsets->assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
   return Status::OK();
 }
@@ -100,7 +104,16 @@ Status PoolClient::ReturnSlabs(NodeId node, uint64_t database_id,
   control::Reply reply;
   request.mutable_return_slabs()->set_database_id(database_id);
   for (const uint64_t offset : offsets) request.mutable_return_slabs()->add_offsets(offset);
-  return rep_->Call(node, &request, &reply);
+  NodeLink* link = nullptr;
+  NACRE_RETURN_IF_ERROR(rep_->UpLink(node, &link));
+  // Beforehand: when the answer is here, another thread may have leased one of them anew.
+  const control::Slabs keys = link->TakeWriteKeys(offsets);
+  Status s = rep_->Call(node, &request, &reply);
+  // The node said no: they are still this client's.
+  if (!s.ok() && !s.IsUnavailable() && !s.IsTimedOut()) {
+    NACRE_RETURN_IF_ERROR(link->SetWriteKeys(keys));
+  }
+  return s;
 }
 
 Status PoolClient::BeginWrites(NodeId node, uint64_t database_id, uint64_t ticket,
@@ -112,7 +125,8 @@ Status PoolClient::BeginWrites(NodeId node, uint64_t database_id, uint64_t ticke
   for (const ExtentAddr& extent : extents) {
     EncodeExtent(extent, request.mutable_begin_writes()->add_extents());
   }
-  return rep_->Call(node, &request, &reply);
+  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  return rep_->fabric.link(node)->SetWriteKeys(reply.slabs());
 }
 
 Status PoolClient::EndWrites(NodeId node, uint64_t ticket) {

@@ -342,6 +342,8 @@ NodeStats Server::stats() const {
   }
   stats.bytes_read = traffic.bytes_read;
   stats.bytes_written = traffic.bytes_written;
+  stats.peers_refused = traffic.peers_refused;
+  stats.frames_malformed = traffic.frames_malformed;
   stats.requests = requests_.load(std::memory_order_relaxed);
   stats.requests_malformed = malformed_.load(std::memory_order_relaxed);
   if (compactions_ != nullptr) {

@@ -89,7 +89,10 @@ class Server {
   void FillStats(control::Stats* stats) const;
   Status LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
                     control::Slabs* reply);
-  Status BeginWrites(const ServerConnection& connection, const control::BeginWrites& request);
+  /// Offsets and write keys.
+  void FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* slabs) const;
+  Status BeginWrites(const ServerConnection& connection, const control::BeginWrites& request,
+                     control::Slabs* reply);
   Status EndWrites(uint64_t client_id, uint64_t ticket);
   Status StartCompaction(ServerConnection* connection, const control::Compact& request);
   Status CheckOutputs(const CompactionTask& task) const;

@@ -68,6 +68,7 @@ Status ServerDatabases::Release(uint64_t client, const std::string& name) {
     Drop(it);
   } else {
     it->second.owner = 0;
+    region_->RevokeAll(it->second.id);
   }
   return Status::OK();
 }
@@ -84,6 +85,7 @@ Status ServerDatabases::Close(uint64_t client, const std::string& name, uint64_t
     return Status::Busy(fmt::format("database '{}' is still written to", name));
   }
   database.owner = 0;
+  region_->RevokeAll(database.id);
   database.manifest_version = manifest_version;
   database.manifest = manifest;
   return Status::OK();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -44,7 +45,8 @@ Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_
                                slab_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes);
   result->size_ = result->slab_area_ + result->slab_count_ * slab_bytes;
   NACRE_RETURN_IF_ERROR(
-      device->AllocateRegion(result->size_, rdma::Access::kRemoteAll, &result->memory_));
+      device->AllocateRegion(result->size_, rdma::Access::kRemoteReadOnly, &result->memory_));
+  result->grants_.resize(result->slab_count_);
 
   Header header{.magic = kMagic,
                 .format_version = kFormatVersion,
@@ -72,10 +74,32 @@ uint64_t ServerRegion::SlabAt(uint64_t offset) const {
   return std::min(slab_count_, (offset - slab_area_) / slab_bytes_);
 }
 
-void ServerRegion::Assign(uint64_t slab, uint64_t database_id, std::vector<uint64_t>* offsets) {
-  entries()[slab] = {.database_id = database_id, .owner_epoch = 0};
-  leased_.fetch_add(1, std::memory_order_relaxed);
-  offsets->push_back(OffsetOf(slab));
+Status ServerRegion::GrantOne(uint64_t slab) {
+  if (grants_[slab] != nullptr) return Status::OK();
+  return memory_->Grant(OffsetOf(slab), slab_bytes_, rdma::Access::kRemoteAll, &grants_[slab]);
+}
+
+void ServerRegion::TakeBack(uint64_t slab) {
+  grants_[slab].reset();
+  entries()[slab] = {};
+  leased_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Status ServerRegion::Assign(uint64_t slab, uint64_t count, uint64_t database_id,
+                            std::vector<uint64_t>* offsets) {
+  for (uint64_t i = 0; i < count; ++i) {
+    if (Status s = GrantOne(slab + i); !s.ok()) {
+      for (uint64_t taken = 0; taken < i; ++taken) {
+        TakeBack(slab + taken);
+        offsets->pop_back();
+      }
+      return s;
+    }
+    entries()[slab + i] = {.database_id = database_id, .owner_epoch = 0};
+    leased_.fetch_add(1, std::memory_order_relaxed);
+    offsets->push_back(OffsetOf(slab + i));
+  }
+  return Status::OK();
 }
 
 Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous,
@@ -93,14 +117,18 @@ Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous
   if (extend_count > 0) {
     const uint64_t first = SlabAt(extend_at);
     if (first < slab_count_ && IsFree(first, extend_count)) {
-      for (uint64_t i = 0; i < extend_count; ++i) Assign(first + i, database_id, offsets);
-      return Status::OK();
+      return Assign(first, extend_count, database_id, offsets);
     }
   }
   if (count > free) return full();
   if (!contiguous) {
     for (uint64_t slab = 0; slab < slab_count_ && offsets->size() < count; ++slab) {
-      if (entries()[slab].database_id == 0) Assign(slab, database_id, offsets);
+      if (entries()[slab].database_id != 0) continue;
+      if (Status s = Assign(slab, 1, database_id, offsets); !s.ok()) {
+        for (const uint64_t offset : *offsets) TakeBack(SlabAt(offset));
+        offsets->clear();
+        return s;
+      }
     }
     return Status::OK();
   }
@@ -108,8 +136,7 @@ Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous
   for (uint64_t slab = 0; slab < slab_count_; ++slab) {
     run = entries()[slab].database_id == 0 ? run + 1 : 0;
     if (run < count) continue;
-    for (uint64_t i = 0; i < count; ++i) Assign(slab + 1 - count + i, database_id, offsets);
-    return Status::OK();
+    return Assign(slab + 1 - count, count, database_id, offsets);
   }
   return full();
 }
@@ -123,20 +150,43 @@ Status ServerRegion::Return(uint64_t database_id, const std::vector<uint64_t>& o
     }
   }
   for (const uint64_t offset : offsets) {
-    SlabEntry& entry = entries()[SlabAt(offset)];
-    if (entry.database_id == 0) continue;  // Named twice.
-    entry = {};
-    leased_.fetch_sub(1, std::memory_order_relaxed);
+    const uint64_t slab = SlabAt(offset);
+    if (entries()[slab].database_id != 0) TakeBack(slab);  // Else it was named twice.
   }
   return Status::OK();
 }
 
 void ServerRegion::ReturnAll(uint64_t database_id) {
   for (uint64_t slab = 0; slab < slab_count_; ++slab) {
-    if (database_id == 0 || entries()[slab].database_id != database_id) continue;
-    entries()[slab] = {};
-    leased_.fetch_sub(1, std::memory_order_relaxed);
+    if (database_id != 0 && entries()[slab].database_id == database_id) TakeBack(slab);
   }
+}
+
+Status ServerRegion::GrantAll(uint64_t database_id) {
+  for (uint64_t slab = 0; slab < slab_count_; ++slab) {
+    if (entries()[slab].database_id == database_id) NACRE_RETURN_IF_ERROR(GrantOne(slab));
+  }
+  return Status::OK();
+}
+
+void ServerRegion::RevokeAll(uint64_t database_id) {
+  for (uint64_t slab = 0; slab < slab_count_; ++slab) {
+    if (entries()[slab].database_id == database_id) grants_[slab].reset();
+  }
+}
+
+std::vector<uint64_t> ServerRegion::SlabsOf(uint64_t database_id) const {
+  std::vector<uint64_t> offsets;
+  for (uint64_t slab = 0; slab < slab_count_; ++slab) {
+    if (entries()[slab].database_id == database_id) offsets.push_back(OffsetOf(slab));
+  }
+  return offsets;
+}
+
+uint32_t ServerRegion::WriteKey(uint64_t offset) const {
+  const auto& grant = grants_[(offset - slab_area_) / slab_bytes_];
+  assert(grant != nullptr);
+  return grant->remote_key().key;
 }
 
 bool ServerRegion::Owns(uint64_t database_id, uint64_t offset, uint64_t length) const {

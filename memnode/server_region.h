@@ -17,7 +17,8 @@ namespace nacre::memnode {
 ///     header.slab_area      the slabs
 ///
 /// The header and the table describe the region to whoever finds it, such as a node started anew
-/// over the same memory.
+/// over the same memory. Peers may read all of it; into a slab those write who were given its key,
+/// which is revoked before the slab can be anybody else's.
 ///
 /// Thread safety: the slab methods from one thread; `leased` and what is constant from any.
 class ServerRegion {
@@ -52,24 +53,39 @@ class ServerRegion {
                        uint64_t instance_id, std::unique_ptr<ServerRegion>* region);
 
   /// `count` slabs for the database, contiguous if so wished; `extend_count` slabs at `extend_at`
-  /// instead, if that is not 0 and they are free. `NoSpace` if there are not that many.
+  /// instead, if that is not 0 and they are free. `NoSpace` if there are not that many, or the
+  /// device has no keys for them.
   Status Lease(uint64_t database_id, uint32_t count, bool contiguous, uint64_t extend_at,
                uint32_t extend_count, std::vector<uint64_t>* offsets);
   /// All or nothing; `InvalidArgument` if one of them is no slab of the database.
   Status Return(uint64_t database_id, const std::vector<uint64_t>& offsets);
   /// Frees every slab of the database.
   void ReturnAll(uint64_t database_id);
+  /// Makes keys to all slabs of the database, for an owner that has just opened it.
+  Status GrantAll(uint64_t database_id);
+  /// Revokes the keys to all slabs of the database; it keeps the slabs.
+  void RevokeAll(uint64_t database_id);
+  /// Offsets of the database's slabs.
+  std::vector<uint64_t> SlabsOf(uint64_t database_id) const;
+  /// Of the leased slab at or around `offset`; its owner has the database open.
+  uint32_t WriteKey(uint64_t offset) const;
+  /// The slab around `offset`, which is within one.
+  uint64_t SlabStart(uint64_t offset) const { return offset - (offset - slab_area_) % slab_bytes_; }
   /// Whether all of [offset, offset + length) is leased to the database.
   bool Owns(uint64_t database_id, uint64_t offset, uint64_t length) const;
 
   /// Unregisters and frees the memory; afterwards only the numbers below are left.
-  void FreeMemory() { memory_.reset(); }
+  void FreeMemory() {
+    grants_.clear();
+    memory_.reset();
+  }
 
   rdma::MemoryRegion* memory() const { return memory_.get(); }
   char* data() const { return memory_->data(); }
   uint64_t size() const { return size_; }
   uint64_t slab_bytes() const { return slab_bytes_; }
   uint64_t slab_count() const { return slab_count_; }
+  uint64_t slab_area() const { return slab_area_; }
   uint64_t leased() const { return leased_.load(std::memory_order_relaxed); }
 
  private:
@@ -80,11 +96,17 @@ class ServerRegion {
   }
   uint64_t OffsetOf(uint64_t slab) const { return slab_area_ + slab * slab_bytes_; }
   bool IsFree(uint64_t first, uint64_t count) const;
-  void Assign(uint64_t slab, uint64_t database_id, std::vector<uint64_t>* offsets);
+  /// Gives `count` slabs from `slab` on to the database: all, or none if there are no keys.
+  Status Assign(uint64_t slab, uint64_t count, uint64_t database_id,
+                std::vector<uint64_t>* offsets);
+  /// Revokes the key first.
+  void TakeBack(uint64_t slab);
+  Status GrantOne(uint64_t slab);
   /// The slab at `offset`, or slab_count_.
   uint64_t SlabAt(uint64_t offset) const;
 
   std::unique_ptr<rdma::MemoryRegion> memory_;
+  std::vector<std::unique_ptr<rdma::RegionGrant>> grants_;  ///< By slab; null: no key.
   uint64_t size_ = 0;
   uint64_t slab_bytes_ = 0;
   uint64_t slab_count_ = 0;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "memnode/compaction_codec.h"
@@ -141,9 +142,14 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
     case control::Request::kAcquireDatabase:
       return databases_->Acquire(client, request.acquire_database().name(),
                                  reply->mutable_database());
-    case control::Request::kCommitDatabase:
-      return databases_->Commit(client, request.commit_database().name(),
-                                request.commit_database().database_id());
+    case control::Request::kCommitDatabase: {
+      const uint64_t database_id = request.commit_database().database_id();
+      NACRE_RETURN_IF_ERROR(
+          databases_->Commit(client, request.commit_database().name(), database_id));
+      NACRE_RETURN_IF_ERROR(region_->GrantAll(database_id));
+      FillSlabs(region_->SlabsOf(database_id), reply->mutable_slabs());
+      return Status::OK();
+    }
     case control::Request::kReleaseDatabase:
       return databases_->Release(client, request.release_database().name());
     case control::Request::kCloseDatabase:
@@ -151,7 +157,7 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
                                request.close_database().manifest_version(),
                                request.close_database().manifest());
     case control::Request::kBeginWrites:
-      return BeginWrites(*connection, request.begin_writes());
+      return BeginWrites(*connection, request.begin_writes(), reply->mutable_slabs());
     case control::Request::kEndWrites:
       return EndWrites(client, request.end_writes().ticket());
     default:
@@ -213,6 +219,7 @@ void Server::FillDescription(control::Description* description) const {
   description->set_instance_id(instance_id_);
   description->set_region_bytes(region_->size());
   description->set_slab_bytes(region_->slab_bytes());
+  description->set_slab_area(region_->slab_area());
   const rdma::RemoteKey key = region_->memory()->remote_key();
   const uint32_t shift = static_cast<uint32_t>(
       std::bit_width(options_.piece_bytes != 0 ? options_.piece_bytes - 1 : region_->size() - 1));
@@ -245,6 +252,8 @@ void Server::FillStats(control::Stats* message) const {
   message->set_uptime_nanos(stats.uptime_nanos);
   message->set_requests_malformed(stats.requests_malformed);
   message->set_databases(stats.databases);
+  message->set_peers_refused(stats.peers_refused);
+  message->set_frames_malformed(stats.frames_malformed);
 }
 
 Status Server::LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
@@ -253,15 +262,23 @@ Status Server::LeaseSlabs(const ServerConnection& connection, const control::Lea
   std::vector<uint64_t> offsets;
   NACRE_RETURN_IF_ERROR(region_->Lease(request.database_id(), request.count(), request.contiguous(),
                                        request.extend_at(), request.extend_count(), &offsets));
-  for (const uint64_t offset : offsets) reply->add_offsets(offset);
+  FillSlabs(offsets, reply);
   return Status::OK();
 }
 
-Status Server::BeginWrites(const ServerConnection& connection,
-                           const control::BeginWrites& request) {
+void Server::FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* slabs) const {
+  for (const uint64_t offset : offsets) {
+    slabs->add_offsets(offset);
+    slabs->add_write_keys(region_->WriteKey(offset));
+  }
+}
+
+Status Server::BeginWrites(const ServerConnection& connection, const control::BeginWrites& request,
+                           control::Slabs* reply) {
   if (!databases_->IsOpen(request.database_id())) {
     return Status::InvalidArgument(fmt::format("database {:x} is not open", request.database_id()));
   }
+  std::set<uint64_t> slabs;
   for (const control::Extent& extent : request.extents()) {
     ExtentAddr decoded;
     NACRE_RETURN_IF_ERROR(DecodeExtent(extent, &decoded));
@@ -270,12 +287,18 @@ Status Server::BeginWrites(const ServerConnection& connection,
           fmt::format("{} bytes at {} are not leased to database {:x}", decoded.length,
                       static_cast<uint64_t>(decoded.start.offset), request.database_id()));
     }
+    const uint64_t end = decoded.start.offset + decoded.length;
+    for (uint64_t slab = region_->SlabStart(decoded.start.offset); slab < end;
+         slab += region_->slab_bytes()) {
+      slabs.insert(slab);
+    }
   }
   const TicketKey key{connection.client_id, request.ticket()};
   if (!tickets_.emplace(key, request.database_id()).second) {
     return Status::InvalidArgument("the ticket is in use");
   }
   databases_->Pin(request.database_id());
+  FillSlabs({slabs.begin(), slabs.end()}, reply);
   return Status::OK();
 }
 

@@ -166,7 +166,12 @@ Status TableWriter::PostTo(size_t target_number, rdma::LocalBuffer from, uint64_
   const uint64_t id = static_cast<uint64_t>(flight) << kTargetBits | target_number;
   while (from.size > 0) {
     uint64_t contiguous = 0;
-    const rdma::RemoteBuffer to = target.link->Translate(target.offset + offset, &contiguous);
+    rdma::RemoteBuffer to;
+    if (!target.link->TranslateWrite(target.offset + offset, &to, &contiguous)) {
+      return Fail(Status::InvalidArgument(
+          fmt::format("{}: no key to write at {}: the slab is not leased to this client",
+                      target.link->address(), target.offset + offset)));
+    }
     rdma::LocalBuffer part = from;
     part.size = static_cast<uint32_t>(std::min<uint64_t>(from.size, contiguous));
     const uint8_t more = part.size < from.size ? rdma::kMore : 0;
