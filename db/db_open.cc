@@ -45,6 +45,7 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
     memnode::PoolOpenOptions pool_options;
     pool_options.operation_timeout = options.operation_timeout;
     pool_options.slab_bytes = options.slab_size;
+    pool_options.pool.info_log = options.info_log;
     NACRE_RETURN_IF_ERROR(
         memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), &pool));
   }

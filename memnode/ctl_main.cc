@@ -12,9 +12,13 @@
 #include <vector>
 
 #include "memnode/pool_client.h"
+#include "memnode/pool_secret.h"
+#include "util/log.h"
 #include "util/uri.h"
 
-DEFINE_string(pool, "", "the pool's nodes, such as shm:/run/n0.sock,/run/n1.sock");
+DEFINE_string(pool, "",
+              "the pool's nodes, such as shm:/run/n0.sock,/run/n1.sock; ?secret_file=PATH, or "
+              "NACRE_SECRET_FILE or NACRE_SECRET in the environment, give the pool's secret");
 DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node");
 
@@ -57,9 +61,12 @@ Status Ask(std::vector<NodeReport>* reports) {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }
   std::unique_ptr<rdma::Device> device;
-  NACRE_RETURN_IF_ERROR(
-      rdma::OpenDevice(pool.scheme, {.parameters = pool.parameters}, Clock::System(), &device)
-          .WithContext("--pool"));
+  const std::shared_ptr<Logger> log = NewStderrLogger(LogLevel::kWarn);
+  rdma::DeviceOptions device_options;
+  NACRE_RETURN_IF_ERROR(TakeSecret(&pool, log, &device_options.secret).WithContext("--pool"));
+  device_options.parameters = pool.parameters;
+  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(pool.scheme, device_options, Clock::System(), &device)
+                            .WithContext("--pool"));
   PoolClientOptions options;
   options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
   options.slab_bytes = 0;
@@ -75,21 +82,29 @@ Status Ask(std::vector<NodeReport>* reports) {
   return Status::OK();
 }
 
+/// What went wrong, and what to do about it as far as that is known.
+std::string Explain(const Status& status) {
+  const std::string remedy = RemedyFor(status);
+  return remedy.empty() ? status.ToString() : status.ToString() + "; " + remedy;
+}
+
 double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
 std::string NodeJson(const NodeReport& node) {
   std::string json = fmt::format("{{\"address\": {}, \"reachable\": {}", JsonString(node.address),
                                  node.status.ok());
   if (!node.status.ok()) {
-    return json + fmt::format(", \"error\": {}}}", JsonString(node.status.ToString()));
+    return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
   }
   const NodeStats& s = node.stats;
   json += fmt::format(
       ", \"instance_id\": \"{:016x}\", \"region_bytes\": {}, \"slab_bytes\": {}, \"slabs\": {}, "
       "\"slabs_leased\": {}, \"databases\": {}, \"connections\": {}, \"requests\": {}, "
-      "\"requests_malformed\": {}, \"bytes_read\": {}, \"bytes_written\": {}, ",
+      "\"requests_malformed\": {}, \"peers_refused\": {}, \"frames_malformed\": {}, "
+      "\"bytes_read\": {}, \"bytes_written\": {}, ",
       s.instance_id, s.region_bytes, s.slab_bytes, s.slabs_total, s.slabs_leased, s.databases,
-      s.connections, s.requests, s.requests_malformed, s.bytes_read, s.bytes_written);
+      s.connections, s.requests, s.requests_malformed, s.peers_refused, s.frames_malformed,
+      s.bytes_read, s.bytes_written);
   json += fmt::format(
       "\"compactions\": {}, \"compactions_failed\": {}, \"compaction_bytes_read\": {}, "
       "\"compaction_bytes_written\": {}, \"compaction_cpu_seconds\": {:.6f}, "
@@ -112,7 +127,7 @@ void PrintNodes(const std::vector<NodeReport>& nodes) {
              "leased", "dbs", "conns", "requests", "compactions", "cpu s", "uptime s");
   for (const NodeReport& node : nodes) {
     if (!node.status.ok()) {
-      fmt::print("{:<{}} {}\n", node.address, width, node.status.ToString());
+      fmt::print("{:<{}} {}\n", node.address, width, Explain(node.status));
       continue;
     }
     const NodeStats& s = node.stats;
@@ -129,6 +144,8 @@ void PrintStatus(const std::vector<NodeReport>& nodes) {
   uint64_t leased = 0;
   uint64_t databases = 0;  // Each is known to every node that lived when it was opened.
   uint64_t compactions = 0;
+  uint64_t refused = 0;
+  uint64_t malformed = 0;
   for (const NodeReport& node : nodes) {
     if (!node.status.ok()) continue;
     ++reachable;
@@ -136,6 +153,8 @@ void PrintStatus(const std::vector<NodeReport>& nodes) {
     leased += node.stats.slabs_leased * node.stats.slab_bytes;
     databases = std::max(databases, node.stats.databases);
     compactions += node.stats.compactions;
+    refused += node.stats.peers_refused;
+    malformed += node.stats.frames_malformed + node.stats.requests_malformed;
   }
   if (FLAGS_json) {
     std::string lost;
@@ -144,16 +163,18 @@ void PrintStatus(const std::vector<NodeReport>& nodes) {
     }
     fmt::print(
         "{{\"nodes\": {}, \"reachable\": {}, \"unreachable\": [{}], \"bytes\": {}, "
-        "\"leased_bytes\": {}, \"databases\": {}, \"compactions\": {}}}\n",
-        nodes.size(), reachable, lost, total, leased, databases, compactions);
+        "\"leased_bytes\": {}, \"databases\": {}, \"compactions\": {}, \"peers_refused\": {}, "
+        "\"malformed\": {}}}\n",
+        nodes.size(), reachable, lost, total, leased, databases, compactions, refused, malformed);
     return;
   }
   fmt::print("nodes        {} of {} reachable\n", reachable, nodes.size());
   fmt::print("memory       {} of {} leased\n", FormatBytes(leased), FormatBytes(total));
   fmt::print("databases    {}\n", databases);
   fmt::print("compactions  {}\n", compactions);
+  fmt::print("refused      {} peers, {} malformed messages\n", refused, malformed);
   for (const NodeReport& node : nodes) {
-    if (!node.status.ok()) fmt::print("unreachable  {}\n", node.status.ToString());
+    if (!node.status.ok()) fmt::print("unreachable  {}\n", Explain(node.status));
   }
 }
 

@@ -16,10 +16,13 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "memnode/pool_secret.h"
 #include "util/log.h"
 #include "util/uri.h"
 
-DEFINE_string(listen, "", "where to serve, such as shm:/run/nacre/n0.sock");
+DEFINE_string(listen, "",
+              "where to serve, such as shm:/run/nacre/n0.sock; ?secret_file=PATH, or "
+              "NACRE_SECRET_FILE or NACRE_SECRET in the environment, give the pool's secret");
 DEFINE_string(size, "", "memory to lend out, such as 8GiB");
 DEFINE_string(slab_size, "64MiB",
               "unit in which memory is leased; all nodes of a pool agree on it");
@@ -52,6 +55,11 @@ constexpr Metric kMetrics[] = {
     {"nacre_requests_total", "Requests taken.", kCounter, &NodeStats::requests},
     {"nacre_requests_malformed_total", "Requests and connections refused as malformed.", kCounter,
      &NodeStats::requests_malformed},
+    {"nacre_peers_refused_total",
+     "Peers refused: without the pool's secret, of another version, or silent.", kCounter,
+     &NodeStats::peers_refused},
+    {"nacre_frames_malformed_total", "Connections ended for bytes that made no sense.", kCounter,
+     &NodeStats::frames_malformed},
     {"nacre_read_bytes_total", "Bytes read by this node from peers and clients.", kCounter,
      &NodeStats::bytes_read},
     {"nacre_written_bytes_total", "Bytes written by this node to peers and clients.", kCounter,
@@ -149,8 +157,15 @@ Status Run() {
   Uri listen;
   NACRE_RETURN_IF_ERROR(ParseFlags(&options, &listen));
   std::unique_ptr<rdma::Device> device;
+  // Without a log, whoever started the node is to hear of strangers at its door.
+  const std::shared_ptr<Logger> log =
+      options.log != nullptr ? options.log : NewStderrLogger(LogLevel::kWarn);
+  std::string secret;
+  NACRE_RETURN_IF_ERROR(TakeSecret(&listen, log, &secret).WithContext("--listen"));
   NACRE_RETURN_IF_ERROR(
-      rdma::OpenDevice(listen.scheme, {.parameters = listen.parameters}, Clock::System(), &device)
+      rdma::OpenDevice(listen.scheme,
+                       {.parameters = listen.parameters, .secret = secret, .logger = log},
+                       Clock::System(), &device)
           .WithContext("--listen"));
   std::unique_ptr<MemoryNode> node;
   NACRE_RETURN_IF_ERROR(MemoryNode::Start(options, device.get(), Clock::System(), &node));

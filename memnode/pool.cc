@@ -6,6 +6,7 @@
 
 #include "memnode/memory_node.h"
 #include "memnode/pool_impl.h"
+#include "memnode/pool_secret.h"
 #include "util/uri.h"
 
 namespace nacre::memnode {
@@ -42,7 +43,7 @@ class OpenedPool : public PoolImpl {
 
  private:
   /// Takes "nodes" and "size" out of the URI, starts the nodes, and names them in `*uri`.
-  Status StartNodes(const PoolOpenOptions& options, Uri* uri);
+  Status StartNodes(const PoolOpenOptions& options, const std::string& secret, Uri* uri);
 
   const std::string uri_;
   Clock* const clock_;
@@ -51,7 +52,7 @@ class OpenedPool : public PoolImpl {
   std::unique_ptr<PoolClient> client_;
 };
 
-Status OpenedPool::StartNodes(const PoolOpenOptions& options, Uri* uri) {
+Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string& secret, Uri* uri) {
   if (!uri->addresses.empty()) {
     return Status::InvalidArgument(
         fmt::format("an embedded pool has no addresses such as '{}'", uri->addresses[0]));
@@ -65,10 +66,11 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, Uri* uri) {
   if (const auto size = uri->parameters.extract("size"); !size.empty()) {
     NACRE_RETURN_IF_ERROR(ParseSize(size.mapped(), &bytes).WithContext("parameter 'size'"));
   }
+  const rdma::DeviceOptions device_options{
+      .parameters = uri->parameters, .secret = secret, .logger = options.pool.info_log};
   for (uint64_t i = 0; i < count; ++i) {
     EmbeddedNode& node = nodes_.emplace_back();
-    NACRE_RETURN_IF_ERROR(
-        rdma::OpenDevice(uri->scheme, {.parameters = uri->parameters}, clock_, &node.device));
+    NACRE_RETURN_IF_ERROR(rdma::OpenDevice(uri->scheme, device_options, clock_, &node.device));
     MemoryNodeOptions node_options;
     node_options.listen = uri->scheme + ":@";  // The system chooses a name.
     node_options.region_bytes = bytes;
@@ -85,8 +87,14 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, Uri* uri) {
 
 Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   Uri pool = uri;
+  std::string secret;
+  if (options.pool.secret.empty()) {
+    NACRE_RETURN_IF_ERROR(TakeSecret(&pool, options.pool.info_log, &secret));
+  } else {
+    secret = options.pool.secret;
+  }
   if (uri.scheme == "embedded") {
-    NACRE_RETURN_IF_ERROR(StartNodes(options, &pool).WithContext(uri_));
+    NACRE_RETURN_IF_ERROR(StartNodes(options, secret, &pool).WithContext(uri_));
   } else if (uri.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' names no nodes", uri_));
   }
@@ -96,9 +104,10 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
       if (address[0] != '@') address = std::filesystem::absolute(address).string();
     }
   }
+  const rdma::DeviceOptions device_options{
+      .parameters = pool.parameters, .secret = secret, .logger = options.pool.info_log};
   NACRE_RETURN_IF_ERROR(
-      rdma::OpenDevice(pool.scheme, {.parameters = pool.parameters}, clock_, &device_)
-          .WithContext(uri_));
+      rdma::OpenDevice(pool.scheme, device_options, clock_, &device_).WithContext(uri_));
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
   client_options.slab_bytes = options.slab_bytes;
@@ -125,10 +134,11 @@ Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* c
 
 namespace nacre {
 
-Status Pool::Open(const std::string& uri, std::shared_ptr<Pool>* pool) {
+Status Pool::Open(const std::string& uri, const PoolOptions& options, std::shared_ptr<Pool>* pool) {
+  memnode::PoolOpenOptions open_options;
+  open_options.pool = options;
   std::shared_ptr<memnode::PoolImpl> opened;
-  NACRE_RETURN_IF_ERROR(
-      memnode::OpenPool(uri, memnode::PoolOpenOptions(), Clock::System(), &opened));
+  NACRE_RETURN_IF_ERROR(memnode::OpenPool(uri, open_options, Clock::System(), &opened));
   *pool = std::move(opened);
   return Status::OK();
 }

@@ -22,6 +22,7 @@ struct PoolOpenOptions {
   std::chrono::milliseconds operation_timeout{10'000};
   uint64_t slab_bytes = 64 << 20;
   int node_workers = 1;  ///< Compaction threads of each embedded node.
+  PoolOptions pool{};
 };
 
 Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* clock,

@@ -111,8 +111,8 @@ int ChildProcess::AwaitExit(int seconds) {
 }
 
 ProcessResult RunBinary(const std::string& binary, const std::vector<std::string>& arguments,
-                        int seconds) {
-  ChildProcess process(binary, arguments);
+                        int seconds, const std::vector<std::string>& environment) {
+  ChildProcess process(binary, arguments, environment);
   ProcessResult result;
   result.output = process.AwaitOutput("", seconds);
   result.exit_code = process.AwaitExit(seconds);
@@ -138,10 +138,12 @@ MemnodeProcess::~MemnodeProcess() {
 
 void MemnodeProcess::Start() {
   process_ = std::make_unique<ChildProcess>(
-      "nacre-memnode", std::vector<std::string>{"--listen=" + address(), "--size=" + options_.size,
-                                                "--slab_size=" + options_.slab_size,
-                                                "--workers=" + std::to_string(options_.workers),
-                                                options_.populate ? "--populate" : "--nopopulate"});
+      "nacre-memnode",
+      std::vector<std::string>{"--listen=" + address() + options_.parameters,
+                               "--size=" + options_.size, "--slab_size=" + options_.slab_size,
+                               "--workers=" + std::to_string(options_.workers),
+                               options_.populate ? "--populate" : "--nopopulate"},
+      options_.environment);
   const std::string output = process_->AwaitOutput("ready", kStartSeconds);
   EXPECT_NE(output.find("ready"), std::string::npos) << "nacre-memnode says: " << output;
 }

@@ -13,6 +13,9 @@ struct MemnodeProcessOptions {
   std::string slab_size = "1MiB";
   int workers = 1;
   bool populate = false;
+  /// Of the URI to listen at: "?secret_file=..."; of the process: "NACRE_SECRET=...".
+  std::string parameters = "";
+  std::vector<std::string> environment{};
 };
 
 /// A process started from a binary that lies beside the test's own, with its output in a pipe.
@@ -50,7 +53,7 @@ struct ProcessResult {
 
 /// Runs `binary`, which lies beside the test, and waits for at most `seconds`.
 ProcessResult RunBinary(const std::string& binary, const std::vector<std::string>& arguments,
-                        int seconds = 20);
+                        int seconds = 20, const std::vector<std::string>& environment = {});
 
 /// One nacre-memnode process that listens at a socket in a directory of its own. Failures to start
 /// fail the test. Killed on destruction.
