@@ -66,7 +66,10 @@ Status VerbsConnector::Connect(std::string* reply, std::unique_ptr<QueuePair>* q
   }
   handshake_.listener_nonce = challenge.nonce;
   const Status known = CheckProof(challenge.proof, device_->secret(), Role::kListener, handshake_);
-  if (!known.ok()) return NobodyThere(std::string(known.message()));
+  if (!known.ok()) {
+    TurnAway();
+    return NobodyThere(std::string(known.message()));
+  }
   NACRE_RETURN_IF_ERROR(Answer(reply));
   *queue_pair = std::move(queue_pair_);
   return Status::OK();
@@ -99,6 +102,15 @@ Status VerbsConnector::Answer(std::string* reply) {
   }
   reply->assign(acceptance.private_data, acceptance.private_size);
   return Status::OK();
+}
+
+void VerbsConnector::TurnAway() {
+  VerbsAnswer answer;  // With a proof of nothing: ours would serve an impostor to guess secrets.
+  answer.listener_nonce = handshake_.listener_nonce;
+  CmNotice notice;
+  Status told = Resolve();
+  if (told.ok()) told = Ask(AsBytes(answer), &notice);
+  told.IgnoreError();  // Its operator merely learns nothing.
 }
 
 Status VerbsConnector::Resolve() {

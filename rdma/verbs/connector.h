@@ -37,6 +37,8 @@ class VerbsConnector {
   /// Sends a REQ; `*notice` is the answer to it.
   Status Ask(std::string_view request, CmNotice* notice);
   Status Answer(std::string* reply);
+  /// Tells a listener that does not know the secret that it was found out, for it to count.
+  void TurnAway();
   Status Await(rdma_cm_event_type wanted, CmNotice* notice);
   /// What a notice that is not the wanted one means.
   Status Refusal(const CmNotice& notice) const;

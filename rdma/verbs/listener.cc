@@ -256,6 +256,7 @@ void VerbsListener::TakeHello(UniqueCmId id, std::string_view bytes) {
     return;
   }
   challenge.nonce = entry.handshake.listener_nonce;
+  size_t silent = 0;
   {
     MutexLock lock(&mutex_);
     while (!challenged_order_.empty()) {
@@ -263,6 +264,7 @@ void VerbsListener::TakeHello(UniqueCmId id, std::string_view bytes) {
       if (oldest != challenged_.end()) {
         if (oldest->second.until_nanos > now && challenged_.size() < kMaxChallenged) break;
         challenged_.erase(oldest);
+        silent++;
       }
       challenged_order_.pop_front();
     }
@@ -270,6 +272,8 @@ void VerbsListener::TakeHello(UniqueCmId id, std::string_view bytes) {
     challenged_.emplace(challenge.nonce, std::move(entry));
   }
   RejectId(id.get(), AsBytes(challenge));
+  for (; silent > 0; silent--)
+    device_->refusals()->Refused(text_, "one that was challenged and stayed silent");
 }
 
 void VerbsListener::TakeAnswer(UniqueCmId id, const rdma_conn_param& parameters,
