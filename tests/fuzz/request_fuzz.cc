@@ -4,8 +4,38 @@
 #include <cstdint>
 
 #include "memnode/compaction_codec.h"
+#include "memnode/node_link.h"
 #include "memnode/protocol.h"
 #include "util/coding.h"
+
+namespace {
+
+/// What a client makes of a node that describes itself, or its slabs, at will.
+void UseDescription(const nacre::control::Reply& reply) {
+  using namespace nacre::memnode;
+  const ClientContext context;
+  NodeLink link(&context, 0, "shm:@node");
+  nacre::control::Description description;
+  description.set_instance_id(1);
+  description.set_region_bytes(5 << 20);
+  description.set_slab_bytes(1 << 20);
+  description.set_slab_area(1 << 20);
+  description.set_piece_shift(23);
+  description.add_pieces()->set_length(5 << 20);
+  if (reply.has_description()) description = reply.description();
+  if (!link.SetDescription(description).ok()) return;
+  const nacre::control::Slabs& slabs = reply.slabs();
+  link.SetWriteKeys(slabs).IgnoreError();
+  link.TakeWriteKeys({slabs.offsets().begin(), slabs.offsets().end()});
+  for (const uint64_t offset : {uint64_t{0}, link.region_bytes() - 1}) {
+    nacre::rdma::RemoteBuffer to;
+    uint64_t contiguous = 0;
+    link.TranslateWrite(offset, &to, &contiguous);
+    link.Translate(offset, &contiguous);
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre::memnode;
@@ -23,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (DecodeReplyFrame(bytes, id, &reply).ok()) {
     CompactionResult result;
     DecodeCompactionResult(reply.compaction(), &result).IgnoreError();
+    UseDescription(reply);
   }
   return 0;
 }
