@@ -220,13 +220,15 @@ void Server::FillDescription(control::Description* description) const {
   description->set_region_bytes(region_->size());
   description->set_slab_bytes(region_->slab_bytes());
   description->set_slab_area(region_->slab_area());
-  const rdma::RemoteKey key = region_->memory()->remote_key();
-  const uint32_t shift = static_cast<uint32_t>(
-      std::bit_width(options_.piece_bytes != 0 ? options_.piece_bytes - 1 : region_->size() - 1));
+  const rdma::MemoryRegion& memory = *region_->memory();
+  const uint64_t piece_bytes = std::min(
+      memory.piece_bytes(), options_.piece_bytes != 0 ? options_.piece_bytes : region_->size());
+  const uint32_t shift = static_cast<uint32_t>(std::bit_width(piece_bytes - 1));
   description->set_piece_shift(shift);
   for (uint64_t start = 0; start < region_->size(); start += uint64_t{1} << shift) {
     control::RemoteMemory* piece = description->add_pieces();
-    piece->set_address(key.address + start);
+    const rdma::RemoteKey key = memory.piece_key(start / memory.piece_bytes());
+    piece->set_address(key.address + start % memory.piece_bytes());
     piece->set_key(key.key);
     piece->set_length(std::min(uint64_t{1} << shift, region_->size() - start));
   }

@@ -20,9 +20,4 @@ const char* ToString(CompletionCode code) {
   return "unknown completion code";
 }
 
-Status MemoryRegion::Grant(size_t /*offset*/, size_t /*size*/, Access /*access*/,
-                           std::unique_ptr<RegionGrant>* /*grant*/) {
-  return Status::NotSupported("this transport has no grants");
-}
-
 }  // namespace nacre::rdma

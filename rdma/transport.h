@@ -85,11 +85,13 @@ class MemoryRegion {
   /// stays within one piece. Local buffers know no pieces.
   virtual size_t piece_bytes() const { return size(); }
   virtual RemoteKey piece_key(size_t /*piece*/) const { return remote_key(); }
-  /// Lets whoever learns the grant's key use `size` bytes from `offset` on (the key's address is
-  /// that of the first of them) with `access`, whatever the region's own key allows. Thread-safe.
-  /// `InvalidArgument` for what is not within the region, `NoSpace` when the device is out of keys.
+  /// Lets whoever learns the grant's key use `size` bytes from `offset` on with `access`, whatever
+  /// the region's own key allows. The key's address is that of the first of them: the region's plus
+  /// `offset`. Thread-safe. `InvalidArgument` for what is not within the region, and, as the
+  /// backend may choose, for a grant that is local only or of a region that is; `NoSpace` when the
+  /// device is out of keys.
   virtual Status Grant(size_t offset, size_t size, Access access,
-                       std::unique_ptr<RegionGrant>* grant);
+                       std::unique_ptr<RegionGrant>* grant) = 0;
   /// Has the system give all of the memory now, in huge pages where it can, so that nobody waits
   /// for it later; what is there stays. Registering memory with hardware does as much, so the
   /// default does nothing. Takes a second or so for a few gigabytes.
