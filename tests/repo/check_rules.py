@@ -21,7 +21,8 @@ LAYERS = {
     "memnode": ("nacre", "util", "rdma", "table", "memnode"),
     "db": ("nacre", "util", "rdma", "table", "memnode", "db"),
     "db_bench": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench"),
-    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench", "tests"),
+    "perf": ("nacre", "util", "rdma", "memnode", "perf"),
+    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench", "perf", "tests"),
 }
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the
