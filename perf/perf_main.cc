@@ -51,6 +51,15 @@ Status OpenDevice(Uri* uri, std::unique_ptr<rdma::Device>* device) {
   return rdma::OpenDevice(uri->scheme, options, Clock::System(), device);
 }
 
+/// Where the far side listens when nobody says: where only this host can reach it.
+Status OwnAddress(const std::string& scheme, std::string* address) {
+  if (scheme == "shm") *address = "@";
+  if (scheme == "tcp") *address = "127.0.0.1:0";
+  if (!address->empty()) return Status::OK();
+  return Status::InvalidArgument(scheme + ": needs the address of a device, as in " + scheme +
+                                 ":10.0.0.1:0");
+}
+
 Status Serve(Uri uri) {
   if (uri.addresses.size() > 1) return Status::InvalidArgument("one address to serve at");
   uint64_t region = 0;
@@ -60,9 +69,14 @@ Status Serve(Uri uri) {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::string address;
+  if (!uri.addresses.empty()) {
+    address = uri.addresses[0];
+  } else {
+    NACRE_RETURN_IF_ERROR(OwnAddress(uri.scheme, &address));
+  }
   std::unique_ptr<rdma::Device> device;
   NACRE_RETURN_IF_ERROR(OpenDevice(&uri, &device));
-  const std::string address = uri.addresses.empty() ? "@" : uri.addresses[0];
   std::unique_ptr<Peer> peer;
   NACRE_RETURN_IF_ERROR(Peer::Start(device.get(), uri.scheme + ":" + address, region, &peer));
   fmt::print("{}\n", peer->address());

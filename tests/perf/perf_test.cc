@@ -22,8 +22,9 @@ class PerfTest : public testing::TestWithParam<const char*> {
     for (auto* device : {&near_, &far_}) {
       EXPECT_TRUE(IsOk(rdma::OpenDevice(GetParam(), {}, Clock::System(), device)));
     }
-    EXPECT_TRUE(
-        IsOk(Peer::Start(far_.get(), std::string(GetParam()) + ":@", kRegionBytes, &peer_)));
+    const std::string scheme = GetParam();
+    const std::string address = scheme + (scheme == "tcp" ? ":127.0.0.1:0" : ":@");
+    EXPECT_TRUE(IsOk(Peer::Start(far_.get(), address, kRegionBytes, &peer_)));
   }
 
   Status Measure(const Workload& workload, Result* result) {
