@@ -28,8 +28,9 @@ namespace nacre::rdma {
 // said about requests of different queue pairs.
 //
 // Atomicity. Compare-and-swap and fetch-and-add are atomic, on 8 aligned bytes, with respect to
-// one another and to the target's own std::atomic_ref operations on those bytes. Reads and writes
-// are atomic for 8 aligned bytes only.
+// one another and, save over `verbs`, to the target's own std::atomic_ref operations on those
+// bytes: cards keep their own operations apart only, so an owner that takes part does so by
+// requests too. Reads and writes are atomic for 8 aligned bytes only.
 //
 // Failure. A Post call that answers an error has posted nothing. A request that fails completes
 // with a code other than kSuccess; the queue pair is then broken, at both ends: every outstanding

@@ -85,15 +85,17 @@ inline Status VerbsQueuePair::Submit(const Request& request) {
     return Busy("the queue for requests is full");
   const bool taken = PeerTakesMessage(request.opcode);
   if (broken()) [[unlikely]]
-    return SubmitFailure(request);
+    return SubmitFailure(request, CompletionCode::kFlushed);
   if (!taken) return Busy("takes no more messages");
   if (appended_ - retired_ >= work_requests_) [[unlikely]]
     return Busy("the adapter's queue is full");
   const uint32_t size = request.local.size;
+  if (request.misaligned) [[unlikely]]
+    return SubmitFailure(request, CompletionCode::kRemoteAccessError);
   uint64_t part_bytes = device_->adapter().max_message_bytes();
   if (size > 0) {
     if (!IsLocal(request.local)) [[unlikely]]
-      return SubmitFailure(request);
+      return SubmitFailure(request, CompletionCode::kLocalError);
     part_bytes = std::min(part_bytes,
                           static_cast<const VerbsRegion*>(request.local.region)->max_part_bytes());
     if (size > part_bytes) [[unlikely]]
@@ -131,7 +133,7 @@ Status VerbsQueuePair::SubmitParts(const Request& request, uint64_t part_bytes) 
   return Status::OK();
 }
 
-Status VerbsQueuePair::SubmitFailure(const Request& request) {
+Status VerbsQueuePair::SubmitFailure(const Request& request, CompletionCode code) {
   if (broken()) {
     LookAtConnection();
     AddEntry(request, Entry::kLast);
@@ -143,7 +145,7 @@ Status VerbsQueuePair::SubmitFailure(const Request& request) {
   marker.operation = IBV_WR_RDMA_WRITE;
   marker.remote = {};
   AddToBatch(marker, 0, 0, true, true);
-  AddEntry(request, Entry::kLast | Entry::kLocalError);
+  AddEntry(request, Entry::kLast, code);
   Ring();
   return Status::OK();
 }
@@ -173,10 +175,14 @@ inline void VerbsQueuePair::AddToBatch(const Request& request, uint64_t offset, 
   work.wr.rdma.rkey = request.remote.key;
 }
 
-inline void VerbsQueuePair::AddEntry(const Request& request, uint8_t flags) {
+inline void VerbsQueuePair::AddEntry(const Request& request, uint8_t flags,
+                                     CompletionCode outcome) {
   if ((request.flags & kSignaled) != 0) flags |= Entry::kReported;
-  entries_[appended_++ & entry_mask_] = {
-      .id = request.id, .bytes = request.local.size, .opcode = request.opcode, .flags = flags};
+  entries_[appended_++ & entry_mask_] = {.id = request.id,
+                                         .bytes = request.local.size,
+                                         .opcode = request.opcode,
+                                         .flags = flags,
+                                         .outcome = outcome};
   send_queue_->Promise(1);
   if ((flags & Entry::kLast) == 0) return;
   requests_++;
@@ -243,6 +249,8 @@ Status VerbsQueuePair::SubmitAtomic(Request request) {
   }
   const uint32_t room = request.local.size;
   request.local.size = kAtomicBytes;
+  // Adapters differ in what they make of it.
+  request.misaligned = request.remote.address % kAtomicBytes != 0;
   if (room < kAtomicBytes) request.local.region = nullptr;  // Fails as a buffer of no region does.
   return Submit(request);
 }

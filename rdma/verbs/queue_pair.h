@@ -88,14 +88,15 @@ class VerbsQueuePair final : public QueuePair {
 
   /// A work request under way.
   struct Entry {
-    static constexpr uint8_t kReported = 1;    ///< Success is reported.
-    static constexpr uint8_t kLast = 2;        ///< Of its request, which may take several.
-    static constexpr uint8_t kLocalError = 4;  ///< Fails, though the adapter will say success.
+    static constexpr uint8_t kReported = 1;  ///< Success is reported.
+    static constexpr uint8_t kLast = 2;      ///< Of its request, which may take several.
 
     uint64_t id = 0;
     uint32_t bytes = 0;  ///< Of the request.
     Opcode opcode = Opcode::kRead;
     uint8_t flags = 0;
+    /// What becomes of it when the adapter says success: it got a request of no bytes instead.
+    CompletionCode outcome = CompletionCode::kSuccess;
   };
 
   /// What the Post methods make of their arguments.
@@ -108,6 +109,7 @@ class VerbsQueuePair final : public QueuePair {
     uint64_t first = 0;  ///< The immediate; expected; or the addend.
     uint64_t second = 0;
     uint8_t flags;
+    bool misaligned = false;
   };
 
   VerbsQueuePair(VerbsDevice* device, std::shared_ptr<VerbsConnection> connection,
@@ -122,13 +124,14 @@ class VerbsQueuePair final : public QueuePair {
   Status Submit(const Request& request);
   Status SubmitAtomic(Request request);
   Status SubmitParts(const Request& request, uint64_t part_bytes);
-  /// A request that fails when its turn comes.
-  Status SubmitFailure(const Request& request);
+  /// A request that fails when its turn comes, with `code` if nothing before it does.
+  Status SubmitFailure(const Request& request, CompletionCode code);
   Status Busy(const char* what);
   bool PeerTakesMessage(Opcode opcode);
   /// To the end of the batch. `offset`, `size`: of the part of the request.
   void AddToBatch(const Request& request, uint64_t offset, uint32_t size, bool last, bool signal);
-  void AddEntry(const Request& request, uint8_t flags);
+  void AddEntry(const Request& request, uint8_t flags,
+                CompletionCode outcome = CompletionCode::kSuccess);
   /// Hands the batch to the adapter.
   void Ring();
   /// Hands over a signalled request of no bytes that has no entry: it says that all before it have

@@ -24,8 +24,9 @@ constexpr uint32_t kMarkers = 2;  ///< One at the break, one at the end.
 /// Inline data saves the adapter a read over the bus; beyond this it costs more than it saves.
 constexpr uint32_t kInlineBytes = 128;
 constexpr std::chrono::milliseconds kDrainTimeout{50};
-/// The most there is; the time between them follows from the parameter timeout_ms.
-constexpr uint8_t kRetries = 7;
+/// The most there is but for 7, which soft-RoCE takes for "without end"; the time between them
+/// follows from the parameter timeout_ms.
+constexpr uint8_t kRetries = 6;
 /// Retries without end: how many messages may wait for a receive is bounded by the peer's depth,
 /// and whoever waits too long for an answer destroys the queue pair.
 constexpr uint8_t kReceiverNotReadyRetries = 7;
@@ -224,7 +225,7 @@ void VerbsQueuePair::CompleteSend(const ibv_wc& completion) {
     return;
   }
   const Entry& entry = entries_[number & entry_mask_];
-  if (completion.status == IBV_WC_SUCCESS && (entry.flags & Entry::kLocalError) == 0) [[likely]] {
+  if (completion.status == IBV_WC_SUCCESS && entry.outcome == CompletionCode::kSuccess) [[likely]] {
     retired_++;
     Succeed(entry);
     if ((entry.flags & Entry::kReported) == 0 || (entry.flags & Entry::kLast) == 0) return;
@@ -235,10 +236,8 @@ void VerbsQueuePair::CompleteSend(const ibv_wc& completion) {
                        .code = CompletionCode::kSuccess});
     return;
   }
-  CompletionCode code = CompletionCode::kLocalError;
-  if ((entry.flags & Entry::kLocalError) == 0 || completion.status != IBV_WC_SUCCESS) {
-    code = CodeOfSend(completion.status);
-  }
+  CompletionCode code =
+      completion.status == IBV_WC_SUCCESS ? entry.outcome : CodeOfSend(completion.status);
   LookAtConnection();
   if (code == CompletionCode::kFlushed || failure_told_) {
     code = next_failure_;

@@ -178,16 +178,16 @@ TEST_P(ConnectionContractTest, WakeEndsOneCurrentOrFutureWait) {
   EXPECT_TRUE(near_.queue->Wait(milliseconds(1)).IsTimedOut());
   // From another thread, at random moments: each is seen by one Wait at least.
   std::atomic<int> woken{0};
-  constexpr int kRounds = 2000;
+  const int rounds = static_cast<int>(Times(2000));
   std::thread waker([&] {
     Random random(TestSeed(601));
-    for (int i = 1; i <= kRounds; i++) {
+    for (int i = 1; i <= rounds; i++) {
       near_.queue->Wake();
       if (random.OneIn(4)) std::this_thread::sleep_for(std::chrono::microseconds(20));
       while (woken.load() < i) std::this_thread::yield();
     }
   });
-  for (int i = 0; i < kRounds; i++) {
+  for (int i = 0; i < rounds; i++) {
     ASSERT_TRUE(near_.queue->Wait(seconds(60)).ok());
     woken++;
   }
@@ -204,13 +204,13 @@ TEST_P(ConnectionContractTest, WaitEndsForCompletionsThatWait) {
 TEST_P(ConnectionContractTest, NoWakeUpIsLost) {
   // Messages go back and forth, each side sleeping until the other's arrives. The pauses let
   // messages arrive in all phases of falling asleep. A lost wake-up shows as a timeout.
-  constexpr uint64_t kRounds = 3000;
+  const uint64_t rounds = Times(3000);
   QueuePair* pair = Connect({.send = 64, .receive = 4});
   peer_->PostRecv(0, 0, far_region_, 0, Device::kMaxSendBytes);
   peer_->Start(
-      {.command = PeerCommand::kEcho, .numbers = {0, kRounds, static_cast<uint64_t>(far_region_)}});
+      {.command = PeerCommand::kEcho, .numbers = {0, rounds, static_cast<uint64_t>(far_region_)}});
   Random random(TestSeed(602));
-  for (uint64_t i = 0; i < kRounds; i++) {
+  for (uint64_t i = 0; i < rounds; i++) {
     ASSERT_TRUE(pair->PostRecv(1, Near(64, 8)).ok());
     std::memcpy(NearData(0), &i, 8);
     ASSERT_TRUE(pair->PostSend(2, Near(0, 8), kSignaled).ok());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -20,6 +21,7 @@ struct Setup {
   DeviceSpec spec;
   bool child = false;      ///< The far side is another process.
   bool accepting = false;  ///< The near side is the one that accepts the connection.
+  bool emulated = false;   ///< In a guest, where all is slow.
 };
 
 inline void PrintTo(const Setup& setup, std::ostream* out) { *out << setup.name; }
@@ -49,12 +51,14 @@ inline std::vector<Setup> AllSetups() {
       {.name = "tcp_faultless_process", .spec = tcp_faults, .child = true},
   };
   if (VerbsHost() != nullptr) {
-    const DeviceSpec verbs{.scheme = "verbs"};
+    // A second is enough where the peer is on the same machine.
+    const DeviceSpec verbs{.scheme = "verbs", .parameters = {{"timeout_ms", "1000"}}};
     setups.push_back({.name = "verbs", .spec = verbs});
     setups.push_back({.name = "verbs_accepting", .spec = verbs, .accepting = true});
     setups.push_back({.name = "verbs_process", .spec = verbs, .child = true});
     setups.push_back(
         {.name = "verbs_process_accepting", .spec = verbs, .child = true, .accepting = true});
+    for (Setup& setup : setups) setup.emulated = setup.spec.scheme == "verbs";
   }
   return setups;
 }
@@ -75,6 +79,12 @@ class ContractTest : public testing::TestWithParam<Setup> {
 
   static std::string FreshAddress() { return rdma::FreshAddress(GetParam().spec.scheme); }
   static std::string AnyAddress() { return rdma::AnyAddress(GetParam().spec.scheme); }
+
+  /// How often to repeat what is to be repeated `count` times.
+  static uint64_t Times(uint64_t count) {
+    return GetParam().emulated ? std::max<uint64_t>(count / 10, 1) : count;
+  }
+  static bool IsVerbs() { return GetParam().spec.scheme == "verbs"; }
 
   /// Connects one more queue pair; its number is the same on both sides.
   QueuePair* Connect(QueueDepths depths = {}) {

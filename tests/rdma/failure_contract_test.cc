@@ -89,10 +89,12 @@ TEST_P(FailureContractTest, AReadOnlyRegionWritten) {
       [&](QueuePair* pair) { return pair->PostWriteWithImm(1, Near(8, 8), target, 5, 0); },
       [&](QueuePair* pair) { return pair->PostCompareSwap(1, Near(8, 8), target, 0, 1, 0); },
       [&](QueuePair* pair) { return pair->PostFetchAdd(1, Near(8, 8), target, 1, 0); }};
-  for (const PostRequest& request : requests) {
+  for (size_t i = 0; i < requests.size(); i++) {
     QueuePair* pair = Connect();
+    // For the one with an immediate: a card may look for a receive before it looks at the key.
+    peer_->PostRecv(static_cast<int>(i), 1, far_region_, 4096, 8);
     StoreNear(8, "scribble");
-    ASSERT_TRUE(request(pair).ok());
+    ASSERT_TRUE(requests[i](pair).ok());
     EXPECT_EQ(near_.Next().code, CompletionCode::kRemoteAccessError);
     EXPECT_TRUE(pair->broken());
   }
@@ -298,7 +300,7 @@ TEST_P(FailureContractTest, ARegionFreedWithinABatchHarmsNobody) {
 TEST_P(FailureContractTest, AReadOfARegionThatIsBeingFreedFailsOrIsRight) {
   constexpr uint32_t kBytes = 32 << 10;
   const std::string bytes(kBytes, 'x');
-  for (int round = 0; round < 20; ++round) {
+  for (uint64_t round = 0; round < Times(20); ++round) {
     QueuePair* pair = Connect();
     RemoteKey key;
     const int region = peer_->Allocate(8 << 20, Access::kRemoteAll, &key);
@@ -320,7 +322,10 @@ TEST_P(FailureContractTest, AReadOfARegionThatIsBeingFreedFailsOrIsRight) {
         }
       }
     } while (completion.code == CompletionCode::kSuccess);
-    EXPECT_EQ(completion.code, CompletionCode::kRemoteAccessError);
+    // A card that finds the region gone in the middle of a read may have no answer left for it.
+    EXPECT_TRUE(completion.code == CompletionCode::kRemoteAccessError ||
+                (IsVerbs() && completion.code == CompletionCode::kPeerGone))
+        << ToString(completion.code);
     if (completion.id == 1) ExpectNext(2, Opcode::kRead, CompletionCode::kFlushed);
     peer_->Finish();
   }
