@@ -20,7 +20,7 @@ TcpCompletionQueue::TcpCompletionQueue(int capacity, UniqueFd event_fd)
     : capacity_(capacity),
       event_fd_(std::move(event_fd)),
       mask_(std::bit_ceil(static_cast<uint64_t>(capacity)) - 1),
-      ring_(std::make_unique<Entry[]>(mask_ + 1)) {}
+      ring_(mask_ + 1) {}
 
 TcpCompletionQueue::~TcpCompletionQueue() {
   assert(connections_.empty() && "a completion queue outlives its queue pairs");

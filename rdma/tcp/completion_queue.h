@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "rdma/transport.h"
@@ -70,7 +69,7 @@ class TcpCompletionQueue final : public CompletionQueue {
 
   Mutex mutex_;
   const uint64_t mask_;
-  const std::unique_ptr<Entry[]> ring_ PT_GUARDED_BY(mutex_);
+  std::vector<Entry> ring_ GUARDED_BY(mutex_);
   uint64_t head_ GUARDED_BY(mutex_) = 0;  ///< Pushed so far.
   uint64_t tail_ GUARDED_BY(mutex_) = 0;  ///< Polled so far.
   bool wake_ GUARDED_BY(mutex_) = false;

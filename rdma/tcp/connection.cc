@@ -111,7 +111,7 @@ void TcpConnection::Read() {
     }
     const auto size = static_cast<size_t>(received);
     taken += size;
-    moved_ += size;
+    if (session_.open()) moved_ += size;  // What is dropped is no progress.
     const size_t in_place = std::min(size, place_size);
     if (in_place > 0) session_.Advance(in_place);
     // What a broken session is told is dropped.

@@ -105,7 +105,7 @@ class TcpConnection {
   bool ended_ GUARDED_BY(mutex_) = false;   ///< Nothing more can be read.
   bool shut_ GUARDED_BY(mutex_) = false;    ///< Nothing more will be sent.
   bool closed_ GUARDED_BY(mutex_) = false;  ///< The queue pair has gone.
-  uint64_t moved_ GUARDED_BY(mutex_) = 0;   ///< Bytes, both directions.
+  uint64_t moved_ GUARDED_BY(mutex_) = 0;   ///< Bytes sent, and taken while open.
   uint64_t moved_at_sweep_ GUARDED_BY(mutex_) = 0;
   int silent_periods_ GUARDED_BY(mutex_) = 0;
 };
