@@ -101,7 +101,8 @@ bool TcpCompletionQueue::TakeReasonOrSleep() {
 }
 
 Status TcpCompletionQueue::Wait(nanoseconds timeout) {
-  if (serves() && ready_.load(std::memory_order_relaxed) == 0) ServeConnections();
+  // Without time to sleep, what has arrived is looked for here; otherwise sleep ends at once.
+  if (timeout <= nanoseconds(0) && serves()) ServeConnections();
   const auto start = steady_clock::now();
   while (!TakeReasonOrSleep()) {
     const nanoseconds waited = steady_clock::now() - start;

@@ -9,8 +9,7 @@ namespace nacre::rdma {
 Mailbox::Mailbox(int receive_depth, TcpCompletionQueue* queue, QueuePair* queue_pair)
     : queue_(queue),
       queue_pair_(queue_pair),
-      slots_(std::bit_ceil(static_cast<uint64_t>(std::max(1, receive_depth)))),
-      receives_(slots_) {}
+      slots_(std::bit_ceil(static_cast<uint64_t>(std::max(1, receive_depth)))) {}
 
 bool Mailbox::TakeConsumed(uint32_t consumed) {
   const uint32_t news = consumed - static_cast<uint32_t>(consumed_by_peer_);
@@ -31,6 +30,7 @@ void Mailbox::Push(uint64_t id, Opcode opcode, CompletionCode code, uint32_t byt
 }
 
 bool Mailbox::PostReceive(uint64_t id, const LocalBuffer& buffer) {
+  if (receives_.empty()) receives_.resize(slots_);
   receives_[posted_++ & (slots_ - 1)] = {id, buffer};
   if (waiting_.empty()) return true;
   const Message message = std::move(waiting_.front());

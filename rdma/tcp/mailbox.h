@@ -65,7 +65,7 @@ class Mailbox {
   const uint64_t slots_;  ///< Messages that may be under way or waiting, each direction.
   uint64_t sent_ = 0;
   uint64_t consumed_by_peer_ = 0;
-  std::vector<Receive> receives_;  ///< Ring.
+  std::vector<Receive> receives_;  ///< Ring, made with the first one.
   uint64_t posted_ = 0;
   uint64_t delivered_ = 0;  ///< Receives done.
   uint64_t delivered_messages_ = 0;

@@ -29,8 +29,7 @@ Requester::Requester(int depth, TcpCompletionQueue* queue, QueuePair* queue_pair
       queue_pair_(queue_pair),
       outbox_(outbox),
       counters_(counters),
-      mask_(std::bit_ceil(static_cast<uint64_t>(depth)) - 1),
-      ring_(mask_ + 1) {}
+      mask_(std::bit_ceil(static_cast<uint64_t>(depth)) - 1) {}
 
 bool Requester::NeedsReply(const TcpRequest& request) {
   return !request.unusable &&
@@ -43,6 +42,7 @@ bool Requester::IsAwaited(const TcpRequest& request) {
 }
 
 void Requester::Post(const TcpRequest& request) {
+  if (ring_.empty()) ring_.resize(mask_ + 1);
   At(posted_++) = request;
   if (IsAwaited(request)) awaited_++;
 }

@@ -87,7 +87,7 @@ class Requester {
   Outbox* const outbox_;
   TcpCounters* const counters_;
   const uint64_t mask_;
-  std::vector<TcpRequest> ring_;
+  std::vector<TcpRequest> ring_;  ///< Made with the first request: nodes post few, to few.
   uint64_t posted_ = 0;
   uint64_t encoded_ = 0;
   uint64_t completed_ = 0;

@@ -4,6 +4,7 @@
 // it. Whatever is waited for has a deadline; nothing asserts how long it takes.
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -402,6 +403,58 @@ TEST_F(TcpTest, WritesToReadOnlyPartsFailWhateverTheirLength) {
         pair->PostWrite(1, near_.Buffer(0, 0, size), {key.address, key.key}, kSignaled).ok());
     EXPECT_EQ(near_.Next().code, CompletionCode::kRemoteAccessError);
     EXPECT_EQ(std::string(far_.Data(0) + 4096, 8), std::string(8, '\0'));
+  }
+}
+
+/// Makes the system drop whatever arrives for this process's connections, as if the network did.
+void DropAllPackets() {
+  sock_filter instruction = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program{.len = 1, .filter = &instruction};
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    if (address.ss_family != AF_INET) continue;
+    EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+  }
+}
+
+class TcpPartitionTest : public TcpTest {
+ protected:
+  TcpPartitionTest() : TcpTest({.scheme = "tcp", .parameters = {{"timeout_ms", "300"}}}) {}
+};
+
+TEST_F(TcpPartitionTest, EndsWhatIsOutstandingAtBothEnds) {
+  enum class Traffic { kReads, kUnsignalledWrites, kNone };
+  for (const Traffic traffic : {Traffic::kReads, Traffic::kUnsignalledWrites, Traffic::kNone}) {
+    QueuePair* pair = Connect();
+    ExpectReads(pair);
+    ASSERT_TRUE(pair->PostRecv(0, near_.Buffer(0, 0, 8)).ok());
+    ASSERT_TRUE(far_.queue_pairs.back()->PostRecv(0, far_.Buffer(0, 0, 8)).ok());
+    DropAllPackets();
+    uint64_t posted = 0;
+    for (; traffic != Traffic::kNone && posted < 4; posted++) {
+      ASSERT_TRUE((traffic == Traffic::kReads
+                       ? pair->PostRead(posted, near_.Buffer(0, 0, 8), Far(0), kSignaled)
+                       : pair->PostWrite(posted, near_.Buffer(0, 0, 8), Far(0), 0))
+                      .ok());
+    }
+    uint64_t completed = 0;
+    for (uint64_t i = 0; i < posted + 1; i++) {
+      const Completion completion = near_.Next();
+      if (completion.opcode == Opcode::kRecv) {
+        EXPECT_EQ(completion.code, CompletionCode::kFlushed);
+        continue;
+      }
+      EXPECT_EQ(completion.id, completed);
+      EXPECT_EQ(completion.code,
+                completed++ == 0 ? CompletionCode::kPeerGone : CompletionCode::kFlushed);
+    }
+    EXPECT_EQ(completed, posted);
+    EXPECT_TRUE(pair->broken());
+    EXPECT_EQ(far_.Next().code, CompletionCode::kFlushed);
+    EXPECT_TRUE(far_.queue_pairs.back()->broken());
   }
 }
 
