@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "memnode/doctor.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_secret.h"
 #include "util/log.h"
@@ -28,8 +29,10 @@ namespace {
 constexpr std::string_view kUsage =
     "usage: nacre-ctl COMMAND --pool=URI [--json]\n"
     "  status   the pool as a whole\n"
-    "  nodes    each of its nodes\n";
-constexpr std::string_view kLaterCommands[] = {"fsck", "repair", "doctor"};
+    "  nodes    each of its nodes\n"
+    "  doctor   what stands between this machine and the pool; --pool=verbs: looks at the machine "
+    "only\n";
+constexpr std::string_view kLaterCommands[] = {"fsck", "repair"};
 
 struct NodeReport {
   std::string address;
@@ -52,19 +55,25 @@ std::string JsonString(std::string_view text) {
   return result + '"';
 }
 
-Status Ask(std::vector<NodeReport>* reports) {
+Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   if (FLAGS_pool.empty()) return Status::InvalidArgument("--pool is missing");
   if (FLAGS_timeout_ms <= 0) return Status::InvalidArgument("--timeout_ms must be positive");
-  Uri pool;
-  NACRE_RETURN_IF_ERROR(ParseUri(FLAGS_pool, &pool).WithContext("--pool"));
-  if (pool.scheme == "embedded") {
+  NACRE_RETURN_IF_ERROR(ParseUri(FLAGS_pool, pool).WithContext("--pool"));
+  if (pool->scheme == "embedded") {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }
-  std::unique_ptr<rdma::Device> device;
-  const std::shared_ptr<Logger> log = NewStderrLogger(LogLevel::kWarn);
+  device_options->logger = NewStderrLogger(LogLevel::kWarn);
+  NACRE_RETURN_IF_ERROR(
+      TakeSecret(pool, device_options->logger, &device_options->secret).WithContext("--pool"));
+  device_options->parameters = pool->parameters;
+  return Status::OK();
+}
+
+Status Ask(std::vector<NodeReport>* reports) {
+  Uri pool;
   rdma::DeviceOptions device_options;
-  NACRE_RETURN_IF_ERROR(TakeSecret(&pool, log, &device_options.secret).WithContext("--pool"));
-  device_options.parameters = pool.parameters;
+  NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+  std::unique_ptr<rdma::Device> device;
   NACRE_RETURN_IF_ERROR(rdma::OpenDevice(pool.scheme, device_options, Clock::System(), &device)
                             .WithContext("--pool"));
   PoolClientOptions options;
@@ -178,12 +187,48 @@ void PrintStatus(const std::vector<NodeReport>& nodes) {
   }
 }
 
+Status RunDoctor(bool* healthy) {
+  using Verdict = rdma::Finding::Verdict;
+  Uri pool;
+  rdma::DeviceOptions device_options;
+  NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+  const std::vector<rdma::Finding> findings =
+      Examine(pool, device_options, std::chrono::milliseconds(FLAGS_timeout_ms), Clock::System());
+  const auto name_of = [](Verdict verdict) {
+    return verdict == Verdict::kOk ? "ok" : verdict == Verdict::kWarning ? "warning" : "failure";
+  };
+  *healthy = true;
+  std::string json;
+  for (const rdma::Finding& finding : findings) {
+    if (finding.verdict == Verdict::kFailure) *healthy = false;
+    if (FLAGS_json) {
+      json += fmt::format(
+          "{}{{\"verdict\": \"{}\", \"subject\": {}, \"found\": {}, \"remedy\": {}}}",
+          json.empty() ? "" : ",\n  ", name_of(finding.verdict), JsonString(finding.subject),
+          JsonString(finding.found), JsonString(finding.remedy));
+      continue;
+    }
+    fmt::print("{:<8} {:<22} {}\n", name_of(finding.verdict), finding.subject, finding.found);
+    if (!finding.remedy.empty()) fmt::print("{:<8} -> {}\n", "", finding.remedy);
+  }
+  if (FLAGS_json) fmt::print("{{\"findings\": [\n  {}]}}\n", json);
+  return Status::OK();
+}
+
 int Run(std::string_view command) {
   const bool later = std::find(std::begin(kLaterCommands), std::end(kLaterCommands), command) !=
                      std::end(kLaterCommands);
   if (later) {
     fmt::print(stderr, "nacre-ctl: '{}' is not supported yet\n", command);
     return 1;
+  }
+  if (command == "doctor") {
+    bool healthy = false;
+    if (const Status s = RunDoctor(&healthy); !s.ok()) {
+      fmt::print(stderr, "nacre-ctl: {}\n", s.ToString());
+      return 1;
+    }
+    return healthy ? 0 : 1;
   }
   if (command != "status" && command != "nodes") {
     fmt::print(stderr, "nacre-ctl: unknown command '{}'\n{}", command, kUsage);

@@ -83,7 +83,10 @@ std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t inst
 }
 
 Status StatusOfRefusal(const std::string& address, const Status& refusal) {
-  const std::string message = fmt::format("{}: {}", address, refusal.message());
+  // A transport that has named the peer already need not do so twice.
+  const std::string message = refusal.message().starts_with(address + ": ")
+                                  ? std::string(refusal.message())
+                                  : fmt::format("{}: {}", address, refusal.message());
   if (refusal.IsInvalidArgument() &&
       refusal.message().find(kSlabReason) == std::string_view::npos) {
     return Status::Unavailable(message);

@@ -385,7 +385,15 @@ TEST(CtlCommandLine, StatusAndNodes) {
   result = RunBinary("nacre-ctl", {"status", pool, "--json"});
   EXPECT_NE(result.output.find("\"reachable\": 1"), std::string::npos) << result.output;
 
-  for (const char* later : {"fsck", "repair", "doctor"}) {
+  result = RunBinary("nacre-ctl", {"doctor", pool});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("failure  " + nodes[1].address()), std::string::npos);
+  EXPECT_NE(result.output.find("ok       " + nodes[0].address()), std::string::npos);
+  result = RunBinary("nacre-ctl", {"doctor", "--pool=" + nodes[0].address(), "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("\"verdict\": \"ok\""), std::string::npos) << result.output;
+
+  for (const char* later : {"fsck", "repair"}) {
     result = RunBinary("nacre-ctl", {later, pool});
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_NE(result.output.find("not supported yet"), std::string::npos) << result.output;

@@ -1,0 +1,114 @@
+#include "memnode/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "memnode/pool_client.h"
+#include "memnode/pool_secret.h"
+
+namespace nacre::memnode {
+namespace {
+
+using rdma::Finding;
+using Verdict = Finding::Verdict;
+
+constexpr int kPings = 100;
+
+/// What to do about a node that does not answer as it should.
+std::string RemedyOf(const Status& status) {
+  if (std::string remedy = RemedyFor(status); !remedy.empty()) return remedy;
+  if (status.IsTimedOut()) {
+    return "something between here and there drops what is sent: look at firewalls and routes";
+  }
+  return "is nacre-memnode running there, with this address as its --listen, and may the port be "
+         "reached ('nacre-perf serve' and 'nacre-perf read' try the transport alone)?";
+}
+
+/// One request after the other.
+Finding Ping(PoolClient* client, NodeId node, Clock* clock) {
+  Finding finding{Verdict::kOk, client->node_address(node), "", ""};
+  std::vector<uint64_t> nanos;
+  for (int i = 0; i < kPings; ++i) {
+    const uint64_t start = clock->NowNanos();
+    if (const Status s = client->Ping(node); !s.ok()) {
+      finding.verdict = Verdict::kFailure;
+      finding.found = s.ToString();
+      finding.remedy = RemedyOf(s);
+      return finding;
+    }
+    nanos.push_back(clock->NowNanos() - start);
+  }
+  std::sort(nanos.begin(), nanos.end());
+  const auto micros = [&](size_t i) { return static_cast<double>(nanos[i]) / 1000; };
+  NodeStats stats;
+  if (const Status s = client->GetStats(node, &stats); !s.ok()) {
+    return {Verdict::kFailure, finding.subject, s.ToString(), RemedyOf(s)};
+  }
+  finding.found =
+      fmt::format("answers in {:.1f} us (fastest {:.1f}, slowest {:.1f}), {} of {} slabs free",
+                  micros(nanos.size() / 2), micros(0), micros(nanos.size() - 1),
+                  stats.slabs_total - stats.slabs_leased, stats.slabs_total);
+  return finding;
+}
+
+/// All nodes of a pool have slabs of one size.
+Finding SlabSizes(PoolClient* client) {
+  Finding finding{Verdict::kOk, "slab size", "", ""};
+  uint64_t first = 0;
+  for (int i = 0; i < client->node_count(); ++i) {
+    NodeStats stats;
+    const auto node = static_cast<NodeId>(i);
+    if (!client->GetStats(node, &stats).ok()) continue;  // Told already.
+    if (first == 0) {
+      first = stats.slab_bytes;
+      finding.found = FormatBytes(first);
+    } else if (stats.slab_bytes != first) {
+      finding.verdict = Verdict::kFailure;
+      finding.found +=
+          fmt::format(", but {} at {}", FormatBytes(stats.slab_bytes), client->node_address(node));
+      finding.remedy = "start all nodes of a pool with the same --slab_size";
+    }
+  }
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options,
+                             std::chrono::milliseconds timeout, Clock* clock) {
+  std::vector<Finding> findings = rdma::Diagnose(pool.scheme, options.parameters, pool.addresses);
+  if (pool.addresses.empty()) return findings;
+  std::unique_ptr<rdma::Device> device;
+  if (const Status s = rdma::OpenDevice(pool.scheme, options, clock, &device); !s.ok()) {
+    // What the diagnosis has found already explains it, as a rule.
+    const bool explained = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
+      return f.verdict == Verdict::kFailure;
+    });
+    if (!explained) {
+      findings.push_back({Verdict::kFailure, "transport", s.ToString(), "correct the pool's URI"});
+    }
+    return findings;
+  }
+  PoolClientOptions client_options;
+  client_options.operation_timeout = timeout;
+  client_options.slab_bytes = 0;
+  client_options.connect_all = false;
+  std::unique_ptr<PoolClient> client;
+  if (const Status s = PoolClient::Connect(pool, client_options, device.get(), clock, &client);
+      !s.ok()) {
+    findings.push_back({Verdict::kFailure, "pool", s.ToString(), "correct the pool's URI"});
+    return findings;
+  }
+  bool reached = false;
+  for (int i = 0; i < client->node_count(); ++i) {
+    findings.push_back(Ping(client.get(), static_cast<NodeId>(i), clock));
+    reached = reached || findings.back().verdict == Verdict::kOk;
+  }
+  if (reached) findings.push_back(SlabSizes(client.get()));
+  return findings;
+}
+
+}  // namespace nacre::memnode

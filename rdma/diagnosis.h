@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace nacre::rdma {
+
+/// One thing that makes people give up, looked at.
+struct Finding {
+  enum class Verdict : char { kOk, kWarning, kFailure };
+
+  Verdict verdict = Verdict::kOk;
+  std::string subject;  ///< "locked memory"
+  std::string found;    ///< "64 KiB"
+  std::string remedy;   ///< Of what is not well: what to do, as a command where that is possible.
+};
+
+/// Looks at what of this machine matters to the transport `scheme`: limits, huge pages, and for
+/// `verbs` the device, its port, MTU and GIDs, and how much memory it registers at once (which
+/// takes a second). `parameters` are those of the pool's URI, `peers` the nodes' addresses
+/// ("HOST:PORT"), for the route that requests to them would take. Changes nothing, connects to
+/// nobody.
+std::vector<Finding> Diagnose(const std::string& scheme,
+                              const std::map<std::string, std::string>& parameters,
+                              const std::vector<std::string>& peers);
+
+}  // namespace nacre::rdma
