@@ -144,6 +144,11 @@ Status Adapter::OpenPort(ibv_device* device, const VerbsParameters& parameters, 
   return Status::OK();
 }
 
+bool Adapter::PortIsActive() const {
+  ibv_port_attr attributes{};
+  return ibv_query_port(context(), port_, &attributes) == 0 && attributes.state == IBV_PORT_ACTIVE;
+}
+
 bool Adapter::FindGid(int index, ibv_gid_entry* entry) const {
   return ibv_query_gid_ex(context(), port_, static_cast<uint32_t>(index), entry, 0) == 0;
 }

@@ -73,6 +73,9 @@ class Adapter {
   bool has_atomics() const { return attributes_.atomic_cap != IBV_ATOMIC_NONE; }
   /// Largest message: a longer read or write takes several work requests.
   uint32_t max_message_bytes() const { return max_message_bytes_; }
+  /// Asks the system. While the port is down nothing should be sent through the connection manager:
+  /// soft-RoCE's then stays mute after the port has come up again.
+  bool PortIsActive() const;
   /// Of the port's table. False if there is no such entry.
   bool FindGid(int index, ibv_gid_entry* entry) const;
 

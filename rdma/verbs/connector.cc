@@ -42,6 +42,10 @@ Status VerbsConnector::Prepare(const std::string& address, const std::string& pr
   if (address_.port == 0) {
     return Status::InvalidArgument(address_.ToString() + ": names no listener");
   }
+  if (!device_->adapter().PortIsActive()) {
+    return NobodyThere("port " + std::to_string(device_->adapter().port()) + " of " +
+                       device_->adapter().name() + " is down");
+  }
   NACRE_RETURN_IF_ERROR(DrawNonce(&hello_.nonce));
   hello_.send_depth = static_cast<uint16_t>(depths.send);
   hello_.receive_depth = static_cast<uint16_t>(depths.receive);

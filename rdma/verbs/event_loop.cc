@@ -55,6 +55,7 @@ VerbsEventLoop::~VerbsEventLoop() {
   const uint64_t token = 1;
   [[maybe_unused]] const ssize_t written = write(stop_fd_.get(), &token, sizeof(token));
   thread_.join();
+  EndParked();
 }
 
 Status VerbsEventLoop::CreateId(CmHandler* handler, UniqueCmId* id) {
@@ -77,6 +78,17 @@ void VerbsEventLoop::Watch(VerbsConnection* connection) {
 void VerbsEventLoop::Unwatch(VerbsConnection* connection) {
   MutexLock lock(&mutex_);
   watched_.erase(connection);
+}
+
+void VerbsEventLoop::Park(std::shared_ptr<VerbsConnection> connection) {
+  MutexLock lock(&mutex_);
+  parked_.push_back(std::move(connection));
+}
+
+void VerbsEventLoop::EndParked() {
+  std::vector<std::shared_ptr<VerbsConnection>> ended;  // Ends after the lock.
+  MutexLock lock(&mutex_);
+  ended.swap(parked_);
 }
 
 void VerbsEventLoop::Run() {
@@ -132,6 +144,9 @@ void VerbsEventLoop::HandleAdapterEvent(const ibv_async_event& event) {
           ibv_event_type_str(event.event_type));
       FailAll();
       return;
+    case IBV_EVENT_PORT_ACTIVE:
+      EndParked();
+      [[fallthrough]];
     default:
       // A port that goes down may come up before the first request has been retried in vain.
       Log(logger_, LogLevel::kInfo, "{}: {}", adapter_->name(),

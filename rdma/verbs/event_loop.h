@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "nacre/logger.h"
 #include "nacre/status.h"
@@ -35,6 +36,9 @@ class VerbsEventLoop {
   void Watch(VerbsConnection* connection) EXCLUDES(mutex_);
   void Unwatch(VerbsConnection* connection) EXCLUDES(mutex_);
 
+  /// Keeps a connection whose end cannot be told to its peer until the port is active again.
+  void Park(std::shared_ptr<VerbsConnection> connection) EXCLUDES(mutex_);
+
   /// True after the adapter has failed as a whole: its completions will not come.
   bool adapter_failed() const { return adapter_failed_.load(std::memory_order_acquire); }
 
@@ -51,6 +55,7 @@ class VerbsEventLoop {
   void TakeAdapterEvents();
   void HandleAdapterEvent(const ibv_async_event& event);
   void FailAll() EXCLUDES(mutex_);
+  void EndParked() EXCLUDES(mutex_);
 
   const Adapter* const adapter_;
   const std::shared_ptr<Logger> logger_;
@@ -61,6 +66,7 @@ class VerbsEventLoop {
 
   Mutex mutex_;
   std::set<VerbsConnection*> watched_ GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<VerbsConnection>> parked_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -47,7 +47,11 @@ VerbsQueuePair::VerbsQueuePair(VerbsDevice* device, std::shared_ptr<VerbsConnect
 
 VerbsQueuePair::~VerbsQueuePair() {
   Drain();
-  connection_->Disconnect();
+  if (device_->adapter().PortIsActive()) {
+    connection_->Disconnect();
+  } else {
+    device_->loop()->Park(connection_);
+  }
   queue_pair_.reset();
   send_queue_->Detach(this);
   if (receive_queue_ != send_queue_) receive_queue_->Detach(this);

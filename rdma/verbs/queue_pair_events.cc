@@ -58,6 +58,7 @@ CompletionCode CodeOfSend(ibv_wc_status status) {
     case IBV_WC_REM_OP_ERR:
     case IBV_WC_REM_ABORT_ERR:
     case IBV_WC_BAD_RESP_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:  // How soft-RoCE says that its link is down.
       return CompletionCode::kPeerGone;
     default:
       return CompletionCode::kLocalError;
@@ -304,7 +305,7 @@ void VerbsQueuePair::Break(CompletionCode next) {
     device_->Warn(peer(), "ibv_modify_qp to the error state", error);
     lost_ = true;
   }
-  connection_->Disconnect();
+  if (device_->adapter().PortIsActive()) connection_->Disconnect();
   FlushSends();
   FlushReceives();
 }
