@@ -36,7 +36,9 @@ inline constexpr uint32_t kReadFragmentBytes = 128 << 10;
 inline constexpr uint32_t kReadWindowBytes = 1 << 20;
 inline constexpr uint32_t kWriteFragmentBytes = 256 << 10;
 /// What is longer is sent from and received in the place where it belongs; shorter payloads are
-/// put together, in one buffer, with the frames around them.
+/// put together, in one buffer, with the frames around them, and take effect once their checksum
+/// is known to be right. A longer write is checked in its place: two peers that write to the same
+/// bytes at once may so be taken for one damaged frame, and its connection ends.
 inline constexpr uint32_t kStagedPayloadBytes = 16 << 10;
 
 enum class FrameType : uint8_t {

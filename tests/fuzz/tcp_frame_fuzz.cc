@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "rdma/shm/memory.h"
 #include "rdma/tcp/completion_queue.h"
@@ -166,21 +167,15 @@ class Harness {
   Session session_;
 };
 
-}  // namespace
-
-}  // namespace nacre::rdma
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace nacre::rdma;
+void Run(std::string_view input) {
   static Target* const target = new Target;
-  std::string_view input(reinterpret_cast<const char*>(data), size);
-  if (input.size() < 2) return 0;
+  if (input.size() < 2) return;
   const auto kind = static_cast<uint8_t>(input[0]) % 4;
   const size_t piece = static_cast<uint8_t>(input[1]);
   input.remove_prefix(2);
   if (kind == 0) {
     DecodeGreetings(std::string(input));
-    return 0;
+    return;
   }
   Harness harness(target);
   if (kind == 1) {
@@ -191,5 +186,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   harness.Finish();
+}
+
+}  // namespace
+
+}  // namespace nacre::rdma
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  nacre::rdma::Run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
