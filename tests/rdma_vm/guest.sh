@@ -82,11 +82,12 @@ build_initial_files() {
 boot() {
   local memory_mib=$1 status=0
   # Reading the emulated HPET, the kernel's own choice, costs as much as a small RDMA write.
+  local clock='tsc=reliable clocksource=tsc no_timer_check'
   timeout -k 5 "$SECONDS_MAX" qemu-system-x86_64 -accel tcg,thread=multi -cpu max \
     -m "${memory_mib}M" -smp 2 -no-reboot -display none -monitor none \
     -serial "file:$CONSOLE" -serial stdio \
     -kernel "$(echo "$FOLDER"/kernel/boot/vmlinuz-*)" -initrd "$FOLDER/initial.cpio.gz" \
-    -append "console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc no_timer_check nacre.command=$FOLDER/command" \
+    -append "console=ttyS0 quiet panic=-1 $clock nacre.command=$FOLDER/command" \
     -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
     -device virtio-9p-pci,fsdev=host,mount_tag=host </dev/null 2>>"$CONSOLE.qemu" |
     tee "$OUTPUT" | { grep -v --line-buffered '^guest: exit status ' || true; }
