@@ -149,7 +149,15 @@ Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::s
   job.database_id = database_id_;
   job.comparator_name = options_.comparator->Name();
   if (compaction.level == 0) {
-    for (const auto& table : compaction.inputs) job.runs.push_back(Metas({table}));
+    // A flush is one run, however many tables it made.
+    for (size_t i = 0; i < compaction.inputs.size();) {
+      TableList flush;
+      do {
+        flush.push_back(compaction.inputs[i++]);
+      } while (i < compaction.inputs.size() &&
+               compaction.inputs[i]->meta().manifest_version == flush[0]->meta().manifest_version);
+      job.runs.push_back(Metas(flush));
+    }
   } else {
     job.runs.push_back(Metas(compaction.inputs));
   }

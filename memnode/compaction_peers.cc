@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "memnode/pool_device.h"
 #include "util/uri.h"
 
 namespace nacre::memnode {
@@ -32,9 +33,14 @@ Status CompactionPeersCache::Get(const PeersKey& key, std::shared_ptr<Compaction
   options.connect_all = false;
   options.instance_ids = key.instance_ids;
   auto made = std::make_shared<CompactionPeers>();
-  NACRE_RETURN_IF_ERROR(PoolClient::Connect(pool, options, device_, clock_, &made->client));
   LocalMemory local = local_;
   local.node = key.self;
+  rdma::Device* device = device_;
+  if (pool.scheme == kMixedScheme) {
+    NACRE_RETURN_IF_ERROR(OpenMixed(pool, made.get(), &local));
+    device = made->device.get();
+  }
+  NACRE_RETURN_IF_ERROR(PoolClient::Connect(pool, options, device, clock_, &made->client));
   made->store = std::make_unique<TableStore>(made->client.get(), local);
   entries_.push_front({.key = key, .peers = made});
   if (entries_.size() > kMaxPools) {
@@ -42,6 +48,20 @@ Status CompactionPeersCache::Get(const PeersKey& key, std::shared_ptr<Compaction
     entries_.pop_back();
   }
   *peers = std::move(made);
+  return Status::OK();
+}
+
+Status CompactionPeersCache::OpenMixed(const Uri& pool, CompactionPeers* peers,
+                                       LocalMemory* local) const {
+  // What this node was started with is said of its own transport.
+  rdma::DeviceOptions options = options_;
+  options.parameters.clear();
+  for (const auto& [name, value] : options_.parameters) {
+    options.parameters[std::string(device_->scheme()) + "." + name] = value;
+  }
+  NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, options, clock_, &peers->device));
+  NACRE_RETURN_IF_ERROR(peers->device->RegisterLocal(local->base, local->size, &peers->region));
+  local->region = peers->region.get();
   return Status::OK();
 }
 

@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memnode/pool_client.h"
@@ -13,11 +14,14 @@
 #include "rdma/transport.h"
 #include "util/clock.h"
 #include "util/mutex.h"
+#include "util/uri.h"
 
 namespace nacre::memnode {
 
 /// How a memory node reaches the other nodes of one pool.
 struct CompactionPeers {
+  std::unique_ptr<rdma::Device> device;        ///< Of a mixed pool; else the node's own is used.
+  std::unique_ptr<rdma::MemoryRegion> region;  ///< The node's memory, as `device` knows it.
   std::unique_ptr<PoolClient> client;
   std::unique_ptr<TableStore> store;  ///< Ends before the client.
 };
@@ -36,8 +40,10 @@ struct PeersKey {
 /// Thread safety: all methods may be called from many threads at once.
 class CompactionPeersCache {
  public:
-  CompactionPeersCache(rdma::Device* device, Clock* clock, LocalMemory local)
-      : device_(device), clock_(clock), local_(local) {}
+  /// `options`: as `device` was opened with.
+  CompactionPeersCache(rdma::Device* device, rdma::DeviceOptions options, Clock* clock,
+                       LocalMemory local)
+      : device_(device), options_(std::move(options)), clock_(clock), local_(local) {}
 
   /// `InvalidArgument` for a malformed URI or position.
   Status Get(const PeersKey& key, std::shared_ptr<CompactionPeers>* peers) EXCLUDES(mutex_);
@@ -50,7 +56,10 @@ class CompactionPeersCache {
     std::shared_ptr<CompactionPeers> peers;
   };
 
+  Status OpenMixed(const Uri& pool, CompactionPeers* peers, LocalMemory* local) const;
+
   rdma::Device* const device_;
+  const rdma::DeviceOptions options_;
   Clock* const clock_;
   const LocalMemory local_;
   Mutex mutex_;

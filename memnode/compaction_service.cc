@@ -51,10 +51,11 @@ class WriteTickets {
 
 }  // namespace
 
-CompactionService::CompactionService(int workers, rdma::Device* device, Clock* clock,
+CompactionService::CompactionService(int workers, rdma::Device* device,
+                                     const rdma::DeviceOptions& device_options, Clock* clock,
                                      LocalMemory local,
                                      std::function<void(std::shared_ptr<CompactionTask>)> finished)
-    : finished_(std::move(finished)), peers_(device, clock, local) {
+    : finished_(std::move(finished)), peers_(device, device_options, clock, local) {
   for (int i = 0; i < workers; ++i) {
     workers_.emplace_back([this] {
       ::pthread_setname_np(::pthread_self(), "nacre-compact");

@@ -47,7 +47,8 @@ class CompactionService {
  public:
   /// `finished` is called on a thread of the service once a task has its status and writes no
   /// more, whether or not it ever ran.
-  CompactionService(int workers, rdma::Device* device, Clock* clock, LocalMemory local,
+  CompactionService(int workers, rdma::Device* device, const rdma::DeviceOptions& device_options,
+                    Clock* clock, LocalMemory local,
                     std::function<void(std::shared_ptr<CompactionTask>)> finished);
   /// Stop must have been called.
   ~CompactionService();

@@ -13,6 +13,7 @@
 
 #include "memnode/doctor.h"
 #include "memnode/pool_client.h"
+#include "memnode/pool_device.h"
 #include "memnode/pool_secret.h"
 #include "util/log.h"
 #include "util/uri.h"
@@ -74,8 +75,8 @@ Status Ask(std::vector<NodeReport>* reports) {
   rdma::DeviceOptions device_options;
   NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
   std::unique_ptr<rdma::Device> device;
-  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(pool.scheme, device_options, Clock::System(), &device)
-                            .WithContext("--pool"));
+  NACRE_RETURN_IF_ERROR(
+      OpenPoolDevice(pool, device_options, Clock::System(), &device).WithContext("--pool"));
   PoolClientOptions options;
   options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
   options.slab_bytes = 0;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "memnode/pool_client.h"
+#include "memnode/pool_device.h"
 #include "memnode/pool_secret.h"
 
 namespace nacre::memnode {
@@ -25,6 +27,32 @@ std::string RemedyOf(const Status& status) {
   }
   return "is nacre-memnode running there, with this address as its --listen, and may the port be "
          "reached ('nacre-perf serve' and 'nacre-perf read' try the transport alone)?";
+}
+
+/// Of each transport that leads to a node of the pool.
+std::vector<Finding> DiagnoseAll(const Uri& pool,
+                                 const std::map<std::string, std::string>& parameters) {
+  if (pool.scheme != kMixedScheme) {
+    return rdma::Diagnose(pool.scheme, parameters, pool.addresses);
+  }
+  std::map<std::string, std::vector<std::string>> peers;  // By scheme.
+  for (const std::string& address : pool.addresses) {
+    const size_t colon = address.find(':');
+    if (colon != std::string::npos)
+      peers[address.substr(0, colon)].push_back(address.substr(colon + 1));
+  }
+  std::vector<Finding> all;
+  for (const auto& [scheme, addresses] : peers) {
+    std::map<std::string, std::string> own;
+    for (const auto& [name, value] : parameters) {
+      if (name.starts_with(scheme + ".")) own[name.substr(scheme.size() + 1)] = value;
+    }
+    for (Finding& finding : rdma::Diagnose(scheme, own, addresses)) {
+      const auto same = [&](const Finding& other) { return other.subject == finding.subject; };
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(finding));
+    }
+  }
+  return all;
 }
 
 /// One request after the other.
@@ -79,10 +107,10 @@ Finding SlabSizes(PoolClient* client) {
 
 std::vector<Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options,
                              std::chrono::milliseconds timeout, Clock* clock) {
-  std::vector<Finding> findings = rdma::Diagnose(pool.scheme, options.parameters, pool.addresses);
+  std::vector<Finding> findings = DiagnoseAll(pool, options.parameters);
   if (pool.addresses.empty()) return findings;
   std::unique_ptr<rdma::Device> device;
-  if (const Status s = rdma::OpenDevice(pool.scheme, options, clock, &device); !s.ok()) {
+  if (const Status s = OpenPoolDevice(pool, options, clock, &device); !s.ok()) {
     // What the diagnosis has found already explains it, as a rule.
     const bool explained = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
       return f.verdict == Verdict::kFailure;

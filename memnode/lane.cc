@@ -43,8 +43,9 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
   Clock* clock = fabric_->context.clock;
   if (peer.back_off_nanos > 0 && clock->NowNanos() < peer.retry_at_nanos) return peer.last_failure;
 
-  Status s = link->Connect(ConnectionKind::kData, rdma::QueueDepths{.send = kDepth, .receive = 1},
-                           queue_.get(), fabric_->context.OperationDeadline(), &peer.queue_pair);
+  Status s = link->Connect(fabric_->context.device, ConnectionKind::kData,
+                           rdma::QueueDepths{.send = kDepth, .receive = 1}, queue_.get(),
+                           fabric_->context.OperationDeadline(), &peer.queue_pair);
   if (!s.ok()) {
     peer.back_off_nanos =
         std::clamp(2 * peer.back_off_nanos, kFirstBackOffNanos, kLastBackOffNanos);

@@ -162,11 +162,9 @@ Status Run() {
       options.log != nullptr ? options.log : NewStderrLogger(LogLevel::kWarn);
   std::string secret;
   NACRE_RETURN_IF_ERROR(TakeSecret(&listen, log, &secret).WithContext("--listen"));
-  NACRE_RETURN_IF_ERROR(
-      rdma::OpenDevice(listen.scheme,
-                       {.parameters = listen.parameters, .secret = secret, .logger = log},
-                       Clock::System(), &device)
-          .WithContext("--listen"));
+  options.device = {.parameters = listen.parameters, .secret = secret, .logger = log};
+  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(listen.scheme, options.device, Clock::System(), &device)
+                            .WithContext("--listen"));
   std::unique_ptr<MemoryNode> node;
   NACRE_RETURN_IF_ERROR(MemoryNode::Start(options, device.get(), Clock::System(), &node));
   std::shared_ptr<NodeMetrics> metrics;

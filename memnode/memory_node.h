@@ -23,6 +23,9 @@ struct MemoryNodeOptions {
   std::shared_ptr<Logger> log;  ///< May be null.
   /// What compactions can be run with; null: the built-in comparators.
   std::shared_ptr<const ComparatorRegistry> comparators;
+  /// What the node's device was opened with: so are those that lead to the other nodes of a mixed
+  /// pool.
+  rdma::DeviceOptions device;
   /// Tells clients that the region is registered in pieces of this many bytes, a power of two, as
   /// some adapters need it; 0: in one.
   uint64_t piece_bytes = 0;

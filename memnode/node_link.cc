@@ -170,7 +170,7 @@ Status NodeLink::SetDescription(const control::Description& description) {
   return Status::OK();
 }
 
-Status NodeLink::Connect(ConnectionKind kind, rdma::QueueDepths depths,
+Status NodeLink::Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueDepths depths,
                          rdma::CompletionQueue* queue, Deadline deadline,
                          std::unique_ptr<rdma::QueuePair>* queue_pair) const {
   Hello hello;
@@ -181,8 +181,8 @@ Status NodeLink::Connect(ConnectionKind kind, rdma::QueueDepths depths,
   std::string reply;
   const Deadline attempt = Deadline::After(
       context_->clock, std::min<std::chrono::nanoseconds>(kConnectTimeout, deadline.Remaining()));
-  if (Status s = context_->device->Connect(address_, hello.Encode(), depths, queue, queue, attempt,
-                                           &reply, queue_pair);
+  if (Status s = device->Connect(address_, hello.Encode(), depths, queue, queue, attempt, &reply,
+                                 queue_pair);
       !s.ok()) {
     return StatusOfRefusal(address_, s);
   }

@@ -100,9 +100,11 @@ class NodeLink {
 
   // ---- Connections --------------------------------------------------------------------------
 
-  /// A further connection of this client, on queues of the caller.
-  Status Connect(ConnectionKind kind, rdma::QueueDepths depths, rdma::CompletionQueue* queue,
-                 Deadline deadline, std::unique_ptr<rdma::QueuePair>* queue_pair) const;
+  /// A further connection of this client, on a queue of `device`, which is the client's or the one
+  /// among those it is made of that leads to the node.
+  Status Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueDepths depths,
+                 rdma::CompletionQueue* queue, Deadline deadline,
+                 std::unique_ptr<rdma::QueuePair>* queue_pair) const;
 
   /// An idle request channel, or a new one. Give it back after use unless it broke.
   Status TakeChannel(Deadline deadline, std::unique_ptr<RequestChannel>* channel) EXCLUDES(mutex_);

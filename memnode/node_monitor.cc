@@ -192,7 +192,7 @@ Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
 
 Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline) {
   NodeLink* link = lifeline->link;
-  NACRE_RETURN_IF_ERROR(link->Connect(ConnectionKind::kLifeline,
+  NACRE_RETURN_IF_ERROR(link->Connect(context_->device, ConnectionKind::kLifeline,
                                       rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
                                       deadline, &lifeline->queue_pair));
   NACRE_RETURN_IF_ERROR(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "memnode/pool_device.h"
 #include "memnode/pool_impl.h"
 #include "memnode/pool_secret.h"
 #include "util/uri.h"
@@ -21,6 +22,16 @@ struct EmbeddedNode {
   std::unique_ptr<rdma::Device> device;
   std::unique_ptr<MemoryNode> node;
 };
+
+/// Of a node over shm: the nodes find one another by these paths, from other directories.
+void MakeAbsolute(const std::string& pool_scheme, std::string* address) {
+  constexpr std::string_view kShm = "shm:";
+  const bool prefixed = pool_scheme == kMixedScheme && address->starts_with(kShm);
+  if (pool_scheme != "shm" && !prefixed) return;
+  const std::string path = prefixed ? address->substr(kShm.size()) : *address;
+  if (path.empty() || path[0] == '@') return;
+  *address = (prefixed ? std::string(kShm) : "") + std::filesystem::absolute(path).string();
+}
 
 class OpenedPool : public PoolImpl {
  public:
@@ -76,6 +87,7 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string&
     node_options.region_bytes = bytes;
     node_options.slab_bytes = options.slab_bytes;
     node_options.workers = options.node_workers;
+    node_options.device = device_options;
     NACRE_RETURN_IF_ERROR(MemoryNode::Start(node_options, node.device.get(), clock_, &node.node)
                               .WithContext(fmt::format("embedded node {}", i)));
     Uri address;
@@ -98,16 +110,10 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   } else if (uri.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' names no nodes", uri_));
   }
-  if (uri.scheme == "shm") {
-    // The nodes find one another by these, from other directories.
-    for (std::string& address : pool.addresses) {
-      if (address[0] != '@') address = std::filesystem::absolute(address).string();
-    }
-  }
+  for (std::string& address : pool.addresses) MakeAbsolute(pool.scheme, &address);
   const rdma::DeviceOptions device_options{
       .parameters = pool.parameters, .secret = secret, .logger = options.pool.info_log};
-  NACRE_RETURN_IF_ERROR(
-      rdma::OpenDevice(pool.scheme, device_options, clock_, &device_).WithContext(uri_));
+  NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, clock_, &device_).WithContext(uri_));
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
   client_options.slab_bytes = options.slab_bytes;

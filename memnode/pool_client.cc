@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "memnode/pool_client_rep.h"
+#include "memnode/pool_device.h"
 
 namespace nacre::memnode {
 namespace {
@@ -52,9 +53,8 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
 
   std::vector<NodeLink*> links;
   for (size_t i = 0; i < pool.addresses.size(); ++i) {
-    const std::string address = pool.scheme + ":" + pool.addresses[i];
     rep->fabric.links.push_back(
-        std::make_unique<NodeLink>(&context, static_cast<NodeId>(i), address));
+        std::make_unique<NodeLink>(&context, static_cast<NodeId>(i), NodeAddress(pool, i)));
     links.push_back(rep->fabric.links.back().get());
     if (i < options.instance_ids.size()) links.back()->ExpectInstance(options.instance_ids[i]);
   }

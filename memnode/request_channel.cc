@@ -27,13 +27,14 @@ constexpr uint64_t kReceiveId = 2;
 
 Status RequestChannel::Open(const ClientContext* context, const NodeLink* link, Deadline deadline,
                             std::unique_ptr<RequestChannel>* channel) {
-  std::unique_ptr<RequestChannel> result(new RequestChannel(context, link));
-  rdma::Device* device = context->device;
+  std::unique_ptr<RequestChannel> result(
+      new RequestChannel(context, link, context->device->ForPeer(link->address())));
+  rdma::Device* device = result->device_;
   NACRE_RETURN_IF_ERROR(device->CreateCompletionQueue(16, &result->queue_));
   NACRE_RETURN_IF_ERROR(device->AllocateRegion(rdma::Device::kMaxSendBytes + kReceiveBytes,
                                                rdma::Access::kLocalOnly, &result->send_region_));
   NACRE_RETURN_IF_ERROR(result->UseReplyRegion(kReplyBytes));
-  NACRE_RETURN_IF_ERROR(link->Connect(ConnectionKind::kRequest,
+  NACRE_RETURN_IF_ERROR(link->Connect(device, ConnectionKind::kRequest,
                                       rdma::QueueDepths{.send = 4, .receive = 4},
                                       result->queue_.get(), deadline, &result->queue_pair_));
   *channel = std::move(result);
@@ -118,7 +119,7 @@ Status RequestChannel::Send(control::Request* request) {
   if (large_region_ == nullptr || large_region_->size() < bytes) {
     large_region_.reset();
     NACRE_RETURN_IF_ERROR(
-        context_->device->AllocateRegion(bytes, rdma::Access::kRemoteReadOnly, &large_region_));
+        device_->AllocateRegion(bytes, rdma::Access::kRemoteReadOnly, &large_region_));
   }
   if (!request->SerializeToArray(large_region_->data(), static_cast<int>(bytes))) {
     return Status::InvalidArgument("a request cannot be encoded");
@@ -218,7 +219,7 @@ Status RequestChannel::UseReplyRegion(uint64_t bytes) {
   bytes = (bytes + 63) / 64 * 64;
   if (reply_region_ != nullptr && reply_region_->size() == bytes) return Status::OK();
   reply_region_.reset();
-  return context_->device->AllocateRegion(bytes, rdma::Access::kRemoteAll, &reply_region_);
+  return device_->AllocateRegion(bytes, rdma::Access::kRemoteAll, &reply_region_);
 }
 
 Status RequestChannel::Broken(Status why) {

@@ -40,8 +40,8 @@ class RequestChannel {
   bool broken() const { return broken_ || queue_pair_->broken(); }
 
  private:
-  RequestChannel(const ClientContext* context, const NodeLink* link)
-      : context_(context), link_(link) {}
+  RequestChannel(const ClientContext* context, const NodeLink* link, rdma::Device* device)
+      : context_(context), link_(link), device_(device) {}
 
   /// Once the request is on its way, `wait` decides how the reply is waited for.
   Status Exchange(control::Request* request, const std::function<Status()>& wait,
@@ -58,6 +58,7 @@ class RequestChannel {
 
   const ClientContext* const context_;
   const NodeLink* const link_;
+  rdma::Device* const device_;  ///< The one that leads to the node, which writes into our memory.
   // Destroyed in reverse order: the queue pair first, then what it used.
   std::unique_ptr<rdma::CompletionQueue> queue_;
   std::unique_ptr<rdma::MemoryRegion> send_region_;

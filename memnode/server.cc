@@ -56,12 +56,13 @@ Status Server::Start() {
                           .base = region_->data(),
                           .size = region_->size(),
                           .region = region_->memory()};
-  compactions_ = std::make_unique<CompactionService>(options_.workers, device_, clock_, local,
-                                                     [this](std::shared_ptr<CompactionTask> task) {
-                                                       MutexLock lock(&mutex_);
-                                                       finished_.push_back(std::move(task));
-                                                       queue_->Wake();
-                                                     });
+  compactions_ =
+      std::make_unique<CompactionService>(options_.workers, device_, options_.device, clock_, local,
+                                          [this](std::shared_ptr<CompactionTask> task) {
+                                            MutexLock lock(&mutex_);
+                                            finished_.push_back(std::move(task));
+                                            queue_->Wake();
+                                          });
   stopped_ = false;
   io_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "nacre-node");

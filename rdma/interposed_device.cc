@@ -68,6 +68,11 @@ Status InterposedDevice::AllocateRegion(size_t size, Access access,
   return inner_->AllocateRegion(size, access, region);
 }
 
+Status InterposedDevice::RegisterLocal(char* data, size_t size,
+                                       std::unique_ptr<MemoryRegion>* region) {
+  return inner_->RegisterLocal(data, size, region);
+}
+
 Status InterposedDevice::CreateCompletionQueue(int capacity,
                                                std::unique_ptr<CompletionQueue>* queue) {
   std::unique_ptr<CompletionQueue> inner_queue;

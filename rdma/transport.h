@@ -252,6 +252,8 @@ class Device {
   /// `NoSpace` if the machine has not got them, `InvalidArgument` if `size` is 0.
   virtual Status AllocateRegion(size_t size, Access access,
                                 std::unique_ptr<MemoryRegion>* region) = 0;
+  /// Registers memory of the caller's, which outlives the region, for local access.
+  virtual Status RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) = 0;
   /// `capacity`: completions it can hold.
   virtual Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) = 0;
   virtual Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) = 0;
@@ -262,6 +264,9 @@ class Device {
                          QueueDepths depths, CompletionQueue* send_queue,
                          CompletionQueue* receive_queue, Deadline deadline, std::string* reply,
                          std::unique_ptr<QueuePair>* queue_pair) = 0;
+  /// The device that connects to `address`: itself, or one of those it is made of. Regions that
+  /// the peer there is to reach, and queues for connections to it alone, are that one's.
+  virtual Device* ForPeer(const std::string& /*address*/) { return this; }
   virtual TrafficCounters traffic() const = 0;
   /// "shm", "verbs", ...
   virtual const char* scheme() const = 0;

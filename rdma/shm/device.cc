@@ -210,6 +210,15 @@ void ShmDevice::AnnounceToAll(const RegionMessage& message, int fd) {
   }
 }
 
+Status ShmDevice::RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) {
+  if (size == 0) return Status::InvalidArgument("a region of 0 bytes");
+  uint32_t key;
+  NACRE_RETURN_IF_ERROR(control_->TakeKey(&key));
+  *region = std::make_unique<ShmRegion>(this, size, Access::kLocalOnly, key, UniqueFd(),
+                                        Mapping::Borrow(data, size));
+  return Status::OK();
+}
+
 Status ShmDevice::CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) {
   if (capacity < 1 || capacity > kMaxCompletions) {
     return Status::InvalidArgument("a completion queue for " + std::to_string(capacity) +

@@ -98,7 +98,14 @@ uint64_t NewDeviceId() {
   return id;
 }
 
+std::shared_ptr<Mapping> Mapping::Borrow(char* data, size_t size) {
+  auto mapping = std::make_shared<Mapping>(ObjectName(), data, size, /*created_here=*/true);
+  mapping->borrowed_ = true;
+  return mapping;
+}
+
 Mapping::~Mapping() {
+  if (borrowed_) return;
   MappingTable::Process()->Erase(name_);
   munmap(data_, size_);
 }
@@ -230,6 +237,7 @@ Status PopulateMemory(const Mapping& mapping) {
 }
 
 void DiscardMemory(const Mapping& mapping, int fd) {
+  if (mapping.borrowed()) return;
   if (fd >= 0) {
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
               static_cast<off_t>(mapping.size()));

@@ -37,6 +37,8 @@ class Mapping {
   Mapping(ObjectName name, char* data, size_t size, bool created_here)
       : name_(name), data_(data), size_(size), created_here_(created_here) {}
   ~Mapping();
+  /// Memory that somebody else mapped and outlives this.
+  static std::shared_ptr<Mapping> Borrow(char* data, size_t size);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
@@ -46,6 +48,7 @@ class Mapping {
   ObjectName name() const { return name_; }
   /// False for an object of another process.
   bool created_here() const { return created_here_; }
+  bool borrowed() const { return borrowed_; }
   /// Lets this process write to a part that was mapped for reading only, and to the rest of its
   /// pages. For good: a copy may be under way when the right to it ends. `IOError` if the system
   /// refuses.
@@ -58,6 +61,7 @@ class Mapping {
   char* const data_;
   const size_t size_;
   const bool created_here_;
+  bool borrowed_ = false;
 };
 
 /// The mappings of this process, by name. Process-wide by nature: it mirrors the address space.
@@ -100,8 +104,8 @@ Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
 /// any access. `IOError` if there is not enough.
 Status PopulateMemory(const Mapping& mapping);
 
-/// Gives the pages of an object back to the system at once, though peers may have it mapped: later
-/// accesses see zeros.
+/// Gives the pages of an object that is not borrowed back to the system at once, though peers may
+/// have it mapped: later accesses see zeros.
 void DiscardMemory(const Mapping& mapping, int fd);
 
 /// A random 64-bit number that no other device has.

@@ -85,6 +85,15 @@ Status TcpDevice::AllocateRegion(size_t size, Access access,
   return Status::OK();
 }
 
+Status TcpDevice::RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) {
+  if (size == 0) return Status::InvalidArgument("a region of 0 bytes");
+  std::shared_ptr<Mapping> memory = Mapping::Borrow(data, size);
+  uint32_t key;
+  NACRE_RETURN_IF_ERROR(regions_.Add(memory, 0, size, Access::kLocalOnly, &key));
+  *region = std::make_unique<TcpRegion>(&regions_, std::move(memory), size, key);
+  return Status::OK();
+}
+
 Status TcpDevice::CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) {
   if (capacity < 1 || capacity > kMaxCompletions) {
     return Status::InvalidArgument("a completion queue for " + std::to_string(capacity) +

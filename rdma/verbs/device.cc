@@ -74,6 +74,10 @@ Status VerbsDevice::AllocateRegion(size_t size, Access access,
   return VerbsRegion::Allocate(adapter(), size, access, logger_.get(), region);
 }
 
+Status VerbsDevice::RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) {
+  return VerbsRegion::RegisterLocal(adapter(), data, size, logger_.get(), region);
+}
+
 Status VerbsDevice::CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) {
   return VerbsCompletionQueue::Create(adapter(), capacity, queue);
 }

@@ -122,7 +122,17 @@ Status VerbsRegion::Allocate(const Adapter& adapter, size_t size, Access access,
   NACRE_RETURN_IF_ERROR(
       CreateMemory({NewDeviceId(), 0}, size, MemoryKind::kPrivate, &no_fd, &mapping));
   NACRE_RETURN_IF_ERROR(nacre::rdma::Populate(*mapping, adapter.name(), logger));
+  return Make(adapter, std::move(mapping), size, access, logger, region);
+}
 
+Status VerbsRegion::RegisterLocal(const Adapter& adapter, char* data, size_t size, Logger* logger,
+                                  std::unique_ptr<MemoryRegion>* region) {
+  if (size == 0) return Status::InvalidArgument("a region of 0 bytes");
+  return Make(adapter, Mapping::Borrow(data, size), size, Access::kLocalOnly, logger, region);
+}
+
+Status VerbsRegion::Make(const Adapter& adapter, std::shared_ptr<Mapping> mapping, size_t size,
+                         Access access, Logger* logger, std::unique_ptr<MemoryRegion>* region) {
   uint64_t limit = adapter.parameters().piece_bytes;
   if (limit == 0) limit = adapter.attributes().max_mr_size;
   const uint32_t shift =

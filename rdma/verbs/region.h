@@ -27,6 +27,9 @@ class VerbsRegion final : public MemoryRegion {
   /// `logger` (may be null) how far it is where that takes seconds. `adapter` outlives the region.
   static Status Allocate(const Adapter& adapter, size_t size, Access access, Logger* logger,
                          std::unique_ptr<MemoryRegion>* region);
+  /// As Device::RegisterLocal.
+  static Status RegisterLocal(const Adapter& adapter, char* data, size_t size, Logger* logger,
+                              std::unique_ptr<MemoryRegion>* region);
 
   char* data() const override { return mapping_->data(); }
   size_t size() const override { return size_; }
@@ -65,6 +68,8 @@ class VerbsRegion final : public MemoryRegion {
   uint64_t Address(uint64_t offset) const {
     return reinterpret_cast<uintptr_t>(mapping_->data()) + offset;
   }
+  static Status Make(const Adapter& adapter, std::shared_ptr<Mapping> mapping, size_t size,
+                     Access access, Logger* logger, std::unique_ptr<MemoryRegion>* region);
   Status Register(Access access, Logger* logger);
 
   const Adapter* const adapter_;

@@ -76,12 +76,11 @@ class DBNodeFailureTest : public testing::TestWithParam<NodeKind> {
   std::unique_ptr<DB> db_;
 };
 
-constexpr auto kKinds = {NodeKind::kEmbedded, NodeKind::kProcess};
 std::string NameOfKind(const testing::TestParamInfo<NodeKind>& kind) {
-  return kind.param == NodeKind::kEmbedded ? "Embedded" : "Process";
+  return nacre::NameOf(kind.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(Nodes, DBNodeFailureTest, testing::ValuesIn(kKinds), NameOfKind);
+INSTANTIATE_TEST_SUITE_P(Nodes, DBNodeFailureTest, testing::ValuesIn(AllNodeKinds()), NameOfKind);
 
 TEST_P(DBNodeFailureTest, WithOneCopyTheRestStaysReadable) {
   ASSERT_NO_FATAL_FAILURE(Open("none"));
@@ -308,7 +307,7 @@ class KillUnderLoadTest : public DBNodeFailureTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Nodes, KillUnderLoadTest, testing::ValuesIn(kKinds), NameOfKind);
+INSTANTIATE_TEST_SUITE_P(Nodes, KillUnderLoadTest, testing::ValuesIn(AllNodeKinds()), NameOfKind);
 
 TEST_P(KillUnderLoadTest, OneCopyCompactionOnNodes) {
   Run("none", CompactionSite::kMemnode, TestSeed(3001));

@@ -127,6 +127,13 @@ MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options) : options_(
   }
   directory_ = pattern;
   socket_path_ = directory_ + "/node.sock";
+  address_ = "shm:" + socket_path_;
+  if (options.scheme == "tcp") address_ = "tcp:127.0.0.1:0";
+  if (options.scheme == "verbs") {
+    const char* const host = std::getenv("NACRE_TEST_VERBS_HOST");
+    if (host == nullptr) ADD_FAILURE() << "NACRE_TEST_VERBS_HOST is not set";
+    address_ = std::string("verbs:") + (host == nullptr ? "" : host) + ":0";
+  }
   Start();
 }
 
@@ -144,8 +151,15 @@ void MemnodeProcess::Start() {
                                "--workers=" + std::to_string(options_.workers),
                                options_.populate ? "--populate" : "--nopopulate"},
       options_.environment);
-  const std::string output = process_->AwaitOutput("ready", kStartSeconds);
-  EXPECT_NE(output.find("ready"), std::string::npos) << "nacre-memnode says: " << output;
+  // "ready: tcp:127.0.0.1:40123 with ..."
+  const std::string output = process_->AwaitOutput(" with ", kStartSeconds);
+  const size_t ready = output.find("ready: ");
+  const size_t end = output.find(" with ");
+  if (ready == std::string::npos || end == std::string::npos) {
+    ADD_FAILURE() << "nacre-memnode says: " << output;
+    return;
+  }
+  address_ = output.substr(ready + 7, end - ready - 7);
 }
 
 void MemnodeProcess::Kill() { process_.reset(); }
@@ -168,11 +182,22 @@ MemnodeProcesses::MemnodeProcesses(int count, const MemnodeProcessOptions& optio
   for (int i = 0; i < count; ++i) nodes_.push_back(std::make_unique<MemnodeProcess>(options));
 }
 
+MemnodeProcesses::MemnodeProcesses(int count, MemnodeProcessOptions options,
+                                   const std::vector<std::string>& schemes)
+    : mixed_(true) {
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    options.scheme = schemes[i % schemes.size()];
+    nodes_.push_back(std::make_unique<MemnodeProcess>(options));
+  }
+}
+
 std::string MemnodeProcesses::pool_uri() const {
-  std::string uri = "shm:";
+  std::string uri = mixed_ ? "mixed:" : "";
   for (const auto& node : nodes_) {
-    if (uri.back() != ':') uri += ',';
-    uri += node->socket_path();
+    const std::string& address = node->address();
+    if (!uri.empty() && uri.back() != ':') uri += ',';
+    // The scheme is said once, unless each node has its own.
+    uri += mixed_ || uri.empty() ? address : address.substr(address.find(':') + 1);
   }
   return uri;
 }

@@ -9,6 +9,8 @@
 namespace nacre {
 
 struct MemnodeProcessOptions {
+  /// "shm", "tcp" or "verbs" (the last at the address that NACRE_TEST_VERBS_HOST names).
+  std::string scheme = "shm";
   std::string size = "64MiB";
   std::string slab_size = "1MiB";
   int workers = 1;
@@ -55,7 +57,8 @@ struct ProcessResult {
 ProcessResult RunBinary(const std::string& binary, const std::vector<std::string>& arguments,
                         int seconds = 20, const std::vector<std::string>& environment = {});
 
-/// One nacre-memnode process that listens at a socket in a directory of its own. Failures to start
+/// One nacre-memnode process that listens at a socket in a directory of its own, or at a port that
+/// the system chose and that it keeps. Failures to start
 /// fail the test. Killed on destruction.
 class MemnodeProcess {
  public:
@@ -78,12 +81,13 @@ class MemnodeProcess {
   pid_t pid() const { return process_->pid(); }
   const std::string& socket_path() const { return socket_path_; }
   /// "shm:/tmp/.../node.sock"
-  std::string address() const { return "shm:" + socket_path_; }
+  const std::string& address() const { return address_; }
 
  private:
   const MemnodeProcessOptions options_;
   std::string directory_;
   std::string socket_path_;
+  std::string address_;
   std::unique_ptr<ChildProcess> process_;
 };
 
@@ -91,13 +95,17 @@ class MemnodeProcess {
 class MemnodeProcesses {
  public:
   explicit MemnodeProcesses(int count, const MemnodeProcessOptions& options = {});
+  /// One by one with these schemes, over and over: a mixed pool.
+  MemnodeProcesses(int count, MemnodeProcessOptions options,
+                   const std::vector<std::string>& schemes);
 
   MemnodeProcess& operator[](size_t i) { return *nodes_[i]; }
   size_t size() const { return nodes_.size(); }
-  /// "shm:PATH,PATH,..."
+  /// "shm:PATH,PATH,...", or "mixed:shm:PATH,tcp:HOST:PORT,..."
   std::string pool_uri() const;
 
  private:
+  bool mixed_ = false;
   std::vector<std::unique_ptr<MemnodeProcess>> nodes_;
 };
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "memnode/pool_impl.h"
 #include "tests/support/memnode_process.h"
@@ -8,7 +10,12 @@
 
 namespace nacre {
 
-enum class NodeKind { kEmbedded, kProcess };
+enum class NodeKind { kEmbedded, kProcess, kTcpProcess, kVerbsProcess, kMixedProcesses };
+
+/// Those that this machine can run: verbs where NACRE_TEST_VERBS_HOST names a device's address.
+std::vector<NodeKind> AllNodeKinds();
+/// "TcpProcess", for the names of tests.
+std::string NameOf(NodeKind kind);
 
 /// Memory nodes that can be killed, in this process or in processes of their own, and a pool of
 /// them.
