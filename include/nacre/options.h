@@ -16,16 +16,20 @@ class Pool;
 class Snapshot;
 
 enum class CompactionSite : uint8_t {
-  kMemnode,  ///< On the memory node that holds most of the input.
+  kMemnode,  ///< On the memory node that holds most of the input; so far the same as kAuto.
   kCompute,  ///< In this process.
-  kAuto,     ///< On memory nodes, unless they cannot (unknown comparator, dead, overloaded).
+  /// On the memory node that holds most of the input. One that cannot (dead, busy, unable to reach
+  /// another node that takes part, unknown comparator) leaves it to the next one, and in the end
+  /// to this process.
+  kAuto,
 };
 
 /// Names and defaults are RocksDB's where RocksDB has the option.
 struct Options {
   // ---- Where the data lives -----------------------------------------------------------------
 
-  /// URI of the memory nodes (see nacre/pool.h). Ignored when `pool` is set.
+  /// URI of the memory nodes: "embedded:", "shm:", "tcp:", "verbs:" or "mixed:", with addresses and
+  /// parameters as at Pool (nacre/pool.h). Ignored when `pool` is set.
   std::string pool_uri = "embedded:?nodes=4&size=1GiB";
   /// An opened pool, to share it or to open a database again in the same process.
   std::shared_ptr<Pool> pool;

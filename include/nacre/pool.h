@@ -18,12 +18,35 @@ struct PoolOptions {
 
 /// A set of memory nodes, named by a URI:
 ///
-///     embedded:?nodes=4&size=1GiB    nodes inside this process, gone with this object
-///     shm:/run/n0.sock,/run/n1.sock  `nacre-memnode` processes of this host
+///     embedded:?nodes=4&size=1GiB           nodes inside this process, gone with this object
+///     shm:/run/n0.sock,/run/n1.sock         `nacre-memnode` processes of this host
+///     tcp:10.0.0.1:7000,[fd00::2]:7000      of any host
+///     verbs:10.1.0.1:7000,10.1.0.2:7000     of any host, by RDMA: IP addresses of RDMA devices
+///     mixed:shm:/run/n0.sock,tcp:mn2:7000   each node over a transport of its own (but embedded)
 ///
-/// Optional parameters after `?`: `nodes` and `size` (bytes per node) for embedded pools;
-/// `rtt_us` and `gbps` put the NIC model before every node; `secret_file` names the file with the
-/// pool's secret.
+/// The nodes reach one another by the same addresses, so these mean the same on every host. At
+/// most 64 nodes.
+///
+/// Parameters follow after `?` as `name=value`, with `&` between them:
+///
+///     secret_file       file with the pool's secret; see below
+///     nodes, size       embedded: how many (4), and bytes of each (1GiB)
+///     rtt_us, gbps      any: put the NIC model before every node: a round trip in microseconds, a
+///                       bandwidth in Gbit/s (0: none)
+///     io_threads        tcp: threads of this process that serve sockets, 1 to 256 (1)
+///     timeout_ms        tcp, verbs: a peer that is silent for so long while something is awaited
+///                       of it is given up (5000); adapters may take up to four times as long
+///     device, port      verbs: name and port of the RDMA device (the first with an active port)
+///     gid               verbs: index in the port's GID table (as the kernel routes to the peer)
+///     piece_mib         verbs: register memory in pieces of at most so much, a power of two (0: as
+///                       much at once as the device takes)
+///     relaxed_ordering  verbs: 1 lets the bus reorder what peers write. Only for experiments: who
+///                       polls memory, as everybody does who awaits an answer here, may see a
+///                       write's end before its beginning (0)
+///
+/// In a mixed pool a parameter of one transport is written with its name before it:
+/// `verbs.device=mlx5_0&tcp.io_threads=2`; without, it goes to all of them, which have to know it.
+/// The parameters are this process's; a node has those of its own `--listen`.
 ///
 /// The members of a pool prove to one another that they know its secret; who does not is served
 /// nothing. It is what `PoolOptions::secret` says, else what is in the file that `secret_file` or
