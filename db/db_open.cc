@@ -46,6 +46,7 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
     pool_options.operation_timeout = options.operation_timeout;
     pool_options.slab_bytes = options.slab_size;
     pool_options.pool.info_log = options.info_log;
+    pool_options.pool.max_queue_pairs_per_node = options.max_queue_pairs_per_node;
     NACRE_RETURN_IF_ERROR(
         memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), &pool));
   }

@@ -92,10 +92,12 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
 
   memnode::PointRead read;
   Record record;
-  while (lookup.Next(&read)) {
-    client_->ReadAll({&read, 1});
+  if (!lookup.Next(&read)) return Conclude(view, options, lookup, record, value);
+  memnode::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
+  do {
+    reader.ReadAll({&read, 1});
     if (lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) break;
-  }
+  } while (lookup.Next(&read));
   return Conclude(view, options, lookup, record, value);
 }
 
@@ -141,9 +143,10 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
     uint8_t keys[kGroup];  ///< Those that are not settled, by number.
     memnode::PointRead* reads = nullptr;
   };
-  static_assert(kGroup * memnode::PoolClient::kMaxStarted >= 64);
-  Group groups[memnode::PoolClient::kMaxStarted];
+  static_assert(kGroup * memnode::PointReader::kMaxStarted >= 64);
+  Group groups[memnode::PointReader::kMaxStarted];
   const size_t group_count = (count + kGroup - 1) / kGroup;
+  memnode::PointReader reader(client_);
 
   const auto look_up = [&](size_t g) {
     const size_t begin = g * kGroup;
@@ -175,10 +178,10 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
       }
     }
     group->count = posted;
-    client_->StartReads({group->reads, posted});
+    reader.StartReads({group->reads, posted});
   };
   const auto take = [&](Group* group) {
-    client_->FinishReads();
+    reader.FinishReads();
     size_t left = 0;
     for (size_t j = 0; j < group->count; ++j) {
       const uint8_t i = group->keys[j];

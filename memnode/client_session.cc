@@ -79,7 +79,7 @@ ClientSession::Window* ClientSession::BeginWindow(std::span<PointRead> reads) {
 }
 
 void ClientSession::StartReads(std::span<PointRead> reads) {
-  assert(reads.size() <= PoolClient::kMaxReadsAtOnce && started_ - finished_ < kWindows);
+  assert(reads.size() <= PointReader::kMaxReadsAtOnce && started_ - finished_ < kWindows);
   const bool alone = started_ == finished_;
   const bool follows_posted = alone || WindowAt(started_ - 1)->posted;
   Window* window = BeginWindow(reads);
@@ -93,7 +93,7 @@ void ClientSession::StartReads(std::span<PointRead> reads) {
   pipeline_bytes_ += window->bytes;
   // What does not fit beside the others is posted when they have been finished.
   if (!follows_posted || window->bytes > landing_bytes_ - landing_used_ ||
-      reads.size() > PoolClient::kMaxReadsAtOnce - reads_under_way_) {
+      reads.size() > PointReader::kMaxReadsAtOnce - reads_under_way_) {
     return;
   }
   char* const landing = landing_data_ + landing_used_;
@@ -129,7 +129,7 @@ void ClientSession::ReadMany(std::span<PointRead> reads) {
   char* landing = landing_data_;
   for (size_t done = 0; done < reads.size();) {
     Window* window = BeginWindow(
-        reads.subspan(done, std::min(PoolClient::kMaxReadsAtOnce, reads.size() - done)));
+        reads.subspan(done, std::min(PointReader::kMaxReadsAtOnce, reads.size() - done)));
     PostWindow(window, landing);
     landing += window->bytes;
     done += window->reads.size();
@@ -151,7 +151,7 @@ void ClientSession::PostWindow(Window* window, char* landing) {
     if (read.status.ok()) usable |= BitOf(read.from.node);
   }
   // A node's last read rings its doorbell and reports for all.
-  std::bitset<PoolClient::kMaxReadsAtOnce> last_of;
+  std::bitset<PointReader::kMaxReadsAtOnce> last_of;
   for (size_t i = reads.size(); i-- > 0;) {
     if (!reads[i].status.ok()) continue;
     if ((usable & BitOf(reads[i].from.node)) == 0) continue;

@@ -23,7 +23,7 @@ class ClientSession {
  public:
   static Status Create(Fabric* fabric, std::unique_ptr<ClientSession>* session);
 
-  /// These three: see PoolClient.
+  /// These three: see PointReader.
   void ReadAll(std::span<PointRead> reads) {
     if (reads.size() == 1 && ReadOne(&reads[0])) [[likely]]
       return;
@@ -49,11 +49,11 @@ class ClientSession {
     bool posted = false;   ///< Else they wait for FinishReads.
     uint64_t number = 0;   ///< Above the index in the ids of its requests.
     uint64_t waiting = 0;  ///< Nodes whose last read has not completed, by bit.
-    std::bitset<PoolClient::kMaxReadsAtOnce> pending;  ///< Reads that were posted.
+    std::bitset<PointReader::kMaxReadsAtOnce> pending;  ///< Reads that were posted.
   };
   /// More than a pipeline of them needs.
-  static constexpr uint64_t kWindows = PoolClient::kMaxStarted;
-  static_assert(2 * PoolClient::kMaxReadsAtOnce <= Lane::kDepth);  // One may straddle two pieces.
+  static constexpr uint64_t kWindows = PointReader::kMaxStarted;
+  static_assert(2 * PointReader::kMaxReadsAtOnce <= Lane::kDepth);  // One may straddle two pieces.
   static constexpr size_t kLandingBytes = 64 << 10;
   /// Landing memory beyond this is given back by the next call that needs less.
   static constexpr size_t kMaxKeptLandingBytes = 4 << 20;

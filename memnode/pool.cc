@@ -117,6 +117,7 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
   client_options.slab_bytes = options.slab_bytes;
+  client_options.max_queue_pairs_per_node = options.pool.max_queue_pairs_per_node;
   return PoolClient::Connect(pool, client_options, device_.get(), clock_, &client_);
 }
 
@@ -129,6 +130,11 @@ Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* c
   if (options.operation_timeout.count() <= 0) {
     return Status::InvalidArgument(
         fmt::format("operation timeout of {} ms", options.operation_timeout.count()));
+  }
+  const int queue_pairs = options.pool.max_queue_pairs_per_node;
+  if (queue_pairs != 0 && (queue_pairs < 2 || queue_pairs > 4096)) {
+    return Status::InvalidArgument(
+        fmt::format("max_queue_pairs_per_node {}: 0, or 2 to 4096", queue_pairs));
   }
   auto opened = std::make_shared<OpenedPool>(uri, clock);
   NACRE_RETURN_IF_ERROR(opened->Open(parsed, options));

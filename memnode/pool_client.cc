@@ -33,6 +33,12 @@ PoolClient::Rep::~Rep() {
   sessions.ForEach([](const SessionSlot& slot) { delete slot.session; });
 }
 
+void PoolClient::Rep::SetReaders(int max_queue_pairs_per_node) {
+  if (max_queue_pairs_per_node == 0) return;
+  const int readers = std::max(1, max_queue_pairs_per_node - StreamLimit(max_queue_pairs_per_node));
+  for (int i = 0; i < readers; ++i) turns.push_back(std::make_unique<PointReader::Turn>());
+}
+
 Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rdma::Device* device,
                            Clock* clock, std::unique_ptr<PoolClient>* client) {
   if (pool.addresses.empty()) {
@@ -61,6 +67,7 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   NACRE_RETURN_IF_ERROR(NodeMonitor::Create(&context, links, &rep->fabric.monitor));
   if (options.connect_all) NACRE_RETURN_IF_ERROR(rep->fabric.monitor->ConnectAll());
   rep->fabric.monitor->Start();
+  rep->SetReaders(options.max_queue_pairs_per_node);
   *client = std::move(result);
   return Status::OK();
 }
@@ -90,30 +97,5 @@ rdma::Device* PoolClient::device() const { return rep_->fabric.context.device; }
 Clock* PoolClient::clock() const { return rep_->fabric.context.clock; }
 const PoolClientOptions& PoolClient::options() const { return rep_->fabric.context.options; }
 Fabric* PoolClient::fabric() const { return &rep_->fabric; }
-
-void PoolClient::ReadAll(std::span<PointRead> reads) {
-  ClientSession* session = nullptr;
-  if (Status s = rep_->MySession(&session); !s.ok()) [[unlikely]] {
-    for (PointRead& read : reads) read.status = s;
-    return;
-  }
-  session->ReadAll(reads);
-}
-
-void PoolClient::StartReads(std::span<PointRead> reads) {
-  ClientSession* session = nullptr;
-  if (Status s = rep_->MySession(&session); !s.ok()) [[unlikely]] {
-    for (PointRead& read : reads) read.status = s;
-    return;
-  }
-  session->StartReads(reads);
-}
-
-void PoolClient::FinishReads() {
-  ClientSession* session = rep_->sessions.Mine().session;
-  // Without one nothing was started.
-  if (session != nullptr) [[likely]]
-    session->FinishReads();
-}
 
 }  // namespace nacre::memnode

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -18,6 +19,13 @@
 namespace nacre::memnode {
 
 struct Fabric;
+
+/// Of `max_queue_pairs_per_node`, those for streams; the rest is for point reads.
+constexpr int StreamLimit(int max_queue_pairs_per_node) {
+  constexpr int kMost = 8;
+  if (max_queue_pairs_per_node == 0) return kMost;
+  return std::clamp(max_queue_pairs_per_node / 4, 1, kMost);
+}
 
 /// One read of a few bytes by the calling thread.
 struct PointRead {
@@ -67,13 +75,15 @@ struct PoolClientOptions {
   NodeId self = kNoNode;
   /// Connect to every node at once and fail if one cannot be reached; else on first use.
   bool connect_all = true;
+  /// As PoolOptions has it.
+  int max_queue_pairs_per_node = 0;
   /// By node: the instance that must answer there; 0 or absent: any. A node that was started anew
   /// counts as lost.
   std::vector<uint64_t> instance_ids;
 };
 
-/// This process's access to the nodes of a pool: a session per thread for point reads, request
-/// channels for control messages, liveness.
+/// This process's access to the nodes of a pool: sessions for point reads (see PointReader),
+/// request channels for control messages, liveness.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 ///
@@ -100,25 +110,6 @@ class PoolClient {
   const PoolClientOptions& options() const;
   /// The connections, for the other parts of memnode/.
   Fabric* fabric() const;
-
-  // ---- Point reads --------------------------------------------------------------------------
-
-  /// Performs all of `reads` with one doorbell a node, in flight together; returns when each has
-  /// its status. The bytes land in registered memory of the calling thread and stay until its next
-  /// call of ReadAll. No allocation, no lock, no shared write.
-  void ReadAll(std::span<PointRead> reads);
-
-  /// A pipeline of reads: work goes on between the start of some and their end. Begins `reads` (at
-  /// most kMaxReadsAtOnce), which stay where they are until FinishReads has ended them; at most
-  /// kMaxStarted calls are ahead of it.
-  void StartReads(std::span<PointRead> reads);
-  /// Waits until each of the reads that were started first, and are not finished, has its status.
-  /// Their bytes stay until the calling thread's next FinishReads or ReadAll; no ReadAll while
-  /// reads are started.
-  void FinishReads();
-
-  static constexpr size_t kMaxReadsAtOnce = 128;
-  static constexpr uint64_t kMaxStarted = 8;
 
   // ---- Requests -----------------------------------------------------------------------------
 
@@ -162,9 +153,52 @@ class PoolClient {
                          int extend_count, std::vector<uint64_t>* offsets);
 
  private:
+  friend class PointReader;
   class Rep;
   PoolClient();
   std::unique_ptr<Rep> rep_;
+};
+
+class ClientSession;
+
+/// What the calling thread reads records with: its own queue pairs, or, if the pool's are bounded,
+/// those that it has the turn of as long as this lives. A thread has one at a time, on its stack.
+class PointReader {
+ public:
+  static constexpr size_t kMaxReadsAtOnce = 128;
+  static constexpr uint64_t kMaxStarted = 8;
+
+  explicit PointReader(PoolClient* client);
+  ~PointReader() {
+    if (turn_ != nullptr) [[unlikely]]
+      EndTurn();
+  }
+  PointReader(const PointReader&) = delete;
+  PointReader& operator=(const PointReader&) = delete;
+
+  /// Performs all of `reads` with one doorbell a node, in flight together; returns when each has
+  /// its status. The bytes land in registered memory and stay until the next call, and no longer
+  /// than this object. No allocation, no lock, no shared write.
+  void ReadAll(std::span<PointRead> reads);
+
+  /// A pipeline of reads: work goes on between the start of some and their end. Begins `reads` (at
+  /// most kMaxReadsAtOnce), which stay where they are until FinishReads has ended them; at most
+  /// kMaxStarted calls are ahead of it, and none at the end of this object.
+  void StartReads(std::span<PointRead> reads);
+  /// Waits until each of the reads that were started first, and are not finished, has its status.
+  /// Their bytes stay until the next FinishReads or ReadAll; no ReadAll while reads are started.
+  void FinishReads();
+
+ private:
+  struct Turn;
+  friend class PoolClient;
+
+  void EndTurn();
+  void Fail(std::span<PointRead> reads) const;
+
+  ClientSession* session_ = nullptr;  ///< Null: there is none, for the reason below.
+  Turn* turn_ = nullptr;              ///< Null: the session is the thread's own.
+  Status failure_;
 };
 
 }  // namespace nacre::memnode

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "memnode/client_session.h"
 #include "memnode/control.pb.h"
@@ -13,6 +14,19 @@
 #include "util/uri.h"
 
 namespace nacre::memnode {
+
+/// A session that threads use one after the other.
+struct PointReader::Turn {
+  // A turn is taken in one function and given back in another.
+  bool TryTake() NO_THREAD_SAFETY_ANALYSIS { return mutex.TryLock(); }
+  void Take() NO_THREAD_SAFETY_ANALYSIS { mutex.Lock(); }
+  void Give() NO_THREAD_SAFETY_ANALYSIS { mutex.Unlock(); }
+
+  ~Turn() { delete session; }
+
+  Mutex mutex;
+  ClientSession* session = nullptr;  ///< Owned; of who has the turn.
+};
 
 /// The insides of a PoolClient, shared by the files that implement it.
 class PoolClient::Rep {
@@ -27,17 +41,9 @@ class PoolClient::Rep {
 
   ~Rep();
 
-  /// Of the calling thread; made at its first use.
-  Status MySession(ClientSession** session) {
-    SessionSlot& slot = sessions.Mine();
-    if (slot.session == nullptr) [[unlikely]] {
-      std::unique_ptr<ClientSession> made;
-      NACRE_RETURN_IF_ERROR(ClientSession::Create(&fabric, &made));
-      slot.session = made.release();
-    }
-    *session = slot.session;
-    return Status::OK();
-  }
+  /// Before anybody reads.
+  void SetReaders(int max_queue_pairs_per_node);
+
   /// Sends one request to `node` and waits for the answer. The status is the transport's or the
   /// node's, naming the node.
   Status Call(NodeId node, control::Request* request, control::Reply* reply);
@@ -49,6 +55,7 @@ class PoolClient::Rep {
   Fabric fabric;
   Uri uri;
   PerThread<SessionSlot> sessions;
+  std::vector<std::unique_ptr<PointReader::Turn>> turns;  ///< Empty: each thread has its own.
 
   Mutex mutex;
   std::map<std::string, OpenDatabase> databases GUARDED_BY(mutex);

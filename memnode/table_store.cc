@@ -149,10 +149,12 @@ TableStore::Rep::Rep(PoolClient* pool_client, LocalMemory local_memory, int in_f
       fabric(pool_client->fabric()),
       local(local_memory),
       buffers_in_flight(std::clamp(in_flight, 1, Lane::kDepth / 4)),
+      stream_limit(
+          static_cast<size_t>(StreamLimit(pool_client->options().max_queue_pairs_per_node))),
       buffers(pool_client->device(), kMaxIdleBufferBytes) {}
 
 Status TableStore::Rep::Stream(RemoteStream** stream) {
-  const size_t number = ThreadIndex::Current() % kStreams;
+  const size_t number = ThreadIndex::Current() % stream_limit;
   // Acquire: pairs with the release below.
   *stream = streams[number].load(std::memory_order_acquire);
   if (*stream != nullptr) return Status::OK();

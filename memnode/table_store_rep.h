@@ -31,7 +31,7 @@ class TableStore::Rep {
   /// In place of `fragment`'s table bytes; null if they are not in local memory.
   char* LocalBytes(const ExtentAddr& fragment) const;
 
-  static constexpr size_t kStreams = 8;
+  static constexpr size_t kStreams = StreamLimit(0);
   static constexpr size_t kMaxIdleLanes = 8;
   static constexpr size_t kMaxIdleBufferBytes = 64 << 20;
 
@@ -39,6 +39,7 @@ class TableStore::Rep {
   Fabric* const fabric;
   const LocalMemory local;
   const int buffers_in_flight;
+  const size_t stream_limit;
   BufferPool buffers;
 
   Mutex mutex;

@@ -74,6 +74,8 @@ struct Options {
 
   size_t slab_size = 64 << 20;
   size_t chunk_size = 256 << 10;
+  /// See PoolOptions; of the pool that `pool_uri` names. A pool that was opened before has its own.
+  int max_queue_pairs_per_node = 0;
   /// A wait for a node longer than this fails with `TimedOut` or `Unavailable`.
   std::chrono::milliseconds operation_timeout{10'000};
 

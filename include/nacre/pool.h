@@ -12,6 +12,11 @@ struct PoolOptions {
   /// For applications that keep their secrets elsewhere than in files; empty: as said at
   /// Pool. Not together with the URI's `secret_file`.
   std::string secret{};
+  /// Queue pairs to one node that reads share, at least 2: a quarter of them (8 at most) for
+  /// iterators, the rest for lookups, which then wait for one another's end. 0: each thread that
+  /// looks up has its own, and iterators have 8. Flushes and requests come on top: a few for each
+  /// background job. Bound it where an adapter's cache holds few connections and threads are many.
+  int max_queue_pairs_per_node = 0;
   /// Told of peers that were refused and of a secret file that everybody may read; null: nobody.
   std::shared_ptr<Logger> info_log{};
 };

@@ -58,7 +58,8 @@ TEST_F(NodeProcessTest, WritesReadsAndStops) {
     PointRead read;
     read.from = store_->Resolve(placement, 1234, copy);
     read.length = 777;
-    client_->ReadAll(std::span<PointRead>(&read, 1));
+    PointReader reader(client_);
+    reader.ReadAll(std::span<PointRead>(&read, 1));
     ASSERT_TRUE(read.status.ok()) << read.status.ToString();
     EXPECT_EQ(std::memcmp(read.data, bytes.data() + 1234, 777), 0);
   }
@@ -129,7 +130,8 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfReads) {
           read.from.offset = read.from.offset + kFragmentHeadBytes + offset;
           read.length = 300;
         }
-        client_->ReadAll(reads);
+        PointReader reader(client_);
+        reader.ReadAll(reads);
         for (const PointRead& read : reads) {
           if (read.status.ok()) {
             if (std::memcmp(read.data, bytes.data() + offset, 300) != 0) ++wrong;

@@ -34,7 +34,8 @@ class PoolTest : public PoolFixture {
           placement, offsets[i], static_cast<int>(random.Uniform(static_cast<uint64_t>(copies))));
       reads[i].length = static_cast<uint32_t>(length);
     }
-    client_->ReadAll(reads);
+    PointReader reader(client_);
+    reader.ReadAll(reads);
     for (size_t i = 0; i < count; ++i) {
       ASSERT_TRUE(reads[i].status.ok()) << reads[i].status.ToString();
       ASSERT_EQ(std::memcmp(reads[i].data, bytes.data() + offsets[i], reads[i].length), 0);
@@ -98,15 +99,16 @@ TEST_F(PoolTest, PointReadsOutsideOfThePool) {
   reads[2].from = {.offset = 0, .node = 1};
   reads[3].from = {.offset = (uint64_t{1} << 48) - 1, .node = 1};
   for (PointRead& read : reads) read.length = 100;
-  client_->ReadAll(reads);
+  PointReader reader(client_);
+  reader.ReadAll(reads);
   EXPECT_TRUE(reads[0].status.IsInvalidArgument()) << reads[0].status.ToString();
   // The region's size is known once the node was used.
   EXPECT_TRUE(reads[1].status.IsInvalidArgument()) << reads[1].status.ToString();
   EXPECT_TRUE(reads[2].status.ok()) << reads[2].status.ToString();
   EXPECT_TRUE(reads[3].status.IsInvalidArgument()) << reads[3].status.ToString();
-  client_->ReadAll(std::span<PointRead>(&reads[3], 1));
+  reader.ReadAll(std::span<PointRead>(&reads[3], 1));
   EXPECT_TRUE(reads[3].status.IsInvalidArgument());
-  client_->ReadAll({});
+  reader.ReadAll({});
 }
 
 TEST_F(PoolTest, LargePointReadsGrowTheLandingMemoryAndGiveItBack) {
@@ -121,7 +123,8 @@ TEST_F(PoolTest, LargePointReadsGrowTheLandingMemoryAndGiveItBack) {
     PointRead read;
     read.from = store_->Resolve(placement, 5, 0);
     read.length = length;
-    client_->ReadAll(std::span<PointRead>(&read, 1));
+    PointReader reader(client_);
+    reader.ReadAll(std::span<PointRead>(&read, 1));
     ASSERT_TRUE(read.status.ok()) << read.status.ToString();
     EXPECT_EQ(std::memcmp(read.data, bytes.data() + 5, length), 0);
   }
@@ -155,13 +158,14 @@ TEST_F(PoolTest, PipelinesOfReads) {
             store_->Resolve(placement, group.offsets.back(), static_cast<int>(random.Uniform(3)));
       }
     }
+    auto reader = std::make_unique<PointReader>(client_);
     size_t started = 0;
     for (size_t finished = 0; finished < groups.size(); ++finished) {
-      const size_t ahead = 1 + random.Uniform(PoolClient::kMaxStarted);
+      const size_t ahead = 1 + random.Uniform(PointReader::kMaxStarted);
       for (; started < groups.size() && started - finished < ahead; ++started) {
-        client_->StartReads(groups[started].reads);
+        reader->StartReads(groups[started].reads);
       }
-      client_->FinishReads();
+      reader->FinishReads();
       const Group& group = groups[finished];
       for (size_t i = 0; i < group.reads.size(); ++i) {
         const PointRead& read = group.reads[i];
@@ -169,6 +173,7 @@ TEST_F(PoolTest, PipelinesOfReads) {
         ASSERT_EQ(std::memcmp(read.data, bytes.data() + group.offsets[i], read.length), 0);
       }
     }
+    reader.reset();
     CheckPointReads(placement, bytes, seed + round, 1 + random.Uniform(3));
   }
 }
@@ -184,7 +189,7 @@ TEST_F(PoolTest, PipelineOverADeath) {
     ASSERT_TRUE(space_->Reserve(Copies(2), bytes.size(), kNoNode, &placement).ok());
     ASSERT_TRUE(WriteBytes(placement, bytes).ok());
     const std::string address = client_->node_address(1);
-    std::vector<std::vector<PointRead>> groups(PoolClient::kMaxStarted);
+    std::vector<std::vector<PointRead>> groups(PointReader::kMaxStarted);
     for (auto& group : groups) {
       group.resize(8);
       for (size_t i = 0; i < group.size(); ++i) {
@@ -192,14 +197,15 @@ TEST_F(PoolTest, PipelineOverADeath) {
         group[i].length = 100;
       }
     }
-    client_->StartReads(groups[0]);  // Connects.
-    client_->FinishReads();
+    auto reader = std::make_unique<PointReader>(client_);
+    reader->StartReads(groups[0]);  // Connects.
+    reader->FinishReads();
     for (size_t g = 0; g < groups.size(); ++g) {
       if (g == static_cast<size_t>(round)) pool_->KillEmbeddedNode(1);
-      client_->StartReads(groups[g]);
+      reader->StartReads(groups[g]);
     }
     for (const auto& group : groups) {
-      client_->FinishReads();
+      reader->FinishReads();
       for (const PointRead& read : group) {
         if (read.from.node == 0) {
           EXPECT_TRUE(read.status.ok()) << read.status.ToString();
@@ -211,7 +217,56 @@ TEST_F(PoolTest, PipelineOverADeath) {
     }
     EXPECT_FALSE(groups.back()[1].status.ok()) << "it was started after the death";
     EXPECT_TRUE(groups.back()[0].status.ok());
+    reader.reset();
     ClosePool();
+  }
+}
+
+// More threads than queue pairs: they take turns, and no further connection is made.
+TEST_F(PoolTest, BoundedQueuePairs) {
+  constexpr int kBound = 4;
+  const uint64_t seed = TestSeed(306);
+  PoolOpenOptions options;
+  options.slab_bytes = 1 << 20;
+  options.pool.max_queue_pairs_per_node = kBound;
+  std::shared_ptr<PoolImpl> pool;
+  ASSERT_TRUE(OpenPool("embedded:?nodes=2&size=8MiB", options, Clock::System(), &pool).ok());
+  PoolClient* client = pool->client();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 12; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(seed + t);
+      for (size_t round = Scaled(200); round > 0; --round) {
+        // The header of a node's region: the same bytes at every read.
+        std::vector<PointRead> reads(1 + random.Uniform(20));
+        for (PointRead& read : reads) {
+          read.from = {.offset = 0, .node = static_cast<NodeId>(random.Uniform(2))};
+          read.length = 8;
+        }
+        PointReader reader(client);
+        if (random.OneIn(2)) {
+          reader.ReadAll(reads);
+        } else {
+          reader.StartReads(reads);
+          reader.FinishReads();
+        }
+        for (const PointRead& read : reads) {
+          if (!read.status.ok() || std::memcmp(read.data, "NCregion", 8) != 0) ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  NodeStats stats;
+  ASSERT_TRUE(client->GetStats(0, &stats).ok());
+  // Beside the lifeline and the channel of this request.
+  EXPECT_LE(stats.connections, static_cast<uint64_t>(kBound) + 2);
+  for (const int bad : {1, -1, 5000}) {
+    options.pool.max_queue_pairs_per_node = bad;
+    EXPECT_TRUE(OpenPool("embedded:?nodes=1&size=8MiB", options, Clock::System(), &pool)
+                    .IsInvalidArgument());
   }
 }
 
@@ -312,7 +367,8 @@ TEST_F(PoolTest, DeadNodeIsNamedAndItsCopiesAreElsewhere) {
   PointRead read;
   read.from = one.fragments[0].start;
   read.length = 100;
-  client_->ReadAll(std::span<PointRead>(&read, 1));
+  PointReader reader(client_);
+  reader.ReadAll(std::span<PointRead>(&read, 1));
   EXPECT_TRUE(read.status.IsUnavailable()) << read.status.ToString();
   EXPECT_NE(read.status.ToString().find(address), std::string::npos) << read.status.ToString();
   Slice got;

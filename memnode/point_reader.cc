@@ -1,0 +1,64 @@
+#include <memory>
+
+#include "memnode/client_session.h"
+#include "memnode/pool_client_rep.h"
+#include "util/thread_index.h"
+
+namespace nacre::memnode {
+
+namespace {
+
+/// Into `*session`, unless it is there already.
+Status EnsureSession(Fabric* fabric, ClientSession** session) {
+  if (*session != nullptr) [[likely]]
+    return Status::OK();
+  std::unique_ptr<ClientSession> made;
+  NACRE_RETURN_IF_ERROR(ClientSession::Create(fabric, &made));
+  *session = made.release();
+  return Status::OK();
+}
+
+}  // namespace
+
+PointReader::PointReader(PoolClient* client) {
+  PoolClient::Rep* rep = client->rep_.get();
+  if (rep->turns.empty()) [[likely]] {
+    ClientSession*& mine = rep->sessions.Mine().session;
+    failure_ = EnsureSession(&rep->fabric, &mine);
+    session_ = mine;
+    return;
+  }
+  // Whichever is free; if none is, the one that this thread always waits for.
+  const size_t first = ThreadIndex::Current() % rep->turns.size();
+  for (size_t i = 0; i < rep->turns.size() && turn_ == nullptr; ++i) {
+    Turn* turn = rep->turns[(first + i) % rep->turns.size()].get();
+    if (turn->TryTake()) turn_ = turn;
+  }
+  if (turn_ == nullptr) {
+    turn_ = rep->turns[first].get();
+    turn_->Take();
+  }
+  failure_ = EnsureSession(&rep->fabric, &turn_->session);
+  session_ = turn_->session;
+}
+
+void PointReader::EndTurn() { turn_->Give(); }
+
+void PointReader::Fail(std::span<PointRead> reads) const {
+  for (PointRead& read : reads) read.status = failure_;
+}
+
+void PointReader::ReadAll(std::span<PointRead> reads) {
+  session_ != nullptr ? session_->ReadAll(reads) : Fail(reads);
+}
+
+void PointReader::StartReads(std::span<PointRead> reads) {
+  session_ != nullptr ? session_->StartReads(reads) : Fail(reads);
+}
+
+void PointReader::FinishReads() {
+  if (session_ != nullptr) [[likely]]
+    session_->FinishReads();
+}
+
+}  // namespace nacre::memnode
