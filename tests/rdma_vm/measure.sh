@@ -27,7 +27,8 @@ for round in $(seq $ROUNDS); do
   "$BIN/micro_rdma" --benchmark_filter='Verbs.*Write' --benchmark_min_time=1 2>/dev/null |
     grep -E '^BM_' || true
   echo "ib_write_bw 65536  $(perftest ib_write_bw -d rxe0 -s 65536 -n 500)"
-  echo "nacre write 65536  $("$BIN/nacre-perf" write verbs:$HOST:7900 --size=65536 --depth=128 --json)"
+  echo "nacre write 65536  $("$BIN/nacre-perf" write verbs:$HOST:7900 --size=65536 --depth=128 \
+    --json)"
 done
 kill %1
 
