@@ -1,0 +1,38 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <ostream>
+
+namespace nacre {
+
+/// What a process holds, by what /proc tells: all zero for one that has gone.
+struct ProcessUsage {
+  size_t descriptors = 0;
+  size_t sockets = 0;  ///< Among the descriptors.
+  size_t threads = 0;
+  size_t shared_mappings = 0;  ///< Memory of files and of other processes' regions.
+  size_t resident_bytes = 0;
+
+  /// Whether nothing that is counted piece by piece is more than `other` has: memory is not, which
+  /// an allocator keeps as it likes.
+  bool Within(const ProcessUsage& other) const {
+    return descriptors <= other.descriptors && sockets <= other.sockets &&
+           threads <= other.threads && shared_mappings <= other.shared_mappings;
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const ProcessUsage& usage);
+
+ProcessUsage UsageOf(pid_t process);
+
+/// What the process holds once it has not changed that for a while, a few seconds at most.
+ProcessUsage SettledUsage(pid_t process);
+
+/// What ends, ends a little after its owner said so (a socket when the other end has seen it):
+/// waits until the process holds no more than `limit`, for half a minute at most. Returns what it
+/// holds then.
+ProcessUsage AwaitUsage(pid_t process, const ProcessUsage& limit);
+
+}  // namespace nacre
