@@ -73,7 +73,8 @@ class PartitionTest : public testing::Test {
     memnode::PointRead read;
     read.from = {.offset = 0, .node = node};
     read.length = 64;
-    pool->client()->ReadAll({&read, 1});
+    memnode::PointReader reader(pool->client());
+    reader.ReadAll({&read, 1});
     return read.status;
   }
   /// Until `call` succeeds, for as long as anybody would wait.
