@@ -4,7 +4,7 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Protobuf REQUIRED)
-pkg_check_modules(nacre_crypto REQUIRED IMPORTED_TARGET GLOBAL libcrypto)
+pkg_check_modules(nacre_crypto REQUIRED IMPORTED_TARGET GLOBAL libssl libcrypto)
 pkg_check_modules(nacre_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
 pkg_check_modules(nacre_verbs REQUIRED IMPORTED_TARGET GLOBAL libibverbs librdmacm)
 pkg_check_modules(nacre_xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)

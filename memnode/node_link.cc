@@ -175,6 +175,7 @@ Status NodeLink::Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueD
                          std::unique_ptr<rdma::QueuePair>* queue_pair) const {
   Hello hello;
   hello.kind = kind;
+  depths.control = kind != ConnectionKind::kData;
   hello.client_id = context_->client_id;
   hello.slab_bytes = context_->options.slab_bytes;
   hello.instance_id = instance_id();

@@ -13,21 +13,13 @@ namespace nacre::rdma {
 
 namespace {
 
-/// Keeps the proofs of this protocol apart from whatever else the secret may be used for.
-constexpr std::string_view kLabel = "nacre handshake 1";
+// Keep the uses of a secret apart, from one another and from whatever else it may be used for.
+constexpr std::string_view kProofLabel = "nacre handshake 1";
+constexpr std::string_view kKeyLabel = "nacre session key 1";
 
-}  // namespace
-
-Status DrawNonce(Nonce* nonce) {
-  if (::getrandom(nonce->data(), nonce->size(), 0) == static_cast<ssize_t>(nonce->size())) {
-    return Status::OK();
-  }
-  return Status::IOError("the system gives no random numbers");
-}
-
-Status Prove(const std::string& secret, Role role, const Handshake& handshake, Proof* proof) {
-  std::string text(kLabel);
-  text.push_back(static_cast<char>(role));
+/// HMAC-SHA256 by `secret` of `text`, which begins with its label, and of what was said.
+Status Authenticate(const std::string& secret, std::string text, const Handshake& handshake,
+                    Proof* code) {
   text.append(handshake.connector_nonce.data(), handshake.connector_nonce.size());
   text.append(handshake.listener_nonce.data(), handshake.listener_nonce.size());
   // With its length first, so that no byte can move from one part to the other.
@@ -40,9 +32,26 @@ Status Prove(const std::string& secret, Role role, const Handshake& handshake, P
   const unsigned char* const made =
       HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(proof->data()), &size);
-  if (made != nullptr && size == proof->size()) return Status::OK();
+           reinterpret_cast<unsigned char*>(code->data()), &size);
+  if (made != nullptr && size == code->size()) return Status::OK();
   return Status::IOError("HMAC-SHA256 cannot be computed");
+}
+
+}  // namespace
+
+Status DrawNonce(Nonce* nonce) {
+  if (::getrandom(nonce->data(), nonce->size(), 0) == static_cast<ssize_t>(nonce->size())) {
+    return Status::OK();
+  }
+  return Status::IOError("the system gives no random numbers");
+}
+
+Status Prove(const std::string& secret, Role role, const Handshake& handshake, Proof* proof) {
+  return Authenticate(secret, std::string(kProofLabel) + static_cast<char>(role), handshake, proof);
+}
+
+Status DeriveKey(const std::string& secret, const Handshake& handshake, Proof* key) {
+  return Authenticate(secret, std::string(kKeyLabel), handshake, key);
 }
 
 Status CheckProof(const Proof& proof, const std::string& secret, Role role,

@@ -43,6 +43,9 @@ Status DrawNonce(Nonce* nonce);
 /// HMAC-SHA256 by `secret` of who proves and what was said. `IOError` if it cannot be computed.
 Status Prove(const std::string& secret, Role role, const Handshake& handshake, Proof* proof);
 
+/// A key for what both ends say to one another later: nobody else can compute it. Errors as Prove.
+Status DeriveKey(const std::string& secret, const Handshake& handshake, Proof* key);
+
 /// `Unavailable` if `proof` is not that one; found in a time that does not depend on where they
 /// differ.
 Status CheckProof(const Proof& proof, const std::string& secret, Role role,

@@ -205,9 +205,13 @@ struct TrafficCounters {
   uint64_t frames_malformed = 0;  ///< Each of which ended a connection.
 };
 
+/// What a connection is to be; both ends get the same.
 struct QueueDepths {
   int send = 256;    ///< Requests outstanding.
   int receive = 64;  ///< Receives posted.
+  /// It carries control messages: a device that encrypts ("tls" of tcp) encrypts this connection,
+  /// and takes messages over such ones only. Others take no notice.
+  bool control = false;
 };
 
 /// A request to connect that a listener took up: accept it by `Listener::Accept`'s caller giving

@@ -41,6 +41,8 @@ struct PoolOptions {
 ///     io_threads        tcp: threads of this process that serve sockets, 1 to 256 (1)
 ///     timeout_ms        tcp, verbs: a peer that is silent for so long while something is awaited
 ///                       of it is given up (5000); adapters may take up to four times as long
+///     tls               tcp: 1 encrypts control messages (not the data) with TLS 1.3, keyed by the
+///                       pool's secret, which there must be; the nodes have to do the same (0)
 ///     device, port      verbs: name and port of the RDMA device (the first with an active port)
 ///     gid               verbs: index in the port's GID table (as the kernel routes to the peer)
 ///     piece_mib         verbs: register memory in pieces of at most so much, a power of two (0: as

@@ -33,6 +33,7 @@ TcpConnection::TcpConnection(Parts parts)
       peer_(std::move(parts.peer)),
       io_thread_(parts.io_thread),
       refusals_(parts.refusals),
+      tls_(std::move(parts.tls)),
       session_(Announcing(parts.session, &broken_)),
       interest_(EPOLLIN) {}
 
@@ -88,23 +89,42 @@ void TcpConnection::Close() {
   io_thread_->Retire(this);
 }
 
+ssize_t TcpConnection::Receive(iovec* vectors, size_t count) {
+  // What a broken session is told is dropped, whatever it is.
+  if (tls_ != nullptr && session_.open()) {
+    return tls_->Receive(vectors[0].iov_base, vectors[0].iov_len);
+  }
+  msghdr message{};
+  message.msg_iov = vectors;
+  message.msg_iovlen = count;
+  return recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+}
+
+bool TcpConnection::HoldsBytes() {
+  return tls_ != nullptr && session_.open() && tls_->has_pending();
+}
+
+bool TcpConnection::WantsToSend() {
+  if (session_.broken()) return false;
+  if (tls_ == nullptr) return !session_.outbox()->empty();
+  return tls_->wants_to_send() || (tls_->established() && !session_.outbox()->empty());
+}
+
 void TcpConnection::Read() {
   // Not initialised: the kernel writes what is looked at.
   char scratch[kScratchBytes];
-  for (size_t taken = 0; taken < kTurnBytes && !ended_;) {
+  for (size_t taken = 0; (taken < kTurnBytes || HoldsBytes()) && !ended_;) {
     size_t place_size = 0;
     char* const place = session_.open() ? session_.reader().place(&place_size) : nullptr;
     if (place == nullptr) place_size = 0;
     const size_t scratch_size = session_.reader().bulk() ? kBulkScratchBytes : kScratchBytes;
     iovec vectors[2] = {{.iov_base = place, .iov_len = place_size},
                         {.iov_base = scratch, .iov_len = scratch_size}};
-    msghdr message{};
-    message.msg_iov = place == nullptr ? &vectors[1] : &vectors[0];
-    message.msg_iovlen = place == nullptr ? 1 : 2;
-    const ssize_t received = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    const ssize_t received = place == nullptr ? Receive(&vectors[1], 1) : Receive(&vectors[0], 2);
     if (received < 0 && errno == EINTR) continue;
     if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (received <= 0) {
+      if (received < 0 && errno == EBADMSG) refusals_->Malformed(peer_, "no TLS of this pool");
       ended_ = true;
       session_.PeerGone();
       return;
@@ -116,21 +136,27 @@ void TcpConnection::Read() {
     if (in_place > 0) session_.Advance(in_place);
     // What a broken session is told is dropped.
     if (size > in_place) session_.Take(scratch, size - in_place);
-    if (size < place_size + scratch_size) return;
+    // TLS hands out one record at a time.
+    if (tls_ == nullptr && size < place_size + scratch_size) return;
   }
 }
 
 void TcpConnection::Send() {
   Outbox* const outbox = session_.outbox();
+  // If it fails, reading tells why, and sees to it.
+  if (tls_ != nullptr && !session_.broken() && !tls_->Advance()) Read();
+  const size_t step = tls_ == nullptr ? kTurnBytes : TlsStream::kRecordBytes;
   for (size_t sent_bytes = 0; sent_bytes < kTurnBytes && !session_.broken();) {
     session_.Settle();
     iovec vectors[kVectorsMax];
+    const int count = outbox->Gather(vectors, kVectorsMax, step);
+    if (count == 0) break;
     msghdr message{};
     message.msg_iov = vectors;
-    const int count = outbox->Gather(vectors, kVectorsMax, kTurnBytes);
-    if (count == 0) break;
     message.msg_iovlen = static_cast<size_t>(count);
-    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = tls_ != nullptr
+                             ? tls_->Send(vectors, count)
+                             : sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)) break;
     if (sent < 0) {
@@ -168,7 +194,7 @@ void TcpConnection::SetInterest() {
   uint32_t wanted = 0;
   if (!ended_ && !owned_.load(std::memory_order_relaxed)) {
     wanted = EPOLLIN;
-    if (!session_.broken() && !session_.outbox()->empty()) wanted |= EPOLLOUT;
+    if (WantsToSend()) wanted |= EPOLLOUT;
   }
   if (wanted == interest_) return;
   interest_ = wanted;
@@ -212,7 +238,7 @@ bool TcpConnection::BeginOwnersWait(int* fd, short* events) {
   owner_waits_.store(true, std::memory_order_relaxed);
   if (!owned_.load(std::memory_order_relaxed)) Own();
   *fd = socket_.get();
-  *events = session_.outbox()->empty() ? POLLIN : POLLIN | POLLOUT;
+  *events = WantsToSend() ? POLLIN | POLLOUT : POLLIN;
   return true;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/uio.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -7,6 +9,7 @@
 
 #include "rdma/refusals.h"
 #include "rdma/tcp/session.h"
+#include "rdma/tcp/tls.h"
 #include "rdma/transport.h"
 #include "rdma/unique_fd.h"
 #include "util/mutex.h"
@@ -32,6 +35,8 @@ class TcpConnection {
     std::string peer;  ///< Name for messages.
     IoThread* io_thread = nullptr;
     Refusals* refusals = nullptr;
+    std::unique_ptr<TlsStream> tls{};  ///< Over the socket; null: bytes go as they are.
+    bool messages = true;              ///< SENDs may be carried.
     Session::Parts session;
   };
   explicit TcpConnection(Parts parts);
@@ -45,7 +50,7 @@ class TcpConnection {
   /// `Busy` if it is a message and the peer takes no more of them. Never blocks: what the socket
   /// does not take is sent later.
   Status Post(const TcpRequest& request) EXCLUDES(mutex_);
-  /// Sends what waits for the end of its batch.
+  /// Sends what waits for the end of its batch, and goes on with the handshake of TLS.
   void Flush() EXCLUDES(mutex_);
   void PostReceive(uint64_t id, const LocalBuffer& buffer) EXCLUDES(mutex_);
   uint64_t receives_outstanding() EXCLUDES(mutex_);
@@ -79,6 +84,12 @@ class TcpConnection {
   /// How many sweeps a socket that was closed here may wait for the peer to close it.
   static constexpr int kLingerPeriods = 8;
 
+  /// As recvmsg.
+  ssize_t Receive(iovec* vectors, size_t count) REQUIRES(mutex_);
+  /// Whether TLS has bytes that epoll knows nothing of.
+  bool HoldsBytes() REQUIRES(mutex_);
+  /// Whether there is something to do once the socket takes more.
+  bool WantsToSend() REQUIRES(mutex_);
   void Read() REQUIRES(mutex_);
   void Send() REQUIRES(mutex_);
   /// After a turn: sees to a session that broke, and tells epoll what to wait for.
@@ -100,6 +111,7 @@ class TcpConnection {
   uint32_t turns_at_tick_ = 0;  ///< The I/O thread's.
 
   Mutex mutex_;
+  const std::unique_ptr<TlsStream> tls_ PT_GUARDED_BY(mutex_);
   Session session_ GUARDED_BY(mutex_);
   uint32_t interest_ GUARDED_BY(mutex_);
   bool ended_ GUARDED_BY(mutex_) = false;   ///< Nothing more can be read.

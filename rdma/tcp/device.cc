@@ -47,7 +47,7 @@ TcpDevice::~TcpDevice() = default;
 Status TcpDevice::Open(const DeviceOptions& options, Clock* clock,
                        std::unique_ptr<Device>* device) {
   for (const auto& [name, value] : options.parameters) {
-    if (name != "io_threads" && name != "timeout_ms") {
+    if (name != "io_threads" && name != "timeout_ms" && name != "tls") {
       return Status::InvalidArgument("unknown transport parameter '" + name + "'");
     }
   }
@@ -55,8 +55,15 @@ Status TcpDevice::Open(const DeviceOptions& options, Clock* clock,
   uint64_t timeout_ms = kDefaultTimeoutMillis;
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "io_threads", 1, 256, &io_threads));
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "timeout_ms", 10, 3600000, &timeout_ms));
+  uint64_t tls = 0;
+  NACRE_RETURN_IF_ERROR(TakeNumber(options, "tls", 0, 1, &tls));
+  if (tls != 0 && options.secret.empty()) {
+    return Status::InvalidArgument(
+        "transport parameter tls=1: needs a secret of the pool, from which its keys are made");
+  }
   std::unique_ptr<TcpDevice> made(
       new TcpDevice(options, clock, std::chrono::milliseconds(timeout_ms)));
+  if (tls != 0) NACRE_RETURN_IF_ERROR(TlsContext::Create(&made->tls_));
   for (uint64_t i = 0; i < io_threads; i++) {
     made->io_threads_.emplace_back();
     NACRE_RETURN_IF_ERROR(IoThread::Start(made->timeout_, &made->io_threads_.back()));
@@ -111,8 +118,9 @@ Status TcpDevice::Listen(const std::string& address, std::unique_ptr<Listener>* 
 }
 
 Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& private_data,
-                        QueueDepths depths, const Deadline& deadline, std::string* reply) {
-  TcpHello hello{.depths = depths, .private_data = private_data};
+                        QueueDepths depths, const Deadline& deadline, Handshake* said,
+                        std::string* reply) {
+  TcpHello hello{.depths = depths, .tls = tls() && depths.control, .private_data = private_data};
   NACRE_RETURN_IF_ERROR(DrawNonce(&hello.nonce));
   const std::string hello_bytes = EncodeHello(hello);
   NACRE_RETURN_IF_ERROR(SendAllBy(socket, deadline, hello_bytes.data(), hello_bytes.size()));
@@ -130,14 +138,14 @@ Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& 
     NACRE_RETURN_IF_ERROR(receive(kGreetingHeaderBytes, kChallengeBytes));
     TcpChallenge challenge;
     NACRE_RETURN_IF_ERROR(DecodeChallenge(message, &challenge));
-    const Handshake said = SaidOverTcp(hello_bytes, challenge);
-    const Status proven = CheckProof(challenge.proof, secret_, Role::kListener, said);
+    *said = SaidOverTcp(hello_bytes, challenge);
+    const Status proven = CheckProof(challenge.proof, secret_, Role::kListener, *said);
     if (!proven.ok()) {
       refusals_.Refused(peer, proven.message());
       return proven;
     }
     Proof proof;
-    NACRE_RETURN_IF_ERROR(Prove(secret_, Role::kConnector, said, &proof));
+    NACRE_RETURN_IF_ERROR(Prove(secret_, Role::kConnector, *said, &proof));
     const std::string introduction = EncodeIntroduction(proof);
     NACRE_RETURN_IF_ERROR(SendAllBy(socket, deadline, introduction.data(), introduction.size()));
     NACRE_RETURN_IF_ERROR(receive(0, kGreetingHeaderBytes));
@@ -163,7 +171,8 @@ Status TcpDevice::Connect(const std::string& address, const std::string& private
   NACRE_RETURN_IF_ERROR(ConnectTcp(address, deadline, &socket));
   NACRE_RETURN_IF_ERROR(SetUpTcpSocket(socket.get(), timeout_));
   const std::string peer = address.starts_with("tcp:") ? address : "tcp:" + address;
-  const Status greeted = Greet(socket.get(), peer, private_data, depths, deadline, reply);
+  Handshake said;
+  const Status greeted = Greet(socket.get(), peer, private_data, depths, deadline, &said, reply);
   if (greeted.IsAborted()) {
     return Status::InvalidArgument(peer + ": " + std::string(greeted.message()));
   }
@@ -176,39 +185,57 @@ Status TcpDevice::Connect(const std::string& address, const std::string& private
   }
   NACRE_RETURN_IF_ERROR(greeted.WithContext(peer));
   IoThread* const io_thread = NextIoThread();
-  auto made = std::make_unique<TcpQueuePair>(TcpConnection::Parts{.socket = std::move(socket),
-                                                                  .peer = peer,
-                                                                  .io_thread = io_thread,
-                                                                  .refusals = &refusals_,
-                                                                  .session = {}},
-                                             depths, &regions_, &counters_,
-                                             static_cast<TcpCompletionQueue*>(send_queue),
-                                             static_cast<TcpCompletionQueue*>(receive_queue));
-  NACRE_RETURN_IF_ERROR(io_thread->Add(made->connection()));
+  std::unique_ptr<TcpQueuePair> made;
+  NACRE_RETURN_IF_ERROR(MakePair(std::move(socket), peer, depths, Role::kConnector, said,
+                                 send_queue, receive_queue, io_thread, &made));
+  NACRE_RETURN_IF_ERROR(Serve(io_thread, made.get()));
   *queue_pair = std::move(made);
   return Status::OK();
 }
 
 Status TcpDevice::Accept(UniqueFd socket, const std::string& peer, QueueDepths depths,
-                         CompletionQueue* send_queue, CompletionQueue* receive_queue,
-                         const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) {
+                         const Handshake& said, CompletionQueue* send_queue,
+                         CompletionQueue* receive_queue, const std::string& reply,
+                         std::unique_ptr<QueuePair>* queue_pair) {
   const int fd = socket.get();
   IoThread* const io_thread = NextIoThread();
-  auto made = std::make_unique<TcpQueuePair>(TcpConnection::Parts{.socket = std::move(socket),
-                                                                  .peer = peer,
-                                                                  .io_thread = io_thread,
-                                                                  .refusals = &refusals_,
-                                                                  .session = {}},
-                                             depths, &regions_, &counters_,
-                                             static_cast<TcpCompletionQueue*>(send_queue),
-                                             static_cast<TcpCompletionQueue*>(receive_queue));
+  std::unique_ptr<TcpQueuePair> made;
+  NACRE_RETURN_IF_ERROR(MakePair(std::move(socket), peer, depths, Role::kListener, said, send_queue,
+                                 receive_queue, io_thread, &made));
   // Served only from here on, so that the first bytes sent are the answer.
   const std::string answer = EncodeAnswer(GreetingType::kAccepted, reply);
   NACRE_RETURN_IF_ERROR(
       SendAllBy(fd, Deadline::After(clock_, kAnswerTimeout), answer.data(), answer.size())
           .WithContext(peer));
-  NACRE_RETURN_IF_ERROR(io_thread->Add(made->connection()));
+  NACRE_RETURN_IF_ERROR(Serve(io_thread, made.get()));
   *queue_pair = std::move(made);
+  return Status::OK();
+}
+
+Status TcpDevice::MakePair(UniqueFd socket, const std::string& peer, QueueDepths depths, Role role,
+                           const Handshake& said, CompletionQueue* send_queue,
+                           CompletionQueue* receive_queue, IoThread* io_thread,
+                           std::unique_ptr<TcpQueuePair>* queue_pair) {
+  TcpConnection::Parts parts;
+  if (tls() && depths.control) {
+    Proof key;
+    NACRE_RETURN_IF_ERROR(DeriveKey(secret_, said, &key));
+    NACRE_RETURN_IF_ERROR(TlsStream::Create(*tls_, role, key, socket.get(), &parts.tls));
+  }
+  parts.socket = std::move(socket);
+  parts.peer = peer;
+  parts.io_thread = io_thread;
+  parts.refusals = &refusals_;
+  parts.messages = !tls() || depths.control;
+  *queue_pair = std::make_unique<TcpQueuePair>(std::move(parts), depths, &regions_, &counters_,
+                                               static_cast<TcpCompletionQueue*>(send_queue),
+                                               static_cast<TcpCompletionQueue*>(receive_queue));
+  return Status::OK();
+}
+
+Status TcpDevice::Serve(IoThread* io_thread, TcpQueuePair* queue_pair) {
+  NACRE_RETURN_IF_ERROR(io_thread->Add(queue_pair->connection()));
+  queue_pair->connection()->Flush();
   return Status::OK();
 }
 

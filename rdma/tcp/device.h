@@ -12,10 +12,13 @@
 #include "rdma/tcp/io_thread.h"
 #include "rdma/tcp/region.h"
 #include "rdma/tcp/socket.h"
+#include "rdma/tcp/tls.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
 
 namespace nacre::rdma {
+
+class TcpQueuePair;
 
 /// The `tcp` transport: the operations of a NIC as frames over sockets (see frame.h), one socket
 /// for each queue pair, carried out by the I/O threads of the device that owns the memory.
@@ -23,8 +26,10 @@ namespace nacre::rdma {
 /// Thread safety: as a Device.
 class TcpDevice final : public Device {
  public:
-  /// Parameters: "io_threads" (1), "timeout_ms" (5000): how long a peer may be silent while
-  /// something is awaited of it. `clock` outlives the device.
+  /// Parameters: "io_threads" (1); "timeout_ms" (5000): how long a peer may be silent while
+  /// something is awaited of it; "tls" (0): 1 encrypts control connections (QueueDepths::control),
+  /// has both ends insist on that, and lets no other connection carry messages. `InvalidArgument`
+  /// for "tls" in a pool without a secret. `clock` outlives the device.
   static Status Open(const DeviceOptions& options, Clock* clock, std::unique_ptr<Device>* device);
   ~TcpDevice() override;
 
@@ -42,9 +47,12 @@ class TcpDevice final : public Device {
   const std::string& secret() const { return secret_; }
   Refusals* refusals() { return &refusals_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
+  /// Whether control connections are encrypted.
+  bool tls() const { return tls_ != nullptr; }
 
-  /// The end of a handshake: `socket` is that of a peer which has proved what it had to.
-  Status Accept(UniqueFd socket, const std::string& peer, QueueDepths depths,
+  /// The end of a handshake: `socket` is that of a peer which has proved what it had to, by what
+  /// was `said`.
+  Status Accept(UniqueFd socket, const std::string& peer, QueueDepths depths, const Handshake& said,
                 CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair);
 
@@ -53,7 +61,14 @@ class TcpDevice final : public Device {
 
   /// The connecting end of a handshake. `InvalidArgument` with the peer's reason if it refused.
   Status Greet(int socket, const std::string& peer, const std::string& private_data,
-               QueueDepths depths, const Deadline& deadline, std::string* reply);
+               QueueDepths depths, const Deadline& deadline, Handshake* said, std::string* reply);
+  /// The connection over a socket whose peer has proved what it had to.
+  Status MakePair(UniqueFd socket, const std::string& peer, QueueDepths depths, Role role,
+                  const Handshake& said, CompletionQueue* send_queue,
+                  CompletionQueue* receive_queue, IoThread* io_thread,
+                  std::unique_ptr<TcpQueuePair>* queue_pair);
+  /// From here on the connection is served.
+  static Status Serve(IoThread* io_thread, TcpQueuePair* queue_pair);
   IoThread* NextIoThread();
 
   Clock* const clock_;
@@ -62,6 +77,7 @@ class TcpDevice final : public Device {
   Refusals refusals_;
   TcpCounters counters_;
   RegionTable regions_;
+  std::unique_ptr<TlsContext> tls_;  ///< Null: nothing is encrypted.
   const uint64_t device_id_;
   std::atomic<uint32_t> next_region_{1};
   std::atomic<uint32_t> next_io_thread_{0};

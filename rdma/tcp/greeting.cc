@@ -18,6 +18,7 @@ constexpr size_t kBodyAt = kGreetingHeaderBytes;
 
 constexpr size_t kReceiveDepthAt = kBodyAt + 4;
 constexpr size_t kPrivateSizeAt = kBodyAt + 8;
+constexpr size_t kFlagsAt = kBodyAt + 12;
 constexpr size_t kPrivateDataAt = kBodyAt + 16;
 constexpr size_t kHelloNonceAt = kPrivateDataAt + Device::kMaxPrivateData;
 static_assert(kHelloNonceAt + kNonceBytes == kHelloBytes);
@@ -51,6 +52,9 @@ std::string EncodeHello(const TcpHello& hello) {
   EncodeFixed32(bytes.data() + kBodyAt, static_cast<uint32_t>(hello.depths.send));
   EncodeFixed32(bytes.data() + kReceiveDepthAt, static_cast<uint32_t>(hello.depths.receive));
   EncodeFixed32(bytes.data() + kPrivateSizeAt, static_cast<uint32_t>(hello.private_data.size()));
+  const uint32_t flags =
+      (hello.depths.control ? kControlConnection : 0U) | (hello.tls ? kTlsFollows : 0U);
+  EncodeFixed32(bytes.data() + kFlagsAt, flags);
   hello.private_data.copy(bytes.data() + kPrivateDataAt, Device::kMaxPrivateData);
   std::memcpy(bytes.data() + kHelloNonceAt, hello.nonce.data(), kNonceBytes);
   return bytes;
@@ -96,12 +100,15 @@ Status DecodeHello(std::string_view bytes, TcpHello* hello) {
   const uint32_t send_depth = DecodeFixed32(bytes.data() + kBodyAt);
   const uint32_t receive_depth = DecodeFixed32(bytes.data() + kReceiveDepthAt);
   const uint32_t private_size = DecodeFixed32(bytes.data() + kPrivateSizeAt);
+  const uint32_t flags = DecodeFixed32(bytes.data() + kFlagsAt);
   if (send_depth > kMaxDepth || receive_depth > kMaxDepth ||
-      private_size > Device::kMaxPrivateData) {
+      private_size > Device::kMaxPrivateData || flags > (kControlConnection | kTlsFollows)) {
     return Status::InvalidArgument("a greeting that makes no sense");
   }
   hello->depths = {.send = static_cast<int>(send_depth),
-                   .receive = static_cast<int>(receive_depth)};
+                   .receive = static_cast<int>(receive_depth),
+                   .control = (flags & kControlConnection) != 0};
+  hello->tls = (flags & kTlsFollows) != 0;
   NACRE_RETURN_IF_ERROR(CheckTcpDepths(hello->depths));
   hello->private_data.assign(bytes.data() + kPrivateDataAt, private_size);
   std::memcpy(hello->nonce.data(), bytes.data() + kHelloNonceAt, kNonceBytes);

@@ -28,7 +28,8 @@ namespace nacre::rdma {
 //
 // which is the same in all versions; another version is refused by its number (an Answer).
 //
-//   Hello:         16  4 send depth    20  4 receive depth   24  4 size of private data   28  4 0
+//   Hello:         16  4 send depth    20  4 receive depth   24  4 size of private data
+//                  28  4 flags (HelloFlags)
 //                  32 32 private data  64 16 nonce
 //   Challenge:     16 16 nonce         32 32 proof of the accepting side
 //   Introduction:  16 32 proof of the connecting side
@@ -39,7 +40,7 @@ inline constexpr size_t kHelloBytes = 80;
 inline constexpr size_t kChallengeBytes = 64;
 inline constexpr size_t kIntroductionBytes = 48;
 inline constexpr size_t kAnswerBytes = 144;
-inline constexpr uint32_t kTcpVersion = 1;
+inline constexpr uint32_t kTcpVersion = 2;
 
 enum class GreetingType : uint32_t {
   kHello = 1,
@@ -50,8 +51,14 @@ enum class GreetingType : uint32_t {
   kOtherVersion = 6,
 };
 
+enum HelloFlags : uint32_t {
+  kControlConnection = 1,
+  kTlsFollows = 2,  ///< From the answer on, both ends speak TLS.
+};
+
 struct TcpHello {
   QueueDepths depths;
+  bool tls = false;
   std::string private_data;
   Nonce nonce{};
 };

@@ -34,11 +34,13 @@ void SendAnswer(TcpDevice* device, int socket, GreetingType type, std::string_vi
 
 class TcpIncomingConnection final : public IncomingConnection {
  public:
-  TcpIncomingConnection(TcpDevice* device, UniqueFd socket, std::string name, TcpHello hello)
+  TcpIncomingConnection(TcpDevice* device, UniqueFd socket, std::string name, TcpHello hello,
+                        Handshake said)
       : device_(device),
         socket_(std::move(socket)),
         name_(std::move(name)),
-        hello_(std::move(hello)) {}
+        hello_(std::move(hello)),
+        said_(std::move(said)) {}
   ~TcpIncomingConnection() override { Reject("refused"); }
 
   const std::string& private_data() const override { return hello_.private_data; }
@@ -51,8 +53,8 @@ class TcpIncomingConnection final : public IncomingConnection {
       Reject(std::string(status.message()));
       return status;
     }
-    return device_->Accept(std::move(socket_), name_, hello_.depths, send_queue, receive_queue,
-                           reply, queue_pair);
+    return device_->Accept(std::move(socket_), name_, hello_.depths, said_, send_queue,
+                           receive_queue, reply, queue_pair);
   }
 
   void Reject(const std::string& reason) override {
@@ -66,6 +68,7 @@ class TcpIncomingConnection final : public IncomingConnection {
   UniqueFd socket_;
   const std::string name_;
   const TcpHello hello_;
+  const Handshake said_;
 };
 
 }  // namespace
@@ -163,7 +166,8 @@ bool TcpListener::TakeCaller(std::unique_ptr<IncomingConnection>* incoming) {
     callers_.erase(callers_.begin() + static_cast<ptrdiff_t>(i));
     if (step == Step::kOver) continue;
     *incoming = std::make_unique<TcpIncomingConnection>(
-        device_, std::move(caller.socket), std::move(caller.name), std::move(caller.hello));
+        device_, std::move(caller.socket), std::move(caller.name), std::move(caller.hello),
+        SaidOverTcp(caller.hello_bytes, caller.challenge));
     return true;
   }
   return false;
@@ -240,7 +244,14 @@ TcpListener::Step TcpListener::TakeIntroduction(const Caller& caller) {
   if (!sound.ok()) return RefuseMalformed(caller, sound.message());
   const Status proven = CheckProof(proof, device_->secret(), Role::kConnector,
                                    SaidOverTcp(caller.hello_bytes, caller.challenge));
-  return proven.ok() ? Step::kProven : Refuse(caller, proven.message());
+  if (!proven.ok()) return Refuse(caller, proven.message());
+  const bool encrypts = device_->tls() && caller.hello.depths.control;
+  if (caller.hello.tls == encrypts) return Step::kProven;
+  const std::string_view why =
+      encrypts ? "this listener takes control connections by TLS only: connect with tls=1"
+               : "this listener was started without tls=1: connect without it";
+  SendAnswer(device_, caller.socket.get(), GreetingType::kRejected, why);
+  return Refuse(caller, why);
 }
 
 }  // namespace nacre::rdma

@@ -23,13 +23,15 @@ TcpQueuePair::TcpQueuePair(TcpConnection::Parts parts, QueueDepths depths, Regio
       receive_queue_(receive_queue),
       send_depth_(static_cast<uint64_t>(depths.send)),
       receive_depth_(static_cast<uint64_t>(depths.receive)),
+      messages_(parts.messages),
       connection_(std::make_shared<TcpConnection>(
           WithSession(std::move(parts), {.depths = depths,
                                          .regions = regions,
                                          .counters = counters,
                                          .send_queue = send_queue,
                                          .receive_queue = receive_queue,
-                                         .queue_pair = this}))) {
+                                         .queue_pair = this,
+                                         .messages = messages_}))) {
   send_queue_->Attach(connection_.get());
   if (receive_queue_ != send_queue_) receive_queue_->Attach(connection_.get());
 }
@@ -110,6 +112,9 @@ Status TcpQueuePair::PostSend(uint64_t id, LocalBuffer from, uint8_t flags) {
     return Status::InvalidArgument("a message of " + std::to_string(from.size) +
                                    " bytes; at most " + std::to_string(Device::kMaxSendBytes) +
                                    " are possible");
+  }
+  if (!messages_) {
+    return Status::InvalidArgument(peer() + ": messages are encrypted; this connection is not");
   }
   return Post(Opcode::kSend, id, from, {}, flags);
 }

@@ -49,6 +49,7 @@ class TcpQueuePair final : public QueuePair {
   TcpCompletionQueue* const receive_queue_;
   const uint64_t send_depth_;
   const uint64_t receive_depth_;
+  const bool messages_;
   uint64_t posted_ = 0;   ///< Send-side requests so far.
   uint64_t retired_ = 0;  ///< Of these, how many no longer count against the depth.
   const std::shared_ptr<TcpConnection> connection_;

@@ -6,6 +6,7 @@ namespace nacre::rdma {
 
 Session::Session(const Parts& parts)
     : broken_(parts.broken),
+      messages_(parts.messages),
       requester_(parts.depths.send, parts.send_queue, parts.queue_pair, &outbox_, parts.counters),
       responder_(parts.depths.send, parts.regions, &outbox_),
       mailbox_(parts.depths.receive, parts.receive_queue, parts.queue_pair),
@@ -63,7 +64,7 @@ bool Session::TakeFrame(const FrameHeader& header, const char* payload) {
 bool Session::Dispatch(const FrameHeader& header, const char* payload) {
   switch (header.type) {
     case FrameType::kSend:
-      return TakeMessage(header, payload, header.length);
+      return messages_ && TakeMessage(header, payload, header.length);
     case FrameType::kWriteWithImm:
       return responder_.Take(header, payload) &&
              TakeMessage(header, nullptr, responder_.bytes_of_write());

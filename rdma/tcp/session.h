@@ -32,6 +32,7 @@ class Session final : private FrameSink {
     TcpCompletionQueue* send_queue = nullptr;
     TcpCompletionQueue* receive_queue = nullptr;
     QueuePair* queue_pair = nullptr;  ///< Named by the completions.
+    bool messages = true;             ///< The peer may SEND.
     /// Set, with release, before the first completion that tells of a failure.
     std::atomic<bool>* broken = nullptr;
   };
@@ -80,6 +81,7 @@ class Session final : private FrameSink {
   void Break(CompletionCode first);
 
   std::atomic<bool>* const broken_;
+  const bool messages_;
   Outbox outbox_;
   Requester requester_;
   Responder responder_;

@@ -32,6 +32,7 @@ inline std::vector<Setup> AllSetups() {
   const DeviceSpec nic{.scheme = "shm", .parameters = {{"rtt_us", "5"}, {"gbps", "50"}}};
   const DeviceSpec faults{.scheme = "shm", .with_faults = true};
   const DeviceSpec tcp{.scheme = "tcp"};
+  const DeviceSpec tls{.scheme = "tcp", .parameters = {{"tls", "1"}}, .secret = "a secret"};
   const DeviceSpec tcp_faults{.scheme = "tcp", .with_faults = true};
   std::vector<Setup> setups = {
       {.name = "shm", .spec = shm},
@@ -47,6 +48,9 @@ inline std::vector<Setup> AllSetups() {
       {.name = "tcp_accepting", .spec = tcp, .accepting = true},
       {.name = "tcp_process", .spec = tcp, .child = true},
       {.name = "tcp_process_accepting", .spec = tcp, .child = true, .accepting = true},
+      {.name = "tcp_tls", .spec = tls},
+      {.name = "tcp_tls_accepting", .spec = tls, .accepting = true},
+      {.name = "tcp_tls_process", .spec = tls, .child = true},
       {.name = "tcp_faultless", .spec = tcp_faults},
       {.name = "tcp_faultless_process", .spec = tcp_faults, .child = true},
   };

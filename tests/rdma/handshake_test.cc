@@ -65,6 +65,24 @@ TEST(HandshakeTest, EverythingThatWasSaidCounts) {
   }
 }
 
+TEST(HandshakeTest, AKeyIsOfOneHandshakeAndOneSecret) {
+  const Handshake handshake = Fresh();
+  Proof key;
+  Proof again;
+  ASSERT_TRUE(IsOk(DeriveKey("secret", handshake, &key)));
+  ASSERT_TRUE(IsOk(DeriveKey("secret", handshake, &again)));
+  EXPECT_EQ(key, again);
+  ASSERT_TRUE(IsOk(DeriveKey("secreT", handshake, &again)));
+  EXPECT_NE(key, again);
+  ASSERT_TRUE(IsOk(DeriveKey("secret", Fresh(), &again)));
+  EXPECT_NE(key, again);
+  // What was sent as a proof is no key.
+  for (const Role role : {Role::kConnector, Role::kListener}) {
+    ASSERT_TRUE(IsOk(Prove("secret", role, handshake, &again)));
+    EXPECT_NE(key, again);
+  }
+}
+
 TEST(HandshakeTest, NoncesDiffer) {
   Nonce a;
   Nonce b;

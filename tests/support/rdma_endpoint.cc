@@ -22,7 +22,7 @@ Status OpenForTest(const DeviceSpec& spec, std::unique_ptr<Device>* device) {
   return Status::OK();
 }
 
-Endpoint::Endpoint(const DeviceSpec& spec) {
+Endpoint::Endpoint(const DeviceSpec& spec) : encrypts_(spec.parameters.contains("tls")) {
   Status status = OpenForTest(spec, &device);
   if (status.ok()) status = device->CreateCompletionQueue(kCompletions, &queue);
   EXPECT_TRUE(status.ok()) << status.ToString();
@@ -63,6 +63,7 @@ Status Endpoint::Reject(const std::string& reason) {
 
 Status Endpoint::Connect(const std::string& address, const std::string& private_data,
                          QueueDepths depths, std::string* reply, std::chrono::nanoseconds timeout) {
+  depths.control = depths.control || encrypts_;
   std::unique_ptr<QueuePair> queue_pair;
   NACRE_RETURN_IF_ERROR(device->Connect(address, private_data, depths, queue.get(), queue.get(),
                                         Deadline::After(Clock::System(), timeout), reply,

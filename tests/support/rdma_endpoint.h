@@ -57,6 +57,9 @@ class Endpoint {
   std::vector<std::unique_ptr<MemoryRegion>> regions;
   std::unique_ptr<Listener> listener;
   std::vector<std::unique_ptr<QueuePair>> queue_pairs;
+
+ private:
+  const bool encrypts_;  ///< Then all connections are to be control connections.
 };
 
 /// The address of an RDMA device of this machine, over which the contract is tested; null where

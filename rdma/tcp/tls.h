@@ -1,0 +1,81 @@
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "nacre/status.h"
+#include "rdma/handshake.h"
+
+namespace nacre::rdma {
+
+/// What the TLS connections of a device share.
+/// Thread safety: constant once made.
+class TlsContext {
+ public:
+  /// `IOError` if the library refuses.
+  static Status Create(std::unique_ptr<TlsContext>* context);
+  ~TlsContext();
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+  struct Library;  ///< Keeps OpenSSL's headers out of those that include this one.
+  const Library& library() const { return *library_; }
+
+ private:
+  explicit TlsContext(std::unique_ptr<Library> library);
+  std::unique_ptr<Library> library_;
+};
+
+/// TLS 1.3 over a connected socket that does not block, for connections that carry control
+/// messages. It begins after the greeting (greeting.h), by which both ends have proved to one
+/// another that they know the pool's secret, and is keyed by what only they can know: a key derived
+/// from the secret and both nonces, as an external pre-shared key, and a Diffie-Hellman exchange,
+/// so that who learns the secret later cannot read what was recorded. There are no certificates.
+///
+/// Whoever reads or sends drives its handshake too.
+///
+/// Thread safety: none.
+class TlsStream {
+ public:
+  /// `key`: derived at both ends from the greeting (DeriveKey). `IOError` if the library refuses.
+  static Status Create(const TlsContext& context, Role role, const Proof& key, int socket,
+                       std::unique_ptr<TlsStream>* stream);
+  ~TlsStream();
+
+  // As recv and sendmsg: what is negative leaves errno, EAGAIN where the socket has nothing or
+  // takes nothing, EBADMSG where the peer sent what is no TLS of ours.
+
+  /// 0 when the peer has ended.
+  ssize_t Receive(void* to, size_t size);
+  /// Sends at most kRecordBytes. After EAGAIN the next call begins with the same bytes.
+  ssize_t Send(const iovec* vectors, int count);
+
+  /// Goes on with the handshake as far as the socket allows. False, with errno, if it failed.
+  bool Advance();
+  /// Bytes that were taken from the socket and not received yet: epoll does not know of them.
+  bool has_pending() const;
+  /// Nothing can be sent before.
+  bool established() const { return established_; }
+  /// The socket did not take what the library had to say.
+  bool wants_to_send() const { return wants_to_send_; }
+
+  /// What one record carries.
+  static constexpr size_t kRecordBytes = 16 << 10;
+
+ private:
+  struct Library;
+
+  explicit TlsStream(std::unique_ptr<Library> library);
+  /// Of a call that answered `result`: as Receive.
+  ssize_t Failure(int result);
+
+  std::unique_ptr<Library> library_;
+  bool established_ = false;
+  int failure_ = 0;  ///< The errno of a stream that has come to nothing.
+  bool wants_to_send_ = false;
+};
+
+}  // namespace nacre::rdma
