@@ -85,8 +85,8 @@ Status Driver::Connect(const std::string& address) {
   NACRE_RETURN_IF_ERROR(region_->Populate());
   // Twice as many messages, since an echo may be here before both ends have been told that what
   // they sent has left.
-  const rdma::QueueDepths depths{.send = sends ? 2 * depth : depth,
-                                 .receive = sends ? 2 * depth : 1};
+  const rdma::QueueDepths depths{
+      .send = sends ? 2 * depth : depth, .receive = sends ? 2 * depth : 1, .control = sends};
   std::string reply;
   NACRE_RETURN_IF_ERROR(device_->Connect(address, "", depths, queue_.get(), queue_.get(),
                                          Deadline::After(clock_, kConnectTimeout), &reply,
