@@ -7,9 +7,9 @@
 
 // What a test does to its memory and what the I/O threads of `tcp` do there for a peer process are
 // ordered by what the two processes tell one another: over a pipe there, over the connection back.
-// ThreadSanitizer sees the halves of that only, so where a peer's bytes are put into place, or taken
-// from, looks like a race with the test to it. All else is looked at here, and these places where
-// both ends are in one process, by the tests of the layers above.
+// ThreadSanitizer sees the halves of that only, so where a peer's bytes are put into place, or
+// taken from, looks like a race with the test to it. All else is looked at here, and these places
+// where both ends are in one process, by the tests of the layers above.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:nacre::rdma::Responder::\n"

@@ -66,6 +66,7 @@ PeerAnswer PeerEndpoint::Execute(const PeerRequest& request) {
       break;
     case PeerCommand::kListen:
       answer.status = endpoint_.Listen(request.bytes);
+      if (answer.status.ok()) answer.bytes = endpoint_.listener->address();
       break;
     case PeerCommand::kAccept:
       answer.status = endpoint_.Accept(request.bytes, &answer.bytes);
