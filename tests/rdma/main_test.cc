@@ -12,7 +12,8 @@
 // where both ends are in one process, by the tests of the layers above.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:nacre::rdma::Responder::\n"
+  return "race:tests/support/rdma_peer.cc\n"
+         "race:nacre::rdma::Responder::\n"
          "race:nacre::rdma::FrameReader::TakePayload\n"
          "race:nacre::rdma::TcpConnection::Receive\n";
 }

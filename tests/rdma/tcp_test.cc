@@ -304,6 +304,10 @@ TEST_F(TcpTest, WhoAsksAndDoesNotListenIsCutOff) {
     header.number++;
     peer.Send(bytes);
   }
+  // It is counted a moment after the queue pair is broken.
+  while (far_.device->traffic().frames_malformed == 0 && !deadline.Expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   EXPECT_EQ(far_.device->traffic().frames_malformed, 1u);
 }
 
