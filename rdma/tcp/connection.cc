@@ -106,8 +106,7 @@ bool TcpConnection::HoldsBytes() {
 
 bool TcpConnection::WantsToSend() {
   if (session_.broken()) return false;
-  if (tls_ == nullptr) return !session_.outbox()->empty();
-  return tls_->wants_to_send() || (tls_->established() && !session_.outbox()->empty());
+  return !session_.outbox()->empty() || (tls_ != nullptr && tls_->wants_to_send());
 }
 
 void TcpConnection::Read() {
@@ -143,8 +142,6 @@ void TcpConnection::Read() {
 
 void TcpConnection::Send() {
   Outbox* const outbox = session_.outbox();
-  // If it fails, reading tells why, and sees to it.
-  if (tls_ != nullptr && !session_.broken() && !tls_->Advance()) Read();
   const size_t step = tls_ == nullptr ? kTurnBytes : TlsStream::kRecordBytes;
   for (size_t sent_bytes = 0; sent_bytes < kTurnBytes && !session_.broken();) {
     session_.Settle();

@@ -35,7 +35,7 @@ class TcpConnection {
     std::string peer;  ///< Name for messages.
     IoThread* io_thread = nullptr;
     Refusals* refusals = nullptr;
-    std::unique_ptr<TlsStream> tls{};  ///< Over the socket; null: bytes go as they are.
+    std::unique_ptr<TlsStream> tls{};  ///< Established; null: bytes go as they are.
     bool messages = true;              ///< SENDs may be carried.
     Session::Parts session;
   };
@@ -50,7 +50,7 @@ class TcpConnection {
   /// `Busy` if it is a message and the peer takes no more of them. Never blocks: what the socket
   /// does not take is sent later.
   Status Post(const TcpRequest& request) EXCLUDES(mutex_);
-  /// Sends what waits for the end of its batch, and goes on with the handshake of TLS.
+  /// Sends what waits for the end of its batch.
   void Flush() EXCLUDES(mutex_);
   void PostReceive(uint64_t id, const LocalBuffer& buffer) EXCLUDES(mutex_);
   uint64_t receives_outstanding() EXCLUDES(mutex_);

@@ -118,9 +118,10 @@ Status TcpDevice::Listen(const std::string& address, std::unique_ptr<Listener>* 
 }
 
 Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& private_data,
-                        QueueDepths depths, const Deadline& deadline, Handshake* said,
-                        std::string* reply) {
-  TcpHello hello{.depths = depths, .tls = tls() && depths.control, .private_data = private_data};
+                        QueueDepths depths, const Deadline& deadline,
+                        std::unique_ptr<TlsStream>* tls, std::string* reply) {
+  TcpHello hello{
+      .depths = depths, .tls = encrypts() && depths.control, .private_data = private_data};
   NACRE_RETURN_IF_ERROR(DrawNonce(&hello.nonce));
   const std::string hello_bytes = EncodeHello(hello);
   NACRE_RETURN_IF_ERROR(SendAllBy(socket, deadline, hello_bytes.data(), hello_bytes.size()));
@@ -129,6 +130,9 @@ Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& 
   std::string message(kGreetingHeaderBytes, '\0');
   const auto receive = [&](size_t from, size_t size) {
     message.resize(size);
+    if (*tls != nullptr) {
+      return (*tls)->ReceiveAllBy(deadline, message.data() + from, size - from);
+    }
     return ReceiveAllBy(socket, deadline, message.data() + from, size - from);
   };
   NACRE_RETURN_IF_ERROR(receive(0, kGreetingHeaderBytes));
@@ -138,16 +142,20 @@ Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& 
     NACRE_RETURN_IF_ERROR(receive(kGreetingHeaderBytes, kChallengeBytes));
     TcpChallenge challenge;
     NACRE_RETURN_IF_ERROR(DecodeChallenge(message, &challenge));
-    *said = SaidOverTcp(hello_bytes, challenge);
-    const Status proven = CheckProof(challenge.proof, secret_, Role::kListener, *said);
+    const Handshake said = SaidOverTcp(hello_bytes, challenge);
+    const Status proven = CheckProof(challenge.proof, secret_, Role::kListener, said);
     if (!proven.ok()) {
       refusals_.Refused(peer, proven.message());
       return proven;
     }
     Proof proof;
-    NACRE_RETURN_IF_ERROR(Prove(secret_, Role::kConnector, *said, &proof));
+    NACRE_RETURN_IF_ERROR(Prove(secret_, Role::kConnector, said, &proof));
     const std::string introduction = EncodeIntroduction(proof);
     NACRE_RETURN_IF_ERROR(SendAllBy(socket, deadline, introduction.data(), introduction.size()));
+    if (hello.tls) {
+      NACRE_RETURN_IF_ERROR(StartTls(Role::kConnector, said, socket, tls));
+      NACRE_RETURN_IF_ERROR((*tls)->Establish(deadline));
+    }
     NACRE_RETURN_IF_ERROR(receive(0, kGreetingHeaderBytes));
   }
   NACRE_RETURN_IF_ERROR(receive(kGreetingHeaderBytes, kAnswerBytes));
@@ -171,8 +179,8 @@ Status TcpDevice::Connect(const std::string& address, const std::string& private
   NACRE_RETURN_IF_ERROR(ConnectTcp(address, deadline, &socket));
   NACRE_RETURN_IF_ERROR(SetUpTcpSocket(socket.get(), timeout_));
   const std::string peer = address.starts_with("tcp:") ? address : "tcp:" + address;
-  Handshake said;
-  const Status greeted = Greet(socket.get(), peer, private_data, depths, deadline, &said, reply);
+  std::unique_ptr<TlsStream> tls;
+  const Status greeted = Greet(socket.get(), peer, private_data, depths, deadline, &tls, reply);
   if (greeted.IsAborted()) {
     return Status::InvalidArgument(peer + ": " + std::string(greeted.message()));
   }
@@ -185,58 +193,56 @@ Status TcpDevice::Connect(const std::string& address, const std::string& private
   }
   NACRE_RETURN_IF_ERROR(greeted.WithContext(peer));
   IoThread* const io_thread = NextIoThread();
-  std::unique_ptr<TcpQueuePair> made;
-  NACRE_RETURN_IF_ERROR(MakePair(std::move(socket), peer, depths, Role::kConnector, said,
-                                 send_queue, receive_queue, io_thread, &made));
-  NACRE_RETURN_IF_ERROR(Serve(io_thread, made.get()));
+  std::unique_ptr<TcpQueuePair> made = MakePair(std::move(socket), std::move(tls), peer, depths,
+                                                send_queue, receive_queue, io_thread);
+  NACRE_RETURN_IF_ERROR(io_thread->Add(made->connection()));
   *queue_pair = std::move(made);
   return Status::OK();
 }
 
-Status TcpDevice::Accept(UniqueFd socket, const std::string& peer, QueueDepths depths,
-                         const Handshake& said, CompletionQueue* send_queue,
+Status TcpDevice::Accept(UniqueFd socket, std::unique_ptr<TlsStream> tls, const std::string& peer,
+                         QueueDepths depths, CompletionQueue* send_queue,
                          CompletionQueue* receive_queue, const std::string& reply,
                          std::unique_ptr<QueuePair>* queue_pair) {
   const int fd = socket.get();
+  TlsStream* const stream = tls.get();
   IoThread* const io_thread = NextIoThread();
-  std::unique_ptr<TcpQueuePair> made;
-  NACRE_RETURN_IF_ERROR(MakePair(std::move(socket), peer, depths, Role::kListener, said, send_queue,
-                                 receive_queue, io_thread, &made));
+  std::unique_ptr<TcpQueuePair> made = MakePair(std::move(socket), std::move(tls), peer, depths,
+                                                send_queue, receive_queue, io_thread);
   // Served only from here on, so that the first bytes sent are the answer.
   const std::string answer = EncodeAnswer(GreetingType::kAccepted, reply);
-  NACRE_RETURN_IF_ERROR(
-      SendAllBy(fd, Deadline::After(clock_, kAnswerTimeout), answer.data(), answer.size())
-          .WithContext(peer));
-  NACRE_RETURN_IF_ERROR(Serve(io_thread, made.get()));
+  const Deadline deadline = Deadline::After(clock_, kAnswerTimeout);
+  const Status answered = stream != nullptr
+                              ? stream->SendAllBy(deadline, answer.data(), answer.size())
+                              : SendAllBy(fd, deadline, answer.data(), answer.size());
+  NACRE_RETURN_IF_ERROR(answered.WithContext(peer));
+  NACRE_RETURN_IF_ERROR(io_thread->Add(made->connection()));
   *queue_pair = std::move(made);
   return Status::OK();
 }
 
-Status TcpDevice::MakePair(UniqueFd socket, const std::string& peer, QueueDepths depths, Role role,
-                           const Handshake& said, CompletionQueue* send_queue,
-                           CompletionQueue* receive_queue, IoThread* io_thread,
-                           std::unique_ptr<TcpQueuePair>* queue_pair) {
-  TcpConnection::Parts parts;
-  if (tls() && depths.control) {
-    Proof key;
-    NACRE_RETURN_IF_ERROR(DeriveKey(secret_, said, &key));
-    NACRE_RETURN_IF_ERROR(TlsStream::Create(*tls_, role, key, socket.get(), &parts.tls));
-  }
-  parts.socket = std::move(socket);
-  parts.peer = peer;
-  parts.io_thread = io_thread;
-  parts.refusals = &refusals_;
-  parts.messages = !tls() || depths.control;
-  *queue_pair = std::make_unique<TcpQueuePair>(std::move(parts), depths, &regions_, &counters_,
-                                               static_cast<TcpCompletionQueue*>(send_queue),
-                                               static_cast<TcpCompletionQueue*>(receive_queue));
-  return Status::OK();
+Status TcpDevice::StartTls(Role role, const Handshake& said, int socket,
+                           std::unique_ptr<TlsStream>* tls) const {
+  Proof key;
+  NACRE_RETURN_IF_ERROR(DeriveKey(secret_, said, &key));
+  return TlsStream::Create(*tls_, role, key, socket, tls);
 }
 
-Status TcpDevice::Serve(IoThread* io_thread, TcpQueuePair* queue_pair) {
-  NACRE_RETURN_IF_ERROR(io_thread->Add(queue_pair->connection()));
-  queue_pair->connection()->Flush();
-  return Status::OK();
+std::unique_ptr<TcpQueuePair> TcpDevice::MakePair(UniqueFd socket, std::unique_ptr<TlsStream> tls,
+                                                  const std::string& peer, QueueDepths depths,
+                                                  CompletionQueue* send_queue,
+                                                  CompletionQueue* receive_queue,
+                                                  IoThread* io_thread) {
+  return std::make_unique<TcpQueuePair>(
+      TcpConnection::Parts{.socket = std::move(socket),
+                           .peer = peer,
+                           .io_thread = io_thread,
+                           .refusals = &refusals_,
+                           .tls = std::move(tls),
+                           .messages = !encrypts() || depths.control,
+                           .session = {}},
+      depths, &regions_, &counters_, static_cast<TcpCompletionQueue*>(send_queue),
+      static_cast<TcpCompletionQueue*>(receive_queue));
 }
 
 TrafficCounters TcpDevice::traffic() const {

@@ -48,27 +48,29 @@ class TcpDevice final : public Device {
   Refusals* refusals() { return &refusals_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   /// Whether control connections are encrypted.
-  bool tls() const { return tls_ != nullptr; }
+  bool encrypts() const { return tls_ != nullptr; }
 
-  /// The end of a handshake: `socket` is that of a peer which has proved what it had to, by what
-  /// was `said`.
-  Status Accept(UniqueFd socket, const std::string& peer, QueueDepths depths, const Handshake& said,
-                CompletionQueue* send_queue, CompletionQueue* receive_queue,
+  /// TLS over the socket of a peer that has proved what it had to, by what was `said`.
+  Status StartTls(Role role, const Handshake& said, int socket,
+                  std::unique_ptr<TlsStream>* tls) const;
+  /// The end of a handshake: `socket` is that of a peer which has proved what it had to, with `tls`
+  /// established over it where that was agreed on.
+  Status Accept(UniqueFd socket, std::unique_ptr<TlsStream> tls, const std::string& peer,
+                QueueDepths depths, CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair);
 
  private:
   TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout);
 
-  /// The connecting end of a handshake. `InvalidArgument` with the peer's reason if it refused.
+  /// The connecting end of a handshake. `Aborted` with the peer's reason if it refused.
   Status Greet(int socket, const std::string& peer, const std::string& private_data,
-               QueueDepths depths, const Deadline& deadline, Handshake* said, std::string* reply);
+               QueueDepths depths, const Deadline& deadline, std::unique_ptr<TlsStream>* tls,
+               std::string* reply);
   /// The connection over a socket whose peer has proved what it had to.
-  Status MakePair(UniqueFd socket, const std::string& peer, QueueDepths depths, Role role,
-                  const Handshake& said, CompletionQueue* send_queue,
-                  CompletionQueue* receive_queue, IoThread* io_thread,
-                  std::unique_ptr<TcpQueuePair>* queue_pair);
-  /// From here on the connection is served.
-  static Status Serve(IoThread* io_thread, TcpQueuePair* queue_pair);
+  std::unique_ptr<TcpQueuePair> MakePair(UniqueFd socket, std::unique_ptr<TlsStream> tls,
+                                         const std::string& peer, QueueDepths depths,
+                                         CompletionQueue* send_queue,
+                                         CompletionQueue* receive_queue, IoThread* io_thread);
   IoThread* NextIoThread();
 
   Clock* const clock_;

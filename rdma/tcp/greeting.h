@@ -19,6 +19,9 @@ namespace nacre::rdma {
 //   Introduction             ->
 //                            <-      Answer
 //
+// Where TLS was agreed on it begins behind the introduction: the answer and all that follows are
+// within it. Ends that do not agree on it are told so by an answer instead of the challenge.
+//
 // Each begins with
 //
 //   offset size
@@ -53,7 +56,7 @@ enum class GreetingType : uint32_t {
 
 enum HelloFlags : uint32_t {
   kControlConnection = 1,
-  kTlsFollows = 2,  ///< From the answer on, both ends speak TLS.
+  kTlsFollows = 2,  ///< Behind the introduction, both ends speak TLS.
 };
 
 struct TcpHello {

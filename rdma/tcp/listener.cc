@@ -25,22 +25,25 @@ constexpr nanoseconds kGreetingTimeoutInARush = std::chrono::milliseconds(200);
 /// The socket of a caller who waits for an answer is empty: there is room for one.
 constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
 
-void SendAnswer(TcpDevice* device, int socket, GreetingType type, std::string_view text) {
+/// `tls`: over the socket; may be null.
+void SendAnswer(TcpDevice* device, int socket, TlsStream* tls, GreetingType type,
+                std::string_view text) {
   const std::string bytes = EncodeAnswer(type, text);
-  // Whether or not it arrives, the connection ends.
-  SendAllBy(socket, Deadline::After(device->clock(), kAnswerTimeout), bytes.data(), bytes.size())
-      .IgnoreError();
+  const Deadline deadline = Deadline::After(device->clock(), kAnswerTimeout);
+  const Status sent = tls != nullptr ? tls->SendAllBy(deadline, bytes.data(), bytes.size())
+                                     : SendAllBy(socket, deadline, bytes.data(), bytes.size());
+  sent.IgnoreError();  // Whether or not it arrives, the connection ends.
 }
 
 class TcpIncomingConnection final : public IncomingConnection {
  public:
-  TcpIncomingConnection(TcpDevice* device, UniqueFd socket, std::string name, TcpHello hello,
-                        Handshake said)
+  TcpIncomingConnection(TcpDevice* device, UniqueFd socket, std::unique_ptr<TlsStream> tls,
+                        std::string name, TcpHello hello)
       : device_(device),
         socket_(std::move(socket)),
+        tls_(std::move(tls)),
         name_(std::move(name)),
-        hello_(std::move(hello)),
-        said_(std::move(said)) {}
+        hello_(std::move(hello)) {}
   ~TcpIncomingConnection() override { Reject("refused"); }
 
   const std::string& private_data() const override { return hello_.private_data; }
@@ -53,22 +56,22 @@ class TcpIncomingConnection final : public IncomingConnection {
       Reject(std::string(status.message()));
       return status;
     }
-    return device_->Accept(std::move(socket_), name_, hello_.depths, said_, send_queue,
+    return device_->Accept(std::move(socket_), std::move(tls_), name_, hello_.depths, send_queue,
                            receive_queue, reply, queue_pair);
   }
 
   void Reject(const std::string& reason) override {
     if (!socket_.valid()) return;
-    SendAnswer(device_, socket_.get(), GreetingType::kRejected, reason);
+    SendAnswer(device_, socket_.get(), tls_.get(), GreetingType::kRejected, reason);
     socket_.Reset();
   }
 
  private:
   TcpDevice* const device_;
   UniqueFd socket_;
+  std::unique_ptr<TlsStream> tls_;
   const std::string name_;
   const TcpHello hello_;
-  const Handshake said_;
 };
 
 }  // namespace
@@ -120,7 +123,9 @@ void TcpListener::WaitForActivity(nanoseconds timeout) {
   const bool full = callers_.size() >= kMaxCallers;
   if (!full) entries.push_back({.fd = socket_.get(), .events = POLLIN, .revents = 0});
   for (const Caller& caller : callers_) {
-    entries.push_back({.fd = caller.socket.get(), .events = POLLIN, .revents = 0});
+    const bool sends = caller.tls != nullptr && caller.tls->wants_to_send();
+    const auto events = static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN);
+    entries.push_back({.fd = caller.socket.get(), .events = events, .revents = 0});
   }
   // Also to drop those that stay silent.
   const nanoseconds patience = full ? kGreetingTimeoutInARush : kGreetingTimeout;
@@ -166,8 +171,8 @@ bool TcpListener::TakeCaller(std::unique_ptr<IncomingConnection>* incoming) {
     callers_.erase(callers_.begin() + static_cast<ptrdiff_t>(i));
     if (step == Step::kOver) continue;
     *incoming = std::make_unique<TcpIncomingConnection>(
-        device_, std::move(caller.socket), std::move(caller.name), std::move(caller.hello),
-        SaidOverTcp(caller.hello_bytes, caller.challenge));
+        device_, std::move(caller.socket), std::move(caller.tls), std::move(caller.name),
+        std::move(caller.hello));
     return true;
   }
   return false;
@@ -184,6 +189,11 @@ TcpListener::Step TcpListener::RefuseMalformed(const Caller& caller, std::string
 }
 
 TcpListener::Step TcpListener::Advance(Caller* caller, uint64_t now) {
+  if (caller->tls != nullptr) {
+    const Step step = AdvanceTls(*caller);
+    if (step != Step::kWaits || StillMayWait(*caller, now)) return step;
+    return Refuse(*caller, "it stayed silent");
+  }
   const size_t wanted = caller->challenged() ? kIntroductionBytes : kHelloBytes;
   char bytes[kHelloBytes];
   static_assert(kIntroductionBytes <= kHelloBytes);
@@ -206,23 +216,29 @@ TcpListener::Step TcpListener::Advance(Caller* caller, uint64_t now) {
     GreetingType type;
     const Status sound = DecodeGreetingHeader(caller->received, &type);
     if (sound.IsNotSupported()) {
-      SendAnswer(device_, caller->socket.get(), GreetingType::kOtherVersion, "");
+      SendAnswer(device_, caller->socket.get(), nullptr, GreetingType::kOtherVersion, "");
       return Refuse(*caller, sound.message());
     }
     if (!sound.ok()) return RefuseMalformed(*caller, sound.message());
   }
   if (caller->received.size() == wanted) {
-    return caller->challenged() ? TakeIntroduction(*caller) : TakeHello(caller);
+    return caller->challenged() ? TakeIntroduction(caller) : TakeHello(caller);
   }
-  if (now - caller->taken_up_nanos < static_cast<uint64_t>(kGreetingTimeout.count())) {
-    return Step::kWaits;
-  }
+  if (StillMayWait(*caller, now)) return Step::kWaits;
   return Refuse(*caller, "it stayed silent");
 }
 
 TcpListener::Step TcpListener::TakeHello(Caller* caller) {
   const Status sound = DecodeHello(caller->received, &caller->hello);
   if (!sound.ok()) return RefuseMalformed(*caller, sound.message());
+  const bool encrypts = device_->encrypts() && caller->hello.depths.control;
+  if (caller->hello.tls != encrypts) {
+    const std::string_view why =
+        encrypts ? "this listener takes control connections by TLS only: connect with tls=1"
+                 : "this listener was started without tls=1: connect without it";
+    SendAnswer(device_, caller->socket.get(), nullptr, GreetingType::kRejected, why);
+    return Refuse(*caller, why);
+  }
   caller->hello_bytes = std::exchange(caller->received, {});
   TcpChallenge& challenge = caller->challenge;
   Status status = DrawNonce(&challenge.nonce);
@@ -238,20 +254,27 @@ TcpListener::Step TcpListener::TakeHello(Caller* caller) {
   return status.ok() ? Step::kWaits : Refuse(*caller, status.message());
 }
 
-TcpListener::Step TcpListener::TakeIntroduction(const Caller& caller) {
+TcpListener::Step TcpListener::TakeIntroduction(Caller* caller) {
   Proof proof;
-  const Status sound = DecodeIntroduction(caller.received, &proof);
-  if (!sound.ok()) return RefuseMalformed(caller, sound.message());
-  const Status proven = CheckProof(proof, device_->secret(), Role::kConnector,
-                                   SaidOverTcp(caller.hello_bytes, caller.challenge));
-  if (!proven.ok()) return Refuse(caller, proven.message());
-  const bool encrypts = device_->tls() && caller.hello.depths.control;
-  if (caller.hello.tls == encrypts) return Step::kProven;
-  const std::string_view why =
-      encrypts ? "this listener takes control connections by TLS only: connect with tls=1"
-               : "this listener was started without tls=1: connect without it";
-  SendAnswer(device_, caller.socket.get(), GreetingType::kRejected, why);
-  return Refuse(caller, why);
+  const Status sound = DecodeIntroduction(caller->received, &proof);
+  if (!sound.ok()) return RefuseMalformed(*caller, sound.message());
+  const Handshake said = SaidOverTcp(caller->hello_bytes, caller->challenge);
+  Status status = CheckProof(proof, device_->secret(), Role::kConnector, said);
+  if (status.ok() && !caller->hello.tls) return Step::kProven;
+  if (status.ok()) {
+    status = device_->StartTls(Role::kListener, said, caller->socket.get(), &caller->tls);
+  }
+  return status.ok() ? AdvanceTls(*caller) : Refuse(*caller, status.message());
+}
+
+TcpListener::Step TcpListener::AdvanceTls(const Caller& caller) {
+  if (caller.tls->Advance()) return caller.tls->established() ? Step::kProven : Step::kWaits;
+  return errno == EBADMSG ? RefuseMalformed(caller, "no TLS of this pool")
+                          : Refuse(caller, "it left amid the handshake of TLS");
+}
+
+bool TcpListener::StillMayWait(const Caller& caller, uint64_t now) {
+  return now - caller.taken_up_nanos < static_cast<uint64_t>(kGreetingTimeout.count());
 }
 
 }  // namespace nacre::rdma

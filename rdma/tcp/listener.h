@@ -9,6 +9,7 @@
 
 #include "rdma/tcp/greeting.h"
 #include "rdma/tcp/socket.h"
+#include "rdma/tcp/tls.h"
 #include "rdma/transport.h"
 #include "rdma/unique_fd.h"
 
@@ -41,6 +42,7 @@ class TcpListener final : public Listener {
     std::string hello_bytes{};
     TcpHello hello{};
     TcpChallenge challenge{};
+    std::unique_ptr<TlsStream> tls{};  ///< Once it has proved what it had to.
 
     bool challenged() const { return !hello_bytes.empty(); }
   };
@@ -54,10 +56,12 @@ class TcpListener final : public Listener {
   /// Makes room for one more caller. False if those who are there deserve more time.
   bool MakeRoom(uint64_t now);
   bool TakeCaller(std::unique_ptr<IncomingConnection>* incoming);
+  static bool StillMayWait(const Caller& caller, uint64_t now);
   /// What can be done now for a caller.
   Step Advance(Caller* caller, uint64_t now);
   Step TakeHello(Caller* caller);
-  Step TakeIntroduction(const Caller& caller);
+  Step TakeIntroduction(Caller* caller);
+  Step AdvanceTls(const Caller& caller);
   Step Refuse(const Caller& caller, std::string_view why);
   Step RefuseMalformed(const Caller& caller, std::string_view why);
 

@@ -3,14 +3,18 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
+
+#include "rdma/shm/socket.h"
 
 namespace nacre::rdma {
 
@@ -144,7 +148,8 @@ Status TlsContext::Create(std::unique_ptr<TlsContext>* context) {
   return Status::OK();
 }
 
-TlsStream::TlsStream(std::unique_ptr<Library> library) : library_(std::move(library)) {}
+TlsStream::TlsStream(std::unique_ptr<Library> library, int socket)
+    : library_(std::move(library)), socket_(socket) {}
 
 TlsStream::~TlsStream() = default;
 
@@ -170,7 +175,7 @@ Status TlsStream::Create(const TlsContext& context, Role role, const Proof& key,
   } else {
     SSL_set_accept_state(library->ssl);
   }
-  stream->reset(new TlsStream(std::move(library)));
+  stream->reset(new TlsStream(std::move(library), socket));
   return Status::OK();
 }
 
@@ -220,10 +225,54 @@ bool TlsStream::Advance() {
   return established_;
 }
 
+Status TlsStream::Await(const Deadline& deadline) {
+  if (errno == EBADMSG) return Status::InvalidArgument("no TLS of this pool");
+  if (errno != EAGAIN) return Status::Unavailable("the peer closed the connection");
+  if (deadline.Expired()) return Status::TimedOut("the peer did not answer in time");
+  WaitFor(socket_, wants_to_send_ ? POLLIN | POLLOUT : POLLIN, deadline.Remaining());
+  return Status::OK();
+}
+
+Status TlsStream::Establish(const Deadline& deadline) {
+  while (true) {
+    if (Advance()) errno = EAGAIN;
+    if (established_) return Status::OK();
+    NACRE_RETURN_IF_ERROR(Await(deadline));
+  }
+}
+
+Status TlsStream::SendAllBy(const Deadline& deadline, const char* bytes, size_t size) {
+  while (size > 0) {
+    const iovec vector{.iov_base = const_cast<char*>(bytes), .iov_len = size};
+    const ssize_t sent = Send(&vector, 1);
+    if (sent > 0) {
+      bytes += sent;
+      size -= static_cast<size_t>(sent);
+    } else {
+      NACRE_RETURN_IF_ERROR(Await(deadline));
+    }
+  }
+  return Status::OK();
+}
+
+Status TlsStream::ReceiveAllBy(const Deadline& deadline, char* bytes, size_t size) {
+  while (size > 0) {
+    const ssize_t received = Receive(bytes, size);
+    if (received == 0) return Status::Unavailable("the peer closed the connection");
+    if (received > 0) {
+      bytes += received;
+      size -= static_cast<size_t>(received);
+    } else {
+      NACRE_RETURN_IF_ERROR(Await(deadline));
+    }
+  }
+  return Status::OK();
+}
+
 ssize_t TlsStream::Receive(void* to, size_t size) {
-  if (!Advance()) return -1;
-  if (!established_) {
-    errno = EAGAIN;
+  assert(established_);
+  if (failure_ != 0) {
+    errno = failure_;
     return -1;
   }
   ERR_clear_error();
@@ -235,9 +284,9 @@ ssize_t TlsStream::Receive(void* to, size_t size) {
 }
 
 ssize_t TlsStream::Send(const iovec* vectors, int count) {
-  if (!Advance()) return -1;
-  if (!established_) {
-    errno = EAGAIN;
+  assert(established_);
+  if (failure_ != 0) {
+    errno = failure_;
     return -1;
   }
   char record[kRecordBytes];

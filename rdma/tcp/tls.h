@@ -8,6 +8,7 @@
 
 #include "nacre/status.h"
 #include "rdma/handshake.h"
+#include "util/clock.h"
 
 namespace nacre::rdma {
 
@@ -30,12 +31,10 @@ class TlsContext {
 };
 
 /// TLS 1.3 over a connected socket that does not block, for connections that carry control
-/// messages. It begins after the greeting (greeting.h), by which both ends have proved to one
-/// another that they know the pool's secret, and is keyed by what only they can know: a key derived
-/// from the secret and both nonces, as an external pre-shared key, and a Diffie-Hellman exchange,
-/// so that who learns the secret later cannot read what was recorded. There are no certificates.
-///
-/// Whoever reads or sends drives its handshake too.
+/// messages. It begins when both ends have proved to one another that they know the pool's secret
+/// (greeting.h), and is keyed by what only they can know: a key derived from the secret and both
+/// nonces, as an external pre-shared key, and a Diffie-Hellman exchange, so that who learns the
+/// secret later cannot read what was recorded. There are no certificates.
 ///
 /// Thread safety: none.
 class TlsStream {
@@ -45,6 +44,20 @@ class TlsStream {
                        std::unique_ptr<TlsStream>* stream);
   ~TlsStream();
 
+  /// Goes on with the handshake as far as the socket allows. False, with errno, if it failed.
+  bool Advance();
+  bool established() const { return established_; }
+
+  // Blocking. `TimedOut` at the deadline, `Unavailable` if the peer closed, `InvalidArgument` for
+  // what is no TLS of ours.
+
+  /// Until it is established.
+  Status Establish(const Deadline& deadline);
+  Status SendAllBy(const Deadline& deadline, const char* bytes, size_t size);
+  Status ReceiveAllBy(const Deadline& deadline, char* bytes, size_t size);
+
+  // Once it is established.
+
   // As recv and sendmsg: what is negative leaves errno, EAGAIN where the socket has nothing or
   // takes nothing, EBADMSG where the peer sent what is no TLS of ours.
 
@@ -53,12 +66,8 @@ class TlsStream {
   /// Sends at most kRecordBytes. After EAGAIN the next call begins with the same bytes.
   ssize_t Send(const iovec* vectors, int count);
 
-  /// Goes on with the handshake as far as the socket allows. False, with errno, if it failed.
-  bool Advance();
   /// Bytes that were taken from the socket and not received yet: epoll does not know of them.
   bool has_pending() const;
-  /// Nothing can be sent before.
-  bool established() const { return established_; }
   /// The socket did not take what the library had to say.
   bool wants_to_send() const { return wants_to_send_; }
 
@@ -68,11 +77,14 @@ class TlsStream {
  private:
   struct Library;
 
-  explicit TlsStream(std::unique_ptr<Library> library);
+  TlsStream(std::unique_ptr<Library> library, int socket);
+  /// After a call that left errno: OK once the socket is ready for the next one.
+  Status Await(const Deadline& deadline);
   /// Of a call that answered `result`: as Receive.
   ssize_t Failure(int result);
 
   std::unique_ptr<Library> library_;
+  const int socket_;
   bool established_ = false;
   int failure_ = 0;  ///< The errno of a stream that has come to nothing.
   bool wants_to_send_ = false;

@@ -30,7 +30,6 @@ class SecurityContractTest : public testing::TestWithParam<Setup> {
   static DeviceSpec With(const std::string& secret) {
     DeviceSpec spec = GetParam().spec;
     spec.secret = secret;
-    if (secret.empty()) spec.parameters.erase("tls");  // There is none without a secret.
     return spec;
   }
   static std::unique_ptr<Peer> MakePeer(const std::string& secret) {
@@ -96,7 +95,10 @@ TEST_P(SecurityContractTest, WhoKnowsTheSecretIsConnected) {
 }
 
 TEST_P(SecurityContractTest, WhoDoesNotIsRefusedAndOthersAreServed) {
+  const bool encrypts = GetParam().spec.parameters.contains("tls");
   for (const Secrets& secrets : kMismatches) {
+    const bool all_have_one = *secrets.listener != 0 && *secrets.connector != 0;
+    if (encrypts && !all_have_one) continue;  // Such a device is not opened.
     SCOPED_TRACE(std::string(secrets.listener) + " / " + secrets.connector);
     const std::string address = FreshAddress();
     // One that the listener accepts, to see that it accepted nobody before.
