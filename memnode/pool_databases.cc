@@ -2,6 +2,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "memnode/pool_client.h"
@@ -25,6 +26,13 @@ Status NewDatabaseId(uint64_t* id) {
     }
   } while (*id == 0);
   return Status::OK();
+}
+
+/// False at the deadline; else sleeps a moment.
+bool PauseUnless(const Deadline& deadline) {
+  if (deadline.Expired()) return false;
+  deadline.clock()->SleepFor(std::chrono::milliseconds(10));
+  return true;
 }
 
 }  // namespace
@@ -116,17 +124,23 @@ Status PoolClient::CloseDatabase(const std::string& name, const std::string& man
     version = it->second.manifest_version + 1;
     rep_->databases.erase(it);
   }
+  const Deadline deadline = rep_->fabric.context.OperationDeadline();
   Status failure;
   int closed = 0;
   for (int i = 0; i < node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (!alive(node)) continue;
     control::Request request;
-    control::Reply reply;
     request.mutable_close_database()->set_name(name);
     request.mutable_close_database()->set_manifest_version(version);
     request.mutable_close_database()->set_manifest(manifest);
-    const Status s = rep_->Call(node, &request, &reply);
+    Status s;
+    do {
+      control::Reply reply;
+      s = rep_->Call(node, &request, &reply);
+      // An executor that could not take its leave keeps the node busy until the node has noticed
+      // that it is gone.
+    } while (s.IsBusy() && PauseUnless(deadline));
     if (s.ok()) ++closed;
     // A node that died meanwhile has nothing to keep.
     if (!s.ok() && alive(node) && failure.ok()) failure = s;
