@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <cassert>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -17,10 +18,12 @@ class WriteTickets {
   WriteTickets(PoolClient* client, uint64_t ticket) : client_(client), ticket_(ticket) {}
   ~WriteTickets() {
     for (const NodeId node : nodes_) {
-      // A dead node keeps no tickets; one that is slow would keep the owner from closing.
+      // A dead node keeps no tickets; one that is slow, or back after its connections broke, would
+      // keep the owner from closing.
       for (int attempt = 0; attempt < kAttempts; ++attempt) {
         const Status s = client_->EndWrites(node, ticket_);
-        if (!s.IsTimedOut()) break;
+        if (!s.IsTimedOut() && !s.IsUnavailable()) break;
+        if (s.IsUnavailable()) client_->clock()->SleepFor(kPause);
       }
     }
   }
@@ -35,14 +38,15 @@ class WriteTickets {
       }
     }
     for (const auto& [node, of_node] : extents) {
+      nodes_.push_back(node);  // Also if it fails: the node may have heard of it.
       NACRE_RETURN_IF_ERROR(client_->BeginWrites(node, job.database_id, ticket_, of_node));
-      nodes_.push_back(node);
     }
     return Status::OK();
   }
 
  private:
   static constexpr int kAttempts = 3;
+  static constexpr std::chrono::milliseconds kPause{150};
 
   PoolClient* const client_;
   const uint64_t ticket_;
