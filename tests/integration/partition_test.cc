@@ -223,6 +223,9 @@ TEST_F(PartitionTest, ADatabaseWithCopiesGoesOn) {
   // The node has dropped what the owner, which it took for dead, had there: it does not come back
   // to this database, and is there for the next one.
   ASSERT_NO_FATAL_FAILURE(expect_all(2 * keys));
+  for (int i = 0; i < 500 && pool_->client()->alive(1); ++i) {
+    std::this_thread::sleep_for(milliseconds(10));  // Until the monitor has asked it.
+  }
   EXPECT_FALSE(pool_->client()->alive(1));
   EXPECT_TRUE(IsOk(db->Close()));
   db.reset();
