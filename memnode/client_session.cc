@@ -102,7 +102,7 @@ void ClientSession::StartReads(std::span<PointRead> reads) {
 }
 
 void ClientSession::FinishReads() {
-  if (started_ == finished_) return;  // There was no session yet when they were started.
+  assert(started_ != finished_);
   Window* window = WindowAt(finished_);
   if (!window->posted) {
     // All before it are finished and all after it wait as well, so the old memory may go.

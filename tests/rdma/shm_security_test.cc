@@ -38,15 +38,6 @@ class ShmSecurityTest : public testing::Test {
   std::string directory_;
 };
 
-/// Both ends in this process; the far one accepts.
-void ConnectEndpoints(Endpoint* near, Endpoint* far, const std::string& address) {
-  std::thread accepting([&] { EXPECT_TRUE(far->Accept("").ok()); });
-  std::string reply;
-  const Status status = near->Connect(address, "", {.send = 16, .receive = 4}, &reply);
-  EXPECT_TRUE(status.ok()) << status.ToString();
-  accepting.join();
-}
-
 /// Speaks the handshake over a bare socket.
 class Impostor {
  public:

@@ -73,15 +73,6 @@ class ShmTest : public testing::Test {
   std::string directory_;
 };
 
-/// Both ends in this process; the far one accepts.
-void ConnectEndpoints(Endpoint* near, Endpoint* far, const std::string& address) {
-  std::thread accepting([&] { EXPECT_TRUE(far->Accept("").ok()); });
-  std::string reply;
-  const Status status = near->Connect(address, "", {.send = 16, .receive = 4}, &reply);
-  EXPECT_TRUE(status.ok()) << status.ToString();
-  accepting.join();
-}
-
 TEST_F(ShmTest, SocketFilesComeAndGo) {
   Endpoint near({});
   Endpoint far({});

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
@@ -119,6 +120,14 @@ std::string FreshAddress(const std::string& scheme) {
       return "tcp:127.0.0.1:" + std::to_string(port);
     }
   }
+}
+
+void ConnectEndpoints(Endpoint* near, Endpoint* far, const std::string& address) {
+  std::thread accepting([&] { EXPECT_TRUE(far->Accept("").ok()); });
+  std::string reply;
+  const Status status = near->Connect(address, "", {.send = 16, .receive = 4}, &reply);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  accepting.join();
 }
 
 std::string AnyAddress(const std::string& scheme) {

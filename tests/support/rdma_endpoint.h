@@ -66,6 +66,10 @@ class Endpoint {
 /// there is none. The guest of tests/rdma_vm says so in NACRE_TEST_VERBS_HOST.
 const char* VerbsHost();
 
+/// Both ends in this process; the far one, which listens at `address`, accepts. Failures fail the
+/// test.
+void ConnectEndpoints(Endpoint* near, Endpoint* far, const std::string& address);
+
 /// An address that no other test run uses, for devices of that scheme.
 std::string FreshAddress(const std::string& scheme = "shm");
 /// An address to listen at that has the system choose.
