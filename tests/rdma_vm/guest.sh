@@ -10,6 +10,7 @@
 # command's output and ends with its exit status: 124 after SECONDS, 125 if the guest failed, 77 if
 # there can be none because a package cannot be had.
 set -euo pipefail
+readonly CALLERS_FOLDER=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly FOLDER=$1 SECONDS_MAX=$2
@@ -108,7 +109,7 @@ main() {
   # The guest copies the file before it hides the host's /tmp.
   {
     echo "# sources: $(cd ../.. && pwd)"
-    printf 'exec'
+    printf 'cd %q\nexec' "$CALLERS_FOLDER"
     printf ' %q' "$@"
     echo
   } >"$FOLDER/command"
