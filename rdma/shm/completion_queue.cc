@@ -1,6 +1,5 @@
 #include "rdma/shm/completion_queue.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 #include <cassert>
 
 #include "rdma/shm/queue_pair.h"
-#include "rdma/shm/socket.h"
 
 namespace nacre::rdma {
 
@@ -22,12 +20,6 @@ using std::chrono::steady_clock;
 constexpr nanoseconds kSpinMin{250};
 constexpr nanoseconds kSpinMax{4000};
 
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 }  // namespace
 
 ShmCompletionQueue::ShmCompletionQueue(int capacity, std::shared_ptr<LocalDoorbell> doorbell)
@@ -36,7 +28,7 @@ ShmCompletionQueue::ShmCompletionQueue(int capacity, std::shared_ptr<LocalDoorbe
       mask_(std::bit_ceil(static_cast<uint64_t>(capacity)) - 1),
       capacity_(static_cast<uint64_t>(capacity)),
       doorbell_(std::move(doorbell)),
-      spin_(kSpinMin) {}
+      spin_(kSpinMin, kSpinMax) {}
 
 ShmCompletionQueue::~ShmCompletionQueue() {
   assert(std::all_of(groups_.begin(), groups_.end(), [](const auto& g) { return g.empty(); }) &&
@@ -105,25 +97,8 @@ bool ShmCompletionQueue::TakeReason() {
   return true;
 }
 
-bool ShmCompletionQueue::Spin(nanoseconds timeout) {
-  constexpr int kTurnsPerLook = 8;  // The clock costs as much as several turns.
-  const auto end = steady_clock::now() + std::min(spin_, timeout);
-  do {
-    for (int i = 0; i < kTurnsPerLook; i++) {
-      if (TakeReason()) return true;
-      Pause();
-    }
-  } while (steady_clock::now() < end);
-  return false;
-}
-
 Status ShmCompletionQueue::Wait(nanoseconds timeout) {
-  if (TakeReason()) return Status::OK();
-  if (timeout > nanoseconds(0) && Spin(timeout)) {
-    spin_ = std::min(kSpinMax, spin_ * 2);
-    return Status::OK();
-  }
-  spin_ = std::max(kSpinMin, spin_ / 2);
+  if (TakeReason() || spin_.Until([this] { return TakeReason(); }, timeout)) return Status::OK();
 
   const auto start = steady_clock::now();
   // Invariant 2 of Doorbell: sleep only if nothing was set at the moment of the announcement.

@@ -8,6 +8,7 @@
 
 #include "rdma/shm/control.h"
 #include "rdma/transport.h"
+#include "rdma/wait.h"
 
 namespace nacre::rdma {
 
@@ -64,7 +65,6 @@ class ShmCompletionQueue final : public CompletionQueue {
   void CollectArrivals();
   /// True if a Poll may find something or somebody called Wake; takes the Wake.
   bool TakeReason();
-  bool Spin(std::chrono::nanoseconds timeout);
 
   // What each request touches lies together.
   std::atomic<uint64_t>* const bits_;  ///< The doorbell's.
@@ -78,8 +78,7 @@ class ShmCompletionQueue final : public CompletionQueue {
   const std::shared_ptr<LocalDoorbell> doorbell_;
   uint32_t next_group_ = 0;
   std::array<std::vector<ShmQueuePair*>, Doorbell::kGroups> groups_;
-  /// How long Wait spins before it sleeps; halved when spinning was in vain, doubled when not.
-  std::chrono::nanoseconds spin_;
+  AdaptiveSpin spin_;
 };
 
 }  // namespace nacre::rdma

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "rdma/memory.h"
 #include "rdma/refusals.h"
 #include "rdma/shm/control.h"
-#include "rdma/shm/memory.h"
 #include "rdma/shm/ring.h"
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nacre/status.h"
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/unique_fd.h"
 #include "util/mutex.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "rdma/shm/copy.h"
+#include "rdma/copy.h"
 #include "rdma/shm/device.h"
 #include "rdma/shm/region.h"
 

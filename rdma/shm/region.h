@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/transport.h"
 
 namespace nacre::rdma {

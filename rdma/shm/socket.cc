@@ -15,7 +15,8 @@
 #include <cstring>
 #include <utility>
 
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
+#include "rdma/wait.h"
 
 namespace nacre::rdma {
 
@@ -194,18 +195,6 @@ Status ConnectTo(const ShmAddress& address, const Deadline& deadline, UniqueFd* 
     deadline.clock()->SleepFor(std::chrono::milliseconds(1));
   }
   return Status::OK();
-}
-
-bool WaitFor(int fd, short events, std::chrono::nanoseconds timeout) {
-  using std::chrono::duration_cast;
-  using std::chrono::seconds;
-  pollfd entry{.fd = fd, .events = events, .revents = 0};
-  // A signal ends the wait early: callers look at their deadlines themselves.
-  const auto bounded = std::clamp<std::chrono::nanoseconds>(timeout, std::chrono::nanoseconds(0),
-                                                            std::chrono::hours(1));
-  const seconds whole = duration_cast<seconds>(bounded);
-  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (bounded - whole).count()};
-  return ppoll(&entry, 1, &limit, nullptr) > 0;
 }
 
 ReceiveResult Receive(int socket, Packet* packet) {

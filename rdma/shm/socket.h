@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -62,9 +61,5 @@ Status ReceiveBy(int socket, const Deadline& deadline, Packet* packet);
 /// the peer closed.
 Status SendBy(int socket, const Deadline& deadline, const void* message, size_t size,
               const std::vector<int>& fds);
-
-/// Waits for `events` of poll(2) on a descriptor; false on timeout. Errors and hang-ups count as
-/// events.
-bool WaitFor(int fd, short events, std::chrono::nanoseconds timeout);
 
 }  // namespace nacre::rdma

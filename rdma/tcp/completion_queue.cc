@@ -1,6 +1,5 @@
 #include "rdma/tcp/completion_queue.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "rdma/tcp/connection.h"
 #include "rdma/tcp/queue_pair.h"
+#include "rdma/wait.h"
 
 namespace nacre::rdma {
 
@@ -132,12 +132,7 @@ void TcpCompletionQueue::Sleep(nanoseconds timeout) {
       owned[count++] = connection;
     }
   }
-  using std::chrono::seconds;
-  const auto bounded = std::clamp<nanoseconds>(timeout, nanoseconds(0), std::chrono::hours(1));
-  const seconds whole = std::chrono::duration_cast<seconds>(bounded);
-  const timespec limit{.tv_sec = whole.count(), .tv_nsec = (bounded - whole).count()};
-  // Interrupted or not: the caller looks for reasons itself.
-  ppoll(entries.data(), count, &limit, nullptr);
+  WaitForAny(entries.data(), count, timeout);
   {
     MutexLock lock(&mutex_);
     sleeping_ = false;  // Awake: what this thread pushes itself needs no bell.

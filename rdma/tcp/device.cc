@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/tcp/greeting.h"
 #include "rdma/tcp/listener.h"
 #include "rdma/tcp/queue_pair.h"

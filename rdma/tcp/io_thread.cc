@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/tcp/connection.h"
 
 namespace nacre::rdma {

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/tcp/device.h"
 
 namespace nacre::rdma {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/transport.h"
 #include "util/mutex.h"
 

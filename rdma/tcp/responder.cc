@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "rdma/shm/copy.h"
+#include "rdma/copy.h"
 #include "util/coding.h"
 
 namespace nacre::rdma {

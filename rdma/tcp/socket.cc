@@ -9,8 +9,8 @@
 #include <cstring>
 #include <memory>
 
-#include "rdma/shm/memory.h"
-#include "rdma/shm/socket.h"
+#include "rdma/memory.h"
+#include "rdma/wait.h"
 #include "util/uri.h"
 
 namespace nacre::rdma {

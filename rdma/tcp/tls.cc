@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "rdma/shm/socket.h"
+#include "rdma/wait.h"
 
 namespace nacre::rdma {
 

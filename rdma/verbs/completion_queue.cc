@@ -1,7 +1,6 @@
 #include "rdma/verbs/completion_queue.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -27,12 +26,6 @@ constexpr int kMaxCompletions = 1 << 24;
 constexpr nanoseconds kSpinMin{1000};
 constexpr nanoseconds kSpinMax{32'000};
 
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 }  // namespace
 
 VerbsCompletionQueue::VerbsCompletionQueue(int capacity, UniqueCompletionChannel channel,
@@ -44,7 +37,7 @@ VerbsCompletionQueue::VerbsCompletionQueue(int capacity, UniqueCompletionChannel
       capacity_(static_cast<uint64_t>(capacity)),
       ready_mask_(std::bit_ceil(capacity_) - 1),
       ready_(std::make_unique<Completion[]>(ready_mask_ + 1)),
-      spin_(kSpinMin) {}
+      spin_(kSpinMin, kSpinMax) {}
 
 Status VerbsCompletionQueue::Create(const Adapter& adapter, int capacity,
                                     std::unique_ptr<CompletionQueue>* queue) {
@@ -151,30 +144,12 @@ bool VerbsCompletionQueue::TakeReason() {
   return ReadyCount() > 0 || (Collect() && ReadyCount() > 0) || woken;
 }
 
-bool VerbsCompletionQueue::Spin(nanoseconds timeout) {
-  constexpr int kTurnsPerLook = 8;  // The clock costs as much as several turns.
-  const auto end = steady_clock::now() + std::min(spin_, timeout);
-  do {
-    for (int i = 0; i < kTurnsPerLook; i++) {
-      if (TakeReason()) return true;
-      Pause();
-    }
-  } while (steady_clock::now() < end);
-  return false;
-}
-
 Status VerbsCompletionQueue::Wait(nanoseconds timeout) {
-  if (TakeReason()) return Status::OK();
-  if (timeout > nanoseconds(0) && Spin(timeout)) {
-    spin_ = std::min(kSpinMax, spin_ * 2);
-    return Status::OK();
-  }
-  spin_ = std::max(kSpinMin, spin_ / 2);
+  if (TakeReason() || spin_.Until([this] { return TakeReason(); }, timeout)) return Status::OK();
   return Sleep(timeout);
 }
 
 Status VerbsCompletionQueue::Sleep(nanoseconds timeout) {
-  using std::chrono::seconds;
   const auto start = steady_clock::now();
   std::array<pollfd, 2> entries{{{.fd = channel_->fd, .events = POLLIN, .revents = 0},
                                  {.fd = signal_->event_fd(), .events = POLLIN, .revents = 0}}};
@@ -192,11 +167,7 @@ Status VerbsCompletionQueue::Sleep(nanoseconds timeout) {
     const bool found = TakeReason();
     const nanoseconds waited = steady_clock::now() - start;
     if (!found && waited < timeout) {
-      const nanoseconds left = std::min<nanoseconds>(timeout - waited, std::chrono::hours(1));
-      const seconds whole = std::chrono::duration_cast<seconds>(left);
-      const timespec limit{.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
-      // A signal ends it early: the loop looks for reasons itself.
-      ppoll(entries.data(), entries.size(), &limit, nullptr);
+      WaitForAny(entries.data(), entries.size(), timeout - waited);
     }
     signal_->Take(CompletionSignal::kSleeping);
     uint64_t tokens;

@@ -11,6 +11,7 @@
 #include "rdma/unique_fd.h"
 #include "rdma/verbs/adapter.h"
 #include "rdma/verbs/completion_signal.h"
+#include "rdma/wait.h"
 
 namespace nacre::rdma {
 
@@ -70,7 +71,6 @@ class VerbsCompletionQueue final : public CompletionQueue {
   void Attend();
   /// True if a Poll may find something or somebody called Wake; takes the Wake.
   bool TakeReason();
-  bool Spin(std::chrono::nanoseconds timeout);
   Status Sleep(std::chrono::nanoseconds timeout);
 
   // What each Poll touches lies together.
@@ -88,8 +88,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   const std::unique_ptr<Completion[]> ready_;
   /// The adapter will write to channel_ at its next completion.
   bool armed_ = false;
-  /// How long Wait spins before it sleeps; halved when spinning was in vain, doubled when not.
-  std::chrono::nanoseconds spin_;
+  AdaptiveSpin spin_;
 };
 
 }  // namespace nacre::rdma

@@ -10,7 +10,7 @@
 
 #include "nacre/logger.h"
 #include "nacre/status.h"
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/transport.h"
 #include "rdma/verbs/adapter.h"
 

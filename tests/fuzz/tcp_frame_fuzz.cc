@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 #include "rdma/tcp/completion_queue.h"
 #include "rdma/tcp/greeting.h"
 #include "rdma/tcp/outbox.h"

@@ -19,6 +19,7 @@
 
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
+#include "rdma/wait.h"
 #include "tests/support/rdma_endpoint.h"
 #include "tests/support/rdma_peer.h"
 

@@ -1,4 +1,4 @@
-#include "rdma/shm/copy.h"
+#include "rdma/copy.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -1,4 +1,4 @@
-#include "rdma/shm/memory.h"
+#include "rdma/memory.h"
 
 #include <fcntl.h>
 #include <linux/memfd.h>

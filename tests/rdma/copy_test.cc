@@ -2,7 +2,7 @@
 // alignment, in their short, long and streaming forms.
 // Method: against std::memcpy, with guard bytes around.
 
-#include "rdma/shm/copy.h"
+#include "rdma/copy.h"
 
 #include <gtest/gtest.h>
 
