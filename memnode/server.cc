@@ -17,8 +17,9 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxConnections = 4096;
 constexpr size_t kMaxIncoming = 256;
-/// Each connection has at most a receive, and a fetch or a reply, outstanding.
-constexpr int kQueueCapacity = 4 * static_cast<int>(kMaxConnections);
+/// Each connection has at most a receive, and a fetch or a reply, outstanding. Some adapters
+/// (soft-RoCE) have no room for twice as many.
+constexpr int kQueueCapacity = 5 * static_cast<int>(kMaxConnections) / 2;
 constexpr milliseconds kSweepPeriod{1000};
 /// The I/O thread looks for work so long before it sleeps: a client's next request often follows
 /// the last one at once.
@@ -117,6 +118,13 @@ void Server::AcceptLoop() {
     if (!Hello::Decode(incoming->private_data(), &hello)) {
       malformed_.fetch_add(1, std::memory_order_relaxed);
       incoming->Reject("no Nacre client");
+      continue;
+    }
+    if ((hello.kind != ConnectionKind::kData) != incoming->depths().control) {
+      // What a device does for control connections only, it is to do for all of them: encrypt, and
+      // notice that a peer has vanished.
+      malformed_.fetch_add(1, std::memory_order_relaxed);
+      incoming->Reject("no control connection, or one for data");
       continue;
     }
     const std::string refusal = RefusalReason(hello, options_.slab_bytes, instance_id_);

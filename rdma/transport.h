@@ -210,7 +210,9 @@ struct QueueDepths {
   int send = 256;    ///< Requests outstanding.
   int receive = 64;  ///< Receives posted.
   /// It carries control messages: a device that encrypts ("tls" of tcp) encrypts this connection,
-  /// and takes messages over such ones only. Others take no notice.
+  /// and takes messages over such ones only. And it tells of its peer's end: it breaks within about
+  /// the time after which a peer is taken for dead, even if the peer's host has vanished and the
+  /// connection carries nothing, provided that both its queues are polled or waited for.
   bool control = false;
 };
 

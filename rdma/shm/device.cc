@@ -318,6 +318,7 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
   hello.ring_slots = slots;
   hello.send_depth = static_cast<uint32_t>(depths.send);
   hello.receive_depth = static_cast<uint32_t>(depths.receive);
+  hello.control = depths.control ? 1 : 0;
   hello.process = getpid();
   hello.this_process_only = this_process_only() ? 1 : 0;
   hello.private_size = static_cast<uint32_t>(private_data.size());
@@ -366,7 +367,8 @@ Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, uint32_t regions,
                          std::unique_ptr<QueuePair>* queue_pair) {
   NACRE_RETURN_IF_ERROR(CheckPrivateData(reply));
   const QueueDepths depths{.send = static_cast<int>(hello.send_depth),
-                           .receive = static_cast<int>(hello.receive_depth)};
+                           .receive = static_cast<int>(hello.receive_depth),
+                           .control = hello.control != 0};
   const uint32_t group = receive_queue->NextGroup();
   Connection::Parts parts{
       .id = next_connection_.fetch_add(1, std::memory_order_relaxed),

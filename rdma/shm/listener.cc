@@ -45,7 +45,8 @@ class ShmIncomingConnection final : public IncomingConnection {
   const std::string& private_data() const override { return private_data_; }
   QueueDepths depths() const override {
     return {.send = static_cast<int>(hello_.send_depth),
-            .receive = static_cast<int>(hello_.receive_depth)};
+            .receive = static_cast<int>(hello_.receive_depth),
+            .control = hello_.control != 0};
   }
 
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,

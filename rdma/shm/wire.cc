@@ -45,7 +45,7 @@ Status DecodeHello(std::string_view bytes, size_t fds, Hello* hello) {
                      hello->private_size <= Device::kMaxPrivateData &&
                      std::has_single_bit(hello->ring_slots) && hello->ring_slots <= kMaxRingSlots &&
                      hello->receive_depth <= hello->ring_slots && hello->send_depth >= 1 &&
-                     hello->send_depth <= kMaxRingSlots;
+                     hello->send_depth <= kMaxRingSlots && hello->control <= 1;
   return sound ? Status::OK() : Malformed("greeting");
 }
 

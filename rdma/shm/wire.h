@@ -34,7 +34,7 @@ namespace nacre::rdma {
 // tells in the same place, in an Answer.
 
 inline constexpr uint64_t kWireMagic = 0x6d68732d6572636e;  // "ncre-shm" in memory.
-inline constexpr uint32_t kWireVersion = 2;
+inline constexpr uint32_t kWireVersion = 3;
 
 enum class MessageType : uint32_t {
   kHello = 1,
@@ -69,7 +69,7 @@ struct Hello {
   uint32_t receive_depth = 0;
   int32_t process = 0;  ///< Sender's pid, for messages.
   uint32_t this_process_only = 0;
-  uint32_t reserved = 0;
+  uint32_t control = 0;  ///< QueueDepths::control.
   uint32_t private_size = 0;
   char private_data[Device::kMaxPrivateData] = {};
   Nonce nonce{};

@@ -28,7 +28,8 @@ constexpr nanoseconds kSpinMax{32'000};
 
 }  // namespace
 
-VerbsCompletionQueue::VerbsCompletionQueue(int capacity, UniqueCompletionChannel channel,
+VerbsCompletionQueue::VerbsCompletionQueue(int capacity, int heartbeats,
+                                           UniqueCompletionChannel channel,
                                            UniqueCompletionQueue queue,
                                            std::shared_ptr<CompletionSignal> signal)
     : signal_(std::move(signal)),
@@ -37,15 +38,20 @@ VerbsCompletionQueue::VerbsCompletionQueue(int capacity, UniqueCompletionChannel
       capacity_(static_cast<uint64_t>(capacity)),
       ready_mask_(std::bit_ceil(capacity_) - 1),
       ready_(std::make_unique<Completion[]>(ready_mask_ + 1)),
-      spin_(kSpinMin, kSpinMax) {}
+      spin_(kSpinMin, kSpinMax),
+      heartbeats_max_(static_cast<uint64_t>(heartbeats)) {}
 
 Status VerbsCompletionQueue::Create(const Adapter& adapter, int capacity,
                                     std::unique_ptr<CompletionQueue>* queue) {
-  if (capacity < 1 || capacity > std::min(kMaxCompletions, adapter.attributes().max_cqe)) {
+  // A heartbeat whose queue pair breaks takes room for the latter's last request as well.
+  const int capacity_max = std::min(kMaxCompletions, adapter.attributes().max_cqe / 2 - 1);
+  if (capacity < 1 || capacity > capacity_max) {
     return Status::InvalidArgument("a completion queue for " + std::to_string(capacity) +
                                    " completions; " + adapter.name() + " has them for 1 to " +
-                                   std::to_string(adapter.attributes().max_cqe));
+                                   std::to_string(capacity_max));
   }
+  const int heartbeats =
+      std::min(capacity / 2 + 1, (adapter.attributes().max_cqe - 2 * capacity) / 2);
   UniqueCompletionChannel channel(ibv_create_comp_channel(adapter.context()));
   if (channel == nullptr) {
     return VerbsError("ibv_create_comp_channel on " + adapter.name(), errno);
@@ -55,11 +61,10 @@ Status VerbsCompletionQueue::Create(const Adapter& adapter, int capacity,
   if (!event_fd.valid() || flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
     return VerbsError("create a completion queue", errno);
   }
-  UniqueCompletionQueue made(ibv_create_cq(adapter.context(),
-                                           std::min(2 * capacity, adapter.attributes().max_cqe),
-                                           nullptr, channel.get(), 0));
+  UniqueCompletionQueue made(
+      ibv_create_cq(adapter.context(), 2 * (capacity + heartbeats), nullptr, channel.get(), 0));
   if (made == nullptr) return VerbsError("ibv_create_cq on " + adapter.name(), errno);
-  queue->reset(new VerbsCompletionQueue(capacity, std::move(channel), std::move(made),
+  queue->reset(new VerbsCompletionQueue(capacity, heartbeats, std::move(channel), std::move(made),
                                         std::make_shared<CompletionSignal>(std::move(event_fd))));
   return Status::OK();
 }
@@ -132,7 +137,7 @@ void VerbsCompletionQueue::Attend() {
   signal_->Take(CompletionSignal::kAttention);
   // A queue pair may leave the list meanwhile only by its owner's hand, which is busy here.
   for (VerbsQueuePair* pair : queue_pairs_) {
-    if (pair != nullptr) pair->LookAtConnection();
+    if (pair != nullptr) pair->Attend();
   }
 }
 

@@ -23,7 +23,7 @@ class VerbsQueuePair;
 ///
 /// Room: each work request under way has one completion promised to it, and so cannot overrun the
 /// queue; the adapter's queue is twice as large as what is promised, because a broken queue pair
-/// with anything under way adds one request of its own.
+/// with anything under way adds one request of its own. Heartbeats have room beside that.
 class VerbsCompletionQueue final : public CompletionQueue {
  public:
   /// `adapter` outlives the queue. `InvalidArgument` for a capacity that the adapter has not got.
@@ -47,6 +47,20 @@ class VerbsCompletionQueue final : public CompletionQueue {
   bool HasRoom(uint64_t count = 1) const { return ReadyCount() + promised_ + count <= capacity_; }
   void Promise(uint64_t count) { promised_ += count; }
   void Unpromise(uint64_t count) { promised_ -= count; }
+  /// Promises a completion that callers never get, and that takes no room from them. False while
+  /// as many are under way as the adapter's queue has room for.
+  bool PromiseHeartbeat() {
+    if (heartbeats_ == heartbeats_max_) return false;
+    heartbeats_++;
+    capacity_++;
+    promised_++;
+    return true;
+  }
+  /// Of what PromiseHeartbeat gave, and Unpromise took back.
+  void EndHeartbeat() {
+    heartbeats_--;
+    capacity_--;
+  }
   /// Hands a completion to the caller of Poll that is under way, else keeps it for the next one.
   void Emit(const Completion& completion) {
     if (room_ > 0 && ReadyCount() == 0) [[likely]] {
@@ -62,8 +76,8 @@ class VerbsCompletionQueue final : public CompletionQueue {
  private:
   static constexpr int kBatch = 32;
 
-  VerbsCompletionQueue(int capacity, UniqueCompletionChannel channel, UniqueCompletionQueue queue,
-                       std::shared_ptr<CompletionSignal> signal);
+  VerbsCompletionQueue(int capacity, int heartbeats, UniqueCompletionChannel channel,
+                       UniqueCompletionQueue queue, std::shared_ptr<CompletionSignal> signal);
 
   uint64_t ReadyCount() const { return ready_head_ - ready_tail_; }
   /// Passes up to `max` completions of the adapter on to their queue pairs; how many there were.
@@ -83,12 +97,14 @@ class VerbsCompletionQueue final : public CompletionQueue {
   uint64_t ready_head_ = 0;
   uint64_t ready_tail_ = 0;
   uint64_t promised_ = 0;
-  const uint64_t capacity_;
+  uint64_t capacity_;  ///< What callers asked for, and the heartbeats under way.
   const uint64_t ready_mask_;
   const std::unique_ptr<Completion[]> ready_;
   /// The adapter will write to channel_ at its next completion.
   bool armed_ = false;
   AdaptiveSpin spin_;
+  uint64_t heartbeats_ = 0;  ///< Under way.
+  const uint64_t heartbeats_max_;
 };
 
 }  // namespace nacre::rdma

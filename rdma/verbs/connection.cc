@@ -91,6 +91,12 @@ void VerbsConnection::End(Fate fate) {
   }
 }
 
+void VerbsConnection::RemindOfHeartbeat() {
+  if (!wants_heartbeats_.load(std::memory_order_relaxed) || fate() != Fate::kStands) return;
+  MutexLock lock(&mutex_);
+  if (send_signal_ != nullptr) send_signal_->Set(CompletionSignal::kAttention);
+}
+
 void VerbsConnection::NotifyEstablished() {
   MutexLock lock(&mutex_);
   // Fails where the connection is established by now.

@@ -74,6 +74,10 @@ class VerbsConnection final : public CmHandler {
   void End(Fate fate) EXCLUDES(mutex_);
   /// Acquire: pairs with End's release.
   Fate fate() const { return fate_.load(std::memory_order_acquire); }
+  /// From now on the device's event thread calls RemindOfHeartbeat once a period.
+  void WantHeartbeats() { wants_heartbeats_.store(true, std::memory_order_relaxed); }
+  /// Any thread: has whoever owns the send queue look whether a heartbeat is due.
+  void RemindOfHeartbeat() EXCLUDES(mutex_);
   /// Any thread: a message arrived on a queue pair whose connection is not known to be established.
   void NotifyEstablished() EXCLUDES(mutex_);
   /// Tells the peer, once; also answers it if it told first.
@@ -100,6 +104,7 @@ class VerbsConnection final : public CmHandler {
   std::shared_ptr<CompletionSignal> send_signal_ GUARDED_BY(mutex_);
   std::shared_ptr<CompletionSignal> receive_signal_ GUARDED_BY(mutex_);
   std::atomic<Fate> fate_{Fate::kStands};
+  std::atomic<bool> wants_heartbeats_{false};
 };
 
 }  // namespace nacre::rdma

@@ -49,7 +49,7 @@ Status VerbsConnector::Prepare(const std::string& address, const std::string& pr
   NACRE_RETURN_IF_ERROR(DrawNonce(&hello_.nonce));
   hello_.send_depth = static_cast<uint16_t>(depths.send);
   hello_.receive_depth = static_cast<uint16_t>(depths.receive);
-  hello_.SetPrivateData(private_data);
+  hello_.SetPrivateData(private_data, depths.control);
   connection_ = std::make_shared<VerbsConnection>(address_.ToString());
   return VerbsQueuePair::Create(device_, connection_, depths, send_queue, receive_queue,
                                 &queue_pair_);
@@ -104,6 +104,7 @@ Status VerbsConnector::Answer(std::string* reply) {
   if (rdma_establish(connection_->id()) != 0) {
     return VerbsError(address_.ToString() + ": rdma_establish", errno);
   }
+  queue_pair_->Establish();
   reply->assign(acceptance.private_data, acceptance.private_size);
   return Status::OK();
 }

@@ -16,6 +16,10 @@ namespace nacre::rdma {
 
 namespace {
 
+using std::chrono::steady_clock;
+
+constexpr int kHeartbeatsPerTimeout = 4;
+
 bool MakeNonblocking(int fd) {
   const int flags = fcntl(fd, F_GETFL);
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
@@ -97,10 +101,29 @@ void VerbsEventLoop::Run() {
        {.fd = adapter_->context()->async_fd, .events = POLLIN, .revents = 0},
        {.fd = stop_fd_.get(), .events = POLLIN, .revents = 0}}};
   while (!stopping_.load()) {
-    if (poll(entries.data(), entries.size(), -1) < 0) continue;  // A signal.
+    const int timeout_ms = RemindOfHeartbeats();
+    if (poll(entries.data(), entries.size(), timeout_ms) <= 0) continue;  // Or a signal.
     if (entries[0].revents != 0) TakeConnectionEvents();
     if (entries[1].revents != 0) TakeAdapterEvents();
   }
+}
+
+int VerbsEventLoop::RemindOfHeartbeats() {
+  using std::chrono::milliseconds;
+  const milliseconds timeout = adapter_->parameters().timeout;
+  const milliseconds period = timeout / kHeartbeatsPerTimeout;
+  const auto now = steady_clock::now();
+  if (now >= next_period_) {
+    next_period_ = now + period;
+    const bool link_may_come_back =
+        port_down_since_ != steady_clock::time_point() && now - port_down_since_ < timeout;
+    if (!link_may_come_back) {
+      heartbeat_period_.fetch_add(1, std::memory_order_relaxed);
+      MutexLock lock(&mutex_);
+      for (VerbsConnection* connection : watched_) connection->RemindOfHeartbeat();
+    }
+  }
+  return static_cast<int>(std::chrono::ceil<milliseconds>(next_period_ - now).count());
 }
 
 void VerbsEventLoop::TakeConnectionEvents() {
@@ -145,7 +168,12 @@ void VerbsEventLoop::HandleAdapterEvent(const ibv_async_event& event) {
       FailAll();
       return;
     case IBV_EVENT_PORT_ACTIVE:
-      EndParked();
+    case IBV_EVENT_PORT_ERR:
+      if (event.element.port_num == adapter_->port()) {
+        const bool up = event.event_type == IBV_EVENT_PORT_ACTIVE;
+        port_down_since_ = up ? steady_clock::time_point() : steady_clock::now();
+      }
+      if (event.event_type == IBV_EVENT_PORT_ACTIVE) EndParked();
       [[fallthrough]];
     default:
       // A port that goes down may come up before the first request has been retried in vain.

@@ -4,6 +4,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <thread>
@@ -19,7 +20,8 @@
 namespace nacre::rdma {
 
 /// The thread of a device that takes what the connection manager and the adapter tell, and passes
-/// it on to whom it concerns. It never waits for anything else.
+/// it on to whom it concerns. It also sets the time of heartbeats. It never waits for anything
+/// else.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class VerbsEventLoop {
@@ -39,6 +41,11 @@ class VerbsEventLoop {
   /// Keeps a connection whose end cannot be told to its peer until the port is active again.
   void Park(std::shared_ptr<VerbsConnection> connection) EXCLUDES(mutex_);
 
+  /// Counts the periods of heartbeats: four in the time after which a peer is taken for dead.
+  /// Stands still while the port is down, for as long as that time, so that what carries nothing
+  /// outlives a link that comes back.
+  uint64_t heartbeat_period() const { return heartbeat_period_.load(std::memory_order_relaxed); }
+
   /// True after the adapter has failed as a whole: its completions will not come.
   bool adapter_failed() const { return adapter_failed_.load(std::memory_order_acquire); }
 
@@ -55,6 +62,8 @@ class VerbsEventLoop {
   void TakeAdapterEvents();
   void HandleAdapterEvent(const ibv_async_event& event);
   void FailAll() EXCLUDES(mutex_);
+  /// Begins the next period of heartbeats if its time has come; when to look again.
+  int RemindOfHeartbeats() EXCLUDES(mutex_);
   void EndParked() EXCLUDES(mutex_);
 
   const Adapter* const adapter_;
@@ -63,6 +72,12 @@ class VerbsEventLoop {
   const UniqueFd stop_fd_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> adapter_failed_{false};
+  std::atomic<uint64_t> heartbeat_period_{0};
+
+  // Of the thread.
+  std::chrono::steady_clock::time_point next_period_;
+  /// When the port went down; the clock's beginning while it is up.
+  std::chrono::steady_clock::time_point port_down_since_{};
 
   Mutex mutex_;
   std::set<VerbsConnection*> watched_ GUARDED_BY(mutex_);

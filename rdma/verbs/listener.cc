@@ -61,7 +61,9 @@ class VerbsIncomingConnection final : public IncomingConnection {
 
   const std::string& private_data() const override { return private_data_; }
   QueueDepths depths() const override {
-    return {.send = guest_.hello.send_depth, .receive = guest_.hello.receive_depth};
+    return {.send = guest_.hello.send_depth,
+            .receive = guest_.hello.receive_depth,
+            .control = guest_.hello.control()};
   }
 
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
@@ -86,6 +88,7 @@ class VerbsIncomingConnection final : public IncomingConnection {
       return status;
     }
     NACRE_RETURN_IF_ERROR(Finish(reply, made->number()));
+    made->Establish();
     *queue_pair = std::move(made);
     return Status::OK();
   }

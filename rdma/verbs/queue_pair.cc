@@ -32,6 +32,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsDevice* device, std::shared_ptr<VerbsConnect
       entry_mask_(std::bit_ceil(work_requests + static_cast<uint32_t>(depths.send)) - 1),
       send_depth_(static_cast<uint32_t>(depths.send)),
       receive_depth_(static_cast<uint32_t>(depths.receive)),
+      control_(depths.control),
       work_requests_(work_requests),
       receive_queue_(receive_queue),
       receives_(std::make_unique<uint64_t[]>(std::bit_ceil(receive_depth_))),
@@ -56,6 +57,7 @@ VerbsQueuePair::~VerbsQueuePair() {
   send_queue_->Detach(this);
   if (receive_queue_ != send_queue_) receive_queue_->Detach(this);
   send_queue_->Unpromise(appended_ - retired_);
+  if (heartbeat_under_way_) EndHeartbeat();
   receive_queue_->Unpromise(receives_posted_ - receives_done_);
   device_->Remove(this);
 }
@@ -207,6 +209,20 @@ void VerbsQueuePair::Ring() {
   handed_ += static_cast<uint64_t>(refused - batch_.data());
   device_->Warn(peer(), "ibv_post_send", error);
   Break(CompletionCode::kLocalError);
+}
+
+void VerbsQueuePair::Heartbeat() {
+  if (!send_queue_->PromiseHeartbeat()) return;
+  heartbeat_under_way_ = true;
+  AddToBatch({.id = 0,
+              .opcode = Opcode::kWrite,
+              .operation = IBV_WR_RDMA_WRITE,
+              .local = {},
+              .remote = {},
+              .flags = 0},
+             0, 0, true, true);
+  entries_[appended_++ & entry_mask_] = {.flags = Entry::kHeartbeat};
+  Ring();
 }
 
 bool VerbsQueuePair::PostMarker() {

@@ -43,7 +43,11 @@ struct ReadLimits {
 ///  - what the adapter need not see (a local error, a request of a queue pair that is broken) is an
 ///    entry as well, which fails once all before it have completed;
 ///  - when the queue pair breaks with entries under way, a last signalled request, which can only
-///    fail, makes the adapter report even where all under way were unsignalled and had succeeded.
+///    fail, makes the adapter report even where all under way were unsignalled and had succeeded;
+///  - a heartbeat is an entry that no caller hears of. A connection manager tells of a peer that
+///    ends, not of one whose host vanishes: so a control connection without requests writes 0 bytes
+///    once a period, by its owner's hand (in Poll or Wait, when the event thread asks for
+///    attention), and breaks as by any other request if nobody answers. One at a time is under way.
 class VerbsQueuePair final : public QueuePair {
  public:
   /// Creates the adapter's queue pair, not yet connected. `connection` is, or will be, this one's.
@@ -75,11 +79,13 @@ class VerbsQueuePair final : public QueuePair {
   /// From reset to ready, by what the connection manager has agreed on. `reads`: how many may be
   /// under way in each direction, or null for what it has agreed on.
   Status BringUp(const ReadLimits* reads);
+  /// The peer's end is ready as well.
+  void Establish();
 
   // For the completion queues.
   void Complete(const ibv_wc& completion);
-  /// Breaks the queue pair if its connection has ended.
-  void LookAtConnection();
+  /// Breaks the queue pair if its connection has ended; sends a heartbeat if one is due.
+  void Attend();
 
  private:
   /// Bits that some kernels set for themselves, and refuse from others.
@@ -90,6 +96,7 @@ class VerbsQueuePair final : public QueuePair {
   struct Entry {
     static constexpr uint8_t kReported = 1;  ///< Success is reported.
     static constexpr uint8_t kLast = 2;      ///< Of its request, which may take several.
+    static constexpr uint8_t kHeartbeat = 4;
 
     uint64_t id = 0;
     uint32_t bytes = 0;  ///< Of the request.
@@ -132,6 +139,7 @@ class VerbsQueuePair final : public QueuePair {
   void AddToBatch(const Request& request, uint64_t offset, uint32_t size, bool last, bool signal);
   void AddEntry(const Request& request, uint8_t flags,
                 CompletionCode outcome = CompletionCode::kSuccess);
+  void Heartbeat();
   /// Hands the batch to the adapter.
   void Ring();
   /// Hands over a signalled request of no bytes that has no entry: it says that all before it have
@@ -144,6 +152,11 @@ class VerbsQueuePair final : public QueuePair {
   void RetireUntil(uint64_t number);
   void Succeed(const Entry& entry);
   void FailOldest(CompletionCode code);
+  /// If the oldest entry is a heartbeat, which completes without a word.
+  bool RetireHeartbeat();
+  void EndHeartbeat();
+  /// Breaks the queue pair if its connection has ended.
+  void LookAtConnection();
   void EmitReceive(Opcode opcode, CompletionCode code, uint32_t bytes, uint32_t immediate);
   /// Both ends. `next`: of the next request that fails; those after it are flushed.
   void Break(CompletionCode next);
@@ -169,16 +182,21 @@ class VerbsQueuePair final : public QueuePair {
   uint32_t messages_ = 0;  ///< Of these, those that take a receive of the peer.
   const uint32_t send_depth_;
   const uint32_t receive_depth_;
+  const bool control_;
   const uint32_t work_requests_;  ///< That the adapter's send queue holds, but for the marker.
   uint32_t number_in_send_queue_ = 0;
   uint32_t inline_bytes_ = 0;  ///< Writes and sends up to this size are copied when posted.
   uint32_t batch_count_ = 0;
   bool broken_ = false;
+  bool established_ = false;
+  bool heartbeat_under_way_ = false;
   bool failure_told_ = false;  ///< A request has said why the queue pair broke, or none has to.
   bool lost_ = false;          ///< The adapter will complete nothing more.
   CompletionCode next_failure_ = CompletionCode::kFlushed;  ///< Once broken.
   CompletionCode part_failure_ = CompletionCode::kSuccess;  ///< Of the oldest request.
   uint64_t messages_posted_ = 0;
+  uint64_t heartbeat_period_ = 0;  ///< Of the event loop, when last looked at;
+  uint64_t appended_then_ = 0;     ///< and the entries until then.
 
   std::array<ibv_send_wr, kMaxBatch> batch_;
   std::array<std::array<ibv_sge, 2>, kMaxBatch> batch_elements_;

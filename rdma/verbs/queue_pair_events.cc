@@ -177,7 +177,10 @@ void VerbsQueuePair::Complete(const ibv_wc& completion) {
 
 inline void VerbsQueuePair::Succeed(const Entry& entry) {
   send_queue_->Unpromise(1);
-  if ((entry.flags & Entry::kLast) == 0) return;
+  if ((entry.flags & Entry::kLast) == 0) {
+    if ((entry.flags & Entry::kHeartbeat) != 0) EndHeartbeat();
+    return;
+  }
   requests_--;
   switch (entry.opcode) {
     case Opcode::kRead:
@@ -216,6 +219,19 @@ void VerbsQueuePair::FailOldest(CompletionCode code) {
                      .code = std::exchange(part_failure_, CompletionCode::kSuccess)});
 }
 
+void VerbsQueuePair::EndHeartbeat() {
+  heartbeat_under_way_ = false;
+  send_queue_->EndHeartbeat();
+}
+
+bool VerbsQueuePair::RetireHeartbeat() {
+  if ((entries_[retired_ & entry_mask_].flags & Entry::kHeartbeat) == 0) return false;
+  retired_++;
+  send_queue_->Unpromise(1);
+  EndHeartbeat();
+  return true;
+}
+
 void VerbsQueuePair::CompleteSend(const ibv_wc& completion) {
   if (lost_) return;
   const uint64_t number = retired_ + static_cast<uint32_t>(static_cast<uint32_t>(completion.wr_id) -
@@ -240,6 +256,13 @@ void VerbsQueuePair::CompleteSend(const ibv_wc& completion) {
   CompletionCode code =
       completion.status == IBV_WC_SUCCESS ? entry.outcome : CodeOfSend(completion.status);
   LookAtConnection();
+  if (lost_) return;  // All has been flushed.
+  if (RetireHeartbeat()) {
+    // The next request is the first to tell of it.
+    Break(code == CompletionCode::kFlushed ? code : CompletionCode::kPeerGone);
+    FlushSends();
+    return;
+  }
   if (code == CompletionCode::kFlushed || failure_told_) {
     code = next_failure_;
   }
@@ -275,6 +298,26 @@ void VerbsQueuePair::EmitReceive(Opcode opcode, CompletionCode code, uint32_t by
                         .immediate = immediate,
                         .opcode = opcode,
                         .code = code});
+}
+
+void VerbsQueuePair::Establish() {
+  established_ = true;
+  heartbeat_period_ = device_->loop()->heartbeat_period();
+  if (control_) connection_->WantHeartbeats();
+}
+
+void VerbsQueuePair::Attend() {
+  LookAtConnection();
+  if (!control_ || !established_ || broken_ || heartbeat_under_way_) return;
+  const uint64_t period = device_->loop()->heartbeat_period();
+  if (std::exchange(heartbeat_period_, period) == period) return;
+  // What is posted tells as much, but for unsignalled requests: unless a signalled one follows,
+  // nobody hears whether they arrived.
+  const bool idle = std::exchange(appended_then_, appended_) == appended_ && batch_count_ == 0 &&
+                    appended_ - retired_ < work_requests_;
+  if (!idle) return;
+  Heartbeat();
+  appended_then_ = appended_;
 }
 
 void VerbsQueuePair::LookAtConnection() {
@@ -313,6 +356,7 @@ void VerbsQueuePair::Break(CompletionCode next) {
 void VerbsQueuePair::FlushSends() {
   if (retired_ < handed_ && !lost_) return;
   while (retired_ != appended_) {
+    if (RetireHeartbeat()) continue;
     failure_told_ = true;
     FailOldest(std::exchange(next_failure_, CompletionCode::kFlushed));
   }
@@ -329,7 +373,7 @@ void VerbsQueuePair::FlushReceives() {
 
 void VerbsQueuePair::Drain() {
   Ring();
-  if (broken() || retired_ == handed_ || !PostMarker()) return;
+  if (broken() || requests_ == 0 || !PostMarker()) return;
   const auto end = std::chrono::steady_clock::now() + kDrainTimeout;
   while (retired_ != handed_ && !broken() && std::chrono::steady_clock::now() < end) {
     if (!send_queue_->Collect()) std::this_thread::yield();

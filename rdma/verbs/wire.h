@@ -38,11 +38,14 @@ namespace nacre::rdma {
 // its number, which is in the same place in all of them.
 
 inline constexpr uint16_t kVerbsMagic = 0x636e;  // "nc"
-inline constexpr uint8_t kVerbsVersion = 1;
+inline constexpr uint8_t kVerbsVersion = 2;
 static_assert(std::endian::native == std::endian::little);
 
 enum class VerbsMessage : uint8_t {
-  kHello = 64,  ///< Plus the size of the private data: not a byte is left for it elsewhere.
+  /// Of a data and of a control connection; plus the size of the private data: not a byte is left
+  /// for either elsewhere.
+  kHello = 64,
+  kControlHello = 128,
   kChallenge = 2,
   kAnswer = 3,
   kAcceptance = 4,
@@ -64,14 +67,16 @@ struct VerbsHello {
   Nonce nonce{};
   char private_data[Device::kMaxPrivateData] = {};
 
-  void SetPrivateData(const std::string& data) {
-    header.message =
-        static_cast<VerbsMessage>(static_cast<size_t>(VerbsMessage::kHello) + data.size());
+  void SetPrivateData(const std::string& data, bool of_control) {
+    const VerbsMessage kind = of_control ? VerbsMessage::kControlHello : VerbsMessage::kHello;
+    header.message = static_cast<VerbsMessage>(static_cast<size_t>(kind) + data.size());
     data.copy(private_data, data.size());
   }
+  bool control() const { return header.message >= VerbsMessage::kControlHello; }
   /// Above kMaxPrivateData if this is no hello.
   size_t private_size() const {
-    return static_cast<size_t>(header.message) - static_cast<size_t>(VerbsMessage::kHello);
+    const VerbsMessage kind = control() ? VerbsMessage::kControlHello : VerbsMessage::kHello;
+    return static_cast<size_t>(header.message) - static_cast<size_t>(kind);
   }
 };
 inline constexpr size_t kVerbsRequestBytes =

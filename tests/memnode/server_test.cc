@@ -33,16 +33,22 @@ class RawClient {
     EXPECT_TRUE(device->AllocateRegion(64 << 10, rdma::Access::kRemoteAll, &region_).ok());
   }
 
-  Status Connect(const std::string& hello, std::unique_ptr<rdma::QueuePair>* queue_pair) {
+  Status Connect(const std::string& hello, bool control,
+                 std::unique_ptr<rdma::QueuePair>* queue_pair) {
     std::string reply;
-    return device_->Connect(address_, hello, {.send = 16, .receive = 4}, queue_.get(), queue_.get(),
+    return device_->Connect(address_, hello, {.send = 16, .receive = 4, .control = control},
+                            queue_.get(), queue_.get(),
                             Deadline::After(Clock::System(), seconds(5)), &reply, queue_pair);
+  }
+  /// As a lifeline would.
+  Status Connect(const std::string& hello, std::unique_ptr<rdma::QueuePair>* queue_pair) {
+    return Connect(hello, true, queue_pair);
   }
   Status Connect(ConnectionKind kind, std::unique_ptr<rdma::QueuePair>* queue_pair) {
     Hello hello;
     hello.kind = kind;
     hello.client_id = client_id_;
-    return Connect(hello.Encode(), queue_pair);
+    return Connect(hello.Encode(), kind != ConnectionKind::kData, queue_pair);
   }
   void NewId() { ++client_id_; }
 
@@ -128,6 +134,25 @@ class ServerTest : public PoolFixture {
   std::unique_ptr<MemoryNode> node_;
   std::unique_ptr<RawClient> raw_;
 };
+
+TEST_F(ServerTest, AConnectionIsOfTheKindThatTheTransportTookItFor) {
+  std::unique_ptr<rdma::QueuePair> lifeline;
+  std::unique_ptr<rdma::QueuePair> queue_pair;
+  ASSERT_TRUE(raw_->Connect(ConnectionKind::kLifeline, &lifeline).ok());
+  uint64_t refused = malformed();
+  for (const auto kind :
+       {ConnectionKind::kLifeline, ConnectionKind::kRequest, ConnectionKind::kData}) {
+    Hello hello;
+    hello.kind = kind;
+    hello.client_id = kind == ConnectionKind::kLifeline ? 124 : 123;
+    const bool control = kind != ConnectionKind::kData;
+    const Status s = raw_->Connect(hello.Encode(), !control, &queue_pair);
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_EQ(malformed(), ++refused);
+    EXPECT_TRUE(raw_->Connect(hello.Encode(), control, &queue_pair).ok());
+    queue_pair.reset();
+  }
+}
 
 TEST_F(ServerTest, OtherProtocolVersionIsRefusedWithBothNumbers) {
   Hello hello;

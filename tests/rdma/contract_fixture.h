@@ -96,10 +96,10 @@ class ContractTest : public testing::TestWithParam<Setup> {
     if (GetParam().accepting) {
       EXPECT_TRUE(near_.Listen(any).ok());
       const std::string address = near_.listener->address();
-      peer_->Start(
-          {.command = PeerCommand::kConnect,
-           .numbers = {static_cast<uint64_t>(depths.send), static_cast<uint64_t>(depths.receive)},
-           .bytes = address});
+      peer_->Start({.command = PeerCommand::kConnect,
+                    .numbers = {static_cast<uint64_t>(depths.send),
+                                static_cast<uint64_t>(depths.receive), depths.control},
+                    .bytes = address});
       const Status accepted = near_.Accept("");
       EXPECT_TRUE(accepted.ok()) << accepted.ToString();
     } else {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/rdma/contract_fixture.h"
+#include "tests/support/kept_connections.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 
@@ -397,6 +398,35 @@ TEST_P(KilledPeerContractTest, AKilledPeerBreaksThePair) {
   }
   ASSERT_TRUE(idle->PostWrite(6, Near(0, 8), Far(0), 0).ok());
   ExpectNext(6, Opcode::kWrite, CompletionCode::kPeerGone);
+}
+
+TEST_P(KilledPeerContractTest, AnIdleControlConnectionNoticesThatItsPeerVanished) {
+  const QueueDepths depths{.send = 16, .receive = 4, .control = true};
+  QueuePair* pair = Connect(depths);
+  QueuePair* used = Connect(depths);
+  for (uint64_t i = 0; i < 4; i++) ASSERT_TRUE(pair->PostRecv(i, Near(0, 8)).ok());
+  // What the transport does to notice it is not seen, nor does it take room from requests.
+  Completion completion;
+  EXPECT_FALSE(near_.Next(&completion, std::chrono::milliseconds(IsVerbs() ? 1500 : 20)));
+  for (QueuePair* each : {pair, used}) {
+    for (uint64_t i = 0; i < 16; i++) {
+      const uint8_t flags = i == 15 && each == pair ? kSignaled : 0;
+      ASSERT_TRUE(each->PostWrite(10 + i, Near(0, 8), Far(0), flags).ok());
+    }
+    EXPECT_TRUE(each->PostWrite(26, Near(0, 8), Far(0), 0).IsBusy());
+  }
+  ExpectNext(25, Opcode::kWrite);
+  EXPECT_FALSE(near_.Next(&completion, std::chrono::milliseconds(IsVerbs() ? 1000 : 20)));
+  EXPECT_FALSE(pair->broken() || used->broken());
+  near_.queue_pairs.back().reset();
+
+  const KeptConnections kept(peer_->process());
+  peer_->Kill();
+  for (uint64_t i = 0; i < 4; i++) ExpectNext(i, Opcode::kRecv, CompletionCode::kFlushed);
+  EXPECT_TRUE(pair->broken());
+  ASSERT_TRUE(pair->PostRead(5, Near(0, 8), Far(0), 0).ok());
+  ExpectNext(5, Opcode::kRead, CompletionCode::kPeerGone);
+  ExpectBroken(pair);
 }
 
 TEST_P(KilledPeerContractTest, APeerKilledInTheMiddleOfTrafficLeavesNothingOutstanding) {

@@ -19,6 +19,8 @@
 #include "rdma/verbs/wire.h"
 #include "tests/support/rdma_endpoint.h"
 #include "tests/support/rdma_requests.h"
+#include "tests/support/seed.h"
+#include "util/random.h"
 
 namespace nacre::rdma {
 
@@ -179,6 +181,52 @@ TEST_F(VerbsTest, ConnectionsThatComeAndBreakLeaveNothingBehind) {
   for (int i = 0; i < 100 && Holdings() != before; i++)
     std::this_thread::sleep_for(milliseconds(100));
   EXPECT_EQ(Holdings(), before);
+}
+
+TEST_F(VerbsTest, HeartbeatsAmidRequestsAreNotSeen) {
+  // A period is 25 ms: some requests meet a heartbeat under way, and unsignalled ones are behind
+  // it.
+  Endpoint near(Spec("timeout_ms", "100"));
+  Endpoint far(Spec("timeout_ms", "100"));
+  near.Allocate(4096);
+  far.Allocate(4096);
+  constexpr int kDepth = 8;
+  Connect(&near, &far, {.send = kDepth, .receive = 4, .control = true});
+  QueuePair* const pair = near.queue_pairs[0].get();
+  const RemoteKey key = far.regions[0]->remote_key();
+  Random random(TestSeed(1217));
+  uint64_t next = 0;
+  for (int round = 0; round < 100; round++) {
+    const uint64_t count = random.Uniform(kDepth) + 1;
+    // The last one is not always told of; its room comes back all the same.
+    const bool told = round % 4 != 0 || count == kDepth;
+    for (uint64_t i = 1; i <= count; i++) {
+      const uint8_t flags = told && i == count ? kSignaled : 0;
+      Status status;
+      do {
+        status = pair->PostWrite(next + i, near.Buffer(0, 0, 8), {key.address, key.key}, flags);
+        Completion none;
+        if (status.IsBusy()) {
+          EXPECT_FALSE(near.Next(&none, milliseconds(1)));
+        }
+      } while (status.IsBusy());
+      ASSERT_TRUE(status.ok()) << status.ToString();
+    }
+    next += count;
+    if (told) {
+      EXPECT_EQ(near.Next().id, next);
+    } else {
+      Completion none;
+      EXPECT_FALSE(near.Next(&none, milliseconds(random.Uniform(100))));
+    }
+  }
+  ASSERT_TRUE(
+      pair->PostRead(next + 1, near.Buffer(0, 0, 8), {key.address, key.key}, kSignaled).ok());
+  EXPECT_EQ(near.Next().id, next + 1);
+  EXPECT_FALSE(pair->broken());
+  EXPECT_EQ(near.device->traffic().writes, next);
+  EXPECT_EQ(near.device->traffic().bytes_written, 8 * next);
+  EXPECT_EQ(far.device->traffic().writes, 0u);
 }
 
 TEST_F(VerbsTest, ALinkThatGoesDownEndsWhatIsUnderWay) {

@@ -77,7 +77,8 @@ PeerAnswer PeerEndpoint::Execute(const PeerRequest& request) {
     case PeerCommand::kConnect:
       answer.status = endpoint_.Connect(
           request.bytes, request.more_bytes,
-          {.send = static_cast<int>(n[0]), .receive = static_cast<int>(n[1])}, &answer.bytes);
+          {.send = static_cast<int>(n[0]), .receive = static_cast<int>(n[1]), .control = n[2] != 0},
+          &answer.bytes);
       break;
     case PeerCommand::kPost:
       answer.status = Post(n);
