@@ -238,10 +238,11 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   const uint64_t count = output_bytes < least ? 1 : output_bytes / least + 2;
   job->target_table_bytes = target;
   job->outputs.clear();
+  const Redundancy redundancy = RedundancyOf(static_cast<int>(job->output_level));
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     memnode::ReservedTable table;
     table.id = NewTableId();
-    const Status status = space_->Reserve(redundancy_, capacity, preferred, &table.placement);
+    const Status status = space_->Reserve(redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {
       job->outputs.push_back(std::move(table));
       wanted -= std::min(wanted, capacity);

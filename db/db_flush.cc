@@ -154,13 +154,26 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
     free += (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
     ++nodes;
   }
-  const auto copies = static_cast<uint64_t>(redundancy_.fragments());
-  if (nodes < copies) return Status::OK();  // It is not room that lacks: the reservation says so.
-  if (free >= (bytes + compaction) * copies) return Status::OK();
+  const Redundancy flushed = RedundancyOf(0);
+  const Redundancy compacted = RedundancyOf(1);
+  // It is not room that lacks: the reservation says so.
+  if (nodes < static_cast<uint64_t>(flushed.fragments())) return Status::OK();
+  const uint64_t flush = flushed.StoredBytes(bytes);
+  const uint64_t both = flush + compacted.StoredBytes(compaction);
+  if (free >= both) return Status::OK();
   return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(free) +
-                         " free, a flush of " + FormatBytes(bytes * copies) +
-                         " and the compaction after it need " +
-                         FormatBytes((bytes + compaction) * copies));
+                         " free, a flush of " + FormatBytes(flush) +
+                         " and the compaction after it need " + FormatBytes(both));
+}
+
+Redundancy DBImpl::RedundancyOf(int level) const {
+  const Redundancy& wanted = redundancy_.For(level);
+  const int alive = client_->alive_count();
+  if (!options_.allow_degraded_writes || alive >= wanted.fragments()) return wanted;
+  const Redundancy allowed = wanted.OnNodes(alive);
+  Log(options_.info_log, LogLevel::kWarn, "{}: {} nodes are alive, tables are written {} not {}",
+      name_, alive, allowed.ToString(), wanted.ToString());
+  return allowed;
 }
 
 Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
@@ -288,7 +301,7 @@ void DBImpl::FlushRange(const MemTable& memtable, const MergeOptions& merge, uin
 Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                               std::unique_ptr<ExtentWriter>* writer) {
   Placement placement;
-  NACRE_RETURN_IF_ERROR(space_->Reserve(redundancy_, bytes, kNoNode, &placement));
+  NACRE_RETURN_IF_ERROR(space_->Reserve(RedundancyOf(0), bytes, kNoNode, &placement));
   if (Status status = store_->NewWriter(placement, options_.chunk_size, writer); !status.ok()) {
     space_->Free(placement);
     return status;

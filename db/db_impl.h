@@ -88,7 +88,7 @@ class DBImpl final : public DB {
     std::atomic<uint64_t> stall_nanos{0};
   };
 
-  DBImpl(const Options& options, const std::string& name, Redundancy redundancy,
+  DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
          const ManifestImage& image);
 
@@ -177,6 +177,8 @@ class DBImpl final : public DB {
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableList* outputs);
   std::vector<NodeId> RankExecutors(const memnode::CompactionJob& job) const;
+  /// Of new tables in `level`, as the nodes that are alive allow it.
+  Redundancy RedundancyOf(int level) const;
   Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
   /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
@@ -204,7 +206,7 @@ class DBImpl final : public DB {
 
   const Options options_;
   const std::string name_;
-  const Redundancy redundancy_;
+  const RedundancyPolicy redundancy_;
   const InternalKeyComparator comparator_;
   const std::shared_ptr<memnode::PoolImpl> pool_;
   memnode::PoolClient* const client_;

@@ -32,7 +32,7 @@ std::vector<Status> DB::MultiGet(const ReadOptions& options, const std::vector<S
 
 Status DBImpl::Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db) {
   db->reset();
-  Redundancy redundancy;
+  RedundancyPolicy redundancy;
   NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
 
   std::shared_ptr<memnode::PoolImpl> pool;
@@ -51,10 +51,11 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
         memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), &pool));
   }
   memnode::PoolClient* client = pool->client();
-  if (redundancy.fragments() > client->node_count()) {
+  const int nodes_needed = redundancy.Widest().fragments();
+  if (nodes_needed > client->node_count()) {
     return Status::InvalidArgument("redundancy " + redundancy.ToString() + " needs " +
-                                   std::to_string(redundancy.fragments()) + " nodes, " +
-                                   pool->uri() + " has " + std::to_string(client->node_count()));
+                                   std::to_string(nodes_needed) + " nodes, " + pool->uri() +
+                                   " has " + std::to_string(client->node_count()));
   }
 
   memnode::DatabaseLease lease;
@@ -94,12 +95,12 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   return Status::OK();
 }
 
-DBImpl::DBImpl(const Options& options, const std::string& name, Redundancy redundancy,
+DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
                std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
                const ManifestImage& image)
     : options_(options),
       name_(name),
-      redundancy_(redundancy),
+      redundancy_(std::move(redundancy)),
       comparator_(options.comparator),
       pool_(std::move(pool)),
       client_(pool_->client()),
@@ -108,7 +109,7 @@ DBImpl::DBImpl(const Options& options, const std::string& name, Redundancy redun
       picker_(options_, &comparator_),
       lease_executor_(NewThreadPool(1, "nacre-lease")),
       space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, image.slab_bytes,
-                                                       lease_executor_.get())),
+                                                       options.chunk_size, lease_executor_.get())),
       store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
       memtable_blocks_(std::make_shared<ArenaBlockPool>(
           options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),

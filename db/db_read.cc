@@ -95,7 +95,12 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
   if (!lookup.Next(&read)) return Conclude(view, options, lookup, record, value);
   memnode::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
   do {
-    reader.ReadAll({&read, 1});
+    if (read.from.valid()) [[likely]] {
+      reader.ReadAll({&read, 1});
+    } else {
+      lookup.StartFetch(read);
+      lookup.Fetch(&read);
+    }
     if (lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) break;
   } while (lookup.Next(&read));
   return Conclude(view, options, lookup, record, value);
@@ -142,6 +147,7 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
     size_t count = 0;
     uint8_t keys[kGroup];  ///< Those that are not settled, by number.
     memnode::PointRead* reads = nullptr;
+    size_t addressed = 0;  ///< The first of them, which the reader reads; the rest is fetched.
   };
   static_assert(kGroup * memnode::PointReader::kMaxStarted >= 64);
   Group groups[memnode::PointReader::kMaxStarted];
@@ -169,22 +175,33 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
   };
   const auto post = [&](Group* group) {
     size_t posted = 0;
+    size_t addressed = 0;
     for (size_t j = 0; j < group->count; ++j) {
       const uint8_t i = group->keys[j];
-      if (lookups[i].Next(&group->reads[posted])) {
-        group->keys[posted++] = i;
-      } else {
+      if (!lookups[i].Next(&group->reads[posted])) {
         statuses[i] = Conclude(view, options, lookups[i], Record(), &values[i]);
+        continue;
       }
+      group->keys[posted] = i;
+      if (group->reads[posted].from.valid()) [[likely]] {
+        std::swap(group->keys[addressed], group->keys[posted]);
+        std::swap(group->reads[addressed++], group->reads[posted]);
+      } else {
+        lookups[i].StartFetch(group->reads[posted]);
+      }
+      ++posted;
     }
     group->count = posted;
-    reader.StartReads({group->reads, posted});
+    group->addressed = addressed;
+    reader.StartReads({group->reads, addressed});
   };
   const auto take = [&](Group* group) {
     reader.FinishReads();
     size_t left = 0;
     for (size_t j = 0; j < group->count; ++j) {
       const uint8_t i = group->keys[j];
+      if (j >= group->addressed) [[unlikely]]
+        lookups[i].Fetch(&group->reads[j]);
       Record record;
       if (lookups[i].Consume(group->reads[j], &record) == PointLookup::Outcome::kContinue) {
         group->keys[left++] = i;

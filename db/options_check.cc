@@ -32,7 +32,7 @@ Status OutOfRange(const Bound& bound) {
 
 }  // namespace
 
-Status CheckOptions(const Options& options, const std::string& name, Redundancy* redundancy) {
+Status CheckOptions(const Options& options, const std::string& name, RedundancyPolicy* redundancy) {
   constexpr size_t kMaxNameBytes = 255;
   if (name.empty() || name.size() > kMaxNameBytes) {
     return Status::InvalidArgument("database name must have 1 to 255 bytes, has " +
@@ -74,7 +74,7 @@ Status CheckOptions(const Options& options, const std::string& name, Redundancy*
                                    ", must be a power of two that divides slab_size");
   }
   if (options.record_cache_size > 0) return Status::NotSupported("Options::record_cache_size");
-  return ParseRedundancy(options.redundancy, redundancy);
+  return RedundancyPolicy::Parse(options.redundancy, redundancy);
 }
 
 }  // namespace nacre

@@ -5,13 +5,13 @@
 
 #include "nacre/options.h"
 #include "nacre/status.h"
-#include "table/placement.h"
+#include "table/redundancy.h"
 
 namespace nacre {
 
 inline constexpr uint32_t kMaxSubcompactions = 256;
 
 /// `NotSupported` or `InvalidArgument` naming the first option that cannot be had, and its value.
-Status CheckOptions(const Options& options, const std::string& name, Redundancy* redundancy);
+Status CheckOptions(const Options& options, const std::string& name, RedundancyPolicy* redundancy);
 
 }  // namespace nacre

@@ -1,5 +1,6 @@
 #include "db/point_lookup.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -73,6 +74,10 @@ bool PointLookup::Next(memnode::PointRead* read) {
       continue;
     }
     const Placement& placement = table_->meta().placement;
+    if (placement.redundancy.striped()) {
+      if (NextOfStriped(placement, offset, read)) return true;
+      continue;
+    }
     for (; copy_ < static_cast<int>(placement.fragments.size()); ++copy_) {
       read->from = store_->Resolve(placement, offset, copy_);
       if (read->from.valid()) [[likely]]
@@ -81,6 +86,36 @@ bool PointLookup::Next(memnode::PointRead* read) {
     Fail(failure_.ok() ? AllCopiesLost() : std::move(failure_));
   }
   return false;
+}
+
+bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
+                                memnode::PointRead* read) {
+  // What lies behind the chunk here is not what follows it in the table.
+  const uint64_t left = placement.chunk_size - offset % placement.chunk_size;
+  read->length = static_cast<uint32_t>(std::min<uint64_t>(read->length, left));
+  if (copy_ == 0) {
+    read->from = store_->Resolve(placement, offset, 0);
+    if (read->from.valid()) [[likely]]
+      return true;
+    copy_ = 1;
+  }
+  if (copy_ > 1) {
+    Fail(std::move(failure_));
+    return false;
+  }
+  read->from = {};
+  fetch_offset_ = offset;
+  return true;
+}
+
+void PointLookup::StartFetch(const memnode::PointRead& read) {
+  fetch_ = table_->reader().extent()->StartRead(fetch_offset_, read.length);
+}
+
+void PointLookup::Fetch(memnode::PointRead* read) {
+  Slice bytes;
+  read->status = fetch_->Await(&bytes);
+  read->data = bytes.data();
 }
 
 Status PointLookup::AllCopiesLost() const {
@@ -135,6 +170,9 @@ PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record
     case TableReader::Match::kOlder:
       return outcome_ = Outcome::kSearch;
     case TableReader::Match::kTruncated:
+      // A record longer than a chunk goes on in another fragment.
+      if (table_->meta().placement.redundancy.striped()) return outcome_ = Outcome::kSearch;
+      break;
     case TableReader::Match::kCorrupt:
       break;
   }

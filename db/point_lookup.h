@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "db/version.h"
 #include "memnode/pool_client.h"
@@ -14,9 +15,12 @@ namespace nacre {
 /// the next bytes to read and is given them, so that one thread can have many in flight.
 ///
 ///     while (lookup.Next(&read)) {
-///       session reads...
+///       read.from.valid() ? a PointReader reads... : lookup.StartFetch(read), lookup.Fetch(&read);
 ///       switch (lookup.Consume(read, &record)) ...
 ///     }
+///
+/// A read without an address takes bytes of several nodes, since one is lost: the table's extent
+/// gets them.
 ///
 /// Thread safety: none. The version stays pinned meanwhile.
 class PointLookup {
@@ -38,6 +42,10 @@ class PointLookup {
   /// The next read, or false: then `outcome()` is kContinue if no table is left (the key is not
   /// there), kSearch or kFailed.
   bool Next(memnode::PointRead* read);
+  /// For a read without an address: sets it off, and waits for it. Its bytes stay until the next
+  /// StartFetch.
+  void StartFetch(const memnode::PointRead& read);
+  void Fetch(memnode::PointRead* read);
   Outcome outcome() const { return outcome_; }
   Outcome Consume(const memnode::PointRead& read, Record* record);
 
@@ -52,6 +60,7 @@ class PointLookup {
   /// Takes what a lookup in an index or a bucket answered.
   void SetCandidates(int count);
   Outcome Fail(Status status);
+  bool NextOfStriped(const Placement& placement, uint64_t offset, memnode::PointRead* read);
   /// Another copy of the bytes may be whole; else `failure` stands.
   Outcome TryAnotherCopy(Status failure);
   /// What was read is settled: the next read starts with the first copy again.
@@ -85,8 +94,12 @@ class PointLookup {
   const PointIndexShape* shape_ = nullptr;   ///< Of the remote index.
   uint64_t bucket_ = PointIndex::kNoBucket;  ///< Of the remote index, to be read next.
   bool bucket_is_home_ = true;
-  int copy_ = 0;    ///< To read from; those before it failed or are lost.
-  Status failure_;  ///< Of the copy that was tried before.
+  /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
+  /// bytes lie, and 1 is what its extent makes of the other fragments.
+  int copy_ = 0;
+  Status failure_;             ///< Of the copy that was tried before.
+  uint64_t fetch_offset_ = 0;  ///< Of the read without an address.
+  std::unique_ptr<PendingRead> fetch_;
   Outcome outcome_ = Outcome::kContinue;
   Status status_;
 };

@@ -89,7 +89,7 @@ DEFINE_int64(bloom_bits, -1,
 DEFINE_string(compression_type, "none", "Only none");
 
 DEFINE_string(pool, "embedded:?nodes=4&size=1GiB", "nacre: URI of the memory nodes");
-DEFINE_string(redundancy, "none", "nacre: none or rep(n)");
+DEFINE_string(redundancy, "none", "nacre: none, rep(n) or rs(k,m), or by level");
 DEFINE_string(compaction, "auto", "nacre: where compactions run: memnode, compute or auto");
 DEFINE_int64(index_memory_budget, -1,
              "nacre: bytes of point indexes in this process; negative is no limit");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,7 +14,6 @@ namespace {
 
 constexpr uint64_t kMaxOffset = (uint64_t{1} << 48) - 1;
 constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;
-constexpr int kMaxCopies = 16;
 
 Status Malformed(std::string_view what) {
   return Status::InvalidArgument(fmt::format("compaction job: {}", what));
@@ -28,23 +28,30 @@ Status DecodeTable(const std::string& bytes, TableMeta* meta) {
 
 void EncodePlacement(const Placement& placement, control::Placement* message) {
   message->set_kind(static_cast<uint32_t>(placement.redundancy.kind));
-  message->set_copies(placement.redundancy.copies);
+  message->set_data(placement.redundancy.data);
+  message->set_parity(placement.redundancy.parity);
+  message->set_chunk_size(placement.chunk_size);
   for (const ExtentAddr& fragment : placement.fragments) {
     EncodeExtent(fragment, message->add_fragments());
   }
 }
 
 Status DecodePlacement(const control::Placement& message, Placement* placement) {
-  if (message.kind() != static_cast<uint32_t>(RedundancyKind::kReplicated)) {
-    return Status::NotSupported(fmt::format("redundancy of kind {}", message.kind()));
-  }
-  if (message.copies() < 1 || message.copies() > kMaxCopies ||
-      message.fragments_size() != static_cast<int>(message.copies())) {
+  constexpr uint32_t kMaxByte = UINT8_MAX;
+  Redundancy& redundancy = placement->redundancy;
+  redundancy.kind = static_cast<RedundancyKind>(std::min(message.kind(), kMaxByte));
+  redundancy.data = static_cast<uint8_t>(std::min(message.data(), kMaxByte));
+  redundancy.parity = static_cast<uint8_t>(std::min(message.parity(), kMaxByte));
+  if (!IsValid(redundancy)) return Malformed("unknown redundancy");
+  if (message.fragments_size() != redundancy.fragments()) {
     return Malformed(
-        fmt::format("{} fragments for {} copies", message.fragments_size(), message.copies()));
+        fmt::format("{} fragments for {}", message.fragments_size(), redundancy.ToString()));
   }
-  placement->redundancy.kind = RedundancyKind::kReplicated;
-  placement->redundancy.copies = static_cast<uint8_t>(message.copies());
+  placement->chunk_size = message.chunk_size();
+  if (redundancy.striped() &&
+      (placement->chunk_size == 0 || placement->chunk_size > kMaxChunkBytes)) {
+    return Malformed(fmt::format("chunks of {} bytes", placement->chunk_size));
+  }
   for (const control::Extent& fragment : message.fragments()) {
     NACRE_RETURN_IF_ERROR(DecodeExtent(fragment, &placement->fragments.emplace_back()));
   }

@@ -26,29 +26,39 @@ RemoteStream::~RemoteStream() {
   lane_.reset();
 }
 
-Status RemoteStream::Start(NodeLink* link, uint64_t offset, size_t length,
-                           std::shared_ptr<StreamRead>* read) {
-  auto result = std::make_shared<StreamRead>();
-  NACRE_RETURN_IF_ERROR(buffers_->Take(length, &result->buffer_));
+std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes) {
+  auto read = std::make_shared<StreamRead>();
+  if (Status s = buffers_->Take(bytes, &read->buffer_); !s.ok()) {
+    Fail(read.get(), nullptr, s);
+    EndPart(read.get());
+    return read;
+  }
   MutexLock lock(&mutex_);
+  for (const StreamPart& part : parts) {
+    if (Status s = StartPart(part, read); !s.ok()) Fail(read.get(), part.link, s);
+  }
+  EndPart(read.get());
+  return read;
+}
+
+Status RemoteStream::StartPart(const StreamPart& part, const std::shared_ptr<StreamRead>& read) {
   rdma::QueuePair* queue_pair = nullptr;
-  if (Status s = lane_->Get(link, &queue_pair); !s.ok()) {
+  if (Status s = lane_->Get(part.link, &queue_pair); !s.ok()) {
     // Completions of a queue pair that Get found broken may never be polled.
-    Abandon(link, s);
+    Abandon(part.link, s);
     return s;
   }
-  NACRE_RETURN_IF_ERROR(Fabric::CheckRange(link, offset, length));
-  uint64_t done = 0;
-  while (done < length) {
+  NACRE_RETURN_IF_ERROR(Fabric::CheckRange(part.link, part.offset, part.length));
+  for (uint64_t done = 0; done < part.length;) {
     uint64_t contiguous = 0;
-    link->Translate(offset + done, &contiguous);
-    const auto part =
-        static_cast<uint32_t>(std::min({length - done, contiguous, kMaxRequestBytes}));
-    NACRE_RETURN_IF_ERROR(PostPart(link, offset + done, done, part, result));
-    done += part;
+    part.link->Translate(part.offset + done, &contiguous);
+    StreamPart piece = part;
+    piece.offset += done;
+    piece.at += done;
+    piece.length = std::min({part.length - done, contiguous, kMaxRequestBytes});
+    NACRE_RETURN_IF_ERROR(Post(piece, read));
+    done += piece.length;
   }
-  EndPart(result.get());
-  *read = std::move(result);
   return Status::OK();
 }
 
@@ -66,26 +76,27 @@ Status RemoteStream::TakeSlot(size_t* index) {
   return Status::OK();
 }
 
-Status RemoteStream::PostPart(NodeLink* link, uint64_t offset, uint64_t done, uint32_t part,
-                              const std::shared_ptr<StreamRead>& read) {
+Status RemoteStream::Post(const StreamPart& part, const std::shared_ptr<StreamRead>& read) {
   size_t index = 0;
   NACRE_RETURN_IF_ERROR(TakeSlot(&index));
   Slot& slot = slots_[index];
   uint64_t contiguous = 0;
-  const rdma::RemoteBuffer from = link->Translate(offset, &contiguous);
-  rdma::QueuePair* queue_pair = lane_->GetConnected(link->id());
-  Status s = queue_pair == nullptr
-                 ? Status::Unavailable(link->address() + ": connection lost")
-                 : queue_pair->PostRead(uint64_t{slot.use} << 32 | index,
-                                        read->buffer_.Part(done, part), from, rdma::kSignaled);
+  const rdma::RemoteBuffer from = part.link->Translate(part.offset, &contiguous);
+  rdma::QueuePair* queue_pair = lane_->GetConnected(part.link->id());
+  Status s =
+      queue_pair == nullptr
+          ? Status::Unavailable(part.link->address() + ": connection lost")
+          : queue_pair->PostRead(uint64_t{slot.use} << 32 | index,
+                                 read->buffer_.Part(part.at, static_cast<uint32_t>(part.length)),
+                                 from, rdma::kSignaled);
   if (!s.ok()) {
     free_slots_.push_back(static_cast<uint32_t>(index));
     // Earlier parts of this read may be on their way.
-    if (queue_pair != nullptr) Abandon(link, s);
+    if (queue_pair != nullptr) Abandon(part.link, s);
     return s;
   }
   slot.read = read;
-  slot.link = link;
+  slot.link = part.link;
   ++read->parts_;
   // What is complete at once (as on shm) frees its slot, and whoever waits for it the trouble.
   Poll();
@@ -120,7 +131,7 @@ void RemoteStream::Abandon(NodeLink* link, const Status& why) {
 
 void RemoteStream::Finish(Slot* slot, size_t index, const Status& status) {
   StreamRead* read = slot->read.get();
-  if (read->status_.ok()) read->status_ = status;
+  if (!status.ok()) Fail(read, slot->link, status);
   EndPart(read);
   slot->read.reset();
   slot->link = nullptr;
@@ -128,12 +139,19 @@ void RemoteStream::Finish(Slot* slot, size_t index, const Status& status) {
   free_slots_.push_back(static_cast<uint32_t>(index));
 }
 
+void RemoteStream::Fail(StreamRead* read, NodeLink* link, const Status& why) {
+  if (read->status_.ok()) read->status_ = why;
+  if (link == nullptr) return;
+  auto& failed = read->failed_;
+  if (std::find(failed.begin(), failed.end(), link) == failed.end()) failed.push_back(link);
+}
+
 void RemoteStream::EndPart(StreamRead* read) {
   // Release: pairs with StreamRead::done.
   if (--read->parts_ == 0) read->done_.store(true, std::memory_order_release);
 }
 
-void RemoteStream::Await(NodeLink* link, const StreamRead& read) {
+void RemoteStream::Await(const StreamRead& read) {
   if (read.done()) return;
   SpinWait pause(context_->clock);
   const Deadline deadline = context_->OperationDeadline();
@@ -141,11 +159,17 @@ void RemoteStream::Await(NodeLink* link, const StreamRead& read) {
     {
       MutexLock lock(&mutex_);
       Poll();
-      if (!read.done() && deadline.Expired()) {
-        Abandon(link, Status::TimedOut(link->address() + ": a read did not end"));
-      }
+      if (!read.done() && deadline.Expired()) AbandonFor(read);
     }
     if (!read.done()) pause.Pause();
+  }
+}
+
+void RemoteStream::AbandonFor(const StreamRead& read) {
+  for (const Slot& slot : slots_) {
+    if (slot.read.get() != &read) continue;
+    // Ends this slot, and all others of the node.
+    Abandon(slot.link, Status::TimedOut(slot.link->address() + ": a read did not end"));
   }
 }
 

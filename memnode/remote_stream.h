@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "memnode/buffer_pool.h"
@@ -17,19 +18,30 @@ namespace nacre::memnode {
 /// carries it, so that either may be gone first.
 class StreamRead {
  public:
-  const Buffer& buffer() const { return buffer_; }
+  Buffer& buffer() { return buffer_; }
   /// Acquire: pairs with the stream's release, so that status and bytes may be looked at.
   bool done() const { return done_.load(std::memory_order_acquire); }
-  /// Once done.
+  /// Once done. Of several failures, the first.
   const Status& status() const { return status_; }
+  /// Once done: the nodes that failed it.
+  const std::vector<NodeLink*>& failed() const { return failed_; }
 
  private:
   friend class RemoteStream;
   Buffer buffer_;
+  std::vector<NodeLink*> failed_;
   int parts_ = 1;  ///< Requests not completed, and one while they are posted; under the stream's
                    ///< mutex, as is status_ until done.
   Status status_;
   std::atomic<bool> done_{false};
+};
+
+/// What one node gives of a read.
+struct StreamPart {
+  NodeLink* link = nullptr;
+  uint64_t offset = 0;  ///< In the node's region.
+  size_t length = 0;    ///< More than 0.
+  size_t at = 0;        ///< Where in the buffer it goes.
 };
 
 /// A lane shared by iterators, which may move between threads.
@@ -40,11 +52,12 @@ class RemoteStream {
   static Status Create(Fabric* fabric, BufferPool* buffers, std::unique_ptr<RemoteStream>* stream);
   ~RemoteStream();
 
-  /// Starts to read [offset, offset + length) of `link`'s region; length > 0.
-  Status Start(NodeLink* link, uint64_t offset, size_t length, std::shared_ptr<StreamRead>* read)
+  /// Starts to read all parts into one buffer of `bytes`. What cannot be started shows as a read
+  /// that is done, or will be, and failed.
+  std::shared_ptr<StreamRead> Start(std::span<const StreamPart> parts, size_t bytes)
       EXCLUDES(mutex_);
   /// Waits until `read`, which Start of this stream gave, is done.
-  void Await(NodeLink* link, const StreamRead& read) EXCLUDES(mutex_);
+  void Await(const StreamRead& read) EXCLUDES(mutex_);
 
  private:
   /// Requests outstanding over all nodes.
@@ -61,12 +74,17 @@ class RemoteStream {
   RemoteStream(Fabric* fabric, BufferPool* buffers);
 
   Status TakeSlot(size_t* index) REQUIRES(mutex_);
-  Status PostPart(NodeLink* link, uint64_t offset, uint64_t done, uint32_t part,
-                  const std::shared_ptr<StreamRead>& read) REQUIRES(mutex_);
+  Status StartPart(const StreamPart& part, const std::shared_ptr<StreamRead>& read)
+      REQUIRES(mutex_);
+  /// One request, within a registration.
+  Status Post(const StreamPart& part, const std::shared_ptr<StreamRead>& read) REQUIRES(mutex_);
   void Poll() REQUIRES(mutex_);
   /// Fails everything outstanding on `link`.
   void Abandon(NodeLink* link, const Status& why) REQUIRES(mutex_);
+  /// The same on all nodes that owe the read anything.
+  void AbandonFor(const StreamRead& read) REQUIRES(mutex_);
   void Finish(Slot* slot, size_t index, const Status& status) REQUIRES(mutex_);
+  static void Fail(StreamRead* read, NodeLink* link, const Status& why);
   static void EndPart(StreamRead* read);
 
   const ClientContext* const context_;

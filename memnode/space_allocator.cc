@@ -23,8 +23,12 @@ constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
 /// for.
 constexpr uint64_t kPreferenceSlack = 4;
 
-uint64_t ExtentBytes(uint64_t table_bytes) {
-  return (table_bytes + kFragmentHeadBytes + kExtentAlignment - 1) / kExtentAlignment *
+/// Below this, a table's fragments would be mostly heads (MicroEC section IV-E).
+constexpr uint64_t kStripedBytesMin = 64 << 10;
+
+/// Of an extent that holds `fragment_bytes` and a head.
+uint64_t ExtentBytes(uint64_t fragment_bytes) {
+  return (fragment_bytes + kFragmentHeadBytes + kExtentAlignment - 1) / kExtentAlignment *
          kExtentAlignment;
 }
 
@@ -32,10 +36,12 @@ uint64_t ExtentBytes(uint64_t table_bytes) {
 
 class SpaceAllocator::Rep {
  public:
-  Rep(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, Executor* executor)
+  Rep(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, uint64_t chunk_size,
+      Executor* executor)
       : client_(client),
         database_id_(database_id),
         slab_bytes_(slab_bytes),
+        chunk_size_(chunk_size),
         executor_(executor),
         nodes_(static_cast<size_t>(client->node_count())) {}
   ~Rep();
@@ -73,6 +79,9 @@ class SpaceAllocator::Rep {
   /// Nodes in the order in which they are tried.
   std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);
   bool Carve(NodeId node, uint64_t bytes, Placement* placement) REQUIRES(mutex_);
+  /// Nodes are in the order of their use, which is nearly the same for each table: reads shall
+  /// spread over all of them, and parity has none.
+  void Turn(Placement* placement) REQUIRES(mutex_);
   void Release(const ExtentAddr& extent) REQUIRES(mutex_);
   /// Makes `bytes` fit on `node`: leases what is missing, giving the mutex up meanwhile. With
   /// `extend`, that may be what is missing behind a free end, which somebody else may have taken
@@ -88,17 +97,19 @@ class SpaceAllocator::Rep {
   void ReturnSurplusLater(NodeId node) REQUIRES(mutex_);
   Status ReturnSurplus(NodeId node, uint64_t keep) REQUIRES(mutex_);
   void Schedule(std::function<void()> task) REQUIRES(mutex_);
-  Status TooFewAlive(int copies) const;
+  Status TooFewAlive(const Redundancy& redundancy) const;
 
   PoolClient* const client_;
   const uint64_t database_id_;
   const uint64_t slab_bytes_;
+  const uint64_t chunk_size_;
   Executor* const executor_;
   mutable Mutex mutex_;
   CondVar changed_{&mutex_};
   std::vector<Node> nodes_ GUARDED_BY(mutex_);
   uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;  ///< Of the latest extent: the next may be alike.
   int background_ GUARDED_BY(mutex_) = 0;
+  uint64_t turn_ GUARDED_BY(mutex_) = 0;
 };
 
 SpaceAllocator::Rep::~Rep() {
@@ -158,7 +169,7 @@ void SpaceAllocator::Rep::Release(const ExtentAddr& extent) {
   node.used_bytes -= extent.length;
 }
 
-Status SpaceAllocator::Rep::TooFewAlive(int copies) const {
+Status SpaceAllocator::Rep::TooFewAlive(const Redundancy& redundancy) const {
   std::string dead;
   int alive = 0;
   for (int i = 0; i < client_->node_count(); ++i) {
@@ -170,31 +181,41 @@ Status SpaceAllocator::Rep::TooFewAlive(int copies) const {
     if (!dead.empty()) dead += ", ";
     dead += client_->node_address(node);
   }
-  if (alive >= copies) return Status::OK();
+  const int needed = redundancy.fragments();
+  if (alive >= needed) return Status::OK();
   if (dead.empty()) {
-    return Status::InvalidArgument(
-        fmt::format("{} copies need as many nodes, the pool has {}", copies, alive));
+    return Status::InvalidArgument(fmt::format("redundancy {} needs {} nodes, the pool has {}",
+                                               redundancy.ToString(), needed, alive));
   }
-  return Status::Unavailable(
-      fmt::format("{} copies need as many nodes, {} are alive; lost: {}", copies, alive, dead));
+  return Status::Unavailable(fmt::format("redundancy {} needs {} nodes, {} are alive; lost: {}",
+                                         redundancy.ToString(), needed, alive, dead));
 }
 
-Status SpaceAllocator::Rep::Reserve(const Redundancy& redundancy, uint64_t table_bytes,
+Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_bytes,
                                     NodeId preferred, Placement* placement) {
-  const int copies = redundancy.fragments();
-  NACRE_RETURN_IF_ERROR(TooFewAlive(copies));
+  const Redundancy redundancy = wanted.striped() && table_bytes < kStripedBytesMin
+                                    ? Redundancy::Copies(wanted.parity + 1)
+                                    : wanted;
+  NACRE_RETURN_IF_ERROR(TooFewAlive(redundancy));
   if (table_bytes > kMaxTableBytes) {
     return Status::NoSpace(fmt::format("no node holds a table of {} bytes", table_bytes));
   }
-  const uint64_t bytes = ExtentBytes(table_bytes);
   placement->redundancy = redundancy;
+  placement->chunk_size = redundancy.striped() ? chunk_size_ : 0;
   placement->fragments.clear();
+  // The first fragment of a striped table is as long as any, and has whole chunks here.
+  uint64_t fragment_bytes = FragmentBytes(*placement, 0, table_bytes);
+  if (redundancy.striped()) {
+    fragment_bytes = (fragment_bytes + chunk_size_ - 1) / chunk_size_ * chunk_size_;
+  }
+  const uint64_t bytes = ExtentBytes(fragment_bytes);
+  const auto count = static_cast<size_t>(redundancy.fragments());
 
   MutexLock lock(&mutex_);
   ahead_bytes_ = bytes;
   Status failure;
   for (const NodeId node : Candidates(preferred, bytes)) {
-    if (placement->fragments.size() == static_cast<size_t>(copies)) break;
+    if (placement->fragments.size() == count) break;
     if (!Carve(node, bytes, placement)) {
       Status s = MakeRoom(node, bytes, /*extend=*/true);
       if (s.ok() && !Carve(node, bytes, placement)) {
@@ -210,15 +231,23 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& redundancy, uint64_t table
     }
     if (!nodes_[node].free.CanTake(bytes)) LeaseAhead(node);
   }
-  if (placement->fragments.size() == static_cast<size_t>(copies)) return Status::OK();
+  if (placement->fragments.size() == count) {
+    if (redundancy.striped()) Turn(placement);
+    return Status::OK();
+  }
 
   for (const ExtentAddr& extent : placement->fragments) Release(extent);
   placement->fragments.clear();
-  NACRE_RETURN_IF_ERROR(TooFewAlive(copies));
+  NACRE_RETURN_IF_ERROR(TooFewAlive(redundancy));
   if (!failure.ok() && !failure.IsNoSpace()) return failure;
-  return Status::NoSpace(fmt::format("the pool has no room for {} copies of {} bytes{}{}", copies,
-                                     bytes, failure.message().empty() ? "" : ": ",
-                                     failure.message()));
+  return Status::NoSpace(fmt::format("the pool has no room for {} times {} bytes{}{}", count, bytes,
+                                     failure.message().empty() ? "" : ": ", failure.message()));
+}
+
+void SpaceAllocator::Rep::Turn(Placement* placement) {
+  const auto first = static_cast<ptrdiff_t>(turn_++ % placement->fragments.size());
+  std::rotate(placement->fragments.begin(), placement->fragments.begin() + first,
+              placement->fragments.end());
 }
 
 SpaceAllocator::Rep::Growth SpaceAllocator::Rep::FindGrowth(const Node& node,
@@ -275,9 +304,10 @@ void SpaceAllocator::Rep::LeaseAhead(NodeId node) {
 }
 
 void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes) {
-  const uint64_t bytes = ExtentBytes(table_bytes);
   MutexLock lock(&mutex_);
+  int fragment = 0;
   for (ExtentAddr& extent : placement->fragments) {
+    const uint64_t bytes = ExtentBytes(FragmentBytes(*placement, fragment++, table_bytes));
     if (extent.length <= bytes) continue;
     ExtentAddr rest = extent;
     rest.start.offset = extent.start.offset + bytes;
@@ -396,8 +426,8 @@ SpaceUsage SpaceAllocator::Rep::Usage(NodeId node) const {
 }
 
 SpaceAllocator::SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes,
-                               Executor* executor)
-    : rep_(std::make_unique<Rep>(client, database_id, slab_bytes, executor)) {}
+                               uint64_t chunk_size, Executor* executor)
+    : rep_(std::make_unique<Rep>(client, database_id, slab_bytes, chunk_size, executor)) {}
 SpaceAllocator::~SpaceAllocator() = default;
 
 Status SpaceAllocator::Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "memnode/read_plan.h"
 #include "memnode/table_store_rep.h"
 #include "util/thread_index.h"
 
@@ -51,95 +52,110 @@ class LocalExtent : public Extent {
   const Slice bytes_;
 };
 
-/// Where the copies of a remote table are, and how to read from any of them. Shared by the extent
-/// and the reads that it started.
-struct RemoteCopies {
+/// Where a remote table is. Shared by the extent and the reads that it started.
+struct RemoteTable {
   TableStore::Rep* store;
   Placement placement;
+  uint64_t size;
   Status malformed;  ///< Why the placement cannot be used, if it cannot.
 
-  /// Starts a read at the live copies from `*copy` on; `*copy` is the one that took it.
-  Status Start(uint64_t offset, size_t n, size_t* copy, RemoteStream** stream,
-               std::shared_ptr<StreamRead>* read, Status* failure) const;
+  /// Fragments on nodes that are known to be lost.
+  FragmentSet Lost() const {
+    FragmentSet lost = 0;
+    for (size_t i = 0; i < placement.fragments.size(); ++i) {
+      const NodeId node = placement.fragments[i].start.node;
+      if (node != store->local.node && !store->client->alive(node)) lost |= FragmentSet{1} << i;
+    }
+    return lost;
+  }
 };
 
-Status RemoteCopies::Start(uint64_t offset, size_t n, size_t* copy, RemoteStream** stream,
-                           std::shared_ptr<StreamRead>* read, Status* failure) const {
-  for (; *copy < placement.fragments.size(); ++*copy) {
-    const RemoteAddr start = placement.fragments[*copy].start;
-    NodeLink* link = store->fabric->link(start.node);
-    Status s = store->Stream(stream);
-    if (!s.ok()) return s;
-    s = (*stream)->Start(link, start.offset + kFragmentHeadBytes + offset, n, read);
-    if (s.ok()) return s;
-    // The first copy's failure is followed by the others', so that all lost nodes are named.
-    *failure = failure->ok()
-                   ? s
-                   : Status::FromCode(static_cast<int>(s.code()),
-                                      fmt::format("{}; {}", failure->message(), s.message()));
-  }
-  return *failure;
-}
-
+/// A read from whichever nodes can give its bytes: when one of them fails, from others.
 class RemoteRead : public PendingRead {
  public:
-  RemoteRead(std::shared_ptr<const RemoteCopies> copies, uint64_t offset, size_t n)
-      : copies_(std::move(copies)), offset_(offset), length_(n) {
-    status_ = copies_->Start(offset_, length_, &copy_, &stream_, &read_, &failure_);
+  RemoteRead(std::shared_ptr<const RemoteTable> table, uint64_t offset, size_t n)
+      : table_(std::move(table)), offset_(offset), length_(n) {
+    Start();
   }
 
   Status Await(Slice* bytes) override {
-    while (read_ != nullptr && !awaited_) {
-      NodeLink* link = copies_->store->fabric->link(copies_->placement.fragments[copy_].start.node);
-      stream_->Await(link, *read_);
+    while (read_ != nullptr && !complete_) {
+      stream_->Await(*read_);
       if (read_->status().ok()) {
-        awaited_ = true;
-        break;
+        plan_.Complete(read_->buffer().data());
+        complete_ = true;
+      } else {
+        TurnToOthers();
       }
-      failure_ = failure_.ok() ? read_->status()
-                               : Status::FromCode(static_cast<int>(read_->status().code()),
-                                                  fmt::format("{}; {}", failure_.message(),
-                                                              read_->status().message()));
-      read_.reset();
-      ++copy_;
-      status_ = copies_->Start(offset_, length_, &copy_, &stream_, &read_, &failure_);
     }
     NACRE_RETURN_IF_ERROR(status_);
-    *bytes = Slice(read_->buffer().data(), length_);
+    *bytes = Slice(plan_.in_place != nullptr ? plan_.in_place : read_->buffer().data(), length_);
     return Status::OK();
   }
 
  private:
-  const std::shared_ptr<const RemoteCopies> copies_;
+  void Start() {
+    const FragmentSet lost = lost_ | table_->Lost();
+    status_ =
+        PlanRead(*table_->store, table_->placement, table_->size, lost, offset_, length_, &plan_);
+    if (status_.ok() && plan_.in_place == nullptr) status_ = table_->store->Stream(&stream_);
+    if (status_.ok() && plan_.in_place == nullptr) {
+      read_ = stream_->Start(plan_.parts, plan_.bytes);
+    }
+  }
+
+  void TurnToOthers() {
+    const Status why = read_->status();
+    const std::vector<NodeLink*> failed = read_->failed();
+    read_.reset();
+    // So that in the end all nodes that failed are named.
+    failure_ = failure_.ok()
+                   ? why
+                   : Status::FromCode(static_cast<int>(why.code()),
+                                      fmt::format("{}; {}", failure_.message(), why.message()));
+    for (size_t i = 0; i < table_->placement.fragments.size(); ++i) {
+      NodeLink* const link = table_->store->fabric->link(table_->placement.fragments[i].start.node);
+      if (std::find(failed.begin(), failed.end(), link) != failed.end()) {
+        lost_ |= FragmentSet{1} << i;
+      }
+    }
+    status_ = failure_;
+    if (failed.empty()) return;
+    Start();
+    if (!status_.ok()) status_ = failure_;
+  }
+
+  const std::shared_ptr<const RemoteTable> table_;
   const uint64_t offset_;
   const size_t length_;
-  size_t copy_ = 0;
+  ReadPlan plan_;
+  FragmentSet lost_ = 0;  ///< Those that failed this read.
   RemoteStream* stream_ = nullptr;
   std::shared_ptr<StreamRead> read_;
   Status status_;
-  Status failure_;  ///< Of copies tried so far.
-  bool awaited_ = false;
+  Status failure_;  ///< Of what was tried so far.
+  bool complete_ = false;
 };
 
 class RemoteExtent : public Extent {
  public:
-  RemoteExtent(RemoteCopies copies, uint64_t size)
-      : copies_(std::make_shared<RemoteCopies>(std::move(copies))), size_(size) {}
+  explicit RemoteExtent(RemoteTable table)
+      : table_(std::make_shared<RemoteTable>(std::move(table))) {}
 
-  uint64_t size() const override { return size_; }
+  uint64_t size() const override { return table_->size; }
   std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override {
-    if (!copies_->malformed.ok()) return std::make_unique<FailedRead>(copies_->malformed);
-    if (offset > size_ || n > size_ - offset) {
+    if (!table_->malformed.ok()) return std::make_unique<FailedRead>(table_->malformed);
+    const uint64_t size = table_->size;
+    if (offset > size || n > size - offset) {
       return std::make_unique<FailedRead>(Status::Corruption(
-          fmt::format("read of bytes {} to {} of {}", offset, offset + n, size_)));
+          fmt::format("read of bytes {} to {} of {}", offset, offset + n, size)));
     }
     if (n == 0) return std::make_unique<LocalRead>(Slice());
-    return std::make_unique<RemoteRead>(copies_, offset, n);
+    return std::make_unique<RemoteRead>(table_, offset, n);
   }
 
  private:
-  const std::shared_ptr<const RemoteCopies> copies_;
-  const uint64_t size_;
+  const std::shared_ptr<const RemoteTable> table_;
 };
 
 }  // namespace
@@ -219,19 +235,24 @@ TableStore::~TableStore() = default;
 PoolClient* TableStore::client() const { return rep_->client; }
 
 std::shared_ptr<Extent> TableStore::OpenExtent(const Placement& placement, uint64_t size) {
-  RemoteCopies copies{.store = rep_.get(), .placement = placement, .malformed = Status::OK()};
-  if (placement.fragments.empty()) copies.malformed = Status::Corruption("a table lies nowhere");
-  for (const ExtentAddr& fragment : placement.fragments) {
-    if (Status s = rep_->CheckFragment(fragment, size); !s.ok()) copies.malformed = s;
+  RemoteTable table{
+      .store = rep_.get(), .placement = placement, .size = size, .malformed = Status::OK()};
+  if (placement.fragments.empty()) table.malformed = Status::Corruption("a table lies nowhere");
+  if (placement.redundancy.striped() && placement.chunk_size == 0) {
+    table.malformed = Status::Corruption("a table is striped in chunks of no bytes");
   }
-  if (copies.malformed.ok()) {
+  for (size_t i = 0; table.malformed.ok() && i < placement.fragments.size(); ++i) {
+    table.malformed = rep_->CheckFragment(placement.fragments[i],
+                                          FragmentBytes(placement, static_cast<int>(i), size));
+  }
+  if (table.malformed.ok() && !placement.redundancy.striped()) {
     for (const ExtentAddr& fragment : placement.fragments) {
       if (const char* bytes = rep_->LocalBytes(fragment)) {
         return std::make_shared<LocalExtent>(Slice(bytes, size));
       }
     }
   }
-  return std::make_shared<RemoteExtent>(std::move(copies), size);
+  return std::make_shared<RemoteExtent>(std::move(table));
 }
 
 Status TableStore::NewWriter(const Placement& placement, size_t chunk_size,
@@ -239,6 +260,10 @@ Status TableStore::NewWriter(const Placement& placement, size_t chunk_size,
   if (placement.fragments.empty()) return Status::InvalidArgument("a table is to lie nowhere");
   if (chunk_size == 0 || chunk_size > UINT32_MAX / 2) {
     return Status::InvalidArgument(fmt::format("chunks of {} bytes", chunk_size));
+  }
+  if (placement.redundancy.striped() && placement.chunk_size != chunk_size) {
+    return Status::InvalidArgument(fmt::format("chunks of {} bytes for a table striped by {}",
+                                               chunk_size, placement.chunk_size));
   }
   std::unique_ptr<Lane> lane;
   for (const ExtentAddr& fragment : placement.fragments) {
@@ -263,7 +288,14 @@ Status TableStore::NewWriter(const Placement& placement, size_t chunk_size,
 }
 
 RemoteAddr TableStore::Resolve(const Placement& placement, uint64_t offset, int copy) const {
-  RemoteAddr address = placement.fragments[static_cast<size_t>(copy)].start;
+  auto fragment = static_cast<size_t>(copy);
+  if (placement.redundancy.striped()) {
+    if (copy > 0) return {};
+    const Striping::Place place = Striping(placement).Locate(offset);
+    fragment = place.fragment;
+    offset = place.offset;
+  }
+  RemoteAddr address = placement.fragments[fragment].start;
   if (!rep_->client->alive(address.node)) return {};
   address.offset = address.offset + kFragmentHeadBytes + offset;
   return address;

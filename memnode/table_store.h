@@ -32,8 +32,9 @@ class TableStore {
   TableStore(PoolClient* client, LocalMemory local, int buffers_in_flight = 4);
   ~TableStore();
 
-  /// In place when a whole copy lies in local memory. Reads go to a live copy and turn to another
-  /// one when a node fails; `Unavailable` names the nodes when none is left.
+  /// In place when a whole copy lies in local memory. Reads go to live copies, or to the fragments
+  /// that have the bytes, and turn to other nodes when one fails: lost fragments are decoded, of
+  /// just the bytes asked for. `Unavailable` names the nodes when too many are lost.
   std::shared_ptr<Extent> OpenExtent(const Placement& placement, uint64_t size);
 
   /// Writes a table to every fragment of `placement`. Any failed fragment fails the writer
@@ -41,8 +42,9 @@ class TableStore {
   Status NewWriter(const Placement& placement, size_t chunk_size,
                    std::unique_ptr<ExtentWriter>* writer);
 
-  /// Address of a table byte in copy number `copy`, for a point read. Not valid while the node that
-  /// holds this copy is lost.
+  /// Address of a table byte in copy number `copy`, for a point read: from there on, as many bytes
+  /// follow in the table as are left of the chunk. An erasure-coded table has one copy. Not valid
+  /// while the node that holds this copy is lost.
   RemoteAddr Resolve(const Placement& placement, uint64_t offset, int copy) const;
 
   PoolClient* client() const;

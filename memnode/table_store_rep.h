@@ -52,5 +52,12 @@ class TableStore::Rep {
 /// See TableStore::NewWriter; `placement` is checked by the caller.
 std::unique_ptr<ExtentWriter> NewTableWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
                                              const Placement& placement, size_t chunk_size);
+std::unique_ptr<ExtentWriter> NewStripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
+                                               const Placement& placement);
+
+class FragmentWrites;
+/// The end of each table: its heads, by `flight`, and the wait for all writes.
+Status WriteHeads(const Slice& head, size_t flight, FragmentWrites* writes);
+Status Outgrown(uint64_t capacity);
 
 }  // namespace nacre::memnode

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "nacre/slice.h"
-#include "nacre/status.h"
+#include "table/redundancy.h"
 
 namespace nacre {
 
@@ -30,32 +28,49 @@ struct ExtentAddr {
   bool operator==(const ExtentAddr&) const = default;
 };
 
-/// How the bytes of a table are kept: "none" is kReplicated with one copy. `rs(k,m)` joins these
-/// kinds with erasure coding.
-enum class RedundancyKind : uint8_t { kReplicated = 0 };
-
-struct Redundancy {
-  RedundancyKind kind = RedundancyKind::kReplicated;
-  uint8_t copies = 1;
-
-  /// Nodes that one table needs.
-  int fragments() const { return copies; }
-  std::string ToString() const;
-  bool operator==(const Redundancy&) const = default;
-};
-
-/// "none" or "rep(n)", 1 <= n <= 16; `InvalidArgument` naming the text otherwise, `NotSupported`
-/// for "rs(k,m)".
-Status ParseRedundancy(const Slice& text, Redundancy* redundancy);
-
 /// Bytes at the start of each fragment that repeat the footer (docs/formats.md).
 inline constexpr uint64_t kFragmentHeadBytes = 4096;
 
 /// Where the fragments of one table lie. Each fragment is a head of kFragmentHeadBytes, then
-/// table bytes; replicated: all of them in each fragment.
+/// table bytes. Replicated: all of them in each fragment. Erasure-coded: fragments 0 to k-1 have
+/// the table's chunks in turns, fragments k to k+m-1 the parity of each k of them (see Striping).
 struct Placement {
   Redundancy redundancy;
+  uint64_t chunk_size = 0;  ///< Of the table, if it is erasure-coded.
   std::vector<ExtentAddr> fragments;
 };
+
+/// Which byte of an erasure-coded table lies where. Chunk c is in row c / k, in fragment c % k;
+/// each row has a chunk in each parity fragment, as long as the row's first chunk. Only the last
+/// chunk of a table may be short; the columns after it are empty, and count as zeros.
+class Striping {
+ public:
+  explicit Striping(const Placement& placement)
+      : data_(placement.redundancy.data), chunk_size_(placement.chunk_size) {}
+  Striping(int data, uint64_t chunk_size)
+      : data_(static_cast<uint64_t>(data)), chunk_size_(chunk_size) {}
+
+  struct Place {
+    uint32_t fragment = 0;
+    uint64_t offset = 0;  ///< In the fragment, head not counted.
+  };
+  Place Locate(uint64_t offset) const {
+    const uint64_t chunk = offset / chunk_size_;
+    return {.fragment = static_cast<uint32_t>(chunk % data_),
+            .offset = chunk / data_ * chunk_size_ + offset % chunk_size_};
+  }
+
+  /// Bytes that fragment number `fragment` (of data or parity) has of a table of `table_bytes`.
+  uint64_t FragmentBytes(int fragment, uint64_t table_bytes) const;
+  /// Bytes of a row's chunk in data fragment `column`.
+  uint64_t ChunkBytes(uint64_t row, int column, uint64_t table_bytes) const;
+
+ private:
+  const uint64_t data_;
+  const uint64_t chunk_size_;
+};
+
+/// Bytes of a fragment, head not counted.
+uint64_t FragmentBytes(const Placement& placement, int fragment, uint64_t table_bytes);
 
 }  // namespace nacre

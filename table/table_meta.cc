@@ -35,8 +35,9 @@ namespace {
 //        120   80  records, point index, range index, Bloom filter: each fixed64 offset,
 //                  fixed64 length, fixed32 CRC32C
 //        200    1  redundancy kind
-//        201    1  copies
-//        202    2  number of fragments
+//        201    1  data fragments
+//        202    1  parity fragments; of copies, those beyond the first
+//        203    1  number of fragments
 //        204  16n  fragments: fixed64 node << 48 | offset, fixed64 length
 //                  comparator name, smallest, largest: each varint64 length and bytes
 //                  fixed32 CRC32C of everything before
@@ -57,7 +58,7 @@ static_assert(kPlacementAt + 4 == kFixedBytes);
 static_assert(kFragmentBytes == sizeof(ExtentAddr));
 
 constexpr uint32_t kMagic = 0x4d54434e;  // "NCTM"
-constexpr uint16_t kFormatVersion = 1;
+constexpr uint16_t kFormatVersion = 2;
 constexpr uint16_t kBoundsShortened = 1;
 constexpr uint64_t kFooterMagic = 0x3152544f4f46434e;  // "NCFOOTR1"
 /// More than any key, name and placement together; a longer one is malformed.
@@ -149,8 +150,9 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
         EncodeFixed32(fixed + at + 16, part.crc);
       });
   fixed[kPlacementAt] = static_cast<char>(meta.placement.redundancy.kind);
-  fixed[kPlacementAt + 1] = static_cast<char>(meta.placement.redundancy.copies);
-  EncodeFixed16(fixed + kPlacementAt + 2, static_cast<uint16_t>(meta.placement.fragments.size()));
+  fixed[kPlacementAt + 1] = static_cast<char>(meta.placement.redundancy.data);
+  fixed[kPlacementAt + 2] = static_cast<char>(meta.placement.redundancy.parity);
+  fixed[kPlacementAt + 3] = static_cast<char>(meta.placement.fragments.size());
   for (const ExtentAddr& fragment : meta.placement.fragments) {
     PutFixed64(dst, PackAddr(fragment.start));
     PutFixed64(dst, fragment.length);
@@ -193,13 +195,15 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
       });
 
   const auto kind = static_cast<uint8_t>(fixed[kPlacementAt]);
-  if (kind != static_cast<uint8_t>(RedundancyKind::kReplicated)) {
-    return Malformed("unknown redundancy");
+  meta->placement.redundancy = {.kind = static_cast<RedundancyKind>(kind),
+                                .data = static_cast<uint8_t>(fixed[kPlacementAt + 1]),
+                                .parity = static_cast<uint8_t>(fixed[kPlacementAt + 2])};
+  meta->placement.chunk_size = meta->placement.redundancy.striped() ? meta->chunk_size : 0;
+  if (!IsValid(meta->placement.redundancy)) return Malformed("unknown redundancy");
+  const size_t fragments = static_cast<uint8_t>(fixed[kPlacementAt + 3]);
+  if (fragments != 0 && fragments != static_cast<size_t>(meta->placement.redundancy.fragments())) {
+    return Malformed("fragments do not fit the redundancy");
   }
-  meta->placement.redundancy.kind = static_cast<RedundancyKind>(kind);
-  meta->placement.redundancy.copies = static_cast<uint8_t>(fixed[kPlacementAt + 1]);
-  if (meta->placement.redundancy.copies == 0) return Malformed("no copies");
-  const size_t fragments = DecodeFixed16(fixed + kPlacementAt + 2);
   Slice rest(fixed + kFixedBytes, bytes - kFixedBytes - kCrcBytes);
   if (rest.size() < fragments * kFragmentBytes) return Malformed("truncated placement");
   meta->placement.fragments.resize(fragments);

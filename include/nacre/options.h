@@ -33,8 +33,17 @@ struct Options {
   std::string pool_uri = "embedded:?nodes=4&size=1GiB";
   /// An opened pool, to share it or to open a database again in the same process.
   std::shared_ptr<Pool> pool;
-  /// "none", or "rep(n)": n whole copies of each table on different nodes.
+  /// How tables are kept on the nodes:
+  ///   "none"     once;
+  ///   "rep(n)"   n whole copies on different nodes: n - 1 of them may be lost;
+  ///   "rs(k,m)"  spread over k nodes with Reed-Solomon parity on m others, k from 1 to 16 and m
+  ///              from 0 to 4: any m may be lost, for m/k more bytes;
+  /// or by level, "L0:rep(3),*:rs(4,2)". Tables below 64 KiB are replicated, m + 1 times.
   std::string redundancy = "none";
+  /// When fewer nodes are alive than `redundancy` needs: write new tables with as much of it as
+  /// these allow (the LOG says so). Otherwise flushes fail with `Unavailable` until there are
+  /// enough.
+  bool allow_degraded_writes = false;
   CompactionSite compaction = CompactionSite::kAuto;
 
   // ---- Opening ------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ TableMeta RandomMeta(Random* random) {
   meta.database_id = random->Next();
   meta.level = static_cast<uint32_t>(random->Uniform(7));
   meta.manifest_version = Number(random);
-  meta.placement.redundancy.copies = static_cast<uint8_t>(1 + random->Uniform(3));
-  for (int i = 0; i < meta.placement.redundancy.copies; ++i) {
+  meta.placement.redundancy = Redundancy::Copies(1 + static_cast<int>(random->Uniform(3)));
+  for (int i = 0; i < meta.placement.redundancy.fragments(); ++i) {
     ExtentAddr extent;
     extent.start.node = static_cast<uint64_t>(i);
     extent.start.offset = Number(random) << 12 & ((uint64_t{1} << 48) - 1);

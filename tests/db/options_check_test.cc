@@ -16,7 +16,7 @@ namespace nacre {
 namespace {
 
 Status Check(const Options& options, const std::string& name = "db") {
-  Redundancy redundancy;
+  RedundancyPolicy redundancy;
   return CheckOptions(options, name, &redundancy);
 }
 
@@ -105,6 +105,8 @@ TEST(OptionsCheckTest, EachBadOptionIsNamed) {
       Set("redundancy", &Options::redundancy, "rep(2))"),
       Set("redundancy", &Options::redundancy, "rep(99999999999999999999)"),
       Set("redundancy", &Options::redundancy, "two copies"),
+      Set("redundancy", &Options::redundancy, "rs(17,2)"),
+      Set("redundancy", &Options::redundancy, "L0:rep(2)"),
   };
   for (const Case& bad : cases) {
     SCOPED_TRACE(bad.option);
@@ -114,14 +116,6 @@ TEST(OptionsCheckTest, EachBadOptionIsNamed) {
     EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
     EXPECT_NE(status.ToString().find(bad.option), std::string::npos) << status.ToString();
   }
-}
-
-TEST(OptionsCheckTest, ErasureCodingIsNotThereYet) {
-  Options options;
-  options.redundancy = "rs(4,2)";
-  const Status status = Check(options);
-  EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
-  EXPECT_NE(status.ToString().find("rs(4,2)"), std::string::npos) << status.ToString();
 }
 
 TEST(OptionsCheckTest, EndsOfRangesPass) {
@@ -175,10 +169,12 @@ TEST(OptionsCheckTest, NamesNegativeValuesAsTheyWereGiven) {
 TEST(OptionsCheckTest, ParsesRedundancy) {
   Options options;
   options.redundancy = "rep(3)";
-  Redundancy redundancy;
+  RedundancyPolicy redundancy;
   ASSERT_TRUE(CheckOptions(options, "db", &redundancy).ok());
-  EXPECT_EQ(redundancy.copies, 3);
-  EXPECT_EQ(redundancy.fragments(), 3);
+  EXPECT_EQ(redundancy.For(0), Redundancy::Copies(3));
+  options.redundancy = "L0:rep(2),*:rs(4,2)";
+  ASSERT_TRUE(CheckOptions(options, "db", &redundancy).ok());
+  EXPECT_EQ(redundancy.ToString(), options.redundancy);
 }
 
 }  // namespace

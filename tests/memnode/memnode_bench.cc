@@ -37,8 +37,8 @@ struct Bench {
     client->OpenDatabase("bench", true, true, &lease).IgnoreError();
     store = std::make_unique<TableStore>(client.get(), LocalMemory());
     executor = NewThreadPool(1, "bench");
-    space =
-        std::make_unique<SpaceAllocator>(client.get(), lease.database_id, 64 << 20, executor.get());
+    space = std::make_unique<SpaceAllocator>(client.get(), lease.database_id, 64 << 20, 256 << 10,
+                                             executor.get());
     space->Reserve(Redundancy(), 15 * (uint64_t{64} << 20), kNoNode, &table).IgnoreError();
     Write(table, 14 * (uint64_t{64} << 20), 256 << 10);
   }

@@ -125,7 +125,6 @@ CompactionJob SomeJob() {
   const TestTable made =
       MakeTable({{.user_key = "a", .tag = PackTag(1, ValueType::kValue), .value = "x"}}, options);
   auto table = std::make_shared<TableMeta>(*made.meta);
-  table->placement.redundancy.copies = 1;
   table->placement.fragments = {{.start = {.offset = 8192, .node = 1}, .length = 99'000}};
   job.runs = {{table, table}, {table}};
   job.snapshots = {5, 9};
@@ -185,8 +184,10 @@ TEST(ProtocolTest, CompactionJobs) {
     return m->mutable_outputs(0)->mutable_placement();
   };
   refused([&](control::Compact* m) { placement(m)->set_kind(5); });
-  refused([&](control::Compact* m) { placement(m)->set_copies(0); });
-  refused([&](control::Compact* m) { placement(m)->set_copies(300); });
+  refused([&](control::Compact* m) { placement(m)->set_data(0); });
+  refused([&](control::Compact* m) { placement(m)->set_data(2); });
+  refused([&](control::Compact* m) { placement(m)->set_parity(300); });
+  refused([&](control::Compact* m) { placement(m)->set_kind(1); });
   refused([&](control::Compact* m) { placement(m)->clear_fragments(); });
   refused([&](control::Compact* m) { placement(m)->mutable_fragments(0)->set_node(70'000); });
   refused([&](control::Compact* m) {

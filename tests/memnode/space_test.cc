@@ -252,8 +252,8 @@ TEST_F(SpaceTest, RestoredAfterReopening) {
 
   DatabaseLease lease;
   ASSERT_TRUE(client_->OpenDatabase("a", false, false, &lease).ok());
-  space_ =
-      std::make_unique<SpaceAllocator>(client_, lease.database_id, slab_bytes_, executor_.get());
+  space_ = std::make_unique<SpaceAllocator>(client_, lease.database_id, slab_bytes_, kChunkBytes,
+                                            executor_.get());
   store_ = std::make_unique<TableStore>(client_, LocalMemory());
   for (NodeId node = 0; node < 2; ++node) {
     std::vector<ExtentAddr> live;

@@ -17,9 +17,7 @@
 
 namespace nacre::memnode {
 
-inline Redundancy Copies(int copies) {
-  return {.kind = RedundancyKind::kReplicated, .copies = static_cast<uint8_t>(copies)};
-}
+inline Redundancy Copies(int copies) { return Redundancy::Copies(copies); }
 
 /// An opened pool with one database in it, and what a database needs to keep tables there.
 class PoolFixture : public ::testing::Test {

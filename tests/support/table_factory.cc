@@ -20,7 +20,7 @@ TableFactory::TableFactory(const Comparator* comparator) : comparator_(comparato
   database_id_ = lease.database_id;
   executor_ = NewThreadPool(1, "lease");
   space_ = std::make_unique<memnode::SpaceAllocator>(pool_->client(), database_id_,
-                                                     options.slab_bytes, executor_.get());
+                                                     options.slab_bytes, kChunk, executor_.get());
   store_ = std::make_unique<memnode::TableStore>(pool_->client(), memnode::LocalMemory());
 }
 

@@ -25,8 +25,12 @@ TableMeta RandomMeta(Random* random) {
   meta.shard = static_cast<uint32_t>(random->Next());
   meta.level = static_cast<uint32_t>(random->Uniform(7));
   meta.manifest_version = random->Next();
-  meta.placement.redundancy.copies = static_cast<uint8_t>(1 + random->Uniform(16));
-  for (int i = 0; i < meta.placement.redundancy.copies; ++i) {
+  meta.placement.redundancy =
+      random->OneIn(2) ? Redundancy::Copies(1 + static_cast<int>(random->Uniform(16)))
+                       : Redundancy{.kind = RedundancyKind::kErasureCoded,
+                                    .data = static_cast<uint8_t>(2 + random->Uniform(15)),
+                                    .parity = static_cast<uint8_t>(random->Uniform(5))};
+  for (int i = 0; i < meta.placement.redundancy.fragments(); ++i) {
     ExtentAddr fragment;
     fragment.start.offset = random->Uniform(uint64_t{1} << 48);
     fragment.start.node = random->Uniform(UINT16_MAX);
@@ -133,13 +137,13 @@ TEST(TableMetaTest, DamageAndTruncationAreSeen) {
 TEST(TableMetaTest, NewerFormatIsRefusedByName) {
   Random random(TestSeed(33));
   std::string bytes = Encode(RandomMeta(&random));
-  EncodeFixed16(bytes.data() + 4, 2);
+  EncodeFixed16(bytes.data() + 4, 3);
   EncodeFixed32(bytes.data() + bytes.size() - 4, Crc32c(bytes.data(), bytes.size() - 4));
   Slice input = bytes;
   TableMeta decoded;
   const Status status = DecodeTableMeta(&input, &decoded);
   EXPECT_TRUE(status.IsNotSupported());
-  EXPECT_NE(status.ToString().find("version 2"), std::string::npos);
+  EXPECT_NE(status.ToString().find("version 3"), std::string::npos);
 }
 
 TEST(TableMetaTest, SectionsOutsideOfTheTableAreRefused) {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "memnode/remote_stream.h"
+#include "memnode/table_store_rep.h"
+#include "nacre/status.h"
+#include "table/placement.h"
+#include "util/reed_solomon.h"
+
+namespace nacre::memnode {
+
+/// How to read a range of a table's bytes: what each node gives, and what is to be computed from it
+/// when nodes are lost. The range comes first in the buffer, then what decoding needs beyond it.
+struct ReadPlan {
+  /// Bytes of a fragment that lies in local memory.
+  struct Copy {
+    const char* from = nullptr;
+    size_t length = 0;
+    size_t at = 0;
+  };
+  struct Decoding {
+    const Combination* decoder = nullptr;
+    std::vector<size_t> sources;  ///< Places in the buffer; kZeros: nothing but zeros.
+    size_t length = 0;
+    size_t at = 0;
+  };
+  static constexpr size_t kZeros = SIZE_MAX;
+
+  std::vector<StreamPart> parts;
+  std::vector<Copy> copies;
+  std::vector<std::pair<size_t, size_t>> zeros;  ///< Place and length of what is to be cleared.
+  std::vector<Decoding> decodings;
+  size_t bytes = 0;  ///< Of the buffer.
+
+  /// The range in local memory, if it is all there and in one piece; then the plan is empty.
+  const char* in_place = nullptr;
+
+  /// After all parts have come.
+  void Complete(char* buffer) const;
+};
+
+/// A table of `table_bytes` as its nodes are now, less `lost`.
+/// `Unavailable` naming the nodes if what is left does not give the range.
+Status PlanRead(const TableStore::Rep& store, const Placement& placement, uint64_t table_bytes,
+                FragmentSet lost, uint64_t offset, size_t n, ReadPlan* plan);
+
+}  // namespace nacre::memnode

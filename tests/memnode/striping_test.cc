@@ -1,0 +1,212 @@
+// Goal: an erasure-coded table is read back exactly, whole and in any part, whichever nodes are
+// lost, at all sizes around the chunks' and rows' ends; its parity is what the code says.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "memnode/pool_client.h"
+#include "tests/support/pool_fixture.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+#include "util/random.h"
+#include "util/reed_solomon.h"
+
+namespace nacre::memnode {
+namespace {
+
+constexpr uint64_t kRow = 4 * (16 << 10);
+
+Redundancy Coded(int data, int parity) {
+  return {.kind = RedundancyKind::kErasureCoded,
+          .data = static_cast<uint8_t>(data),
+          .parity = static_cast<uint8_t>(parity)};
+}
+
+class StripingTest : public PoolFixture {
+ protected:
+  struct Table {
+    Placement placement;
+    std::string bytes;
+  };
+
+  void Write(const Redundancy& redundancy, size_t size, Table* table) {
+    table->bytes = RandomBytes(seed_ + size, size);
+    ASSERT_TRUE(IsOk(
+        space_->Reserve(redundancy, std::max<uint64_t>(size, kRow), kNoNode, &table->placement)));
+    ASSERT_TRUE(table->placement.redundancy.striped());
+    ASSERT_TRUE(IsOk(WriteBytes(table->placement, table->bytes)));
+    space_->Trim(&table->placement, size);
+  }
+
+  Status ReadRange(const Table& table, uint64_t offset, size_t n) {
+    const auto extent = store_->OpenExtent(table.placement, table.bytes.size());
+    Slice bytes;
+    const auto read = extent->StartRead(offset, n);
+    NACRE_RETURN_IF_ERROR(read->Await(&bytes));
+    EXPECT_EQ(bytes.size(), n);
+    EXPECT_EQ(std::memcmp(bytes.data(), table.bytes.data() + offset, n), 0)
+        << n << " bytes at " << offset << " of " << table.bytes.size();
+    return Status::OK();
+  }
+
+  void CheckAll(const Table& table) {
+    ASSERT_TRUE(IsOk(ReadRange(table, 0, table.bytes.size())));
+    for (int i = 0; i < 40; ++i) {
+      const uint64_t offset = random_.Uniform(table.bytes.size());
+      const uint64_t most =
+          std::min<uint64_t>(table.bytes.size() - offset, random_.OneIn(2) ? 600 : 3 * kRow);
+      ASSERT_TRUE(IsOk(ReadRange(table, offset, random_.Uniform(most + 1))));
+    }
+  }
+
+  std::string Raw(const ExtentAddr& extent) {
+    PointRead read;
+    read.from = extent.start;
+    read.length = static_cast<uint32_t>(extent.length);
+    PointReader reader(client_);
+    reader.ReadAll({&read, 1});
+    EXPECT_TRUE(IsOk(read.status));
+    return std::string(read.data, read.length);
+  }
+
+  const uint64_t seed_ = TestSeed(301);
+  Random random_{seed_};
+};
+
+TEST_F(StripingTest, ReadsBackAtAllSizesWithAnyNodesLost) {
+  for (const Redundancy& code : {Coded(2, 1), Coded(4, 2), Coded(3, 4), Coded(4, 0)}) {
+    SCOPED_TRACE(code.ToString());
+    OpenPoolAt("embedded:?size=16MiB&nodes=" + std::to_string(code.fragments()));
+    CreateDatabase();
+    std::vector<Table> tables;
+    for (const size_t size : {size_t{1}, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1,
+                              2 * kChunkBytes, size_t{kRow} - 1, size_t{kRow}, size_t{kRow} + 1,
+                              size_t{kRow} + 2 * kChunkBytes + 17, size_t{700'000}}) {
+      ASSERT_NO_FATAL_FAILURE(Write(code, size, &tables.emplace_back()));
+    }
+    for (const Table& table : tables) ASSERT_NO_FATAL_FAILURE(CheckAll(table));
+    // One after another, as many as may be lost.
+    std::vector<NodeId> nodes;
+    for (int i = 0; i < code.fragments(); ++i) nodes.push_back(static_cast<NodeId>(i));
+    for (int lost = 0; lost < code.parity; ++lost) {
+      const auto victim = nodes.begin() + static_cast<ptrdiff_t>(random_.Uniform(nodes.size()));
+      pool_->KillEmbeddedNode(*victim);
+      nodes.erase(victim);
+      for (const Table& table : tables) ASSERT_NO_FATAL_FAILURE(CheckAll(table));
+    }
+    // One more: what lies on the others is still there, the rest says who is missing.
+    const NodeId last = nodes[random_.Uniform(nodes.size())];
+    const std::string address = client_->node_address(last);
+    pool_->KillEmbeddedNode(last);
+    size_t read = 0;
+    size_t failed = 0;
+    const Table& table = tables.back();
+    for (uint64_t at = 0; at + 100 < table.bytes.size(); at += 1000) {
+      const Status status = ReadRange(table, at, 100);
+      if (status.ok()) {
+        ++read;
+      } else {
+        ASSERT_TRUE(IsFailure(status, Status::Code::kUnavailable, address));
+        ++failed;
+      }
+    }
+    EXPECT_GT(failed, 0u);
+    if (code.parity < 3) {
+      EXPECT_GT(read, 0u);
+    }
+    ClosePool();
+  }
+}
+
+TEST_F(StripingTest, FragmentsAreWhatTheCodeSays) {
+  OpenPoolAt("embedded:?size=16MiB&nodes=6");
+  CreateDatabase();
+  const size_t size = kRow + kChunkBytes + 100;  // The last row has one and a bit of its chunks.
+  Table table;
+  ASSERT_NO_FATAL_FAILURE(Write(Coded(4, 2), size, &table));
+  std::vector<std::string> fragments;
+  for (const ExtentAddr& extent : table.placement.fragments) {
+    std::string raw = Raw(extent);
+    EXPECT_EQ(raw.substr(0, 4), "head");
+    fragments.push_back(raw.substr(kFragmentHeadBytes));
+  }
+  // Row 0, and row 1, where columns 2 and 3 are empty.
+  for (const uint64_t row : {0, 1}) {
+    std::vector<std::string> columns(4, std::string(kChunkBytes, '\0'));
+    for (size_t i = 0; i < 4; ++i) {
+      const size_t begin = std::min(size, (row * 4 + i) * kChunkBytes);
+      const size_t n = std::min(kChunkBytes, size - begin);
+      table.bytes.copy(columns[i].data(), n, begin);
+      EXPECT_EQ(fragments[i].substr(row * kChunkBytes, n), columns[i].substr(0, n));
+    }
+    std::vector<std::string> parity(2, std::string(kChunkBytes, '#'));
+    std::vector<const char*> from;
+    std::vector<char*> to;
+    for (const std::string& column : columns) from.push_back(column.data());
+    for (std::string& chunk : parity) to.push_back(chunk.data());
+    ReedSolomon::Get(4, 2).encoder().Combine(kChunkBytes, from.data(), to.data());
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(fragments[4 + i].substr(row * kChunkBytes, kChunkBytes) == parity[i]);
+    }
+  }
+}
+
+TEST_F(StripingTest, SpaceIsThatOfTheCode) {
+  OpenPoolAt("embedded:?size=64MiB&nodes=6");
+  CreateDatabase();
+  Table table;
+  constexpr size_t kSize = 6'000'000;
+  ASSERT_NO_FATAL_FAILURE(Write(Coded(4, 2), kSize, &table));
+  const uint64_t used = space_->Usage().used_bytes;
+  EXPECT_GE(used, kSize * 3 / 2);
+  EXPECT_LE(used, kSize * 3 / 2 + 6 * (kFragmentHeadBytes + 4096 + kChunkBytes));
+  space_->Free(table.placement);
+  EXPECT_EQ(space_->Usage().used_bytes, 0u);
+}
+
+TEST_F(StripingTest, SmallTablesAreReplicated) {
+  OpenPoolAt("embedded:?size=16MiB&nodes=6");
+  CreateDatabase();
+  Placement placement;
+  ASSERT_TRUE(IsOk(space_->Reserve(Coded(4, 2), 10'000, kNoNode, &placement)));
+  EXPECT_EQ(placement.redundancy, Redundancy::Copies(3));
+  EXPECT_EQ(placement.fragments.size(), 3u);
+  space_->Free(placement);
+}
+
+TEST_F(StripingTest, ParityMovesOverTheNodes) {
+  OpenPoolAt("embedded:?size=16MiB&nodes=6");
+  CreateDatabase();
+  std::vector<int> parity(6, 0);
+  for (int i = 0; i < 12; ++i) {
+    Placement placement;
+    ASSERT_TRUE(IsOk(space_->Reserve(Coded(4, 2), kRow, kNoNode, &placement)));
+    ++parity[placement.fragments[4].start.node];
+    ++parity[placement.fragments[5].start.node];
+  }
+  for (const int count : parity) EXPECT_GT(count, 0);
+}
+
+TEST_F(StripingTest, TooFewNodesAreNamed) {
+  OpenPoolAt("embedded:?size=16MiB&nodes=6");
+  CreateDatabase();
+  Placement placement;
+  EXPECT_TRUE(IsFailure(space_->Reserve(Coded(5, 2), kRow, kNoNode, &placement),
+                        Status::Code::kInvalidArgument, "rs(5,2) needs 7 nodes, the pool has 6"));
+  const std::string address = client_->node_address(3);
+  pool_->KillEmbeddedNode(3);
+  // The allocator may hear of it only when it asks.
+  Status status;
+  do {
+    status = space_->Reserve(Coded(4, 2), kRow, kNoNode, &placement);
+    if (status.ok()) space_->Free(placement);
+  } while (status.ok());
+  EXPECT_TRUE(IsFailure(status, Status::Code::kUnavailable, address));
+}
+
+}  // namespace
+}  // namespace nacre::memnode
