@@ -112,10 +112,9 @@ class MixedQueuePair final : public QueuePair {
     if (receives_ != sends_) receives_->Attach(device_, inner_.get(), this);
   }
   ~MixedQueuePair() override {
-    const QueuePair* const name = inner_.get();
-    inner_.reset();  // Takes its completions along.
-    sends_->Detach(device_, name);
-    if (receives_ != sends_) receives_->Detach(device_, name);
+    // Nobody polls meanwhile, and inner_ takes its completions along.
+    sends_->Detach(device_, inner_.get());
+    if (receives_ != sends_) receives_->Detach(device_, inner_.get());
   }
 
   Status PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) override {
@@ -152,7 +151,7 @@ class MixedQueuePair final : public QueuePair {
     return buffer;
   }
 
-  std::unique_ptr<QueuePair> inner_;
+  const std::unique_ptr<QueuePair> inner_;
   const size_t device_;
   MixedCompletionQueue* const sends_;
   MixedCompletionQueue* const receives_;
