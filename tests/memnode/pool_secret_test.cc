@@ -5,7 +5,6 @@
 #include "memnode/pool_secret.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "memnode/pool_impl.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/pool_fixture.h"
+#include "tests/support/temp_folder.h"
 
 namespace nacre::memnode {
 namespace {
@@ -32,15 +32,8 @@ class Recorder final : public Logger {
 
 class PoolSecretTest : public ::testing::Test {
  protected:
-  PoolSecretTest() {
-    std::string name = testing::TempDir() + "nacre-XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  ~PoolSecretTest() override { std::filesystem::remove_all(directory_); }
-
   std::string File(const std::string& name, const std::string& content, mode_t mode = 0600) {
-    const std::string path = directory_ + "/" + name;
+    const std::string path = folder_.File(name);
     std::ofstream(path, std::ios::binary) << content;
     EXPECT_EQ(chmod(path.c_str(), mode), 0);
     return path;
@@ -55,7 +48,7 @@ class PoolSecretTest : public ::testing::Test {
     return status;
   }
 
-  std::string directory_;
+  const TempFolder folder_;
 };
 
 TEST_F(PoolSecretTest, AFileIsTakenWithoutItsLastNewline) {
@@ -83,7 +76,7 @@ TEST_F(PoolSecretTest, WhatIsNoSecretIsNamed) {
     EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
     EXPECT_NE(status.message().find(path), std::string_view::npos) << status.ToString();
   }
-  for (const std::string& path : {directory_ + "/missing", directory_}) {
+  for (const std::string& path : {folder_.File("missing"), folder_.path()}) {
     const Status status = Take(path, &secret);
     EXPECT_TRUE(status.IsIOError()) << status.ToString();
     EXPECT_NE(status.message().find(path), std::string_view::npos) << status.ToString();
@@ -124,7 +117,7 @@ TEST_F(PoolSecretTest, ANodeServesWhoKnowsIt) {
   const std::string wrong = "?secret_file=" + File("wrong", "something else");
   const std::vector<Given> sources = {
       {.parameters = right},
-      {.environment = {"NACRE_SECRET_FILE=" + directory_ + "/right"}},
+      {.environment = {"NACRE_SECRET_FILE=" + folder_.File("right")}},
       {.environment = {std::string("NACRE_SECRET=") + kSecret}},
   };
   MemnodeProcess node({.parameters = right});
@@ -190,7 +183,7 @@ TEST_F(PoolSecretTest, NothingStartsWithABadOne) {
   const std::string empty = File("empty", "\n");
   const std::vector<Given> cases = {
       {.parameters = "?secret_file=" + empty},
-      {.parameters = "?secret_file=" + directory_ + "/missing"},
+      {.parameters = "?secret_file=" + folder_.File("missing")},
       {.environment = {"NACRE_SECRET_FILE=" + empty}},
       {.environment = {"NACRE_SECRET_FILE="}},
       {.environment = {"NACRE_SECRET="}},

@@ -4,7 +4,6 @@
 // in each field; a good peer is served beside them.
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -16,6 +15,7 @@
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
 #include "tests/support/rdma_endpoint.h"
+#include "tests/support/temp_folder.h"
 
 namespace nacre::rdma {
 
@@ -26,16 +26,9 @@ using std::chrono::seconds;
 
 class ShmSecurityTest : public testing::Test {
  protected:
-  ShmSecurityTest() {
-    std::string name = testing::TempDir() + "nacre-XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  ~ShmSecurityTest() override { std::filesystem::remove_all(directory_); }
+  std::string SocketPath() const { return folder_.File("node.sock"); }
 
-  std::string SocketPath() const { return directory_ + "/node.sock"; }
-
-  std::string directory_;
+  const TempFolder folder_;
 };
 
 /// Speaks the handshake over a bare socket.

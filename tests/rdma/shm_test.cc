@@ -22,6 +22,7 @@
 #include "rdma/wait.h"
 #include "tests/support/rdma_endpoint.h"
 #include "tests/support/rdma_peer.h"
+#include "tests/support/temp_folder.h"
 
 namespace nacre::rdma {
 
@@ -62,16 +63,9 @@ void ExpectCounts(size_t descriptors, size_t mappings) {
 
 class ShmTest : public testing::Test {
  protected:
-  ShmTest() {
-    std::string name = testing::TempDir() + "nacre-XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  ~ShmTest() override { std::filesystem::remove_all(directory_); }
+  std::string SocketPath() const { return folder_.File("node.sock"); }
 
-  std::string SocketPath() const { return directory_ + "/node.sock"; }
-
-  std::string directory_;
+  const TempFolder folder_;
 };
 
 TEST_F(ShmTest, SocketFilesComeAndGo) {
@@ -83,7 +77,7 @@ TEST_F(ShmTest, SocketFilesComeAndGo) {
   EXPECT_EQ(near.queue_pairs[0]->peer(), "shm:" + SocketPath());
   far.listener.reset();
   EXPECT_FALSE(std::filesystem::exists(SocketPath()));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_), {}), 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 0);
 }
 
 TEST_F(ShmTest, AStaleSocketFileIsReplacedAndALiveOneIsNot) {
@@ -112,7 +106,7 @@ TEST_F(ShmTest, WhatIsNoSocketIsLeftAlone) {
   std::string content;
   std::ifstream(SocketPath()) >> content;
   EXPECT_EQ(content, "precious");
-  EXPECT_FALSE(endpoint.Listen(directory_ + "/missing/node.sock").ok());
+  EXPECT_FALSE(endpoint.Listen(folder_.File("missing/node.sock")).ok());
   EXPECT_TRUE(endpoint.Listen("shm:bare-name").IsInvalidArgument());
 }
 

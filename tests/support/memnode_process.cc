@@ -120,13 +120,8 @@ ProcessResult RunBinary(const std::string& binary, const std::vector<std::string
 }
 
 MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options) : options_(options) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "nacre-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    ADD_FAILURE() << "cannot make a directory like " << pattern;
-    return;
-  }
-  directory_ = pattern;
-  socket_path_ = directory_ + "/node.sock";
+  if (folder_.path().empty()) return;
+  socket_path_ = folder_.File("node.sock");
   address_ = "shm:" + socket_path_;
   if (options.scheme == "tcp") address_ = "tcp:127.0.0.1:0";
   if (options.scheme == "verbs") {
@@ -139,8 +134,6 @@ MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options) : options_(
 
 MemnodeProcess::~MemnodeProcess() {
   if (running()) Kill();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 void MemnodeProcess::Start() {

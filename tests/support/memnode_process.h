@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
+
 namespace nacre {
 
 struct MemnodeProcessOptions {
@@ -85,7 +87,7 @@ class MemnodeProcess {
 
  private:
   const MemnodeProcessOptions options_;
-  std::string directory_;
+  const TempFolder folder_;
   std::string socket_path_;
   std::string address_;
   std::unique_ptr<ChildProcess> process_;
