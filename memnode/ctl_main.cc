@@ -63,6 +63,7 @@ Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   if (pool->scheme == "embedded") {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }
+  MakePathsAbsolute(pool);
   device_options->logger = NewStderrLogger(LogLevel::kWarn);
   NACRE_RETURN_IF_ERROR(
       TakeSecret(pool, device_options->logger, &device_options->secret).WithContext("--pool"));

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -22,16 +21,6 @@ struct EmbeddedNode {
   std::unique_ptr<rdma::Device> device;
   std::unique_ptr<MemoryNode> node;
 };
-
-/// Of a node over shm: the nodes find one another by these paths, from other directories.
-void MakeAbsolute(const std::string& pool_scheme, std::string* address) {
-  constexpr std::string_view kShm = "shm:";
-  const bool prefixed = pool_scheme == kMixedScheme && address->starts_with(kShm);
-  if (pool_scheme != "shm" && !prefixed) return;
-  const std::string path = prefixed ? address->substr(kShm.size()) : *address;
-  if (path.empty() || path[0] == '@') return;
-  *address = (prefixed ? std::string(kShm) : "") + std::filesystem::absolute(path).string();
-}
 
 class OpenedPool : public PoolImpl {
  public:
@@ -110,7 +99,7 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   } else if (uri.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' names no nodes", uri_));
   }
-  for (std::string& address : pool.addresses) MakeAbsolute(pool.scheme, &address);
+  MakePathsAbsolute(&pool);
   const rdma::DeviceOptions device_options{
       .parameters = pool.parameters, .secret = secret, .logger = options.pool.info_log};
   NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, clock_, &device_).WithContext(uri_));

@@ -1,6 +1,8 @@
 #include "memnode/pool_device.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,17 @@ namespace nacre::memnode {
 
 std::string NodeAddress(const Uri& pool, size_t i) {
   return pool.scheme == kMixedScheme ? pool.addresses[i] : pool.scheme + ":" + pool.addresses[i];
+}
+
+void MakePathsAbsolute(Uri* pool) {
+  constexpr std::string_view kShm = "shm:";
+  for (std::string& address : pool->addresses) {
+    const bool prefixed = pool->scheme == kMixedScheme && address.starts_with(kShm);
+    if (pool->scheme != "shm" && !prefixed) continue;
+    const std::string path = prefixed ? address.substr(kShm.size()) : address;
+    if (path.empty() || path[0] == '@') continue;
+    address = (prefixed ? std::string(kShm) : "") + std::filesystem::absolute(path).string();
+  }
 }
 
 Status OpenPoolDevice(const Uri& pool, const rdma::DeviceOptions& options, Clock* clock,

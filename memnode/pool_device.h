@@ -20,6 +20,9 @@ inline constexpr char kMixedScheme[] = "mixed";
 /// "shm:/run/n0.sock", whatever kind of pool node `i` is of.
 std::string NodeAddress(const Uri& pool, size_t i);
 
+/// Paths of nodes over shm: the nodes find one another by them, from other directories.
+void MakePathsAbsolute(Uri* pool);
+
 /// The device, or the mixed device, that leads to all nodes of the pool. `InvalidArgument` naming
 /// the address that says no transport, or one that no other process can reach.
 Status OpenPoolDevice(const Uri& pool, const rdma::DeviceOptions& options, Clock* clock,

@@ -377,6 +377,11 @@ TEST(CtlCommandLine, StatusAndNodes) {
   EXPECT_NE(result.output.find("\"slabs\": 64"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find(nodes[1].address()), std::string::npos) << result.output;
 
+  const std::string relative = std::filesystem::relative(nodes[0].socket_path());
+  result = RunBinary("nacre-ctl", {"nodes", "--pool=shm:" + relative});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("shm:/"), std::string::npos) << result.output;
+
   nodes[1].Kill();
   for (const char* command : {"status", "nodes"}) {
     result = RunBinary("nacre-ctl", {command, pool});
