@@ -98,7 +98,8 @@ Status Adapter::Open(const VerbsParameters& parameters, std::unique_ptr<Adapter>
     if (refused.ok()) refused = status;
   }
   if (!refused.ok()) return refused;
-  return Status::Unavailable("no RDMA device " + parameters.device + "; there is " + found);
+  return Status::Unavailable("no RDMA device " + parameters.device +
+                             " here; the devices are: " + found);
 }
 
 Status Adapter::OpenPort(ibv_device* device, const VerbsParameters& parameters, Adapter* adapter) {
