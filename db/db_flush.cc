@@ -145,13 +145,16 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
   const uint64_t compaction = level0 + version.LevelBytes(1);
   uint64_t free = 0;
   uint64_t nodes = 0;
+  Status unknown;
   for (int i = 0; i < client_->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
-    memnode::NodeStats stats;
-    if (!client_->alive(node) || !client_->GetStats(node, &stats).ok()) continue;
-    const memnode::SpaceUsage usage = space_->Usage(node);
-    free += usage.leased_bytes - usage.used_bytes;
-    free += (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
+    if (!client_->alive(node)) continue;
+    uint64_t there = 0;
+    if (Status status = space_->FreeBytes(node, &there); !status.ok()) {
+      if (client_->alive(node)) unknown = std::move(status);
+      continue;
+    }
+    free += there;
     ++nodes;
   }
   const Redundancy flushed = RedundancyOf(0);
@@ -161,6 +164,7 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
   const uint64_t flush = flushed.StoredBytes(bytes);
   const uint64_t both = flush + compacted.StoredBytes(compaction);
   if (free >= both) return Status::OK();
+  NACRE_RETURN_IF_ERROR(std::move(unknown));
   return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(free) +
                          " free, a flush of " + FormatBytes(flush) +
                          " and the compaction after it need " + FormatBytes(both));

@@ -54,6 +54,7 @@ class SpaceAllocator::Rep {
                  const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
   std::vector<uint64_t> Slabs(NodeId node) EXCLUDES(mutex_);
   Status ReturnFreeSlabs() EXCLUDES(mutex_);
+  Status FreeBytes(NodeId node, uint64_t* bytes) EXCLUDES(mutex_);
   SpaceUsage Usage(NodeId node) const EXCLUDES(mutex_);
   int node_count() const { return client_->node_count(); }
 
@@ -63,7 +64,7 @@ class SpaceAllocator::Rep {
     FreeRanges free;           ///< Within the slabs.
     uint64_t used_bytes = 0;
     /// A lease or a return is under way; the next one waits, so that slabs on their way back are
-    /// not missed and nobody leases twice for one need.
+    /// not missed and nobody leases twice for one need. So does who counts what is free.
     bool exchanging = false;
     bool lease_scheduled = false;
     bool return_scheduled = false;
@@ -418,6 +419,24 @@ std::vector<uint64_t> SpaceAllocator::Rep::Slabs(NodeId node) {
   return {nodes_[node].slabs.begin(), nodes_[node].slabs.end()};
 }
 
+Status SpaceAllocator::Rep::FreeBytes(NodeId node, uint64_t* bytes) {
+  MutexLock lock(&mutex_);
+  Node& state = nodes_[node];
+  while (state.exchanging) changed_.Wait();
+  state.exchanging = true;
+  NodeStats stats;
+  Status s;
+  {
+    MutexUnlock unlock(&mutex_);
+    s = client_->GetStats(node, &stats);
+  }
+  state.exchanging = false;
+  changed_.SignalAll();
+  *bytes = state.slabs.size() * slab_bytes_ - state.used_bytes +
+           (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
+  return s;
+}
+
 SpaceUsage SpaceAllocator::Rep::Usage(NodeId node) const {
   if (!client_->alive(node)) return {};
   MutexLock lock(&mutex_);
@@ -444,6 +463,9 @@ Status SpaceAllocator::Restore(NodeId node, const std::vector<uint64_t>& slab_of
 }
 std::vector<uint64_t> SpaceAllocator::Slabs(NodeId node) const { return rep_->Slabs(node); }
 Status SpaceAllocator::ReturnFreeSlabs() { return rep_->ReturnFreeSlabs(); }
+Status SpaceAllocator::FreeBytes(NodeId node, uint64_t* bytes) {
+  return rep_->FreeBytes(node, bytes);
+}
 SpaceUsage SpaceAllocator::Usage(NodeId node) const { return rep_->Usage(node); }
 SpaceUsage SpaceAllocator::Usage() const {
   SpaceUsage total;

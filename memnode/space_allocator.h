@@ -53,6 +53,10 @@ class SpaceAllocator {
   /// Returns every wholly free slab now.
   Status ReturnFreeSlabs();
 
+  /// Bytes on `node` that this database may still fill: what is free in its slabs and in slabs that
+  /// nobody has leased. Asks the node; waits for slabs on their way, so that none is missed.
+  Status FreeBytes(NodeId node, uint64_t* bytes);
+
   SpaceUsage Usage(NodeId node) const;
   SpaceUsage Usage() const;
 
