@@ -32,8 +32,10 @@ void DBImpl::CompactionTask() {
   int failures = 0;
   for (;;) {
     std::unique_ptr<Compaction> compaction;
+    uint64_t room = 0;
     {
       MutexLock lock(&mutex_);
+      room = room_made_;
       if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0) {
         compaction = picker_.Pick(current_view_->version);
       }
@@ -50,8 +52,12 @@ void DBImpl::CompactionTask() {
     MutexLock lock(&mutex_);
     if (status.ok()) {
       failures = 0;
-    } else if (!closing_.load(std::memory_order_relaxed)) {
-      BackOff(++failures);
+      MadeRoom();
+    } else if (!closing_.load(std::memory_order_relaxed) && room_made_ == room) {
+      ++compactions_stuck_;
+      changed_.SignalAll();  // Whoever waits for room may wait in vain now.
+      BackOff(Work::kCompaction, ++failures, room);
+      if (room_made_ == room) --compactions_stuck_;
     }
   }
 }
@@ -336,6 +342,10 @@ Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, 
   const Status status = RunAndCommit(compaction.get());
   compaction.reset();
   RetireUnlinkedViews();
+  if (status.ok()) {
+    MutexLock lock(&mutex_);
+    MadeRoom();
+  }
   return status;
 }
 
@@ -413,7 +423,7 @@ Status DBImpl::WaitForCompact() {
     for (;;) {
       if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
       if (!flush_error_.ok()) return flush_error_;
-      if (!compaction_error_.ok()) return compaction_error_;
+      if (CompactionFails()) return compaction_error_;
       if (immutables_.empty() && !flush_running_ && compactions_running_ == 0 &&
           manual_compactions_ == 0 && !picker_.Due(*current_view_->version)) {
         break;

@@ -54,15 +54,35 @@ void DBImpl::MaybeSchedule() {
   }
 }
 
-void DBImpl::BackOff(int failures) {
+void DBImpl::BackOff(Work work, int failures, uint64_t room) {
   constexpr auto kFirst = std::chrono::milliseconds(20);
   constexpr auto kLast = std::chrono::milliseconds(1000);
   const auto wait =
       std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
   const Deadline deadline = Deadline::After(clock_, wait);
-  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed) && flush_waiters_ == 0) {
+  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed) && room_made_ == room &&
+         (work == Work::kCompaction || flush_waiters_ == 0)) {
     changed_.WaitFor(deadline.Remaining());
   }
+}
+
+void DBImpl::MadeRoom() {
+  ++room_made_;
+  compactions_stuck_ = 0;
+  changed_.SignalAll();
+}
+
+bool DBImpl::AwaitRoom(uint64_t room) {
+  {
+    MutexLock lock(&mutex_);
+    while (room_made_ == room && RoomMayCome() && !closing_.load(std::memory_order_relaxed)) {
+      changed_.Wait();
+    }
+    if (room_made_ != room) return true;
+  }
+  CompactForSpace();
+  MutexLock lock(&mutex_);
+  return room_made_ != room;
 }
 
 void DBImpl::FlushLoop() {
@@ -70,6 +90,7 @@ void DBImpl::FlushLoop() {
   for (;;) {
     Immutable oldest;
     uint64_t attempt = 0;
+    uint64_t room = 0;
     {
       MutexLock lock(&mutex_);
       const bool give_up = closing_.load(std::memory_order_relaxed) && failures > 0;
@@ -80,9 +101,12 @@ void DBImpl::FlushLoop() {
       }
       oldest = immutables_.front();
       attempt = ++flush_attempts_;
+      room = room_made_;
     }
     VersionEdit edit;
     const Status status = FlushOne(oldest, &edit);
+    // A pool is full once nothing is left that could make room in it.
+    if (status.IsNoSpace() && AwaitRoom(room)) continue;
     {
       MutexLock lock(&mutex_);
       flush_error_ = status;
@@ -101,10 +125,9 @@ void DBImpl::FlushLoop() {
         Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
         flush_failed_attempt_ = attempt;
         changed_.SignalAll();  // Writers that wait for room are told why there is none.
-        BackOff(++failures);
+        BackOff(Work::kFlush, ++failures, room);
       }
     }
-    if (status.IsNoSpace()) CompactForSpace();
     oldest.memtable.reset();
     RetireUnlinkedViews();
     if (status.ok()) RebalancePointTiers();

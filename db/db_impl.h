@@ -163,9 +163,23 @@ class DBImpl final : public DB {
   Status NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                         std::unique_ptr<ExtentWriter>* writer);
   void MaybeSchedule() REQUIRES(mutex_);
-  /// Waits a growing while before background work is tried again; ends early when closing, or when
-  /// somebody waits for a flush.
-  void BackOff(int failures) REQUIRES(mutex_);
+  enum class Work : uint8_t { kFlush, kCompaction };
+  /// Waits a growing while before background work is tried again; ends early when closing, when
+  /// room was made since room_made_ was `room`, and for a flush when somebody waits for it.
+  void BackOff(Work work, int failures, uint64_t room) REQUIRES(mutex_);
+  /// A compaction has ended and what it dropped is free.
+  void MadeRoom() REQUIRES(mutex_);
+  /// Compactions are at work that have not failed: space is scarce while they run, as it holds
+  /// their inputs and their outputs, and `NoSpace` is not the last word until they end.
+  bool RoomMayCome() const REQUIRES(mutex_) {
+    return compactions_running_ > compactions_stuck_ || manual_compactions_ > 0;
+  }
+  bool CompactionFails() const REQUIRES(mutex_) {
+    return !compaction_error_.ok() && !(compaction_error_.IsNoSpace() && RoomMayCome());
+  }
+  /// After a flush found none: waits for the compactions that may make room, then merges level 0.
+  /// Whether there is room that was not there when room_made_ was `room`.
+  bool AwaitRoom(uint64_t room) EXCLUDES(mutex_);
 
   // ---- db_compaction.cc ----
   void CompactionTask() EXCLUDES(mutex_);
@@ -240,7 +254,9 @@ class DBImpl final : public DB {
   bool flush_running_ GUARDED_BY(mutex_) = false;
   int compactions_running_ GUARDED_BY(mutex_) = 0;
   int manual_compactions_ GUARDED_BY(mutex_) = 0;
-  Status flush_error_ GUARDED_BY(mutex_);  ///< Of the latest attempt.
+  int compactions_stuck_ GUARDED_BY(mutex_) = 0;  ///< Of those that run: failed, and no room since.
+  uint64_t room_made_ GUARDED_BY(mutex_) = 0;     ///< How often.
+  Status flush_error_ GUARDED_BY(mutex_);         ///< Of the latest attempt.
   uint64_t flush_attempts_ GUARDED_BY(mutex_) = 0;
   uint64_t flush_failed_attempt_ GUARDED_BY(mutex_) = 0;  ///< The latest one that failed.
   int flush_waiters_ GUARDED_BY(mutex_) = 0;              ///< Calls of Flush.

@@ -151,7 +151,7 @@ Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes) {
       if (stall == Stall::kStop) {
         // Work that fails will not end the stall; the writer is told instead of kept.
         if (!flush_error_.ok()) return flush_error_;
-        if (!memtable_full_ && !compaction_error_.ok()) return compaction_error_;
+        if (!memtable_full_ && CompactionFails()) return compaction_error_;
       }
       if (options.no_slowdown) return Status::Incomplete("write stall");
       if (stall == Stall::kDelay) {

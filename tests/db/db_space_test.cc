@@ -296,6 +296,21 @@ TEST_F(FullPoolTest, OverwritingGoesOnForEver) {
   ASSERT_NO_FATAL_FAILURE(CheckReads(6'000));
 }
 
+TEST_F(FullPoolTest, OverwritingGoesOnWhereNoCompactionIsDue) {
+  // What is shadowed is all in level 0, which is merged for its space alone.
+  ASSERT_NO_FATAL_FAILURE(Open(SmallPool(), [](Options* options) {
+    LargerTables(options);
+    options->level0_file_num_compaction_trigger = 1000;
+    options->level0_slowdown_writes_trigger = 1000;
+    options->level0_stop_writes_trigger = 1000;
+    options->max_bytes_for_level_base = 1 << 30;
+  }));
+  for (size_t round = 0; round < 10; ++round) {
+    ASSERT_TRUE(IsOk(Fill(6'000, kValue, 7))) << "round " << round;
+  }
+  ASSERT_NO_FATAL_FAILURE(CheckReads(6'000));
+}
+
 TEST_F(FullPoolTest, DeletingMakesRoom) {
   ASSERT_NO_FATAL_FAILURE(Open(SmallPool(), LargerTables));
   constexpr size_t kKeys = 12'000;  // Two fifths of the pool.
