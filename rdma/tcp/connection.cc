@@ -188,14 +188,21 @@ void TcpConnection::EndTurn() {
 }
 
 void TcpConnection::SetInterest() {
+  if (!watched_) return;
+  if (ended_) {
+    // Hang-ups are reported whatever the interest is, and without end.
+    watched_ = false;
+    io_thread_->Unwatch(this);
+    return;
+  }
   uint32_t wanted = 0;
-  if (!ended_ && !owned_.load(std::memory_order_relaxed)) {
+  if (!owned_.load(std::memory_order_relaxed)) {
     wanted = EPOLLIN;
     if (WantsToSend()) wanted |= EPOLLOUT;
   }
   if (wanted == interest_) return;
   interest_ = wanted;
-  io_thread_->SetInterest(this, ended_ ? 0 : wanted, ended_);
+  io_thread_->SetInterest(this, wanted);
 }
 
 void TcpConnection::Own() {

@@ -114,6 +114,7 @@ class TcpConnection {
   const std::unique_ptr<TlsStream> tls_ PT_GUARDED_BY(mutex_);
   Session session_ GUARDED_BY(mutex_);
   uint32_t interest_ GUARDED_BY(mutex_);
+  bool watched_ GUARDED_BY(mutex_) = true;  ///< By epoll; never again once it is not.
   bool ended_ GUARDED_BY(mutex_) = false;   ///< Nothing more can be read.
   bool shut_ GUARDED_BY(mutex_) = false;    ///< Nothing more will be sent.
   bool closed_ GUARDED_BY(mutex_) = false;  ///< The queue pair has gone.

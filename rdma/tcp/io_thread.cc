@@ -64,9 +64,13 @@ Status IoThread::Add(std::shared_ptr<TcpConnection> connection) {
   return Status::OK();
 }
 
-void IoThread::SetInterest(TcpConnection* connection, uint32_t events, bool last) {
+void IoThread::SetInterest(TcpConnection* connection, uint32_t events) {
   epoll_event event{.events = events, .data = {.ptr = connection}};
-  epoll_ctl(epoll_fd_.get(), last ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, connection->socket(), &event);
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_MOD, connection->socket(), &event);
+}
+
+void IoThread::Unwatch(TcpConnection* connection) {
+  epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, connection->socket(), nullptr);
 }
 
 void IoThread::WatchOwned(TcpConnection* connection) {
@@ -155,6 +159,8 @@ void IoThread::DropFinished() {
     finished = retired_;
   }
   std::erase_if(finished, [](TcpConnection* connection) { return !connection->finished(); });
+  // Whoever gave one up may hold it, and with it the socket, for a moment yet.
+  for (TcpConnection* connection : finished) Unwatch(connection);
   std::vector<std::shared_ptr<TcpConnection>> dropped;  // Their sockets close outside the lock.
   MutexLock lock(&mutex_);
   for (TcpConnection* connection : finished) {

@@ -34,8 +34,10 @@ class IoThread {
   void Retire(TcpConnection* connection) EXCLUDES(mutex_);
   /// Looks after an owned connection until it has no owner any more.
   void WatchOwned(TcpConnection* connection) EXCLUDES(mutex_);
-  /// What epoll is to report of the connection; nothing ever again if `last`.
-  void SetInterest(TcpConnection* connection, uint32_t events, bool last);
+  /// What epoll is to report of the connection, besides hang-ups.
+  void SetInterest(TcpConnection* connection, uint32_t events);
+  /// Nothing is reported of it any more. May be called again.
+  void Unwatch(TcpConnection* connection);
 
  private:
   IoThread(std::chrono::milliseconds timeout, UniqueFd epoll_fd, UniqueFd kick_fd);

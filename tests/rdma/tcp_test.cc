@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -356,6 +357,50 @@ TEST_F(TcpTest, AnOwnerThatStopsPollingIsServed) {
     ASSERT_EQ(word.load(std::memory_order_acquire), round);
     ASSERT_EQ(far_.Next().code, CompletionCode::kSuccess);
   }
+}
+
+/// Sockets and the like that this process's epoll descriptors watch.
+size_t CountWatched() {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream info(entry.path());
+    for (std::string line; std::getline(info, line);) {
+      if (line.starts_with("tfd:")) count++;
+    }
+  }
+  return count;
+}
+
+TEST(TcpOwnerTest, APeerThatGoesWhileItsOwnerWaitsIsWatchedNoMore) {
+  const DeviceSpec spec{.scheme = "tcp"};
+  const auto peer = MakeChildPeer(spec);
+  Endpoint near(spec);
+  near.Allocate(8);
+  RemoteKey key;
+  peer->Allocate(8, Access::kRemoteAll, &key);
+  const std::string address = FreshAddress("tcp");
+  ASSERT_TRUE(peer->Run({.command = PeerCommand::kListen, .bytes = address}).status.ok());
+  const size_t watched = CountWatched();
+  peer->Start({.command = PeerCommand::kAccept});
+  std::string reply;
+  ASSERT_TRUE(near.Connect(address, "", {}, &reply).ok());
+  ASSERT_TRUE(peer->Finish().status.ok());
+  EXPECT_EQ(CountWatched(), watched + 1);
+
+  ASSERT_EQ(kill(peer->process(), SIGSTOP), 0);
+  ASSERT_EQ(waitpid(peer->process(), nullptr, WUNTRACED), peer->process());
+  QueuePair* const pair = near.queue_pairs.back().get();
+  ASSERT_TRUE(pair->PostRead(1, near.Buffer(0, 0, 8), {key.address, key.key}, kSignaled).ok());
+  // By then the thread that waits owns the connection.
+  std::thread killer([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_TRUE(peer->Kill());
+  });
+  EXPECT_EQ(near.Next().code, CompletionCode::kPeerGone);
+  killer.join();
+  const Deadline deadline = Patience();
+  while (CountWatched() != watched && !deadline.Expired()) std::this_thread::yield();
+  EXPECT_EQ(CountWatched(), watched) << "the I/O thread is woken by its hang-up without end";
 }
 
 TEST_F(TcpTest, LargeWritesDoNotKeepOthersReadsWaiting) {
