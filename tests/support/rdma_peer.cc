@@ -75,10 +75,11 @@ PeerAnswer PeerEndpoint::Execute(const PeerRequest& request) {
       answer.status = endpoint_.Reject(request.bytes);
       break;
     case PeerCommand::kConnect:
-      answer.status = endpoint_.Connect(
-          request.bytes, request.more_bytes,
-          {.send = static_cast<int>(n[0]), .receive = static_cast<int>(n[1]), .control = n[2] != 0},
-          &answer.bytes);
+      answer.status = endpoint_.Connect(request.bytes, request.more_bytes,
+                                        {.send = static_cast<int>(n[0]),
+                                         .receive = static_cast<int>(n[1]),
+                                         .control = n.size() > 2 && n[2] != 0},
+                                        &answer.bytes);
       break;
     case PeerCommand::kPost:
       answer.status = Post(n);
