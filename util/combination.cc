@@ -48,13 +48,14 @@ Combination::Combination(int sources, int results, const std::vector<uint8_t>& c
   assert(coefficients.size() == static_cast<size_t>(sources * results));
   std::vector<uint8_t> copy = coefficients;
   ec_init_tables(sources, results, copy.data(), tables_.data());
-  for (int source = 0; source < sources; ++source) {
-    std::vector<uint8_t> column;
-    for (int result = 0; result < results; ++result) {
-      column.push_back(coefficients[static_cast<size_t>(result * sources + source)]);
+  const auto rows = static_cast<size_t>(results);
+  const auto columns = static_cast<size_t>(sources);
+  std::vector<uint8_t> column(rows);
+  for (size_t source = 0; source < columns; ++source) {
+    for (size_t result = 0; result < rows; ++result) {
+      column[result] = coefficients[result * columns + source];
     }
-    ec_init_tables(1, results, column.data(),
-                   source_tables_.data() + static_cast<size_t>(source * results) * kTableBytes);
+    ec_init_tables(1, results, column.data(), source_tables_.data() + source * rows * kTableBytes);
   }
 }
 
