@@ -203,27 +203,41 @@ Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::s
   return Execute(&job, bytes, outputs);
 }
 
-std::vector<NodeId> DBImpl::RankExecutors(const memnode::CompactionJob& job) const {
+NodeId DBImpl::TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried) {
   std::map<NodeId, uint64_t> local_bytes;
   for (const auto& run : job.runs) {
     for (const auto& meta : run) {
-      for (const ExtentAddr& fragment : meta->placement.fragments) {
-        local_bytes[fragment.start.node] += fragment.length;
+      const Placement& placement = meta->placement;
+      // Parity is not read.
+      const size_t read =
+          placement.redundancy.striped() ? placement.redundancy.data : placement.fragments.size();
+      for (size_t i = 0; i < std::min(read, placement.fragments.size()); ++i) {
+        local_bytes[placement.fragments[i].start.node] += placement.fragments[i].length;
       }
     }
   }
-  std::vector<std::pair<std::pair<uint64_t, uint64_t>, NodeId>> ranked;
+  MutexLock lock(&mutex_);
+  NodeId best = kNoNode;
+  std::pair<uint64_t, uint64_t> best_rank;
   for (int node = 0; node < client_->node_count(); ++node) {
     const auto id = static_cast<NodeId>(node);
-    if (!client_->alive(id)) continue;
-    // Most input first; among equals the one with the least data.
-    ranked.push_back({{UINT64_MAX - local_bytes[id], space_->Usage(id).used_bytes}, id});
+    if (!client_->alive(id) || std::find(tried.begin(), tried.end(), id) != tried.end()) continue;
+    // Most input first, shared with the jobs that run there; among equals the one with the least
+    // data.
+    const uint64_t share = local_bytes[id] / (1 + jobs_on_node_[id]);
+    const std::pair<uint64_t, uint64_t> rank{UINT64_MAX - share, space_->Usage(id).used_bytes};
+    if (best != kNoNode && rank >= best_rank) continue;
+    best = id;
+    best_rank = rank;
   }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<NodeId> nodes;
-  nodes.reserve(ranked.size());
-  for (const auto& [rank, node] : ranked) nodes.push_back(node);
-  return nodes;
+  if (best != kNoNode) ++jobs_on_node_[best];
+  return best;
+}
+
+void DBImpl::LeaveExecutor(NodeId executor) {
+  if (executor == kNoNode) return;
+  MutexLock lock(&mutex_);
+  --jobs_on_node_[executor];
 }
 
 Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
@@ -270,26 +284,26 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
 
 Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableList* outputs) {
   const uint64_t target = picker_.TargetTableBytes(static_cast<int>(job->output_level));
-  std::vector<NodeId> executors;
-  if (options_.compaction != CompactionSite::kCompute) executors = RankExecutors(*job);
-  executors.push_back(kNoNode);  // This process, when no node can.
+  std::vector<NodeId> tried;
+  bool here = options_.compaction == CompactionSite::kCompute;
   // Gaps at the ends of chunks may take more of the outputs than they took of the inputs.
   uint64_t output_bytes = OutputBound(input_bytes);
   const uint64_t most_output_bytes = 8 * output_bytes;
   Status status;
-  for (auto next = executors.begin(); next != executors.end();) {
-    const NodeId executor = *next;
-    // No node knows a comparator that one of them does not: they run the same program.
-    if (status.IsNotSupported() && executor != kNoNode) {
-      ++next;
-      continue;
-    }
+  for (;;) {
+    // This process, when no node can.
+    const NodeId executor = here ? kNoNode : TakeExecutor(*job, tried);
     const int alive = client_->alive_count();
-    NACRE_RETURN_IF_ERROR(ReserveOutputs(output_bytes, target, executor, job));
+    status = ReserveOutputs(output_bytes, target, executor, job);
+    const bool reserved = status.ok();
     memnode::CompactionResult result;
-    status = executor == kNoNode ? memnode::RunCompaction(*job, options_.comparator, store_.get(),
-                                                          &closing_, &result)
-                                 : client_->Compact(executor, *job, &closing_, &result);
+    if (reserved && executor != kNoNode) {
+      status = client_->Compact(executor, *job, &closing_, &result);
+    } else if (reserved) {
+      status = memnode::RunCompaction(*job, options_.comparator, store_.get(), &closing_, &result);
+    }
+    LeaveExecutor(executor);
+    if (!reserved) return status;
     if (!status.ok()) result.tables.clear();
     for (size_t i = result.tables.size(); i < job->outputs.size(); ++i) {
       space_->Free(job->outputs[i].placement);
@@ -323,11 +337,14 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
     const bool elsewhere =
         status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() || status.IsNotSupported();
     if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
-    // Each node that dies under this process costs one more try on those that are left.
-    const bool again = executor == kNoNode && client_->alive_count() < alive;
-    if (!again) ++next;
+    if (executor != kNoNode) {
+      tried.push_back(executor);
+      // No node knows a comparator that one of them does not: they run the same program.
+      here = here || status.IsNotSupported();
+    } else if (client_->alive_count() == alive) {
+      return status;  // Each node that dies under this process costs one more try.
+    }
   }
-  return status;
 }
 
 Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, const Slice* end,

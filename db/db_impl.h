@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -190,7 +191,11 @@ class DBImpl final : public DB {
                   const std::optional<std::string>& end, TableList* outputs) EXCLUDES(mutex_);
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableList* outputs);
-  std::vector<NodeId> RankExecutors(const memnode::CompactionJob& job) const;
+  /// The best node for the job that has not been tried, busy with it until LeaveExecutor; kNoNode
+  /// if there is none.
+  NodeId TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried)
+      EXCLUDES(mutex_);
+  void LeaveExecutor(NodeId executor) EXCLUDES(mutex_);
   /// Of new tables in `level`, as the nodes that are alive allow it.
   Redundancy RedundancyOf(int level) const;
   Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
@@ -254,6 +259,7 @@ class DBImpl final : public DB {
   bool flush_running_ GUARDED_BY(mutex_) = false;
   int compactions_running_ GUARDED_BY(mutex_) = 0;
   int manual_compactions_ GUARDED_BY(mutex_) = 0;
+  std::map<NodeId, uint64_t> jobs_on_node_ GUARDED_BY(mutex_);
   int compactions_stuck_ GUARDED_BY(mutex_) = 0;  ///< Of those that run: failed, and no room since.
   uint64_t room_made_ GUARDED_BY(mutex_) = 0;     ///< How often.
   Status flush_error_ GUARDED_BY(mutex_);         ///< Of the latest attempt.
