@@ -42,10 +42,7 @@ Status VerbsConnector::Prepare(const std::string& address, const std::string& pr
   if (address_.port == 0) {
     return Status::InvalidArgument(address_.ToString() + ": names no listener");
   }
-  if (!device_->adapter().PortIsActive()) {
-    return NobodyThere("port " + std::to_string(device_->adapter().port()) + " of " +
-                       device_->adapter().name() + " is down");
-  }
+  NACRE_RETURN_IF_ERROR(CheckLink());
   NACRE_RETURN_IF_ERROR(DrawNonce(&hello_.nonce));
   hello_.send_depth = static_cast<uint16_t>(depths.send);
   hello_.receive_depth = static_cast<uint16_t>(depths.receive);
@@ -146,6 +143,12 @@ Status VerbsConnector::ResolveFrom(sockaddr* source) {
   return notice.type == RDMA_CM_EVENT_ADDR_RESOLVED ? Status::OK() : Refusal(notice);
 }
 
+Status VerbsConnector::CheckLink() const {
+  if (device_->loop()->LinkIsUp()) return Status::OK();
+  return NobodyThere("port " + std::to_string(device_->adapter().port()) + " of " +
+                     device_->adapter().name() + " is down");
+}
+
 Status VerbsConnector::CheckAdapter() const {
   const Adapter& adapter = device_->adapter();
   const rdma_cm_id* const id = connection_->id();
@@ -201,6 +204,8 @@ Status VerbsConnector::Ask(std::string_view request, CmNotice* notice) {
   // In the first request as well, which never gets it: the number tells requests of this machine
   // apart.
   parameters.qp_num = queue_pair_->number();
+  // Once more: to resolve the route has taken its time.
+  NACRE_RETURN_IF_ERROR(CheckLink());
   if (rdma_connect(connection_->id(), &parameters) != 0) {
     return NobodyThere(std::string("rdma_connect: ") + std::strerror(errno));
   }

@@ -32,6 +32,7 @@ class VerbsConnector {
   Status Resolve();
   Status ResolveFrom(sockaddr* source);
   Status CheckAdapter() const;
+  Status CheckLink() const;
   /// A local address that the adapter asked for by parameter has. False: let routing choose.
   bool FindSource(sockaddr_storage* source) const;
   /// Sends a REQ; `*notice` is the answer to it.

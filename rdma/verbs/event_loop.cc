@@ -19,6 +19,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr int kHeartbeatsPerTimeout = 4;
+constexpr std::chrono::milliseconds kSuspicion{200};
 
 bool MakeNonblocking(int fd) {
   const int flags = fcntl(fd, F_GETFL);
@@ -84,6 +85,16 @@ void VerbsEventLoop::Unwatch(VerbsConnection* connection) {
   watched_.erase(connection);
 }
 
+bool VerbsEventLoop::LinkIsUp() const {
+  const auto now = steady_clock::now().time_since_epoch().count();
+  return now >= suspected_until_.load(std::memory_order_relaxed) && adapter_->PortIsActive();
+}
+
+void VerbsEventLoop::SuspectLink() {
+  const auto until = (steady_clock::now() + kSuspicion).time_since_epoch().count();
+  suspected_until_.store(until, std::memory_order_relaxed);
+}
+
 void VerbsEventLoop::Park(std::shared_ptr<VerbsConnection> connection) {
   MutexLock lock(&mutex_);
   parked_.push_back(std::move(connection));
@@ -92,7 +103,7 @@ void VerbsEventLoop::Park(std::shared_ptr<VerbsConnection> connection) {
 void VerbsEventLoop::EndParked() {
   std::vector<std::shared_ptr<VerbsConnection>> ended;  // Ends after the lock.
   MutexLock lock(&mutex_);
-  ended.swap(parked_);
+  if (stopping_.load() || (!parked_.empty() && LinkIsUp())) ended.swap(parked_);
 }
 
 void VerbsEventLoop::Run() {
@@ -115,6 +126,7 @@ int VerbsEventLoop::RemindOfHeartbeats() {
   const auto now = steady_clock::now();
   if (now >= next_period_) {
     next_period_ = now + period;
+    EndParked();
     const bool link_may_come_back =
         port_down_since_ != steady_clock::time_point() && now - port_down_since_ < timeout;
     if (!link_may_come_back) {

@@ -38,7 +38,13 @@ class VerbsEventLoop {
   void Watch(VerbsConnection* connection) EXCLUDES(mutex_);
   void Unwatch(VerbsConnection* connection) EXCLUDES(mutex_);
 
-  /// Keeps a connection whose end cannot be told to its peer until the port is active again.
+  /// Whether anything may be sent through the connection manager: the port is active, and no
+  /// request has failed just now as if it were not.
+  bool LinkIsUp() const;
+  /// A request has failed as those of soft-RoCE do when the link is down. The port's state follows
+  /// a moment later.
+  void SuspectLink();
+  /// Keeps a connection whose end cannot be told to its peer until the link is up again.
   void Park(std::shared_ptr<VerbsConnection> connection) EXCLUDES(mutex_);
 
   /// Counts the periods of heartbeats: four in the time after which a peer is taken for dead.
@@ -73,6 +79,7 @@ class VerbsEventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> adapter_failed_{false};
   std::atomic<uint64_t> heartbeat_period_{0};
+  std::atomic<std::chrono::steady_clock::rep> suspected_until_{0};
 
   // Of the thread.
   std::chrono::steady_clock::time_point next_period_;

@@ -48,7 +48,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsDevice* device, std::shared_ptr<VerbsConnect
 
 VerbsQueuePair::~VerbsQueuePair() {
   Drain();
-  if (device_->adapter().PortIsActive()) {
+  if (device_->loop()->LinkIsUp()) {
     connection_->Disconnect();
   } else {
     device_->loop()->Park(connection_);

@@ -255,6 +255,7 @@ void VerbsQueuePair::CompleteSend(const ibv_wc& completion) {
   }
   CompletionCode code =
       completion.status == IBV_WC_SUCCESS ? entry.outcome : CodeOfSend(completion.status);
+  if (completion.status == IBV_WC_LOC_QP_OP_ERR) device_->loop()->SuspectLink();
   LookAtConnection();
   if (lost_) return;  // All has been flushed.
   if (RetireHeartbeat()) {
@@ -348,7 +349,7 @@ void VerbsQueuePair::Break(CompletionCode next) {
     device_->Warn(peer(), "ibv_modify_qp to the error state", error);
     lost_ = true;
   }
-  if (device_->adapter().PortIsActive()) connection_->Disconnect();
+  if (device_->loop()->LinkIsUp()) connection_->Disconnect();
   FlushSends();
   FlushReceives();
 }

@@ -36,14 +36,18 @@ constexpr size_t kPeerSlack = 30;
 
 std::string Key(size_t i) { return "key" + std::to_string(i * 7919 % 10'007); }
 
-class LeakTest : public testing::TestWithParam<std::tuple<const char*, CompactionSite>> {
+class LeakTest : public testing::TestWithParam<std::tuple<std::string, CompactionSite>> {
  protected:
   static constexpr size_t kSurvivor = 0;
   static constexpr size_t kVictim = 1;
 
   LeakTest()
-      : nodes_(2, MemnodeProcessOptions{.scheme = std::get<0>(GetParam()), .size = "1GiB"}) {}
+      : nodes_(2,
+               MemnodeProcessOptions{.scheme = scheme(), .size = IsVerbs() ? "192MiB" : "1GiB"}) {}
 
+  static std::string scheme() { return std::get<0>(GetParam()); }
+  /// All of a node's memory is pinned then, and emulated.
+  static bool IsVerbs() { return scheme() == "verbs"; }
   static CompactionSite site() { return std::get<1>(GetParam()); }
 
   /// Either the value or Unavailable.
@@ -93,13 +97,13 @@ class LeakTest : public testing::TestWithParam<std::tuple<const char*, Compactio
   MemnodeProcesses nodes_;
 };
 
-std::string NameOf(const testing::TestParamInfo<std::tuple<const char*, CompactionSite>>& info) {
+std::string NameOf(const testing::TestParamInfo<std::tuple<std::string, CompactionSite>>& info) {
   const bool on_nodes = std::get<1>(info.param) == CompactionSite::kMemnode;
-  return std::string(std::get<0>(info.param)) + (on_nodes ? "_nodes_compact" : "_client_compacts");
+  return std::get<0>(info.param) + (on_nodes ? "_nodes_compact" : "_client_compacts");
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, LeakTest,
-                         testing::Combine(testing::Values("shm", "tcp"),
+                         testing::Combine(testing::ValuesIn(ProcessSchemes()),
                                           testing::Values(CompactionSite::kCompute,
                                                           CompactionSite::kMemnode)),
                          NameOf);
@@ -123,6 +127,7 @@ TEST_P(LeakTest, NodesThatDieAHundredTimes) {
     theirs.sockets += kPeerSlack;
     theirs.threads += kPeerSlack;
     theirs.shared_mappings += kPeerSlack;
+    theirs.rdma_resources += kPeerSlack * 4;  // Queue pair, region, completion queue, connection.
   }
   const ProcessUsage after = AwaitUsage(survivor, theirs);
   EXPECT_TRUE(after.Within(theirs)) << "before: " << theirs << "\nafter: " << after;

@@ -31,7 +31,7 @@ constexpr size_t kKeysAtOnce = 32;
 
 std::string Key(size_t i) { return "key" + std::to_string(i * 7919 % 1'000'003); }
 
-class ScaleTest : public testing::TestWithParam<const char*> {
+class ScaleTest : public testing::TestWithParam<std::string> {
  protected:
   void Start(int nodes, const std::string& size) {
     nodes_ = std::make_unique<MemnodeProcesses>(
@@ -75,8 +75,8 @@ class ScaleTest : public testing::TestWithParam<const char*> {
   std::unique_ptr<MemnodeProcesses> nodes_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Schemes, ScaleTest, testing::Values("shm", "tcp"),
-                         [](const auto& scheme) { return std::string(scheme.param); });
+INSTANTIATE_TEST_SUITE_P(Schemes, ScaleTest, testing::ValuesIn(ProcessSchemes()),
+                         [](const auto& scheme) { return scheme.param; });
 
 /// Puts `keys` keys from number `begin` on, and finds them, one by one and many at once, before and
 /// after they are in tables.

@@ -31,6 +31,12 @@ std::string BinaryPath(const std::string& binary) {
 
 }  // namespace
 
+std::vector<std::string> ProcessSchemes() {
+  std::vector<std::string> schemes{"shm", "tcp"};
+  if (std::getenv("NACRE_TEST_VERBS_HOST") != nullptr) schemes.emplace_back("verbs");
+  return schemes;
+}
+
 ChildProcess::ChildProcess(const std::string& binary, const std::vector<std::string>& arguments,
                            const std::vector<std::string>& environment) {
   int fds[2];

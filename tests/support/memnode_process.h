@@ -10,6 +10,9 @@
 
 namespace nacre {
 
+/// "shm", "tcp", and "verbs" where NACRE_TEST_VERBS_HOST names a device's address.
+std::vector<std::string> ProcessSchemes();
+
 struct MemnodeProcessOptions {
   /// "shm", "tcp" or "verbs" (the last at the address that NACRE_TEST_VERBS_HOST names).
   std::string scheme = "shm";

@@ -1,8 +1,11 @@
 #include "tests/support/process_usage.h"
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,12 +21,30 @@ constexpr std::chrono::milliseconds kLook{10};
 constexpr int kLooksAlike = 25;
 constexpr int kLooksMax = 500;
 
+size_t CountRdmaResources(pid_t process) {
+  std::error_code absent;
+  if (std::filesystem::is_empty("/sys/class/infiniband", absent) || absent) return 0;
+  // Lines such as "link rxe0/1 lqpn 17 type RC state RTS ... pid 345 comm nacre-memnode".
+  const std::string wanted = " pid " + std::to_string(process) + " ";
+  size_t count = 0;
+  FILE* const pipe = popen("for kind in qp mr cq pd cm_id; do rdma resource show $kind; done", "r");
+  EXPECT_NE(pipe, nullptr);
+  if (pipe == nullptr) return 0;
+  std::array<char, 512> line;
+  while (std::fgets(line.data(), line.size(), pipe) != nullptr) {
+    count += std::string(line.data()).find(wanted) != std::string::npos;
+  }
+  EXPECT_EQ(pclose(pipe), 0);
+  return count;
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const ProcessUsage& usage) {
   return out << usage.descriptors << " descriptors (" << usage.sockets << " sockets), "
              << usage.threads << " threads, " << usage.shared_mappings << " shared mappings, "
-             << usage.resident_bytes << " bytes resident";
+             << usage.rdma_resources << " RDMA resources, " << usage.resident_bytes
+             << " bytes resident";
 }
 
 ProcessUsage UsageOf(pid_t process) {
@@ -49,6 +70,7 @@ ProcessUsage UsageOf(pid_t process) {
     const size_t permissions = line.find(' ') + 1;
     if (line.size() > permissions + 3 && line[permissions + 3] == 's') usage.shared_mappings++;
   }
+  usage.rdma_resources = CountRdmaResources(process);
   std::ifstream pages(folder / "statm");
   size_t total = 0;
   size_t resident = 0;

@@ -7,19 +7,23 @@
 
 namespace nacre {
 
-/// What a process holds, by what /proc tells: all zero for one that has gone.
+/// What a process holds, by what the kernel tells: all zero for one that has gone.
 struct ProcessUsage {
   size_t descriptors = 0;
   size_t sockets = 0;  ///< Among the descriptors.
   size_t threads = 0;
   size_t shared_mappings = 0;  ///< Memory of files and of other processes' regions.
+  /// Queue pairs, regions, completion queues, protection domains and connections of RDMA devices,
+  /// by what the kernel tells ("rdma resource"); 0 where there is no such device.
+  size_t rdma_resources = 0;
   size_t resident_bytes = 0;
 
   /// Whether nothing that is counted piece by piece is more than `other` has: memory is not, which
   /// an allocator keeps as it likes.
   bool Within(const ProcessUsage& other) const {
     return descriptors <= other.descriptors && sockets <= other.sockets &&
-           threads <= other.threads && shared_mappings <= other.shared_mappings;
+           threads <= other.threads && shared_mappings <= other.shared_mappings &&
+           rdma_resources <= other.rdma_resources;
   }
 };
 
