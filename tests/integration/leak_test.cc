@@ -43,7 +43,7 @@ class LeakTest : public testing::TestWithParam<std::tuple<std::string, Compactio
 
   LeakTest()
       : nodes_(2,
-               MemnodeProcessOptions{.scheme = scheme(), .size = IsVerbs() ? "192MiB" : "1GiB"}) {}
+               MemnodeProcessOptions{.scheme = scheme(), .size = IsVerbs() ? "64MiB" : "1GiB"}) {}
 
   static std::string scheme() { return std::get<0>(GetParam()); }
   /// All of a node's memory is pinned then, and emulated.
