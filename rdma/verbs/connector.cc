@@ -59,10 +59,8 @@ Status VerbsConnector::Connect(std::string* reply, std::unique_ptr<QueuePair>* q
   CmNotice notice;
   NACRE_RETURN_IF_ERROR(Ask(AsBytes(hello_), &notice));
   VerbsChallenge challenge;
-  VerbsHeader header;
-  if (notice.type != RDMA_CM_EVENT_REJECTED || !ReadVerbsHeader(notice.private_data, &header) ||
-      header.version != kVerbsVersion || header.message != VerbsMessage::kChallenge ||
-      !ReadVerbsMessage(notice.private_data, &challenge)) {
+  if (notice.type != RDMA_CM_EVENT_REJECTED ||
+      !DecodeVerbsChallenge(notice.private_data, &challenge)) {
     return Refusal(notice);
   }
   handshake_.listener_nonce = challenge.nonce;
@@ -83,13 +81,9 @@ Status VerbsConnector::Answer(std::string* reply) {
   NACRE_RETURN_IF_ERROR(Resolve());
   CmNotice notice;
   NACRE_RETURN_IF_ERROR(Ask(AsBytes(answer), &notice));
-  VerbsHeader header;
   VerbsAcceptance acceptance;
   if (notice.type != RDMA_CM_EVENT_CONNECT_RESPONSE) return Refusal(notice);
-  if (!ReadVerbsHeader(notice.private_data, &header) ||
-      header.message != VerbsMessage::kAcceptance ||
-      !ReadVerbsMessage(notice.private_data, &acceptance) ||
-      acceptance.private_size > Device::kMaxPrivateData) {
+  if (!DecodeVerbsAcceptance(notice.private_data, &acceptance)) {
     return NobodyThere("its answer makes no sense");
   }
   handshake_.reply.assign(1, static_cast<char>(VerbsMessage::kAcceptance));
@@ -219,12 +213,9 @@ Status VerbsConnector::Await(rdma_cm_event_type wanted, CmNotice* notice) {
 
 Status VerbsConnector::Refusal(const CmNotice& notice) const {
   VerbsHeader header;
-  if (notice.type == RDMA_CM_EVENT_REJECTED && ReadVerbsHeader(notice.private_data, &header)) {
-    VerbsRefusal refusal;
-    std::string reason;
-    if (ReadVerbsMessage(notice.private_data, &refusal)) {
-      reason.assign(refusal.reason, std::min<size_t>(refusal.reason_size, Device::kMaxReasonBytes));
-    }
+  std::string reason;
+  if (notice.type == RDMA_CM_EVENT_REJECTED &&
+      DecodeVerbsRefusal(notice.private_data, &header, &reason)) {
     if (header.message == VerbsMessage::kOtherVersion || header.version != kVerbsVersion) {
       return Status::NotSupported(
           address_.ToString() + ": speaks version " + std::to_string(header.version) +

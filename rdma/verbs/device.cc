@@ -9,13 +9,12 @@
 #include "rdma/verbs/connector.h"
 #include "rdma/verbs/listener.h"
 #include "rdma/verbs/region.h"
+#include "rdma/verbs/wire.h"
 #include "util/log.h"
 
 namespace nacre::rdma {
 
 namespace {
-
-constexpr int kMaxDepth = 1 << 15;
 
 void AddTally(const VerbsConnection::Tally& tally, TrafficCounters* sum) {
   sum->bytes_read += tally.bytes_read.load(std::memory_order_relaxed);
@@ -25,16 +24,6 @@ void AddTally(const VerbsConnection::Tally& tally, TrafficCounters* sum) {
 }
 
 }  // namespace
-
-Status CheckVerbsDepths(QueueDepths depths) {
-  if (depths.send >= 1 && depths.send <= kMaxDepth && depths.receive >= 0 &&
-      depths.receive <= kMaxDepth) {
-    return Status::OK();
-  }
-  return Status::InvalidArgument("queue depths " + std::to_string(depths.send) + " and " +
-                                 std::to_string(depths.receive) + ": at most " +
-                                 std::to_string(kMaxDepth) + " each, and at least 1 to send");
-}
 
 ReadLimits MaxReadLimits(const Adapter& adapter) {
   const auto limit = [](int value) { return static_cast<uint8_t>(std::clamp(value, 0, 255)); };

@@ -71,6 +71,5 @@ class VerbsDevice final : public Device {
 
 /// Numbers that both ends of a connection agree on.
 ReadLimits MaxReadLimits(const Adapter& adapter);
-Status CheckVerbsDepths(QueueDepths depths);
 
 }  // namespace nacre::rdma

@@ -212,21 +212,31 @@ void VerbsListener::OnEvent(const rdma_cm_event& event) {
   UniqueCmId id(event.id);
   const std::string bytes(static_cast<const char*>(event.param.conn.private_data),
                           event.param.conn.private_data_len);
-  VerbsHeader header;
   {
     MutexLock lock(&mutex_);
     if (closed_) return;  // The id's end rejects it.
   }
-  if (!ReadVerbsHeader(bytes, &header)) {
-    Refuse(std::move(id), VerbsMessage::kNotAdmitted, "another protocol is spoken here", true);
-  } else if (header.version != kVerbsVersion) {
-    Refuse(std::move(id), VerbsMessage::kOtherVersion, "", true);
-  } else if (header.message >= VerbsMessage::kHello) {
-    TakeHello(std::move(id), bytes);
-  } else if (header.message == VerbsMessage::kAnswer) {
-    TakeAnswer(std::move(id), event.param.conn, bytes);
-  } else {
-    Refuse(std::move(id), VerbsMessage::kNotAdmitted, "a message out of turn", true);
+  VerbsHello hello;
+  VerbsAnswer answer;
+  switch (DecodeVerbsRequest(bytes, &hello, &answer)) {
+    case VerbsRequest::kHello:
+      TakeHello(std::move(id), hello);
+      return;
+    case VerbsRequest::kAnswer:
+      TakeAnswer(std::move(id), event.param.conn, answer);
+      return;
+    case VerbsRequest::kOtherVersion:
+      Refuse(std::move(id), VerbsMessage::kOtherVersion, "", true);
+      return;
+    case VerbsRequest::kOtherProtocol:
+      Refuse(std::move(id), VerbsMessage::kNotAdmitted, "another protocol is spoken here", true);
+      return;
+    case VerbsRequest::kMalformed:
+      Refuse(std::move(id), VerbsMessage::kNotAdmitted, "a malformed greeting", true);
+      return;
+    case VerbsRequest::kOutOfTurn:
+      Refuse(std::move(id), VerbsMessage::kNotAdmitted, "a message out of turn", true);
+      return;
   }
 }
 
@@ -239,17 +249,11 @@ void VerbsListener::Refuse(UniqueCmId id, VerbsMessage message, const std::strin
   RejectId(id.get(), AsBytes(MakeRefusal(message, reason)));
 }
 
-void VerbsListener::TakeHello(UniqueCmId id, std::string_view bytes) {
+void VerbsListener::TakeHello(UniqueCmId id, const VerbsHello& hello) {
   Challenged entry;
   VerbsChallenge challenge;
   const uint64_t now = device_->clock()->NowNanos();
-  if (!ReadVerbsMessage(bytes, &entry.hello) ||
-      entry.hello.private_size() > Device::kMaxPrivateData ||
-      !CheckVerbsDepths({.send = entry.hello.send_depth, .receive = entry.hello.receive_depth})
-           .ok()) {
-    Refuse(std::move(id), VerbsMessage::kNotAdmitted, "a malformed greeting", true);
-    return;
-  }
+  entry.hello = hello;
   entry.until_nanos = now + static_cast<uint64_t>(kAnswerTimeout.count());
   entry.handshake.connector_nonce = entry.hello.nonce;
   entry.handshake.hello = AsBytes(entry.hello);
@@ -280,11 +284,10 @@ void VerbsListener::TakeHello(UniqueCmId id, std::string_view bytes) {
 }
 
 void VerbsListener::TakeAnswer(UniqueCmId id, const rdma_conn_param& parameters,
-                               std::string_view bytes) {
-  VerbsAnswer answer;
+                               const VerbsAnswer& answer) {
   Challenged entry;
   bool found = false;
-  if (ReadVerbsMessage(bytes, &answer)) {
+  {
     MutexLock lock(&mutex_);
     // Taken out whatever comes of it: a challenge is answered once.
     const auto node = challenged_.extract(answer.listener_nonce);

@@ -52,8 +52,8 @@ class VerbsListener final : public Listener, public CmHandler {
 
   explicit VerbsListener(VerbsDevice* device) : device_(device) {}
 
-  void TakeHello(UniqueCmId id, std::string_view bytes) EXCLUDES(mutex_);
-  void TakeAnswer(UniqueCmId id, const rdma_conn_param& parameters, std::string_view bytes)
+  void TakeHello(UniqueCmId id, const VerbsHello& hello) EXCLUDES(mutex_);
+  void TakeAnswer(UniqueCmId id, const rdma_conn_param& parameters, const VerbsAnswer& answer)
       EXCLUDES(mutex_);
   void Refuse(UniqueCmId id, VerbsMessage message, const std::string& reason, bool count);
 

@@ -114,22 +114,28 @@ struct VerbsRefusal {
 };
 static_assert(sizeof(VerbsRefusal) == 128);  // A REJ has 148.
 
-/// Private data comes padded with zeros, or not at all. False if `bytes` cannot be a message of
-/// this protocol.
-inline bool ReadVerbsHeader(std::string_view bytes, VerbsHeader* header) {
-  if (bytes.size() < sizeof(*header)) return false;
-  std::memcpy(header, bytes.data(), sizeof(*header));
-  return header->magic == kVerbsMagic;
-}
+// Decoders, safe on any bytes: private data comes padded with zeros, or not at all.
 
-/// False if `bytes` are not long enough for the message.
-template <typename Message>
-bool ReadVerbsMessage(std::string_view bytes, Message* message) {
-  static_assert(std::is_trivially_copyable_v<Message>);
-  if (bytes.size() < sizeof(*message)) return false;
-  std::memcpy(static_cast<void*>(message), bytes.data(), sizeof(*message));
-  return true;
-}
+/// What a request to connect says.
+enum class VerbsRequest : uint8_t {
+  kHello,
+  kAnswer,
+  kOtherProtocol,
+  kOtherVersion,
+  kMalformed,
+  kOutOfTurn,
+};
+/// Of the messages the one that it is, is filled in: a hello makes sense then, an answer may be
+/// anybody's.
+VerbsRequest DecodeVerbsRequest(std::string_view bytes, VerbsHello* hello, VerbsAnswer* answer);
+/// False for anything else.
+bool DecodeVerbsChallenge(std::string_view bytes, VerbsChallenge* challenge);
+bool DecodeVerbsAcceptance(std::string_view bytes, VerbsAcceptance* acceptance);
+/// Of whatever version and message; false for another protocol.
+bool DecodeVerbsRefusal(std::string_view bytes, VerbsHeader* header, std::string* reason);
+
+/// `InvalidArgument` for depths that no queue pair of ours has.
+Status CheckVerbsDepths(QueueDepths depths);
 
 template <typename Message>
 std::string_view AsBytes(const Message& message) {

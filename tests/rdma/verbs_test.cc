@@ -301,7 +301,8 @@ TEST_F(VerbsTest, StrangersGetNothingAndAreCounted) {
   uint64_t refused = 0;
   const auto expect = [&](std::string_view bytes, VerbsMessage message) {
     VerbsHeader header;
-    EXPECT_TRUE(ReadVerbsHeader(AskByHand(address, bytes), &header));
+    std::string reason;
+    EXPECT_TRUE(DecodeVerbsRefusal(AskByHand(address, bytes), &header, &reason));
     EXPECT_EQ(header.message, message);
     EXPECT_EQ(far.device->traffic().peers_refused, ++refused);
   };
@@ -318,8 +319,7 @@ TEST_F(VerbsTest, StrangersGetNothingAndAreCounted) {
   hello.send_depth = hello.receive_depth = 8;
   const std::string challenged = AskByHand(address, AsBytes(hello));
   VerbsChallenge challenge;
-  ASSERT_TRUE(ReadVerbsMessage(challenged, &challenge));
-  ASSERT_EQ(challenge.header.message, VerbsMessage::kChallenge);
+  ASSERT_TRUE(DecodeVerbsChallenge(challenged, &challenge));
   answer.listener_nonce = challenge.nonce;
   expect(AsBytes(answer), VerbsMessage::kNotAdmitted);  // Without a proof,
   Handshake handshake{.connector_nonce = hello.nonce, .listener_nonce = challenge.nonce};

@@ -27,7 +27,7 @@ size_t CountRdmaResources(pid_t process) {
   // Lines such as "link rxe0/1 lqpn 17 type RC state RTS ... pid 345 comm nacre-memnode".
   const std::string wanted = " pid " + std::to_string(process) + " ";
   size_t count = 0;
-  FILE* const pipe = popen("for kind in qp mr cq pd cm_id; do rdma resource show $kind; done", "r");
+  FILE* const pipe = popen("printf 'resource show %s\\n' qp mr cq pd cm_id | rdma -batch -", "r");
   EXPECT_NE(pipe, nullptr);
   if (pipe == nullptr) return 0;
   std::array<char, 512> line;
@@ -70,7 +70,6 @@ ProcessUsage UsageOf(pid_t process) {
     const size_t permissions = line.find(' ') + 1;
     if (line.size() > permissions + 3 && line[permissions + 3] == 's') usage.shared_mappings++;
   }
-  usage.rdma_resources = CountRdmaResources(process);
   std::ifstream pages(folder / "statm");
   size_t total = 0;
   size_t resident = 0;
@@ -88,17 +87,19 @@ ProcessUsage SettledUsage(pid_t process) {
     alike = now.Within(usage) && usage.Within(now) ? alike + 1 : 0;
     usage = now;
   }
+  usage.rdma_resources = CountRdmaResources(process);
   return usage;
 }
 
 ProcessUsage AwaitUsage(pid_t process, const ProcessUsage& limit) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  ProcessUsage usage = UsageOf(process);
-  while (!usage.Within(limit) && std::chrono::steady_clock::now() < deadline) {
+  while (true) {
+    ProcessUsage usage = UsageOf(process);
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    if (usage.Within(limit) || late) usage.rdma_resources = CountRdmaResources(process);
+    if (usage.Within(limit) || late) return usage;
     std::this_thread::sleep_for(kLook);
-    usage = UsageOf(process);
   }
-  return usage;
 }
 
 }  // namespace nacre

@@ -15,6 +15,7 @@ struct ProcessUsage {
   size_t shared_mappings = 0;  ///< Memory of files and of other processes' regions.
   /// Queue pairs, regions, completion queues, protection domains and connections of RDMA devices,
   /// by what the kernel tells ("rdma resource"); 0 where there is no such device.
+  /// Counting takes many milliseconds.
   size_t rdma_resources = 0;
   size_t resident_bytes = 0;
 
@@ -29,6 +30,7 @@ struct ProcessUsage {
 
 std::ostream& operator<<(std::ostream& out, const ProcessUsage& usage);
 
+/// Without the RDMA resources.
 ProcessUsage UsageOf(pid_t process);
 
 /// What the process holds once it has not changed that for a while, a few seconds at most.
