@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -164,7 +165,7 @@ TEST_P(ScaleTest, SixtyFourThreadsAndOneNode) {
 
 TEST_P(ScaleTest, OneClientAndSixteenNodes) {
   constexpr int kNodes = 16;
-  const size_t keys = Scaled(24'000);
+  const size_t keys = std::max<size_t>(Scaled(24'000), 2400);  // Tables for each node.
   const uint64_t seed = TestSeed(1601);
   ASSERT_NO_FATAL_FAILURE(Start(kNodes, "64MiB"));
   UseTwice([&](DB* db) {

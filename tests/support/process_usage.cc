@@ -27,7 +27,7 @@ size_t CountRdmaResources(pid_t process) {
   // Lines such as "link rxe0/1 lqpn 17 type RC state RTS ... pid 345 comm nacre-memnode".
   const std::string wanted = " pid " + std::to_string(process) + " ";
   size_t count = 0;
-  FILE* const pipe = popen("printf 'resource show %s\\n' qp mr cq pd cm_id | rdma -batch -", "r");
+  FILE* const pipe = popen("printf 'resource show %s\\n' qp mr cq pd cm_id | rdma -b -", "r");
   EXPECT_NE(pipe, nullptr);
   if (pipe == nullptr) return 0;
   std::array<char, 512> line;
