@@ -127,13 +127,12 @@ int VerbsEventLoop::RemindOfHeartbeats() {
   if (now >= next_period_) {
     next_period_ = now + period;
     EndParked();
-    const bool link_may_come_back =
-        port_down_since_ != steady_clock::time_point() && now - port_down_since_ < timeout;
-    if (!link_may_come_back) {
-      heartbeat_period_.fetch_add(1, std::memory_order_relaxed);
-      MutexLock lock(&mutex_);
-      for (VerbsConnection* connection : watched_) connection->RemindOfHeartbeat();
-    }
+    const bool given_up =
+        port_down_since_ != steady_clock::time_point() && now - port_down_since_ >= timeout;
+    link_given_up_.store(given_up, std::memory_order_relaxed);
+    heartbeat_period_.fetch_add(1, std::memory_order_relaxed);
+    MutexLock lock(&mutex_);
+    for (VerbsConnection* connection : watched_) connection->RemindOfHeartbeat();
   }
   return static_cast<int>(std::chrono::ceil<milliseconds>(next_period_ - now).count());
 }

@@ -48,9 +48,13 @@ class VerbsEventLoop {
   void Park(std::shared_ptr<VerbsConnection> connection) EXCLUDES(mutex_);
 
   /// Counts the periods of heartbeats: four in the time after which a peer is taken for dead.
-  /// Stands still while the port is down, for as long as that time, so that what carries nothing
-  /// outlives a link that comes back.
   uint64_t heartbeat_period() const { return heartbeat_period_.load(std::memory_order_relaxed); }
+
+  /// False while the port is down, for as long as the time after which a peer is taken for dead:
+  /// what carries nothing is to outlive a link that comes back.
+  bool HeartbeatsHaveSense() const {
+    return link_given_up_.load(std::memory_order_relaxed) || LinkIsUp();
+  }
 
   /// True after the adapter has failed as a whole: its completions will not come.
   bool adapter_failed() const { return adapter_failed_.load(std::memory_order_acquire); }
@@ -79,6 +83,7 @@ class VerbsEventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> adapter_failed_{false};
   std::atomic<uint64_t> heartbeat_period_{0};
+  std::atomic<bool> link_given_up_{false};
   std::atomic<std::chrono::steady_clock::rep> suspected_until_{0};
 
   // Of the thread.

@@ -7,7 +7,7 @@
 set -euo pipefail
 readonly BIN=$1 EXTENT=${2:-}
 
-filter='VerbsFaultTest.*'
+filter='*VerbsFaultTest.*'
 [[ $EXTENT == all ]] && filter+=':*LeakTest*/verbs*:*ScaleTest*/verbs*'
 cd /tmp
 export NACRE_TEST_VERBS_HOST=10.77.0.1 NACRE_TEST_VERBS_LINK=dummy0
