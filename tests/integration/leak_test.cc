@@ -42,8 +42,8 @@ class LeakTest : public testing::TestWithParam<std::tuple<std::string, Compactio
   static constexpr size_t kVictim = 1;
 
   LeakTest()
-      : nodes_(2,
-               MemnodeProcessOptions{.scheme = scheme(), .size = IsVerbs() ? "64MiB" : "1GiB"}) {}
+      : nodes_(2, MemnodeProcessOptions{.scheme = scheme(), .size = IsVerbs() ? "64MiB" : "1GiB"}) {
+  }
 
   static std::string scheme() { return std::get<0>(GetParam()); }
   /// All of a node's memory is pinned then, and emulated.
