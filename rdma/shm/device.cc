@@ -14,6 +14,7 @@
 #include <latch>
 #include <utility>
 
+#include "rdma/queue_depths.h"
 #include "rdma/shm/listener.h"
 #include "rdma/shm/queue_pair.h"
 
@@ -21,7 +22,6 @@ namespace nacre::rdma {
 
 namespace {
 
-constexpr int kMaxDepth = 1 << 15;
 constexpr int kMaxCompletions = 1 << 24;
 constexpr uint64_t kKickEvent = 0;
 /// How soon the death of another process is noticed by its life sign. Its socket tells as well,
@@ -53,16 +53,6 @@ Status CheckPrivateData(const std::string& data) {
 Status ConnectFailure(const std::string& peer, const Status& status) {
   return status.IsTimedOut() ? Status::Unavailable(peer + ": " + std::string(status.message()))
                              : status.WithContext(peer);
-}
-
-Status CheckDepths(QueueDepths depths) {
-  if (depths.send >= 1 && depths.send <= kMaxDepth && depths.receive >= 0 &&
-      depths.receive <= kMaxDepth) {
-    return Status::OK();
-  }
-  return Status::InvalidArgument("queue depths " + std::to_string(depths.send) + " and " +
-                                 std::to_string(depths.receive) + ": at most " +
-                                 std::to_string(kMaxDepth) + " each, and at least 1 to send");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rdma/memory.h"
+#include "rdma/queue_depths.h"
 #include "rdma/tcp/greeting.h"
 #include "rdma/tcp/listener.h"
 #include "rdma/tcp/queue_pair.h"
@@ -174,7 +175,7 @@ Status TcpDevice::Connect(const std::string& address, const std::string& private
                           CompletionQueue* receive_queue, Deadline deadline, std::string* reply,
                           std::unique_ptr<QueuePair>* queue_pair) {
   NACRE_RETURN_IF_ERROR(CheckTcpPrivateData(private_data));
-  NACRE_RETURN_IF_ERROR(CheckTcpDepths(depths));
+  NACRE_RETURN_IF_ERROR(CheckDepths(depths));
   UniqueFd socket;
   NACRE_RETURN_IF_ERROR(ConnectTcp(address, deadline, &socket));
   NACRE_RETURN_IF_ERROR(SetUpTcpSocket(socket.get(), timeout_));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rdma/queue_depths.h"
 #include "util/coding.h"
 
 namespace nacre::rdma {
@@ -10,7 +11,6 @@ namespace nacre::rdma {
 namespace {
 
 constexpr uint64_t kMagic = 0x7063742d6572636e;  // "ncre-tcp" in memory.
-constexpr int kMaxDepth = 1 << 15;
 
 constexpr size_t kVersionAt = 8;
 constexpr size_t kTypeAt = 12;
@@ -101,7 +101,7 @@ Status DecodeHello(std::string_view bytes, TcpHello* hello) {
   const uint32_t receive_depth = DecodeFixed32(bytes.data() + kReceiveDepthAt);
   const uint32_t private_size = DecodeFixed32(bytes.data() + kPrivateSizeAt);
   const uint32_t flags = DecodeFixed32(bytes.data() + kFlagsAt);
-  if (send_depth > kMaxDepth || receive_depth > kMaxDepth ||
+  if (send_depth > kMaxQueueDepth || receive_depth > kMaxQueueDepth ||
       private_size > Device::kMaxPrivateData || flags > (kControlConnection | kTlsFollows)) {
     return Status::InvalidArgument("a greeting that makes no sense");
   }
@@ -109,7 +109,7 @@ Status DecodeHello(std::string_view bytes, TcpHello* hello) {
                    .receive = static_cast<int>(receive_depth),
                    .control = (flags & kControlConnection) != 0};
   hello->tls = (flags & kTlsFollows) != 0;
-  NACRE_RETURN_IF_ERROR(CheckTcpDepths(hello->depths));
+  NACRE_RETURN_IF_ERROR(CheckDepths(hello->depths));
   hello->private_data.assign(bytes.data() + kPrivateDataAt, private_size);
   std::memcpy(hello->nonce.data(), bytes.data() + kHelloNonceAt, kNonceBytes);
   return Status::OK();
@@ -142,16 +142,6 @@ Status DecodeAnswer(std::string_view bytes, GreetingType* type, std::string* tex
     }
   }
   return Status::InvalidArgument("an answer that makes no sense");
-}
-
-Status CheckTcpDepths(QueueDepths depths) {
-  if (depths.send >= 1 && depths.send <= kMaxDepth && depths.receive >= 0 &&
-      depths.receive <= kMaxDepth) {
-    return Status::OK();
-  }
-  return Status::InvalidArgument("queue depths " + std::to_string(depths.send) + " and " +
-                                 std::to_string(depths.receive) + ": at most " +
-                                 std::to_string(kMaxDepth) + " each, and at least 1 to send");
 }
 
 Handshake SaidOverTcp(std::string_view hello, const TcpChallenge& challenge) {

@@ -88,9 +88,6 @@ Status DecodeIntroduction(std::string_view bytes, Proof* proof);
 /// `*type` is one of the last three.
 Status DecodeAnswer(std::string_view bytes, GreetingType* type, std::string* text);
 
-/// Both within what a queue pair can have.
-Status CheckTcpDepths(QueueDepths depths);
-
 /// What both ends have said when the nonces are known, for the proofs. `hello`: its bytes.
 Handshake SaidOverTcp(std::string_view hello, const TcpChallenge& challenge);
 

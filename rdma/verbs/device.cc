@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "rdma/queue_depths.h"
 #include "rdma/verbs/completion_queue.h"
 #include "rdma/verbs/connector.h"
 #include "rdma/verbs/listener.h"
@@ -84,7 +85,7 @@ Status VerbsDevice::Connect(const std::string& address, const std::string& priva
                                    " bytes; at most " + std::to_string(kMaxPrivateData) +
                                    " are possible");
   }
-  NACRE_RETURN_IF_ERROR(CheckVerbsDepths(depths));
+  NACRE_RETURN_IF_ERROR(CheckDepths(depths));
   VerbsConnector connector(this, deadline);
   NACRE_RETURN_IF_ERROR(connector.Prepare(address, private_data, depths,
                                           static_cast<VerbsCompletionQueue*>(send_queue),

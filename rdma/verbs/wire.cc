@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "rdma/queue_depths.h"
+
 namespace nacre::rdma {
 
 namespace {
-
-constexpr int kMaxDepth = 1 << 15;
 
 template <typename Message>
 bool Read(std::string_view bytes, Message* message) {
@@ -23,7 +23,7 @@ bool ReadOf(VerbsMessage wanted, std::string_view bytes, auto* message) {
 
 bool MakesSense(const VerbsHello& hello) {
   return hello.private_size() <= Device::kMaxPrivateData &&
-         CheckVerbsDepths({.send = hello.send_depth, .receive = hello.receive_depth}).ok();
+         CheckDepths({.send = hello.send_depth, .receive = hello.receive_depth}).ok();
 }
 
 }  // namespace
@@ -57,16 +57,6 @@ bool DecodeVerbsRefusal(std::string_view bytes, VerbsHeader* header, std::string
     reason->assign(refusal.reason, std::min<size_t>(refusal.reason_size, Device::kMaxReasonBytes));
   }
   return true;
-}
-
-Status CheckVerbsDepths(QueueDepths depths) {
-  if (depths.send >= 1 && depths.send <= kMaxDepth && depths.receive >= 0 &&
-      depths.receive <= kMaxDepth) {
-    return Status::OK();
-  }
-  return Status::InvalidArgument("queue depths " + std::to_string(depths.send) + " and " +
-                                 std::to_string(depths.receive) + ": at most " +
-                                 std::to_string(kMaxDepth) + " each, and at least 1 to send");
 }
 
 }  // namespace nacre::rdma

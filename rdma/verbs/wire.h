@@ -134,9 +134,6 @@ bool DecodeVerbsAcceptance(std::string_view bytes, VerbsAcceptance* acceptance);
 /// Of whatever version and message; false for another protocol.
 bool DecodeVerbsRefusal(std::string_view bytes, VerbsHeader* header, std::string* reason);
 
-/// `InvalidArgument` for depths that no queue pair of ours has.
-Status CheckVerbsDepths(QueueDepths depths);
-
 template <typename Message>
 std::string_view AsBytes(const Message& message) {
   static_assert(std::is_trivially_copyable_v<Message>);
