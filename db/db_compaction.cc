@@ -216,6 +216,10 @@ NodeId DBImpl::TakeExecutor(const memnode::CompactionJob& job, const std::vector
       }
     }
   }
+  std::vector<uint64_t> used_bytes;
+  for (int node = 0; node < client_->node_count(); ++node) {
+    used_bytes.push_back(space_->Usage(static_cast<NodeId>(node)).used_bytes);
+  }
   MutexLock lock(&mutex_);
   NodeId best = kNoNode;
   std::pair<uint64_t, uint64_t> best_rank;
@@ -225,7 +229,7 @@ NodeId DBImpl::TakeExecutor(const memnode::CompactionJob& job, const std::vector
     // Most input first, shared with the jobs that run there; among equals the one with the least
     // data.
     const uint64_t share = local_bytes[id] / (1 + jobs_on_node_[id]);
-    const std::pair<uint64_t, uint64_t> rank{UINT64_MAX - share, space_->Usage(id).used_bytes};
+    const std::pair<uint64_t, uint64_t> rank{UINT64_MAX - share, used_bytes[id]};
     if (best != kNoNode && rank >= best_rank) continue;
     best = id;
     best_rank = rank;
