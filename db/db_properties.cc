@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "db/db_impl.h"
+#include "db/space_report.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -39,9 +40,6 @@ class DBProperties {
         {"live-sst-files-size", &DBProperties::TableBytes},
         {"num-live-tables", &DBProperties::Tables},
         {"num-tombstones", &DBProperties::Tombstones},
-        {"space.user-bytes", &DBProperties::UserBytes},
-        {"space.stored-bytes", &DBProperties::StoredBytes},
-        {"space.leased-bytes", &DBProperties::LeasedBytes},
         {"space.used-bytes", &DBProperties::UsedBytes},
         {"space.compute-bytes", &DBProperties::ComputeBytes},
         {"space.index-bytes", &DBProperties::IndexBytes},
@@ -61,6 +59,12 @@ class DBProperties {
       const auto deepest = static_cast<uint64_t>(version().num_levels() - 1);
       if (!ParseNumber(digits, 0, deepest, &level).ok()) return false;
       *value = version().tables(static_cast<int>(level)).size();
+      return true;
+    }
+    constexpr std::string_view kSpace = "space.";
+    for (const SpaceField& field : SpaceFields()) {
+      if (!name.starts_with(kSpace) || name.substr(kSpace.size()) != field.name) continue;
+      *value = field.value(Space());
       return true;
     }
     const auto found = kNumbers.find(name);
@@ -111,12 +115,17 @@ class DBProperties {
                     FormatBytes(CompactionRead()), FormatBytes(CompactionWritten()), cpu_seconds);
     text +=
         fmt::format("Stalls: {:.3f} s over all writers\n", static_cast<double>(StallNanos()) / 1e9);
+    const SpaceReport space = Space();
     text += fmt::format("Space: {} of user data in tables, {} stored, {} leased\n",
-                        FormatBytes(UserBytes()), FormatBytes(StoredBytes()),
-                        FormatBytes(LeasedBytes()));
+                        FormatBytes(space.user_bytes), FormatBytes(space.stored_bytes()),
+                        FormatBytes(space.leased_bytes));
     text += fmt::format("Compute node: {} of indexes, {} with MemTables and their spare blocks\n",
                         FormatBytes(IndexBytes()), FormatBytes(ComputeBytes()));
     return text;
+  }
+
+  SpaceReport Space() const {
+    return MakeSpaceReport(version(), *db_->space_, db_->client_->node_count());
   }
 
  private:
@@ -179,17 +188,6 @@ class DBProperties {
   uint64_t Tombstones() {
     return SumOverTables([](const TableHandle& table) { return table.meta().tombstones; });
   }
-  uint64_t UserBytes() {
-    return SumOverTables([](const TableHandle& table) { return table.meta().user_bytes; });
-  }
-  uint64_t StoredBytes() {
-    return SumOverTables([](const TableHandle& table) {
-      uint64_t bytes = 0;
-      for (const ExtentAddr& fragment : table.meta().placement.fragments) bytes += fragment.length;
-      return bytes;
-    });
-  }
-  uint64_t LeasedBytes() { return db_->space_->Usage().leased_bytes; }
   uint64_t UsedBytes() { return db_->space_->Usage().used_bytes; }
   uint64_t IndexBytes() {
     EpochDomain::Guard guard(&db_->epochs_);
@@ -235,6 +233,8 @@ bool DBImpl::GetProperty(const Slice& property, std::string* value) {
     *value = properties.LevelStats();
   } else if (name == "stats") {
     *value = properties.Stats();
+  } else if (name == "space") {
+    *value = properties.Space().ToString();
   } else if (name == "sstables") {
     *value = properties.Tables("\n");
   } else {

@@ -97,6 +97,9 @@ constexpr BenchmarkSpec kBenchmarks[] = {
     {.name = "levelstats",
      .meta = MetaOperation::kLevelStats,
      .help = "print tables and bytes of each level"},
+    {.name = "space",
+     .meta = MetaOperation::kSpace,
+     .help = "print what the memory of the pool holds"},
 };
 
 }  // namespace

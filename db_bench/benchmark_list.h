@@ -24,6 +24,7 @@ enum class MetaOperation : uint8_t {
   kWaitForCompaction,
   kStats,
   kLevelStats,
+  kSpace,
 };
 
 /// One name that --benchmarks takes.

@@ -1,5 +1,7 @@
 #include "db_bench/engine.h"
 
+#include <fmt/format.h>
+
 namespace nacre::bench {
 
 const char* EngineName(EngineKind kind) {
@@ -32,6 +34,15 @@ TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b) {
           .compaction_read = a.compaction_read - b.compaction_read,
           .compaction_written = a.compaction_written - b.compaction_written,
           .compaction_cpu_nanos = a.compaction_cpu_nanos - b.compaction_cpu_nanos};
+}
+
+Status Engine::SpaceText(std::string* text) {
+  SpaceUsage usage;
+  NACRE_RETURN_IF_ERROR(Space(&usage));
+  *text =
+      fmt::format("{:<20} {:>16}\n{:<20} {:>16}\n{:<20} {:>16}\n", "user-bytes", usage.user_bytes,
+                  "stored-bytes", usage.stored_bytes, "compute-bytes", usage.compute_bytes);
+  return Status::OK();
 }
 
 std::unique_ptr<Engine> NewEngine(const BenchConfig& config) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db_bench/config.h"
@@ -77,6 +78,8 @@ struct SpaceUsage {
   uint64_t stored_bytes = 0;   ///< Tables, with all copies.
   uint64_t compute_bytes = 0;  ///< Of this process: MemTables, indexes, filters, caches.
   uint64_t index_bytes = 0;    ///< Of these, what is kept for tables, caches apart; LevelDB: 0.
+  /// What the pool's memory holds, by names that are the engine's; RocksDB, LevelDB: nothing.
+  std::vector<std::pair<std::string, uint64_t>> parts{};
 };
 
 /// Bytes since the engine was made, over all databases that it opened.
@@ -123,6 +126,8 @@ class Engine {
   virtual Status Stats(std::string* text) = 0;
   virtual Status LevelStats(std::string* text) = 0;
   virtual Status Space(SpaceUsage* usage) = 0;
+  /// What Space answers, as a table for people.
+  virtual Status SpaceText(std::string* text);
   virtual Status Traffic(TrafficCounters* counters) = 0;
 };
 

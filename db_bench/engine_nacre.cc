@@ -10,6 +10,12 @@
 namespace nacre::bench {
 namespace {
 
+/// Properties "nacre.space..." that add up to what is leased and lost, these two, and estimates.
+constexpr const char* kSpaceParts[] = {"user-bytes",    "header-bytes",   "remote-index-bytes",
+                                       "parity-bytes",  "padding-bytes",  "unlinked-bytes",
+                                       "free-bytes",    "lost-bytes",     "leased-bytes",
+                                       "garbage-bytes", "shadowing-bytes"};
+
 class NacreSession final : public Session {
  public:
   NacreSession(DB* db, const BenchConfig& config)
@@ -158,8 +164,14 @@ class NacreEngine final : public Engine {
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.user-bytes", &usage->user_bytes));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.stored-bytes", &usage->stored_bytes));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.compute-bytes", &usage->compute_bytes));
+    for (const char* name : kSpaceParts) {
+      usage->parts.emplace_back(name, 0);
+      NACRE_RETURN_IF_ERROR(
+          IntProperty((std::string("nacre.space.") + name).c_str(), &usage->parts.back().second));
+    }
     return IntProperty("nacre.space.index-bytes", &usage->index_bytes);
   }
+  Status SpaceText(std::string* text) override { return Property("nacre.space", text); }
   Status Traffic(TrafficCounters* counters) override {
     TrafficCounters now;
     NACRE_RETURN_IF_ERROR(ReadCounters(&now));

@@ -90,8 +90,13 @@ std::string JsonReport::ToString() const {
   }
   text += fmt::format(
       "],\n \"space\": {{\"user_bytes\": {}, \"stored_bytes\": {}, \"compute_bytes\": {}, "
-      "\"index_bytes\": {}}},\n",
+      "\"index_bytes\": {}, \"parts\": {{",
       space.user_bytes, space.stored_bytes, space.compute_bytes, space.index_bytes);
+  for (const auto& [name, bytes] : space.parts) {
+    if (text.back() != '{') text += ", ";
+    text += JsonString(name) + ": " + std::to_string(bytes);
+  }
+  text += "}},\n";
   text += " \"network\": " + NetworkJson(traffic) + ",\n";
   text += " \"compaction\": " + CompactionJson(traffic) + "}\n";
   return text;

@@ -19,7 +19,8 @@ namespace nacre::bench {
 ///                      "micros_per_op": X, "cpu_seconds": X, "process_cpu_seconds": X, "found": N,
 ///                      "lookups": N, "background_ops": N, "p50_us": X, "p99_us": X, "p999_us": X,
 ///                      "latency_samples": N, "network": {...}, "compaction": {...}}, ...],
-///      "space": {"user_bytes": N, "stored_bytes": N, "compute_bytes": N},
+///      "space": {"user_bytes": N, "stored_bytes": N, "compute_bytes": N, "index_bytes": N,
+///                "parts": {NAME: N, ...}},
 ///      "network": {"compute_read": N, "compute_written": N,
 ///                  "memnode_read": N, "memnode_written": N},
 ///      "compaction": {"bytes_read": N, "bytes_written": N}}

@@ -199,6 +199,9 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
     case MetaOperation::kLevelStats:
       NACRE_RETURN_IF_ERROR(engine_->LevelStats(&text));
       break;
+    case MetaOperation::kSpace:
+      NACRE_RETURN_IF_ERROR(engine_->SpaceText(&text));
+      break;
   }
   if (!text.empty()) {
     std::printf("\n%s\n", text.c_str());

@@ -45,7 +45,7 @@ TEST_P(EveryEngineTest, EveryBenchmarkPrintsItsLine) {
                                           "flush",
                                           "compact",
                                           "waitforcompaction"};
-  std::string list = "levelstats,stats";
+  std::string list = "levelstats,stats,space";
   for (const std::string& name : names) list += "," + name;
   const ToolRun run = RunToolOk({Engine(), "--num=2000", "--seed=3", "--benchmarks=" + list});
   ASSERT_EQ(run.lines.size(), names.size()) << run.output;
@@ -66,6 +66,7 @@ TEST_P(EveryEngineTest, EveryBenchmarkPrintsItsLine) {
     EXPECT_EQ(line.has_rate, has_rate) << line.name;
   }
   EXPECT_NE(run.output.find("Level Files Size(MB)"), std::string::npos);
+  EXPECT_NE(run.output.find("user-bytes"), std::string::npos);
   for (const char* head : {"Keys:       16 bytes each\n", "Values:     100 bytes each\n",
                            "Entries:    2000\n", "RawSize:    0.2 MB (estimated)\n"}) {
     EXPECT_NE(run.output.find(head), std::string::npos) << head << run.output;
@@ -137,6 +138,10 @@ TEST_P(EveryEngineTest, JsonHasTheDocumentedMembers) {
   const JsonValue& network = report["network"];
   const bool remote = std::string(GetParam()) == "nacre";
   EXPECT_EQ(network["compute_written"].number() > 0, remote);
+  const JsonValue& parts = report["space"]["parts"];
+  if (remote) {
+    EXPECT_GT(parts["leased-bytes"].number(), parts["user-bytes"].number());
+  }
   for (const char* name : {"compute_read", "memnode_read", "memnode_written"}) {
     EXPECT_GE(network[name].number(), 0) << name;
   }
