@@ -11,6 +11,7 @@
 #include "db/compaction_picker.h"
 #include "db/manifest.h"
 #include "db/memtable.h"
+#include "db/node_reporter.h"
 #include "db/read_view.h"
 #include "db/snapshot_list.h"
 #include "db/version.h"
@@ -98,6 +99,7 @@ class DBImpl final : public DB {
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(mutex_);
   ManifestImage MakeManifest() REQUIRES(mutex_);
+  memnode::DatabaseReport MakeReport() EXCLUDES(mutex_);
 
   // ---- db_write.cc ----
   Status CheckWriteOptions(const WriteOptions& options) const;
@@ -274,10 +276,14 @@ class DBImpl final : public DB {
   bool closed_ GUARDED_BY(mutex_) = false;
   Status close_status_ GUARDED_BY(mutex_);
 
+  memnode::RepairProgress repair_progress_ GUARDED_BY(mutex_);
+
   Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;
+  /// Signals changed_ when its directions have changed.
+  NodeReporter reporter_;
 };
 
 }  // namespace nacre

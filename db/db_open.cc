@@ -3,6 +3,7 @@
 
 #include "db/db_impl.h"
 #include "db/options_check.h"
+#include "db/space_report.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -118,7 +119,13 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       manifest_version_(image.manifest_version),
       flush_executor_(NewThreadPool(1, "nacre-flush")),
       compaction_executor_(
-          NewThreadPool(std::max(1, options.max_background_jobs - 1), "nacre-compact")) {}
+          NewThreadPool(std::max(1, options.max_background_jobs - 1), "nacre-compact")),
+      reporter_(
+          client_, [this] { return MakeReport(); },
+          [this] {
+            MutexLock lock(&mutex_);
+            changed_.SignalAll();
+          }) {}
 
 Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle) {
   // Under a budget new tables start with the small tier; RebalancePointTiers promotes them.
@@ -163,6 +170,7 @@ Status DBImpl::Restore(const ManifestImage& image) {
     MaybeSchedule();
   }
   RebalancePointTiers();
+  reporter_.Start();
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}", name_,
       pool_->uri(), image.tables.size(), image.last_sequence);
   return Status::OK();
@@ -191,6 +199,23 @@ ManifestImage DBImpl::MakeManifest() {
   return image;
 }
 
+memnode::DatabaseReport DBImpl::MakeReport() {
+  std::shared_ptr<const ReadView> view;
+  memnode::DatabaseReport report;
+  {
+    MutexLock lock(&mutex_);
+    view = current_view_;
+    report.repair = repair_progress_;
+  }
+  report.database_id = database_id_;
+  report.redundancy = redundancy_.ToString();
+  const SpaceReport space = MakeSpaceReport(*view->version, *space_, client_->node_count());
+  for (const SpaceField& field : SpaceFields()) {
+    report.space.emplace_back(field.name, field.value(space));
+  }
+  return report;
+}
+
 Status DBImpl::Close() {
   {
     MutexLock lock(&mutex_);
@@ -211,6 +236,7 @@ Status DBImpl::Close() {
   }
   flush_executor_.reset();
   compaction_executor_.reset();
+  reporter_.Stop();
   epochs_.Collect();
   also(space_->ReturnFreeSlabs());
   std::string manifest;

@@ -18,7 +18,10 @@
 
 namespace nacre::memnode {
 
+struct DatabaseReport;
+struct Directions;
 struct Fabric;
+struct KnownDatabase;
 
 /// Of `max_queue_pairs_per_node`, those for streams; the rest is for point reads.
 constexpr int StreamLimit(int max_queue_pairs_per_node) {
@@ -146,6 +149,15 @@ class PoolClient {
   Status BeginWrites(NodeId node, uint64_t database_id, uint64_t ticket,
                      const std::vector<ExtentAddr>& extents);
   Status EndWrites(NodeId node, uint64_t ticket);
+
+  /// Tells `node` how a database of this client is, and hears what is wanted of all databases;
+  /// for the three, see memnode/database_report.h. `NotSupported` by an earlier version.
+  Status ReportDatabase(NodeId node, const DatabaseReport& report, Directions* directions);
+  /// The databases that `node` knows, and what is wanted of them.
+  Status ListDatabases(NodeId node, std::vector<KnownDatabase>* databases, Directions* directions);
+  /// Has `node` take over `wanted` unless it has directions of the same or a later version.
+  /// `*directions`: what it has now.
+  Status SetDirections(NodeId node, const Directions& wanted, Directions* directions);
 
   /// As LeaseSlabs for `count` contiguous slabs, but rather the `extend_count` ones from
   /// `extend_at` on, if they are free: they join the free end of a slab that the caller has.

@@ -5,6 +5,18 @@
 #include <utility>
 
 namespace nacre::memnode {
+namespace {
+
+/// Of what the node keeps for others without looking at it.
+constexpr size_t kMaxKeptBytes = 64 << 10;
+
+template <typename Message>
+Status CheckSize(const char* what, const Message& message) {
+  if (message.ByteSizeLong() <= kMaxKeptBytes) return Status::OK();
+  return Status::InvalidArgument(fmt::format("{} of {} bytes", what, message.ByteSizeLong()));
+}
+
+}  // namespace
 
 Status ServerDatabases::Acquire(uint64_t client, const std::string& name,
                                 control::DatabaseState* state) {
@@ -17,6 +29,7 @@ Status ServerDatabases::Acquire(uint64_t client, const std::string& name,
     return Status::Busy(fmt::format("database '{}' is open elsewhere", name));
   }
   database.owner = client;
+  database.reported_nanos = 0;
   database.committed = false;
   database.created_by_owner = is_new;
   state->set_exists(!is_new);
@@ -109,6 +122,40 @@ bool ServerDatabases::IsOpen(uint64_t database_id) const {
     }
   }
   return false;
+}
+
+Status ServerDatabases::Report(uint64_t client, const control::ReportDatabase& report,
+                               uint64_t now_nanos, control::Directions* directions) {
+  NACRE_RETURN_IF_ERROR(CheckOwner(client, report.database_id()));
+  NACRE_RETURN_IF_ERROR(CheckSize("a report", report));
+  for (auto& [name, database] : databases_) {
+    if (database.id != report.database_id()) continue;
+    database.report = report;
+    database.reported_nanos = now_nanos;
+  }
+  *directions = directions_;
+  return Status::OK();
+}
+
+Status ServerDatabases::Direct(const control::Directions& wanted, control::Directions* directions) {
+  NACRE_RETURN_IF_ERROR(CheckSize("directions", wanted));
+  if (wanted.version() > directions_.version()) directions_ = wanted;
+  *directions = directions_;
+  return Status::OK();
+}
+
+void ServerDatabases::List(uint64_t now_nanos, control::DatabaseList* list) const {
+  *list->mutable_directions() = directions_;
+  for (const auto& [name, database] : databases_) {
+    control::KnownDatabase* known = list->add_databases();
+    known->set_name(name);
+    known->set_database_id(database.id);
+    known->set_open(database.owner != 0 && database.committed && !database.dropping);
+    known->set_leased_bytes(region_->SlabsOf(database.id).size() * region_->slab_bytes());
+    if (!known->open() || database.reported_nanos == 0) continue;
+    *known->mutable_report() = database.report;
+    known->set_report_age_nanos(now_nanos - database.reported_nanos);
+  }
 }
 
 void ServerDatabases::Pin(uint64_t database_id) { ++pins_[database_id]; }

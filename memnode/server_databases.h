@@ -33,6 +33,13 @@ class ServerDatabases {
   /// Whether somebody has it open.
   bool IsOpen(uint64_t database_id) const;
 
+  /// Keeps the report of the database's owner, and fills in what is wanted of it.
+  Status Report(uint64_t client, const control::ReportDatabase& report, uint64_t now_nanos,
+                control::Directions* directions);
+  /// Takes `wanted` over if it is later than what there is, and fills in what there is then.
+  Status Direct(const control::Directions& wanted, control::Directions* directions);
+  void List(uint64_t now_nanos, control::DatabaseList* list) const;
+
   /// While pinned, a database keeps its slabs.
   void Pin(uint64_t database_id);
   void Unpin(uint64_t database_id);
@@ -51,6 +58,8 @@ class ServerDatabases {
     bool dropping = false;
     uint64_t manifest_version = 0;
     std::string manifest;
+    control::ReportDatabase report;  ///< Of the present owner.
+    uint64_t reported_nanos = 0;     ///< 0: none yet.
   };
   using Map = std::map<std::string, Database>;
 
@@ -61,6 +70,7 @@ class ServerDatabases {
   ServerRegion* const region_;
   Map databases_;
   std::map<uint64_t, int> pins_;  ///< By database id.
+  control::Directions directions_;
   std::atomic<uint64_t> count_{0};
 };
 

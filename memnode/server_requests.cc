@@ -160,6 +160,14 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       return BeginWrites(*connection, request.begin_writes(), reply->mutable_slabs());
     case control::Request::kEndWrites:
       return EndWrites(client, request.end_writes().ticket());
+    case control::Request::kReportDatabase:
+      return databases_->Report(client, request.report_database(), clock_->NowNanos(),
+                                reply->mutable_directions());
+    case control::Request::kSetDirections:
+      return databases_->Direct(request.set_directions(), reply->mutable_directions());
+    case control::Request::kListDatabases:
+      databases_->List(clock_->NowNanos(), reply->mutable_databases());
+      return Status::OK();
     default:
       return Status::NotSupported(
           fmt::format("request of kind {}", static_cast<int>(request.body_case())));

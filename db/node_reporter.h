@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "memnode/database_report.h"
+#include "memnode/pool_client.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// Tells the nodes once a second how a database is, and hears from them what those who run the pool
+/// want of it. One small request to each node that is alive, by a thread of its own; a node that
+/// does not answer costs that thread its timeout and nobody else.
+///
+/// Thread safety: all methods may be called from many threads at once, Stop by one.
+class NodeReporter {
+ public:
+  /// `make_report` is called by the reporter's thread for each round; `directions_changed` by it
+  /// after directions() has become another. `client` is not owned.
+  NodeReporter(memnode::PoolClient* client, std::function<memnode::DatabaseReport()> make_report,
+               std::function<void()> directions_changed);
+  /// As Stop.
+  ~NodeReporter();
+  NodeReporter(const NodeReporter&) = delete;
+  NodeReporter& operator=(const NodeReporter&) = delete;
+
+  void Start();
+  /// Waits for the round that is under way. Idempotent.
+  void Stop() EXCLUDES(mutex_);
+
+  /// The latest that any node has told.
+  memnode::Directions directions() const EXCLUDES(mutex_);
+  /// Whether all fragments are to leave the node. A node that was started anew is not draining.
+  bool draining(NodeId node) const EXCLUDES(mutex_);
+
+ private:
+  static constexpr std::chrono::seconds kPeriod{1};
+
+  void Run() EXCLUDES(mutex_);
+  void ReportOnce() EXCLUDES(mutex_);
+
+  memnode::PoolClient* const client_;
+  const std::function<memnode::DatabaseReport()> make_report_;
+  const std::function<void()> directions_changed_;
+  mutable Mutex mutex_;
+  CondVar wake_{&mutex_};
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  memnode::Directions directions_ GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace nacre

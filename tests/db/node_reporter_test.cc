@@ -1,0 +1,80 @@
+// Goal: an open database tells all nodes how it is, and hears within a moment what operators want.
+// Method: embedded pools; the client that the database has asks the nodes as an operator would.
+
+#include "db/node_reporter.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "nacre/db.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+
+namespace nacre {
+namespace {
+
+/// Whether `done` came true before a time far beyond what it takes.
+bool Eventually(const std::function<bool()>& done) {
+  const Deadline deadline = Deadline::After(Clock::System(), std::chrono::seconds(30));
+  while (!done()) {
+    if (deadline.Expired()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+TEST(NodeReporterTest, EveryNodeKnowsOfAnOpenDatabase) {
+  const auto pool = OpenTestPool({.nodes = 3});
+  ASSERT_NE(pool, nullptr);
+  Options options = SmallTableOptions(pool);
+  options.redundancy = "rep(2)";
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options, "told", &db)));
+  for (NodeId node = 0; node < 3; ++node) {
+    EXPECT_TRUE(Eventually([&] {
+      std::vector<memnode::KnownDatabase> known;
+      memnode::Directions directions;
+      return pool->client()->ListDatabases(node, &known, &directions).ok() && known.size() == 1 &&
+             known[0].name == "told" && known[0].reported &&
+             known[0].report.redundancy == "rep(2)" && !known[0].report.space.empty();
+    })) << node;
+  }
+}
+
+TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
+  const auto pool = OpenTestPool({.nodes = 3});
+  ASSERT_NE(pool, nullptr);
+  memnode::PoolClient* client = pool->client();
+  memnode::DatabaseLease lease;
+  ASSERT_TRUE(IsOk(client->OpenDatabase("db", true, false, &lease)));
+  std::atomic<int> changes{0};
+  NodeReporter reporter(
+      client, [&] { return memnode::DatabaseReport{.database_id = lease.database_id}; },
+      [&] { ++changes; });
+  reporter.Start();
+  memnode::Directions now;
+  ASSERT_TRUE(IsOk(client->SetDirections(1, {.version = 3, .repair_paused = true}, &now)));
+  EXPECT_TRUE(Eventually([&] { return reporter.directions().version == 3; }));
+  EXPECT_TRUE(reporter.directions().repair_paused);
+  EXPECT_FALSE(reporter.draining(2));
+  // An older word on another node changes nothing, a newer one does, whoever is dead.
+  ASSERT_TRUE(IsOk(client->SetDirections(0, {.version = 2}, &now)));
+  pool->KillEmbeddedNode(1);
+  ASSERT_TRUE(
+      IsOk(client->SetDirections(2, {.version = 4, .draining = {client->instance_id(2)}}, &now)));
+  EXPECT_TRUE(Eventually([&] { return reporter.draining(2); }));
+  EXPECT_FALSE(reporter.draining(0));
+  EXPECT_FALSE(reporter.directions().repair_paused);
+  EXPECT_TRUE(Eventually([&] { return changes == 2; }));
+  reporter.Stop();
+  ASSERT_TRUE(IsOk(client->CloseDatabase("db", "")));
+}
+
+}  // namespace
+}  // namespace nacre

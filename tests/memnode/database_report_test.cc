@@ -1,0 +1,119 @@
+// Goal: nodes keep what owners report of their databases and what operators want of them, let
+// nobody report for another's database, and no older wish overwrites a newer one.
+// Method: an embedded pool, its client as owner and operator at once, and a second client.
+
+#include "memnode/database_report.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/pool_fixture.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+
+namespace nacre::memnode {
+namespace {
+
+class DatabaseReportTest : public PoolFixture {
+ protected:
+  void SetUp() override {
+    OpenPoolAt("embedded:?nodes=2&size=16MiB");
+    ASSERT_NO_FATAL_FAILURE(CreateDatabase());
+  }
+
+  DatabaseReport SomeReport() const {
+    return {.database_id = database_id_,
+            .redundancy = "rs(4,2)",
+            .space = {{"user-bytes", 1000}, {"parity-bytes", 500}},
+            .repair = {.state = RepairProgress::State::kRunning,
+                       .bytes_done = 10,
+                       .bytes_total = 30,
+                       .bytes_per_second = 5,
+                       .seconds_left = 4}};
+  }
+};
+
+TEST_F(DatabaseReportTest, NodesTellWhatTheyWereTold) {
+  std::vector<KnownDatabase> known;
+  Directions directions;
+  ASSERT_TRUE(IsOk(client_->ListDatabases(1, &known, &directions)));
+  ASSERT_EQ(known.size(), 1u);
+  EXPECT_EQ(known[0].name, database_name_);
+  EXPECT_TRUE(known[0].open);
+  EXPECT_FALSE(known[0].reported);
+
+  const DatabaseReport report = SomeReport();
+  ASSERT_TRUE(IsOk(client_->ReportDatabase(1, report, &directions)));
+  EXPECT_EQ(directions, Directions());
+  ASSERT_TRUE(IsOk(client_->ListDatabases(1, &known, &directions)));
+  ASSERT_TRUE(known[0].reported);
+  EXPECT_EQ(known[0].report.database_id, database_id_);
+  EXPECT_EQ(known[0].report.redundancy, report.redundancy);
+  EXPECT_EQ(known[0].report.space, report.space);
+  EXPECT_EQ(known[0].report.repair.state, RepairProgress::State::kRunning);
+  EXPECT_EQ(known[0].report.repair.bytes_done, 10u);
+  EXPECT_EQ(known[0].report.repair.bytes_total, 30u);
+  EXPECT_EQ(known[0].report.repair.bytes_per_second, 5u);
+  EXPECT_EQ(known[0].report.repair.seconds_left, 4u);
+  // The other node was told nothing.
+  ASSERT_TRUE(IsOk(client_->ListDatabases(0, &known, &directions)));
+  EXPECT_FALSE(known[0].reported);
+}
+
+TEST_F(DatabaseReportTest, OnlyTheOwnerReports) {
+  DatabaseReport report = SomeReport();
+  Directions directions;
+  report.database_id = database_id_ + 1;
+  EXPECT_TRUE(
+      IsFailure(client_->ReportDatabase(0, report, &directions), Status::Code::kInvalidArgument));
+  report = SomeReport();
+  report.redundancy.assign(100'000, 'x');
+  EXPECT_TRUE(
+      IsFailure(client_->ReportDatabase(0, report, &directions), Status::Code::kInvalidArgument));
+  ASSERT_TRUE(IsOk(client_->ReportDatabase(0, SomeReport(), &directions)));
+  ASSERT_TRUE(IsOk(client_->CloseDatabase(database_name_, "manifest")));
+  EXPECT_TRUE(IsFailure(client_->ReportDatabase(0, SomeReport(), &directions),
+                        Status::Code::kInvalidArgument));
+  std::vector<KnownDatabase> known;
+  ASSERT_TRUE(IsOk(client_->ListDatabases(0, &known, &directions)));
+  ASSERT_EQ(known.size(), 1u);
+  EXPECT_FALSE(known[0].open);
+  EXPECT_FALSE(known[0].reported) << "of an owner that is gone";
+  // It is the next owner's report, or none.
+  DatabaseLease lease;
+  ASSERT_TRUE(IsOk(client_->OpenDatabase(database_name_, false, false, &lease)));
+  ASSERT_TRUE(IsOk(client_->ListDatabases(0, &known, &directions)));
+  EXPECT_TRUE(known[0].open);
+  EXPECT_FALSE(known[0].reported);
+}
+
+TEST_F(DatabaseReportTest, TheLatestDirectionsHold) {
+  Directions now;
+  const Directions first{.version = 5,
+                         .draining = {client_->instance_id(1)},
+                         .repair_paused = true,
+                         .repair_bytes_per_second = 1000,
+                         .added_addresses = {"shm:/run/n9.sock"}};
+  ASSERT_TRUE(IsOk(client_->SetDirections(0, first, &now)));
+  EXPECT_EQ(now, first);
+  Directions other = first;
+  other.repair_paused = false;
+  for (const uint64_t version : {0, 4, 5}) {
+    other.version = version;
+    ASSERT_TRUE(IsOk(client_->SetDirections(0, other, &now)));
+    EXPECT_EQ(now, first) << version;
+  }
+  other.version = 6;
+  ASSERT_TRUE(IsOk(client_->SetDirections(0, other, &now)));
+  EXPECT_EQ(now, other);
+  ASSERT_TRUE(IsOk(client_->ReportDatabase(0, SomeReport(), &now)));
+  EXPECT_EQ(now, other);
+  other.version = 7;
+  other.added_addresses.assign(1000, std::string(100, 'x'));
+  EXPECT_TRUE(IsFailure(client_->SetDirections(0, other, &now), Status::Code::kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace nacre::memnode
