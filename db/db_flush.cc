@@ -329,11 +329,12 @@ Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMe
                               std::unique_ptr<ExtentWriter>* writer) {
   Placement placement;
   NACRE_RETURN_IF_ERROR(space_->Reserve(RedundancyOf(0), bytes, kNoNode, &placement));
-  if (Status status = store_->NewWriter(placement, options_.chunk_size, writer); !status.ok()) {
+  identity->id = NewTableId();
+  if (Status status = store_->NewWriter(identity->id, placement, options_.chunk_size, writer);
+      !status.ok()) {
     space_->Free(placement);
     return status;
   }
-  identity->id = NewTableId();
   identity->database_id = database_id_;
   identity->level = 0;
   identity->comparator = options_.comparator->Name();

@@ -48,8 +48,7 @@ Status DecodePlacement(const control::Placement& message, Placement* placement) 
         fmt::format("{} fragments for {}", message.fragments_size(), redundancy.ToString()));
   }
   placement->chunk_size = message.chunk_size();
-  if (redundancy.striped() &&
-      (placement->chunk_size == 0 || placement->chunk_size > kMaxChunkBytes)) {
+  if (placement->chunk_size == 0 || placement->chunk_size > kMaxChunkBytes) {
     return Malformed(fmt::format("chunks of {} bytes", placement->chunk_size));
   }
   for (const control::Extent& fragment : message.fragments()) {

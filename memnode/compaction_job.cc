@@ -82,7 +82,7 @@ Status RunCompaction(const CompactionJob& job, const Comparator* comparator, Tab
     identity->manifest_version = job.manifest_version;
     identity->placement = output.placement;
     identity->comparator = comparator->Name();
-    return store->NewWriter(output.placement, job.chunk_size, writer);
+    return store->NewWriter(output.id, output.placement, job.chunk_size, writer);
   };
   NACRE_RETURN_IF_ERROR(
       MergeTables(input.get(), options, new_output, &result->tables, &result->stats));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "memnode/free_ranges.h"
+#include "table/fragment_checksums.h"
 #include "util/mutex.h"
 
 namespace nacre::memnode {
@@ -26,10 +27,11 @@ constexpr uint64_t kPreferenceSlack = 4;
 /// Below this, a table's fragments would be mostly heads (MicroEC section IV-E).
 constexpr uint64_t kStripedBytesMin = 64 << 10;
 
-/// Of an extent that holds `fragment_bytes` and a head.
-uint64_t ExtentBytes(uint64_t fragment_bytes) {
-  return (fragment_bytes + kFragmentHeadBytes + kExtentAlignment - 1) / kExtentAlignment *
-         kExtentAlignment;
+/// Of an extent that holds `fragment_bytes`, a head and a tail.
+uint64_t ExtentBytes(uint64_t fragment_bytes, uint64_t chunk_size) {
+  const uint64_t bytes =
+      kFragmentHeadBytes + fragment_bytes + FragmentTailBytes(fragment_bytes, chunk_size);
+  return (bytes + kExtentAlignment - 1) / kExtentAlignment * kExtentAlignment;
 }
 
 }  // namespace
@@ -202,14 +204,14 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_byt
     return Status::NoSpace(fmt::format("no node holds a table of {} bytes", table_bytes));
   }
   placement->redundancy = redundancy;
-  placement->chunk_size = redundancy.striped() ? chunk_size_ : 0;
+  placement->chunk_size = chunk_size_;
   placement->fragments.clear();
   // The first fragment of a striped table is as long as any, and has whole chunks here.
   uint64_t fragment_bytes = FragmentBytes(*placement, 0, table_bytes);
   if (redundancy.striped()) {
     fragment_bytes = (fragment_bytes + chunk_size_ - 1) / chunk_size_ * chunk_size_;
   }
-  const uint64_t bytes = ExtentBytes(fragment_bytes);
+  const uint64_t bytes = ExtentBytes(fragment_bytes, chunk_size_);
   const auto count = static_cast<size_t>(redundancy.fragments());
 
   MutexLock lock(&mutex_);
@@ -308,7 +310,8 @@ void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes) {
   MutexLock lock(&mutex_);
   int fragment = 0;
   for (ExtentAddr& extent : placement->fragments) {
-    const uint64_t bytes = ExtentBytes(FragmentBytes(*placement, fragment++, table_bytes));
+    const uint64_t bytes =
+        ExtentBytes(FragmentBytes(*placement, fragment++, table_bytes), placement->chunk_size);
     if (extent.length <= bytes) continue;
     ExtentAddr rest = extent;
     rest.start.offset = extent.start.offset + bytes;

@@ -23,15 +23,15 @@ struct SpaceUsage {
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceAllocator {
  public:
-  /// `chunk_size`: of the tables, by which erasure-coded ones are striped.
+  /// `chunk_size`: of the tables.
   SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, uint64_t chunk_size,
                  Executor* executor);
   /// Waits for background requests; does not return slabs.
   ~SpaceAllocator();
 
-  /// Reserves room for a table of `table_bytes` (heads are added) on distinct live nodes, those
-  /// with the fewest used bytes first; one fragment on `preferred` if it is valid, has room, and
-  /// does not hold much more than its share of the database already. Which node has data, and
+  /// Reserves room for a table of `table_bytes` (heads and tails are added) on distinct live nodes,
+  /// those with the fewest used bytes first; one fragment on `preferred` if it is valid, has room,
+  /// and does not hold much more than its share of the database already. Which node has data, and
   /// which parity, changes from table to table. A table too small for striping is replicated, with
   /// as many copies as may be lost and one.
   /// `NoSpace` if the pool is full, `Unavailable` if fewer nodes than fragments are alive (named).

@@ -12,15 +12,17 @@ namespace nacre::memnode {
 namespace {
 
 /// Writes one erasure-coded table. A chunk is sent as soon as it is full; while it is on the wire,
-/// and still in the processor's cache, it is added to the parity of its row, which is sent after
-/// the row's last chunk. A chunk whose fragment lies in local memory is built there.
+/// and still in the processor's cache, its checksum is taken and it is added to the parity of its
+/// row, which is sent after the row's last chunk. A chunk whose fragment lies in local memory is
+/// built there.
 ///
 /// The last chunk is added in halving pieces, each of which is sent when it is ready, so that
 /// little is left to do when most of the parity has left (the exponential pipeline of MicroEC,
 /// section IV-D).
 class StripedWriter : public ExtentWriter {
  public:
-  StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, const Placement& placement);
+  StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, uint64_t table_id,
+                const Placement& placement);
 
   size_t chunk_size() const override { return chunk_size_; }
   uint64_t capacity() const override { return capacity_; }
@@ -39,13 +41,16 @@ class StripedWriter : public ExtentWriter {
   uint64_t RowOffset() const { return row() * chunk_size_; }
   size_t DataFlight() const { return chunks_ % data_flights_; }
   size_t ParityFlight(uint64_t row) const { return data_flights_ + row % kParityFlights; }
-  size_t HeadFlight() const { return data_flights_ + kParityFlights; }
+  size_t EndsFlight() const { return data_flights_ + kParityFlights; }
 
   Status OpenRow();
   void AddToParity(size_t begin, size_t end);
   /// Bytes [begin, end) of the row's parity chunks.
   Status SendParity(uint64_t row, size_t begin, size_t end);
   Status FinishInPieces(size_t n);
+  Status SendRow(uint64_t row);
+  /// The row's parity is complete, and on its way.
+  void EndRow();
 
   const size_t chunk_size_;
   const size_t data_;
@@ -60,9 +65,10 @@ class StripedWriter : public ExtentWriter {
   Buffer* parity_buffer_ = nullptr;  ///< Of the row at hand: its parity chunks, one after another.
   size_t row_bytes_ = 0;             ///< Of the row's first chunk.
   bool parity_sent_ = true;          ///< Of all rows that have chunks.
+  std::vector<FragmentChecksums> checksums_;
 };
 
-StripedWriter::StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
+StripedWriter::StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, uint64_t table_id,
                              const Placement& placement)
     : chunk_size_(placement.chunk_size),
       data_(placement.redundancy.data),
@@ -74,8 +80,12 @@ StripedWriter::StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
                    : &ReedSolomon::Get(placement.redundancy.data, placement.redundancy.parity)
                           .encoder()) {
   for (const ExtentAddr& fragment : placement.fragments) {
-    const uint64_t rows = (fragment.length - kFragmentHeadBytes) / chunk_size_;
+    const uint64_t rows = FragmentCapacity(fragment.length, chunk_size_) / chunk_size_;
     capacity_ = std::min(capacity_, rows * data_ * chunk_size_);
+    FragmentChecksums& checksums = checksums_.emplace_back();
+    checksums.table_id = table_id;
+    checksums.fragment = static_cast<uint32_t>(checksums_.size() - 1);
+    checksums.chunk_size = chunk_size_;
   }
 }
 
@@ -109,10 +119,12 @@ Status StripedWriter::Commit(size_t n) {
   parity_sent_ = false;
   if (n < chunk_size_) {
     NACRE_RETURN_IF_ERROR(FinishInPieces(n));
+    EndRow();
   } else {
     AddToParity(0, n);
-    if (column() == data_ - 1) NACRE_RETURN_IF_ERROR(SendParity(row(), 0, row_bytes_));
+    if (column() == data_ - 1) NACRE_RETURN_IF_ERROR(SendRow(row()));
   }
+  checksums_[column()].Add(current_.data, n);
   ++chunks_;
   written_ += n;
   current_ = {};
@@ -135,8 +147,20 @@ Status StripedWriter::SendParity(uint64_t row, size_t begin, size_t end) {
         parity_buffer_->Part(i * chunk_size_ + begin, static_cast<uint32_t>(end - begin)),
         ParityFlight(row)));
   }
-  if (end == row_bytes_) parity_sent_ = true;
   return Status::OK();
+}
+
+Status StripedWriter::SendRow(uint64_t row) {
+  NACRE_RETURN_IF_ERROR(SendParity(row, 0, row_bytes_));
+  EndRow();
+  return Status::OK();
+}
+
+void StripedWriter::EndRow() {
+  for (size_t i = 0; i < parity_; ++i) {
+    checksums_[data_ + i].Add(parity_buffer_->data() + i * chunk_size_, row_bytes_);
+  }
+  parity_sent_ = true;
 }
 
 Status StripedWriter::FinishInPieces(size_t n) {
@@ -157,16 +181,16 @@ Status StripedWriter::Finish(const Slice& head) {
   NACRE_RETURN_IF_ERROR(writes_.failure());
   // A last row of whole chunks only.
   if (!parity_sent_) {
-    NACRE_RETURN_IF_ERROR(SendParity((chunks_ - 1) / data_, 0, row_bytes_));
+    NACRE_RETURN_IF_ERROR(SendRow((chunks_ - 1) / data_));
   }
-  return WriteHeads(head, HeadFlight(), &writes_);
+  return WriteEnds(head, checksums_, EndsFlight(), &writes_);
 }
 
 }  // namespace
 
 std::unique_ptr<ExtentWriter> NewStripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                               const Placement& placement) {
-  return std::make_unique<StripedWriter>(store, std::move(lane), placement);
+                                               uint64_t table_id, const Placement& placement) {
+  return std::make_unique<StripedWriter>(store, std::move(lane), table_id, placement);
 }
 
 }  // namespace nacre::memnode

@@ -255,15 +255,15 @@ std::shared_ptr<Extent> TableStore::OpenExtent(const Placement& placement, uint6
   return std::make_shared<RemoteExtent>(std::move(table));
 }
 
-Status TableStore::NewWriter(const Placement& placement, size_t chunk_size,
+Status TableStore::NewWriter(uint64_t table_id, const Placement& placement, size_t chunk_size,
                              std::unique_ptr<ExtentWriter>* writer) {
   if (placement.fragments.empty()) return Status::InvalidArgument("a table is to lie nowhere");
   if (chunk_size == 0 || chunk_size > UINT32_MAX / 2) {
     return Status::InvalidArgument(fmt::format("chunks of {} bytes", chunk_size));
   }
-  if (placement.redundancy.striped() && placement.chunk_size != chunk_size) {
-    return Status::InvalidArgument(fmt::format("chunks of {} bytes for a table striped by {}",
-                                               chunk_size, placement.chunk_size));
+  if (placement.chunk_size != chunk_size) {
+    return Status::InvalidArgument(
+        fmt::format("chunks of {} bytes where {} are placed", chunk_size, placement.chunk_size));
   }
   std::unique_ptr<Lane> lane;
   for (const ExtentAddr& fragment : placement.fragments) {
@@ -283,7 +283,7 @@ Status TableStore::NewWriter(const Placement& placement, size_t chunk_size,
       return s;
     }
   }
-  *writer = NewTableWriter(rep_.get(), std::move(lane), placement, chunk_size);
+  *writer = NewTableWriter(rep_.get(), std::move(lane), table_id, placement);
   return Status::OK();
 }
 

@@ -39,7 +39,7 @@ class TableStore {
 
   /// Writes a table to every fragment of `placement`. Any failed fragment fails the writer
   /// (`Unavailable`, naming the node): the caller reserves elsewhere and starts again.
-  Status NewWriter(const Placement& placement, size_t chunk_size,
+  Status NewWriter(uint64_t table_id, const Placement& placement, size_t chunk_size,
                    std::unique_ptr<ExtentWriter>* writer);
 
   /// Address of a table byte in copy number `copy`, for a point read: from there on, as many bytes

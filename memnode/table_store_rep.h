@@ -10,6 +10,7 @@
 #include "memnode/remote_stream.h"
 #include "memnode/table_store.h"
 #include "table/extent.h"
+#include "table/fragment_checksums.h"
 #include "util/mutex.h"
 
 namespace nacre::memnode {
@@ -51,13 +52,15 @@ class TableStore::Rep {
 
 /// See TableStore::NewWriter; `placement` is checked by the caller.
 std::unique_ptr<ExtentWriter> NewTableWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                             const Placement& placement, size_t chunk_size);
+                                             uint64_t table_id, const Placement& placement);
 std::unique_ptr<ExtentWriter> NewStripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                               const Placement& placement);
+                                               uint64_t table_id, const Placement& placement);
 
 class FragmentWrites;
-/// The end of each table: its heads, by `flight`, and the wait for all writes.
-Status WriteHeads(const Slice& head, size_t flight, FragmentWrites* writes);
+/// The end of each table: the head and the tail of each fragment, by `flight`, and the wait for all
+/// writes.
+Status WriteEnds(const Slice& head, const std::vector<FragmentChecksums>& fragments, size_t flight,
+                 FragmentWrites* writes);
 Status Outgrown(uint64_t capacity);
 
 }  // namespace nacre::memnode

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "memnode/fragment_writes.h"
 #include "memnode/table_store_rep.h"
@@ -16,8 +18,8 @@ namespace {
 /// next chunk is built.
 class ReplicatedWriter : public ExtentWriter {
  public:
-  ReplicatedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, const Placement& placement,
-                   size_t chunk_size);
+  ReplicatedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, uint64_t table_id,
+                   const Placement& placement);
 
   size_t chunk_size() const override { return chunk_size_; }
   uint64_t capacity() const override { return capacity_; }
@@ -37,17 +39,20 @@ class ReplicatedWriter : public ExtentWriter {
   uint64_t chunks_ = 0;    ///< Committed.
   uint64_t written_ = 0;   ///< Bytes committed.
   rdma::LocalBuffer current_;
+  FragmentChecksums checksums_;  ///< Of each copy.
 };
 
 ReplicatedWriter::ReplicatedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                   const Placement& placement, size_t chunk_size)
-    : chunk_size_(chunk_size),
+                                   uint64_t table_id, const Placement& placement)
+    : chunk_size_(placement.chunk_size),
       flights_(static_cast<size_t>(store->buffers_in_flight)),
       writes_(store, std::move(lane), placement, flights_ + 1) {
   for (size_t i = 0; i < placement.fragments.size(); ++i) {
-    capacity_ = std::min(capacity_, placement.fragments[i].length - kFragmentHeadBytes);
+    capacity_ = std::min(capacity_, FragmentCapacity(placement.fragments[i].length, chunk_size_));
     if (local_ == nullptr) local_ = writes_.Local(i);
   }
+  checksums_.table_id = table_id;
+  checksums_.chunk_size = chunk_size_;
 }
 
 Status ReplicatedWriter::NextChunk(char** buffer) {
@@ -71,6 +76,8 @@ Status ReplicatedWriter::Commit(size_t n) {
   for (size_t i = 0; i < writes_.fragments(); ++i) {
     NACRE_RETURN_IF_ERROR(writes_.Write(i, static_cast<int64_t>(written_), current_, Flight()));
   }
+  // While the chunk is on the wire, and in the processor's cache.
+  checksums_.Add(current_.data, n);
   ++chunks_;
   written_ += n;
   current_ = {};
@@ -78,7 +85,11 @@ Status ReplicatedWriter::Commit(size_t n) {
   return writes_.failure();
 }
 
-Status ReplicatedWriter::Finish(const Slice& head) { return WriteHeads(head, flights_, &writes_); }
+Status ReplicatedWriter::Finish(const Slice& head) {
+  std::vector<FragmentChecksums> fragments(writes_.fragments(), checksums_);
+  for (size_t i = 0; i < fragments.size(); ++i) fragments[i].fragment = static_cast<uint32_t>(i);
+  return WriteEnds(head, fragments, flights_, &writes_);
+}
 
 }  // namespace
 
@@ -86,30 +97,40 @@ Status Outgrown(uint64_t capacity) {
   return Status::NoSpace(fmt::format("a table outgrows the {} bytes reserved for it", capacity));
 }
 
-Status WriteHeads(const Slice& head, size_t flight, FragmentWrites* writes) {
+Status WriteEnds(const Slice& head, const std::vector<FragmentChecksums>& fragments, size_t flight,
+                 FragmentWrites* writes) {
   NACRE_RETURN_IF_ERROR(writes->failure());
   if (head.size() > kFragmentHeadBytes) {
     return writes->Fail(Status::InvalidArgument(fmt::format("a head of {} bytes", head.size())));
   }
-  if (!head.empty()) {
-    Buffer* buffer = nullptr;
-    NACRE_RETURN_IF_ERROR(writes->Buffered(flight, kFragmentHeadBytes, &buffer));
-    std::memcpy(buffer->data(), head.data(), head.size());
-    for (size_t i = 0; i < writes->fragments(); ++i) {
-      NACRE_RETURN_IF_ERROR(writes->Write(i, -static_cast<int64_t>(kFragmentHeadBytes),
-                                          buffer->Part(0, static_cast<uint32_t>(head.size())),
-                                          flight));
-    }
+  // The head, which all have, and then the tails.
+  std::string ends = head.ToString();
+  std::vector<size_t> tails;
+  for (const FragmentChecksums& fragment : fragments) {
+    tails.push_back(ends.size());
+    EncodeFragmentTail(fragment, &ends);
+  }
+  tails.push_back(ends.size());
+  Buffer* buffer = nullptr;
+  NACRE_RETURN_IF_ERROR(writes->Buffered(flight, ends.size(), &buffer));
+  std::memcpy(buffer->data(), ends.data(), ends.size());
+  for (size_t i = 0; i < fragments.size(); ++i) {
+    NACRE_RETURN_IF_ERROR(writes->Write(i, -static_cast<int64_t>(kFragmentHeadBytes),
+                                        buffer->Part(0, static_cast<uint32_t>(head.size())),
+                                        flight));
+    NACRE_RETURN_IF_ERROR(writes->Write(
+        i, static_cast<int64_t>(fragments[i].bytes),
+        buffer->Part(tails[i], static_cast<uint32_t>(tails[i + 1] - tails[i])), flight));
   }
   return writes->AwaitAll();
 }
 
 std::unique_ptr<ExtentWriter> NewTableWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                             const Placement& placement, size_t chunk_size) {
+                                             uint64_t table_id, const Placement& placement) {
   if (placement.redundancy.striped()) {
-    return NewStripedWriter(store, std::move(lane), placement);
+    return NewStripedWriter(store, std::move(lane), table_id, placement);
   }
-  return std::make_unique<ReplicatedWriter>(store, std::move(lane), placement, chunk_size);
+  return std::make_unique<ReplicatedWriter>(store, std::move(lane), table_id, placement);
 }
 
 }  // namespace nacre::memnode

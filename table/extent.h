@@ -49,9 +49,9 @@ class ExtentWriter {
   virtual Status NextChunk(char** buffer) = 0;
   /// Hands the buffer of the last NextChunk over; `n` = chunk_size() save for the last chunk.
   virtual Status Commit(size_t n) = 0;
-  /// Writes `head` (at most kFragmentHeadBytes) to the head of each fragment, then waits until
-  /// every byte is acknowledged by every node. After a failure of any call the table does not
-  /// exist and the space may be reused.
+  /// Writes `head` (at most kFragmentHeadBytes) to the head of each fragment and checksums to its
+  /// tail, then waits until every byte is acknowledged by every node. After a failure of any call
+  /// the table does not exist and the space may be reused.
   virtual Status Finish(const Slice& head) = 0;
 };
 

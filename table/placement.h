@@ -32,11 +32,12 @@ struct ExtentAddr {
 inline constexpr uint64_t kFragmentHeadBytes = 4096;
 
 /// Where the fragments of one table lie. Each fragment is a head of kFragmentHeadBytes, then
-/// table bytes. Replicated: all of them in each fragment. Erasure-coded: fragments 0 to k-1 have
-/// the table's chunks in turns, fragments k to k+m-1 the parity of each k of them (see Striping).
+/// table bytes, then the checksums of its chunks (table/fragment_checksums.h). Replicated: all
+/// table bytes in each fragment. Erasure-coded: fragments 0 to k-1 have the table's chunks in
+/// turns, fragments k to k+m-1 the parity of each k of them (see Striping).
 struct Placement {
   Redundancy redundancy;
-  uint64_t chunk_size = 0;  ///< Of the table, if it is erasure-coded.
+  uint64_t chunk_size = 0;  ///< Of the table.
   std::vector<ExtentAddr> fragments;
 };
 
@@ -70,7 +71,7 @@ class Striping {
   const uint64_t chunk_size_;
 };
 
-/// Bytes of a fragment, head not counted.
+/// Bytes of a fragment; head and tail not counted.
 uint64_t FragmentBytes(const Placement& placement, int fragment, uint64_t table_bytes);
 
 }  // namespace nacre

@@ -58,7 +58,7 @@ static_assert(kPlacementAt + 4 == kFixedBytes);
 static_assert(kFragmentBytes == sizeof(ExtentAddr));
 
 constexpr uint32_t kMagic = 0x4d54434e;  // "NCTM"
-constexpr uint16_t kFormatVersion = 2;
+constexpr uint16_t kFormatVersion = 3;
 constexpr uint16_t kBoundsShortened = 1;
 constexpr uint64_t kFooterMagic = 0x3152544f4f46434e;  // "NCFOOTR1"
 /// More than any key, name and placement together; a longer one is malformed.
@@ -198,7 +198,7 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
   meta->placement.redundancy = {.kind = static_cast<RedundancyKind>(kind),
                                 .data = static_cast<uint8_t>(fixed[kPlacementAt + 1]),
                                 .parity = static_cast<uint8_t>(fixed[kPlacementAt + 2])};
-  meta->placement.chunk_size = meta->placement.redundancy.striped() ? meta->chunk_size : 0;
+  meta->placement.chunk_size = meta->chunk_size;
   if (!IsValid(meta->placement.redundancy)) return Malformed("unknown redundancy");
   const size_t fragments = static_cast<uint8_t>(fixed[kPlacementAt + 3]);
   if (fragments != 0 && fragments != static_cast<size_t>(meta->placement.redundancy.fragments())) {

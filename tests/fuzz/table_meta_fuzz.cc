@@ -22,8 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ReadFooter(&extent, &meta).IgnoreError();
   }
   if (size < 16) return 0;
-  EncodeFixed32(bytes.data(), 0x4d54434e);  // The magic number, the version and the length.
-  EncodeFixed16(bytes.data() + 4, 1);
+  // The magic number, the version and the length.
+  std::string start;
+  EncodeTableMeta(TableMeta(), &start);
+  bytes.replace(0, 6, start, 0, 6);
   EncodeFixed32(bytes.data() + 8, static_cast<uint32_t>(size));
   EncodeFixed32(bytes.data() + size - 4, Crc32c(bytes.data(), size - 4));
   Slice input = bytes;

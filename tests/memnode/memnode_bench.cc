@@ -51,7 +51,7 @@ struct Bench {
 
   void Write(const Placement& placement, uint64_t bytes, size_t chunk_bytes) {
     std::unique_ptr<ExtentWriter> writer;
-    store->NewWriter(placement, chunk_bytes, &writer).IgnoreError();
+    store->NewWriter(1, placement, chunk_bytes, &writer).IgnoreError();
     for (uint64_t done = 0; done < bytes; done += chunk_bytes) {
       char* chunk = nullptr;
       writer->NextChunk(&chunk).IgnoreError();

@@ -276,6 +276,7 @@ TEST_F(PoolTest, MalformedPlacementsAreErrors) {
   const auto placement_at = [](NodeId node, uint64_t offset, uint64_t length) {
     Placement placement;
     placement.redundancy = Copies(1);
+    placement.chunk_size = kChunkBytes;
     ExtentAddr& extent = placement.fragments.emplace_back();
     extent.start.node = node;
     extent.start.offset = offset;
@@ -290,7 +291,7 @@ TEST_F(PoolTest, MalformedPlacementsAreErrors) {
     EXPECT_TRUE(
         store_->OpenExtent(placement, 5000)->StartRead(0, 10)->Await(&bytes).IsCorruption());
     std::unique_ptr<ExtentWriter> writer;
-    EXPECT_TRUE(store_->NewWriter(placement, kChunkBytes, &writer).IsInvalidArgument());
+    EXPECT_TRUE(store_->NewWriter(1, placement, kChunkBytes, &writer).IsInvalidArgument());
   }
   Slice bytes;
   const auto extent = store_->OpenExtent(placement_at(0, 0, 8192), 4096);

@@ -125,6 +125,7 @@ CompactionJob SomeJob() {
   const TestTable made =
       MakeTable({{.user_key = "a", .tag = PackTag(1, ValueType::kValue), .value = "x"}}, options);
   auto table = std::make_shared<TableMeta>(*made.meta);
+  table->placement.chunk_size = 1 << 18;
   table->placement.fragments = {{.start = {.offset = 8192, .node = 1}, .length = 99'000}};
   job.runs = {{table, table}, {table}};
   job.snapshots = {5, 9};

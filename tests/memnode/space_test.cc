@@ -12,6 +12,7 @@
 
 #include "memnode/free_ranges.h"
 #include "memnode/server_region.h"
+#include "table/fragment_checksums.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -136,15 +137,17 @@ TEST_F(SpaceTest, RandomOperationsAgreeWithAModel) {
       for (const ExtentAddr& extent : placement.fragments) {
         ASSERT_FALSE(used[extent.start.node]);
         used[extent.start.node] = true;
-        ASSERT_GE(extent.length, bytes + kFragmentHeadBytes);
+        ASSERT_GE(FragmentCapacity(extent.length, placement.chunk_size), bytes);
         ASSERT_LE(extent.start.offset + extent.length, client_->region_bytes(extent.start.node));
       }
       if (random.OneIn(2)) {
         const uint64_t less = random.Uniform(bytes + 1);
         space_->Trim(&placement, less);
         for (const ExtentAddr& extent : placement.fragments) {
-          ASSERT_GE(extent.length, less + kFragmentHeadBytes);
-          ASSERT_LT(extent.length, less + kFragmentHeadBytes + 4096);
+          const uint64_t needed =
+              kFragmentHeadBytes + less + FragmentTailBytes(less, placement.chunk_size);
+          ASSERT_GE(extent.length, needed);
+          ASSERT_LT(extent.length, needed + 4096);
         }
       }
       model.Add(placement);

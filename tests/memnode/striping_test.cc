@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "memnode/pool_client.h"
+#include "table/fragment_checksums.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
@@ -29,17 +30,38 @@ Redundancy Coded(int data, int parity) {
 class StripingTest : public PoolFixture {
  protected:
   struct Table {
+    uint64_t id = 0;
     Placement placement;
     std::string bytes;
   };
 
   void Write(const Redundancy& redundancy, size_t size, Table* table) {
+    table->id = ++last_table_id_;
     table->bytes = RandomBytes(seed_ + size, size);
     ASSERT_TRUE(IsOk(
         space_->Reserve(redundancy, std::max<uint64_t>(size, kRow), kNoNode, &table->placement)));
-    ASSERT_TRUE(table->placement.redundancy.striped());
-    ASSERT_TRUE(IsOk(WriteBytes(table->placement, table->bytes)));
+    ASSERT_EQ(table->placement.redundancy, redundancy);
+    ASSERT_TRUE(IsOk(WriteBytes(table->placement, table->bytes, table->id)));
     space_->Trim(&table->placement, size);
+  }
+
+  /// Each fragment's bytes are those that its own tail says.
+  void CheckTails(const Table& table) {
+    for (size_t i = 0; i < table.placement.fragments.size(); ++i) {
+      const uint64_t bytes =
+          FragmentBytes(table.placement, static_cast<int>(i), table.bytes.size());
+      const std::string raw = Raw(table.placement.fragments[i]);
+      const Slice behind_head(raw.data() + kFragmentHeadBytes, raw.size() - kFragmentHeadBytes);
+      FragmentChecksums sums;
+      ASSERT_TRUE(
+          IsOk(DecodeFragmentTail(Slice(behind_head.data() + bytes, behind_head.size() - bytes),
+                                  {table.id, static_cast<uint32_t>(i), bytes}, &sums)))
+          << "fragment " << i << " of a table of " << table.bytes.size();
+      ASSERT_EQ(sums.chunk_size, kChunkBytes);
+      for (size_t chunk = 0; chunk < sums.chunks.size(); ++chunk) {
+        ASSERT_TRUE(sums.Matches(chunk, behind_head.data() + chunk * kChunkBytes));
+      }
+    }
   }
 
   Status ReadRange(const Table& table, uint64_t offset, size_t n) {
@@ -88,7 +110,10 @@ TEST_F(StripingTest, ReadsBackAtAllSizesWithAnyNodesLost) {
                               size_t{kRow} + 2 * kChunkBytes + 17, size_t{700'000}}) {
       ASSERT_NO_FATAL_FAILURE(Write(code, size, &tables.emplace_back()));
     }
-    for (const Table& table : tables) ASSERT_NO_FATAL_FAILURE(CheckAll(table));
+    for (const Table& table : tables) {
+      ASSERT_NO_FATAL_FAILURE(CheckAll(table));
+      ASSERT_NO_FATAL_FAILURE(CheckTails(table));
+    }
     // One after another, as many as may be lost.
     std::vector<NodeId> nodes;
     for (int i = 0; i < code.fragments(); ++i) nodes.push_back(static_cast<NodeId>(i));
@@ -152,6 +177,16 @@ TEST_F(StripingTest, FragmentsAreWhatTheCodeSays) {
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_TRUE(fragments[4 + i].substr(row * kChunkBytes, kChunkBytes) == parity[i]);
     }
+  }
+}
+
+TEST_F(StripingTest, CopiesHaveTailsToo) {
+  OpenPoolAt("embedded:?size=16MiB&nodes=3");
+  CreateDatabase();
+  for (const size_t size : {size_t{1}, kChunkBytes, kChunkBytes + 1, size_t{700'000}}) {
+    Table table;
+    ASSERT_NO_FATAL_FAILURE(Write(Copies(3), size, &table));
+    ASSERT_NO_FATAL_FAILURE(CheckTails(table));
   }
 }
 

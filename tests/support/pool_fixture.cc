@@ -71,7 +71,7 @@ Status PoolFixture::WriteTable(const std::vector<TestEntry>& entries, int copies
       Copies(copies), TableBuilder::SizeBound(entries.size(), user_bytes, largest, kChunkBytes),
       preferred, &identity.placement));
   std::unique_ptr<ExtentWriter> writer;
-  NACRE_RETURN_IF_ERROR(store_->NewWriter(identity.placement, kChunkBytes, &writer));
+  NACRE_RETURN_IF_ERROR(store_->NewWriter(identity.id, identity.placement, kChunkBytes, &writer));
   TableBuilderOptions options;
   options.comparator = BytewiseComparator();
   TableBuilder builder(options, identity, std::move(writer));
@@ -99,9 +99,10 @@ Status PoolFixture::ReadTable(const std::shared_ptr<const TableMeta>& table,
   return iterator->status();
 }
 
-Status PoolFixture::WriteBytes(const Placement& placement, const std::string& bytes) {
+Status PoolFixture::WriteBytes(const Placement& placement, const std::string& bytes,
+                               uint64_t table_id) {
   std::unique_ptr<ExtentWriter> writer;
-  NACRE_RETURN_IF_ERROR(store_->NewWriter(placement, kChunkBytes, &writer));
+  NACRE_RETURN_IF_ERROR(store_->NewWriter(table_id, placement, kChunkBytes, &writer));
   for (size_t done = 0; done < bytes.size();) {
     char* chunk = nullptr;
     NACRE_RETURN_IF_ERROR(writer->NextChunk(&chunk));

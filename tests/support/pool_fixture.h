@@ -37,7 +37,7 @@ class PoolFixture : public ::testing::Test {
                     std::shared_ptr<const TableMeta>* table);
   Status ReadTable(const std::shared_ptr<const TableMeta>& table, std::vector<TestEntry>* entries);
   /// Writes `bytes` as they are.
-  Status WriteBytes(const Placement& placement, const std::string& bytes);
+  Status WriteBytes(const Placement& placement, const std::string& bytes, uint64_t table_id = 1);
   /// A job over `runs` with room for its output on `copies` nodes.
   CompactionJob MakeJob(const std::vector<std::vector<std::shared_ptr<const TableMeta>>>& runs,
                         int copies, int outputs, uint64_t output_bytes);

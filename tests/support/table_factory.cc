@@ -45,7 +45,7 @@ std::shared_ptr<TableHandle> TableFactory::Make(std::vector<TestEntry> entries) 
     const uint64_t bound = TableBuilder::SizeBound(entries.size(), bytes, largest, kChunk);
     NACRE_RETURN_IF_ERROR(space_->Reserve(Redundancy(), bound, kNoNode, &identity.placement));
     std::unique_ptr<ExtentWriter> writer;
-    NACRE_RETURN_IF_ERROR(store_->NewWriter(identity.placement, kChunk, &writer));
+    NACRE_RETURN_IF_ERROR(store_->NewWriter(identity.id, identity.placement, kChunk, &writer));
     TableBuilderOptions options;
     options.comparator = comparator_.user_comparator();
     TableBuilder builder(options, std::move(identity), std::move(writer));

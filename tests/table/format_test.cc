@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "table/fragment_checksums.h"
 #include "table/point_index.h"
 #include "table/point_index_layout.h"
 #include "table/range_index.h"
@@ -100,7 +101,7 @@ TEST(FormatTest, Meta) {
   std::string bytes;
   EncodeTableMeta(meta, &bytes);
   EXPECT_EQ(Hex(bytes),
-            "4E43544D02000000060100000300000001000000000000000200000000000000"
+            "4E43544D03000000060100000300000001000000000000000200000000000000"
             "0500000000000000040000000E00000006000000000000000700000000000000"
             "080000000000000009000000000000000A000000000000000B00000000000000"
             "0C000000000000000D0000000000000064000000000000000000000000000000"
@@ -108,7 +109,17 @@ TEST(FormatTest, Meta) {
             "1300000000000000140000000000000015000000160000000000000017000000"
             "0000000018000000000101020010000000000100002000000000000000100000"
             "0000020000200000000000000163096101060000000000000962000700000000"
-            "0000B554F38C");
+            "0000D0A58CC6");
+}
+
+TEST(FormatTest, FragmentTail) {
+  std::string bytes;
+  EncodeFragmentTail(
+      {.table_id = 1, .fragment = 2, .bytes = 10, .chunk_size = 8, .chunks = {0x11223344, 5}},
+      &bytes);
+  EXPECT_EQ(Hex(bytes),
+            "4E4346540100020001000000000000000A000000000000000800000000000000"
+            "443322110500000000DB453F");
 }
 
 TEST(FormatTest, Table) {
