@@ -50,6 +50,8 @@ class DBProperties {
         {"compaction.bytes-read", &DBProperties::CompactionRead},
         {"compaction.bytes-written", &DBProperties::CompactionWritten},
         {"compaction.cpu-nanos", &DBProperties::CompactionCpu},
+        {"encoding.data-bytes", &DBProperties::EncodedBytes},
+        {"encoding.cpu-nanos", &DBProperties::EncodingCpu},
         {"stall-nanos", &DBProperties::StallNanos},
     };
     constexpr std::string_view kFilesAtLevel = "num-files-at-level";
@@ -212,6 +214,8 @@ class DBProperties {
   uint64_t CompactionRead() { return db_->counters_.compaction_bytes_read.load(); }
   uint64_t CompactionWritten() { return db_->counters_.compaction_bytes_written.load(); }
   uint64_t CompactionCpu() { return db_->counters_.compaction_cpu_nanos.load(); }
+  uint64_t EncodedBytes() { return db_->store_->encoding_work().data_bytes; }
+  uint64_t EncodingCpu() { return db_->store_->encoding_work().cpu_nanos; }
   uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
 
   DBImpl* const db_;

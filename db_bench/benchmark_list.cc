@@ -100,6 +100,7 @@ constexpr BenchmarkSpec kBenchmarks[] = {
     {.name = "space",
      .meta = MetaOperation::kSpace,
      .help = "print what the memory of the pool holds"},
+    {.name = "kill", .meta = MetaOperation::kKill, .help = "kill the process --kill_pid"},
 };
 
 }  // namespace

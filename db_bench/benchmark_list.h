@@ -25,6 +25,7 @@ enum class MetaOperation : uint8_t {
   kStats,
   kLevelStats,
   kSpace,
+  kKill,
 };
 
 /// One name that --benchmarks takes.

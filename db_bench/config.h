@@ -89,6 +89,13 @@ struct BenchConfig {
   uint64_t stats_interval = 0;
   int stats_interval_seconds = 0;
   std::string json;
+  std::string report_file;
+  double report_interval_seconds = 1;
+
+  // ---- Faults -------------------------------------------------------------------------------
+
+  int kill_pid = 0;            ///< 0: nobody.
+  double kill_at_seconds = 0;  ///< 0: not while a benchmark runs.
 
   /// Every flag of this tool with its value as JSON text, by name.
   std::vector<std::pair<std::string, std::string>> flags;

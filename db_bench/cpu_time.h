@@ -4,9 +4,8 @@
 
 namespace nacre::bench {
 
-/// CPU time in nanoseconds. On a machine that does other things too, it is steadier than elapsed
-/// time, and it shows what background threads cost.
-uint64_t ThreadCpuNanos();
+/// CPU time of all threads in nanoseconds. On a machine that does other things too, it is steadier
+/// than elapsed time, and it shows what background threads cost.
 uint64_t ProcessCpuNanos();
 
 }  // namespace nacre::bench

@@ -23,7 +23,9 @@ TrafficCounters operator+(const TrafficCounters& a, const TrafficCounters& b) {
           .memnode_written = a.memnode_written + b.memnode_written,
           .compaction_read = a.compaction_read + b.compaction_read,
           .compaction_written = a.compaction_written + b.compaction_written,
-          .compaction_cpu_nanos = a.compaction_cpu_nanos + b.compaction_cpu_nanos};
+          .compaction_cpu_nanos = a.compaction_cpu_nanos + b.compaction_cpu_nanos,
+          .encoded_bytes = a.encoded_bytes + b.encoded_bytes,
+          .encoding_cpu_nanos = a.encoding_cpu_nanos + b.encoding_cpu_nanos};
 }
 
 TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b) {
@@ -33,7 +35,9 @@ TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b) {
           .memnode_written = a.memnode_written - b.memnode_written,
           .compaction_read = a.compaction_read - b.compaction_read,
           .compaction_written = a.compaction_written - b.compaction_written,
-          .compaction_cpu_nanos = a.compaction_cpu_nanos - b.compaction_cpu_nanos};
+          .compaction_cpu_nanos = a.compaction_cpu_nanos - b.compaction_cpu_nanos,
+          .encoded_bytes = a.encoded_bytes - b.encoded_bytes,
+          .encoding_cpu_nanos = a.encoding_cpu_nanos - b.encoding_cpu_nanos};
 }
 
 Status Engine::SpaceText(std::string* text) {

@@ -91,6 +91,8 @@ struct TrafficCounters {
   uint64_t compaction_read = 0;  ///< By compactions, wherever they ran.
   uint64_t compaction_written = 0;
   uint64_t compaction_cpu_nanos = 0;  ///< Of the threads that ran them; LevelDB: 0.
+  uint64_t encoded_bytes = 0;         ///< By this process, whose parity it computed.
+  uint64_t encoding_cpu_nanos = 0;
 };
 TrafficCounters operator+(const TrafficCounters& a, const TrafficCounters& b);
 TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b);

@@ -225,6 +225,8 @@ class NacreEngine final : public Engine {
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.memnode-written", &now->memnode_written));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.compaction.bytes-read", &now->compaction_read));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.compaction.bytes-written", &now->compaction_written));
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.encoding.data-bytes", &now->encoded_bytes));
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.encoding.cpu-nanos", &now->encoding_cpu_nanos));
     return IntProperty("nacre.compaction.cpu-nanos", &now->compaction_cpu_nanos);
   }
 

@@ -104,6 +104,18 @@ DEFINE_int64(latency_sample_period, 17,
 DEFINE_int64(stats_interval, 0, "Report on standard error every so many operations of a thread");
 DEFINE_int64(stats_interval_seconds, 0, "Report on standard error every so many seconds");
 DEFINE_string(json, "", "File to write the results to as JSON");
+DEFINE_string(
+    report_file, "",
+    "File to write a line of CSV to for each interval of a benchmark: seconds, operations "
+    "a second, latencies, and the benchmark's name");
+DEFINE_double(report_interval_seconds, 1, "Seconds of such an interval");
+
+DEFINE_int64(kill_pid, 0,
+             "Process, a memory node of this machine, that the benchmark `kill` and "
+             "--kill_at_seconds kill; 0: none");
+DEFINE_double(kill_at_seconds, 0,
+              "Kill it so many seconds after the start of the first benchmark that lasts so long; "
+              "0: do not");
 
 DECLARE_bool(help);
 DECLARE_bool(helpshort);
@@ -166,6 +178,7 @@ Status CheckRanges() {
       {"latency_sample_period", FLAGS_latency_sample_period, 0, kMaxOps},
       {"stats_interval", FLAGS_stats_interval, 0, kMaxOps},
       {"stats_interval_seconds", FLAGS_stats_interval_seconds, 0, 1'000'000},
+      {"kill_pid", FLAGS_kill_pid, 0, INT32_MAX},
   };
   for (const Range& range : ranges) {
     if (range.value >= range.min && range.value <= range.max) continue;
@@ -179,6 +192,15 @@ Status CheckRanges() {
   if (!(FLAGS_max_bytes_for_level_multiplier >= 1 &&
         FLAGS_max_bytes_for_level_multiplier <= 1000)) {
     return Status::InvalidArgument("--max_bytes_for_level_multiplier must be in [1, 1000]");
+  }
+  if (!(FLAGS_report_interval_seconds >= 0.001 && FLAGS_report_interval_seconds <= 1e6)) {
+    return Status::InvalidArgument("--report_interval_seconds must be in [0.001, 1000000]");
+  }
+  if (!(FLAGS_kill_at_seconds >= 0 && FLAGS_kill_at_seconds <= 1e6)) {
+    return Status::InvalidArgument("--kill_at_seconds must be in [0, 1000000]");
+  }
+  if (FLAGS_kill_at_seconds > 0 && FLAGS_kill_pid == 0) {
+    return Status::InvalidArgument("--kill_at_seconds needs --kill_pid");
   }
   return Status::OK();
 }
@@ -318,6 +340,10 @@ void CopyFlags(BenchConfig* config) {
   config->stats_interval = static_cast<uint64_t>(FLAGS_stats_interval);
   config->stats_interval_seconds = static_cast<int>(FLAGS_stats_interval_seconds);
   config->json = FLAGS_json;
+  config->report_file = FLAGS_report_file;
+  config->report_interval_seconds = FLAGS_report_interval_seconds;
+  config->kill_pid = static_cast<int>(FLAGS_kill_pid);
+  config->kill_at_seconds = FLAGS_kill_at_seconds;
 }
 
 /// Our flags and not those of gflags itself.

@@ -24,6 +24,11 @@ std::string CompactionJson(const TrafficCounters& traffic) {
                      static_cast<double>(traffic.compaction_cpu_nanos) * 1e-9);
 }
 
+std::string EncodingJson(const TrafficCounters& traffic) {
+  return fmt::format(R"({{"data_bytes": {}, "cpu_seconds": {}}})", traffic.encoded_bytes,
+                     static_cast<double>(traffic.encoding_cpu_nanos) * 1e-9);
+}
+
 std::string LatencyJson(std::string_view prefix, const LatencyCounts& latencies) {
   const auto percentile = [&](double p) { return latencies.PercentileNanos(p) / 1000; };
   return fmt::format(
@@ -46,8 +51,9 @@ std::string ResultJson(const BenchmarkResult& result) {
   if (result.background_ops > 0) {
     text += LatencyJson("background_", result.background_latencies) + ", ";
   }
-  text += fmt::format(R"("network": {}, "compaction": {}}})", NetworkJson(result.traffic),
-                      CompactionJson(result.traffic));
+  text += fmt::format(R"("network": {}, "compaction": {}, "encoding": {}}})",
+                      NetworkJson(result.traffic), CompactionJson(result.traffic),
+                      EncodingJson(result.traffic));
   return text;
 }
 
@@ -98,7 +104,8 @@ std::string JsonReport::ToString() const {
   }
   text += "}},\n";
   text += " \"network\": " + NetworkJson(traffic) + ",\n";
-  text += " \"compaction\": " + CompactionJson(traffic) + "}\n";
+  text += " \"compaction\": " + CompactionJson(traffic) + ",\n";
+  text += " \"encoding\": " + EncodingJson(traffic) + "}\n";
   return text;
 }
 

@@ -18,16 +18,18 @@ namespace nacre::bench {
 ///      "benchmarks": [{"name": S, "ops": N, "seconds": X, "ops_per_sec": X, "mb_per_sec": X,
 ///                      "micros_per_op": X, "cpu_seconds": X, "process_cpu_seconds": X, "found": N,
 ///                      "lookups": N, "background_ops": N, "p50_us": X, "p99_us": X, "p999_us": X,
-///                      "latency_samples": N, "network": {...}, "compaction": {...}}, ...],
+///                      "latency_samples": N, "network": {...}, "compaction": {...},
+///                      "encoding": {...}}, ...],
 ///      "space": {"user_bytes": N, "stored_bytes": N, "compute_bytes": N, "index_bytes": N,
 ///                "parts": {NAME: N, ...}},
 ///      "network": {"compute_read": N, "compute_written": N,
 ///                  "memnode_read": N, "memnode_written": N},
-///      "compaction": {"bytes_read": N, "bytes_written": N}}
+///      "compaction": {"bytes_read": N, "bytes_written": N, "cpu_seconds": X},
+///      "encoding": {"data_bytes": N, "cpu_seconds": X}}
 ///
-/// "network" and "compaction" of a benchmark are what was moved while it ran; those at the end are
-/// of the whole run. "cpu_seconds" is the CPU time of the benchmark's threads,
-/// "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed.
+/// "network", "compaction" and "encoding" (of parity, in this process) of a benchmark are what was
+/// moved while it ran; those at the end are of the whole run. "cpu_seconds" is the CPU time of the
+/// benchmark's threads, "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed.
 struct JsonReport {
   const BenchConfig* config = nullptr;
   std::string engine_description;

@@ -1,28 +1,51 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 namespace nacre::bench {
 
 /// Counts of latencies in nanoseconds, in buckets no wider than 1/32 of their value: those of
 /// util's `Histogram` are half as wide as their value, which is for people to look at, not to
 /// compare percentiles with.
-/// Thread safety: none; one per thread, then Merge.
+/// Thread safety: one thread at a time adds; others may copy and merge from it meanwhile, and get
+/// what was added up to some moment of each bucket.
 class LatencyCounts {
  public:
-  LatencyCounts() : counts_(kBuckets) {}
+  LatencyCounts() : counts_(std::make_unique<Counts>()) {}
+  LatencyCounts(const LatencyCounts& other) : LatencyCounts() { Merge(other); }
+  LatencyCounts& operator=(const LatencyCounts& other) {
+    if (this == &other) return *this;
+    for (size_t i = 0; i < kBuckets; ++i) Set(i, other.Get(i));
+    count_ = other.count_;
+    return *this;
+  }
 
   void Add(uint64_t nanos) {
-    ++counts_[BucketOf(nanos)];
+    const size_t bucket = BucketOf(nanos);
+    Set(bucket, Get(bucket) + 1);
     ++count_;
   }
   void Merge(const LatencyCounts& other) {
-    for (size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
-    count_ += other.count_;
+    for (size_t i = 0; i < kBuckets; ++i) {
+      const uint64_t added = other.Get(i);
+      Set(i, Get(i) + added);
+      count_ += added;
+    }
+  }
+  /// What was added since this was equal to `earlier`.
+  LatencyCounts Since(const LatencyCounts& earlier) const {
+    LatencyCounts difference;
+    for (size_t i = 0; i < kBuckets; ++i) {
+      difference.Set(i, Get(i) - earlier.Get(i));
+      difference.count_ += difference.Get(i);
+    }
+    return difference;
   }
   uint64_t count() const { return count_; }
   /// `p` in 0..100: the middle of the bucket that holds it; 0 if nothing was counted.
@@ -32,7 +55,7 @@ class LatencyCounts {
     uint64_t cumulative = 0;
     size_t bucket = 0;
     for (; bucket + 1 < kBuckets; ++bucket) {
-      cumulative += counts_[bucket];
+      cumulative += Get(bucket);
       if (static_cast<double>(cumulative) >= threshold) break;
     }
     return MiddleOf(bucket);
@@ -58,8 +81,15 @@ class LatencyCounts {
            static_cast<double>(width - 1) / 2;
   }
 
-  std::vector<uint64_t> counts_;
-  uint64_t count_ = 0;
+  // Plain loads and stores, no read-modify-write: only one thread adds.
+  uint64_t Get(size_t bucket) const { return (*counts_)[bucket].load(std::memory_order_relaxed); }
+  void Set(size_t bucket, uint64_t count) {
+    (*counts_)[bucket].store(count, std::memory_order_relaxed);
+  }
+
+  using Counts = std::array<std::atomic<uint64_t>, kBuckets>;
+  std::unique_ptr<Counts> counts_;
+  uint64_t count_ = 0;  ///< Of the thread that adds.
 };
 
 }  // namespace nacre::bench

@@ -1,6 +1,5 @@
 #include "db_bench/op_recorder.h"
 
-#include "db_bench/cpu_time.h"
 #include "db_bench/interval_report.h"
 
 namespace nacre::bench {

@@ -52,7 +52,9 @@ Runner::Runner(const BenchConfig& config, Engine* engine, Clock* clock, std::ato
       clock_(clock),
       stop_(stop),
       cycles_(clock),
-      values_(config) {}
+      values_(config),
+      timeline_(config, clock),
+      kill_(config, clock) {}
 
 Status Runner::Run() {
   for (const std::string& name : config_.benchmarks) {
@@ -149,13 +151,17 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
     const bool timed = config_.duration_seconds > 0 && spec.timed;
     const uint64_t total_ops =
         timed ? 0 : config_.*spec.ops_per_thread * static_cast<uint64_t>(foreground);
+    NACRE_RETURN_IF_ERROR(timeline_.Begin(spec.name, foreground_recorders));
     Progress progress(config_, clock_, spec.name, total_ops, foreground_recorders);
+    kill_.Arm();
     std::vector<std::thread> threads;
     threads.reserve(static_cast<size_t>(total));
     for (int i = 0; i < total; ++i) {
       threads.emplace_back(run_thread, i, config_.seed + threads_started_++);
     }
     for (std::thread& thread : threads) thread.join();
+    kill_.Disarm();
+    timeline_.End();
   }
   for (Status& status : statuses) {
     if (!status.ok()) return std::move(status);
@@ -201,6 +207,9 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
       break;
     case MetaOperation::kSpace:
       NACRE_RETURN_IF_ERROR(engine_->SpaceText(&text));
+      break;
+    case MetaOperation::kKill:
+      NACRE_RETURN_IF_ERROR(kill_.KillNow());
       break;
   }
   if (!text.empty()) {

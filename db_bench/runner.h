@@ -7,7 +7,9 @@
 #include "db_bench/config.h"
 #include "db_bench/cycle_clock.h"
 #include "db_bench/engine.h"
+#include "db_bench/process_kill.h"
 #include "db_bench/result.h"
+#include "db_bench/timeline.h"
 #include "db_bench/value_generator.h"
 #include "nacre/status.h"
 #include "util/clock.h"
@@ -40,6 +42,8 @@ class Runner {
   std::atomic<bool>* const stop_;
   const CycleClock cycles_;
   const ValuePool values_;
+  Timeline timeline_;
+  ProcessKill kill_;
   bool open_ = false;
   uint64_t threads_started_ = 0;  ///< Over the whole run: each thread's seed differs.
   std::vector<BenchmarkResult> results_;

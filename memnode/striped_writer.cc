@@ -5,6 +5,7 @@
 
 #include "memnode/fragment_writes.h"
 #include "memnode/table_store_rep.h"
+#include "util/clock.h"
 #include "util/reed_solomon.h"
 
 namespace nacre::memnode {
@@ -52,6 +53,7 @@ class StripedWriter : public ExtentWriter {
   /// The row's parity is complete, and on its way.
   void EndRow();
 
+  TableStore::Rep* const store_;
   const size_t chunk_size_;
   const size_t data_;
   const size_t parity_;
@@ -70,7 +72,8 @@ class StripedWriter : public ExtentWriter {
 
 StripedWriter::StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, uint64_t table_id,
                              const Placement& placement)
-    : chunk_size_(placement.chunk_size),
+    : store_(store),
+      chunk_size_(placement.chunk_size),
       data_(placement.redundancy.data),
       parity_(placement.redundancy.parity),
       data_flights_(static_cast<size_t>(store->buffers_in_flight)),
@@ -134,10 +137,13 @@ Status StripedWriter::Commit(size_t n) {
 
 void StripedWriter::AddToParity(size_t begin, size_t end) {
   if (parity_ == 0) return;
+  const uint64_t start = ThreadCpuNanos();
   std::array<char*, ReedSolomon::kMaxParity> to{};
   for (size_t i = 0; i < parity_; ++i) to[i] = parity_buffer_->data() + i * chunk_size_ + begin;
   encoder_->Accumulate(static_cast<int>(column()), column() == 0, end - begin,
                        current_.data + begin, to.data());
+  store_->encoding_nanos.fetch_add(ThreadCpuNanos() - start, std::memory_order_relaxed);
+  store_->encoded_bytes.fetch_add(end - begin, std::memory_order_relaxed);
 }
 
 Status StripedWriter::SendParity(uint64_t row, size_t begin, size_t end) {

@@ -232,6 +232,11 @@ TableStore::TableStore(PoolClient* client, LocalMemory local, int buffers_in_fli
     : rep_(std::make_unique<Rep>(client, local, buffers_in_flight)) {}
 TableStore::~TableStore() = default;
 
+EncodingWork TableStore::encoding_work() const {
+  return {.data_bytes = rep_->encoded_bytes.load(std::memory_order_relaxed),
+          .cpu_nanos = rep_->encoding_nanos.load(std::memory_order_relaxed)};
+}
+
 PoolClient* TableStore::client() const { return rep_->client; }
 
 std::shared_ptr<Extent> TableStore::OpenExtent(const Placement& placement, uint64_t size) {

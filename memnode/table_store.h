@@ -22,6 +22,12 @@ struct LocalMemory {
   const rdma::MemoryRegion* region = nullptr;
 };
 
+/// What computing the parity of new tables has cost, by processor time of the threads that did it.
+struct EncodingWork {
+  uint64_t data_bytes = 0;
+  uint64_t cpu_nanos = 0;
+};
+
 /// Tables as extents over the nodes: where redundancy is carried out, for reading and writing.
 ///
 /// Thread safety: all methods may be called from many threads at once. Outlives what it opened.
@@ -48,6 +54,7 @@ class TableStore {
   RemoteAddr Resolve(const Placement& placement, uint64_t offset, int copy) const;
 
   PoolClient* client() const;
+  EncodingWork encoding_work() const;
 
   class Rep;  ///< For the files that implement this.
 

@@ -43,6 +43,9 @@ class TableStore::Rep {
   const size_t stream_limit;
   BufferPool buffers;
 
+  std::atomic<uint64_t> encoded_bytes{0};  ///< These two: see EncodingWork.
+  std::atomic<uint64_t> encoding_nanos{0};
+
   Mutex mutex;
   std::vector<std::unique_ptr<Lane>> idle_lanes GUARDED_BY(mutex);
   /// Made on first use; then read without the mutex.

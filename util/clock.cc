@@ -1,5 +1,7 @@
 #include "util/clock.h"
 
+#include <time.h>
+
 #include <thread>
 
 namespace nacre {
@@ -18,6 +20,12 @@ class SystemClock final : public Clock {
 };
 
 }  // namespace
+
+uint64_t ThreadCpuNanos() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
 
 Clock* Clock::System() {
   static SystemClock clock;

@@ -18,6 +18,9 @@ class Clock {
   static Clock* System();
 };
 
+/// Processor time of the calling thread.
+uint64_t ThreadCpuNanos();
+
 /// A point in time after which a wait gives up.
 class Deadline {
  public:
