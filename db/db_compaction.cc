@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <thread>
 #include <utility>
@@ -15,6 +16,8 @@ namespace {
 /// What a table may need beyond its share of the input: padding of a larger alignment, sections
 /// that were smaller when split differently, the footer.
 constexpr uint64_t kOutputSlackBytes = 256 << 10;
+/// Records of smaller tables are not aligned at all.
+constexpr uint64_t kLeastAlignedBytes = 16 << 20;
 
 uint64_t OutputBound(uint64_t input_bytes) { return input_bytes + input_bytes / 16; }
 
@@ -255,14 +258,25 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   // Every table but the last nearly reaches the target before it is cut (its size is estimated to
   // within a chunk), and exceeds it by one record, the rest of a chunk and its indexes at most.
   // Keys are repeated in the range index and the footer.
-  const uint64_t slack = largest_record + 4 * std::min<uint64_t>(largest_record, kMaxUserKeyBytes) +
-                         2 * options_.chunk_size + kOutputSlackBytes;
-  uint64_t capacity = std::min(target + target / 16 + slack, output_bytes + slack);
+  const uint64_t record = largest_record + 4 * std::min<uint64_t>(largest_record, kMaxUserKeyBytes);
+  const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes;
+  uint64_t capacity = target + target / 16 + slack;
+  // Where a table may be a little larger than a power of two, its records would be aligned twice as
+  // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is
+  // sure to fit, it ends where its last row does, of which the parity is as long whatever it holds.
+  const Redundancy redundancy = RedundancyOf(static_cast<int>(job->output_level));
+  const uint64_t row = redundancy.data * options_.chunk_size;
+  const uint64_t finer = std::bit_floor(capacity) / row * row;
+  if (finer >= kLeastAlignedBytes - row && finer + row > target && capacity - finer < finer / 4 &&
+      slack < finer / 16) {
+    capacity = finer;
+    target = finer - record;
+  }
+  capacity = std::min(capacity, output_bytes + slack);
   const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * options_.chunk_size);
   const uint64_t count = output_bytes < least ? 1 : output_bytes / least + 2;
   job->target_table_bytes = target;
   job->outputs.clear();
-  const Redundancy redundancy = RedundancyOf(static_cast<int>(job->output_level));
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     memnode::ReservedTable table;
     table.id = NewTableId();

@@ -17,6 +17,7 @@ import tempfile
 import time
 
 import machine
+import redundancy
 import table
 from measure import Bench, end_all, engine_of
 from table import RAW_READ, RowResult
@@ -70,6 +71,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 
     parser = Parser(prog="./run compare", description=__doc__,
                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--redundancy", action="store_true",
+                        help="instead: Nacre under rs(4,2) against itself under rep(3) and none")
     parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
     parser.add_argument("--num", type=positive, default=KEYS_OF_THE_TARGETS,
                         help="keys (default: %(default)s)")
@@ -194,6 +197,9 @@ def write_outputs(options: argparse.Namespace, bench: Bench,
 
 def run(arguments: list[str]) -> None:
     options = parse_arguments(arguments)
+    if options.redundancy:
+        redundancy.run(options, Progress)
+        return
     rows = select_rows(options.only)
     # Better now than after all is measured.
     if not options.no_plot and importlib.util.find_spec("matplotlib") is None:

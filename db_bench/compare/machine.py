@@ -32,21 +32,22 @@ def commit() -> str:
         return "unknown"
 
 
-def describe(rocksdb: str) -> dict[str, str]:
-    """`rocksdb`: its version."""
+def describe(rocksdb: Optional[str]) -> dict[str, str]:
+    """`rocksdb`: its version; None if it was not run."""
     memory_kib = int((first_value("/proc/meminfo", "MemTotal") or "0").split()[0])
-    return {
+    described = {
         "cpu": first_value("/proc/cpuinfo", "model name") or platform.machine(),
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{memory_kib / (1 << 20):.0f} GiB",
         "kernel": f"{platform.system()} {platform.release()}",
-        "rocksdb": rocksdb,
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
     }
+    return described if rocksdb is None else described | {"rocksdb": rocksdb}
 
 
 def sentence(machine: dict[str, str]) -> str:
+    rocksdb = f", RocksDB {machine['rocksdb']}" if "rocksdb" in machine else ""
     return (f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']} of memory, "
-            f"{machine['kernel']}, RocksDB {machine['rocksdb']}; {machine['date']}, "
+            f"{machine['kernel']}{rocksdb}; {machine['date']}, "
             f"commit {machine['commit']}")

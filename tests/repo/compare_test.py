@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "db_bench" / "compare"
 sys.path.insert(0, str(FOLDER))
 import compare  # noqa: E402
+import redundancy  # noqa: E402
 import table  # noqa: E402
 import workload  # noqa: E402
 from table import RowResult  # noqa: E402
@@ -124,6 +125,73 @@ class WorkloadTest(unittest.TestCase):
     def test_every_engine_is_first_in_turn(self):
         firsts = [compare.rotated(workload.ENGINES, by)[0] for by in range(6)]
         self.assertEqual(list(workload.ENGINES) * 2, firsts)
+
+
+class RedundancyTest(unittest.TestCase):
+    """With numbers that stand in for processes."""
+
+    class Bench:
+        def __init__(self):
+            self.order = []
+
+        def run(self, what: redundancy.Run, number: int) -> redundancy.Report:
+            self.order.append((number, what.name))
+            speed = {redundancy.CODE: 90, redundancy.COPIES: 50, redundancy.NONE: 100}
+            step = {"ops_per_sec": speed[what.redundancy] * number,
+                    "encoding": {"data_bytes": 6e9, "cpu_seconds": 1}}
+            steps = [dict(step) for _ in what.steps]
+            if what.redundancy == redundancy.CODE and len(steps) > redundancy.DEGRADED:
+                steps[redundancy.DEGRADED]["ops_per_sec"] /= 2
+            stored = {redundancy.CODE: 155, redundancy.COPIES: 310, redundancy.NONE: 103}
+            user = 10 * (redundancy.KEY_BYTES + what.value_bytes)
+            return redundancy.Report(
+                steps, {"user_bytes": 100, "stored_bytes": stored[what.redundancy]},
+                user * stored[what.redundancy] // 100, 10, what.value_bytes)
+
+        def isa_l(self, _number: int) -> float:
+            return 8.0
+
+    class Silence:
+        done = 0
+
+        def show(self, _text): pass
+
+        def line(self, _text): pass
+
+        def clear(self): pass
+
+    def test_table(self):
+        bench = self.Bench()
+        results = redundancy.measure_all(bench, list(redundancy.ROWS), 3, self.Silence())
+        by_name = {result.row.name: result for result in results}
+        stored = by_name["stored bytes per user byte after compaction"]
+        self.assertEqual((1.55, 3.1), stored.medians())
+        self.assertTrue(stored.met())
+        sent = by_name["bytes a flush sends per user byte"]
+        self.assertEqual((1.55, 3.1), sent.medians())
+        self.assertFalse(sent.met())
+        self.assertEqual(0.9, by_name["fillrandom"].ratio())
+        self.assertTrue(by_name["fillrandom"].met())
+        self.assertFalse(by_name["readrandom"].met())
+        self.assertEqual(1.8, by_name["fillrandom, 4 Gbit/s a port"].ratio())
+        self.assertEqual((6.0, 8.0), by_name["encoding in a flush, per core"].medians())
+        self.assertEqual(0.5, by_name["readrandom, one of six nodes lost"].ratio())
+        self.assertIn("| fillrandom | ops/s | 180 | none | 200 | 0.90 | >= 0.85 | yes |\n",
+                      redundancy.markdown_table(results))
+        # Everybody is first in turn.
+        first = [next(name for at, name in bench.order if at == number) for number in (1, 2, 3)]
+        self.assertEqual([what.name for what in redundancy.RUNS[:3]], first)
+
+    def test_only_what_rows_need_is_run(self):
+        bench = self.Bench()
+        redundancy.measure_all(bench, redundancy.select_rows("^readrandom$"), 1, self.Silence())
+        self.assertEqual({"random rs(4,2)", "random none"}, {name for _, name in bench.order})
+        with self.assertRaisesRegex(CompareError, "--only=nothing is found in none of"):
+            redundancy.select_rows("nothing")
+
+    def test_docs_have_a_place_for_it(self):
+        before, after = redundancy.split_docs(ROOT / "docs" / "performance.md")
+        self.assertTrue(before and after)
 
 
 class DocsTest(unittest.TestCase):

@@ -1,0 +1,344 @@
+"""The table of erasure coding: what it stores, sends and costs against copies and against none.
+
+Each round runs Nacre over six nacre-memnode processes of this host under each redundancy; which one
+is first rotates. A row shows medians over the rounds.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import re
+import shutil
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Iterator, Optional
+
+import machine
+from measure import (NODE_START_SECONDS, SLAB_BYTES, await_ready, end, end_all, run as run_process,
+                     start)
+from table import format_number
+from workload import KEY_BYTES, VALUE_BYTES, CompareError
+
+NODES = 6
+LARGE_VALUE_BYTES = 1000
+CODE, COPIES, NONE = "rs(4,2)", "rep(3)", "none"
+NETWORK = "rtt_us=5&gbps=4"  # Of each port: the compute node's and each memory node's.
+READS_PER_KEY = 0.5
+DEFAULT_ROUNDS = 5
+
+BEGIN_MARK = "<!-- ./run compare --redundancy --update-docs writes what is between these: begin -->"
+END_MARK = "<!-- redundancy end -->"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process of db_bench and its nodes."""
+    chain: str
+    redundancy: str
+    steps: tuple[str, ...]  # Benchmarks, in order.
+    value_bytes: int = VALUE_BYTES
+    network: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.chain} {self.redundancy}"
+
+
+@dataclass
+class Report:
+    """What a run measured."""
+    steps: list[dict]
+    space: dict
+    sent_bytes: int  # By the compute node in the whole run, compactions by memory nodes apart.
+    num: int
+    value_bytes: int
+
+    def rate(self, number: int) -> float:
+        return self.steps[number]["ops_per_sec"]
+
+    def stored_per_user(self) -> float:
+        return self.space["stored_bytes"] / self.space["user_bytes"]
+
+    def sent_per_user(self) -> float:
+        return self.sent_bytes / (self.num * (KEY_BYTES + self.value_bytes))
+
+    def encode_rate(self) -> float:
+        """GB of data a second of a processor."""
+        data = sum(step["encoding"]["data_bytes"] for step in self.steps)
+        return data / sum(step["encoding"]["cpu_seconds"] for step in self.steps) / 1e9
+
+
+FILL, READ, DEGRADED = 0, 3, 5  # Steps of the chain "random".
+RUNS = (
+    Run("random", NONE, ("fillrandom", "waitforcompaction", "compact", "readrandom")),
+    Run("random", COPIES, ("fillrandom", "waitforcompaction", "compact")),
+    Run("random", CODE, ("fillrandom", "waitforcompaction", "compact", "readrandom", "kill",
+                         "readrandom")),
+    *(Run(f"sequence {size}", redundancy, ("fillseq", "flush", "compact"), value_bytes=size)
+      for size in (VALUE_BYTES, LARGE_VALUE_BYTES) for redundancy in (COPIES, CODE)),
+    *(Run("network", redundancy, ("fillrandom",), network=NETWORK)
+      for redundancy in (COPIES, CODE)),
+)
+ISA_L = "isa-l"
+Reports = dict[str, Report]
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    unit: str
+    # Of a round: its own number, and what it is compared with.
+    measure: Callable[[Reports, float], tuple[float, float]]
+    peer: str
+    needs: tuple[str, ...]  # Names of runs, or ISA_L.
+    target: float
+    # The target is an upper bound of its own number; else a lower one of the ratio to the peer's.
+    absolute: bool = False
+
+
+def stored(chain: str) -> Callable[[Reports, float], tuple[float, float]]:
+    return lambda reports, _: (reports[f"{chain} {CODE}"].stored_per_user(),
+                               reports[f"{chain} {COPIES}"].stored_per_user())
+
+
+def sent(size: int) -> Callable[[Reports, float], tuple[float, float]]:
+    return lambda reports, _: tuple(
+        reports[f"sequence {size} {redundancy}"].sent_per_user() for redundancy in (CODE, COPIES))
+
+
+def both(chain: str, *redundancies: str) -> tuple[str, ...]:
+    return tuple(f"{chain} {redundancy}" for redundancy in redundancies)
+
+
+ROWS = (
+    Row("stored bytes per user byte after compaction", "B", stored("random"), COPIES,
+        both("random", CODE, COPIES), 1.56, absolute=True),
+    Row(f"stored bytes per user byte, values of {LARGE_VALUE_BYTES} B", "B",
+        stored(f"sequence {LARGE_VALUE_BYTES}"), COPIES,
+        both(f"sequence {LARGE_VALUE_BYTES}", CODE, COPIES), 1.56, absolute=True),
+    Row("bytes a flush sends per user byte", "B", sent(VALUE_BYTES), COPIES,
+        both(f"sequence {VALUE_BYTES}", CODE, COPIES), 1.53, absolute=True),
+    Row(f"bytes a flush sends per user byte, values of {LARGE_VALUE_BYTES} B", "B",
+        sent(LARGE_VALUE_BYTES), COPIES, both(f"sequence {LARGE_VALUE_BYTES}", CODE, COPIES),
+        1.53, absolute=True),
+    Row("fillrandom", "ops/s", lambda reports, _: (reports[f"random {CODE}"].rate(FILL),
+                                                   reports[f"random {NONE}"].rate(FILL)),
+        NONE, both("random", CODE, NONE), 0.85),
+    Row("fillrandom, 4 Gbit/s a port", "ops/s",
+        lambda reports, _: (reports[f"network {CODE}"].rate(FILL),
+                            reports[f"network {COPIES}"].rate(FILL)),
+        COPIES, both("network", CODE, COPIES), 1.7),
+    Row("readrandom", "ops/s", lambda reports, _: (reports[f"random {CODE}"].rate(READ),
+                                                   reports[f"random {NONE}"].rate(READ)),
+        NONE, both("random", CODE, NONE), 0.97),
+    Row("encoding in a flush, per core", "GB/s",
+        lambda reports, isa_l: (reports[f"random {CODE}"].encode_rate(), isa_l), "ISA-L alone",
+        (f"random {CODE}", ISA_L), 0.8),
+    Row("readrandom, one of six nodes lost", "ops/s",
+        lambda reports, _: (reports[f"random {CODE}"].rate(DEGRADED),
+                            reports[f"random {CODE}"].rate(READ)),
+        "all six", both("random", CODE), 0.70),
+)
+
+
+@dataclass
+class Result:
+    row: Row
+    own: list[float] = field(default_factory=list)
+    peer: list[float] = field(default_factory=list)
+
+    def medians(self) -> tuple[float, float]:
+        return statistics.median(self.own), statistics.median(self.peer)
+
+    def ratio(self) -> float:
+        own, peer = self.medians()
+        return own / peer
+
+    def met(self) -> bool:
+        if self.row.absolute:
+            return self.medians()[0] <= self.row.target
+        return self.ratio() >= self.row.target
+
+    def to_json(self) -> dict:
+        own, peer = self.medians()
+        return {"name": self.row.name, "unit": self.row.unit, "peer": self.row.peer,
+                "values": self.own, "peer_values": self.peer, "median": own, "peer_median": peer,
+                "ratio": self.ratio(), "target": self.row.target,
+                "target_is_absolute": self.row.absolute, "met": self.met()}
+
+
+HEADINGS = ("measure", "unit", CODE, "against", "", "ratio", "target", "met")
+
+
+def cells(result: Result) -> list[str]:
+    row, (own, peer) = result.row, result.medians()
+    number = (lambda value: f"{value:.3f}") if row.absolute else format_number
+    target = f"<= {row.target:g} {row.unit}" if row.absolute else f">= {row.target:g}"
+    return [row.name, row.unit, number(own), row.peer, number(peer), f"{result.ratio():.2f}",
+            target, "yes" if result.met() else "no"]
+
+
+def markdown_table(results: list[Result]) -> str:
+    lines = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
+    lines += ["| " + " | ".join(cells(result)) + " |" for result in results]
+    return "\n".join(lines) + "\n"
+
+
+def select_rows(only: str) -> list[Row]:
+    try:
+        rows = [row for row in ROWS if re.search(only, row.name)]
+    except re.error as error:
+        raise CompareError(f"--only={only}: {error}") from error
+    if not rows:
+        raise CompareError(f"--only={only} is found in none of: "
+                           + "; ".join(row.name for row in ROWS))
+    return rows
+
+
+class Bench:
+    def __init__(self, binaries: pathlib.Path, scratch: pathlib.Path, runs: pathlib.Path,
+                 num: int):
+        self.binaries = binaries
+        self.scratch = scratch
+        self.runs = runs
+        self.num = num
+        for binary in ("db_bench", "nacre-memnode", "micro_util"):
+            if not (binaries / binary).exists():
+                raise CompareError(f"there is no {binaries / binary}")
+
+    def node_bytes(self, value_bytes: int) -> int:
+        """Room for three copies, for those that compaction makes of them, and for level 0."""
+        pool = 2 * 3 * self.num * (KEY_BYTES + value_bytes) + (3 << 30)
+        return (pool // NODES // SLAB_BYTES + 1) * SLAB_BYTES
+
+    @contextlib.contextmanager
+    def pool(self, value_bytes: int, network: str) -> Iterator[tuple[str, int]]:
+        """Fresh memory nodes; gives the URI of their pool, and the process of one of them."""
+        nodes = []
+        sockets = [self.scratch / f"n{i}.sock" for i in range(NODES)]
+        parameters = f"?{network}" if network else ""
+        try:
+            for socket in sockets:
+                socket.unlink(missing_ok=True)
+                nodes.append(start(
+                    [self.binaries / "nacre-memnode", f"--listen=shm:{socket}{parameters}",
+                     f"--size={self.node_bytes(value_bytes)}", "--populate"]))
+            deadline = time.monotonic() + NODE_START_SECONDS
+            for node in nodes:
+                await_ready(node, deadline)
+            yield ("shm:" + ",".join(str(socket) for socket in sockets) + parameters,
+                   nodes[NODES // 2].pid)
+        finally:
+            for node in nodes:
+                end(node)
+
+    def run(self, what: Run, number: int) -> Report:
+        path = self.runs / f"{what.name.replace(' ', '-')}-{number}.json"
+        path.unlink(missing_ok=True)
+        title = f"{what.name}, round {number}"
+        with self.pool(what.value_bytes, what.network) as (uri, victim):
+            run_process(
+                [self.binaries / "db_bench", "--engine=nacre", f"--redundancy={what.redundancy}",
+                 f"--key_size={KEY_BYTES}", f"--value_size={what.value_bytes}",
+                 f"--num={self.num}", f"--reads={max(1, int(self.num * READS_PER_KEY))}",
+                 f"--seed={1000 * number}", "--benchmarks=" + ",".join(what.steps),
+                 f"--pool={uri}", f"--kill_pid={victim}", f"--json={path}"], title)
+        try:
+            report = json.loads(path.read_text())
+            steps = report["benchmarks"]
+            if [step["name"] for step in steps] != list(what.steps):
+                raise CompareError(f"{title}: {path} tells of other benchmarks than were run")
+            found = {step["found"] for step in steps if step["name"] == "readrandom"}
+            if what.redundancy == CODE and len(found) > 2:
+                raise CompareError(f"{title}: readrandom found {sorted(found)}")
+            return Report(steps, report["space"], report["network"]["compute_written"], self.num,
+                          what.value_bytes)
+        except (OSError, ValueError, KeyError) as error:
+            raise CompareError(f"{title}: {path}: {error}") from error
+
+    def isa_l(self, number: int) -> float:
+        """GB/s of data of the library's own loop."""
+        output = run_process(
+            [self.binaries / "micro_util", "--benchmark_filter=^BM_IsalEncodeUpdate$",
+             "--benchmark_format=json"], f"micro_util, round {number}")
+        try:
+            return json.loads(output)["benchmarks"][0]["bytes_per_second"] / 1e9
+        except (ValueError, KeyError, IndexError) as error:
+            raise CompareError(f"micro_util: its output makes no sense: {error}") from error
+
+
+def measure_all(bench: Bench, rows: list[Row], rounds: int, progress) -> list[Result]:
+    results = [Result(row) for row in rows]
+    needed = {need for row in rows for need in row.needs}
+    runs = [what for what in RUNS if what.name in needed]
+    for number in range(1, rounds + 1):
+        began = time.monotonic()
+        turn = (number - 1) % len(runs) if runs else 0
+        reports: Reports = {}
+        isa_l = 0.0
+        for what in runs[turn:] + runs[:turn]:
+            progress.show(f"round {number}  {what.name}")
+            reports[what.name] = bench.run(what, number)
+            progress.done += 1
+        if ISA_L in needed:
+            progress.show(f"round {number}  micro_util")
+            isa_l = bench.isa_l(number)
+        for result in results:
+            own, peer = result.row.measure(reports, isa_l)
+            result.own.append(own)
+            result.peer.append(peer)
+        progress.line(f"round {number} of {rounds}   ok {time.monotonic() - began:5.0f} s")
+    progress.clear()
+    return results
+
+
+def heading(options: argparse.Namespace, about: dict[str, str]) -> str:
+    return (f"{machine.sentence(about)}.\n\n"
+            f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values where nothing else "
+            f"is said, one thread; six `nacre-memnode` processes on shm, all of this machine; "
+            f"`{NETWORK}` where a port has a rate, at both ends. Medians of {options.rounds}.\n")
+
+
+def split_docs(path: pathlib.Path) -> tuple[str, str]:
+    page = path.read_text()
+    before, begin, rest = page.partition(BEGIN_MARK)
+    _, finish, after = rest.partition(END_MARK)
+    if not begin or not finish:
+        raise CompareError(f"{path} has no place for the table: '{BEGIN_MARK}' and '{END_MARK}'")
+    return before + begin, finish + after
+
+
+def run(options: argparse.Namespace, progress_of: Callable) -> None:
+    """`progress_of`: makes the line that says how far it is, of the number of runs."""
+    rows = select_rows(options.only)
+    if options.update_docs:
+        split_docs(options.docs)
+    runs = options.out / "redundancy-runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    runs.mkdir(parents=True)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="nacre-compare-", dir="/dev/shm"))
+    try:
+        bench = Bench(options.bin, scratch, runs, options.num)
+        needed = {need for row in rows for need in row.needs}
+        total = options.rounds * sum(what.name in needed for what in RUNS)
+        results = measure_all(bench, rows, options.rounds, progress_of(max(1, total)))
+    finally:
+        end_all()
+        shutil.rmtree(scratch, ignore_errors=True)
+    about = machine.describe(None)
+    text = heading(options, about) + "\n" + markdown_table(results)
+    files = [options.out / f"redundancy.{suffix}" for suffix in ("json", "md")]
+    files[0].write_text(json.dumps(
+        {"machine": about, "rounds": options.rounds, "num": options.num,
+         "rows": [result.to_json() for result in results]}, indent=1) + "\n")
+    files[1].write_text(text)
+    if options.update_docs:
+        before, after = split_docs(options.docs)
+        options.docs.write_text(f"{before}\n\n{text}\n{after}")
+        files.append(options.docs)
+    met = sum(result.met() for result in results)
+    print(f"\n{markdown_table(results)}\n{met} of {len(results)} targets met; written: "
+          + ", ".join(str(file) for file in files))
