@@ -195,11 +195,13 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
 
 Redundancy DBImpl::RedundancyOf(int level) const {
   const Redundancy& wanted = redundancy_.For(level);
-  const int alive = client_->alive_count();
-  if (!options_.allow_degraded_writes || alive >= wanted.fragments()) return wanted;
+  if (!options_.allow_degraded_writes) return wanted;
+  const int alive = client_->domain_count();
+  if (alive >= wanted.fragments()) return wanted;
   const Redundancy allowed = wanted.OnNodes(alive);
-  Log(options_.info_log, LogLevel::kWarn, "{}: {} nodes are alive, tables are written {} not {}",
-      name_, alive, allowed.ToString(), wanted.ToString());
+  Log(options_.info_log, LogLevel::kWarn,
+      "{}: nodes in {} domains are alive, tables are written {} not {}", name_, alive,
+      allowed.ToString(), wanted.ToString());
   return allowed;
 }
 

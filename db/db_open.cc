@@ -58,6 +58,11 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
                                    std::to_string(nodes_needed) + " nodes, " + pool->uri() +
                                    " has " + std::to_string(client->node_count()));
   }
+  if (const int domains = client->domain_count(/*of_all=*/true); nodes_needed > domains) {
+    return Status::InvalidArgument("redundancy " + redundancy.ToString() + " needs " +
+                                   std::to_string(nodes_needed) + " failure domains, " +
+                                   pool->uri() + " has " + std::to_string(domains));
+  }
 
   memnode::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(

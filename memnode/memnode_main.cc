@@ -30,6 +30,10 @@ DEFINE_bool(populate, false,
             "take all of the memory from the system at the start, in huge pages where it gives "
             "them: what comes later is faster");
 DEFINE_int32(workers, 1, "threads that run compactions");
+DEFINE_string(
+    domain, "",
+    "failure domain, such as rack1: nodes of one domain may fail together, and get no two "
+    "fragments of a table; empty: a domain of its own");
 DEFINE_string(region_file, "", "keep the memory in this file (not supported yet)");
 DEFINE_string(log_file, "", "append a log to this file");
 DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus");
@@ -128,6 +132,7 @@ Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
   if (!FLAGS_region_file.empty()) {
     return Status::NotSupported("--region_file is not supported yet");
   }
+  options->domain = FLAGS_domain;
   options->populate = FLAGS_populate;
   options->workers = FLAGS_workers;
   if (!FLAGS_log_file.empty()) {

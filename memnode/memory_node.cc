@@ -11,12 +11,17 @@ namespace nacre::memnode {
 namespace {
 
 constexpr int kMaxWorkers = 1024;
+constexpr size_t kMaxDomainBytes = 255;
 
 Status Validate(const MemoryNodeOptions& options) {
   if (options.listen.empty()) return Status::InvalidArgument("no address to listen at");
   if (options.workers < 1 || options.workers > kMaxWorkers) {
     return Status::InvalidArgument(
         fmt::format("{} workers: expected 1 to {}", options.workers, kMaxWorkers));
+  }
+  if (options.domain.size() > kMaxDomainBytes) {
+    return Status::InvalidArgument(fmt::format("a failure domain of {} bytes: at most {}",
+                                               options.domain.size(), kMaxDomainBytes));
   }
   if (options.piece_bytes != 0 &&
       (!std::has_single_bit(options.piece_bytes) || options.piece_bytes < 4096)) {

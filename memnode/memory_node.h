@@ -19,6 +19,9 @@ struct MemoryNodeOptions {
   uint64_t slab_bytes = 64 << 20;
   /// Take all of the memory from the system at the start, in huge pages where it gives them.
   bool populate = false;
+  /// Nodes with the same label may fail together (a rack, a power supply): no two of them get
+  /// fragments of one table. Empty: a domain of its own. At most 255 bytes.
+  std::string domain{};
   int workers = 1;              ///< Compaction threads.
   std::shared_ptr<Logger> log;  ///< May be null.
   /// What compactions can be run with; null: the built-in comparators.

@@ -85,6 +85,11 @@ control::Slabs NodeLink::TakeWriteKeys(const std::vector<uint64_t>& offsets) {
   return taken;
 }
 
+std::string NodeLink::domain() const {
+  MutexLock lock(&mutex_);
+  return domain_;
+}
+
 Status NodeLink::CheckUp() const {
   if (state() == State::kUp) return Status::OK();
   MutexLock lock(&mutex_);
@@ -132,6 +137,10 @@ Status NodeLink::SetDescription(const control::Description& description) {
   if (description.instance_id() == 0) return malformed("no instance");
   if (known != 0 && known != description.instance_id()) {
     return Status::Unavailable(address_ + ": restarted, its memory is lost");
+  }
+  {
+    MutexLock lock(&mutex_);
+    domain_ = description.domain();
   }
   if (!pieces_.empty()) return Status::OK();
 

@@ -68,6 +68,8 @@ class NodeLink {
   uint64_t region_bytes() const { return region_bytes_.load(std::memory_order_relaxed); }
   uint64_t slab_bytes() const { return slab_bytes_; }
   bool single_piece() const { return pieces_.size() == 1; }
+  /// The node's failure domain; empty: one of its own, or not known yet.
+  std::string domain() const EXCLUDES(mutex_);
 
   /// The transport's name for the byte at `offset` (< region_bytes()); `*contiguous` bytes from
   /// there on belong to one registration.
@@ -144,6 +146,7 @@ class NodeLink {
 
   mutable Mutex mutex_;
   Status why_ GUARDED_BY(mutex_);  ///< Of kDown and kLost.
+  std::string domain_ GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<RequestChannel>> idle_channels_ GUARDED_BY(mutex_);
 };
 

@@ -76,6 +76,7 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string&
     node_options.region_bytes = bytes;
     node_options.slab_bytes = options.slab_bytes;
     node_options.workers = options.node_workers;
+    if (i < options.node_domains.size()) node_options.domain = options.node_domains[i];
     node_options.device = device_options;
     NACRE_RETURN_IF_ERROR(MemoryNode::Start(node_options, node.device.get(), clock_, &node.node)
                               .WithContext(fmt::format("embedded node {}", i)));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <map>
+#include <set>
 #include <utility>
 
 #include "memnode/pool_client_rep.h"
@@ -84,6 +86,24 @@ int PoolClient::alive_count() const {
   int count = 0;
   for (int node = 0; node < node_count(); ++node) count += alive(static_cast<NodeId>(node));
   return count;
+}
+std::vector<NodeId> PoolClient::Domains() const {
+  std::vector<NodeId> first;
+  std::map<std::string, NodeId> by_label;
+  for (int i = 0; i < node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    const std::string label = rep_->fabric.links[node]->domain();
+    first.push_back(label.empty() ? node : by_label.try_emplace(label, node).first->second);
+  }
+  return first;
+}
+int PoolClient::domain_count(bool of_all) const {
+  const std::vector<NodeId> domains = Domains();
+  std::set<NodeId> counted;
+  for (size_t i = 0; i < domains.size(); ++i) {
+    if (of_all || alive(static_cast<NodeId>(i))) counted.insert(domains[i]);
+  }
+  return static_cast<int>(counted.size());
 }
 uint64_t PoolClient::region_bytes(NodeId node) const {
   const NodeLink* link = rep_->fabric.link(node);

@@ -60,6 +60,7 @@ struct NodeStats {
   uint64_t databases = 0;
   uint64_t peers_refused = 0;     ///< Without the secret, of another version, or silent.
   uint64_t frames_malformed = 0;  ///< By the transport; each ended a connection.
+  std::string domain{};           ///< See MemoryNodeOptions.
 };
 
 /// What `OpenDatabase` found or made.
@@ -105,6 +106,11 @@ class PoolClient {
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
   int alive_count() const;
+  /// For each node the first node of its failure domain: itself if it has no label. Nodes of one
+  /// domain may fail together.
+  std::vector<NodeId> Domains() const;
+  /// Domains that have a node which is alive, or, with `of_all`, any node.
+  int domain_count(bool of_all = false) const;
   /// 0 as long as the node was never connected.
   uint64_t region_bytes(NodeId node) const;
   uint64_t instance_id(NodeId node) const;

@@ -64,6 +64,7 @@ Status PoolClient::GetStats(NodeId node, NodeStats* stats) {
   stats->databases = message.databases();
   stats->peers_refused = message.peers_refused();
   stats->frames_malformed = message.frames_malformed();
+  stats->domain = message.domain();
   return Status::OK();
 }
 

@@ -343,6 +343,7 @@ NodeStats Server::stats() const {
   NodeStats stats;
   stats.address = address_;
   stats.instance_id = instance_id_;
+  stats.domain = options_.domain;
   if (region_ != nullptr) {
     stats.region_bytes = region_->size();
     stats.slab_bytes = region_->slab_bytes();

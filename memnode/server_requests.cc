@@ -227,6 +227,7 @@ void Server::FillDescription(control::Description* description) const {
   description->set_instance_id(instance_id_);
   description->set_region_bytes(region_->size());
   description->set_slab_bytes(region_->slab_bytes());
+  description->set_domain(options_.domain);
   description->set_slab_area(region_->slab_area());
   const rdma::MemoryRegion& memory = *region_->memory();
   const uint64_t piece_bytes = std::min(
@@ -264,6 +265,7 @@ void Server::FillStats(control::Stats* message) const {
   message->set_databases(stats.databases);
   message->set_peers_refused(stats.peers_refused);
   message->set_frames_malformed(stats.frames_malformed);
+  message->set_domain(stats.domain);
 }
 
 Status Server::LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,

@@ -27,6 +27,15 @@ constexpr uint64_t kPreferenceSlack = 4;
 /// Below this, a table's fragments would be mostly heads (MicroEC section IV-E).
 constexpr uint64_t kStripedBytesMin = 64 << 10;
 
+/// Whether a fragment of `placement` lies in the node's failure domain.
+bool SharesDomain(const std::vector<NodeId>& domains, NodeId node, const Placement& placement) {
+  const auto domain_of = [&](NodeId of) { return of < domains.size() ? domains[of] : of; };
+  return std::any_of(placement.fragments.begin(), placement.fragments.end(),
+                     [&](const ExtentAddr& fragment) {
+                       return domain_of(fragment.start.node) == domain_of(node);
+                     });
+}
+
 /// Of an extent that holds `fragment_bytes`, a head and a tail.
 uint64_t ExtentBytes(uint64_t fragment_bytes, uint64_t chunk_size) {
   const uint64_t bytes =
@@ -185,13 +194,16 @@ Status SpaceAllocator::Rep::TooFewAlive(const Redundancy& redundancy) const {
     dead += client_->node_address(node);
   }
   const int needed = redundancy.fragments();
-  if (alive >= needed) return Status::OK();
+  const int domains = client_->domain_count();
+  if (domains >= needed) return Status::OK();
+  const std::string in_domains =
+      domains == alive ? "" : fmt::format(" in {} failure domains", domains);
   if (dead.empty()) {
-    return Status::InvalidArgument(fmt::format("redundancy {} needs {} nodes, the pool has {}",
-                                               redundancy.ToString(), needed, alive));
+    return Status::InvalidArgument(fmt::format("redundancy {} needs {} nodes, the pool has {}{}",
+                                               redundancy.ToString(), needed, alive, in_domains));
   }
-  return Status::Unavailable(fmt::format("redundancy {} needs {} nodes, {} are alive; lost: {}",
-                                         redundancy.ToString(), needed, alive, dead));
+  return Status::Unavailable(fmt::format("redundancy {} needs {} nodes, {} are alive{}; lost: {}",
+                                         redundancy.ToString(), needed, alive, in_domains, dead));
 }
 
 Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_bytes,
@@ -214,11 +226,13 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_byt
   const uint64_t bytes = ExtentBytes(fragment_bytes, chunk_size_);
   const auto count = static_cast<size_t>(redundancy.fragments());
 
+  const std::vector<NodeId> domains = client_->Domains();
   MutexLock lock(&mutex_);
   ahead_bytes_ = bytes;
   Status failure;
   for (const NodeId node : Candidates(preferred, bytes)) {
     if (placement->fragments.size() == count) break;
+    if (SharesDomain(domains, node, *placement)) continue;
     if (!Carve(node, bytes, placement)) {
       Status s = MakeRoom(node, bytes, /*extend=*/true);
       if (s.ok() && !Carve(node, bytes, placement)) {

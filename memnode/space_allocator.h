@@ -29,12 +29,13 @@ class SpaceAllocator {
   /// Waits for background requests; does not return slabs.
   ~SpaceAllocator();
 
-  /// Reserves room for a table of `table_bytes` (heads and tails are added) on distinct live nodes,
-  /// those with the fewest used bytes first; one fragment on `preferred` if it is valid, has room,
-  /// and does not hold much more than its share of the database already. Which node has data, and
-  /// which parity, changes from table to table. A table too small for striping is replicated, with
-  /// as many copies as may be lost and one.
-  /// `NoSpace` if the pool is full, `Unavailable` if fewer nodes than fragments are alive (named).
+  /// Reserves room for a table of `table_bytes` (heads and tails are added) on live nodes of
+  /// distinct failure domains, those with the fewest used bytes first; one fragment on `preferred`
+  /// if it is valid, has room, and does not hold much more than its share of the database already.
+  /// Which node has data, and which parity, changes from table to table. A table too small for
+  /// striping is replicated, with as many copies as may be lost and one.
+  /// `NoSpace` if the pool is full, `Unavailable` if nodes in fewer domains than fragments are
+  /// alive (the lost ones are named).
   Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
                  Placement* placement);
   /// Gives back what lies beyond `table_bytes`, and shortens the extents of `*placement`.

@@ -20,6 +20,7 @@ std::shared_ptr<memnode::PoolImpl> ConnectTestPool(const std::string& uri,
   memnode::PoolOpenOptions open;
   open.operation_timeout = options.operation_timeout;
   open.slab_bytes = options.slab_bytes;
+  open.node_domains = options.domains;
   std::shared_ptr<memnode::PoolImpl> pool;
   const Status status = memnode::OpenPool(uri, open, Clock::System(), &pool);
   EXPECT_TRUE(status.ok()) << uri << ": " << status.ToString();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "memnode/pool_impl.h"
 #include "nacre/db.h"
@@ -16,6 +17,7 @@ struct TestPoolOptions {
   uint64_t node_bytes = 256 << 20;
   uint64_t slab_bytes = 1 << 20;
   std::chrono::milliseconds operation_timeout{10'000};
+  std::vector<std::string> domains{};  ///< Of the nodes.
 };
 
 /// An embedded pool with slabs so small that many are leased and returned. Fails the test and
