@@ -1,16 +1,18 @@
-// nacre-ctl: looks at a pool from outside.
+// nacre-ctl: looks at a pool from outside, and tells its nodes what is wanted of its databases.
 
 #include <fmt/format.h>
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "memnode/ctl_directions.h"
+#include "memnode/ctl_report.h"
 #include "memnode/doctor.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_device.h"
@@ -23,38 +25,35 @@ DEFINE_string(pool, "",
               "NACRE_SECRET_FILE or NACRE_SECRET in the environment, give the pool's secret");
 DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node");
+DEFINE_bool(wait, true, "drain: wait until the node holds nothing; it goes on without, too");
 
 namespace nacre::memnode {
 namespace {
 
 constexpr std::string_view kUsage =
     "usage: nacre-ctl COMMAND --pool=URI [--json]\n"
-    "  status   the pool as a whole\n"
-    "  nodes    each of its nodes\n"
-    "  doctor   what stands between this machine and the pool; --pool=verbs: looks at the machine "
-    "only\n";
-constexpr std::string_view kLaterCommands[] = {"fsck", "repair"};
+    "  status             the pool as a whole, and its databases\n"
+    "  nodes              each of its nodes\n"
+    "  doctor             what stands between this machine and the pool; --pool=verbs: looks at "
+    "the\n"
+    "                     machine only\n"
+    "  drain NODE         has all data leave a node (an address, or its position in the pool from "
+    "0\n"
+    "                     on), and waits for that; interrupted, or with --nowait, it goes on\n"
+    "  undrain NODE       takes that back\n"
+    "  repair pause       has lost fragments not be rebuilt for now\n"
+    "  repair resume      has them be rebuilt again\n"
+    "  repair limit RATE  has all databases rebuild at most so many bytes a second each, such as\n"
+    "                     200MiB; 0: as their options say\n"
+    "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n";
+constexpr std::string_view kLaterCommands[] = {"fsck"};
+constexpr std::chrono::milliseconds kDrainPeriod{500};
 
-struct NodeReport {
-  std::string address;
-  Status status;
-  NodeStats stats;
+/// A client of the pool, and what it needs.
+struct Connection {
+  std::unique_ptr<rdma::Device> device;
+  std::unique_ptr<PoolClient> client;  ///< Ends first.
 };
-
-std::string JsonString(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
 
 Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   if (FLAGS_pool.empty()) return Status::InvalidArgument("--pool is missing");
@@ -71,122 +70,21 @@ Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   return Status::OK();
 }
 
-Status Ask(std::vector<NodeReport>* reports) {
-  Uri pool;
-  rdma::DeviceOptions device_options;
-  NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
-  std::unique_ptr<rdma::Device> device;
-  NACRE_RETURN_IF_ERROR(
-      OpenPoolDevice(pool, device_options, Clock::System(), &device).WithContext("--pool"));
+Status Connect(const Uri& pool, const rdma::DeviceOptions& device_options, Connection* connection) {
+  NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
   PoolClientOptions options;
   options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
   options.slab_bytes = 0;
   options.connect_all = false;
-  std::unique_ptr<PoolClient> client;
-  NACRE_RETURN_IF_ERROR(PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
-  for (int i = 0; i < client->node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    NodeReport& report = reports->emplace_back();
-    report.address = client->node_address(node);
-    report.status = client->GetStats(node, &report.stats);
-  }
-  return Status::OK();
+  return PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
+                             &connection->client);
 }
 
-/// What went wrong, and what to do about it as far as that is known.
-std::string Explain(const Status& status) {
-  const std::string remedy = RemedyFor(status);
-  return remedy.empty() ? status.ToString() : status.ToString() + "; " + remedy;
-}
-
-double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
-
-std::string NodeJson(const NodeReport& node) {
-  std::string json = fmt::format("{{\"address\": {}, \"reachable\": {}", JsonString(node.address),
-                                 node.status.ok());
-  if (!node.status.ok()) {
-    return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
-  }
-  const NodeStats& s = node.stats;
-  json += fmt::format(
-      ", \"instance_id\": \"{:016x}\", \"region_bytes\": {}, \"slab_bytes\": {}, \"slabs\": {}, "
-      "\"slabs_leased\": {}, \"databases\": {}, \"connections\": {}, \"requests\": {}, "
-      "\"requests_malformed\": {}, \"peers_refused\": {}, \"frames_malformed\": {}, "
-      "\"bytes_read\": {}, \"bytes_written\": {}, ",
-      s.instance_id, s.region_bytes, s.slab_bytes, s.slabs_total, s.slabs_leased, s.databases,
-      s.connections, s.requests, s.requests_malformed, s.peers_refused, s.frames_malformed,
-      s.bytes_read, s.bytes_written);
-  json += fmt::format(
-      "\"compactions\": {}, \"compactions_failed\": {}, \"compaction_bytes_read\": {}, "
-      "\"compaction_bytes_written\": {}, \"compaction_cpu_seconds\": {:.6f}, "
-      "\"uptime_seconds\": {:.3f}}}",
-      s.compactions, s.compactions_failed, s.compaction_bytes_read, s.compaction_bytes_written,
-      Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos));
-  return json;
-}
-
-void PrintNodes(const std::vector<NodeReport>& nodes) {
-  if (FLAGS_json) {
-    std::string json;
-    for (const NodeReport& node : nodes) json += (json.empty() ? "" : ",\n  ") + NodeJson(node);
-    fmt::print("{{\"nodes\": [\n  {}]}}\n", json);
-    return;
-  }
-  size_t width = 7;
-  for (const NodeReport& node : nodes) width = std::max(width, node.address.size());
-  fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9} {:>9}\n", "node", width, "slab",
-             "leased", "dbs", "conns", "requests", "compactions", "cpu s", "uptime s");
-  for (const NodeReport& node : nodes) {
-    if (!node.status.ok()) {
-      fmt::print("{:<{}} {}\n", node.address, width, Explain(node.status));
-      continue;
-    }
-    const NodeStats& s = node.stats;
-    fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}\n", node.address,
-               width, FormatBytes(s.slab_bytes),
-               fmt::format("{}/{}", s.slabs_leased, s.slabs_total), s.databases, s.connections,
-               s.requests, s.compactions, Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos));
-  }
-}
-
-void PrintStatus(const std::vector<NodeReport>& nodes) {
-  size_t reachable = 0;
-  uint64_t total = 0;
-  uint64_t leased = 0;
-  uint64_t databases = 0;  // Each is known to every node that lived when it was opened.
-  uint64_t compactions = 0;
-  uint64_t refused = 0;
-  uint64_t malformed = 0;
-  for (const NodeReport& node : nodes) {
-    if (!node.status.ok()) continue;
-    ++reachable;
-    total += node.stats.slabs_total * node.stats.slab_bytes;
-    leased += node.stats.slabs_leased * node.stats.slab_bytes;
-    databases = std::max(databases, node.stats.databases);
-    compactions += node.stats.compactions;
-    refused += node.stats.peers_refused;
-    malformed += node.stats.frames_malformed + node.stats.requests_malformed;
-  }
-  if (FLAGS_json) {
-    std::string lost;
-    for (const NodeReport& node : nodes) {
-      if (!node.status.ok()) lost += (lost.empty() ? "" : ", ") + JsonString(node.address);
-    }
-    fmt::print(
-        "{{\"nodes\": {}, \"reachable\": {}, \"unreachable\": [{}], \"bytes\": {}, "
-        "\"leased_bytes\": {}, \"databases\": {}, \"compactions\": {}, \"peers_refused\": {}, "
-        "\"malformed\": {}}}\n",
-        nodes.size(), reachable, lost, total, leased, databases, compactions, refused, malformed);
-    return;
-  }
-  fmt::print("nodes        {} of {} reachable\n", reachable, nodes.size());
-  fmt::print("memory       {} of {} leased\n", FormatBytes(leased), FormatBytes(total));
-  fmt::print("databases    {}\n", databases);
-  fmt::print("compactions  {}\n", compactions);
-  fmt::print("refused      {} peers, {} malformed messages\n", refused, malformed);
-  for (const NodeReport& node : nodes) {
-    if (!node.status.ok()) fmt::print("unreachable  {}\n", Explain(node.status));
-  }
+Status ConnectPool(Connection* connection) {
+  Uri pool;
+  rdma::DeviceOptions device_options;
+  NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+  return Connect(pool, device_options, connection).WithContext("--pool");
 }
 
 Status RunDoctor(bool* healthy) {
@@ -217,34 +115,120 @@ Status RunDoctor(bool* healthy) {
   return Status::OK();
 }
 
-int Run(std::string_view command) {
-  const bool later = std::find(std::begin(kLaterCommands), std::end(kLaterCommands), command) !=
-                     std::end(kLaterCommands);
-  if (later) {
+Status Drain(const std::string& name, bool draining) {
+  Connection pool;
+  NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
+  NodeId node = kNoNode;
+  NodeStats stats;
+  NACRE_RETURN_IF_ERROR(FindNode(pool.client.get(), name, &node, &stats));
+  NACRE_RETURN_IF_ERROR(SetDraining(pool.client.get(), stats, draining));
+  if (!draining || !FLAGS_wait) return Status::OK();
+  return AwaitDrained(pool.client.get(), node, kDrainPeriod);
+}
+
+Status ChangeRepair(const std::vector<std::string>& words) {
+  const std::string& what = words[1];
+  uint64_t limit = 0;
+  if (what == "limit") {
+    NACRE_RETURN_IF_ERROR(ParseSize(words[2], &limit).WithContext("repair limit"));
+  }
+  Connection pool;
+  NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
+  return ChangeDirections(pool.client.get(), [&](Directions* directions) {
+    if (what == "limit") {
+      directions->repair_bytes_per_second = limit;
+    } else {
+      directions->repair_paused = what == "pause";
+    }
+  });
+}
+
+/// The new node has to answer, with the slabs that the others have.
+Status Add(const std::string& address) {
+  Uri added;
+  NACRE_RETURN_IF_ERROR(ParseUri(address, &added));
+  if (added.addresses.size() != 1 || !added.parameters.empty()) {
+    return Status::InvalidArgument(fmt::format("'{}' is no address of one node", address));
+  }
+  MakePathsAbsolute(&added);
+  Uri uri;
+  rdma::DeviceOptions device_options;
+  NACRE_RETURN_IF_ERROR(ParsePool(&uri, &device_options));
+  Connection node;
+  NACRE_RETURN_IF_ERROR(Connect(added, device_options, &node).WithContext(address));
+  NodeStats stats;
+  NACRE_RETURN_IF_ERROR(node.client->GetStats(0, &stats));
+  Connection pool;
+  NACRE_RETURN_IF_ERROR(Connect(uri, device_options, &pool).WithContext("--pool"));
+  const PoolReport report = AskPool(pool.client.get());
+  for (const NodeReport& known : report.nodes) {
+    if (!known.status.ok()) continue;
+    if (known.stats.instance_id == stats.instance_id) {
+      return Status::InvalidArgument(address + " is in the pool already, as " + known.address);
+    }
+    if (known.stats.slab_bytes != stats.slab_bytes) {
+      return Status::InvalidArgument(fmt::format("{}: slabs of {}, {} has slabs of {}", address,
+                                                 FormatBytes(stats.slab_bytes), known.address,
+                                                 FormatBytes(known.stats.slab_bytes)));
+    }
+  }
+  const std::string name = node.client->node_address(0);
+  return ChangeDirections(pool.client.get(), [&](Directions* directions) {
+    std::erase(directions->added_addresses, name);
+    directions->added_addresses.push_back(name);
+  });
+}
+
+Status Show(const std::string& command, bool* complete) {
+  Connection connection;
+  NACRE_RETURN_IF_ERROR(ConnectPool(&connection));
+  const PoolReport pool = AskPool(connection.client.get());
+  command == "nodes" ? PrintNodes(pool, FLAGS_json) : PrintStatus(pool, FLAGS_json);
+  *complete = pool.complete();
+  return Status::OK();
+}
+
+/// Whether `words` are a command with the arguments that it takes.
+bool Fits(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  const std::string& command = words[0];
+  if (command == "status" || command == "nodes" || command == "doctor") return words.size() == 1;
+  if (command == "drain" || command == "undrain" || command == "add") return words.size() == 2;
+  if (command != "repair" || words.size() < 2) return false;
+  if (words[1] == "limit") return words.size() == 3;
+  return words.size() == 2 && (words[1] == "pause" || words[1] == "resume");
+}
+
+int Run(const std::vector<std::string>& words) {
+  const std::string command = words.empty() ? "" : words[0];
+  if (std::find(std::begin(kLaterCommands), std::end(kLaterCommands), command) !=
+      std::end(kLaterCommands)) {
     fmt::print(stderr, "nacre-ctl: '{}' is not supported yet\n", command);
     return 1;
   }
-  if (command == "doctor") {
-    bool healthy = false;
-    if (const Status s = RunDoctor(&healthy); !s.ok()) {
-      fmt::print(stderr, "nacre-ctl: {}\n", s.ToString());
-      return 1;
+  if (!Fits(words)) {
+    if (!words.empty()) {
+      fmt::print(stderr, "nacre-ctl: unknown command '{}'\n", fmt::join(words, " "));
     }
-    return healthy ? 0 : 1;
-  }
-  if (command != "status" && command != "nodes") {
-    fmt::print(stderr, "nacre-ctl: unknown command '{}'\n{}", command, kUsage);
+    fmt::print(stderr, "{}", kUsage);
     return 1;
   }
-  std::vector<NodeReport> nodes;
-  if (const Status s = Ask(&nodes); !s.ok()) {
-    fmt::print(stderr, "nacre-ctl: {}\n", s.ToString());
-    return 1;
+  Status s;
+  bool fine = true;
+  if (command == "doctor") {
+    s = RunDoctor(&fine);
+  } else if (command == "drain" || command == "undrain") {
+    s = Drain(words[1], command == "drain");
+  } else if (command == "repair") {
+    s = ChangeRepair(words);
+  } else if (command == "add") {
+    s = Add(words[1]);
+  } else {
+    s = Show(command, &fine);
   }
-  command == "nodes" ? PrintNodes(nodes) : PrintStatus(nodes);
-  const bool all = std::all_of(nodes.begin(), nodes.end(),
-                               [](const NodeReport& node) { return node.status.ok(); });
-  return all ? 0 : 1;
+  if (s.ok()) return fine ? 0 : 1;
+  fmt::print(stderr, "nacre-ctl: {}\n", Explain(s));
+  return 1;
 }
 
 }  // namespace
@@ -253,9 +237,5 @@ int Run(std::string_view command) {
 int main(int argc, char** argv) {
   gflags::SetUsageMessage(std::string(nacre::memnode::kUsage));
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
-  if (argc != 2) {
-    fmt::print(stderr, "{}", nacre::memnode::kUsage);
-    return 1;
-  }
-  return nacre::memnode::Run(argv[1]);
+  return nacre::memnode::Run({argv + 1, argv + argc});
 }

@@ -38,8 +38,8 @@ struct Options {
   ///   "rep(n)"   n whole copies on different nodes: n - 1 of them may be lost;
   ///   "rs(k,m)"  spread over k nodes with Reed-Solomon parity on m others, k from 1 to 16 and m
   ///              from 0 to 4: any m may be lost, for m/k more bytes;
-  /// or by level, "L0:rep(3),*:rs(4,2)". Tables below 64 KiB are replicated, m + 1 times. There must
-  /// be as many failure domains (nacre-memnode --domain) as that takes nodes.
+  /// or by level, "L0:rep(3),*:rs(4,2)". Tables below 64 KiB are replicated, m + 1 times. It takes
+  /// as many failure domains (nacre-memnode --domain) as nodes.
   std::string redundancy = "none";
   /// When fewer nodes are alive than `redundancy` needs: write new tables with as much of it as
   /// these allow (the LOG says so). Otherwise flushes fail with `Unavailable` until there are

@@ -1,0 +1,95 @@
+#include "memnode/ctl_directions.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "util/uri.h"
+
+namespace nacre::memnode {
+
+Status ChangeDirections(PoolClient* client, const std::function<void(Directions*)>& change) {
+  constexpr int kAttempts = 10;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const PoolReport pool = AskPool(client);
+    Directions wanted = pool.directions;
+    change(&wanted);
+    ++wanted.version;
+    int told = 0;
+    bool overtaken = false;
+    Status failure;
+    for (size_t i = 0; i < pool.nodes.size(); ++i) {
+      Directions now;
+      Status s = client->SetDirections(static_cast<NodeId>(i), wanted, &now);
+      if (s.ok()) {
+        ++told;
+        overtaken |= now != wanted;
+      } else if (!s.IsUnavailable() || failure.ok()) {
+        failure = std::move(s);
+      }
+    }
+    if (told == 0) return failure;
+    if (!failure.ok() && !failure.IsUnavailable()) return failure;
+    // Somebody else has given directions of the same version, or later ones.
+    if (!overtaken) return Status::OK();
+  }
+  return Status::Busy("somebody else keeps changing the pool's directions");
+}
+
+Status FindNode(PoolClient* client, const std::string& name, NodeId* node, NodeStats* stats) {
+  uint64_t position = 0;
+  const bool is_position =
+      ParseNumber(name, 0, static_cast<uint64_t>(client->node_count() - 1), &position).ok();
+  for (int i = 0; i < client->node_count(); ++i) {
+    const auto id = static_cast<NodeId>(i);
+    const std::string& address = client->node_address(id);
+    const bool named = address == name || address.substr(address.find(':') + 1) == name;
+    if (!named && !(is_position && position == id)) continue;
+    *node = id;
+    return client->GetStats(id, stats);
+  }
+  return Status::InvalidArgument(fmt::format("the pool has no node '{}'", name));
+}
+
+Status SetDraining(PoolClient* client, const NodeStats& node, bool draining) {
+  return ChangeDirections(client, [&](Directions* directions) {
+    std::erase(directions->draining, node.instance_id);
+    if (draining) directions->draining.push_back(node.instance_id);
+  });
+}
+
+Status AwaitDrained(PoolClient* client, NodeId node, std::chrono::milliseconds period) {
+  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
+  std::string shown;
+  for (;;) {
+    const PoolReport pool = AskPool(client);
+    const NodeReport& report = pool.nodes[node];
+    NACRE_RETURN_IF_ERROR(report.status);
+    if (report.stats.slabs_leased == 0) {
+      fmt::print("{}{}: holds nothing any more\n", terminal ? "\r\033[K" : "", report.address);
+      return Status::OK();
+    }
+    if (!pool.draining(report)) return Status::Aborted(report.address + " is not to be drained");
+    std::string line =
+        fmt::format("{}: {} to go", report.address, FormatBytes(report.leased_bytes()));
+    for (const KnownDatabase& database : report.databases) {
+      if (database.leased_bytes == 0 || database.open) continue;
+      line += fmt::format("; '{}' is closed, open it and its {} can leave", database.name,
+                          FormatBytes(database.leased_bytes));
+    }
+    for (const KnownDatabase& database : pool.databases) {
+      if (database.report.repair.state == RepairProgress::State::kIdle) continue;
+      line += fmt::format("; '{}' {}", database.name, RepairText(database.report.repair));
+    }
+    if (line != shown) fmt::print("{}{}{}", terminal ? "\r\033[K" : "", line, terminal ? "" : "\n");
+    std::fflush(stdout);
+    shown = std::move(line);
+    client->clock()->SleepFor(period);
+  }
+}
+
+}  // namespace nacre::memnode

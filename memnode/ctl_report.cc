@@ -1,0 +1,281 @@
+#include "memnode/ctl_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "memnode/pool_secret.h"
+#include "util/uri.h"
+
+namespace nacre::memnode {
+namespace {
+
+double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
+
+std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
+  std::string json = fmt::format("{{\"address\": {}, \"reachable\": {}", JsonString(node.address),
+                                 node.status.ok());
+  if (!node.status.ok()) {
+    return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
+  }
+  const NodeStats& s = node.stats;
+  json += fmt::format(
+      ", \"instance_id\": \"{:016x}\", \"region_bytes\": {}, \"slab_bytes\": {}, \"slabs\": {}, "
+      "\"slabs_leased\": {}, \"databases\": {}, \"connections\": {}, \"requests\": {}, "
+      "\"requests_malformed\": {}, \"peers_refused\": {}, \"frames_malformed\": {}, "
+      "\"bytes_read\": {}, \"bytes_written\": {}, ",
+      s.instance_id, s.region_bytes, s.slab_bytes, s.slabs_total, s.slabs_leased, s.databases,
+      s.connections, s.requests, s.requests_malformed, s.peers_refused, s.frames_malformed,
+      s.bytes_read, s.bytes_written);
+  json += fmt::format(
+      "\"compactions\": {}, \"compactions_failed\": {}, \"compaction_bytes_read\": {}, "
+      "\"compaction_bytes_written\": {}, \"compaction_cpu_seconds\": {:.6f}, "
+      "\"uptime_seconds\": {:.3f}, ",
+      s.compactions, s.compactions_failed, s.compaction_bytes_read, s.compaction_bytes_written,
+      Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos));
+  return json + fmt::format("\"domain\": {}, \"draining\": {}}}", JsonString(s.domain),
+                            pool.draining(node));
+}
+
+uint64_t SpaceFigure(const KnownDatabase& database, std::string_view name) {
+  for (const auto& [figure, bytes] : database.report.space) {
+    if (figure == name) return bytes;
+  }
+  return 0;
+}
+
+std::string DatabaseJson(const KnownDatabase& database) {
+  std::string json = fmt::format(
+      "{{\"name\": {}, \"id\": \"{:016x}\", \"open\": {}, \"leased_bytes\": {}",
+      JsonString(database.name), database.database_id, database.open, database.leased_bytes);
+  if (!database.reported) return json + "}";
+  std::string space;
+  for (const auto& [name, bytes] : database.report.space) {
+    space += fmt::format("{}{}: {}", space.empty() ? "" : ", ", JsonString(name), bytes);
+  }
+  const RepairProgress& repair = database.report.repair;
+  return json + fmt::format(
+                    ", \"redundancy\": {}, \"report_age_seconds\": {:.3f}, \"space\": {{{}}}, "
+                    "\"repair\": {{\"state\": \"{}\", \"bytes_done\": {}, \"bytes_total\": {}, "
+                    "\"bytes_per_second\": {}, \"seconds_left\": {}}}}}",
+                    JsonString(database.report.redundancy), Seconds(database.report_age_nanos),
+                    space, ToString(repair.state), repair.bytes_done, repair.bytes_total,
+                    repair.bytes_per_second, repair.seconds_left);
+}
+
+/// Those of `items` that `text` gives something for, with ", " between them.
+template <typename Items, typename Text>
+std::string Join(const Items& items, const Text& text) {
+  std::string joined;
+  for (const auto& item : items) {
+    const std::string part = text(item);
+    if (part.empty()) continue;
+    joined += (joined.empty() ? "" : ", ") + part;
+  }
+  return joined;
+}
+
+struct Totals {
+  size_t reachable = 0;
+  uint64_t bytes = 0;
+  uint64_t leased_bytes = 0;
+  uint64_t compactions = 0;
+  uint64_t refused = 0;
+  uint64_t malformed = 0;
+};
+
+Totals Sum(const PoolReport& pool) {
+  Totals totals;
+  for (const NodeReport& node : pool.nodes) {
+    if (!node.status.ok()) continue;
+    ++totals.reachable;
+    totals.bytes += node.stats.slabs_total * node.stats.slab_bytes;
+    totals.leased_bytes += node.leased_bytes();
+    totals.compactions += node.stats.compactions;
+    totals.refused += node.stats.peers_refused;
+    totals.malformed += node.stats.frames_malformed + node.stats.requests_malformed;
+  }
+  return totals;
+}
+
+void PrintStatusJson(const PoolReport& pool) {
+  const Totals totals = Sum(pool);
+  const auto address_if = [](bool wanted, const NodeReport& node) {
+    return wanted ? JsonString(node.address) : std::string();
+  };
+  fmt::print(
+      "{{\"nodes\": {}, \"reachable\": {}, \"unreachable\": [{}], \"bytes\": {}, "
+      "\"leased_bytes\": {}, \"databases\": {}, \"compactions\": {}, \"peers_refused\": {}, "
+      "\"malformed\": {},\n \"draining\": [{}], \"repair_paused\": {}, "
+      "\"repair_bytes_per_second\": {}, \"added\": [{}],\n \"database_list\": [{}]}}\n",
+      pool.nodes.size(), totals.reachable,
+      Join(pool.nodes, [&](const NodeReport& node) { return address_if(!node.status.ok(), node); }),
+      totals.bytes, totals.leased_bytes, pool.databases.size(), totals.compactions, totals.refused,
+      totals.malformed,
+      Join(pool.nodes,
+           [&](const NodeReport& node) { return address_if(pool.draining(node), node); }),
+      pool.directions.repair_paused, pool.directions.repair_bytes_per_second,
+      Join(pool.directions.added_addresses, JsonString), Join(pool.databases, DatabaseJson));
+}
+
+void PrintDatabases(const std::vector<KnownDatabase>& databases) {
+  if (databases.empty()) return;
+  size_t width = 8;
+  for (const KnownDatabase& database : databases) width = std::max(width, database.name.size());
+  fmt::print("\n{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}  {}\n", "database", width, "state",
+             "redundancy", "user", "stored", "garbage", "leased", "repair");
+  for (const KnownDatabase& database : databases) {
+    const std::string leased = FormatBytes(database.leased_bytes);
+    if (!database.reported) {
+      fmt::print("{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}\n", database.name, width,
+                 database.open ? "open" : "closed", "-", "-", "-", "-", leased);
+      continue;
+    }
+    const auto figure = [&](std::string_view name) {
+      return FormatBytes(SpaceFigure(database, name));
+    };
+    fmt::print("{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}  {}\n", database.name, width,
+               "open", database.report.redundancy, figure("user-bytes"), figure("stored-bytes"),
+               figure("garbage-bytes"), leased, RepairText(database.report.repair));
+  }
+}
+
+/// A database's answers of all nodes as one.
+void Merge(const KnownDatabase& of_node, std::map<std::string, KnownDatabase>* databases) {
+  const auto [it, is_new] = databases->try_emplace(of_node.name, of_node);
+  if (is_new) return;
+  KnownDatabase& merged = it->second;
+  const uint64_t leased = merged.leased_bytes + of_node.leased_bytes;
+  const bool fresher =
+      of_node.reported && (!merged.reported || of_node.report_age_nanos < merged.report_age_nanos);
+  if (fresher || (of_node.open && !merged.open)) merged = of_node;
+  merged.leased_bytes = leased;
+}
+
+}  // namespace
+
+std::string JsonString(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+/// What went wrong, and what to do about it as far as that is known.
+std::string Explain(const Status& status) {
+  const std::string remedy = RemedyFor(status);
+  return remedy.empty() ? status.ToString() : status.ToString() + "; " + remedy;
+}
+
+bool PoolReport::complete() const {
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [](const NodeReport& node) { return node.status.ok(); });
+}
+
+bool PoolReport::draining(const NodeReport& node) const {
+  return node.status.ok() && std::find(directions.draining.begin(), directions.draining.end(),
+                                       node.stats.instance_id) != directions.draining.end();
+}
+
+PoolReport AskPool(PoolClient* client) {
+  PoolReport pool;
+  std::map<std::string, KnownDatabase> databases;
+  for (int i = 0; i < client->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    NodeReport& report = pool.nodes.emplace_back();
+    report.address = client->node_address(node);
+    report.status = client->GetStats(node, &report.stats);
+    if (!report.status.ok()) continue;
+    // A node of an earlier version does not tell.
+    Status told = client->ListDatabases(node, &report.databases, &report.directions);
+    if (!told.ok() && !told.IsNotSupported()) report.status = std::move(told);
+    for (const KnownDatabase& database : report.databases) Merge(database, &databases);
+    if (report.directions.version > pool.directions.version) pool.directions = report.directions;
+  }
+  for (auto& [name, database] : databases) pool.databases.push_back(std::move(database));
+  return pool;
+}
+
+std::string RepairText(const RepairProgress& repair) {
+  std::string text = ToString(repair.state);
+  if (repair.state == RepairProgress::State::kIdle) return text;
+  const uint64_t percent =
+      repair.bytes_total == 0 ? 0 : repair.bytes_done * 100 / repair.bytes_total;
+  text += fmt::format(", {} % of {}", percent, FormatBytes(repair.bytes_total));
+  if (repair.state != RepairProgress::State::kRunning) return text;
+  text += fmt::format(", {}/s", FormatBytes(repair.bytes_per_second));
+  if (repair.seconds_left > 0) text += fmt::format(", {} s left", repair.seconds_left);
+  return text;
+}
+
+void PrintNodes(const PoolReport& pool, bool json) {
+  const std::vector<NodeReport>& nodes = pool.nodes;
+  if (json) {
+    std::string list;
+    for (const NodeReport& node : nodes)
+      list += (list.empty() ? "" : ",\n  ") + NodeJson(pool, node);
+    fmt::print("{{\"nodes\": [\n  {}]}}\n", list);
+    return;
+  }
+  size_t width = 7;
+  size_t domain_width = 6;
+  for (const NodeReport& node : nodes) {
+    width = std::max(width, node.address.size());
+    domain_width = std::max(domain_width, node.stats.domain.size());
+  }
+  fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9} {:>9}  {:<{}}\n", "node", width,
+             "slab", "leased", "dbs", "conns", "requests", "compactions", "cpu s", "uptime s",
+             "domain", domain_width);
+  for (const NodeReport& node : nodes) {
+    if (!node.status.ok()) {
+      fmt::print("{:<{}} {}\n", node.address, width, Explain(node.status));
+      continue;
+    }
+    const NodeStats& s = node.stats;
+    fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}  {:<{}}{}\n",
+               node.address, width, FormatBytes(s.slab_bytes),
+               fmt::format("{}/{}", s.slabs_leased, s.slabs_total), s.databases, s.connections,
+               s.requests, s.compactions, Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos),
+               s.domain.empty() ? "-" : s.domain, domain_width,
+               pool.draining(node) ? "  draining" : "");
+  }
+}
+
+void PrintStatus(const PoolReport& pool, bool json) {
+  if (json) return PrintStatusJson(pool);
+  const Totals totals = Sum(pool);
+  fmt::print("nodes        {} of {} reachable\n", totals.reachable, pool.nodes.size());
+  fmt::print("memory       {} of {} leased\n", FormatBytes(totals.leased_bytes),
+             FormatBytes(totals.bytes));
+  fmt::print("databases    {}\n", pool.databases.size());
+  fmt::print("compactions  {}\n", totals.compactions);
+  fmt::print("refused      {} peers, {} malformed messages\n", totals.refused, totals.malformed);
+  for (const NodeReport& node : pool.nodes) {
+    if (!node.status.ok()) fmt::print("unreachable  {}\n", Explain(node.status));
+  }
+  for (const NodeReport& node : pool.nodes) {
+    if (!pool.draining(node)) continue;
+    fmt::print("draining     {}: {} leased\n", node.address, FormatBytes(node.leased_bytes()));
+  }
+  if (pool.directions.repair_paused) fmt::print("repair       paused\n");
+  if (pool.directions.repair_bytes_per_second > 0) {
+    fmt::print("repair       limited to {}/s\n",
+               FormatBytes(pool.directions.repair_bytes_per_second));
+  }
+  for (const std::string& address : pool.directions.added_addresses) {
+    fmt::print("added        {}\n", address);
+  }
+  PrintDatabases(pool.databases);
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,171 @@
+// Goal: nacre-ctl shows the databases of a pool, and its orders reach every node.
+// Method: the tool as a process, over nacre-memnode processes; this test is the owner of a
+// database.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memnode/database_report.h"
+#include "memnode/pool_impl.h"
+#include "tests/support/memnode_process.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+
+namespace nacre::memnode {
+namespace {
+
+class CtlTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    pool_ = ConnectTestPool(nodes_.pool_uri());
+    ASSERT_NE(pool_, nullptr);
+    client_ = pool_->client();
+    ASSERT_TRUE(IsOk(client_->OpenDatabase("orders", true, false, &lease_)));
+    ASSERT_TRUE(IsOk(client_->LeaseSlabs(1, lease_.database_id, 3, false, &slabs_)));
+  }
+
+  ProcessResult Ctl(std::vector<std::string> arguments) {
+    arguments.push_back("--pool=" + nodes_.pool_uri());
+    return RunBinary("nacre-ctl", arguments);
+  }
+  void CtlOk(const std::vector<std::string>& arguments) {
+    const ProcessResult result = Ctl(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+  }
+  void ExpectStatus(const std::string& text) {
+    const ProcessResult result = Ctl({"status"});
+    EXPECT_NE(result.output.find(text), std::string::npos) << text << "\n" << result.output;
+  }
+  void ExpectNoStatus(const std::string& text) {
+    const ProcessResult result = Ctl({"status"});
+    EXPECT_EQ(result.output.find(text), std::string::npos) << text << "\n" << result.output;
+  }
+  /// What the node answers to a report.
+  Directions Report(NodeId node, const RepairProgress& repair = {}) {
+    Directions directions;
+    EXPECT_TRUE(
+        IsOk(client_->ReportDatabase(node,
+                                     {.database_id = lease_.database_id,
+                                      .redundancy = "rs(2,1)",
+                                      .space = {{"user-bytes", 5 << 20}, {"stored-bytes", 8 << 20}},
+                                      .repair = repair},
+                                     &directions)));
+    return directions;
+  }
+
+  MemnodeProcesses nodes_{3, {.size = "64MiB", .slab_size = "1MiB"}};
+  std::shared_ptr<PoolImpl> pool_;
+  PoolClient* client_ = nullptr;
+  DatabaseLease lease_;
+  std::vector<uint64_t> slabs_;
+};
+
+TEST_F(CtlTest, StatusShowsDatabases) {
+  ExpectStatus("orders   open    -");
+  Report(2, {.state = RepairProgress::State::kRunning,
+             .bytes_done = 25 << 20,
+             .bytes_total = 100 << 20,
+             .bytes_per_second = 5 << 20,
+             .seconds_left = 15});
+  ExpectStatus(
+      "orders   open    rs(2,1)         5.0 MiB    8.0 MiB        0 B    3.0 MiB  "
+      "running, 25 % of 100.0 MiB, 5.0 MiB/s, 15 s left");
+  const ProcessResult json = Ctl({"status", "--json"});
+  for (const char* member :
+       {"\"name\": \"orders\"", "\"open\": true", "\"redundancy\": \"rs(2,1)\"",
+        "\"user-bytes\": 5242880", "\"state\": \"running\"", "\"databases\": 1"}) {
+    EXPECT_NE(json.output.find(member), std::string::npos) << member << json.output;
+  }
+  ASSERT_TRUE(IsOk(client_->ReturnSlabs(1, lease_.database_id, slabs_)));
+  ASSERT_TRUE(IsOk(client_->CloseDatabase("orders", "")));
+  ExpectStatus("orders   closed");
+}
+
+TEST_F(CtlTest, OrdersReachEveryNode) {
+  CtlOk({"repair", "pause"});
+  for (NodeId node = 0; node < 3; ++node) EXPECT_TRUE(Report(node).repair_paused);
+  ExpectStatus("repair       paused");
+  CtlOk({"repair", "limit", "200MiB"});
+  EXPECT_EQ(Report(2).repair_bytes_per_second, uint64_t{200} << 20);
+  EXPECT_TRUE(Report(2).repair_paused) << "one order does not take the other back";
+  ExpectStatus("limited to 200.0 MiB/s");
+  CtlOk({"repair", "resume"});
+  EXPECT_FALSE(Report(0).repair_paused);
+  CtlOk({"repair", "limit", "0"});
+  EXPECT_EQ(Report(0).repair_bytes_per_second, 0u);
+
+  MemnodeProcess further({.size = "16MiB", .slab_size = "1MiB"});
+  CtlOk({"add", further.address()});
+  CtlOk({"add", further.address()});
+  EXPECT_EQ(Report(1).added_addresses, std::vector<std::string>{further.address()});
+  ExpectStatus("added        " + further.address());
+}
+
+TEST_F(CtlTest, DrainWaitsUntilTheNodeHoldsNothing) {
+  ChildProcess drain(NACRE_TEST_BIN_DIR "/nacre-ctl",
+                     {"drain", nodes_[1].address(), "--pool=" + nodes_.pool_uri()});
+  drain.AwaitOutput("3.0 MiB to go", 20);
+  const Directions directions = Report(0);
+  EXPECT_EQ(directions.draining, std::vector<uint64_t>{client_->instance_id(1)});
+  ExpectStatus("draining     " + nodes_[1].address() + ": 3.0 MiB leased");
+  ASSERT_TRUE(IsOk(client_->ReturnSlabs(1, lease_.database_id, slabs_)));
+  drain.AwaitOutput("holds nothing any more", 20);
+  EXPECT_EQ(drain.AwaitExit(20), 0);
+}
+
+TEST_F(CtlTest, DrainGoesOnWhenInterruptedAndIsTakenBack) {
+  ChildProcess drain(NACRE_TEST_BIN_DIR "/nacre-ctl",
+                     {"drain", "1", "--pool=" + nodes_.pool_uri()});
+  drain.AwaitOutput("to go", 20);
+  drain.Signal(SIGINT);
+  drain.AwaitExit(20);
+  ExpectStatus("draining     ");
+  CtlOk({"drain", "1", "--nowait"});
+  CtlOk({"undrain", "1"});
+  EXPECT_TRUE(Report(2).draining.empty());
+  ExpectNoStatus("draining");
+}
+
+TEST_F(CtlTest, MistakesAreNamed) {
+  const struct {
+    std::vector<std::string> arguments;
+    std::string culprit;
+  } cases[] = {
+      {{"drain", "7"}, "no node '7'"},
+      {{"drain"}, "unknown command 'drain'"},
+      {{"repair", "faster"}, "unknown command 'repair faster'"},
+      {{"repair", "limit", "much"}, "much"},
+      {{"add", "shm:/nowhere/n.sock"}, "/nowhere/n.sock"},
+      {{"add", nodes_[0].address()}, "in the pool already"},
+      {{"add", "what"}, "what"},
+  };
+  for (const auto& mistake : cases) {
+    const ProcessResult result = Ctl(mistake.arguments);
+    EXPECT_EQ(result.exit_code, 1) << result.output;
+    EXPECT_NE(result.output.find(mistake.culprit), std::string::npos) << mistake.culprit << "\n"
+                                                                      << result.output;
+  }
+  MemnodeProcess odd({.size = "16MiB", .slab_size = "2MiB"});
+  const ProcessResult result = Ctl({"add", odd.address()});
+  EXPECT_NE(result.output.find("slabs of 2.0 MiB"), std::string::npos) << result.output;
+  // A node that cannot be told hinders nobody.
+  nodes_[2].Kill();
+  CtlOk({"repair", "pause"});
+  EXPECT_TRUE(Report(0).repair_paused);
+}
+
+TEST(CtlDomainTest, NodesShowTheirs) {
+  ChildProcess node(
+      NACRE_TEST_BIN_DIR "/nacre-memnode",
+      {"--listen=shm:@nacre-domain-test", "--size=1MiB", "--slab_size=1MiB", "--domain=rack1"});
+  node.AwaitOutput("ready", 20);
+  const ProcessResult result = RunBinary("nacre-ctl", {"nodes", "--pool=shm:@nacre-domain-test"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("rack1"), std::string::npos) << result.output;
+}
+
+}  // namespace
+}  // namespace nacre::memnode
