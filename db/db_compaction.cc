@@ -203,7 +203,7 @@ Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::s
     const bool whole = !begin.has_value() && !end.has_value();
     if (to > from) bytes += whole ? to - from : to - from + 2 * options_.chunk_size;
   }
-  return Execute(&job, bytes, outputs);
+  return Execute(&job, all, bytes, outputs);
 }
 
 NodeId DBImpl::TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried) {
@@ -300,7 +300,8 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   return Status::OK();
 }
 
-Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableList* outputs) {
+Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
+                       TableList* outputs) {
   const uint64_t target = picker_.TargetTableBytes(static_cast<int>(job->output_level));
   std::vector<NodeId> tried;
   bool here = options_.compaction == CompactionSite::kCompute;
@@ -323,6 +324,11 @@ Status DBImpl::Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableL
     LeaveExecutor(executor);
     if (!reserved) return status;
     if (!status.ok()) result.tables.clear();
+    for (const memnode::DamagedTable& damaged : result.damaged) {
+      for (const auto& input : inputs) {
+        if (input->id() == damaged.id) input->ReportDamage(damaged.fragments);
+      }
+    }
     for (size_t i = result.tables.size(); i < job->outputs.size(); ++i) {
       space_->Free(job->outputs[i].placement);
     }

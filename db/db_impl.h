@@ -192,7 +192,8 @@ class DBImpl final : public DB {
   Status RunRange(const Compaction& compaction, const std::optional<std::string>& begin,
                   const std::optional<std::string>& end, TableList* outputs) EXCLUDES(mutex_);
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
-  Status Execute(memnode::CompactionJob* job, uint64_t input_bytes, TableList* outputs);
+  Status Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
+                 TableList* outputs);
   /// The best node for the job that has not been tried, busy with it until LeaveExecutor; kNoNode
   /// if there is none.
   NodeId TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried)

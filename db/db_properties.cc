@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <string>
 #include <unordered_map>
@@ -53,6 +54,8 @@ class DBProperties {
         {"encoding.data-bytes", &DBProperties::EncodedBytes},
         {"encoding.cpu-nanos", &DBProperties::EncodingCpu},
         {"stall-nanos", &DBProperties::StallNanos},
+        {"damage.reads", &DBProperties::DamagedReads},
+        {"damage.fragments", &DBProperties::DamagedFragments},
     };
     constexpr std::string_view kFilesAtLevel = "num-files-at-level";
     if (name.starts_with(kFilesAtLevel)) {
@@ -216,6 +219,12 @@ class DBProperties {
   uint64_t CompactionCpu() { return db_->counters_.compaction_cpu_nanos.load(); }
   uint64_t EncodedBytes() { return db_->store_->encoding_work().data_bytes; }
   uint64_t EncodingCpu() { return db_->store_->encoding_work().cpu_nanos; }
+  uint64_t DamagedReads() { return db_->store_->damaged_reads(); }
+  uint64_t DamagedFragments() {
+    return SumOverTables([](const TableHandle& table) {
+      return static_cast<uint64_t>(std::popcount(table.damaged()));
+    });
+  }
   uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
 
   DBImpl* const db_;

@@ -108,6 +108,7 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
 
 Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
                         const Record& record, PinnableSlice* value) const {
+  lookup.FindDamage();
   switch (lookup.outcome()) {
     case PointLookup::Outcome::kContinue:
       return Status::NotFound();

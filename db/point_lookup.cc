@@ -19,6 +19,8 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
   level_next_ = 1;
   candidate_ = candidate_count_ = 0;
   bucket_ = PointIndex::kNoBucket;
+  unproved_ = false;
+  suspect_ = nullptr;
   copy_ = 0;
   failure_ = Status::OK();
   outcome_ = Outcome::kContinue;
@@ -61,15 +63,30 @@ bool PointLookup::Next(memnode::PointRead* read) {
     } else if (bucket_ != PointIndex::kNoBucket) {
       offset = table_->meta().point_index.offset + bucket_ * kPointIndexBucketBytes;
       read->length = kPointIndexBucketBytes;
+      bucket_offsets_[bucket_is_home_ ? 0 : 1] = offset;
+      buckets_ = bucket_is_home_ ? 1 : 2;
+    } else if (unproved_) {
+      interval_ = table_->reader().IntervalOf(key_, snapshot_);
+      if (interval_.end - interval_.begin > kIntervalBytesMax) {
+        outcome_ = Outcome::kSearch;
+        return false;
+      }
+      offset = interval_.begin;
+      read->length = static_cast<uint32_t>(interval_.end - interval_.begin);
     } else {
       if (!NextTable()) return false;
       const PointTier* tier = table_->tier();
       if (tier->kind() == PointTier::Kind::kIndex) {
         SetCandidates(tier->index().Lookup(hash_, candidates_));
       } else if (tier->bloom().MayContain(hash_)) {
-        shape_ = &tier->shape();
-        bucket_ = shape_->HomeBucket(hash_);
-        bucket_is_home_ = true;
+        const TableMeta& meta = table_->meta();
+        unproved_ = verify_checksums_;
+        buckets_ = 0;
+        if (!unproved_ || meta.entries == meta.user_keys) {
+          shape_ = &tier->shape();
+          bucket_ = shape_->HomeBucket(hash_);
+          bucket_is_home_ = true;
+        }
       }
       continue;
     }
@@ -92,8 +109,9 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
                                 memnode::PointRead* read) {
   // What lies behind the chunk here is not what follows it in the table.
   const uint64_t left = placement.chunk_size - offset % placement.chunk_size;
-  read->length = static_cast<uint32_t>(std::min<uint64_t>(read->length, left));
-  if (copy_ == 0) {
+  const bool in_pieces = ReadsInterval() && read->length > left;
+  if (!in_pieces) read->length = static_cast<uint32_t>(std::min<uint64_t>(read->length, left));
+  if (copy_ == 0 && !in_pieces) {
     read->from = store_->Resolve(placement, offset, 0);
     if (read->from.valid()) [[likely]]
       return true;
@@ -152,6 +170,7 @@ PointLookup::Outcome PointLookup::TryAnotherCopy(Status failure) {
 PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record* record) {
   if (!read.status.ok()) [[unlikely]]
     return TryAnotherCopy(read.status);
+  if (ReadsInterval()) return SearchInterval(Slice(read.data, read.length), record);
   if (candidate_ >= candidate_count_) {
     FinishRead();
     SetCandidates(PointIndex::LookupBucket(*shape_, read.data, bucket_is_home_, hash_, candidates_,
@@ -169,16 +188,33 @@ PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record
       return outcome_ = Outcome::kFound;
     case TableReader::Match::kOlder:
       return outcome_ = Outcome::kSearch;
-    case TableReader::Match::kTruncated:
-      // A record longer than a chunk goes on in another fragment.
-      if (table_->meta().placement.redundancy.striped()) return outcome_ = Outcome::kSearch;
-      break;
+    case TableReader::Match::kTruncated:  // Perhaps longer than a chunk, and goes on elsewhere.
     case TableReader::Match::kCorrupt:
       break;
   }
-  return TryAnotherCopy(Status::Corruption("table " + std::to_string(table_->id()) + " at offset " +
-                                           std::to_string(candidates_[candidate_].offset) +
-                                           ": the record is damaged"));
+  return outcome_ = Outcome::kSearch;
+}
+
+PointLookup::Outcome PointLookup::SearchInterval(const Slice& bytes, Record* record) {
+  FinishRead();
+  unproved_ = false;
+  switch (table_->reader().SearchInterval(interval_, bytes, key_, snapshot_, record)) {
+    case TableReader::Match::kNo:
+      return Outcome::kContinue;
+    case TableReader::Match::kYes:
+      if (buckets_ > 0) suspect_ = table_;
+      return outcome_ = Outcome::kFound;
+    default:
+      return outcome_ = Outcome::kSearch;
+  }
+}
+
+void PointLookup::FindDamage() const {
+  if (suspect_ == nullptr) return;
+  Extent* const extent = suspect_->reader().extent();
+  for (int i = 0; i < buckets_; ++i) {
+    extent->FindDamage(bucket_offsets_[i], kPointIndexBucketBytes, /*again=*/false);
+  }
 }
 
 }  // namespace nacre

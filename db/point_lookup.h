@@ -22,14 +22,18 @@ namespace nacre {
 /// A read without an address takes bytes of several nodes, since one is lost: the table's extent
 /// gets them.
 ///
+/// Records have checksums, and so has an index as a whole. A single bucket has none: what it finds
+/// is proved by the record, unless the table has several of a key; what it does not find, by the
+/// interval of records where the key would be.
+///
 /// Thread safety: none. The version stays pinned meanwhile.
 class PointLookup {
  public:
   enum class Outcome : uint8_t {
     kContinue,  ///< Not in what was read: call Next again.
     kFound,     ///< `*record` (viewing the bytes read) is the answer, perhaps a tombstone.
-    kSearch,    ///< It takes an iterator: the key is there but newer than the snapshot, or the
-                ///< index cannot tell.
+    kSearch,    ///< It takes an iterator: the key is there but newer than the snapshot, the index
+                ///< cannot tell, or what was read is damaged (iterators read it elsewhere).
     kFailed,    ///< See status().
   };
 
@@ -50,6 +54,9 @@ class PointLookup {
   Outcome Consume(const memnode::PointRead& read, Record* record);
 
   const Status& status() const { return status_; }
+  /// In the end: finds out what is damaged in the buckets that were read, if they seem to be. Does
+  /// I/O.
+  void FindDamage() const;
   const Slice& key() const { return key_; }
   SequenceNumber snapshot() const { return snapshot_; }
 
@@ -60,6 +67,11 @@ class PointLookup {
   /// Takes what a lookup in an index or a bucket answered.
   void SetCandidates(int count);
   Outcome Fail(Status status);
+  /// Whether the read at hand is that of an interval.
+  bool ReadsInterval() const {
+    return candidate_ >= candidate_count_ && bucket_ == PointIndex::kNoBucket;
+  }
+  Outcome SearchInterval(const Slice& bytes, Record* record);
   bool NextOfStriped(const Placement& placement, uint64_t offset, memnode::PointRead* read);
   /// Another copy of the bytes may be whole; else `failure` stands.
   Outcome TryAnotherCopy(Status failure);
@@ -79,6 +91,8 @@ class PointLookup {
   SequenceNumber snapshot_ = 0;
   bool verify_checksums_ = true;
 
+  /// Longer intervals, of large records, are left to an iterator.
+  static constexpr uint64_t kIntervalBytesMax = 256 << 10;
   /// Tables found at a time: more than these are rare, only in a level 0 that lags behind.
   static constexpr int kTables = 12;
   const TableHandle* tables_[kTables];
@@ -94,6 +108,11 @@ class PointLookup {
   const PointIndexShape* shape_ = nullptr;   ///< Of the remote index.
   uint64_t bucket_ = PointIndex::kNoBucket;  ///< Of the remote index, to be read next.
   bool bucket_is_home_ = true;
+  bool unproved_ = false;    ///< The interval is to be searched, after the buckets if any are.
+  RecordInterval interval_;  ///< Of the key in this table.
+  const TableHandle* suspect_ = nullptr;  ///< Whose buckets did not say that they have the key.
+  uint64_t bucket_offsets_[2] = {};  ///< In the table at hand: of the home bucket, of the last.
+  int buckets_ = 0;                  ///< Read of the table at hand.
   /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
   /// bytes lie, and 1 is what its extent makes of the other fragments.
   int copy_ = 0;

@@ -37,7 +37,8 @@ Status TableHandle::Open(TableMeta meta, const Comparator* comparator, memnode::
   auto shared_meta = std::make_shared<const TableMeta>(std::move(meta));
   std::shared_ptr<TableHandle> opened(new TableHandle(shared_meta, space, epochs));
   NACRE_RETURN_IF_ERROR(TableReader::Open(
-      shared_meta, comparator, store->OpenExtent(shared_meta->placement, shared_meta->size),
+      shared_meta, comparator,
+      store->OpenExtent(shared_meta->id, shared_meta->placement, shared_meta->size),
       &opened->reader_));
   NACRE_RETURN_IF_ERROR(opened->SetTier(tier));
   *handle = std::move(opened);

@@ -74,6 +74,11 @@ class TableHandle {
   /// The edit that dropped this table is committed.
   void MarkDropped() { dropped_.store(true, std::memory_order_relaxed); }
 
+  /// Fragments in which damage was found, by reads, compactions or scrubbing. Reads get elsewhere
+  /// what they can, but the fragments had better be made anew.
+  FragmentSet damaged() const { return reader_->extent()->damaged(); }
+  void ReportDamage(FragmentSet fragments) const { reader_->extent()->ReportDamage(fragments); }
+
   /// Bytes of this process's memory.
   size_t MemoryUsage() const;
 

@@ -154,6 +154,11 @@ void EncodeCompactionResult(const CompactionResult& result, control::CompactionO
   message->set_bytes_read(result.stats.bytes_read);
   message->set_bytes_written(result.stats.bytes_written);
   message->set_cpu_nanos(result.cpu_nanos);
+  for (const DamagedTable& table : result.damaged) {
+    control::DamagedTable* const damaged = message->add_damaged();
+    damaged->set_table_id(table.id);
+    damaged->set_fragments(table.fragments);
+  }
 }
 
 Status DecodeCompactionResult(const control::CompactionOutcome& message, CompactionResult* result) {
@@ -168,6 +173,9 @@ Status DecodeCompactionResult(const control::CompactionOutcome& message, Compact
   result->stats.bytes_read = message.bytes_read();
   result->stats.bytes_written = message.bytes_written();
   result->cpu_nanos = message.cpu_nanos();
+  for (const control::DamagedTable& table : message.damaged()) {
+    result->damaged.push_back({table.table_id(), table.fragments()});
+  }
   return Status::OK();
 }
 

@@ -25,9 +25,9 @@ Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableS
   for (const auto& run : job.runs) {
     auto& readers = runs->emplace_back();
     for (const auto& table : run) {
-      NACRE_RETURN_IF_ERROR(TableReader::Open(table, comparator,
-                                              store->OpenExtent(table->placement, table->size),
-                                              &readers.emplace_back()));
+      NACRE_RETURN_IF_ERROR(TableReader::Open(
+          table, comparator, store->OpenExtent(table->id, table->placement, table->size),
+          &readers.emplace_back()));
     }
   }
   return Status::OK();
@@ -86,6 +86,12 @@ Status RunCompaction(const CompactionJob& job, const Comparator* comparator, Tab
   };
   NACRE_RETURN_IF_ERROR(
       MergeTables(input.get(), options, new_output, &result->tables, &result->stats));
+  for (const auto& run : readers) {
+    for (const auto& reader : run) {
+      const FragmentSet damaged = reader->extent()->damaged();
+      if (damaged != 0) result->damaged.push_back({reader->meta().id, damaged});
+    }
+  }
   result->cpu_nanos = CpuNanos() - cpu_start;
   return Status::OK();
 }

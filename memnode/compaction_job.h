@@ -10,6 +10,7 @@
 #include "nacre/status.h"
 #include "table/merge_kernel.h"
 #include "table/table_meta.h"
+#include "util/reed_solomon.h"
 
 namespace nacre::memnode {
 
@@ -41,10 +42,17 @@ struct CompactionJob {
   std::vector<ReservedTable> outputs;  ///< Used in order; running out of them is `NoSpace`.
 };
 
+/// Fragments of an input in which damage was found, and read around.
+struct DamagedTable {
+  uint64_t id = 0;
+  FragmentSet fragments = 0;
+};
+
 struct CompactionResult {
   std::vector<TableMeta> tables;  ///< Each uses outputs[i] of the job; placements as reserved.
   MergeStats stats;
   uint64_t cpu_nanos = 0;
+  std::vector<DamagedTable> damaged;
 };
 
 /// Runs `job` through the merge kernel over tables of `store`: the same code at either site.

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <string>
 
 namespace nacre::memnode {
@@ -15,12 +16,13 @@ namespace {
 class Planner {
  public:
   Planner(const TableStore::Rep& store, const Placement& placement, uint64_t table_bytes,
-          FragmentSet lost, uint64_t offset, size_t n, ReadPlan* plan)
+          FragmentSet lost, const DamagedChunks& damage, uint64_t offset, size_t n, ReadPlan* plan)
       : store_(store),
         placement_(placement),
         striping_(placement),
         table_bytes_(table_bytes),
         lost_(lost),
+        damage_(damage.fragments() == 0 ? nullptr : &damage),
         offset_(offset),
         length_(n),
         plan_(plan) {}
@@ -47,6 +49,13 @@ class Planner {
 
   size_t data() const { return placement_.redundancy.data; }
   bool IsLost(size_t fragment) const { return (lost_ >> fragment & 1) != 0; }
+  /// Whether the fragment's chunk in this row is to be done without.
+  bool IsAvoided(size_t fragment, uint64_t row) const {
+    if (damage_ == nullptr) [[likely]]
+      return IsLost(fragment);
+    return (AvoidedIn(row) >> fragment & 1) != 0;
+  }
+  FragmentSet AvoidedIn(uint64_t row) const;
   const char* Local(size_t fragment) const {
     return store_.LocalBytes(placement_.fragments[fragment]);
   }
@@ -64,10 +73,12 @@ class Planner {
   const Striping striping_;
   const uint64_t table_bytes_;
   const FragmentSet lost_;
+  const DamagedChunks* const damage_;  ///< Null if there is none.
   const uint64_t offset_;
   const size_t length_;
   ReadPlan* const plan_;
-  std::vector<Source> sources_;  ///< Brought for decoding only.
+  mutable std::map<uint64_t, FragmentSet> avoided_;  ///< By row, once asked for.
+  std::vector<Source> sources_;                      ///< Brought for decoding only.
 };
 
 void Planner::Fetch(size_t fragment, uint64_t begin, size_t n, size_t at) {
@@ -96,18 +107,45 @@ Status Planner::TooManyLost() const {
 
 Status Planner::Replicated() {
   plan_->bytes = length_;
-  for (size_t i = 0; i < placement_.fragments.size(); ++i) {
-    if (IsLost(i)) continue;
-    Fetch(i, offset_, length_, 0);
-    return Status::OK();
+  for (size_t done = 0; done < length_;) {
+    // In one piece unless some chunk is better in one copy, another in another.
+    const uint64_t at = offset_ + done;
+    const uint64_t chunk_size = damage_ == nullptr ? UINT64_MAX : placement_.chunk_size;
+    const size_t n = std::min<uint64_t>(length_ - done, chunk_size - at % chunk_size);
+    size_t copy = 0;
+    while (copy < placement_.fragments.size() && IsAvoided(copy, at / chunk_size)) ++copy;
+    if (copy == placement_.fragments.size()) return TooManyLost();
+    if (const char* local = Local(copy); local != nullptr && n == length_) {
+      plan_->in_place = local + at;
+      return Status::OK();
+    }
+    Fetch(copy, at, n, done);
+    done += n;
   }
-  return TooManyLost();
+  return Status::OK();
+}
+
+FragmentSet Planner::AvoidedIn(uint64_t row) const {
+  // Others may find more damage meanwhile: a plan holds to what it found first.
+  const auto [known, first_time] = avoided_.try_emplace(row, lost_);
+  if (!first_time) return known->second;
+  FragmentSet avoided = lost_ | damage_->InRow(row);
+  if (placement_.redundancy.striped()) {
+    for (size_t i = 0; i < data(); ++i) {
+      // An empty column lacks nowhere.
+      const bool empty = striping_.ChunkBytes(row, static_cast<int>(i), table_bytes_) == 0;
+      if (empty) avoided &= ~(FragmentSet{1} << i);
+    }
+  }
+  if (std::popcount(avoided) <= placement_.redundancy.parity) known->second = avoided;
+  return known->second;
 }
 
 Status Planner::Striped() {
   const uint64_t chunk_size = placement_.chunk_size;
   const Striping::Place first = striping_.Locate(offset_);
-  if (!IsLost(first.fragment) && offset_ % chunk_size + length_ <= chunk_size) {
+  const uint64_t first_row = offset_ / chunk_size / data();
+  if (!IsAvoided(first.fragment, first_row) && offset_ % chunk_size + length_ <= chunk_size) {
     if (const char* local = Local(first.fragment); local != nullptr) {
       plan_->in_place = local + first.offset;
       return Status::OK();
@@ -119,10 +157,11 @@ Status Planner::Striped() {
     const uint64_t begin = at % chunk_size;
     const size_t n = std::min<uint64_t>(length_ - done, chunk_size - begin);
     const Striping::Place place = striping_.Locate(at);
-    if (!IsLost(place.fragment)) {
+    const uint64_t row = at / chunk_size / data();
+    if (!IsAvoided(place.fragment, row)) {
       Fetch(place.fragment, place.offset, n, done);
     } else {
-      const Range range{.row = at / chunk_size / data(), .begin = begin, .end = begin + n};
+      const Range range{.row = row, .begin = begin, .end = begin + n};
       NACRE_RETURN_IF_ERROR(Decode(place.fragment, range, done));
     }
     done += n;
@@ -138,7 +177,7 @@ uint64_t Planner::BytesThere(size_t fragment, const Range& range) const {
 }
 
 size_t Planner::WithinRequest(size_t fragment, const Range& range) const {
-  if (fragment >= data() || IsLost(fragment)) return kNowhere;
+  if (fragment >= data() || IsAvoided(fragment, range.row)) return kNowhere;
   const uint64_t chunk = (range.row * data() + fragment) * placement_.chunk_size;
   const uint64_t begin = chunk + range.begin;
   const bool within = begin >= offset_ && chunk + range.end <= offset_ + length_;
@@ -168,7 +207,7 @@ Status Planner::Decode(size_t column, const Range& range, size_t at) {
     const bool zeros = i < data() && BytesThere(i, range) == 0;
     if (zeros) {
       choice.emplace_back(0, i);
-    } else if (!IsLost(i)) {
+    } else if (!IsAvoided(i, range.row)) {
       const bool at_hand = WithinRequest(i, range) != kNowhere ||
                            std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
                              return source.fragment == i && source.range == range;
@@ -208,9 +247,10 @@ void ReadPlan::Complete(char* buffer) const {
 }
 
 Status PlanRead(const TableStore::Rep& store, const Placement& placement, uint64_t table_bytes,
-                FragmentSet lost, uint64_t offset, size_t n, ReadPlan* plan) {
+                FragmentSet lost, const DamagedChunks& damage, uint64_t offset, size_t n,
+                ReadPlan* plan) {
   *plan = ReadPlan();
-  Planner planner(store, placement, table_bytes, lost, offset, n, plan);
+  Planner planner(store, placement, table_bytes, lost, damage, offset, n, plan);
   return placement.redundancy.striped() ? planner.Striped() : planner.Replicated();
 }
 

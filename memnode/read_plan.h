@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "memnode/damaged_chunks.h"
 #include "memnode/remote_stream.h"
 #include "memnode/table_store_rep.h"
 #include "nacre/status.h"
@@ -42,9 +43,11 @@ struct ReadPlan {
   void Complete(char* buffer) const;
 };
 
-/// A table of `table_bytes` as its nodes are now, less `lost`.
+/// A table of `table_bytes` as its nodes are now, less `lost`. What is damaged is avoided where the
+/// rest of its row suffices; where it does not, it is read: not every byte of it may be bad.
 /// `Unavailable` naming the nodes if what is left does not give the range.
 Status PlanRead(const TableStore::Rep& store, const Placement& placement, uint64_t table_bytes,
-                FragmentSet lost, uint64_t offset, size_t n, ReadPlan* plan);
+                FragmentSet lost, const DamagedChunks& damage, uint64_t offset, size_t n,
+                ReadPlan* plan);
 
 }  // namespace nacre::memnode

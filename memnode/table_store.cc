@@ -6,159 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "memnode/read_plan.h"
+#include "memnode/remote_table.h"
 #include "memnode/table_store_rep.h"
 #include "util/thread_index.h"
 
 namespace nacre::memnode {
-namespace {
-
-/// A read that could not even be started.
-class FailedRead : public PendingRead {
- public:
-  explicit FailedRead(Status status) : status_(std::move(status)) {}
-  Status Await(Slice* /*bytes*/) override { return status_; }
-
- private:
-  const Status status_;
-};
-
-class LocalRead : public PendingRead {
- public:
-  explicit LocalRead(const Slice& bytes) : bytes_(bytes) {}
-  Status Await(Slice* bytes) override {
-    *bytes = bytes_;
-    return Status::OK();
-  }
-
- private:
-  const Slice bytes_;
-};
-
-class LocalExtent : public Extent {
- public:
-  explicit LocalExtent(const Slice& bytes) : bytes_(bytes) {}
-  uint64_t size() const override { return bytes_.size(); }
-  const char* InPlace() const override { return bytes_.data(); }
-  std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override {
-    if (offset > bytes_.size() || n > bytes_.size() - offset) {
-      return std::make_unique<FailedRead>(Status::Corruption(
-          fmt::format("read of bytes {} to {} of {}", offset, offset + n, bytes_.size())));
-    }
-    return std::make_unique<LocalRead>(Slice(bytes_.data() + offset, n));
-  }
-
- private:
-  const Slice bytes_;
-};
-
-/// Where a remote table is. Shared by the extent and the reads that it started.
-struct RemoteTable {
-  TableStore::Rep* store;
-  Placement placement;
-  uint64_t size;
-  Status malformed;  ///< Why the placement cannot be used, if it cannot.
-
-  /// Fragments on nodes that are known to be lost.
-  FragmentSet Lost() const {
-    FragmentSet lost = 0;
-    for (size_t i = 0; i < placement.fragments.size(); ++i) {
-      const NodeId node = placement.fragments[i].start.node;
-      if (node != store->local.node && !store->client->alive(node)) lost |= FragmentSet{1} << i;
-    }
-    return lost;
-  }
-};
-
-/// A read from whichever nodes can give its bytes: when one of them fails, from others.
-class RemoteRead : public PendingRead {
- public:
-  RemoteRead(std::shared_ptr<const RemoteTable> table, uint64_t offset, size_t n)
-      : table_(std::move(table)), offset_(offset), length_(n) {
-    Start();
-  }
-
-  Status Await(Slice* bytes) override {
-    while (read_ != nullptr && !complete_) {
-      stream_->Await(*read_);
-      if (read_->status().ok()) {
-        plan_.Complete(read_->buffer().data());
-        complete_ = true;
-      } else {
-        TurnToOthers();
-      }
-    }
-    NACRE_RETURN_IF_ERROR(status_);
-    *bytes = Slice(plan_.in_place != nullptr ? plan_.in_place : read_->buffer().data(), length_);
-    return Status::OK();
-  }
-
- private:
-  void Start() {
-    const FragmentSet lost = lost_ | table_->Lost();
-    status_ =
-        PlanRead(*table_->store, table_->placement, table_->size, lost, offset_, length_, &plan_);
-    if (status_.ok() && plan_.in_place == nullptr) status_ = table_->store->Stream(&stream_);
-    if (status_.ok() && plan_.in_place == nullptr) {
-      read_ = stream_->Start(plan_.parts, plan_.bytes);
-    }
-  }
-
-  void TurnToOthers() {
-    const Status why = read_->status();
-    const std::vector<NodeLink*> failed = read_->failed();
-    read_.reset();
-    // So that in the end all nodes that failed are named.
-    failure_ = failure_.ok()
-                   ? why
-                   : Status::FromCode(static_cast<int>(why.code()),
-                                      fmt::format("{}; {}", failure_.message(), why.message()));
-    for (size_t i = 0; i < table_->placement.fragments.size(); ++i) {
-      NodeLink* const link = table_->store->fabric->link(table_->placement.fragments[i].start.node);
-      if (std::find(failed.begin(), failed.end(), link) != failed.end()) {
-        lost_ |= FragmentSet{1} << i;
-      }
-    }
-    status_ = failure_;
-    if (failed.empty()) return;
-    Start();
-    if (!status_.ok()) status_ = failure_;
-  }
-
-  const std::shared_ptr<const RemoteTable> table_;
-  const uint64_t offset_;
-  const size_t length_;
-  ReadPlan plan_;
-  FragmentSet lost_ = 0;  ///< Those that failed this read.
-  RemoteStream* stream_ = nullptr;
-  std::shared_ptr<StreamRead> read_;
-  Status status_;
-  Status failure_;  ///< Of what was tried so far.
-  bool complete_ = false;
-};
-
-class RemoteExtent : public Extent {
- public:
-  explicit RemoteExtent(RemoteTable table)
-      : table_(std::make_shared<RemoteTable>(std::move(table))) {}
-
-  uint64_t size() const override { return table_->size; }
-  std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override {
-    if (!table_->malformed.ok()) return std::make_unique<FailedRead>(table_->malformed);
-    const uint64_t size = table_->size;
-    if (offset > size || n > size - offset) {
-      return std::make_unique<FailedRead>(Status::Corruption(
-          fmt::format("read of bytes {} to {} of {}", offset, offset + n, size)));
-    }
-    if (n == 0) return std::make_unique<LocalRead>(Slice());
-    return std::make_unique<RemoteRead>(table_, offset, n);
-  }
-
- private:
-  const std::shared_ptr<const RemoteTable> table_;
-};
-
-}  // namespace
 
 TableStore::Rep::Rep(PoolClient* pool_client, LocalMemory local_memory, int in_flight)
     : client(pool_client),
@@ -202,15 +54,18 @@ void TableStore::Rep::GiveLane(std::unique_ptr<Lane> lane) {
   if (idle_lanes.size() < kMaxIdleLanes) idle_lanes.push_back(std::move(lane));
 }
 
-Status TableStore::Rep::CheckFragment(const ExtentAddr& fragment, uint64_t table_bytes) const {
+Status TableStore::Rep::CheckFragment(const ExtentAddr& fragment, uint64_t bytes,
+                                      uint64_t chunk_size) const {
   const NodeId node = fragment.start.node;
   if (node != local.node && fabric->link(node) == nullptr) {
     return Status::Corruption(fmt::format("a table lies on node {}, which the pool has not got",
                                           static_cast<unsigned>(node)));
   }
-  if (fragment.length < kFragmentHeadBytes || fragment.length - kFragmentHeadBytes < table_bytes) {
+  const uint64_t tail = chunk_size == 0 ? 0 : FragmentTailBytes(bytes, chunk_size);
+  if (fragment.length < kFragmentHeadBytes + tail ||
+      fragment.length - kFragmentHeadBytes - tail < bytes) {
     return Status::Corruption(
-        fmt::format("a table of {} bytes in an extent of {}", table_bytes, fragment.length));
+        fmt::format("a fragment of {} bytes in an extent of {}", bytes, fragment.length));
   }
   const uint64_t region = node == local.node ? local.size : fabric->link(node)->region_bytes();
   const bool known = node == local.node || region != 0;
@@ -238,26 +93,27 @@ EncodingWork TableStore::encoding_work() const {
 }
 
 PoolClient* TableStore::client() const { return rep_->client; }
+uint64_t TableStore::damaged_reads() const {
+  return rep_->damaged_reads.load(std::memory_order_relaxed);
+}
 
-std::shared_ptr<Extent> TableStore::OpenExtent(const Placement& placement, uint64_t size) {
-  RemoteTable table{
-      .store = rep_.get(), .placement = placement, .size = size, .malformed = Status::OK()};
-  if (placement.fragments.empty()) table.malformed = Status::Corruption("a table lies nowhere");
+std::shared_ptr<Extent> TableStore::OpenExtent(uint64_t table_id, const Placement& placement,
+                                               uint64_t size) {
+  auto table = std::make_shared<RemoteTable>();
+  table->store = rep_.get();
+  table->id = table_id;
+  table->placement = placement;
+  table->size = size;
+  Status& malformed = table->malformed;
+  if (placement.fragments.empty()) malformed = Status::Corruption("a table lies nowhere");
   if (placement.redundancy.striped() && placement.chunk_size == 0) {
-    table.malformed = Status::Corruption("a table is striped in chunks of no bytes");
+    malformed = Status::Corruption("a table is striped in chunks of no bytes");
   }
-  for (size_t i = 0; table.malformed.ok() && i < placement.fragments.size(); ++i) {
-    table.malformed = rep_->CheckFragment(placement.fragments[i],
-                                          FragmentBytes(placement, static_cast<int>(i), size));
+  for (size_t i = 0; malformed.ok() && i < placement.fragments.size(); ++i) {
+    const uint64_t bytes = FragmentBytes(placement, static_cast<int>(i), size);
+    malformed = rep_->CheckFragment(placement.fragments[i], bytes, placement.chunk_size);
   }
-  if (table.malformed.ok() && !placement.redundancy.striped()) {
-    for (const ExtentAddr& fragment : placement.fragments) {
-      if (const char* bytes = rep_->LocalBytes(fragment)) {
-        return std::make_shared<LocalExtent>(Slice(bytes, size));
-      }
-    }
-  }
-  return std::make_shared<RemoteExtent>(std::move(table));
+  return NewTableExtent(std::move(table));
 }
 
 Status TableStore::NewWriter(uint64_t table_id, const Placement& placement, size_t chunk_size,
@@ -272,7 +128,7 @@ Status TableStore::NewWriter(uint64_t table_id, const Placement& placement, size
   }
   std::unique_ptr<Lane> lane;
   for (const ExtentAddr& fragment : placement.fragments) {
-    if (Status s = rep_->CheckFragment(fragment, 0); !s.ok()) {
+    if (Status s = rep_->CheckFragment(fragment, 0, chunk_size); !s.ok()) {
       return Status::InvalidArgument(s.message());
     }
   }

@@ -40,8 +40,9 @@ class TableStore {
 
   /// In place when a whole copy lies in local memory. Reads go to live copies, or to the fragments
   /// that have the bytes, and turn to other nodes when one fails: lost fragments are decoded, of
-  /// just the bytes asked for. `Unavailable` names the nodes when too many are lost.
-  std::shared_ptr<Extent> OpenExtent(const Placement& placement, uint64_t size);
+  /// just the bytes asked for; so are chunks that are known to be damaged. `Unavailable` names the
+  /// nodes when too many are lost.
+  std::shared_ptr<Extent> OpenExtent(uint64_t table_id, const Placement& placement, uint64_t size);
 
   /// Writes a table to every fragment of `placement`. Any failed fragment fails the writer
   /// (`Unavailable`, naming the node): the caller reserves elsewhere and starts again.
@@ -55,6 +56,8 @@ class TableStore {
 
   PoolClient* client() const;
   EncodingWork encoding_work() const;
+  /// Times that somebody found bytes of a table damaged that had been read.
+  uint64_t damaged_reads() const;
 
   class Rep;  ///< For the files that implement this.
 

@@ -27,8 +27,8 @@ class TableStore::Rep {
   void GiveLane(std::unique_ptr<Lane> lane) EXCLUDES(mutex);
 
   /// `Corruption` unless the fragment lies in the region of its node (as far as that is known) and
-  /// has room for a table of `table_bytes`.
-  Status CheckFragment(const ExtentAddr& fragment, uint64_t table_bytes) const;
+  /// has room for a fragment of `bytes` and its tail.
+  Status CheckFragment(const ExtentAddr& fragment, uint64_t bytes, uint64_t chunk_size) const;
   /// In place of `fragment`'s table bytes; null if they are not in local memory.
   char* LocalBytes(const ExtentAddr& fragment) const;
 
@@ -42,6 +42,7 @@ class TableStore::Rep {
   const int buffers_in_flight;
   const size_t stream_limit;
   BufferPool buffers;
+  std::atomic<uint64_t> damaged_reads{0};
 
   std::atomic<uint64_t> encoded_bytes{0};  ///< These two: see EncodingWork.
   std::atomic<uint64_t> encoding_nanos{0};

@@ -3,9 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "util/reed_solomon.h"
 
 namespace nacre {
 
@@ -31,6 +34,39 @@ class Extent {
   virtual const char* InPlace() const { return nullptr; }
   /// Starts to fetch [offset, offset + n), within the table.
   virtual std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) = 0;
+
+  /// For who was given [offset, offset + n), by a read or in place, and found it damaged. Finds out
+  /// which chunks are, so that reads that start from now on take other fragments instead. Returns
+  /// the names of the nodes that hold them; empty if no damage is found, so that reading again is
+  /// of no use. Unless `again`, damage known before is not looked for. Blocks (DamagedRead below).
+  virtual std::string FindDamage(uint64_t /*offset*/, size_t /*n*/, bool /*again*/) { return {}; }
+  /// Fragments of which something is known to be damaged: found here, or reported.
+  virtual FragmentSet damaged() const { return 0; }
+  virtual void ReportDamage(FragmentSet /*fragments*/) {}
+};
+
+/// Tries again at bytes that came damaged, a few times:
+///
+///     for (DamagedRead damage;;) {
+///       read [offset, offset + n)...
+///       if (the bytes match their checksum) return them;
+///       if (!damage.ReadAgain(extent, offset, n)) return Corruption, naming damage.nodes();
+///     }
+class DamagedRead {
+ public:
+  bool ReadAgain(Extent* extent, uint64_t offset, size_t n) {
+    std::string nodes = extent->FindDamage(offset, n, /*again=*/tries_ > 0);
+    if (!nodes.empty()) nodes_ = std::move(nodes);
+    return !nodes_.empty() && ++tries_ < kTries;
+  }
+  /// Those that hold damaged bytes, if that is known.
+  const std::string& nodes() const { return nodes_; }
+
+ private:
+  /// The first of what others found, one more of what is found then.
+  static constexpr int kTries = 3;
+  int tries_ = 0;
+  std::string nodes_;
 };
 
 /// Where a table under construction goes: a bounded set of registered chunk buffers, written out

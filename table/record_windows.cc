@@ -24,6 +24,10 @@ Status RecordWindows::Load(const RecordInterval& interval) {
   for (size_t i = 0; i < ahead_.size(); ++i) {
     if (holds(ahead_[i])) return Take(i);
   }
+  return Reload(interval);
+}
+
+Status RecordWindows::Reload(const RecordInterval& interval) {
   Abandon();
   ahead_.push_back(Start(interval));
   return Take(0);

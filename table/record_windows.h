@@ -15,7 +15,7 @@ namespace nacre {
 
 /// The part of a table's records that an iterator has at hand, and the reads that it has under way
 /// for what comes next. A window is made of whole intervals of the range index, so no record
-/// straddles two. Of a table in place, all records are one window.
+/// straddles two. Of a table in place, all records are one window, until damage is met there.
 ///
 /// Bound: one window at hand and reads_in_flight under way, each of about readahead_max bytes, or
 /// of one record if that is larger.
@@ -41,6 +41,8 @@ class RecordWindows {
   /// Makes a window that holds the interval the one at hand: by one read of just the interval,
   /// unless it is at hand or under way.
   Status Load(const RecordInterval& interval);
+  /// As Load, but reads the interval anew: what is at hand is damaged.
+  Status Reload(const RecordInterval& interval);
   /// Makes an empty window at `offset` the one at hand, unless it is next to the one at hand or
   /// inside: the start of a scan.
   void Jump(uint64_t offset);

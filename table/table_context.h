@@ -24,9 +24,11 @@ struct TableContext {
   TableContext(const TableContext&) = delete;
   TableContext& operator=(const TableContext&) = delete;
 
-  Status CorruptionAt(uint64_t offset, const char* what) const {
+  /// `nodes`: those that hold the damaged bytes, if known.
+  Status CorruptionAt(uint64_t offset, const char* what, const std::string& nodes = {}) const {
     return Status::Corruption("table " + std::to_string(meta->id) + " at offset " +
-                              std::to_string(offset) + ": " + what);
+                              std::to_string(offset) + ": " + what +
+                              (nodes.empty() ? "" : " (damaged on " + nodes + ")"));
   }
 
   const TableMeta* const meta;

@@ -61,11 +61,24 @@ void TableIterator::MoveForwardTo(uint64_t offset) {
       return;
     }
     if (parse != RecordParse::kEndOfChunk) {
-      FailAt(offset, parse);
-      return;
+      if (!ReadAgain(offset, parse)) return;
+      continue;
     }
     offset = (offset / chunk_size_ + 1) * chunk_size_;
   }
+}
+
+/// What begins at `offset` is damaged in the window. True if it is whole in the next one.
+bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
+  const RecordInterval interval = table_->range_index.Containing(offset);
+  DamagedRead damage;
+  while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
+    if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
+    settled_until_ = 0;
+    parse = ParseRecord(BytesAt(offset), table_->seed, true, &record_);
+    if (parse == RecordParse::kOk || parse == RecordParse::kEndOfChunk) return true;
+  }
+  return FailAt(offset, parse, damage.nodes());
 }
 
 /// Moves `*offset` past the end of a chunk and makes the bytes there available. False at the end
@@ -115,7 +128,7 @@ void TableIterator::Prev() {
     // Windows are whole intervals, so this one is at hand.
     MoveBackTo(table_->range_index.Containing(offset_), offset_);
   } else if (before_ > 0) {
-    ParseAt(list_[--before_]);
+    TakeLastListed(offset_);
   } else {
     MoveBackTo({list_begin_, list_begin_}, list_begin_);
   }
@@ -138,10 +151,26 @@ bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
     // The interval before this one, which will be as long or about so, is next.
     const uint64_t length = limit - from.begin;
     windows_.Prefetch(from.begin < length ? 0 : from.begin - length, from.begin);
-    if (!ListRecords(from.begin, limit)) return false;
-    if (before_ > 0) return ParseAt(list_[--before_]);
+    // Only lengths are needed; each record is checked when the iterator comes to it.
+    uint64_t fault = 0;
+    const RecordParse parse = ListRecords(from.begin, limit, false, &fault);
+    if (parse != RecordParse::kOk && !ListAgain(from.begin, limit, fault, parse)) return false;
+    if (before_ > 0) return TakeLastListed(limit);
     limit = from.begin;
   }
+}
+
+/// To the last listed record. All from `limit` on have been visited.
+bool TableIterator::TakeLastListed(uint64_t limit) {
+  if (RecordParse parse = ParseAt(list_[before_ - 1]); parse != RecordParse::kOk) {
+    // Its length, or that of another before it, may have hidden those that follow it.
+    if (!ListAgain(list_begin_, limit, list_[before_ - 1], parse)) return false;
+    if (before_ == 0) return MoveBackTo({list_begin_, list_begin_}, list_begin_);
+    parse = ParseAt(list_[before_ - 1]);
+    if (parse != RecordParse::kOk) return FailAt(list_[before_ - 1], parse);
+  }
+  --before_;
+  return valid_ = true;
 }
 
 /// The interval that ends at `limit`, mostly without a search.
@@ -153,8 +182,9 @@ RecordInterval TableIterator::IntervalBefore(uint64_t limit) {
   return {boundaries_.back(), limit};
 }
 
-/// Lists the records that start in [begin, end), which is in the window.
-bool TableIterator::ListRecords(uint64_t begin, uint64_t end) {
+/// Lists the records that start in [begin, end), which is in the window. kOk, or what is wrong with
+/// the one at `*fault`.
+RecordParse TableIterator::ListRecords(uint64_t begin, uint64_t end, bool verify, uint64_t* fault) {
   list_.clear();
   list_begin_ = begin;
   uint64_t chunk_end = (begin / chunk_size_ + 1) * chunk_size_;
@@ -164,27 +194,42 @@ bool TableIterator::ListRecords(uint64_t begin, uint64_t end) {
       offset = chunk_end;
       continue;
     }
-    // Only lengths are needed; each record is checked when the iterator comes to it.
     Record record;
-    const RecordParse parse = ParseRecord(BytesAt(offset), table_->seed, false, &record);
+    const RecordParse parse = ParseRecord(BytesAt(offset), table_->seed, verify, &record);
     if (parse == RecordParse::kEndOfChunk) {
       offset = chunk_end;
       continue;
     }
-    if (parse != RecordParse::kOk) return FailAt(offset, parse);
+    if (parse != RecordParse::kOk) {
+      *fault = offset;
+      return parse;
+    }
     list_.push_back(offset);
     offset = (offset + record.encoded_bytes + alignment_mask_) & ~alignment_mask_;
   }
   before_ = list_.size();
-  return true;
+  return RecordParse::kOk;
 }
 
-bool TableIterator::ParseAt(uint64_t offset) {
+/// What begins in [begin, end) is damaged in the window, at `fault`. Lists it once it is whole in
+/// another one.
+bool TableIterator::ListAgain(uint64_t begin, uint64_t end, uint64_t fault, RecordParse parse) {
+  const RecordInterval interval = table_->range_index.Containing(begin);
+  DamagedRead damage;
+  while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
+    if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
+    parse = ListRecords(begin, end, true, &fault);
+    if (parse == RecordParse::kOk) return true;
+  }
+  return FailAt(fault, parse, damage.nodes());
+}
+
+RecordParse TableIterator::ParseAt(uint64_t offset) {
   const RecordParse parse = ParseRecord(BytesAt(offset), table_->seed, verify_checksums_, &record_);
-  if (parse != RecordParse::kOk) return FailAt(offset, parse);
+  if (parse != RecordParse::kOk) return parse;
   offset_ = offset;
   next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;
-  return valid_ = true;
+  return parse;
 }
 
 // ---- Failure ----------------------------------------------------------------------------------
@@ -194,10 +239,12 @@ bool TableIterator::Fail(Status status) {
   return valid_ = false;
 }
 
-bool TableIterator::FailAt(uint64_t offset, RecordParse parse) {
-  return Fail(table_->CorruptionAt(offset, parse == RecordParse::kTruncated
-                                               ? "record reaches beyond its place"
-                                               : "record does not match its checksum"));
+bool TableIterator::FailAt(uint64_t offset, RecordParse parse, const std::string& nodes) {
+  return Fail(table_->CorruptionAt(offset,
+                                   parse == RecordParse::kTruncated
+                                       ? "record reaches beyond its place"
+                                       : "record does not match its checksum",
+                                   nodes));
 }
 
 }  // namespace nacre

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "table/internal_iterator.h"
@@ -12,7 +13,8 @@
 namespace nacre {
 
 /// Over the records of one table, in place or through windows. Every record that it comes by is
-/// checked, those that a Seek skips too: a damaged length or key must not hide a record.
+/// checked, those that a Seek skips too: a damaged length or key must not hide a record. What is
+/// damaged is read again, from other fragments than before.
 class TableIterator final : public InternalIterator {
  public:
   /// `table` outlives the iterator.
@@ -34,15 +36,18 @@ class TableIterator final : public InternalIterator {
  private:
   void MoveForwardTo(uint64_t offset);
   bool Settle(uint64_t* offset);
+  bool ReadAgain(uint64_t offset, RecordParse parse);
   bool MoveBackTo(const RecordInterval& interval, uint64_t limit);
+  bool TakeLastListed(uint64_t limit);
   RecordInterval IntervalBefore(uint64_t limit);
-  bool ListRecords(uint64_t begin, uint64_t end);
-  bool ParseAt(uint64_t offset);
+  RecordParse ListRecords(uint64_t begin, uint64_t end, bool verify, uint64_t* fault);
+  bool ListAgain(uint64_t begin, uint64_t end, uint64_t fault, RecordParse parse);
+  RecordParse ParseAt(uint64_t offset);
   Slice BytesAt(uint64_t offset) const {
     return {windows_.data() + (offset - windows_.begin()), windows_.end() - offset};
   }
   bool Fail(Status status);
-  bool FailAt(uint64_t offset, RecordParse parse);
+  bool FailAt(uint64_t offset, RecordParse parse, const std::string& nodes = {});
 
   const TableContext* const table_;
   const uint64_t records_bytes_;

@@ -245,12 +245,16 @@ size_t FooterBytes(const TableMeta& meta) {
          kCrcBytes + kFooterTrailerBytes;
 }
 
-Status ReadFooter(Extent* extent, TableMeta* meta) {
+namespace {
+
+/// One try: `*suspect` is how many bytes at the end of the table were looked at.
+Status TryReadFooter(Extent* extent, TableMeta* meta, uint64_t* suspect) {
   // Long enough for nearly all footers; a longer one takes a second read.
   constexpr uint64_t kFirstRead = 4096;
   const uint64_t size = extent->size();
   if (size < kFooterTrailerBytes) return Status::Corruption("table footer: truncated");
   uint64_t wanted = std::min(size, kFirstRead);
+  *suspect = wanted;
   std::unique_ptr<PendingRead> read = extent->StartRead(size - wanted, wanted);
   Slice end;
   NACRE_RETURN_IF_ERROR(read->Await(&end));
@@ -267,6 +271,7 @@ Status ReadFooter(Extent* extent, TableMeta* meta) {
     return Status::Corruption("table footer: longer than the table");
   }
   wanted = meta_bytes + kFooterTrailerBytes;
+  *suspect = wanted;
   if (wanted > end.size()) {
     read = extent->StartRead(size - wanted, wanted);
     NACRE_RETURN_IF_ERROR(read->Await(&end));
@@ -276,6 +281,17 @@ Status ReadFooter(Extent* extent, TableMeta* meta) {
   if (!encoded.empty()) return Status::Corruption("table footer: bytes behind the meta");
   if (meta->size != size) return Status::Corruption("table footer: the table has another size");
   return Status::OK();
+}
+
+}  // namespace
+
+Status ReadFooter(Extent* extent, TableMeta* meta) {
+  for (DamagedRead damage;;) {
+    uint64_t suspect = 0;
+    Status status = TryReadFooter(extent, meta, &suspect);
+    if (!status.IsCorruption()) return status;
+    if (!damage.ReadAgain(extent, extent->size() - suspect, suspect)) return status;
+  }
 }
 
 Status EncodeFragmentHead(const TableMeta& meta, std::string* dst) {

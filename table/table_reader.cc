@@ -15,15 +15,20 @@ namespace {
 
 constexpr size_t kCacheLineBytes = 64;
 
-/// Reads a section of the table and checks its checksum. `*bytes` lives as long as `*read`.
+/// Reads a section of the table and checks its checksum, of several fragments if it has to be.
+/// `*bytes` lives as long as `*read`.
 Status ReadSection(const TableContext& table, const TableSection& section, const char* name,
                    std::unique_ptr<PendingRead>* read, Slice* bytes) {
-  *read = table.extent->StartRead(section.offset, section.length);
-  NACRE_RETURN_IF_ERROR((*read)->Await(bytes));
-  if (bytes->size() != section.length || Crc32c(bytes->data(), bytes->size()) != section.crc) {
-    return table.CorruptionAt(section.offset, name);
+  for (DamagedRead damage;;) {
+    *read = table.extent->StartRead(section.offset, section.length);
+    NACRE_RETURN_IF_ERROR((*read)->Await(bytes));
+    if (bytes->size() == section.length && Crc32c(bytes->data(), bytes->size()) == section.crc) {
+      return Status::OK();
+    }
+    if (!damage.ReadAgain(table.extent, section.offset, section.length)) {
+      return table.CorruptionAt(section.offset, name, damage.nodes());
+    }
   }
-  return Status::OK();
 }
 
 }  // namespace
@@ -41,21 +46,17 @@ class TableReader::Rep {
 
  private:
   TableContext context_;
-  std::string range_index_bytes_;  ///< Empty if the table is in place.
+  std::string range_index_bytes_;  ///< Empty if the section is in place.
 };
 
 Status TableReader::Rep::LoadRangeIndex() {
   const TableSection& section = context_.meta->range_index;
   std::unique_ptr<PendingRead> read;
   Slice bytes;
-  if (context_.in_place != nullptr) {
-    bytes = Slice(context_.in_place + section.offset, section.length);
-    if (Crc32c(bytes.data(), bytes.size()) != section.crc) {
-      return context_.CorruptionAt(section.offset, "range index does not match its checksum");
-    }
-  } else {
-    NACRE_RETURN_IF_ERROR(
-        ReadSection(context_, section, "range index does not match its checksum", &read, &bytes));
+  NACRE_RETURN_IF_ERROR(
+      ReadSection(context_, section, "range index does not match its checksum", &read, &bytes));
+  const char* const in_place = context_.in_place;
+  if (in_place == nullptr || bytes.data() != in_place + section.offset) {
     range_index_bytes_.assign(bytes.data(), bytes.size());
     bytes = range_index_bytes_;
   }
@@ -111,6 +112,34 @@ TableReader::Match TableReader::MatchRecord(const Slice& bytes, const Slice& use
   return TagSequence(record->tag) <= snapshot ? Match::kYes : Match::kOlder;
 }
 
+RecordInterval TableReader::IntervalOf(const Slice& user_key, SequenceNumber snapshot) const {
+  return rep_->context().range_index.Seek(user_key, PackTag(snapshot, kValueTypeForSeek));
+}
+
+TableReader::Match TableReader::SearchInterval(const RecordInterval& interval, const Slice& bytes,
+                                               const Slice& user_key, SequenceNumber snapshot,
+                                               Record* record) const {
+  const uint64_t chunk_size = meta_->chunk_size;
+  const uint64_t mask = (uint64_t{1} << meta_->alignment_shift) - 1;
+  for (uint64_t offset = interval.begin; offset < interval.end;) {
+    const uint64_t chunk_end = (offset / chunk_size + 1) * chunk_size;
+    if (chunk_end - offset < kEndOfChunkMarkBytes) {
+      offset = chunk_end;
+      continue;
+    }
+    const Slice rest(bytes.data() + (offset - interval.begin), interval.end - offset);
+    const RecordParse parse = ParseRecord(rest, rep_->context().seed, true, record);
+    if (parse == RecordParse::kEndOfChunk) {
+      offset = chunk_end;
+      continue;
+    }
+    if (parse != RecordParse::kOk) return Match::kCorrupt;
+    if (record->user_key == user_key && TagSequence(record->tag) <= snapshot) return Match::kYes;
+    offset = (offset + record->encoded_bytes + mask) & ~mask;
+  }
+  return Match::kNo;
+}
+
 uint64_t TableReader::ApproximateOffset(const Slice& internal_key) const {
   const TableContext& table = rep_->context();
   const Slice user_key = ExtractUserKey(internal_key);
@@ -163,12 +192,15 @@ Status TableReader::LoadPointIndexShape(PointIndexShape* shape) const {
   };
   constexpr size_t kBytes = PointIndexShape::kTrailerBytes;
   if (place.length < kBytes) return malformed();
-  std::unique_ptr<PendingRead> read =
-      extent_->StartRead(place.offset + place.length - kBytes, kBytes);
-  Slice bytes;
-  NACRE_RETURN_IF_ERROR(read->Await(&bytes));
-  if (bytes.size() != kBytes || !PointIndexShape::Parse(bytes, shape) ||
-      shape->SectionBytes() != place.length || shape->records_end > meta_->records.length) {
+  const uint64_t offset = place.offset + place.length - kBytes;
+  for (DamagedRead damage;;) {
+    std::unique_ptr<PendingRead> read = extent_->StartRead(offset, kBytes);
+    Slice bytes;
+    NACRE_RETURN_IF_ERROR(read->Await(&bytes));
+    if (bytes.size() == kBytes && PointIndexShape::Parse(bytes, shape)) break;
+    if (!damage.ReadAgain(extent_.get(), offset, kBytes)) return malformed();
+  }
+  if (shape->SectionBytes() != place.length || shape->records_end > meta_->records.length) {
     return malformed();
   }
   return Status::OK();

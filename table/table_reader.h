@@ -9,6 +9,7 @@
 #include "table/internal_iterator.h"
 #include "table/internal_key.h"
 #include "table/point_index.h"
+#include "table/range_index.h"
 #include "table/record.h"
 #include "table/table_meta.h"
 #include "util/bloom.h"
@@ -57,6 +58,13 @@ class TableReader {
   /// key is kCorrupt, not kNo.
   Match MatchRecord(const Slice& bytes, const Slice& user_key, SequenceNumber snapshot,
                     bool verify_checksum, Record* record) const;
+
+  /// Where the newest record of `user_key` that `snapshot` sees lies, if the table has one.
+  RecordInterval IntervalOf(const Slice& user_key, SequenceNumber snapshot) const;
+  /// Looks for it in the bytes of that interval. kYes, kNo, or kCorrupt: every record on the way is
+  /// checked.
+  Match SearchInterval(const RecordInterval& interval, const Slice& bytes, const Slice& user_key,
+                       SequenceNumber snapshot, Record* record) const;
 
   /// Offset, within the table, near `internal_key`: for GetApproximateSizes.
   uint64_t ApproximateOffset(const Slice& internal_key) const;

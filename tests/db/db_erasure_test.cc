@@ -5,99 +5,21 @@
 
 #include <bit>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "nacre/db.h"
-#include "tests/support/seed.h"
+#include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "tests/support/test_nodes.h"
-#include "util/random.h"
 
 namespace nacre {
 namespace {
 
-class DBErasureTest : public testing::Test {
- protected:
-  void Open(const char* redundancy, int nodes, bool degraded_writes = false) {
-    db_.reset();
-    model_.clear();
-    pool_ = OpenTestPool({.nodes = nodes, .node_bytes = 64 << 20});
-    ASSERT_NE(pool_, nullptr);
-    const bool no_compactions = options_.disable_auto_compactions;
-    options_ = SmallTableOptions(pool_);
-    options_.disable_auto_compactions = no_compactions;
-    options_.redundancy = redundancy;
-    options_.allow_degraded_writes = degraded_writes;
-    // Rows and chunks that many records meet the ends of.
-    options_.chunk_size = 4 << 10;
-    ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_)));
-  }
-
-  /// Overwrites and deletes, too; some values are longer than chunks and rows.
-  void Fill(size_t writes) {
-    for (size_t i = 0; i < writes; ++i) {
-      const std::string key = "key" + std::to_string(random_.Uniform(2000));
-      if (random_.OneIn(10)) {
-        ASSERT_TRUE(IsOk(db_->Delete(NoLog(), key)));
-        model_.erase(key);
-        continue;
-      }
-      const size_t size =
-          random_.OneIn(150) ? 3000 + random_.Uniform(30'000) : random_.Uniform(400);
-      const std::string value = TestValue(random_.Next(), size);
-      ASSERT_TRUE(IsOk(db_->Put(NoLog(), key, value)));
-      model_[key] = value;
-    }
-  }
-
-  void Check() {
-    std::vector<std::string> names;
-    for (int i = 0; i < 2000; ++i) names.push_back("key" + std::to_string(i));
-    std::string value;
-    std::vector<Slice> keys(names.begin(), names.end());
-    std::vector<std::string> values;
-    const std::vector<Status> statuses = db_->MultiGet({}, keys, &values);
-    for (size_t i = 0; i < names.size(); ++i) {
-      const auto expected = model_.find(names[i]);
-      const Status status = i % 4 == 0 ? db_->Get({}, names[i], &value) : Status::OK();
-      if (expected == model_.end()) {
-        ASSERT_TRUE(statuses[i].IsNotFound()) << statuses[i].ToString();
-        ASSERT_TRUE(i % 4 != 0 || status.IsNotFound()) << status.ToString();
-      } else {
-        ASSERT_TRUE(IsOk(statuses[i]));
-        ASSERT_TRUE(IsOk(status));
-        ASSERT_TRUE(values[i] == expected->second) << names[i];
-        ASSERT_TRUE(i % 4 != 0 || value == expected->second) << names[i];
-      }
-    }
-    const std::unique_ptr<Iterator> iterator(db_->NewIterator({}));
-    auto expected = model_.begin();
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++expected) {
-      ASSERT_NE(expected, model_.end());
-      ASSERT_EQ(iterator->key().ToString(), expected->first);
-      ASSERT_TRUE(iterator->value() == Slice(expected->second)) << expected->first;
-    }
-    ASSERT_TRUE(IsOk(iterator->status()));
-    ASSERT_EQ(expected, model_.end());
-    auto backward = model_.rbegin();
-    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev(), ++backward) {
-      ASSERT_EQ(iterator->key().ToString(), backward->first);
-    }
-    ASSERT_TRUE(IsOk(iterator->status()));
-    ASSERT_EQ(backward, model_.rend());
-  }
-
-  Random random_{TestSeed(301)};
-  std::shared_ptr<memnode::PoolImpl> pool_;
-  Options options_;
-  std::unique_ptr<DB> db_;
-  std::map<std::string, std::string> model_;
-};
+using DBErasureTest = RedundantDBTest;
 
 TEST_F(DBErasureTest, HoldsAModelAndGivesItsSpaceBack) {
   for (const char* redundancy : {"rs(2,1)", "rs(4,2)", "rs(5,0)", "L0:rep(3),*:rs(4,2)"}) {
@@ -118,7 +40,7 @@ TEST_F(DBErasureTest, HoldsAModelAndGivesItsSpaceBack) {
   }
 }
 
-class LossTest : public DBErasureTest, public testing::WithParamInterface<const char*> {};
+class LossTest : public RedundantDBTest, public testing::WithParamInterface<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Codes, LossTest, testing::Values("rs(2,1)", "rs(4,2)", "rs(6,3)"),
                          [](const auto& code) {

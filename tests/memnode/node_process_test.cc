@@ -115,7 +115,7 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfReads) {
   for (uint64_t t = 0; t < 3; ++t) {
     readers.emplace_back([&, t] {
       Random random(seed + t);
-      const std::shared_ptr<Extent> extent = store_->OpenExtent(two, bytes.size());
+      const std::shared_ptr<Extent> extent = store_->OpenExtent(1, two, bytes.size());
       while (!stop) {
         // With a second copy every read succeeds, the ones in flight at the death too.
         const uint64_t offset = random.Uniform(bytes.size() - 50'000);
@@ -196,7 +196,7 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfWrites) {
   written.push_back(placement);
   for (const Placement& table : written) {
     Slice got;
-    const auto read = store_->OpenExtent(table, bytes.size())->StartRead(0, bytes.size());
+    const auto read = store_->OpenExtent(1, table, bytes.size())->StartRead(0, bytes.size());
     const Status s = read->Await(&got);
     ASSERT_TRUE(s.ok()) << s.ToString();
     EXPECT_TRUE(got == Slice(bytes));

@@ -42,7 +42,7 @@ class PoolTest : public PoolFixture {
     }
   }
   void CheckExtent(const Placement& placement, const std::string& bytes) {
-    const std::shared_ptr<Extent> extent = store_->OpenExtent(placement, bytes.size());
+    const std::shared_ptr<Extent> extent = store_->OpenExtent(1, placement, bytes.size());
     const auto read = extent->StartRead(0, bytes.size());
     Slice all;
     const Status s = read->Await(&all);
@@ -289,12 +289,12 @@ TEST_F(PoolTest, MalformedPlacementsAreErrors) {
   for (const Placement& placement : bad) {
     Slice bytes;
     EXPECT_TRUE(
-        store_->OpenExtent(placement, 5000)->StartRead(0, 10)->Await(&bytes).IsCorruption());
+        store_->OpenExtent(1, placement, 5000)->StartRead(0, 10)->Await(&bytes).IsCorruption());
     std::unique_ptr<ExtentWriter> writer;
     EXPECT_TRUE(store_->NewWriter(1, placement, kChunkBytes, &writer).IsInvalidArgument());
   }
   Slice bytes;
-  const auto extent = store_->OpenExtent(placement_at(0, 0, 8192), 4096);
+  const auto extent = store_->OpenExtent(1, placement_at(0, 0, 8192), 4096);
   EXPECT_TRUE(extent->StartRead(4000, 97)->Await(&bytes).IsCorruption());
 }
 
@@ -317,7 +317,7 @@ TEST_F(PoolTest, ReadsMayBeDroppedAndMovedBetweenThreads) {
   Placement placement;
   ASSERT_TRUE(space_->Reserve(Copies(2), bytes.size(), kNoNode, &placement).ok());
   ASSERT_TRUE(WriteBytes(placement, bytes).ok());
-  const std::shared_ptr<Extent> extent = store_->OpenExtent(placement, bytes.size());
+  const std::shared_ptr<Extent> extent = store_->OpenExtent(1, placement, bytes.size());
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (uint64_t t = 0; t < 4; ++t) {
@@ -373,7 +373,7 @@ TEST_F(PoolTest, DeadNodeIsNamedAndItsCopiesAreElsewhere) {
   EXPECT_TRUE(read.status.IsUnavailable()) << read.status.ToString();
   EXPECT_NE(read.status.ToString().find(address), std::string::npos) << read.status.ToString();
   Slice got;
-  const Status s = store_->OpenExtent(one, bytes.size())->StartRead(0, 100)->Await(&got);
+  const Status s = store_->OpenExtent(1, one, bytes.size())->StartRead(0, 100)->Await(&got);
   EXPECT_TRUE(s.IsUnavailable()) << s.ToString();
   EXPECT_NE(s.ToString().find(address), std::string::npos) << s.ToString();
   EXPECT_FALSE(WriteBytes(one, bytes).ok());

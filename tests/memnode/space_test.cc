@@ -272,7 +272,7 @@ TEST_F(SpaceTest, RestoredAfterReopening) {
   ASSERT_TRUE(space_->Reserve(Copies(2), 900'000, kNoNode, &other).ok());
   ASSERT_TRUE(WriteBytes(other, std::string(900'000, 'z')).ok());
   Slice got;
-  const auto read = store_->OpenExtent(tables[3], bytes.size())->StartRead(0, bytes.size());
+  const auto read = store_->OpenExtent(1, tables[3], bytes.size())->StartRead(0, bytes.size());
   ASSERT_TRUE(read->Await(&got).ok());
   EXPECT_TRUE(got == Slice(bytes));
 }

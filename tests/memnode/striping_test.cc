@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "memnode/lane.h"
+#include "memnode/node_link.h"
 #include "memnode/pool_client.h"
 #include "table/fragment_checksums.h"
 #include "tests/support/pool_fixture.h"
@@ -65,7 +67,7 @@ class StripingTest : public PoolFixture {
   }
 
   Status ReadRange(const Table& table, uint64_t offset, size_t n) {
-    const auto extent = store_->OpenExtent(table.placement, table.bytes.size());
+    const auto extent = store_->OpenExtent(table.id, table.placement, table.bytes.size());
     Slice bytes;
     const auto read = extent->StartRead(offset, n);
     NACRE_RETURN_IF_ERROR(read->Await(&bytes));
@@ -83,6 +85,16 @@ class StripingTest : public PoolFixture {
           std::min<uint64_t>(table.bytes.size() - offset, random_.OneIn(2) ? 600 : 3 * kRow);
       ASSERT_TRUE(IsOk(ReadRange(table, offset, random_.Uniform(most + 1))));
     }
+  }
+
+  /// In the memory of its node; head not counted.
+  char* Byte(const ExtentAddr& fragment, uint64_t offset) {
+    uint64_t contiguous = 0;
+    return reinterpret_cast<char*>(
+        client_->fabric()
+            ->link(fragment.start.node)
+            ->Translate(fragment.start.offset + kFragmentHeadBytes + offset, &contiguous)
+            .address);
   }
 
   std::string Raw(const ExtentAddr& extent) {
@@ -187,6 +199,44 @@ TEST_F(StripingTest, CopiesHaveTailsToo) {
     Table table;
     ASSERT_NO_FATAL_FAILURE(Write(Copies(3), size, &table));
     ASSERT_NO_FATAL_FAILURE(CheckTails(table));
+  }
+}
+
+TEST_F(StripingTest, DamageIsFoundAndReadAround) {
+  OpenPoolAt("embedded:?size=16MiB&nodes=6");
+  CreateDatabase();
+  for (const Redundancy& code : {Coded(2, 1), Coded(4, 2), Copies(3)}) {
+    for (const size_t size : {size_t{1}, kChunkBytes, kChunkBytes + 1, size_t{kRow} - 1,
+                              size_t{kRow}, size_t{kRow} + 2 * kChunkBytes + 17}) {
+      SCOPED_TRACE(code.ToString() + ", " + std::to_string(size));
+      Table table;
+      ASSERT_NO_FATAL_FAILURE(Write(code, size, &table));
+      for (size_t i = 0; i < table.placement.fragments.size(); ++i) {
+        const uint64_t bytes = FragmentBytes(table.placement, static_cast<int>(i), size);
+        if (bytes == 0) continue;
+        // The first byte, the last, and any: of its data, and of its tail.
+        for (const uint64_t at : {uint64_t{0}, bytes - 1, random_.Uniform(bytes), bytes,
+                                  bytes + FragmentTailBytes(bytes, kChunkBytes) - 1}) {
+          char* const byte = Byte(table.placement.fragments[i], at);
+          const char before = *byte;
+          *byte = static_cast<char>(before ^ 1 << random_.Uniform(8));
+          // Nobody looked at it so far.
+          const auto extent = store_->OpenExtent(table.id, table.placement, size);
+          EXPECT_EQ(extent->damaged(), 0u);
+          const std::string nodes = extent->FindDamage(0, size, false);
+          EXPECT_EQ(extent->damaged(), FragmentSet{1} << i);
+          if (at < bytes) {
+            EXPECT_EQ(nodes, client_->node_address(table.placement.fragments[i].start.node));
+          }
+          Slice read;
+          const auto all = extent->StartRead(0, size);
+          ASSERT_TRUE(IsOk(all->Await(&read)));
+          ASSERT_TRUE(read == Slice(table.bytes));
+          *byte = before;
+        }
+      }
+      space_->Free(table.placement);
+    }
   }
 }
 

@@ -88,8 +88,9 @@ Status PoolFixture::WriteTable(const std::vector<TestEntry>& entries, int copies
 Status PoolFixture::ReadTable(const std::shared_ptr<const TableMeta>& table,
                               std::vector<TestEntry>* entries) {
   std::unique_ptr<TableReader> reader;
-  NACRE_RETURN_IF_ERROR(TableReader::Open(
-      table, BytewiseComparator(), store_->OpenExtent(table->placement, table->size), &reader));
+  NACRE_RETURN_IF_ERROR(
+      TableReader::Open(table, BytewiseComparator(),
+                        store_->OpenExtent(table->id, table->placement, table->size), &reader));
   const auto iterator = reader->NewIterator(TableIteratorOptions());
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
     entries->push_back({.user_key = iterator->user_key().ToString(),

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "memnode/damaged_chunks.h"
+#include "memnode/table_store_rep.h"
+#include "nacre/status.h"
+#include "table/extent.h"
+#include "table/placement.h"
+#include "util/reed_solomon.h"
+
+namespace nacre::memnode {
+
+/// Where an open table is, and what is known of it. Shared by its extent and the reads that this
+/// started.
+struct RemoteTable {
+  TableStore::Rep* store = nullptr;
+  uint64_t id = 0;
+  Placement placement;
+  uint64_t size = 0;
+  Status malformed;  ///< Why the placement cannot be used, if it cannot.
+  DamagedChunks damage;
+
+  /// Fragments on nodes that are known to be lost.
+  FragmentSet Lost() const;
+};
+
+/// See TableStore::OpenExtent.
+std::shared_ptr<Extent> NewTableExtent(std::shared_ptr<RemoteTable> table);
+
+}  // namespace nacre::memnode
