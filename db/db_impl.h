@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "db/compaction_picker.h"
@@ -13,6 +14,7 @@
 #include "db/memtable.h"
 #include "db/node_reporter.h"
 #include "db/read_view.h"
+#include "db/repair_planner.h"
 #include "db/snapshot_list.h"
 #include "db/version.h"
 #include "db/write_sequencer.h"
@@ -35,7 +37,7 @@ struct Record;
 
 /// The database. Split by concern: db_open.cc (opening and closing), db_write.cc (writes, MemTable
 /// switches, stalls), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_compaction.cc,
-/// db_properties.cc.
+/// db_repair.cc, db_properties.cc.
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
 /// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
@@ -88,6 +90,7 @@ class DBImpl final : public DB {
     std::atomic<uint64_t> compaction_bytes_written{0};
     std::atomic<uint64_t> compaction_cpu_nanos{0};
     std::atomic<uint64_t> stall_nanos{0};
+    std::atomic<uint64_t> repaired_bytes{0};  ///< Of fragments.
   };
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
@@ -95,7 +98,9 @@ class DBImpl final : public DB {
          const ManifestImage& image);
 
   // ---- db_open.cc ----
-  Status Restore(const ManifestImage& image);
+  Status Restore(const memnode::DatabaseLease& lease, ManifestImage image);
+  /// Numbers the nodes of the tables' placements as the pool does now, and takes over the space.
+  Status PlaceTables(const memnode::DatabaseLease& lease, ManifestImage* image);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(mutex_);
   ManifestImage MakeManifest() REQUIRES(mutex_);
@@ -213,6 +218,43 @@ class DBImpl final : public DB {
       EXCLUDES(mutex_);
   void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
 
+  // ---- db_repair.cc ----
+  /// What has been said, and what has changed since the last look.
+  struct RepairOrders {
+    bool paused = false;
+    uint64_t bytes_per_second = 0;  ///< 0: no limit.
+    std::vector<bool> nodes;        ///< Alive and draining, in turns.
+    bool changed = false;
+  };
+  /// One walk over all that is to be repaired, by several threads. Under the mutex while they run.
+  struct RepairPass {
+    std::vector<RepairItem> items;
+    size_t next = 0;
+    uint64_t bytes_per_second = 0;
+    uint64_t next_nanos = 0;  ///< When the limit allows the next batch.
+    uint64_t started_nanos = 0;
+    uint64_t bytes_repaired = 0;
+    uint64_t tables_repaired = 0;
+    Status failure;  ///< The first.
+  };
+  struct RepairedTable {
+    RepairItem item;
+    std::shared_ptr<TableHandle> moved;
+  };
+  NodeViews NodeViewsForRepair() const;
+  /// Repairs tables whose nodes are lost or to be left, as long as the database is open.
+  void RepairLoop() EXCLUDES(mutex_);
+  void FollowDirections(RepairOrders* orders);
+  /// Whether anything was repaired: then there may be more.
+  bool RepairAll(const RepairOrders& orders) EXCLUDES(mutex_);
+  void RepairWorker(RepairPass* pass) EXCLUDES(mutex_);
+  /// The next tables, once the limit allows them. False: none, or no more for now.
+  bool TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
+  void RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
+  /// Puts the repaired tables in the old ones' places, unless these are gone meanwhile.
+  void CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
+                      const Status& failure) EXCLUDES(mutex_);
+
   Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);
   uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -278,11 +320,13 @@ class DBImpl final : public DB {
   Status close_status_ GUARDED_BY(mutex_);
 
   memnode::RepairProgress repair_progress_ GUARDED_BY(mutex_);
+  Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
 
   Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;
+  std::thread repair_thread_;
   /// Signals changed_ when its directions have changed.
   NodeReporter reporter_;
 };

@@ -1,3 +1,5 @@
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -93,7 +95,7 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   }
   std::unique_ptr<DBImpl> opened(
       new DBImpl(options, name, redundancy, std::move(pool), lease, image));
-  if (Status status = opened->Restore(image); !status.ok()) {
+  if (Status status = opened->Restore(lease, image); !status.ok()) {
     opened->Abandon();
     return give_back(std::move(status));
   }
@@ -140,21 +142,42 @@ Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* ha
                            handle);
 }
 
-Status DBImpl::Restore(const ManifestImage& image) {
-  for (const auto& [node, offsets] : image.slabs) {
-    if (node >= client_->node_count()) {
-      return Status::InvalidArgument("database " + name_ + " has data on node " +
-                                     std::to_string(node) + ", the pool has " +
-                                     std::to_string(client_->node_count()) + " nodes");
+Status DBImpl::PlaceTables(const memnode::DatabaseLease& lease, ManifestImage* image) {
+  // By instance, wherever it answers now: one that was started anew has nothing of ours.
+  std::map<NodeId, NodeId> numbers;
+  for (const auto& [node, instance_id] : image->nodes) {
+    for (const auto& [present, slabs] : lease.slabs) {
+      if (client_->instance_id(present) == instance_id) numbers[node] = present;
     }
-    std::vector<ExtentAddr> live;
-    for (const auto& [level, meta] : image.tables) {
-      for (const ExtentAddr& extent : meta.placement.fragments) {
-        if (extent.start.node == node) live.push_back(extent);
+  }
+  std::map<NodeId, std::vector<ExtentAddr>> live;
+  size_t degraded = 0;
+  for (auto& [level, meta] : image->tables) {
+    bool whole = true;
+    for (ExtentAddr& extent : meta.placement.fragments) {
+      const auto number = numbers.find(extent.start.node);
+      extent.start.node = number == numbers.end() ? kLostNode : number->second;
+      if (number == numbers.end()) {
+        whole = false;
+      } else {
+        live[extent.start.node].push_back(extent);
       }
     }
-    NACRE_RETURN_IF_ERROR(space_->Restore(node, offsets, live));
+    if (!whole) ++degraded;
   }
+  for (const auto& [node, slabs] : lease.slabs) {
+    NACRE_RETURN_IF_ERROR(space_->Restore(node, slabs, live[node]));
+  }
+  if (degraded > 0) {
+    Log(options_.info_log, LogLevel::kWarn,
+        "{}: of {} of {} tables fragments are lost with nodes that are no longer there", name_,
+        degraded, image->tables.size());
+  }
+  return Status::OK();
+}
+
+Status DBImpl::Restore(const memnode::DatabaseLease& lease, ManifestImage image) {
+  NACRE_RETURN_IF_ERROR(PlaceTables(lease, &image));
   VersionEdit edit;
   for (const auto& [level, meta] : image.tables) {
     std::shared_ptr<TableHandle> handle;
@@ -176,6 +199,10 @@ Status DBImpl::Restore(const ManifestImage& image) {
   }
   RebalancePointTiers();
   reporter_.Start();
+  repair_thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "nacre-repair");
+    RepairLoop();
+  });
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}", name_,
       pool_->uri(), image.tables.size(), image.last_sequence);
   return Status::OK();
@@ -191,9 +218,7 @@ ManifestImage DBImpl::MakeManifest() {
   image.slab_bytes = client_->options().slab_bytes;
   for (int node = 0; node < client_->node_count(); ++node) {
     const auto id = static_cast<NodeId>(node);
-    if (std::vector<uint64_t> slabs = space_->Slabs(id); !slabs.empty()) {
-      image.slabs[id] = std::move(slabs);
-    }
+    if (client_->alive(id)) image.nodes[id] = client_->instance_id(id);
   }
   const Version& version = *current_view_->version;
   for (int level = 0; level < version.num_levels(); ++level) {
@@ -239,6 +264,7 @@ Status DBImpl::Close() {
     changed_.SignalAll();
     while (flush_running_ || compactions_running_ > 0) changed_.Wait();
   }
+  if (repair_thread_.joinable()) repair_thread_.join();
   flush_executor_.reset();
   compaction_executor_.reset();
   reporter_.Stop();

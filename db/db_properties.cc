@@ -56,6 +56,8 @@ class DBProperties {
         {"stall-nanos", &DBProperties::StallNanos},
         {"damage.reads", &DBProperties::DamagedReads},
         {"damage.fragments", &DBProperties::DamagedFragments},
+        {"repair.tables-left", &DBProperties::TablesToRepair},
+        {"repair.bytes-done", &DBProperties::RepairedBytes},
     };
     constexpr std::string_view kFilesAtLevel = "num-files-at-level";
     if (name.starts_with(kFilesAtLevel)) {
@@ -226,6 +228,8 @@ class DBProperties {
     });
   }
   uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
+  uint64_t TablesToRepair() { return PlanRepair(version(), db_->NodeViewsForRepair()).size(); }
+  uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }
 
   DBImpl* const db_;
   std::shared_ptr<const ReadView> view_;

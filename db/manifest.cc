@@ -14,7 +14,7 @@ namespace {
 //     ...      the fields below as varints and length-prefixed strings
 //     fixed32  CRC32C of everything before it
 constexpr uint32_t kMagic = 0x4e414d4e;
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 
 }  // namespace
 
@@ -28,11 +28,10 @@ std::string EncodeManifest(const ManifestImage& image) {
   PutVarint64(&out, image.last_sequence);
   PutVarint32(&out, image.num_levels);
   PutVarint64(&out, image.slab_bytes);
-  PutVarint64(&out, image.slabs.size());
-  for (const auto& [node, offsets] : image.slabs) {
+  PutVarint64(&out, image.nodes.size());
+  for (const auto& [node, instance_id] : image.nodes) {
     PutVarint32(&out, node);
-    PutVarint64(&out, offsets.size());
-    for (const uint64_t offset : offsets) PutVarint64(&out, offset);
+    PutFixed64(&out, instance_id);
   }
   PutVarint64(&out, image.tables.size());
   for (const auto& [level, meta] : image.tables) {
@@ -70,15 +69,10 @@ Status DecodeManifest(const Slice& bytes, ManifestImage* image) {
   image->comparator = comparator.ToString();
   for (uint64_t i = 0; i < nodes; ++i) {
     uint32_t node = 0;
-    uint64_t count = 0;
-    if (!GetVarint32(&input, &node) || node >= kNoNode || !GetVarint64(&input, &count)) {
+    uint64_t instance_id = 0;
+    if (!GetVarint32(&input, &node) || node >= kLostNode || !GetFixed64(&input, &instance_id) ||
+        !image->nodes.emplace(node, instance_id).second) {
       return malformed;
-    }
-    std::vector<uint64_t>& offsets = image->slabs[static_cast<NodeId>(node)];
-    for (uint64_t j = 0; j < count; ++j) {
-      uint64_t offset = 0;
-      if (!GetVarint64(&input, &offset)) return malformed;
-      offsets.push_back(offset);
     }
   }
   uint64_t tables = 0;

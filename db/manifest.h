@@ -21,7 +21,9 @@ struct ManifestImage {
   SequenceNumber last_sequence = 0;
   uint32_t num_levels = 0;
   uint64_t slab_bytes = 0;
-  std::map<NodeId, std::vector<uint64_t>> slabs;       ///< Offsets of the slabs held on each node.
+  /// Instances of the nodes that were there, as the tables' placements number them. What lies on
+  /// others is lost.
+  std::map<NodeId, uint64_t> nodes;
   std::vector<std::pair<uint32_t, TableMeta>> tables;  ///< With their levels.
 };
 

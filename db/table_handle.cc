@@ -27,34 +27,57 @@ Status PointTier::Load(const TableReader& reader, Kind kind,
   return Status::OK();
 }
 
-TableHandle::TableHandle(std::shared_ptr<const TableMeta> meta, memnode::SpaceAllocator* space,
-                         EpochDomain* epochs)
-    : meta_(std::move(meta)), space_(space), epochs_(epochs) {}
+Status TableHandle::OpenReader(const Comparator* comparator, memnode::TableStore* store) {
+  return TableReader::Open(meta_, comparator,
+                           store->OpenExtent(meta_->id, meta_->placement, meta_->size), &reader_);
+}
 
 Status TableHandle::Open(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
                          memnode::SpaceAllocator* space, EpochDomain* epochs, PointTier::Kind tier,
                          std::shared_ptr<TableHandle>* handle) {
-  auto shared_meta = std::make_shared<const TableMeta>(std::move(meta));
-  std::shared_ptr<TableHandle> opened(new TableHandle(shared_meta, space, epochs));
-  NACRE_RETURN_IF_ERROR(TableReader::Open(
-      shared_meta, comparator,
-      store->OpenExtent(shared_meta->id, shared_meta->placement, shared_meta->size),
-      &opened->reader_));
+  std::shared_ptr<TableHandle> opened(
+      new TableHandle(std::make_shared<const TableMeta>(std::move(meta)), space, epochs));
+  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store));
+  opened->tier_ = std::make_shared<TierSlot>();
   NACRE_RETURN_IF_ERROR(opened->SetTier(tier));
+  for (const ExtentAddr& extent : opened->meta_->placement.fragments) {
+    opened->fragments_.push_back(std::make_shared<FragmentSpace>(extent, space));
+  }
   *handle = std::move(opened);
   return Status::OK();
 }
 
-TableHandle::~TableHandle() {
-  delete tier_.load(std::memory_order_relaxed);
-  if (dropped_.load(std::memory_order_relaxed)) space_->Free(meta_->placement);
+Status TableHandle::OpenMoved(Placement placement, const Comparator* comparator,
+                              memnode::TableStore* store,
+                              std::shared_ptr<TableHandle>* handle) const {
+  auto meta = std::make_shared<TableMeta>(*meta_);
+  meta->placement = std::move(placement);
+  std::shared_ptr<TableHandle> opened(new TableHandle(std::move(meta), space_, epochs_));
+  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store));
+  opened->tier_ = tier_;
+  for (size_t i = 0; i < fragments_.size(); ++i) {
+    const ExtentAddr& extent = opened->meta_->placement.fragments[i];
+    const bool same = extent == fragments_[i]->extent();
+    opened->fragments_.push_back(same ? fragments_[i]
+                                      : std::make_shared<FragmentSpace>(extent, space_));
+  }
+  *handle = std::move(opened);
+  return Status::OK();
+}
+
+TableHandle::~TableHandle() = default;
+
+void TableHandle::MarkReplacedBy(const TableHandle& moved) {
+  for (size_t i = 0; i < fragments_.size(); ++i) {
+    if (fragments_[i] != moved.fragments_[i]) fragments_[i]->MarkDropped();
+  }
 }
 
 Status TableHandle::SetTier(PointTier::Kind kind) {
   std::unique_ptr<const PointTier> loaded;
   NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, kind, &loaded));
   // Release pairs with tier().
-  const PointTier* old = tier_.exchange(loaded.release(), std::memory_order_acq_rel);
+  const PointTier* old = tier_->current.exchange(loaded.release(), std::memory_order_acq_rel);
   if (old != nullptr) epochs_->Retire([old] { delete old; });
   return Status::OK();
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "memnode/space_allocator.h"
 #include "memnode/table_store.h"
@@ -46,8 +48,30 @@ class PointTier {
   PointIndexShape shape_;
 };
 
+/// The space of one fragment of a table. Shared by the handles of the table when it is repaired:
+/// freed with the last of them, if an edit that dropped it is committed.
+class FragmentSpace {
+ public:
+  FragmentSpace(const ExtentAddr& extent, memnode::SpaceAllocator* space)
+      : extent_(extent), space_(space) {}
+  ~FragmentSpace() {
+    if (dropped_.load(std::memory_order_relaxed)) space_->Free(extent_);
+  }
+  FragmentSpace(const FragmentSpace&) = delete;
+  FragmentSpace& operator=(const FragmentSpace&) = delete;
+
+  const ExtentAddr& extent() const { return extent_; }
+  void MarkDropped() { dropped_.store(true, std::memory_order_relaxed); }
+
+ private:
+  const ExtentAddr extent_;
+  memnode::SpaceAllocator* const space_;
+  std::atomic<bool> dropped_{false};
+};
+
 /// A live table of the database: opened once, shared by all versions that hold it. When the last
-/// of them goes after the edit that dropped the table, its space is freed.
+/// of them goes after the edit that dropped the table, its space is freed. A table of which
+/// fragments were repaired has a new handle, which shares with the old one what is the same.
 ///
 /// Thread safety: all methods may be called from many threads at once; `tier()` under a guard of
 /// the epoch domain.
@@ -56,6 +80,10 @@ class TableHandle {
   static Status Open(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
                      memnode::SpaceAllocator* space, EpochDomain* epochs, PointTier::Kind tier,
                      std::shared_ptr<TableHandle>* handle);
+  /// The same table with other fragments, of which those of `placement` that are not of this handle
+  /// are new. Reads the table's range index where it is now.
+  Status OpenMoved(Placement placement, const Comparator* comparator, memnode::TableStore* store,
+                   std::shared_ptr<TableHandle>* handle) const;
   ~TableHandle();
   TableHandle(const TableHandle&) = delete;
   TableHandle& operator=(const TableHandle&) = delete;
@@ -66,13 +94,22 @@ class TableHandle {
   uint64_t size() const { return meta_->size; }
 
   const PointTier* tier() const {
-    return tier_.load(std::memory_order_acquire);  // Pairs with SetTier.
+    return tier_->current.load(std::memory_order_acquire);  // Pairs with SetTier.
   }
   /// Loads the other tier and retires the old one. One caller at a time.
   Status SetTier(PointTier::Kind kind);
 
   /// The edit that dropped this table is committed.
-  void MarkDropped() { dropped_.store(true, std::memory_order_relaxed); }
+  void MarkDropped() {
+    for (const auto& fragment : fragments_) fragment->MarkDropped();
+  }
+  /// The edit that put `moved`, an OpenMoved of this, in this one's place is committed; or, the
+  /// other way round, `moved` is given up.
+  void MarkReplacedBy(const TableHandle& moved);
+
+  /// A read met a fragment that is lost.
+  void CountDegradedRead() const { degraded_reads_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t degraded_reads() const { return degraded_reads_.load(std::memory_order_relaxed); }
 
   /// Fragments in which damage was found, by reads, compactions or scrubbing. Reads get elsewhere
   /// what they can, but the fragments had better be made anew.
@@ -86,15 +123,25 @@ class TableHandle {
   bool being_compacted = false;
 
  private:
+  /// Of a table, however often it moved.
+  struct TierSlot {
+    ~TierSlot() { delete current.load(std::memory_order_relaxed); }
+    std::atomic<const PointTier*> current{nullptr};
+  };
+
   TableHandle(std::shared_ptr<const TableMeta> meta, memnode::SpaceAllocator* space,
-              EpochDomain* epochs);
+              EpochDomain* epochs)
+      : meta_(std::move(meta)), space_(space), epochs_(epochs) {}
+
+  Status OpenReader(const Comparator* comparator, memnode::TableStore* store);
 
   const std::shared_ptr<const TableMeta> meta_;
   memnode::SpaceAllocator* const space_;
   EpochDomain* const epochs_;
   std::unique_ptr<TableReader> reader_;
-  std::atomic<const PointTier*> tier_{nullptr};
-  std::atomic<bool> dropped_{false};
+  std::shared_ptr<TierSlot> tier_;
+  std::vector<std::shared_ptr<FragmentSpace>> fragments_;
+  mutable std::atomic<uint64_t> degraded_reads_{0};
 };
 
 }  // namespace nacre

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "util/clock.h"
+
 namespace nacre::bench {
 
 /// CPU time of all threads in nanoseconds. On a machine that does other things too, it is steadier

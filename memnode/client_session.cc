@@ -1,7 +1,6 @@
 #include "memnode/client_session.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -16,8 +15,6 @@ constexpr size_t kLandingAlignment = 64;
 constexpr size_t LandingBytes(uint32_t length) {
   return (size_t{length} + kLandingAlignment - 1) / kLandingAlignment * kLandingAlignment;
 }
-
-constexpr uint64_t BitOf(NodeId node) { return uint64_t{1} << node; }
 
 }  // namespace
 
@@ -62,7 +59,7 @@ bool ClientSession::ReadOne(PointRead* read) {
   Window* window = BeginWindow({read, 1});
   window->number = window_number_;
   window->posted = true;
-  window->waiting = BitOf(read->from.node);
+  window->waiting.set(read->from.node);
   window->pending.set(0);
   if (completion.id == id) TakeCompletion(completion);
   Await(window);
@@ -144,18 +141,18 @@ void ClientSession::PostWindow(Window* window, char* landing) {
   reads_under_way_ += reads.size();
 
   // Connects, which may take time, before anything is posted.
-  uint64_t usable = 0;
+  NodeSet usable;
   for (PointRead& read : reads) {
     NodeLink* link = nullptr;
     read.status = Prepare(read, &link);
-    if (read.status.ok()) usable |= BitOf(read.from.node);
+    if (read.status.ok()) usable.set(read.from.node);
   }
   // A node's last read rings its doorbell and reports for all.
   std::bitset<PointReader::kMaxReadsAtOnce> last_of;
   for (size_t i = reads.size(); i-- > 0;) {
     if (!reads[i].status.ok()) continue;
-    if ((usable & BitOf(reads[i].from.node)) == 0) continue;
-    usable &= ~BitOf(reads[i].from.node);
+    if (!usable[reads[i].from.node]) continue;
+    usable.reset(reads[i].from.node);
     last_of.set(i);
   }
   for (size_t i = 0; i < reads.size(); ++i) {
@@ -174,7 +171,7 @@ void ClientSession::PostWindow(Window* window, char* landing) {
       continue;
     }
     window->pending.set(i);
-    if (last) window->waiting |= BitOf(read.from.node);
+    if (last) window->waiting.set(read.from.node);
   }
 }
 
@@ -226,7 +223,7 @@ Status ClientSession::Post(const PointRead& read, const NodeLink& link, uint64_t
 }
 
 void ClientSession::Await(Window* window) {
-  if (window->waiting == 0) return;
+  if (window->waiting.none()) return;
   const ClientContext& context = lane_->fabric()->context;
   SpinWait pause(context.clock);
   uint64_t deadline_nanos = 0;
@@ -234,7 +231,7 @@ void ClientSession::Await(Window* window) {
     rdma::Completion completions[16];
     const int n = queue_->Poll(completions, 16);
     for (int i = 0; i < n; ++i) TakeCompletion(completions[i]);
-    if (window->waiting == 0) return;
+    if (window->waiting.none()) return;
     if (n > 0) continue;
 
     pause.Pause();
@@ -246,8 +243,8 @@ void ClientSession::Await(Window* window) {
                     std::chrono::nanoseconds(context.options.operation_timeout).count());
     }
     if (now < deadline_nanos) continue;
-    while (window->waiting != 0) {
-      const auto node = static_cast<NodeId>(std::countr_zero(window->waiting));
+    while (window->waiting.any()) {
+      const auto node = static_cast<NodeId>(window->waiting._Find_first());
       FailNode(window, node, 0,
                Status::TimedOut(lane_->fabric()->link(node)->address() + ": a read did not end"));
     }
@@ -262,9 +259,9 @@ void ClientSession::TakeCompletion(const rdma::Completion& completion) {
     if (!window->posted || window->number != number) continue;
     const size_t index = completion.id & ((uint64_t{1} << kIndexBits) - 1);
     const NodeId node = window->reads[index].from.node;
-    if ((window->waiting & BitOf(node)) == 0) return;
+    if (!window->waiting[node]) return;
     if (completion.code == rdma::CompletionCode::kSuccess) {
-      window->waiting &= ~BitOf(node);
+      window->waiting.reset(node);
       return;
     }
     // Requests complete in order: what was posted before this one has succeeded.
@@ -278,7 +275,7 @@ void ClientSession::FailNode(Window* window, NodeId node, size_t first, const St
   if (window != nullptr) FailReads(window, node, first, why);
   for (uint64_t i = finished_; i != started_; ++i) {
     Window* other = WindowAt(i);
-    if (other->posted && (other->waiting & BitOf(node)) != 0) FailReads(other, node, 0, why);
+    if (other->posted && other->waiting[node]) FailReads(other, node, 0, why);
   }
   targets_[node] = Target();
   lane_->Discard(lane_->fabric()->link(node), why);
@@ -289,7 +286,7 @@ void ClientSession::FailReads(Window* window, NodeId node, size_t first, const S
     PointRead& read = window->reads[i];
     if (read.from.node == node && window->pending[i]) read.status = why;
   }
-  window->waiting &= ~BitOf(node);
+  window->waiting.reset(node);
 }
 
 Status ClientSession::EnsureLanding(size_t bytes) {

@@ -45,10 +45,10 @@ class ClientSession {
   /// Reads that were started together.
   struct Window {
     std::span<PointRead> reads;
-    size_t bytes = 0;      ///< That they need to land in.
-    bool posted = false;   ///< Else they wait for FinishReads.
-    uint64_t number = 0;   ///< Above the index in the ids of its requests.
-    uint64_t waiting = 0;  ///< Nodes whose last read has not completed, by bit.
+    size_t bytes = 0;     ///< That they need to land in.
+    bool posted = false;  ///< Else they wait for FinishReads.
+    uint64_t number = 0;  ///< Above the index in the ids of its requests.
+    NodeSet waiting;      ///< Nodes whose last read has not completed.
     std::bitset<PointReader::kMaxReadsAtOnce> pending;  ///< Reads that were posted.
   };
   /// More than a pipeline of them needs.
@@ -60,7 +60,7 @@ class ClientSession {
   static constexpr uint64_t kIndexBits = 16;
 
   explicit ClientSession(std::unique_ptr<Lane> lane)
-      : lane_(std::move(lane)), targets_(lane_->fabric()->links.size()) {}
+      : lane_(std::move(lane)), targets_(lane_->fabric()->slots()) {}
 
   /// The one read that most calls are. False: nothing has happened, go the long way.
   bool ReadOne(PointRead* read);

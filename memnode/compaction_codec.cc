@@ -26,6 +26,8 @@ Status DecodeTable(const std::string& bytes, TableMeta* meta) {
   return Status::OK();
 }
 
+}  // namespace
+
 void EncodePlacement(const Placement& placement, control::Placement* message) {
   message->set_kind(static_cast<uint32_t>(placement.redundancy.kind));
   message->set_data(placement.redundancy.data);
@@ -42,22 +44,21 @@ Status DecodePlacement(const control::Placement& message, Placement* placement) 
   redundancy.kind = static_cast<RedundancyKind>(std::min(message.kind(), kMaxByte));
   redundancy.data = static_cast<uint8_t>(std::min(message.data(), kMaxByte));
   redundancy.parity = static_cast<uint8_t>(std::min(message.parity(), kMaxByte));
-  if (!IsValid(redundancy)) return Malformed("unknown redundancy");
+  if (!IsValid(redundancy)) return Status::InvalidArgument("placement: unknown redundancy");
   if (message.fragments_size() != redundancy.fragments()) {
-    return Malformed(
-        fmt::format("{} fragments for {}", message.fragments_size(), redundancy.ToString()));
+    return Status::InvalidArgument(fmt::format("placement: {} fragments for {}",
+                                               message.fragments_size(), redundancy.ToString()));
   }
   placement->chunk_size = message.chunk_size();
   if (placement->chunk_size == 0 || placement->chunk_size > kMaxChunkBytes) {
-    return Malformed(fmt::format("chunks of {} bytes", placement->chunk_size));
+    return Status::InvalidArgument(
+        fmt::format("placement: chunks of {} bytes", placement->chunk_size));
   }
   for (const control::Extent& fragment : message.fragments()) {
     NACRE_RETURN_IF_ERROR(DecodeExtent(fragment, &placement->fragments.emplace_back()));
   }
   return Status::OK();
 }
-
-}  // namespace
 
 void EncodeExtent(const ExtentAddr& extent, control::Extent* message) {
   message->set_node(extent.start.node);
@@ -78,8 +79,6 @@ Status DecodeExtent(const control::Extent& message, ExtentAddr* extent) {
 }
 
 void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
-  message->set_database_id(job.database_id);
-  message->set_pool_uri(job.pool_uri);
   message->set_comparator_name(job.comparator_name);
   for (const auto& run : job.runs) {
     control::SortedRun* encoded = message->add_runs();
@@ -105,8 +104,7 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
 }
 
 Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job) {
-  job->database_id = message.database_id();
-  job->pool_uri = message.pool_uri();
+  job->database_id = message.header().database_id();
   job->comparator_name = message.comparator_name();
   for (const control::SortedRun& run : message.runs()) {
     auto& decoded = job->runs.emplace_back();

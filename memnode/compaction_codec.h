@@ -14,6 +14,10 @@ void EncodeExtent(const ExtentAddr& extent, control::Extent* message);
 /// `InvalidArgument` if it does not fit an ExtentAddr.
 Status DecodeExtent(const control::Extent& message, ExtentAddr* extent);
 
+void EncodePlacement(const Placement& placement, control::Placement* message);
+Status DecodePlacement(const control::Placement& message, Placement* placement);
+
+/// Without the header.
 void EncodeCompactionJob(const CompactionJob& job, control::Compact* message);
 Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job);
 

@@ -1,7 +1,6 @@
 #include "memnode/compaction_job.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <utility>
 
@@ -9,16 +8,10 @@
 #include "table/concatenating_iterator.h"
 #include "table/merging_iterator.h"
 #include "table/table_reader.h"
+#include "util/clock.h"
 
 namespace nacre::memnode {
 namespace {
-
-/// Of the calling thread.
-uint64_t CpuNanos() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableStore* store,
                   std::vector<std::vector<std::unique_ptr<TableReader>>>* runs) {
@@ -37,7 +30,7 @@ Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableS
 
 Status RunCompaction(const CompactionJob& job, const Comparator* comparator, TableStore* store,
                      const std::atomic<bool>* cancelled, CompactionResult* result) {
-  const uint64_t cpu_start = CpuNanos();
+  const uint64_t cpu_start = ThreadCpuNanos();
   std::vector<std::vector<std::unique_ptr<TableReader>>> readers;
   NACRE_RETURN_IF_ERROR(OpenInputs(job, comparator, store, &readers));
 
@@ -92,7 +85,7 @@ Status RunCompaction(const CompactionJob& job, const Comparator* comparator, Tab
       if (damaged != 0) result->damaged.push_back({reader->meta().id, damaged});
     }
   }
-  result->cpu_nanos = CpuNanos() - cpu_start;
+  result->cpu_nanos = ThreadCpuNanos() - cpu_start;
   return Status::OK();
 }
 

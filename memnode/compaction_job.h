@@ -27,7 +27,6 @@ struct ReservedTable {
 /// one owner and an aborted job leaves nothing to be found on the nodes.
 struct CompactionJob {
   uint64_t database_id = 0;
-  std::string pool_uri;  ///< How the executor reaches its peers.
   std::string comparator_name;
   /// Sorted runs, newest first; the tables of one run are disjoint and ascending.
   std::vector<std::vector<std::shared_ptr<const TableMeta>>> runs;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,17 +13,27 @@
 
 namespace nacre::memnode {
 
-/// The nodes of a pool, as the parts of a client share them.
+/// Most node slots of one client.
+inline constexpr size_t kMaxSlots = 256;
+using NodeSet = std::bitset<kMaxSlots>;
+
+/// The nodes of a pool, as the parts of a client share them. Each has a slot, whose number is its
+/// NodeId: first the nodes in the order of the pool's URI, then those that joined later. A node
+/// that is lost keeps its slot; when its address answers again, with or without its memory, that is
+/// another node in a slot of its own. So what a NodeId names never changes.
 struct Fabric {
   ClientContext context;
+  /// By slot; null for those that are not taken. Only the monitor adds to them.
   std::vector<std::unique_ptr<NodeLink>> links;
+  std::atomic<int> taken{0};             ///< Slots. Release: pairs with node_count().
   std::unique_ptr<NodeMonitor> monitor;  ///< Ends before the links.
 
   ~Fabric() { monitor.reset(); }
 
-  int node_count() const { return static_cast<int>(links.size()); }
+  size_t slots() const { return links.size(); }
+  int node_count() const { return taken.load(std::memory_order_acquire); }
   /// Null for a node that the pool has not got.
-  NodeLink* link(NodeId node) const { return node < links.size() ? links[node].get() : nullptr; }
+  NodeLink* link(NodeId node) const { return node < node_count() ? links[node].get() : nullptr; }
   /// `InvalidArgument` unless [offset, offset + length) lies in the region of a connected `link`.
   static Status CheckRange(const NodeLink* link, uint64_t offset, uint64_t length);
 };
@@ -59,7 +71,7 @@ class Lane {
     Status last_failure;
   };
 
-  explicit Lane(Fabric* fabric) : fabric_(fabric), peers_(fabric->links.size()) {}
+  explicit Lane(Fabric* fabric) : fabric_(fabric), peers_(fabric->slots()) {}
 
   Fabric* const fabric_;
   std::unique_ptr<rdma::CompletionQueue> queue_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "memnode/lane.h"
 #include "memnode/request_channel.h"
 
 namespace nacre::memnode {
@@ -16,6 +17,8 @@ constexpr nanoseconds kLastBackOff = milliseconds(2000);
 /// How long the monitor waits for the lifeline of a suspected node to end before it takes the
 /// trouble for one of a single connection.
 constexpr nanoseconds kSuspicion = milliseconds(100);
+/// Of an attempt to reach a node that may be gone for good: it keeps the thread from the others.
+constexpr nanoseconds kJoinTimeout = milliseconds(300);
 /// Wake-ups tell of all that happens; this bounds the damage if one is missed.
 constexpr nanoseconds kIdle = milliseconds(500);
 /// Nothing arrives on a lifeline; the receive is there to be flushed.
@@ -26,18 +29,22 @@ uint64_t Nanos(nanoseconds duration) { return static_cast<uint64_t>(duration.cou
 
 }  // namespace
 
-NodeMonitor::NodeMonitor(const ClientContext* context, const std::vector<NodeLink*>& links)
-    : context_(context), lifelines_(links.size()), wanted_(links.size(), false) {
-  for (size_t i = 0; i < links.size(); ++i) lifelines_[i].link = links[i];
+NodeMonitor::NodeMonitor(Fabric* fabric, Welcome welcome)
+    : fabric_(fabric),
+      context_(&fabric->context),
+      welcome_(std::move(welcome)),
+      lifelines_(fabric->slots()),
+      wanted_(fabric->slots(), false) {
+  for (size_t i = 0; i < lifelines_.size(); ++i) lifelines_[i].link = fabric->links[i].get();
 }
 
-Status NodeMonitor::Create(const ClientContext* context, std::vector<NodeLink*> links,
-                           std::unique_ptr<NodeMonitor>* monitor) {
-  std::unique_ptr<NodeMonitor> result(new NodeMonitor(context, links));
-  NACRE_RETURN_IF_ERROR(context->device->CreateCompletionQueue(
-      static_cast<int>(4 * links.size() + 4), &result->queue_));
-  NACRE_RETURN_IF_ERROR(context->device->AllocateRegion(
-      kReceiveBytes * links.size(), rdma::Access::kLocalOnly, &result->region_));
+Status NodeMonitor::Create(Fabric* fabric, Welcome welcome, std::unique_ptr<NodeMonitor>* monitor) {
+  std::unique_ptr<NodeMonitor> result(new NodeMonitor(fabric, std::move(welcome)));
+  rdma::Device* device = fabric->context.device;
+  NACRE_RETURN_IF_ERROR(
+      device->CreateCompletionQueue(static_cast<int>(4 * fabric->slots() + 4), &result->queue_));
+  NACRE_RETURN_IF_ERROR(device->AllocateRegion(kReceiveBytes * fabric->slots(),
+                                               rdma::Access::kLocalOnly, &result->region_));
   *monitor = std::move(result);
   return Status::OK();
 }
@@ -50,9 +57,10 @@ NodeMonitor::~NodeMonitor() {
 }
 
 Status NodeMonitor::ConnectAll() {
-  for (Lifeline& lifeline : lifelines_) {
-    if (!lifeline.link->is_self())
-      NACRE_RETURN_IF_ERROR(TryConnect(&lifeline, context_->OperationDeadline()));
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    Lifeline* lifeline = &lifelines_[static_cast<size_t>(i)];
+    if (lifeline->link->is_self() || !lifeline->link->alive()) continue;
+    NACRE_RETURN_IF_ERROR(TryConnect(lifeline, context_->OperationDeadline()));
   }
   return Status::OK();
 }
@@ -85,7 +93,13 @@ void NodeMonitor::Loop() {
   while (!stopping_.load(std::memory_order_acquire)) {
     TakeCompletions();
     uint64_t next = context_->clock->NowNanos() + Nanos(kIdle);
-    for (Lifeline& lifeline : lifelines_) next = std::min(next, Step(&lifeline));
+    for (int i = 0; i < fabric_->node_count(); ++i) {
+      next = std::min(next, Step(&lifelines_[static_cast<size_t>(i)]));
+    }
+    if (context_->options.nodes_join) {
+      FindCandidates();
+      next = std::min(next, TryCandidates());
+    }
     const uint64_t now = context_->clock->NowNanos();
     if (next <= now) continue;
     const Status woken = queue_->Wait(nanoseconds(next - now));
@@ -176,6 +190,85 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     return lifeline->act_at_nanos;
   }
   return UINT64_MAX;
+}
+
+void NodeMonitor::AddNode(const std::string& address) {
+  MutexLock lock(&mutex_);
+  added_.push_back(address);
+  queue_->Wake();
+}
+
+void NodeMonitor::FindCandidates() {
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    Lifeline& lifeline = lifelines_[static_cast<size_t>(i)];
+    if (lifeline.followed || lifeline.link->state() != NodeLink::State::kLost) continue;
+    lifeline.followed = true;
+    Follow(lifeline.link->address());
+  }
+  std::vector<std::string> added;
+  {
+    MutexLock lock(&mutex_);
+    added.swap(added_);
+  }
+  for (const std::string& address : added) {
+    bool known = false;
+    for (int i = 0; i < fabric_->node_count(); ++i) {
+      known = known || fabric_->link(static_cast<NodeId>(i))->address() == address;
+    }
+    // The address of a node that was lost is looked after already.
+    if (!known) Follow(address);
+  }
+}
+
+void NodeMonitor::Follow(const std::string& address) {
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.address == address) return;
+  }
+  candidates_.push_back({.address = address, .back_off = kFirstBackOff});
+}
+
+uint64_t NodeMonitor::TryCandidates() {
+  uint64_t next = UINT64_MAX;
+  for (size_t i = 0; i < candidates_.size();) {
+    Candidate& candidate = candidates_[i];
+    const uint64_t now = context_->clock->NowNanos();
+    if (now >= candidate.act_at_nanos) {
+      if (Join(candidate.address).ok()) {
+        candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(i));
+        continue;
+      }
+      candidate.act_at_nanos = context_->clock->NowNanos() + Nanos(candidate.back_off);
+      candidate.back_off = std::min(2 * candidate.back_off, kLastBackOff);
+    }
+    next = std::min(next, candidate.act_at_nanos);
+    ++i;
+  }
+  return next;
+}
+
+Status NodeMonitor::Join(const std::string& address) {
+  const auto slot = static_cast<size_t>(fabric_->node_count());
+  if (slot == lifelines_.size()) {
+    return Status::NoSpace(address + ": no slot is left for another node");
+  }
+  // Nobody knows of the slot before it is taken.
+  std::unique_ptr<NodeLink>& link = fabric_->links[slot];
+  Lifeline* lifeline = &lifelines_[slot];
+  link = std::make_unique<NodeLink>(context_, static_cast<NodeId>(slot), address);
+  lifeline->link = link.get();
+  lifeline->failed = false;
+  ++lifeline->attempt;
+  const Deadline deadline = Deadline::After(
+      context_->clock, std::min<nanoseconds>(kJoinTimeout, context_->options.operation_timeout));
+  Status s = Introduce(lifeline, deadline);
+  if (s.ok()) s = welcome_(link.get(), deadline);
+  if (!s.ok()) {
+    lifeline->queue_pair.reset();
+    return s;
+  }
+  link->SetUp();
+  fabric_->taken.store(static_cast<int>(slot) + 1, std::memory_order_release);
+  return s;
 }
 
 Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,16 +17,21 @@
 
 namespace nacre::memnode {
 
+struct Fabric;
+
 /// Holds the lifelines of one client to all nodes of its pool. A thread of its own sleeps until
 /// one of them ends, takes that node for down at once, and tries to reach it again with back-off,
-/// so that no caller ever waits for a dead node.
+/// so that no caller ever waits for a dead node. When the address of a node that is lost answers
+/// again, the thread takes the node that is there now into the pool, in a slot of its own.
 ///
 /// Thread safety: ConnectAll before Start, both from one thread; the rest from any.
 class NodeMonitor {
  public:
-  /// `links` outlive this.
-  static Status Create(const ClientContext* context, std::vector<NodeLink*> links,
-                       std::unique_ptr<NodeMonitor>* monitor);
+  /// What has to be done on a node before it joins; on the thread.
+  using Welcome = std::function<Status(NodeLink*, Deadline)>;
+
+  /// `fabric` outlives this.
+  static Status Create(Fabric* fabric, Welcome welcome, std::unique_ptr<NodeMonitor>* monitor);
   /// Ends the lifelines: for the nodes this client is gone.
   ~NodeMonitor();
 
@@ -34,6 +41,8 @@ class NodeMonitor {
 
   /// For a node that nobody needed so far: has it connected. OK when it is up.
   Status AwaitConnected(NodeLink* link) EXCLUDES(mutex_);
+  /// See PoolClient.
+  void AddNode(const std::string& address) EXCLUDES(mutex_);
   /// A connection to `link` failed with `why`: see NodeLink::Suspect.
   void Suspect(NodeLink* link, const Status& why);
 
@@ -50,9 +59,16 @@ class NodeMonitor {
     uint64_t attempt = 0;       ///< In the ids of requests, above the node's number.
     bool failed = false;        ///< A completion said so.
     bool suspected = false;
+    bool followed = false;  ///< kLost, and its address is looked after.
+  };
+  /// An address that is to be a node of the pool.
+  struct Candidate {
+    std::string address;
+    std::chrono::nanoseconds back_off{0};
+    uint64_t act_at_nanos = 0;
   };
 
-  NodeMonitor(const ClientContext* context, const std::vector<NodeLink*>& links);
+  NodeMonitor(Fabric* fabric, Welcome welcome);
 
   void Loop();
   void TakeCompletions();
@@ -61,13 +77,22 @@ class NodeMonitor {
   /// Of an attempt by the thread, which has other nodes to look after.
   Deadline AttemptDeadline() const;
   Status TryConnect(Lifeline* lifeline, Deadline deadline);
+  /// Lost nodes and those of AddNode become candidates.
+  void FindCandidates() EXCLUDES(mutex_);
+  void Follow(const std::string& address);
+  /// Lets those join who can be reached; returns when to look again.
+  uint64_t TryCandidates();
+  Status Join(const std::string& address);
   Status Introduce(Lifeline* lifeline, Deadline deadline);
 
+  Fabric* const fabric_;
   const ClientContext* const context_;
+  const Welcome welcome_;
   std::unique_ptr<rdma::CompletionQueue> queue_;
   std::unique_ptr<rdma::MemoryRegion> region_;
-  /// Of the thread, once it runs.
+  /// Of the thread, once it runs. By slot; those that are not taken have no link.
   std::vector<Lifeline> lifelines_;
+  std::vector<Candidate> candidates_;
   std::atomic<int> databases_{0};
   std::atomic<bool> stopping_{false};
 
@@ -75,6 +100,7 @@ class NodeMonitor {
   CondVar connected_{&mutex_};
   std::vector<bool> wanted_
       GUARDED_BY(mutex_);  ///< By node: somebody waits for a first connection.
+  std::vector<std::string> added_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -42,12 +42,15 @@ class OpenedPool : public PoolImpl {
   }
 
  private:
+  Status AddEmbeddedNode() override;
   /// Takes "nodes" and "size" out of the URI, starts the nodes, and names them in `*uri`.
   Status StartNodes(const PoolOpenOptions& options, const std::string& secret, Uri* uri);
+  Status StartNode(std::string* address);
 
   const std::string uri_;
   Clock* const clock_;
   std::vector<EmbeddedNode> nodes_;
+  MemoryNodeOptions node_options_;  ///< Of embedded nodes.
   std::unique_ptr<rdma::Device> device_;
   std::unique_ptr<PoolClient> client_;
 };
@@ -66,24 +69,37 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string&
   if (const auto size = uri->parameters.extract("size"); !size.empty()) {
     NACRE_RETURN_IF_ERROR(ParseSize(size.mapped(), &bytes).WithContext("parameter 'size'"));
   }
-  const rdma::DeviceOptions device_options{
+  node_options_.listen = uri->scheme + ":@";  // The system chooses a name.
+  node_options_.region_bytes = bytes;
+  node_options_.slab_bytes = options.slab_bytes;
+  node_options_.workers = options.node_workers;
+  node_options_.device = {
       .parameters = uri->parameters, .secret = secret, .logger = options.pool.info_log};
   for (uint64_t i = 0; i < count; ++i) {
-    EmbeddedNode& node = nodes_.emplace_back();
-    NACRE_RETURN_IF_ERROR(rdma::OpenDevice(uri->scheme, device_options, clock_, &node.device));
-    MemoryNodeOptions node_options;
-    node_options.listen = uri->scheme + ":@";  // The system chooses a name.
-    node_options.region_bytes = bytes;
-    node_options.slab_bytes = options.slab_bytes;
-    node_options.workers = options.node_workers;
-    if (i < options.node_domains.size()) node_options.domain = options.node_domains[i];
-    node_options.device = device_options;
-    NACRE_RETURN_IF_ERROR(MemoryNode::Start(node_options, node.device.get(), clock_, &node.node)
-                              .WithContext(fmt::format("embedded node {}", i)));
+    node_options_.domain = i < options.node_domains.size() ? options.node_domains[i] : "";
+    std::string started;
+    NACRE_RETURN_IF_ERROR(StartNode(&started));
     Uri address;
-    NACRE_RETURN_IF_ERROR(ParseUri(node.node->address(), &address));
+    NACRE_RETURN_IF_ERROR(ParseUri(started, &address));
     uri->addresses.push_back(address.addresses.at(0));
   }
+  return Status::OK();
+}
+
+Status OpenedPool::StartNode(std::string* address) {
+  EmbeddedNode& node = nodes_.emplace_back();
+  NACRE_RETURN_IF_ERROR(rdma::OpenDevice("embedded", node_options_.device, clock_, &node.device));
+  NACRE_RETURN_IF_ERROR(MemoryNode::Start(node_options_, node.device.get(), clock_, &node.node)
+                            .WithContext(fmt::format("embedded node {}", nodes_.size() - 1)));
+  *address = node.node->address();
+  return Status::OK();
+}
+
+Status OpenedPool::AddEmbeddedNode() {
+  if (nodes_.empty()) return Status::InvalidArgument(uri_ + " is no embedded pool");
+  std::string address;
+  NACRE_RETURN_IF_ERROR(StartNode(&address));
+  client_->AddNode(address);
   return Status::OK();
 }
 

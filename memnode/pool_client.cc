@@ -13,7 +13,7 @@
 namespace nacre::memnode {
 namespace {
 
-/// Bounds of the tables by node; also what the bit masks of a session hold.
+/// Of a pool's URI.
 constexpr size_t kMaxNodes = 64;
 
 /// Tells clients apart on the nodes; two that met by chance would inherit each other's databases.
@@ -46,9 +46,10 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   if (pool.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' has no nodes", pool.ToString()));
   }
-  if (pool.addresses.size() > kMaxNodes) {
+  const size_t most = options.nodes_join ? kMaxNodes : kMaxSlots;
+  if (pool.addresses.size() > most) {
     return Status::InvalidArgument(fmt::format("pool '{}' has {} nodes, more than {}",
-                                               pool.ToString(), pool.addresses.size(), kMaxNodes));
+                                               pool.ToString(), pool.addresses.size(), most));
   }
   std::unique_ptr<PoolClient> result(new PoolClient());
   Rep* rep = result->rep_.get();
@@ -59,25 +60,39 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   context.options = options;
   NACRE_RETURN_IF_ERROR(NewClientId(&context.client_id));
 
-  std::vector<NodeLink*> links;
+  Fabric& fabric = rep->fabric;
+  fabric.links.resize(options.nodes_join ? kMaxSlots : pool.addresses.size());
   for (size_t i = 0; i < pool.addresses.size(); ++i) {
-    rep->fabric.links.push_back(
-        std::make_unique<NodeLink>(&context, static_cast<NodeId>(i), NodeAddress(pool, i)));
-    links.push_back(rep->fabric.links.back().get());
-    if (i < options.instance_ids.size()) links.back()->ExpectInstance(options.instance_ids[i]);
+    const std::string address = NodeAddress(pool, i);
+    auto link = std::make_unique<NodeLink>(&context, static_cast<NodeId>(i), address);
+    const uint64_t instance = i < options.instance_ids.size() ? options.instance_ids[i] : 0;
+    if (instance == kLostInstance) {
+      link->SetLost(Status::Unavailable(address + ": lost"));
+    } else {
+      link->ExpectInstance(instance);
+    }
+    fabric.links[i] = std::move(link);
   }
-  NACRE_RETURN_IF_ERROR(NodeMonitor::Create(&context, links, &rep->fabric.monitor));
-  if (options.connect_all) NACRE_RETURN_IF_ERROR(rep->fabric.monitor->ConnectAll());
-  rep->fabric.monitor->Start();
+  fabric.taken.store(static_cast<int>(pool.addresses.size()), std::memory_order_release);
+  const auto welcome = [rep](NodeLink* link, Deadline deadline) {
+    return rep->BringDatabases(link, deadline);
+  };
+  NACRE_RETURN_IF_ERROR(NodeMonitor::Create(&fabric, welcome, &fabric.monitor));
+  if (options.connect_all) NACRE_RETURN_IF_ERROR(fabric.monitor->ConnectAll());
+  fabric.monitor->Start();
   rep->SetReaders(options.max_queue_pairs_per_node);
   *client = std::move(result);
   return Status::OK();
 }
 
 int PoolClient::node_count() const { return rep_->fabric.node_count(); }
+int PoolClient::max_nodes() const { return static_cast<int>(rep_->fabric.slots()); }
 const std::string& PoolClient::node_address(NodeId node) const {
-  return rep_->fabric.links[node]->address();
+  static const std::string kGone = "a node of earlier days";
+  const NodeLink* link = rep_->fabric.link(node);
+  return link == nullptr ? kGone : link->address();
 }
+void PoolClient::AddNode(const std::string& address) { rep_->fabric.monitor->AddNode(address); }
 bool PoolClient::alive(NodeId node) const {
   const NodeLink* link = rep_->fabric.link(node);
   return link != nullptr && link->alive();

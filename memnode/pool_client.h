@@ -4,12 +4,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "memnode/compaction_job.h"
+#include "memnode/rebuild_job.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
 #include "table/placement.h"
@@ -54,6 +56,8 @@ struct NodeStats {
   uint64_t compaction_bytes_read = 0;
   uint64_t compaction_bytes_written = 0;
   uint64_t compaction_cpu_nanos = 0;
+  uint64_t rebuilt_bytes = 0;  ///< Of fragments that this node made anew.
+  uint64_t rebuild_cpu_nanos = 0;
   uint64_t connections = 0;
   uint64_t uptime_nanos = 0;
   uint64_t requests_malformed = 0;
@@ -68,6 +72,8 @@ struct DatabaseLease {
   uint64_t database_id = 0;
   bool existed = false;
   std::string manifest;  ///< What the last CloseDatabase left; empty for a new database.
+  /// Offsets of the slabs that each live node holds for the database.
+  std::map<NodeId, std::vector<uint64_t>> slabs;
 };
 
 struct PoolClientOptions {
@@ -79,12 +85,16 @@ struct PoolClientOptions {
   NodeId self = kNoNode;
   /// Connect to every node at once and fail if one cannot be reached; else on first use.
   bool connect_all = true;
+  /// Take nodes in that come back after they were lost, and those of AddNode.
+  bool nodes_join = true;
   /// As PoolOptions has it.
   int max_queue_pairs_per_node = 0;
-  /// By node: the instance that must answer there; 0 or absent: any. A node that was started anew
-  /// counts as lost.
+  /// By node: the instance that must answer there; 0 or absent: any; kLostInstance: the node is
+  /// lost, and not looked for. A node that was started anew counts as lost.
   std::vector<uint64_t> instance_ids;
 };
+
+inline constexpr uint64_t kLostInstance = UINT64_MAX;
 
 /// This process's access to the nodes of a pool: sessions for point reads (see PointReader),
 /// request channels for control messages, liveness.
@@ -92,7 +102,9 @@ struct PoolClientOptions {
 /// Thread safety: all methods may be called from many threads at once.
 ///
 /// A node whose connection breaks is reconnected on next use, with back-off. One that comes back
-/// with another instance id has lost its memory and stays lost.
+/// with another instance id, or after the databases of this client were dropped there, has lost
+/// what it held: it stays lost, and what answers at its address joins the pool as a new, empty
+/// node, with the next NodeId. So a NodeId means the same memory for ever.
 class PoolClient {
  public:
   /// `device` is used for everything and not owned.
@@ -100,9 +112,15 @@ class PoolClient {
                         Clock* clock, std::unique_ptr<PoolClient>* client);
   ~PoolClient();
 
+  /// Nodes so far, lost ones included; grows as nodes join.
   int node_count() const;
+  /// What node_count() cannot exceed.
+  int max_nodes() const;
   /// "shm:/run/n0.sock".
   const std::string& node_address(NodeId node) const;
+  /// Has the node at `address` ("shm:/run/n6.sock", with the scheme of the pool) join when it can
+  /// be reached; returns at once. Nothing happens if it is in the pool or wanted already.
+  void AddNode(const std::string& address);
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
   int alive_count() const;
@@ -145,10 +163,14 @@ class PoolClient {
   /// null) set: the job is aborted and `Aborted` returned once the node no longer writes. After
   /// `Unavailable` nothing of a dead executor's output will be written any more; after `TimedOut`
   /// (the node lives but does not answer) it may. `Busy`: the node has too many jobs already.
-  /// `NotSupported`: it does not know the comparator. `job.pool_uri` empty: the pool of this
-  /// client.
+  /// `NotSupported`: it does not know the comparator.
   Status Compact(NodeId node, const CompactionJob& job, const std::atomic<bool>* cancelled,
                  CompactionResult* result);
+
+  /// Has `node` make fragments of tables anew; `result` tells of each table how that went. Waits,
+  /// and fails, as Compact does.
+  Status Rebuild(NodeId node, const RebuildJob& job, const std::atomic<bool>* cancelled,
+                 RebuildResult* result);
 
   /// Used by an executor: announces to `node` that it will write into `extents`, which belong to
   /// `database_id`, until EndWrites. Meanwhile the node does not give them to others.

@@ -41,6 +41,18 @@ class PoolClient::Rep {
 
   ~Rep();
 
+  /// A node joins: makes this client the owner of its databases there too. Nothing of them is left
+  /// on the node. By the monitor.
+  Status BringDatabases(NodeLink* link, Deadline deadline) EXCLUDES(membership);
+
+  /// Sends a job, whose `header` it fills in, and waits for its end; see PoolClient::Compact.
+  Status RunJob(NodeId node, uint64_t database_id, control::JobHeader* header,
+                control::Request* request, const std::atomic<bool>* cancelled,
+                control::Reply* reply);
+  /// Of the first `count` nodes, for an executor: as it reaches them.
+  std::string PeersUri(int count) const;
+  Status BringAll(NodeLink* link, Deadline deadline) REQUIRES(membership);
+
   /// Before anybody reads.
   void SetReaders(int max_queue_pairs_per_node);
 
@@ -57,6 +69,8 @@ class PoolClient::Rep {
   PerThread<SessionSlot> sessions;
   std::vector<std::unique_ptr<PointReader::Turn>> turns;  ///< Empty: each thread has its own.
 
+  /// Held while databases are opened and closed, and while nodes join: each node has all of them.
+  Mutex membership;
   Mutex mutex;
   std::map<std::string, OpenDatabase> databases GUARDED_BY(mutex);
 };

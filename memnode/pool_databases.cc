@@ -43,6 +43,7 @@ bool PauseUnless(const Deadline& deadline) {
 Status PoolClient::OpenDatabase(const std::string& name, bool create_if_missing,
                                 bool error_if_exists, DatabaseLease* lease) {
   NACRE_RETURN_IF_ERROR(CheckName(name));
+  const MutexLock membership(&rep_->membership);
   std::vector<NodeId> acquired;
   // A node that the name was acquired on and that keeps it would answer Busy to all others.
   const auto release = [&](Status why) {
@@ -103,9 +104,13 @@ Status PoolClient::OpenDatabase(const std::string& name, bool create_if_missing,
       rep_->fabric.monitor->RemoveDatabase();
       return release(s);
     }
+    if (s.ok()) {
+      lease->slabs[node].assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
+    }
   }
   // A node that comes back now does not know of the database.
-  for (const auto& link : rep_->fabric.links) {
+  for (int i = 0; i < node_count(); ++i) {
+    NodeLink* link = rep_->fabric.link(static_cast<NodeId>(i));
     if (!link->alive()) link->SetLost(link->CheckUp());
   }
   MutexLock lock(&rep_->mutex);
@@ -113,7 +118,47 @@ Status PoolClient::OpenDatabase(const std::string& name, bool create_if_missing,
   return Status::OK();
 }
 
+Status PoolClient::Rep::BringDatabases(NodeLink* link, Deadline deadline) {
+  // Who opens a database meanwhile may wait for the monitor.
+  if (!membership.TryLock()) return Status::Busy("databases are being opened or closed");
+  const Status status = BringAll(link, deadline);
+  membership.Unlock();
+  return status;
+}
+
+Status PoolClient::Rep::BringAll(NodeLink* link, Deadline deadline) {
+  std::map<std::string, OpenDatabase> open;
+  {
+    MutexLock lock(&mutex);
+    open = databases;
+  }
+  if (open.empty()) return Status::OK();
+  std::unique_ptr<RequestChannel> channel;
+  NACRE_RETURN_IF_ERROR(RequestChannel::Open(&fabric.context, link, deadline, &channel));
+  const auto call = [&](control::Request request, control::Reply* reply) -> Status {
+    NACRE_RETURN_IF_ERROR(channel->Call(&request, deadline, reply));
+    return GetStatus(*reply).WithContext(link->address());
+  };
+  for (const auto& [name, database] : open) {
+    control::Request request;
+    control::Reply reply;
+    request.mutable_acquire_database()->set_name(name);
+    NACRE_RETURN_IF_ERROR(call(request, &reply));
+    request.mutable_commit_database()->set_name(name);
+    request.mutable_commit_database()->set_database_id(database.id);
+    NACRE_RETURN_IF_ERROR(call(request, &reply));
+    // Of a time when the node was in the pool: what is in them is out of date.
+    const control::Slabs slabs = reply.slabs();
+    if (slabs.offsets().empty()) continue;
+    request.mutable_return_slabs()->set_database_id(database.id);
+    *request.mutable_return_slabs()->mutable_offsets() = slabs.offsets();
+    NACRE_RETURN_IF_ERROR(call(request, &reply));
+  }
+  return Status::OK();
+}
+
 Status PoolClient::CloseDatabase(const std::string& name, const std::string& manifest) {
+  const MutexLock membership(&rep_->membership);
   uint64_t version = 0;
   {
     MutexLock lock(&rep_->mutex);

@@ -16,6 +16,8 @@ class PoolImpl : public Pool {
   virtual Clock* clock() = 0;
   /// For tests of failures in an embedded pool: stops node `node` as if its process had died.
   virtual void KillEmbeddedNode(NodeId node) = 0;
+  /// Starts one more node of an embedded pool, empty, which joins soon.
+  virtual Status AddEmbeddedNode() = 0;
 };
 
 struct PoolOpenOptions {

@@ -58,6 +58,8 @@ Status PoolClient::GetStats(NodeId node, NodeStats* stats) {
   stats->compaction_bytes_read = message.compaction_bytes_read();
   stats->compaction_bytes_written = message.compaction_bytes_written();
   stats->compaction_cpu_nanos = message.compaction_cpu_nanos();
+  stats->rebuilt_bytes = message.rebuilt_bytes();
+  stats->rebuild_cpu_nanos = message.rebuild_cpu_nanos();
   stats->connections = message.connections();
   stats->uptime_nanos = message.uptime_nanos();
   stats->requests_malformed = message.requests_malformed();

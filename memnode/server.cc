@@ -57,13 +57,16 @@ Status Server::Start() {
                           .base = region_->data(),
                           .size = region_->size(),
                           .region = region_->memory()};
-  compactions_ =
-      std::make_unique<CompactionService>(options_.workers, device_, options_.device, clock_, local,
-                                          [this](std::shared_ptr<CompactionTask> task) {
-                                            MutexLock lock(&mutex_);
-                                            finished_.push_back(std::move(task));
-                                            queue_->Wake();
-                                          });
+  peers_ = std::make_unique<JobPeersCache>(device_, options_.device, clock_, local);
+  const auto finished = [this](std::shared_ptr<NodeJob> job) {
+    MutexLock lock(&mutex_);
+    finished_.push_back(std::move(job));
+    queue_->Wake();
+  };
+  compactions_ = std::make_unique<NodeJobService>("nacre-compact", options_.workers, peers_.get(),
+                                                  &job_counters_, finished);
+  maintenance_ =
+      std::make_unique<NodeJobService>("nacre-repair", 1, peers_.get(), &job_counters_, finished);
   stopped_ = false;
   io_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "nacre-node");
@@ -87,6 +90,8 @@ void Server::Stop(bool silently) {
   acceptor_.join();
   // Afterwards no thread of this node writes to any memory but through the I/O thread.
   compactions_->Stop();
+  maintenance_->Stop();
+  peers_->Clear();
   quit_.store(true, std::memory_order_release);
   queue_->Wake();
   io_.join();
@@ -231,39 +236,6 @@ Status Server::Prepare(ServerConnection* connection) {
       rdma::Access::kLocalOnly, &connection->memory);
 }
 
-void Server::TakeFinished() {
-  while (true) {
-    std::shared_ptr<CompactionTask> task;
-    {
-      MutexLock lock(&mutex_);
-      if (finished_.empty()) return;
-      task = std::move(finished_.front());
-      finished_.pop_front();
-    }
-    const auto it = jobs_.find({task->client_id, task->job_id});
-    if (it == jobs_.end()) continue;
-    const RunningJob job = std::move(it->second);
-    jobs_.erase(it);
-    databases_->Unpin(task->job.database_id);
-
-    if (const auto owner = connections_.find(job.connection); owner != connections_.end()) {
-      owner->second->job_id = 0;
-      control::Reply reply;
-      Status status = task->status;
-      if (status.ok()) {
-        EncodeCompactionResult(task->result, reply.mutable_compaction());
-      } else if (stopping_.load(std::memory_order_acquire)) {
-        status = Status::Unavailable("the node is stopping");
-      }
-      Answer(owner->second.get(), status, std::move(reply));
-    }
-    for (const uint64_t waiting : job.cancelled) {
-      const auto connection = connections_.find(waiting);
-      if (connection != connections_.end()) Answer(connection->second.get(), Status::OK(), {});
-    }
-  }
-}
-
 void Server::TakeCompletion(const rdma::Completion& completion) {
   const auto it = connections_.find(completion.id >> kWorkBits);
   if (it == connections_.end()) return;  // It was closed with work outstanding.
@@ -304,7 +276,7 @@ void Server::Close(uint64_t connection_id) {
   connection_count_.store(connections_.size(), std::memory_order_relaxed);
   if (connection->job_id != 0) {
     const auto job = jobs_.find({connection->client_id, connection->job_id});
-    if (job != jobs_.end()) CancelJob(&job->second);
+    if (job != jobs_.end()) job->second.job->Cancel();
   }
   if (connection->kind != ConnectionKind::kLifeline) return;
   lifelines_.erase(connection->client_id);
@@ -326,16 +298,12 @@ void Server::ClientGone(uint64_t client_id) {
   }
   for (auto job = jobs_.lower_bound({client_id, 0});
        job != jobs_.end() && job->first.first == client_id; ++job) {
-    CancelJob(&job->second);
+    job->second.job->Cancel();
   }
   for (const uint64_t database_id : databases_->OwnerGone(client_id)) {
     Log(options_.log, LogLevel::kWarn, "{}: the owner of database {:x} is gone, dropped it",
         address_, database_id);
   }
-}
-
-void Server::CancelJob(RunningJob* job) {
-  job->task->cancelled.store(true, std::memory_order_release);
 }
 
 NodeStats Server::stats() const {
@@ -356,14 +324,14 @@ NodeStats Server::stats() const {
   stats.frames_malformed = traffic.frames_malformed;
   stats.requests = requests_.load(std::memory_order_relaxed);
   stats.requests_malformed = malformed_.load(std::memory_order_relaxed);
-  if (compactions_ != nullptr) {
-    const CompactionCounters& counters = compactions_->counters();
-    stats.compactions = counters.done.load(std::memory_order_relaxed);
-    stats.compactions_failed = counters.failed.load(std::memory_order_relaxed);
-    stats.compaction_bytes_read = counters.bytes_read.load(std::memory_order_relaxed);
-    stats.compaction_bytes_written = counters.bytes_written.load(std::memory_order_relaxed);
-    stats.compaction_cpu_nanos = counters.cpu_nanos.load(std::memory_order_relaxed);
-  }
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  stats.compactions = job_counters_.compactions.load(kRelaxed);
+  stats.compactions_failed = job_counters_.compactions_failed.load(kRelaxed);
+  stats.compaction_bytes_read = job_counters_.compaction_bytes_read.load(kRelaxed);
+  stats.compaction_bytes_written = job_counters_.compaction_bytes_written.load(kRelaxed);
+  stats.compaction_cpu_nanos = job_counters_.compaction_cpu_nanos.load(kRelaxed);
+  stats.rebuilt_bytes = job_counters_.rebuilt_bytes.load(kRelaxed);
+  stats.rebuild_cpu_nanos = job_counters_.rebuild_cpu_nanos.load(kRelaxed);
   stats.connections = connection_count_.load(std::memory_order_relaxed);
   if (databases_ != nullptr) stats.databases = databases_->count();
   stats.uptime_nanos = clock_->NowNanos() - started_nanos_;

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/compaction_service.h"
 #include "memnode/control.pb.h"
 #include "memnode/memory_node.h"
+#include "memnode/node_job_service.h"
 #include "memnode/server_connection.h"
 #include "memnode/server_databases.h"
 #include "memnode/server_region.h"
@@ -24,7 +24,7 @@
 namespace nacre::memnode {
 
 /// Serves the connections of one memory node: a thread that accepts them, and an I/O thread that
-/// owns them all and executes every request but compactions.
+/// owns them all and executes every request but jobs (server_jobs.cc).
 ///
 /// Thread safety: Start and Stop from one thread; stats from any.
 class Server {
@@ -45,7 +45,7 @@ class Server {
   static constexpr int kWorkBits = 8;
 
   struct RunningJob {
-    std::shared_ptr<CompactionTask> task;
+    std::shared_ptr<NodeJob> job;
     uint64_t connection = 0;          ///< That waits for the result.
     std::vector<uint64_t> cancelled;  ///< Connections that wait for its end.
   };
@@ -64,13 +64,11 @@ class Server {
   void TakeIncoming() EXCLUDES(mutex_);
   void Admit(std::unique_ptr<rdma::IncomingConnection> incoming, const Hello& hello);
   Status Prepare(ServerConnection* connection);
-  void TakeFinished() EXCLUDES(mutex_);
   void TakeCompletion(const rdma::Completion& completion);
   void SweepBroken();
   /// Ends a connection and whatever depends on it.
   void Close(uint64_t connection_id);
   void ClientGone(uint64_t client_id);
-  void CancelJob(RunningJob* job);
 
   // I/O thread (server_requests.cc).
   Status PostReceive(ServerConnection* connection);
@@ -94,10 +92,13 @@ class Server {
   Status BeginWrites(const ServerConnection& connection, const control::BeginWrites& request,
                      control::Slabs* reply);
   Status EndWrites(uint64_t client_id, uint64_t ticket);
-  Status StartCompaction(ServerConnection* connection, const control::Compact& request);
-  Status CheckOutputs(const CompactionTask& task) const;
+
+  // I/O thread (server_jobs.cc).
+  Status StartJob(ServerConnection* connection);
+  Status CheckOutputs(const NodeJob& job) const;
   /// True: the answer comes when the job has ended.
-  bool CancelCompaction(ServerConnection* connection, uint64_t job_id);
+  bool CancelJob(ServerConnection* connection, uint64_t job_id);
+  void TakeFinished() EXCLUDES(mutex_);
 
   const MemoryNodeOptions options_;
   rdma::Device* const device_;
@@ -116,7 +117,11 @@ class Server {
   uint64_t last_connection_ = 0;
   std::map<JobKey, RunningJob> jobs_;
   std::map<TicketKey, uint64_t> tickets_;  ///< To the database that is pinned.
-  std::unique_ptr<CompactionService> compactions_;
+  JobCounters job_counters_;
+  std::unique_ptr<JobPeersCache> peers_;
+  std::unique_ptr<NodeJobService> compactions_;
+  /// All other jobs: nobody waits for them as long as for a compaction.
+  std::unique_ptr<NodeJobService> maintenance_;
 
   std::unique_ptr<rdma::Listener> listener_;
   std::thread acceptor_;
@@ -129,7 +134,7 @@ class Server {
   Mutex mutex_;
   std::deque<std::pair<std::unique_ptr<rdma::IncomingConnection>, Hello>> incoming_
       GUARDED_BY(mutex_);
-  std::deque<std::shared_ptr<CompactionTask>> finished_ GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<NodeJob>> finished_ GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> requests_{0};
   std::atomic<uint64_t> malformed_{0};

@@ -104,13 +104,13 @@ void Server::Execute(ServerConnection* connection) {
   }
   connection->held_reply.reset();
 
-  if (request.body_case() == control::Request::kCompact) {
-    const Status s = StartCompaction(connection, request.compact());
+  if (JobHeaderOf(request) != nullptr) {
+    const Status s = StartJob(connection);
     if (!s.ok()) Answer(connection, s, {});
     return;
   }
-  if (request.body_case() == control::Request::kCancelCompaction) {
-    if (!CancelCompaction(connection, request.cancel_compaction().job_id())) {
+  if (request.body_case() == control::Request::kCancelJob) {
+    if (!CancelJob(connection, request.cancel_job().job_id())) {
       Answer(connection, Status::OK(), {});
     }
     return;
@@ -259,6 +259,8 @@ void Server::FillStats(control::Stats* message) const {
   message->set_compaction_bytes_read(stats.compaction_bytes_read);
   message->set_compaction_bytes_written(stats.compaction_bytes_written);
   message->set_compaction_cpu_nanos(stats.compaction_cpu_nanos);
+  message->set_rebuilt_bytes(stats.rebuilt_bytes);
+  message->set_rebuild_cpu_nanos(stats.rebuild_cpu_nanos);
   message->set_connections(stats.connections);
   message->set_uptime_nanos(stats.uptime_nanos);
   message->set_requests_malformed(stats.requests_malformed);
@@ -321,58 +323,6 @@ Status Server::EndWrites(uint64_t client_id, uint64_t ticket) {
   tickets_.erase(it);
   databases_->Unpin(database_id);
   return Status::OK();
-}
-
-Status Server::StartCompaction(ServerConnection* connection, const control::Compact& request) {
-  NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection->client_id, request.database_id()));
-  auto task = std::make_shared<CompactionTask>();
-  task->client_id = connection->client_id;
-  task->job_id = request.job_id();
-  NACRE_RETURN_IF_ERROR(comparators_->Find(request.comparator_name(), &task->comparator));
-  NACRE_RETURN_IF_ERROR(DecodeCompactionJob(request, &task->job));
-  task->peers.pool_uri = task->job.pool_uri;
-  task->peers.instance_ids = {request.instance_ids().begin(), request.instance_ids().end()};
-  task->peers.slab_bytes = request.slab_bytes();
-  task->peers.operation_timeout =
-      std::chrono::milliseconds(std::clamp<uint64_t>(request.operation_timeout_ms(), 1, 3'600'000));
-  if (request.executor() >= task->peers.instance_ids.size() ||
-      task->peers.instance_ids[request.executor()] != instance_id_) {
-    return Status::InvalidArgument(
-        fmt::format("compaction job: node {} of the pool is not this one", request.executor()));
-  }
-  task->peers.self = static_cast<NodeId>(request.executor());
-  NACRE_RETURN_IF_ERROR(CheckOutputs(*task));
-
-  const JobKey key{task->client_id, task->job_id};
-  if (task->job_id == 0 || jobs_.contains(key)) {
-    return Status::InvalidArgument("compaction job: its id is in use");
-  }
-  NACRE_RETURN_IF_ERROR(compactions_->Submit(task));
-  connection->job_id = task->job_id;
-  databases_->Pin(task->job.database_id);
-  jobs_[key] = {.task = std::move(task), .connection = connection->id, .cancelled = {}};
-  return Status::OK();
-}
-
-Status Server::CheckOutputs(const CompactionTask& task) const {
-  for (const ReservedTable& output : task.job.outputs) {
-    for (const ExtentAddr& fragment : output.placement.fragments) {
-      if (fragment.start.node != task.peers.self) continue;
-      if (region_->Owns(task.job.database_id, fragment.start.offset, fragment.length)) continue;
-      return Status::InvalidArgument(fmt::format(
-          "compaction job: {} bytes at {} are not leased to database {:x}", fragment.length,
-          static_cast<uint64_t>(fragment.start.offset), task.job.database_id));
-    }
-  }
-  return Status::OK();
-}
-
-bool Server::CancelCompaction(ServerConnection* connection, uint64_t job_id) {
-  const auto job = jobs_.find({connection->client_id, job_id});
-  if (job == jobs_.end()) return false;
-  CancelJob(&job->second);
-  job->second.cancelled.push_back(connection->id);
-  return true;
 }
 
 }  // namespace nacre::memnode

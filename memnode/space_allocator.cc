@@ -54,13 +54,16 @@ class SpaceAllocator::Rep {
         slab_bytes_(slab_bytes),
         chunk_size_(chunk_size),
         executor_(executor),
-        nodes_(static_cast<size_t>(client->node_count())) {}
+        nodes_(static_cast<size_t>(client->max_nodes())) {}
   ~Rep();
 
   Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
                  Placement* placement) EXCLUDES(mutex_);
   void Trim(Placement* placement, uint64_t table_bytes) EXCLUDES(mutex_);
-  void Free(const Placement& placement) EXCLUDES(mutex_);
+  Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
+                          std::vector<ExtentAddr>* extents) EXCLUDES(mutex_);
+  void Free(const ExtentAddr& extent) EXCLUDES(mutex_);
+  void SetDraining(std::vector<NodeId> nodes) EXCLUDES(mutex_);
   Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                  const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
   std::vector<uint64_t> Slabs(NodeId node) EXCLUDES(mutex_);
@@ -77,6 +80,7 @@ class SpaceAllocator::Rep {
     /// A lease or a return is under way; the next one waits, so that slabs on their way back are
     /// not missed and nobody leases twice for one need. So does who counts what is free.
     bool exchanging = false;
+    bool draining = false;
     bool lease_scheduled = false;
     bool return_scheduled = false;
   };
@@ -90,7 +94,10 @@ class SpaceAllocator::Rep {
   uint64_t SlabsFor(uint64_t bytes) const { return (bytes + slab_bytes_ - 1) / slab_bytes_; }
   /// Nodes in the order in which they are tried.
   std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);
-  bool Carve(NodeId node, uint64_t bytes, Placement* placement) REQUIRES(mutex_);
+  /// Takes `bytes` of the node, leasing slabs if need be, and more ahead of need. `Unavailable`
+  /// when the node is lost, `NoSpace` when it is full.
+  Status Take(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
+  bool Carve(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
   /// Nodes are in the order of their use, which is nearly the same for each table: reads shall
   /// spread over all of them, and parity has none.
   void Turn(Placement* placement) REQUIRES(mutex_);
@@ -103,8 +110,8 @@ class SpaceAllocator::Rep {
   void LeaseAhead(NodeId node) REQUIRES(mutex_);
   /// Wholly free slabs beyond the spare ones to keep, highest first.
   std::vector<uint64_t> Surplus(const Node& node, uint64_t keep) const REQUIRES(mutex_);
-  uint64_t SparesToKeep() const REQUIRES(mutex_) {
-    return std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
+  uint64_t SparesToKeep(const Node& node) const REQUIRES(mutex_) {
+    return node.draining ? 0 : std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
   }
   void ReturnSurplusLater(NodeId node) REQUIRES(mutex_);
   Status ReturnSurplus(NodeId node, uint64_t keep) REQUIRES(mutex_);
@@ -145,7 +152,8 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
-    by_use.emplace_back(nodes_[i].used_bytes, node);
+    // Nodes that are to be left come last.
+    by_use.emplace_back(nodes_[i].draining ? UINT64_MAX : nodes_[i].used_bytes, node);
     total += nodes_[i].used_bytes;
   }
   std::sort(by_use.begin(), by_use.end());
@@ -155,7 +163,7 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
 
   // A node that wrote its own output without end would attract all compactions, and all data.
   const auto favourite = std::find(order.begin(), order.end(), preferred);
-  if (favourite == order.end()) return order;
+  if (favourite == order.end() || nodes_[preferred].draining) return order;
   const uint64_t fair_share = total / order.size();
   if (nodes_[preferred].used_bytes <= fair_share + fair_share / 4 + kPreferenceSlack * bytes) {
     std::rotate(order.begin(), favourite, favourite + 1);
@@ -163,18 +171,32 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
   return order;
 }
 
-bool SpaceAllocator::Rep::Carve(NodeId node, uint64_t bytes, Placement* placement) {
+bool SpaceAllocator::Rep::Carve(NodeId node, uint64_t bytes, ExtentAddr* extent) {
   const std::optional<uint64_t> start = nodes_[node].free.Take(bytes);
   if (!start.has_value()) return false;
   nodes_[node].used_bytes += bytes;
-  ExtentAddr& extent = placement->fragments.emplace_back();
-  extent.start.node = node;
-  extent.start.offset = *start & ((uint64_t{1} << 48) - 1);
-  extent.length = bytes;
+  extent->start.node = node;
+  extent->start.offset = *start & ((uint64_t{1} << 48) - 1);
+  extent->length = bytes;
   return true;
 }
 
+Status SpaceAllocator::Rep::Take(NodeId node, uint64_t bytes, ExtentAddr* extent) {
+  if (!Carve(node, bytes, extent)) {
+    NACRE_RETURN_IF_ERROR(MakeRoom(node, bytes, /*extend=*/true));
+    if (!Carve(node, bytes, extent)) {
+      // Somebody took the free end that the lease was to extend. Whole slabs are ours alone.
+      NACRE_RETURN_IF_ERROR(MakeRoom(node, bytes, /*extend=*/false));
+      [[maybe_unused]] const bool carved = Carve(node, bytes, extent);
+      assert(carved);
+    }
+  }
+  if (!nodes_[node].draining && !nodes_[node].free.CanTake(bytes)) LeaseAhead(node);
+  return Status::OK();
+}
+
 void SpaceAllocator::Rep::Release(const ExtentAddr& extent) {
+  if (extent.start.node == kLostNode) return;
   Node& node = nodes_[extent.start.node];
   [[maybe_unused]] const bool inserted = node.free.Insert(extent.start.offset, extent.length);
   assert(inserted);
@@ -233,20 +255,13 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_byt
   for (const NodeId node : Candidates(preferred, bytes)) {
     if (placement->fragments.size() == count) break;
     if (SharesDomain(domains, node, *placement)) continue;
-    if (!Carve(node, bytes, placement)) {
-      Status s = MakeRoom(node, bytes, /*extend=*/true);
-      if (s.ok() && !Carve(node, bytes, placement)) {
-        // Somebody took the free end that the lease was to extend. Whole slabs are ours alone.
-        s = MakeRoom(node, bytes, /*extend=*/false);
-        [[maybe_unused]] const bool carved = s.ok() && Carve(node, bytes, placement);
-        assert(carved == s.ok());
-      }
-      if (!s.ok()) {
-        if (!s.IsUnavailable()) failure = s;
-        continue;
-      }
+    ExtentAddr extent;
+    Status s = Take(node, bytes, &extent);
+    if (s.ok()) {
+      placement->fragments.push_back(extent);
+    } else if (!s.IsUnavailable()) {
+      failure = std::move(s);
     }
-    if (!nodes_[node].free.CanTake(bytes)) LeaseAhead(node);
   }
   if (placement->fragments.size() == count) {
     if (redundancy.striped()) Turn(placement);
@@ -259,6 +274,55 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_byt
   if (!failure.ok() && !failure.IsNoSpace()) return failure;
   return Status::NoSpace(fmt::format("the pool has no room for {} times {} bytes{}{}", count, bytes,
                                      failure.message().empty() ? "" : ": ", failure.message()));
+}
+
+Status SpaceAllocator::Rep::ReserveFragments(const Placement& placement, uint64_t table_bytes,
+                                             FragmentSet wanted, std::vector<ExtentAddr>* extents) {
+  extents->clear();
+  const std::vector<NodeId> domains = client_->Domains();
+  Placement kept;  // And what comes to it.
+  for (size_t i = 0; i < placement.fragments.size(); ++i) {
+    if ((wanted >> i & 1) == 0) kept.fragments.push_back(placement.fragments[i]);
+  }
+  Status failure;
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < placement.fragments.size(); ++i) {
+    if ((wanted >> i & 1) == 0) continue;
+    const uint64_t bytes = ExtentBytes(FragmentBytes(placement, static_cast<int>(i), table_bytes),
+                                       placement.chunk_size);
+    ExtentAddr extent;
+    for (const NodeId node : Candidates(kNoNode, bytes)) {
+      if (SharesDomain(domains, node, kept) || nodes_[node].draining) continue;
+      Status s = Take(node, bytes, &extent);
+      if (s.ok()) break;
+      if (failure.ok() || failure.IsUnavailable()) failure = std::move(s);
+    }
+    if (!extent.start.valid()) {
+      for (const ExtentAddr& reserved : *extents) Release(reserved);
+      extents->clear();
+      if (failure.ok()) failure = Status::Unavailable("each node that is left has a part already");
+      return failure;
+    }
+    kept.fragments.push_back(extent);
+    extents->push_back(extent);
+  }
+  return Status::OK();
+}
+
+void SpaceAllocator::Rep::Free(const ExtentAddr& extent) {
+  if (extent.start.node == kLostNode) return;
+  MutexLock lock(&mutex_);
+  Release(extent);
+  ReturnSurplusLater(extent.start.node);
+}
+
+void SpaceAllocator::Rep::SetDraining(std::vector<NodeId> nodes) {
+  MutexLock lock(&mutex_);
+  for (Node& node : nodes_) node.draining = false;
+  for (const NodeId node : nodes) {
+    nodes_[node].draining = true;
+    ReturnSurplusLater(node);
+  }
 }
 
 void SpaceAllocator::Rep::Turn(Placement* placement) {
@@ -335,14 +399,6 @@ void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes) {
   }
 }
 
-void SpaceAllocator::Rep::Free(const Placement& placement) {
-  MutexLock lock(&mutex_);
-  for (const ExtentAddr& extent : placement.fragments) {
-    Release(extent);
-    ReturnSurplusLater(extent.start.node);
-  }
-}
-
 std::vector<uint64_t> SpaceAllocator::Rep::Surplus(const Node& node, uint64_t keep) const {
   std::vector<uint64_t> free_slabs;
   for (const auto& [start, length] : node.free.ranges()) {
@@ -358,12 +414,12 @@ std::vector<uint64_t> SpaceAllocator::Rep::Surplus(const Node& node, uint64_t ke
 void SpaceAllocator::Rep::ReturnSurplusLater(NodeId node) {
   Node& state = nodes_[node];
   if (state.return_scheduled || !client_->alive(node)) return;
-  if (Surplus(state, SparesToKeep()).empty()) return;
+  if (Surplus(state, SparesToKeep(state)).empty()) return;
   state.return_scheduled = true;
   Schedule([this, node] {
     MutexLock lock(&mutex_);
     nodes_[node].return_scheduled = false;
-    ReturnSurplus(node, SparesToKeep()).IgnoreError();
+    ReturnSurplus(node, SparesToKeep(nodes_[node])).IgnoreError();
   });
 }
 
@@ -473,7 +529,15 @@ Status SpaceAllocator::Reserve(const Redundancy& redundancy, uint64_t table_byte
 void SpaceAllocator::Trim(Placement* placement, uint64_t table_bytes) {
   rep_->Trim(placement, table_bytes);
 }
-void SpaceAllocator::Free(const Placement& placement) { rep_->Free(placement); }
+void SpaceAllocator::Free(const Placement& placement) {
+  for (const ExtentAddr& extent : placement.fragments) rep_->Free(extent);
+}
+void SpaceAllocator::Free(const ExtentAddr& extent) { rep_->Free(extent); }
+Status SpaceAllocator::ReserveFragments(const Placement& placement, uint64_t table_bytes,
+                                        FragmentSet wanted, std::vector<ExtentAddr>* extents) {
+  return rep_->ReserveFragments(placement, table_bytes, wanted, extents);
+}
+void SpaceAllocator::SetDraining(std::vector<NodeId> nodes) { rep_->SetDraining(std::move(nodes)); }
 Status SpaceAllocator::Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                                const std::vector<ExtentAddr>& live) {
   return rep_->Restore(node, slab_offsets, live);

@@ -8,6 +8,7 @@
 #include "nacre/status.h"
 #include "table/placement.h"
 #include "util/executor.h"
+#include "util/reed_solomon.h"
 
 namespace nacre::memnode {
 
@@ -40,8 +41,16 @@ class SpaceAllocator {
                  Placement* placement);
   /// Gives back what lies beyond `table_bytes`, and shortens the extents of `*placement`.
   void Trim(Placement* placement, uint64_t table_bytes);
+  /// As Reserve for the fragments `wanted` of a table that lies at `placement` already: on nodes
+  /// that have none of its other fragments. `*extents` has one for each, in their order.
+  Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
+                          std::vector<ExtentAddr>* extents);
   /// Extents on lost nodes are forgotten.
   void Free(const Placement& placement);
+  void Free(const ExtentAddr& extent);
+
+  /// Which nodes are to be left: nothing new goes there as long as the others have room.
+  void SetDraining(std::vector<NodeId> nodes);
 
   /// Takes over what a reopened database uses: slabs that this database holds, and extents in
   /// them that are live. All else in the slabs is free.

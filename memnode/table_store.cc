@@ -46,7 +46,29 @@ Status TableStore::Rep::TakeLane(std::unique_ptr<Lane>* lane) {
       return Status::OK();
     }
   }
-  return Lane::Create(fabric, fabric->node_count(), lane);
+  const size_t nodes_at_once = std::min<size_t>(fabric->slots(), kMaxFragments);
+  return Lane::Create(fabric, static_cast<int>(nodes_at_once), lane);
+}
+
+Status TableStore::Rep::ConnectedLane(const Placement& placement, std::unique_ptr<Lane>* lane) {
+  for (const ExtentAddr& fragment : placement.fragments) {
+    if (Status s = CheckFragment(fragment, 0, placement.chunk_size); !s.ok())
+      return Status::InvalidArgument(s.message());
+  }
+  NACRE_RETURN_IF_ERROR(TakeLane(lane));
+  for (const ExtentAddr& fragment : placement.fragments) {
+    if (LocalBytes(fragment) != nullptr) continue;
+    NodeLink* link = fabric->link(fragment.start.node);
+    rdma::QueuePair* queue_pair = nullptr;
+    Status s = link == nullptr ? Status::Unavailable("a node of earlier days is gone")
+                               : (*lane)->Get(link, &queue_pair);
+    if (s.ok()) s = Fabric::CheckRange(link, fragment.start.offset, fragment.length);
+    if (!s.ok()) {
+      GiveLane(std::move(*lane));
+      return s;
+    }
+  }
+  return Status::OK();
 }
 
 void TableStore::Rep::GiveLane(std::unique_ptr<Lane> lane) {
@@ -57,6 +79,7 @@ void TableStore::Rep::GiveLane(std::unique_ptr<Lane> lane) {
 Status TableStore::Rep::CheckFragment(const ExtentAddr& fragment, uint64_t bytes,
                                       uint64_t chunk_size) const {
   const NodeId node = fragment.start.node;
+  if (node == kLostNode) return Status::OK();
   if (node != local.node && fabric->link(node) == nullptr) {
     return Status::Corruption(fmt::format("a table lies on node {}, which the pool has not got",
                                           static_cast<unsigned>(node)));
@@ -127,23 +150,7 @@ Status TableStore::NewWriter(uint64_t table_id, const Placement& placement, size
         fmt::format("chunks of {} bytes where {} are placed", chunk_size, placement.chunk_size));
   }
   std::unique_ptr<Lane> lane;
-  for (const ExtentAddr& fragment : placement.fragments) {
-    if (Status s = rep_->CheckFragment(fragment, 0, chunk_size); !s.ok()) {
-      return Status::InvalidArgument(s.message());
-    }
-  }
-  NACRE_RETURN_IF_ERROR(rep_->TakeLane(&lane));
-  for (const ExtentAddr& fragment : placement.fragments) {
-    if (rep_->LocalBytes(fragment) != nullptr) continue;
-    NodeLink* link = rep_->fabric->link(fragment.start.node);
-    rdma::QueuePair* queue_pair = nullptr;
-    Status s = lane->Get(link, &queue_pair);
-    if (s.ok()) s = Fabric::CheckRange(link, fragment.start.offset, fragment.length);
-    if (!s.ok()) {
-      rep_->GiveLane(std::move(lane));
-      return s;
-    }
-  }
+  NACRE_RETURN_IF_ERROR(rep_->ConnectedLane(placement, &lane));
   *writer = NewTableWriter(rep_.get(), std::move(lane), table_id, placement);
   return Status::OK();
 }

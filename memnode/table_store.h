@@ -1,10 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "memnode/pool_client.h"
+#include "memnode/rebuild_job.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
 #include "table/extent.h"
@@ -48,6 +50,12 @@ class TableStore {
   /// (`Unavailable`, naming the node): the caller reserves elsewhere and starts again.
   Status NewWriter(uint64_t table_id, const Placement& placement, size_t chunk_size,
                    std::unique_ptr<ExtentWriter>* writer);
+
+  /// Makes fragments of a table anew from those that are left, and adds to `*result` what that
+  /// took. `Unavailable` naming nodes, `Aborted` once `*cancelled` (may be null) is set; after a
+  /// failure the space may be reused.
+  Status Rebuild(const TableRebuild& table, const std::atomic<bool>* cancelled,
+                 RebuildResult* result);
 
   /// Address of a table byte in copy number `copy`, for a point read: from there on, as many bytes
   /// follow in the table as are left of the chunk. An erasure-coded table has one copy. Not valid

@@ -24,6 +24,8 @@ class TableStore::Rep {
   Status Stream(RemoteStream** stream) EXCLUDES(mutex);
   /// An idle lane, or a new one, for one writer.
   Status TakeLane(std::unique_ptr<Lane>* lane) EXCLUDES(mutex);
+  /// A lane that is connected to all nodes of `placement`, on which there is room for it.
+  Status ConnectedLane(const Placement& placement, std::unique_ptr<Lane>* lane) EXCLUDES(mutex);
   void GiveLane(std::unique_ptr<Lane> lane) EXCLUDES(mutex);
 
   /// `Corruption` unless the fragment lies in the region of its node (as far as that is known) and

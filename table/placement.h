@@ -10,6 +10,8 @@ namespace nacre {
 /// Position of a node in its pool's URI.
 using NodeId = uint16_t;
 inline constexpr NodeId kNoNode = UINT16_MAX;
+/// A node that is gone, with all that it held.
+inline constexpr NodeId kLostNode = UINT16_MAX - 1;
 
 /// A byte of the pool. 48 bits of offset into the node's region.
 struct RemoteAddr {

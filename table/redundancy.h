@@ -9,6 +9,9 @@
 
 namespace nacre {
 
+/// Of one table: those of rs(16,4).
+inline constexpr int kMaxFragments = 20;
+
 enum class RedundancyKind : uint8_t {
   kReplicated = 0,    ///< Whole copies. "none" is one copy.
   kErasureCoded = 1,  ///< Spread over `data` nodes, with Reed-Solomon parity on `parity` others.

@@ -74,8 +74,7 @@ ManifestImage RandomImage(Random* random, size_t max_tables) {
   image.slab_bytes = 64 << 20;
   const uint64_t nodes = random->Uniform(5);
   for (uint64_t node = 0; node < nodes; ++node) {
-    std::vector<uint64_t>& offsets = image.slabs[static_cast<NodeId>(node * 3)];
-    for (uint64_t i = random->Uniform(10); i > 0; --i) offsets.push_back(Number(random));
+    image.nodes[static_cast<NodeId>(node * 3)] = random->Next();
   }
   for (uint64_t i = random->Uniform(max_tables + 1); i > 0; --i) {
     const TableMeta meta = RandomMeta(random);
@@ -98,7 +97,7 @@ TEST(ManifestTest, RoundTrip) {
     EXPECT_EQ(decoded.last_sequence, image.last_sequence);
     EXPECT_EQ(decoded.num_levels, image.num_levels);
     EXPECT_EQ(decoded.slab_bytes, image.slab_bytes);
-    EXPECT_EQ(decoded.slabs, image.slabs);
+    EXPECT_EQ(decoded.nodes, image.nodes);
     ASSERT_EQ(decoded.tables.size(), image.tables.size());
     for (size_t i = 0; i < image.tables.size(); ++i) {
       EXPECT_EQ(decoded.tables[i].first, image.tables[i].first);
@@ -158,12 +157,12 @@ void Seal(std::string* bytes) {
 
 TEST(ManifestTest, NewerFormatIsNamedAsSuch) {
   std::string bytes = EncodeManifest(ManifestImage());
-  EncodeFixed32(bytes.data() + 4, 2);
+  EncodeFixed32(bytes.data() + 4, 3);
   Seal(&bytes);
   ManifestImage decoded;
   const Status status = DecodeManifest(bytes, &decoded);
   EXPECT_TRUE(status.IsNotSupported());
-  EXPECT_NE(status.ToString().find("version 2"), std::string::npos) << status.ToString();
+  EXPECT_NE(status.ToString().find("version 3"), std::string::npos) << status.ToString();
 }
 
 TEST(ManifestTest, NonsenseUnderAValidChecksumIsBounded) {

@@ -19,16 +19,6 @@
 namespace nacre {
 namespace {
 
-/// Whether `done` came true before a time far beyond what it takes.
-bool Eventually(const std::function<bool()>& done) {
-  const Deadline deadline = Deadline::After(Clock::System(), std::chrono::seconds(30));
-  while (!done()) {
-    if (deadline.Expired()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
-
 TEST(NodeReporterTest, EveryNodeKnowsOfAnOpenDatabase) {
   const auto pool = OpenTestPool({.nodes = 3});
   ASSERT_NE(pool, nullptr);

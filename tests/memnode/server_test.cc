@@ -289,11 +289,11 @@ TEST_F(ServerTest, UnknownAndMisplacedRequestsAreAnswered) {
   EXPECT_TRUE(ask(request).IsInvalidArgument());
   request.mutable_return_slabs()->set_database_id(database_id_);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
-  request.mutable_compact()->set_database_id(database_id_);
+  request.mutable_compact()->mutable_header()->set_database_id(database_id_);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
   request.mutable_acquire_database()->set_name(database_name_);
   EXPECT_TRUE(ask(request).IsBusy());
-  request.mutable_cancel_compaction()->set_job_id(5);
+  request.mutable_cancel_job()->set_job_id(5);
   EXPECT_TRUE(ask(request).ok());
   request.mutable_ping();
   EXPECT_TRUE(ask(request).ok());

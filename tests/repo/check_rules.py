@@ -27,7 +27,7 @@ LAYERS = {
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the
 # header that starts nodes inside this process.
-SERVER_HALF = re.compile(r"memnode/(server\w*|compaction_service\w*|memory_node)\.h$")
+SERVER_HALF = re.compile(r"memnode/(server\w*|node_job_service\w*|memory_node)\.h$")
 EMBEDDED_DOOR = "memnode/embedded_node.h"
 
 MAX_LINES = 600

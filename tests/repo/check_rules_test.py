@@ -47,7 +47,7 @@ PLANTED = [
     ("unknown folder", "misc/bad.cc", "int x;\n", "layering"),
     ("db sees the node", "db/bad.cc", '#include "memnode/memory_node.h"\n', "layering"),
     ("db sees the server", "db/bad.cc", '#include "memnode/server_loop.h"\n', "layering"),
-    ("db sees compaction", "db/bad.cc", '#include "memnode/compaction_service.h"\n', "layering"),
+    ("db sees compaction", "db/bad.cc", '#include "memnode/node_job_service.h"\n', "layering"),
     ("db sees the node over a header", "memnode/client.h",
      '#pragma once\n#include "memnode/memory_node.h"\n' + HEADER[14:], "layering"),
     ("no pragma once", "util/bad.h", HEADER[14:], "header"),

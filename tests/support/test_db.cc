@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "tests/support/status_assert.h"
+#include "util/clock.h"
 
 namespace nacre {
 
@@ -82,6 +84,15 @@ std::string TestValue(uint64_t seed, size_t size) {
   }
   for (; at < size; ++at) value[at] = static_cast<char>(state >> (at % 8 * 8));
   return value;
+}
+
+bool Eventually(const std::function<bool()>& done) {
+  const Deadline deadline = Deadline::After(Clock::System(), std::chrono::seconds(60));
+  while (!done()) {
+    if (deadline.Expired()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
 }
 
 }  // namespace nacre

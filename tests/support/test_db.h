@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ uint64_t SumOverNodes(memnode::PoolImpl* pool, uint64_t memnode::NodeStats::*num
 std::string GetTextProperty(DB* db, const std::string& name);
 /// Fails the test for a property that is not there.
 uint64_t GetNumber(DB* db, const std::string& name);
+
+/// Whether `done` came true before a time far beyond what it takes.
+bool Eventually(const std::function<bool()>& done);
 
 /// `size` bytes that depend on `seed` and differ from one position to the next.
 std::string TestValue(uint64_t seed, size_t size);

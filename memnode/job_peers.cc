@@ -1,4 +1,4 @@
-#include "memnode/compaction_peers.h"
+#include "memnode/job_peers.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 
 namespace nacre::memnode {
 
-Status CompactionPeersCache::Get(const PeersKey& key, std::shared_ptr<CompactionPeers>* peers) {
-  std::shared_ptr<CompactionPeers> evicted;  // Its connections end after the lock.
+Status JobPeersCache::Get(const PeersKey& key, std::shared_ptr<JobPeers>* peers) {
+  std::shared_ptr<JobPeers> evicted;  // Its connections end after the lock.
   MutexLock lock(&mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (entry->key == key) {
@@ -31,8 +31,9 @@ Status CompactionPeersCache::Get(const PeersKey& key, std::shared_ptr<Compaction
   options.slab_bytes = key.slab_bytes;
   options.self = key.self;
   options.connect_all = false;
+  options.nodes_join = false;
   options.instance_ids = key.instance_ids;
-  auto made = std::make_shared<CompactionPeers>();
+  auto made = std::make_shared<JobPeers>();
   LocalMemory local = local_;
   local.node = key.self;
   rdma::Device* device = device_;
@@ -51,8 +52,7 @@ Status CompactionPeersCache::Get(const PeersKey& key, std::shared_ptr<Compaction
   return Status::OK();
 }
 
-Status CompactionPeersCache::OpenMixed(const Uri& pool, CompactionPeers* peers,
-                                       LocalMemory* local) const {
+Status JobPeersCache::OpenMixed(const Uri& pool, JobPeers* peers, LocalMemory* local) const {
   // What this node was started with is said of its own transport.
   rdma::DeviceOptions options = options_;
   options.parameters.clear();
@@ -65,7 +65,7 @@ Status CompactionPeersCache::OpenMixed(const Uri& pool, CompactionPeers* peers,
   return Status::OK();
 }
 
-void CompactionPeersCache::Clear() {
+void JobPeersCache::Clear() {
   std::list<Entry> cleared;  // Connections end after the lock.
   MutexLock lock(&mutex_);
   cleared.swap(entries_);

@@ -19,7 +19,7 @@
 namespace nacre::memnode {
 
 /// How a memory node reaches the other nodes of one pool.
-struct CompactionPeers {
+struct JobPeers {
   std::unique_ptr<rdma::Device> device;        ///< Of a mixed pool; else the node's own is used.
   std::unique_ptr<rdma::MemoryRegion> region;  ///< The node's memory, as `device` knows it.
   std::unique_ptr<PoolClient> client;
@@ -38,25 +38,24 @@ struct PeersKey {
 
 /// Keeps the connections of recent jobs, as one job of a pool is followed by others.
 /// Thread safety: all methods may be called from many threads at once.
-class CompactionPeersCache {
+class JobPeersCache {
  public:
   /// `options`: as `device` was opened with.
-  CompactionPeersCache(rdma::Device* device, rdma::DeviceOptions options, Clock* clock,
-                       LocalMemory local)
+  JobPeersCache(rdma::Device* device, rdma::DeviceOptions options, Clock* clock, LocalMemory local)
       : device_(device), options_(std::move(options)), clock_(clock), local_(local) {}
 
   /// `InvalidArgument` for a malformed URI or position.
-  Status Get(const PeersKey& key, std::shared_ptr<CompactionPeers>* peers) EXCLUDES(mutex_);
+  Status Get(const PeersKey& key, std::shared_ptr<JobPeers>* peers) EXCLUDES(mutex_);
   void Clear() EXCLUDES(mutex_);
 
  private:
   static constexpr size_t kMaxPools = 16;
   struct Entry {
     PeersKey key;
-    std::shared_ptr<CompactionPeers> peers;
+    std::shared_ptr<JobPeers> peers;
   };
 
-  Status OpenMixed(const Uri& pool, CompactionPeers* peers, LocalMemory* local) const;
+  Status OpenMixed(const Uri& pool, JobPeers* peers, LocalMemory* local) const;
 
   rdma::Device* const device_;
   const rdma::DeviceOptions options_;

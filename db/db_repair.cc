@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/repair_planner.h"
+#include "util/log.h"
+
+namespace nacre {
+
+namespace {
+
+using memnode::RepairProgress;
+
+/// How soon a change of the nodes is noticed.
+constexpr std::chrono::milliseconds kTick{100};
+/// How often the tables are looked through without such a change: one may have come whose nodes
+/// were lost while it was made.
+constexpr uint64_t kLookAroundNanos = 1'000'000'000;
+/// Of fragments in one job: small enough to be limited evenly, and to be done again.
+constexpr uint64_t kBatchBytes = 16 << 20;
+constexpr size_t kBatchTables = 16;
+/// Jobs at a time.
+constexpr size_t kRepairWorkers = 2;
+
+}  // namespace
+
+NodeViews DBImpl::NodeViewsForRepair() const {
+  return {.alive = [this](NodeId node) { return client_->alive(node); },
+          .draining = [this](NodeId node) { return reporter_.draining(node); }};
+}
+
+void DBImpl::FollowDirections(RepairOrders* orders) {
+  const memnode::Directions directions = reporter_.directions();
+  orders->paused = directions.repair_paused;
+  orders->bytes_per_second = directions.repair_bytes_per_second != 0
+                                 ? directions.repair_bytes_per_second
+                                 : options_.repair_bytes_per_second;
+  std::vector<NodeId> draining;
+  std::vector<bool> nodes;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    nodes.push_back(client_->alive(node));
+    nodes.push_back(reporter_.draining(node));
+    if (nodes.back()) draining.push_back(node);
+  }
+  orders->changed = nodes != orders->nodes;
+  if (orders->changed) space_->SetDraining(std::move(draining));
+  orders->nodes = std::move(nodes);
+  for (const std::string& address : directions.added_addresses) client_->AddNode(address);
+}
+
+void DBImpl::RepairLoop() {
+  RepairOrders orders;
+  uint64_t look_at_nanos = 0;
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (!closing_.load(std::memory_order_relaxed)) changed_.WaitFor(kTick);
+      if (closing_.load(std::memory_order_relaxed)) return;
+    }
+    FollowDirections(&orders);
+    const uint64_t now = clock_->NowNanos();
+    if (!orders.changed && now < look_at_nanos) continue;
+    look_at_nanos = now + kLookAroundNanos;
+    if (RepairAll(orders)) look_at_nanos = 0;
+  }
+}
+
+bool DBImpl::RepairAll(const RepairOrders& orders) {
+  RepairPass pass;
+  {
+    std::shared_ptr<const Version> version;
+    {
+      MutexLock lock(&mutex_);
+      version = current_view_->version;
+    }
+    pass.items = PlanRepair(*version, NodeViewsForRepair());
+  }
+  uint64_t to_do = 0;
+  for (const RepairItem& item : pass.items) to_do += item.bytes;
+  pass.bytes_per_second = orders.bytes_per_second;
+  pass.started_nanos = clock_->NowNanos();
+  pass.next_nanos = pass.started_nanos;
+  {
+    MutexLock lock(&mutex_);
+    RepairProgress& progress = repair_progress_;
+    if (to_do == 0) {
+      progress = RepairProgress();
+    } else {
+      progress.state =
+          orders.paused ? RepairProgress::State::kPaused : RepairProgress::State::kRunning;
+      progress.bytes_total = progress.bytes_done + to_do;
+      progress.bytes_per_second = 0;
+      progress.seconds_left = 0;
+    }
+  }
+  if (to_do == 0 || orders.paused) return false;
+
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < kRepairWorkers; ++i) {
+    helpers.emplace_back([this, &pass] { RepairWorker(&pass); });
+  }
+  RepairWorker(&pass);
+  for (std::thread& helper : helpers) helper.join();
+  RetireUnlinkedViews();
+
+  MutexLock lock(&mutex_);
+  const uint64_t nanos = clock_->NowNanos() - pass.started_nanos;
+  if (pass.bytes_repaired > 0) {
+    Log(options_.info_log, LogLevel::kInfo,
+        "{}: repaired {} tables, {} bytes of fragments in {} ms", name_, pass.tables_repaired,
+        pass.bytes_repaired, nanos / 1'000'000);
+    return true;
+  }
+  repair_progress_.state = RepairProgress::State::kWaiting;
+  if (!(repair_failure_ == pass.failure)) {
+    repair_failure_ = pass.failure;
+    Log(options_.info_log, LogLevel::kWarn, "{}: {} bytes of fragments wait to be repaired: {}",
+        name_, to_do, pass.failure.ToString());
+  }
+  return false;
+}
+
+bool DBImpl::TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
+  batch->clear();
+  uint64_t wait_until = 0;
+  {
+    MutexLock lock(&mutex_);
+    uint64_t bytes = 0;
+    while (pass->next < pass->items.size() && batch->size() < kBatchTables &&
+           (batch->empty() || bytes + pass->items[pass->next].bytes <= kBatchBytes)) {
+      RepairItem& item = pass->items[pass->next++];
+      if (item.table->being_compacted) continue;  // It is about to be replaced as a whole.
+      bytes += item.bytes;
+      batch->push_back(std::move(item));
+    }
+    if (batch->empty()) return false;
+    wait_until = pass->next_nanos;
+    if (pass->bytes_per_second > 0) {
+      pass->next_nanos = std::max(pass->next_nanos, clock_->NowNanos()) +
+                         bytes * 1'000'000'000 / pass->bytes_per_second;
+    }
+  }
+  while (!closing_.load(std::memory_order_relaxed)) {
+    const uint64_t now = clock_->NowNanos();
+    if (now >= wait_until) break;
+    const std::chrono::nanoseconds left(wait_until - now);
+    clock_->SleepFor(std::min<std::chrono::nanoseconds>(left, kTick));
+  }
+  return !closing_.load(std::memory_order_relaxed) && !reporter_.directions().repair_paused;
+}
+
+void DBImpl::RepairWorker(RepairPass* pass) {
+  std::vector<RepairItem> batch;
+  while (TakeBatch(pass, &batch)) RepairBatch(pass, &batch);
+}
+
+void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
+  memnode::RebuildJob job;
+  job.database_id = database_id_;
+  std::vector<RepairItem> items;
+  Status status;
+  for (RepairItem& item : *batch) {
+    const TableMeta& meta = item.table->meta();
+    std::vector<ExtentAddr> extents;
+    Status s = space_->ReserveFragments(meta.placement, meta.size, item.wanted, &extents);
+    if (!s.ok()) {
+      if (status.ok()) status = std::move(s);
+      continue;
+    }
+    memnode::TableRebuild& rebuild = job.tables.emplace_back();
+    rebuild.table_id = meta.id;
+    rebuild.table_bytes = meta.size;
+    rebuild.placement = meta.placement;
+    for (size_t i = 0, next = 0; i < meta.placement.fragments.size(); ++i) {
+      if ((item.wanted >> i & 1) == 0) continue;
+      rebuild.fragments.push_back({.fragment = static_cast<int>(i), .to = extents[next++]});
+    }
+    items.push_back(std::move(item));
+  }
+  memnode::RebuildResult result;
+  if (!items.empty()) {
+    // Where the first of them goes: as a rule, where all go.
+    const NodeId executor = job.tables.front().fragments.front().to.start.node;
+    Status s = options_.compaction == CompactionSite::kCompute
+                   ? memnode::RunRebuild(job, store_.get(), &closing_, &result)
+                   : client_->Rebuild(executor, job, &closing_, &result);
+    if (!s.ok()) result.tables.assign(items.size(), s);
+  }
+  std::vector<RepairedTable> repaired;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const memnode::TableRebuild& rebuild = job.tables[i];
+    Placement placement = rebuild.placement;
+    for (const memnode::FragmentRebuild& fragment : rebuild.fragments) {
+      placement.fragments[static_cast<size_t>(fragment.fragment)] = fragment.to;
+    }
+    Status s = result.tables[i];
+    std::shared_ptr<TableHandle> moved;
+    if (s.ok()) {
+      s = items[i].table->OpenMoved(std::move(placement), options_.comparator, store_.get(),
+                                    &moved);
+    }
+    if (s.ok()) {
+      repaired.push_back({.item = std::move(items[i]), .moved = std::move(moved)});
+      continue;
+    }
+    for (const memnode::FragmentRebuild& fragment : rebuild.fragments) space_->Free(fragment.to);
+    if (status.ok()) status = std::move(s);
+  }
+  CommitRepaired(pass, repaired, status);
+}
+
+void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
+                            const Status& failure) {
+  MutexLock lock(&mutex_);
+  if (!failure.ok() && pass->failure.ok()) pass->failure = failure;
+  VersionEdit edit;
+  const Version& version = *current_view_->version;
+  for (const RepairedTable& table : repaired) {
+    const std::shared_ptr<TableHandle>& old = table.item.table;
+    // It may be gone, or on its way down, or be read by a compaction that will drop it.
+    const TableList& level = version.tables(table.item.level);
+    const bool current =
+        !old->being_compacted && std::find(level.begin(), level.end(), old) != level.end();
+    if (!current) {
+      table.moved->MarkReplacedBy(*old);
+      continue;
+    }
+    edit.removed.push_back(old);
+    edit.added.push_back({table.item.level, table.moved});
+    old->MarkReplacedBy(*table.moved);
+    pass->bytes_repaired += table.item.bytes;
+    ++pass->tables_repaired;
+    repair_progress_.bytes_done += table.item.bytes;
+    counters_.repaired_bytes.fetch_add(table.item.bytes, std::memory_order_relaxed);
+  }
+  if (edit.added.empty()) return;
+  ++manifest_version_;
+  InstallView(current_view_->memtables, Version::Apply(version, edit));
+  MadeRoom();
+  const uint64_t nanos = clock_->NowNanos() - pass->started_nanos + 1;
+  RepairProgress& progress = repair_progress_;
+  progress.bytes_per_second = pass->bytes_repaired * 1'000'000'000 / nanos;
+  const uint64_t left = progress.bytes_total - std::min(progress.bytes_total, progress.bytes_done);
+  if (progress.bytes_per_second > 0) progress.seconds_left = left / progress.bytes_per_second + 1;
+}
+
+}  // namespace nacre

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "db/version.h"
+#include "util/reed_solomon.h"
+
+namespace nacre {
+
+/// A table of which fragments have to be made anew.
+struct RepairItem {
+  std::shared_ptr<TableHandle> table;
+  int level = 0;
+  FragmentSet wanted = 0;
+  int spare = 0;       ///< Further fragments that may be lost before bytes are; negative: they are.
+  uint64_t bytes = 0;  ///< Of the wanted fragments, heads and tails included.
+};
+
+/// What is known of the nodes.
+struct NodeViews {
+  std::function<bool(NodeId)> alive;
+  std::function<bool(NodeId)> draining;
+};
+
+/// What is to be done for the tables of `version`, most urgent first: what is closest to being
+/// lost, then what reads have met, then upper levels. Of tables that have lost too much nothing.
+std::vector<RepairItem> PlanRepair(const Version& version, const NodeViews& nodes);
+
+}  // namespace nacre

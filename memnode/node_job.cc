@@ -1,0 +1,142 @@
+#include "memnode/node_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "memnode/compaction_codec.h"
+#include "memnode/rebuild_codec.h"
+
+namespace nacre::memnode {
+namespace {
+
+class CompactionNodeJob : public NodeJob {
+ public:
+  static Status Make(const control::Compact& message, const ComparatorRegistry& comparators,
+                     std::shared_ptr<NodeJob>* job) {
+    auto made = std::make_shared<CompactionNodeJob>();
+    NACRE_RETURN_IF_ERROR(comparators.Find(message.comparator_name(), &made->comparator_));
+    NACRE_RETURN_IF_ERROR(DecodeCompactionJob(message, &made->job_));
+    *job = std::move(made);
+    return Status::OK();
+  }
+
+  std::vector<ExtentAddr> Outputs() const override {
+    std::vector<ExtentAddr> extents;
+    for (const ReservedTable& output : job_.outputs) {
+      extents.insert(extents.end(), output.placement.fragments.begin(),
+                     output.placement.fragments.end());
+    }
+    return extents;
+  }
+
+  Status Run(JobPeers* peers) override {
+    return RunCompaction(job_, comparator_, peers->store.get(), cancelled(), &result_);
+  }
+
+  void Count(JobCounters* counters) const override {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    if (!status.ok()) {
+      counters->compactions_failed.fetch_add(1, kRelaxed);
+      return;
+    }
+    counters->compactions.fetch_add(1, kRelaxed);
+    counters->compaction_bytes_read.fetch_add(result_.stats.bytes_read, kRelaxed);
+    counters->compaction_bytes_written.fetch_add(result_.stats.bytes_written, kRelaxed);
+    counters->compaction_cpu_nanos.fetch_add(result_.cpu_nanos, kRelaxed);
+  }
+
+  void FillReply(control::Reply* reply) const override {
+    EncodeCompactionResult(result_, reply->mutable_compaction());
+  }
+
+ private:
+  const Comparator* comparator_ = nullptr;
+  CompactionJob job_;
+  CompactionResult result_;
+};
+
+class RebuildNodeJob : public NodeJob {
+ public:
+  static Status Make(const control::Rebuild& message, std::shared_ptr<NodeJob>* job) {
+    auto made = std::make_shared<RebuildNodeJob>();
+    NACRE_RETURN_IF_ERROR(DecodeRebuildJob(message, &made->job_));
+    *job = std::move(made);
+    return Status::OK();
+  }
+
+  std::vector<ExtentAddr> Outputs() const override {
+    std::vector<ExtentAddr> extents;
+    for (const TableRebuild& table : job_.tables) {
+      for (const FragmentRebuild& fragment : table.fragments) extents.push_back(fragment.to);
+    }
+    return extents;
+  }
+
+  Status Run(JobPeers* peers) override {
+    return RunRebuild(job_, peers->store.get(), cancelled(), &result_);
+  }
+
+  void Count(JobCounters* counters) const override {
+    counters->rebuilt_bytes.fetch_add(result_.bytes_written, std::memory_order_relaxed);
+    counters->rebuild_cpu_nanos.fetch_add(result_.cpu_nanos, std::memory_order_relaxed);
+  }
+
+  void FillReply(control::Reply* reply) const override {
+    EncodeRebuildResult(result_, reply->mutable_rebuild());
+  }
+
+ private:
+  RebuildJob job_;
+  RebuildResult result_;
+};
+
+}  // namespace
+
+Status NodeJob::SetHeader(uint64_t client, const control::JobHeader& header, uint64_t instance_id) {
+  client_id_ = client;
+  job_id_ = header.job_id();
+  database_id_ = header.database_id();
+  peers_.pool_uri = header.pool_uri();
+  peers_.instance_ids = {header.instance_ids().begin(), header.instance_ids().end()};
+  peers_.slab_bytes = header.slab_bytes();
+  peers_.operation_timeout =
+      std::chrono::milliseconds(std::clamp<uint64_t>(header.operation_timeout_ms(), 1, 3'600'000));
+  if (header.executor() >= peers_.instance_ids.size() ||
+      peers_.instance_ids[header.executor()] != instance_id) {
+    return Status::InvalidArgument(
+        fmt::format("job: node {} of the pool is not this one", header.executor()));
+  }
+  peers_.self = static_cast<NodeId>(header.executor());
+  return Status::OK();
+}
+
+const control::JobHeader* JobHeaderOf(const control::Request& request) {
+  switch (request.body_case()) {
+    case control::Request::kCompact:
+      return &request.compact().header();
+    case control::Request::kRebuild:
+      return &request.rebuild().header();
+    default:
+      return nullptr;
+  }
+}
+
+Status MakeNodeJob(const control::Request& request, const ComparatorRegistry& comparators,
+                   uint64_t client, uint64_t instance_id, std::shared_ptr<NodeJob>* job) {
+  const control::JobHeader* header = JobHeaderOf(request);
+  if (header == nullptr) return Status::NotSupported("a request that is no job");
+  std::shared_ptr<NodeJob> made;
+  if (request.body_case() == control::Request::kCompact) {
+    NACRE_RETURN_IF_ERROR(CompactionNodeJob::Make(request.compact(), comparators, &made));
+  } else {
+    NACRE_RETURN_IF_ERROR(RebuildNodeJob::Make(request.rebuild(), &made));
+  }
+  NACRE_RETURN_IF_ERROR(made->SetHeader(client, *header, instance_id));
+  *job = std::move(made);
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode

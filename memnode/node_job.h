@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "memnode/comparator_registry.h"
+#include "memnode/control.pb.h"
+#include "memnode/job_peers.h"
+#include "nacre/status.h"
+#include "table/placement.h"
+
+namespace nacre::memnode {
+
+/// What a node has done for its clients on threads of its own. Monotonic.
+struct JobCounters {
+  std::atomic<uint64_t> compactions{0};
+  std::atomic<uint64_t> compactions_failed{0};  ///< Cancelled ones included.
+  std::atomic<uint64_t> compaction_bytes_read{0};
+  std::atomic<uint64_t> compaction_bytes_written{0};
+  std::atomic<uint64_t> compaction_cpu_nanos{0};
+  std::atomic<uint64_t> rebuilt_bytes{0};  ///< Of fragments.
+  std::atomic<uint64_t> rebuild_cpu_nanos{0};
+};
+
+/// Work that a node does for a client, near the data: takes longer than a request may, and may
+/// write to other nodes. One is made by the I/O thread, run by a thread of a NodeJobService, and
+/// answered by the I/O thread.
+class NodeJob {
+ public:
+  virtual ~NodeJob() = default;
+
+  /// Takes over who asks for what; `InvalidArgument` unless the job is for the node with
+  /// `instance_id`.
+  Status SetHeader(uint64_t client, const control::JobHeader& header, uint64_t instance_id);
+
+  uint64_t client_id() const { return client_id_; }
+  uint64_t job_id() const { return job_id_; }
+  uint64_t database_id() const { return database_id_; }
+  const PeersKey& peers() const { return peers_; }
+
+  /// Where the job may write.
+  virtual std::vector<ExtentAddr> Outputs() const = 0;
+  virtual Status Run(JobPeers* peers) = 0;
+  /// Once it has ended, or could not begin.
+  virtual void Count(JobCounters* counters) const = 0;
+  /// After Run, if it succeeded.
+  virtual void FillReply(control::Reply* reply) const = 0;
+
+  /// The job ends soon with `Aborted`. Any thread.
+  void Cancel() { cancelled_.store(true, std::memory_order_release); }
+  const std::atomic<bool>* cancelled() const { return &cancelled_; }
+
+  Status status;  ///< Once it has ended.
+
+ private:
+  uint64_t client_id_ = 0;
+  uint64_t job_id_ = 0;
+  uint64_t database_id_ = 0;
+  PeersKey peers_;
+  std::atomic<bool> cancelled_{false};
+};
+
+/// The header of the job that `request` asks for; null if it asks for none.
+const control::JobHeader* JobHeaderOf(const control::Request& request);
+/// Makes that job, for the node with `instance_id`. Safe on any request.
+Status MakeNodeJob(const control::Request& request, const ComparatorRegistry& comparators,
+                   uint64_t client, uint64_t instance_id, std::shared_ptr<NodeJob>* job);
+
+}  // namespace nacre::memnode

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "memnode/job_peers.h"
+#include "memnode/node_job.h"
+#include "nacre/status.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+
+/// Threads of a node that run jobs, in the order in which they came.
+///
+/// Thread safety: all methods may be called from many threads at once, save Stop: once.
+class NodeJobService {
+ public:
+  /// `name`: of its threads, at most 15 bytes. `finished` is called on a thread of the service once
+  /// a job has its status and writes no more, whether or not it ever ran.
+  NodeJobService(const std::string& name, int workers, JobPeersCache* peers, JobCounters* counters,
+                 std::function<void(std::shared_ptr<NodeJob>)> finished);
+  /// Stop must have been called.
+  ~NodeJobService();
+
+  /// `Busy` when too many jobs wait already, `Unavailable` after Stop.
+  Status Submit(std::shared_ptr<NodeJob> job) EXCLUDES(mutex_);
+  /// Cancels all jobs and waits for the running ones.
+  void Stop() EXCLUDES(mutex_);
+
+ private:
+  static constexpr size_t kMaxWaiting = 64;
+
+  void Work() EXCLUDES(mutex_);
+  Status Execute(NodeJob* job);
+
+  const std::function<void(std::shared_ptr<NodeJob>)> finished_;
+  JobPeersCache* const peers_;
+  JobCounters* const counters_;
+  Mutex mutex_;
+  CondVar work_{&mutex_};
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::deque<std::shared_ptr<NodeJob>> waiting_ GUARDED_BY(mutex_);
+  std::set<NodeJob*> running_ GUARDED_BY(mutex_);
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,185 @@
+// Goal: what is lost with a node, or is to leave one, is made anew on others, so that nodes may go
+// one after the other without end; and nothing is freed that is in use, or kept that is not.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "memnode/database_report.h"
+#include "tests/support/redundant_db.h"
+#include "tests/support/status_assert.h"
+
+namespace nacre {
+namespace {
+
+class DBRepairTest : public RedundantDBTest {
+ protected:
+  /// Known to be lost when this returns.
+  void Kill(int node) {
+    pool_->KillEmbeddedNode(static_cast<NodeId>(node));
+    ASSERT_TRUE(Eventually([&] { return !pool_->client()->alive(static_cast<NodeId>(node)); }));
+  }
+
+  void AwaitRepair() {
+    ASSERT_TRUE(Eventually([&] { return GetNumber(db_.get(), "nacre.repair.tables-left") == 0; }))
+        << GetTextProperty(db_.get(), "nacre.sstables");
+  }
+
+  /// Whether any table has a fragment on `node`.
+  bool Holds(NodeId node) const {
+    const std::string tables = GetTextProperty(db_.get(), "nacre.sstables");
+    return tables.find("node " + std::to_string(node) + " at") != std::string::npos;
+  }
+
+  void AddNode() {
+    const int before = pool_->node_count();
+    ASSERT_TRUE(IsOk(pool_->AddEmbeddedNode()));
+    ASSERT_TRUE(Eventually([&] { return pool_->node_count() > before; }));
+  }
+
+  void Drain(std::vector<NodeId> nodes) {
+    memnode::Directions directions{.version = ++directions_version_};
+    for (const NodeId node : nodes) {
+      directions.draining.push_back(pool_->client()->instance_id(node));
+    }
+    memnode::Directions now;
+    for (int i = 0; i < pool_->node_count(); ++i) {
+      const auto node = static_cast<NodeId>(i);
+      if (!pool_->client()->alive(node)) continue;
+      ASSERT_TRUE(IsOk(pool_->client()->SetDirections(node, directions, &now)));
+    }
+  }
+
+  uint64_t directions_version_ = 0;
+};
+
+TEST_F(DBRepairTest, NodesMayGoOneAfterTheOther) {
+  for (const char* redundancy : {"rs(2,1)", "rep(2)", "rs(4,2)"}) {
+    SCOPED_TRACE(redundancy);
+    ASSERT_NO_FATAL_FAILURE(Open(redundancy, 7));
+    ASSERT_NO_FATAL_FAILURE(Fill(10'000));
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    for (NodeId victim = 0; victim < 7; ++victim) {
+      ASSERT_NO_FATAL_FAILURE(Kill(victim));
+      ASSERT_NO_FATAL_FAILURE(AddNode());
+      ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+      EXPECT_FALSE(Holds(victim));
+      ASSERT_NO_FATAL_FAILURE(Check());
+      ASSERT_NO_FATAL_FAILURE(Fill(500));
+    }
+    // None of the nodes that it was written to are there any more.
+    EXPECT_EQ(pool_->client()->alive_count(), 7);
+    ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+    ASSERT_NO_FATAL_FAILURE(Check());
+    for (const auto& [key, value] : model_) ASSERT_TRUE(IsOk(db_->Delete(NoLog(), key)));
+    model_.clear();
+    ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+    EXPECT_EQ(GetNumber(db_.get(), "nacre.space.used-bytes"), 0u);
+  }
+}
+
+TEST_F(DBRepairTest, AsManyMayGoAtOnceAsTheCodeAllows) {
+  ASSERT_NO_FATAL_FAILURE(Open("rs(4,2)", 6));
+  ASSERT_NO_FATAL_FAILURE(Fill(10'000));
+  for (const NodeId first : {0, 2, 4}) {
+    ASSERT_NO_FATAL_FAILURE(Kill(first));
+    ASSERT_NO_FATAL_FAILURE(Kill(first + 1));
+    ASSERT_NO_FATAL_FAILURE(Check());
+    ASSERT_NO_FATAL_FAILURE(AddNode());
+    ASSERT_NO_FATAL_FAILURE(AddNode());
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+    ASSERT_NO_FATAL_FAILURE(Check());
+  }
+}
+
+TEST_F(DBRepairTest, SpareNodesTakeWhatIsLost) {
+  ASSERT_NO_FATAL_FAILURE(Open("rs(2,1)", 5));
+  ASSERT_NO_FATAL_FAILURE(Fill(10'000));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  for (const NodeId victim : {3, 0}) {
+    ASSERT_NO_FATAL_FAILURE(Kill(victim));
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+    ASSERT_NO_FATAL_FAILURE(Check());
+  }
+}
+
+TEST_F(DBRepairTest, AReaderMayHoldWhatWasRepaired) {
+  ASSERT_NO_FATAL_FAILURE(Open("rs(2,1)", 4));
+  ASSERT_NO_FATAL_FAILURE(Fill(5000));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  const Snapshot* snapshot = db_->GetSnapshot();
+  ReadOptions at_snapshot;
+  at_snapshot.snapshot = snapshot;
+  const std::unique_ptr<Iterator> iterator(db_->NewIterator(at_snapshot));
+  const auto old_model = model_;
+  ASSERT_NO_FATAL_FAILURE(Kill(2));
+  ASSERT_NO_FATAL_FAILURE(AddNode());
+  ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+  ASSERT_NO_FATAL_FAILURE(Fill(5000));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  auto expected = old_model.begin();
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++expected) {
+    ASSERT_NE(expected, old_model.end());
+    ASSERT_EQ(iterator->key().ToString(), expected->first);
+    ASSERT_TRUE(iterator->value() == Slice(expected->second)) << expected->first;
+  }
+  ASSERT_TRUE(IsOk(iterator->status()));
+  EXPECT_EQ(expected, old_model.end());
+  db_->ReleaseSnapshot(snapshot);
+}
+
+TEST_F(DBRepairTest, UnderWritesAndCompactions) {
+  ASSERT_NO_FATAL_FAILURE(Open("rs(4,2)", 6, /*degraded_writes=*/true));
+  for (NodeId victim = 0; victim < 6; ++victim) {
+    ASSERT_NO_FATAL_FAILURE(Fill(3000));
+    ASSERT_NO_FATAL_FAILURE(Kill(victim));
+    ASSERT_NO_FATAL_FAILURE(Fill(3000));
+    ASSERT_NO_FATAL_FAILURE(AddNode());
+    ASSERT_NO_FATAL_FAILURE(Fill(3000));
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+  }
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
+TEST_F(DBRepairTest, ADrainedNodeIsLeft) {
+  ASSERT_NO_FATAL_FAILURE(Open("rs(2,1)", 5));
+  ASSERT_NO_FATAL_FAILURE(Fill(10'000));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  ASSERT_TRUE(Holds(1));
+  ASSERT_NO_FATAL_FAILURE(Drain({1, 4}));
+  ASSERT_TRUE(Eventually([&] { return !Holds(1) && !Holds(4); }));
+  ASSERT_NO_FATAL_FAILURE(Check());
+  // Its slabs go back, and nothing new comes.
+  ASSERT_NO_FATAL_FAILURE(Fill(10'000));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  EXPECT_FALSE(Holds(1) || Holds(4));
+  ASSERT_TRUE(Eventually([&] {
+    memnode::NodeStats stats;
+    return pool_->client()->GetStats(1, &stats).ok() && stats.slabs_leased == 0;
+  }));
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
+TEST_F(DBRepairTest, OpenedAgainWithoutANodeItIsRepaired) {
+  ASSERT_NO_FATAL_FAILURE(Open("rs(4,2)", 7));
+  ASSERT_NO_FATAL_FAILURE(Fill(10'000));
+  ASSERT_TRUE(IsOk(db_->Close()));
+  db_.reset();
+  ASSERT_NO_FATAL_FAILURE(Kill(3));
+  ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_)));
+  ASSERT_NO_FATAL_FAILURE(Check());
+  ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+  ASSERT_NO_FATAL_FAILURE(Check());
+  ASSERT_NO_FATAL_FAILURE(Fill(5000));
+  ASSERT_TRUE(IsOk(db_->Close()));
+  db_.reset();
+  ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_)));
+  ASSERT_NO_FATAL_FAILURE(Kill(0));
+  ASSERT_NO_FATAL_FAILURE(Kill(6));
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
+}  // namespace
+}  // namespace nacre
