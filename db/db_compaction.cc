@@ -174,6 +174,7 @@ Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::s
   job.begin = begin;
   job.end = end;
   job.chunk_size = options_.chunk_size;
+  job.bloom_bits_per_key = BloomBitsPerKey();
   job.output_level = static_cast<uint32_t>(compaction.output_level);
   {
     MutexLock lock(&mutex_);

@@ -224,6 +224,7 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   MergeOptions merge;
   merge.comparator = options_.comparator;
   merge.table.comparator = options_.comparator;
+  merge.table.bloom_bits_per_key = BloomBitsPerKey();
   merge.target_table_bytes = UINT64_MAX;
   std::shared_ptr<const Version> version;
   uint64_t manifest_version = 0;  // One for all tables of a flush: level 0 is sorted by it.

@@ -256,6 +256,11 @@ class DBImpl final : public DB {
                       const Status& failure) EXCLUDES(mutex_);
 
   Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);
+  /// Of new tables. Their filters stand in for point indexes that have no room here: while there is
+  /// room for all, none is written.
+  int BloomBitsPerKey() const {
+    return options_.index_memory_budget == SIZE_MAX ? 0 : kBloomBitsPerKey;
+  }
   uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
 
   std::shared_ptr<MemTable> NewMemTable(uint16_t generation) const {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "db/db_impl.h"
 #include "db/db_iterator.h"
@@ -98,8 +99,9 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
     if (read.from.valid()) [[likely]] {
       reader.ReadAll({&read, 1});
     } else {
-      lookup.StartFetch(read);
-      lookup.Fetch(&read);
+      const auto parts = lookup.StartFetch(read, memnode::PointReader::kMaxReadsAtOnce);
+      if (!parts.empty()) reader.ReadAll(parts);
+      lookup.Fetch(parts, &read);
     }
     if (lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) break;
   } while (lookup.Next(&read));
@@ -149,6 +151,9 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
     uint8_t keys[kGroup];  ///< Those that are not settled, by number.
     memnode::PointRead* reads = nullptr;
     size_t addressed = 0;  ///< The first of them, which the reader reads; the rest is fetched.
+    /// If any is: those reads, and the parts that fetches consist of, for the reader.
+    std::vector<memnode::PointRead> with_parts;
+    uint8_t parts[kGroup];  ///< Of each fetch.
   };
   static_assert(kGroup * memnode::PointReader::kMaxStarted >= 64);
   Group groups[memnode::PointReader::kMaxStarted];
@@ -187,22 +192,38 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
       if (group->reads[posted].from.valid()) [[likely]] {
         std::swap(group->keys[addressed], group->keys[posted]);
         std::swap(group->reads[addressed++], group->reads[posted]);
-      } else {
-        lookups[i].StartFetch(group->reads[posted]);
       }
       ++posted;
     }
     group->count = posted;
     group->addressed = addressed;
-    reader.StartReads({group->reads, addressed});
+    if (addressed == posted) [[likely]] {
+      reader.StartReads({group->reads, addressed});
+      return;
+    }
+    std::vector<memnode::PointRead>& all = group->with_parts;
+    all.assign(group->reads, group->reads + addressed);
+    for (size_t j = addressed; j < posted; ++j) {
+      const auto parts = lookups[group->keys[j]].StartFetch(
+          group->reads[j], memnode::PointReader::kMaxReadsAtOnce - all.size());
+      group->parts[j] = static_cast<uint8_t>(parts.size());
+      all.insert(all.end(), parts.begin(), parts.end());
+    }
+    reader.StartReads(all);
   };
   const auto take = [&](Group* group) {
     reader.FinishReads();
     size_t left = 0;
+    size_t part = group->addressed;
+    if (group->addressed < group->count) [[unlikely]] {
+      std::copy_n(group->with_parts.begin(), group->addressed, group->reads);
+    }
     for (size_t j = 0; j < group->count; ++j) {
       const uint8_t i = group->keys[j];
-      if (j >= group->addressed) [[unlikely]]
-        lookups[i].Fetch(&group->reads[j]);
+      if (j >= group->addressed) [[unlikely]] {
+        lookups[i].Fetch({group->with_parts.data() + part, group->parts[j]}, &group->reads[j]);
+        part += group->parts[j];
+      }
       Record record;
       if (lookups[i].Consume(group->reads[j], &record) == PointLookup::Outcome::kContinue) {
         group->keys[left++] = i;

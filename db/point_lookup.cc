@@ -126,11 +126,25 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
   return true;
 }
 
-void PointLookup::StartFetch(const memnode::PointRead& read) {
+std::span<memnode::PointRead> PointLookup::StartFetch(const memnode::PointRead& read, size_t most) {
+  if (degraded_ == nullptr) degraded_ = std::make_unique<memnode::DegradedRead>();
+  const TableMeta& meta = table_->meta();
+  if (degraded_->Plan(*store_, meta.placement, meta.size, fetch_offset_, read.length) &&
+      degraded_->reads().size() <= most) {
+    return degraded_->reads();
+  }
   fetch_ = table_->reader().extent()->StartRead(fetch_offset_, read.length);
+  return {};
 }
 
-void PointLookup::Fetch(memnode::PointRead* read) {
+void PointLookup::Fetch(std::span<const memnode::PointRead> parts, memnode::PointRead* read) {
+  if (!parts.empty()) {
+    read->data = degraded_->Complete(parts);
+    read->status = Status::OK();
+    if (read->data != nullptr) return;
+    // Another node has failed.
+    fetch_ = table_->reader().extent()->StartRead(fetch_offset_, read->length);
+  }
   Slice bytes;
   read->status = fetch_->Await(&bytes);
   read->data = bytes.data();

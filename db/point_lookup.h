@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "db/version.h"
+#include "memnode/degraded_read.h"
 #include "memnode/pool_client.h"
 #include "memnode/table_store.h"
 #include "table/point_index.h"
@@ -15,12 +17,13 @@ namespace nacre {
 /// the next bytes to read and is given them, so that one thread can have many in flight.
 ///
 ///     while (lookup.Next(&read)) {
-///       read.from.valid() ? a PointReader reads... : lookup.StartFetch(read), lookup.Fetch(&read);
+///       if (read.from.valid()) a PointReader reads it
+///       else parts = lookup.StartFetch(read, most), a PointReader reads them,
+///            lookup.Fetch(parts, &read);
 ///       switch (lookup.Consume(read, &record)) ...
 ///     }
 ///
-/// A read without an address takes bytes of several nodes, since one is lost: the table's extent
-/// gets them.
+/// A read without an address takes bytes of several nodes, since one is lost.
 ///
 /// Records have checksums, and so has an index as a whole. A single bucket has none: what it finds
 /// is proved by the record, unless the table has several of a key; what it does not find, by the
@@ -46,10 +49,11 @@ class PointLookup {
   /// The next read, or false: then `outcome()` is kContinue if no table is left (the key is not
   /// there), kSearch or kFailed.
   bool Next(memnode::PointRead* read);
-  /// For a read without an address: sets it off, and waits for it. Its bytes stay until the next
-  /// StartFetch.
-  void StartFetch(const memnode::PointRead& read);
-  void Fetch(memnode::PointRead* read);
+  /// For a read without an address: sets it off. What a PointReader is to read of other nodes, here
+  /// or in a copy; nothing if that would be more than `most` reads, or does not do.
+  std::span<memnode::PointRead> StartFetch(const memnode::PointRead& read, size_t most);
+  /// Ends it, once `parts`, those reads, have ended. Its bytes stay until the next StartFetch.
+  void Fetch(std::span<const memnode::PointRead> parts, memnode::PointRead* read);
   Outcome outcome() const { return outcome_; }
   Outcome Consume(const memnode::PointRead& read, Record* record);
 
@@ -116,9 +120,10 @@ class PointLookup {
   /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
   /// bytes lie, and 1 is what its extent makes of the other fragments.
   int copy_ = 0;
-  Status failure_;             ///< Of the copy that was tried before.
-  uint64_t fetch_offset_ = 0;  ///< Of the read without an address.
-  std::unique_ptr<PendingRead> fetch_;
+  Status failure_;                                   ///< Of the copy that was tried before.
+  uint64_t fetch_offset_ = 0;                        ///< Of the read without an address.
+  std::unique_ptr<PendingRead> fetch_;               ///< By the table's extent.
+  std::unique_ptr<memnode::DegradedRead> degraded_;  ///< Made when it is needed first.
   Outcome outcome_ = Outcome::kContinue;
   Status status_;
 };

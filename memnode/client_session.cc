@@ -155,6 +155,15 @@ void ClientSession::PostWindow(Window* window, char* landing) {
     usable.reset(reads[i].from.node);
     last_of.set(i);
   }
+  if (last_of.count() > 1) {
+    for (size_t i = 0; i < reads.size(); ++i) {
+      const Target& target = targets_[reads[i].from.node];
+      // What follows in its own batch is seen by the transport itself.
+      if (!last_of[i] || target.limit == 0) continue;
+      target.queue_pair->ExpectRead(
+          {.address = target.address + reads[i].from.offset, .key = target.key}, reads[i].length);
+    }
+  }
   for (size_t i = 0; i < reads.size(); ++i) {
     PointRead& read = reads[i];
     char* const to = landing;

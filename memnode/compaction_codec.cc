@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kMaxOffset = (uint64_t{1} << 48) - 1;
 constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;
+constexpr uint32_t kMaxBloomBits = 100;
 
 Status Malformed(std::string_view what) {
   return Status::InvalidArgument(fmt::format("compaction job: {}", what));
@@ -96,6 +97,7 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
   message->set_chunk_size(job.chunk_size);
   message->set_output_level(job.output_level);
   message->set_manifest_version(job.manifest_version);
+  message->set_bloom_bits_per_key(static_cast<uint32_t>(job.bloom_bits_per_key));
   for (const ReservedTable& output : job.outputs) {
     control::ReservedTable* encoded = message->add_outputs();
     encoded->set_id(output.id);
@@ -135,6 +137,8 @@ Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job) 
   }
   job->output_level = message.output_level();
   job->manifest_version = message.manifest_version();
+  if (message.bloom_bits_per_key() > kMaxBloomBits) return Malformed("filters of absurd size");
+  job->bloom_bits_per_key = static_cast<int>(message.bloom_bits_per_key());
   for (const control::ReservedTable& output : message.outputs()) {
     ReservedTable& decoded = job->outputs.emplace_back();
     decoded.id = output.id();

@@ -60,6 +60,7 @@ Status RunCompaction(const CompactionJob& job, const Comparator* comparator, Tab
   options.end = job.end;
   options.target_table_bytes = job.target_table_bytes;
   options.table.comparator = comparator;
+  options.table.bloom_bits_per_key = job.bloom_bits_per_key;
   options.cancelled = cancelled;
 
   size_t used = 0;

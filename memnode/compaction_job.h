@@ -36,6 +36,7 @@ struct CompactionJob {
   std::optional<std::string> end;
   uint64_t target_table_bytes = 0;
   uint64_t chunk_size = 0;
+  int bloom_bits_per_key = kBloomBitsPerKey;  ///< Of the outputs' filters; 0: without.
   uint32_t output_level = 0;
   uint64_t manifest_version = 0;
   std::vector<ReservedTable> outputs;  ///< Used in order; running out of them is `NoSpace`.

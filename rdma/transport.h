@@ -172,6 +172,9 @@ class QueuePair {
 
   /// remote -> local.
   virtual Status PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) = 0;
+  /// A hint: a read of these bytes is posted next, but for reads of other queue pairs. A backend
+  /// that copies them itself may have them come near meanwhile.
+  virtual void ExpectRead(RemoteBuffer /*from*/, uint32_t /*size*/) {}
   /// local -> remote.
   virtual Status PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) = 0;
   /// As PostWrite (`from.size` may be 0); then consumes a receive of the peer, which sees

@@ -269,9 +269,11 @@ Status TableBuilder::Rep::Finish(TableMeta* meta) {
   range_index_.Finish(&bytes);
   NACRE_RETURN_IF_ERROR(AppendSection(bytes, &meta_.range_index));
   bytes.clear();
-  BloomBuilder bloom(options_.bloom_bits_per_key);
-  for (size_t i = 0; i < point_index_.entries(); ++i) bloom.Add(point_index_.hash(i));
-  bloom.Finish(&bytes);
+  if (options_.bloom_bits_per_key > 0) {
+    BloomBuilder bloom(options_.bloom_bits_per_key);
+    for (size_t i = 0; i < point_index_.entries(); ++i) bloom.Add(point_index_.hash(i));
+    bloom.Finish(&bytes);
+  }
   NACRE_RETURN_IF_ERROR(AppendSection(bytes, &meta_.bloom));
 
   meta_.size = offset() + FooterBytes(meta_);

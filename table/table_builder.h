@@ -11,11 +11,13 @@
 
 namespace nacre {
 
+inline constexpr int kBloomBitsPerKey = 10;
+
 struct TableBuilderOptions {
   const Comparator* comparator = nullptr;
   /// Bytes of records per entry of the range index.
   size_t range_index_interval = 2048;
-  int bloom_bits_per_key = 10;
+  int bloom_bits_per_key = kBloomBitsPerKey;  ///< 0: no filter.
 };
 
 /// Writes one table: records straight into the writer's chunk buffers, then point index, range

@@ -175,6 +175,8 @@ Status TableReader::LoadPointIndex(std::unique_ptr<char[]>* section, PointIndex*
 }
 
 Status TableReader::LoadBloom(std::unique_ptr<char[]>* section) const {
+  section->reset();
+  if (meta_->bloom.length == 0) return Status::OK();
   std::unique_ptr<PendingRead> read;
   Slice bytes;
   NACRE_RETURN_IF_ERROR(ReadSection(rep_->context(), meta_->bloom,

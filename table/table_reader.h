@@ -74,6 +74,7 @@ class TableReader {
 
   /// Fetches and checks sections of the table. `*index` views the section's memory.
   Status LoadPointIndex(std::unique_ptr<char[]>* section, PointIndex* index) const;
+  /// Null if the table has no filter.
   Status LoadBloom(std::unique_ptr<char[]>* section) const;
   /// Only the trailer of the point index, for remote bucket reads.
   Status LoadPointIndexShape(PointIndexShape* shape) const;

@@ -19,6 +19,14 @@ void Add(std::atomic<uint64_t>* counter, uint64_t amount) {
   counter->store(counter->load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
 
+/// Enough for a record; what is longer is fetched ahead by the hardware once the copy runs.
+void Prefetch(const char* from, uint32_t size) {
+  constexpr uint32_t kPrefetchMax = 1024;
+  for (uint32_t offset = 0; offset < std::min(size, kPrefetchMax); offset += 64) {
+    __builtin_prefetch(from + offset);
+  }
+}
+
 bool IsAligned(uint64_t address) { return address % kAtomicBytes == 0; }
 
 }  // namespace
@@ -232,12 +240,18 @@ inline void ShmQueuePair::FinishRead(const CheckedRead& read) {
   Succeed(Opcode::kRead, read.id, read.size, read.flags, read.number);
 }
 
+void ShmQueuePair::ExpectRead(RemoteBuffer from, uint32_t size) {
+  const uint32_t slot = from.key % ControlBlock::kKeySlots;
+  if (slot >= target_count_) return;
+  const Target& target = targets_[slot];
+  const uint64_t offset = from.address - target.address;
+  // One that is freed meanwhile does no harm: what cannot be read is not fetched.
+  if (target.key != from.key || offset > target.size || size > target.size - offset) return;
+  Prefetch(target.data + offset, size);
+}
+
 void ShmQueuePair::Defer(const CheckedRead& read) {
-  // Enough for a record; what is longer is fetched ahead by the hardware once the copy runs.
-  constexpr uint32_t kPrefetchMax = 1024;
-  for (uint32_t offset = 0; offset < std::min(read.size, kPrefetchMax); offset += 64) {
-    __builtin_prefetch(read.from + offset);
-  }
+  Prefetch(read.from, read.size);
   send_queue_->Promise();
   deferred_[deferred_count_++] = read;
 }

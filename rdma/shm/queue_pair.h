@@ -25,6 +25,7 @@ class ShmQueuePair final : public QueuePair {
                ShmCompletionQueue* send_queue, ShmCompletionQueue* receive_queue, uint32_t group);
   ~ShmQueuePair() override;
 
+  void ExpectRead(RemoteBuffer from, uint32_t size) override;
   Status PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) override;
   Status PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) override;
   Status PostWriteWithImm(uint64_t id, LocalBuffer from, RemoteBuffer to, uint32_t immediate,
