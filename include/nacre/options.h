@@ -94,9 +94,9 @@ struct Options {
 
   // ---- Local memory -------------------------------------------------------------------------
 
-  /// Bytes of point indexes kept here; beyond it the coldest tables keep a Bloom filter only. Tables
-  /// that were written without a budget have none: a lookup in one that is cold costs a read from
-  /// its node, until a compaction has written it anew.
+  /// Bytes of point indexes kept here; beyond it the coldest tables keep a Bloom filter only.
+  /// Tables that were written without a budget have none: a lookup in one that is cold costs a read
+  /// from its node, until a compaction has written it anew.
   size_t index_memory_budget = SIZE_MAX;
   /// Bytes of hot records kept here. There is no such cache yet: more than 0 is `NotSupported`.
   size_t record_cache_size = 0;
