@@ -91,6 +91,7 @@ class DBImpl final : public DB {
     std::atomic<uint64_t> compaction_cpu_nanos{0};
     std::atomic<uint64_t> stall_nanos{0};
     std::atomic<uint64_t> repaired_bytes{0};  ///< Of fragments.
+    std::atomic<uint64_t> repair_cpu_nanos{0};
   };
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,

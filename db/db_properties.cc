@@ -58,6 +58,7 @@ class DBProperties {
         {"damage.fragments", &DBProperties::DamagedFragments},
         {"repair.tables-left", &DBProperties::TablesToRepair},
         {"repair.bytes-done", &DBProperties::RepairedBytes},
+        {"repair.cpu-nanos", &DBProperties::RepairCpu},
     };
     constexpr std::string_view kFilesAtLevel = "num-files-at-level";
     if (name.starts_with(kFilesAtLevel)) {
@@ -230,6 +231,7 @@ class DBProperties {
   uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
   uint64_t TablesToRepair() { return PlanRepair(version(), db_->NodeViewsForRepair()).size(); }
   uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }
+  uint64_t RepairCpu() { return db_->counters_.repair_cpu_nanos.load(); }
 
   DBImpl* const db_;
   std::shared_ptr<const ReadView> view_;

@@ -13,7 +13,7 @@ namespace {
 using memnode::RepairProgress;
 
 /// How soon a change of the nodes is noticed.
-constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::milliseconds kTick{20};
 /// How often the tables are looked through without such a change: one may have come whose nodes
 /// were lost while it was made.
 constexpr uint64_t kLookAroundNanos = 1'000'000'000;
@@ -188,6 +188,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
                    : client_->Rebuild(executor, job, &closing_, &result);
     if (!s.ok()) result.tables.assign(items.size(), s);
   }
+  counters_.repair_cpu_nanos.fetch_add(result.cpu_nanos, std::memory_order_relaxed);
   std::vector<RepairedTable> repaired;
   for (size_t i = 0; i < items.size(); ++i) {
     const memnode::TableRebuild& rebuild = job.tables[i];

@@ -22,6 +22,7 @@ enum class MetaOperation : uint8_t {
   kFlush,
   kCompact,
   kWaitForCompaction,
+  kWaitForRepair,
   kStats,
   kLevelStats,
   kSpace,

@@ -78,6 +78,7 @@ struct BenchConfig {
 
   std::string pool;
   std::string redundancy;
+  uint64_t repair_bytes_per_second = 0;
   CompactionSite compaction = CompactionSite::kAuto;
   size_t index_memory_budget = SIZE_MAX;
   size_t record_cache_size = 0;

@@ -40,6 +40,10 @@ TrafficCounters operator-(const TrafficCounters& a, const TrafficCounters& b) {
           .encoding_cpu_nanos = a.encoding_cpu_nanos - b.encoding_cpu_nanos};
 }
 
+Status Engine::WaitForRepair(RepairWork* /*work*/) {
+  return Status::NotSupported("this engine keeps nothing that could be repaired");
+}
+
 Status Engine::SpaceText(std::string* text) {
   SpaceUsage usage;
   NACRE_RETURN_IF_ERROR(Space(&usage));

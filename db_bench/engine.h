@@ -17,6 +17,13 @@
 
 namespace nacre::bench {
 
+/// What WaitForRepair has waited for.
+struct RepairWork {
+  uint64_t bytes = 0;      ///< Of fragments.
+  uint64_t nanos = 0;      ///< From the call to the end of the last repair.
+  uint64_t cpu_nanos = 0;  ///< Of who made them.
+};
+
 /// An iterator of the engine. Moving answers whether it stands on an entry.
 /// Thread safety: none.
 class Cursor {
@@ -125,6 +132,9 @@ class Engine {
   virtual Status CompactAll() = 0;
   /// Returns when no flush and no compaction is due or running.
   virtual Status WaitForCompaction() = 0;
+  /// Returns when what was lost with memory nodes has been made anew. `NotSupported` where there is
+  /// no such thing.
+  virtual Status WaitForRepair(RepairWork* work);
   virtual Status Stats(std::string* text) = 0;
   virtual Status LevelStats(std::string* text) = 0;
   virtual Status Space(SpaceUsage* usage) = 0;

@@ -6,6 +6,7 @@
 #include "db_bench/iterator_cursor.h"
 #include "nacre/db.h"
 #include "nacre/pool.h"
+#include "util/clock.h"
 
 namespace nacre::bench {
 namespace {
@@ -157,6 +158,7 @@ class NacreEngine final : public Engine {
     return db_->CompactRange(options, nullptr, nullptr);
   }
   Status WaitForCompaction() override { return db_->WaitForCompact(); }
+  Status WaitForRepair(RepairWork* work) override;
 
   Status Stats(std::string* text) override { return Property("nacre.stats", text); }
   Status LevelStats(std::string* text) override { return Property("nacre.levelstats", text); }
@@ -188,6 +190,7 @@ class NacreEngine final : public Engine {
     Options options;
     options.pool = pool_;
     options.redundancy = config_.redundancy;
+    options.repair_bytes_per_second = config_.repair_bytes_per_second;
     options.compaction = config_.compaction;
     options.write_buffer_size = config_.write_buffer_size;
     options.max_write_buffer_number = config_.max_write_buffer_number;
@@ -237,6 +240,30 @@ class NacreEngine final : public Engine {
   TrafficCounters counters_at_open_;
   TrafficCounters closed_traffic_;
 };
+
+Status NacreEngine::WaitForRepair(RepairWork* work) {
+  // A loss shows when it has been noticed, and what is repaired then may have been looked for once
+  // more.
+  constexpr uint64_t kQuietNanos = 1'000'000'000;
+  Clock* const clock = Clock::System();
+  RepairWork before;
+  NACRE_RETURN_IF_ERROR(IntProperty("nacre.repair.bytes-done", &before.bytes));
+  NACRE_RETURN_IF_ERROR(IntProperty("nacre.repair.cpu-nanos", &before.cpu_nanos));
+  const uint64_t start = clock->NowNanos();
+  uint64_t last = start;
+  for (uint64_t now = start; now - last < kQuietNanos; now = clock->NowNanos()) {
+    uint64_t tables_left = 0;
+    NACRE_RETURN_IF_ERROR(IntProperty("nacre.repair.tables-left", &tables_left));
+    if (tables_left > 0) last = clock->NowNanos();
+    clock->SleepFor(std::chrono::milliseconds(2));
+  }
+  NACRE_RETURN_IF_ERROR(IntProperty("nacre.repair.bytes-done", &work->bytes));
+  NACRE_RETURN_IF_ERROR(IntProperty("nacre.repair.cpu-nanos", &work->cpu_nanos));
+  work->bytes -= before.bytes;
+  work->cpu_nanos -= before.cpu_nanos;
+  work->nanos = last - start;
+  return Status::OK();
+}
 
 }  // namespace
 

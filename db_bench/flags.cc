@@ -89,6 +89,8 @@ DEFINE_int64(bloom_bits, -1,
 DEFINE_string(compression_type, "none", "Only none");
 
 DEFINE_string(pool, "embedded:?nodes=4&size=1GiB", "nacre: URI of the memory nodes");
+DEFINE_uint64(repair_bytes_per_second, nacre::Options().repair_bytes_per_second,
+              "nacre: limit of what is made anew when nodes are lost; 0: none");
 DEFINE_string(redundancy, "none", "nacre: none, rep(n) or rs(k,m), or by level");
 DEFINE_string(compaction, "auto", "nacre: where compactions run: memnode, compute or auto");
 DEFINE_int64(index_memory_budget, -1,
@@ -331,6 +333,7 @@ void CopyFlags(BenchConfig* config) {
   config->bloom_bits = static_cast<int>(FLAGS_bloom_bits);
   config->pool = FLAGS_pool;
   config->redundancy = FLAGS_redundancy;
+  config->repair_bytes_per_second = FLAGS_repair_bytes_per_second;
   config->index_memory_budget =
       FLAGS_index_memory_budget < 0 ? SIZE_MAX : static_cast<size_t>(FLAGS_index_memory_budget);
   config->record_cache_size = static_cast<size_t>(FLAGS_record_cache_size);

@@ -187,6 +187,7 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
   const uint64_t start = clock_->NowNanos();
   const uint64_t cpu_start = ThreadCpuNanos();
   std::string text;
+  RepairWork repair;
   switch (spec.meta) {
     case MetaOperation::kNone:
       break;
@@ -198,6 +199,9 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
       break;
     case MetaOperation::kWaitForCompaction:
       NACRE_RETURN_IF_ERROR(engine_->WaitForCompaction());
+      break;
+    case MetaOperation::kWaitForRepair:
+      NACRE_RETURN_IF_ERROR(engine_->WaitForRepair(&repair));
       break;
     case MetaOperation::kStats:
       NACRE_RETURN_IF_ERROR(engine_->Stats(&text));
@@ -217,10 +221,16 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
     std::fflush(stdout);
     return Status::OK();
   }
-  const uint64_t nanos = clock_->NowNanos() - start;
+  uint64_t nanos = clock_->NowNanos() - start;
+  uint64_t cpu_nanos = ThreadCpuNanos() - cpu_start;
+  if (spec.meta == MetaOperation::kWaitForRepair) {
+    nanos = repair.nanos;
+    cpu_nanos = repair.cpu_nanos;
+    result->bytes = repair.bytes;
+  }
   result->ops = 1;
   result->seconds = result->thread_seconds = static_cast<double>(nanos) * 1e-9;
-  result->cpu_seconds = static_cast<double>(ThreadCpuNanos() - cpu_start) * 1e-9;
+  result->cpu_seconds = static_cast<double>(cpu_nanos) * 1e-9;
   result->latencies.Add(nanos);
   return Status::OK();
 }

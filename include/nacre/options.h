@@ -86,9 +86,10 @@ struct Options {
   size_t chunk_size = 256 << 10;
   /// See PoolOptions; of the pool that `pool_uri` names. A pool that was opened before has its own.
   int max_queue_pairs_per_node = 0;
-  /// Bytes of fragments per second that are made anew when nodes are lost or drained; 0: as many as
-  /// the nodes can. `nacre-ctl repair limit` overrides it.
-  uint64_t repair_bytes_per_second = 0;
+  /// Bytes of fragments per second that are made anew when nodes are lost or drained, over all
+  /// nodes; 0: as many as they can, which is some 2 GB for each of their processors.
+  /// `nacre-ctl repair limit` overrides it.
+  uint64_t repair_bytes_per_second = 256 << 20;
   /// A wait for a node longer than this fails with `TimedOut` or `Unavailable`.
   std::chrono::milliseconds operation_timeout{10'000};
 

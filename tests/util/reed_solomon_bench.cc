@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "util/random.h"
@@ -64,6 +65,19 @@ void BM_IsalEncodeUpdate(benchmark::State& state) {
   });
 }
 BENCHMARK(BM_IsalEncodeUpdate);
+
+/// From memory to memory, far more than the caches hold.
+void BM_MemoryCopy(benchmark::State& state) {
+  constexpr size_t kBytes = 256 << 20;
+  const std::vector<char> from(kBytes, 1);
+  std::vector<char> to(kBytes, 2);
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), kBytes);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(kBytes));
+}
+BENCHMARK(BM_MemoryCopy);
 
 void BM_Accumulate(benchmark::State& state) {
   const Combination& encoder = ReedSolomon::Get(kData, kParity).encoder();
