@@ -76,9 +76,13 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
       version = current_view_->version;
     }
     pass.items = PlanRepair(*version, NodeViewsForRepair());
+    if (pass.items.empty()) {
+      pass.items = PlanBalance(*version, NodeViewsForRepair(), client_->node_count());
+    }
   }
   uint64_t to_do = 0;
   for (const RepairItem& item : pass.items) to_do += item.bytes;
+  const bool only_balance = to_do > 0 && pass.items.front().target != kNoNode;
   pass.bytes_per_second = orders.bytes_per_second;
   pass.started_nanos = clock_->NowNanos();
   pass.next_nanos = pass.started_nanos;
@@ -113,7 +117,9 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
         pass.bytes_repaired, nanos / 1'000'000);
     return true;
   }
-  repair_progress_.state = RepairProgress::State::kWaiting;
+  repair_progress_.state =
+      only_balance ? RepairProgress::State::kIdle : RepairProgress::State::kWaiting;
+  if (only_balance) return false;
   if (!(repair_failure_ == pass.failure)) {
     repair_failure_ = pass.failure;
     Log(options_.info_log, LogLevel::kWarn, "{}: {} bytes of fragments wait to be repaired: {}",
@@ -165,6 +171,10 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     const TableMeta& meta = item.table->meta();
     std::vector<ExtentAddr> extents;
     Status s = space_->ReserveFragments(meta.placement, meta.size, item.wanted, &extents);
+    if (s.ok() && item.target != kNoNode && extents.front().start.node != item.target) {
+      for (const ExtentAddr& extent : extents) space_->Free(extent);
+      s = Status::NoSpace(client_->node_address(item.target) + ": has no room for its share");
+    }
     if (!s.ok()) {
       if (status.ok()) status = std::move(s);
       continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -35,6 +36,63 @@ std::vector<RepairItem> PlanRepair(const Version& version, const NodeViews& node
   };
   std::stable_sort(items.begin(), items.end(),
                    [&](const RepairItem& a, const RepairItem& b) { return rank(a) < rank(b); });
+  return items;
+}
+
+std::vector<RepairItem> PlanBalance(const Version& version, const NodeViews& nodes,
+                                    int node_count) {
+  // Below this a table here or there makes the difference.
+  constexpr uint64_t kMinShareBytes = 8 << 20;
+  std::map<NodeId, uint64_t> used;
+  for (int i = 0; i < node_count; ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (nodes.alive(node) && !nodes.draining(node)) used[node] = 0;
+  }
+  if (used.empty()) return {};
+  uint64_t total = 0;
+  for (int level = 0; level < version.num_levels(); ++level) {
+    for (const auto& table : version.tables(level)) {
+      for (const ExtentAddr& extent : table->meta().placement.fragments) {
+        const auto node = used.find(extent.start.node);
+        if (node == used.end()) continue;
+        node->second += extent.length;
+        total += extent.length;
+      }
+    }
+  }
+  const uint64_t share = total / used.size();
+  const auto emptiest = std::min_element(
+      used.begin(), used.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (share < kMinShareBytes || emptiest->second >= share / 2) return {};
+
+  std::vector<RepairItem> items;
+  for (int level = version.num_levels(); level-- > 0;) {
+    for (const auto& table : version.tables(level)) {
+      const std::vector<ExtentAddr>& fragments = table->meta().placement.fragments;
+      size_t fullest = fragments.size();
+      uint64_t most = share;
+      bool there = false;
+      for (size_t i = 0; i < fragments.size(); ++i) {
+        const NodeId node = fragments[i].start.node;
+        there = there || node == emptiest->first;
+        const auto load = used.find(node);
+        if (load == used.end() || load->second <= most) continue;
+        fullest = i;
+        most = load->second;
+      }
+      if (there || fullest == fragments.size()) continue;
+      const uint64_t bytes = fragments[fullest].length;
+      if (emptiest->second + bytes > share) return items;
+      used[fragments[fullest].start.node] -= bytes;
+      emptiest->second += bytes;
+      items.push_back({.table = table,
+                       .level = level,
+                       .wanted = FragmentSet{1} << fullest,
+                       .spare = table->meta().placement.redundancy.parity,
+                       .bytes = bytes,
+                       .target = emptiest->first});
+    }
+  }
   return items;
 }
 

@@ -162,6 +162,27 @@ TEST_F(DBRepairTest, ADrainedNodeIsLeft) {
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
+TEST_F(DBRepairTest, ANewNodeGetsItsShare) {
+  ASSERT_NO_FATAL_FAILURE(Open("rep(2)", 3));
+  // Enough for a share to be moved.
+  for (uint64_t i = 0; i < 350; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    model_[key] = TestValue(i, 100'000);
+    ASSERT_TRUE(IsOk(db_->Put(NoLog(), key, model_[key])));
+  }
+  ASSERT_TRUE(IsOk(db_->WaitForCompact()));
+  ASSERT_NO_FATAL_FAILURE(AddNode());
+  const auto leased = [&](NodeId node) {
+    memnode::NodeStats stats;
+    return pool_->client()->GetStats(node, &stats).ok() ? stats.slabs_leased : 0;
+  };
+  // Of 70 MB.
+  EXPECT_TRUE(Eventually([&] { return leased(3) >= 10; })) << leased(3);
+  ASSERT_NO_FATAL_FAILURE(Check());
+  ASSERT_NO_FATAL_FAILURE(Kill(0));
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
 TEST_F(DBRepairTest, OpenedAgainWithoutANodeItIsRepaired) {
   ASSERT_NO_FATAL_FAILURE(Open("rs(4,2)", 7));
   ASSERT_NO_FATAL_FAILURE(Fill(10'000));

@@ -6,6 +6,7 @@
 #include "memnode/compaction_codec.h"
 #include "memnode/node_link.h"
 #include "memnode/protocol.h"
+#include "memnode/rebuild_codec.h"
 #include "util/coding.h"
 
 namespace {
@@ -43,9 +44,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Hello hello;
   if (Hello::Decode(bytes, &hello)) RefusalReason(hello, 1 << 20, 1);
   nacre::control::Request request;
-  if (DecodeRequest(bytes, &request).ok() && request.has_compact()) {
-    nacre::memnode::CompactionJob job;
-    DecodeCompactionJob(request.compact(), &job).IgnoreError();
+  if (DecodeRequest(bytes, &request).ok()) {
+    CompactionJob compaction;
+    if (request.has_compact()) DecodeCompactionJob(request.compact(), &compaction).IgnoreError();
+    RebuildJob rebuild;
+    if (request.has_rebuild()) DecodeRebuildJob(request.rebuild(), &rebuild).IgnoreError();
   }
   // The client's side, with the frame's own id.
   nacre::control::Reply reply;
@@ -53,6 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (DecodeReplyFrame(bytes, id, &reply).ok()) {
     CompactionResult result;
     DecodeCompactionResult(reply.compaction(), &result).IgnoreError();
+    RebuildResult rebuilt;
+    DecodeRebuildResult(reply.rebuild(), &rebuilt).IgnoreError();
     UseDescription(reply);
   }
   return 0;
