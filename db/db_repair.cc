@@ -117,9 +117,13 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
         pass.bytes_repaired, nanos / 1'000'000);
     return true;
   }
-  repair_progress_.state =
-      only_balance ? RepairProgress::State::kIdle : RepairProgress::State::kWaiting;
-  if (only_balance) return false;
+  // Without a failure compactions have what there was to do.
+  const bool stuck = !only_balance && !pass.failure.ok();
+  const bool paused = reporter_.directions().repair_paused;
+  repair_progress_.state = paused  ? RepairProgress::State::kPaused
+                           : stuck ? RepairProgress::State::kWaiting
+                                   : RepairProgress::State::kIdle;
+  if (!stuck) return false;
   if (!(repair_failure_ == pass.failure)) {
     repair_failure_ = pass.failure;
     Log(options_.info_log, LogLevel::kWarn, "{}: {} bytes of fragments wait to be repaired: {}",

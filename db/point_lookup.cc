@@ -127,6 +127,7 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
 }
 
 std::span<memnode::PointRead> PointLookup::StartFetch(const memnode::PointRead& read, size_t most) {
+  table_->NoteDegradedRead();
   if (degraded_ == nullptr) degraded_ = std::make_unique<memnode::DegradedRead>();
   const TableMeta& meta = table_->meta();
   if (degraded_->Plan(*store_, meta.placement, meta.size, fetch_offset_, read.length) &&

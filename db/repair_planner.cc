@@ -32,7 +32,7 @@ std::vector<RepairItem> PlanRepair(const Version& version, const NodeViews& node
     }
   }
   const auto rank = [](const RepairItem& item) {
-    return std::make_tuple(item.spare, item.table->degraded_reads() == 0, item.level);
+    return std::make_tuple(item.spare, !item.table->read_degraded(), item.level);
   };
   std::stable_sort(items.begin(), items.end(),
                    [&](const RepairItem& a, const RepairItem& b) { return rank(a) < rank(b); });

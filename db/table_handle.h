@@ -107,9 +107,11 @@ class TableHandle {
   /// other way round, `moved` is given up.
   void MarkReplacedBy(const TableHandle& moved);
 
-  /// A read met a fragment that is lost.
-  void CountDegradedRead() const { degraded_reads_.fetch_add(1, std::memory_order_relaxed); }
-  uint64_t degraded_reads() const { return degraded_reads_.load(std::memory_order_relaxed); }
+  /// A lookup met a fragment that is lost. Written once only: many threads may meet it.
+  void NoteDegradedRead() const {
+    if (!read_degraded()) read_degraded_.store(true, std::memory_order_relaxed);
+  }
+  bool read_degraded() const { return read_degraded_.load(std::memory_order_relaxed); }
 
   /// Fragments in which damage was found, by reads, compactions or scrubbing. Reads get elsewhere
   /// what they can, but the fragments had better be made anew.
@@ -141,7 +143,7 @@ class TableHandle {
   std::unique_ptr<TableReader> reader_;
   std::shared_ptr<TierSlot> tier_;
   std::vector<std::shared_ptr<FragmentSpace>> fragments_;
-  mutable std::atomic<uint64_t> degraded_reads_{0};
+  mutable std::atomic<bool> read_degraded_{false};
 };
 
 }  // namespace nacre
