@@ -96,7 +96,7 @@ struct BenchConfig {
   // ---- Faults -------------------------------------------------------------------------------
 
   int kill_pid = 0;            ///< 0: nobody.
-  double kill_at_seconds = 0;  ///< 0: not while a benchmark runs.
+  double kill_at_seconds = 0;  ///< Of the first benchmark that runs for --duration; 0: do not.
 
   /// Every flag of this tool with its value as JSON text, by name.
   std::vector<std::pair<std::string, std::string>> flags;

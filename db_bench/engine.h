@@ -135,6 +135,8 @@ class Engine {
   /// Returns when what was lost with memory nodes has been made anew. `NotSupported` where there is
   /// no such thing.
   virtual Status WaitForRepair(RepairWork* work);
+  /// Bytes of fragments made anew so far. May be called from any thread while the database is open.
+  virtual uint64_t RepairedBytes() const { return 0; }
   virtual Status Stats(std::string* text) = 0;
   virtual Status LevelStats(std::string* text) = 0;
   virtual Status Space(SpaceUsage* usage) = 0;

@@ -159,6 +159,10 @@ class NacreEngine final : public Engine {
   }
   Status WaitForCompaction() override { return db_->WaitForCompact(); }
   Status WaitForRepair(RepairWork* work) override;
+  uint64_t RepairedBytes() const override {
+    uint64_t bytes = 0;
+    return db_->GetIntProperty("nacre.repair.bytes-done", &bytes) ? bytes : 0;
+  }
 
   Status Stats(std::string* text) override { return Property("nacre.stats", text); }
   Status LevelStats(std::string* text) override { return Property("nacre.levelstats", text); }

@@ -109,15 +109,15 @@ DEFINE_string(json, "", "File to write the results to as JSON");
 DEFINE_string(
     report_file, "",
     "File to write a line of CSV to for each interval of a benchmark: seconds, operations "
-    "a second, latencies, and the benchmark's name");
+    "a second, latencies, bytes repaired so far, and the benchmark's name");
 DEFINE_double(report_interval_seconds, 1, "Seconds of such an interval");
 
 DEFINE_int64(kill_pid, 0,
              "Process, a memory node of this machine, that the benchmark `kill` and "
              "--kill_at_seconds kill; 0: none");
 DEFINE_double(kill_at_seconds, 0,
-              "Kill it so many seconds after the start of the first benchmark that lasts so long; "
-              "0: do not");
+              "Kill it so many seconds after the start of the first benchmark that runs for "
+              "--duration; 0: do not");
 
 DECLARE_bool(help);
 DECLARE_bool(helpshort);
@@ -201,8 +201,8 @@ Status CheckRanges() {
   if (!(FLAGS_kill_at_seconds >= 0 && FLAGS_kill_at_seconds <= 1e6)) {
     return Status::InvalidArgument("--kill_at_seconds must be in [0, 1000000]");
   }
-  if (FLAGS_kill_at_seconds > 0 && FLAGS_kill_pid == 0) {
-    return Status::InvalidArgument("--kill_at_seconds needs --kill_pid");
+  if (FLAGS_kill_at_seconds > 0 && (FLAGS_kill_pid == 0 || FLAGS_duration == 0)) {
+    return Status::InvalidArgument("--kill_at_seconds needs --kill_pid and --duration");
   }
   return Status::OK();
 }

@@ -10,8 +10,8 @@
 
 namespace nacre::bench {
 
-/// Kills the process --kill_pid, a memory node, while a benchmark runs (--kill_at_seconds) or
-/// between two of them (the benchmark `kill`). Once.
+/// Kills the process --kill_pid, a memory node, while a benchmark runs for --duration
+/// (--kill_at_seconds) or between two of them (the benchmark `kill`). Once.
 /// Thread safety: none; made and used by the thread that runs the benchmarks.
 class ProcessKill {
  public:
@@ -22,7 +22,8 @@ class ProcessKill {
 
   /// As kill -9. `InvalidArgument` without --kill_pid, `IOError` if it cannot be.
   Status KillNow();
-  /// A benchmark starts: does it --kill_at_seconds from now, if that is asked for and still to do.
+  /// Such a benchmark starts: does it --kill_at_seconds from now, if that is asked for and still to
+  /// do.
   void Arm();
   /// The benchmark has ended.
   void Disarm();

@@ -53,7 +53,7 @@ Runner::Runner(const BenchConfig& config, Engine* engine, Clock* clock, std::ato
       stop_(stop),
       cycles_(clock),
       values_(config),
-      timeline_(config, clock),
+      timeline_(config, engine, clock),
       kill_(config, clock) {}
 
 Status Runner::Run() {
@@ -153,7 +153,7 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
         timed ? 0 : config_.*spec.ops_per_thread * static_cast<uint64_t>(foreground);
     NACRE_RETURN_IF_ERROR(timeline_.Begin(spec.name, foreground_recorders));
     Progress progress(config_, clock_, spec.name, total_ops, foreground_recorders);
-    kill_.Arm();
+    if (timed) kill_.Arm();
     std::vector<std::thread> threads;
     threads.reserve(static_cast<size_t>(total));
     for (int i = 0; i < total; ++i) {

@@ -16,7 +16,8 @@ Status Timeline::Begin(std::string_view benchmark, std::vector<const OpRecorder*
     if (file_ == nullptr) {
       return Status::IOError("cannot write " + config_.report_file + ": " + std::strerror(errno));
     }
-    std::fputs("secs_elapsed,interval_qps,p50_us,p99_us,max_us,benchmark\n", file_.get());
+    std::fputs("secs_elapsed,interval_qps,p50_us,p99_us,max_us,repaired_bytes,benchmark\n",
+               file_.get());
     start_nanos_ = clock_->NowNanos();
   }
   benchmark_ = benchmark;
@@ -65,11 +66,11 @@ void Timeline::WriteInterval(uint64_t now) {
   }
   const LatencyCounts interval = latencies.Since(latencies_);
   const double seconds = static_cast<double>(now - interval_nanos_) * 1e-9;
-  std::fprintf(file_.get(), "%.3f,%.0f,%.2f,%.2f,%.2f,%s\n",
+  std::fprintf(file_.get(), "%.3f,%.0f,%.2f,%.2f,%.2f,%" PRIu64 ",%s\n",
                static_cast<double>(now - start_nanos_) * 1e-9,
                seconds > 0 ? static_cast<double>(ops - ops_) / seconds : 0,
                interval.PercentileNanos(50) / 1000, interval.PercentileNanos(99) / 1000,
-               interval.PercentileNanos(100) / 1000, benchmark_.c_str());
+               interval.PercentileNanos(100) / 1000, engine_->RepairedBytes(), benchmark_.c_str());
   std::fflush(file_.get());
   ops_ = ops;
   latencies_ = std::move(latencies);

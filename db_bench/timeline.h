@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "db_bench/config.h"
+#include "db_bench/engine.h"
 #include "db_bench/latency.h"
 #include "db_bench/op_recorder.h"
 #include "nacre/status.h"
@@ -20,15 +21,17 @@ namespace nacre::bench {
 /// Writes --report_file: a line of CSV for each interval of each benchmark, with what all its
 /// threads did in it. The first two columns are those of RocksDB's file of that name:
 ///
-///     secs_elapsed,interval_qps,p50_us,p99_us,max_us,benchmark
+///     secs_elapsed,interval_qps,p50_us,p99_us,max_us,repaired_bytes,benchmark
 ///
 /// Seconds go from the start of the first benchmark. Percentiles are of the operations that were
 /// timed and that ended in the interval; 0 if there are none. With --latency_sample_period=1
-/// `max_us` is the longest of all. Thread safety: none; made and used by the thread that runs the
-/// benchmarks.
+/// `max_us` is the longest of all. `repaired_bytes` is what the engine has repaired since it was
+/// opened. Thread safety: none; made and used by the thread that runs the benchmarks.
 class Timeline {
  public:
-  Timeline(const BenchConfig& config, Clock* clock) : config_(config), clock_(clock) {}
+  /// All three outlive it. The engine is open between Begin and End.
+  Timeline(const BenchConfig& config, const Engine* engine, Clock* clock)
+      : config_(config), engine_(engine), clock_(clock) {}
   ~Timeline() { End(); }
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
@@ -48,6 +51,7 @@ class Timeline {
   void WriteInterval(uint64_t now);
 
   const BenchConfig& config_;
+  const Engine* const engine_;
   Clock* const clock_;
   std::unique_ptr<std::FILE, Closer> file_;
   uint64_t start_nanos_ = 0;

@@ -28,9 +28,9 @@ TEST(ReportFileTest, HasALineForEachInterval) {
              "--benchmarks=fillseq,readrandom"});
   const std::vector<std::string> lines = LinesOf(file.str());
   ASSERT_GE(lines.size(), 3u);
-  EXPECT_EQ(lines[0], "secs_elapsed,interval_qps,p50_us,p99_us,max_us,benchmark");
+  EXPECT_EQ(lines[0], "secs_elapsed,interval_qps,p50_us,p99_us,max_us,repaired_bytes,benchmark");
   static const std::regex kLine(
-      R"((\d+\.\d{3}),(\d+),(\d+\.\d\d),(\d+\.\d\d),(\d+\.\d\d),(fillseq|readrandom))");
+      R"((\d+\.\d{3}),(\d+),(\d+\.\d\d),(\d+\.\d\d),(\d+\.\d\d),0,(fillseq|readrandom))");
   double before = 0;
   double reads = 0;
   for (size_t i = 1; i < lines.size(); ++i) {
@@ -93,6 +93,10 @@ TEST(KillFlagsTest, SayWhatIsMissing) {
   const ToolRun timed = RunTool({"--num=10", "--kill_at_seconds=1", "--benchmarks=fillseq"});
   EXPECT_NE(timed.exit_code, 0);
   EXPECT_NE(timed.output.find("--kill_pid"), std::string::npos) << timed.output;
+  const ToolRun untimed =
+      RunTool({"--num=10", "--kill_at_seconds=1", "--kill_pid=1", "--benchmarks=fillseq"});
+  EXPECT_NE(untimed.exit_code, 0);
+  EXPECT_NE(untimed.output.find("--duration"), std::string::npos) << untimed.output;
 }
 
 }  // namespace
