@@ -72,7 +72,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = Parser(prog="./run compare", description=__doc__,
                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--redundancy", action="store_true",
-                        help="instead: Nacre under rs(4,2) against itself under rep(3) and none")
+                        help="instead: Nacre under rs(4,2) against itself under rep(3) and none, "
+                             "and what the loss of a node costs")
     parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
     parser.add_argument("--num", type=positive, default=KEYS_OF_THE_TARGETS,
                         help="keys (default: %(default)s)")

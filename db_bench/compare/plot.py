@@ -1,10 +1,12 @@
-"""The table as a picture: how many times better Nacre is, against each target."""
+"""Pictures: how many times better Nacre is, against each target; and the loss of a node over time.
+"""
 
 import matplotlib
 
 matplotlib.use("Agg")  # No display is needed.
 from matplotlib import pyplot  # noqa: E402
 
+import repair  # noqa: E402
 from table import RAW_READ, RowResult, format_number  # noqa: E402
 from workload import NACRE  # noqa: E402
 
@@ -38,6 +40,37 @@ def write_plot(results: list[RowResult], title: str, path: str) -> None:
     figure.suptitle(title, x=0.01, ha="left", fontsize=8)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def write_timeline(timeline: repair.Timeline, title: str, path: str) -> None:
+    """Throughput, and below it latencies on a log scale; the rebuild is shaded."""
+    # What is left at the end is too short to tell anything.
+    intervals = [interval for interval in timeline.before + timeline.after
+                 if interval.end - interval.start > repair.INTERVAL_SECONDS / 2]
+    middles = [(interval.start + interval.end) / 2 for interval in intervals]
+    figure, (rates, latencies) = pyplot.subplots(2, 1, sharex=True, figsize=(9, 5))
+    rates.plot(middles, [interval.ops_per_sec / 1000 for interval in intervals], color=MET)
+    rates.set_ylabel("thousand operations a second", fontsize=8)
+    rates.set_ylim(0, None)
+    latencies.plot(middles, [interval.p99_us for interval in intervals], color=MET, label="p99")
+    latencies.plot(middles, [interval.max_us for interval in intervals], color=NO_TARGET,
+                   label="longest", linewidth=1)
+    latencies.set_yscale("log")
+    latencies.set_ylabel("microseconds", fontsize=8)
+    latencies.set_xlabel(f"seconds; each point {repair.INTERVAL_SECONDS} s", fontsize=8)
+    for axes in (rates, latencies):
+        axes.axvspan(repair.KILL_AT_SECONDS, timeline.rebuild_end(), color=NO_TARGET, alpha=0.25,
+                     linewidth=0, label="rebuild")
+        axes.axvline(repair.KILL_AT_SECONDS, color=MISSED, linewidth=1.2, label="a node is killed")
+        axes.tick_params(labelsize=8)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    latencies.legend(fontsize=8, frameon=False, ncol=4, loc="lower center",
+                     bbox_to_anchor=(0.5, 1))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     pyplot.close(figure)

@@ -1,11 +1,12 @@
 """The table of erasure coding: what it stores, sends and costs against copies and against none.
 
-Each round runs Nacre over six nacre-memnode processes of this host under each redundancy; which one
-is first rotates. A row shows medians over the rounds.
+Each round runs Nacre over six nacre-memnode processes of this host under each redundancy, and over
+seven where one is rebuilt; which run is first rotates. A row shows medians over the rounds.
 """
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import pathlib
 import re
@@ -17,17 +18,19 @@ from dataclasses import dataclass, field
 from typing import Callable, Iterator, Optional
 
 import machine
+import repair
 from measure import (NODE_START_SECONDS, SLAB_BYTES, await_ready, end, end_all, run as run_process,
                      start)
 from table import format_number
 from workload import KEY_BYTES, VALUE_BYTES, CompareError
 
-NODES = 6
+NODES, NODES_OF_REBUILDS = 6, 7
 LARGE_VALUE_BYTES = 1000
 CODE, COPIES, NONE = "rs(4,2)", "rep(3)", "none"
 NETWORK = "rtt_us=5&gbps=4"  # Of each port: the compute node's and each memory node's.
 READS_PER_KEY = 3  # A second or two: shorter runs differ by a sixth from one another.
-DEFAULT_ROUNDS = 5
+PLOT = "rebuild.png"
+PLOT_TEXT = "Throughput and latency over time while a node is killed and rebuilt"
 
 BEGIN_MARK = "<!-- ./run compare --redundancy --update-docs writes what is between these: begin -->"
 END_MARK = "<!-- redundancy end -->"
@@ -41,10 +44,20 @@ class Run:
     steps: tuple[str, ...]  # Benchmarks, in order.
     value_bytes: int = VALUE_BYTES
     network: str = ""
+    nodes: int = NODES
+    keys: float = 1  # Times --num.
+    threads: int = 1
+    flags: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return f"{self.chain} {self.redundancy}"
+
+    def node_bytes(self, num: int) -> int:
+        """Room for all copies, for those that compaction makes of them, and for level 0."""
+        copies = 3 if self.redundancy == COPIES else 2
+        written = int(num * self.keys) * self.threads * (KEY_BYTES + self.value_bytes)
+        return ((2 * copies * written + (3 << 30)) // self.nodes // SLAB_BYTES + 1) * SLAB_BYTES
 
 
 @dataclass
@@ -55,6 +68,7 @@ class Report:
     sent_bytes: int  # By the compute node in the whole run, compactions by memory nodes apart.
     num: int
     value_bytes: int
+    timeline: Optional[repair.Timeline] = None  # Of the runs that are killed a node meanwhile.
 
     def rate(self, number: int) -> float:
         return self.steps[number]["ops_per_sec"]
@@ -70,8 +84,24 @@ class Report:
         data = sum(step["encoding"]["data_bytes"] for step in self.steps)
         return data / sum(step["encoding"]["cpu_seconds"] for step in self.steps) / 1e9
 
+    def repaired_bytes(self) -> float:
+        return self.steps[-1]["mb_per_sec"] * self.steps[-1]["seconds"] * (1 << 20)
+
 
 FILL, READ, DEGRADED = 0, 3, 5  # Steps of the chain "random".
+MIXED = "readrandomwriterandom"
+
+
+def kill_run(chain: str, keys: float, threads: int) -> Run:
+    """A node is killed while clients read and write. Every thread writes every key first."""
+    return Run(chain, CODE, ("fillseq", "flush", "waitforcompaction", MIXED),
+               nodes=NODES_OF_REBUILDS, keys=keys, threads=threads, flags=repair.FLAGS)
+
+
+KILL_WITH_ONE, KILL_WITH_EIGHT = kill_run("kill 1", 4, 1), kill_run("kill 8", 0.5, 8)
+REBUILD = Run("rebuild", CODE, ("fillrandom", "waitforcompaction", "compact", "kill",
+                                "waitforrepair"),
+              nodes=NODES_OF_REBUILDS, keys=2, flags=("--repair_bytes_per_second=0",))
 RUNS = (
     Run("random", NONE, ("fillrandom", "waitforcompaction", "compact", "readrandom")),
     Run("random", COPIES, ("fillrandom", "waitforcompaction", "compact")),
@@ -81,9 +111,13 @@ RUNS = (
       for size in (VALUE_BYTES, LARGE_VALUE_BYTES) for redundancy in (COPIES, CODE)),
     *(Run("network", redundancy, ("fillrandom",), network=NETWORK)
       for redundancy in (COPIES, CODE)),
+    REBUILD, KILL_WITH_EIGHT, KILL_WITH_ONE,
 )
-ISA_L = "isa-l"
+ISA_L, MEMORY_COPY = "ISA-L alone", "memory copy"
+MICROBENCHMARKS = {ISA_L: "BM_IsalEncodeUpdate", MEMORY_COPY: "BM_MemoryCopy"}
 Reports = dict[str, Report]
+Micros = dict[str, float]  # GB/s of MICROBENCHMARKS.
+Measure = Callable[[Reports, Micros], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -91,28 +125,48 @@ class Row:
     name: str
     unit: str
     # Of a round: its own number, and what it is compared with.
-    measure: Callable[[Reports, float], tuple[float, float]]
+    measure: Measure
     peer: str
-    needs: tuple[str, ...]  # Names of runs, or ISA_L.
-    target: float
+    needs: tuple[str, ...]  # Names of runs, or of MICROBENCHMARKS.
+    target: Optional[float] = None
     # The target is an upper bound of its own number; else a lower one of the ratio to the peer's.
     absolute: bool = False
 
 
-def stored(chain: str) -> Callable[[Reports, float], tuple[float, float]]:
+def stored(chain: str) -> Measure:
     return lambda reports, _: (reports[f"{chain} {CODE}"].stored_per_user(),
                                reports[f"{chain} {COPIES}"].stored_per_user())
 
 
-def sent(size: int) -> Callable[[Reports, float], tuple[float, float]]:
+def sent(size: int) -> Measure:
     return lambda reports, _: tuple(
         reports[f"sequence {size} {redundancy}"].sent_per_user() for redundancy in (CODE, COPIES))
+
+
+def rebuilt(seconds: str) -> Measure:
+    """GB of fragments for each of those seconds."""
+    return lambda reports, micros: (
+        reports[REBUILD.name].repaired_bytes() / reports[REBUILD.name].steps[-1][seconds] / 1e9,
+        micros[MEMORY_COPY])
+
+
+def stall(what: Run) -> Measure:
+    def measure(reports: Reports, _: Micros) -> tuple[float, float]:
+        timeline = reports[what.name].timeline
+        return repair.longest_ms(timeline.after), repair.longest_ms(timeline.before)
+    return measure
+
+
+def foreground(reports: Reports, _: Micros) -> tuple[float, float]:
+    timeline = reports[KILL_WITH_ONE.name].timeline
+    return repair.rate(timeline.rebuild()), repair.rate(timeline.before)
 
 
 def both(chain: str, *redundancies: str) -> tuple[str, ...]:
     return tuple(f"{chain} {redundancy}" for redundancy in redundancies)
 
 
+BEFORE_KILL = "before the kill"
 ROWS = (
     Row("stored bytes per user byte after compaction", "B", stored("random"), COPIES,
         both("random", CODE, COPIES), 1.56, absolute=True),
@@ -135,12 +189,22 @@ ROWS = (
                                                    reports[f"random {NONE}"].rate(READ)),
         NONE, both("random", CODE, NONE), 0.97),
     Row("encoding in a flush, per core", "GB/s",
-        lambda reports, isa_l: (reports[f"random {CODE}"].encode_rate(), isa_l), "ISA-L alone",
+        lambda reports, micros: (reports[f"random {CODE}"].encode_rate(), micros[ISA_L]), ISA_L,
         (f"random {CODE}", ISA_L), 0.8),
     Row("readrandom, one of six nodes lost", "ops/s",
         lambda reports, _: (reports[f"random {CODE}"].rate(DEGRADED),
                             reports[f"random {CODE}"].rate(READ)),
         "all six", both("random", CODE), 0.70),
+    Row("rebuild of one of seven nodes, per core", "GB/s", rebuilt("cpu_seconds"), MEMORY_COPY,
+        (REBUILD.name, MEMORY_COPY), 0.15),
+    Row("rebuild of one of seven nodes, by the clock", "GB/s", rebuilt("seconds"), MEMORY_COPY,
+        (REBUILD.name, MEMORY_COPY)),
+    Row("longest operation after a node is killed, 8 clients", "ms", stall(KILL_WITH_EIGHT),
+        BEFORE_KILL, (KILL_WITH_EIGHT.name,), 10, absolute=True),
+    Row("longest operation after a node is killed, 1 client", "ms", stall(KILL_WITH_ONE),
+        BEFORE_KILL, (KILL_WITH_ONE.name,), 10, absolute=True),
+    Row(f"{MIXED} during a rebuild at the default limit", "ops/s", foreground, BEFORE_KILL,
+        (KILL_WITH_ONE.name,), 0.75),
 )
 
 
@@ -157,7 +221,10 @@ class Result:
         own, peer = self.medians()
         return own / peer
 
-    def met(self) -> bool:
+    def met(self) -> Optional[bool]:
+        """None without a target."""
+        if self.row.target is None:
+            return None
         if self.row.absolute:
             return self.medians()[0] <= self.row.target
         return self.ratio() >= self.row.target
@@ -176,9 +243,11 @@ HEADINGS = ("measure", "unit", CODE, "against", "", "ratio", "target", "met")
 def cells(result: Result) -> list[str]:
     row, (own, peer) = result.row, result.medians()
     number = (lambda value: f"{value:.3f}") if row.absolute else format_number
-    target = f"<= {row.target:g} {row.unit}" if row.absolute else f">= {row.target:g}"
+    target = "-"
+    if row.target is not None:
+        target = f"<= {row.target:g} {row.unit}" if row.absolute else f">= {row.target:g}"
     return [row.name, row.unit, number(own), row.peer, number(peer), f"{result.ratio():.2f}",
-            target, "yes" if result.met() else "no"]
+            target, {None: "-", True: "yes", False: "no"}[result.met()]]
 
 
 def markdown_table(results: list[Result]) -> str:
@@ -209,41 +278,43 @@ class Bench:
             if not (binaries / binary).exists():
                 raise CompareError(f"there is no {binaries / binary}")
 
-    def node_bytes(self, value_bytes: int) -> int:
-        """Room for three copies, for those that compaction makes of them, and for level 0."""
-        pool = 2 * 3 * self.num * (KEY_BYTES + value_bytes) + (3 << 30)
-        return (pool // NODES // SLAB_BYTES + 1) * SLAB_BYTES
-
     @contextlib.contextmanager
-    def pool(self, value_bytes: int, network: str) -> Iterator[tuple[str, int]]:
+    def pool(self, what: Run) -> Iterator[tuple[str, int]]:
         """Fresh memory nodes; gives the URI of their pool, and the process of one of them."""
         nodes = []
-        sockets = [self.scratch / f"n{i}.sock" for i in range(NODES)]
-        parameters = f"?{network}" if network else ""
+        sockets = [self.scratch / f"n{i}.sock" for i in range(what.nodes)]
+        parameters = f"?{what.network}" if what.network else ""
         try:
             for socket in sockets:
                 socket.unlink(missing_ok=True)
                 nodes.append(start(
                     [self.binaries / "nacre-memnode", f"--listen=shm:{socket}{parameters}",
-                     f"--size={self.node_bytes(value_bytes)}", "--populate"]))
+                     f"--size={what.node_bytes(self.num)}", "--populate"]))
             deadline = time.monotonic() + NODE_START_SECONDS
             for node in nodes:
                 await_ready(node, deadline)
             yield ("shm:" + ",".join(str(socket) for socket in sockets) + parameters,
-                   nodes[NODES // 2].pid)
+                   nodes[what.nodes // 2].pid)
         finally:
             for node in nodes:
                 end(node)
 
+    def path(self, what: Run, number: int, suffix: str) -> pathlib.Path:
+        return self.runs / f"{what.name.replace(' ', '-')}-{number}.{suffix}"
+
     def run(self, what: Run, number: int) -> Report:
-        path = self.runs / f"{what.name.replace(' ', '-')}-{number}.json"
-        path.unlink(missing_ok=True)
+        path = self.path(what, number, "json")
+        timeline = self.path(what, number, "csv")
+        num = int(self.num * what.keys)
+        for file in (path, timeline):
+            file.unlink(missing_ok=True)
         title = f"{what.name}, round {number}"
-        with self.pool(what.value_bytes, what.network) as (uri, victim):
+        with self.pool(what) as (uri, victim):
             run_process(
                 [self.binaries / "db_bench", "--engine=nacre", f"--redundancy={what.redundancy}",
                  f"--key_size={KEY_BYTES}", f"--value_size={what.value_bytes}",
-                 f"--num={self.num}", f"--reads={max(1, int(self.num * READS_PER_KEY))}",
+                 f"--num={num}", f"--reads={max(1, int(num * READS_PER_KEY))}",
+                 f"--threads={what.threads}", f"--report_file={timeline}", *what.flags,
                  f"--seed={1000 * number}", "--benchmarks=" + ",".join(what.steps),
                  f"--pool={uri}", f"--kill_pid={victim}", f"--json={path}"], title)
         try:
@@ -254,15 +325,20 @@ class Bench:
             found = {step["found"] for step in steps if step["name"] == "readrandom"}
             if what.redundancy == CODE and len(found) > 2:
                 raise CompareError(f"{title}: readrandom found {sorted(found)}")
-            return Report(steps, report["space"], report["network"]["compute_written"], self.num,
-                          what.value_bytes)
+            measured = Report(steps, report["space"], report["network"]["compute_written"], num,
+                              what.value_bytes)
         except (OSError, ValueError, KeyError) as error:
             raise CompareError(f"{title}: {path}: {error}") from error
+        if MIXED in what.steps:
+            measured.timeline = repair.read_timeline(timeline, MIXED)
+        if what is REBUILD and measured.repaired_bytes() == 0:
+            raise CompareError(f"{title}: nothing was repaired")
+        return measured
 
-    def isa_l(self, number: int) -> float:
-        """GB/s of data of the library's own loop."""
+    def micro(self, name: str, number: int) -> float:
+        """GB/s of one of MICROBENCHMARKS."""
         output = run_process(
-            [self.binaries / "micro_util", "--benchmark_filter=^BM_IsalEncodeUpdate$",
+            [self.binaries / "micro_util", f"--benchmark_filter=^{MICROBENCHMARKS[name]}$",
              "--benchmark_format=json"], f"micro_util, round {number}")
         try:
             return json.loads(output)["benchmarks"][0]["bytes_per_second"] / 1e9
@@ -278,16 +354,14 @@ def measure_all(bench: Bench, rows: list[Row], rounds: int, progress) -> list[Re
         began = time.monotonic()
         turn = (number - 1) % len(runs) if runs else 0
         reports: Reports = {}
-        isa_l = 0.0
         for what in runs[turn:] + runs[:turn]:
             progress.show(f"round {number}  {what.name}")
             reports[what.name] = bench.run(what, number)
             progress.done += 1
-        if ISA_L in needed:
-            progress.show(f"round {number}  micro_util")
-            isa_l = bench.isa_l(number)
+        progress.show(f"round {number}  micro_util")
+        micros = {name: bench.micro(name, number) for name in MICROBENCHMARKS if name in needed}
         for result in results:
-            own, peer = result.row.measure(reports, isa_l)
+            own, peer = result.row.measure(reports, micros)
             result.own.append(own)
             result.peer.append(peer)
         progress.line(f"round {number} of {rounds}   ok {time.monotonic() - began:5.0f} s")
@@ -299,7 +373,11 @@ def heading(options: argparse.Namespace, about: dict[str, str]) -> str:
     return (f"{machine.sentence(about)}.\n\n"
             f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values where nothing else "
             f"is said, one thread; six `nacre-memnode` processes on shm, all of this machine; "
-            f"`{NETWORK}` where a port has a rate, at both ends. Medians of {options.rounds}.\n")
+            f"`{NETWORK}` where a port has a rate, at both ends. Rebuilds: seven nodes, "
+            f"{int(options.num * REBUILD.keys):,} keys for the rates of the rebuild alone, "
+            f"{int(options.num * KILL_WITH_ONE.keys):,} with one client, "
+            f"{int(options.num * KILL_WITH_EIGHT.keys):,} with eight. "
+            f"Medians of {options.rounds}.\n")
 
 
 def split_docs(path: pathlib.Path) -> tuple[str, str]:
@@ -314,7 +392,13 @@ def split_docs(path: pathlib.Path) -> tuple[str, str]:
 def run(options: argparse.Namespace, progress_of: Callable) -> None:
     """`progress_of`: makes the line that says how far it is, of the number of runs."""
     rows = select_rows(options.only)
+    plotted = not options.no_plot and any(KILL_WITH_ONE.name in row.needs for row in rows)
+    # Better now than after all is measured.
+    if plotted and importlib.util.find_spec("matplotlib") is None:
+        raise CompareError("the plot needs matplotlib (Debian: python3-matplotlib); or --no-plot")
     if options.update_docs:
+        if not plotted:
+            raise CompareError("--update-docs wants the plot too: without --no-plot")
         split_docs(options.docs)
     runs = options.out / "redundancy-runs"
     shutil.rmtree(runs, ignore_errors=True)
@@ -335,10 +419,17 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
         {"machine": about, "rounds": options.rounds, "num": options.num,
          "rows": [result.to_json() for result in results]}, indent=1) + "\n")
     files[1].write_text(text)
+    if plotted:
+        import plot  # Takes a while to load.
+        files.append(options.out / PLOT)
+        plot.write_timeline(repair.read_timeline(bench.path(KILL_WITH_ONE, options.rounds, "csv"),
+                                                 MIXED), machine.sentence(about), str(files[-1]))
     if options.update_docs:
         before, after = split_docs(options.docs)
-        options.docs.write_text(f"{before}\n\n{text}\n{after}")
+        shutil.copyfile(options.out / PLOT, options.docs.parent / PLOT)
+        options.docs.write_text(f"{before}\n\n{text}\n![{PLOT_TEXT}]({PLOT})\n\n{after}")
         files.append(options.docs)
-    met = sum(result.met() for result in results)
-    print(f"\n{markdown_table(results)}\n{met} of {len(results)} targets met; written: "
+    with_target = [result for result in results if result.met() is not None]
+    met = sum(result.met() for result in with_target)
+    print(f"\n{markdown_table(results)}\n{met} of {len(with_target)} targets met; written: "
           + ", ".join(str(file) for file in files))

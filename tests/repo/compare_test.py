@@ -21,6 +21,7 @@ FOLDER = ROOT / "db_bench" / "compare"
 sys.path.insert(0, str(FOLDER))
 import compare  # noqa: E402
 import redundancy  # noqa: E402
+import repair  # noqa: E402
 import table  # noqa: E402
 import workload  # noqa: E402
 from table import RowResult  # noqa: E402
@@ -138,18 +139,22 @@ class RedundancyTest(unittest.TestCase):
             self.order.append((number, what.name))
             speed = {redundancy.CODE: 90, redundancy.COPIES: 50, redundancy.NONE: 100}
             step = {"ops_per_sec": speed[what.redundancy] * number,
-                    "encoding": {"data_bytes": 6e9, "cpu_seconds": 1}}
+                    "encoding": {"data_bytes": 6e9, "cpu_seconds": 1},
+                    "mb_per_sec": 1000 / 1.048576, "seconds": 3, "cpu_seconds": 2}
             steps = [dict(step) for _ in what.steps]
-            if what.redundancy == redundancy.CODE and len(steps) > redundancy.DEGRADED:
+            if what.chain == "random" and len(steps) > redundancy.DEGRADED:
                 steps[redundancy.DEGRADED]["ops_per_sec"] /= 2
             stored = {redundancy.CODE: 155, redundancy.COPIES: 310, redundancy.NONE: 103}
             user = 10 * (redundancy.KEY_BYTES + what.value_bytes)
             return redundancy.Report(
                 steps, {"user_bytes": 100, "stored_bytes": stored[what.redundancy]},
-                user * stored[what.redundancy] // 100, 10, what.value_bytes)
+                user * stored[what.redundancy] // 100, 10, what.value_bytes,
+                repair.Timeline([repair.Interval(0, 4, 100, 5, 2000, 0)],
+                                [repair.Interval(4, 5, 80, 9, 30000, 1000),
+                                 repair.Interval(5, 6, 20, 9, 3000, 1000)]))
 
-        def isa_l(self, _number: int) -> float:
-            return 8.0
+        def micro(self, name: str, _number: int) -> float:
+            return {redundancy.ISA_L: 8.0, redundancy.MEMORY_COPY: 6.0}[name]
 
     class Silence:
         done = 0
@@ -176,6 +181,17 @@ class RedundancyTest(unittest.TestCase):
         self.assertEqual(1.8, by_name["fillrandom, 4 Gbit/s a port"].ratio())
         self.assertEqual((6.0, 8.0), by_name["encoding in a flush, per core"].medians())
         self.assertEqual(0.5, by_name["readrandom, one of six nodes lost"].ratio())
+        rebuild = by_name["rebuild of one of seven nodes, per core"]
+        self.assertEqual((1.5, 6.0), tuple(round(value, 6) for value in rebuild.medians()))
+        self.assertTrue(rebuild.met())
+        self.assertIsNone(by_name["rebuild of one of seven nodes, by the clock"].met())
+        stall = by_name["longest operation after a node is killed, 8 clients"]
+        self.assertEqual((30, 2), stall.medians())
+        self.assertFalse(stall.met())
+        self.assertEqual(
+            0.8, by_name["readrandomwriterandom during a rebuild at the default limit"].ratio())
+        self.assertIn("| GB/s | 1 | memory copy | 6 | 0.17 | - | - |\n",
+                      redundancy.markdown_table(results))
         self.assertIn("| fillrandom | ops/s | 180 | none | 200 | 0.90 | >= 0.85 | yes |\n",
                       redundancy.markdown_table(results))
         # Everybody is first in turn.
@@ -189,9 +205,44 @@ class RedundancyTest(unittest.TestCase):
         with self.assertRaisesRegex(CompareError, "--only=nothing is found in none of"):
             redundancy.select_rows("nothing")
 
+    def test_nodes_have_room_for_what_is_written(self):
+        for what in redundancy.RUNS:
+            self.assertGreater(what.node_bytes(1_000_000) * what.nodes,
+                               what.keys * what.threads * 3 * 420_000_000)
+
     def test_docs_have_a_place_for_it(self):
         before, after = redundancy.split_docs(ROOT / "docs" / "performance.md")
         self.assertTrue(before and after)
+
+
+class TimelineTest(unittest.TestCase):
+    def read(self, lines: list[str]) -> repair.Timeline:
+        heading = "secs_elapsed,interval_qps,p50_us,p99_us,max_us,repaired_bytes,benchmark"
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.csv"
+            path.write_text("\n".join([heading] + lines) + "\n")
+            return repair.read_timeline(path, "mixed")
+
+    def test_is_cut_at_the_kill_and_where_repair_ended(self):
+        # The benchmark starts at 10 s, and is killed its node at 14 s.
+        timeline = self.read(
+            ["10.000,9,1,1,1,0,fill"]
+            + [f"{10 + i / 4:.3f},100,1,2,{1000 + i},0,mixed" for i in range(1, 16)]
+            + ["14.001,100,1,2,3000,0,mixed", "14.250,60,1,2,9000,0,mixed",
+               "14.500,80,1,2,5000,7,mixed", "14.750,70,1,2,5000,9,mixed",
+               "15.000,100,1,2,500,9,mixed"])
+        self.assertEqual(16, len(timeline.before))
+        self.assertEqual(3.0, repair.longest_ms(timeline.before))
+        self.assertEqual(9.0, repair.longest_ms(timeline.after))
+        self.assertEqual(4.75, timeline.rebuild_end())
+        self.assertAlmostEqual(70, repair.rate(timeline.rebuild()), delta=0.1)
+        self.assertAlmostEqual(100, repair.rate(timeline.before))
+
+    def test_without_a_repair_nothing_is_claimed(self):
+        lines = [f"{i / 4:.3f},100,1,2,3,0,mixed" for i in range(1, 33)]
+        for wrong in ([], lines, lines[:8], ["1.0,x,1,1,1,0,mixed"], ["1.0,2"]):
+            with self.assertRaisesRegex(CompareError, "report.csv"):
+                self.read(wrong)
 
 
 class DocsTest(unittest.TestCase):
