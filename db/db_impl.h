@@ -15,6 +15,7 @@
 #include "db/node_reporter.h"
 #include "db/read_view.h"
 #include "db/repair_planner.h"
+#include "db/scrubber.h"
 #include "db/snapshot_list.h"
 #include "db/version.h"
 #include "db/write_sequencer.h"
@@ -63,6 +64,7 @@ class DBImpl final : public DB {
   Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
                       const Slice* end) override;
   Status WaitForCompact() override;
+  Status VerifyChecksum() override { return scrubber_.VerifyNow(); }
   bool GetProperty(const Slice& property, std::string* value) override;
   bool GetIntProperty(const Slice& property, uint64_t* value) override;
   Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override;
@@ -329,6 +331,8 @@ class DBImpl final : public DB {
   Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
 
   Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
+
+  Scrubber scrubber_;
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;

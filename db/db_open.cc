@@ -124,6 +124,16 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       sequencer_(image.last_sequence),
       next_table_id_(image.next_table_id),
       manifest_version_(image.manifest_version),
+      scrubber_({.name = name_,
+                 .id = database_id_,
+                 .client = client_,
+                 .clock = clock_,
+                 .log = options_.info_log.get(),
+                 .version =
+                     [this] {
+                       MutexLock lock(&mutex_);
+                       return current_view_->version;
+                     }}),
       flush_executor_(NewThreadPool(1, "nacre-flush")),
       compaction_executor_(
           NewThreadPool(std::max(1, options.max_background_jobs - 1), "nacre-compact")),
@@ -203,6 +213,7 @@ Status DBImpl::Restore(const memnode::DatabaseLease& lease, ManifestImage image)
     ::pthread_setname_np(::pthread_self(), "nacre-repair");
     RepairLoop();
   });
+  scrubber_.Start(options_.scrub_bytes_per_second);
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}", name_,
       pool_->uri(), image.tables.size(), image.last_sequence);
   return Status::OK();
@@ -268,6 +279,7 @@ Status DBImpl::Close() {
   flush_executor_.reset();
   compaction_executor_.reset();
   reporter_.Stop();
+  scrubber_.Stop();
   epochs_.Collect();
   also(space_->ReturnFreeSlabs());
   std::string manifest;

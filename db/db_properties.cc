@@ -59,6 +59,9 @@ class DBProperties {
         {"repair.tables-left", &DBProperties::TablesToRepair},
         {"repair.bytes-done", &DBProperties::RepairedBytes},
         {"repair.cpu-nanos", &DBProperties::RepairCpu},
+        {"scrub.bytes", &DBProperties::ScrubBytes},
+        {"scrub.damaged-fragments", &DBProperties::ScrubDamaged},
+        {"scrub.passes", &DBProperties::ScrubPasses},
     };
     constexpr std::string_view kFilesAtLevel = "num-files-at-level";
     if (name.starts_with(kFilesAtLevel)) {
@@ -228,6 +231,9 @@ class DBProperties {
       return static_cast<uint64_t>(std::popcount(table.damaged()));
     });
   }
+  uint64_t ScrubBytes() { return db_->scrubber_.counters().bytes.load(); }
+  uint64_t ScrubDamaged() { return db_->scrubber_.counters().fragments.load(); }
+  uint64_t ScrubPasses() { return db_->scrubber_.counters().passes.load(); }
   uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
   uint64_t TablesToRepair() { return PlanRepair(version(), db_->NodeViewsForRepair()).size(); }
   uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }

@@ -82,7 +82,7 @@ const std::vector<SpaceField>& SpaceFields() {
        [](const SpaceReport& report) { return report.index_bytes; }},
       {"parity-bytes", "parity, or further copies",
        [](const SpaceReport& report) { return report.parity_bytes; }},
-      {"padding-bytes", "heads of fragments, rounding to pages",
+      {"padding-bytes", "heads and checksums of fragments, rounding to pages",
        [](const SpaceReport& report) { return report.padding_bytes; }},
       {"unlinked-bytes", "tables being written, dropped ones still read",
        [](const SpaceReport& report) { return report.unlinked_bytes; }},

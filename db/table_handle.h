@@ -117,6 +117,9 @@ class TableHandle {
   /// what they can, but the fragments had better be made anew.
   FragmentSet damaged() const { return reader_->extent()->damaged(); }
   void ReportDamage(FragmentSet fragments) const { reader_->extent()->ReportDamage(fragments); }
+  void ReportDamage(FragmentSet fragments, uint64_t chunk) const {
+    reader_->extent()->ReportDamage(fragments, chunk);
+  }
 
   /// Bytes of this process's memory.
   size_t MemoryUsage() const;

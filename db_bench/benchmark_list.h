@@ -23,6 +23,7 @@ enum class MetaOperation : uint8_t {
   kCompact,
   kWaitForCompaction,
   kWaitForRepair,
+  kVerifyChecksum,
   kStats,
   kLevelStats,
   kSpace,

@@ -137,6 +137,8 @@ class Engine {
   virtual Status WaitForRepair(RepairWork* work);
   /// Bytes of fragments made anew so far. May be called from any thread while the database is open.
   virtual uint64_t RepairedBytes() const { return 0; }
+  /// `NotSupported` if the engine has nothing of the kind.
+  virtual Status VerifyChecksum() { return Status::NotSupported("verifychecksum"); }
   virtual Status Stats(std::string* text) = 0;
   virtual Status LevelStats(std::string* text) = 0;
   virtual Status Space(SpaceUsage* usage) = 0;

@@ -163,6 +163,7 @@ class NacreEngine final : public Engine {
     uint64_t bytes = 0;
     return db_->GetIntProperty("nacre.repair.bytes-done", &bytes) ? bytes : 0;
   }
+  Status VerifyChecksum() override { return db_->VerifyChecksum(); }
 
   Status Stats(std::string* text) override { return Property("nacre.stats", text); }
   Status LevelStats(std::string* text) override { return Property("nacre.levelstats", text); }

@@ -184,6 +184,8 @@ class RocksdbEngine final : public Engine {
     return ToStatus(db_->CompactRange(options, nullptr, nullptr));
   }
 
+  Status VerifyChecksum() override { return ToStatus(db_->VerifyChecksum()); }
+
   Status WaitForCompaction() override {
     using Properties = rocksdb::DB::Properties;
     constexpr std::chrono::milliseconds kPollInterval{1};

@@ -203,6 +203,9 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
     case MetaOperation::kWaitForRepair:
       NACRE_RETURN_IF_ERROR(engine_->WaitForRepair(&repair));
       break;
+    case MetaOperation::kVerifyChecksum:
+      NACRE_RETURN_IF_ERROR(engine_->VerifyChecksum());
+      break;
     case MetaOperation::kStats:
       NACRE_RETURN_IF_ERROR(engine_->Stats(&text));
       break;

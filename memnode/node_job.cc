@@ -8,6 +8,7 @@
 
 #include "memnode/compaction_codec.h"
 #include "memnode/rebuild_codec.h"
+#include "memnode/scrub_codec.h"
 
 namespace nacre::memnode {
 namespace {
@@ -23,7 +24,7 @@ class CompactionNodeJob : public NodeJob {
     return Status::OK();
   }
 
-  std::vector<ExtentAddr> Outputs() const override {
+  std::vector<ExtentAddr> Extents() const override {
     std::vector<ExtentAddr> extents;
     for (const ReservedTable& output : job_.outputs) {
       extents.insert(extents.end(), output.placement.fragments.begin(),
@@ -67,7 +68,7 @@ class RebuildNodeJob : public NodeJob {
     return Status::OK();
   }
 
-  std::vector<ExtentAddr> Outputs() const override {
+  std::vector<ExtentAddr> Extents() const override {
     std::vector<ExtentAddr> extents;
     for (const TableRebuild& table : job_.tables) {
       for (const FragmentRebuild& fragment : table.fragments) extents.push_back(fragment.to);
@@ -91,6 +92,38 @@ class RebuildNodeJob : public NodeJob {
  private:
   RebuildJob job_;
   RebuildResult result_;
+};
+
+class ScrubNodeJob : public NodeJob {
+ public:
+  static Status Make(const control::Scrub& message, std::shared_ptr<NodeJob>* job) {
+    auto made = std::make_shared<ScrubNodeJob>();
+    NACRE_RETURN_IF_ERROR(DecodeScrubJob(message, &made->job_));
+    *job = std::move(made);
+    return Status::OK();
+  }
+
+  std::vector<ExtentAddr> Extents() const override {
+    std::vector<ExtentAddr> extents;
+    for (const ScrubFragment& fragment : job_.fragments) extents.push_back(fragment.extent);
+    return extents;
+  }
+
+  Status Run(JobPeers* peers) override {
+    return RunScrub(job_, *peers->store, cancelled(), &result_);
+  }
+
+  void Count(JobCounters* counters) const override {
+    counters->scrubbed_bytes.fetch_add(result_.bytes, std::memory_order_relaxed);
+  }
+
+  void FillReply(control::Reply* reply) const override {
+    EncodeScrubResult(result_, reply->mutable_scrub());
+  }
+
+ private:
+  ScrubJob job_;
+  ScrubResult result_;
 };
 
 }  // namespace
@@ -119,6 +152,8 @@ const control::JobHeader* JobHeaderOf(const control::Request& request) {
       return &request.compact().header();
     case control::Request::kRebuild:
       return &request.rebuild().header();
+    case control::Request::kScrub:
+      return &request.scrub().header();
     default:
       return nullptr;
   }
@@ -131,8 +166,10 @@ Status MakeNodeJob(const control::Request& request, const ComparatorRegistry& co
   std::shared_ptr<NodeJob> made;
   if (request.body_case() == control::Request::kCompact) {
     NACRE_RETURN_IF_ERROR(CompactionNodeJob::Make(request.compact(), comparators, &made));
-  } else {
+  } else if (request.body_case() == control::Request::kRebuild) {
     NACRE_RETURN_IF_ERROR(RebuildNodeJob::Make(request.rebuild(), &made));
+  } else {
+    NACRE_RETURN_IF_ERROR(ScrubNodeJob::Make(request.scrub(), &made));
   }
   NACRE_RETURN_IF_ERROR(made->SetHeader(client, *header, instance_id));
   *job = std::move(made);

@@ -22,6 +22,7 @@ struct JobCounters {
   std::atomic<uint64_t> compaction_cpu_nanos{0};
   std::atomic<uint64_t> rebuilt_bytes{0};  ///< Of fragments.
   std::atomic<uint64_t> rebuild_cpu_nanos{0};
+  std::atomic<uint64_t> scrubbed_bytes{0};
 };
 
 /// Work that a node does for a client, near the data: takes longer than a request may, and may
@@ -40,8 +41,8 @@ class NodeJob {
   uint64_t database_id() const { return database_id_; }
   const PeersKey& peers() const { return peers_; }
 
-  /// Where the job may write.
-  virtual std::vector<ExtentAddr> Outputs() const = 0;
+  /// Where the job may write, or what it reads here: of the database, as far as it is this node's.
+  virtual std::vector<ExtentAddr> Extents() const = 0;
   virtual Status Run(JobPeers* peers) = 0;
   /// Once it has ended, or could not begin.
   virtual void Count(JobCounters* counters) const = 0;

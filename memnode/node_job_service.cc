@@ -32,7 +32,7 @@ class WriteTickets {
 
   Status Take(const NodeJob& job) {
     std::map<NodeId, std::vector<ExtentAddr>> extents;
-    for (const ExtentAddr& extent : job.Outputs()) {
+    for (const ExtentAddr& extent : job.Extents()) {
       if (extent.start.node != job.peers().self) extents[extent.start.node].push_back(extent);
     }
     for (const auto& [node, of_node] : extents) {

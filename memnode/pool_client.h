@@ -12,6 +12,7 @@
 
 #include "memnode/compaction_job.h"
 #include "memnode/rebuild_job.h"
+#include "memnode/scrub_job.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
 #include "table/placement.h"
@@ -58,6 +59,7 @@ struct NodeStats {
   uint64_t compaction_cpu_nanos = 0;
   uint64_t rebuilt_bytes = 0;  ///< Of fragments that this node made anew.
   uint64_t rebuild_cpu_nanos = 0;
+  uint64_t scrubbed_bytes = 0;  ///< Of fragments, checked against their checksums.
   uint64_t connections = 0;
   uint64_t uptime_nanos = 0;
   uint64_t requests_malformed = 0;
@@ -171,6 +173,11 @@ class PoolClient {
   /// and fails, as Compact does.
   Status Rebuild(NodeId node, const RebuildJob& job, const std::atomic<bool>* cancelled,
                  RebuildResult* result);
+
+  /// Has `node` check fragments that it holds against their checksums. Waits, and fails, as Compact
+  /// does.
+  Status Scrub(NodeId node, const ScrubJob& job, const std::atomic<bool>* cancelled,
+               ScrubResult* result);
 
   /// Used by an executor: announces to `node` that it will write into `extents`, which belong to
   /// `database_id`, until EndWrites. Meanwhile the node does not give them to others.

@@ -11,6 +11,7 @@
 #include "memnode/pool_client_rep.h"
 #include "memnode/pool_device.h"
 #include "memnode/rebuild_codec.h"
+#include "memnode/scrub_codec.h"
 
 namespace nacre::memnode {
 namespace {
@@ -136,6 +137,18 @@ Status PoolClient::Rebuild(NodeId node, const RebuildJob& job, const std::atomic
     return Status::Corruption(node_address(node) + ": answers for other tables than it was given");
   }
   return Status::OK();
+}
+
+Status PoolClient::Scrub(NodeId node, const ScrubJob& job, const std::atomic<bool>* cancelled,
+                         ScrubResult* result) {
+  control::Request request;
+  control::Reply reply;
+  control::Scrub* message = request.mutable_scrub();
+  EncodeScrubJob(job, message);
+  NACRE_RETURN_IF_ERROR(
+      rep_->RunJob(node, job.database_id, message->mutable_header(), &request, cancelled, &reply));
+  return DecodeScrubResult(reply.scrub(), job.fragments.size(), result)
+      .WithContext(node_address(node));
 }
 
 }  // namespace nacre::memnode

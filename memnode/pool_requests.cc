@@ -60,6 +60,7 @@ Status PoolClient::GetStats(NodeId node, NodeStats* stats) {
   stats->compaction_cpu_nanos = message.compaction_cpu_nanos();
   stats->rebuilt_bytes = message.rebuilt_bytes();
   stats->rebuild_cpu_nanos = message.rebuild_cpu_nanos();
+  stats->scrubbed_bytes = message.scrubbed_bytes();
   stats->connections = message.connections();
   stats->uptime_nanos = message.uptime_nanos();
   stats->requests_malformed = message.requests_malformed();

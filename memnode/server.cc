@@ -67,6 +67,8 @@ Status Server::Start() {
                                                   &job_counters_, finished);
   maintenance_ =
       std::make_unique<NodeJobService>("nacre-repair", 1, peers_.get(), &job_counters_, finished);
+  scrubs_ =
+      std::make_unique<NodeJobService>("nacre-scrub", 1, peers_.get(), &job_counters_, finished);
   stopped_ = false;
   io_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "nacre-node");
@@ -91,6 +93,7 @@ void Server::Stop(bool silently) {
   // Afterwards no thread of this node writes to any memory but through the I/O thread.
   compactions_->Stop();
   maintenance_->Stop();
+  scrubs_->Stop();
   peers_->Clear();
   quit_.store(true, std::memory_order_release);
   queue_->Wake();
@@ -332,6 +335,7 @@ NodeStats Server::stats() const {
   stats.compaction_cpu_nanos = job_counters_.compaction_cpu_nanos.load(kRelaxed);
   stats.rebuilt_bytes = job_counters_.rebuilt_bytes.load(kRelaxed);
   stats.rebuild_cpu_nanos = job_counters_.rebuild_cpu_nanos.load(kRelaxed);
+  stats.scrubbed_bytes = job_counters_.scrubbed_bytes.load(kRelaxed);
   stats.connections = connection_count_.load(std::memory_order_relaxed);
   if (databases_ != nullptr) stats.databases = databases_->count();
   stats.uptime_nanos = clock_->NowNanos() - started_nanos_;

@@ -95,7 +95,8 @@ class Server {
 
   // I/O thread (server_jobs.cc).
   Status StartJob(ServerConnection* connection);
-  Status CheckOutputs(const NodeJob& job) const;
+  NodeJobService* ServiceFor(const control::Request& request) const;
+  Status CheckExtents(const NodeJob& job) const;
   /// True: the answer comes when the job has ended.
   bool CancelJob(ServerConnection* connection, uint64_t job_id);
   void TakeFinished() EXCLUDES(mutex_);
@@ -122,6 +123,7 @@ class Server {
   std::unique_ptr<NodeJobService> compactions_;
   /// All other jobs: nobody waits for them as long as for a compaction.
   std::unique_ptr<NodeJobService> maintenance_;
+  std::unique_ptr<NodeJobService> scrubs_;  ///< Slow on purpose: nobody is to wait behind them.
 
   std::unique_ptr<rdma::Listener> listener_;
   std::thread acceptor_;

@@ -13,23 +13,32 @@ Status Server::StartJob(ServerConnection* connection) {
   std::shared_ptr<NodeJob> job;
   NACRE_RETURN_IF_ERROR(
       MakeNodeJob(request, *comparators_, connection->client_id, instance_id_, &job));
-  NACRE_RETURN_IF_ERROR(CheckOutputs(*job));
+  NACRE_RETURN_IF_ERROR(CheckExtents(*job));
 
   const JobKey key{job->client_id(), job->job_id()};
   if (job->job_id() == 0 || jobs_.contains(key)) {
     return Status::InvalidArgument("job: its id is in use");
   }
-  NodeJobService* const service =
-      request.body_case() == control::Request::kCompact ? compactions_.get() : maintenance_.get();
-  NACRE_RETURN_IF_ERROR(service->Submit(job));
+  NACRE_RETURN_IF_ERROR(ServiceFor(request)->Submit(job));
   connection->job_id = job->job_id();
   databases_->Pin(job->database_id());
   jobs_[key] = {.job = std::move(job), .connection = connection->id, .cancelled = {}};
   return Status::OK();
 }
 
-Status Server::CheckOutputs(const NodeJob& job) const {
-  for (const ExtentAddr& extent : job.Outputs()) {
+NodeJobService* Server::ServiceFor(const control::Request& request) const {
+  switch (request.body_case()) {
+    case control::Request::kCompact:
+      return compactions_.get();
+    case control::Request::kScrub:
+      return scrubs_.get();
+    default:
+      return maintenance_.get();
+  }
+}
+
+Status Server::CheckExtents(const NodeJob& job) const {
+  for (const ExtentAddr& extent : job.Extents()) {
     if (extent.start.node != job.peers().self) continue;
     if (region_->Owns(job.database_id(), extent.start.offset, extent.length)) continue;
     return Status::InvalidArgument(

@@ -261,6 +261,7 @@ void Server::FillStats(control::Stats* message) const {
   message->set_compaction_cpu_nanos(stats.compaction_cpu_nanos);
   message->set_rebuilt_bytes(stats.rebuilt_bytes);
   message->set_rebuild_cpu_nanos(stats.rebuild_cpu_nanos);
+  message->set_scrubbed_bytes(stats.scrubbed_bytes);
   message->set_connections(stats.connections);
   message->set_uptime_nanos(stats.uptime_nanos);
   message->set_requests_malformed(stats.requests_malformed);

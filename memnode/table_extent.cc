@@ -129,6 +129,9 @@ class TableExtent : public Extent {
   }
   FragmentSet damaged() const override { return table_->damage.fragments(); }
   void ReportDamage(FragmentSet fragments) override { table_->damage.Add(fragments); }
+  void ReportDamage(FragmentSet fragments, uint64_t chunk) override {
+    table_->damage.Add(fragments, chunk);
+  }
 
  private:
   static const char* WholeCopyHere(const RemoteTable& table) {

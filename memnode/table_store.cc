@@ -115,6 +115,15 @@ EncodingWork TableStore::encoding_work() const {
           .cpu_nanos = rep_->encoding_nanos.load(std::memory_order_relaxed)};
 }
 
+const char* TableStore::InLocalMemory(const ExtentAddr& extent) const {
+  const char* const bytes = rep_->LocalBytes(extent);
+  if (bytes == nullptr || extent.start.offset > rep_->local.size ||
+      extent.length > rep_->local.size - extent.start.offset) {
+    return nullptr;
+  }
+  return bytes - kFragmentHeadBytes;
+}
+
 PoolClient* TableStore::client() const { return rep_->client; }
 uint64_t TableStore::damaged_reads() const {
   return rep_->damaged_reads.load(std::memory_order_relaxed);

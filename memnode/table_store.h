@@ -62,6 +62,9 @@ class TableStore {
   /// while the node that holds this copy is lost.
   RemoteAddr Resolve(const Placement& placement, uint64_t offset, int copy) const;
 
+  /// An extent's bytes, head first; null if they do not lie in local memory.
+  const char* InLocalMemory(const ExtentAddr& extent) const;
+
   PoolClient* client() const;
   EncodingWork encoding_work() const;
   /// Times that somebody found bytes of a table damaged that had been read.

@@ -43,6 +43,8 @@ class Extent {
   /// Fragments of which something is known to be damaged: found here, or reported.
   virtual FragmentSet damaged() const { return 0; }
   virtual void ReportDamage(FragmentSet /*fragments*/) {}
+  /// The same of their chunks number `chunk`.
+  virtual void ReportDamage(FragmentSet /*fragments*/, uint64_t /*chunk*/) {}
 };
 
 /// Tries again at bytes that came damaged, a few times:

@@ -92,6 +92,12 @@ class DB {
   /// Returns when no flush and no compaction is due or running.
   virtual Status WaitForCompact() = 0;
 
+  /// Has the nodes check all they hold of the tables against its checksums, at full speed; nothing
+  /// of it comes here. `Corruption` names tables with more damage than can be read around,
+  /// `Unavailable` tables that have lost too many nodes. Damage that can be read around is no
+  /// failure: it is logged, counted (`nacre.damage.fragments`) and left to repair.
+  virtual Status VerifyChecksum() = 0;
+
   /// Properties start with "nacre."; docs/operations.md lists them. False for an unknown one.
   virtual bool GetProperty(const Slice& property, std::string* value) = 0;
   virtual bool GetIntProperty(const Slice& property, uint64_t* value) = 0;

@@ -46,6 +46,10 @@ struct Options {
   /// enough.
   bool allow_degraded_writes = false;
   CompactionSite compaction = CompactionSite::kAuto;
+  /// Each node goes through what it holds of the database without end, at this pace, and compares
+  /// it with its checksums, so that damage is known before it is met. 0: only
+  /// `DB::VerifyChecksum` does so. 16 MiB/s cost a node a few thousandths of a processor.
+  uint64_t scrub_bytes_per_second = 16 << 20;
 
   // ---- Opening ------------------------------------------------------------------------------
 

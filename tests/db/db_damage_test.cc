@@ -29,6 +29,7 @@ class DamageTest : public RedundantDBTest,
   /// Tables of several levels, at rest. The database runs no compaction by itself.
   void OpenWithTables(Tier tier = std::get<1>(GetParam())) {
     options_.disable_auto_compactions = true;
+    pause_repair_ = true;
     if (tier == Tier::kBuckets) options_.index_memory_budget = 0;
     Redundancy redundancy;
     ASSERT_TRUE(IsOk(ParseRedundancy(std::get<0>(GetParam()), &redundancy)));

@@ -7,6 +7,7 @@
 #include "memnode/node_link.h"
 #include "memnode/protocol.h"
 #include "memnode/rebuild_codec.h"
+#include "memnode/scrub_codec.h"
 #include "util/coding.h"
 
 namespace {
@@ -49,6 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (request.has_compact()) DecodeCompactionJob(request.compact(), &compaction).IgnoreError();
     RebuildJob rebuild;
     if (request.has_rebuild()) DecodeRebuildJob(request.rebuild(), &rebuild).IgnoreError();
+    ScrubJob scrub;
+    if (request.has_scrub()) DecodeScrubJob(request.scrub(), &scrub).IgnoreError();
   }
   // The client's side, with the frame's own id.
   nacre::control::Reply reply;
@@ -58,6 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     DecodeCompactionResult(reply.compaction(), &result).IgnoreError();
     RebuildResult rebuilt;
     DecodeRebuildResult(reply.rebuild(), &rebuilt).IgnoreError();
+    ScrubResult scrubbed;
+    DecodeScrubResult(reply.scrub(), 7, &scrubbed).IgnoreError();
     UseDescription(reply);
   }
   return 0;

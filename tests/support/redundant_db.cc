@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "memnode/database_report.h"
 #include "tests/support/status_assert.h"
 
 namespace nacre {
@@ -16,10 +17,16 @@ void RedundantDBTest::Open(const std::string& redundancy, int nodes, bool degrad
   options_.disable_auto_compactions = set.disable_auto_compactions;
   options_.index_memory_budget = set.index_memory_budget;
   options_.compaction = set.compaction;
+  options_.scrub_bytes_per_second = scrub_bytes_per_second_;
   options_.redundancy = redundancy;
   options_.allow_degraded_writes = degraded_writes;
   // Rows and chunks that many records meet the ends of.
   options_.chunk_size = 4 << 10;
+  for (int node = 0; pause_repair_ && node < nodes; ++node) {
+    memnode::Directions now;
+    ASSERT_TRUE(IsOk(pool_->client()->SetDirections(static_cast<NodeId>(node),
+                                                    {.version = 1, .repair_paused = true}, &now)));
+  }
   ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_)));
 }
 

@@ -27,6 +27,9 @@ class RedundantDBTest : public testing::Test {
   /// By Get, MultiGet and iterators in both directions.
   void Check();
 
+  uint64_t scrub_bytes_per_second_ = 0;
+  /// Damaged fragments stay as and where they are.
+  bool pause_repair_ = false;
   Random random_{TestSeed(301)};
   std::shared_ptr<memnode::PoolImpl> pool_;
   Options options_;

@@ -1,0 +1,101 @@
+#include "memnode/scrub_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "memnode/table_store.h"
+#include "table/fragment_checksums.h"
+#include "table/table_meta.h"
+
+namespace nacre::memnode {
+namespace {
+
+/// Lets bytes pass at a rate. Sleeps in short pieces, so that a cancelled job ends soon.
+class Pace {
+ public:
+  Pace(Clock* clock, uint64_t bytes_per_second, const std::atomic<bool>* cancelled)
+      : clock_(clock),
+        bytes_per_second_(bytes_per_second),
+        cancelled_(cancelled),
+        start_(clock->NowNanos()) {}
+
+  /// After `bytes` more. `Aborted` when cancelled.
+  Status Pass(uint64_t bytes) {
+    bytes_ += bytes;
+    while (true) {
+      if (cancelled_ != nullptr && cancelled_->load(std::memory_order_acquire)) {
+        return Status::Aborted("cancelled");
+      }
+      if (bytes_per_second_ == 0) return Status::OK();
+      const double due = static_cast<double>(bytes_) / static_cast<double>(bytes_per_second_) * 1e9;
+      const auto passed = static_cast<double>(clock_->NowNanos() - start_);
+      if (passed >= due) return Status::OK();
+      clock_->SleepFor(std::min<std::chrono::nanoseconds>(
+          std::chrono::nanoseconds(static_cast<int64_t>(due - passed)), kNap));
+    }
+  }
+
+ private:
+  static constexpr std::chrono::nanoseconds kNap = std::chrono::milliseconds(20);
+
+  Clock* const clock_;
+  const uint64_t bytes_per_second_;
+  const std::atomic<bool>* const cancelled_;
+  const uint64_t start_;
+  uint64_t bytes_ = 0;
+};
+
+bool HeadIsWhole(const char* head, uint64_t table_id) {
+  Slice input(head, kFragmentHeadBytes);
+  TableMeta meta;
+  return DecodeTableMeta(&input, &meta).ok() && meta.id == table_id;
+}
+
+/// `memory`: of the extent.
+Status Check(const ScrubFragment& fragment, const char* memory, Pace* pace,
+             FragmentDamage* damage) {
+  damage->head = !HeadIsWhole(memory, fragment.table_id);
+  const char* const bytes = memory + kFragmentHeadBytes;
+  const Slice tail(bytes + fragment.bytes,
+                   fragment.extent.length - kFragmentHeadBytes - fragment.bytes);
+  FragmentChecksums sums;
+  const FragmentIdentity identity{
+      .table_id = fragment.table_id, .fragment = fragment.fragment, .bytes = fragment.bytes};
+  if (!DecodeFragmentTail(tail, identity, &sums).ok()) {
+    damage->tail = true;
+    return pace->Pass(kFragmentHeadBytes);
+  }
+  for (size_t chunk = 0; chunk < sums.chunks.size(); ++chunk) {
+    if (!sums.Matches(chunk, bytes + chunk * sums.chunk_size)) damage->chunks.push_back(chunk);
+    NACRE_RETURN_IF_ERROR(pace->Pass(sums.ChunkBytes(chunk)));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status RunScrub(const ScrubJob& job, const TableStore& store, const std::atomic<bool>* cancelled,
+                ScrubResult* result) {
+  Pace pace(store.client()->clock(), job.bytes_per_second, cancelled);
+  for (size_t i = 0; i < job.fragments.size(); ++i) {
+    const ScrubFragment& fragment = job.fragments[i];
+    const char* const memory = store.InLocalMemory(fragment.extent);
+    if (memory == nullptr || fragment.extent.length < kFragmentHeadBytes ||
+        fragment.bytes > fragment.extent.length - kFragmentHeadBytes) {
+      return Status::InvalidArgument(fmt::format("scrub: fragment {} of table {} is not here",
+                                                 fragment.fragment, fragment.table_id));
+    }
+    FragmentDamage damage{.index = static_cast<uint32_t>(i), .chunks = {}};
+    NACRE_RETURN_IF_ERROR(Check(fragment, memory, &pace, &damage));
+    result->bytes += fragment.bytes;
+    if (damage.head || damage.tail || !damage.chunks.empty()) {
+      result->damaged.push_back(std::move(damage));
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode
