@@ -190,6 +190,7 @@ class SoakTest : public testing::Test {
     ASSERT_NE(pool_, nullptr);
     options_ = SmallTableOptions(pool_);
     options_.redundancy = "rs(4,2)";
+    options_.scrub_bytes_per_second = 16 << 20;
     options_.chunk_size = 16 << 10;
     options_.write_buffer_size = 1 << 20;
     options_.target_file_size_base = 1 << 20;
@@ -280,7 +281,7 @@ class SoakTest : public testing::Test {
         ++flips_;
       }
     }
-    //VC ASSERT_TRUE(IsOk(db_->VerifyChecksum()));
+    ASSERT_TRUE(IsOk(db_->VerifyChecksum()));
     AwaitRepair();
   }
 
@@ -314,7 +315,7 @@ class SoakTest : public testing::Test {
       case 1:
         return KillSome();
       case 2:
-        return DrainOne(); //VC
+        return FlipSome();
       case 3:
         return DrainOne();
     }
@@ -346,7 +347,7 @@ TEST_F(SoakTest, NothingIsLostAndNoAnswerIsWrong) {
   // Of each kind of harm at least one.
   const auto harm = [&] {
     if (drains_ == 0) return DrainOne();
-    //VC if (flips_ == 0) return FlipSome();
+    if (flips_ == 0) return FlipSome();
     if (kills_ == 0) return KillSome();
     DoHarm();
   };
