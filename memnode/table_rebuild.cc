@@ -373,6 +373,11 @@ void TableRebuilder::GiveUpOn(const StreamRead& read) {
 }
 
 Status TableRebuilder::Run(const std::atomic<bool>* cancelled) {
+  for (size_t i = 0; i < fragments(); ++i) {
+    const uint64_t bytes = FragmentBytes(table_.placement, static_cast<int>(i), table_.table_bytes);
+    NACRE_RETURN_IF_ERROR(
+        store_->CheckFragment(table_.placement.fragments[i], bytes, piece_bytes_));
+  }
   NACRE_RETURN_IF_ERROR(Choose(0));
   NACRE_RETURN_IF_ERROR(OpenWriter());
   std::deque<Piece> ahead;
