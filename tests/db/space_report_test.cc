@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "memnode/database_report.h"
 #include "nacre/db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -27,6 +28,10 @@ class SpaceReportTest : public testing::Test {
     options.redundancy = redundancy;
     options.chunk_size = 4 << 10;
     options.disable_auto_compactions = true;
+    // What is lost stays lost.
+    memnode::Directions now;
+    ASSERT_TRUE(IsOk(pool_->client()->SetDirections(
+        0, {.version = 1, .draining = {}, .repair_paused = true, .added_addresses = {}}, &now)));
     ASSERT_TRUE(IsOk(DB::Open(options, "space", &db_)));
   }
 

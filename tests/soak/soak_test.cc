@@ -45,28 +45,36 @@ std::chrono::seconds SoakTime() {
   return std::chrono::seconds(text == nullptr ? 120 : std::max(10, std::atoi(text)));
 }
 
-/// Flips a bit of a node's memory, behind its back. False if the process has no such memory.
-bool FlipBit(pid_t pid, uint64_t offset, int bit) {
-  const std::string proc = "/proc/" + std::to_string(pid);
-  std::ifstream maps(proc + "/maps");
+/// Where a node's region begins in its process; 0 if there is none. The process has regions of its
+/// peers mapped as well, but all of them later, and so below.
+uint64_t RegionOf(pid_t pid) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  uint64_t region = 0;
   for (std::string line; std::getline(maps, line);) {
     uint64_t begin = 0;
     uint64_t end = 0;
     char dash = 0;
-    std::istringstream range(line);
-    range >> std::hex >> begin >> dash >> end;
+    std::string rights;
+    std::istringstream fields(line);
+    fields >> std::hex >> begin >> dash >> end >> rights;
     if (line.find("memfd:nacre") == std::string::npos || end - begin < kNodeBytes) continue;
-    const int fd = ::open((proc + "/mem").c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) return false;
-    char byte = 0;
-    const auto at = static_cast<off_t>(begin + offset);
-    bool done = ::pread(fd, &byte, 1, at) == 1;
-    byte = static_cast<char>(byte ^ 1 << bit);
-    done = done && ::pwrite(fd, &byte, 1, at) == 1;
-    ::close(fd);
-    return done;
+    if (rights.starts_with("rw")) region = begin;
   }
-  return false;
+  return region;
+}
+
+/// Flips a bit of a node's memory, behind its back.
+bool FlipBit(pid_t pid, uint64_t offset, int bit) {
+  const uint64_t region = RegionOf(pid);
+  const int fd = ::open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC);
+  if (region == 0 || fd < 0) return false;
+  const auto at = static_cast<off_t>(region + offset);
+  char byte = 0;
+  bool done = ::pread(fd, &byte, 1, at) == 1;
+  byte = static_cast<char>(byte ^ 1 << bit);
+  done = done && ::pwrite(fd, &byte, 1, at) == 1;
+  ::close(fd);
+  return done;
 }
 
 /// One thread's keys, what they should be, and the operations on them.
