@@ -265,7 +265,8 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   // Where a table may be a little larger than a power of two, its records would be aligned twice as
   // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is
   // sure to fit, it ends where its last row does, of which the parity is as long whatever it holds.
-  const Redundancy redundancy = RedundancyOf(static_cast<int>(job->output_level));
+  const Redundancy& wanted_redundancy = redundancy_.For(static_cast<int>(job->output_level));
+  const Redundancy redundancy = Allowed(wanted_redundancy);
   const uint64_t row = redundancy.data * options_.chunk_size;
   const uint64_t finer = std::bit_floor(capacity) / row * row;
   if (finer >= kLeastAlignedBytes - row && finer + row > target && capacity - finer < finer / 4 &&
@@ -281,7 +282,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     memnode::ReservedTable table;
     table.id = NewTableId();
-    const Status status = space_->Reserve(redundancy, capacity, preferred, &table.placement);
+    const Status status = Reserve(wanted_redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {
       job->outputs.push_back(std::move(table));
       wanted -= std::min(wanted, capacity);

@@ -180,8 +180,8 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
     free += there;
     ++nodes;
   }
-  const Redundancy flushed = RedundancyOf(0);
-  const Redundancy compacted = RedundancyOf(1);
+  const Redundancy flushed = Allowed(redundancy_.For(0));
+  const Redundancy compacted = Allowed(redundancy_.For(1));
   // It is not room that lacks: the reservation says so.
   if (nodes < static_cast<uint64_t>(flushed.fragments())) return Status::OK();
   const uint64_t flush = flushed.StoredBytes(bytes);
@@ -193,16 +193,24 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
                          " and the compaction after it need " + FormatBytes(both));
 }
 
-Redundancy DBImpl::RedundancyOf(int level) const {
-  const Redundancy& wanted = redundancy_.For(level);
+Redundancy DBImpl::Allowed(const Redundancy& wanted) const {
   if (!options_.allow_degraded_writes) return wanted;
   const int alive = client_->domain_count();
   if (alive >= wanted.fragments()) return wanted;
   const Redundancy allowed = wanted.OnNodes(alive);
-  Log(options_.info_log, LogLevel::kWarn,
-      "{}: nodes in {} domains are alive, tables are written {} not {}", name_, alive,
-      allowed.ToString(), wanted.ToString());
+  Log(options_.info_log, LogLevel::kWarn, "{}: nodes in {} domains are alive, writes {} not {}",
+      name_, alive, allowed.ToString(), wanted.ToString());
   return allowed;
+}
+
+Status DBImpl::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred,
+                       Placement* placement) {
+  for (;;) {
+    const int alive = client_->domain_count();
+    Status status = space_->Reserve(Allowed(wanted), bytes, preferred, placement);
+    // A node that is lost in between leaves less to be allowed.
+    if (!status.IsUnavailable() || client_->domain_count() == alive) return status;
+  }
 }
 
 Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
@@ -331,7 +339,7 @@ void DBImpl::FlushRange(const MemTable& memtable, const MergeOptions& merge, uin
 Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                               std::unique_ptr<ExtentWriter>* writer) {
   Placement placement;
-  NACRE_RETURN_IF_ERROR(space_->Reserve(RedundancyOf(0), bytes, kNoNode, &placement));
+  NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(0), bytes, kNoNode, &placement));
   identity->id = NewTableId();
   if (Status status = store_->NewWriter(identity->id, placement, options_.chunk_size, writer);
       !status.ok()) {

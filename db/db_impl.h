@@ -173,6 +173,10 @@ class DBImpl final : public DB {
   /// Reserves space and a writer for the next table of a flush of `bytes` at most.
   Status NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                         std::unique_ptr<ExtentWriter>* writer);
+  /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow.
+  Redundancy Allowed(const Redundancy& wanted) const;
+  /// Reserves space for `bytes` with as much of `wanted` as is allowed.
+  Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement);
   void MaybeSchedule() REQUIRES(mutex_);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again; ends early when closing, when
@@ -207,8 +211,6 @@ class DBImpl final : public DB {
   NodeId TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried)
       EXCLUDES(mutex_);
   void LeaveExecutor(NodeId executor) EXCLUDES(mutex_);
-  /// Of new tables in `level`, as the nodes that are alive allow it.
-  Redundancy RedundancyOf(int level) const;
   Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
   /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and

@@ -26,8 +26,15 @@ constexpr size_t kRepairWorkers = 2;
 }  // namespace
 
 NodeViews DBImpl::NodeViewsForRepair() const {
+  // Asked once here, not for each fragment of each table: the reporter's lock is also taken by
+  // threads that others wait for.
+  std::vector<bool> draining;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    draining.push_back(reporter_.draining(static_cast<NodeId>(i)));
+  }
   return {.alive = [this](NodeId node) { return client_->alive(node); },
-          .draining = [this](NodeId node) { return reporter_.draining(node); }};
+          .draining = [nodes = std::move(draining)](
+                          NodeId node) { return node < nodes.size() && nodes[node]; }};
 }
 
 void DBImpl::FollowDirections(RepairOrders* orders) {
@@ -244,6 +251,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
     }
     edit.removed.push_back(old);
     edit.added.push_back({table.item.level, table.moved});
+    old->PassDamageTo(*table.moved);
     old->MarkReplacedBy(*table.moved);
     pass->bytes_repaired += table.item.bytes;
     ++pass->tables_repaired;
