@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollPeriod{1};
 /// A client that lost a race gives up what it claimed before its winner runs out of this.
-constexpr std::chrono::milliseconds kLoserPatience{1000};
+constexpr std::chrono::milliseconds kLoserPatience{200};
 
 }  // namespace
 
@@ -152,7 +152,8 @@ Status PoolClient::Rep::Claim(const control::ClaimDatabase& claim, const RootsSe
   const RootAnswer* newest = NewestRoot(claims->granted);
   const Status quorum = CheckReadQuorum(newest == nullptr ? nullptr : &newest->state.root(),
                                         claims->granted, PoolSize());
-  if (quorum.ok()) return quorum;
+  // Where it was refused, a later claim may be under way.
+  if (quorum.ok() && claims->refused.empty()) return quorum;
   Release(claim, /*abandoned=*/true).IgnoreError();
   if (!claims->refused.empty()) return claims->refusal;
   if (!claims->draining.empty()) {
