@@ -15,7 +15,7 @@ namespace {
 using std::chrono::microseconds;
 
 /// A reply within this time is not worth a sleep.
-constexpr microseconds kShortestSpin{2};
+constexpr microseconds kShortestSpin{8};
 constexpr microseconds kLongestSpin{32};
 /// After a sleep so long the waiter looks whether the nodes are still there.
 constexpr microseconds kLongestSleep{2000};
