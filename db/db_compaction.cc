@@ -37,6 +37,7 @@ void DBImpl::CompactionTask() {
     std::unique_ptr<Compaction> compaction;
     uint64_t room = 0;
     {
+      MutexLock commit(&commit_mutex_);  // What is being changed is not picked.
       MutexLock lock(&mutex_);
       room = room_made_;
       if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0) {
@@ -124,14 +125,21 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   edit.removed = compaction->inputs;
   edit.removed.insert(edit.removed.end(), compaction->overlap.begin(), compaction->overlap.end());
 
+  if (status.ok()) {
+    ManifestEdit change;
+    status = CommitChange(edit, &change, [&]() REQUIRES(mutex_) {
+      // A moved table is removed from one level and added to another; Apply does both.
+      Install(edit, current_view_->memtables);
+    });
+    if (!status.ok() && !move) GiveUp(edit, status);
+  } else if (!move) {
+    for (const auto& added : edit.added) added.table->MarkDropped();
+  }
   {
     MutexLock lock(&mutex_);
     picker_.Release(*compaction);
     compaction_error_ = status;
     if (status.ok()) {
-      ++manifest_version_;
-      // A moved table is removed from one level and added to another; Apply does both.
-      InstallView(current_view_->memtables, Version::Apply(*current_view_->version, edit));
       if (!move) {
         for (const auto& table : edit.removed) table->MarkDropped();
       }
@@ -139,8 +147,6 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
           .fetch_add(1, std::memory_order_relaxed);
       UpdateStall();
       MaybeSchedule();
-    } else if (!move) {
-      for (const auto& added : edit.added) added.table->MarkDropped();
     }
     changed_.SignalAll();
   }
@@ -377,6 +383,7 @@ Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, 
                                uint32_t max_subcompactions) {
   std::unique_ptr<Compaction> compaction;
   {
+    MutexLock commit(&commit_mutex_);
     MutexLock lock(&mutex_);
     compaction = picker_.PickRange(current_view_->version, level, output_level, begin, end);
   }

@@ -104,7 +104,8 @@ void DBImpl::FlushLoop() {
       room = room_made_;
     }
     VersionEdit edit;
-    const Status status = FlushOne(oldest, &edit);
+    Status status = FlushOne(oldest, &edit);
+    if (status.ok()) status = CommitFlush(oldest, edit);
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && AwaitRoom(room)) continue;
     {
@@ -112,15 +113,6 @@ void DBImpl::FlushLoop() {
       flush_error_ = status;
       if (status.ok()) {
         failures = 0;
-        immutables_.pop_front();
-        std::vector<std::shared_ptr<MemTable>> memtables = current_view_->memtables;
-        memtables.pop_back();
-        ++manifest_version_;
-        InstallView(std::move(memtables), Version::Apply(*current_view_->version, edit));
-        if (memtable_full_) SwitchMemTable();
-        UpdateStall();
-        MaybeSchedule();
-        changed_.SignalAll();
       } else {
         Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
         flush_failed_attempt_ = attempt;
@@ -128,10 +120,29 @@ void DBImpl::FlushLoop() {
         BackOff(Work::kFlush, ++failures, room);
       }
     }
+    if (status.ok()) ReleaseLog(oldest.boundary - 1);
     oldest.memtable.reset();
     RetireUnlinkedViews();
     if (status.ok()) RebalancePointTiers();
   }
+}
+
+Status DBImpl::CommitFlush(const Immutable& flushed, const VersionEdit& edit) {
+  ManifestEdit change;
+  change.last_sequence = flushed.boundary - 1;
+  const Status status = CommitChange(edit, &change, [this, &edit]() REQUIRES(mutex_) {
+    flush_error_ = Status::OK();
+    immutables_.pop_front();
+    std::vector<std::shared_ptr<MemTable>> memtables = current_view_->memtables;
+    memtables.pop_back();
+    Install(edit, std::move(memtables));
+    if (memtable_full_) SwitchMemTable();
+    UpdateStall();
+    MaybeSchedule();
+    changed_.SignalAll();
+  });
+  if (!status.ok()) GiveUp(edit, status);
+  return status;
 }
 
 void DBImpl::CompactForSpace() {
@@ -215,7 +226,9 @@ Status DBImpl::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferre
 
 Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
   // Writers that got their tickets before the switch may still be inserting.
-  sequencer_.WaitUntilPublished(immutable.boundary);
+  if (!sequencer_.AwaitPublished(immutable.boundary, log_is_stuck_)) {
+    return log_->status().WithContext("writes wait for the log");
+  }
   Status status;
   // Each node that dies during the flush costs one more try on those that are left.
   for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
