@@ -198,7 +198,7 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
       });
   std::set<uint64_t> acknowledged;
   std::vector<RootAnswer> taken;
-  Status other;
+  std::string others;  // That answer, and do not take it.
   for (const NodeAnswer& answer : answers) {
     if (answer.status.IsFenced()) return Heed(database->id, answer.status);
     if (answer.status.ok()) {
@@ -207,15 +207,14 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
                        .state = {}});
       acknowledged.insert(taken.back().instance_id);
     } else if (!answer.status.IsUnavailable() && !answer.status.IsTimedOut()) {
-      other = answer.status;
+      others += "; " + std::string(answer.status.message());
     }
   }
   if (IsWritten(root, acknowledged)) return Status::OK();
-  if (!other.ok()) return other;
   return Status::Unavailable(fmt::format(
       "database '{}': {} of {} nodes that keep the root took it, at least half must ({})",
       database->name, acknowledged.size(), std::max(root.members_size(), root.old_members_size()),
-      WhyMissing(taken)));
+      WhyMissing(taken) + others));
 }
 
 Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& value) {
