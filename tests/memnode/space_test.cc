@@ -283,9 +283,11 @@ TEST(ServerRegionTest, LeasesAndReturns) {
   ASSERT_TRUE(rdma::OpenDevice("embedded", {}, Clock::System(), &device).ok());
   std::unique_ptr<ServerRegion> region;
   constexpr uint64_t kSlab = 64 << 10;
-  EXPECT_TRUE(ServerRegion::Create(device.get(), 1 << 20, 1000, 1, &region).IsInvalidArgument());
-  EXPECT_TRUE(ServerRegion::Create(device.get(), kSlab - 1, kSlab, 1, &region).IsInvalidArgument());
-  ASSERT_TRUE(ServerRegion::Create(device.get(), 32 * kSlab, kSlab, 1, &region).ok());
+  EXPECT_TRUE(
+      ServerRegion::Create(device.get(), 1 << 20, 1000, 1, nullptr, &region).IsInvalidArgument());
+  EXPECT_TRUE(ServerRegion::Create(device.get(), kSlab - 1, kSlab, 1, nullptr, &region)
+                  .IsInvalidArgument());
+  ASSERT_TRUE(ServerRegion::Create(device.get(), 32 * kSlab, kSlab, 1, nullptr, &region).ok());
   ASSERT_EQ(region->slab_count(), 32u);
   std::map<uint64_t, uint64_t> owners;  // Slab offset to database.
   for (int round = 0; round < 5000; ++round) {
