@@ -192,6 +192,7 @@ class Writers {
     for (size_t i = 0; i < kThreads; ++i) threads_[i] = std::thread([this, i] { Run(i); });
   }
   ~Writers() {
+    round_.store(kRounds);  // Where a round has failed, those after it meet keys that have ended.
     for (std::thread& thread : threads_) thread.join();
   }
 
