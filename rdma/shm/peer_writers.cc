@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// A write in steps of ShmQueuePair::kWriteStep takes a fraction of this.
+/// A step of a write (ShmQueuePair::kWriteStep) takes a fraction of this.
 constexpr milliseconds kSpin{5};
 /// For a process that is not stopped: it waits for a processor, or for memory.
 constexpr milliseconds kRunningPatience{1000};
@@ -85,9 +85,8 @@ bool PeerWriters::EndsByItself(const Write& write) {
   while (steady_clock::now() - start < kRunningPatience) {
     if (write.Over()) return true;
     if (process.Stopped()) return false;
-    if (process.AwaitEnd(milliseconds(1))) return true;
-    // Without a handle on the process that did not wait.
-    if (process.id() == 0) std::this_thread::sleep_for(milliseconds(1));
+    if (process.Ended()) return true;
+    std::this_thread::sleep_for(milliseconds(1));
   }
   return false;
 }

@@ -55,7 +55,7 @@ class PeerWriters {
 
   std::vector<Write> WritesUnder(uint32_t key) EXCLUDES(mutex_);
   Status AwaitEndOf(const Write& write, Patience patience) const;
-  /// Whether it ended by itself, or will not end.
+  /// Waits for it; false once it is plain that somebody must end it.
   static bool EndsByItself(const Write& write);
   Status EndByForce(const Write& write) const;
 
