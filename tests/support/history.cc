@@ -263,6 +263,7 @@ void HistoryClient::ReadGroup(uint64_t group) {
 
 std::vector<std::string> HistoryClient::KeysOf(uint64_t group) const {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(options_.keys_in_group));
   for (int i = 0; i < options_.keys_in_group; ++i) {
     keys.push_back(GroupPrefix(group) + static_cast<char>('a' + i));
   }
