@@ -135,6 +135,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   } else if (!move) {
     for (const auto& added : edit.added) added.table->MarkDropped();
   }
+  status = Explain(std::move(status));
   {
     MutexLock lock(&mutex_);
     picker_.Release(*compaction);

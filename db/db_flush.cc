@@ -106,6 +106,7 @@ void DBImpl::FlushLoop() {
     VersionEdit edit;
     Status status = FlushOne(oldest, &edit);
     if (status.ok()) status = CommitFlush(oldest, edit);
+    status = Explain(std::move(status));
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && AwaitRoom(room)) continue;
     {

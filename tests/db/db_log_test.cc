@@ -207,6 +207,15 @@ TEST_F(DBLogTest, TooFewNodesForALogUntilThereIsOneMore) {
   Open();
   ASSERT_TRUE(IsOk(db_->Put({}, "before", "1")));
   (*nodes_)[1].Kill();
+  // Half of those that the root names must be there, so it has to be told of one loss before the
+  // next.
+  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
+  ASSERT_NE(pool, nullptr);
+  ASSERT_TRUE(Eventually([&] {
+    memnode::DatabaseRoot root;
+    return pool->client()->FindDatabase("db", &root).ok() && root.members.size() == 2;
+  }));
+  ASSERT_TRUE(IsOk(db_->Put({}, "in between", "1")));
   (*nodes_)[2].Kill();
   Status refused;
   EXPECT_TRUE(Eventually([&] {

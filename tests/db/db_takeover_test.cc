@@ -179,8 +179,10 @@ TEST_F(TakeoverTest, AStoppedOwnerIsFenced) {
   owner.Check(db.get());
   ASSERT_TRUE(IsOk(db->Put({}, "new", "owner")));
   owner.Continue();
-  for (const int64_t failure : owner.AwaitFailures()) {
-    EXPECT_EQ(failure, static_cast<int64_t>(Status::Code::kFenced));
+  const std::vector<int64_t> failures = owner.AwaitFailures();
+  // One that was stopped inside a write to shared memory is not let go on.
+  for (const int64_t failure : failures) {
+    EXPECT_TRUE(owner.died() || failure == static_cast<int64_t>(Status::Code::kFenced)) << failure;
   }
   // It has changed nothing.
   ASSERT_TRUE(IsOk(db->Flush({})));

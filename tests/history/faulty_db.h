@@ -78,6 +78,7 @@ class FaultyDB final : public DB {
   const Snapshot* GetSnapshot() override { return db_->GetSnapshot(); }
   void ReleaseSnapshot(const Snapshot* snapshot) override { db_->ReleaseSnapshot(snapshot); }
 
+  Status FlushWAL(bool sync) override { return db_->FlushWAL(sync); }
   Status Flush(const FlushOptions& options) override { return db_->Flush(options); }
   Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
                       const Slice* end) override {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "nacre/write_batch.h"
@@ -219,12 +220,21 @@ std::vector<int64_t> OwnerProcess::AwaitFailures() {
   std::vector<int64_t> failures;
   const auto start = std::chrono::steady_clock::now();
   for (uint32_t t = 0; t < plan_.threads; ++t) {
-    while (progress_[t].failure == 0 && std::chrono::steady_clock::now() - start < kMostPatience) {
+    while (progress_[t].failure == 0 && !died() &&
+           std::chrono::steady_clock::now() - start < kMostPatience) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     failures.push_back(progress_[t].failure == 0 ? -1 : progress_[t].failure);
   }
   return failures;
+}
+
+bool OwnerProcess::died() const {
+  std::ifstream file("/proc/" + std::to_string(process_->pid()) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const size_t state = stat.rfind(") ");
+  return state != std::string::npos && stat[state + 2] == 'Z';
 }
 
 void OwnerProcess::Stop() { process_->Signal(SIGSTOP); }
