@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "memnode/ctl_directions.h"
-#include "memnode/ctl_report.h"
-#include "memnode/doctor.h"
+#include "ctl/ctl_directions.h"
+#include "ctl/ctl_report.h"
+#include "ctl/doctor.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_device.h"
 #include "memnode/pool_secret.h"
@@ -27,7 +27,7 @@ DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node");
 DEFINE_bool(wait, true, "drain: wait until the node holds nothing; it goes on without, too");
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 namespace {
 
 constexpr std::string_view kUsage =
@@ -52,7 +52,7 @@ constexpr std::chrono::milliseconds kDrainPeriod{500};
 /// A client of the pool, and what it needs.
 struct Connection {
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<PoolClient> client;  ///< Ends first.
+  std::unique_ptr<memnode::PoolClient> client;  ///< Ends first.
 };
 
 Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
@@ -62,22 +62,23 @@ Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   if (pool->scheme == "embedded") {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }
-  MakePathsAbsolute(pool);
+  memnode::MakePathsAbsolute(pool);
   device_options->logger = NewStderrLogger(LogLevel::kWarn);
-  NACRE_RETURN_IF_ERROR(
-      TakeSecret(pool, device_options->logger, &device_options->secret).WithContext("--pool"));
+  NACRE_RETURN_IF_ERROR(memnode::TakeSecret(pool, device_options->logger, &device_options->secret)
+                            .WithContext("--pool"));
   device_options->parameters = pool->parameters;
   return Status::OK();
 }
 
 Status Connect(const Uri& pool, const rdma::DeviceOptions& device_options, Connection* connection) {
-  NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
-  PoolClientOptions options;
+  NACRE_RETURN_IF_ERROR(
+      memnode::OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
+  memnode::PoolClientOptions options;
   options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
   options.slab_bytes = 0;
   options.connect_all = false;
-  return PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
-                             &connection->client);
+  return memnode::PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
+                                      &connection->client);
 }
 
 Status ConnectPool(Connection* connection) {
@@ -119,7 +120,7 @@ Status Drain(const std::string& name, bool draining) {
   Connection pool;
   NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
   NodeId node = kNoNode;
-  NodeStats stats;
+  memnode::NodeStats stats;
   NACRE_RETURN_IF_ERROR(FindNode(pool.client.get(), name, &node, &stats));
   NACRE_RETURN_IF_ERROR(SetDraining(pool.client.get(), stats, draining));
   if (!draining || !FLAGS_wait) return Status::OK();
@@ -134,7 +135,7 @@ Status ChangeRepair(const std::vector<std::string>& words) {
   }
   Connection pool;
   NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
-  return ChangeDirections(pool.client.get(), [&](Directions* directions) {
+  return ChangeDirections(pool.client.get(), [&](memnode::Directions* directions) {
     if (what == "limit") {
       directions->repair_bytes_per_second = limit;
     } else {
@@ -150,13 +151,13 @@ Status Add(const std::string& address) {
   if (added.addresses.size() != 1 || !added.parameters.empty()) {
     return Status::InvalidArgument(fmt::format("'{}' is no address of one node", address));
   }
-  MakePathsAbsolute(&added);
+  memnode::MakePathsAbsolute(&added);
   Uri uri;
   rdma::DeviceOptions device_options;
   NACRE_RETURN_IF_ERROR(ParsePool(&uri, &device_options));
   Connection node;
   NACRE_RETURN_IF_ERROR(Connect(added, device_options, &node).WithContext(address));
-  NodeStats stats;
+  memnode::NodeStats stats;
   NACRE_RETURN_IF_ERROR(node.client->GetStats(0, &stats));
   Connection pool;
   NACRE_RETURN_IF_ERROR(Connect(uri, device_options, &pool).WithContext("--pool"));
@@ -173,7 +174,7 @@ Status Add(const std::string& address) {
     }
   }
   const std::string name = node.client->node_address(0);
-  return ChangeDirections(pool.client.get(), [&](Directions* directions) {
+  return ChangeDirections(pool.client.get(), [&](memnode::Directions* directions) {
     std::erase(directions->added_addresses, name);
     directions->added_addresses.push_back(name);
   });
@@ -232,10 +233,10 @@ int Run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage(std::string(nacre::memnode::kUsage));
+  gflags::SetUsageMessage(std::string(nacre::ctl::kUsage));
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
-  return nacre::memnode::Run({argv + 1, argv + argc});
+  return nacre::ctl::Run({argv + 1, argv + argc});
 }
