@@ -67,11 +67,13 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   }
 
   memnode::DatabaseLease lease;
-  NACRE_RETURN_IF_ERROR(
-      client->OpenDatabase(name, options.create_if_missing, options.error_if_exists, &lease));
+  NACRE_RETURN_IF_ERROR(client->OpenDatabase(
+      name,
+      {.create_if_missing = options.create_if_missing, .error_if_exists = options.error_if_exists},
+      &lease));
   // From here on a failure gives the lease back, with what was there.
   const auto give_back = [&](Status status) {
-    client->CloseDatabase(name, lease.manifest).IgnoreError();
+    client->LeaveDatabase(lease.database_id).IgnoreError();
     return status;
   };
   ManifestImage image;
@@ -79,7 +81,7 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   image.num_levels = static_cast<uint32_t>(options.num_levels);
   image.slab_bytes = client->options().slab_bytes;
   if (lease.existed) {
-    if (Status status = DecodeManifest(lease.manifest, &image); !status.ok()) {
+    if (Status status = DecodeManifest(lease.root, &image); !status.ok()) {
       return give_back(status.WithContext("database " + name));
     }
     if (image.comparator != options.comparator->Name()) {
@@ -95,7 +97,10 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   }
   std::unique_ptr<DBImpl> opened(
       new DBImpl(options, name, redundancy, std::move(pool), lease, image));
-  if (Status status = opened->Restore(lease, image); !status.ok()) {
+  Status status = opened->Restore(lease, image);
+  // What is found while the database is open is of no use once the owner is gone.
+  if (status.ok()) status = client->PublishRoot(lease.database_id, "");
+  if (!status.ok()) {
     opened->Abandon();
     return give_back(std::move(status));
   }
@@ -287,7 +292,8 @@ Status DBImpl::Close() {
     MutexLock lock(&mutex_);
     manifest = EncodeManifest(MakeManifest());
   }
-  also(client_->CloseDatabase(name_, manifest));
+  also(client_->PublishRoot(database_id_, manifest));
+  also(client_->LeaveDatabase(database_id_));
   Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
       status.ToString());
   MutexLock lock(&mutex_);

@@ -25,8 +25,9 @@ struct Fabric {
   ClientContext context;
   /// By slot; null for those that are not taken. Only the monitor adds to them.
   std::vector<std::unique_ptr<NodeLink>> links;
-  std::atomic<int> taken{0};             ///< Slots. Release: pairs with node_count().
-  std::unique_ptr<NodeMonitor> monitor;  ///< Ends before the links.
+  std::atomic<int> taken{0};                    ///< Slots. Release: pairs with node_count().
+  std::atomic<uint64_t> membership_changes{0};  ///< Nodes that joined or were lost.
+  std::unique_ptr<NodeMonitor> monitor;         ///< Ends before the links.
 
   ~Fabric() { monitor.reset(); }
 

@@ -132,6 +132,7 @@ Status NodeJob::SetHeader(uint64_t client, const control::JobHeader& header, uin
   client_id_ = client;
   job_id_ = header.job_id();
   database_id_ = header.database_id();
+  owner_epoch_ = header.owner_epoch();
   peers_.pool_uri = header.pool_uri();
   peers_.instance_ids = {header.instance_ids().begin(), header.instance_ids().end()};
   peers_.slab_bytes = header.slab_bytes();

@@ -39,6 +39,7 @@ class NodeJob {
   uint64_t client_id() const { return client_id_; }
   uint64_t job_id() const { return job_id_; }
   uint64_t database_id() const { return database_id_; }
+  uint64_t owner_epoch() const { return owner_epoch_; }
   const PeersKey& peers() const { return peers_; }
 
   /// Where the job may write, or what it reads here: of the database, as far as it is this node's.
@@ -59,6 +60,7 @@ class NodeJob {
   uint64_t client_id_ = 0;
   uint64_t job_id_ = 0;
   uint64_t database_id_ = 0;
+  uint64_t owner_epoch_ = 0;
   PeersKey peers_;
   std::atomic<bool> cancelled_{false};
 };

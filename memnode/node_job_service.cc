@@ -37,7 +37,8 @@ class WriteTickets {
     }
     for (const auto& [node, of_node] : extents) {
       nodes_.push_back(node);  // Also if it fails: the node may have heard of it.
-      NACRE_RETURN_IF_ERROR(client_->BeginWrites(node, job.database_id(), ticket_, of_node));
+      NACRE_RETURN_IF_ERROR(
+          client_->BeginWrites(node, job.database_id(), job.owner_epoch(), ticket_, of_node));
     }
     return Status::OK();
   }

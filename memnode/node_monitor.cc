@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFirstBackOff = milliseconds(20);
+/// Of a first connection to a node, once another one has not answered at all.
+constexpr nanoseconds kNextPatience = milliseconds(1000);
 constexpr nanoseconds kLastBackOff = milliseconds(2000);
 /// How long the monitor waits for the lifeline of a suspected node to end before it takes the
 /// trouble for one of a single connection.
@@ -57,12 +59,30 @@ NodeMonitor::~NodeMonitor() {
 }
 
 Status NodeMonitor::ConnectAll() {
+  Status failure;
+  bool connected = false;
+  std::chrono::nanoseconds patience = context_->options.operation_timeout;
   for (int i = 0; i < fabric_->node_count(); ++i) {
     Lifeline* lifeline = &lifelines_[static_cast<size_t>(i)];
     if (lifeline->link->is_self() || !lifeline->link->alive()) continue;
-    NACRE_RETURN_IF_ERROR(TryConnect(lifeline, context_->OperationDeadline()));
+    const uint64_t started = context_->clock->NowNanos();
+    const Status s = TryConnect(lifeline, Deadline::After(context_->clock, patience));
+    connected = connected || s.ok();
+    if (s.ok()) continue;
+    if (!s.IsUnavailable() && !s.IsTimedOut()) return s;
+    if (failure.ok()) failure = s;
+    Lose(lifeline->link, s);
+    // Hosts that vanish do so together: the first may take its time, the others may not add to it.
+    if (context_->clock->NowNanos() - started >= Nanos(kNextPatience)) {
+      patience = std::min(patience, kNextPatience);
+    }
   }
-  return Status::OK();
+  return connected ? Status::OK() : failure;
+}
+
+void NodeMonitor::Lose(NodeLink* link, const Status& why) {
+  link->SetLost(why);
+  fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void NodeMonitor::Start() {
@@ -137,7 +157,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     lifeline->act_at_nanos = now + Nanos(lifeline->back_off);
     const Status why = Status::Unavailable(link->address() + ": connection lost");
     if (databases_.load(std::memory_order_relaxed) > 0) {
-      link->SetLost(why);
+      Lose(link, why);
     } else {
       link->SetDown(why);
     }
@@ -145,6 +165,8 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
 
   switch (link->state()) {
     case NodeLink::State::kLost:
+      // If it lives, it may be followed.
+      lifeline->queue_pair.reset();
       return UINT64_MAX;
     case NodeLink::State::kUp:
       lifeline->suspected = false;
@@ -181,7 +203,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
   if (now < lifeline->act_at_nanos) return lifeline->act_at_nanos;
   if (Status s = TryConnect(lifeline, AttemptDeadline()); !s.ok()) {
     if (IsOtherInstance(s)) {
-      link->SetLost(s);
+      Lose(link, s);
       return UINT64_MAX;
     }
     link->SetDown(s);
@@ -260,30 +282,36 @@ Status NodeMonitor::Join(const std::string& address) {
   ++lifeline->attempt;
   const Deadline deadline = Deadline::After(
       context_->clock, std::min<nanoseconds>(kJoinTimeout, context_->options.operation_timeout));
-  Status s = Introduce(lifeline, deadline);
+  std::unique_ptr<RequestChannel> channel;
+  Status s = Introduce(lifeline, deadline, &channel);
   if (s.ok()) s = welcome_(link.get(), deadline);
   if (!s.ok()) {
     lifeline->queue_pair.reset();
     return s;
   }
   link->SetUp();
+  link->GiveChannel(std::move(channel));
   fabric_->taken.store(static_cast<int>(slot) + 1, std::memory_order_release);
+  fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
   return s;
 }
 
 Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
   lifeline->failed = false;
   ++lifeline->attempt;
-  Status s = Introduce(lifeline, deadline);
+  std::unique_ptr<RequestChannel> channel;
+  Status s = Introduce(lifeline, deadline, &channel);
   if (!s.ok()) {
     lifeline->queue_pair.reset();
     return s;
   }
   lifeline->link->SetUp();
+  lifeline->link->GiveChannel(std::move(channel));
   return s;
 }
 
-Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline) {
+Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline,
+                              std::unique_ptr<RequestChannel>* channel) {
   NodeLink* link = lifeline->link;
   NACRE_RETURN_IF_ERROR(link->Connect(context_->device, ConnectionKind::kLifeline,
                                       rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
@@ -293,12 +321,11 @@ Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline) {
                                      {.data = region_->data() + kReceiveBytes * link->id(),
                                       .size = kReceiveBytes,
                                       .region = region_.get()}));
-  std::unique_ptr<RequestChannel> channel;
-  NACRE_RETURN_IF_ERROR(RequestChannel::Open(context_, link, deadline, &channel));
+  NACRE_RETURN_IF_ERROR(RequestChannel::Open(context_, link, deadline, channel));
   control::Request request;
   request.mutable_describe();
   control::Reply reply;
-  NACRE_RETURN_IF_ERROR(channel->Call(&request, deadline, &reply));
+  NACRE_RETURN_IF_ERROR((*channel)->Call(&request, deadline, &reply));
   NACRE_RETURN_IF_ERROR(GetStatus(reply).WithContext(link->address()));
   return link->SetDescription(reply.description());
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "memnode/node_link.h"
+#include "memnode/request_channel.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
@@ -35,7 +36,8 @@ class NodeMonitor {
   /// Ends the lifelines: for the nodes this client is gone.
   ~NodeMonitor();
 
-  /// Connects to every node; fails with the first failure.
+  /// Connects to every node. Those that cannot be reached are lost; fails if none can, or for
+  /// another reason.
   Status ConnectAll();
   void Start();
 
@@ -45,6 +47,9 @@ class NodeMonitor {
   void AddNode(const std::string& address) EXCLUDES(mutex_);
   /// A connection to `link` failed with `why`: see NodeLink::Suspect.
   void Suspect(NodeLink* link, const Status& why);
+
+  /// Gives the node up, though it may live: it may join as another one.
+  void Lose(NodeLink* link, const Status& why);
 
   /// While there are databases, a node whose lifeline ends is lost for good.
   void AddDatabase() { databases_.fetch_add(1, std::memory_order_relaxed); }
@@ -83,7 +88,8 @@ class NodeMonitor {
   /// Lets those join who can be reached; returns when to look again.
   uint64_t TryCandidates();
   Status Join(const std::string& address);
-  Status Introduce(Lifeline* lifeline, Deadline deadline);
+  /// `*channel` is for the first who has a request for the node.
+  Status Introduce(Lifeline* lifeline, Deadline deadline, std::unique_ptr<RequestChannel>* channel);
 
   Fabric* const fabric_;
   const ClientContext* const context_;

@@ -86,6 +86,9 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
 }
 
 int PoolClient::node_count() const { return rep_->fabric.node_count(); }
+uint64_t PoolClient::membership_changes() const {
+  return rep_->fabric.membership_changes.load(std::memory_order_acquire);
+}
 int PoolClient::max_nodes() const { return static_cast<int>(rep_->fabric.slots()); }
 const std::string& PoolClient::node_address(NodeId node) const {
   static const std::string kGone = "a node of earlier days";

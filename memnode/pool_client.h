@@ -69,13 +69,31 @@ struct NodeStats {
   std::string domain{};           ///< See MemoryNodeOptions.
 };
 
+struct OpenDatabaseOptions {
+  bool create_if_missing = false;
+  bool error_if_exists = false;
+  bool take_over = false;  ///< Also from an owner that lives; see PoolClient::OpenDatabase.
+};
+
 /// What `OpenDatabase` found or made.
 struct DatabaseLease {
   uint64_t database_id = 0;
-  bool existed = false;
-  std::string manifest;  ///< What the last CloseDatabase left; empty for a new database.
+  uint64_t epoch = 0;
+  bool existed = false;  ///< A root was found.
+  std::string root;      ///< What the last owner published; empty for a new database.
   /// Offsets of the slabs that each live node holds for the database.
   std::map<NodeId, std::vector<uint64_t>> slabs;
+};
+
+/// What is known of a database to who does not own it.
+struct DatabaseRoot {
+  bool exists = false;
+  uint64_t database_id = 0;
+  uint64_t epoch = 0;             ///< Of the owner that wrote the value.
+  uint64_t version = 0;           ///< Grows with each root of that owner.
+  bool owned = false;             ///< Somebody has it open.
+  std::vector<uint64_t> members;  ///< Instance ids of the nodes that count.
+  std::string value;
 };
 
 struct PoolClientOptions {
@@ -85,7 +103,8 @@ struct PoolClientOptions {
   /// The node this client runs on, when a memory node uses it to reach its peers: no connection
   /// is made to it.
   NodeId self = kNoNode;
-  /// Connect to every node at once and fail if one cannot be reached; else on first use.
+  /// Connect to every node at once: those that cannot be reached count as lost, and if none can,
+  /// that is a failure. Else nodes are connected on first use.
   bool connect_all = true;
   /// Take nodes in that come back after they were lost, and those of AddNode.
   bool nodes_join = true;
@@ -152,13 +171,34 @@ class PoolClient {
                     std::vector<uint64_t>* offsets);
   Status ReturnSlabs(NodeId node, uint64_t database_id, const std::vector<uint64_t>& offsets);
 
-  /// Makes this client the owner of the database on every live node. `Busy` if another owner
-  /// has it open, `InvalidArgument` as for DB::Open. When the owner's connection ends without
-  /// CloseDatabase, the nodes drop the database and free its slabs (there is no log yet).
-  Status OpenDatabase(const std::string& name, bool create_if_missing, bool error_if_exists,
+  // ---- Databases: who owns them, and their roots (root_register.h) --------------------------
+
+  /// Reads the database's root; it may be one that is being published. `NotFound` if there is none,
+  /// `Unavailable`, naming nodes, if too few of them answer.
+  Status FindDatabase(const std::string& name, DatabaseRoot* root);
+  /// Makes this client the owner, with the next epoch. `Busy` if somebody has the database open,
+  /// and lives, unless `take_over`: then that owner is fenced, with its jobs; or if another was
+  /// faster. `Busy` in any case if this client has it open. `InvalidArgument` as for DB::Open,
+  /// `Unavailable` if too few nodes answer. A database that is created comes to stay with its first
+  /// root. A live node that cannot be claimed counts as lost to this client.
+  Status OpenDatabase(const std::string& name, const OpenDatabaseOptions& options,
                       DatabaseLease* lease);
-  /// Leaves `manifest` on every live node and gives up ownership.
-  Status CloseDatabase(const std::string& name, const std::string& manifest);
+  /// Replaces the root of a database that is open here, in one round trip; in two after the set of
+  /// live nodes has changed, which become its members. Durable if OK. `Fenced` once another owner
+  /// has come, `Unavailable` if too few nodes answer: then the value may be found, or not. With an
+  /// empty value, the database goes when its owner does.
+  Status PublishRoot(uint64_t database_id, const std::string& value);
+  /// Gives up ownership on all live nodes; what was published stays. After a failure, too, the
+  /// database is open here no more. `Fenced` if another owner has it already.
+  Status LeaveDatabase(uint64_t database_id);
+  /// Removes the database with all that it has. `NotFound`, `Busy` if it is open, `Unavailable`.
+  Status DestroyDatabase(const std::string& name);
+  /// Whether a node has said that another owner has taken the database over. It stays so until
+  /// LeaveDatabase. One relaxed load as long as nothing is fenced.
+  bool Fenced(uint64_t database_id) const;
+  /// Grows whenever a node joins or is lost: owners then publish their roots again, so that the
+  /// members are nodes that live.
+  uint64_t membership_changes() const;
 
   /// Runs the job on `node`; the calling thread sleeps until the node wakes it. While it runs,
   /// liveness of the node is watched: `Unavailable` soon after its death. `*cancelled` (may be
@@ -180,8 +220,9 @@ class PoolClient {
                ScrubResult* result);
 
   /// Used by an executor: announces to `node` that it will write into `extents`, which belong to
-  /// `database_id`, until EndWrites. Meanwhile the node does not give them to others.
-  Status BeginWrites(NodeId node, uint64_t database_id, uint64_t ticket,
+  /// `database_id`, for its owner of that epoch, until EndWrites. Meanwhile the node does not give
+  /// them to others.
+  Status BeginWrites(NodeId node, uint64_t database_id, uint64_t owner_epoch, uint64_t ticket,
                      const std::vector<ExtentAddr>& extents);
   Status EndWrites(NodeId node, uint64_t ticket);
 

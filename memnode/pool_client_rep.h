@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +11,7 @@
 #include "memnode/control.pb.h"
 #include "memnode/lane.h"
 #include "memnode/pool_client.h"
+#include "memnode/root_register.h"
 #include "util/mutex.h"
 #include "util/per_thread.h"
 #include "util/uri.h"
@@ -34,15 +37,47 @@ class PoolClient::Rep {
   struct SessionSlot {
     ClientSession* session;  ///< Owned; of the thread that has the slot, null at first.
   };
-  struct OpenDatabase {
-    uint64_t id = 0;
-    uint64_t manifest_version = 0;  ///< Of the manifest it was opened with.
+  /// A database that this client has claimed.
+  struct OwnedDatabase {
+    OwnedDatabase(std::string database_name, uint64_t database_id, uint64_t owner_epoch)
+        : name(std::move(database_name)), id(database_id), epoch(owner_epoch) {}
+
+    const std::string name;
+    const uint64_t id;
+    const uint64_t epoch;
+    std::atomic<bool> fenced{false};              ///< A node said so.
+    Mutex publishing;                             ///< One root is written at a time.
+    uint64_t version GUARDED_BY(publishing) = 0;  ///< Of the root that was written last.
+    /// Of the root that was acknowledged last; empty for a new database.
+    std::vector<uint64_t> members GUARDED_BY(publishing);
+    uint32_t founding_nodes GUARDED_BY(publishing) = 0;  ///< Until a first root is acknowledged.
+  };
+  /// What one of several nodes that were asked at once answered.
+  struct NodeAnswer {
+    NodeId node = kNoNode;
+    Status status;  ///< The transport's or the node's, naming the node.
+    control::Reply reply;
+  };
+  /// What the nodes know of a name.
+  struct RootsSeen {
+    std::vector<RootAnswer> answers;
+    bool exists = false;       ///< It has a root with a value, `root`.
+    uint64_t database_id = 0;  ///< 0: no node knows the name.
+    uint64_t epoch = 0;        ///< The highest that was claimed.
+    bool owned = false;        ///< By another client that lives.
+    control::Root root;
+  };
+  struct Claims {
+    std::vector<RootAnswer> granted;
+    std::vector<NodeId> draining;  ///< Granted, but something still writes for the former owner.
+    std::vector<NodeId> refused;
+    Status refusal;
   };
 
   ~Rep();
 
   /// A node joins: makes this client the owner of its databases there too. Nothing of them is left
-  /// on the node. By the monitor.
+  /// on the node but what it knows of their roots. By the monitor.
   Status BringDatabases(NodeLink* link, Deadline deadline) EXCLUDES(membership);
 
   /// Sends a job, whose `header` it fills in, and waits for its end; see PoolClient::Compact.
@@ -53,12 +88,48 @@ class PoolClient::Rep {
   std::string PeersUri(int count) const;
   Status BringAll(NodeLink* link, Deadline deadline) REQUIRES(membership);
 
+  // ---- Databases (pool_databases.cc, pool_roots.cc) ---------------------------------------
+
+  /// `Unavailable`, naming nodes, if too few of them answer.
+  Status ReadRoots(const std::string& name, RootsSeen* seen);
+  /// Claims the name on all nodes that answered; `Busy` if another was there first, `Unavailable`
+  /// if too few grant it. A claim that fails is given up.
+  Status Claim(const control::ClaimDatabase& claim, const RootsSeen& seen, Claims* claims);
+  void ClaimOnce(const control::ClaimDatabase& claim, const RootsSeen& seen,
+                 const std::vector<NodeId>& nodes, Claims* claims);
+  /// Gives a claim up; if `abandoned`, as if it had never been.
+  Status Release(const control::ClaimDatabase& claim, bool abandoned);
+  /// Claims the database, and settles it as open here.
+  Status Open(const control::ClaimDatabase& claim, const RootsSeen& seen, DatabaseLease* lease)
+      REQUIRES(membership);
+  /// The claim holds: what it found is written again if it may not have been acknowledged.
+  Status Settle(const Claims& claims, OwnedDatabase* database) EXCLUDES(database->publishing);
+  /// Writes a root with these members to all live nodes, and awaits a quorum.
+  Status WriteRoot(OwnedDatabase* database, control::Root root) REQUIRES(database->publishing);
+  Status Publish(OwnedDatabase* database, const std::string& value) EXCLUDES(database->publishing);
+  Status CheckNotOpenHere(const std::string& name) EXCLUDES(mutex);
+  /// Null if it is not open here.
+  std::shared_ptr<OwnedDatabase> Owned(uint64_t database_id) EXCLUDES(mutex);
+  /// Of an answer about the database: remembers if it was `Fenced`.
+  Status Heed(uint64_t database_id, Status answer) EXCLUDES(mutex);
+  std::vector<NodeId> LiveNodes() const;
+  /// Each address counts once: a node that came back has several numbers.
+  int PoolSize() const;
+  /// "shm:a: connection lost; ..." of those without an answer.
+  std::string WhyMissing(const std::vector<RootAnswer>& answers) const;
+
   /// Before anybody reads.
   void SetReaders(int max_queue_pairs_per_node);
 
   /// Sends one request to `node` and waits for the answer. The status is the transport's or the
   /// node's, naming the node.
   Status Call(NodeId node, control::Request* request, control::Reply* reply);
+  /// Sends a request of its own to each of the nodes, all at once, and waits for all answers.
+  std::vector<NodeAnswer> CallAll(const std::vector<NodeId>& nodes,
+                                  const std::function<void(NodeId, control::Request*)>& make);
+  /// CallAll, again for those that answer TryAgain, until the deadline.
+  std::vector<NodeAnswer> CallUntilDone(std::vector<NodeId> nodes,
+                                        const std::function<void(NodeId, control::Request*)>& make);
   /// The link to `node`, connected; a failure names it.
   Status UpLink(NodeId node, NodeLink** link);
   /// A connection to the node failed in the middle of something.
@@ -72,7 +143,8 @@ class PoolClient::Rep {
   /// Held while databases are opened and closed, and while nodes join: each node has all of them.
   Mutex membership;
   Mutex mutex;
-  std::map<std::string, OpenDatabase> databases GUARDED_BY(mutex);
+  std::map<uint64_t, std::shared_ptr<OwnedDatabase>> databases GUARDED_BY(mutex);  ///< By id.
+  std::atomic<bool> any_fenced{false};  ///< One of the databases may be.
 };
 
 }  // namespace nacre::memnode

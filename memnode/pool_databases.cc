@@ -2,21 +2,19 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
+#include "memnode/root_register.h"
 
 namespace nacre::memnode {
 namespace {
 
-constexpr size_t kMaxNameBytes = 1024;
-
 Status CheckName(const std::string& name) {
-  if (!name.empty() && name.size() <= kMaxNameBytes) return Status::OK();
-  return Status::InvalidArgument(
-      fmt::format("a database name has 1 to {} bytes, this one {}", kMaxNameBytes, name.size()));
+  if (!name.empty() && name.size() <= kMaxDatabaseNameBytes) return Status::OK();
+  return Status::InvalidArgument(fmt::format("a database name has 1 to {} bytes, this one {}",
+                                             kMaxDatabaseNameBytes, name.size()));
 }
 
 Status NewDatabaseId(uint64_t* id) {
@@ -28,94 +26,194 @@ Status NewDatabaseId(uint64_t* id) {
   return Status::OK();
 }
 
-/// False at the deadline; else sleeps a moment.
-bool PauseUnless(const Deadline& deadline) {
-  if (deadline.Expired()) return false;
-  deadline.clock()->SleepFor(std::chrono::milliseconds(10));
-  return true;
+Status OpenElsewhere(const std::string& name) {
+  return Status::Busy(fmt::format("database '{}' is open elsewhere", name));
 }
 
 }  // namespace
 
-// The name is acquired on the nodes one after the other, in the order of the pool, so that of two
-// clients one wins and the other finds the first node busy; neither waits for the other. Nothing
-// changes on a node before CommitDatabase.
-Status PoolClient::OpenDatabase(const std::string& name, bool create_if_missing,
-                                bool error_if_exists, DatabaseLease* lease) {
+std::shared_ptr<PoolClient::Rep::OwnedDatabase> PoolClient::Rep::Owned(uint64_t database_id) {
+  MutexLock lock(&mutex);
+  const auto it = databases.find(database_id);
+  return it == databases.end() ? nullptr : it->second;
+}
+
+Status PoolClient::Rep::Heed(uint64_t database_id, Status answer) {
+  if (!answer.IsFenced()) return answer;
+  if (const auto database = Owned(database_id); database != nullptr) {
+    database->fenced.store(true, std::memory_order_release);
+    any_fenced.store(true, std::memory_order_release);
+  }
+  return answer;
+}
+
+Status PoolClient::Rep::CheckNotOpenHere(const std::string& name) {
+  MutexLock lock(&mutex);
+  for (const auto& [id, database] : databases) {
+    if (database->name != name) continue;
+    return Status::Busy(fmt::format("database '{}' is open here already", name));
+  }
+  return Status::OK();
+}
+
+bool PoolClient::Fenced(uint64_t database_id) const {
+  if (!rep_->any_fenced.load(std::memory_order_relaxed)) return false;
+  const auto database = rep_->Owned(database_id);
+  return database != nullptr && database->fenced.load(std::memory_order_acquire);
+}
+
+Status PoolClient::FindDatabase(const std::string& name, DatabaseRoot* root) {
+  *root = DatabaseRoot();
+  NACRE_RETURN_IF_ERROR(CheckName(name));
+  Rep::RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  root->owned = seen.owned || !rep_->CheckNotOpenHere(name).ok();
+  if (!seen.exists) return Status::NotFound(fmt::format("database '{}' does not exist", name));
+  root->exists = true;
+  root->database_id = seen.database_id;
+  root->epoch = seen.root.epoch();
+  root->version = seen.root.version();
+  root->members.assign(seen.root.members().begin(), seen.root.members().end());
+  root->value = seen.root.value();
+  return Status::OK();
+}
+
+Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptions& options,
+                                DatabaseLease* lease) {
+  *lease = DatabaseLease();
   NACRE_RETURN_IF_ERROR(CheckName(name));
   const MutexLock membership(&rep_->membership);
-  std::vector<NodeId> acquired;
-  // A node that the name was acquired on and that keeps it would answer Busy to all others.
-  const auto release = [&](Status why) {
-    for (const NodeId node : acquired) {
-      control::Request request;
-      control::Reply reply;
-      request.mutable_release_database()->set_name(name);
-      rep_->Call(node, &request, &reply).IgnoreError();
-    }
-    return why;
-  };
+  NACRE_RETURN_IF_ERROR(rep_->CheckNotOpenHere(name));
+  Rep::RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  if (seen.owned && !options.take_over) return OpenElsewhere(name);
+  if (!seen.exists && !options.create_if_missing) {
+    return Status::InvalidArgument(
+        fmt::format("database '{}' does not exist (create_if_missing is false)", name));
+  }
+  if (seen.exists && options.error_if_exists) {
+    return Status::InvalidArgument(
+        fmt::format("database '{}' exists (error_if_exists is true)", name));
+  }
+  control::ClaimDatabase claim;
+  if (!seen.exists) NACRE_RETURN_IF_ERROR(NewDatabaseId(&seen.database_id));
+  claim.set_name(name);
+  claim.set_database_id(seen.database_id);
+  claim.set_epoch(seen.epoch + 1);
+  claim.set_take_over(options.take_over);
+  return rep_->Open(claim, seen, lease);
+}
 
-  *lease = DatabaseLease();
-  uint64_t manifest_version = 0;
-  Status last_failure;
-  for (int i = 0; i < node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    control::Request request;
-    control::Reply reply;
-    request.mutable_acquire_database()->set_name(name);
-    const Status s = rep_->Call(node, &request, &reply);
-    if (s.IsUnavailable() && !alive(node)) {
-      last_failure = s;
-      continue;
+Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSeen& seen,
+                             DatabaseLease* lease) {
+  // From here on a node whose lifeline ends has lost what this client has there.
+  fabric.monitor->AddDatabase();
+  auto database = std::make_shared<OwnedDatabase>(claim.name(), claim.database_id(), claim.epoch());
+  Claims claims;
+  Status s = Claim(claim, seen, &claims);
+  if (s.ok()) {
+    s = Settle(claims, database.get());
+    for (const RootAnswer& granted : claims.granted) {
+      if (s.ok()) s = fabric.link(granted.node)->SetWriteKeys(granted.state.slabs());
     }
-    if (!s.ok()) return release(s);
-    acquired.push_back(node);
-    const control::DatabaseState& state = reply.database();
-    if (state.exists() && (!lease->existed || state.manifest_version() > manifest_version)) {
-      lease->existed = true;
-      lease->database_id = state.database_id();
-      lease->manifest = state.manifest();
-      manifest_version = state.manifest_version();
-    }
+    if (!s.ok()) Release(claim, /*abandoned=*/false).IgnoreError();
   }
-  if (acquired.empty()) return last_failure;
-  if (!lease->existed && !create_if_missing) {
-    return release(Status::InvalidArgument(
-        fmt::format("database '{}' does not exist (create_if_missing is false)", name)));
-  }
-  if (lease->existed && error_if_exists) {
-    return release(Status::InvalidArgument(
-        fmt::format("database '{}' exists (error_if_exists is true)", name)));
-  }
-  if (!lease->existed) {
-    if (Status s = NewDatabaseId(&lease->database_id); !s.ok()) return release(std::move(s));
+  if (!s.ok()) {
+    fabric.monitor->RemoveDatabase();
+    return s.IsFenced() ? OpenElsewhere(claim.name()) : s;
   }
 
-  rep_->fabric.monitor->AddDatabase();
-  for (const NodeId node : acquired) {
-    control::Request request;
-    control::Reply reply;
-    request.mutable_commit_database()->set_name(name);
-    request.mutable_commit_database()->set_database_id(lease->database_id);
-    Status s = rep_->Call(node, &request, &reply);
-    if (s.ok()) s = rep_->fabric.link(node)->SetWriteKeys(reply.slabs());
-    if (!s.ok() && alive(node)) {
-      rep_->fabric.monitor->RemoveDatabase();
-      return release(s);
-    }
-    if (s.ok()) {
-      lease->slabs[node].assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
-    }
+  for (const RootAnswer& granted : claims.granted) {
+    const auto& offsets = granted.state.slabs().offsets();
+    lease->slabs[granted.node].assign(offsets.begin(), offsets.end());
   }
-  // A node that comes back now does not know of the database.
-  for (int i = 0; i < node_count(); ++i) {
-    NodeLink* link = rep_->fabric.link(static_cast<NodeId>(i));
-    if (!link->alive()) link->SetLost(link->CheckUp());
+  // A node that is not this client's now comes back as another one that is.
+  for (int i = 0; i < fabric.node_count(); ++i) {
+    NodeLink* link = fabric.link(static_cast<NodeId>(i));
+    if (link->is_self() || link->state() == NodeLink::State::kLost) continue;
+    if (lease->slabs.contains(link->id()) && link->alive()) continue;
+    const Status why = link->CheckUp();
+    fabric.monitor->Lose(
+        link, why.ok() ? Status::Unavailable(link->address() + ": its claim was refused") : why);
+    lease->slabs.erase(link->id());
   }
-  MutexLock lock(&rep_->mutex);
-  rep_->databases[name] = {.id = lease->database_id, .manifest_version = manifest_version};
+  lease->database_id = database->id;
+  lease->epoch = database->epoch;
+  if (const RootAnswer* newest = NewestRoot(claims.granted); newest != nullptr) {
+    lease->root = newest->state.root().value();
+    lease->existed = !lease->root.empty();
+  }
+  MutexLock lock(&mutex);
+  databases[database->id] = std::move(database);
   return Status::OK();
+}
+
+Status PoolClient::PublishRoot(uint64_t database_id, const std::string& value) {
+  const auto database = rep_->Owned(database_id);
+  if (database == nullptr) {
+    return Status::InvalidArgument(fmt::format("database {:x} is not open here", database_id));
+  }
+  return rep_->Publish(database.get(), value);
+}
+
+Status PoolClient::LeaveDatabase(uint64_t database_id) {
+  const MutexLock membership(&rep_->membership);
+  const auto database = rep_->Owned(database_id);
+  if (database == nullptr) {
+    return Status::InvalidArgument(fmt::format("database {:x} is not open here", database_id));
+  }
+  control::ClaimDatabase claim;
+  claim.set_name(database->name);
+  claim.set_database_id(database->id);
+  claim.set_epoch(database->epoch);
+  const Status status = rep_->Release(claim, /*abandoned=*/false);
+  {
+    MutexLock lock(&rep_->mutex);
+    rep_->databases.erase(database_id);
+  }
+  rep_->fabric.monitor->RemoveDatabase();
+  return status;
+}
+
+Status PoolClient::DestroyDatabase(const std::string& name) {
+  NACRE_RETURN_IF_ERROR(CheckName(name));
+  const MutexLock membership(&rep_->membership);
+  NACRE_RETURN_IF_ERROR(rep_->CheckNotOpenHere(name));
+  Rep::RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  if (seen.database_id == 0) {
+    return Status::NotFound(fmt::format("database '{}' does not exist", name));
+  }
+  if (seen.owned) return OpenElsewhere(name);
+  control::ClaimDatabase claim;
+  claim.set_name(name);
+  claim.set_database_id(seen.database_id);
+  claim.set_epoch(seen.epoch + 1);
+  Rep::Claims claims;
+  NACRE_RETURN_IF_ERROR(rep_->Claim(claim, seen, &claims));
+  std::vector<NodeId> nodes;
+  for (const RootAnswer& granted : claims.granted) nodes.push_back(granted.node);
+  const auto answers = rep_->CallUntilDone(nodes, [&](NodeId, control::Request* request) {
+    request->mutable_destroy_database()->set_database_id(claim.database_id());
+    request->mutable_destroy_database()->set_epoch(claim.epoch());
+  });
+  std::vector<RootAnswer> gone;
+  Status failure;
+  for (const Rep::NodeAnswer& answer : answers) {
+    if (answer.status.ok()) {
+      gone.push_back({.node = answer.node,
+                      .instance_id = rep_->fabric.link(answer.node)->instance_id(),
+                      .state = {}});
+    } else {
+      failure = answer.status;
+    }
+  }
+  const RootAnswer* newest = NewestRoot(claims.granted);
+  const Status quorum =
+      CheckReadQuorum(newest == nullptr ? nullptr : &newest->state.root(), gone, rep_->PoolSize());
+  if (quorum.ok()) return quorum;
+  rep_->Release(claim, /*abandoned=*/false).IgnoreError();
+  return failure.ok() ? quorum : failure;
 }
 
 Status PoolClient::Rep::BringDatabases(NodeLink* link, Deadline deadline) {
@@ -127,7 +225,7 @@ Status PoolClient::Rep::BringDatabases(NodeLink* link, Deadline deadline) {
 }
 
 Status PoolClient::Rep::BringAll(NodeLink* link, Deadline deadline) {
-  std::map<std::string, OpenDatabase> open;
+  std::map<uint64_t, std::shared_ptr<OwnedDatabase>> open;
   {
     MutexLock lock(&mutex);
     open = databases;
@@ -139,62 +237,24 @@ Status PoolClient::Rep::BringAll(NodeLink* link, Deadline deadline) {
     NACRE_RETURN_IF_ERROR(channel->Call(&request, deadline, reply));
     return GetStatus(*reply).WithContext(link->address());
   };
-  for (const auto& [name, database] : open) {
+  for (const auto& [id, database] : open) {
+    if (database->fenced.load(std::memory_order_acquire)) continue;
     control::Request request;
     control::Reply reply;
-    request.mutable_acquire_database()->set_name(name);
-    NACRE_RETURN_IF_ERROR(call(request, &reply));
-    request.mutable_commit_database()->set_name(name);
-    request.mutable_commit_database()->set_database_id(database.id);
+    request.mutable_claim_database()->set_name(database->name);
+    request.mutable_claim_database()->set_database_id(id);
+    request.mutable_claim_database()->set_epoch(database->epoch);
+    // Whoever has it open there was superseded by this client.
+    request.mutable_claim_database()->set_take_over(true);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
     // Of a time when the node was in the pool: what is in them is out of date.
-    const control::Slabs slabs = reply.slabs();
+    const control::Slabs slabs = reply.database().slabs();
     if (slabs.offsets().empty()) continue;
-    request.mutable_return_slabs()->set_database_id(database.id);
+    request.mutable_return_slabs()->set_database_id(id);
     *request.mutable_return_slabs()->mutable_offsets() = slabs.offsets();
     NACRE_RETURN_IF_ERROR(call(request, &reply));
   }
   return Status::OK();
-}
-
-Status PoolClient::CloseDatabase(const std::string& name, const std::string& manifest) {
-  const MutexLock membership(&rep_->membership);
-  uint64_t version = 0;
-  {
-    MutexLock lock(&rep_->mutex);
-    const auto it = rep_->databases.find(name);
-    if (it == rep_->databases.end()) {
-      return Status::InvalidArgument(fmt::format("database '{}' is not open here", name));
-    }
-    version = it->second.manifest_version + 1;
-    rep_->databases.erase(it);
-  }
-  const Deadline deadline = rep_->fabric.context.OperationDeadline();
-  Status failure;
-  int closed = 0;
-  for (int i = 0; i < node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    if (!alive(node)) continue;
-    control::Request request;
-    request.mutable_close_database()->set_name(name);
-    request.mutable_close_database()->set_manifest_version(version);
-    request.mutable_close_database()->set_manifest(manifest);
-    Status s;
-    do {
-      control::Reply reply;
-      s = rep_->Call(node, &request, &reply);
-      // An executor that could not take its leave keeps the node busy until the node has noticed
-      // that it is gone.
-    } while (s.IsBusy() && PauseUnless(deadline));
-    if (s.ok()) ++closed;
-    // A node that died meanwhile has nothing to keep.
-    if (!s.ok() && alive(node) && failure.ok()) failure = s;
-  }
-  rep_->fabric.monitor->RemoveDatabase();
-  if (failure.ok() && closed == 0) {
-    return Status::Unavailable(fmt::format("no node of the pool is left to keep '{}'", name));
-  }
-  return failure;
 }
 
 }  // namespace nacre::memnode

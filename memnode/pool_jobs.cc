@@ -58,6 +58,9 @@ Status PoolClient::Rep::RunJob(NodeId node, uint64_t database_id, control::JobHe
     return Status::IOError("the system gives no random numbers");
   }
   header->set_job_id(job_id);
+  if (const auto database = Owned(database_id); database != nullptr) {
+    header->set_owner_epoch(database->epoch);
+  }
   header->set_database_id(database_id);
   const int count = fabric.node_count();
   header->set_pool_uri(PeersUri(count));
@@ -109,7 +112,7 @@ Status PoolClient::Rep::RunJob(NodeId node, uint64_t database_id, control::JobHe
     return AwaitEndOfJob(context, *link, cancel, sent);
   }
   link->GiveChannel(std::move(channel));
-  return GetStatus(*reply).WithContext(link->address());
+  return Heed(database_id, GetStatus(*reply).WithContext(link->address()));
 }
 
 Status PoolClient::Compact(NodeId node, const CompactionJob& job,

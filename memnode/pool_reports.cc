@@ -9,7 +9,7 @@ Status PoolClient::ReportDatabase(NodeId node, const DatabaseReport& report,
   control::Request request;
   control::Reply reply;
   EncodeReport(report, request.mutable_report_database());
-  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  NACRE_RETURN_IF_ERROR(rep_->Heed(report.database_id, rep_->Call(node, &request, &reply)));
   DecodeDirections(reply.directions(), directions);
   return Status::OK();
 }

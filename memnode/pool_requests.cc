@@ -6,6 +6,7 @@
 #include "memnode/compaction_codec.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
+#include "memnode/spin_wait.h"
 
 namespace nacre::memnode {
 
@@ -29,6 +30,79 @@ Status PoolClient::Rep::Call(NodeId node, control::Request* request, control::Re
   if (Status s = channel->Call(request, deadline, reply); !s.ok()) return Lost(link, std::move(s));
   link->GiveChannel(std::move(channel));
   return GetStatus(*reply).WithContext(link->address());
+}
+
+std::vector<PoolClient::Rep::NodeAnswer> PoolClient::Rep::CallAll(
+    const std::vector<NodeId>& nodes, const std::function<void(NodeId, control::Request*)>& make) {
+  struct Call {
+    NodeLink* link = nullptr;
+    std::unique_ptr<RequestChannel> channel;  ///< Null: it has ended.
+  };
+  const Deadline deadline = fabric.context.OperationDeadline();
+  std::vector<NodeAnswer> answers(nodes.size());
+  std::vector<Call> calls(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    Call& call = calls[i];
+    answers[i].node = nodes[i];
+    Status s = UpLink(nodes[i], &call.link);
+    if (s.ok()) {
+      s = call.link->TakeChannel(deadline, &call.channel);
+      control::Request request;
+      make(nodes[i], &request);
+      if (s.ok()) s = call.channel->Begin(&request);
+      if (!s.ok()) s = Lost(call.link, std::move(s));
+    }
+    if (!s.ok()) call.channel.reset();
+    answers[i].status = std::move(s);
+  }
+
+  SpinWait pause(fabric.context.clock);
+  for (bool waiting = true; waiting; pause.Pause()) {
+    waiting = false;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      Call& call = calls[i];
+      if (call.channel == nullptr) continue;
+      bool done = false;
+      Status s = call.channel->TryEnd(&answers[i].reply, &done);
+      if (s.ok() && !done && pause.TimeToCheckClock()) {
+        s = call.channel->CheckConnection();
+        if (s.ok() && deadline.Expired()) {
+          s = Status::TimedOut(call.link->address() + ": no answer to a request");
+        }
+      }
+      if (s.ok() && !done) {
+        waiting = true;
+      } else if (s.ok()) {
+        call.link->GiveChannel(std::move(call.channel));
+        answers[i].status = GetStatus(answers[i].reply).WithContext(call.link->address());
+      } else {
+        // What may still be answered must not be written into this memory.
+        call.channel.reset();
+        answers[i].status = Lost(call.link, std::move(s));
+      }
+    }
+  }
+  return answers;
+}
+
+std::vector<PoolClient::Rep::NodeAnswer> PoolClient::Rep::CallUntilDone(
+    std::vector<NodeId> nodes, const std::function<void(NodeId, control::Request*)>& make) {
+  const Deadline deadline = fabric.context.OperationDeadline();
+  std::vector<NodeAnswer> ended;
+  while (!nodes.empty()) {
+    std::vector<NodeId> again;
+    const bool last = deadline.Expired();
+    for (NodeAnswer& answer : CallAll(nodes, make)) {
+      if (answer.status.IsTryAgain() && !last) {
+        again.push_back(answer.node);
+      } else {
+        ended.push_back(std::move(answer));
+      }
+    }
+    nodes = std::move(again);
+    if (!nodes.empty()) fabric.context.clock->SleepFor(std::chrono::milliseconds(1));
+  }
+  return ended;
 }
 
 Status PoolClient::Ping(NodeId node) {
@@ -79,7 +153,7 @@ Status PoolClient::LeaseSlabs(NodeId node, uint64_t database_id, int count, bool
   request.mutable_lease_slabs()->set_database_id(database_id);
   request.mutable_lease_slabs()->set_count(static_cast<uint32_t>(count));
   request.mutable_lease_slabs()->set_contiguous(contiguous);
-  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  NACRE_RETURN_IF_ERROR(rep_->Heed(database_id, rep_->Call(node, &request, &reply)));
   NACRE_RETURN_IF_ERROR(rep_->fabric.link(node)->SetWriteKeys(reply.slabs()));
   offsets->assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
   return Status::OK();
@@ -96,7 +170,7 @@ Status PoolClient::LeaseContiguous(NodeId node, uint64_t database_id, int count,
   lease->set_contiguous(true);
   lease->set_extend_at(extend_at);
   lease->set_extend_count(static_cast<uint32_t>(std::max(0, extend_count)));
-  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
+  NACRE_RETURN_IF_ERROR(rep_->Heed(database_id, rep_->Call(node, &request, &reply)));
   NACRE_RETURN_IF_ERROR(rep_->fabric.link(node)->SetWriteKeys(reply.slabs()));
   offsets->assign(reply.slabs().offsets().begin(), reply.slabs().offsets().end());
   return Status::OK();
@@ -112,7 +186,7 @@ Status PoolClient::ReturnSlabs(NodeId node, uint64_t database_id,
   NACRE_RETURN_IF_ERROR(rep_->UpLink(node, &link));
   // Beforehand: when the answer is here, another thread may have leased one of them anew.
   const control::Slabs keys = link->TakeWriteKeys(offsets);
-  Status s = rep_->Call(node, &request, &reply);
+  Status s = rep_->Heed(database_id, rep_->Call(node, &request, &reply));
   // The node said no: they are still this client's.
   if (!s.ok() && !s.IsUnavailable() && !s.IsTimedOut()) {
     NACRE_RETURN_IF_ERROR(link->SetWriteKeys(keys));
@@ -120,11 +194,12 @@ Status PoolClient::ReturnSlabs(NodeId node, uint64_t database_id,
   return s;
 }
 
-Status PoolClient::BeginWrites(NodeId node, uint64_t database_id, uint64_t ticket,
-                               const std::vector<ExtentAddr>& extents) {
+Status PoolClient::BeginWrites(NodeId node, uint64_t database_id, uint64_t owner_epoch,
+                               uint64_t ticket, const std::vector<ExtentAddr>& extents) {
   control::Request request;
   control::Reply reply;
   request.mutable_begin_writes()->set_database_id(database_id);
+  request.mutable_begin_writes()->set_owner_epoch(owner_epoch);
   request.mutable_begin_writes()->set_ticket(ticket);
   for (const ExtentAddr& extent : extents) {
     EncodeExtent(extent, request.mutable_begin_writes()->add_extents());

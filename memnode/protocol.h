@@ -31,7 +31,7 @@ namespace nacre::memnode {
 // the body, the length and the id.
 
 inline constexpr uint32_t kHelloMagic = 0x4172634e;  // "NcrA"
-inline constexpr uint16_t kProtocolVersion = 3;
+inline constexpr uint16_t kProtocolVersion = 4;
 
 enum class ConnectionKind : uint8_t { kLifeline = 0, kRequest = 1, kData = 2 };
 

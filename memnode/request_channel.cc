@@ -59,38 +59,56 @@ Status RequestChannel::CallAndSleep(control::Request* request, std::chrono::nano
 
 Status RequestChannel::Exchange(control::Request* request, const std::function<Status()>& wait,
                                 control::Reply* reply) {
-  if (broken()) return Status::Unavailable(link_->address() + ": connection lost");
-  if (Status s = Send(request); !s.ok()) return Broken(std::move(s));
+  NACRE_RETURN_IF_ERROR(Begin(request));
   if (Status s = wait(); !s.ok()) return Broken(std::move(s));
-  const auto decode = [&] {
-    return DecodeReplyFrame(Slice(reply_region_->data(), reply_region_->size()), last_id_, reply)
-        .WithContext(link_->address());
-  };
-  if (Status s = decode(); !s.ok()) return Broken(std::move(s));
+  bool done = false;
+  NACRE_RETURN_IF_ERROR(TryEnd(reply, &done));
+  if (done) return Status::OK();
+  if (Status s = AwaitByPolling(context_->OperationDeadline()); !s.ok()) {
+    return Broken(std::move(s));
+  }
+  return TryEnd(reply, &done);
+}
 
+Status RequestChannel::Begin(control::Request* request) {
+  if (broken()) return Status::Unavailable(link_->address() + ": connection lost");
+  fetching_ = false;
+  if (Status s = Send(request); !s.ok()) return Broken(std::move(s));
+  return Status::OK();
+}
+
+Status RequestChannel::TryEnd(control::Reply* reply, bool* done) {
+  *done = false;
+  if (!ReplyArrived()) return Status::OK();
+  reply->Clear();
+  if (Status s =
+          DecodeReplyFrame(Slice(reply_region_->data(), reply_region_->size()), last_id_, reply);
+      !s.ok()) {
+    return Broken(s.WithContext(link_->address()));
+  }
   if (reply->needed_bytes() != 0) {
-    if (reply->needed_bytes() > kMaxReplyBytes) {
-      return Broken(Status::Corruption(fmt::format("{}: announces a reply of {} bytes",
-                                                   link_->address(), reply->needed_bytes())));
-    }
-    if (Status s = UseReplyRegion(reply->needed_bytes()); !s.ok()) return Broken(std::move(s));
-    control::Request fetch;
-    fetch.mutable_fetch_reply();
-    reply->Clear();
-    if (Status s = Send(&fetch); !s.ok()) return Broken(std::move(s));
-    if (Status s = AwaitByPolling(context_->OperationDeadline()); !s.ok()) {
-      return Broken(std::move(s));
-    }
-    if (Status s = decode(); !s.ok()) return Broken(std::move(s));
-    if (reply->needed_bytes() != 0) {
-      return Broken(Status::Corruption(link_->address() + ": a reply does not stop growing"));
-    }
-    if (reply_region_->size() > kMaxKeptBytes) {
-      if (Status s = UseReplyRegion(kReplyBytes); !s.ok()) return Broken(std::move(s));
-    }
+    if (Status s = FetchReply(reply->needed_bytes()); !s.ok()) return Broken(std::move(s));
+    return Status::OK();
+  }
+  if (reply_region_->size() > kMaxKeptBytes) {
+    if (Status s = UseReplyRegion(kReplyBytes); !s.ok()) return Broken(std::move(s));
   }
   if (large_region_ != nullptr && large_region_->size() > kMaxKeptBytes) large_region_.reset();
+  *done = true;
   return Status::OK();
+}
+
+Status RequestChannel::FetchReply(uint64_t bytes) {
+  if (fetching_) return Status::Corruption(link_->address() + ": a reply does not stop growing");
+  if (bytes > kMaxReplyBytes) {
+    return Status::Corruption(
+        fmt::format("{}: announces a reply of {} bytes", link_->address(), bytes));
+  }
+  NACRE_RETURN_IF_ERROR(UseReplyRegion(bytes));
+  control::Request fetch;
+  fetch.mutable_fetch_reply();
+  fetching_ = true;
+  return Send(&fetch);
 }
 
 Status RequestChannel::Send(control::Request* request) {
@@ -178,20 +196,23 @@ Status RequestChannel::PollQueue() {
   return failure;
 }
 
+Status RequestChannel::CheckConnection() {
+  Status failure = PollQueue();
+  if (failure.ok() && queue_pair_->broken()) {
+    failure = StatusOfCompletion(link_->address(), rdma::CompletionCode::kPeerGone);
+  }
+  // The node may have answered before it went.
+  if (failure.ok() || ReplyArrived()) return Status::OK();
+  return Broken(std::move(failure));
+}
+
 Status RequestChannel::AwaitByPolling(Deadline deadline) {
   SpinWait pause(context_->clock);
   while (!ReplyArrived()) {
     pause.Pause();
     if (!pause.TimeToCheckClock()) continue;
-    Status failure = PollQueue();
-    if (failure.ok() && queue_pair_->broken()) {
-      failure = StatusOfCompletion(link_->address(), rdma::CompletionCode::kPeerGone);
-    }
-    if (!failure.ok()) {
-      // The node may have answered before it went.
-      return ReplyArrived() ? Status::OK() : failure;
-    }
-    if (deadline.Expired()) {
+    NACRE_RETURN_IF_ERROR(CheckConnection());
+    if (!ReplyArrived() && deadline.Expired()) {
       return Status::TimedOut(link_->address() + ": no answer to a request");
     }
   }

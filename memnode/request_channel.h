@@ -37,6 +37,12 @@ class RequestChannel {
   Status CallAndSleep(control::Request* request, std::chrono::nanoseconds period,
                       const std::function<Status()>& still_wanted, control::Reply* reply);
 
+  /// The halves of a Call, for who asks several nodes at once: Begin sends, TryEnd takes the answer
+  /// if it is there (else `*done` is false), CheckConnection fails when none can come any more.
+  Status Begin(control::Request* request);
+  Status TryEnd(control::Reply* reply, bool* done);
+  Status CheckConnection();
+
   bool broken() const { return broken_ || queue_pair_->broken(); }
 
  private:
@@ -47,6 +53,8 @@ class RequestChannel {
   Status Exchange(control::Request* request, const std::function<Status()>& wait,
                   control::Reply* reply);
   Status Send(control::Request* request);
+  /// The answer does not fit: asks for it again, with room.
+  Status FetchReply(uint64_t bytes);
   Status SendBytes(const std::string& bytes);
   bool ReplyArrived() const;
   /// Takes completions; fails when one of them does.
@@ -67,6 +75,7 @@ class RequestChannel {
   std::unique_ptr<rdma::QueuePair> queue_pair_;
   uint64_t last_id_ = 0;
   int sends_outstanding_ = 0;
+  bool fetching_ = false;  ///< The answer did not fit; what is awaited is the whole.
   bool broken_ = false;
 };
 

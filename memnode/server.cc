@@ -49,7 +49,8 @@ Status Server::Start() {
   if (options_.populate) NACRE_RETURN_IF_ERROR(region_->memory()->Populate());
   NACRE_RETURN_IF_ERROR(device_->AllocateRegion(4096, rdma::Access::kLocalOnly, &scratch_));
   NACRE_RETURN_IF_ERROR(device_->CreateCompletionQueue(kQueueCapacity, &queue_));
-  databases_ = std::make_unique<ServerDatabases>(region_.get());
+  databases_ = std::make_unique<ServerDatabases>(
+      region_.get(), [this](uint64_t database_id) { AbortJobs(database_id); });
   NACRE_RETURN_IF_ERROR(device_->Listen(options_.listen, &listener_));
   address_ = listener_->address();
 

@@ -99,6 +99,8 @@ class Server {
   Status CheckExtents(const NodeJob& job) const;
   /// True: the answer comes when the job has ended.
   bool CancelJob(ServerConnection* connection, uint64_t job_id);
+  /// All of the database; see ServerDatabases.
+  void AbortJobs(uint64_t database_id);
   void TakeFinished() EXCLUDES(mutex_);
 
   const MemoryNodeOptions options_;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "memnode/root_register.h"
 
 namespace nacre::memnode {
 namespace {
@@ -18,110 +21,174 @@ Status CheckSize(const char* what, const Message& message) {
 
 }  // namespace
 
-Status ServerDatabases::Acquire(uint64_t client, const std::string& name,
-                                control::DatabaseState* state) {
-  const auto [it, is_new] = databases_.try_emplace(name);
-  Database& database = it->second;
+void ServerDatabases::Read(const std::string& name, control::DatabaseState* state) const {
+  const auto it = databases_.find(name);
+  if (it == databases_.end()) return;
+  const Database& database = it->second;
+  state->set_exists(true);
+  state->set_database_id(database.id);
+  state->set_epoch(database.epoch);
+  if (database.alive) state->set_owner(database.claimant);
+  *state->mutable_root() = database.root;
+}
+
+Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase& request) const {
+  const std::string& name = request.name();
+  if (name.empty() || name.size() > kMaxDatabaseNameBytes || request.database_id() == 0 ||
+      request.epoch() == 0) {
+    return Status::InvalidArgument("a claim without name, id or epoch");
+  }
+  const auto same_id = Find(request.database_id());
+  if (same_id != databases_.end() && same_id->first != name) {
+    return Status::InvalidArgument(
+        fmt::format("database id {:x} is that of '{}'", request.database_id(), same_id->first));
+  }
+  const auto it = databases_.find(name);
+  if (it == databases_.end()) return Status::OK();
+  const Database& database = it->second;
   if (database.dropping) {
     return Status::Busy(fmt::format("database '{}' is being dropped, its owner is gone", name));
   }
-  if (database.owner != 0) {
+  if (database.alive && database.claimant != client && !request.take_over()) {
     return Status::Busy(fmt::format("database '{}' is open elsewhere", name));
   }
-  database.owner = client;
-  database.reported_nanos = 0;
-  database.committed = false;
-  database.created_by_owner = is_new;
-  state->set_exists(!is_new);
-  state->set_database_id(database.id);
-  state->set_manifest_version(database.manifest_version);
-  state->set_manifest(database.manifest);
-  count_.store(databases_.size(), std::memory_order_relaxed);
+  const bool again = database.claimant == client && database.epoch == request.epoch();
+  if (!again && request.epoch() <= database.epoch) {
+    return Status::Busy(fmt::format("database '{}' was just opened elsewhere, with epoch {}", name,
+                                    database.epoch));
+  }
   return Status::OK();
 }
 
-Status ServerDatabases::Owned(uint64_t client, const std::string& name, Map::iterator* database) {
-  *database = databases_.find(name);
-  if (*database != databases_.end() && (*database)->second.owner == client &&
-      !(*database)->second.dropping) {
-    return Status::OK();
-  }
-  return Status::InvalidArgument(fmt::format("database '{}' is not open here", name));
-}
-
-Status ServerDatabases::Commit(uint64_t client, const std::string& name, uint64_t database_id) {
-  Map::iterator it;
-  NACRE_RETURN_IF_ERROR(Owned(client, name, &it));
+Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& request,
+                              control::DatabaseState* state) {
+  NACRE_RETURN_IF_ERROR(CheckClaim(client, request));
+  const auto [it, is_new] = databases_.try_emplace(request.name());
   Database& database = it->second;
-  if (database_id == 0) return Status::InvalidArgument("database id 0");
-  for (const auto& [other_name, other] : databases_) {
-    if (other.id == database_id && other_name != name) {
-      return Status::InvalidArgument(
-          fmt::format("database id {:x} is that of '{}'", database_id, other_name));
-    }
+  if (is_new) {
+    database.id = request.database_id();
+    count_.store(databases_.size(), std::memory_order_relaxed);
   }
-  if (database.id != database_id) {
-    // What this node holds under the name is not what the rest of the pool does.
+  if (database.epoch != request.epoch()) {
+    if (database.alive && database.claimant != client) {
+      fenced_.emplace(database.claimant, database.id);
+    }
+    database.epoch_before = database.epoch;
+    database.epoch = request.epoch();
+    database.ready = false;
+  }
+  database.claimant = client;
+  database.alive = true;
+  if (!database.ready) {
+    Fence(&database);
     if (pins_.contains(database.id)) {
-      return Status::Busy(fmt::format("database '{}' is still written to", name));
+      return Status::TryAgain(fmt::format("database '{}' is still written to", request.name()));
     }
-    region_->ReturnAll(database.id);
-    database.id = database_id;
-    database.manifest.clear();
-    database.manifest_version = 0;
+    if (database.id != request.database_id()) {
+      // What this node holds under the name is not what the rest of the pool does.
+      region_->ReturnAll(database.id);
+      database.id = request.database_id();
+      database.root.Clear();
+    }
+    database.ready = true;
   }
-  database.committed = true;
+  fenced_.erase({client, database.id});
+  NACRE_RETURN_IF_ERROR(region_->GrantAll(database.id));
+  Read(request.name(), state);
   return Status::OK();
 }
 
-Status ServerDatabases::Release(uint64_t client, const std::string& name) {
-  Map::iterator it;
-  NACRE_RETURN_IF_ERROR(Owned(client, name, &it));
-  if (it->second.created_by_owner) {
-    Drop(it);
-  } else {
-    it->second.owner = 0;
-    region_->RevokeAll(it->second.id);
-  }
-  return Status::OK();
+void ServerDatabases::Fence(Database* database) {
+  database->reported_nanos = 0;
+  region_->RevokeAll(database->id);
+  abort_jobs_(database->id);
 }
 
-Status ServerDatabases::Close(uint64_t client, const std::string& name, uint64_t manifest_version,
-                              const std::string& manifest) {
+Status ServerDatabases::Claimed(uint64_t client, uint64_t database_id, uint64_t epoch,
+                                Map::iterator* database) {
+  *database = Find(database_id);
+  if (*database == databases_.end() || (*database)->second.claimant != client) {
+    return CheckOwner(client, database_id);
+  }
+  if ((*database)->second.alive && (*database)->second.epoch == epoch) return Status::OK();
+  return Status::Fenced(fmt::format("database {:x} has another owner", database_id));
+}
+
+Status ServerDatabases::Write(uint64_t client, const control::WriteRoot& request) {
+  if (request.root().value().size() > kMaxRootBytes) {
+    return Status::InvalidArgument(
+        fmt::format("a root of {} bytes", request.root().value().size()));
+  }
   Map::iterator it;
-  NACRE_RETURN_IF_ERROR(Owned(client, name, &it));
+  NACRE_RETURN_IF_ERROR(Claimed(client, request.database_id(), request.root().epoch(), &it));
   Database& database = it->second;
-  if (!database.committed) {
-    return Status::InvalidArgument(fmt::format("database '{}' was not opened", name));
+  const control::Root& root = request.root();
+  if (!database.ready || root.epoch() < database.root.epoch() ||
+      (root.epoch() == database.root.epoch() && root.version() <= database.root.version())) {
+    return Status::Fenced(fmt::format("database {:x} has a later root", request.database_id()));
   }
-  if (pins_.contains(database.id)) {
-    return Status::Busy(fmt::format("database '{}' is still written to", name));
-  }
-  database.owner = 0;
-  region_->RevokeAll(database.id);
-  database.manifest_version = manifest_version;
-  database.manifest = manifest;
+  database.root = root;
   return Status::OK();
+}
+
+Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase& request) {
+  Map::iterator it;
+  NACRE_RETURN_IF_ERROR(Claimed(client, request.database_id(), request.epoch(), &it));
+  Database& database = it->second;
+  if (!request.abandoned() && pins_.contains(database.id)) {
+    return Status::TryAgain(fmt::format("database '{}' is still written to", it->first));
+  }
+  Fence(&database);
+  database.claimant = 0;
+  database.alive = false;
+  database.ready = false;
+  if (request.abandoned()) database.epoch = database.epoch_before;
+  if (database.root.value().empty()) Drop(it);
+  return Status::OK();
+}
+
+Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase& request) {
+  Map::iterator it;
+  NACRE_RETURN_IF_ERROR(Claimed(client, request.database_id(), request.epoch(), &it));
+  Fence(&it->second);
+  if (pins_.contains(it->second.id)) {
+    return Status::TryAgain(fmt::format("database '{}' is still written to", it->first));
+  }
+  FinishDrop(it);
+  return Status::OK();
+}
+
+ServerDatabases::Map::iterator ServerDatabases::Find(uint64_t database_id) {
+  return std::find_if(databases_.begin(), databases_.end(),
+                      [&](const auto& each) { return each.second.id == database_id; });
+}
+
+ServerDatabases::Map::const_iterator ServerDatabases::Find(uint64_t database_id) const {
+  return std::find_if(databases_.begin(), databases_.end(),
+                      [&](const auto& each) { return each.second.id == database_id; });
 }
 
 Status ServerDatabases::CheckOwner(uint64_t client, uint64_t database_id) const {
-  for (const auto& [name, database] : databases_) {
-    if (database.id == database_id && database.owner == client && database.committed &&
-        !database.dropping) {
-      return Status::OK();
-    }
+  const auto it = Find(database_id);
+  if (it != databases_.end() && it->second.claimant == client && it->second.open()) {
+    return Status::OK();
+  }
+  if (fenced_.contains({client, database_id})) {
+    return Status::Fenced(fmt::format("database {:x} was taken over", database_id));
   }
   return Status::InvalidArgument(
       fmt::format("database {:x} is not open at this client", database_id));
 }
 
-bool ServerDatabases::IsOpen(uint64_t database_id) const {
-  for (const auto& [name, database] : databases_) {
-    if (database.id == database_id) {
-      return database.owner != 0 && database.committed && !database.dropping;
-    }
+Status ServerDatabases::CheckEpoch(uint64_t database_id, uint64_t epoch) const {
+  const auto it = Find(database_id);
+  if (it != databases_.end() && it->second.open() && it->second.epoch == epoch) {
+    return Status::OK();
   }
-  return false;
+  if (it != databases_.end() && epoch < it->second.epoch) {
+    return Status::Fenced(fmt::format("database {:x} was taken over", database_id));
+  }
+  return Status::InvalidArgument(fmt::format("database {:x} is not open", database_id));
 }
 
 Status ServerDatabases::Report(uint64_t client, const control::ReportDatabase& report,
@@ -150,15 +217,13 @@ void ServerDatabases::List(uint64_t now_nanos, control::DatabaseList* list) cons
     control::KnownDatabase* known = list->add_databases();
     known->set_name(name);
     known->set_database_id(database.id);
-    known->set_open(database.owner != 0 && database.committed && !database.dropping);
+    known->set_open(database.open());
     known->set_leased_bytes(region_->SlabsOf(database.id).size() * region_->slab_bytes());
     if (!known->open() || database.reported_nanos == 0) continue;
     *known->mutable_report() = database.report;
     known->set_report_age_nanos(now_nanos - database.reported_nanos);
   }
 }
-
-void ServerDatabases::Pin(uint64_t database_id) { ++pins_[database_id]; }
 
 void ServerDatabases::Unpin(uint64_t database_id) {
   const auto pin = pins_.find(database_id);
@@ -174,17 +239,17 @@ void ServerDatabases::Unpin(uint64_t database_id) {
 
 std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client) {
   std::vector<uint64_t> dropped;
+  std::erase_if(fenced_, [&](const auto& each) { return each.first == client; });
   for (auto it = databases_.begin(); it != databases_.end();) {
     const auto current = it++;
     Database& database = current->second;
-    if (database.owner != client || database.dropping) continue;
-    if (database.committed || database.created_by_owner) {
-      if (database.id != 0) dropped.push_back(database.id);
-      Drop(current);
-    } else {
-      // It was about to be opened and is as it was.
-      database.owner = 0;
-    }
+    if (database.claimant != client || !database.alive) continue;
+    database.alive = false;
+    database.ready = false;
+    Fence(&database);
+    if (!database.root.value().empty()) continue;
+    dropped.push_back(database.id);
+    Drop(current);
   }
   return dropped;
 }
@@ -195,7 +260,9 @@ void ServerDatabases::Drop(Map::iterator database) {
 }
 
 void ServerDatabases::FinishDrop(Map::iterator database) {
-  region_->ReturnAll(database->second.id);
+  const uint64_t id = database->second.id;
+  std::erase_if(fenced_, [&](const auto& each) { return each.second == id; });
+  region_->ReturnAll(id);
   databases_.erase(database);
   count_.store(databases_.size(), std::memory_order_relaxed);
 }

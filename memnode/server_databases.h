@@ -2,8 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memnode/control.pb.h"
@@ -12,26 +15,40 @@
 
 namespace nacre::memnode {
 
-/// The databases that one node knows: who owns each, and the manifest that the last owner left.
+/// The databases that one node knows: this node's part of their registers (root_register.h), and
+/// what their owners tell of them.
 ///
-/// A database whose owner is gone without closing it is dropped: its slabs are freed as soon as
-/// nobody writes into them any more, that is when no pin is left. Until then its name is Busy.
+/// A claim in a later epoch is accepted for good, at once: the write keys of the database are
+/// revoked, its jobs aborted, and from then on the former owner is answered `Fenced`. The new owner
+/// may act once nothing writes for the former one any more, that is when no pin is left.
+///
+/// What has a root with a value stays when its owner leaves or is gone. What has none is dropped
+/// then: its slabs are freed as soon as no pin is left; until then its name is Busy.
 ///
 /// Thread safety: none (the node's I/O thread); `count` from any thread.
 class ServerDatabases {
  public:
-  explicit ServerDatabases(ServerRegion* region) : region_(region) {}
+  /// `abort_jobs` is to end all jobs of a database soon; each has a pin.
+  ServerDatabases(ServerRegion* region, std::function<void(uint64_t database_id)> abort_jobs)
+      : region_(region), abort_jobs_(std::move(abort_jobs)) {}
 
-  Status Acquire(uint64_t client, const std::string& name, control::DatabaseState* state);
-  Status Commit(uint64_t client, const std::string& name, uint64_t database_id);
-  Status Release(uint64_t client, const std::string& name);
-  Status Close(uint64_t client, const std::string& name, uint64_t manifest_version,
-               const std::string& manifest);
+  void Read(const std::string& name, control::DatabaseState* state) const;
+  /// `Busy`: it is open elsewhere, or the epoch is not later than all before. `TryAgain`: the claim
+  /// is accepted, and to be repeated until nothing writes for the former owner.
+  Status Claim(uint64_t client, const control::ClaimDatabase& request,
+               control::DatabaseState* state);
+  /// `Fenced` unless the client has the claim with that epoch and the version has grown.
+  Status Write(uint64_t client, const control::WriteRoot& request);
+  /// `TryAgain` while something writes for the owner.
+  Status Release(uint64_t client, const control::ReleaseDatabase& request);
+  Status Destroy(uint64_t client, const control::DestroyDatabase& request);
 
-  /// OK if `client` has the database open; else `InvalidArgument`.
+  /// OK if `client` has the database open; `Fenced` if another has taken it over from it, else
+  /// `InvalidArgument`.
   Status CheckOwner(uint64_t client, uint64_t database_id) const;
-  /// Whether somebody has it open.
-  bool IsOpen(uint64_t database_id) const;
+  /// OK if its present owner is that of `epoch`; `Fenced` if that is a later one, else
+  /// `InvalidArgument`.
+  Status CheckEpoch(uint64_t database_id, uint64_t epoch) const;
 
   /// Keeps the report of the database's owner, and fills in what is wanted of it.
   Status Report(uint64_t client, const control::ReportDatabase& report, uint64_t now_nanos,
@@ -41,35 +58,46 @@ class ServerDatabases {
   void List(uint64_t now_nanos, control::DatabaseList* list) const;
 
   /// While pinned, a database keeps its slabs.
-  void Pin(uint64_t database_id);
+  void Pin(uint64_t database_id) { ++pins_[database_id]; }
   void Unpin(uint64_t database_id);
 
-  /// The ids of the databases that `client` had open; they are being dropped.
+  /// The client's lifeline has ended. The ids of the databases that are dropped.
   std::vector<uint64_t> OwnerGone(uint64_t client);
 
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
   struct Database {
-    uint64_t id = 0;     ///< 0: acquired for the first time, not committed.
-    uint64_t owner = 0;  ///< Client; 0: closed.
-    bool committed = false;
-    bool created_by_owner = false;
+    uint64_t id = 0;
+    uint64_t epoch = 0;         ///< The highest that was claimed.
+    uint64_t epoch_before = 0;  ///< What that was before the present claim.
+    uint64_t claimant = 0;      ///< Client that claimed it; 0: it has left.
+    bool alive = false;         ///< The claimant's lifeline is open.
+    bool ready = false;         ///< Nothing writes for the former owner: the claimant may act.
     bool dropping = false;
-    uint64_t manifest_version = 0;
-    std::string manifest;
+    control::Root root;
     control::ReportDatabase report;  ///< Of the present owner.
     uint64_t reported_nanos = 0;     ///< 0: none yet.
+
+    bool open() const { return alive && ready && !dropping; }
   };
   using Map = std::map<std::string, Database>;
 
-  Status Owned(uint64_t client, const std::string& name, Map::iterator* database);
+  Status CheckClaim(uint64_t client, const control::ClaimDatabase& request) const;
+  /// The database that `client` has claimed with `epoch`.
+  Status Claimed(uint64_t client, uint64_t database_id, uint64_t epoch, Map::iterator* database);
+  Map::iterator Find(uint64_t database_id);
+  Map::const_iterator Find(uint64_t database_id) const;
+  /// Ends what was written for the owner.
+  void Fence(Database* database);
   void Drop(Map::iterator database);
   void FinishDrop(Map::iterator database);
 
   ServerRegion* const region_;
+  const std::function<void(uint64_t)> abort_jobs_;
   Map databases_;
-  std::map<uint64_t, int> pins_;  ///< By database id.
+  std::set<std::pair<uint64_t, uint64_t>> fenced_;  ///< Client and database, as long as both live.
+  std::map<uint64_t, int> pins_;                    ///< By database id.
   control::Directions directions_;
   std::atomic<uint64_t> count_{0};
 };

@@ -10,6 +10,7 @@ Status Server::StartJob(ServerConnection* connection) {
   const control::Request& request = connection->request;
   const control::JobHeader& header = *JobHeaderOf(request);
   NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection->client_id, header.database_id()));
+  NACRE_RETURN_IF_ERROR(databases_->CheckEpoch(header.database_id(), header.owner_epoch()));
   std::shared_ptr<NodeJob> job;
   NACRE_RETURN_IF_ERROR(
       MakeNodeJob(request, *comparators_, connection->client_id, instance_id_, &job));
@@ -54,6 +55,12 @@ bool Server::CancelJob(ServerConnection* connection, uint64_t job_id) {
   running->second.job->Cancel();
   running->second.cancelled.push_back(connection->id);
   return true;
+}
+
+void Server::AbortJobs(uint64_t database_id) {
+  for (const auto& [key, running] : jobs_) {
+    if (running.job->database_id() == database_id) running.job->Cancel();
+  }
 }
 
 void Server::TakeFinished() {

@@ -139,23 +139,21 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       NACRE_RETURN_IF_ERROR(databases_->CheckOwner(client, slabs.database_id()));
       return region_->Return(slabs.database_id(), {slabs.offsets().begin(), slabs.offsets().end()});
     }
-    case control::Request::kAcquireDatabase:
-      return databases_->Acquire(client, request.acquire_database().name(),
-                                 reply->mutable_database());
-    case control::Request::kCommitDatabase: {
-      const uint64_t database_id = request.commit_database().database_id();
-      NACRE_RETURN_IF_ERROR(
-          databases_->Commit(client, request.commit_database().name(), database_id));
-      NACRE_RETURN_IF_ERROR(region_->GrantAll(database_id));
-      FillSlabs(region_->SlabsOf(database_id), reply->mutable_slabs());
+    case control::Request::kReadRoot:
+      databases_->Read(request.read_root().name(), reply->mutable_database());
+      return Status::OK();
+    case control::Request::kClaimDatabase: {
+      control::DatabaseState* state = reply->mutable_database();
+      NACRE_RETURN_IF_ERROR(databases_->Claim(client, request.claim_database(), state));
+      FillSlabs(region_->SlabsOf(state->database_id()), state->mutable_slabs());
       return Status::OK();
     }
+    case control::Request::kWriteRoot:
+      return databases_->Write(client, request.write_root());
     case control::Request::kReleaseDatabase:
-      return databases_->Release(client, request.release_database().name());
-    case control::Request::kCloseDatabase:
-      return databases_->Close(client, request.close_database().name(),
-                               request.close_database().manifest_version(),
-                               request.close_database().manifest());
+      return databases_->Release(client, request.release_database());
+    case control::Request::kDestroyDatabase:
+      return databases_->Destroy(client, request.destroy_database());
     case control::Request::kBeginWrites:
       return BeginWrites(*connection, request.begin_writes(), reply->mutable_slabs());
     case control::Request::kEndWrites:
@@ -290,9 +288,7 @@ void Server::FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* sla
 
 Status Server::BeginWrites(const ServerConnection& connection, const control::BeginWrites& request,
                            control::Slabs* reply) {
-  if (!databases_->IsOpen(request.database_id())) {
-    return Status::InvalidArgument(fmt::format("database {:x} is not open", request.database_id()));
-  }
+  NACRE_RETURN_IF_ERROR(databases_->CheckEpoch(request.database_id(), request.owner_epoch()));
   std::set<uint64_t> slabs;
   for (const control::Extent& extent : request.extents()) {
     ExtentAddr decoded;

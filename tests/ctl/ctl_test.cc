@@ -23,7 +23,7 @@ class CtlTest : public testing::Test {
     pool_ = ConnectTestPool(nodes_.pool_uri());
     ASSERT_NE(pool_, nullptr);
     client_ = pool_->client();
-    ASSERT_TRUE(IsOk(client_->OpenDatabase("orders", true, false, &lease_)));
+    ASSERT_TRUE(IsOk(client_->OpenDatabase("orders", {.create_if_missing = true}, &lease_)));
     ASSERT_TRUE(IsOk(client_->LeaseSlabs(1, lease_.database_id, 3, false, &slabs_)));
   }
 
@@ -80,7 +80,8 @@ TEST_F(CtlTest, StatusShowsDatabases) {
     EXPECT_NE(json.output.find(member), std::string::npos) << member << json.output;
   }
   ASSERT_TRUE(IsOk(client_->ReturnSlabs(1, lease_.database_id, slabs_)));
-  ASSERT_TRUE(IsOk(client_->CloseDatabase("orders", "")));
+  ASSERT_TRUE(IsOk(client_->PublishRoot(lease_.database_id, "root")));
+  ASSERT_TRUE(IsOk(client_->LeaveDatabase(lease_.database_id)));
   ExpectStatus("orders   closed");
 }
 

@@ -42,7 +42,7 @@ TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
   ASSERT_NE(pool, nullptr);
   memnode::PoolClient* client = pool->client();
   memnode::DatabaseLease lease;
-  ASSERT_TRUE(IsOk(client->OpenDatabase("db", true, false, &lease)));
+  ASSERT_TRUE(IsOk(client->OpenDatabase("db", {.create_if_missing = true}, &lease)));
   std::atomic<int> changes{0};
   NodeReporter reporter(
       client, [&] { return memnode::DatabaseReport{.database_id = lease.database_id}; },
@@ -63,7 +63,7 @@ TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
   EXPECT_FALSE(reporter.directions().repair_paused);
   EXPECT_TRUE(Eventually([&] { return changes == 2; }));
   reporter.Stop();
-  ASSERT_TRUE(IsOk(client->CloseDatabase("db", "")));
+  ASSERT_TRUE(IsOk(client->LeaveDatabase(lease.database_id)));
 }
 
 }  // namespace

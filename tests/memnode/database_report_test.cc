@@ -73,7 +73,8 @@ TEST_F(DatabaseReportTest, OnlyTheOwnerReports) {
   EXPECT_TRUE(
       IsFailure(client_->ReportDatabase(0, report, &directions), Status::Code::kInvalidArgument));
   ASSERT_TRUE(IsOk(client_->ReportDatabase(0, SomeReport(), &directions)));
-  ASSERT_TRUE(IsOk(client_->CloseDatabase(database_name_, "manifest")));
+  ASSERT_TRUE(IsOk(client_->PublishRoot(database_id_, "root")));
+  ASSERT_TRUE(IsOk(client_->LeaveDatabase(database_id_)));
   EXPECT_TRUE(IsFailure(client_->ReportDatabase(0, SomeReport(), &directions),
                         Status::Code::kInvalidArgument));
   std::vector<KnownDatabase> known;
@@ -83,7 +84,7 @@ TEST_F(DatabaseReportTest, OnlyTheOwnerReports) {
   EXPECT_FALSE(known[0].reported) << "of an owner that is gone";
   // It is the next owner's report, or none.
   DatabaseLease lease;
-  ASSERT_TRUE(IsOk(client_->OpenDatabase(database_name_, false, false, &lease)));
+  ASSERT_TRUE(IsOk(client_->OpenDatabase(database_name_, {}, &lease)));
   ASSERT_TRUE(IsOk(client_->ListDatabases(0, &known, &directions)));
   EXPECT_TRUE(known[0].open);
   EXPECT_FALSE(known[0].reported);

@@ -34,7 +34,8 @@ struct Bench {
     PoolClient::Connect(uri, PoolClientOptions(), device.get(), Clock::System(), &client)
         .IgnoreError();
     DatabaseLease lease;
-    client->OpenDatabase("bench", true, true, &lease).IgnoreError();
+    client->OpenDatabase("bench", {.create_if_missing = true, .error_if_exists = true}, &lease)
+        .IgnoreError();
     store = std::make_unique<TableStore>(client.get(), LocalMemory());
     executor = NewThreadPool(1, "bench");
     space = std::make_unique<SpaceAllocator>(client.get(), lease.database_id, 64 << 20, 256 << 10,

@@ -69,8 +69,8 @@ TEST_F(NodeProcessTest, WritesReadsAndStops) {
   std::shared_ptr<PoolImpl> second;
   ASSERT_TRUE(OpenPool(nodes_->pool_uri(), options, Clock::System(), &second).ok());
   DatabaseLease lease;
-  EXPECT_TRUE(second->client()->OpenDatabase("db", true, false, &lease).IsBusy());
-  EXPECT_TRUE(second->client()->OpenDatabase("db2", true, false, &lease).ok());
+  EXPECT_TRUE(second->client()->OpenDatabase("db", {.create_if_missing = true}, &lease).IsBusy());
+  EXPECT_TRUE(second->client()->OpenDatabase("db2", {.create_if_missing = true}, &lease).ok());
   options.slab_bytes = 2 << 20;
   EXPECT_TRUE(OpenPool(nodes_->pool_uri(), options, Clock::System(), &second).IsInvalidArgument());
   second.reset();
@@ -262,7 +262,7 @@ TEST_F(NodeProcessTest, RestartedNodeHasLostItsMemory) {
   DatabaseLease lease;
   Status s;
   do {
-    s = client_->OpenDatabase("db", true, false, &lease);
+    s = client_->OpenDatabase("db", {.create_if_missing = true}, &lease);
   } while (s.IsBusy() && !deadline.Expired());
   ASSERT_TRUE(s.ok()) << s.ToString();
   EXPECT_FALSE(lease.existed);
@@ -290,7 +290,10 @@ TEST(OwnerProcess, Main) {
   std::shared_ptr<PoolImpl> pool;
   ASSERT_TRUE(OpenPool(uri, options, Clock::System(), &pool).ok());
   DatabaseLease lease;
-  ASSERT_TRUE(pool->client()->OpenDatabase("orphan", true, true, &lease).ok());
+  ASSERT_TRUE(
+      pool->client()
+          ->OpenDatabase("orphan", {.create_if_missing = true, .error_if_exists = true}, &lease)
+          .ok());
   std::vector<uint64_t> slabs;
   ASSERT_TRUE(pool->client()->LeaseSlabs(0, lease.database_id, 5, true, &slabs).ok());
   ASSERT_TRUE(pool->client()->LeaseSlabs(1, lease.database_id, 5, true, &slabs).ok());
@@ -312,7 +315,7 @@ TEST_F(NodeProcessTest, KilledOwnerLeavesNothing) {
   ASSERT_TRUE(client_->GetStats(0, &stats).ok());
   EXPECT_EQ(stats.slabs_leased, before.slabs_leased + 5);
   DatabaseLease lease;
-  EXPECT_TRUE(client_->OpenDatabase("orphan", false, false, &lease).IsBusy());
+  EXPECT_TRUE(client_->OpenDatabase("orphan", {}, &lease).IsBusy());
   owner.Kill();
   const auto deadline = Deadline::After(Clock::System(), seconds(10));
   for (NodeId node = 0; node < 2; ++node) {
@@ -321,7 +324,9 @@ TEST_F(NodeProcessTest, KilledOwnerLeavesNothing) {
     } while (stats.databases > before.databases && !deadline.Expired());
     EXPECT_EQ(stats.slabs_leased, before.slabs_leased);
   }
-  EXPECT_TRUE(client_->OpenDatabase("orphan", true, true, &lease).ok());
+  EXPECT_TRUE(
+      client_->OpenDatabase("orphan", {.create_if_missing = true, .error_if_exists = true}, &lease)
+          .ok());
 }
 
 // ---- Command lines ----------------------------------------------------------------------------

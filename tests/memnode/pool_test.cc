@@ -396,26 +396,32 @@ TEST_F(PoolTest, DeadNodeIsNamedAndItsCopiesAreElsewhere) {
 TEST_F(PoolTest, DatabasesOpenAndClose) {
   OpenPoolAt("embedded:?nodes=2&size=4MiB");
   DatabaseLease lease;
-  EXPECT_TRUE(client_->OpenDatabase("a", false, false, &lease).IsInvalidArgument());
-  EXPECT_TRUE(client_->OpenDatabase("", true, false, &lease).IsInvalidArgument());
-  ASSERT_TRUE(client_->OpenDatabase("a", true, true, &lease).ok());
+  EXPECT_TRUE(client_->OpenDatabase("a", {}, &lease).IsInvalidArgument());
+  EXPECT_TRUE(client_->OpenDatabase("", {.create_if_missing = true}, &lease).IsInvalidArgument());
+  ASSERT_TRUE(
+      client_->OpenDatabase("a", {.create_if_missing = true, .error_if_exists = true}, &lease)
+          .ok());
   EXPECT_FALSE(lease.existed);
   const uint64_t id = lease.database_id;
   std::vector<uint64_t> slabs;
   ASSERT_TRUE(client_->LeaseSlabs(0, id, 2, true, &slabs).ok());
-  EXPECT_TRUE(client_->OpenDatabase("a", true, false, &lease).IsBusy());
+  EXPECT_TRUE(client_->OpenDatabase("a", {.create_if_missing = true}, &lease).IsBusy());
   EXPECT_TRUE(client_->LeaseSlabs(0, id + 1, 1, false, &slabs).IsInvalidArgument());
 
   // A manifest far larger than a request or a reply.
   const std::string manifest = RandomBytes(1, 3'000'000);
-  ASSERT_TRUE(client_->CloseDatabase("a", manifest).ok());
-  EXPECT_TRUE(client_->CloseDatabase("a", manifest).IsInvalidArgument());
+  ASSERT_TRUE(client_->PublishRoot(id, manifest).ok());
+  ASSERT_TRUE(client_->LeaveDatabase(id).ok());
+  EXPECT_TRUE(client_->LeaveDatabase(id).IsInvalidArgument());
+  EXPECT_TRUE(client_->PublishRoot(id, manifest).IsInvalidArgument());
   EXPECT_TRUE(client_->LeaseSlabs(0, id, 1, false, &slabs).IsInvalidArgument());
-  EXPECT_TRUE(client_->OpenDatabase("a", true, true, &lease).IsInvalidArgument());
-  ASSERT_TRUE(client_->OpenDatabase("a", false, false, &lease).ok());
+  EXPECT_TRUE(
+      client_->OpenDatabase("a", {.create_if_missing = true, .error_if_exists = true}, &lease)
+          .IsInvalidArgument());
+  ASSERT_TRUE(client_->OpenDatabase("a", {}, &lease).ok());
   EXPECT_TRUE(lease.existed);
   EXPECT_EQ(lease.database_id, id);
-  EXPECT_EQ(lease.manifest, manifest);
+  EXPECT_EQ(lease.root, manifest);
   NodeStats stats;
   ASSERT_TRUE(client_->GetStats(0, &stats).ok());
   EXPECT_EQ(stats.slabs_leased, 2u);

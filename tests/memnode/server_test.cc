@@ -283,7 +283,13 @@ TEST_F(ServerTest, UnknownAndMisplacedRequestsAreAnswered) {
   EXPECT_TRUE(ask(request).IsInvalidArgument());
   request.mutable_begin_writes()->set_database_id(99);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
-  request.mutable_commit_database()->set_name("nobody's");
+  request.mutable_claim_database()->set_name("without an epoch");
+  EXPECT_TRUE(ask(request).IsInvalidArgument());
+  request.mutable_write_root()->set_database_id(database_id_);
+  EXPECT_TRUE(ask(request).IsInvalidArgument());
+  request.mutable_release_database()->set_database_id(database_id_);
+  EXPECT_TRUE(ask(request).IsInvalidArgument());
+  request.mutable_destroy_database()->set_database_id(database_id_);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
   request.mutable_lease_slabs()->set_database_id(database_id_);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
@@ -291,7 +297,9 @@ TEST_F(ServerTest, UnknownAndMisplacedRequestsAreAnswered) {
   EXPECT_TRUE(ask(request).IsInvalidArgument());
   request.mutable_compact()->mutable_header()->set_database_id(database_id_);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
-  request.mutable_acquire_database()->set_name(database_name_);
+  request.mutable_claim_database()->set_name(database_name_);
+  request.mutable_claim_database()->set_database_id(database_id_);
+  request.mutable_claim_database()->set_epoch(100);
   EXPECT_TRUE(ask(request).IsBusy());
   request.mutable_cancel_job()->set_job_id(5);
   EXPECT_TRUE(ask(request).ok());
@@ -319,8 +327,9 @@ TEST_F(ServerTest, TheEndOfALifelineFreesEverything) {
   std::shared_ptr<PoolImpl> other;
   ASSERT_TRUE(OpenPool(node_->address(), options, Clock::System(), &other).ok());
   DatabaseLease lease;
-  EXPECT_TRUE(other->client()->OpenDatabase(database_name_, true, false, &lease).IsBusy());
-  ASSERT_TRUE(other->client()->OpenDatabase("other", true, false, &lease).ok());
+  EXPECT_TRUE(
+      other->client()->OpenDatabase(database_name_, {.create_if_missing = true}, &lease).IsBusy());
+  ASSERT_TRUE(other->client()->OpenDatabase("other", {.create_if_missing = true}, &lease).ok());
   std::vector<uint64_t> slabs;
   ASSERT_TRUE(other->client()->LeaseSlabs(0, lease.database_id, 3, true, &slabs).ok());
   EXPECT_TRUE(other->client()->LeaseSlabs(0, lease.database_id, 30, false, &slabs).IsNoSpace());
@@ -332,7 +341,7 @@ TEST_F(ServerTest, TheEndOfALifelineFreesEverything) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_EQ(node_->stats().slabs_leased, leased - 3);
-  EXPECT_TRUE(client_->OpenDatabase("other", false, false, &lease).IsInvalidArgument());
+  EXPECT_TRUE(client_->OpenDatabase("other", {}, &lease).IsInvalidArgument());
 }
 
 // An executor announced writes: the slabs stay until it withdraws, though the owner is gone.
@@ -342,28 +351,33 @@ TEST_F(ServerTest, AnnouncedWritesKeepTheSlabsOfADeadOwner) {
   std::shared_ptr<PoolImpl> owner;
   ASSERT_TRUE(OpenPool(node_->address(), options, Clock::System(), &owner).ok());
   DatabaseLease lease;
-  ASSERT_TRUE(owner->client()->OpenDatabase("other", true, false, &lease).ok());
+  ASSERT_TRUE(owner->client()->OpenDatabase("other", {.create_if_missing = true}, &lease).ok());
   std::vector<uint64_t> slabs;
   ASSERT_TRUE(owner->client()->LeaseSlabs(0, lease.database_id, 1, true, &slabs).ok());
   ExtentAddr extent;
   extent.start = {.offset = slabs[0], .node = 0};
   extent.length = slab_bytes_;
-  EXPECT_TRUE(client_->BeginWrites(0, lease.database_id + 1, 9, {extent}).IsInvalidArgument());
-  ASSERT_TRUE(client_->BeginWrites(0, lease.database_id, 9, {extent}).ok());
-  EXPECT_TRUE(client_->BeginWrites(0, lease.database_id, 9, {extent}).IsInvalidArgument());
+  EXPECT_TRUE(
+      client_->BeginWrites(0, lease.database_id + 1, lease.epoch, 9, {extent}).IsInvalidArgument());
+  ASSERT_TRUE(client_->BeginWrites(0, lease.database_id, lease.epoch, 9, {extent}).ok());
+  EXPECT_TRUE(
+      client_->BeginWrites(0, lease.database_id, lease.epoch, 9, {extent}).IsInvalidArgument());
   const uint64_t leased = node_->stats().slabs_leased;
   owner.reset();
   Status s;
   const Deadline deadline = Deadline::After(Clock::System(), seconds(10));
   do {  // Until the node has noticed: then the name is being dropped.
-    s = client_->OpenDatabase("other", true, false, &lease);
+    s = client_->OpenDatabase("other", {.create_if_missing = true}, &lease);
     ASSERT_TRUE(s.IsBusy()) << s.ToString();
   } while (s.message().find("dropped") == std::string_view::npos && !deadline.Expired());
   EXPECT_EQ(node_->stats().slabs_leased, leased);
-  EXPECT_TRUE(client_->BeginWrites(0, lease.database_id, 10, {extent}).IsInvalidArgument());
+  EXPECT_TRUE(
+      client_->BeginWrites(0, lease.database_id, lease.epoch, 10, {extent}).IsInvalidArgument());
   ASSERT_TRUE(client_->EndWrites(0, 9).ok());
   EXPECT_EQ(node_->stats().slabs_leased, leased - 1);
-  EXPECT_TRUE(client_->OpenDatabase("other", true, true, &lease).ok());
+  EXPECT_TRUE(
+      client_->OpenDatabase("other", {.create_if_missing = true, .error_if_exists = true}, &lease)
+          .ok());
 }
 
 // Something else answers at the node's address.

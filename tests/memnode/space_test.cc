@@ -251,10 +251,11 @@ TEST_F(SpaceTest, RestoredAfterReopening) {
   store_.reset();
   for (NodeId node = 0; node < 2; ++node) slabs.push_back(space_->Slabs(node));
   space_.reset();
-  ASSERT_TRUE(client_->CloseDatabase("a", "manifest").ok());
+  ASSERT_TRUE(client_->PublishRoot(database_id_, "root").ok());
+  ASSERT_TRUE(client_->LeaveDatabase(database_id_).ok());
 
   DatabaseLease lease;
-  ASSERT_TRUE(client_->OpenDatabase("a", false, false, &lease).ok());
+  ASSERT_TRUE(client_->OpenDatabase("a", {}, &lease).ok());
   space_ = std::make_unique<SpaceAllocator>(client_, lease.database_id, slab_bytes_, kChunkBytes,
                                             executor_.get());
   store_ = std::make_unique<TableStore>(client_, LocalMemory());

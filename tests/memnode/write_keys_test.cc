@@ -44,8 +44,12 @@ class WriteKeysTest : public ::testing::TestWithParam<const char*> {
     Open(&owner_);
     Open(&other_);
     DatabaseLease lease;
-    ASSERT_TRUE(owner_.client->OpenDatabase("db", true, true, &lease).ok());
+    ASSERT_TRUE(
+        owner_.client
+            ->OpenDatabase("db", {.create_if_missing = true, .error_if_exists = true}, &lease)
+            .ok());
     database_ = lease.database_id;
+    epoch_ = lease.epoch;
     ASSERT_TRUE(owner_.client->LeaseSlabs(0, database_, 3, true, &slabs_).ok());
   }
   void TearDown() override {
@@ -129,6 +133,7 @@ class WriteKeysTest : public ::testing::TestWithParam<const char*> {
   Client owner_;
   Client other_;
   uint64_t database_ = 0;
+  uint64_t epoch_ = 0;
   std::vector<uint64_t> slabs_;
 };
 
@@ -179,7 +184,10 @@ TEST_P(WriteKeysTest, AReturnedSlabIsWrittenNoMore) {
   ExpectWrites(owner_, kept);
   // Nor when it is somebody else's.
   DatabaseLease lease;
-  ASSERT_TRUE(other_.client->OpenDatabase("other", true, true, &lease).ok());
+  ASSERT_TRUE(
+      other_.client
+          ->OpenDatabase("other", {.create_if_missing = true, .error_if_exists = true}, &lease)
+          .ok());
   std::vector<uint64_t> offsets;
   ASSERT_TRUE(other_.client->LeaseSlabs(0, lease.database_id, 1, true, &offsets).ok());
   ASSERT_EQ(offsets, std::vector<uint64_t>{slabs_[1]});
@@ -195,10 +203,11 @@ TEST_P(WriteKeysTest, ARefusedReturnLeavesTheKeys) {
 
 TEST_P(WriteKeysTest, WhoOpensADatabaseWritesIntoItsSlabsAndWhoClosedItDoesNot) {
   const rdma::RemoteBuffer stale = WriteAddress(owner_, slabs_[0]);
-  ASSERT_TRUE(owner_.client->CloseDatabase("db", "manifest").ok());
+  ASSERT_TRUE(owner_.client->PublishRoot(database_, "root").ok());
+  ASSERT_TRUE(owner_.client->LeaveDatabase(database_).ok());
   ExpectRefused(owner_, stale);
   DatabaseLease lease;
-  ASSERT_TRUE(other_.client->OpenDatabase("db", false, false, &lease).ok());
+  ASSERT_TRUE(other_.client->OpenDatabase("db", {}, &lease).ok());
   for (const uint64_t slab : slabs_) ExpectWrites(other_, WriteAddress(other_, slab));
   ExpectRefused(owner_, stale);
 }
@@ -208,7 +217,7 @@ TEST_P(WriteKeysTest, AnExecutorWritesWhileItHasATicket) {
   extent.start.node = 0;
   extent.start.offset = slabs_[1] & ((uint64_t{1} << 48) - 1);
   extent.length = kSlabBytes;
-  ASSERT_TRUE(other_.client->BeginWrites(0, database_, 77, {extent}).ok());
+  ASSERT_TRUE(other_.client->BeginWrites(0, database_, epoch_, 77, {extent}).ok());
   EXPECT_FALSE(HasKey(other_, slabs_[0]));
   ExpectWrites(other_, WriteAddress(other_, slabs_[1]));
   EXPECT_FALSE(HasKey(other_, slabs_[2]));

@@ -15,7 +15,8 @@ TableFactory::TableFactory(const Comparator* comparator) : comparator_(comparato
   options.nodes = 1;
   pool_ = OpenTestPool(options);
   memnode::DatabaseLease lease;
-  const Status status = pool_->client()->OpenDatabase("tables", true, true, &lease);
+  const Status status = pool_->client()->OpenDatabase(
+      "tables", {.create_if_missing = true, .error_if_exists = true}, &lease);
   EXPECT_TRUE(status.ok()) << status.ToString();
   database_id_ = lease.database_id;
   executor_ = NewThreadPool(1, "lease");

@@ -1,0 +1,81 @@
+#include "memnode/root_register.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace nacre::memnode {
+namespace {
+
+using Members = google::protobuf::RepeatedField<uint64_t>;
+
+size_t CountOf(const Members& members, const std::set<uint64_t>& instances) {
+  return static_cast<size_t>(std::count_if(members.begin(), members.end(), [&](uint64_t instance) {
+    return instances.contains(instance);
+  }));
+}
+
+std::set<uint64_t> InstancesOf(const std::vector<RootAnswer>& answers) {
+  std::set<uint64_t> instances;
+  for (const RootAnswer& answer : answers) instances.insert(answer.instance_id);
+  return instances;
+}
+
+Status MoreThanHalf(size_t have, size_t all, const char* what) {
+  if (2 * have > all) return Status::OK();
+  return Status::Unavailable(
+      fmt::format("{} of {} {} answer, more than half are needed", have, all, what));
+}
+
+}  // namespace
+
+const RootAnswer* NewestRoot(const std::vector<RootAnswer>& answers) {
+  const auto age = [](const RootAnswer& answer) {
+    return std::tuple(answer.state.root().epoch(), answer.state.root().version());
+  };
+  const RootAnswer* newest = nullptr;
+  for (const RootAnswer& answer : answers) {
+    if (answer.state.root().epoch() == 0) continue;
+    if (newest == nullptr || age(answer) > age(*newest)) newest = &answer;
+  }
+  return newest;
+}
+
+Status CheckReadQuorum(const control::Root* root, const std::vector<RootAnswer>& answers,
+                       int pool_nodes) {
+  const std::set<uint64_t> instances = InstancesOf(answers);
+  const size_t founders =
+      root == nullptr ? static_cast<size_t>(pool_nodes) : root->founding_nodes();
+  if (root == nullptr || founders > 0) {
+    NACRE_RETURN_IF_ERROR(MoreThanHalf(instances.size(), founders, "nodes of the pool"));
+  }
+  if (root == nullptr) return Status::OK();
+  for (const Members* members : {&root->members(), &root->old_members()}) {
+    if (members->empty()) continue;
+    NACRE_RETURN_IF_ERROR(MoreThanHalf(CountOf(*members, instances),
+                                       static_cast<size_t>(members->size()),
+                                       "nodes that keep the root"));
+  }
+  return Status::OK();
+}
+
+bool IsDestroyed(const control::Root& root, const std::vector<RootAnswer>& answers) {
+  if (root.founding_nodes() > 0) return false;  // Few know of it because it is so new.
+  std::set<uint64_t> without;
+  for (const RootAnswer& answer : answers) {
+    if (answer.state.root().epoch() == 0) without.insert(answer.instance_id);
+  }
+  const Members& members = root.old_members().empty() ? root.members() : root.old_members();
+  return 2 * CountOf(members, without) > static_cast<size_t>(members.size());
+}
+
+bool IsWritten(const control::Root& root, const std::set<uint64_t>& acknowledged) {
+  if (2 * acknowledged.size() < root.founding_nodes()) return false;
+  const auto half_of = [&](const Members& members) {
+    return 2 * CountOf(members, acknowledged) >= static_cast<size_t>(members.size());
+  };
+  return half_of(root.members()) && half_of(root.old_members());
+}
+
+}  // namespace nacre::memnode
