@@ -1,0 +1,128 @@
+#include "db/log_format.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace nacre {
+namespace {
+
+constexpr size_t kMagicAt = 0;
+constexpr size_t kDatabaseAt = 8;
+constexpr size_t kNumberAt = 16;
+constexpr size_t kPreviousNumberAt = 24;
+constexpr size_t kPreviousBytesAt = 32;
+constexpr size_t kVersionAt = 40;
+constexpr size_t kHeaderCrcAt = 60;
+static_assert(kHeaderCrcAt + 4 == kLogHeaderBytes);
+
+/// What the checksum of a record covers starts here.
+constexpr size_t kCoveredFrom = kLogCrcAt + 4;
+
+/// An update is a type and at least one length.
+constexpr uint32_t kMinUpdateBytes = 2;
+/// Records of different writers are not quite in the order of their sequences.
+constexpr SequenceNumber kNearby = 1 << 20;
+
+/// False if no record can have this head.
+bool DecodeHead(const Slice& bytes, LogRecord* record) {
+  if (bytes.size() < kMinLogRecordBytes) return false;
+  const uint32_t length = DecodeFixed32(bytes.data() + kLogLengthAt);
+  record->count = DecodeFixed32(bytes.data() + kLogCountAt);
+  record->first = DecodeFixed64(bytes.data() + kLogSequenceAt);
+  record->bytes = LogRecordBytes(length);
+  if (record->bytes > bytes.size() || record->count == 0) return false;
+  if (record->count > length / kMinUpdateBytes) return false;
+  if (record->first > kMaxSequenceNumber ||
+      record->count - 1 > kMaxSequenceNumber - record->first) {
+    return false;
+  }
+  record->payload = Slice(bytes.data() + kLogRecordHead, length);
+  return true;
+}
+
+bool HasChecksum(const Slice& bytes, const LogRecord& record) {
+  const size_t covered = kLogRecordHead - kCoveredFrom + record.payload.size();
+  return DecodeFixed32(bytes.data() + kLogCrcAt) == Crc32c(bytes.data() + kCoveredFrom, covered);
+}
+
+}  // namespace
+
+void EncodeLogHeader(const LogSegmentHeader& header, char* to) {
+  std::memset(to, 0, kLogHeaderBytes);
+  EncodeFixed64(to + kMagicAt, kLogMagic);
+  EncodeFixed64(to + kDatabaseAt, header.database_id);
+  EncodeFixed64(to + kNumberAt, header.number);
+  EncodeFixed64(to + kPreviousNumberAt, header.previous_number);
+  EncodeFixed64(to + kPreviousBytesAt, header.previous_bytes);
+  EncodeFixed32(to + kVersionAt, kLogFormatVersion);
+  EncodeFixed32(to + kHeaderCrcAt, Crc32c(to, kHeaderCrcAt));
+}
+
+Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number,
+                       LogSegmentHeader* header) {
+  const auto damaged = [&](const char* what) {
+    return Status::Corruption(fmt::format("log segment {}: {}", number, what));
+  };
+  if (bytes.size() < kLogHeaderBytes) return damaged("shorter than its header");
+  const char* from = bytes.data();
+  if (DecodeFixed64(from + kMagicAt) != kLogMagic) return damaged("no header");
+  if (DecodeFixed32(from + kHeaderCrcAt) != Crc32c(from, kHeaderCrcAt)) {
+    return damaged("header with a wrong checksum");
+  }
+  header->database_id = DecodeFixed64(from + kDatabaseAt);
+  header->number = DecodeFixed64(from + kNumberAt);
+  header->previous_number = DecodeFixed64(from + kPreviousNumberAt);
+  header->previous_bytes = DecodeFixed64(from + kPreviousBytesAt);
+  if (header->database_id != database_id || header->number != number) {
+    return damaged("header of another segment");
+  }
+  if (header->previous_number >= number) return damaged("header with a wrong predecessor");
+  const uint32_t version = DecodeFixed32(from + kVersionAt);
+  if (version != kLogFormatVersion) {
+    return Status::NotSupported(fmt::format("log segment {}: format version {}, this is {}", number,
+                                            version, kLogFormatVersion));
+  }
+  return Status::OK();
+}
+
+uint32_t LogStamp(uint64_t database_id, uint64_t number) {
+  char bytes[16];
+  EncodeFixed64(bytes, database_id);
+  EncodeFixed64(bytes + 8, number);
+  return Crc32c(bytes, sizeof(bytes));
+}
+
+void EncodeLogRecord(char* to, SequenceNumber first, uint32_t count, std::span<const Slice> parts,
+                     uint64_t payload) {
+  EncodeLogRecordHead(to, static_cast<uint32_t>(payload), count, first);
+  char* at = to + kLogRecordHead;
+  for (const Slice& part : parts) {
+    // A part of no bytes may point nowhere.
+    if (!part.empty()) std::memcpy(at, part.data(), part.size());
+    at += part.size();
+  }
+  const uint64_t covered = kLogRecordHead - kCoveredFrom + payload;
+  EncodeFixed32(to + kLogCrcAt, Crc32c(to + kCoveredFrom, covered));
+  std::memset(at, 0, static_cast<size_t>(to + LogRecordBytes(payload) - at));
+}
+
+bool ParseLogRecord(const Slice& bytes, uint32_t stamp, LogRecord* record) {
+  if (bytes.size() < kMinLogRecordBytes) return false;
+  if (DecodeFixed32(bytes.data() + kLogStampAt) != stamp) return false;
+  return DecodeHead(bytes, record) && HasChecksum(bytes, *record);
+}
+
+bool ResemblesLogRecord(const Slice& bytes, uint32_t stamp, SequenceNumber last) {
+  if (bytes.size() < kMinLogRecordBytes) return false;
+  const uint32_t difference = DecodeFixed32(bytes.data() + kLogStampAt) ^ stamp;
+  for (int byte = 0; byte < 4; ++byte) {
+    if ((difference & ~(uint32_t{0xff} << 8 * byte)) == 0) return true;
+  }
+  LogRecord record;
+  // A whole record with another stamp is one of an earlier segment.
+  if (!DecodeHead(bytes, &record) || HasChecksum(bytes, record)) return false;
+  return record.first + kNearby > last && record.first < last + kNearby;
+}
+
+}  // namespace nacre

@@ -1,0 +1,314 @@
+#include "db/log_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "memnode/mirrored_extent.h"
+#include "memnode/spin_wait.h"
+#include "util/log.h"
+
+namespace nacre {
+namespace {
+
+/// A record that takes more of the ring than one in so many goes around it.
+constexpr uint64_t kLargeShare = 4;
+/// Ensembles that fail one after the other before a writer is told.
+constexpr int kMaxFailures = 4;
+
+/// For counters with one writer at a time.
+void Add(std::atomic<uint64_t>* counter, uint64_t n) {
+  counter->store(counter->load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+LogWriter::LogWriter(const LogWriterOptions& options, LogSpace* space)
+    : options_(options),
+      supply_(std::make_unique<LogSupply>(options.client, space, options.next_number,
+                                          options.segment_bytes, options.log)),
+      previous_number_(options.previous_number),
+      previous_bytes_(options.previous_bytes) {}
+
+LogWriter::~LogWriter() { Close(); }
+
+Status LogWriter::Open(const LogWriterOptions& options, LogSpace* space,
+                       std::unique_ptr<LogWriter>* writer) {
+  std::unique_ptr<LogWriter> result(new LogWriter(options, space));
+  NACRE_RETURN_IF_ERROR(LogRing::Create(options.client, options.ring_bytes, &result->ring_));
+  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(options.client, kLogHeaderBytes, &result->header_));
+  result->TakeLead();
+  const Status s = result->OpenFor(0);
+  result->lead_.Give();
+  if (s.ok()) *writer = std::move(result);
+  return s;
+}
+
+void LogWriter::TakeLead() {
+  memnode::SpinWait pause(options_.clock);
+  while (!lead_.TryTake()) pause.Pause();
+}
+
+Status LogWriter::status() const {
+  if (state_.load(std::memory_order_acquire) == State::kWorking) return Status::OK();
+  MutexLock lock(&mutex_);
+  return status_;
+}
+
+Status LogWriter::Note(Status s) {
+  MutexLock lock(&mutex_);
+  if (state_.load(std::memory_order_relaxed) == State::kEnded) return status_;
+  status_ = s;
+  const bool final = s.IsFenced() || s.IsShutdownInProgress();
+  state_.store(final ? State::kEnded : State::kFailing, std::memory_order_release);
+  return s;
+}
+
+LogWriterStats LogWriter::stats() const {
+  return {.bytes_appended = bytes_appended_.load(std::memory_order_relaxed),
+          .writes_posted = writes_posted_.load(std::memory_order_relaxed),
+          .segments = segments_.load(std::memory_order_relaxed),
+          .ensemble_changes = ensemble_changes_.load(std::memory_order_relaxed)};
+}
+
+// ---- Writers ----------------------------------------------------------------------------------
+
+Status LogWriter::CheckWorking() {
+  if (state_.load(std::memory_order_relaxed) == State::kWorking) [[likely]]
+    return Status::OK();
+  // Somebody has to try again, or it would fail for ever.
+  if (lead_.TryTake()) {
+    Status s = OpenFor(0);
+    lead_.Give();
+    return s;
+  }
+  return status();
+}
+
+Status LogWriter::Append(uint64_t generation, SequenceNumber first, uint32_t count,
+                         std::span<const Slice> parts, uint64_t* position) {
+  uint64_t payload = 0;
+  for (const Slice& part : parts) payload += part.size();
+  if (payload > kMaxLogPayload || count == 0) [[unlikely]] {
+    return Status::InvalidArgument(
+        fmt::format("a log record of {} updates and {} bytes", count, payload));
+  }
+  NACRE_RETURN_IF_ERROR(CheckWorking());
+  const uint64_t bytes = LogRecordBytes(payload);
+  if (bytes > ring_->capacity() / kLargeShare) [[unlikely]] {
+    return AppendLarge(generation, first, count, parts, payload, position);
+  }
+  uint64_t at = 0;
+  NACRE_RETURN_IF_ERROR(Reserve(bytes, &at));
+  ring_->Fill(at, generation, first, count, parts, payload);
+  *position = at + bytes;
+  return Status::OK();
+}
+
+Status LogWriter::Reserve(uint64_t bytes, uint64_t* at) {
+  if (ring_->TryReserve(bytes, at)) [[likely]]
+    return Status::OK();
+  memnode::SpinWait pause(options_.clock);
+  while (!ring_->TryReserve(bytes, at)) {
+    // Nobody may be waiting for what fills the ring.
+    if (lead_.TryTake()) {
+      Status s = Lead();
+      lead_.Give();
+      NACRE_RETURN_IF_ERROR(s);
+      if (ring_->TryReserve(bytes, at)) break;
+    }
+    pause.Pause();
+  }
+  return Status::OK();
+}
+
+Status LogWriter::AppendLarge(uint64_t generation, SequenceNumber first, uint32_t count,
+                              std::span<const Slice> parts, uint64_t payload, uint64_t* position) {
+  auto large = std::make_unique<LargeLogRecord>();
+  large->bytes = LogRecordBytes(payload);
+  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(options_.client, large->bytes, &large->memory));
+  EncodeLogRecord(large->memory->data(), first, count, parts, payload);
+  uint64_t at = 0;
+  NACRE_RETURN_IF_ERROR(Reserve(kMinLogRecordBytes, &at));
+  ring_->FillLarge(at, generation, std::move(large));
+  *position = at + kMinLogRecordBytes;
+  return Status::OK();
+}
+
+Status LogWriter::Await(uint64_t position) {
+  if (ring_->released() >= position) return Status::OK();
+  memnode::SpinWait pause(options_.clock);
+  while (true) {
+    if (lead_.TryTake()) {
+      Status s;
+      if (ring_->released() < position) s = Lead();
+      lead_.Give();
+      NACRE_RETURN_IF_ERROR(s);
+    }
+    if (ring_->released() >= position) return Status::OK();
+    pause.Pause();
+  }
+}
+
+// ---- The leader -------------------------------------------------------------------------------
+
+Status LogWriter::Lead() {
+  const uint64_t from = ring_->released();
+  LogRing::Entry entry;
+  if (!ring_->Finished(from, &entry)) return Status::OK();
+  for (int failures = 1;; ++failures) {
+    NACRE_RETURN_IF_ERROR(OpenFor(entry.bytes));
+    Status s = entry.large == nullptr ? WriteRecords(from) : WriteLarge(entry);
+    if (s.ok()) [[likely]]
+      return s;
+    SealFailed();
+    if (failures == kMaxFailures) return Note(std::move(s));
+  }
+}
+
+Status LogWriter::WriteRecords(uint64_t from) {
+  const uint64_t room = current_.extent->length() - current_.offset;
+  uint64_t generation = 0;
+  uint64_t to = from;
+  LogRing::Entry entry;
+  while (ring_->Finished(to, &entry) && entry.large == nullptr && entry.end - from <= room) {
+    ring_->Stamp(to, current_.stamp);
+    generation = std::max(generation, entry.generation);
+    to = entry.end;
+  }
+  for (uint64_t at = from; at < to;) {
+    const rdma::LocalBuffer bytes = ring_->Contiguous(at, to);
+    NACRE_RETURN_IF_ERROR(Write(current_.offset + (at - from), bytes));
+    at += bytes.size;
+  }
+  NACRE_RETURN_IF_ERROR(AwaitWrites());
+  Acknowledge(to - from, generation);
+  ring_->Release(to);
+  return Status::OK();
+}
+
+Status LogWriter::WriteLarge(const LogRing::Entry& entry) {
+  EncodeFixed32(entry.large->memory->data() + kLogStampAt, current_.stamp);
+  NACRE_RETURN_IF_ERROR(Write(current_.offset, entry.large->Bytes()));
+  NACRE_RETURN_IF_ERROR(AwaitWrites());
+  Acknowledge(entry.bytes, entry.generation);
+  ring_->ReleaseLarge(entry);
+  return Status::OK();
+}
+
+Status LogWriter::Write(uint64_t offset, rdma::LocalBuffer bytes) {
+  Add(&writes_posted_, 1);
+  return current_.extent->Write(offset, bytes, &last_ticket_);
+}
+
+Status LogWriter::AwaitWrites() {
+  memnode::MirroredExtent* extent = current_.extent.get();
+  // The clock costs as much as a write.
+  if (extent->Poll() >= last_ticket_) [[likely]]
+    return Status::OK();
+  return extent->Await(
+      last_ticket_, Deadline::After(options_.clock, options_.client->options().operation_timeout));
+}
+
+void LogWriter::Acknowledge(uint64_t bytes, uint64_t generation) {
+  current_.offset += bytes;
+  current_.generation = std::max(current_.generation, generation);
+  Add(&bytes_appended_, bytes);
+}
+
+Status LogWriter::OpenFor(uint64_t bytes) {
+  if (current_.extent != nullptr) [[likely]] {
+    if (bytes <= current_.extent->length() - current_.offset) return Status::OK();
+    Seal();
+  }
+  for (int failures = 1;; ++failures) {
+    // The last look at this: who ended the log has waited for the leader before.
+    if (state_.load(std::memory_order_acquire) == State::kEnded) return status();
+    PreparedSegment next;
+    if (Status s = supply_->Take(kLogHeaderBytes + bytes, &next); !s.ok()) {
+      return Note(std::move(s));
+    }
+    current_.segment = std::move(next.segment);
+    current_.extent = std::move(next.extent);
+    current_.stamp = LogStamp(options_.database_id, current_.segment.number);
+    current_.offset = kLogHeaderBytes;
+    current_.generation = 0;
+    Status s = WriteHeader();
+    if (s.ok()) break;
+    SealFailed();
+    if (failures == kMaxFailures) return Note(std::move(s));
+  }
+  Add(&segments_, 1);
+  if (state_.load(std::memory_order_relaxed) != State::kFailing) return Status::OK();
+  MutexLock lock(&mutex_);
+  status_ = Status::OK();
+  state_.store(State::kWorking, std::memory_order_release);
+  return Status::OK();
+}
+
+Status LogWriter::WriteHeader() {
+  EncodeLogHeader({.database_id = options_.database_id,
+                   .number = current_.segment.number,
+                   .previous_number = previous_number_,
+                   .previous_bytes = previous_bytes_},
+                  header_->data());
+  NACRE_RETURN_IF_ERROR(
+      Write(0, {.data = header_->data(), .size = kLogHeaderBytes, .region = header_.get()}));
+  return AwaitWrites();
+}
+
+void LogWriter::SealFailed() {
+  Log(options_.log, LogLevel::kWarn, "log segment {} ends at {} since a write failed: {}",
+      current_.segment.number, current_.offset, current_.extent->failure().ToString());
+  Add(&ensemble_changes_, 1);
+  Seal();
+}
+
+void LogWriter::Seal() {
+  supply_->GiveLane(current_.extent->TakeLane());
+  MutexLock lock(&mutex_);
+  // A link to a segment without records would hide what it follows if its header is nowhere.
+  if (current_.offset > kLogHeaderBytes) {
+    previous_number_ = current_.segment.number;
+    previous_bytes_ = current_.offset;
+    sealed_.push_back({std::move(current_.segment), current_.generation});
+  } else {
+    unused_.push_back(std::move(current_.segment));
+  }
+  current_ = Current();
+}
+
+// ---- The database -----------------------------------------------------------------------------
+
+std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_open) {
+  TakeLead();
+  const bool full = current_.extent != nullptr && current_.offset > current_.extent->length() / 2;
+  if (current_.offset > kLogHeaderBytes && current_.generation <= flushed && (full || close_open)) {
+    Seal();
+  }
+  lead_.Give();
+  std::vector<LogSegment> unneeded = supply_->TakeUnused();
+  MutexLock lock(&mutex_);
+  for (LogSegment& segment : unused_) unneeded.push_back(std::move(segment));
+  unused_.clear();
+  // A successor is read by what its predecessors are, so none of these goes before them.
+  auto needed = std::find_if(sealed_.begin(), sealed_.end(),
+                             [=](const Sealed& sealed) { return sealed.generation > flushed; });
+  for (auto it = sealed_.begin(); it != needed; ++it) unneeded.push_back(std::move(it->segment));
+  sealed_.erase(sealed_.begin(), needed);
+  std::sort(unneeded.begin(), unneeded.end(),
+            [](const LogSegment& a, const LogSegment& b) { return a.number < b.number; });
+  return unneeded;
+}
+
+void LogWriter::Close() {
+  // First, so that a leader that waits for a segment does not hold this up.
+  supply_->Stop();
+  TakeLead();
+  Note(Status::ShutdownInProgress("the log is closed")).IgnoreError();
+  if (current_.extent != nullptr) Seal();
+  lead_.Give();
+}
+
+}  // namespace nacre

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "db/log_ring.h"
+#include "db/log_segments.h"
+#include "db/log_space.h"
+#include "db/log_supply.h"
+#include "memnode/pool_client.h"
+#include "nacre/logger.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "table/internal_key.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// Where and how a log is written.
+struct LogWriterOptions {
+  memnode::PoolClient* client = nullptr;
+  Clock* clock = nullptr;
+  uint64_t database_id = 0;
+  uint64_t segment_bytes = 4 << 20;
+  size_t ring_bytes = 256 << 10;  ///< Of records that no copy has yet; a power of two.
+  uint64_t next_number = 1;       ///< Above all numbers that any segment of the database had.
+  /// Where replay of an earlier log has ended (LogReadResult), if its segments are still recorded:
+  /// what lies behind is void from now on.
+  uint64_t previous_number = 0;
+  uint64_t previous_bytes = 0;
+  Logger* log = nullptr;
+};
+
+/// What a log has done since it was opened.
+struct LogWriterStats {
+  uint64_t bytes_appended = 0;    ///< Of records, as they lie in segments.
+  uint64_t writes_posted = 0;     ///< Each of them to all copies.
+  uint64_t segments = 0;          ///< Opened.
+  uint64_t ensemble_changes = 0;  ///< Segments that ended since a node failed.
+};
+
+/// The write-ahead log of a database, on memory nodes. Many threads append; whoever waits first
+/// becomes the leader and writes what all have finished, with one write to each copy, while the
+/// others lay out the next group.
+///
+/// What is acknowledged is read back (log_reader.h):
+///   - a position is acknowledged once every copy of the open segment has all bytes up to it. The
+///     leader awaits one group of writes before it posts the next;
+///   - a segment ends at its last acknowledged byte, be it full or a copy lost, and the header of
+///     the next one says where. That header is posted before any record there, to the same copies
+///     in order, so who can read an acknowledged record there can read it too. No write to an
+///     ensemble that has failed is needed;
+///   - what lies behind that byte was not acknowledged: the ring still has it, and it goes to the
+///     next segment. What only some copies have of the last segment was not acknowledged either.
+///
+/// Failures: when a copy fails, writers wait for the next segment only, which is ready as a rule.
+/// When there is none (`NoSpace`, `Unavailable`), those who wait get the failure, and so does who
+/// appends; each call tries again, once. What the ring has taken is written as soon as that works,
+/// though its Await may have answered a failure. `Fenced` ends the log.
+///
+/// Thread safety: all methods may be called from many threads at once. No lock and no allocation
+/// on the way of a record that fits into the ring.
+class LogWriter {
+ public:
+  /// The first segment is there, with its header, when this returns. `space` outlives the log.
+  static Status Open(const LogWriterOptions& options, LogSpace* space,
+                     std::unique_ptr<LogWriter>* writer);
+  /// Waits for nothing that was not awaited.
+  ~LogWriter();
+
+  /// Takes a record over; `parts`, one behind the other, are its payload: `count` >= 1 updates as
+  /// in a WriteBatch. `*position` is what Await takes. `generation`: of the MemTable that gets the
+  /// updates. Waits while the ring is full. After a failure nothing was taken.
+  Status Append(uint64_t generation, SequenceNumber first, uint32_t count,
+                std::span<const Slice> parts, uint64_t* position);
+  /// Returns once every copy has everything up to `position`.
+  Status Await(uint64_t position);
+  /// The same for everything that was appended before.
+  Status Sync() { return Await(ring_->reserved()); }
+
+  /// Segments all of whose records are of generations up to `flushed`, and with them those before,
+  /// in order: the caller's, to drop. So are segments that were never used. The open one is among
+  /// them if it qualifies and is more than half full, or has records and `close_open` is set.
+  std::vector<LogSegment> TakeUnneeded(uint64_t flushed, bool close_open = false) EXCLUDES(mutex_);
+
+  /// Nothing more is written; later calls answer `ShutdownInProgress`. After this TakeUnneeded
+  /// gives the open segment out like the others.
+  void Close() EXCLUDES(mutex_);
+
+  /// OK, or why nothing can be written at the moment.
+  Status status() const EXCLUDES(mutex_);
+  LogWriterStats stats() const;
+
+ private:
+  /// Held by the leader.
+  class CAPABILITY("leadership") Leadership {
+   public:
+    bool TryTake() TRY_ACQUIRE(true) {
+      return !taken_.load(std::memory_order_relaxed) &&
+             !taken_.exchange(true, std::memory_order_acquire);
+    }
+    void Give() RELEASE() { taken_.store(false, std::memory_order_release); }
+
+   private:
+    std::atomic<bool> taken_{false};
+  };
+  struct Current {
+    LogSegment segment;
+    std::unique_ptr<memnode::MirroredExtent> extent;  ///< Null: no segment is open.
+    uint32_t stamp = 0;
+    uint64_t offset = 0;      ///< Of the first byte that is not acknowledged.
+    uint64_t generation = 0;  ///< The highest one of an acknowledged record.
+    bool has_records() const { return offset > kLogHeaderBytes; }
+  };
+  struct Sealed {
+    LogSegment segment;
+    uint64_t generation = 0;
+  };
+
+  LogWriter(const LogWriterOptions& options, LogSpace* space);
+
+  void TakeLead() ACQUIRE(lead_);
+  Status AwaitRoom(uint64_t bytes, uint64_t* at);
+  Status Reserve(uint64_t bytes, uint64_t* at);
+  Status AppendLarge(uint64_t generation, SequenceNumber first, uint32_t count,
+                     std::span<const Slice> parts, uint64_t payload, uint64_t* position);
+  Status CheckWorking();
+
+  /// Writes one group of finished records, if there is any, to as many segments as fail.
+  Status Lead() REQUIRES(lead_) EXCLUDES(mutex_);
+  Status WriteRecords(uint64_t from) REQUIRES(lead_);
+  Status WriteLarge(const LogRing::Entry& entry) REQUIRES(lead_);
+  Status Write(uint64_t offset, rdma::LocalBuffer bytes) REQUIRES(lead_);
+  Status AwaitWrites() REQUIRES(lead_);
+  void Acknowledge(uint64_t bytes, uint64_t generation) REQUIRES(lead_);
+  /// Makes sure that a segment with room for `bytes` of records is open.
+  Status OpenFor(uint64_t bytes) REQUIRES(lead_) EXCLUDES(mutex_);
+  Status WriteHeader() REQUIRES(lead_);
+  /// Ends the open segment at its last acknowledged byte.
+  void Seal() REQUIRES(lead_) EXCLUDES(mutex_);
+  void SealFailed() REQUIRES(lead_) EXCLUDES(mutex_);
+  /// From now on status() is `s`; also answers it.
+  Status Note(Status s) EXCLUDES(mutex_);
+
+  const LogWriterOptions options_;
+  std::unique_ptr<LogRing> ring_;
+  std::unique_ptr<rdma::MemoryRegion> header_;  ///< Source of the writes of headers.
+  std::unique_ptr<LogSupply> supply_;
+
+  alignas(64) Leadership lead_;
+  Current current_ GUARDED_BY(lead_);
+  uint64_t last_ticket_ GUARDED_BY(lead_) = 0;
+  uint64_t previous_number_ GUARDED_BY(lead_);
+  uint64_t previous_bytes_ GUARDED_BY(lead_);
+
+  /// Written by the leader, read by anyone.
+  std::atomic<uint64_t> bytes_appended_{0};
+  std::atomic<uint64_t> writes_posted_{0};
+  std::atomic<uint64_t> segments_{0};
+  std::atomic<uint64_t> ensemble_changes_{0};
+
+  /// Whether status_ is a failure, and whether it is there for good.
+  enum class State : uint8_t { kWorking, kFailing, kEnded };
+  std::atomic<State> state_{State::kWorking};
+  mutable Mutex mutex_;
+  Status status_ GUARDED_BY(mutex_);
+  std::vector<Sealed> sealed_ GUARDED_BY(mutex_);      ///< In order.
+  std::vector<LogSegment> unused_ GUARDED_BY(mutex_);  ///< Failed before any record was there.
+};
+
+}  // namespace nacre

@@ -1,0 +1,122 @@
+#include "tests/support/log_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "memnode/lane.h"
+#include "tests/support/status_assert.h"
+
+namespace nacre {
+
+Status TestLogSpace::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) {
+  MutexLock lock(&mutex_);
+  EXPECT_GT(number, last_number_);
+  last_number_ = number;
+  NACRE_RETURN_IF_ERROR(failure_);
+  Placement placement;
+  NACRE_RETURN_IF_ERROR(space_->Reserve(memnode::Copies(copies_), bytes, kNoNode, &placement));
+  segment->number = number;
+  segment->copies = placement.fragments;
+  segments_[number] = *segment;
+  return Status::OK();
+}
+
+void TestLogSpace::FailWith(const Status& status) {
+  MutexLock lock(&mutex_);
+  failure_ = status;
+}
+
+void TestLogSpace::Drop(const std::vector<LogSegment>& segments) {
+  MutexLock lock(&mutex_);
+  for (const LogSegment& segment : segments) {
+    EXPECT_EQ(segments_.erase(segment.number), 1u) << "segment " << segment.number;
+    for (const ExtentAddr& copy : segment.copies) space_->Free(copy);
+  }
+}
+
+std::vector<LogSegment> TestLogSpace::segments() const {
+  MutexLock lock(&mutex_);
+  std::vector<LogSegment> segments;
+  for (const auto& [number, segment] : segments_) segments.push_back(segment);
+  return segments;
+}
+
+uint64_t TestLogSpace::last_number() const {
+  MutexLock lock(&mutex_);
+  return last_number_;
+}
+
+TestRecord MakeRecord(SequenceNumber first, size_t bytes) {
+  TestRecord record;
+  record.first = first;
+  record.payload = memnode::RandomBytes(first * 31 + bytes, std::max<size_t>(bytes, 2));
+  record.count = 1 + static_cast<uint32_t>(first % (record.payload.size() / 2));
+  return record;
+}
+
+void LogFixture::OpenPoolFor(int nodes, int copies, const std::string& parameters) {
+  OpenPoolAt("embedded:?size=64MiB&nodes=" + std::to_string(nodes) + parameters);
+  CreateDatabase();
+  log_space_ = std::make_unique<TestLogSpace>(space_.get(), copies);
+}
+
+LogWriterOptions LogFixture::Options() const {
+  return {.client = client_,
+          .clock = Clock::System(),
+          .database_id = database_id_,
+          .segment_bytes = 256 << 10,
+          .ring_bytes = 32 << 10,
+          .next_number = log_space_->last_number() + 1};
+}
+
+void LogFixture::OpenWriter(const LogWriterOptions& options) {
+  ASSERT_TRUE(IsOk(LogWriter::Open(options, log_space_.get(), &writer_)));
+}
+
+Status LogFixture::Append(const TestRecord& record, uint64_t generation, uint64_t* position) {
+  // In parts, as a batch and what goes before it.
+  const size_t cut = record.payload.size() / 3;
+  const Slice parts[] = {Slice(record.payload.data(), cut), Slice(),
+                         Slice(record.payload.data() + cut, record.payload.size() - cut)};
+  return writer_->Append(generation, record.first, record.count, parts, position);
+}
+
+Status LogFixture::AppendAndAwait(const TestRecord& record, uint64_t generation) {
+  uint64_t position = 0;
+  NACRE_RETURN_IF_ERROR(Append(record, generation, &position));
+  return writer_->Await(position);
+}
+
+Status LogFixture::Read(WALRecoveryMode mode, std::vector<TestRecord>* records) {
+  return ReadLog(
+      client_, database_id_, log_space_->segments(), mode,
+      [&](SequenceNumber first, uint32_t count, const Slice& payload) {
+        records->push_back({.first = first, .count = count, .payload = payload.ToString()});
+        return Status::OK();
+      },
+      &result_);
+}
+
+void LogFixture::ExpectLog(const std::vector<TestRecord>& records) {
+  std::vector<TestRecord> found;
+  ASSERT_TRUE(IsOk(Read(WALRecoveryMode::kAbsoluteConsistency, &found)));
+  ASSERT_EQ(found.size(), records.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_TRUE(found[i] == records[i]) << "record " << i << " of " << found.size();
+  }
+}
+
+char* LogFixture::Byte(const ExtentAddr& copy, uint64_t offset) {
+  uint64_t contiguous = 0;
+  const rdma::RemoteBuffer at =
+      client_->fabric()->link(copy.start.node)->Translate(copy.start.offset + offset, &contiguous);
+  return reinterpret_cast<char*>(at.address);
+}
+
+LogFixture::~LogFixture() {
+  writer_.reset();
+  log_space_.reset();
+}
+
+}  // namespace nacre

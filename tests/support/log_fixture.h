@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/log_reader.h"
+#include "db/log_segments.h"
+#include "db/log_space.h"
+#include "db/log_writer.h"
+#include "memnode/space_allocator.h"
+#include "tests/support/pool_fixture.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// Segments out of a database's space, and which of them there are, as a manifest would have it.
+/// Thread safety: all methods may be called from many threads at once.
+class TestLogSpace : public LogSpace {
+ public:
+  TestLogSpace(memnode::SpaceAllocator* space, int copies) : space_(space), copies_(copies) {}
+
+  Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override EXCLUDES(mutex_);
+  /// What NewSegment answers from now on.
+  void FailWith(const Status& status) EXCLUDES(mutex_);
+  void Drop(const std::vector<LogSegment>& segments) EXCLUDES(mutex_);
+  std::vector<LogSegment> segments() const EXCLUDES(mutex_);
+  uint64_t last_number() const EXCLUDES(mutex_);
+
+ private:
+  memnode::SpaceAllocator* const space_;
+  const int copies_;
+  mutable Mutex mutex_;
+  Status failure_ GUARDED_BY(mutex_);
+  uint64_t last_number_ GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, LogSegment> segments_ GUARDED_BY(mutex_);
+};
+
+struct TestRecord {
+  SequenceNumber first = 0;
+  uint32_t count = 0;
+  std::string payload;
+  bool operator==(const TestRecord&) const = default;
+};
+
+/// A record whose payload, of about `bytes`, depends on its sequence alone.
+TestRecord MakeRecord(SequenceNumber first, size_t bytes);
+
+/// A log on embedded nodes.
+class LogFixture : public memnode::PoolFixture {
+ protected:
+  void OpenPoolFor(int nodes, int copies, const std::string& parameters = "");
+  LogWriterOptions Options() const;
+  void OpenWriter(const LogWriterOptions& options);
+  Status Append(const TestRecord& record, uint64_t generation, uint64_t* position);
+  Status AppendAndAwait(const TestRecord& record, uint64_t generation = 1);
+  Status Read(WALRecoveryMode mode, std::vector<TestRecord>* records);
+  /// What the space has recorded is exactly `records`.
+  void ExpectLog(const std::vector<TestRecord>& records);
+  /// In the memory of its node.
+  char* Byte(const ExtentAddr& copy, uint64_t offset);
+  ~LogFixture() override;
+
+  std::unique_ptr<TestLogSpace> log_space_;
+  std::unique_ptr<LogWriter> writer_;
+  LogReadResult result_;
+};
+
+}  // namespace nacre
