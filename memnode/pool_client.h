@@ -21,6 +21,7 @@
 
 namespace nacre::memnode {
 
+struct CheckpointDelta;
 struct DatabaseReport;
 struct Directions;
 struct Fabric;
@@ -235,6 +236,11 @@ class PoolClient {
   Status BeginWrites(NodeId node, uint64_t database_id, uint64_t owner_epoch, uint64_t ticket,
                      const std::vector<ExtentAddr>& extents);
   Status EndWrites(NodeId node, uint64_t ticket);
+
+  /// Has the node that holds `copy` of a manifest apply `delta` to it; for what it answers, see
+  /// memnode/checkpoint.h. `InvalidArgument` if this client does not own the database, or the copy.
+  /// After `TimedOut` the node may still do it.
+  Status ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta& delta);
 
   /// Tells `node` how a database of this client is, and hears what is wanted of all databases;
   /// for the three, see memnode/database_report.h. `NotSupported` by an earlier version.

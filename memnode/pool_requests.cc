@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "memnode/checkpoint.h"
 #include "memnode/compaction_codec.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
@@ -213,6 +214,23 @@ Status PoolClient::EndWrites(NodeId node, uint64_t ticket) {
   control::Reply reply;
   request.mutable_end_writes()->set_ticket(ticket);
   return rep_->Call(node, &request, &reply);
+}
+
+Status PoolClient::ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta& delta) {
+  control::Request request;
+  control::Reply reply;
+  control::ApplyCheckpoint* const message = request.mutable_apply_checkpoint();
+  EncodeExtent(copy, message->mutable_copy());
+  message->set_database_id(delta.identity.database_id);
+  message->set_epoch(delta.identity.epoch);
+  message->set_generation(delta.identity.generation);
+  message->set_base_version(delta.base_version);
+  message->set_version(delta.version);
+  message->set_slots_used(delta.slots_used);
+  message->set_raw_bytes(delta.raw_bytes);
+  message->set_crc(delta.crc);
+  message->set_compressed(delta.compressed);
+  return rep_->Call(static_cast<NodeId>(copy.start.node), &request, &reply);
 }
 
 }  // namespace nacre::memnode

@@ -92,6 +92,8 @@ class Server {
   Status BeginWrites(const ServerConnection& connection, const control::BeginWrites& request,
                      control::Slabs* reply);
   Status EndWrites(uint64_t client_id, uint64_t ticket);
+  Status ApplyCheckpoint(const ServerConnection& connection,
+                         const control::ApplyCheckpoint& request);
 
   // I/O thread (server_jobs.cc).
   Status StartJob(ServerConnection* connection);

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "memnode/checkpoint.h"
 #include "memnode/compaction_codec.h"
 #include "memnode/server.h"
 #include "util/crc32c.h"
@@ -158,6 +159,8 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       return BeginWrites(*connection, request.begin_writes(), reply->mutable_slabs());
     case control::Request::kEndWrites:
       return EndWrites(client, request.end_writes().ticket());
+    case control::Request::kApplyCheckpoint:
+      return ApplyCheckpoint(*connection, request.apply_checkpoint());
     case control::Request::kReportDatabase:
       return databases_->Report(client, request.report_database(), clock_->NowNanos(),
                                 reply->mutable_directions());
@@ -320,6 +323,28 @@ Status Server::EndWrites(uint64_t client_id, uint64_t ticket) {
   tickets_.erase(it);
   databases_->Unpin(database_id);
   return Status::OK();
+}
+
+Status Server::ApplyCheckpoint(const ServerConnection& connection,
+                               const control::ApplyCheckpoint& request) {
+  NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection.client_id, request.database_id()));
+  ExtentAddr copy;
+  NACRE_RETURN_IF_ERROR(DecodeExtent(request.copy(), &copy));
+  if (!region_->Owns(request.database_id(), copy.start.offset, copy.length)) {
+    return Status::InvalidArgument(
+        fmt::format("{} bytes at {} are not leased to database {:x}", copy.length,
+                    static_cast<uint64_t>(copy.start.offset), request.database_id()));
+  }
+  return memnode::ApplyCheckpoint({.identity = {.database_id = request.database_id(),
+                                                .epoch = request.epoch(),
+                                                .generation = request.generation()},
+                                   .base_version = request.base_version(),
+                                   .version = request.version(),
+                                   .slots_used = request.slots_used(),
+                                   .raw_bytes = request.raw_bytes(),
+                                   .crc = request.crc(),
+                                   .compressed = request.compressed()},
+                                  region_->data() + copy.start.offset, copy.length);
 }
 
 }  // namespace nacre::memnode

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "db/manifest_edit.h"
+#include "db/manifest_slots.h"
+#include "db/manifest_state.h"
+#include "db/manifest_writer.h"
+#include "memnode/checkpoint.h"
+#include "memnode/pool_client.h"
+#include "nacre/logger.h"
+#include "nacre/status.h"
+#include "table/placement.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// What a manifest needs of its database. Called with the log's mutex held, by whoever commits and
+/// by the log's thread: never calls the log.
+class ManifestSpace {
+ public:
+  virtual ~ManifestSpace() = default;
+  /// Reserves `bytes` on each of several live nodes: one more than may be lost, or as many as are
+  /// left. Reserved extents are freed by FreeCopies.
+  virtual Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) = 0;
+  virtual void FreeCopies(const std::vector<ExtentAddr>& copies) = 0;
+  /// Makes `value` the root (see ManifestRoot). OK: it is, durably. `Fenced`: it is not, and
+  /// another owner has taken over. Any other failure: it may be.
+  virtual Status PublishRoot(const std::string& value) = 0;
+};
+
+struct ManifestLogOptions {
+  memnode::PoolClient* client = nullptr;
+  Clock* clock = nullptr;
+  uint64_t database_id = 0;
+  uint64_t epoch = 0;  ///< Of this owner; no earlier one had it.
+  std::chrono::milliseconds checkpoint_interval{500};
+  uint64_t checkpoint_edits = 256;  ///< At the latest after so many.
+  uint64_t ring_bytes = 1 << 20;    ///< Rounded up to what a ring can have.
+  Logger* log = nullptr;
+};
+
+struct ManifestCounters {
+  uint64_t edits = 0;
+  uint64_t edit_bytes = 0;  ///< Encoded, of one copy.
+  uint64_t checkpoints = 0;
+  uint64_t delta_bytes = 0;  ///< Sent to one copy for checkpoints, compressed.
+  uint64_t image_bytes = 0;  ///< Of the image as it is.
+  uint64_t renewals = 0;     ///< Manifests made after the first.
+};
+
+/// The manifest of one open database: the authority on what it consists of. Every change is an
+/// edit, which counts when it lies in the rings of all copies (one round trip); in the background,
+/// checkpoints bring the copies' images up to the latest edits, which frees the ring (Aceso, SOSP
+/// 2024, section 3.2). When a copy is lost, when an edit is too large for the ring, or the image
+/// for its place, a fresh manifest is made elsewhere and the root is set to it: a renewal.
+///
+/// Invariant: an edit whose Commit answered OK is on all copies that the root names, in the ring or
+/// in the image; so is every edit before it.
+///
+/// Thread safety: all methods may be called from many threads at once, Close by one.
+class ManifestLog {
+ public:
+  /// Makes a manifest that says `initial`, and the root. A new owner does that too, after recovery;
+  /// the copies of the manifest before are the caller's to free then. `space` and what the options
+  /// name outlive the log. `Fenced`, `NoSpace`, `Unavailable` as ManifestSpace answers them; after
+  /// any failure but these of ReserveCopies the root may or may not have been set.
+  static Status Create(const ManifestLogOptions& options, ManifestState initial,
+                       ManifestSpace* space, std::unique_ptr<ManifestLog>* log);
+  /// As Close.
+  ~ManifestLog();
+  ManifestLog(const ManifestLog&) = delete;
+  ManifestLog& operator=(const ManifestLog&) = delete;
+
+  /// Assigns the edit the next version and makes it durable. Waits for the commits before it.
+  ///
+  /// OK: it is on all copies, and part of the state. A copy that was lost meanwhile has been
+  /// replaced.
+  /// `TimedOut`: nobody knows. The state is without it, but a recovery may find it. From here on
+  /// every commit answers the same, until Renew has made a manifest that is certainly without it.
+  /// Until then neither what the edit adds nor what it removes may be freed.
+  /// `Fenced`: another owner has taken over; the log is over.
+  /// Any other failure: nothing has happened. `Corruption`: the edit contradicts the state;
+  /// `NoSpace`, `Unavailable`: there is no room for a renewal that it would have taken;
+  /// `ShutdownInProgress`: the log is closed.
+  Status Commit(ManifestEdit* edit) EXCLUDES(mutex_);
+
+  /// Brings the images of all copies up to the latest edit. When that fails, the manifest is
+  /// renewed; the failure is that of the renewal.
+  Status Checkpoint() EXCLUDES(mutex_);
+
+  /// Makes a fresh manifest of the state on nodes that the space chooses, and sets the root to it:
+  /// when a node that has a copy is lost or to be left. Failures as those of Commit; after a
+  /// `TimedOut` of this, too, commits fail until a Renew succeeds.
+  Status Renew() EXCLUDES(mutex_);
+
+  ManifestState Snapshot() const EXCLUDES(mutex_);
+  uint64_t version() const EXCLUDES(mutex_);
+  std::vector<ExtentAddr> copies() const EXCLUDES(mutex_);
+  ManifestCounters counters() const EXCLUDES(mutex_);
+  /// Why commits fail; OK while they do not.
+  Status status() const EXCLUDES(mutex_);
+
+  /// A last checkpoint; afterwards commits fail. Waits for what is under way. Idempotent.
+  void Close() EXCLUDES(mutex_);
+
+ private:
+  /// Space of manifests that are not the root's any more.
+  struct Retired {
+    ExtentAddr copy;
+    /// The node may still apply a checkpoint to it.
+    bool uncertain = false;
+  };
+  /// A checkpoint on its way.
+  struct Sending {
+    std::vector<memnode::SlotChange> changes;
+    memnode::CheckpointDelta delta;
+    uint64_t ring_tail = 0;
+    std::vector<Retired> copies;
+  };
+
+  ManifestLog(const ManifestLogOptions& options, ManifestState initial, ManifestSpace* space);
+
+  void Run() EXCLUDES(mutex_);
+  Status Usable() const REQUIRES(mutex_);
+  bool ImageFits(const ManifestEdit& edit, size_t encoded_bytes) const REQUIRES(mutex_);
+  /// The state, and the image, take an edit that is durable.
+  void Applied(const ManifestEdit& edit, size_t encoded_bytes) REQUIRES(mutex_);
+  /// `written`: why the ring did not take it, or OK if that was not tried.
+  Status CommitByRenewal(const ManifestEdit& edit, size_t encoded_bytes, const Status& written)
+      REQUIRES(mutex_);
+  Status CheckpointLocked() REQUIRES(mutex_);
+  void PrepareCheckpoint(Sending* sending) REQUIRES(mutex_);
+  /// Without the mutex. Marks the copies of which nobody knows whether they have it.
+  Status Send(Sending* sending) const;
+  /// `sent`: how that went.
+  Status FinishCheckpoint(const Sending& sending, const Status& sent) REQUIRES(mutex_);
+  /// `edit` may be null.
+  Status RenewLocked(const ManifestEdit* edit) REQUIRES(mutex_);
+  Status MakeManifest(const ManifestSlots& slots, uint64_t version,
+                      std::unique_ptr<ManifestWriter>* writer) REQUIRES(mutex_);
+  Status Publish(const ManifestWriter& writer) REQUIRES(mutex_);
+  void FreeRetired() REQUIRES(mutex_);
+  /// Whether nothing will be written into the copy any more.
+  bool IsQuiet(const Retired& retired) const;
+
+  const ManifestLogOptions options_;
+  ManifestSpace* const space_;
+  mutable Mutex mutex_;
+  CondVar wake_{&mutex_};  ///< Of the thread.
+  CondVar idle_{&mutex_};  ///< No checkpoint is being sent.
+  ManifestState state_ GUARDED_BY(mutex_);
+  std::unique_ptr<ManifestSlots> slots_ GUARDED_BY(mutex_);
+  std::unique_ptr<ManifestWriter> writer_ GUARDED_BY(mutex_);
+  uint32_t generation_ GUARDED_BY(mutex_) = 0;
+  uint64_t image_version_ GUARDED_BY(mutex_) = 0;  ///< That the copies' images have, or will.
+  bool sending_ GUARDED_BY(mutex_) = false;
+  /// The copies' images are not what they should be: no checkpoint can be sent to them.
+  bool images_lost_ GUARDED_BY(mutex_) = false;
+  Status broken_ GUARDED_BY(mutex_);  ///< Why commits fail until Renew succeeds.
+  Status fenced_ GUARDED_BY(mutex_);
+  std::vector<Retired> retired_ GUARDED_BY(mutex_);
+  std::vector<Retired> limbo_ GUARDED_BY(mutex_);    ///< Copies that may be the root's.
+  std::vector<Retired> current_ GUARDED_BY(mutex_);  ///< Copies of writer_.
+  bool closing_ GUARDED_BY(mutex_) = false;
+  ManifestCounters counters_ GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "memnode/checkpoint.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// Where the copies of a database's manifest lie: the value of its root register. Nodes are named
+/// by instance, since their numbers differ from one opening to the next.
+///
+/// A copy is a memnode::CheckpointHeader, `image_slots` slots, and the ring of edits, at once after
+/// one another.
+struct ManifestRoot {
+  struct Copy {
+    uint64_t instance_id = 0;
+    uint64_t offset = 0;  ///< In the node's region.
+    uint64_t length = 0;
+
+    bool operator==(const Copy&) const = default;
+  };
+
+  memnode::ManifestIdentity identity;
+  uint32_t slot_bytes = 0;
+  uint32_t image_slots = 0;
+  uint64_t ring_bytes = 0;
+  std::vector<Copy> copies;
+
+  uint64_t slots_offset() const { return memnode::CheckpointHeader::kBytes; }
+  uint64_t ring_offset() const { return slots_offset() + uint64_t{image_slots} * slot_bytes; }
+  /// Of a copy.
+  uint64_t bytes() const { return ring_offset() + ring_bytes; }
+
+  bool operator==(const ManifestRoot&) const = default;
+};
+
+std::string EncodeManifestRoot(const ManifestRoot& root);
+/// `Corruption` saying what is wrong, `NotSupported` for a newer format. Safe on any bytes.
+Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root);
+
+}  // namespace nacre

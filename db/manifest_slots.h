@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/manifest_edit.h"
+#include "db/manifest_state.h"
+#include "memnode/checkpoint.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// The image of a manifest: its tables, segments and nodes in slots of a fixed size (Aceso, SOSP
+/// 2024, section 3.2, where the slots are those of a hash table). Whatever lives keeps its slots,
+/// so two checkpoints differ only where an edit was, and to know and to send the difference costs
+/// as much as these edits did.
+///
+/// An item that is longer than a slot has a chain of them. Each slot has the manifest version of
+/// its last change and a checksum; a free one is all zeros. The header, an item too, whose chain
+/// begins in slot 0, has the rest of the state, and a checksum over all other slots.
+///
+/// Thread safety: none.
+class ManifestSlots {
+ public:
+  static constexpr size_t kSlotBytes = 256;
+
+  /// The image of `state`, sealed, with nothing changed since.
+  ManifestSlots(const ManifestState& state, uint64_t ring_position);
+
+  /// The slots change as the state did by `edit`, which it has taken.
+  void Apply(const ManifestEdit& edit);
+  /// Most slots that Apply takes for an edit of so many items and encoded bytes.
+  static size_t MostSlots(size_t items, size_t encoded_bytes) {
+    return items + encoded_bytes / kPayloadBytes;
+  }
+
+  /// Makes the header that of `state`; edits later than this one start at `ring_position`.
+  void Seal(const ManifestState& state, uint64_t ring_position);
+  /// What differs from the time of the last call (at first: from the beginning), in the order of
+  /// slots. The image is sealed.
+  std::vector<memnode::SlotChange> TakeChanges();
+
+  /// Slots that mean anything: the first so many. Never fewer than before.
+  uint32_t used() const { return static_cast<uint32_t>(bytes_.size() / kSlotBytes); }
+  /// Of these, those that hold nothing.
+  size_t free() const { return free_.size(); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  friend class ManifestSlotReader;
+  enum class Kind : uint8_t { kFree = 0, kHeader = 1, kTable = 2, kSegment = 3, kNode = 4 };
+  static constexpr size_t kHeadBytes = 32;
+  static constexpr size_t kPayloadBytes = kSlotBytes - kHeadBytes;
+  using ItemKey = std::pair<Kind, uint64_t>;
+
+  void Put(Kind kind, uint64_t id, const Slice& payload);
+  void Remove(Kind kind, uint64_t id);
+  void PutTable(uint32_t level, const TableMeta& meta);
+  void PutSegment(const LogSegment& segment);
+  void PutNode(NodeId node, uint64_t instance);
+  uint32_t TakeSlot();
+  void FreeSlot(uint32_t slot);
+  /// Replaces the slot's bytes.
+  void Write(uint32_t slot, const char* content);
+
+  uint64_t version_ = 0;  ///< Of the edit that is being applied.
+  std::string bytes_;
+  uint64_t sum_ = 0;  ///< Of the hashes of all slots but the header's.
+  std::map<ItemKey, std::vector<uint32_t>> items_;
+  std::vector<uint32_t> free_;
+  std::map<uint32_t, std::string> before_;  ///< Slots changed since TakeChanges: as they were then.
+  uint32_t used_before_ = 0;
+};
+
+/// Takes a state out of the slots of an image, wherever each of them is. Safe on any bytes.
+class ManifestSlotReader {
+ public:
+  /// Whether the slot's checksum is right, or the slot is free.
+  static bool IsWhole(const char* slot);
+  /// `slots`: all of an image's used slots, each of them whole. `Corruption` naming the slot if
+  /// they are not an image's of one version, `NotSupported` for a newer format.
+  static Status Decode(const std::vector<const char*>& slots, ManifestState* state,
+                       uint64_t* ring_position);
+
+ private:
+  using Kind = ManifestSlots::Kind;
+  static Status DecodeHeader(const std::string& payload, uint64_t used, uint64_t sum,
+                             ManifestState* state, uint64_t* ring_position);
+  static Status DecodeItem(Kind kind, const std::string& payload, ManifestState* state);
+  static Status Gather(const std::vector<const char*>& slots, size_t first, std::string* payload,
+                       size_t* taken);
+};
+
+}  // namespace nacre

@@ -1,0 +1,104 @@
+#include "db/manifest_writer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "util/clock.h"
+
+namespace nacre {
+
+namespace {
+
+/// Of registered memory that is kept; longer entries get theirs for a while.
+constexpr uint64_t kMinBufferBytes = 64 << 10;
+
+}  // namespace
+
+Status ManifestWriter::Create(memnode::PoolClient* client, const ManifestRoot& sizes,
+                              std::vector<ExtentAddr> copies, const ManifestSlots& slots,
+                              uint64_t version, std::unique_ptr<ManifestWriter>* writer) {
+  std::unique_ptr<ManifestWriter> made(new ManifestWriter(client, sizes));
+  ManifestRoot& root = made->root_;
+  assert(slots.used() <= root.image_slots);
+  root.copies.clear();
+  for (const ExtentAddr& copy : copies) {
+    if (copy.length < root.bytes()) return Status::InvalidArgument("manifest: a copy is too short");
+    root.copies.push_back({.instance_id = client->instance_id(static_cast<NodeId>(copy.start.node)),
+                           .offset = copy.start.offset,
+                           .length = copy.length});
+  }
+  made->copies_ = copies;
+  NACRE_RETURN_IF_ERROR(memnode::MirroredExtent::Open(client, std::move(copies), &made->extent_));
+  NACRE_RETURN_IF_ERROR(made->WriteAll(slots, version));
+  *writer = std::move(made);
+  return Status::OK();
+}
+
+Status ManifestWriter::WriteAll(const ManifestSlots& slots, uint64_t version) {
+  const memnode::CheckpointHeader header{.identity = root_.identity,
+                                         .version = version,
+                                         .slot_bytes = root_.slot_bytes,
+                                         .image_slots = root_.image_slots,
+                                         .slots_used = slots.used()};
+  std::string bytes(memnode::CheckpointHeader::kBytes, '\0');
+  header.Encode(bytes.data());
+  bytes.append(slots.bytes());
+  const size_t cut = bytes.size();
+  bytes.append(ManifestRing::kTerminatorBytes, '\0');
+  const Status s = Write(bytes, cut, 0, root_.ring_offset());
+  if (s.ok()) buffer_.reset();
+  return s;
+}
+
+Status ManifestWriter::Write(const std::string& bytes, size_t cut, uint64_t first_offset,
+                             uint64_t second_offset) {
+  if (buffer_ == nullptr || buffer_->size() < bytes.size()) {
+    NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(
+        client_, std::max<uint64_t>(bytes.size(), kMinBufferBytes), &buffer_));
+  }
+  char* const data = buffer_->data();
+  std::memcpy(data, bytes.data(), bytes.size());
+  const auto part = [&](size_t from, size_t to) {
+    return rdma::LocalBuffer{
+        .data = data + from, .size = static_cast<uint32_t>(to - from), .region = buffer_.get()};
+  };
+  uint64_t ticket = 0;
+  if (cut > 0) NACRE_RETURN_IF_ERROR(extent_->Write(first_offset, part(0, cut), &ticket));
+  NACRE_RETURN_IF_ERROR(extent_->Write(second_offset, part(cut, bytes.size()), &ticket));
+  return extent_->Await(ticket,
+                        Deadline::After(client_->clock(), client_->options().operation_timeout));
+}
+
+uint64_t ManifestWriter::Skipped(size_t edit_bytes) const {
+  const uint64_t left = root_.ring_bytes - tail_in_ring();
+  const uint64_t wanted = ManifestRing::EntryBytes(edit_bytes) + ManifestRing::kTerminatorBytes;
+  return wanted <= left ? 0 : left;
+}
+
+uint64_t ManifestWriter::Needed(size_t edit_bytes) const {
+  return Skipped(edit_bytes) + ManifestRing::EntryBytes(edit_bytes) +
+         ManifestRing::kTerminatorBytes;
+}
+
+bool ManifestWriter::FitsEver(size_t edit_bytes) const {
+  // Wherever the tail is, one half of the ring is in one piece.
+  return ManifestRing::EntryBytes(edit_bytes) + ManifestRing::kTerminatorBytes <=
+         root_.ring_bytes / 2;
+}
+
+Status ManifestWriter::Append(uint64_t version, const Slice& edit) {
+  const uint64_t skipped = Skipped(edit.size());
+  const uint64_t at = tail_in_ring();
+  entry_.clear();
+  if (skipped > 0) ring_.EncodeWrap(version, &entry_);
+  const size_t cut = entry_.size();
+  ring_.EncodeEntry(version, edit, &entry_);
+  NACRE_RETURN_IF_ERROR(
+      Write(entry_, cut, root_.ring_offset() + at, root_.ring_offset() + (skipped > 0 ? 0 : at)));
+  tail_ += skipped + ManifestRing::EntryBytes(edit.size());
+  return Status::OK();
+}
+
+}  // namespace nacre

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/slice.h"
+#include "nacre/status.h"
+
+// Copies of a manifest's image, and how they get from one checkpoint to the next: the owner sends
+// what differs, and the node that holds a copy applies that to it (Aceso, SOSP 2024, section 3.2).
+// Neither what is sent nor what is done depends on the size of the rest.
+
+namespace nacre::memnode {
+
+/// Which manifest a copy belongs to. Of one database, no two manifests have the same.
+struct ManifestIdentity {
+  uint64_t database_id = 0;
+  uint64_t epoch = 0;       ///< Of the owner that made it.
+  uint32_t generation = 0;  ///< Counts the manifests that this owner made.
+
+  bool operator==(const ManifestIdentity&) const = default;
+};
+
+/// The head of a copy of a manifest: says what follows, and which version the image has. Written by
+/// the owner when it makes the copy, then by the node with each checkpoint.
+///
+/// A copy is this head, at once behind it `image_slots` slots of `slot_bytes`, and behind them what
+/// the owner writes on its own. Only the first `slots_used` slots mean anything.
+struct CheckpointHeader {
+  /// Encoded, the rest zero (docs/formats.md, "Manifest").
+  static constexpr size_t kBytes = 256;
+
+  ManifestIdentity identity;
+  uint64_t version = 0;  ///< Of the image.
+  /// Version of the checkpoint that the node is at, or 0: until it is through, the image is none.
+  uint64_t applying = 0;
+  uint32_t slot_bytes = 0;
+  uint32_t image_slots = 0;
+  uint32_t slots_used = 0;
+
+  /// Writes kBytes to `dst`.
+  void Encode(char* dst) const;
+  /// From at least kBytes. `Corruption` for anything else, `NotSupported` for a newer format. Safe
+  /// on any bytes.
+  static Status Decode(const Slice& bytes, CheckpointHeader* header);
+};
+
+/// A slot that differs from the checkpoint before.
+struct SlotChange {
+  uint32_t slot = 0;
+  std::string before;  ///< Empty: the slot was not used.
+  std::string after;
+};
+
+/// The difference between two checkpoints of an image, as it travels.
+struct CheckpointDelta {
+  ManifestIdentity identity;
+  uint64_t base_version = 0;
+  uint64_t version = 0;
+  uint32_t slots_used = 0;  ///< With it; never fewer than before.
+  uint32_t raw_bytes = 0;   ///< Of `compressed` when it is unpacked.
+  uint32_t crc = 0;         ///< CRC32C of `compressed`.
+  std::string compressed{};
+};
+
+/// Packs `changes`, which are in the order of slots, each once: the XOR of before and after,
+/// compressed with LZ4. Fills in `raw_bytes`, `crc` and `compressed`.
+/// `InvalidArgument` if that is more than a delta can hold (1 GiB).
+Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
+                   CheckpointDelta* delta);
+
+/// Brings the copy that lies in the `length` bytes at `copy` from the delta's base version to its
+/// version. OK without a change if it is there already. Else nothing is changed, and
+/// `InvalidArgument` is answered for a copy of another manifest or version, `Corruption` if the
+/// copy or the delta is damaged: each slot is compared with its checksum before anything is
+/// written.
+Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length);
+
+}  // namespace nacre::memnode

@@ -1,0 +1,282 @@
+// Goal: the slots say what the state is, whatever edits made it; only what an edit touches changes,
+// and what travels from one checkpoint to the next makes the same of a copy. Bytes that are no
+// image are an error. Method: random edits against a plain ManifestState; the changes applied to a
+// copy as a node does; every bit of a small image flipped; slots of two versions mixed.
+
+#include "db/manifest_slots.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "memnode/checkpoint.h"
+#include "tests/support/manifest_pool.h"
+#include "tests/support/scale.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+
+namespace nacre {
+namespace {
+
+using memnode::CheckpointDelta;
+using memnode::CheckpointHeader;
+
+constexpr size_t kSlotBytes = ManifestSlots::kSlotBytes;
+
+ManifestState EmptyState() {
+  ManifestState state;
+  state.comparator = "leveldb.BytewiseComparator";
+  state.num_levels = 7;
+  state.slab_bytes = 1 << 20;
+  state.database_id = 5;
+  return state;
+}
+
+ManifestEdit NextEdit(Random* random, const ManifestState& state, size_t key_bytes = 20) {
+  ManifestEdit edit = RandomManifestEdit(random, state, key_bytes);
+  edit.version = state.version + 1;
+  return edit;
+}
+
+Status Decode(const std::string& bytes, ManifestState* state, uint64_t* ring_position) {
+  std::vector<const char*> slots;
+  for (size_t at = 0; at < bytes.size(); at += kSlotBytes) {
+    slots.push_back(bytes.data() + at);
+    if (!ManifestSlotReader::IsWhole(slots.back())) {
+      return Status::Corruption("slot " + std::to_string(at / kSlotBytes));
+    }
+  }
+  return ManifestSlotReader::Decode(slots, state, ring_position);
+}
+
+/// A node's copy.
+class Copy {
+ public:
+  Copy(const ManifestSlots& slots, uint64_t version, uint32_t image_slots)
+      : bytes_(CheckpointHeader::kBytes + image_slots * kSlotBytes, 'x') {
+    const CheckpointHeader header{.identity = {.database_id = 5, .epoch = 1, .generation = 2},
+                                  .version = version,
+                                  .slot_bytes = kSlotBytes,
+                                  .image_slots = image_slots,
+                                  .slots_used = slots.used()};
+    header.Encode(bytes_.data());
+    bytes_.replace(CheckpointHeader::kBytes, slots.bytes().size(), slots.bytes());
+  }
+  Status Apply(const CheckpointDelta& delta) {
+    return memnode::ApplyCheckpoint(delta, bytes_.data(), bytes_.size());
+  }
+  CheckpointHeader header() const {
+    CheckpointHeader header;
+    EXPECT_TRUE(IsOk(CheckpointHeader::Decode(bytes_, &header)));
+    return header;
+  }
+  std::string image() const {
+    return bytes_.substr(CheckpointHeader::kBytes, header().slots_used * kSlotBytes);
+  }
+  std::string bytes_;
+};
+
+CheckpointDelta MakeDelta(const std::vector<memnode::SlotChange>& changes, uint64_t base_version,
+                          uint64_t version, uint32_t used) {
+  CheckpointDelta delta{.identity = {.database_id = 5, .epoch = 1, .generation = 2},
+                        .base_version = base_version,
+                        .version = version,
+                        .slots_used = used};
+  EXPECT_TRUE(IsOk(memnode::PackChanges(changes, kSlotBytes, &delta)));
+  return delta;
+}
+
+TEST(ManifestSlotsTest, CopiesFollowTheState) {
+  Random random(TestSeed(41));
+  ManifestState state = EmptyState();
+  ManifestSlots slots(state, 0);
+  Copy copy(slots, 0, 100'000);
+  uint64_t base = 0;
+  for (size_t i = Scaled(2000); i > 0; --i) {
+    const ManifestEdit edit = NextEdit(&random, state, random.OneIn(8) ? 1500 : 20);
+    ASSERT_TRUE(IsOk(state.Apply(edit)));
+    slots.Apply(edit);
+    if (!random.OneIn(5)) continue;
+    const uint64_t ring_position = random.Next();
+    slots.Seal(state, ring_position);
+    const CheckpointDelta delta = MakeDelta(slots.TakeChanges(), base, state.version, slots.used());
+    ASSERT_TRUE(IsOk(copy.Apply(delta)));
+    ASSERT_TRUE(IsOk(copy.Apply(delta))) << "the same once more";
+    base = state.version;
+    ASSERT_TRUE(copy.image() == slots.bytes());
+    ManifestState decoded;
+    uint64_t decoded_position = 0;
+    ASSERT_TRUE(IsOk(Decode(copy.image(), &decoded, &decoded_position))) << state.version;
+    ASSERT_EQ(EncodeForComparison(decoded), EncodeForComparison(state));
+    ASSERT_EQ(decoded.version, state.version);
+    ASSERT_EQ(decoded_position, ring_position);
+  }
+}
+
+TEST(ManifestSlotsTest, OnlyWhatAnEditTouchesChanges) {
+  Random random(TestSeed(42));
+  ManifestState state = EmptyState();
+  for (uint64_t id = 1; id <= 1000; ++id) {
+    state.tables[id] = {1, RandomTableMeta(&random, id)};
+  }
+  ManifestSlots slots(state, 0);
+  EXPECT_TRUE(slots.TakeChanges().empty());
+  // A table changes its level: the slot with the level, and the header.
+  ManifestEdit edit;
+  edit.version = 1;
+  edit.added.emplace_back(2, state.tables[500].second);
+  ASSERT_TRUE(IsOk(state.Apply(edit)));
+  slots.Apply(edit);
+  slots.Seal(state, 0);
+  std::vector<memnode::SlotChange> changes = slots.TakeChanges();
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0].slot, 0u);
+  // One is dropped, one added: the new one takes the slots of the old one.
+  const uint32_t used = slots.used();
+  edit = ManifestEdit();
+  edit.version = 2;
+  edit.removed.push_back(500);
+  TableMeta meta = state.tables[500].second;
+  meta.id = 2000;
+  edit.added.emplace_back(2, meta);
+  ASSERT_TRUE(IsOk(state.Apply(edit)));
+  slots.Apply(edit);
+  slots.Seal(state, 0);
+  changes = slots.TakeChanges();
+  EXPECT_LE(changes.size(), 3u);
+  EXPECT_EQ(slots.used(), used);
+}
+
+TEST(ManifestSlotsTest, EveryFlippedBitIsSeen) {
+  Random random(TestSeed(43));
+  ManifestState state = EmptyState();
+  state.nodes[3] = 77;
+  state.tables[1] = {1, RandomTableMeta(&random, 1, 500)};
+  state.segments[1] = RandomLogSegment(&random, 1);
+  state.next_segment = 2;
+  ManifestSlots slots(state, 0);
+  // Some that are free again.
+  ManifestEdit edit;
+  edit.version = 1;
+  edit.added.emplace_back(1, RandomTableMeta(&random, 2, 500));
+  edit.segments_removed.push_back(1);
+  ASSERT_TRUE(IsOk(state.Apply(edit)));
+  slots.Apply(edit);
+  slots.Seal(state, 0);
+  for (size_t bit = 0; bit < 8 * slots.bytes().size(); ++bit) {
+    std::string damaged = slots.bytes();
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    ManifestState decoded;
+    uint64_t position = 0;
+    ASSERT_TRUE(Decode(damaged, &decoded, &position).IsCorruption()) << "bit " << bit;
+  }
+}
+
+TEST(ManifestSlotsTest, SlotsOfTwoVersionsAreNoImage) {
+  Random random(TestSeed(44));
+  ManifestState state = EmptyState();
+  for (uint64_t id = 1; id <= 20; ++id) state.tables[id] = {1, RandomTableMeta(&random, id)};
+  state.next_table_id = 21;
+  ManifestSlots slots(state, 0);
+  for (size_t i = Scaled(300); i > 0; --i) {
+    const std::string before = slots.bytes();
+    const ManifestEdit edit = NextEdit(&random, state);
+    ASSERT_TRUE(IsOk(state.Apply(edit)));
+    slots.Apply(edit);
+    slots.Seal(state, 0);
+    for (const memnode::SlotChange& change : slots.TakeChanges()) {
+      if (change.before.empty()) continue;
+      std::string mixed = slots.bytes();
+      mixed.replace(change.slot * kSlotBytes, kSlotBytes, change.before);
+      ManifestState decoded;
+      uint64_t position = 0;
+      ASSERT_TRUE(Decode(mixed, &decoded, &position).IsCorruption()) << "slot " << change.slot;
+    }
+  }
+}
+
+// ---- What a node refuses ----------------------------------------------------------------------
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  CheckpointTest() : slots_(EmptyState(), 0), copy_(slots_, 0, 100) {
+    Random random(TestSeed(45));
+    ManifestState state = EmptyState();
+    ManifestEdit edit;
+    edit.version = 1;
+    edit.added.emplace_back(1, RandomTableMeta(&random, 1));
+    EXPECT_TRUE(IsOk(state.Apply(edit)));
+    slots_.Apply(edit);
+    slots_.Seal(state, 0);
+    changes_ = slots_.TakeChanges();
+    delta_ = MakeDelta(changes_, 0, 1, slots_.used());
+  }
+  void ExpectRefused(const CheckpointDelta& delta, Status::Code code) {
+    const std::string before = copy_.bytes_;
+    EXPECT_TRUE(IsFailure(copy_.Apply(delta), code));
+    EXPECT_TRUE(copy_.bytes_ == before);
+  }
+
+  ManifestSlots slots_;
+  Copy copy_;
+  std::vector<memnode::SlotChange> changes_;
+  CheckpointDelta delta_;
+};
+
+TEST_F(CheckpointTest, OfAnotherManifestOrVersion) {
+  for (int i = 0; i < 4; ++i) {
+    CheckpointDelta delta = delta_;
+    if (i == 0) delta.identity.database_id = 6;
+    if (i == 1) delta.identity.epoch = 2;
+    if (i == 2) delta.identity.generation = 3;
+    if (i == 3) delta.base_version = 7;
+    ExpectRefused(delta, Status::Code::kInvalidArgument);
+  }
+  EXPECT_TRUE(IsOk(copy_.Apply(delta_)));
+}
+
+TEST_F(CheckpointTest, Damaged) {
+  CheckpointDelta delta = delta_;
+  delta.compressed[3] = static_cast<char>(delta.compressed[3] ^ 4);
+  ExpectRefused(delta, Status::Code::kCorruption);
+  delta = delta_;
+  --delta.raw_bytes;
+  ExpectRefused(delta, Status::Code::kCorruption);
+  delta.raw_bytes = UINT32_MAX;
+  ExpectRefused(delta, Status::Code::kCorruption);
+  delta = delta_;
+  ++delta.slots_used;
+  ExpectRefused(delta, Status::Code::kCorruption);
+  delta.slots_used = 0;
+  ExpectRefused(delta, Status::Code::kCorruption);
+  delta.slots_used = 101;
+  ExpectRefused(delta, Status::Code::kCorruption);
+  // Twice the same slot; one beyond those in use.
+  std::vector<memnode::SlotChange> changes = changes_;
+  changes.push_back(changes.back());
+  ExpectRefused(MakeDelta(changes, 0, 1, slots_.used()), Status::Code::kCorruption);
+  changes = changes_;
+  changes.back().slot = 99;
+  ExpectRefused(MakeDelta(changes, 0, 1, slots_.used()), Status::Code::kCorruption);
+  // The copy itself.
+  copy_.bytes_[CheckpointHeader::kBytes + 100] ^= 1;
+  ExpectRefused(delta_, Status::Code::kCorruption);
+  copy_.bytes_[CheckpointHeader::kBytes + 100] ^= 1;
+  copy_.bytes_[70] ^= 1;
+  ExpectRefused(delta_, Status::Code::kCorruption);
+  copy_.bytes_[70] ^= 1;
+  EXPECT_TRUE(IsOk(copy_.Apply(delta_)));
+}
+
+TEST_F(CheckpointTest, ToACopyThatDoesNotFitItsExtent) {
+  copy_.bytes_.resize(CheckpointHeader::kBytes + 100 * kSlotBytes - 1);
+  ExpectRefused(delta_, Status::Code::kCorruption);
+  copy_.bytes_.resize(CheckpointHeader::kBytes - 1);
+  ExpectRefused(delta_, Status::Code::kCorruption);
+  copy_.bytes_.clear();
+  ExpectRefused(delta_, Status::Code::kCorruption);
+}
+
+}  // namespace
+}  // namespace nacre
