@@ -48,9 +48,10 @@ Status ViewDatabase(memnode::PoolClient* client, const std::string& name, Databa
   }
   if (!status.ok()) {
     if (!status.IsCorruption() || !view->root.owned) return status;
-    return Status::Corruption(fmt::format("{} (read {} times: damaged, or its owner changes it "
-                                          "faster than it can be read)",
-                                          status.message(), kAttempts));
+    return Status::Corruption(
+        fmt::format("{} (read {} times: damaged, or its owner changes it "
+                    "faster than it can be read)",
+                    status.message(), kAttempts));
   }
   std::map<NodeId, NodeId> numbers;
   for (const auto& [number, instance_id] : view->manifest.state.nodes) {

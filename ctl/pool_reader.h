@@ -21,6 +21,13 @@ struct NodeRange {
   size_t length = 0;  ///< More than 0, and at most a few megabytes.
 };
 
+/// `length` bytes of `extent` from `offset` on.
+inline NodeRange RangeOf(const ExtentAddr& extent, uint64_t offset, size_t length) {
+  return {.node = static_cast<NodeId>(extent.start.node),
+          .offset = extent.start.offset + offset,
+          .length = length};
+}
+
 /// Reads many pieces of the nodes' memory, a bounded number of them at a time.
 ///
 /// Thread safety: none; used by one thread at a time.
