@@ -37,6 +37,7 @@ void DBImpl::CompactionTask() {
     std::unique_ptr<Compaction> compaction;
     uint64_t room = 0;
     {
+      MutexLock commit(&commit_mutex_);  // What is being changed is not picked.
       MutexLock lock(&mutex_);
       room = room_made_;
       if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0) {
@@ -124,14 +125,21 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   edit.removed = compaction->inputs;
   edit.removed.insert(edit.removed.end(), compaction->overlap.begin(), compaction->overlap.end());
 
+  if (status.ok()) {
+    ManifestEdit change;
+    status = CommitChange(edit, &change, [&]() REQUIRES(mutex_) {
+      // A moved table is removed from one level and added to another; Apply does both.
+      Install(edit, current_view_->memtables);
+    });
+    if (!status.ok() && !move) GiveUp(edit, status);
+  } else if (!move) {
+    for (const auto& added : edit.added) added.table->MarkDropped();
+  }
   {
     MutexLock lock(&mutex_);
     picker_.Release(*compaction);
     compaction_error_ = status;
     if (status.ok()) {
-      ++manifest_version_;
-      // A moved table is removed from one level and added to another; Apply does both.
-      InstallView(current_view_->memtables, Version::Apply(*current_view_->version, edit));
       if (!move) {
         for (const auto& table : edit.removed) table->MarkDropped();
       }
@@ -139,8 +147,6 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
           .fetch_add(1, std::memory_order_relaxed);
       UpdateStall();
       MaybeSchedule();
-    } else if (!move) {
-      for (const auto& added : edit.added) added.table->MarkDropped();
     }
     changed_.SignalAll();
   }
@@ -265,7 +271,8 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   // Where a table may be a little larger than a power of two, its records would be aligned twice as
   // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is
   // sure to fit, it ends where its last row does, of which the parity is as long whatever it holds.
-  const Redundancy redundancy = RedundancyOf(static_cast<int>(job->output_level));
+  const Redundancy& wanted_redundancy = redundancy_.For(static_cast<int>(job->output_level));
+  const Redundancy redundancy = Allowed(wanted_redundancy);
   const uint64_t row = redundancy.data * options_.chunk_size;
   const uint64_t finer = std::bit_floor(capacity) / row * row;
   if (finer >= kLeastAlignedBytes - row && finer + row > target && capacity - finer < finer / 4 &&
@@ -281,7 +288,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     memnode::ReservedTable table;
     table.id = NewTableId();
-    const Status status = space_->Reserve(redundancy, capacity, preferred, &table.placement);
+    const Status status = Reserve(wanted_redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {
       job->outputs.push_back(std::move(table));
       wanted -= std::min(wanted, capacity);
@@ -376,6 +383,7 @@ Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, 
                                uint32_t max_subcompactions) {
   std::unique_ptr<Compaction> compaction;
   {
+    MutexLock commit(&commit_mutex_);
     MutexLock lock(&mutex_);
     compaction = picker_.PickRange(current_view_->version, level, output_level, begin, end);
   }

@@ -104,7 +104,8 @@ void DBImpl::FlushLoop() {
       room = room_made_;
     }
     VersionEdit edit;
-    const Status status = FlushOne(oldest, &edit);
+    Status status = FlushOne(oldest, &edit);
+    if (status.ok()) status = CommitFlush(oldest, edit);
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && AwaitRoom(room)) continue;
     {
@@ -112,15 +113,6 @@ void DBImpl::FlushLoop() {
       flush_error_ = status;
       if (status.ok()) {
         failures = 0;
-        immutables_.pop_front();
-        std::vector<std::shared_ptr<MemTable>> memtables = current_view_->memtables;
-        memtables.pop_back();
-        ++manifest_version_;
-        InstallView(std::move(memtables), Version::Apply(*current_view_->version, edit));
-        if (memtable_full_) SwitchMemTable();
-        UpdateStall();
-        MaybeSchedule();
-        changed_.SignalAll();
       } else {
         Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
         flush_failed_attempt_ = attempt;
@@ -128,10 +120,29 @@ void DBImpl::FlushLoop() {
         BackOff(Work::kFlush, ++failures, room);
       }
     }
+    if (status.ok()) ReleaseLog(oldest.boundary - 1);
     oldest.memtable.reset();
     RetireUnlinkedViews();
     if (status.ok()) RebalancePointTiers();
   }
+}
+
+Status DBImpl::CommitFlush(const Immutable& flushed, const VersionEdit& edit) {
+  ManifestEdit change;
+  change.last_sequence = flushed.boundary - 1;
+  const Status status = CommitChange(edit, &change, [this, &edit]() REQUIRES(mutex_) {
+    flush_error_ = Status::OK();
+    immutables_.pop_front();
+    std::vector<std::shared_ptr<MemTable>> memtables = current_view_->memtables;
+    memtables.pop_back();
+    Install(edit, std::move(memtables));
+    if (memtable_full_) SwitchMemTable();
+    UpdateStall();
+    MaybeSchedule();
+    changed_.SignalAll();
+  });
+  if (!status.ok()) GiveUp(edit, status);
+  return status;
 }
 
 void DBImpl::CompactForSpace() {
@@ -180,8 +191,8 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
     free += there;
     ++nodes;
   }
-  const Redundancy flushed = RedundancyOf(0);
-  const Redundancy compacted = RedundancyOf(1);
+  const Redundancy flushed = Allowed(redundancy_.For(0));
+  const Redundancy compacted = Allowed(redundancy_.For(1));
   // It is not room that lacks: the reservation says so.
   if (nodes < static_cast<uint64_t>(flushed.fragments())) return Status::OK();
   const uint64_t flush = flushed.StoredBytes(bytes);
@@ -193,21 +204,31 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
                          " and the compaction after it need " + FormatBytes(both));
 }
 
-Redundancy DBImpl::RedundancyOf(int level) const {
-  const Redundancy& wanted = redundancy_.For(level);
+Redundancy DBImpl::Allowed(const Redundancy& wanted) const {
   if (!options_.allow_degraded_writes) return wanted;
   const int alive = client_->domain_count();
   if (alive >= wanted.fragments()) return wanted;
   const Redundancy allowed = wanted.OnNodes(alive);
-  Log(options_.info_log, LogLevel::kWarn,
-      "{}: nodes in {} domains are alive, tables are written {} not {}", name_, alive,
-      allowed.ToString(), wanted.ToString());
+  Log(options_.info_log, LogLevel::kWarn, "{}: nodes in {} domains are alive, writes {} not {}",
+      name_, alive, allowed.ToString(), wanted.ToString());
   return allowed;
+}
+
+Status DBImpl::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred,
+                       Placement* placement) {
+  for (;;) {
+    const int alive = client_->domain_count();
+    Status status = space_->Reserve(Allowed(wanted), bytes, preferred, placement);
+    // A node that is lost in between leaves less to be allowed.
+    if (!status.IsUnavailable() || client_->domain_count() == alive) return status;
+  }
 }
 
 Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
   // Writers that got their tickets before the switch may still be inserting.
-  sequencer_.WaitUntilPublished(immutable.boundary);
+  if (!sequencer_.AwaitPublished(immutable.boundary, log_is_stuck_)) {
+    return log_->status().WithContext("writes wait for the log");
+  }
   Status status;
   // Each node that dies during the flush costs one more try on those that are left.
   for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
@@ -331,7 +352,7 @@ void DBImpl::FlushRange(const MemTable& memtable, const MergeOptions& merge, uin
 Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                               std::unique_ptr<ExtentWriter>* writer) {
   Placement placement;
-  NACRE_RETURN_IF_ERROR(space_->Reserve(RedundancyOf(0), bytes, kNoNode, &placement));
+  NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(0), bytes, kNoNode, &placement));
   identity->id = NewTableId();
   if (Status status = store_->NewWriter(identity->id, placement, options_.chunk_size, writer);
       !status.ok()) {

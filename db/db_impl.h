@@ -3,14 +3,22 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "db/compaction_picker.h"
-#include "db/manifest.h"
+#include "db/log_reader.h"
+#include "db/log_segments.h"
+#include "db/log_space.h"
+#include "db/log_writer.h"
+#include "db/manifest_edit.h"
+#include "db/manifest_log.h"
+#include "db/manifest_state.h"
 #include "db/memtable.h"
 #include "db/node_reporter.h"
 #include "db/read_view.h"
@@ -37,13 +45,15 @@ class PointLookup;
 struct Record;
 
 /// The database. Split by concern: db_open.cc (opening and closing), db_write.cc (writes, MemTable
-/// switches, stalls), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_compaction.cc,
-/// db_repair.cc, db_properties.cc.
+/// switches, stalls), db_log.cc (the log's part in writes and opening), db_manifest.cc (durable
+/// changes), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_compaction.cc, db_repair.cc,
+/// db_properties.cc.
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
 /// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
-/// guards the rest and is never held over I/O.
-class DBImpl final : public DB {
+/// guards the rest and is never held over I/O; `commit_mutex_` is held while a change is made
+/// durable.
+class DBImpl final : public DB, private ManifestSpace, private LogSpace {
  public:
   static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
   ~DBImpl() override;
@@ -60,6 +70,7 @@ class DBImpl final : public DB {
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
+  Status FlushWAL(bool sync) override;
   Status Flush(const FlushOptions& options) override;
   Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
                       const Slice* end) override;
@@ -83,6 +94,13 @@ class DBImpl final : public DB {
     SequenceNumber boundary;  ///< All its entries are below.
   };
 
+  /// A write whose record was not acknowledged in time. Its entries are in the MemTable and can be
+  /// published once the log has got its record after all.
+  struct UnsettledWrite {
+    WriteSequencer::Ticket ticket;
+    uint64_t position;
+  };
+
   struct Counters {
     std::atomic<uint64_t> flushes{0};
     std::atomic<uint64_t> flush_bytes{0};
@@ -98,16 +116,67 @@ class DBImpl final : public DB {
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
-         const ManifestImage& image);
+         const ManifestState& state);
 
   // ---- db_open.cc ----
-  Status Restore(const memnode::DatabaseLease& lease, ManifestImage image);
-  /// Numbers the nodes of the tables' placements as the pool does now, and takes over the space.
-  Status PlaceTables(const memnode::DatabaseLease& lease, ManifestImage* image);
+  /// Goes on from what the last owner left; `copies` of its manifest are freed.
+  Status Recover(const memnode::DatabaseLease& lease, ManifestState state,
+                 std::vector<ExtentAddr> copies) EXCLUDES(mutex_, commit_mutex_);
+  /// Numbers the nodes of the placements as the pool does now, and takes over the space.
+  Status PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
+                      std::vector<ExtentAddr>* copies);
+  Status OpenTables(const ManifestState& state, VersionEdit* edit);
+  void StartThreads();
+  /// Waits for all background work to end.
+  void StopThreads() EXCLUDES(mutex_);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(mutex_);
-  ManifestImage MakeManifest() REQUIRES(mutex_);
   memnode::DatabaseReport MakeReport() EXCLUDES(mutex_);
+
+  // ---- db_manifest.cc ----
+  /// Of log and manifest: as many may be lost as of any table.
+  Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
+  void FreeCopies(const std::vector<ExtentAddr>& copies) override;
+  Status PublishRoot(const std::string& value) override;
+  Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override
+      EXCLUDES(mutex_, commit_mutex_);
+  /// What `change` does to the tables, for the manifest.
+  static void DescribeTables(const VersionEdit& change, ManifestEdit* edit);
+  /// Makes the edit durable, with the end of what is unneeded of the log.
+  Status CommitEdit(ManifestEdit* edit) REQUIRES(commit_mutex_) EXCLUDES(mutex_);
+  /// Makes the change durable; then, under the mutex, has `install` make it current.
+  Status CommitChange(const VersionEdit& change, ManifestEdit* edit,
+                      const std::function<void()>& install) EXCLUDES(mutex_, commit_mutex_);
+  /// A new version, which is durable already.
+  void Install(const VersionEdit& change, std::vector<std::shared_ptr<MemTable>> memtables)
+      REQUIRES(mutex_);
+  /// Of tables that a failed change would have added.
+  void GiveUp(const VersionEdit& change, const Status& why);
+  /// Gives back those segments of the log of which all is in tables, with what is left of their
+  /// owner before.
+  void ReleaseLog(SequenceNumber flushed) EXCLUDES(mutex_, commit_mutex_);
+  /// The same at the end of a database, for all segments: everything is in tables.
+  Status DropLog() EXCLUDES(mutex_, commit_mutex_);
+  /// Moves the manifest off nodes that are lost or drained, and has the root name those that are
+  /// there.
+  void FollowNodes() EXCLUDES(mutex_, commit_mutex_);
+
+  // ---- db_log.cc ----
+  bool HasLog() const;
+  Status ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result);
+  Status OpenLog(uint64_t next_number, const LogReadResult& replayed)
+      EXCLUDES(mutex_, commit_mutex_);
+  /// Ends a write that was appended at `position` of the log (0: it was not): awaits it there, and
+  /// publishes it.
+  Status EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
+                  uint64_t position) EXCLUDES(mutex_);
+  /// Has the log take once more what it failed to take, and publishes those writes. The log's
+  /// failure, if there are still some.
+  Status SettleWrites() EXCLUDES(mutex_, settle_mutex_);
+  /// Whether writes wait for a log that has failed.
+  bool LogIsStuck() const {
+    return unsettled_count_.load(std::memory_order_acquire) > 0 && !log_->status().ok();
+  }
 
   // ---- db_write.cc ----
   Status CheckWriteOptions(const WriteOptions& options) const;
@@ -120,6 +189,10 @@ class DBImpl final : public DB {
   Status AdmitStalled(const WriteOptions& options, uint64_t bytes) EXCLUDES(mutex_);
   Status WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
                   const Slice& value);
+  /// A write's record goes into the log; `*position` is where it ends. A failure has ended the
+  /// ticket.
+  Status Append(const WriteSequencer::Ticket& ticket, std::span<const Slice> updates,
+                uint64_t* position);
   MemTable* MemTableOf(const WriteSequencer::Ticket& ticket) const {
     return memtable_slots_[ticket.generation % kMemTableSlots].load(std::memory_order_acquire);
   }
@@ -173,7 +246,14 @@ class DBImpl final : public DB {
   /// Reserves space and a writer for the next table of a flush of `bytes` at most.
   Status NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
                         std::unique_ptr<ExtentWriter>* writer);
+  /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow.
+  Redundancy Allowed(const Redundancy& wanted) const;
+  /// Reserves space for `bytes` with as much of `wanted` as is allowed.
+  Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement);
   void MaybeSchedule() REQUIRES(mutex_);
+  /// Commits a flush, and ends the MemTable that it was of.
+  Status CommitFlush(const Immutable& flushed, const VersionEdit& edit)
+      EXCLUDES(mutex_, commit_mutex_);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again; ends early when closing, when
   /// room was made since room_made_ was `room`, and for a flush when somebody waits for it.
@@ -207,8 +287,6 @@ class DBImpl final : public DB {
   NodeId TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried)
       EXCLUDES(mutex_);
   void LeaveExecutor(NodeId executor) EXCLUDES(mutex_);
-  /// Of new tables in `level`, as the nodes that are alive allow it.
-  Redundancy RedundancyOf(int level) const;
   Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
   /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
@@ -256,7 +334,7 @@ class DBImpl final : public DB {
   void RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
   /// Puts the repaired tables in the old ones' places, unless these are gone meanwhile.
   void CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
-                      const Status& failure) EXCLUDES(mutex_);
+                      const Status& failure) EXCLUDES(mutex_, commit_mutex_);
 
   Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);
   /// Of new tables. Their filters stand in for point indexes that have no room here: while there is
@@ -303,7 +381,25 @@ class DBImpl final : public DB {
   std::atomic<bool> closing_{false};            ///< Also cancels running compactions.
   Counters counters_;
 
-  mutable Mutex mutex_;
+  /// Held from when a change is chosen until it is durable and current: changes are durable in the
+  /// order in which they are made current. Before mutex_.
+  Mutex commit_mutex_;
+  std::unique_ptr<ManifestLog> manifest_;
+  /// Null: an embedded pool. Set before anybody writes.
+  std::unique_ptr<LogWriter> log_;
+  const std::function<bool()> log_is_stuck_ = [this] { return LogIsStuck(); };
+  std::atomic<size_t> unsettled_count_{0};
+  Mutex settle_mutex_;  ///< One settling at a time.
+  /// Those nodes that the manifest names.
+  std::set<NodeId> recorded_nodes_ GUARDED_BY(commit_mutex_);
+  std::vector<LogSegment> unneeded_segments_
+      GUARDED_BY(commit_mutex_);  ///< The next edit drops them.
+  std::vector<LogSegment> replayed_segments_ GUARDED_BY(commit_mutex_);  ///< Of the last owner.
+  SequenceNumber replayed_ GUARDED_BY(commit_mutex_) = 0;                ///< The last one in them.
+  uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
+
+  mutable Mutex mutex_ ACQUIRED_AFTER(commit_mutex_);
+  std::deque<UnsettledWrite> unsettled_ GUARDED_BY(mutex_);  ///< By position.
   CondVar changed_{&mutex_};  ///< Whatever background work waits for, or waits on it.
   std::shared_ptr<const ReadView> current_view_ GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const ReadView>> unlinked_views_ GUARDED_BY(mutex_);

@@ -1,11 +1,14 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/manifest_recovery.h"
 #include "db/options_check.h"
 #include "db/space_report.h"
+#include "memnode/database_report.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -33,26 +36,76 @@ std::vector<Status> DB::MultiGet(const ReadOptions& options, const std::vector<S
   return statuses;
 }
 
+namespace {
+
+/// Whether a database in `state` can go on with `options`.
+Status CheckState(const Options& options, const ManifestState& state) {
+  if (state.comparator != options.comparator->Name()) {
+    return Status::InvalidArgument("it was made with comparator " + state.comparator +
+                                   ", opened with " + options.comparator->Name());
+  }
+  if (state.num_levels > static_cast<uint32_t>(options.num_levels)) {
+    return Status::InvalidArgument("it has " + std::to_string(state.num_levels) +
+                                   " levels, Options::num_levels is " +
+                                   std::to_string(options.num_levels));
+  }
+  return Status::OK();
+}
+
+/// The pool that `options` have, or name.
+Status OpenPoolOf(const Options& options, std::shared_ptr<memnode::PoolImpl>* pool) {
+  if (options.pool != nullptr) {
+    *pool = std::dynamic_pointer_cast<memnode::PoolImpl>(options.pool);
+    if (*pool != nullptr) return Status::OK();
+    return Status::InvalidArgument("Options::pool was not made by Pool::Open");
+  }
+  memnode::PoolOpenOptions pool_options;
+  pool_options.operation_timeout = options.operation_timeout;
+  pool_options.slab_bytes = options.slab_size;
+  pool_options.pool.info_log = options.info_log;
+  pool_options.pool.max_queue_pairs_per_node = options.max_queue_pairs_per_node;
+  return memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), pool);
+}
+
+}  // namespace
+
+Status DestroyDB(const std::string& name, const Options& options) {
+  std::shared_ptr<memnode::PoolImpl> pool;
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  Status status = pool->client()->DestroyDatabase(name);
+  return status.IsNotFound() ? Status::OK() : status;
+}
+
+Status ListDBs(const Options& options, std::vector<std::string>* names) {
+  std::shared_ptr<memnode::PoolImpl> pool;
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  memnode::PoolClient* client = pool->client();
+  std::set<std::string> found;
+  Status failure = Status::Unavailable("no node of " + pool->uri() + " can be reached");
+  bool asked = false;
+  for (int i = 0; i < client->node_count(); ++i) {
+    std::vector<memnode::KnownDatabase> databases;
+    memnode::Directions directions;
+    Status status = client->ListDatabases(static_cast<NodeId>(i), &databases, &directions);
+    if (!status.ok()) {
+      failure = std::move(status);
+      continue;
+    }
+    asked = true;
+    for (const memnode::KnownDatabase& database : databases) found.insert(database.name);
+  }
+  if (!asked) return failure;
+  names->assign(found.begin(), found.end());
+  return Status::OK();
+}
+
 Status DBImpl::Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db) {
   db->reset();
   RedundancyPolicy redundancy;
   NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
 
   std::shared_ptr<memnode::PoolImpl> pool;
-  if (options.pool != nullptr) {
-    pool = std::dynamic_pointer_cast<memnode::PoolImpl>(options.pool);
-    if (pool == nullptr) {
-      return Status::InvalidArgument("Options::pool was not made by Pool::Open");
-    }
-  } else {
-    memnode::PoolOpenOptions pool_options;
-    pool_options.operation_timeout = options.operation_timeout;
-    pool_options.slab_bytes = options.slab_size;
-    pool_options.pool.info_log = options.info_log;
-    pool_options.pool.max_queue_pairs_per_node = options.max_queue_pairs_per_node;
-    NACRE_RETURN_IF_ERROR(
-        memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), &pool));
-  }
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   memnode::PoolClient* client = pool->client();
   const int nodes_needed = redundancy.Widest().fragments();
   if (nodes_needed > client->node_count()) {
@@ -67,42 +120,35 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   }
 
   memnode::DatabaseLease lease;
-  NACRE_RETURN_IF_ERROR(client->OpenDatabase(
-      name,
-      {.create_if_missing = options.create_if_missing, .error_if_exists = options.error_if_exists},
-      &lease));
+  NACRE_RETURN_IF_ERROR(client->OpenDatabase(name,
+                                             {.create_if_missing = options.create_if_missing,
+                                              .error_if_exists = options.error_if_exists,
+                                              .take_over = options.take_over},
+                                             &lease));
   // From here on a failure gives the lease back, with what was there.
-  const auto give_back = [&](Status status) {
+  const auto give_back = [&](const Status& status) {
     client->LeaveDatabase(lease.database_id).IgnoreError();
     return status;
   };
-  ManifestImage image;
-  image.comparator = options.comparator->Name();
-  image.num_levels = static_cast<uint32_t>(options.num_levels);
-  image.slab_bytes = client->options().slab_bytes;
+  ManifestRecovered last;
+  last.state.comparator = options.comparator->Name();
+  last.state.num_levels = static_cast<uint32_t>(options.num_levels);
+  last.state.slab_bytes = client->options().slab_bytes;
+  last.state.database_id = lease.database_id;
   if (lease.existed) {
-    if (Status status = DecodeManifest(lease.root, &image); !status.ok()) {
-      return give_back(status.WithContext("database " + name));
-    }
-    if (image.comparator != options.comparator->Name()) {
-      return give_back(Status::InvalidArgument("database " + name + " was made with comparator " +
-                                               image.comparator + ", opened with " +
-                                               options.comparator->Name()));
-    }
-    if (image.num_levels > static_cast<uint32_t>(options.num_levels)) {
-      return give_back(Status::InvalidArgument(
-          "database " + name + " has " + std::to_string(image.num_levels) +
-          " levels, Options::num_levels is " + std::to_string(options.num_levels)));
-    }
+    Status status = RecoverManifest(client, lease.root, lease.database_id, &last);
+    if (status.ok()) status = CheckState(options, last.state);
+    if (!status.ok()) return give_back(status.WithContext("database " + name));
   }
   std::unique_ptr<DBImpl> opened(
-      new DBImpl(options, name, redundancy, std::move(pool), lease, image));
-  Status status = opened->Restore(lease, image);
-  // What is found while the database is open is of no use once the owner is gone.
-  if (status.ok()) status = client->PublishRoot(lease.database_id, "");
-  if (!status.ok()) {
+      new DBImpl(options, name, redundancy, std::move(pool), lease, last.state));
+  for (const std::string& note : last.notes) {
+    Log(options.info_log, LogLevel::kWarn, "{}: manifest: {}", name, note);
+  }
+  if (Status status = opened->Recover(lease, std::move(last.state), std::move(last.copies));
+      !status.ok()) {
     opened->Abandon();
-    return give_back(std::move(status));
+    return give_back(status.WithContext("database " + name));
   }
   *db = std::move(opened);
   return Status::OK();
@@ -110,7 +156,7 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
 
 DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
                std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
-               const ManifestImage& image)
+               const ManifestState& state)
     : options_(options),
       name_(name),
       redundancy_(std::move(redundancy)),
@@ -121,14 +167,14 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       database_id_(lease.database_id),
       picker_(options_, &comparator_),
       lease_executor_(NewThreadPool(1, "nacre-lease")),
-      space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, image.slab_bytes,
+      space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, state.slab_bytes,
                                                        options.chunk_size, lease_executor_.get())),
       store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
       memtable_blocks_(std::make_shared<ArenaBlockPool>(
           options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),
-      sequencer_(image.last_sequence),
-      next_table_id_(image.next_table_id),
-      manifest_version_(image.manifest_version),
+      sequencer_(state.last_sequence),
+      next_table_id_(state.next_table_id),
+      manifest_version_(state.version),
       scrubber_({.name = name_,
                  .id = database_id_,
                  .client = client_,
@@ -157,61 +203,117 @@ Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* ha
                            handle);
 }
 
-Status DBImpl::PlaceTables(const memnode::DatabaseLease& lease, ManifestImage* image) {
+Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
+                            std::vector<ExtentAddr>* copies) {
   // By instance, wherever it answers now: one that was started anew has nothing of ours.
   std::map<NodeId, NodeId> numbers;
-  for (const auto& [node, instance_id] : image->nodes) {
+  for (const auto& [node, instance_id] : state->nodes) {
     for (const auto& [present, slabs] : lease.slabs) {
       if (client_->instance_id(present) == instance_id) numbers[node] = present;
     }
   }
+  state->Renumber(numbers);
+  state->nodes.clear();
+  for (const auto& [present, slabs] : lease.slabs) {
+    state->nodes[present] = client_->instance_id(present);
+  }
+  std::erase_if(*copies,
+                [&](const ExtentAddr& copy) { return !lease.slabs.contains(copy.start.node); });
+
   std::map<NodeId, std::vector<ExtentAddr>> live;
-  size_t degraded = 0;
-  for (auto& [level, meta] : image->tables) {
-    bool whole = true;
-    for (ExtentAddr& extent : meta.placement.fragments) {
-      const auto number = numbers.find(extent.start.node);
-      extent.start.node = number == numbers.end() ? kLostNode : number->second;
-      if (number == numbers.end()) {
-        whole = false;
-      } else {
-        live[extent.start.node].push_back(extent);
-      }
+  bool whole = true;
+  const auto use = [&](const std::vector<ExtentAddr>& extents) {
+    for (const ExtentAddr& extent : extents) {
+      whole = whole && extent.start.node != kLostNode;
+      if (extent.start.node != kLostNode) live[extent.start.node].push_back(extent);
     }
+  };
+  size_t degraded = 0;
+  for (const auto& [id, table] : state->tables) {
+    whole = true;
+    use(table.second.placement.fragments);
     if (!whole) ++degraded;
   }
+  for (const auto& [number, segment] : state->segments) use(segment.copies);
+  use(*copies);
   for (const auto& [node, slabs] : lease.slabs) {
     NACRE_RETURN_IF_ERROR(space_->Restore(node, slabs, live[node]));
   }
   if (degraded > 0) {
     Log(options_.info_log, LogLevel::kWarn,
         "{}: of {} of {} tables fragments are lost with nodes that are no longer there", name_,
-        degraded, image->tables.size());
+        degraded, state->tables.size());
   }
   return Status::OK();
 }
 
-Status DBImpl::Restore(const memnode::DatabaseLease& lease, ManifestImage image) {
-  NACRE_RETURN_IF_ERROR(PlaceTables(lease, &image));
-  VersionEdit edit;
-  for (const auto& [level, meta] : image.tables) {
+Status DBImpl::OpenTables(const ManifestState& state, VersionEdit* edit) {
+  for (const auto& [id, table] : state.tables) {
     std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(OpenTable(meta, &handle));
-    edit.added.push_back({static_cast<int>(level), std::move(handle)});
+    NACRE_RETURN_IF_ERROR(OpenTable(table.second, &handle));
+    edit->added.push_back({static_cast<int>(table.first), std::move(handle)});
   }
-  const Version empty(&comparator_, options_.num_levels);
+  return Status::OK();
+}
+
+Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
+                       std::vector<ExtentAddr> copies) {
+  const uint64_t start = clock_->NowNanos();
+  NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
+  {
+    MutexLock commit(&commit_mutex_);
+    for (const auto& [node, instance_id] : state.nodes) recorded_nodes_.insert(node);
+    membership_published_ = client_->membership_changes();
+    ManifestLogOptions options;
+    options.client = client_;
+    options.clock = clock_;
+    options.database_id = database_id_;
+    options.epoch = lease.epoch;
+    options.checkpoint_interval = options_.manifest_checkpoint_interval;
+    options.checkpoint_edits = options_.manifest_checkpoint_edits;
+    options.log = options_.info_log.get();
+    NACRE_RETURN_IF_ERROR(ManifestLog::Create(options, state, this, &manifest_));
+  }
+  // From here on nobody looks for the last owner's.
+  FreeCopies(copies);
+
+  VersionEdit edit;
+  NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
+  const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
+  LogReadResult log;
+  NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
+  const SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
+  sequencer_.StartAfter(last);
   auto view = std::make_shared<ReadView>();
-  view->memtables.push_back(NewMemTable(sequencer_.generation()));
-  view->version = Version::Apply(empty, edit);
-  memtable_slots_[sequencer_.generation() % kMemTableSlots].store(view->memtables.front().get(),
+  view->memtables.push_back(replayed);
+  view->version = Version::Apply(Version(&comparator_, options_.num_levels), edit);
+  memtable_slots_[sequencer_.generation() % kMemTableSlots].store(replayed.get(),
                                                                   std::memory_order_release);
   {
     MutexLock lock(&mutex_);
     view_.store(view.get(), std::memory_order_release);
     current_view_ = std::move(view);
+  }
+  if (HasLog()) NACRE_RETURN_IF_ERROR(OpenLog(state.next_segment, log));
+  {
+    MutexLock commit(&commit_mutex_);
+    for (const auto& [number, segment] : state.segments) replayed_segments_.push_back(segment);
+    replayed_ = last;
+    MutexLock lock(&mutex_);
+    manifest_version_ = manifest_->version();
+    // What is in the last owner's log is kept there until it is in tables.
+    if (replayed->entries() > 0) SwitchMemTable();
     UpdateStall();
     MaybeSchedule();
   }
+  if (replayed->entries() == 0) ReleaseLog(last);
+  StartThreads();
+  Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",
+      name_, pool_->uri(), state.tables.size(), last, (clock_->NowNanos() - start) / 1000);
+  return Status::OK();
+}
+
+void DBImpl::StartThreads() {
   RebalancePointTiers();
   reporter_.Start();
   repair_thread_ = std::thread([this] {
@@ -219,30 +321,6 @@ Status DBImpl::Restore(const memnode::DatabaseLease& lease, ManifestImage image)
     RepairLoop();
   });
   scrubber_.Start(options_.scrub_bytes_per_second);
-  Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}", name_,
-      pool_->uri(), image.tables.size(), image.last_sequence);
-  return Status::OK();
-}
-
-ManifestImage DBImpl::MakeManifest() {
-  ManifestImage image;
-  image.comparator = options_.comparator->Name();
-  image.manifest_version = manifest_version_;
-  image.next_table_id = next_table_id_.load(std::memory_order_relaxed);
-  image.last_sequence = sequencer_.LastPublished();
-  image.num_levels = static_cast<uint32_t>(options_.num_levels);
-  image.slab_bytes = client_->options().slab_bytes;
-  for (int node = 0; node < client_->node_count(); ++node) {
-    const auto id = static_cast<NodeId>(node);
-    if (client_->alive(id)) image.nodes[id] = client_->instance_id(id);
-  }
-  const Version& version = *current_view_->version;
-  for (int level = 0; level < version.num_levels(); ++level) {
-    for (const auto& table : version.tables(level)) {
-      image.tables.emplace_back(static_cast<uint32_t>(level), table->meta());
-    }
-  }
-  return image;
 }
 
 memnode::DatabaseReport DBImpl::MakeReport() {
@@ -267,12 +345,28 @@ Status DBImpl::Close() {
     MutexLock lock(&mutex_);
     if (closed_) return close_status_;
   }
-  // What was acknowledged is in the MemTables: it has to reach the nodes first. If it cannot, that
-  // is answered, and the tables are kept nevertheless.
+  // What was acknowledged without a log is in the MemTables: it has to reach the nodes first. If it
+  // cannot, that is answered, and the tables and the log are kept nevertheless.
   Status status = Flush(FlushOptions());
   const auto also = [&status](Status step) {
     if (status.ok()) status = std::move(step);
   };
+  StopThreads();
+  if (log_ != nullptr) log_->Close();
+  if (status.ok()) also(DropLog());
+  manifest_->Close();
+  epochs_.Collect();
+  also(space_->ReturnFreeSlabs());
+  also(client_->LeaveDatabase(database_id_));
+  Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
+      status.ToString());
+  MutexLock lock(&mutex_);
+  closed_ = true;
+  close_status_ = status;
+  return status;
+}
+
+void DBImpl::StopThreads() {
   {
     MutexLock lock(&mutex_);
     closing_.store(true, std::memory_order_release);
@@ -285,26 +379,16 @@ Status DBImpl::Close() {
   compaction_executor_.reset();
   reporter_.Stop();
   scrubber_.Stop();
-  epochs_.Collect();
-  also(space_->ReturnFreeSlabs());
-  std::string manifest;
-  {
-    MutexLock lock(&mutex_);
-    manifest = EncodeManifest(MakeManifest());
-  }
-  also(client_->PublishRoot(database_id_, manifest));
-  also(client_->LeaveDatabase(database_id_));
-  Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
-      status.ToString());
-  MutexLock lock(&mutex_);
-  closed_ = true;
-  close_status_ = status;
-  return status;
 }
 
 void DBImpl::Abandon() {
-  MutexLock lock(&mutex_);
-  closed_ = true;
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    if (current_view_ == nullptr) return;
+  }
+  StopThreads();
+  if (log_ != nullptr) log_->Close();
 }
 
 DBImpl::~DBImpl() {

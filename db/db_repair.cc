@@ -26,8 +26,15 @@ constexpr size_t kRepairWorkers = 2;
 }  // namespace
 
 NodeViews DBImpl::NodeViewsForRepair() const {
+  // Asked once here, not for each fragment of each table: the reporter's lock is also taken by
+  // threads that others wait for.
+  std::vector<bool> draining;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    draining.push_back(reporter_.draining(static_cast<NodeId>(i)));
+  }
   return {.alive = [this](NodeId node) { return client_->alive(node); },
-          .draining = [this](NodeId node) { return reporter_.draining(node); }};
+          .draining = [nodes = std::move(draining)](
+                          NodeId node) { return node < nodes.size() && nodes[node]; }};
 }
 
 void DBImpl::FollowDirections(RepairOrders* orders) {
@@ -60,6 +67,8 @@ void DBImpl::RepairLoop() {
       if (closing_.load(std::memory_order_relaxed)) return;
     }
     FollowDirections(&orders);
+    FollowNodes();
+    SettleWrites().IgnoreError();  // Who writes next is told.
     const uint64_t now = clock_->NowNanos();
     if (!orders.changed && now < look_at_nanos) continue;
     look_at_nanos = now + kLookAroundNanos;
@@ -228,31 +237,47 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
 
 void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
                             const Status& failure) {
-  MutexLock lock(&mutex_);
-  if (!failure.ok() && pass->failure.ok()) pass->failure = failure;
+  MutexLock commit(&commit_mutex_);
   VersionEdit edit;
-  const Version& version = *current_view_->version;
-  for (const RepairedTable& table : repaired) {
-    const std::shared_ptr<TableHandle>& old = table.item.table;
-    // It may be gone, or on its way down, or be read by a compaction that will drop it.
-    const TableList& level = version.tables(table.item.level);
-    const bool current =
-        !old->being_compacted && std::find(level.begin(), level.end(), old) != level.end();
-    if (!current) {
-      table.moved->MarkReplacedBy(*old);
-      continue;
+  std::vector<const RepairedTable*> current;
+  {
+    MutexLock lock(&mutex_);
+    if (!failure.ok() && pass->failure.ok()) pass->failure = failure;
+    const Version& version = *current_view_->version;
+    for (const RepairedTable& table : repaired) {
+      const std::shared_ptr<TableHandle>& old = table.item.table;
+      // It may be gone, or on its way down, or be read by a compaction that will drop it.
+      const TableList& level = version.tables(table.item.level);
+      if (old->being_compacted || std::find(level.begin(), level.end(), old) == level.end()) {
+        table.moved->MarkReplacedBy(*old);
+        continue;
+      }
+      edit.removed.push_back(old);
+      edit.added.push_back({table.item.level, table.moved});
+      current.push_back(&table);
     }
-    edit.removed.push_back(old);
-    edit.added.push_back({table.item.level, table.moved});
-    old->MarkReplacedBy(*table.moved);
-    pass->bytes_repaired += table.item.bytes;
-    ++pass->tables_repaired;
-    repair_progress_.bytes_done += table.item.bytes;
-    counters_.repaired_bytes.fetch_add(table.item.bytes, std::memory_order_relaxed);
   }
   if (edit.added.empty()) return;
-  ++manifest_version_;
-  InstallView(current_view_->memtables, Version::Apply(version, edit));
+  ManifestEdit change;
+  DescribeTables(edit, &change);
+  const Status status = CommitEdit(&change);
+  MutexLock lock(&mutex_);
+  if (!status.ok()) {
+    if (pass->failure.ok()) pass->failure = status;
+    if (status.IsTimedOut()) return;  // Either placement may be the durable one.
+    for (const RepairedTable* table : current) table->moved->MarkReplacedBy(*table->item.table);
+    return;
+  }
+  manifest_version_ = change.version;
+  for (const RepairedTable* table : current) {
+    table->item.table->PassDamageTo(*table->moved);
+    table->item.table->MarkReplacedBy(*table->moved);
+    pass->bytes_repaired += table->item.bytes;
+    ++pass->tables_repaired;
+    repair_progress_.bytes_done += table->item.bytes;
+    counters_.repaired_bytes.fetch_add(table->item.bytes, std::memory_order_relaxed);
+  }
+  Install(edit, current_view_->memtables);
   MadeRoom();
   const uint64_t nanos = clock_->NowNanos() - pass->started_nanos + 1;
   RepairProgress& progress = repair_progress_;

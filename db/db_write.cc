@@ -10,10 +10,7 @@
 namespace nacre {
 
 Status DBImpl::CheckWriteOptions(const WriteOptions& options) const {
-  if (!options.disable_wal) {
-    return Status::NotSupported("there is no log yet: set WriteOptions::disable_wal");
-  }
-  if (options.sync) {
+  if (options.disable_wal && options.sync) {
     return Status::InvalidArgument("WriteOptions::sync needs the log, which disable_wal turns off");
   }
   return Status::OK();
@@ -32,17 +29,35 @@ Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
   NACRE_RETURN_IF_ERROR(CheckUpdate(key, value));
   NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
+  const bool logged = log_ != nullptr && !options.disable_wal;
+  if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
   const WriteSequencer::Ticket ticket = sequencer_.Begin(1);
+  uint64_t position = 0;
+  if (logged) {
+    const EncodedUpdate update(type, key, value);
+    NACRE_RETURN_IF_ERROR(Append(ticket, update.parts(), &position));
+  }
   MemTable* memtable = MemTableOf(ticket);
   bool new_chunk = false;
   memtable->Add(ticket.first, type, key, value, &new_chunk);
   // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
   const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
   const uint64_t generation = memtable->generation();
-  sequencer_.Publish(ticket);
+  Status status = EndWrite(options, ticket, position);
   if (full) [[unlikely]]
     HandleFullMemTable(generation);
-  return Status::OK();
+  return status;
+}
+
+Status DBImpl::Append(const WriteSequencer::Ticket& ticket, std::span<const Slice> updates,
+                      uint64_t* position) {
+  const SequenceNumber last = ticket.first + ticket.count - 1;
+  Status status =
+      log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
+  // Its sequence numbers stay without entries.
+  if (!status.ok()) [[unlikely]]
+    sequencer_.Finish(ticket);
+  return status;
 }
 
 Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
@@ -60,7 +75,15 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   if (count == 0) return Status::OK();
   NACRE_RETURN_IF_ERROR(Admit(options, updates->GetDataSize()));
 
+  const bool logged = log_ != nullptr && !options.disable_wal;
+  if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
   const WriteSequencer::Ticket ticket = sequencer_.Begin(count);
+  uint64_t position = 0;
+  if (logged) {
+    Slice encoded(updates->Data());
+    encoded.remove_prefix(kWriteBatchHeader);
+    NACRE_RETURN_IF_ERROR(Append(ticket, {&encoded, 1}, &position));
+  }
   MemTable* memtable = MemTableOf(ticket);
   bool new_chunk = false;
   SequenceNumber sequence = ticket.first;
@@ -70,10 +93,10 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
       });
   const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
   const uint64_t generation = memtable->generation();
-  sequencer_.Publish(ticket);
+  Status status = EndWrite(options, ticket, position);
   if (full) [[unlikely]]
     HandleFullMemTable(generation);
-  return inserted;
+  return inserted.ok() ? status : inserted;
 }
 
 void DBImpl::HandleFullMemTable(uint64_t generation) {

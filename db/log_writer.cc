@@ -269,7 +269,7 @@ void LogWriter::Seal() {
   supply_->GiveLane(current_.extent->TakeLane());
   MutexLock lock(&mutex_);
   // A link to a segment without records would hide what it follows if its header is nowhere.
-  if (current_.offset > kLogHeaderBytes) {
+  if (current_.has_records()) {
     previous_number_ = current_.segment.number;
     previous_bytes_ = current_.offset;
     sealed_.push_back({std::move(current_.segment), current_.generation});
@@ -284,7 +284,7 @@ void LogWriter::Seal() {
 std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_open) {
   TakeLead();
   const bool full = current_.extent != nullptr && current_.offset > current_.extent->length() / 2;
-  if (current_.offset > kLogHeaderBytes && current_.generation <= flushed && (full || close_open)) {
+  if (current_.has_records() && current_.generation <= flushed && (full || close_open)) {
     Seal();
   }
   lead_.Give();

@@ -63,8 +63,9 @@ struct LogWriterStats {
 /// appends; each call tries again, once. What the ring has taken is written as soon as that works,
 /// though its Await may have answered a failure. `Fenced` ends the log.
 ///
-/// Thread safety: all methods may be called from many threads at once. No lock and no allocation
-/// on the way of a record that fits into the ring.
+/// Thread safety: all methods may be called from many threads at once, by callers that hold nothing
+/// that LogSpace::NewSegment needs. No lock and no allocation on the way of a record that fits into
+/// the ring.
 class LogWriter {
  public:
   /// The first segment is there, with its header, when this returns. `space` outlives the log.
@@ -88,7 +89,8 @@ class LogWriter {
   /// them if it qualifies and is more than half full, or has records and `close_open` is set.
   std::vector<LogSegment> TakeUnneeded(uint64_t flushed, bool close_open = false) EXCLUDES(mutex_);
 
-  /// Nothing more is written; later calls answer `ShutdownInProgress`. After this TakeUnneeded
+  /// Nothing more is written; later calls answer `ShutdownInProgress`. Waits for a NewSegment that
+  /// is under way. After this TakeUnneeded
   /// gives the open segment out like the others.
   void Close() EXCLUDES(mutex_);
 
@@ -125,10 +127,11 @@ class LogWriter {
   LogWriter(const LogWriterOptions& options, LogSpace* space);
 
   void TakeLead() ACQUIRE(lead_);
-  Status AwaitRoom(uint64_t bytes, uint64_t* at);
+  /// Room in the ring; waits for it.
   Status Reserve(uint64_t bytes, uint64_t* at);
   Status AppendLarge(uint64_t generation, SequenceNumber first, uint32_t count,
                      std::span<const Slice> parts, uint64_t payload, uint64_t* position);
+  /// OK if the log works; tries, once, to have it work again.
   Status CheckWorking();
 
   /// Writes one group of finished records, if there is any, to as many segments as fail.
@@ -166,7 +169,7 @@ class LogWriter {
 
   /// Whether status_ is a failure, and whether it is there for good.
   enum class State : uint8_t { kWorking, kFailing, kEnded };
-  std::atomic<State> state_{State::kWorking};
+  alignas(64) std::atomic<State> state_{State::kWorking};  ///< Looked at by each Append.
   mutable Mutex mutex_;
   Status status_ GUARDED_BY(mutex_);
   std::vector<Sealed> sealed_ GUARDED_BY(mutex_);      ///< In order.

@@ -58,7 +58,8 @@ ManifestSlots::ManifestSlots(const ManifestState& state, uint64_t ring_position)
   for (const auto& [id, table] : state.tables) PutTable(table.first, table.second);
   for (const auto& [number, segment] : state.segments) PutSegment(segment);
   Seal(state, ring_position);
-  TakeChanges();
+  used_before_ = used();
+  tracking_ = true;
 }
 
 void ManifestSlots::Apply(const ManifestEdit& edit) {
@@ -162,7 +163,7 @@ void ManifestSlots::FreeSlot(uint32_t slot) {
 
 void ManifestSlots::Write(uint32_t slot, const char* content) {
   char* const bytes = bytes_.data() + slot * kSlotBytes;
-  if (!before_.contains(slot)) {
+  if (tracking_ && !before_.contains(slot)) {
     before_[slot] = slot < used_before_ ? std::string(bytes, kSlotBytes) : std::string();
   }
   const auto counts = [](const char* what) {

@@ -41,8 +41,8 @@ class ManifestSlots {
 
   /// Makes the header that of `state`; edits later than this one start at `ring_position`.
   void Seal(const ManifestState& state, uint64_t ring_position);
-  /// What differs from the time of the last call (at first: from the beginning), in the order of
-  /// slots. The image is sealed.
+  /// What differs from the time of the last call (at first: of the making), in the order of slots.
+  /// The image is sealed.
   std::vector<memnode::SlotChange> TakeChanges();
 
   /// Slots that mean anything: the first so many. Never fewer than before.
@@ -75,6 +75,7 @@ class ManifestSlots {
   std::vector<uint32_t> free_;
   std::map<uint32_t, std::string> before_;  ///< Slots changed since TakeChanges: as they were then.
   uint32_t used_before_ = 0;
+  bool tracking_ = false;  ///< Not while the image is made.
 };
 
 /// Takes a state out of the slots of an image, wherever each of them is. Safe on any bytes.

@@ -73,6 +73,14 @@ void TableHandle::MarkReplacedBy(const TableHandle& moved) {
   }
 }
 
+void TableHandle::PassDamageTo(const TableHandle& moved) const {
+  FragmentSet shared = 0;
+  for (size_t i = 0; i < fragments_.size(); ++i) {
+    if (fragments_[i] == moved.fragments_[i]) shared |= FragmentSet{1} << i;
+  }
+  if (const FragmentSet damage = damaged() & shared; damage != 0) moved.ReportDamage(damage);
+}
+
 Status TableHandle::SetTier(PointTier::Kind kind) {
   std::unique_ptr<const PointTier> loaded;
   NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, kind, &loaded));

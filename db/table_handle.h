@@ -106,6 +106,9 @@ class TableHandle {
   /// The edit that put `moved`, an OpenMoved of this, in this one's place is committed; or, the
   /// other way round, `moved` is given up.
   void MarkReplacedBy(const TableHandle& moved);
+  /// Tells `moved`, an OpenMoved of this, of the damage that was reported here since it was opened,
+  /// in fragments that both have.
+  void PassDamageTo(const TableHandle& moved) const;
 
   /// A lookup met a fragment that is lost. Written once only: many threads may meet it.
   void NoteDegradedRead() const {

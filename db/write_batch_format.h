@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "nacre/slice.h"
@@ -15,18 +18,13 @@ namespace nacre {
 /// Sequence and count.
 inline constexpr size_t kWriteBatchHeader = 12;
 
-/// Calls `visit(ValueType, key, value)` for each update in order; the value of a deletion is empty.
-/// Stops with `Corruption` where the bytes are malformed, and at the end if the count is another
-/// one. Never reads past the bytes.
+/// Calls `visit(ValueType, key, value)` for each of `updates` (a batch without its header) in
+/// order; the value of a deletion is empty. Stops with `Corruption` where the bytes are malformed,
+/// and at the end unless there are `expected`. Never reads past the bytes.
 template <typename Visit>
-Status ForEachUpdate(const Slice& representation, Visit&& visit) {
-  if (representation.size() < kWriteBatchHeader) {
-    return Status::Corruption("write batch: shorter than its header");
-  }
-  const uint32_t expected = DecodeFixed32(representation.data() + 8);
+Status ForEachEncodedUpdate(const Slice& updates, uint32_t expected, Visit&& visit) {
   uint64_t found = 0;
-  Slice input = representation;
-  input.remove_prefix(kWriteBatchHeader);
+  Slice input = updates;
   for (; !input.empty(); ++found) {
     const auto type = static_cast<ValueType>(input[0]);
     input.remove_prefix(1);
@@ -46,5 +44,43 @@ Status ForEachUpdate(const Slice& representation, Visit&& visit) {
   if (found != expected) return Status::Corruption("write batch: wrong count");
   return Status::OK();
 }
+
+/// The same for a whole batch.
+template <typename Visit>
+Status ForEachUpdate(const Slice& representation, Visit&& visit) {
+  if (representation.size() < kWriteBatchHeader) {
+    return Status::Corruption("write batch: shorter than its header");
+  }
+  Slice updates = representation;
+  updates.remove_prefix(kWriteBatchHeader);
+  return ForEachEncodedUpdate(updates, DecodeFixed32(representation.data() + 8),
+                              std::forward<Visit>(visit));
+}
+
+/// One update as a batch has it, in pieces: what is before the key, and between key and value.
+class EncodedUpdate {
+ public:
+  EncodedUpdate(ValueType type, const Slice& key, const Slice& value) {
+    before_[0] = static_cast<char>(type);
+    char* end = EncodeVarint32(before_ + 1, static_cast<uint32_t>(key.size()));
+    parts_[0] = Slice(before_, static_cast<size_t>(end - before_));
+    parts_[1] = key;
+    if (type == ValueType::kDeletion) return;
+    end = EncodeVarint32(between_, static_cast<uint32_t>(value.size()));
+    parts_[2] = Slice(between_, static_cast<size_t>(end - between_));
+    parts_[3] = value;
+  }
+  EncodedUpdate(const EncodedUpdate&) = delete;
+  EncodedUpdate& operator=(const EncodedUpdate&) = delete;
+
+  /// They view this, the key and the value.
+  std::span<const Slice> parts() const { return parts_; }
+
+ private:
+  static constexpr size_t kMaxVarint32 = 5;
+  char before_[1 + kMaxVarint32];
+  char between_[kMaxVarint32];
+  std::array<Slice, 4> parts_;
+};
 
 }  // namespace nacre

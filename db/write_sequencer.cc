@@ -9,6 +9,9 @@ namespace nacre {
 
 namespace {
 
+/// Of a wait, before it is asked whether to give it up: some tens of milliseconds.
+constexpr uint64_t kRoundsToAsk = 1024;
+
 /// Waits for another writer's few hundred nanoseconds of work: spin, then let it have the
 /// processor, then sleep (it was preempted and there is no processor to spare).
 class Backoff {
@@ -42,7 +45,7 @@ WriteSequencer::Ticket WriteSequencer::Begin(uint64_t count) {
   return {static_cast<uint16_t>(packed >> kSequenceBits), packed & kSequenceMask, count};
 }
 
-void WriteSequencer::Publish(const Ticket& ticket) {
+void WriteSequencer::Finish(const Ticket& ticket) {
   const uint64_t end = ticket.first + ticket.count;
   // Alone at the front, the usual case of one writer: no slot is needed.
   uint64_t front = ticket.first;
@@ -54,12 +57,21 @@ void WriteSequencer::Publish(const Ticket& ticket) {
   Backoff backoff;
   while (ticket.first - published_.load(std::memory_order_acquire) >= kSlots) backoff.Pause();
   finished_[ticket.first % kSlots].store(end, std::memory_order_release);  // Pairs with Advance.
-  while (published_.load(std::memory_order_acquire) < end) {
+  Advance();
+}
+
+bool WriteSequencer::Publish(const Ticket& ticket, const std::function<bool()>& give_up) {
+  Finish(ticket);
+  const uint64_t end = ticket.first + ticket.count;
+  Backoff backoff;
+  for (uint64_t round = 1; published_.load(std::memory_order_acquire) < end; ++round) {
     // Whoever waits also advances, so a finished range never depends on another thread seeing it.
     Advance();
     if (published_.load(std::memory_order_acquire) >= end) break;
+    if (round % kRoundsToAsk == 0 && give_up != nullptr && give_up()) return false;
     backoff.Pause();
   }
+  return true;
 }
 
 void WriteSequencer::Advance() {
@@ -78,9 +90,20 @@ SequenceNumber WriteSequencer::NextGeneration() {
   return state_.fetch_add(uint64_t{1} << kSequenceBits, std::memory_order_release) & kSequenceMask;
 }
 
-void WriteSequencer::WaitUntilPublished(SequenceNumber boundary) const {
+void WriteSequencer::StartAfter(SequenceNumber last_published) {
+  const uint64_t generation = state_.load(std::memory_order_relaxed) & ~kSequenceMask;
+  state_.store(generation | (last_published + 1), std::memory_order_release);
+  published_.store(last_published + 1, std::memory_order_release);
+}
+
+bool WriteSequencer::AwaitPublished(SequenceNumber boundary,
+                                    const std::function<bool()>& give_up) const {
   Backoff backoff;
-  while (published_.load(std::memory_order_acquire) < boundary) backoff.Pause();
+  for (uint64_t round = 1; published_.load(std::memory_order_acquire) < boundary; ++round) {
+    if (round % kRoundsToAsk == 0 && give_up()) return false;
+    backoff.Pause();
+  }
+  return true;
 }
 
 }  // namespace nacre

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "table/internal_key.h"
@@ -38,8 +39,17 @@ class WriteSequencer {
   Ticket Begin(uint64_t count);
 
   /// The caller has inserted all entries of `ticket`. Returns once `published()` covers it, that
-  /// is, when all earlier tickets are finished too.
-  void Publish(const Ticket& ticket);
+  /// is, when all earlier tickets are finished too; true then. `give_up` (if any) is asked now and
+  /// then: once it answers true so does this false, and the ticket is published when it can be.
+  bool Publish(const Ticket& ticket, const std::function<bool()>& give_up = nullptr);
+
+  /// As Publish for a ticket whose writer does not wait: `published()` covers it once all earlier
+  /// tickets are finished, which may be long after. At most one thread for each ticket.
+  void Finish(const Ticket& ticket);
+
+  /// Goes on after `last_published`, which is not before what is published. Before any ticket is
+  /// taken, or between two with nobody else at work.
+  void StartAfter(SequenceNumber last_published);
 
   /// Ends the current generation. Returns its boundary: every sequence below belongs to it or an
   /// earlier one, every later ticket to the next one.
@@ -49,8 +59,9 @@ class WriteSequencer {
   SequenceNumber LastPublished() const {
     return published_.load(std::memory_order_acquire) - 1;  // Pairs with Advance.
   }
-  /// Returns once every sequence below `boundary` is published.
-  void WaitUntilPublished(SequenceNumber boundary) const;
+  /// Whether every sequence below `boundary` is published. Returns once it is, and before that when
+  /// `give_up` answers true; it is asked now and then.
+  bool AwaitPublished(SequenceNumber boundary, const std::function<bool()>& give_up) const;
 
   uint16_t generation() const {
     return static_cast<uint16_t>(state_.load(std::memory_order_relaxed) >> kSequenceBits);

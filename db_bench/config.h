@@ -59,7 +59,7 @@ struct BenchConfig {
 
   std::string db;  ///< Folder, or name in the pool; empty lets the engine choose a fresh one.
   bool use_existing_db = false;
-  bool disable_wal = true;
+  bool disable_wal = false;
   bool verify_checksum = true;
   bool statistics = false;
   size_t write_buffer_size = 0;

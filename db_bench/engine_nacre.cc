@@ -94,23 +94,6 @@ class NacreSession final : public Session {
   IteratorCursor<Iterator> cursor_;
 };
 
-/// Deletes every key and gives the space back.
-Status Empty(DB* db, const WriteOptions& options) {
-  constexpr uint32_t kKeysPerBatch = 1000;
-  WriteBatch batch;
-  const std::unique_ptr<Iterator> iterator = db->NewIterator(ReadOptions());
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    NACRE_RETURN_IF_ERROR(batch.Delete(iterator->key()));
-    if (batch.Count() < kKeysPerBatch) continue;
-    NACRE_RETURN_IF_ERROR(db->Write(options, &batch));
-    batch.Clear();
-  }
-  NACRE_RETURN_IF_ERROR(iterator->status());
-  if (batch.Count() == 0) return Status::OK();
-  NACRE_RETURN_IF_ERROR(db->Write(options, &batch));
-  return db->CompactRange(CompactRangeOptions(), nullptr, nullptr);
-}
-
 class NacreEngine final : public Engine {
  public:
   explicit NacreEngine(const BenchConfig& config)
@@ -128,10 +111,8 @@ class NacreEngine final : public Engine {
     NACRE_RETURN_IF_ERROR(OpenPool());
     Options options = MakeOptions();
     options.create_if_missing = true;
+    NACRE_RETURN_IF_ERROR(DestroyDB(name_, options));
     NACRE_RETURN_IF_ERROR(Open(options));
-    WriteOptions write_options;
-    write_options.disable_wal = config_.disable_wal;
-    NACRE_RETURN_IF_ERROR(Empty(db_.get(), write_options));
     return ReadCounters(&counters_at_open_);
   }
   Status OpenExisting() override {

@@ -16,7 +16,7 @@
 #include "nacre/options.h"
 
 // Names, meaning and defaults are RocksDB's where its db_bench has the flag. Defaults that differ:
-// --benchmarks (those there are), --disable_wal (no log yet) and --compression_type (none).
+// --benchmarks (those there are), and --compression_type (none).
 
 DEFINE_string(benchmarks,
               "fillseq,fillrandom,overwrite,readrandom,seekrandom,seekrandomwhilewriting,readseq,"
@@ -68,7 +68,7 @@ DEFINE_string(db, "",
               "or name of the database in nacre's pool (default: db_bench)");
 DEFINE_bool(use_existing_db, false,
             "Keep the database that is there; benchmarks that want a new one are skipped");
-DEFINE_bool(disable_wal, true, "Write no log");
+DEFINE_bool(disable_wal, false, "Write no log (an embedded pool has none anyway)");
 DEFINE_bool(verify_checksum, true, "Check what is read from tables");
 DEFINE_bool(statistics, false, "Collect RocksDB's statistics; `stats` prints them");
 DEFINE_int64(write_buffer_size, 64 << 20, "Bytes of a MemTable");

@@ -37,6 +37,7 @@ class OpenedPool : public PoolImpl {
   int node_count() const override { return client_->node_count(); }
   PoolClient* client() override { return client_.get(); }
   Clock* clock() override { return clock_; }
+  bool embedded() const override { return !nodes_.empty(); }
   void KillEmbeddedNode(NodeId node) override {
     if (node < nodes_.size()) nodes_[node].node->Kill();
   }

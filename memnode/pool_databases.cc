@@ -134,7 +134,7 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
     if (lease->slabs.contains(link->id()) && link->alive()) continue;
     const Status why = link->CheckUp();
     fabric.monitor->Lose(
-        link, why.ok() ? Status::Unavailable(link->address() + ": its claim was refused") : why);
+        link, why.ok() ? Status::Unavailable(link->address() + ": did not answer a claim") : why);
     lease->slabs.erase(link->id());
   }
   lease->database_id = database->id;

@@ -14,6 +14,8 @@ class PoolImpl : public Pool {
  public:
   virtual PoolClient* client() = 0;
   virtual Clock* clock() = 0;
+  /// Whether its nodes are in this process, and end with it.
+  virtual bool embedded() const = 0;
   /// For tests of failures in an embedded pool: stops node `node` as if its process had died.
   virtual void KillEmbeddedNode(NodeId node) = 0;
   /// Starts one more node of an embedded pool, empty, which joins soon.

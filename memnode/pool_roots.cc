@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollPeriod{1};
 /// A client that lost a race gives up what it claimed before its winner runs out of this.
-constexpr std::chrono::milliseconds kLoserPatience{1000};
+constexpr std::chrono::milliseconds kLoserPatience{200};
 
 }  // namespace
 
@@ -152,7 +152,8 @@ Status PoolClient::Rep::Claim(const control::ClaimDatabase& claim, const RootsSe
   const RootAnswer* newest = NewestRoot(claims->granted);
   const Status quorum = CheckReadQuorum(newest == nullptr ? nullptr : &newest->state.root(),
                                         claims->granted, PoolSize());
-  if (quorum.ok()) return quorum;
+  // Where it was refused, a later claim may be under way.
+  if (quorum.ok() && claims->refused.empty()) return quorum;
   Release(claim, /*abandoned=*/true).IgnoreError();
   if (!claims->refused.empty()) return claims->refusal;
   if (!claims->draining.empty()) {
@@ -197,7 +198,7 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
       });
   std::set<uint64_t> acknowledged;
   std::vector<RootAnswer> taken;
-  Status other;
+  std::string others;  // That answer, and do not take it.
   for (const NodeAnswer& answer : answers) {
     if (answer.status.IsFenced()) return Heed(database->id, answer.status);
     if (answer.status.ok()) {
@@ -206,15 +207,14 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
                        .state = {}});
       acknowledged.insert(taken.back().instance_id);
     } else if (!answer.status.IsUnavailable() && !answer.status.IsTimedOut()) {
-      other = answer.status;
+      others += "; " + std::string(answer.status.message());
     }
   }
   if (IsWritten(root, acknowledged)) return Status::OK();
-  if (!other.ok()) return other;
   return Status::Unavailable(fmt::format(
       "database '{}': {} of {} nodes that keep the root took it, at least half must ({})",
       database->name, acknowledged.size(), std::max(root.members_size(), root.old_members_size()),
-      WhyMissing(taken)));
+      WhyMissing(taken) + others));
 }
 
 Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& value) {

@@ -148,6 +148,12 @@ const Redundancy& RedundancyPolicy::Widest() const {
       ->redundancy;
 }
 
+int RedundancyPolicy::MostParity() const {
+  int most = 0;
+  for (const Rule& rule : rules_) most = std::max<int>(most, rule.redundancy.parity);
+  return most;
+}
+
 std::string RedundancyPolicy::ToString() const {
   if (rules_.size() == 1) return rules_[0].redundancy.ToString();
   std::string text;

@@ -59,6 +59,8 @@ class RedundancyPolicy {
   const Redundancy& For(int level) const;
   /// That of one of the levels which needs the most nodes.
   const Redundancy& Widest() const;
+  /// Nodes that may be lost where most may.
+  int MostParity() const;
   std::string ToString() const;
 
  private:

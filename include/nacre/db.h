@@ -43,10 +43,14 @@ class DB {
  public:
   /// Opens the database `name` in the pool of `options`.
   ///
+  /// One whose owner died goes on where that one was: each write that it acknowledged and that went
+  /// to the log is there. So does one that is taken over (`Options::take_over`).
+  ///
   /// `InvalidArgument`: an option is out of range, another comparator than at creation, a missing
   /// database without `create_if_missing`, an existing one with `error_if_exists`.
-  /// `Busy`: another owner has it open. `NoSpace`: no slab is free. `Unavailable`: a node of the
-  /// pool cannot be reached.
+  /// `Busy`: another owner has it open. `NoSpace`: no slab is free. `Unavailable`: too few nodes of
+  /// the pool can be reached. `Corruption`: log or manifest are damaged in all their copies; the
+  /// message says where.
   static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
 
   DB() = default;
@@ -59,6 +63,11 @@ class DB {
   /// be opened again. Idempotent.
   virtual Status Close() = 0;
 
+  /// A write that has returned OK is on as many nodes as the redundancy of the database has them
+  /// survive, and one, unless it was without a log (`WriteOptions::disable_wal`, an embedded pool)
+  /// or `Options::manual_wal_flush` is set. After another answer than OK it may take place or not,
+  /// also later. `Fenced`: another process has taken the database over.
+  ///
   /// `NoSpace` when the pool is full, `InvalidArgument` for a key of more than 1 MiB or a value of
   /// more than 2 GiB. Returns once the write is visible to every reader.
   virtual Status Put(const WriteOptions& options, const Slice& key, const Slice& value) = 0;
@@ -84,6 +93,11 @@ class DB {
   /// Null is allowed.
   virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;
 
+  /// Sends what `Options::manual_wal_flush` has kept back, and returns when it is on the nodes of
+  /// the log; with or without `sync`.
+  virtual Status FlushWAL(bool sync) = 0;
+  Status SyncWAL() { return FlushWAL(/*sync=*/true); }
+
   /// Turns the MemTables into tables; with `wait`, returns when that is done.
   virtual Status Flush(const FlushOptions& options) = 0;
   /// Compacts [*begin, *end]; null means before all or after all keys.
@@ -107,5 +121,11 @@ class DB {
   virtual const std::string& GetName() const = 0;
   virtual uint64_t GetLatestSequenceNumber() const = 0;
 };
+
+/// Deletes the database `name` in the pool of `options`, with all it has there. OK if there is
+/// none, as in RocksDB. `Busy` while somebody has it open.
+Status DestroyDB(const std::string& name, const Options& options);
+/// Names of the databases in the pool of `options`, in order, open ones too.
+Status ListDBs(const Options& options, std::vector<std::string>* names);
 
 }  // namespace nacre

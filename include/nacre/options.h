@@ -8,6 +8,7 @@
 
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
+#include "nacre/wal_recovery_mode.h"
 
 namespace nacre {
 
@@ -55,6 +56,10 @@ struct Options {
 
   bool create_if_missing = false;
   bool error_if_exists = false;
+  /// Open it even if another process has it open: that one is fenced, whether it is well or not,
+  /// and answers `Fenced` from then on. Otherwise `Open` answers `Busy` then. A database whose
+  /// owner is gone needs no force.
+  bool take_over = false;
   /// Not owned; must outlive the database.
   const Comparator* comparator = BytewiseComparator();
   /// Receives what would go to RocksDB's LOG. None if null.
@@ -64,6 +69,19 @@ struct Options {
 
   size_t write_buffer_size = 64 << 20;
   int max_write_buffer_number = 2;
+
+  // ---- Log and manifest ----------------------------------------------------------------------
+
+  /// Writes return before they are on the nodes, and `DB::FlushWAL` sends them: what was written
+  /// since is lost with this process.
+  bool manual_wal_flush = false;
+  /// What to do with a log that is damaged in all its copies.
+  WALRecoveryMode wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
+  /// The manifest's changes are brought into its image on the nodes after so long or so many of
+  /// them, whichever comes first. They are durable before that; it bounds what is read again at the
+  /// next opening.
+  std::chrono::milliseconds manifest_checkpoint_interval{500};
+  uint32_t manifest_checkpoint_edits = 256;
 
   // ---- Levels and stalls --------------------------------------------------------------------
 
@@ -121,8 +139,11 @@ struct ReadOptions {
 };
 
 struct WriteOptions {
+  /// Return only when the write is on all nodes of the log, as every write does unless
+  /// `Options::manual_wal_flush` is set.
   bool sync = false;
-  /// Must be true until the log is there; false answers `NotSupported`.
+  /// Write nothing to the log: what was not flushed is lost with this process. An embedded pool,
+  /// which ends with its process, has no log.
   bool disable_wal = false;
   /// Fail with `Incomplete` instead of waiting while writes are stalled.
   bool no_slowdown = false;

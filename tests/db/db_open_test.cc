@@ -181,13 +181,8 @@ TEST_F(DBOpenTest, PoolOfItsOwn) {
   ASSERT_TRUE(IsOk(db_->Close()));
 }
 
-TEST_F(DBOpenTest, WritesWithALogAreNotThereYet) {
+TEST_F(DBOpenTest, ASyncedWriteNeedsTheLog) {
   ASSERT_TRUE(IsOk(Open(options_)));
-  EXPECT_TRUE(IsFailure(db_->Put({}, "k", "v"), Code::kNotSupported, "disable_wal"));
-  EXPECT_TRUE(IsFailure(db_->Delete({}, "k"), Code::kNotSupported, "disable_wal"));
-  WriteBatch batch;
-  ASSERT_TRUE(IsOk(batch.Put("k", "v")));
-  EXPECT_TRUE(IsFailure(db_->Write({}, &batch), Code::kNotSupported, "disable_wal"));
   WriteOptions sync = NoLog();
   sync.sync = true;
   EXPECT_TRUE(IsFailure(db_->Put(sync, "k", "v"), Code::kInvalidArgument, "sync"));

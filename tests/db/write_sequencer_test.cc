@@ -74,7 +74,7 @@ TEST(WriteSequencerTest, FinishedOutOfOrderIsPublishedInOrder) {
   EXPECT_EQ(returned, 0);
   sequencer.Publish(first);
   EXPECT_GE(sequencer.LastPublished(), 2u);
-  sequencer.WaitUntilPublished(7);
+  EXPECT_TRUE(sequencer.AwaitPublished(7, [] { return false; }));
   second_writer.join();
   third_writer.join();
   EXPECT_EQ(sequencer.LastPublished(), 6u);
@@ -157,7 +157,7 @@ void RunConcurrently(const ConcurrentRun& run) {
     Random random(run.seed + 1000);
     while (!done.load()) {
       boundaries.push_back(sequencer.NextGeneration());
-      sequencer.WaitUntilPublished(boundaries.back());
+      EXPECT_TRUE(sequencer.AwaitPublished(boundaries.back(), [] { return false; }));
       ASSERT_GE(sequencer.LastPublished() + 1, boundaries.back());
       std::this_thread::sleep_for(std::chrono::microseconds(random.Uniform(200)));
     }

@@ -289,7 +289,6 @@ TEST(ToolTest, BadCommandLinesAreNamedInOneLine) {
       {{"--pool=embedded:?nodes=0"}, "nodes"},
       {{"--pool=shm:/nosuchfolder/node.sock"}, "/nosuchfolder/node.sock"},
       {{"--redundancy=rep(99)"}, "rep(99)"},
-      {{"--disable_wal=0", "--num=10"}, "disable_wal"},
   };
   for (const BadCommandLine& bad : cases) {
     const ToolRun run = RunTool(bad.flags);

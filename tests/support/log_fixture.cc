@@ -18,7 +18,9 @@ Status TestLogSpace::NewSegment(uint64_t number, uint64_t bytes, LogSegment* seg
   NACRE_RETURN_IF_ERROR(space_->Reserve(memnode::Copies(copies_), bytes, kNoNode, &placement));
   segment->number = number;
   segment->copies = placement.fragments;
-  segments_[number] = *segment;
+  // Space comes in larger steps.
+  for (ExtentAddr& copy : segment->copies) copy.length = bytes;
+  segments_[number] = {.segment = *segment, .placement = placement};
   return Status::OK();
 }
 
@@ -30,15 +32,18 @@ void TestLogSpace::FailWith(const Status& status) {
 void TestLogSpace::Drop(const std::vector<LogSegment>& segments) {
   MutexLock lock(&mutex_);
   for (const LogSegment& segment : segments) {
-    EXPECT_EQ(segments_.erase(segment.number), 1u) << "segment " << segment.number;
-    for (const ExtentAddr& copy : segment.copies) space_->Free(copy);
+    const auto it = segments_.find(segment.number);
+    ASSERT_TRUE(it != segments_.end()) << "segment " << segment.number;
+    EXPECT_TRUE(segment == it->second.segment);
+    space_->Free(it->second.placement);
+    segments_.erase(it);
   }
 }
 
 std::vector<LogSegment> TestLogSpace::segments() const {
   MutexLock lock(&mutex_);
   std::vector<LogSegment> segments;
-  for (const auto& [number, segment] : segments_) segments.push_back(segment);
+  for (const auto& [number, recorded] : segments_) segments.push_back(recorded.segment);
   return segments;
 }
 

@@ -30,12 +30,17 @@ class TestLogSpace : public LogSpace {
   uint64_t last_number() const EXCLUDES(mutex_);
 
  private:
+  struct Recorded {
+    LogSegment segment;
+    Placement placement;
+  };
+
   memnode::SpaceAllocator* const space_;
   const int copies_;
   mutable Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);
   uint64_t last_number_ GUARDED_BY(mutex_) = 0;
-  std::map<uint64_t, LogSegment> segments_ GUARDED_BY(mutex_);
+  std::map<uint64_t, Recorded> segments_ GUARDED_BY(mutex_);
 };
 
 struct TestRecord {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <utility>
 
-#include "memnode/mirrored_extent.h"
 #include "tests/support/status_assert.h"
 #include "util/coding.h"
 
@@ -81,16 +81,23 @@ std::string ManifestPool::ReadCopy(const ExtentAddr& copy, uint64_t offset, size
 }
 
 void ManifestPool::WriteCopy(const ExtentAddr& copy, uint64_t offset, const std::string& bytes) {
-  std::unique_ptr<rdma::MemoryRegion> buffer;
-  std::unique_ptr<memnode::MirroredExtent> extent;
-  ASSERT_TRUE(IsOk(memnode::AllocateBuffer(client(), bytes.size(), &buffer)));
-  ASSERT_TRUE(IsOk(memnode::MirroredExtent::Open(client(), {copy}, &extent)));
-  std::memcpy(buffer->data(), bytes.data(), bytes.size());
+  constexpr uint64_t kMostBytes = 1 << 20;
+  if (buffer_ == nullptr) {
+    ASSERT_TRUE(IsOk(memnode::AllocateBuffer(client(), kMostBytes, &buffer_)));
+  }
+  const uint64_t key = uint64_t{copy.start.node} << 48 | copy.start.offset;
+  std::unique_ptr<memnode::MirroredExtent>& extent = extents_[key];
+  if (extent == nullptr) {
+    ASSERT_TRUE(IsOk(memnode::MirroredExtent::Open(client(), {copy}, &extent)));
+  }
+  ASSERT_LE(bytes.size(), kMostBytes);
+  std::memcpy(buffer_->data(), bytes.data(), bytes.size());
   uint64_t ticket = 0;
-  ASSERT_TRUE(IsOk(extent->Write(
-      offset,
-      {.data = buffer->data(), .size = static_cast<uint32_t>(bytes.size()), .region = buffer.get()},
-      &ticket)));
+  ASSERT_TRUE(IsOk(extent->Write(offset,
+                                 {.data = buffer_->data(),
+                                  .size = static_cast<uint32_t>(bytes.size()),
+                                  .region = buffer_.get()},
+                                 &ticket)));
   ASSERT_TRUE(
       IsOk(extent->Await(ticket, Deadline::After(Clock::System(), std::chrono::seconds(10)))));
 }

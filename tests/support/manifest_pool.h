@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "db/manifest_log.h"
 #include "db/manifest_state.h"
+#include "memnode/mirrored_extent.h"
 #include "memnode/pool_impl.h"
 #include "memnode/space_allocator.h"
 #include "tests/support/test_db.h"
@@ -42,6 +43,7 @@ class ManifestPool : public ManifestSpace {
   /// XORs `mask` onto a byte of a copy.
   void Flip(const ExtentAddr& copy, uint64_t offset, char mask);
   std::string ReadCopy(const ExtentAddr& copy, uint64_t offset, size_t n);
+  /// At most 1 MiB.
   void WriteCopy(const ExtentAddr& copy, uint64_t offset, const std::string& bytes);
 
   // What goes wrong next, once.
@@ -58,6 +60,8 @@ class ManifestPool : public ManifestSpace {
   std::unique_ptr<memnode::SpaceAllocator> space_;
   std::string root_;
   uint64_t copies_in_use_ = 0;
+  std::unique_ptr<rdma::MemoryRegion> buffer_;
+  std::map<uint64_t, std::unique_ptr<memnode::MirroredExtent>> extents_;  ///< Of WriteCopy.
 };
 
 /// With bounds of up to `key_bytes`, on `fragments` of ten nodes.

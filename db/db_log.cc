@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/log_reader.h"
+#include "db/update_limits.h"
+#include "db/write_batch_format.h"
+#include "util/log.h"
+
+namespace nacre {
+
+namespace {
+
+/// Several in a write buffer, so that space is given back in steps.
+uint64_t SegmentBytes(uint64_t write_buffer_size) {
+  constexpr uint64_t kLeast = 256 << 10;
+  constexpr uint64_t kMost = 16 << 20;
+  return std::clamp(write_buffer_size / 4, kLeast, kMost);
+}
+
+}  // namespace
+
+bool DBImpl::HasLog() const { return !pool_->embedded(); }
+
+Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result) {
+  std::vector<LogSegment> segments;
+  for (const auto& [number, segment] : state.segments) segments.push_back(segment);
+  if (segments.empty()) return Status::OK();
+  const uint64_t start = clock_->NowNanos();
+  bool new_chunk = false;
+  const auto replay = [&](SequenceNumber first, uint32_t count, const Slice& updates) -> Status {
+    if (count == 0 || first + count - 1 <= state.last_sequence) return Status::OK();  // In tables.
+    SequenceNumber sequence = first;
+    NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
+        updates, count, [&](ValueType type, const Slice& key, const Slice& value) {
+          memtable->Add(sequence++, type, key, value, &new_chunk);
+        }));
+    return Status::OK();
+  };
+  NACRE_RETURN_IF_ERROR(
+      ReadLog(client_, database_id_, segments, options_.wal_recovery_mode, replay, result)
+          .WithContext("log of " + name_));
+  for (const std::string& note : result->notes) {
+    Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);
+  }
+  Log(options_.info_log, LogLevel::kInfo,
+      "{}: replayed {} records, {} bytes of {} segments up to sequence {} in {} us", name_,
+      result->records, result->bytes, segments.size(), result->last_sequence,
+      (clock_->NowNanos() - start) / 1000);
+  return Status::OK();
+}
+
+Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
+  LogWriterOptions options;
+  options.client = client_;
+  options.clock = clock_;
+  options.database_id = database_id_;
+  options.segment_bytes = SegmentBytes(options_.write_buffer_size);
+  options.next_number = next_number;
+  options.previous_number = replayed.end_number;
+  options.previous_bytes = replayed.end_bytes;
+  options.log = options_.info_log.get();
+  return LogWriter::Open(options, this, &log_);
+}
+
+Status DBImpl::FlushWAL(bool /*sync*/) { return log_ == nullptr ? Status::OK() : log_->Sync(); }
+
+Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
+                        uint64_t position) {
+  if (position != 0 && (!options_.manual_wal_flush || options.sync)) {
+    if (Status status = log_->Await(position); !status.ok()) [[unlikely]] {
+      MutexLock lock(&mutex_);
+      const auto at = std::find_if(
+          unsettled_.begin(), unsettled_.end(),
+          [position](const UnsettledWrite& other) { return other.position > position; });
+      unsettled_.insert(at, {.ticket = ticket, .position = position});
+      unsettled_count_.store(unsettled_.size(), std::memory_order_release);
+      return status;
+    }
+  }
+  if (sequencer_.Publish(ticket, log_is_stuck_)) [[likely]]
+    return Status::OK();
+  return log_->status().WithContext("a write before this one is not in the log yet");
+}
+
+Status DBImpl::SettleWrites() {
+  if (unsettled_count_.load(std::memory_order_acquire) == 0) [[likely]]
+    return Status::OK();
+  MutexLock settling(&settle_mutex_);
+  for (;;) {
+    UnsettledWrite write;
+    {
+      MutexLock lock(&mutex_);
+      if (unsettled_.empty()) return Status::OK();
+      write = unsettled_.front();
+    }
+    NACRE_RETURN_IF_ERROR(log_->Await(write.position));
+    sequencer_.Finish(write.ticket);
+    MutexLock lock(&mutex_);
+    // One that was given up meanwhile may be before it.
+    std::erase_if(unsettled_,
+                  [&](const UnsettledWrite& other) { return other.position == write.position; });
+    unsettled_count_.store(unsettled_.size(), std::memory_order_release);
+  }
+}
+
+}  // namespace nacre

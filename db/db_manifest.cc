@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "util/log.h"
+
+namespace nacre {
+
+Status DBImpl::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
+  Placement placement;
+  NACRE_RETURN_IF_ERROR(
+      Reserve(Redundancy::Copies(redundancy_.MostParity() + 1), bytes, kNoNode, &placement));
+  *copies = std::move(placement.fragments);
+  return Status::OK();
+}
+
+void DBImpl::FreeCopies(const std::vector<ExtentAddr>& copies) {
+  for (const ExtentAddr& copy : copies) space_->Free(copy);
+}
+
+Status DBImpl::PublishRoot(const std::string& value) {
+  return client_->PublishRoot(database_id_, value);
+}
+
+void DBImpl::DescribeTables(const VersionEdit& change, ManifestEdit* edit) {
+  for (const auto& added : change.added) {
+    edit->added.emplace_back(static_cast<uint32_t>(added.level), added.table->meta());
+  }
+  for (const auto& table : change.removed) {
+    // A table that moves is removed from one level and added to another: there it is replaced.
+    const bool stays =
+        std::any_of(change.added.begin(), change.added.end(),
+                    [&](const auto& added) { return added.table->id() == table->id(); });
+    if (!stays) edit->removed.push_back(table->id());
+  }
+}
+
+Status DBImpl::CommitEdit(ManifestEdit* edit) {
+  // Whoever opens the database next must not give an id anew that may be in a node's memory.
+  edit->next_table_id = next_table_id_.load(std::memory_order_relaxed);
+  std::vector<NodeId> named;
+  const auto name_nodes = [&](const std::vector<ExtentAddr>& extents) {
+    for (const ExtentAddr& extent : extents) {
+      const NodeId node = extent.start.node;
+      if (node == kLostNode || recorded_nodes_.contains(node)) continue;
+      edit->nodes[node] = client_->instance_id(node);
+    }
+  };
+  for (const auto& [level, meta] : edit->added) name_nodes(meta.placement.fragments);
+  for (const LogSegment& segment : edit->segments_added) name_nodes(segment.copies);
+  for (const LogSegment& segment : unneeded_segments_) {
+    edit->segments_removed.push_back(segment.number);
+  }
+  NACRE_RETURN_IF_ERROR(manifest_->Commit(edit));
+  for (const auto& [node, instance] : edit->nodes) recorded_nodes_.insert(node);
+  for (const LogSegment& segment : unneeded_segments_) FreeCopies(segment.copies);
+  unneeded_segments_.clear();
+  return Status::OK();
+}
+
+Status DBImpl::CommitChange(const VersionEdit& change, ManifestEdit* edit,
+                            const std::function<void()>& install) {
+  MutexLock commit(&commit_mutex_);
+  DescribeTables(change, edit);
+  NACRE_RETURN_IF_ERROR(CommitEdit(edit));
+  MutexLock lock(&mutex_);
+  manifest_version_ = edit->version;
+  install();
+  return Status::OK();
+}
+
+void DBImpl::Install(const VersionEdit& change, std::vector<std::shared_ptr<MemTable>> memtables) {
+  InstallView(std::move(memtables), Version::Apply(*current_view_->version, change));
+}
+
+void DBImpl::GiveUp(const VersionEdit& change, const Status& why) {
+  // Where it is not known whether the change is durable its tables must stay as they are; whoever
+  // opens the database next finds out.
+  if (why.IsTimedOut()) return;
+  for (const auto& added : change.added) added.table->MarkDropped();
+}
+
+Status DBImpl::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) {
+  segment->number = number;
+  Status status = ReserveCopies(bytes, &segment->copies);
+  if (status.ok()) {
+    MutexLock commit(&commit_mutex_);
+    ManifestEdit edit;
+    edit.segments_added.push_back(*segment);
+    status = CommitEdit(&edit);
+    if (!status.ok() && !status.IsTimedOut()) FreeCopies(segment->copies);
+  }
+  return status;
+}
+
+void DBImpl::ReleaseLog(SequenceNumber flushed) {
+  if (log_ == nullptr) return;
+  MutexLock commit(&commit_mutex_);
+  const auto drop = [this](std::vector<LogSegment> segments) REQUIRES(commit_mutex_) {
+    for (LogSegment& segment : segments) unneeded_segments_.push_back(std::move(segment));
+  };
+  drop(log_->TakeUnneeded(flushed));
+  if (flushed >= replayed_) drop(std::exchange(replayed_segments_, {}));
+  if (unneeded_segments_.empty()) return;
+  ManifestEdit edit;
+  if (Status status = CommitEdit(&edit); !status.ok()) {
+    Log(options_.info_log, LogLevel::kWarn, "{}: {} segments of the log stay for now: {}", name_,
+        unneeded_segments_.size(), status.ToString());
+  }
+}
+
+Status DBImpl::DropLog() {
+  MutexLock commit(&commit_mutex_);
+  ManifestEdit edit;
+  std::vector<ExtentAddr> copies;
+  for (const auto& [number, segment] : manifest_->Snapshot().segments) {
+    edit.segments_removed.push_back(number);
+    copies.insert(copies.end(), segment.copies.begin(), segment.copies.end());
+  }
+  unneeded_segments_.clear();  // They are among these.
+  edit.last_sequence = sequencer_.LastPublished();
+  NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
+  FreeCopies(copies);
+  return Status::OK();
+}
+
+void DBImpl::FollowNodes() {
+  MutexLock commit(&commit_mutex_);
+  const std::vector<ExtentAddr> copies = manifest_->copies();
+  const bool move = std::any_of(copies.begin(), copies.end(), [this](const ExtentAddr& copy) {
+    const NodeId node = copy.start.node;
+    return !client_->alive(node) || reporter_.draining(node);
+  });
+  // Whoever opens the database asks the nodes that the root names.
+  const uint64_t membership = client_->membership_changes();
+  if (!move && membership == membership_published_) return;
+  if (Status status = manifest_->Renew(); !status.ok()) {
+    Log(options_.info_log, LogLevel::kWarn, "{}: the manifest stays where it is: {}", name_,
+        status.ToString());
+    return;
+  }
+  membership_published_ = membership;
+}
+
+}  // namespace nacre
