@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "memnode/pool_secret.h"
+#include "util/json_text.h"
 #include "util/uri.h"
 
 namespace nacre::ctl {
@@ -157,21 +158,6 @@ void Merge(const memnode::KnownDatabase& of_node,
 }
 
 }  // namespace
-
-std::string JsonString(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
 
 /// What went wrong, and what to do about it as far as that is known.
 std::string Explain(const Status& status) {

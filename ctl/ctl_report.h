@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "memnode/database_report.h"
@@ -44,8 +43,6 @@ void PrintNodes(const PoolReport& pool, bool json);
 
 /// "idle", "running, 12 % of 1.5 GiB, 100 MiB/s, 14 s left".
 std::string RepairText(const memnode::RepairProgress& repair);
-/// With quotes.
-std::string JsonString(std::string_view text);
 /// What went wrong, and what to do about it as far as that is known.
 std::string Explain(const Status& status);
 

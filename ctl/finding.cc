@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ctl/ctl_report.h"
+#include "util/json_text.h"
 #include "util/uri.h"
 
 namespace nacre::ctl {
