@@ -17,7 +17,7 @@ ManifestPool::ManifestPool(int copies, const TestPoolOptions& options)
 ManifestPool::ManifestPool(int copies, std::shared_ptr<memnode::PoolImpl> pool, uint64_t slab_bytes)
     : copies_(copies), pool_(std::move(pool)), executor_(NewThreadPool(1, "test")) {
   memnode::DatabaseLease lease;
-  EXPECT_TRUE(IsOk(client()->OpenDatabase("manifest", true, true, &lease)));
+  EXPECT_TRUE(IsOk(client()->OpenDatabase("manifest", {.create_if_missing = true}, &lease)));
   database_id_ = lease.database_id;
   constexpr uint64_t kChunkBytes = 16 << 10;
   space_ = std::make_unique<memnode::SpaceAllocator>(client(), database_id_, slab_bytes,
