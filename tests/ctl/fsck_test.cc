@@ -110,7 +110,6 @@ TEST_F(FsckTest, WhatAnOwnerDoesMeanwhileIsNoFinding) {
     const FsckReport report = Look(/*full=*/i % 2 == 0);
     EXPECT_EQ(report.exit_status(), 0) << Text(report);
     ASSERT_EQ(report.databases.size(), 1u);
-    EXPECT_GT(report.databases[0].segments, 0u);
   }
   stop = true;
   writer.join();
@@ -237,7 +236,8 @@ TEST(FsckToolTest, AfterACrashNothingIsDamagedAndTheNextOwnerLeavesNoLeaks) {
   EXPECT_EQ(ctl({"fsck", "db"}).exit_code, 2) << "there is none";
   EXPECT_EQ(ctl({"fsck"}).exit_code, 0);
   {
-    OwnerProcess owner("ctl_tests", {.pool_uri = nodes.pool_uri(), .redundancy = "rep(2)"});
+    OwnerProcess owner(NACRE_TEST_BIN_DIR "/ctl_tests",
+                       {.pool_uri = nodes.pool_uri(), .redundancy = "rep(2)"});
     ASSERT_TRUE(owner.AwaitProgress(2000));
     const ProcessResult open = ctl({"fsck", "--full"});
     EXPECT_EQ(open.exit_code, 0) << open.output;
