@@ -157,7 +157,8 @@ void DatabaseCheck::CheckSpace(const std::map<NodeId, SlabMap>& slabs) {
       if (map.Owns(health_.id, use.extent)) continue;
       Finding* finding =
           AddAt(Problem::kDangling, node,
-                fmt::format("{}: {} bytes at {} are not leased to the database", NameOf(use),
+                fmt::format("{}{} bytes at {} are not leased to the database",
+                            use.table == 0 && use.segment == 0 ? "the manifest: " : "",
                             use.extent.length, static_cast<uint64_t>(use.extent.start.offset)));
       finding->table = use.table;
       finding->segment = use.segment;
@@ -194,10 +195,10 @@ void DatabaseCheck::CountLeaks(const SlabMap& map, const std::vector<Use>& uses)
   uint64_t used_bytes = 0;
   for (const Use& use : uses) {
     const uint64_t start = use.extent.start.offset;
-    if (!map.Owns(health_.id, use.extent)) continue;
+    if (start < map.slab_area) continue;
     used_bytes += use.extent.length;
     for (uint64_t slab = (start - map.slab_area) / map.slab_bytes;
-         map.OffsetOf(slab) < start + use.extent.length; ++slab) {
+         slab < map.owners.size() && map.OffsetOf(slab) < start + use.extent.length; ++slab) {
       used.insert(slab);
     }
   }

@@ -74,7 +74,7 @@ class DatabaseCheck {
   std::string NameOf(const Use& use) const;
   /// The node, by the number that the owner gave it.
   std::string OwnersNode(NodeId node) const;
-  /// `spare`: how many more nodes may be lost by what somebody has checked.
+  /// So many more nodes may be lost, by something that is as it should be.
   void Spare(int spare) { health_.spare_nodes = std::min(health_.spare_nodes, spare); }
 
   memnode::PoolClient* const client_;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "ctl/database_check.h"
@@ -61,13 +62,13 @@ void DatabaseCheck::CheckSegment(const LogSegment& segment, const std::vector<Se
     }
   }
   // Without records there is nothing to be lost.
-  if (in_use) Spare(whole - 1);
-  if (missing == 0 && whole > 0) return;
-  const bool lost = in_use && whole == 0;
-  Add(lost ? Problem::kLost : Problem::kDegraded,
-      fmt::format("{} of {} copies are left{}{}", whole, copies.size(),
-                  missing > 0 ? "; those are lost of " : "", nodes))
-      ->segment = segment.number;
+  const int spare = in_use ? whole - 1 : std::numeric_limits<int>::max();
+  if (missing == 0 && whole == static_cast<int>(copies.size())) return Spare(spare);
+  Finding* finding = Add(spare < 0 ? Problem::kLost : Problem::kDegraded,
+                         fmt::format("{} of {} copies are left{}{}", whole, copies.size(),
+                                     missing > 0 ? "; those are lost of " : "", nodes));
+  finding->segment = segment.number;
+  finding->spare_nodes = spare;
 }
 
 void DatabaseCheck::CheckLog() {

@@ -164,8 +164,7 @@ void DatabaseCheck::JudgeTable(uint32_t level, const TableMeta& meta) {
   for (const auto& [row, damaged] : damage->second.damaged_rows) {
     if (std::popcount(missing | damaged) > std::popcount(worst)) worst = missing | damaged;
   }
-  const int spare = parity - std::popcount(worst);
-  Spare(std::max(spare, -1));
+  const int spare = std::max(parity - std::popcount(worst), -1);
   std::string nodes;
   const auto& owners = view_.manifest.state.tables.at(meta.id).second.placement.fragments;
   for (FragmentSet left = missing; left != 0; left &= left - 1) {
@@ -180,7 +179,9 @@ void DatabaseCheck::JudgeTable(uint32_t level, const TableMeta& meta) {
   } else {
     text += fmt::format("{} more of {} may be lost", spare, parity);
   }
-  Add(spare < 0 ? Problem::kLost : Problem::kDegraded, text)->table = meta.id;
+  Finding* finding = Add(spare < 0 ? Problem::kLost : Problem::kDegraded, text);
+  finding->table = meta.id;
+  finding->spare_nodes = spare;
 }
 
 }  // namespace nacre::ctl

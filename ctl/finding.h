@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Finding {
   uint64_t table = 0;      ///< 0: it is about no table.
   uint64_t segment = 0;    ///< Of the log; 0: it is about none.
   std::string text{};
+  /// Because of it, so many more nodes may be lost; -1: something is lost.
+  int spare_nodes = std::numeric_limits<int>::max();
 };
 /// In one line: "damage: database orders: shm:/run/n0.sock: table 12: chunk 3 of fragment 1 ...".
 std::string ToString(const Finding& finding);

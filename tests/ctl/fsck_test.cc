@@ -64,6 +64,15 @@ class FsckTest : public RedundantDBTest {
     EXPECT_TRUE(IsOk(ViewDatabase(pool_->client(), "db", &view)));
     return view;
   }
+  /// A table with bytes in each of three fragments.
+  static const TableMeta& Striped(const DatabaseView& view) {
+    for (const auto& [id, table] : view.state.tables) {
+      const TableMeta& meta = table.second;
+      if (meta.placement.redundancy.striped() && meta.size > 4 * meta.chunk_size) return meta;
+    }
+    ADD_FAILURE() << "no table is striped";
+    return view.state.tables.begin()->second.second;
+  }
   /// A byte of an extent, in the node's memory.
   char* ByteOf(const ExtentAddr& extent, uint64_t offset) {
     TableMeta fake;
@@ -118,8 +127,7 @@ TEST_F(FsckTest, WhatAnOwnerDoesMeanwhileIsNoFinding) {
 TEST_F(FsckTest, DamagedBytesAreNamed) {
   Close();
   const DatabaseView view = View();
-  const auto& [id, table] = *view.state.tables.begin();
-  const TableMeta& meta = table.second;
+  const TableMeta& meta = Striped(view);
   *StoredByte(pool_.get(), meta, 1, 5) ^= 4;
   EXPECT_EQ(Look().exit_status(), 0) << "bytes of chunks are only compared if that is asked for";
   FsckReport report = Look(/*full=*/true);
@@ -127,7 +135,7 @@ TEST_F(FsckTest, DamagedBytesAreNamed) {
   ASSERT_EQ(report.findings.size(), 2u) << Text(report);
   EXPECT_EQ(report.findings[0].problem, Problem::kDamage);
   EXPECT_EQ(report.findings[0].database, "db");
-  EXPECT_EQ(report.findings[0].table, id);
+  EXPECT_EQ(report.findings[0].table, meta.id);
   EXPECT_EQ(report.findings[0].node,
             pool_->client()->node_address(meta.placement.fragments[1].start.node));
   EXPECT_NE(report.findings[0].text.find("chunk 0 of fragment 1"), std::string::npos);
@@ -149,19 +157,30 @@ TEST_F(FsckTest, DamagedBytesAreNamed) {
 
 TEST_F(FsckTest, ALostNodeCostsRedundancy) {
   Close();
-  pool_->KillEmbeddedNode(1);
+  const DatabaseView view = View();
+  // Two nodes that have fragments of one table, but not both copies of the manifest.
+  std::vector<NodeId> nodes;
+  for (const ExtentAddr& fragment : Striped(view).placement.fragments) {
+    nodes.push_back(static_cast<NodeId>(fragment.start.node));
+  }
+  const auto& copies = view.manifest.copies;
+  ASSERT_EQ(copies.size(), 2u);
+  std::stable_partition(nodes.begin(), nodes.end(), [&](NodeId node) {
+    return node != copies[0].start.node && node != copies[1].start.node;
+  });
+  pool_->KillEmbeddedNode(nodes[0]);
   FsckReport report = Look();
   EXPECT_EQ(report.exit_status(), 1);
   EXPECT_EQ(Count(report, Problem::kNode), 1u) << Text(report);
   EXPECT_GT(Count(report, Problem::kDegraded), 0u);
   EXPECT_EQ(Count(report, Problem::kLost), 0u) << Text(report);
   EXPECT_EQ(report.databases[0].spare_nodes, 0);
-  EXPECT_NE(Text(report).find(pool_->client()->node_address(1)), std::string::npos);
-  pool_->KillEmbeddedNode(3);
+  EXPECT_NE(Text(report).find(pool_->client()->node_address(nodes[0])), std::string::npos);
+  pool_->KillEmbeddedNode(nodes[1]);
   report = Look();
   EXPECT_GT(Count(report, Problem::kLost), 0u) << Text(report);
   EXPECT_EQ(report.databases[0].spare_nodes, -1);
-  pool_->KillEmbeddedNode(4);
+  pool_->KillEmbeddedNode(nodes[2]);
   EXPECT_EQ(Look().exit_status(), 2) << "the root cannot be read any more";
 }
 
