@@ -70,6 +70,7 @@ void DatabaseCheck::CheckTables() {
 
 void DatabaseCheck::CheckHeads(const std::vector<FragmentPlace>& places) {
   std::vector<NodeRange> ranges;
+  ranges.reserve(places.size());
   for (const FragmentPlace& place : places) {
     ranges.push_back(RangeOf(place.extent(), 0, kFragmentHeadBytes));
   }

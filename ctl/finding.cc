@@ -40,16 +40,24 @@ std::string JsonList(const Items& items, const Text& text) {
   return "[" + list + "]";
 }
 
+/// "1 table", "2 tables".
+std::string Counted(uint64_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 void PrintHealth(const DatabaseHealth& health) {
-  fmt::print("database {}: {}; {} tables, {}; {} log segments; manifest version {}, {} copies; ",
-             health.name, health.open ? "open" : "closed", health.tables,
-             FormatBytes(health.table_bytes), health.segments, health.manifest_version,
-             health.manifest_copies);
+  fmt::print("database {}: {}; {}, {}; {}; manifest version {} in {}; ", health.name,
+             health.open ? "open" : "closed", Counted(health.tables, "table"),
+             FormatBytes(health.table_bytes), Counted(health.segments, "log segment"),
+             health.manifest_version,
+             health.manifest_copies == 1 ? std::string("1 copy")
+                                         : fmt::format("{} copies", health.manifest_copies));
   if (health.spare_nodes < 0) {
     fmt::print("data is lost");
+  } else if (health.spare_nodes == 0) {
+    fmt::print("no node may be lost");
   } else {
-    fmt::print("any {} more {} may be lost", health.spare_nodes,
-               health.spare_nodes == 1 ? "node" : "nodes");
+    fmt::print("any {} may be lost", Counted(static_cast<uint64_t>(health.spare_nodes), "node"));
   }
   if (health.bytes_checked > 0) fmt::print("; {} checked", FormatBytes(health.bytes_checked));
   fmt::print("\n");
@@ -112,8 +120,12 @@ void PrintFsck(const FsckReport& report, bool json) {
   for (const Status& failure : report.failures) {
     fmt::print("could not look: {}\n", Explain(failure));
   }
-  fmt::print("{}\n", report.exit_status() == 0 ? std::string("clean")
-                                               : fmt::format("{} found", report.findings.size()));
+  if (report.exit_status() == 0) {
+    fmt::print("clean\n");
+  } else {
+    fmt::print("{} found{}\n", report.findings.size(),
+               report.failures.empty() ? "" : ", and not everything could be looked at");
+  }
 }
 
 }  // namespace nacre::ctl
