@@ -21,6 +21,7 @@
 #include "db/manifest_state.h"
 #include "db/memtable.h"
 #include "db/node_reporter.h"
+#include "db/owner_lease.h"
 #include "db/read_view.h"
 #include "db/repair_planner.h"
 #include "db/scrubber.h"
@@ -189,6 +190,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status AdmitStalled(const WriteOptions& options, uint64_t bytes) EXCLUDES(mutex_);
   Status WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
                   const Slice& value);
+  /// `status`, or `Fenced` if that is what is behind it.
+  Status Explain(Status status);
   /// A write's record goes into the log; `*position` is where it ends. A failure has ended the
   /// ticket.
   Status Append(const WriteSequencer::Ticket& ticket, std::span<const Slice> updates,
@@ -203,6 +206,11 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   void UpdateStall() REQUIRES(mutex_);
 
   // ---- db_read.cc ----
+  /// Whether reads may be answered.
+  Status CheckLease() const {
+    if (lease_ == nullptr) return Status::OK();
+    return lease_->Check();
+  }
   /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
   const ReadView* PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const;
   std::unique_ptr<InternalIterator> NewInternalIterator(const ReadView& view,
@@ -387,6 +395,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::unique_ptr<ManifestLog> manifest_;
   /// Null: an embedded pool. Set before anybody writes.
   std::unique_ptr<LogWriter> log_;
+  std::unique_ptr<OwnerLease> lease_;  ///< Null: an embedded pool.
   const std::function<bool()> log_is_stuck_ = [this] { return LogIsStuck(); };
   std::atomic<size_t> unsettled_count_{0};
   Mutex settle_mutex_;  ///< One settling at a time.

@@ -63,10 +63,13 @@ Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
   return LogWriter::Open(options, this, &log_);
 }
 
-Status DBImpl::FlushWAL(bool /*sync*/) { return log_ == nullptr ? Status::OK() : log_->Sync(); }
+Status DBImpl::FlushWAL(bool /*sync*/) {
+  return log_ == nullptr ? Status::OK() : Explain(log_->Sync());
+}
 
 Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                         uint64_t position) {
+  Status failure;
   if (position != 0 && (!options_.manual_wal_flush || options.sync)) {
     if (Status status = log_->Await(position); !status.ok()) [[unlikely]] {
       MutexLock lock(&mutex_);
@@ -75,12 +78,20 @@ Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticke
           [position](const UnsettledWrite& other) { return other.position > position; });
       unsettled_.insert(at, {.ticket = ticket, .position = position});
       unsettled_count_.store(unsettled_.size(), std::memory_order_release);
-      return status;
+      failure = std::move(status);
     }
   }
+  if (!failure.ok()) [[unlikely]]
+    return Explain(std::move(failure));
   if (sequencer_.Publish(ticket, log_is_stuck_)) [[likely]]
     return Status::OK();
-  return log_->status().WithContext("a write before this one is not in the log yet");
+  return Explain(log_->status().WithContext("a write before this one is not in the log yet"));
+}
+
+Status DBImpl::Explain(Status status) {
+  if (status.ok() || status.IsFenced() || lease_ == nullptr) return status;
+  Status owner = lease_->Renew();
+  return owner.IsFenced() ? owner : status;
 }
 
 Status DBImpl::SettleWrites() {
@@ -94,7 +105,9 @@ Status DBImpl::SettleWrites() {
       if (unsettled_.empty()) return Status::OK();
       write = unsettled_.front();
     }
-    NACRE_RETURN_IF_ERROR(log_->Await(write.position));
+    if (Status status = log_->Await(write.position); !status.ok()) {
+      return Explain(std::move(status));
+    }
     sequencer_.Finish(write.ticket);
     MutexLock lock(&mutex_);
     // One that was given up meanwhile may be before it.

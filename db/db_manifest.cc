@@ -51,7 +51,10 @@ Status DBImpl::CommitEdit(ManifestEdit* edit) {
   for (const LogSegment& segment : unneeded_segments_) {
     edit->segments_removed.push_back(segment.number);
   }
-  NACRE_RETURN_IF_ERROR(manifest_->Commit(edit));
+  if (Status status = manifest_->Commit(edit); !status.ok()) {
+    // Whether the edit is durable is the next owner's business then.
+    return Explain(std::move(status));
+  }
   for (const auto& [node, instance] : edit->nodes) recorded_nodes_.insert(node);
   for (const LogSegment& segment : unneeded_segments_) FreeCopies(segment.copies);
   unneeded_segments_.clear();
@@ -95,11 +98,13 @@ Status DBImpl::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) 
 
 void DBImpl::ReleaseLog(SequenceNumber flushed) {
   if (log_ == nullptr) return;
+  // Without the mutex: who leads the log may be waiting for a segment, which is committed.
+  std::vector<LogSegment> unneeded = log_->TakeUnneeded(flushed);
   MutexLock commit(&commit_mutex_);
   const auto drop = [this](std::vector<LogSegment> segments) REQUIRES(commit_mutex_) {
     for (LogSegment& segment : segments) unneeded_segments_.push_back(std::move(segment));
   };
-  drop(log_->TakeUnneeded(flushed));
+  drop(std::move(unneeded));
   if (flushed >= replayed_) drop(std::exchange(replayed_segments_, {}));
   if (unneeded_segments_.empty()) return;
   ManifestEdit edit;

@@ -294,7 +294,11 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     view_.store(view.get(), std::memory_order_release);
     current_view_ = std::move(view);
   }
-  if (HasLog()) NACRE_RETURN_IF_ERROR(OpenLog(state.next_segment, log));
+  if (HasLog()) {
+    NACRE_RETURN_IF_ERROR(OpenLog(state.next_segment, log));
+    lease_ = std::make_unique<OwnerLease>(client_, database_id_);
+    NACRE_RETURN_IF_ERROR(lease_->Start());
+  }
   {
     MutexLock commit(&commit_mutex_);
     for (const auto& [number, segment] : state.segments) replayed_segments_.push_back(segment);
@@ -379,6 +383,7 @@ void DBImpl::StopThreads() {
   compaction_executor_.reset();
   reporter_.Stop();
   scrubber_.Stop();
+  if (lease_ != nullptr) lease_->Stop();
 }
 
 void DBImpl::Abandon() {

@@ -80,6 +80,7 @@ const ReadView* DBImpl::PinConsistent(const ReadOptions& options, SequenceNumber
 
 Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
   value->Reset();
+  NACRE_RETURN_IF_ERROR(CheckLease());
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(options, &snapshot);
@@ -128,6 +129,13 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
                       PinnableSlice* values, Status* statuses) {
   // Lookups under way together: enough to hide a round trip, few enough to stay in the cache.
   constexpr size_t kBatch = 64;
+  if (Status status = CheckLease(); !status.ok()) [[unlikely]] {
+    for (size_t i = 0; i < num_keys; ++i) {
+      values[i].Reset();
+      statuses[i] = status;
+    }
+    return;
+  }
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(options, &snapshot);
@@ -299,6 +307,7 @@ Status DBImpl::Search(const ReadView& view, const ReadOptions& options, const Sl
 }
 
 std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
+  if (Status status = CheckLease(); !status.ok()) return NewErrorIterator(std::move(status));
   std::shared_ptr<const ReadView> view;
   SequenceNumber snapshot = 0;
   {

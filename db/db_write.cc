@@ -55,9 +55,10 @@ Status DBImpl::Append(const WriteSequencer::Ticket& ticket, std::span<const Slic
   Status status =
       log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
   // Its sequence numbers stay without entries.
-  if (!status.ok()) [[unlikely]]
-    sequencer_.Finish(ticket);
-  return status;
+  if (status.ok()) [[likely]]
+    return status;
+  sequencer_.Finish(ticket);
+  return Explain(std::move(status));
 }
 
 Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {

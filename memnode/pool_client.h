@@ -207,6 +207,11 @@ class PoolClient {
   /// Whether a node has said that another owner has taken the database over. It stays so until
   /// LeaveDatabase. One relaxed load as long as nothing is fenced.
   bool Fenced(uint64_t database_id) const;
+  /// Asks all nodes whether this client still owns the database, within `timeout`. OK: nobody else
+  /// can own it before kOwnerLease (memnode/protocol.h) after this was called, or no node that
+  /// could tell can be reached. `Fenced`: somebody else owns it. `Unavailable`: nodes that are
+  /// there did not answer in time.
+  Status ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout);
   /// Grows whenever a node joins or is lost: owners then publish their roots again, so that the
   /// members are nodes that live.
   uint64_t membership_changes() const;

@@ -51,6 +51,9 @@ class PoolClient::Rep {
     /// Of the root that was acknowledged last; empty for a new database.
     std::vector<uint64_t> members GUARDED_BY(publishing);
     uint32_t founding_nodes GUARDED_BY(publishing) = 0;  ///< Until a first root is acknowledged.
+    Mutex voting;                                        ///< Never held while anybody waits.
+    /// `members`, once they decide alone.
+    std::vector<uint64_t> voters GUARDED_BY(voting);
   };
   /// What one of several nodes that were asked at once answered.
   struct NodeAnswer {
@@ -126,7 +129,12 @@ class PoolClient::Rep {
   Status Call(NodeId node, control::Request* request, control::Reply* reply);
   /// Sends a request of its own to each of the nodes, all at once, and waits for all answers.
   std::vector<NodeAnswer> CallAll(const std::vector<NodeId>& nodes,
-                                  const std::function<void(NodeId, control::Request*)>& make);
+                                  const std::function<void(NodeId, control::Request*)>& make) {
+    return CallAll(nodes, make, fabric.context.OperationDeadline());
+  }
+  std::vector<NodeAnswer> CallAll(const std::vector<NodeId>& nodes,
+                                  const std::function<void(NodeId, control::Request*)>& make,
+                                  Deadline deadline);
   /// CallAll, again for those that answer TryAgain, until the deadline.
   std::vector<NodeAnswer> CallUntilDone(std::vector<NodeId> nodes,
                                         const std::function<void(NodeId, control::Request*)>& make);

@@ -2,6 +2,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "memnode/pool_client.h"
@@ -146,6 +147,34 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
   MutexLock lock(&mutex);
   databases[database->id] = std::move(database);
   return Status::OK();
+}
+
+Status PoolClient::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout) {
+  const auto database = rep_->Owned(database_id);
+  if (database == nullptr) {
+    return Status::InvalidArgument(fmt::format("database {:x} is not open here", database_id));
+  }
+  const std::vector<Rep::NodeAnswer> answers = rep_->CallAll(
+      rep_->LiveNodes(),
+      [&](NodeId, control::Request* request) {
+        request->mutable_confirm_owner()->set_database_id(database_id);
+      },
+      Deadline::After(clock(), timeout));
+  Status silent;
+  std::set<uint64_t> confirmed;
+  for (const Rep::NodeAnswer& answer : answers) {
+    if (answer.status.IsFenced()) return rep_->Heed(database_id, answer.status);
+    if (answer.status.ok()) confirmed.insert(instance_id(answer.node));
+    if (!answer.status.ok() && alive(answer.node)) silent = answer.status;
+  }
+  if (silent.ok()) return silent;
+  // A claim takes more than half of the members; so half of them vouch for it that there is none.
+  MutexLock lock(&database->voting);
+  const auto vouch = static_cast<size_t>(
+      std::count_if(database->voters.begin(), database->voters.end(),
+                    [&](uint64_t member) { return confirmed.contains(member); }));
+  return 2 * vouch >= database->voters.size() ? Status::OK()
+                                              : Status::Unavailable(silent.message());
 }
 
 Status PoolClient::PublishRoot(uint64_t database_id, const std::string& value) {

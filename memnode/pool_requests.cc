@@ -34,12 +34,12 @@ Status PoolClient::Rep::Call(NodeId node, control::Request* request, control::Re
 }
 
 std::vector<PoolClient::Rep::NodeAnswer> PoolClient::Rep::CallAll(
-    const std::vector<NodeId>& nodes, const std::function<void(NodeId, control::Request*)>& make) {
+    const std::vector<NodeId>& nodes, const std::function<void(NodeId, control::Request*)>& make,
+    Deadline deadline) {
   struct Call {
     NodeLink* link = nullptr;
     std::unique_ptr<RequestChannel> channel;  ///< Null: it has ended.
   };
-  const Deadline deadline = fabric.context.OperationDeadline();
   std::vector<NodeAnswer> answers(nodes.size());
   std::vector<Call> calls(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {

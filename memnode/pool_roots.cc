@@ -237,7 +237,10 @@ Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& valu
     database->members = std::move(members);
     database->founding_nodes = 0;
   }
-  return WriteRoot(database, std::move(root));
+  NACRE_RETURN_IF_ERROR(WriteRoot(database, std::move(root)));
+  MutexLock voting(&database->voting);
+  database->voters = database->members;
+  return Status::OK();
 }
 
 Status PoolClient::Rep::Settle(const Claims& claims, OwnedDatabase* database) {

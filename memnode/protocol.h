@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,6 +33,10 @@ namespace nacre::memnode {
 
 inline constexpr uint32_t kHelloMagic = 0x4172634e;  // "NcrA"
 inline constexpr uint16_t kProtocolVersion = 4;
+
+/// How long an owner may answer reads after a node has confirmed that it owns the database. One who
+/// takes over from an owner that is there waits for as long.
+inline constexpr std::chrono::milliseconds kOwnerLease{1000};
 
 enum class ConnectionKind : uint8_t { kLifeline = 0, kRequest = 1, kData = 2 };
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "memnode/protocol.h"
 #include "memnode/root_register.h"
 
 namespace nacre::memnode {
@@ -61,7 +63,7 @@ Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase
 }
 
 Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& request,
-                              control::DatabaseState* state) {
+                              uint64_t now_nanos, control::DatabaseState* state) {
   NACRE_RETURN_IF_ERROR(CheckClaim(client, request));
   const auto [it, is_new] = databases_.try_emplace(request.name());
   Database& database = it->second;
@@ -83,6 +85,9 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
     Fence(&database);
     if (pins_.contains(database.id)) {
       return Status::TryAgain(fmt::format("database '{}' is still written to", request.name()));
+    }
+    if (now_nanos < database.lease_until_nanos) {
+      return Status::TryAgain(fmt::format("database '{}' may still be read", request.name()));
     }
     if (database.id != request.database_id()) {
       // What this node holds under the name is not what the rest of the pool does.
@@ -141,6 +146,7 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
   Fence(&database);
   database.claimant = 0;
   database.alive = false;
+  database.lease_until_nanos = 0;
   database.ready = false;
   if (request.abandoned()) database.epoch = database.epoch_before;
   if (database.root.value().empty()) Drop(it);
@@ -166,6 +172,15 @@ ServerDatabases::Map::iterator ServerDatabases::Find(uint64_t database_id) {
 ServerDatabases::Map::const_iterator ServerDatabases::Find(uint64_t database_id) const {
   return std::find_if(databases_.begin(), databases_.end(),
                       [&](const auto& each) { return each.second.id == database_id; });
+}
+
+Status ServerDatabases::Confirm(uint64_t client, uint64_t database_id, uint64_t now_nanos) {
+  NACRE_RETURN_IF_ERROR(CheckOwner(client, database_id));
+  Database& database = Find(database_id)->second;
+  database.leaseholder = client;
+  database.lease_until_nanos =
+      now_nanos + static_cast<uint64_t>(std::chrono::nanoseconds(kOwnerLease).count());
+  return Status::OK();
 }
 
 Status ServerDatabases::CheckOwner(uint64_t client, uint64_t database_id) const {
@@ -243,6 +258,7 @@ std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client) {
   for (auto it = databases_.begin(); it != databases_.end();) {
     const auto current = it++;
     Database& database = current->second;
+    if (database.leaseholder == client) database.lease_until_nanos = 0;
     if (database.claimant != client || !database.alive) continue;
     database.alive = false;
     database.ready = false;

@@ -34,9 +34,13 @@ class ServerDatabases {
 
   void Read(const std::string& name, control::DatabaseState* state) const;
   /// `Busy`: it is open elsewhere, or the epoch is not later than all before. `TryAgain`: the claim
-  /// is accepted, and to be repeated until nothing writes for the former owner.
-  Status Claim(uint64_t client, const control::ClaimDatabase& request,
+  /// is accepted, and to be repeated until nothing writes for the former owner, and until that one
+  /// knows that it must not answer reads any more.
+  Status Claim(uint64_t client, const control::ClaimDatabase& request, uint64_t now_nanos,
                control::DatabaseState* state);
+  /// OK if `client` has the database open; nobody else gets it for kOwnerLease then, as long as the
+  /// client is there.
+  Status Confirm(uint64_t client, uint64_t database_id, uint64_t now_nanos);
   /// `Fenced` unless the client has the claim with that epoch and the version has grown.
   Status Write(uint64_t client, const control::WriteRoot& request);
   /// `TryAgain` while something writes for the owner.
@@ -75,6 +79,8 @@ class ServerDatabases {
     bool alive = false;         ///< The claimant's lifeline is open.
     bool ready = false;         ///< Nothing writes for the former owner: the claimant may act.
     bool dropping = false;
+    uint64_t leaseholder = 0;  ///< Client that was confirmed last.
+    uint64_t lease_until_nanos = 0;
     control::Root root;
     control::ReportDatabase report;  ///< Of the present owner.
     uint64_t reported_nanos = 0;     ///< 0: none yet.

@@ -145,10 +145,13 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       return Status::OK();
     case control::Request::kClaimDatabase: {
       control::DatabaseState* state = reply->mutable_database();
-      NACRE_RETURN_IF_ERROR(databases_->Claim(client, request.claim_database(), state));
+      NACRE_RETURN_IF_ERROR(
+          databases_->Claim(client, request.claim_database(), clock_->NowNanos(), state));
       FillSlabs(region_->SlabsOf(state->database_id()), state->mutable_slabs());
       return Status::OK();
     }
+    case control::Request::kConfirmOwner:
+      return databases_->Confirm(client, request.confirm_owner().database_id(), clock_->NowNanos());
     case control::Request::kWriteRoot:
       return databases_->Write(client, request.write_root());
     case control::Request::kReleaseDatabase:

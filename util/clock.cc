@@ -14,6 +14,11 @@ class SystemClock final : public Clock {
                                      std::chrono::steady_clock::now().time_since_epoch())
                                      .count());
   }
+  uint64_t CoarseNanos() override {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // Of the clock that steady_clock is.
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  }
   void SleepFor(std::chrono::nanoseconds duration) override {
     std::this_thread::sleep_for(duration);
   }

@@ -12,6 +12,8 @@ class Clock {
   virtual ~Clock() = default;
   /// Nanoseconds since an arbitrary start; never goes back.
   virtual uint64_t NowNanos() = 0;
+  /// The same within a few milliseconds, for less than the cost of reading a counter.
+  virtual uint64_t CoarseNanos() { return NowNanos(); }
   virtual void SleepFor(std::chrono::nanoseconds duration) = 0;
 
   /// The machine's clock; lives for ever.

@@ -125,7 +125,7 @@ TEST_F(TakeoverTest, NodesKilledWithTheOwner) {
     int nodes;
     int lost;
   };
-  for (const Case& c : {Case{"rep(2)", 4, 1}, Case{"rs(2,1)", 4, 1}, Case{"rs(4,2)", 7, 2}}) {
+  for (const Case& c : {Case{"rep(2)", 4, 1}, Case{"rs(2,1)", 4, 1}, Case{"rs(4,2)", 8, 2}}) {
     SCOPED_TRACE(c.redundancy);
     StartNodes(c.nodes);
     const OwnerPlan plan = Plan(c.redundancy);

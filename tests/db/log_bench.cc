@@ -31,7 +31,7 @@ class BenchLog : public LogSpace {
     memnode::OpenPool("embedded:?size=512MiB&nodes=3" + parameters, {}, Clock::System(), &pool_)
         .IgnoreError();
     memnode::DatabaseLease lease;
-    pool_->client()->OpenDatabase("bench", true, true, &lease).IgnoreError();
+    pool_->client()->OpenDatabase("bench", {.create_if_missing = true}, &lease).IgnoreError();
     database_id_ = lease.database_id;
     space_ = std::make_unique<memnode::SpaceAllocator>(pool_->client(), database_id_, 64 << 20,
                                                        256 << 10, executor_.get());

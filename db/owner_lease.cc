@@ -1,0 +1,79 @@
+#include "db/owner_lease.h"
+
+#include <pthread.h>
+
+#include "memnode/protocol.h"
+
+namespace nacre {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What the coarse clock may be behind, and the nodes' clocks slower.
+constexpr milliseconds kMargin{50};
+constexpr milliseconds kPeriod = memnode::kOwnerLease / 4;
+/// A node that takes longer does not hold up the others' answers.
+constexpr milliseconds kPatience = memnode::kOwnerLease / 4;
+
+uint64_t Nanos(std::chrono::nanoseconds duration) {
+  return static_cast<uint64_t>(duration.count());
+}
+
+}  // namespace
+
+Status OwnerLease::Start() {
+  NACRE_RETURN_IF_ERROR(Await());
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "nacre-owner");
+    Run();
+  });
+  return Status::OK();
+}
+
+void OwnerLease::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    wake_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+Status OwnerLease::Renew() {
+  // The lease begins before the nodes are asked, so it ends before theirs do.
+  const uint64_t start = clock_->NowNanos();
+  if (client_->Fenced(database_id_)) {
+    return Status::Fenced("another owner has taken the database over");
+  }
+  NACRE_RETURN_IF_ERROR(client_->ConfirmOwner(database_id_, kPatience));
+  const uint64_t until = start + Nanos(memnode::kOwnerLease - kMargin);
+  uint64_t known = until_nanos_.load(std::memory_order_relaxed);
+  while (known < until &&
+         !until_nanos_.compare_exchange_weak(known, until, std::memory_order_relaxed)) {
+  }
+  return Status::OK();
+}
+
+Status OwnerLease::Await() {
+  const Deadline deadline = Deadline::After(clock_, client_->options().operation_timeout);
+  for (;;) {
+    Status status = Renew();
+    if (!status.IsUnavailable() || deadline.Expired()) return status;
+    clock_->SleepFor(milliseconds(1));
+  }
+}
+
+void OwnerLease::Run() {
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (!stopping_) wake_.WaitFor(kPeriod);
+      if (stopping_) return;
+    }
+    // Reads ask themselves once the lease has run out, and are told why.
+    Renew().IgnoreError();
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "memnode/pool_client.h"
+#include "nacre/status.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// Whether this process may still answer reads of a database: an owner that was stopped, and taken
+/// over from meanwhile, must not answer out of its MemTables when it goes on. A thread has the
+/// nodes confirm four times in each lease that there is no other owner; who takes over waits until
+/// the last lease has run out (memnode::kOwnerLease). Writes need no lease: they are not
+/// acknowledged before nodes have taken them that would refuse.
+///
+/// While nodes that are there do not answer, reads wait for as long as an operation may take. Where
+/// none can be reached at all there is nobody to ask, and reads go on with what can be read.
+///
+/// Thread safety: Check and Renew from any thread; Start and Stop from one.
+class OwnerLease {
+ public:
+  OwnerLease(memnode::PoolClient* client, uint64_t database_id)
+      : client_(client), clock_(client->clock()), database_id_(database_id) {}
+  ~OwnerLease() { Stop(); }
+  OwnerLease(const OwnerLease&) = delete;
+  OwnerLease& operator=(const OwnerLease&) = delete;
+
+  /// Has the first lease when this returns OK.
+  Status Start();
+  void Stop() EXCLUDES(mutex_);
+
+  /// OK as long as the lease lasts, and when it could be renewed; else `Fenced`, or `Unavailable`
+  /// naming nodes. A relaxed load and a coarse clock as a rule.
+  Status Check() {
+    if (clock_->CoarseNanos() < until_nanos_.load(std::memory_order_relaxed)) [[likely]]
+      return Status::OK();
+    return Await();
+  }
+  /// Asks now. `Fenced` is final.
+  Status Renew();
+
+ private:
+  void Run() EXCLUDES(mutex_);
+  Status Await();
+
+  memnode::PoolClient* const client_;
+  Clock* const clock_;
+  const uint64_t database_id_;
+  std::atomic<uint64_t> until_nanos_{0};
+  Mutex mutex_;
+  CondVar wake_{&mutex_};
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace nacre
