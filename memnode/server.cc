@@ -45,7 +45,7 @@ Status Server::Start() {
     }
   } while (instance_id_ == 0);
   NACRE_RETURN_IF_ERROR(ServerRegion::Create(device_, options_.region_bytes, options_.slab_bytes,
-                                             instance_id_, &region_));
+                                             instance_id_, options_.log.get(), &region_));
   if (options_.populate) NACRE_RETURN_IF_ERROR(region_->memory()->Populate());
   NACRE_RETURN_IF_ERROR(device_->AllocateRegion(4096, rdma::Access::kLocalOnly, &scratch_));
   NACRE_RETURN_IF_ERROR(device_->CreateCompletionQueue(kQueueCapacity, &queue_));

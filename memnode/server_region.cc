@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "util/crc32c.h"
+#include "util/log.h"
 #include "util/uri.h"
 
 namespace nacre::memnode {
@@ -24,7 +25,8 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
 }  // namespace
 
 Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
-                            uint64_t instance_id, std::unique_ptr<ServerRegion>* region) {
+                            uint64_t instance_id, Logger* log,
+                            std::unique_ptr<ServerRegion>* region) {
   if (slab_bytes < kMinSlabBytes || slab_bytes % kPageBytes != 0 ||
       slab_bytes > uint64_t{1} << 40) {
     return Status::InvalidArgument(fmt::format("slab size {} is not a multiple of {} from {} to {}",
@@ -39,6 +41,7 @@ Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_
     return Status::InvalidArgument(fmt::format("size {} is absurd", FormatBytes(bytes)));
   }
   std::unique_ptr<ServerRegion> result(new ServerRegion());
+  result->log_ = log;
   result->slab_bytes_ = slab_bytes;
   result->slab_count_ = bytes / slab_bytes;
   result->slab_area_ = RoundUp(kSlabTableOffset + result->slab_count_ * sizeof(SlabEntry),
@@ -64,7 +67,7 @@ Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_
 bool ServerRegion::IsFree(uint64_t first, uint64_t count) const {
   if (first > slab_count_ || count > slab_count_ - first) return false;
   for (uint64_t slab = first; slab < first + count; ++slab) {
-    if (entries()[slab].database_id != 0) return false;
+    if (entries()[slab].database_id != 0 || stuck_.contains(slab)) return false;
   }
   return true;
 }
@@ -74,15 +77,37 @@ uint64_t ServerRegion::SlabAt(uint64_t offset) const {
   return std::min(slab_count_, (offset - slab_area_) / slab_bytes_);
 }
 
+Status ServerRegion::RevokeOne(uint64_t slab) {
+  if (grants_[slab] == nullptr) return Status::OK();
+  Status revoked = grants_[slab]->Revoke();
+  if (revoked.ok()) {
+    grants_[slab].reset();
+    stuck_.erase(slab);
+  } else if (stuck_.insert(slab).second) {
+    Log(log_, LogLevel::kError, "slab {} stays unused, since it may still be written to: {}", slab,
+        revoked.ToString());
+  }
+  return revoked;
+}
+
+void ServerRegion::FreeStuck() {
+  for (const uint64_t slab : std::vector<uint64_t>(stuck_.begin(), stuck_.end())) {
+    if (entries()[slab].database_id == 0 && RevokeOne(slab).ok()) {
+      leased_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+}
+
 Status ServerRegion::GrantOne(uint64_t slab) {
+  if (stuck_.contains(slab)) NACRE_RETURN_IF_ERROR(RevokeOne(slab));
   if (grants_[slab] != nullptr) return Status::OK();
   return memory_->Grant(OffsetOf(slab), slab_bytes_, rdma::Access::kRemoteAll, &grants_[slab]);
 }
 
 void ServerRegion::TakeBack(uint64_t slab) {
-  grants_[slab].reset();
+  const bool revoked = RevokeOne(slab).ok();
   entries()[slab] = {};
-  leased_.fetch_sub(1, std::memory_order_relaxed);
+  if (revoked) leased_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Status ServerRegion::Assign(uint64_t slab, uint64_t count, uint64_t database_id,
@@ -107,6 +132,7 @@ Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous
                            std::vector<uint64_t>* offsets) {
   offsets->clear();
   if (database_id == 0 || count == 0) return Status::InvalidArgument("lease of nothing");
+  FreeStuck();
   const uint64_t free = slab_count_ - leased();
   const auto full = [&] {
     return Status::NoSpace(fmt::format("{} slabs of {} asked, {} of {} are free{}", count,
@@ -123,7 +149,7 @@ Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous
   if (count > free) return full();
   if (!contiguous) {
     for (uint64_t slab = 0; slab < slab_count_ && offsets->size() < count; ++slab) {
-      if (entries()[slab].database_id != 0) continue;
+      if (!IsFree(slab, 1)) continue;
       if (Status s = Assign(slab, 1, database_id, offsets); !s.ok()) {
         for (const uint64_t offset : *offsets) TakeBack(SlabAt(offset));
         offsets->clear();
@@ -134,7 +160,7 @@ Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous
   }
   uint64_t run = 0;
   for (uint64_t slab = 0; slab < slab_count_; ++slab) {
-    run = entries()[slab].database_id == 0 ? run + 1 : 0;
+    run = IsFree(slab, 1) ? run + 1 : 0;
     if (run < count) continue;
     return Assign(slab + 1 - count, count, database_id, offsets);
   }
@@ -171,7 +197,8 @@ Status ServerRegion::GrantAll(uint64_t database_id) {
 
 void ServerRegion::RevokeAll(uint64_t database_id) {
   for (uint64_t slab = 0; slab < slab_count_; ++slab) {
-    if (entries()[slab].database_id == database_id) grants_[slab].reset();
+    // One that may still be written to is logged, and is looked at again by GrantAll.
+    if (entries()[slab].database_id == database_id) RevokeOne(slab).IgnoreError();
   }
 }
 

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
+#include "nacre/logger.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
 
@@ -18,7 +20,8 @@ namespace nacre::memnode {
 ///
 /// The header and the table describe the region to whoever finds it, such as a node started anew
 /// over the same memory. Peers may read all of it; into a slab those write who were given its key,
-/// which is revoked before the slab can be anybody else's.
+/// which is revoked before the slab can be anybody else's. Where somebody stands still inside a
+/// write under that key and cannot be ended (rdma::RegionGrant::Revoke), the slab stays unused.
 ///
 /// Thread safety: the slab methods from one thread; `leased` and what is constant from any.
 class ServerRegion {
@@ -48,9 +51,9 @@ class ServerRegion {
   static_assert(sizeof(SlabEntry) == 16);
 
   /// Room for `bytes` / `slab_bytes` slabs. `InvalidArgument` if that is none, or the slab size is
-  /// no multiple of a page.
+  /// no multiple of a page. `log` may be null; else it outlives the region.
   static Status Create(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
-                       uint64_t instance_id, std::unique_ptr<ServerRegion>* region);
+                       uint64_t instance_id, Logger* log, std::unique_ptr<ServerRegion>* region);
 
   /// `count` slabs for the database, contiguous if so wished; `extend_count` slabs at `extend_at`
   /// instead, if that is not 0 and they are free. `NoSpace` if there are not that many, or the
@@ -61,7 +64,8 @@ class ServerRegion {
   Status Return(uint64_t database_id, const std::vector<uint64_t>& offsets);
   /// Frees every slab of the database.
   void ReturnAll(uint64_t database_id);
-  /// Makes keys to all slabs of the database, for an owner that has just opened it.
+  /// Makes keys to all slabs of the database, for an owner that has just opened it. `Unavailable`
+  /// if a writer of before may still write to one.
   Status GrantAll(uint64_t database_id);
   /// Revokes the keys to all slabs of the database; it keeps the slabs.
   void RevokeAll(uint64_t database_id);
@@ -76,6 +80,7 @@ class ServerRegion {
 
   /// Unregisters and frees the memory; afterwards only the numbers below are left.
   void FreeMemory() {
+    stuck_.clear();
     grants_.clear();
     memory_.reset();
   }
@@ -86,6 +91,7 @@ class ServerRegion {
   uint64_t slab_bytes() const { return slab_bytes_; }
   uint64_t slab_count() const { return slab_count_; }
   uint64_t slab_area() const { return slab_area_; }
+  /// Those that somebody may still write to count as leased, whosever they were.
   uint64_t leased() const { return leased_.load(std::memory_order_relaxed); }
 
  private:
@@ -102,11 +108,18 @@ class ServerRegion {
   /// Revokes the key first.
   void TakeBack(uint64_t slab);
   Status GrantOne(uint64_t slab);
+  /// Revokes the slab's key, if there is one. A failure is logged and makes the slab a stuck one.
+  Status RevokeOne(uint64_t slab);
+  /// Frees the stuck slabs of no database whose writes have ended since.
+  void FreeStuck();
   /// The slab at `offset`, or slab_count_.
   uint64_t SlabAt(uint64_t offset) const;
 
   std::unique_ptr<rdma::MemoryRegion> memory_;
+  Logger* log_ = nullptr;
   std::vector<std::unique_ptr<rdma::RegionGrant>> grants_;  ///< By slab; null: no key.
+  /// Slabs whose key is revoked, and kept in grants_, because a write under it may still land.
+  std::set<uint64_t> stuck_;
   uint64_t size_ = 0;
   uint64_t slab_bytes_ = 0;
   uint64_t slab_count_ = 0;

@@ -64,12 +64,22 @@ struct RemoteKey {
   uint32_t key = 0;
 };
 
-/// A key of its own to a part of a region. Revoked on destruction: requests that name it afterwards
-/// fail. The region outlives it.
+/// A key of its own to a part of a region. Revoked on destruction. The region outlives it.
+///
+/// Thread safety: none.
 class RegionGrant {
  public:
+  /// As Revoke, when nobody hears of a failure.
   virtual ~RegionGrant() = default;
   virtual RemoteKey remote_key() const = 0;
+  /// Ends the grant: requests that name the key afterwards fail. On success no write under it, of a
+  /// peer that is connected or was, lands any more: the memory may be given to others. (Over `tcp`
+  /// one whose bytes are arriving may, until its queue pair is destroyed.) As a rule it takes
+  /// microseconds. `shm` kills a process that was stopped inside a write, and waits for its death.
+  ///
+  /// `Unavailable` if one cannot be killed: its write may land at any time, so the memory must be
+  /// left alone. To be called again, then: it tells whether the write has ended since.
+  virtual Status Revoke() = 0;
 };
 
 /// Registered memory. Unregistered and freed on destruction, after which the peers' requests that

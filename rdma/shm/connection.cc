@@ -129,8 +129,13 @@ void Connection::MarkPeerGone() {
   }
 }
 
+void Connection::RefuseRequests() {
+  // Sequentially consistent: see WriteMark.
+  memory()->closed[parts_.side].store(1, std::memory_order_seq_cst);
+}
+
 void Connection::CloseThisEnd() {
-  memory()->closed[parts_.side].store(1, std::memory_order_release);
+  RefuseRequests();
   Ring(peer_doorbell_.word, peer_doorbell_.bit, peer_doorbell_.event_fd.get());
 }
 

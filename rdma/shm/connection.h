@@ -11,6 +11,7 @@
 #include "rdma/memory.h"
 #include "rdma/refusals.h"
 #include "rdma/shm/control.h"
+#include "rdma/shm/peer_process.h"
 #include "rdma/shm/ring.h"
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
@@ -44,6 +45,7 @@ class Connection {
   struct Parts {
     uint64_t id = 0;  ///< Within the device.
     UniqueFd socket;
+    PeerProcess process;
     std::string peer;  ///< Name for messages.
     int side = 0;      ///< 0: connected; 1: accepted.
     uint32_t ring_slots = 0;
@@ -58,6 +60,7 @@ class Connection {
   uint64_t id() const { return parts_.id; }
   int socket() const { return parts_.socket.get(); }
   const std::string& peer() const { return parts_.peer; }
+  const PeerProcess& peer_process() const { return parts_.process; }
   /// Whether the peer's device is one of this process; after SetPeerDoorbell.
   bool same_process() const { return same_process_.load(std::memory_order_relaxed); }
   int side() const { return parts_.side; }
@@ -90,6 +93,12 @@ class Connection {
   void MarkPeerGone();
   /// This end takes no more part: breaks the peer's end.
   void CloseThisEnd();
+  /// The part of it that needs no doorbell: requests that the peer begins from now on fail.
+  void RefuseRequests();
+  /// The mark of what the peer writes into this process's memory now; see WriteMark.
+  uint64_t PeerWrites() const {
+    return memory()->writes[1 - parts_.side].word.load(std::memory_order_seq_cst);
+  }
   bool PeerClosed() const {
     return memory()->closed[1 - parts_.side].load(std::memory_order_acquire) != 0;
   }

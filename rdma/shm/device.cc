@@ -67,7 +67,16 @@ Status ShmRegion::Grant(size_t offset, size_t size, Access access,
   return device_->Grant(this, offset, size, access, grant);
 }
 
-ShmGrant::~ShmGrant() { device_->DropGrant(key_.key); }
+ShmGrant::~ShmGrant() { Revoke().IgnoreError(); }
+
+Status ShmGrant::Revoke() {
+  if (state_ == State::kOver) return Status::OK();
+  const bool first = state_ == State::kInForce;
+  state_ = State::kRevoked;
+  NACRE_RETURN_IF_ERROR(device_->EndGrant(key_.key, first));
+  state_ = State::kOver;
+  return Status::OK();
+}
 
 ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
                      std::shared_ptr<DeviceControl> control, UniqueFd epoll_fd, UniqueFd kick_fd)
@@ -78,6 +87,7 @@ ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* cl
       secret_(options.secret),
       refusals_(options.logger, clock),
       control_(std::move(control)),
+      writers_(options.logger),
       epoll_fd_(std::move(epoll_fd)),
       kick_fd_(std::move(kick_fd)) {
   std::latch begun(1);
@@ -147,7 +157,9 @@ void ShmDevice::DropRegion(const ShmRegion* region) {
   const uint32_t key = region->remote_key().key;
   if (region->access() != Access::kLocalOnly) {
     MutexLock lock(&announce_mutex_);
-    Revoke(key);
+    // Writes under way are not waited for: what they write to is given back to the system, and is
+    // nobody else's while a peer has it mapped.
+    Invalidate(key);
     regions_.erase(key);
     RegionMessage message = Describe(*region);
     message.header.type = MessageType::kRegionDropped;
@@ -183,14 +195,18 @@ void ShmDevice::PutInForce(const RemoteKey& key, uint32_t part_of, Access access
   control_->block()->SlotOf(key.key).store(key.key, std::memory_order_release);
 }
 
-void ShmDevice::Revoke(uint32_t key) {
+void ShmDevice::Invalidate(uint32_t key) {
   // From here on requests fail; those that have passed the check find the memory still mapped.
+  // Sequentially consistent: see WriteMark.
   control_->block()->SlotOf(key).store(0, std::memory_order_seq_cst);
 }
 
-void ShmDevice::DropGrant(uint32_t key) {
-  Revoke(key);
+Status ShmDevice::EndGrant(uint32_t key, bool first) {
+  if (first) Invalidate(key);
+  NACRE_RETURN_IF_ERROR(writers_.AwaitEndOf(
+      key, first ? PeerWriters::Patience::kUsual : PeerWriters::Patience::kNone));
   control_->ReturnKey(key);
+  return Status::OK();
 }
 
 void ShmDevice::AnnounceToAll(const RegionMessage& message, int fd) {
@@ -229,6 +245,7 @@ Status ShmDevice::Introduce(const std::shared_ptr<Connection>& connection, void*
                             size_t size, uint32_t* regions, const std::vector<int>& fds,
                             const Deadline& deadline) {
   const int socket = connection->socket();
+  writers_.Add(connection);
   MutexLock lock(&announce_mutex_);
   *regions = static_cast<uint32_t>(regions_.size());
   NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, message, size, fds));
@@ -287,6 +304,7 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
 
   Connection::Parts parts{.id = number,
                           .socket = {},
+                          .process = {},
                           .peer = target.ToString(scheme_),
                           .side = 0,
                           .ring_slots = slots,
@@ -296,6 +314,8 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
                           .receive_bit = uint64_t{1} << group,
                           .refusals = &refusals_};
   NACRE_RETURN_IF_ERROR(ConnectTo(target, deadline, &parts.socket));
+  // The listener answers to the Hello that follows.
+  parts.process = PeerProcess::Of(parts.socket.get());
   UniqueFd memory_fd;
   NACRE_RETURN_IF_ERROR(CreateMemory({control_->device_id(), ConnectionObject(number)},
                                      ConnectionMemory::Bytes(slots), MemoryKind::kShareable,
@@ -351,7 +371,7 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
   return Status::OK();
 }
 
-Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, uint32_t regions,
+Status ShmDevice::Accept(UniqueFd socket, PeerProcess process, const Hello& hello, uint32_t regions,
                          std::vector<UniqueFd> fds, ShmCompletionQueue* send_queue,
                          ShmCompletionQueue* receive_queue, const std::string& reply,
                          std::unique_ptr<QueuePair>* queue_pair) {
@@ -363,6 +383,7 @@ Status ShmDevice::Accept(UniqueFd socket, const Hello& hello, uint32_t regions,
   Connection::Parts parts{
       .id = next_connection_.fetch_add(1, std::memory_order_relaxed),
       .socket = std::move(socket),
+      .process = std::move(process),
       .peer = std::string(scheme_) + ": process " + std::to_string(hello.process),
       .side = 1,
       .ring_slots = hello.ring_slots,
@@ -403,6 +424,8 @@ void ShmDevice::Disconnect(const std::shared_ptr<Connection>& connection) {
     MutexLock lock(&announce_mutex_);
     connections_.erase(connection->id());
   }
+  connection->RefuseRequests();
+  writers_.Remove(*connection);
   Unwatch(*connection);
   // Not left to the last reference: the monitor may hold one for a moment.
   shutdown(connection->socket(), SHUT_RDWR);

@@ -12,6 +12,7 @@
 #include "rdma/shm/completion_queue.h"
 #include "rdma/shm/connection.h"
 #include "rdma/shm/control.h"
+#include "rdma/shm/peer_writers.h"
 #include "rdma/shm/region.h"
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
@@ -30,7 +31,8 @@ namespace nacre::rdma {
 // do with it as it likes. So the keys guard against mistakes of peers that know the secret, and the
 // handshake against those that do not.
 //
-// Locks, in order: announce_mutex_, then any of watch_mutex_, Connection's, MappingTable's.
+// Locks, in order: announce_mutex_, then any of watch_mutex_, PeerWriters', Connection's, and last
+// MappingTable's.
 
 /// Opened by OpenDevice. Regions, queues, queue pairs and listeners must be gone before it.
 class ShmDevice final : public Device {
@@ -60,18 +62,19 @@ class ShmDevice final : public Device {
 
   /// The accepting end of a handshake, from the introduction of a peer that has proven itself to
   /// the queue pair. `regions`: announcements that follow.
-  Status Accept(UniqueFd socket, const Hello& hello, uint32_t regions, std::vector<UniqueFd> fds,
-                ShmCompletionQueue* send_queue, ShmCompletionQueue* receive_queue,
-                const std::string& reply, std::unique_ptr<QueuePair>* queue_pair)
-      EXCLUDES(announce_mutex_);
+  Status Accept(UniqueFd socket, PeerProcess process, const Hello& hello, uint32_t regions,
+                std::vector<UniqueFd> fds, ShmCompletionQueue* send_queue,
+                ShmCompletionQueue* receive_queue, const std::string& reply,
+                std::unique_ptr<QueuePair>* queue_pair) EXCLUDES(announce_mutex_);
   /// By the queue pair's destructor.
   void Disconnect(const std::shared_ptr<Connection>& connection) EXCLUDES(announce_mutex_);
   /// By the region's destructor.
   void DropRegion(const ShmRegion* region) EXCLUDES(announce_mutex_);
   Status Grant(const ShmRegion* region, size_t offset, size_t size, Access access,
                std::unique_ptr<RegionGrant>* grant);
-  /// By the grant's destructor.
-  void DropGrant(uint32_t key);
+  /// Ends a grant's key. As RegionGrant::Revoke; `first`: it was in force until now. On success the
+  /// key may be used for another grant.
+  Status EndGrant(uint32_t key, bool first);
 
  private:
   ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
@@ -90,7 +93,7 @@ class ShmDevice final : public Device {
   void AnnounceToAll(const RegionMessage& message, int fd) REQUIRES(announce_mutex_);
   /// Makes a key valid that TakeKey has just given; `part_of` as in GrantSlot.
   void PutInForce(const RemoteKey& key, uint32_t part_of, Access access);
-  void Revoke(uint32_t key);
+  void Invalidate(uint32_t key);
 
   /// The monitor: reads announcements, so that their senders never wait, and notices deaths.
   void Monitor() EXCLUDES(watch_mutex_);
@@ -106,6 +109,7 @@ class ShmDevice final : public Device {
   const std::string secret_;
   Refusals refusals_;
   const std::shared_ptr<DeviceControl> control_;
+  PeerWriters writers_;
   std::atomic<uint32_t> next_connection_{1};
 
   /// Held while regions are announced, so that each connection hears of all of them in order.

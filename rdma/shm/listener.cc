@@ -32,10 +32,11 @@ void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& 
 
 class ShmIncomingConnection final : public IncomingConnection {
  public:
-  ShmIncomingConnection(ShmDevice* device, UniqueFd socket, const Hello& hello, uint32_t regions,
-                        std::vector<UniqueFd> fds)
+  ShmIncomingConnection(ShmDevice* device, UniqueFd socket, PeerProcess process, const Hello& hello,
+                        uint32_t regions, std::vector<UniqueFd> fds)
       : device_(device),
         socket_(std::move(socket)),
+        process_(std::move(process)),
         hello_(hello),
         regions_(regions),
         fds_(std::move(fds)),
@@ -56,7 +57,7 @@ class ShmIncomingConnection final : public IncomingConnection {
     UniqueFd copy(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
     if (!copy.valid()) return SystemError("dup");
     Status status =
-        device_->Accept(std::move(copy), hello_, regions_, std::move(fds_),
+        device_->Accept(std::move(copy), std::move(process_), hello_, regions_, std::move(fds_),
                         static_cast<ShmCompletionQueue*>(send_queue),
                         static_cast<ShmCompletionQueue*>(receive_queue), reply, queue_pair);
     if (status.ok()) {
@@ -76,6 +77,7 @@ class ShmIncomingConnection final : public IncomingConnection {
  private:
   ShmDevice* const device_;
   UniqueFd socket_;
+  PeerProcess process_;
   const Hello hello_;
   const uint32_t regions_;
   std::vector<UniqueFd> fds_;
@@ -150,8 +152,9 @@ void ShmListener::TakeUpConnections() {
     UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     // Out of descriptors, or nobody there: those who wait in the backlog are tried again later.
     if (!socket.valid()) return;
-    greetings_.push_back(
-        {.socket = std::move(socket), .taken_up_nanos = device_->clock()->NowNanos()});
+    greetings_.push_back({.socket = std::move(socket),
+                          .process = {},
+                          .taken_up_nanos = device_->clock()->NowNanos()});
   }
 }
 
@@ -168,9 +171,9 @@ bool ShmListener::TakeGreeting(std::unique_ptr<IncomingConnection>* incoming) {
     Greeting greeting = std::move(greetings_[i]);
     greetings_.erase(greetings_.begin() + static_cast<ptrdiff_t>(i));
     if (step == Step::kOver) continue;
-    *incoming =
-        std::make_unique<ShmIncomingConnection>(device_, std::move(greeting.socket), greeting.hello,
-                                                introduction.regions, std::move(packet.fds));
+    *incoming = std::make_unique<ShmIncomingConnection>(
+        device_, std::move(greeting.socket), std::move(greeting.process), greeting.hello,
+        introduction.regions, std::move(packet.fds));
     return true;
   }
   return false;
@@ -212,6 +215,8 @@ ShmListener::Step ShmListener::TakeHello(Greeting* greeting, const Packet& packe
     device_->refusals()->Malformed(text_, sound.message());
     return Step::kOver;
   }
+  // The caller answers to the challenge that follows.
+  greeting->process = PeerProcess::Of(greeting->socket.get());
   Challenge& challenge = greeting->challenge;
   Status status = DrawNonce(&challenge.nonce);
   if (status.ok()) {

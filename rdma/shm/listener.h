@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rdma/shm/peer_process.h"
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
 #include "rdma/transport.h"
@@ -34,6 +35,7 @@ class ShmListener final : public Listener {
  private:
   struct Greeting {
     UniqueFd socket;
+    PeerProcess process;
     uint64_t taken_up_nanos = 0;
     bool challenged = false;
     Hello hello{};

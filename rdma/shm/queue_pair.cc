@@ -36,6 +36,7 @@ ShmQueuePair::ShmQueuePair(ShmDevice* device, std::shared_ptr<Connection> connec
                            ShmCompletionQueue* receive_queue, uint32_t group)
     : send_queue_(send_queue),
       peer_closed_(&connection->memory()->closed[1 - connection->side()]),
+      write_mark_(&connection->memory()->writes[connection->side()].word),
       tally_(&connection->tally),
       device_(device),
       send_depth_(static_cast<uint64_t>(depths.send)),
@@ -269,15 +270,51 @@ void ShmQueuePair::RunDeferred() {
   }
 }
 
+inline bool ShmQueuePair::BeginWrite(const Target& target) {
+  // Sequentially consistent, all three: see WriteMark.
+  write_mark_->store(WriteMark::Of(++marked_, target.key), std::memory_order_seq_cst);
+  return target.valid->load(std::memory_order_seq_cst) == target.key &&
+         peer_closed_->load(std::memory_order_seq_cst) == 0;
+}
+
+inline void ShmQueuePair::EndWrite() {
+  write_mark_->store(WriteMark::Of(marked_, 0), std::memory_order_release);
+}
+
+inline bool ShmQueuePair::WriteTo(const Target& target, char* to, const char* from, uint32_t size) {
+  while (true) {
+    const uint32_t step = std::min(size, kWriteStep);
+    const bool allowed = BeginWrite(target);
+    if (allowed) CopyAndPublish(to, from, step);
+    EndWrite();
+    if (!allowed) return false;
+    size -= step;
+    if (size == 0) return true;
+    to += step;
+    from += step;
+  }
+}
+
+Status ShmQueuePair::FailWrite(Opcode opcode, uint64_t id, uint32_t bytes) {
+  const CompletionCode code =
+      connection_->PeerClosed() ? WhyBroken() : CompletionCode::kRemoteAccessError;
+  PushFailure(opcode, id, bytes, code, ++posted_);
+  Break();
+  return Status::OK();
+}
+
 inline Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from,
                                     RemoteBuffer to, uint8_t flags) {
   if (from.size > 0) {
     if (!IsLocal(from)) return Fail(opcode, id, from.size, CompletionCode::kLocalError);
-    char* target = nullptr;
-    if (Resolve(to, from.size, Access::kRemoteAll, &target) == nullptr) {
+    char* data = nullptr;
+    const Target* const target = Resolve(to, from.size, Access::kRemoteAll, &data);
+    if (target == nullptr) {
       return Fail(opcode, id, from.size, CompletionCode::kRemoteAccessError);
     }
-    CopyAndPublish(target, from.data, from.size);
+    if (!WriteTo(*target, data, from.data, from.size)) [[unlikely]] {
+      return FailWrite(opcode, id, from.size);
+    }
     Add(&tally_->bytes_written, from.size);
   }
   Add(&tally_->writes, 1);
@@ -317,11 +354,18 @@ Status ShmQueuePair::DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& res
   }
   // Regions begin at page boundaries at both ends, and a grant lies in its region as it does there.
   char* data = nullptr;
-  if (!IsAligned(target.address) ||
-      Resolve(target, kAtomicBytes, Access::kRemoteAll, &data) == nullptr) {
+  const Target* const place = IsAligned(target.address)
+                                  ? Resolve(target, kAtomicBytes, Access::kRemoteAll, &data)
+                                  : nullptr;
+  if (place == nullptr) {
     return Fail(opcode, id, kAtomicBytes, CompletionCode::kRemoteAccessError);
   }
-  const uint64_t before = operation(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(data)));
+  uint64_t before = 0;
+  const bool allowed = BeginWrite(*place);
+  if (allowed) before = operation(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(data)));
+  EndWrite();
+  if (!allowed) [[unlikely]]
+    return FailWrite(opcode, id, kAtomicBytes);
   std::memcpy(result.data, &before, sizeof(before));
   Succeed(opcode, id, kAtomicBytes, flags, ++posted_);
   return status;

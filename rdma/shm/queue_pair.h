@@ -49,6 +49,9 @@ class ShmQueuePair final : public QueuePair {
 
  private:
   static constexpr uint32_t kMaxDeferred = 32;
+  /// A longer write looks at its key again after so many bytes, so that whoever has ended the key
+  /// does not wait for long: some hundred microseconds if the memory is yet to be found.
+  static constexpr uint32_t kWriteStep = 1 << 20;
 
   struct Target;
 
@@ -108,6 +111,15 @@ class ShmQueuePair final : public QueuePair {
   /// Both ends; flushes the receives.
   void Break();
 
+  /// Marks a write to the target as under way. False if it must not be: its key has ended, or the
+  /// peer has closed; EndWrite follows either way.
+  bool BeginWrite(const Target& target);
+  void EndWrite();
+  /// False if the key ended before all was written.
+  bool WriteTo(const Target& target, char* to, const char* from, uint32_t size);
+  /// Of a write that was not to be.
+  Status FailWrite(Opcode opcode, uint64_t id, uint32_t bytes);
+
   Status DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from, RemoteBuffer to,
                  uint8_t flags);
   template <typename Operation>
@@ -121,10 +133,12 @@ class ShmQueuePair final : public QueuePair {
   // What each request touches lies together.
   ShmCompletionQueue* const send_queue_;
   const std::atomic<uint32_t>* const peer_closed_;
+  std::atomic<uint64_t>* const write_mark_;
   Connection::Tally* const tally_;
   ShmDevice* const device_;
   const uint64_t send_depth_;
   uint64_t posted_ = 0;                ///< Send-side requests so far.
+  uint64_t marked_ = 0;                ///< Writes that were marked so far.
   uint64_t retired_ = 0;               ///< Of these, how many no longer count against the depth.
   std::unique_ptr<Target[]> targets_;  ///< By the slot of their key.
   uint32_t target_count_ = 0;

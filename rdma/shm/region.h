@@ -58,10 +58,14 @@ class ShmGrant final : public RegionGrant {
   ~ShmGrant() override;
 
   RemoteKey remote_key() const override { return key_; }
+  Status Revoke() override;
 
  private:
+  enum class State : uint8_t { kInForce, kRevoked, kOver };
+
   ShmDevice* const device_;
   const RemoteKey key_;
+  State state_ = State::kInForce;
 };
 
 }  // namespace nacre::rdma

@@ -10,8 +10,8 @@
 
 namespace nacre::rdma {
 
-// The memory of one connection, mapped by both ends: who has closed, and a ring of messages in
-// each direction.
+// The memory of one connection, mapped by both ends: who has closed, who writes under which key,
+// and a ring of messages in each direction.
 
 /// A SEND, or the notification that follows a WRITE WITH IMMEDIATE. Header and first payload bytes
 /// share a cache line, so that a small message moves one line between cores. Slots are a line more
@@ -28,12 +28,32 @@ struct alignas(64) MessageSlot {
 };
 static_assert(sizeof(MessageSlot) == Device::kMaxSendBytes + 64);
 
+/// What one side of a connection writes into the other's memory now. The owner of the memory can
+/// invalidate a key, but not take the mapping away from a process that has looked at the key and
+/// copies; so it waits for the end of the copy.
+///
+/// Invariant: no write lands after its key has ended and the mark has been seen without the key, or
+/// changed. The writer stores its mark, then loads the key (and whether the owner has closed the
+/// connection); the owner invalidates the key (or closes), then loads the mark. These four accesses
+/// are sequentially consistent: either the writer sees that it must not write, or the owner sees
+/// that it does. The store that ends a write releases what was written; the owner's load acquires.
+struct alignas(64) WriteMark {
+  /// The key in use, 0 for none; above it the number of the write, so that a mark that has changed
+  /// tells of another write.
+  std::atomic<uint64_t> word;
+
+  static uint64_t Of(uint64_t number, uint32_t key) { return number << 32 | key; }
+  static uint32_t KeyOf(uint64_t mark) { return static_cast<uint32_t>(mark); }
+};
+
 /// Byte layout: header, the connecting side's outgoing slots, the accepting side's.
 struct ConnectionMemory {
   /// Nonzero once that side (0: connecting, 1: accepting) takes no more part: it closed, a request
   /// of it failed, or the other side's monitor found it dead. Stored with release after the side's
   /// last message; never reset.
   alignas(64) std::atomic<uint32_t> closed[2];
+  /// Of what side i writes.
+  WriteMark writes[2];
   /// Messages that the receiver of direction i (sent by side i) has taken out: frees their slots
   /// (release by the receiver, acquire by the sender).
   struct alignas(64) {
@@ -47,7 +67,7 @@ struct ConnectionMemory {
     return sizeof(ConnectionMemory) + 2 * size_t{slots} * sizeof(MessageSlot);
   }
 };
-static_assert(sizeof(ConnectionMemory) == 192);
+static_assert(sizeof(ConnectionMemory) == 320);
 
 /// The sending end. Thread safety: none.
 class MessageSender {

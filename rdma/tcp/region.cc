@@ -11,12 +11,21 @@ namespace {
 class TcpGrant final : public RegionGrant {
  public:
   TcpGrant(RegionTable* table, RemoteKey key) : table_(table), key_(key) {}
-  ~TcpGrant() override { table_->Remove(key_.key); }
+  ~TcpGrant() override { End(); }
   RemoteKey remote_key() const override { return key_; }
+  Status Revoke() override {
+    End();
+    return Status::OK();
+  }
 
  private:
+  void End() {
+    if (std::exchange(in_force_, false)) table_->Remove(key_.key);
+  }
+
   RegionTable* const table_;
   const RemoteKey key_;
+  bool in_force_ = true;
 };
 
 }  // namespace

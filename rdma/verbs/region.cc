@@ -105,10 +105,14 @@ class VerbsGrant final : public RegionGrant {
  public:
   VerbsGrant(RemoteKey key, UniqueMemoryRegion part) : key_(key), part_(std::move(part)) {}
   RemoteKey remote_key() const override { return key_; }
+  Status Revoke() override {
+    part_.reset();
+    return Status::OK();
+  }
 
  private:
   const RemoteKey key_;
-  const UniqueMemoryRegion part_;
+  UniqueMemoryRegion part_;
 };
 
 }  // namespace

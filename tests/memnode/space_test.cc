@@ -1,6 +1,6 @@
 // Goal: space is handed out once, joined again, leased when needed and given back. Method: random
 // operations compared with a byte map (FreeRanges) and with an interval set (SpaceAllocator over
-// embedded nodes).
+// embedded nodes). A device whose keys do not end stands in for a writer that cannot be ended.
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 
 #include "memnode/free_ranges.h"
 #include "memnode/server_region.h"
+#include "rdma/interposed_device.h"
 #include "table/fragment_checksums.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
@@ -284,9 +285,11 @@ TEST(ServerRegionTest, LeasesAndReturns) {
   ASSERT_TRUE(rdma::OpenDevice("embedded", {}, Clock::System(), &device).ok());
   std::unique_ptr<ServerRegion> region;
   constexpr uint64_t kSlab = 64 << 10;
-  EXPECT_TRUE(ServerRegion::Create(device.get(), 1 << 20, 1000, 1, &region).IsInvalidArgument());
-  EXPECT_TRUE(ServerRegion::Create(device.get(), kSlab - 1, kSlab, 1, &region).IsInvalidArgument());
-  ASSERT_TRUE(ServerRegion::Create(device.get(), 32 * kSlab, kSlab, 1, &region).ok());
+  EXPECT_TRUE(
+      ServerRegion::Create(device.get(), 1 << 20, 1000, 1, nullptr, &region).IsInvalidArgument());
+  EXPECT_TRUE(ServerRegion::Create(device.get(), kSlab - 1, kSlab, 1, nullptr, &region)
+                  .IsInvalidArgument());
+  ASSERT_TRUE(ServerRegion::Create(device.get(), 32 * kSlab, kSlab, 1, nullptr, &region).ok());
   ASSERT_EQ(region->slab_count(), 32u);
   std::map<uint64_t, uint64_t> owners;  // Slab offset to database.
   for (int round = 0; round < 5000; ++round) {
@@ -331,6 +334,94 @@ TEST(ServerRegionTest, LeasesAndReturns) {
   EXPECT_FALSE(region->Owns(1, 0, 10));
   EXPECT_FALSE(region->Owns(1, region->size(), 10));
   EXPECT_FALSE(region->Owns(1, UINT64_MAX, 10));
+}
+
+/// Memory whose grants are not over while `writers_stand_still`.
+class StubbornRegion final : public rdma::MemoryRegion {
+ public:
+  StubbornRegion(std::unique_ptr<rdma::MemoryRegion> inner, const bool* writers_stand_still)
+      : inner_(std::move(inner)), writers_stand_still_(writers_stand_still) {}
+
+  char* data() const override { return inner_->data(); }
+  size_t size() const override { return inner_->size(); }
+  rdma::RemoteKey remote_key() const override { return inner_->remote_key(); }
+  Status Grant(size_t offset, size_t size, rdma::Access access,
+               std::unique_ptr<rdma::RegionGrant>* grant) override {
+    std::unique_ptr<rdma::RegionGrant> made;
+    NACRE_RETURN_IF_ERROR(inner_->Grant(offset, size, access, &made));
+    *grant = std::make_unique<StubbornGrant>(std::move(made), writers_stand_still_);
+    return Status::OK();
+  }
+
+ private:
+  class StubbornGrant final : public rdma::RegionGrant {
+   public:
+    StubbornGrant(std::unique_ptr<rdma::RegionGrant> inner, const bool* writers_stand_still)
+        : inner_(std::move(inner)), writers_stand_still_(writers_stand_still) {}
+    rdma::RemoteKey remote_key() const override { return inner_->remote_key(); }
+    Status Revoke() override {
+      return *writers_stand_still_ ? Status::Unavailable("one stands still") : inner_->Revoke();
+    }
+
+   private:
+    const std::unique_ptr<rdma::RegionGrant> inner_;
+    const bool* const writers_stand_still_;
+  };
+
+  const std::unique_ptr<rdma::MemoryRegion> inner_;
+  const bool* const writers_stand_still_;
+};
+
+class StubbornDevice final : public rdma::InterposedDevice {
+ public:
+  StubbornDevice(std::unique_ptr<rdma::Device> inner, const bool* writers_stand_still)
+      : InterposedDevice(std::move(inner), nullptr, Clock::System()),
+        writers_stand_still_(writers_stand_still) {}
+
+  Status AllocateRegion(size_t size, rdma::Access access,
+                        std::unique_ptr<rdma::MemoryRegion>* region) override {
+    std::unique_ptr<rdma::MemoryRegion> made;
+    NACRE_RETURN_IF_ERROR(InterposedDevice::AllocateRegion(size, access, &made));
+    *region = std::make_unique<StubbornRegion>(std::move(made), writers_stand_still_);
+    return Status::OK();
+  }
+
+ private:
+  const bool* const writers_stand_still_;
+};
+
+TEST(ServerRegionTest, WhatMayStillBeWrittenToIsNobodys) {
+  bool writers_stand_still = false;
+  std::unique_ptr<rdma::Device> device;
+  ASSERT_TRUE(rdma::OpenDevice("embedded", {}, Clock::System(), &device).ok());
+  device = std::make_unique<StubbornDevice>(std::move(device), &writers_stand_still);
+  std::unique_ptr<ServerRegion> region;
+  constexpr uint64_t kSlab = 64 << 10;
+  ASSERT_TRUE(
+      ServerRegion::Create(device.get(), 4 * kSlab, kSlab, 1, /*log=*/nullptr, &region).ok());
+  std::vector<uint64_t> first;
+  std::vector<uint64_t> second;
+  ASSERT_TRUE(region->Lease(1, 2, false, 0, 0, &first).ok());
+  ASSERT_TRUE(region->Lease(2, 1, false, 0, 0, &second).ok());
+
+  // Slabs that were given back, and those of a database whose owner has gone.
+  writers_stand_still = true;
+  ASSERT_TRUE(region->Return(1, first).ok());
+  region->RevokeAll(2);
+  EXPECT_EQ(region->leased(), 3u);
+  EXPECT_TRUE(region->GrantAll(2).IsUnavailable());
+  std::vector<uint64_t> offsets;
+  EXPECT_TRUE(region->Lease(3, 2, false, 0, 0, &offsets).IsNoSpace());
+  ASSERT_TRUE(region->Lease(3, 1, true, first[0], 2, &offsets).ok());
+  EXPECT_EQ(offsets.size(), 1u);  // Not those two.
+  EXPECT_FALSE(region->Owns(1, first[0], 1));
+
+  writers_stand_still = false;
+  ASSERT_TRUE(region->GrantAll(2).ok());
+  EXPECT_NE(region->WriteKey(second[0]), 0u);
+  ASSERT_TRUE(region->Lease(4, 2, false, 0, 0, &offsets).ok());
+  EXPECT_EQ(offsets, first);
+  EXPECT_EQ(region->leased(), 4u);
 }
 
 }  // namespace

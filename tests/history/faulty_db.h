@@ -1,0 +1,134 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "nacre/db.h"
+#include "nacre/write_batch.h"
+
+namespace nacre {
+
+/// A database that does what none may do, so that a test can see it found out; or one whose owner
+/// is fenced at some moment, which any may be.
+class FaultyDB final : public DB {
+ public:
+  enum class Fault : uint8_t {
+    kStaleGets,  ///< From time to time Get answers as of when this object was made.
+    /// A batch is written key by key, if possible with a read of somebody in between.
+    kTornBatches,
+    kLostWrites,  ///< From time to time a write is acknowledged and forgotten.
+    /// From some write on all answer Fenced; every other one of the writes takes effect none the
+    /// less.
+    kFenced,
+  };
+
+  FaultyDB(std::shared_ptr<DB> db, Fault fault)
+      : db_(std::move(db)), fault_(fault), old_(db_->GetSnapshot()) {}
+  ~FaultyDB() override { db_->ReleaseSnapshot(old_); }
+
+  Status Close() override { return db_->Close(); }
+  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override {
+    WriteBatch batch;
+    NACRE_RETURN_IF_ERROR(batch.Put(key, value));
+    return Write(options, &batch);
+  }
+  Status Delete(const WriteOptions& options, const Slice& key) override {
+    WriteBatch batch;
+    NACRE_RETURN_IF_ERROR(batch.Delete(key));
+    return Write(options, &batch);
+  }
+  Status Write(const WriteOptions& options, WriteBatch* updates) override {
+    const uint64_t number = writes_.fetch_add(1);
+    switch (fault_) {
+      case Fault::kTornBatches: {
+        OneByOne one_by_one(this, options);
+        return updates->Iterate(&one_by_one);
+      }
+      case Fault::kLostWrites:
+        return number % kSeldom == kSeldom - 1 ? Status::OK() : db_->Write(options, updates);
+      case Fault::kFenced:
+        if (number < kFencedAt) return db_->Write(options, updates);
+        if (number % 2 == 0) NACRE_RETURN_IF_ERROR(db_->Write(options, updates));
+        return Status::Fenced("by the test");
+      default:
+        return db_->Write(options, updates);
+    }
+  }
+
+  Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) override {
+    if (IsFenced()) return Status::Fenced("by the test");
+    ReadOptions old = options;
+    const bool seldom = reads_.fetch_add(1) % kSeldom == kSeldom - 1;
+    if (fault_ == Fault::kStaleGets && seldom) old.snapshot = old_;
+    return db_->Get(old, key, value);
+  }
+  void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                PinnableSlice* values, Status* statuses) override {
+    db_->MultiGet(options, num_keys, keys, values, statuses);
+    reads_.fetch_add(1);
+    for (size_t i = 0; IsFenced() && i < num_keys; ++i) statuses[i] = Status::Fenced("by the test");
+  }
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override {
+    return db_->NewIterator(options);
+  }
+  const Snapshot* GetSnapshot() override { return db_->GetSnapshot(); }
+  void ReleaseSnapshot(const Snapshot* snapshot) override { db_->ReleaseSnapshot(snapshot); }
+
+  Status Flush(const FlushOptions& options) override { return db_->Flush(options); }
+  Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
+                      const Slice* end) override {
+    return db_->CompactRange(options, begin, end);
+  }
+  Status WaitForCompact() override { return db_->WaitForCompact(); }
+  Status VerifyChecksum() override { return db_->VerifyChecksum(); }
+  bool GetProperty(const Slice& property, std::string* value) override {
+    return db_->GetProperty(property, value);
+  }
+  bool GetIntProperty(const Slice& property, uint64_t* value) override {
+    return db_->GetIntProperty(property, value);
+  }
+  Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override {
+    return db_->GetApproximateSizes(ranges, n, sizes);
+  }
+  const std::string& GetName() const override { return db_->GetName(); }
+  uint64_t GetLatestSequenceNumber() const override { return db_->GetLatestSequenceNumber(); }
+
+ private:
+  static constexpr uint64_t kSeldom = 200;
+  static constexpr uint64_t kFencedAt = 1000;
+
+  class OneByOne final : public WriteBatch::Handler {
+   public:
+    OneByOne(FaultyDB* faulty, const WriteOptions& options) : faulty_(faulty), options_(options) {}
+    void Put(const Slice& key, const Slice& value) override {
+      faulty_->db_->Put(options_, key, value).IgnoreError();
+      faulty_->LetOthersRead();
+    }
+    void Delete(const Slice& key) override {
+      faulty_->db_->Delete(options_, key).IgnoreError();
+      faulty_->LetOthersRead();
+    }
+
+   private:
+    FaultyDB* const faulty_;
+    const WriteOptions options_;
+  };
+
+  void LetOthersRead() {
+    const uint64_t before = reads_.load();
+    for (int i = 0; i < 50 && reads_.load() == before; ++i) std::this_thread::yield();
+  }
+  bool IsFenced() const { return fault_ == Fault::kFenced && writes_.load() > kFencedAt; }
+
+  const std::shared_ptr<DB> db_;
+  const Fault fault_;
+  const Snapshot* const old_;
+  std::atomic<uint64_t> writes_{0};
+  std::atomic<uint64_t> reads_{0};  ///< Gets and MultiGets.
+};
+
+}  // namespace nacre
