@@ -5,12 +5,10 @@
 #include <iterator>
 #include <string_view>
 
-#include "memnode/ctl_report.h"
+#include "util/json_text.h"
 
 namespace nacre {
 namespace {
-
-using memnode::JsonString;
 
 std::string Hex(const Slice& bytes) {
   std::string hex;

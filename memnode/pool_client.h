@@ -97,6 +97,13 @@ struct DatabaseRoot {
   std::string value;
 };
 
+/// The root of a database as one node has it.
+struct RootCopy {
+  NodeId node = kNoNode;
+  uint64_t instance_id = 0;
+  DatabaseRoot root;  ///< `owned`: that node has heard nothing of its owner's end.
+};
+
 struct PoolClientOptions {
   std::chrono::milliseconds operation_timeout{10'000};
   /// Slab size asked for; a node that was formatted with another one refuses. 0: any.
@@ -177,6 +184,9 @@ class PoolClient {
   /// Reads the database's root; it may be one that is being published. `NotFound` if there is none,
   /// `Unavailable`, naming nodes, if too few of them answer.
   Status FindDatabase(const std::string& name, DatabaseRoot* root);
+  /// What each node that answers has of it, for who compares them. A node that does not know the
+  /// database is among them, with `exists` false.
+  Status ReadRootCopies(const std::string& name, std::vector<RootCopy>* copies);
   /// Makes this client the owner, with the next epoch. `Busy` if somebody has the database open,
   /// and lives, unless `take_over`: then that owner is fenced, with its jobs; or if another was
   /// faster. `Busy` in any case if this client has it open. `InvalidArgument` as for DB::Open,

@@ -264,4 +264,24 @@ Status PoolClient::Rep::Settle(const Claims& claims, OwnedDatabase* database) {
   return Status::OK();
 }
 
+Status PoolClient::ReadRootCopies(const std::string& name, std::vector<RootCopy>* copies) {
+  copies->clear();
+  Rep::RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  for (const RootAnswer& answer : seen.answers) {
+    const control::Root& root = answer.state.root();
+    RootCopy& copy = copies->emplace_back();
+    copy.node = answer.node;
+    copy.instance_id = answer.instance_id;
+    copy.root.exists = answer.state.exists();
+    copy.root.database_id = answer.state.database_id();
+    copy.root.epoch = root.epoch();
+    copy.root.version = root.version();
+    copy.root.owned = answer.state.owner() != 0;
+    copy.root.members.assign(root.members().begin(), root.members().end());
+    copy.root.value = root.value();
+  }
+  return Status::OK();
+}
+
 }  // namespace nacre::memnode

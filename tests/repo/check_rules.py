@@ -22,7 +22,9 @@ LAYERS = {
     "db": ("nacre", "util", "rdma", "table", "memnode", "db"),
     "db_bench": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench"),
     "perf": ("nacre", "util", "rdma", "memnode", "perf"),
-    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench", "perf", "tests"),
+    "ctl": ("nacre", "util", "rdma", "table", "memnode", "db", "ctl"),
+    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench", "perf", "ctl",
+              "tests"),
 }
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the

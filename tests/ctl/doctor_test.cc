@@ -1,7 +1,7 @@
 // Goal: the doctor finds what is wrong with a pool, says what to do about it, and finds nothing
 // wrong with one that works. Method: nodes in this process, each ill in its own way.
 
-#include "memnode/doctor.h"
+#include "ctl/doctor.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "memnode/memory_node.h"
 #include "tests/support/status_assert.h"
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 namespace {
 
 using rdma::Finding;
@@ -21,17 +21,18 @@ using Verdict = Finding::Verdict;
 
 struct Node {
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<MemoryNode> node;
+  std::unique_ptr<memnode::MemoryNode> node;
 };
 
 Node StartNode(uint64_t slab_bytes, const std::string& secret) {
   Node node;
   EXPECT_TRUE(IsOk(rdma::OpenDevice("tcp", {.secret = secret}, Clock::System(), &node.device)));
-  MemoryNodeOptions options;
+  memnode::MemoryNodeOptions options;
   options.listen = "tcp:127.0.0.1:0";
   options.region_bytes = 8 << 20;
   options.slab_bytes = slab_bytes;
-  EXPECT_TRUE(IsOk(MemoryNode::Start(options, node.device.get(), Clock::System(), &node.node)));
+  EXPECT_TRUE(
+      IsOk(memnode::MemoryNode::Start(options, node.device.get(), Clock::System(), &node.node)));
   return node;
 }
 
@@ -100,4 +101,4 @@ TEST(DoctorTest, BadParametersAreFailuresOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl

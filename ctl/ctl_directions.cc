@@ -1,4 +1,4 @@
-#include "memnode/ctl_directions.h"
+#include "ctl/ctl_directions.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,20 +10,21 @@
 
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 
-Status ChangeDirections(PoolClient* client, const std::function<void(Directions*)>& change) {
+Status ChangeDirections(memnode::PoolClient* client,
+                        const std::function<void(memnode::Directions*)>& change) {
   constexpr int kAttempts = 10;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const PoolReport pool = AskPool(client);
-    Directions wanted = pool.directions;
+    memnode::Directions wanted = pool.directions;
     change(&wanted);
     ++wanted.version;
     int told = 0;
     bool overtaken = false;
     Status failure;
     for (size_t i = 0; i < pool.nodes.size(); ++i) {
-      Directions now;
+      memnode::Directions now;
       Status s = client->SetDirections(static_cast<NodeId>(i), wanted, &now);
       if (s.ok()) {
         ++told;
@@ -40,7 +41,8 @@ Status ChangeDirections(PoolClient* client, const std::function<void(Directions*
   return Status::Busy("somebody else keeps changing the pool's directions");
 }
 
-Status FindNode(PoolClient* client, const std::string& name, NodeId* node, NodeStats* stats) {
+Status FindNode(memnode::PoolClient* client, const std::string& name, NodeId* node,
+                memnode::NodeStats* stats) {
   uint64_t position = 0;
   const bool is_position =
       ParseNumber(name, 0, static_cast<uint64_t>(client->node_count() - 1), &position).ok();
@@ -55,14 +57,14 @@ Status FindNode(PoolClient* client, const std::string& name, NodeId* node, NodeS
   return Status::InvalidArgument(fmt::format("the pool has no node '{}'", name));
 }
 
-Status SetDraining(PoolClient* client, const NodeStats& node, bool draining) {
-  return ChangeDirections(client, [&](Directions* directions) {
+Status SetDraining(memnode::PoolClient* client, const memnode::NodeStats& node, bool draining) {
+  return ChangeDirections(client, [&](memnode::Directions* directions) {
     std::erase(directions->draining, node.instance_id);
     if (draining) directions->draining.push_back(node.instance_id);
   });
 }
 
-Status AwaitDrained(PoolClient* client, NodeId node, std::chrono::milliseconds period) {
+Status AwaitDrained(memnode::PoolClient* client, NodeId node, std::chrono::milliseconds period) {
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   std::string shown;
   for (;;) {
@@ -76,13 +78,13 @@ Status AwaitDrained(PoolClient* client, NodeId node, std::chrono::milliseconds p
     if (!pool.draining(report)) return Status::Aborted(report.address + " is not to be drained");
     std::string line =
         fmt::format("{}: {} to go", report.address, FormatBytes(report.leased_bytes()));
-    for (const KnownDatabase& database : report.databases) {
+    for (const memnode::KnownDatabase& database : report.databases) {
       if (database.leased_bytes == 0 || database.open) continue;
       line += fmt::format("; '{}' is closed, open it and its {} can leave", database.name,
                           FormatBytes(database.leased_bytes));
     }
-    for (const KnownDatabase& database : pool.databases) {
-      if (database.report.repair.state == RepairProgress::State::kIdle) continue;
+    for (const memnode::KnownDatabase& database : pool.databases) {
+      if (database.report.repair.state == memnode::RepairProgress::State::kIdle) continue;
       line += fmt::format("; '{}' {}", database.name, RepairText(database.report.repair));
     }
     if (line != shown) fmt::print("{}{}{}", terminal ? "\r\033[K" : "", line, terminal ? "" : "\n");
@@ -92,4 +94,4 @@ Status AwaitDrained(PoolClient* client, NodeId node, std::chrono::milliseconds p
   }
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl

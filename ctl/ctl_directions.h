@@ -4,29 +4,31 @@
 #include <functional>
 #include <string>
 
-#include "memnode/ctl_report.h"
+#include "ctl/ctl_report.h"
 #include "memnode/database_report.h"
 #include "memnode/pool_client.h"
 #include "nacre/status.h"
 
 // How nacre-ctl tells the nodes of a pool what is wanted of its databases.
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 
 /// Has every node that can be reached take over what `change` makes of the latest directions.
 /// `Unavailable` if no node can be reached, `Busy` if somebody else keeps changing them.
-Status ChangeDirections(PoolClient* client, const std::function<void(Directions*)>& change);
+Status ChangeDirections(memnode::PoolClient* client,
+                        const std::function<void(memnode::Directions*)>& change);
 
 /// The node that `name` means: its address, its address without the scheme, or its position.
 /// `InvalidArgument` if there is none, `Unavailable` if it does not answer.
-Status FindNode(PoolClient* client, const std::string& name, NodeId* node, NodeStats* stats);
+Status FindNode(memnode::PoolClient* client, const std::string& name, NodeId* node,
+                memnode::NodeStats* stats);
 
 /// Has all fragments leave the node, or no longer.
-Status SetDraining(PoolClient* client, const NodeStats& node, bool draining);
+Status SetDraining(memnode::PoolClient* client, const memnode::NodeStats& node, bool draining);
 
 /// Until `node` holds nothing: shows every `period` what it still holds, and which databases do not
 /// leave it because nobody has them open. `Unavailable` if the node is lost, `Aborted` if somebody
 /// takes the order back.
-Status AwaitDrained(PoolClient* client, NodeId node, std::chrono::milliseconds period);
+Status AwaitDrained(memnode::PoolClient* client, NodeId node, std::chrono::milliseconds period);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl

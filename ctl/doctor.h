@@ -8,7 +8,7 @@
 #include "util/clock.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 
 /// What stands between this machine and a pool that works, in the order in which to mend it: what
 /// the machine lacks for the pool's transport, then each node: whether it answers, whether it knows
@@ -18,4 +18,4 @@ namespace nacre::memnode {
 std::vector<rdma::Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options,
                                    std::chrono::milliseconds timeout, Clock* clock);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl

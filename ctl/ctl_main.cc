@@ -11,12 +11,15 @@
 #include <string_view>
 #include <vector>
 
-#include "memnode/ctl_directions.h"
-#include "memnode/ctl_report.h"
-#include "memnode/doctor.h"
+#include "ctl/ctl_directions.h"
+#include "ctl/ctl_report.h"
+#include "ctl/doctor.h"
+#include "ctl/fsck.h"
+#include "ctl/manifest_command.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_device.h"
 #include "memnode/pool_secret.h"
+#include "util/json_text.h"
 #include "util/log.h"
 #include "util/uri.h"
 
@@ -25,9 +28,11 @@ DEFINE_string(pool, "",
               "NACRE_SECRET_FILE or NACRE_SECRET in the environment, give the pool's secret");
 DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node");
+DEFINE_bool(full, false, "fsck: compare all chunks and log records with their checksums, too");
+DEFINE_bool(from_footers, false, "repair DATABASE: not supported yet");
 DEFINE_bool(wait, true, "drain: wait until the node holds nothing; it goes on without, too");
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 namespace {
 
 constexpr std::string_view kUsage =
@@ -37,6 +42,12 @@ constexpr std::string_view kUsage =
     "  doctor             what stands between this machine and the pool; --pool=verbs: looks at "
     "the\n"
     "                     machine only\n"
+    "  manifest DATABASE  what a database consists of: root, manifest, tables, log segments\n"
+    "  fsck [DATABASE]    whether the nodes hold what the manifests say, and nothing else; "
+    "--full:\n"
+    "                     compares all bytes with their checksums, too. Ends with 0 if all is "
+    "well,\n"
+    "                     1 if something was found, 2 if something could not be looked at\n"
     "  drain NODE         has all data leave a node (an address, or its position in the pool from "
     "0\n"
     "                     on), and waits for that; interrupted, or with --nowait, it goes on\n"
@@ -46,13 +57,12 @@ constexpr std::string_view kUsage =
     "  repair limit RATE  has all databases rebuild at most so many bytes a second each, such as\n"
     "                     200MiB; 0: as their options say\n"
     "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n";
-constexpr std::string_view kLaterCommands[] = {"fsck"};
 constexpr std::chrono::milliseconds kDrainPeriod{500};
 
 /// A client of the pool, and what it needs.
 struct Connection {
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<PoolClient> client;  ///< Ends first.
+  std::unique_ptr<memnode::PoolClient> client;  ///< Ends first.
 };
 
 Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
@@ -62,22 +72,23 @@ Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   if (pool->scheme == "embedded") {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }
-  MakePathsAbsolute(pool);
+  memnode::MakePathsAbsolute(pool);
   device_options->logger = NewStderrLogger(LogLevel::kWarn);
-  NACRE_RETURN_IF_ERROR(
-      TakeSecret(pool, device_options->logger, &device_options->secret).WithContext("--pool"));
+  NACRE_RETURN_IF_ERROR(memnode::TakeSecret(pool, device_options->logger, &device_options->secret)
+                            .WithContext("--pool"));
   device_options->parameters = pool->parameters;
   return Status::OK();
 }
 
 Status Connect(const Uri& pool, const rdma::DeviceOptions& device_options, Connection* connection) {
-  NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
-  PoolClientOptions options;
+  NACRE_RETURN_IF_ERROR(
+      memnode::OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
+  memnode::PoolClientOptions options;
   options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
   options.slab_bytes = 0;
   options.connect_all = false;
-  return PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
-                             &connection->client);
+  return memnode::PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
+                                      &connection->client);
 }
 
 Status ConnectPool(Connection* connection) {
@@ -119,7 +130,7 @@ Status Drain(const std::string& name, bool draining) {
   Connection pool;
   NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
   NodeId node = kNoNode;
-  NodeStats stats;
+  memnode::NodeStats stats;
   NACRE_RETURN_IF_ERROR(FindNode(pool.client.get(), name, &node, &stats));
   NACRE_RETURN_IF_ERROR(SetDraining(pool.client.get(), stats, draining));
   if (!draining || !FLAGS_wait) return Status::OK();
@@ -134,7 +145,7 @@ Status ChangeRepair(const std::vector<std::string>& words) {
   }
   Connection pool;
   NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
-  return ChangeDirections(pool.client.get(), [&](Directions* directions) {
+  return ChangeDirections(pool.client.get(), [&](memnode::Directions* directions) {
     if (what == "limit") {
       directions->repair_bytes_per_second = limit;
     } else {
@@ -150,13 +161,13 @@ Status Add(const std::string& address) {
   if (added.addresses.size() != 1 || !added.parameters.empty()) {
     return Status::InvalidArgument(fmt::format("'{}' is no address of one node", address));
   }
-  MakePathsAbsolute(&added);
+  memnode::MakePathsAbsolute(&added);
   Uri uri;
   rdma::DeviceOptions device_options;
   NACRE_RETURN_IF_ERROR(ParsePool(&uri, &device_options));
   Connection node;
   NACRE_RETURN_IF_ERROR(Connect(added, device_options, &node).WithContext(address));
-  NodeStats stats;
+  memnode::NodeStats stats;
   NACRE_RETURN_IF_ERROR(node.client->GetStats(0, &stats));
   Connection pool;
   NACRE_RETURN_IF_ERROR(Connect(uri, device_options, &pool).WithContext("--pool"));
@@ -173,7 +184,7 @@ Status Add(const std::string& address) {
     }
   }
   const std::string name = node.client->node_address(0);
-  return ChangeDirections(pool.client.get(), [&](Directions* directions) {
+  return ChangeDirections(pool.client.get(), [&](memnode::Directions* directions) {
     std::erase(directions->added_addresses, name);
     directions->added_addresses.push_back(name);
   });
@@ -188,24 +199,43 @@ Status Show(const std::string& command, bool* complete) {
   return Status::OK();
 }
 
+Status ShowManifest(const std::string& database) {
+  Connection connection;
+  NACRE_RETURN_IF_ERROR(ConnectPool(&connection));
+  return PrintManifest(connection.client.get(), database, FLAGS_json);
+}
+
+/// The exit status.
+int RunFsck(const std::string& database) {
+  Connection connection;
+  Status status = ConnectPool(&connection);
+  FsckReport report;
+  if (status.ok()) {
+    report = Fsck(connection.client.get(), {.database = database, .full = FLAGS_full});
+  } else {
+    report.failures.push_back(std::move(status));
+  }
+  PrintFsck(report, FLAGS_json);
+  return report.exit_status();
+}
+
 /// Whether `words` are a command with the arguments that it takes.
 bool Fits(const std::vector<std::string>& words) {
   if (words.empty()) return false;
   const std::string& command = words[0];
   if (command == "status" || command == "nodes" || command == "doctor") return words.size() == 1;
-  if (command == "drain" || command == "undrain" || command == "add") return words.size() == 2;
+  if (command == "drain" || command == "undrain" || command == "add" || command == "manifest") {
+    return words.size() == 2;
+  }
+  if (command == "fsck") return words.size() <= 2;
   if (command != "repair" || words.size() < 2) return false;
   if (words[1] == "limit") return words.size() == 3;
+  if (FLAGS_from_footers) return words.size() == 2;
   return words.size() == 2 && (words[1] == "pause" || words[1] == "resume");
 }
 
 int Run(const std::vector<std::string>& words) {
   const std::string command = words.empty() ? "" : words[0];
-  if (std::find(std::begin(kLaterCommands), std::end(kLaterCommands), command) !=
-      std::end(kLaterCommands)) {
-    fmt::print(stderr, "nacre-ctl: '{}' is not supported yet\n", command);
-    return 1;
-  }
   if (!Fits(words)) {
     if (!words.empty()) {
       fmt::print(stderr, "nacre-ctl: unknown command '{}'\n", fmt::join(words, " "));
@@ -213,14 +243,21 @@ int Run(const std::vector<std::string>& words) {
     fmt::print(stderr, "{}", kUsage);
     return 1;
   }
+  if (command == "fsck") return RunFsck(words.size() == 2 ? words[1] : "");
   Status s;
   bool fine = true;
   if (command == "doctor") {
     s = RunDoctor(&fine);
   } else if (command == "drain" || command == "undrain") {
     s = Drain(words[1], command == "drain");
+  } else if (command == "repair" && FLAGS_from_footers) {
+    s = Status::NotSupported(
+        "repair --from-footers: footers do not tell which tables compactions have replaced, and "
+        "bringing these back would undo deletions");
   } else if (command == "repair") {
     s = ChangeRepair(words);
+  } else if (command == "manifest") {
+    s = ShowManifest(words[1]);
   } else if (command == "add") {
     s = Add(words[1]);
   } else {
@@ -232,10 +269,10 @@ int Run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage(std::string(nacre::memnode::kUsage));
+  gflags::SetUsageMessage(std::string(nacre::ctl::kUsage));
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
-  return nacre::memnode::Run({argv + 1, argv + argc});
+  return nacre::ctl::Run({argv + 1, argv + argc});
 }

@@ -1,4 +1,4 @@
-#include "memnode/ctl_report.h"
+#include "ctl/ctl_report.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "memnode/pool_secret.h"
+#include "util/json_text.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 namespace {
 
 double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
@@ -20,7 +21,7 @@ std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
   if (!node.status.ok()) {
     return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
   }
-  const NodeStats& s = node.stats;
+  const memnode::NodeStats& s = node.stats;
   json += fmt::format(
       ", \"instance_id\": \"{:016x}\", \"region_bytes\": {}, \"slab_bytes\": {}, \"slabs\": {}, "
       "\"slabs_leased\": {}, \"databases\": {}, \"connections\": {}, \"requests\": {}, "
@@ -39,14 +40,14 @@ std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
                             pool.draining(node));
 }
 
-uint64_t SpaceFigure(const KnownDatabase& database, std::string_view name) {
+uint64_t SpaceFigure(const memnode::KnownDatabase& database, std::string_view name) {
   for (const auto& [figure, bytes] : database.report.space) {
     if (figure == name) return bytes;
   }
   return 0;
 }
 
-std::string DatabaseJson(const KnownDatabase& database) {
+std::string DatabaseJson(const memnode::KnownDatabase& database) {
   std::string json = fmt::format(
       "{{\"name\": {}, \"id\": \"{:016x}\", \"open\": {}, \"leased_bytes\": {}",
       JsonString(database.name), database.database_id, database.open, database.leased_bytes);
@@ -55,7 +56,7 @@ std::string DatabaseJson(const KnownDatabase& database) {
   for (const auto& [name, bytes] : database.report.space) {
     space += fmt::format("{}{}: {}", space.empty() ? "" : ", ", JsonString(name), bytes);
   }
-  const RepairProgress& repair = database.report.repair;
+  const memnode::RepairProgress& repair = database.report.repair;
   return json + fmt::format(
                     ", \"redundancy\": {}, \"report_age_seconds\": {:.3f}, \"space\": {{{}}}, "
                     "\"repair\": {{\"state\": \"{}\", \"bytes_done\": {}, \"bytes_total\": {}, "
@@ -120,13 +121,14 @@ void PrintStatusJson(const PoolReport& pool) {
       Join(pool.directions.added_addresses, JsonString), Join(pool.databases, DatabaseJson));
 }
 
-void PrintDatabases(const std::vector<KnownDatabase>& databases) {
+void PrintDatabases(const std::vector<memnode::KnownDatabase>& databases) {
   if (databases.empty()) return;
   size_t width = 8;
-  for (const KnownDatabase& database : databases) width = std::max(width, database.name.size());
+  for (const memnode::KnownDatabase& database : databases)
+    width = std::max(width, database.name.size());
   fmt::print("\n{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}  {}\n", "database", width, "state",
              "redundancy", "user", "stored", "garbage", "leased", "repair");
-  for (const KnownDatabase& database : databases) {
+  for (const memnode::KnownDatabase& database : databases) {
     const std::string leased = FormatBytes(database.leased_bytes);
     if (!database.reported) {
       fmt::print("{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}\n", database.name, width,
@@ -143,10 +145,11 @@ void PrintDatabases(const std::vector<KnownDatabase>& databases) {
 }
 
 /// A database's answers of all nodes as one.
-void Merge(const KnownDatabase& of_node, std::map<std::string, KnownDatabase>* databases) {
+void Merge(const memnode::KnownDatabase& of_node,
+           std::map<std::string, memnode::KnownDatabase>* databases) {
   const auto [it, is_new] = databases->try_emplace(of_node.name, of_node);
   if (is_new) return;
-  KnownDatabase& merged = it->second;
+  memnode::KnownDatabase& merged = it->second;
   const uint64_t leased = merged.leased_bytes + of_node.leased_bytes;
   const bool fresher =
       of_node.reported && (!merged.reported || of_node.report_age_nanos < merged.report_age_nanos);
@@ -156,24 +159,9 @@ void Merge(const KnownDatabase& of_node, std::map<std::string, KnownDatabase>* d
 
 }  // namespace
 
-std::string JsonString(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
-
 /// What went wrong, and what to do about it as far as that is known.
 std::string Explain(const Status& status) {
-  const std::string remedy = RemedyFor(status);
+  const std::string remedy = memnode::RemedyFor(status);
   return remedy.empty() ? status.ToString() : status.ToString() + "; " + remedy;
 }
 
@@ -187,9 +175,9 @@ bool PoolReport::draining(const NodeReport& node) const {
                                        node.stats.instance_id) != directions.draining.end();
 }
 
-PoolReport AskPool(PoolClient* client) {
+PoolReport AskPool(memnode::PoolClient* client) {
   PoolReport pool;
-  std::map<std::string, KnownDatabase> databases;
+  std::map<std::string, memnode::KnownDatabase> databases;
   for (int i = 0; i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     NodeReport& report = pool.nodes.emplace_back();
@@ -199,20 +187,20 @@ PoolReport AskPool(PoolClient* client) {
     // A node of an earlier version does not tell.
     Status told = client->ListDatabases(node, &report.databases, &report.directions);
     if (!told.ok() && !told.IsNotSupported()) report.status = std::move(told);
-    for (const KnownDatabase& database : report.databases) Merge(database, &databases);
+    for (const memnode::KnownDatabase& database : report.databases) Merge(database, &databases);
     if (report.directions.version > pool.directions.version) pool.directions = report.directions;
   }
   for (auto& [name, database] : databases) pool.databases.push_back(std::move(database));
   return pool;
 }
 
-std::string RepairText(const RepairProgress& repair) {
+std::string RepairText(const memnode::RepairProgress& repair) {
   std::string text = ToString(repair.state);
-  if (repair.state == RepairProgress::State::kIdle) return text;
+  if (repair.state == memnode::RepairProgress::State::kIdle) return text;
   const uint64_t percent =
       repair.bytes_total == 0 ? 0 : repair.bytes_done * 100 / repair.bytes_total;
   text += fmt::format(", {} % of {}", percent, FormatBytes(repair.bytes_total));
-  if (repair.state != RepairProgress::State::kRunning) return text;
+  if (repair.state != memnode::RepairProgress::State::kRunning) return text;
   text += fmt::format(", {}/s", FormatBytes(repair.bytes_per_second));
   if (repair.seconds_left > 0) text += fmt::format(", {} s left", repair.seconds_left);
   return text;
@@ -241,7 +229,7 @@ void PrintNodes(const PoolReport& pool, bool json) {
       fmt::print("{:<{}} {}\n", node.address, width, Explain(node.status));
       continue;
     }
-    const NodeStats& s = node.stats;
+    const memnode::NodeStats& s = node.stats;
     fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}  {:<{}}{}\n",
                node.address, width, FormatBytes(s.slab_bytes),
                fmt::format("{}/{}", s.slabs_leased, s.slabs_total), s.databases, s.connections,
@@ -278,4 +266,4 @@ void PrintStatus(const PoolReport& pool, bool json) {
   PrintDatabases(pool.databases);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "memnode/database_report.h"
@@ -11,15 +10,15 @@
 
 // What nacre-ctl shows of a pool.
 
-namespace nacre::memnode {
+namespace nacre::ctl {
 
 /// What one node answered.
 struct NodeReport {
   std::string address;
   Status status;
-  NodeStats stats;
-  std::vector<KnownDatabase> databases;
-  Directions directions;
+  memnode::NodeStats stats;
+  std::vector<memnode::KnownDatabase> databases;
+  memnode::Directions directions;
 
   uint64_t leased_bytes() const { return stats.slabs_leased * stats.slab_bytes; }
 };
@@ -28,14 +27,14 @@ struct NodeReport {
 struct PoolReport {
   std::vector<NodeReport> nodes;
   /// Each once: the freshest report, and the bytes leased on all nodes. By name.
-  std::vector<KnownDatabase> databases;
-  Directions directions;  ///< The latest.
+  std::vector<memnode::KnownDatabase> databases;
+  memnode::Directions directions;  ///< The latest.
 
   bool complete() const;
   bool draining(const NodeReport& node) const;
 };
 
-PoolReport AskPool(PoolClient* client);
+PoolReport AskPool(memnode::PoolClient* client);
 
 /// "pool": a line for each figure, then a table of databases; or JSON. On standard output.
 void PrintStatus(const PoolReport& pool, bool json);
@@ -43,10 +42,8 @@ void PrintStatus(const PoolReport& pool, bool json);
 void PrintNodes(const PoolReport& pool, bool json);
 
 /// "idle", "running, 12 % of 1.5 GiB, 100 MiB/s, 14 s left".
-std::string RepairText(const RepairProgress& repair);
-/// With quotes.
-std::string JsonString(std::string_view text);
+std::string RepairText(const memnode::RepairProgress& repair);
 /// What went wrong, and what to do about it as far as that is known.
 std::string Explain(const Status& status);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::ctl

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ctl/database_view.h"
+#include "ctl/finding.h"
+#include "ctl/pool_reader.h"
+#include "ctl/slab_map.h"
+#include "memnode/pool_client.h"
+
+namespace nacre::ctl {
+
+/// Compares what a view of a database says with what the nodes hold. Reads only.
+///
+/// Thread safety: none. Used once.
+class DatabaseCheck {
+ public:
+  /// `full`: all chunks are compared with their checksums, too. What is given outlives the check.
+  DatabaseCheck(memnode::PoolClient* client, PoolReader* reader, const DatabaseView& view,
+                bool full)
+      : client_(client), reader_(reader), view_(view), full_(full) {}
+
+  /// `slabs`: of all nodes that answer, read after the view was.
+  void Run(const std::map<NodeId, SlabMap>& slabs);
+
+  std::vector<Finding>& findings() { return findings_; }
+  DatabaseHealth& health() { return health_; }
+
+ private:
+  /// A part of a node's memory, and what it is there for.
+  struct Use {
+    ExtentAddr extent;
+    uint64_t table = 0;
+    uint64_t segment = 0;
+  };
+  /// What of one table is not as it should be, by fragment.
+  struct TableDamage {
+    FragmentSet missing = 0;                       ///< With the node, or the tail is damaged.
+    std::map<uint64_t, FragmentSet> damaged_rows;  ///< By row, of the other fragments.
+  };
+  /// How a copy of a log segment begins.
+  struct SegmentCopy {
+    Status status;  ///< Not OK: it cannot be read.
+    Status header;  ///< Not OK: there is no header of this segment.
+    bool has_records = false;
+  };
+  struct FragmentPlace {
+    const TableMeta* meta = nullptr;
+    uint32_t level = 0;
+    uint32_t fragment = 0;
+    const ExtentAddr& extent() const { return meta->placement.fragments[fragment]; }
+  };
+
+  void CheckRoot();
+  void CheckManifest();
+  void CheckSpace(const std::map<NodeId, SlabMap>& slabs);
+  void CheckOverlaps(NodeId node, std::vector<Use>* uses);
+  void CountLeaks(const SlabMap& map, const std::vector<Use>& uses);
+  void CheckTables();
+  void CheckHeads(const std::vector<FragmentPlace>& places);
+  void CheckChunks(const TableMeta& meta);
+  void JudgeTable(uint32_t level, const TableMeta& meta);
+  void CheckSegments();
+  void CheckSegment(const LogSegment& segment, const std::vector<SegmentCopy>& copies, bool in_use);
+  /// Replays it all.
+  void CheckLog();
+
+  Finding* Add(Problem problem, const std::string& text);
+  Finding* AddAt(Problem problem, NodeId node, const std::string& text);
+  std::string NameOf(const Use& use) const;
+  /// The node, by the number that the owner gave it.
+  std::string OwnersNode(NodeId node) const;
+  /// So many more nodes may be lost, by something that is as it should be.
+  void Spare(int spare) { health_.spare_nodes = std::min(health_.spare_nodes, spare); }
+
+  memnode::PoolClient* const client_;
+  PoolReader* const reader_;
+  const DatabaseView& view_;
+  const bool full_;
+  std::map<uint64_t, TableDamage> damage_;  ///< By table; of those that have some.
+  DatabaseHealth health_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace nacre::ctl

@@ -1,0 +1,177 @@
+#include "ctl/fsck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ctl/ctl_report.h"
+#include "ctl/database_check.h"
+#include "ctl/database_view.h"
+#include "ctl/pool_reader.h"
+#include "ctl/slab_map.h"
+
+namespace nacre::ctl {
+namespace {
+
+/// Of a database whose owner is at work.
+constexpr int kAttempts = 5;
+
+/// Whether `finding`, made by `before`, is about something that `after` still has as it was.
+bool StillHolds(const Finding& finding, const DatabaseView& before, const DatabaseView& after) {
+  if (finding.table != 0) {
+    const auto then = before.state.tables.find(finding.table);
+    const auto now = after.state.tables.find(finding.table);
+    return then != before.state.tables.end() && now != after.state.tables.end() &&
+           then->second.second.placement.fragments == now->second.second.placement.fragments;
+  }
+  if (finding.segment != 0) {
+    const auto then = before.state.segments.find(finding.segment);
+    const auto now = after.state.segments.find(finding.segment);
+    return then != before.state.segments.end() && now != after.state.segments.end() &&
+           then->second == now->second;
+  }
+  return true;
+}
+
+bool SameMoment(const DatabaseView& a, const DatabaseView& b) {
+  return !a.root.owned && !b.root.owned && a.root.epoch == b.root.epoch &&
+         a.root.version == b.root.version;
+}
+
+class PoolCheck {
+ public:
+  PoolCheck(memnode::PoolClient* client, const FsckOptions& options, FsckReport* report)
+      : client_(client), options_(options), report_(report) {}
+
+  void Run() {
+    const PoolReport pool = AskPool(client_);
+    for (const NodeReport& node : pool.nodes) {
+      if (node.status.ok()) continue;
+      report_->findings.push_back(
+          {.problem = Problem::kNode, .node = node.address, .text = Explain(node.status)});
+    }
+    Status status = PoolReader::Open(client_, &reader_);
+    if (!status.ok()) return report_->failures.push_back(std::move(status));
+    if (!options_.database.empty()) return Check(options_.database);
+    for (const memnode::KnownDatabase& database : pool.databases) {
+      Note(database);
+      Check(database.name);
+    }
+    CheckStrangers();
+  }
+
+ private:
+  void Note(const memnode::KnownDatabase& database) { known_.insert(database.database_id); }
+  void Check(const std::string& name);
+  /// One attempt. False: what was found may be due to what the owner did meanwhile.
+  bool CheckOnce(const std::string& name, bool last);
+  /// Slabs leased to databases that nobody knows.
+  void CheckStrangers();
+  std::map<NodeId, SlabMap> ReadSlabMaps();
+
+  memnode::PoolClient* const client_;
+  const FsckOptions& options_;
+  FsckReport* const report_;
+  std::unique_ptr<PoolReader> reader_;
+  std::set<uint64_t> known_;  ///< Ids of databases.
+};
+
+std::map<NodeId, SlabMap> PoolCheck::ReadSlabMaps() {
+  std::map<NodeId, SlabMap> maps;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    SlabMap map;
+    const Status status = ReadSlabMap(reader_.get(), node, &map);
+    if (status.ok()) {
+      maps[node] = std::move(map);
+    } else if (!status.IsUnavailable()) {
+      report_->findings.push_back({.problem = Problem::kDamage,
+                                   .node = client_->node_address(node),
+                                   .text = std::string(status.message())});
+    }
+  }
+  return maps;
+}
+
+void PoolCheck::Check(const std::string& name) {
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    if (CheckOnce(name, attempt == kAttempts)) return;
+  }
+}
+
+bool PoolCheck::CheckOnce(const std::string& name, bool last) {
+  DatabaseView view;
+  Status status = ViewDatabase(client_, name, &view);
+  if (status.IsNotFound() && options_.database.empty()) return true;  // It is being made.
+  if (status.IsCorruption()) {
+    report_->findings.push_back(
+        {.problem = Problem::kManifest, .database = name, .text = std::string(status.message())});
+    return true;
+  }
+  if (!status.ok()) {
+    report_->failures.push_back(status.WithContext("database " + name));
+    return true;
+  }
+  DatabaseCheck check(client_, reader_.get(), view, options_.full);
+  check.Run(ReadSlabMaps());
+  std::vector<Finding>& findings = check.findings();
+  if (!findings.empty()) {
+    DatabaseView after;
+    const Status again = ViewDatabase(client_, name, &after);
+    if (!again.ok() && !last) return false;
+    if (again.ok() && !SameMoment(view, after)) {
+      std::erase_if(findings,
+                    [&](const Finding& finding) { return !StillHolds(finding, view, after); });
+      const bool general = std::any_of(findings.begin(), findings.end(), [](const Finding& each) {
+        return each.table == 0 && each.segment == 0;
+      });
+      // What is said of no table may be due to a change of owners, or of the manifest's place.
+      if (!last && (general || !view.root.owned)) return false;
+    }
+  }
+  for (const Finding& finding : findings) {
+    check.health().spare_nodes = std::min(check.health().spare_nodes, finding.spare_nodes);
+  }
+  report_->databases.push_back(std::move(check.health()));
+  for (Finding& finding : findings) report_->findings.push_back(std::move(finding));
+  return true;
+}
+
+void PoolCheck::CheckStrangers() {
+  const std::map<NodeId, SlabMap> before = ReadSlabMaps();
+  // A database that came meanwhile is known now; one that went has no slabs any more.
+  for (const memnode::KnownDatabase& database : AskPool(client_).databases) Note(database);
+  for (const auto& [node, now] : ReadSlabMaps()) {
+    const auto then = before.find(node);
+    if (then == before.end()) continue;
+    std::map<uint64_t, uint64_t> slabs;  // By database.
+    for (size_t slab = 0; slab < std::min(now.owners.size(), then->second.owners.size()); ++slab) {
+      const uint64_t owner = now.owners[slab];
+      if (owner == 0 || known_.contains(owner) || then->second.owners[slab] != owner) continue;
+      ++slabs[owner];
+    }
+    for (const auto& [id, count] : slabs) {
+      report_->findings.push_back(
+          {.problem = Problem::kLeak,
+           .node = client_->node_address(node),
+           .text = fmt::format("{} bytes in {} slabs are leased to database {:016x}, which no "
+                               "node knows",
+                               count * now.slab_bytes, count, id)});
+    }
+  }
+}
+
+}  // namespace
+
+FsckReport Fsck(memnode::PoolClient* client, const FsckOptions& options) {
+  FsckReport report;
+  PoolCheck(client, options, &report).Run();
+  return report;
+}
+
+}  // namespace nacre::ctl
