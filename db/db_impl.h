@@ -127,6 +127,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
                       std::vector<ExtentAddr>* copies);
   Status OpenTables(const ManifestState& state, VersionEdit* edit);
+  /// Whether tables cannot be read for lack of nodes.
+  bool NeedsLostNodes() const EXCLUDES(mutex_);
   void StartThreads();
   /// Waits for all background work to end.
   void StopThreads() EXCLUDES(mutex_);
@@ -138,6 +140,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Of log and manifest: as many may be lost as of any table.
   Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
   void FreeCopies(const std::vector<ExtentAddr>& copies) override;
+  void CountCopies(const std::vector<ExtentAddr>& copies) EXCLUDES(copies_mutex_);
+  /// Of log and manifest, by node.
+  std::map<NodeId, uint64_t> LogBytes() const EXCLUDES(copies_mutex_);
   Status PublishRoot(const std::string& value) override;
   Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override
       EXCLUDES(mutex_, commit_mutex_);
@@ -406,6 +411,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::vector<LogSegment> replayed_segments_ GUARDED_BY(commit_mutex_);  ///< Of the last owner.
   SequenceNumber replayed_ GUARDED_BY(commit_mutex_) = 0;                ///< The last one in them.
   uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
+
+  mutable Mutex copies_mutex_;
+  std::map<NodeId, uint64_t> log_bytes_ GUARDED_BY(copies_mutex_);
 
   mutable Mutex mutex_ ACQUIRED_AFTER(commit_mutex_);
   std::deque<UnsettledWrite> unsettled_ GUARDED_BY(mutex_);  ///< By position.

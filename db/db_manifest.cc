@@ -11,11 +11,30 @@ Status DBImpl::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
   NACRE_RETURN_IF_ERROR(
       Reserve(Redundancy::Copies(redundancy_.MostParity() + 1), bytes, kNoNode, &placement));
   *copies = std::move(placement.fragments);
+  CountCopies(*copies);
   return Status::OK();
 }
 
 void DBImpl::FreeCopies(const std::vector<ExtentAddr>& copies) {
+  {
+    MutexLock lock(&copies_mutex_);
+    for (const ExtentAddr& copy : copies) {
+      if (copy.start.node != kLostNode) log_bytes_[copy.start.node] -= copy.length;
+    }
+  }
   for (const ExtentAddr& copy : copies) space_->Free(copy);
+}
+
+void DBImpl::CountCopies(const std::vector<ExtentAddr>& copies) {
+  MutexLock lock(&copies_mutex_);
+  for (const ExtentAddr& copy : copies) {
+    if (copy.start.node != kLostNode) log_bytes_[copy.start.node] += copy.length;
+  }
+}
+
+std::map<NodeId, uint64_t> DBImpl::LogBytes() const {
+  MutexLock lock(&copies_mutex_);
+  return log_bytes_;
 }
 
 Status DBImpl::PublishRoot(const std::string& value) {

@@ -234,8 +234,12 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
     use(table.second.placement.fragments);
     if (!whole) ++degraded;
   }
-  for (const auto& [number, segment] : state->segments) use(segment.copies);
+  for (const auto& [number, segment] : state->segments) {
+    use(segment.copies);
+    CountCopies(segment.copies);
+  }
   use(*copies);
+  CountCopies(*copies);
   for (const auto& [node, slabs] : lease.slabs) {
     NACRE_RETURN_IF_ERROR(space_->Restore(node, slabs, live[node]));
   }
@@ -317,7 +321,26 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   return Status::OK();
 }
 
+bool DBImpl::NeedsLostNodes() const {
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    version = current_view_->version;
+  }
+  for (int level = 0; level < version->depth(); ++level) {
+    for (const auto& table : version->tables(level)) {
+      const Placement& placement = table->meta().placement;
+      const auto lost = std::count_if(
+          placement.fragments.begin(), placement.fragments.end(),
+          [this](const ExtentAddr& extent) { return !client_->alive(extent.start.node); });
+      if (lost > placement.redundancy.parity) return true;
+    }
+  }
+  return false;
+}
+
 void DBImpl::StartThreads() {
+  client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
   RebalancePointTiers();
   reporter_.Start();
   repair_thread_ = std::thread([this] {
@@ -337,7 +360,8 @@ memnode::DatabaseReport DBImpl::MakeReport() {
   }
   report.database_id = database_id_;
   report.redundancy = redundancy_.ToString();
-  const SpaceReport space = MakeSpaceReport(*view->version, *space_, client_->node_count());
+  const SpaceReport space =
+      MakeSpaceReport(*view->version, *space_, LogBytes(), client_->node_count());
   for (const SpaceField& field : SpaceFields()) {
     report.space.emplace_back(field.name, field.value(space));
   }

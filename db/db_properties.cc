@@ -136,7 +136,7 @@ class DBProperties {
   }
 
   SpaceReport Space() const {
-    return MakeSpaceReport(version(), *db_->space_, db_->client_->node_count());
+    return MakeSpaceReport(version(), *db_->space_, db_->LogBytes(), db_->client_->node_count());
   }
 
  private:
@@ -199,7 +199,10 @@ class DBProperties {
   uint64_t Tombstones() {
     return SumOverTables([](const TableHandle& table) { return table.meta().tombstones; });
   }
-  uint64_t UsedBytes() { return db_->space_->Usage().used_bytes; }
+  uint64_t UsedBytes() {
+    const SpaceReport space = Space();
+    return space.stored_bytes() + space.unlinked_bytes - space.lost_bytes;
+  }
   uint64_t IndexBytes() {
     EpochDomain::Guard guard(&db_->epochs_);
     return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });

@@ -10,7 +10,7 @@
 namespace nacre {
 namespace {
 
-constexpr uint32_t kMinImageSlots = 1024;
+constexpr uint32_t kMinImageSlots = 256;
 constexpr uint64_t kMinRingBytes = 4 << 10;
 /// A node that dies while a manifest is made is found out, and the next try is made on others.
 constexpr int kTries = 5;

@@ -43,7 +43,7 @@ struct ManifestLogOptions {
   uint64_t epoch = 0;  ///< Of this owner; no earlier one had it.
   std::chrono::milliseconds checkpoint_interval{500};
   uint64_t checkpoint_edits = 256;  ///< At the latest after so many.
-  uint64_t ring_bytes = 1 << 20;    ///< Rounded up to what a ring can have.
+  uint64_t ring_bytes = 256 << 10;  ///< Rounded up to what a ring can have.
   Logger* log = nullptr;
 };
 

@@ -33,7 +33,7 @@ bool LiesOverOthers(const Version& version, int level, const TableMeta& meta) {
 }  // namespace
 
 SpaceReport MakeSpaceReport(const Version& version, const memnode::SpaceAllocator& space,
-                            int node_count) {
+                            const std::map<NodeId, uint64_t>& log_bytes, int node_count) {
   SpaceReport report;
   // One look at each node: whoever dies meanwhile is alive or lost for all figures alike.
   std::vector<uint64_t> leased;
@@ -45,6 +45,9 @@ SpaceReport MakeSpaceReport(const Version& version, const memnode::SpaceAllocato
     report.leased_bytes += usage.leased_bytes;
   }
   report.free_bytes = report.leased_bytes - used;
+  for (const auto& [node, bytes] : log_bytes) {
+    if (node < leased.size() && leased[node] > 0) report.log_bytes += bytes;
+  }
 
   for (int level = 0; level < version.depth(); ++level) {
     for (const auto& table : version.tables(level)) {
@@ -68,7 +71,7 @@ SpaceReport MakeSpaceReport(const Version& version, const memnode::SpaceAllocato
       if (LiesOverOthers(version, level, meta)) report.shadowing_bytes += meta.user_bytes;
     }
   }
-  report.unlinked_bytes = used + report.lost_bytes - report.stored_bytes();
+  report.unlinked_bytes = used + report.lost_bytes - report.stored_bytes() - report.log_bytes;
   return report;
 }
 
@@ -84,6 +87,8 @@ const std::vector<SpaceField>& SpaceFields() {
        [](const SpaceReport& report) { return report.parity_bytes; }},
       {"padding-bytes", "heads and checksums of fragments, rounding to pages",
        [](const SpaceReport& report) { return report.padding_bytes; }},
+      {"log-bytes", "log and manifest, in all copies",
+       [](const SpaceReport& report) { return report.log_bytes; }},
       {"unlinked-bytes", "tables being written, dropped ones still read",
        [](const SpaceReport& report) { return report.unlinked_bytes; }},
       {"free-bytes", "not in use in leased slabs",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ namespace nacre {
 
 /// What the memory that a database has leased from its nodes holds, in bytes. Always
 ///
-///     leased + lost = user + headers + index + parity + padding + unlinked + free
+///     leased + lost = user + headers + index + parity + padding + log + unlinked + free
 struct SpaceReport {
   // Bytes of the live tables, each counted once; their sum is the "data".
   uint64_t user_bytes = 0;    ///< Keys and values, of all versions; keys of tombstones.
@@ -22,7 +23,8 @@ struct SpaceReport {
   /// Of live tables' extents what holds no byte of a table: heads of fragments, and what lies
   /// behind their bytes up to a whole page.
   uint64_t padding_bytes = 0;
-  /// Extents of no live table: of tables that are being written, and of dropped ones that
+  uint64_t log_bytes = 0;  ///< Log and manifest, in all their copies.
+  /// Other extents of no live table: of tables that are being written, and of dropped ones that
   /// somebody still reads.
   uint64_t unlinked_bytes = 0;
   uint64_t free_bytes = 0;  ///< In leased slabs.
@@ -57,7 +59,8 @@ const std::vector<SpaceField>& SpaceFields();
 
 /// Of the tables of `version`, which somebody keeps from being freed meanwhile. No I/O; a walk over
 /// the tables.
+/// `log_bytes`: by node.
 SpaceReport MakeSpaceReport(const Version& version, const memnode::SpaceAllocator& space,
-                            int node_count);
+                            const std::map<NodeId, uint64_t>& log_bytes, int node_count);
 
 }  // namespace nacre

@@ -12,10 +12,10 @@ namespace nacre::bench {
 namespace {
 
 /// Properties "nacre.space..." that add up to what is leased and lost, these two, and estimates.
-constexpr const char* kSpaceParts[] = {"user-bytes",    "header-bytes",   "remote-index-bytes",
-                                       "parity-bytes",  "padding-bytes",  "unlinked-bytes",
-                                       "free-bytes",    "lost-bytes",     "leased-bytes",
-                                       "garbage-bytes", "shadowing-bytes"};
+constexpr const char* kSpaceParts[] = {"user-bytes",     "header-bytes",  "remote-index-bytes",
+                                       "parity-bytes",   "padding-bytes", "log-bytes",
+                                       "unlinked-bytes", "free-bytes",    "lost-bytes",
+                                       "leased-bytes",   "garbage-bytes", "shadowing-bytes"};
 
 class NacreSession final : public Session {
  public:

@@ -111,12 +111,17 @@ void NodeLink::SetUp() {
   MutexLock lock(&mutex_);
   if (state_.load(std::memory_order_relaxed) == State::kLost) return;
   why_ = Status::OK();
+  cut_off_.store(false, std::memory_order_release);
   // Release: pairs with state().
   state_.store(State::kUp, std::memory_order_release);
 }
 
 void NodeLink::SetDown(const Status& why) { Leave(State::kDown, why); }
 
+void NodeLink::SetCutOff(const Status& why) {
+  cut_off_.store(true, std::memory_order_release);
+  Leave(State::kDown, why);
+}
 void NodeLink::SetLost(const Status& why) { Leave(State::kLost, why); }
 
 void NodeLink::Leave(State to, const Status& why) {

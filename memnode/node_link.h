@@ -42,9 +42,8 @@ Status StatusOfCompletion(const std::string& address, rdma::CompletionCode code)
 ///     kUnconnected --> kUp <--> kDown --> kLost
 ///
 /// The monitor thread of the client (node_monitor.h) makes all transitions save kUp -> kDown,
-/// which anybody makes who sees a connection to the node end. A client without databases comes
-/// back from kDown when the same instance of the node can be reached again; a client that owns
-/// databases does not, because the node drops them with the client's lifeline.
+/// which anybody makes who sees a connection to the node end. A node comes back from kDown when the
+/// same instance of it can be reached again, and still has what this client's databases have there.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class NodeLink {
@@ -60,6 +59,11 @@ class NodeLink {
 
   /// Acquire: pairs with SetUp, so that the description may be read when this is kUp.
   State state() const { return state_.load(std::memory_order_acquire); }
+  /// Whether the node has ended what it did for this client, or will once it notices: the lifeline
+  /// has ended.
+  bool cut_off() const {
+    return state() == State::kLost || cut_off_.load(std::memory_order_acquire);
+  }
   bool alive() const { return state_.load(std::memory_order_relaxed) <= State::kUp; }
 
   // ---- The node's region. Set before the first kUp, then constant. -------------------------
@@ -94,6 +98,8 @@ class NodeLink {
   /// By the monitor.
   void SetUp();
   void SetDown(const Status& why) EXCLUDES(mutex_);
+  /// The lifeline has ended: kDown, and cut off until the next SetUp.
+  void SetCutOff(const Status& why) EXCLUDES(mutex_);
   void SetLost(const Status& why) EXCLUDES(mutex_);
   /// Takes over what the node says of its region; `Corruption` if it makes no sense, `Unavailable`
   /// if it is another instance than before.
@@ -132,6 +138,7 @@ class NodeLink {
   const NodeId id_;
   const std::string address_;
   std::atomic<State> state_{State::kUnconnected};
+  std::atomic<bool> cut_off_{false};
 
   std::atomic<uint64_t> instance_id_{0};
   std::atomic<uint64_t> region_bytes_{0};

@@ -156,11 +156,8 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     lifeline->back_off = kFirstBackOff;
     lifeline->act_at_nanos = now + Nanos(lifeline->back_off);
     const Status why = Status::Unavailable(link->address() + ": connection lost");
-    if (databases_.load(std::memory_order_relaxed) > 0) {
-      Lose(link, why);
-    } else {
-      link->SetDown(why);
-    }
+    link->SetCutOff(why);
+    fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
   }
 
   switch (link->state()) {
@@ -202,7 +199,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
   }
   if (now < lifeline->act_at_nanos) return lifeline->act_at_nanos;
   if (Status s = TryConnect(lifeline, AttemptDeadline()); !s.ok()) {
-    if (IsOtherInstance(s)) {
+    if (IsOtherInstance(s) || s.IsNotFound()) {
       Lose(link, s);
       return UINT64_MAX;
     }
@@ -284,7 +281,7 @@ Status NodeMonitor::Join(const std::string& address) {
       context_->clock, std::min<nanoseconds>(kJoinTimeout, context_->options.operation_timeout));
   std::unique_ptr<RequestChannel> channel;
   Status s = Introduce(lifeline, deadline, &channel);
-  if (s.ok()) s = welcome_(link.get(), deadline);
+  if (s.ok()) s = welcome_(link.get(), /*returns=*/false, deadline);
   if (!s.ok()) {
     lifeline->queue_pair.reset();
     return s;
@@ -301,12 +298,15 @@ Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
   ++lifeline->attempt;
   std::unique_ptr<RequestChannel> channel;
   Status s = Introduce(lifeline, deadline, &channel);
+  const bool returns = databases_.load(std::memory_order_relaxed) > 0;
+  if (s.ok() && returns) s = welcome_(lifeline->link, returns, deadline);
   if (!s.ok()) {
     lifeline->queue_pair.reset();
     return s;
   }
   lifeline->link->SetUp();
   lifeline->link->GiveChannel(std::move(channel));
+  if (returns) fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
   return s;
 }
 

@@ -28,8 +28,9 @@ struct Fabric;
 /// Thread safety: ConnectAll before Start, both from one thread; the rest from any.
 class NodeMonitor {
  public:
-  /// What has to be done on a node before it joins; on the thread.
-  using Welcome = std::function<Status(NodeLink*, Deadline)>;
+  /// What has to be done on a node before it joins, or, if it `returns`, before it is used again;
+  /// on the thread. `NotFound`: what this client had there is gone.
+  using Welcome = std::function<Status(NodeLink*, bool returns, Deadline)>;
 
   /// `fabric` outlives this.
   static Status Create(Fabric* fabric, Welcome welcome, std::unique_ptr<NodeMonitor>* monitor);
@@ -51,7 +52,7 @@ class NodeMonitor {
   /// Gives the node up, though it may live: it may join as another one.
   void Lose(NodeLink* link, const Status& why);
 
-  /// While there are databases, a node whose lifeline ends is lost for good.
+  /// While there are databases, a node whose lifeline ended is welcomed when it is reached again.
   void AddDatabase() { databases_.fetch_add(1, std::memory_order_relaxed); }
   void RemoveDatabase() { databases_.fetch_sub(1, std::memory_order_relaxed); }
 

@@ -74,8 +74,8 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
     fabric.links[i] = std::move(link);
   }
   fabric.taken.store(static_cast<int>(pool.addresses.size()), std::memory_order_release);
-  const auto welcome = [rep](NodeLink* link, Deadline deadline) {
-    return rep->BringDatabases(link, deadline);
+  const auto welcome = [rep](NodeLink* link, bool returns, Deadline deadline) {
+    return rep->BringDatabases(link, returns, deadline);
   };
   NACRE_RETURN_IF_ERROR(NodeMonitor::Create(&fabric, welcome, &fabric.monitor));
   if (options.connect_all) NACRE_RETURN_IF_ERROR(fabric.monitor->ConnectAll());

@@ -130,8 +130,8 @@ inline constexpr uint64_t kLostInstance = UINT64_MAX;
 ///
 /// Thread safety: all methods may be called from many threads at once.
 ///
-/// A node whose connection breaks is reconnected on next use, with back-off. One that comes back
-/// with another instance id, or after the databases of this client were dropped there, has lost
+/// A node whose connection breaks is reconnected on next use, with back-off, and is what it was.
+/// One that comes back with another instance id, or without the databases of this client, has lost
 /// what it held: it stays lost, and what answers at its address joins the pool as a new, empty
 /// node, with the next NodeId. So a NodeId means the same memory for ever.
 class PoolClient {
@@ -207,6 +207,10 @@ class PoolClient {
   /// Whether a node has said that another owner has taken the database over. It stays so until
   /// LeaveDatabase. One relaxed load as long as nothing is fenced.
   bool Fenced(uint64_t database_id) const;
+  /// A node that was not there when the database was opened joins with nothing of it, once it is
+  /// reached: what it has is given up. Unless `needs` answers true: then it stays away, so that
+  /// the next opening finds it. Called by a thread of this client until LeaveDatabase has returned.
+  void SetNeedsLostNodes(uint64_t database_id, std::function<bool()> needs);
   /// Asks all nodes whether this client still owns the database, within `timeout`. OK: nobody else
   /// can own it before kOwnerLease (memnode/protocol.h) after this was called, or no node that
   /// could tell can be reached. `Fenced`: somebody else owns it. `Unavailable`: nodes that are

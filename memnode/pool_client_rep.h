@@ -42,6 +42,8 @@ class PoolClient::Rep {
     OwnedDatabase(std::string database_name, uint64_t database_id, uint64_t owner_epoch)
         : name(std::move(database_name)), id(database_id), epoch(owner_epoch) {}
 
+    bool NeedsLostNodes() EXCLUDES(voting);
+
     const std::string name;
     const uint64_t id;
     const uint64_t epoch;
@@ -54,6 +56,8 @@ class PoolClient::Rep {
     Mutex voting;                                        ///< Never held while anybody waits.
     /// `members`, once they decide alone.
     std::vector<uint64_t> voters GUARDED_BY(voting);
+    /// See PoolClient::SetNeedsLostNodes.
+    std::function<bool()> needs_lost_nodes GUARDED_BY(voting);
   };
   /// What one of several nodes that were asked at once answered.
   struct NodeAnswer {
@@ -79,9 +83,10 @@ class PoolClient::Rep {
 
   ~Rep();
 
-  /// A node joins: makes this client the owner of its databases there too. Nothing of them is left
-  /// on the node but what it knows of their roots. By the monitor.
-  Status BringDatabases(NodeLink* link, Deadline deadline) EXCLUDES(membership);
+  /// A node joins: makes this client the owner of its databases there too, with nothing of them
+  /// left on the node. `Busy` if that would lose data. Or it `returns` after its lifeline ended,
+  /// with all that it had. By the monitor.
+  Status BringDatabases(NodeLink* link, bool returns, Deadline deadline) EXCLUDES(membership);
 
   /// Sends a job, whose `header` it fills in, and waits for its end; see PoolClient::Compact.
   Status RunJob(NodeId node, uint64_t database_id, control::JobHeader* header,
@@ -89,7 +94,7 @@ class PoolClient::Rep {
                 control::Reply* reply);
   /// Of the first `count` nodes, for an executor: as it reaches them.
   std::string PeersUri(int count) const;
-  Status BringAll(NodeLink* link, Deadline deadline) REQUIRES(membership);
+  Status BringAll(NodeLink* link, bool returns, Deadline deadline) REQUIRES(membership);
 
   // ---- Databases (pool_databases.cc, pool_roots.cc) ---------------------------------------
 

@@ -149,6 +149,22 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
   return Status::OK();
 }
 
+void PoolClient::SetNeedsLostNodes(uint64_t database_id, std::function<bool()> needs) {
+  const auto database = rep_->Owned(database_id);
+  if (database == nullptr) return;
+  MutexLock lock(&database->voting);
+  database->needs_lost_nodes = std::move(needs);
+}
+
+bool PoolClient::Rep::OwnedDatabase::NeedsLostNodes() {
+  std::function<bool()> needs;
+  {
+    MutexLock lock(&voting);
+    needs = needs_lost_nodes;
+  }
+  return needs != nullptr && needs();
+}
+
 Status PoolClient::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout) {
   const auto database = rep_->Owned(database_id);
   if (database == nullptr) {
@@ -245,15 +261,15 @@ Status PoolClient::DestroyDatabase(const std::string& name) {
   return failure.ok() ? quorum : failure;
 }
 
-Status PoolClient::Rep::BringDatabases(NodeLink* link, Deadline deadline) {
+Status PoolClient::Rep::BringDatabases(NodeLink* link, bool returns, Deadline deadline) {
   // Who opens a database meanwhile may wait for the monitor.
   if (!membership.TryLock()) return Status::Busy("databases are being opened or closed");
-  const Status status = BringAll(link, deadline);
+  const Status status = BringAll(link, returns, deadline);
   membership.Unlock();
   return status;
 }
 
-Status PoolClient::Rep::BringAll(NodeLink* link, Deadline deadline) {
+Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline) {
   std::map<uint64_t, std::shared_ptr<OwnedDatabase>> open;
   {
     MutexLock lock(&mutex);
@@ -270,15 +286,32 @@ Status PoolClient::Rep::BringAll(NodeLink* link, Deadline deadline) {
     if (database->fenced.load(std::memory_order_acquire)) continue;
     control::Request request;
     control::Reply reply;
+    if (returns) {
+      request.mutable_read_root()->set_name(database->name);
+      NACRE_RETURN_IF_ERROR(call(request, &reply));
+      if (!reply.database().exists() || reply.database().database_id() != id) {
+        return Status::NotFound(link->address() + ": has dropped what it held");
+      }
+    }
     request.mutable_claim_database()->set_name(database->name);
     request.mutable_claim_database()->set_database_id(id);
     request.mutable_claim_database()->set_epoch(database->epoch);
     // Whoever has it open there was superseded by this client.
     request.mutable_claim_database()->set_take_over(true);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
-    // Of a time when the node was in the pool: what is in them is out of date.
     const control::Slabs slabs = reply.database().slabs();
+    if (returns) {
+      // Nobody has had the database since: its slabs are as they were, under new keys.
+      NACRE_RETURN_IF_ERROR(link->SetWriteKeys(slabs));
+      continue;
+    }
+    // Of a time when the node was in the pool: what is in them is out of date, as a rule.
     if (slabs.offsets().empty()) continue;
+    if (database->NeedsLostNodes()) {
+      return Status::Busy(link->address() +
+                          ": has the only copy of something, for whoever opens '" + database->name +
+                          "' next");
+    }
     request.mutable_return_slabs()->set_database_id(id);
     *request.mutable_return_slabs()->mutable_offsets() = slabs.offsets();
     NACRE_RETURN_IF_ERROR(call(request, &reply));

@@ -24,13 +24,13 @@ constexpr std::chrono::milliseconds kWatchPeriod{20};
 Status AwaitEndOfJob(const ClientContext& context, const NodeLink& link,
                      const std::function<Status()>& cancel, const Status& sent) {
   const Deadline deadline = context.OperationDeadline();
-  while (link.state() == NodeLink::State::kDown) {
+  while (link.state() == NodeLink::State::kDown && !link.cut_off()) {
     if (deadline.Expired()) {
       return Status::TimedOut(link.address() + ": does not say whether its job has ended");
     }
     context.clock->SleepFor(std::chrono::milliseconds(2));
   }
-  if (link.state() == NodeLink::State::kLost) return sent;
+  if (link.cut_off()) return sent;
   const Status ended = cancel();
   return ended.IsTimedOut() ? ended : sent;
 }
@@ -66,7 +66,7 @@ Status PoolClient::Rep::RunJob(NodeId node, uint64_t database_id, control::JobHe
   header->set_pool_uri(PeersUri(count));
   for (int i = 0; i < count; ++i) {
     const NodeLink* peer = fabric.link(static_cast<NodeId>(i));
-    const bool lost = peer->state() == NodeLink::State::kLost;
+    const bool lost = peer->cut_off();
     header->add_instance_ids(lost ? kLostInstance : peer->instance_id());
   }
   header->set_executor(node);
@@ -88,7 +88,10 @@ Status PoolClient::Rep::RunJob(NodeId node, uint64_t database_id, control::JobHe
   bool cancel_sent = false;
   Deadline next_ping = context.OperationDeadline();
   const auto watch = [&]() -> Status {
-    if (link->state() == NodeLink::State::kLost) return link->CheckUp();
+    if (link->cut_off()) {
+      Status why = link->CheckUp();
+      return why.ok() ? Status::Unavailable(link->address() + ": connection lost") : why;
+    }
     if (!cancel_sent && cancelled != nullptr && cancelled->load(std::memory_order_acquire)) {
       cancel_sent = true;
       NACRE_RETURN_IF_ERROR(cancel());

@@ -50,12 +50,13 @@ class SpaceReportTest : public testing::Test {
   void CheckSum() {
     EXPECT_EQ(Space("leased-bytes") + Space("lost-bytes"),
               Space("user-bytes") + Space("header-bytes") + Space("remote-index-bytes") +
-                  Space("parity-bytes") + Space("padding-bytes") + Space("unlinked-bytes") +
-                  Space("free-bytes"));
+                  Space("parity-bytes") + Space("padding-bytes") + Space("log-bytes") +
+                  Space("unlinked-bytes") + Space("free-bytes"));
     EXPECT_EQ(Space("data-bytes"),
               Space("user-bytes") + Space("header-bytes") + Space("remote-index-bytes"));
     EXPECT_EQ(Space("data-bytes"), GetNumber(db_.get(), "nacre.total-sst-files-size"));
-    EXPECT_EQ(Space("used-bytes") + Space("free-bytes"), Space("leased-bytes"));
+    EXPECT_EQ(Space("used-bytes") + Space("log-bytes") + Space("free-bytes"),
+              Space("leased-bytes"));
   }
 
   std::shared_ptr<memnode::PoolImpl> pool_;

@@ -407,7 +407,7 @@ TEST(CtlCommandLine, StatusAndNodes) {
 
   result = RunBinary("nacre-ctl", {"fsck", pool});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.output.find("not supported yet"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("Unavailable"), std::string::npos) << result.output;
   for (const auto& arguments :
        std::vector<std::vector<std::string>>{{},
                                              {"paint", pool},
