@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <limits>
 #include <utility>
 
 #include "ctl/database_check.h"
@@ -61,8 +60,8 @@ void DatabaseCheck::CheckSegment(const LogSegment& segment, const std::vector<Se
       ++whole;
     }
   }
-  // Without records there is nothing to be lost.
-  const int spare = in_use ? whole - 1 : std::numeric_limits<int>::max();
+  // Without records nothing is lost, but who opens the database could not tell.
+  const int spare = whole - 1;
   if (missing == 0 && whole == static_cast<int>(copies.size())) return Spare(spare);
   Finding* finding = Add(spare < 0 ? Problem::kLost : Problem::kDegraded,
                          fmt::format("{} of {} copies are left{}{}", whole, copies.size(),

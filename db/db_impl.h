@@ -166,6 +166,10 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Moves the manifest off nodes that are lost or drained, and has the root name those that are
   /// there.
   void FollowNodes() EXCLUDES(mutex_, commit_mutex_);
+  /// Gives up log segments that have copies on such nodes, and has their records flushed before:
+  /// tables are repaired, segments are not, and where nobody writes they would stay as they are.
+  /// Those without records, too: whoever opens the database cannot tell when all copies are lost.
+  void LeaveLogSegments() EXCLUDES(mutex_, commit_mutex_);
 
   // ---- db_log.cc ----
   bool HasLog() const;

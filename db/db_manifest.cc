@@ -166,4 +166,16 @@ void DBImpl::FollowNodes() {
   membership_published_ = membership;
 }
 
+void DBImpl::LeaveLogSegments() {
+  const auto leave = [this](NodeId node) {
+    return !client_->alive(node) || reporter_.draining(node);
+  };
+  if (log_ == nullptr || !log_->LeaveNodes(leave)) return;
+  // Those that were never written, and those whose last records were flushed while they were open.
+  ReleaseLog(manifest_->Snapshot().last_sequence);
+  MutexLock lock(&mutex_);
+  if (closing_.load(std::memory_order_relaxed) || !immutables_.empty()) return;  // Under way.
+  if (current_view_->memtables.front()->entries() > 0) SwitchMemTable();
+}
+
 }  // namespace nacre

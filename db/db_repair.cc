@@ -72,6 +72,7 @@ void DBImpl::RepairLoop() {
     const uint64_t now = clock_->NowNanos();
     if (!orders.changed && now < look_at_nanos) continue;
     look_at_nanos = now + kLookAroundNanos;
+    LeaveLogSegments();
     if (RepairAll(orders)) look_at_nanos = 0;
   }
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "table/placement.h"
@@ -15,5 +17,11 @@ struct LogSegment {
 
   bool operator==(const LogSegment&) const = default;
 };
+
+/// Whether any copy is on a node for which `is_one` answers true.
+inline bool HasCopyOn(const LogSegment& segment, const std::function<bool(NodeId)>& is_one) {
+  return std::any_of(segment.copies.begin(), segment.copies.end(),
+                     [&](const ExtentAddr& copy) { return is_one(copy.start.node); });
+}
 
 }  // namespace nacre

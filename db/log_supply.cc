@@ -73,6 +73,17 @@ std::vector<LogSegment> LogSupply::TakeUnused() {
   return std::exchange(unused_, {});
 }
 
+bool LogSupply::LeaveNodes(const std::function<bool(NodeId)>& leave) {
+  MutexLock lock(&mutex_);
+  if (spare_.extent != nullptr && HasCopyOn(spare_.segment, leave)) {
+    DropSpare();
+    wanted_bytes_ = bytes_;
+    changed_.SignalAll();
+  }
+  return std::any_of(unused_.begin(), unused_.end(),
+                     [&](const LogSegment& segment) { return HasCopyOn(segment, leave); });
+}
+
 bool LogSupply::Usable(const PreparedSegment& prepared) const {
   return std::all_of(prepared.segment.copies.begin(), prepared.segment.copies.end(),
                      [this](const ExtentAddr& copy) { return client_->alive(copy.start.node); });

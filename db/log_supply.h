@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -40,6 +41,9 @@ class LogSupply {
   void GiveLane(std::unique_ptr<memnode::Lane> lane) EXCLUDES(mutex_);
   /// Segments that were recorded and will never be written: the caller's now.
   std::vector<LogSegment> TakeUnused() EXCLUDES(mutex_);
+  /// Has another spare made if a copy of this one is on a node for which `leave` answers true.
+  /// Whether a segment that is unused has a copy there.
+  bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
   /// Prepares nothing any more; the spare is unused. Waits for a call of the space that is under
   /// way.
   void Stop() EXCLUDES(mutex_);

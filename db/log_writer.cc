@@ -302,6 +302,19 @@ std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_ope
   return unneeded;
 }
 
+bool LogWriter::LeaveNodes(const std::function<bool(NodeId)>& leave) {
+  const bool unused = supply_->LeaveNodes(leave);
+  TakeLead();
+  if (current_.extent != nullptr && HasCopyOn(current_.segment, leave)) Seal();
+  lead_.Give();
+  MutexLock lock(&mutex_);
+  return unused ||
+         std::any_of(unused_.begin(), unused_.end(),
+                     [&](const LogSegment& segment) { return HasCopyOn(segment, leave); }) ||
+         std::any_of(sealed_.begin(), sealed_.end(),
+                     [&](const Sealed& sealed) { return HasCopyOn(sealed.segment, leave); });
+}
+
 void LogWriter::Close() {
   // First, so that a leader that waits for a segment does not hold this up.
   supply_->Stop();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -88,6 +89,11 @@ class LogWriter {
   /// in order: the caller's, to drop. So are segments that were never used. The open one is among
   /// them if it qualifies and is more than half full, or has records and `close_open` is set.
   std::vector<LogSegment> TakeUnneeded(uint64_t flushed, bool close_open = false) EXCLUDES(mutex_);
+
+  /// Ends the open segment if a copy of it is on a node for which `leave` answers true; writers go
+  /// on with the next. Whether any segment has a copy there: until TakeUnneeded has given it out,
+  /// for which its records must be in tables.
+  bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
 
   /// Nothing more is written; later calls answer `ShutdownInProgress`. Waits for a NewSegment that
   /// is under way. After this TakeUnneeded

@@ -165,6 +165,36 @@ TEST_F(TakeoverTest, NodesKilledUnderTheLog) {
   EXPECT_TRUE(IsOk(db->Close()));
 }
 
+TEST_F(TakeoverTest, ALogThatNobodyWritesToGetsItsCopiesBack) {
+  StartNodes(4);
+  Options options = OptionsFor(Plan("rep(2)"));
+  options.create_if_missing = true;
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(IsOk(db->Put({}, "key" + std::to_string(i), std::to_string(i))));
+  }
+  // In the end no node is left that was there when they were written.
+  for (size_t victim = 0; victim < nodes_->size(); ++victim) {
+    SCOPED_TRACE("node " + std::to_string(victim));
+    (*nodes_)[victim].Kill();
+    (*nodes_)[victim].Start();
+    std::string seen;
+    ASSERT_TRUE(Eventually([&] {
+      seen = RunBinary("nacre-ctl", {"fsck", "--json", "--pool=" + nodes_->pool_uri()}).output;
+      return seen.find("\"spare_nodes\": 1,") != std::string::npos;
+    })) << seen;
+  }
+  options.take_over = true;
+  std::unique_ptr<DB> next;
+  ASSERT_TRUE(IsOk(DB::Open(options, "db", &next)));
+  for (int i = 0; i < 10; ++i) {
+    std::string value;
+    ASSERT_TRUE(IsOk(next->Get({}, "key" + std::to_string(i), &value)));
+    EXPECT_EQ(value, std::to_string(i));
+  }
+}
+
 TEST_F(TakeoverTest, AStoppedOwnerIsFenced) {
   StartNodes(3);
   const OwnerPlan plan = Plan("rep(2)");

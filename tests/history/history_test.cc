@@ -1,6 +1,7 @@
-// Goal: whatever concurrent clients are answered, while nodes die and come back, can be explained
-// by an order of their operations that respects time: each key is linearizable, and batches and
-// reads of several keys are strictly serializable, which includes snapshot isolation. Method:
+// Goal: whatever concurrent clients are answered, while nodes die and come back and one owner takes
+// the database over from the other, can be explained by an order of their operations that respects
+// time: each key is linearizable, and batches and reads of several keys are strictly serializable,
+// which includes snapshot isolation. Method:
 // clients put, delete and batch values that are never written twice, and read them by Get,
 // MultiGet, snapshots and iterators. They write down when each call was made and when it returned;
 // a write that failed may take effect at any later time. A checker that is not ours, porcupine,
@@ -10,12 +11,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <ostream>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "memnode/pool_impl.h"
@@ -27,7 +30,6 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
-#include "tests/support/test_nodes.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -55,40 +57,71 @@ const Scenario kScenarios[] = {
 class HistoryTest : public testing::TestWithParam<Scenario> {
  protected:
   /// Clients on a database whose tables lie on processes of their own.
-  void Start() {
-    nodes_ =
-        std::make_unique<TestNodes>(NodeKind::kProcess, TestPoolOptions{.node_bytes = 64 << 20});
-    ASSERT_NE(nodes_->pool(), nullptr);
-    Options options = SmallTableOptions(nodes_->pool());
-    options.redundancy = GetParam().redundancy;
-    options.allow_degraded_writes = true;
-    std::unique_ptr<DB> db;
-    ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
-    db_ = std::move(db);
+  void Start(int readers = 0) {
+    nodes_ = std::make_unique<MemnodeProcesses>(4);
+    ASSERT_NO_FATAL_FAILURE(Open());
     HistoryOptions history;
     history.percent_of_many = GetParam().percent_of_many;
     history.operations_in_group = GetParam().operations_in_group;
-    history.write = NoLog();
+    history.readers = readers;
     history.seed = random_.Next();
     run_ = std::make_unique<HistoryRun>(db_, history);
     run_->Start();
   }
 
+  /// As an owner of its own, which knows nothing of the one before.
+  void Open() {
+    std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
+    ASSERT_NE(pool, nullptr);
+    Options options = SmallTableOptions(pool);
+    options.redundancy = GetParam().redundancy;
+    options.allow_degraded_writes = true;
+    options.take_over = true;
+    std::unique_ptr<DB> db;
+    ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
+    db_ = std::move(db);
+    pool_ = std::move(pool);
+  }
+
+  /// The clients go on with the next owner; some of them learn of it from the old one.
+  void TakeOver() {
+    ASSERT_NO_FATAL_FAILURE(Open());
+    if (random_.OneIn(2)) {
+      ASSERT_NO_FATAL_FAILURE(run_->AwaitAllFenced());
+    }
+    run_->SetDB(db_);
+  }
+
   /// The node that the process is to the client now.
   NodeId NodeOf(size_t process) {
-    memnode::PoolImpl* const pool = nodes_->pool().get();
-    for (int i = pool->node_count(); i-- > 0;) {
+    for (int i = pool_->node_count(); i-- > 0;) {
       const auto node = static_cast<NodeId>(i);
-      if (pool->client()->alive(node) &&
-          pool->client()->node_address(node) == (*nodes_->processes())[process].address()) {
+      if (pool_->client()->alive(node) &&
+          pool_->client()->node_address(node) == (*nodes_)[process].address()) {
         return node;
       }
     }
     return kNoNode;
   }
 
-  /// Until every table is whole. One that was just made may show up a moment later.
+  /// And waits until the owner has noticed.
+  void Kill(size_t victim) {
+    const NodeId node = NodeOf(victim);
+    ASSERT_NE(node, kNoNode);
+    (*nodes_)[victim].Kill();
+    ASSERT_TRUE(Eventually([&] { return !pool_->client()->alive(node); }));
+  }
+
+  /// Empty, as a node that joins.
+  void StartAgain(size_t victim) {
+    (*nodes_)[victim].Start();
+    ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
+  }
+
+  /// Until every table is whole, and no log has records that lack a copy. A table that was just
+  /// made may show up a moment later.
   void AwaitRepair() {
+    ASSERT_TRUE(IsOk(db_->Flush({})));
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(
           Eventually([&] { return GetNumber(db_.get(), "nacre.repair.tables-left") == 0; }));
@@ -117,7 +150,9 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
 
   const TempFolder folder_;
   Random random_{TestSeed(601)};
-  std::unique_ptr<TestNodes> nodes_;
+  std::unique_ptr<MemnodeProcesses> nodes_;
+  /// Of the newest owner.
+  std::shared_ptr<memnode::PoolImpl> pool_;
   std::shared_ptr<DB> db_;
   std::unique_ptr<HistoryRun> run_;
 
@@ -148,15 +183,52 @@ TEST_P(HistoryTest, NodesAreKilledAndComeBack) {
   ASSERT_NO_FATAL_FAILURE(Start());
   for (int round = 0; round < 3 && !HasFailure(); ++round) {
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(3000)));
-    const size_t victim = random_.Uniform(nodes_->processes()->size());
-    const NodeId node = NodeOf(victim);
-    ASSERT_NE(node, kNoNode);
-    (*nodes_->processes())[victim].Kill();
-    ASSERT_TRUE(Eventually([&] { return !nodes_->pool()->client()->alive(node); }));
+    const size_t victim = random_.Uniform(nodes_->size());
+    ASSERT_NO_FATAL_FAILURE(Kill(victim));
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(3000)));
-    (*nodes_->processes())[victim].Start();
-    ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
+    ASSERT_NO_FATAL_FAILURE(StartAgain(victim));
     // The redundancy takes the loss of one node at a time.
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+  }
+  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
+}
+
+TEST_P(HistoryTest, OwnersTakeOver) {
+  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/2));
+  for (int round = 0; round < 5 && !HasFailure(); ++round) {
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(2000))));
+    ASSERT_NO_FATAL_FAILURE(TakeOver());
+  }
+  ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(1000)));
+  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
+  // Readers find out by being refused.
+  EXPECT_GT(run_->counts().failed_reads, 0u);
+}
+
+TEST_P(HistoryTest, OwnersTakeOverWhileNodesAreKilled) {
+  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/2));
+  for (int round = 0; round < 3 && !HasFailure(); ++round) {
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(1500))));
+    const size_t victim = random_.Uniform(nodes_->size());
+    if (random_.OneIn(2)) {
+      (*nodes_)[victim].Kill();  // The owners may notice this or that first.
+      ASSERT_NO_FATAL_FAILURE(TakeOver());
+    } else {
+      const std::chrono::milliseconds pause(random_.Uniform(1500));
+      std::thread killer([this, victim, pause] {
+        std::this_thread::sleep_for(pause);
+        (*nodes_)[victim].Kill();
+      });
+      TakeOver();
+      killer.join();
+      if (HasFailure()) break;
+    }
+    // The next owner finds a node that has nothing in the lost one's place, or nobody.
+    if (random_.OneIn(2)) (*nodes_)[victim].Start();
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(random_.Uniform(500))));
+    ASSERT_NO_FATAL_FAILURE(TakeOver());
+    if (!(*nodes_)[victim].running()) (*nodes_)[victim].Start();
+    ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
     ASSERT_NO_FATAL_FAILURE(AwaitRepair());
   }
   ASSERT_NO_FATAL_FAILURE(StopAndCheck());

@@ -3,7 +3,7 @@
 // lacks more than m fragments at a time.
 // Method: threads with keys of their own do random operations, each beside a model of what it has
 // written, while another thread does harm to nacre-memnode processes. NACRE_SOAK_SECONDS says for
-// how long (120). NACRE_TEST_SEED replays the operations and the choice of harm; not their timing.
+// how long (60). NACRE_TEST_SEED replays the operations and the choice of harm; not their timing.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -24,6 +23,7 @@
 
 #include "memnode/database_report.h"
 #include "nacre/db.h"
+#include "tests/soak/soak_time.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
@@ -39,11 +39,6 @@ constexpr int kFragments = 6;  // rs(4,2)
 constexpr int kSpare = 2;
 constexpr int kThreads = 3;
 constexpr uint64_t kNodeBytes = 128 << 20;
-
-std::chrono::seconds SoakTime() {
-  const char* text = std::getenv("NACRE_SOAK_SECONDS");
-  return std::chrono::seconds(text == nullptr ? 120 : std::max(10, std::atoi(text)));
-}
 
 /// Where a node's region begins in its process; 0 if there is none. The process has regions of its
 /// peers mapped as well, but all of them later, and so below.

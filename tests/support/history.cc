@@ -124,20 +124,22 @@ HistoryClient::HistoryClient(int number, const HistoryOptions& options, SharedDB
                              std::atomic<uint64_t>* started)
     : number_(number),
       options_(options),
+      reader_(number >= options.clients - options.readers),
       shared_(shared),
       started_(started),
       random_(options.seed * 1000 + static_cast<uint64_t>(number)) {}
 
 void HistoryClient::Run(const std::atomic<bool>& stop) {
   const auto longest_pause = static_cast<uint64_t>(options_.longest_pause.count());
+  SharedDB::Current current = shared_->Get();
   while (!stop.load()) {
-    SharedDB::Current current = shared_->Get();
     const bool fenced = Step(current.db.get()).IsFenced();
-    current.db.reset();
+    if (fenced || !reader_) current.db.reset();
     if (fenced && !shared_->AwaitAfter(current.number, options_.patience)) {
       EXPECT_TRUE(stop.load()) << "client " << number_ << " was fenced and left alone";
       return;
     }
+    if (current.db == nullptr) current = shared_->Get();
     if (longest_pause > 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(random_.Uniform(longest_pause + 1)));
     }
@@ -146,7 +148,7 @@ void HistoryClient::Run(const std::atomic<bool>& stop) {
 
 Status HistoryClient::Step(DB* db) {
   const uint64_t newest = started_->fetch_add(1) / options_.operations_in_group;
-  const uint64_t choice = random_.Uniform(100);
+  const uint64_t choice = reader_ ? 50 + random_.Uniform(50) : random_.Uniform(100);
   // What has been written long ago is read again, too: by then it lies in tables.
   const uint64_t group = random_.OneIn(20) ? random_.Uniform(newest + 1) : newest;
   if (random_.Uniform(100) >= options_.percent_of_many) {

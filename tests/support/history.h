@@ -62,6 +62,9 @@ void WriteHistories(const std::vector<std::vector<HistoryOperation>>& histories,
 
 struct HistoryOptions {
   int clients = 5;
+  /// So many of them only read, and stay with a database until it answers that they are fenced: who
+  /// has been replaced must not answer what was true before.
+  int readers = 0;
   /// The clients go from group to group of keys; a group is checked as one object.
   int keys_in_group = 8;
   uint64_t operations_in_group = 1000;
@@ -92,7 +95,8 @@ class HistoryClient {
   HistoryClient(int number, const HistoryOptions& options, SharedDB* shared,
                 std::atomic<uint64_t>* started);
 
-  /// Until `stop`. A client that is fenced waits for the next database.
+  /// Until `stop`. A client that is fenced waits for the next database; others go there as soon as
+  /// there is one, unless they are readers.
   void Run(const std::atomic<bool>& stop);
   /// All keys of a group at once. A failure fails the test.
   void ReadGroup(uint64_t group);
@@ -119,6 +123,7 @@ class HistoryClient {
 
   const int number_;
   const HistoryOptions& options_;
+  const bool reader_;
   SharedDB* const shared_;
   std::atomic<uint64_t>* const started_;
   Random random_;
@@ -140,7 +145,8 @@ class HistoryRun {
   HistoryRun& operator=(const HistoryRun&) = delete;
 
   void Start();
-  /// From now on the clients use `db`; the old one is closed when the last of them has left it.
+  /// From now on the clients use `db`, readers when they are fenced; the old one is closed when the
+  /// last of them has left it.
   void SetDB(std::shared_ptr<DB> db) { shared_.Set(std::move(db)); }
   /// Returns when the clients have begun `count` operations from now on. Fails the test if they do
   /// not get there.

@@ -118,6 +118,23 @@ volatile OwnerProgress* MapProgress(const std::string& path, uint32_t threads) {
   return memory == MAP_FAILED ? nullptr : static_cast<volatile OwnerProgress*>(memory);
 }
 
+void Fail(const Status& status, volatile OwnerProgress* progress) {
+  const std::string text = status.ToString();
+  for (size_t i = 0; i < text.size() && i + 1 < sizeof(progress->message); ++i) {
+    progress->message[i] = text[i];
+  }
+  progress->failure = static_cast<int64_t>(status.code());
+}
+
+std::string MessageOf(const volatile OwnerProgress& progress) {
+  std::string text;
+  for (const volatile char& c : progress.message) {
+    if (c == '\0') break;
+    text += c;
+  }
+  return text;
+}
+
 }  // namespace
 
 bool IsOwnerProcess() { return std::getenv("NACRE_OWNER_PROGRESS") != nullptr; }
@@ -150,15 +167,17 @@ void RunOwner() {
   } while (opened.IsBusy() && std::chrono::steady_clock::now() - start < kMostPatience);
   std::vector<std::thread> threads;
   for (uint32_t thread = 0; thread < plan.threads; ++thread) {
-    if (!opened.ok()) progress[thread].failure = static_cast<int64_t>(opened.code());
-    if (!opened.ok()) continue;
+    if (!opened.ok()) {
+      Fail(opened.WithContext("open"), &progress[thread]);
+      continue;
+    }
     threads.emplace_back([&, thread] {
       OwnerOperations operations(plan, thread);
       const std::string prefix = PrefixOf(plan, thread);
       for (uint64_t number = 1;; ++number) {
         const Status status = Perform(operations.Next(), number, prefix, db.get());
         if (!status.ok()) {
-          progress[thread].failure = static_cast<int64_t>(status.code());
+          Fail(status, &progress[thread]);
           return;
         }
         progress[thread].acknowledged = number;
@@ -207,7 +226,7 @@ bool OwnerProcess::AwaitProgress(uint64_t operations) {
       continue;
     }
     if (progress_[t].failure != 0) {
-      ADD_FAILURE() << "thread " << t << " of the owner ended with code " << progress_[t].failure;
+      ADD_FAILURE() << "thread " << t << " of the owner ended: " << MessageOf(progress_[t]);
       return false;
     }
     if (std::chrono::steady_clock::now() - start > kMostPatience) return false;

@@ -32,7 +32,8 @@ struct OwnerPlan {
 /// the owner.
 struct OwnerProgress {
   uint64_t acknowledged = 0;  ///< Operations.
-  int64_t failure = 0;        ///< The code of the status that ended it; 0: none did.
+  char message[240] = {};     ///< Of the status that ended it; written before `failure`.
+  int64_t failure = 0;        ///< Its code; 0: none did.
 };
 
 /// A process that owns a database and writes to it until it is killed or a write fails.

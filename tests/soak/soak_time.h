@@ -1,0 +1,15 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+namespace nacre {
+
+/// For how long a soak goes on: NACRE_SOAK_SECONDS, 10 at least; a minute where that is not set.
+inline std::chrono::seconds SoakTime() {
+  const char* const text = std::getenv("NACRE_SOAK_SECONDS");
+  return std::chrono::seconds(text == nullptr ? 60 : std::max(10, std::atoi(text)));
+}
+
+}  // namespace nacre
