@@ -42,13 +42,14 @@
 
 namespace nacre {
 
+class OpenTimeline;
 class PointLookup;
 struct Record;
 
-/// The database. Split by concern: db_open.cc (opening and closing), db_write.cc (writes, MemTable
-/// switches, stalls), db_log.cc (the log's part in writes and opening), db_manifest.cc (durable
-/// changes), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_compaction.cc, db_repair.cc,
-/// db_properties.cc.
+/// The database. Split by concern: db_open.cc (opening and closing), db_recovery.cc (what an owner
+/// before has left), db_write.cc (writes, MemTable switches, stalls), db_log.cc (the log's part in
+/// writes), db_manifest.cc (durable changes), db_read.cc (gets, iterators, snapshots), db_flush.cc,
+/// db_compaction.cc, db_repair.cc, db_properties.cc.
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
 /// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
@@ -120,13 +121,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
          const ManifestState& state);
 
   // ---- db_open.cc ----
-  /// Goes on from what the last owner left; `copies` of its manifest are freed.
-  Status Recover(const memnode::DatabaseLease& lease, ManifestState state,
-                 std::vector<ExtentAddr> copies) EXCLUDES(mutex_, commit_mutex_);
-  /// Numbers the nodes of the placements as the pool does now, and takes over the space.
-  Status PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
-                      std::vector<ExtentAddr>* copies);
-  Status OpenTables(const ManifestState& state, VersionEdit* edit);
   /// Whether tables cannot be read for lack of nodes.
   bool NeedsLostNodes() const EXCLUDES(mutex_);
   void StartThreads();
@@ -135,6 +129,17 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(mutex_);
   memnode::DatabaseReport MakeReport() EXCLUDES(mutex_);
+
+  // ---- db_recovery.cc ----
+  /// Goes on from what the last owner left; `copies` of its manifest are freed.
+  Status Recover(const memnode::DatabaseLease& lease, ManifestState state,
+                 std::vector<ExtentAddr> copies, OpenTimeline* timeline)
+      EXCLUDES(mutex_, commit_mutex_);
+  /// Numbers the nodes of the placements as the pool does now, and takes over the space.
+  Status PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
+                      std::vector<ExtentAddr>* copies);
+  Status OpenTables(const ManifestState& state, VersionEdit* edit);
+  Status ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result);
 
   // ---- db_manifest.cc ----
   /// Of log and manifest: as many may be lost as of any table.
@@ -173,7 +178,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
 
   // ---- db_log.cc ----
   bool HasLog() const;
-  Status ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result);
   Status OpenLog(uint64_t next_number, const LogReadResult& replayed)
       EXCLUDES(mutex_, commit_mutex_);
   /// Ends a write that was appended at `position` of the log (0: it was not): awaits it there, and
@@ -397,6 +401,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::atomic<const ReadView*> view_{nullptr};  ///< Read under an epoch guard.
   std::atomic<bool> closing_{false};            ///< Also cancels running compactions.
   Counters counters_;
+  std::string open_timeline_;  ///< Constant once the database is open.
 
   /// Held from when a change is chosen until it is durable and current: changes are durable in the
   /// order in which they are made current. Before mutex_.

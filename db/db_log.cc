@@ -2,9 +2,6 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/log_reader.h"
-#include "db/update_limits.h"
-#include "db/write_batch_format.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -21,34 +18,6 @@ uint64_t SegmentBytes(uint64_t write_buffer_size) {
 }  // namespace
 
 bool DBImpl::HasLog() const { return !pool_->embedded(); }
-
-Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result) {
-  std::vector<LogSegment> segments;
-  for (const auto& [number, segment] : state.segments) segments.push_back(segment);
-  if (segments.empty()) return Status::OK();
-  const uint64_t start = clock_->NowNanos();
-  bool new_chunk = false;
-  const auto replay = [&](SequenceNumber first, uint32_t count, const Slice& updates) -> Status {
-    if (count == 0 || first + count - 1 <= state.last_sequence) return Status::OK();  // In tables.
-    SequenceNumber sequence = first;
-    NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
-        updates, count, [&](ValueType type, const Slice& key, const Slice& value) {
-          memtable->Add(sequence++, type, key, value, &new_chunk);
-        }));
-    return Status::OK();
-  };
-  NACRE_RETURN_IF_ERROR(
-      ReadLog(client_, database_id_, segments, options_.wal_recovery_mode, replay, result)
-          .WithContext("log of " + name_));
-  for (const std::string& note : result->notes) {
-    Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);
-  }
-  Log(options_.info_log, LogLevel::kInfo,
-      "{}: replayed {} records, {} bytes of {} segments up to sequence {} in {} us", name_,
-      result->records, result->bytes, segments.size(), result->last_sequence,
-      (clock_->NowNanos() - start) / 1000);
-  return Status::OK();
-}
 
 Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
   LogWriterOptions options;

@@ -6,6 +6,7 @@
 
 #include "db/db_impl.h"
 #include "db/manifest_recovery.h"
+#include "db/open_timeline.h"
 #include "db/options_check.h"
 #include "db/space_report.h"
 #include "memnode/database_report.h"
@@ -104,8 +105,10 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   RedundancyPolicy redundancy;
   NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
 
+  OpenTimeline timeline(Clock::System());
   std::shared_ptr<memnode::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  timeline.EndStep("pool");
   memnode::PoolClient* client = pool->client();
   const int nodes_needed = redundancy.Widest().fragments();
   if (nodes_needed > client->node_count()) {
@@ -125,6 +128,7 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
                                               .error_if_exists = options.error_if_exists,
                                               .take_over = options.take_over},
                                              &lease));
+  timeline.EndStep("claim");
   // From here on a failure gives the lease back, with what was there.
   const auto give_back = [&](const Status& status) {
     client->LeaveDatabase(lease.database_id).IgnoreError();
@@ -140,16 +144,18 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
     if (status.ok()) status = CheckState(options, last.state);
     if (!status.ok()) return give_back(status.WithContext("database " + name));
   }
+  timeline.EndStep("manifest");
   std::unique_ptr<DBImpl> opened(
       new DBImpl(options, name, redundancy, std::move(pool), lease, last.state));
   for (const std::string& note : last.notes) {
     Log(options.info_log, LogLevel::kWarn, "{}: manifest: {}", name, note);
   }
-  if (Status status = opened->Recover(lease, std::move(last.state), std::move(last.copies));
-      !status.ok()) {
+  Status status = opened->Recover(lease, std::move(last.state), std::move(last.copies), &timeline);
+  if (!status.ok()) {
     opened->Abandon();
     return give_back(status.WithContext("database " + name));
   }
+  opened->open_timeline_ = timeline.ToString();
   *db = std::move(opened);
   return Status::OK();
 }
@@ -203,124 +209,6 @@ Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* ha
                            handle);
 }
 
-Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
-                            std::vector<ExtentAddr>* copies) {
-  // By instance, wherever it answers now: one that was started anew has nothing of ours.
-  std::map<NodeId, NodeId> numbers;
-  for (const auto& [node, instance_id] : state->nodes) {
-    for (const auto& [present, slabs] : lease.slabs) {
-      if (client_->instance_id(present) == instance_id) numbers[node] = present;
-    }
-  }
-  state->Renumber(numbers);
-  state->nodes.clear();
-  for (const auto& [present, slabs] : lease.slabs) {
-    state->nodes[present] = client_->instance_id(present);
-  }
-  std::erase_if(*copies,
-                [&](const ExtentAddr& copy) { return !lease.slabs.contains(copy.start.node); });
-
-  std::map<NodeId, std::vector<ExtentAddr>> live;
-  bool whole = true;
-  const auto use = [&](const std::vector<ExtentAddr>& extents) {
-    for (const ExtentAddr& extent : extents) {
-      whole = whole && extent.start.node != kLostNode;
-      if (extent.start.node != kLostNode) live[extent.start.node].push_back(extent);
-    }
-  };
-  size_t degraded = 0;
-  for (const auto& [id, table] : state->tables) {
-    whole = true;
-    use(table.second.placement.fragments);
-    if (!whole) ++degraded;
-  }
-  for (const auto& [number, segment] : state->segments) {
-    use(segment.copies);
-    CountCopies(segment.copies);
-  }
-  use(*copies);
-  CountCopies(*copies);
-  for (const auto& [node, slabs] : lease.slabs) {
-    NACRE_RETURN_IF_ERROR(space_->Restore(node, slabs, live[node]));
-  }
-  if (degraded > 0) {
-    Log(options_.info_log, LogLevel::kWarn,
-        "{}: of {} of {} tables fragments are lost with nodes that are no longer there", name_,
-        degraded, state->tables.size());
-  }
-  return Status::OK();
-}
-
-Status DBImpl::OpenTables(const ManifestState& state, VersionEdit* edit) {
-  for (const auto& [id, table] : state.tables) {
-    std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(OpenTable(table.second, &handle));
-    edit->added.push_back({static_cast<int>(table.first), std::move(handle)});
-  }
-  return Status::OK();
-}
-
-Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
-                       std::vector<ExtentAddr> copies) {
-  const uint64_t start = clock_->NowNanos();
-  NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
-  {
-    MutexLock commit(&commit_mutex_);
-    for (const auto& [node, instance_id] : state.nodes) recorded_nodes_.insert(node);
-    membership_published_ = client_->membership_changes();
-    ManifestLogOptions options;
-    options.client = client_;
-    options.clock = clock_;
-    options.database_id = database_id_;
-    options.epoch = lease.epoch;
-    options.checkpoint_interval = options_.manifest_checkpoint_interval;
-    options.checkpoint_edits = options_.manifest_checkpoint_edits;
-    options.log = options_.info_log.get();
-    NACRE_RETURN_IF_ERROR(ManifestLog::Create(options, state, this, &manifest_));
-  }
-  // From here on nobody looks for the last owner's.
-  FreeCopies(copies);
-
-  VersionEdit edit;
-  NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
-  const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
-  LogReadResult log;
-  NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
-  const SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
-  sequencer_.StartAfter(last);
-  auto view = std::make_shared<ReadView>();
-  view->memtables.push_back(replayed);
-  view->version = Version::Apply(Version(&comparator_, options_.num_levels), edit);
-  memtable_slots_[sequencer_.generation() % kMemTableSlots].store(replayed.get(),
-                                                                  std::memory_order_release);
-  {
-    MutexLock lock(&mutex_);
-    view_.store(view.get(), std::memory_order_release);
-    current_view_ = std::move(view);
-  }
-  if (HasLog()) {
-    NACRE_RETURN_IF_ERROR(OpenLog(state.next_segment, log));
-    lease_ = std::make_unique<OwnerLease>(client_, database_id_);
-    NACRE_RETURN_IF_ERROR(lease_->Start());
-  }
-  {
-    MutexLock commit(&commit_mutex_);
-    for (const auto& [number, segment] : state.segments) replayed_segments_.push_back(segment);
-    replayed_ = last;
-    MutexLock lock(&mutex_);
-    manifest_version_ = manifest_->version();
-    // What is in the last owner's log is kept there until it is in tables.
-    if (replayed->entries() > 0) SwitchMemTable();
-    UpdateStall();
-    MaybeSchedule();
-  }
-  if (replayed->entries() == 0) ReleaseLog(last);
-  StartThreads();
-  Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",
-      name_, pool_->uri(), state.tables.size(), last, (clock_->NowNanos() - start) / 1000);
-  return Status::OK();
-}
-
 bool DBImpl::NeedsLostNodes() const {
   std::shared_ptr<const Version> version;
   {
@@ -340,6 +228,7 @@ bool DBImpl::NeedsLostNodes() const {
 }
 
 void DBImpl::StartThreads() {
+  client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
   client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
   RebalancePointTiers();
   reporter_.Start();

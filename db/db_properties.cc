@@ -62,6 +62,13 @@ class DBProperties {
         {"scrub.bytes", &DBProperties::ScrubBytes},
         {"scrub.damaged-fragments", &DBProperties::ScrubDamaged},
         {"scrub.passes", &DBProperties::ScrubPasses},
+        {"manifest.edits", &DBProperties::ManifestEdits},
+        {"manifest.checkpoints", &DBProperties::ManifestCheckpoints},
+        {"manifest.delta-bytes", &DBProperties::ManifestDeltaBytes},
+        {"manifest.image-bytes", &DBProperties::ManifestImageBytes},
+        {"log.bytes", &DBProperties::LogBytes},
+        {"log.writes", &DBProperties::LogWrites},
+        {"log.segments", &DBProperties::LogSegments},
     };
     constexpr std::string_view kFilesAtLevel = "num-files-at-level";
     if (name.starts_with(kFilesAtLevel)) {
@@ -241,6 +248,15 @@ class DBProperties {
   uint64_t TablesToRepair() { return PlanRepair(version(), db_->NodeViewsForRepair()).size(); }
   uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }
   uint64_t RepairCpu() { return db_->counters_.repair_cpu_nanos.load(); }
+  uint64_t ManifestEdits() { return db_->manifest_->counters().edits; }
+  uint64_t ManifestCheckpoints() { return db_->manifest_->counters().checkpoints; }
+  uint64_t ManifestDeltaBytes() { return db_->manifest_->counters().delta_bytes; }
+  uint64_t ManifestImageBytes() { return db_->manifest_->counters().image_bytes; }
+  /// All 0 without a log.
+  LogWriterStats LogStats() { return db_->log_ == nullptr ? LogWriterStats() : db_->log_->stats(); }
+  uint64_t LogBytes() { return LogStats().bytes_appended; }
+  uint64_t LogWrites() { return LogStats().writes_posted; }
+  uint64_t LogSegments() { return LogStats().segments; }
 
   DBImpl* const db_;
   std::shared_ptr<const ReadView> view_;
@@ -263,6 +279,8 @@ bool DBImpl::GetProperty(const Slice& property, std::string* value) {
     *value = properties.Stats();
   } else if (name == "space") {
     *value = properties.Space().ToString();
+  } else if (name == "open.timeline") {
+    *value = open_timeline_;
   } else if (name == "sstables") {
     *value = properties.Tables("\n");
   } else {

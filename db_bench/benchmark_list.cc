@@ -107,6 +107,13 @@ constexpr BenchmarkSpec kBenchmarks[] = {
      .meta = MetaOperation::kSpace,
      .help = "print what the memory of the pool holds"},
     {.name = "kill", .meta = MetaOperation::kKill, .help = "kill the process --kill_pid"},
+    {.name = "tail",
+     .meta = MetaOperation::kTail,
+     .help = "write --tail_bytes into a database that is flushed, and say that it is ready"},
+    {.name = "awaitkill", .meta = MetaOperation::kAwaitKill, .help = "wait to be killed"},
+    {.name = "takeover",
+     .meta = MetaOperation::kTakeover,
+     .help = "open a database whose owner was killed after tail, and check what it acknowledged"},
 };
 
 }  // namespace

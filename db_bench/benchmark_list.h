@@ -28,6 +28,9 @@ enum class MetaOperation : uint8_t {
   kLevelStats,
   kSpace,
   kKill,
+  kTail,
+  kAwaitKill,
+  kTakeover,
 };
 
 /// One name that --benchmarks takes.

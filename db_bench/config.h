@@ -95,6 +95,7 @@ struct BenchConfig {
 
   // ---- Faults -------------------------------------------------------------------------------
 
+  uint64_t tail_bytes = 0;     ///< That wait to be flushed when the owner is killed.
   int kill_pid = 0;            ///< 0: nobody.
   double kill_at_seconds = 0;  ///< Of the first benchmark that runs for --duration; 0: do not.
 

@@ -43,7 +43,8 @@ nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
                       .engine_warning = engine->Warning(),
                       .results = &runner.results(),
                       .space = {},
-                      .traffic = {}};
+                      .traffic = {},
+                      .durability = engine->DurabilityCounters()};
     NACRE_RETURN_IF_ERROR(engine->Space(&report.space));
     NACRE_RETURN_IF_ERROR(engine->Traffic(&report.traffic));
     NACRE_RETURN_IF_ERROR(nacre::bench::WriteFile(config.json, report.ToString()));

@@ -44,6 +44,8 @@ Status Engine::WaitForRepair(RepairWork* /*work*/) {
   return Status::NotSupported("this engine keeps nothing that could be repaired");
 }
 
+Status Engine::OpenTimeline(std::string* /*text*/) { return Status::NotSupported("takeover"); }
+
 Status Engine::SpaceText(std::string* text) {
   SpaceUsage usage;
   NACRE_RETURN_IF_ERROR(Space(&usage));

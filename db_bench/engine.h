@@ -144,6 +144,11 @@ class Engine {
   virtual Status Space(SpaceUsage* usage) = 0;
   /// What Space answers, as a table for people.
   virtual Status SpaceText(std::string* text);
+  /// A line for each step of the last opening, "NAME MICROSECONDS". `NotSupported` where nobody
+  /// measures that.
+  virtual Status OpenTimeline(std::string* text);
+  /// What manifest and log have done, by names that are the engine's; RocksDB, LevelDB: nothing.
+  virtual std::vector<std::pair<std::string, uint64_t>> DurabilityCounters() { return {}; }
   virtual Status Traffic(TrafficCounters* counters) = 0;
 };
 

@@ -17,6 +17,11 @@ constexpr const char* kSpaceParts[] = {"user-bytes",     "header-bytes",  "remot
                                        "unlinked-bytes", "free-bytes",    "lost-bytes",
                                        "leased-bytes",   "garbage-bytes", "shadowing-bytes"};
 
+/// Properties "nacre...." of manifest and log.
+constexpr const char* kDurabilityCounters[] = {
+    "manifest.edits", "manifest.checkpoints", "manifest.delta-bytes", "manifest.image-bytes",
+    "log.bytes",      "log.writes",           "log.segments"};
+
 class NacreSession final : public Session {
  public:
   NacreSession(DB* db, const BenchConfig& config)
@@ -117,8 +122,10 @@ class NacreEngine final : public Engine {
   }
   Status OpenExisting() override {
     NACRE_RETURN_IF_ERROR(Close());
-    if (pool_ == nullptr) NACRE_RETURN_IF_ERROR(OpenPool());
-    NACRE_RETURN_IF_ERROR(Open(MakeOptions()));
+    Options options = MakeOptions();
+    // A pool that nobody has connected to is the database's own: its timeline has it then.
+    if (pool_ == nullptr) options.pool_uri = config_.pool;
+    NACRE_RETURN_IF_ERROR(Open(options));
     return ReadCounters(&counters_at_open_);
   }
   Status Close() override {
@@ -160,6 +167,17 @@ class NacreEngine final : public Engine {
     return IntProperty("nacre.space.index-bytes", &usage->index_bytes);
   }
   Status SpaceText(std::string* text) override { return Property("nacre.space", text); }
+  Status OpenTimeline(std::string* text) override { return Property("nacre.open.timeline", text); }
+  std::vector<std::pair<std::string, uint64_t>> DurabilityCounters() override {
+    std::vector<std::pair<std::string, uint64_t>> counters;
+    for (const char* name : kDurabilityCounters) {
+      uint64_t value = 0;
+      if (db_->GetIntProperty(std::string("nacre.") + name, &value)) {
+        counters.emplace_back(name, value);
+      }
+    }
+    return counters;
+  }
   Status Traffic(TrafficCounters* counters) override {
     TrafficCounters now;
     NACRE_RETURN_IF_ERROR(ReadCounters(&now));

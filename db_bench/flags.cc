@@ -112,6 +112,8 @@ DEFINE_string(
     "a second, latencies, bytes repaired so far, and the benchmark's name");
 DEFINE_double(report_interval_seconds, 1, "Seconds of such an interval");
 
+DEFINE_int64(tail_bytes, 64 << 20,
+             "Bytes of keys and values that `tail` writes, and that `takeover` looks for");
 DEFINE_int64(kill_pid, 0,
              "Process, a memory node of this machine, that the benchmark `kill` and "
              "--kill_at_seconds kill; 0: none");
@@ -180,6 +182,7 @@ Status CheckRanges() {
       {"latency_sample_period", FLAGS_latency_sample_period, 0, kMaxOps},
       {"stats_interval", FLAGS_stats_interval, 0, kMaxOps},
       {"stats_interval_seconds", FLAGS_stats_interval_seconds, 0, 1'000'000},
+      {"tail_bytes", FLAGS_tail_bytes, 1, kTiB},
       {"kill_pid", FLAGS_kill_pid, 0, INT32_MAX},
   };
   for (const Range& range : ranges) {
@@ -345,6 +348,7 @@ void CopyFlags(BenchConfig* config) {
   config->json = FLAGS_json;
   config->report_file = FLAGS_report_file;
   config->report_interval_seconds = FLAGS_report_interval_seconds;
+  config->tail_bytes = static_cast<uint64_t>(FLAGS_tail_bytes);
   config->kill_pid = static_cast<int>(FLAGS_kill_pid);
   config->kill_at_seconds = FLAGS_kill_at_seconds;
 }

@@ -12,6 +12,21 @@
 namespace nacre::bench {
 namespace {
 
+std::string CountersJson(const std::vector<std::pair<std::string, uint64_t>>& counters) {
+  std::string text = "{";
+  for (const auto& [name, value] : counters) {
+    if (text.back() != '{') text += ", ";
+    text += JsonString(name) + ": " + std::to_string(value);
+  }
+  return text + "}";
+}
+
+std::string TakeoverJson(const TakeoverResult& takeover) {
+  return fmt::format(R"({{"first_get_us": {}, "first_put_us": {}, "steps": {}}})",
+                     takeover.first_get_micros, takeover.first_put_micros,
+                     CountersJson(takeover.steps));
+}
+
 std::string NetworkJson(const TrafficCounters& traffic) {
   return fmt::format(
       R"({{"compute_read": {}, "compute_written": {}, "memnode_read": {}, "memnode_written": {}}})",
@@ -50,6 +65,9 @@ std::string ResultJson(const BenchmarkResult& result) {
   text += LatencyJson("", result.latencies) + ", ";
   if (result.background_ops > 0) {
     text += LatencyJson("background_", result.background_latencies) + ", ";
+  }
+  if (result.takeover.has_value()) {
+    text += "\"takeover\": " + TakeoverJson(*result.takeover) + ", ";
   }
   text += fmt::format(R"("network": {}, "compaction": {}, "encoding": {}}})",
                       NetworkJson(result.traffic), CompactionJson(result.traffic),
@@ -96,13 +114,10 @@ std::string JsonReport::ToString() const {
   }
   text += fmt::format(
       "],\n \"space\": {{\"user_bytes\": {}, \"stored_bytes\": {}, \"compute_bytes\": {}, "
-      "\"index_bytes\": {}, \"parts\": {{",
-      space.user_bytes, space.stored_bytes, space.compute_bytes, space.index_bytes);
-  for (const auto& [name, bytes] : space.parts) {
-    if (text.back() != '{') text += ", ";
-    text += JsonString(name) + ": " + std::to_string(bytes);
-  }
-  text += "}},\n";
+      "\"index_bytes\": {}, \"parts\": {}}},\n",
+      space.user_bytes, space.stored_bytes, space.compute_bytes, space.index_bytes,
+      CountersJson(space.parts));
+  text += " \"durability\": " + CountersJson(durability) + ",\n";
   text += " \"network\": " + NetworkJson(traffic) + ",\n";
   text += " \"compaction\": " + CompactionJson(traffic) + ",\n";
   text += " \"encoding\": " + EncodingJson(traffic) + "}\n";

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "db_bench/config.h"
@@ -22,6 +23,7 @@ namespace nacre::bench {
 ///                      "encoding": {...}}, ...],
 ///      "space": {"user_bytes": N, "stored_bytes": N, "compute_bytes": N, "index_bytes": N,
 ///                "parts": {NAME: N, ...}},
+///      "durability": {NAME: N, ...},
 ///      "network": {"compute_read": N, "compute_written": N,
 ///                  "memnode_read": N, "memnode_written": N},
 ///      "compaction": {"bytes_read": N, "bytes_written": N, "cpu_seconds": X},
@@ -30,6 +32,8 @@ namespace nacre::bench {
 /// "network", "compaction" and "encoding" (of parity, in this process) of a benchmark are what was
 /// moved while it ran; those at the end are of the whole run. "cpu_seconds" is the CPU time of the
 /// benchmark's threads, "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed.
+/// The benchmark takeover also has "takeover": {"first_get_us": N, "first_put_us": N,
+/// "steps": {NAME: MICROSECONDS, ...}}.
 struct JsonReport {
   const BenchConfig* config = nullptr;
   std::string engine_description;
@@ -37,6 +41,7 @@ struct JsonReport {
   const std::vector<BenchmarkResult>* results = nullptr;
   SpaceUsage space;
   TrafficCounters traffic;
+  std::vector<std::pair<std::string, uint64_t>> durability{};
 
   std::string ToString() const;
 };

@@ -10,6 +10,7 @@
 #include "db_bench/engine.h"
 #include "db_bench/latency.h"
 #include "db_bench/op_recorder.h"
+#include "db_bench/takeover.h"
 #include "util/histogram.h"
 
 namespace nacre::bench {
@@ -31,6 +32,7 @@ struct BenchmarkResult {
   LatencyCounts background_latencies;  ///< Of `background_ops`.
   std::array<std::optional<Histogram>, kOpTypes> histograms;
   TrafficCounters traffic;
+  std::optional<TakeoverResult> takeover;
 
   double OpsPerSecond() const { return seconds > 0 ? static_cast<double>(ops) / seconds : 0; }
   double CpuMicrosPerOp() const {

@@ -11,6 +11,7 @@
 #include "db_bench/cpu_time.h"
 #include "db_bench/progress.h"
 #include "db_bench/report.h"
+#include "db_bench/takeover.h"
 #include "db_bench/workload.h"
 #include "db_bench/write_rate_limiter.h"
 
@@ -68,6 +69,7 @@ Status Runner::Run() {
 }
 
 Status Runner::RunOne(const BenchmarkSpec& spec) {
+  if (spec.meta == MetaOperation::kTakeover) return RunTakeover();
   bool skip = false;
   NACRE_RETURN_IF_ERROR(Prepare(spec, &skip));
   if (skip) {
@@ -183,6 +185,28 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
   return Status::OK();
 }
 
+Status Runner::RunTakeover() {
+  if (!config_.use_existing_db) return Status::InvalidArgument("it needs --use_existing_db");
+  if (open_) return Status::InvalidArgument("it needs a process of its own, and to be the first");
+  open_ = true;
+  BenchmarkResult result;
+  result.name = "takeover";
+  result.takeover.emplace();
+  NACRE_RETURN_IF_ERROR(MeasureTakeover(config_, engine_, clock_, &*result.takeover));
+  std::printf("%-12s : %10.3f ms to the first Get, %.3f ms to the first Put\n", result.name.c_str(),
+              static_cast<double>(result.takeover->first_get_micros) * 1e-3,
+              static_cast<double>(result.takeover->first_put_micros) * 1e-3);
+  for (const auto& [step, micros] : result.takeover->steps) {
+    std::printf("  %-12s %10.3f ms\n", step.c_str(), static_cast<double>(micros) * 1e-3);
+  }
+  std::fflush(stdout);
+  result.ops = 1;
+  result.seconds = result.thread_seconds =
+      static_cast<double>(result.takeover->first_get_micros) * 1e-6;
+  results_.push_back(std::move(result));
+  return Status::OK();
+}
+
 Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
   const uint64_t start = clock_->NowNanos();
   const uint64_t cpu_start = ThreadCpuNanos();
@@ -190,6 +214,7 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
   RepairWork repair;
   switch (spec.meta) {
     case MetaOperation::kNone:
+    case MetaOperation::kTakeover:
       break;
     case MetaOperation::kFlush:
       NACRE_RETURN_IF_ERROR(engine_->Flush());
@@ -217,6 +242,12 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
       break;
     case MetaOperation::kKill:
       NACRE_RETURN_IF_ERROR(kill_.KillNow());
+      break;
+    case MetaOperation::kTail:
+      NACRE_RETURN_IF_ERROR(WriteTail(config_, engine_));
+      break;
+    case MetaOperation::kAwaitKill:
+      AwaitKill(clock_, *stop_);
       break;
   }
   if (!text.empty()) {

@@ -34,6 +34,8 @@ class Runner {
   /// it cannot be had.
   Status Prepare(const BenchmarkSpec& spec, bool* skip);
   Status RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result);
+  /// Opens the database itself.
+  Status RunTakeover();
   Status RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result);
 
   const BenchConfig& config_;

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+import durability
 import machine
 import redundancy
 import table
@@ -74,6 +75,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--redundancy", action="store_true",
                         help="instead: Nacre under rs(4,2) against itself under rep(3) and none, "
                              "and what the loss of a node costs")
+    parser.add_argument("--durability", action="store_true",
+                        help="instead: what the log and the manifest cost, and how long a new "
+                             "owner takes after the last one was killed")
+    parser.add_argument("--large", action="store_true",
+                        help="with --durability: takeovers of ten times --num keys, too (15 GiB)")
     parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
     parser.add_argument("--num", type=positive, default=KEYS_OF_THE_TARGETS,
                         help="keys (default: %(default)s)")
@@ -198,6 +204,9 @@ def write_outputs(options: argparse.Namespace, bench: Bench,
 
 def run(arguments: list[str]) -> None:
     options = parse_arguments(arguments)
+    if options.durability:
+        durability.run(options, Progress)
+        return
     if options.redundancy:
         redundancy.run(options, Progress)
         return

@@ -45,6 +45,34 @@ def write_plot(results: list[RowResult], title: str, path: str) -> None:
     pyplot.close(figure)
 
 
+def write_takeovers(takeovers: dict[str, dict], title: str, path: str) -> None:
+    """A line of bars each: the steps of opening, and when the first Get and Put were done."""
+    figure, axes = pyplot.subplots(figsize=(9, 1.6 + 0.6 * len(takeovers)))
+    colors = pyplot.get_cmap("tab10")
+    for y, takeover in enumerate(list(takeovers.values())[::-1]):
+        steps = {name: micros / 1000 for name, micros in takeover["steps"].items()
+                 if name != "total"}
+        left = 0.0
+        for number, (name, millis) in enumerate(steps.items()):
+            # One label of each step is enough.
+            axes.barh(y, millis, left=left, height=0.5, color=colors(number % 10),
+                      label=name if y == 0 else None)
+            left += millis
+        for what, color in (("get", MET), ("put", MISSED)):
+            axes.plot([takeover[f"first_{what}_us"] / 1000] * 2, [y - 0.4, y + 0.4], color=color,
+                      linewidth=1.6, label=f"first {what.capitalize()}" if y == 0 else None)
+    axes.set_yticks(range(len(takeovers)), list(takeovers)[::-1], fontsize=8)
+    axes.set_xlabel("milliseconds since before the pool was connected to", fontsize=8)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.legend(fontsize=7, frameon=False, ncol=6, loc="lower center", bbox_to_anchor=(0.5, 1))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
 def write_timeline(timeline: repair.Timeline, title: str, path: str) -> None:
     """Throughput, and below it latencies on a log scale; the rebuild is shaded."""
     # What is left at the end is too short to tell anything.

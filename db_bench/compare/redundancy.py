@@ -256,15 +256,20 @@ def markdown_table(results: list[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def select_rows(only: str) -> list[Row]:
+def select_among(all_rows: tuple, only: str) -> list:
+    """Those of the rows, of any table, whose names `only` is found in."""
     try:
-        rows = [row for row in ROWS if re.search(only, row.name)]
+        rows = [row for row in all_rows if re.search(only, row.name)]
     except re.error as error:
         raise CompareError(f"--only={only}: {error}") from error
     if not rows:
         raise CompareError(f"--only={only} is found in none of: "
-                           + "; ".join(row.name for row in ROWS))
+                           + "; ".join(row.name for row in all_rows))
     return rows
+
+
+def select_rows(only: str) -> list[Row]:
+    return select_among(ROWS, only)
 
 
 class Bench:

@@ -13,6 +13,7 @@
 #include "memnode/database_report.h"
 #include "nacre/db.h"
 #include "tests/support/status_assert.h"
+#include "tests/support/stored_tables.h"
 #include "tests/support/test_db.h"
 
 namespace nacre {
@@ -87,7 +88,9 @@ TEST_F(SpaceReportTest, AddsUpUnderEveryRedundancy) {
     EXPECT_EQ(Space("garbage-bytes"), 0u);
 
     const uint64_t stored = Space("stored-bytes");
-    pool_->KillEmbeddedNode(1);
+    const auto tables = StoredTables(db_.get(), pool_.get());
+    ASSERT_FALSE(tables.empty());
+    pool_->KillEmbeddedNode(tables[0].placement.fragments[0].start.node);
     std::string value;
     for (size_t i = 0; i < 5000; i += 10) db_->Get({}, Key(i), &value).IgnoreError();
     ASSERT_NO_FATAL_FAILURE(CheckSum());

@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "db_bench" / "compare"
 sys.path.insert(0, str(FOLDER))
 import compare  # noqa: E402
+import durability  # noqa: E402
 import redundancy  # noqa: E402
 import repair  # noqa: E402
 import table  # noqa: E402
@@ -212,6 +213,51 @@ class RedundancyTest(unittest.TestCase):
 
     def test_docs_have_a_place_for_it(self):
         before, after = redundancy.split_docs(ROOT / "docs" / "performance.md")
+        self.assertTrue(before and after)
+
+
+class DurabilityTest(unittest.TestCase):
+    """With numbers that stand in for processes."""
+
+    class Bench:
+        def __init__(self):
+            self.order = []
+
+        def run(self, what, number: int) -> durability.Measured:
+            self.order.append((number, what.name))
+            step = {"ops_per_sec": {"log": 60, "no log": 110, "rocksdb default": 10,
+                                    "rocksdb inmemory": 20}.get(what.name, 1) * number,
+                    "p50_us": 5, "takeover": {"first_get_us": 50_000, "first_put_us": 130_000}}
+            if what is durability.LARGER:
+                step["takeover"] = {"first_get_us": 75_000, "first_put_us": 0}
+            return durability.Measured(step, {"manifest.checkpoints": 4, "manifest.delta-bytes": 40,
+                                              "manifest.image-bytes": 1000})
+
+        def micro(self, name: str, _number: int) -> dict:
+            return {durability.RECOVERY: {"nanos": 21e6}, durability.RAW_WRITE: {"nanos": 4000},
+                    durability.CHECKPOINT: {"delta_bytes": 3, "image_bytes": 100}}[name]
+
+    def test_table(self):
+        bench = self.Bench()
+        results = durability.measure_all(bench, list(durability.ROWS), 3, RedundancyTest.Silence())
+        lines = durability.markdown_table(results)
+        for line in (
+                "| owner killed: Open to the first Get | ms | 50 | - | - | - | <= 60 ms | yes |",
+                "| owner killed: Open to the first Put | ms | 130 | - | - | - | <= 120 ms | no |",
+                "| ms | 75 | a tenth of them | 50 | 1.50 | <= 1.5 | yes |",
+                "| manifest recovery alone, 10,000 tables | ms | 21 | - | - | - | <= 20 ms | no |",
+                "10 edits, 10,000 tables | % | 3 | - | - | - | <= 2 % | no |",
+                "| the same in fillrandom, all of it written in seconds | % | 1 | - | - | - | <= 2",
+                "| ops/s | 120 | no log | 220 | 0.55 | >= 0.6 | no |",
+                "| us | 5 | raw write to 3 copies | 4 | 1.25 | <= 1.3 | yes |",
+                "| ops/s | 120 | RocksDB, tmpfs | 40 | 3.00 | >= 2.5 | yes |"):
+            self.assertIn(line, lines)
+        # Everybody is first in turn.
+        first = [next(name for at, name in bench.order if at == number) for number in (1, 2, 3)]
+        self.assertEqual([what.name for what in durability.RUNS[:3]], first)
+
+    def test_docs_have_a_place_for_it(self):
+        before, after = durability.split_docs(ROOT / "docs" / "performance.md")
         self.assertTrue(before and after)
 
 
