@@ -35,9 +35,9 @@ class PeerWriters {
   };
   /// After the key was taken out of the control block: returns when no write under it can land any
   /// more. Costs a look at each connection; a write that is under way is waited for. A process that
-  /// stays inside one, because it was stopped, or for more than three seconds, is killed. Threads of
-  /// this process are waited for without end: they do end. `Unavailable` naming the process if one
-  /// is still inside and cannot be killed.
+  /// stays inside one, because it was stopped, or for more than three seconds, is killed. Threads
+  /// of this process are waited for without end: they do end. `Unavailable` naming the process if
+  /// one is still inside and cannot be killed.
   Status AwaitEndOf(uint32_t key, Patience patience) EXCLUDES(mutex_);
 
  private:
