@@ -37,7 +37,8 @@ constexpr milliseconds kOperationTimeout{3000};
 /// The guest's processors are emulated: several times what any of it should take.
 constexpr std::chrono::seconds kMostPatience{20};
 constexpr size_t kKeys = 400;
-constexpr size_t kValueBytes = 400;
+/// Tables that outweigh log and manifest, so that all nodes get some.
+constexpr size_t kValueBytes = 4000;
 
 std::string Key(size_t i) { return "key" + std::to_string(i * 7919 % 10'007); }
 
