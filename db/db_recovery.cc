@@ -1,16 +1,28 @@
 #include <algorithm>
 #include <map>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "db/db_impl.h"
 #include "db/log_reader.h"
 #include "db/open_timeline.h"
+#include "db/sorted_inserts.h"
 #include "db/update_limits.h"
 #include "db/write_batch_format.h"
 #include "util/log.h"
 
 namespace nacre {
+
+namespace {
+
+/// Until a database is open its process has little else to do, but a few threads are enough.
+size_t OpeningThreads() {
+  constexpr size_t kThreadsMax = 8;
+  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kThreadsMax);
+}
+
+}  // namespace
 
 Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
                             std::vector<ExtentAddr>* copies) {
@@ -140,19 +152,21 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
   for (const auto& [number, segment] : state.segments) segments.push_back(segment);
   if (segments.empty()) return Status::OK();
   const uint64_t start = clock_->NowNanos();
-  bool new_chunk = false;
+  SortedInserts inserts(options_.comparator);
   const auto replay = [&](SequenceNumber first, uint32_t count, const Slice& updates) -> Status {
     if (count == 0 || first + count - 1 <= state.last_sequence) return Status::OK();  // In tables.
     SequenceNumber sequence = first;
     NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
         updates, count, [&](ValueType type, const Slice& key, const Slice& value) {
-          memtable->Add(sequence++, type, key, value, &new_chunk);
+          inserts.Add(sequence++, type, key, value);
         }));
     return Status::OK();
   };
+  ConcurrentArena buffers;  // What is to be inserted lies there.
   NACRE_RETURN_IF_ERROR(
-      ReadLog(client_, database_id_, segments, options_.wal_recovery_mode, replay, result)
+      ReadLog(client_, database_id_, segments, options_.wal_recovery_mode, replay, result, &buffers)
           .WithContext("log of " + name_));
+  inserts.InsertInto(memtable, OpeningThreads());
   for (const std::string& note : result->notes) {
     Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);
   }

@@ -90,18 +90,22 @@ Slice LogCopies::From(size_t number, uint64_t offset) {
     Read(number, offset).IgnoreError();
   }
   if (copy.state == Copy::State::kLost) return Slice();
-  return Slice(copy.bytes.get() + (offset - copy.from), end_ - offset);
+  return Slice(copy.bytes + (offset - copy.from), end_ - offset);
 }
 
 Status LogCopies::Read(size_t number, uint64_t from) {
   Copy& copy = copies_[number];
   const uint64_t bytes = end_ - from;
-  if (copy.capacity < bytes) {
-    copy.bytes.reset(new char[bytes]);  // Uninitialized: all of it is read.
+  if (kept_ != nullptr) {
+    bool new_chunk = false;
+    copy.bytes = kept_->Allocate(bytes, &new_chunk);
+  } else if (copy.capacity < bytes) {
+    copy.own.reset(new char[bytes]);  // Uninitialized: all of it is read.
+    copy.bytes = copy.own.get();
     copy.capacity = bytes;
   }
   copy.from = from;
-  Status s = memnode::ReadCopy(client_, segment_->copies[number], from, bytes, copy.bytes.get());
+  Status s = memnode::ReadCopy(client_, segment_->copies[number], from, bytes, copy.bytes);
   copy.state = s.ok() ? Copy::State::kRead : Copy::State::kLost;
   if (!s.ok()) {
     notes_->push_back(fmt::format("log segment {}: {}", segment_->number, s.ToString()));

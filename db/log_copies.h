@@ -11,6 +11,7 @@
 #include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "util/arena.h"
 
 namespace nacre {
 
@@ -35,13 +36,15 @@ Status ReadLogSegmentHead(memnode::PoolClient* client, uint64_t database_id,
                           const LogSegment& segment, LogSegmentHead* head,
                           std::vector<std::string>* notes);
 
-/// The copies of one segment after the other, each read as far as somebody looks at it, into memory
-/// that stays. Offsets that are asked for only grow.
+/// The copies of one segment after the other, each read as far as somebody looks at it. Offsets
+/// that are asked for only grow.
 ///
 /// Thread safety: none.
 class LogCopies {
  public:
-  explicit LogCopies(memnode::PoolClient* client) : client_(client) {}
+  /// `kept`: where all memory that is read into comes from; null: the next segment is read into
+  /// that of the one before.
+  LogCopies(memnode::PoolClient* client, ConcurrentArena* kept) : client_(client), kept_(kept) {}
 
   /// Goes on to `segment`, which stays where it is, of which bytes from `from` to `end` are of
   /// interest. Reads one copy: `Unavailable` naming the nodes if there is none to be read.
@@ -56,12 +59,14 @@ class LogCopies {
     enum class State : char { kUnread, kRead, kLost } state = State::kUnread;
     uint64_t from = 0;
     uint64_t capacity = 0;
-    std::unique_ptr<char[]> bytes;
+    std::unique_ptr<char[]> own;  ///< If nothing is kept.
+    char* bytes = nullptr;
   };
 
   Status Read(size_t copy, uint64_t from);
 
   memnode::PoolClient* const client_;
+  ConcurrentArena* const kept_;
   const LogSegment* segment_ = nullptr;
   uint64_t end_ = 0;
   std::vector<std::string>* notes_ = nullptr;

@@ -84,13 +84,13 @@ class Chain {
 class Replay {
  public:
   Replay(memnode::PoolClient* client, uint64_t database_id, WALRecoveryMode mode,
-         const LogVisitor& visit, LogReadResult* result)
+         const LogVisitor& visit, LogReadResult* result, ConcurrentArena* kept)
       : client_(client),
         database_id_(database_id),
         mode_(mode),
         visit_(visit),
         result_(result),
-        copies_(client) {}
+        copies_(client, kept) {}
 
   Status Run(const std::vector<Link>& chain) {
     for (const Link& link : chain) {
@@ -221,14 +221,14 @@ class Replay {
 
 Status ReadLog(memnode::PoolClient* client, uint64_t database_id,
                const std::vector<LogSegment>& segments, WALRecoveryMode mode,
-               const LogVisitor& visit, LogReadResult* result) {
+               const LogVisitor& visit, LogReadResult* result, ConcurrentArena* kept) {
   *result = LogReadResult();
   std::vector<LogSegment> ordered = segments;
   std::sort(ordered.begin(), ordered.end(),
             [](const LogSegment& a, const LogSegment& b) { return a.number < b.number; });
   std::vector<Link> chain;
   NACRE_RETURN_IF_ERROR(Chain(client, database_id, result).Find(ordered, &chain));
-  return Replay(client, database_id, mode, visit, result).Run(chain);
+  return Replay(client, database_id, mode, visit, result, kept).Run(chain);
 }
 
 }  // namespace nacre

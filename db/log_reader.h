@@ -11,6 +11,7 @@
 #include "nacre/status.h"
 #include "nacre/wal_recovery_mode.h"
 #include "table/internal_key.h"
+#include "util/arena.h"
 
 namespace nacre {
 
@@ -40,8 +41,11 @@ using LogVisitor = std::function<Status(SequenceNumber, uint32_t, const Slice&)>
 /// nodes. At the end of the log, memory that was never written is told from a record that was
 /// begun, by stamp or by sequence. `Unavailable` naming the nodes if a segment has no copy that can
 /// be read. A failure of `visit` ends the replay, and is the answer.
+///
+/// `kept`: the updates given to `visit` lie there, which takes as much memory as the log is long;
+/// null: they go with the call.
 Status ReadLog(memnode::PoolClient* client, uint64_t database_id,
                const std::vector<LogSegment>& segments, WALRecoveryMode mode,
-               const LogVisitor& visit, LogReadResult* result);
+               const LogVisitor& visit, LogReadResult* result, ConcurrentArena* kept = nullptr);
 
 }  // namespace nacre
