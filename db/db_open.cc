@@ -229,7 +229,6 @@ bool DBImpl::NeedsLostNodes() const {
 
 void DBImpl::StartThreads() {
   client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
-  client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
   RebalancePointTiers();
   reporter_.Start();
   repair_thread_ = std::thread([this] {
