@@ -27,6 +27,7 @@ from workload import KEY_BYTES, VALUE_BYTES, CompareError
 NODES, NODES_OF_REBUILDS = 6, 7
 LARGE_VALUE_BYTES = 1000
 CODE, COPIES, NONE = "rs(4,2)", "rep(3)", "none"
+TABLES_ONLY = ("--disable_wal=true",)  # The log is copied whatever tables are coded with.
 NETWORK = "rtt_us=5&gbps=4"  # Of each port: the compute node's and each memory node's.
 READS_PER_KEY = 3  # A second or two: shorter runs differ by a sixth from one another.
 PLOT = "rebuild.png"
@@ -101,15 +102,18 @@ def kill_run(chain: str, keys: float, threads: int) -> Run:
 KILL_WITH_ONE, KILL_WITH_EIGHT = kill_run("kill 1", 4, 1), kill_run("kill 8", 0.5, 8)
 REBUILD = Run("rebuild", CODE, ("fillrandom", "waitforcompaction", "compact", "kill",
                                 "waitforrepair"),
-              nodes=NODES_OF_REBUILDS, keys=2, flags=("--repair_bytes_per_second=0",))
+              nodes=NODES_OF_REBUILDS, keys=2,
+              flags=("--repair_bytes_per_second=0", *TABLES_ONLY))
 RUNS = (
-    Run("random", NONE, ("fillrandom", "waitforcompaction", "compact", "readrandom")),
-    Run("random", COPIES, ("fillrandom", "waitforcompaction", "compact")),
+    Run("random", NONE, ("fillrandom", "waitforcompaction", "compact", "readrandom"),
+        flags=TABLES_ONLY),
+    Run("random", COPIES, ("fillrandom", "waitforcompaction", "compact"), flags=TABLES_ONLY),
     Run("random", CODE, ("fillrandom", "waitforcompaction", "compact", "readrandom", "kill",
-                         "readrandom")),
-    *(Run(f"sequence {size}", redundancy, ("fillseq", "flush", "compact"), value_bytes=size)
+                         "readrandom"), flags=TABLES_ONLY),
+    *(Run(f"sequence {size}", redundancy, ("fillseq", "flush", "compact"), value_bytes=size,
+          flags=TABLES_ONLY)
       for size in (VALUE_BYTES, LARGE_VALUE_BYTES) for redundancy in (COPIES, CODE)),
-    *(Run("network", redundancy, ("fillrandom",), network=NETWORK)
+    *(Run("network", redundancy, ("fillrandom",), network=NETWORK, flags=TABLES_ONLY)
       for redundancy in (COPIES, CODE)),
     REBUILD, KILL_WITH_EIGHT, KILL_WITH_ONE,
 )
@@ -335,7 +339,8 @@ class Bench:
         except (OSError, ValueError, KeyError) as error:
             raise CompareError(f"{title}: {path}: {error}") from error
         if MIXED in what.steps:
-            measured.timeline = repair.read_timeline(timeline, MIXED)
+            measured.timeline = repair.read_timeline(timeline, MIXED,
+                                                     must_repair=what is KILL_WITH_ONE)
         if what is REBUILD and measured.repaired_bytes() == 0:
             raise CompareError(f"{title}: nothing was repaired")
         return measured
@@ -377,7 +382,8 @@ def measure_all(bench: Bench, rows: list[Row], rounds: int, progress) -> list[Re
 def heading(options: argparse.Namespace, about: dict[str, str]) -> str:
     return (f"{machine.sentence(about)}.\n\n"
             f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values where nothing else "
-            f"is said, one thread; six `nacre-memnode` processes on shm, all of this machine; "
+            "is said, one thread, no log but where a client works while a node is killed; six "
+            "`nacre-memnode` processes on shm, all of this machine; "
             f"`{NETWORK}` where a port has a rate, at both ends. Rebuilds: seven nodes, "
             f"{int(options.num * REBUILD.keys):,} keys for the rates of the rebuild alone, "
             f"{int(options.num * KILL_WITH_ONE.keys):,} with one client, "

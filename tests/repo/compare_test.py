@@ -262,12 +262,12 @@ class DurabilityTest(unittest.TestCase):
 
 
 class TimelineTest(unittest.TestCase):
-    def read(self, lines: list[str]) -> repair.Timeline:
+    def read(self, lines: list[str], **options: bool) -> repair.Timeline:
         heading = "secs_elapsed,interval_qps,p50_us,p99_us,max_us,repaired_bytes,benchmark"
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "report.csv"
             path.write_text("\n".join([heading] + lines) + "\n")
-            return repair.read_timeline(path, "mixed")
+            return repair.read_timeline(path, "mixed", **options)
 
     def test_is_cut_at_the_kill_and_where_repair_ended(self):
         # The benchmark starts at 10 s, and is killed its node at 14 s.
@@ -289,6 +289,9 @@ class TimelineTest(unittest.TestCase):
         for wrong in ([], lines, lines[:8], ["1.0,x,1,1,1,0,mixed"], ["1.0,2"]):
             with self.assertRaisesRegex(CompareError, "report.csv"):
                 self.read(wrong)
+        self.assertEqual(16, len(self.read(lines, must_repair=False).before))
+        with self.assertRaisesRegex(CompareError, "did not go on"):
+            self.read(lines[:8], must_repair=False)
 
 
 class DocsTest(unittest.TestCase):
