@@ -93,6 +93,7 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
 
 Status DBImpl::RunAndCommit(Compaction* compaction) {
   const uint64_t start = clock_->NowNanos();
+  const uint64_t begun = BeginTables();
   VersionEdit edit;
   Status status;
   const bool move = compaction->IsTrivialMove();
@@ -135,6 +136,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   } else if (!move) {
     for (const auto& added : edit.added) added.table->MarkDropped();
   }
+  EndTables(begun);
   status = Explain(std::move(status));
   {
     MutexLock lock(&mutex_);

@@ -104,8 +104,10 @@ void DBImpl::FlushLoop() {
       room = room_made_;
     }
     VersionEdit edit;
+    const uint64_t begun = BeginTables();
     Status status = FlushOne(oldest, &edit);
     if (status.ok()) status = CommitFlush(oldest, edit);
+    EndTables(begun);
     status = Explain(std::move(status));
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && AwaitRoom(room)) continue;

@@ -121,6 +121,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
          const ManifestState& state);
 
   // ---- db_open.cc ----
+  /// How many fragments are on nodes that are not there.
+  int LostFragments(const Placement& placement) const;
   /// Whether tables cannot be read for lack of nodes.
   bool NeedsLostNodes() const EXCLUDES(mutex_);
   void StartThreads();
@@ -155,12 +157,21 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   static void DescribeTables(const VersionEdit& change, ManifestEdit* edit);
   /// Makes the edit durable, with the end of what is unneeded of the log.
   Status CommitEdit(ManifestEdit* edit) REQUIRES(commit_mutex_) EXCLUDES(mutex_);
+  /// Whether the new tables of `change` can still be read: one may have waited for others while
+  /// its nodes were lost, one after the other.
+  Status CheckReadable(const VersionEdit& change) const;
   /// Makes the change durable; then, under the mutex, has `install` make it current.
   Status CommitChange(const VersionEdit& change, ManifestEdit* edit,
                       const std::function<void()>& install) EXCLUDES(mutex_, commit_mutex_);
   /// A new version, which is durable already.
   void Install(const VersionEdit& change, std::vector<std::shared_ptr<MemTable>> memtables)
       REQUIRES(mutex_);
+  /// Around the work that makes tables, until they are in a version: what nodes take with them
+  /// meanwhile nobody repairs. The same number ends it.
+  uint64_t BeginTables() EXCLUDES(mutex_);
+  void EndTables(uint64_t begun) EXCLUDES(mutex_);
+  /// Such works that began before nodes changed the last time.
+  uint64_t TablesAtRisk() const EXCLUDES(mutex_);
   /// Of tables that a failed change would have added.
   void GiveUp(const VersionEdit& change, const Status& why);
   /// Gives back those segments of the log of which all is in tables, with what is left of their
@@ -430,7 +441,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::shared_ptr<const ReadView> current_view_ GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const ReadView>> unlinked_views_ GUARDED_BY(mutex_);
   std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.
-  bool memtable_full_ GUARDED_BY(mutex_) = false;        ///< No room for another MemTable yet.
+  /// When the tables were begun that are in no version yet, as PoolClient::membership_changes.
+  std::multiset<uint64_t> tables_begun_ GUARDED_BY(mutex_);
+  bool memtable_full_ GUARDED_BY(mutex_) = false;  ///< No room for another MemTable yet.
   bool flush_running_ GUARDED_BY(mutex_) = false;
   int compactions_running_ GUARDED_BY(mutex_) = 0;
   int manual_compactions_ GUARDED_BY(mutex_) = 0;

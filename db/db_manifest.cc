@@ -79,8 +79,44 @@ Status DBImpl::CommitEdit(ManifestEdit* edit) {
   return Status::OK();
 }
 
+Status DBImpl::CheckReadable(const VersionEdit& change) const {
+  for (const auto& added : change.added) {
+    // A table that moves is in a version already.
+    if (std::find(change.removed.begin(), change.removed.end(), added.table) !=
+        change.removed.end()) {
+      continue;
+    }
+    const Placement& placement = added.table->meta().placement;
+    const int lost = LostFragments(placement);
+    if (lost > placement.redundancy.parity) {
+      return Status::Unavailable("of new table " + std::to_string(added.table->id()) + " " +
+                                 std::to_string(lost) +
+                                 " fragments were lost before it was recorded");
+    }
+  }
+  return Status::OK();
+}
+
+uint64_t DBImpl::BeginTables() {
+  MutexLock lock(&mutex_);
+  return *tables_begun_.insert(client_->membership_changes());
+}
+
+void DBImpl::EndTables(uint64_t begun) {
+  MutexLock lock(&mutex_);
+  tables_begun_.erase(tables_begun_.find(begun));
+}
+
+uint64_t DBImpl::TablesAtRisk() const {
+  const uint64_t now = client_->membership_changes();
+  MutexLock lock(&mutex_);
+  return static_cast<uint64_t>(
+      std::distance(tables_begun_.begin(), tables_begun_.lower_bound(now)));
+}
+
 Status DBImpl::CommitChange(const VersionEdit& change, ManifestEdit* edit,
                             const std::function<void()>& install) {
+  NACRE_RETURN_IF_ERROR(CheckReadable(change));
   MutexLock commit(&commit_mutex_);
   DescribeTables(change, edit);
   NACRE_RETURN_IF_ERROR(CommitEdit(edit));

@@ -209,6 +209,12 @@ Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* ha
                            handle);
 }
 
+int DBImpl::LostFragments(const Placement& placement) const {
+  return static_cast<int>(std::count_if(
+      placement.fragments.begin(), placement.fragments.end(),
+      [this](const ExtentAddr& extent) { return !client_->alive(extent.start.node); }));
+}
+
 bool DBImpl::NeedsLostNodes() const {
   std::shared_ptr<const Version> version;
   {
@@ -218,10 +224,7 @@ bool DBImpl::NeedsLostNodes() const {
   for (int level = 0; level < version->depth(); ++level) {
     for (const auto& table : version->tables(level)) {
       const Placement& placement = table->meta().placement;
-      const auto lost = std::count_if(
-          placement.fragments.begin(), placement.fragments.end(),
-          [this](const ExtentAddr& extent) { return !client_->alive(extent.start.node); });
-      if (lost > placement.redundancy.parity) return true;
+      if (LostFragments(placement) > placement.redundancy.parity) return true;
     }
   }
   return false;

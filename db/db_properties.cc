@@ -245,7 +245,17 @@ class DBProperties {
   uint64_t ScrubDamaged() { return db_->scrubber_.counters().fragments.load(); }
   uint64_t ScrubPasses() { return db_->scrubber_.counters().passes.load(); }
   uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
-  uint64_t TablesToRepair() { return PlanRepair(version(), db_->NodeViewsForRepair()).size(); }
+  /// Whoever sees 0 may take further nodes away.
+  uint64_t TablesToRepair() {
+    // First: what is made by then is in the version.
+    const uint64_t at_risk = db_->TablesAtRisk();
+    std::shared_ptr<const Version> now;
+    {
+      MutexLock lock(&db_->mutex_);
+      now = db_->current_view_->version;
+    }
+    return at_risk + PlanRepair(*now, db_->NodeViewsForRepair()).size();
+  }
   uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }
   uint64_t RepairCpu() { return db_->counters_.repair_cpu_nanos.load(); }
   uint64_t ManifestEdits() { return db_->manifest_->counters().edits; }

@@ -96,11 +96,13 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
   pass.bytes_per_second = orders.bytes_per_second;
   pass.started_nanos = clock_->NowNanos();
   pass.next_nanos = pass.started_nanos;
+  const bool at_risk = TablesAtRisk() > 0;
   {
     MutexLock lock(&mutex_);
     RepairProgress& progress = repair_progress_;
     if (to_do == 0) {
       progress = RepairProgress();
+      if (at_risk) progress.state = RepairProgress::State::kRunning;
     } else {
       progress.state =
           orders.paused ? RepairProgress::State::kPaused : RepairProgress::State::kRunning;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "memnode/database_report.h"
+#include "tests/support/memnode_process.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
 
@@ -54,6 +55,44 @@ class DBRepairTest : public RedundantDBTest {
 
   uint64_t directions_version_ = 0;
 };
+
+// A table that is being made may have lost a fragment that nobody looks for yet.
+TEST(DBTablesAtRiskTest, WhatIsBeingMadeIsNotWhole) {
+  MemnodeProcesses nodes(6);
+  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes.pool_uri());
+  ASSERT_NE(pool, nullptr);
+  Options options = SmallTableOptions(pool);
+  options.redundancy = "rep(2)";
+  options.compaction = CompactionSite::kMemnode;
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options, "risk", &db)));
+  for (const char* value : {"old", "new"}) {
+    ASSERT_TRUE(IsOk(db->Put({}, "key", value)));
+    ASSERT_TRUE(IsOk(db->Flush({})));
+  }
+  const auto tables_left = [&] { return GetNumber(db.get(), "nacre.repair.tables-left"); };
+  EXPECT_EQ(tables_left(), 0);
+  const std::string tables = GetTextProperty(db.get(), "nacre.sstables");
+  size_t idle = 0;
+  while (tables.find("node " + std::to_string(idle) + " at") != std::string::npos) ++idle;
+  ASSERT_LT(idle, nodes.size());
+
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i != idle) nodes[i].Pause();
+  }
+  std::thread compaction([&] { EXPECT_TRUE(IsOk(db->CompactRange({}, nullptr, nullptr))); });
+  EXPECT_TRUE(Eventually([&] { return GetNumber(db.get(), "nacre.num-running-compactions") > 0; }));
+  nodes[idle].Kill();
+  EXPECT_TRUE(Eventually([&] { return tables_left() > 0; }));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i != idle) nodes[i].Resume();
+  }
+  compaction.join();
+  EXPECT_TRUE(Eventually([&] { return tables_left() == 0; }));
+  std::string value;
+  ASSERT_TRUE(IsOk(db->Get({}, "key", &value)));
+  EXPECT_EQ(value, "new");
+}
 
 TEST_F(DBRepairTest, NodesMayGoOneAfterTheOther) {
   for (const char* redundancy : {"rs(2,1)", "rep(2)", "rs(4,2)"}) {

@@ -29,6 +29,7 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
+#include "util/log.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -189,9 +190,10 @@ class SoakTest : public testing::Test {
   void SetUp() override {
     nodes_ = std::make_unique<MemnodeProcesses>(
         kNodes, MemnodeProcessOptions{.size = std::to_string(kNodeBytes)});
-    pool_ = ConnectTestPool(nodes_->pool_uri());
+    pool_ = ConnectTestPool(nodes_->pool_uri(), {.log = log_});
     ASSERT_NE(pool_, nullptr);
     options_ = SmallTableOptions(pool_);
+    options_.info_log = log_;
     options_.redundancy = "rs(4,2)";
     options_.scrub_bytes_per_second = 16 << 20;
     options_.chunk_size = 16 << 10;
@@ -232,6 +234,7 @@ class SoakTest : public testing::Test {
       const bool whole = GetNumber(db_.get(), "nacre.repair.tables-left") == 0;
       in_a_row = whole ? in_a_row + 1 : 0;
     }
+    Log(log_, LogLevel::kInfo, "soak: all is whole");
   }
 
   /// Kills one node or two, and starts some of those again that are not there.
@@ -240,6 +243,7 @@ class SoakTest : public testing::Test {
     for (size_t n = most == 0 ? 0 : 1 + random_.Uniform(most); n > 0; --n) {
       const size_t victim = Any(Running(true));
       const NodeId node = NodeOf(victim);
+      Log(log_, LogLevel::kInfo, "soak: kills {}", Process(victim).address());
       Process(victim).Kill();
       ++kills_;
       ASSERT_TRUE(Eventually([&] { return node == kNoNode || !pool_->client()->alive(node); }));
@@ -248,6 +252,7 @@ class SoakTest : public testing::Test {
     if (random_.OneIn(3)) AwaitRepair();
     for (const size_t dead : Running(false)) {
       if (Running(true).size() > kFragments && random_.OneIn(4)) continue;
+      Log(log_, LogLevel::kInfo, "soak: starts {}", Process(dead).address());
       Process(dead).Start();
       ++restarts_;
       ASSERT_TRUE(Eventually([&] { return NodeOf(dead) != kNoNode; })) << Process(dead).address();
@@ -324,6 +329,7 @@ class SoakTest : public testing::Test {
     }
   }
 
+  const std::shared_ptr<Logger> log_ = SoakLog();
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::shared_ptr<memnode::PoolImpl> pool_;
   Options options_;

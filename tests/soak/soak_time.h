@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
+
+#include "util/log.h"
 
 namespace nacre {
 
@@ -10,6 +13,12 @@ namespace nacre {
 inline std::chrono::seconds SoakTime() {
   const char* const text = std::getenv("NACRE_SOAK_SECONDS");
   return std::chrono::seconds(text == nullptr ? 60 : std::max(10, std::atoi(text)));
+}
+
+/// What the database says goes to the file that NACRE_SOAK_LOG names; null where that is not set.
+inline std::shared_ptr<Logger> SoakLog() {
+  const char* const path = std::getenv("NACRE_SOAK_LOG");
+  return path == nullptr ? nullptr : NewFileLogger(path);
 }
 
 }  // namespace nacre

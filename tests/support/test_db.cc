@@ -23,6 +23,7 @@ std::shared_ptr<memnode::PoolImpl> ConnectTestPool(const std::string& uri,
   open.operation_timeout = options.operation_timeout;
   open.slab_bytes = options.slab_bytes;
   open.node_domains = options.domains;
+  open.pool.info_log = options.log;
   std::shared_ptr<memnode::PoolImpl> pool;
   const Status status = memnode::OpenPool(uri, open, Clock::System(), &pool);
   EXPECT_TRUE(status.ok()) << uri << ": " << status.ToString();

@@ -19,6 +19,7 @@ struct TestPoolOptions {
   uint64_t slab_bytes = 1 << 20;
   std::chrono::milliseconds operation_timeout{10'000};
   std::vector<std::string> domains{};  ///< Of the nodes.
+  std::shared_ptr<Logger> log{};       ///< Of the pool.
 };
 
 /// An embedded pool with slabs so small that many are leased and returned. Fails the test and
