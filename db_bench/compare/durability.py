@@ -7,36 +7,26 @@ and microbenchmarks. A row shows medians over the rounds.
 """
 
 import argparse
-import contextlib
-import importlib.util
 import json
 import os
 import pathlib
 import select
 import shutil
-import statistics
 import subprocess
-import tempfile
 import time
-from dataclasses import dataclass, field
-from typing import Callable, Iterator, Optional
+from dataclasses import dataclass
+from typing import Callable
 
 import machine
-from measure import (NODE_START_SECONDS, NODES, PROCESS_SECONDS_MAX, SLAB_BYTES, await_ready, end,
-                     end_all, run as run_process, start)
-from redundancy import select_among
-from table import format_number
+import rounds
+from measure import NODES, PROCESS_SECONDS_MAX, SLAB_BYTES, end, run as run_process, start
+from rounds import RATIO_AT_LEAST, RATIO_AT_MOST, Row, select_among
 from workload import ENGINE_FLAGS, KEY_BYTES, PROFILES, VALUE_BYTES, CompareError
 
 LARGE = 10  # Times as many keys, of --large.
 TAIL_BYTES = 64 << 20
 PAIR, COPIES = "rep(2)", "rep(3)"
 NETWORK = "rtt_us=2"
-PLOT = "takeover.png"
-PLOT_TEXT = "What a takeover does, step by step"
-
-BEGIN_MARK = "<!-- ./run compare --durability --update-docs writes what is between these: begin -->"
-END_MARK = "<!-- durability end -->"
 
 
 @dataclass(frozen=True)
@@ -92,19 +82,6 @@ class Measured:
 
 Reports = dict[str, Measured]
 Micros = dict[str, dict]  # Of MICROBENCHMARKS; with "nanos", what one iteration takes.
-OWN_AT_MOST, RATIO_AT_MOST, RATIO_AT_LEAST = "own", "ratio <=", "ratio >="
-
-
-@dataclass(frozen=True)
-class Row:
-    name: str
-    unit: str
-    # Of a round: its own number, and what it is compared with, if anything.
-    measure: Callable[[Reports, Micros], tuple[float, Optional[float]]]
-    needs: tuple[str, ...]  # Names of runs, or of MICROBENCHMARKS.
-    target: float
-    bound: str = OWN_AT_MOST
-    peer: str = ""
 
 
 def takeover_row(what: str, run: Takeover, target: float) -> Row:
@@ -142,52 +119,8 @@ ROWS = (
                             max(reports[run.name].rate() for run in ROCKSDB)),
         (LOGGED.name, *(run.name for run in ROCKSDB)), 2.5, RATIO_AT_LEAST, "RocksDB, tmpfs"),
 )
-
-
-@dataclass
-class Result:
-    row: Row
-    own: list[float] = field(default_factory=list)
-    peer: list[float] = field(default_factory=list)
-
-    def medians(self) -> tuple[float, Optional[float]]:
-        return statistics.median(self.own), statistics.median(self.peer) if self.peer else None
-
-    def ratio(self) -> Optional[float]:
-        own, peer = self.medians()
-        return own / peer if peer else None
-
-    def met(self) -> bool:
-        if self.row.bound == OWN_AT_MOST:
-            return self.medians()[0] <= self.row.target
-        if self.row.bound == RATIO_AT_MOST:
-            return self.ratio() <= self.row.target
-        return self.ratio() >= self.row.target
-
-    def to_json(self) -> dict:
-        own, peer = self.medians()
-        return {"name": self.row.name, "unit": self.row.unit, "values": self.own,
-                "peer": self.row.peer, "peer_values": self.peer, "median": own,
-                "peer_median": peer, "ratio": self.ratio(), "target": self.row.target,
-                "bound": self.row.bound, "met": self.met()}
-
-
-HEADINGS = ("measure", "unit", "nacre", "against", "", "ratio", "target", "met")
-
-
-def cells(result: Result) -> list[str]:
-    row, (own, peer), ratio = result.row, result.medians(), result.ratio()
-    target = {OWN_AT_MOST: f"<= {row.target:g} {row.unit}", RATIO_AT_MOST: f"<= {row.target:g}",
-              RATIO_AT_LEAST: f">= {row.target:g}"}[row.bound]
-    return [row.name, row.unit, format_number(own), row.peer or "-",
-            "-" if peer is None else format_number(peer), "-" if ratio is None else f"{ratio:.2f}",
-            target, "yes" if result.met() else "no"]
-
-
-def markdown_table(results: list[Result]) -> str:
-    lines = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
-    lines += ["| " + " | ".join(cells(result)) + " |" for result in results]
-    return "\n".join(lines) + "\n"
+TABLE = rounds.Table("durability", "nacre", ROWS, RUNS, tuple(MICROBENCHMARKS), "takeover.png",
+                     "What a takeover does, step by step")
 
 
 def node_bytes(nodes: int, keys: int, copies: int) -> int:
@@ -196,37 +129,8 @@ def node_bytes(nodes: int, keys: int, copies: int) -> int:
             + 1) * SLAB_BYTES
 
 
-class Bench:
-    def __init__(self, binaries: pathlib.Path, scratch: pathlib.Path, runs: pathlib.Path,
-                 num: int):
-        self.binaries = binaries
-        self.scratch = scratch
-        self.runs = runs
-        self.num = num
-        for binary in ("db_bench", "nacre-memnode", "micro_db"):
-            if not (binaries / binary).exists():
-                raise CompareError(f"there is no {binaries / binary}")
-
-    @contextlib.contextmanager
-    def pool(self, count: int, size: int,
-             network: str) -> Iterator[tuple[str, list[subprocess.Popen]]]:
-        """Fresh memory nodes; gives the URI of their pool, and their processes."""
-        nodes = []
-        sockets = [self.scratch / f"n{i}.sock" for i in range(count)]
-        parameters = f"?{network}" if network else ""
-        try:
-            for socket in sockets:
-                socket.unlink(missing_ok=True)
-                nodes.append(start([self.binaries / "nacre-memnode", f"--size={size}",
-                                    f"--listen=shm:{socket}{parameters}", "--populate"],
-                                   stderr=subprocess.STDOUT))
-            deadline = time.monotonic() + NODE_START_SECONDS
-            for node in nodes:
-                await_ready(node, deadline)
-            yield "shm:" + ",".join(str(socket) for socket in sockets) + parameters, nodes
-        finally:
-            for node in nodes:
-                end(node)
+class Bench(rounds.Bench):
+    micro_binary = "micro_db"
 
     def command(self, num: int, number: int, *flags: str) -> list:
         return [self.binaries / "db_bench", f"--num={num}", f"--key_size={KEY_BYTES}",
@@ -234,7 +138,7 @@ class Bench:
                 "--max_background_jobs=2", *flags]
 
     def run(self, what: Takeover | Fill, number: int) -> Measured:
-        path = self.runs / f"{what.name.replace(' ', '-')}-{number}.json"
+        path = self.path(what, number, "json")
         path.unlink(missing_ok=True)
         title = f"{what.name}, round {number}"
         if isinstance(what, Takeover):
@@ -285,14 +189,8 @@ class Bench:
 
     def micro(self, name: str, number: int) -> dict:
         """One of MICROBENCHMARKS."""
-        output = run_process(
-            [self.binaries / "micro_db", f"--benchmark_filter=^{MICROBENCHMARKS[name]}$",
-             "--benchmark_format=json"], f"micro_db, round {number}")
-        try:
-            result = json.loads(output)["benchmarks"][0]
-            return result | {"nanos": result["real_time"] * NANOS[result["time_unit"]]}
-        except (ValueError, KeyError, IndexError) as error:
-            raise CompareError(f"micro_db: its output makes no sense: {error}") from error
+        result = self.micro_result(MICROBENCHMARKS[name], number)
+        return result | {"nanos": result["real_time"] * NANOS[result["time_unit"]]}
 
 
 def await_tail(owner: subprocess.Popen, title: str) -> None:
@@ -308,33 +206,8 @@ def await_tail(owner: subprocess.Popen, title: str) -> None:
         said += more
 
 
-def measure_all(bench: Bench, rows: list[Row], rounds: int, progress) -> list[Result]:
-    results = [Result(row) for row in rows]
-    needed = {need for row in rows for need in row.needs}
-    runs = [what for what in RUNS if what.name in needed]
-    for number in range(1, rounds + 1):
-        began = time.monotonic()
-        turn = (number - 1) % len(runs) if runs else 0
-        reports: Reports = {}
-        for what in runs[turn:] + runs[:turn]:
-            progress.show(f"round {number}  {what.name}")
-            reports[what.name] = bench.run(what, number)
-            progress.done += 1
-        progress.show(f"round {number}  micro_db")
-        micros = {name: bench.micro(name, number) for name in MICROBENCHMARKS if name in needed}
-        for result in results:
-            own, peer = result.row.measure(reports, micros)
-            result.own.append(own)
-            if peer is not None:
-                result.peer.append(peer)
-        progress.line(f"round {number} of {rounds}   ok {time.monotonic() - began:5.0f} s")
-    progress.clear()
-    return results
-
-
-def heading(options: argparse.Namespace, about: dict[str, str]) -> str:
-    return (f"{machine.sentence(about)}.\n\n"
-            f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values, one thread; "
+def heading(options: argparse.Namespace) -> str:
+    return (f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values, one thread; "
             f"{NODES} `nacre-memnode` processes on shm, all of this machine. Takeovers: `{PAIR}`, "
             f"the owner is killed (-9) with {TAIL_BYTES >> 20} MiB of keys and values in its log "
             "and in no table; a new process connects, opens, and has every record of them. Fills: "
@@ -342,23 +215,7 @@ def heading(options: argparse.Namespace, about: dict[str, str]) -> str:
             f"Medians of {options.rounds}.\n")
 
 
-def split_docs(path: pathlib.Path) -> tuple[str, str]:
-    page = path.read_text()
-    before, begin, rest = page.partition(BEGIN_MARK)
-    _, finish, after = rest.partition(END_MARK)
-    if not begin or not finish:
-        raise CompareError(f"{path} has no place for the table: '{BEGIN_MARK}' and '{END_MARK}'")
-    return before + begin, finish + after
-
-
-def check_options(options: argparse.Namespace, plotted: bool) -> None:
-    """Better now than after all is measured."""
-    if plotted and importlib.util.find_spec("matplotlib") is None:
-        raise CompareError("the plot needs matplotlib (Debian: python3-matplotlib); or --no-plot")
-    if options.update_docs:
-        if not plotted:
-            raise CompareError("--update-docs wants the plot too: without --no-plot")
-        split_docs(options.docs)
+def check_memory(options: argparse.Namespace) -> None:
     needed = NODES * node_bytes(NODES, LARGE * options.num, 2) + (3 << 30)
     free = int((machine.first_value("/proc/meminfo", "MemAvailable") or "0").split()[0]) << 10
     if options.large and free < needed:
@@ -368,7 +225,7 @@ def check_options(options: argparse.Namespace, plotted: bool) -> None:
 
 def takeovers_of(bench: Bench, number: int) -> dict[str, dict]:
     """Of a round, what its takeovers measured, by name."""
-    paths = {what.name: bench.runs / f"{what.name.replace(' ', '-')}-{number}.json"
+    paths = {what.name: bench.path(what, number, "json")
              for what in RUNS if isinstance(what, Takeover)}
     return {name: json.loads(path.read_text())["benchmarks"][-1]["takeover"]
             for name, path in paths.items() if path.exists()}
@@ -378,37 +235,11 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
     """`progress_of`: makes the line that says how far it is, of the number of runs."""
     rows = [row for row in select_among(ROWS, options.only)
             if options.large or LARGER.name not in row.needs]
-    needed = {need for row in rows for need in row.needs}
-    plotted = not options.no_plot and OWNER.name in needed
-    check_options(options, plotted)
-    runs = options.out / "durability-runs"
-    shutil.rmtree(runs, ignore_errors=True)
-    runs.mkdir(parents=True)
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="nacre-compare-", dir="/dev/shm"))
-    try:
-        bench = Bench(options.bin, scratch, runs, options.num)
-        total = options.rounds * sum(what.name in needed for what in RUNS)
-        results = measure_all(bench, rows, options.rounds, progress_of(max(1, total)))
-    finally:
-        end_all()
-        shutil.rmtree(scratch, ignore_errors=True)
-    about = machine.describe(None)
-    text = heading(options, about) + "\n" + markdown_table(results)
-    files = [options.out / f"durability.{suffix}" for suffix in ("json", "md")]
-    files[0].write_text(json.dumps(
-        {"machine": about, "rounds": options.rounds, "num": options.num,
-         "rows": [result.to_json() for result in results]}, indent=1) + "\n")
-    files[1].write_text(text)
-    if plotted:
+    check_memory(options)
+
+    def draw(bench: Bench, about: str, file: str) -> None:
         import plot  # Takes a while to load.
-        files.append(options.out / PLOT)
-        plot.write_takeovers(takeovers_of(bench, options.rounds), machine.sentence(about),
-                             str(files[-1]))
-    if options.update_docs:
-        before, after = split_docs(options.docs)
-        shutil.copyfile(options.out / PLOT, options.docs.parent / PLOT)
-        options.docs.write_text(f"{before}\n\n{text}\n![{PLOT_TEXT}]({PLOT})\n\n{after}")
-        files.append(options.docs)
-    met = sum(result.met() for result in results)
-    print(f"\n{markdown_table(results)}\n{met} of {len(results)} targets met; written: "
-          + ", ".join(str(file) for file in files))
+        plot.write_takeovers(takeovers_of(bench, options.rounds), about, file)
+
+    plotted = not options.no_plot and OWNER in TABLE.needed(rows)
+    TABLE.run(options, rows, Bench, progress_of, heading(options), draw if plotted else None)

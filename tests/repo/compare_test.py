@@ -23,6 +23,7 @@ import compare  # noqa: E402
 import durability  # noqa: E402
 import redundancy  # noqa: E402
 import repair  # noqa: E402
+import rounds  # noqa: E402
 import table  # noqa: E402
 import workload  # noqa: E402
 from table import RowResult  # noqa: E402
@@ -168,7 +169,7 @@ class RedundancyTest(unittest.TestCase):
 
     def test_table(self):
         bench = self.Bench()
-        results = redundancy.measure_all(bench, list(redundancy.ROWS), 3, self.Silence())
+        results = redundancy.TABLE.measure(bench, list(redundancy.ROWS), 3, self.Silence())
         by_name = {result.row.name: result for result in results}
         stored = by_name["stored bytes per user byte after compaction"]
         self.assertEqual((1.55, 3.1), stored.medians())
@@ -192,19 +193,20 @@ class RedundancyTest(unittest.TestCase):
         self.assertEqual(
             0.8, by_name["readrandomwriterandom during a rebuild at the default limit"].ratio())
         self.assertIn("| GB/s | 1 | memory copy | 6 | 0.17 | - | - |\n",
-                      redundancy.markdown_table(results))
+                      redundancy.TABLE.markdown(results))
         self.assertIn("| fillrandom | ops/s | 180 | none | 200 | 0.90 | >= 0.85 | yes |\n",
-                      redundancy.markdown_table(results))
+                      redundancy.TABLE.markdown(results))
         # Everybody is first in turn.
         first = [next(name for at, name in bench.order if at == number) for number in (1, 2, 3)]
         self.assertEqual([what.name for what in redundancy.RUNS[:3]], first)
 
     def test_only_what_rows_need_is_run(self):
         bench = self.Bench()
-        redundancy.measure_all(bench, redundancy.select_rows("^readrandom$"), 1, self.Silence())
+        rows = rounds.select_among(redundancy.ROWS, "^readrandom$")
+        redundancy.TABLE.measure(bench, rows, 1, self.Silence())
         self.assertEqual({"random rs(4,2)", "random none"}, {name for _, name in bench.order})
         with self.assertRaisesRegex(CompareError, "--only=nothing is found in none of"):
-            redundancy.select_rows("nothing")
+            rounds.select_among(redundancy.ROWS, "nothing")
 
     def test_nodes_have_room_for_what_is_written(self):
         for what in redundancy.RUNS:
@@ -212,7 +214,7 @@ class RedundancyTest(unittest.TestCase):
                                what.keys * what.threads * 3 * 420_000_000)
 
     def test_docs_have_a_place_for_it(self):
-        before, after = redundancy.split_docs(ROOT / "docs" / "performance.md")
+        before, after = redundancy.TABLE.split_docs(ROOT / "docs" / "performance.md")
         self.assertTrue(before and after)
 
 
@@ -239,8 +241,9 @@ class DurabilityTest(unittest.TestCase):
 
     def test_table(self):
         bench = self.Bench()
-        results = durability.measure_all(bench, list(durability.ROWS), 3, RedundancyTest.Silence())
-        lines = durability.markdown_table(results)
+        results = durability.TABLE.measure(bench, list(durability.ROWS), 3,
+                                           RedundancyTest.Silence())
+        lines = durability.TABLE.markdown(results)
         for line in (
                 "| owner killed: Open to the first Get | ms | 50 | - | - | - | <= 60 ms | yes |",
                 "| owner killed: Open to the first Put | ms | 130 | - | - | - | <= 120 ms | no |",
@@ -257,7 +260,7 @@ class DurabilityTest(unittest.TestCase):
         self.assertEqual([what.name for what in durability.RUNS[:3]], first)
 
     def test_docs_have_a_place_for_it(self):
-        before, after = durability.split_docs(ROOT / "docs" / "performance.md")
+        before, after = durability.TABLE.split_docs(ROOT / "docs" / "performance.md")
         self.assertTrue(before and after)
 
 
