@@ -138,6 +138,7 @@ class ShmQueuePair final : public QueuePair {
   ShmDevice* const device_;
   const uint64_t send_depth_;
   uint64_t posted_ = 0;                ///< Send-side requests so far.
+  const char* next_write_ = nullptr;   ///< Where the last write ended.
   uint64_t marked_ = 0;                ///< Writes that were marked so far.
   uint64_t retired_ = 0;               ///< Of these, how many no longer count against the depth.
   std::unique_ptr<Target[]> targets_;  ///< By the slot of their key.
