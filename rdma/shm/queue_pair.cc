@@ -46,10 +46,10 @@ ShmQueuePair::ShmQueuePair(ShmDevice* device, std::shared_ptr<Connection> connec
                            ShmCompletionQueue* receive_queue, uint32_t group)
     : send_queue_(send_queue),
       peer_closed_(&connection->memory()->closed[1 - connection->side()]),
-      write_mark_(&connection->memory()->writes[connection->side()].word),
       tally_(&connection->tally),
       device_(device),
       send_depth_(static_cast<uint64_t>(depths.send)),
+      write_mark_(&connection->memory()->writes[connection->side()].word),
       connection_(std::move(connection)),
       receive_queue_(receive_queue),
       receive_depth_(static_cast<uint64_t>(depths.receive)),
