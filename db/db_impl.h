@@ -216,10 +216,14 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
                   const Slice& value);
   /// `status`, or `Fenced` if that is what is behind it.
   Status Explain(Status status);
-  /// A write's record goes into the log; `*position` is where it ends. A failure has ended the
-  /// ticket.
-  Status Append(const WriteSequencer::Ticket& ticket, std::span<const Slice> updates,
-                uint64_t* position);
+  /// Whether a write that is logged is acknowledged only when it is on the nodes.
+  bool AwaitsLog(const WriteOptions& options) const {
+    return !options_.manual_wal_flush || options.sync;
+  }
+  /// A write's record goes into the log and, if it will be awaited, on its way; `*position` is
+  /// where it ends. A failure has ended the ticket.
+  Status Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
+                std::span<const Slice> updates, uint64_t* position);
   MemTable* MemTableOf(const WriteSequencer::Ticket& ticket) const {
     return memtable_slots_[ticket.generation % kMemTableSlots].load(std::memory_order_acquire);
   }

@@ -39,7 +39,7 @@ Status DBImpl::FlushWAL(bool /*sync*/) {
 Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                         uint64_t position) {
   Status failure;
-  if (position != 0 && (!options_.manual_wal_flush || options.sync)) {
+  if (position != 0 && AwaitsLog(options)) {
     if (Status status = log_->Await(position); !status.ok()) [[unlikely]] {
       MutexLock lock(&mutex_);
       const auto at = std::find_if(

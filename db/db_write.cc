@@ -35,7 +35,7 @@ Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice
   uint64_t position = 0;
   if (logged) {
     const EncodedUpdate update(type, key, value);
-    NACRE_RETURN_IF_ERROR(Append(ticket, update.parts(), &position));
+    NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
   }
   MemTable* memtable = MemTableOf(ticket);
   bool new_chunk = false;
@@ -49,14 +49,17 @@ Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice
   return status;
 }
 
-Status DBImpl::Append(const WriteSequencer::Ticket& ticket, std::span<const Slice> updates,
-                      uint64_t* position) {
+Status DBImpl::Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
+                      std::span<const Slice> updates, uint64_t* position) {
   const SequenceNumber last = ticket.first + ticket.count - 1;
   Status status =
       log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
-  // Its sequence numbers stay without entries.
-  if (status.ok()) [[likely]]
+  if (status.ok()) [[likely]] {
+    // It travels while the MemTable takes it.
+    if (AwaitsLog(options)) log_->Start();
     return status;
+  }
+  // Its sequence numbers stay without entries.
   sequencer_.Finish(ticket);
   return Explain(std::move(status));
 }
@@ -83,7 +86,7 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   if (logged) {
     Slice encoded(updates->Data());
     encoded.remove_prefix(kWriteBatchHeader);
-    NACRE_RETURN_IF_ERROR(Append(ticket, {&encoded, 1}, &position));
+    NACRE_RETURN_IF_ERROR(Append(options, ticket, {&encoded, 1}, &position));
   }
   MemTable* memtable = MemTableOf(ticket);
   bool new_chunk = false;

@@ -153,28 +153,52 @@ Status LogWriter::Await(uint64_t position) {
 
 // ---- The leader -------------------------------------------------------------------------------
 
+void LogWriter::Start() {
+  if (!lead_.TryTake()) return;
+  if (current_.posted.bytes > 0 && current_.extent->Poll() >= last_ticket_) AcknowledgePosted();
+  LogRing::Entry first;
+  if (current_.extent != nullptr && current_.posted.bytes == 0 &&
+      ring_->Finished(ring_->released(), &first) &&
+      first.bytes <= current_.extent->length() - current_.offset) {
+    // Whoever awaits these records finds them in the ring, and tries the next segment.
+    Post(first).IgnoreError();
+  }
+  lead_.Give();
+}
+
 Status LogWriter::Lead() {
-  const uint64_t from = ring_->released();
-  LogRing::Entry entry;
-  if (!ring_->Finished(from, &entry)) return Status::OK();
   for (int failures = 1;; ++failures) {
-    NACRE_RETURN_IF_ERROR(OpenFor(entry.bytes));
-    Status s = entry.large == nullptr ? WriteRecords(from) : WriteLarge(entry);
+    Status s;
+    if (current_.posted.bytes == 0) {
+      LogRing::Entry first;
+      if (!ring_->Finished(ring_->released(), &first)) return s;
+      NACRE_RETURN_IF_ERROR(OpenFor(first.bytes));
+      s = Post(first);
+    }
+    if (s.ok()) s = AwaitPosted();
     if (s.ok()) [[likely]]
       return s;
-    SealFailed();
     if (failures == kMaxFailures) return Note(std::move(s));
   }
 }
 
-Status LogWriter::WriteRecords(uint64_t from) {
+Status LogWriter::Post(const LogRing::Entry& first) {
+  Status s = first.large == nullptr ? PostRecords() : PostLarge(first);
+  if (!s.ok()) [[unlikely]]
+    SealFailed();
+  return s;
+}
+
+Status LogWriter::PostRecords() {
   const uint64_t room = current_.extent->length() - current_.offset;
-  uint64_t generation = 0;
+  const uint64_t from = ring_->released();
+  Group group;
   uint64_t to = from;
   LogRing::Entry entry;
   while (ring_->Finished(to, &entry) && entry.large == nullptr && entry.end - from <= room) {
     ring_->Stamp(to, current_.stamp);
-    generation = std::max(generation, entry.generation);
+    group.generation = std::max(group.generation, entry.generation);
+    group.last = entry;
     to = entry.end;
   }
   for (uint64_t at = from; at < to;) {
@@ -182,18 +206,15 @@ Status LogWriter::WriteRecords(uint64_t from) {
     NACRE_RETURN_IF_ERROR(Write(current_.offset + (at - from), bytes));
     at += bytes.size;
   }
-  NACRE_RETURN_IF_ERROR(AwaitWrites());
-  Acknowledge(to - from, generation);
-  ring_->Release(to);
+  group.bytes = to - from;
+  current_.posted = group;
   return Status::OK();
 }
 
-Status LogWriter::WriteLarge(const LogRing::Entry& entry) {
+Status LogWriter::PostLarge(const LogRing::Entry& entry) {
   EncodeFixed32(entry.large->memory->data() + kLogStampAt, current_.stamp);
   NACRE_RETURN_IF_ERROR(Write(current_.offset, entry.large->Bytes()));
-  NACRE_RETURN_IF_ERROR(AwaitWrites());
-  Acknowledge(entry.bytes, entry.generation);
-  ring_->ReleaseLarge(entry);
+  current_.posted = {.bytes = entry.bytes, .generation = entry.generation, .last = entry};
   return Status::OK();
 }
 
@@ -211,10 +232,27 @@ Status LogWriter::AwaitWrites() {
       last_ticket_, Deadline::After(options_.clock, options_.client->options().operation_timeout));
 }
 
-void LogWriter::Acknowledge(uint64_t bytes, uint64_t generation) {
-  current_.offset += bytes;
-  current_.generation = std::max(current_.generation, generation);
-  Add(&bytes_appended_, bytes);
+Status LogWriter::AwaitPosted() {
+  if (current_.posted.bytes == 0) return Status::OK();
+  Status s = AwaitWrites();
+  if (s.ok()) [[likely]] {
+    AcknowledgePosted();
+  } else {
+    SealFailed();
+  }
+  return s;
+}
+
+void LogWriter::AcknowledgePosted() {
+  const Group group = std::exchange(current_.posted, {});
+  current_.offset += group.bytes;
+  current_.generation = std::max(current_.generation, group.generation);
+  Add(&bytes_appended_, group.bytes);
+  if (group.last.large == nullptr) [[likely]] {
+    ring_->Release(group.last.end);
+  } else {
+    ring_->ReleaseLarge(group.last);
+  }
 }
 
 Status LogWriter::OpenFor(uint64_t bytes) {
@@ -283,6 +321,8 @@ void LogWriter::Seal() {
 
 std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_open) {
   TakeLead();
+  // A failure is that of the writers: the ring has their records, and they write them elsewhere.
+  AwaitPosted().IgnoreError();
   const bool full = current_.extent != nullptr && current_.offset > current_.extent->length() / 2;
   if (current_.has_records() && current_.generation <= flushed && (full || close_open)) {
     Seal();
@@ -305,6 +345,7 @@ std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_ope
 bool LogWriter::LeaveNodes(const std::function<bool(NodeId)>& leave) {
   const bool unused = supply_->LeaveNodes(leave);
   TakeLead();
+  AwaitPosted().IgnoreError();  // As above.
   if (current_.extent != nullptr && HasCopyOn(current_.segment, leave)) Seal();
   lead_.Give();
   MutexLock lock(&mutex_);
@@ -319,6 +360,7 @@ void LogWriter::Close() {
   // First, so that a leader that waits for a segment does not hold this up.
   supply_->Stop();
   TakeLead();
+  AwaitPosted().IgnoreError();  // Its writers hear that the log is closed.
   Note(Status::ShutdownInProgress("the log is closed")).IgnoreError();
   if (current_.extent != nullptr) Seal();
   lead_.Give();

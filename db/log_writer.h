@@ -45,13 +45,15 @@ struct LogWriterStats {
   uint64_t ensemble_changes = 0;  ///< Segments that ended since a node failed.
 };
 
-/// The write-ahead log of a database, on memory nodes. Many threads append; whoever waits first
-/// becomes the leader and writes what all have finished, with one write to each copy, while the
-/// others lay out the next group.
+/// The write-ahead log of a database, on memory nodes. Many threads append; one at a time is the
+/// leader, who writes what all have finished, with one write to each copy, while the others lay out
+/// the next group. Who starts a group need not await it: it travels while its writers do other
+/// work, and whoever leads next awaits it.
 ///
 /// What is acknowledged is read back (log_reader.h):
-///   - a position is acknowledged once every copy of the open segment has all bytes up to it. The
-///     leader awaits one group of writes before it posts the next;
+///   - a position is acknowledged once every copy of the open segment has all bytes up to it. A
+///     group is awaited before the next one is posted, so one is on its way at most, and none is
+///     when a segment ends but by its failure;
 ///   - a segment ends at its last acknowledged byte, be it full or a copy lost, and the header of
 ///     the next one says where. That header is posted before any record there, to the same copies
 ///     in order, so who can read an acknowledged record there can read it too. No write to an
@@ -80,6 +82,10 @@ class LogWriter {
   /// updates. Waits while the ring is full. After a failure nothing was taken.
   Status Append(uint64_t generation, SequenceNumber first, uint32_t count,
                 std::span<const Slice> parts, uint64_t* position);
+  /// Sends what was appended on its way, unless somebody leads, something is on its way already, or
+  /// it has to wait for a segment: who awaits it does that then, and meets any failure. Waits for
+  /// nothing. To be followed by an Await, as nothing else looks after what is on its way.
+  void Start() EXCLUDES(mutex_);
   /// Returns once every copy has everything up to `position`.
   Status Await(uint64_t position);
   /// The same for everything that was appended before.
@@ -96,8 +102,8 @@ class LogWriter {
   bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
 
   /// Nothing more is written; later calls answer `ShutdownInProgress`. Waits for a NewSegment that
-  /// is under way. After this TakeUnneeded
-  /// gives the open segment out like the others.
+  /// is under way, and for what is on its way. After this TakeUnneeded gives the open segment out
+  /// like the others.
   void Close() EXCLUDES(mutex_);
 
   /// OK, or why nothing can be written at the moment.
@@ -117,12 +123,19 @@ class LogWriter {
    private:
     std::atomic<bool> taken_{false};
   };
+  /// Records that were posted to the open segment and not awaited yet; the ring has them still.
+  struct Group {
+    uint64_t bytes = 0;  ///< In the segment. 0: there is none.
+    uint64_t generation = 0;
+    LogRing::Entry last;  ///< Its last record, or its only one, which is large.
+  };
   struct Current {
     LogSegment segment;
     std::unique_ptr<memnode::MirroredExtent> extent;  ///< Null: no segment is open.
     uint32_t stamp = 0;
     uint64_t offset = 0;      ///< Of the first byte that is not acknowledged.
     uint64_t generation = 0;  ///< The highest one of an acknowledged record.
+    Group posted;             ///< At `offset`.
     bool has_records() const { return offset > kLogHeaderBytes; }
   };
   struct Sealed {
@@ -140,13 +153,21 @@ class LogWriter {
   /// OK if the log works; tries, once, to have it work again.
   Status CheckWorking();
 
-  /// Writes one group of finished records, if there is any, to as many segments as fail.
+  /// Awaits the group that is on its way, else writes one of finished records, if there are any, to
+  /// as many segments as fail.
   Status Lead() REQUIRES(lead_) EXCLUDES(mutex_);
-  Status WriteRecords(uint64_t from) REQUIRES(lead_);
-  Status WriteLarge(const LogRing::Entry& entry) REQUIRES(lead_);
+  /// Posts the finished records from `first` on, as many as the open segment, which has room for
+  /// that one, can take. Ends the segment if that fails.
+  Status Post(const LogRing::Entry& first) REQUIRES(lead_) EXCLUDES(mutex_);
+  Status PostRecords() REQUIRES(lead_);
+  Status PostLarge(const LogRing::Entry& entry) REQUIRES(lead_);
   Status Write(uint64_t offset, rdma::LocalBuffer bytes) REQUIRES(lead_);
   Status AwaitWrites() REQUIRES(lead_);
-  void Acknowledge(uint64_t bytes, uint64_t generation) REQUIRES(lead_);
+  /// Returns once no group is on its way. Ends the segment if that failed; the ring has its records
+  /// for the next one.
+  Status AwaitPosted() REQUIRES(lead_) EXCLUDES(mutex_);
+  /// Every copy has the group that is on its way.
+  void AcknowledgePosted() REQUIRES(lead_);
   /// Makes sure that a segment with room for `bytes` of records is open.
   Status OpenFor(uint64_t bytes) REQUIRES(lead_) EXCLUDES(mutex_);
   Status WriteHeader() REQUIRES(lead_);

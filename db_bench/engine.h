@@ -78,6 +78,10 @@ class Session {
   /// positioned.
   virtual Cursor* NewCursor() = 0;
   virtual void CloseCursor() = 0;
+
+  /// What a Put sends to its log, written with the network's own operation and nothing around it.
+  /// `NotSupported` if the engine has no network.
+  virtual Status RawWrite() { return Status::NotSupported("rawwrite"); }
 };
 
 struct SpaceUsage {

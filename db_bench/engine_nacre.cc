@@ -4,6 +4,7 @@
 #include "db_bench/engine.h"
 #include "db_bench/engine_status.h"
 #include "db_bench/iterator_cursor.h"
+#include "db_bench/raw_write.h"
 #include "nacre/db.h"
 #include "nacre/pool.h"
 #include "util/clock.h"
@@ -24,8 +25,11 @@ constexpr const char* kDurabilityCounters[] = {
 
 class NacreSession final : public Session {
  public:
-  NacreSession(DB* db, const BenchConfig& config)
-      : db_(db), multiread_batched_(config.multiread_batched) {
+  NacreSession(DB* db, std::shared_ptr<Pool> pool, const BenchConfig& config)
+      : db_(db),
+        pool_(std::move(pool)),
+        config_(config),
+        multiread_batched_(config.multiread_batched) {
     write_options_.disable_wal = config.disable_wal;
     read_options_.verify_checksums = config.verify_checksum;
   }
@@ -57,6 +61,12 @@ class NacreSession final : public Session {
   }
   void CloseCursor() override { cursor_.Reset(nullptr); }
 
+  Status RawWrite() override {
+    if (raw_ == nullptr) [[unlikely]]
+      NACRE_RETURN_IF_ERROR(RawWriter::Open(config_, pool_, &raw_));
+    return raw_->Write();
+  }
+
  private:
   Status MultiGetBatched(std::span<const Slice> keys, MultiGetResult* result) {
     values_.resize(keys.size());
@@ -87,6 +97,8 @@ class NacreSession final : public Session {
   }
 
   DB* db_;
+  const std::shared_ptr<Pool> pool_;  ///< Null for a database with a pool of its own.
+  const BenchConfig& config_;
   const bool multiread_batched_;
   WriteOptions write_options_;
   ReadOptions read_options_;
@@ -97,6 +109,7 @@ class NacreSession final : public Session {
   std::vector<std::string> strings_;
   std::vector<Status> statuses_;
   IteratorCursor<Iterator> cursor_;
+  std::unique_ptr<RawWriter> raw_;
 };
 
 class NacreEngine final : public Engine {
@@ -137,7 +150,7 @@ class NacreEngine final : public Engine {
   }
 
   std::unique_ptr<Session> NewSession() override {
-    return std::make_unique<NacreSession>(db_.get(), config_);
+    return std::make_unique<NacreSession>(db_.get(), pool_, config_);
   }
   Status Flush() override { return db_->Flush(FlushOptions()); }
   Status CompactAll() override {

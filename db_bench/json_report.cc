@@ -69,6 +69,7 @@ std::string ResultJson(const BenchmarkResult& result) {
   if (result.takeover.has_value()) {
     text += "\"takeover\": " + TakeoverJson(*result.takeover) + ", ";
   }
+  text += "\"durability\": " + CountersJson(result.durability) + ", ";
   text += fmt::format(R"("network": {}, "compaction": {}, "encoding": {}}})",
                       NetworkJson(result.traffic), CompactionJson(result.traffic),
                       EncodingJson(result.traffic));

@@ -19,8 +19,8 @@ namespace nacre::bench {
 ///      "benchmarks": [{"name": S, "ops": N, "seconds": X, "ops_per_sec": X, "mb_per_sec": X,
 ///                      "micros_per_op": X, "cpu_seconds": X, "process_cpu_seconds": X, "found": N,
 ///                      "lookups": N, "background_ops": N, "p50_us": X, "p99_us": X, "p999_us": X,
-///                      "latency_samples": N, "network": {...}, "compaction": {...},
-///                      "encoding": {...}}, ...],
+///                      "latency_samples": N, "durability": {...}, "network": {...},
+///                      "compaction": {...}, "encoding": {...}}, ...],
 ///      "space": {"user_bytes": N, "stored_bytes": N, "compute_bytes": N, "index_bytes": N,
 ///                "parts": {NAME: N, ...}},
 ///      "durability": {NAME: N, ...},
@@ -30,10 +30,11 @@ namespace nacre::bench {
 ///      "encoding": {"data_bytes": N, "cpu_seconds": X}}
 ///
 /// "network", "compaction" and "encoding" (of parity, in this process) of a benchmark are what was
-/// moved while it ran; those at the end are of the whole run. "cpu_seconds" is the CPU time of the
-/// benchmark's threads, "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed.
-/// The benchmark takeover also has "takeover": {"first_get_us": N, "first_put_us": N,
-/// "steps": {NAME: MICROSECONDS, ...}}.
+/// moved while it ran; those at the end are of the whole run. "durability" of a benchmark is what
+/// had been counted when it ended. "cpu_seconds" is the CPU time of the benchmark's threads,
+/// "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed. The benchmark
+/// takeover also has "takeover": {"first_get_us": N, "first_put_us": N, "steps": {NAME:
+/// MICROSECONDS, ...}}.
 struct JsonReport {
   const BenchConfig* config = nullptr;
   std::string engine_description;

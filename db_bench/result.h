@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "db_bench/benchmark_list.h"
 #include "db_bench/engine.h"
@@ -32,6 +34,8 @@ struct BenchmarkResult {
   LatencyCounts background_latencies;  ///< Of `background_ops`.
   std::array<std::optional<Histogram>, kOpTypes> histograms;
   TrafficCounters traffic;
+  /// Engine::DurabilityCounters at its end.
+  std::vector<std::pair<std::string, uint64_t>> durability;
   std::optional<TakeoverResult> takeover;
 
   double OpsPerSecond() const { return seconds > 0 ? static_cast<double>(ops) / seconds : 0; }

@@ -92,6 +92,7 @@ Status Runner::RunOne(const BenchmarkSpec& spec) {
   TrafficCounters after;
   NACRE_RETURN_IF_ERROR(engine_->Traffic(&after));
   result.traffic = after - before;
+  result.durability = engine_->DurabilityCounters();
   PrintResult(stdout, result);
   results_.push_back(std::move(result));
   return Status::OK();

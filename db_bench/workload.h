@@ -53,6 +53,8 @@ inline constexpr uint64_t kFillBatchEntries = 1000;
 /// `kFillBatchEntries` in each batch, in sequence.
 Status FillBatch(Worker* worker);
 Status DeleteRandom(Worker* worker);
+/// Writes no keys: what the network takes for the bytes of a Put.
+Status RawWrite(Worker* worker);
 
 Status ReadRandom(Worker* worker);
 /// Keys that do not exist, each between two that may.

@@ -59,6 +59,16 @@ Status DeleteRandom(Worker* worker) {
   return Status::OK();
 }
 
+Status RawWrite(Worker* worker) {
+  OpBudget budget = worker->Budget(worker->config.writes);
+  while (budget.Take() != 0) {
+    NACRE_RETURN_IF_ERROR(worker->session->RawWrite());
+    worker->recorder->AddBytes(worker->config.key_size + worker->config.value_size_max);
+    worker->recorder->FinishedOps(1, OpType::kWrite);
+  }
+  return Status::OK();
+}
+
 Status WriteInBackground(Worker* worker) {
   const bool finish_writes = worker->config.finish_after_writes;
   // Its work is bounded by the readers, so --duration is theirs to watch.

@@ -33,15 +33,27 @@ constexpr uint64_t kMagic = 0x31664e614d72434eULL;  // "NCrMaNf1"
 constexpr uint32_t kFormatVersion = 1;
 constexpr uint32_t kMaxSlotBytes = 64 << 10;
 
-// A delta, unpacked: fixed32 number of slots, then for each fixed32 slot and fixed32 CRC32C of what
-// it holds afterwards, then for each the XOR.
+// A delta, unpacked: fixed32 number of slots, then for each fixed32 slot (with kWhole or not) and
+// fixed32 CRC32C of what it holds afterwards, then for each the XOR with what it held, or, with
+// kWhole, what it holds: of a slot that has become free, whose zeros take no room, not the old
+// bytes.
 constexpr size_t kCountBytes = 4;
 constexpr size_t kEntryBytes = 8;
+constexpr uint32_t kWhole = uint32_t{1} << 31;
 constexpr uint64_t kMaxRawBytes = uint64_t{1} << 30;
 static_assert(kMaxRawBytes <= LZ4_MAX_INPUT_SIZE);
 
 void Xor(const char* other, size_t n, char* bytes) {
   for (size_t i = 0; i < n; ++i) bytes[i] = static_cast<char>(bytes[i] ^ other[i]);
+}
+
+/// Whether a slot takes less room as it is than as what has changed: LZ4 leaves little of zeros.
+bool IsSmallerWhole(const SlotChange& change) {
+  ptrdiff_t zeros = 0;
+  for (size_t i = 0; i < change.before.size(); ++i) {
+    zeros += (change.after[i] == 0) - (change.after[i] == change.before[i]);
+  }
+  return zeros > 0;
 }
 
 Status Damaged(std::string_view what) {
@@ -75,7 +87,8 @@ struct Changes {
   const char* entries = nullptr;
   char* contents = nullptr;  ///< XORs; once checked, what the slots are to hold.
 
-  uint32_t slot(uint32_t i) const { return DecodeFixed32(entries + i * kEntryBytes); }
+  uint32_t slot(uint32_t i) const { return DecodeFixed32(entries + i * kEntryBytes) & ~kWhole; }
+  bool whole(uint32_t i) const { return (DecodeFixed32(entries + i * kEntryBytes) & kWhole) != 0; }
   uint32_t crc(uint32_t i) const { return DecodeFixed32(entries + i * kEntryBytes + 4); }
   char* content(uint32_t i) const { return contents + i * slot_bytes; }
 };
@@ -107,7 +120,7 @@ Status MakeContents(const CheckpointHeader& header, const CheckpointDelta& delta
     next = slot + 1;
     if (slot >= header.slots_used) {
       ++first_used;
-    } else {
+    } else if (!changes->whole(i)) {
       Xor(slots + uint64_t{slot} * changes->slot_bytes, changes->slot_bytes, changes->content(i));
     }
     if (Crc32c(changes->content(i), changes->slot_bytes) != changes->crc(i)) {
@@ -174,13 +187,13 @@ Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
   raw.reserve(raw_bytes);
   PutFixed32(&raw, static_cast<uint32_t>(changes.size()));
   for (const SlotChange& change : changes) {
-    PutFixed32(&raw, change.slot);
+    PutFixed32(&raw, change.slot | (IsSmallerWhole(change) ? kWhole : 0));
     PutFixed32(&raw, Crc32c(change.after.data(), change.after.size()));
   }
   for (const SlotChange& change : changes) {
     assert(change.after.size() == slot_bytes);
     raw.append(change.after);
-    if (!change.before.empty()) {
+    if (!change.before.empty() && !IsSmallerWhole(change)) {
       Xor(change.before.data(), slot_bytes, raw.data() + raw.size() - slot_bytes);
     }
   }

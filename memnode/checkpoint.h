@@ -65,9 +65,9 @@ struct CheckpointDelta {
   std::string compressed{};
 };
 
-/// Packs `changes`, which are in the order of slots, each once: the XOR of before and after,
-/// compressed with LZ4. Fills in `raw_bytes`, `crc` and `compressed`.
-/// `InvalidArgument` if that is more than a delta can hold (1 GiB).
+/// Packs `changes`, which are in the order of slots, each once: the XOR of before and after, or
+/// what is there after where that has more zeros, compressed with LZ4. Fills in `raw_bytes`, `crc`
+/// and `compressed`. `InvalidArgument` if that is more than a delta can hold (1 GiB).
 Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
                    CheckpointDelta* delta);
 

@@ -84,30 +84,39 @@ Status MirroredExtent::Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* 
   return Status::OK();
 }
 
-Status MirroredExtent::Post(size_t number, uint64_t offset, rdma::LocalBuffer from) {
+Status MirroredExtent::Post(size_t number, uint64_t offset, const rdma::LocalBuffer& from) {
   Copy& copy = copies_[number];
-  while (from.size > 0) {
+  if (copy.outstanding < Lane::kDepth && offset >= copy.from && offset + from.size <= copy.to)
+      [[likely]] {
+    return PostPart(number, offset, from, /*last=*/true, /*more=*/false);
+  }
+  for (uint32_t done = 0; done < from.size;) {
     if (copy.outstanding == Lane::kDepth) NACRE_RETURN_IF_ERROR(AwaitRoom(&copy));
-    if (offset < copy.from || offset >= copy.to) {
-      if (Status s = Locate(&copy, offset); !s.ok()) return Fail(&copy, s);
+    const uint64_t at = offset + done;
+    if (at < copy.from || at >= copy.to) {
+      if (Status s = Locate(&copy, at); !s.ok()) return Fail(&copy, s);
     }
     rdma::LocalBuffer part = from;
-    part.size = static_cast<uint32_t>(std::min<uint64_t>(from.size, copy.to - offset));
-    const bool last = part.size == from.size;
-    const uint64_t id = (last_ticket_ << 1 | (last ? 1 : 0)) << kCopyBits | number;
+    part.data += done;
+    part.size = static_cast<uint32_t>(std::min<uint64_t>(from.size - done, copy.to - at));
+    done += part.size;
+    const bool last = done == from.size;
     // Who waits for room must not wait for requests that wait for more.
     const bool more = !last && copy.outstanding + 1 < Lane::kDepth;
-    const auto flags = static_cast<uint8_t>(rdma::kSignaled | (more ? rdma::kMore : 0));
-    rdma::RemoteBuffer to = copy.start;
-    to.address += offset - copy.from;
-    if (Status s = copy.queue_pair->PostWrite(id, part, to, flags); !s.ok()) {
-      return Fail(&copy, s);
-    }
-    ++copy.outstanding;
-    from.data += part.size;
-    from.size -= part.size;
-    offset += part.size;
+    NACRE_RETURN_IF_ERROR(PostPart(number, at, part, last, more));
   }
+  return Status::OK();
+}
+
+Status MirroredExtent::PostPart(size_t number, uint64_t offset, const rdma::LocalBuffer& part,
+                                bool last, bool more) {
+  Copy& copy = copies_[number];
+  const uint64_t id = (last_ticket_ << 1 | (last ? 1 : 0)) << kCopyBits | number;
+  const auto flags = static_cast<uint8_t>(rdma::kSignaled | (more ? rdma::kMore : 0));
+  rdma::RemoteBuffer to = copy.start;
+  to.address += offset - copy.from;
+  if (Status s = copy.queue_pair->PostWrite(id, part, to, flags); !s.ok()) return Fail(&copy, s);
+  ++copy.outstanding;
   return Status::OK();
 }
 
@@ -140,11 +149,12 @@ Status MirroredExtent::AwaitRoom(Copy* copy) {
 
 void MirroredExtent::TakeCompletions() {
   if (lane_ == nullptr) return;
-  rdma::Completion completions[16];
+  constexpr int kAtOnce = 4;  // As a rule there is one a copy; each place is cleared.
+  rdma::Completion completions[kAtOnce];
   int n = 0;
   bool failed = false;
   do {
-    n = lane_->queue()->Poll(completions, 16);
+    n = lane_->queue()->Poll(completions, kAtOnce);
     for (int i = 0; i < n; ++i) {
       const uint64_t id = completions[i].id;
       Copy& copy = copies_[id & (kMaxCopies - 1)];
@@ -159,7 +169,7 @@ void MirroredExtent::TakeCompletions() {
       --copy.outstanding;
       if ((id >> kCopyBits & 1) != 0) copy.done = id >> (kCopyBits + 1);
     }
-  } while (n == 16);
+  } while (n == kAtOnce);
   if (failed) [[unlikely]]
     EndAfterFailure();
 }

@@ -82,7 +82,10 @@ class MirroredExtent {
 
   MirroredExtent(PoolClient* client, std::unique_ptr<Lane> lane, uint64_t length);
 
-  Status Post(size_t number, uint64_t offset, rdma::LocalBuffer from);
+  Status Post(size_t number, uint64_t offset, const rdma::LocalBuffer& from);
+  /// What lies in one piece of the target's memory. `last`: of its ticket; `more`: see kMore.
+  Status PostPart(size_t number, uint64_t offset, const rdma::LocalBuffer& part, bool last,
+                  bool more);
   Status Locate(Copy* copy, uint64_t offset) const;
   Status AwaitRoom(Copy* copy);
   void TakeCompletions();

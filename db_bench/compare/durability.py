@@ -7,36 +7,26 @@ and microbenchmarks. A row shows medians over the rounds.
 """
 
 import argparse
-import contextlib
-import importlib.util
 import json
 import os
 import pathlib
 import select
 import shutil
-import statistics
 import subprocess
-import tempfile
 import time
-from dataclasses import dataclass, field
-from typing import Callable, Iterator, Optional
+from dataclasses import dataclass
+from typing import Callable
 
 import machine
-from measure import (NODE_START_SECONDS, NODES, PROCESS_SECONDS_MAX, SLAB_BYTES, await_ready, end,
-                     end_all, run as run_process, start)
-from redundancy import select_among
-from table import format_number
+import rounds
+from measure import NODES, PROCESS_SECONDS_MAX, SLAB_BYTES, end, run as run_process, start
+from rounds import RATIO_AT_LEAST, RATIO_AT_MOST, Row, select_among
 from workload import ENGINE_FLAGS, KEY_BYTES, PROFILES, VALUE_BYTES, CompareError
 
 LARGE = 10  # Times as many keys, of --large.
 TAIL_BYTES = 64 << 20
 PAIR, COPIES = "rep(2)", "rep(3)"
 NETWORK = "rtt_us=2"
-PLOT = "takeover.png"
-PLOT_TEXT = "What a takeover does, step by step"
-
-BEGIN_MARK = "<!-- ./run compare --durability --update-docs writes what is between these: begin -->"
-END_MARK = "<!-- durability end -->"
 
 
 @dataclass(frozen=True)
@@ -49,11 +39,15 @@ class Takeover:
 
 @dataclass(frozen=True)
 class Fill:
-    """One process that writes --num keys in random order."""
+    """A process that writes --num keys in random order; what it measures is its last step."""
     name: str
     flags: tuple[str, ...]
     network: str = ""
     nodes: int = NODES  # 0: an engine that needs none.
+    steps: tuple[str, ...] = ("fillrandom",)
+    keys: int = 1  # Times --num.
+    before: tuple[str, ...] = ()  # Steps of a process before it, without `last_flags`.
+    last_flags: tuple[str, ...] = ()
 
 
 OWNER, WITH_NODE, LARGER = (Takeover("takeover"), Takeover("takeover, a node lost", node_too=True),
@@ -62,20 +56,28 @@ NACRE_FLAGS = ("--engine=nacre", f"--redundancy={COPIES}")
 LOGGED = Fill("log", NACRE_FLAGS)
 UNLOGGED = Fill("no log", NACRE_FLAGS + ("--disable_wal=true",))
 DISTANT = Fill(f"log, {NETWORK}", NACRE_FLAGS, network=NETWORK)
+RAW_WRITE = Fill(f"raw write, {NETWORK}", NACRE_FLAGS, network=NETWORK, steps=("rawwrite",))
+# A database of a thousand tables of 64 MiB that takes 192 MiB a second, each size a 64th of that.
+MANY_TABLES = Fill(
+    "many tables", NACRE_FLAGS + ("--write_buffer_size=1048576", "--target_file_size_base=1048576",
+                                  "--max_bytes_for_level_base=4194304"),
+    steps=("overwrite",), keys=3, before=("fillseq", "waitforcompaction"),
+    last_flags=("--use_existing_db", "--duration=15", "--benchmark_write_rate_limit=3145728"))
 ROCKSDB = tuple(Fill(profile, ENGINE_FLAGS[profile], nodes=0) for profile in PROFILES)
-RUNS = (OWNER, WITH_NODE, LARGER, LOGGED, UNLOGGED, DISTANT) + ROCKSDB
-RECOVERY, CHECKPOINT, RAW_WRITE = "manifest recovery alone", "checkpoint", "raw write"
+RUNS = (OWNER, WITH_NODE, LARGER, LOGGED, UNLOGGED, DISTANT, RAW_WRITE, MANY_TABLES) + ROCKSDB
+RECOVERY, CHECKPOINT = "manifest recovery alone", "checkpoint"
 MICROBENCHMARKS = {RECOVERY: "BM_ManifestRecovery/256/real_time",
-                   CHECKPOINT: "BM_ManifestCheckpoint/10/real_time",
-                   RAW_WRITE: "BM_RawWrite/rtt_us:2"}
+                   CHECKPOINT: "BM_ManifestCheckpoint/10/real_time"}
 NANOS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one process of db_bench said: of its last benchmark, and what its engine counted."""
+    """What one process of db_bench said of its last benchmark, and what its engine had counted
+    before and after it."""
     step: dict
     durability: dict
+    before: dict
 
     def rate(self) -> float:
         return self.step["ops_per_sec"]
@@ -85,26 +87,13 @@ class Measured:
 
     def checkpoint_share(self) -> float:
         """Percent of the image that a checkpoint sends."""
-        counted = self.durability
-        rounds = max(1, counted["manifest.checkpoints"])
-        return 100 * counted["manifest.delta-bytes"] / rounds / counted["manifest.image-bytes"]
+        sent, checkpoints = (self.durability[name] - self.before.get(name, 0)
+                             for name in ("manifest.delta-bytes", "manifest.checkpoints"))
+        return 100 * sent / max(1, checkpoints) / self.durability["manifest.image-bytes"]
 
 
 Reports = dict[str, Measured]
 Micros = dict[str, dict]  # Of MICROBENCHMARKS; with "nanos", what one iteration takes.
-OWN_AT_MOST, RATIO_AT_MOST, RATIO_AT_LEAST = "own", "ratio <=", "ratio >="
-
-
-@dataclass(frozen=True)
-class Row:
-    name: str
-    unit: str
-    # Of a round: its own number, and what it is compared with, if anything.
-    measure: Callable[[Reports, Micros], tuple[float, Optional[float]]]
-    needs: tuple[str, ...]  # Names of runs, or of MICROBENCHMARKS.
-    target: float
-    bound: str = OWN_AT_MOST
-    peer: str = ""
 
 
 def takeover_row(what: str, run: Takeover, target: float) -> Row:
@@ -128,66 +117,25 @@ ROWS = (
     Row("a checkpoint's bytes of the image's, 10 edits, 10,000 tables", "%",
         lambda _, micros: (100 * micros[CHECKPOINT]["delta_bytes"]
                            / micros[CHECKPOINT]["image_bytes"], None), (CHECKPOINT,), 2),
+    Row("the same in overwrite, a thousand tables", "%",
+        lambda reports, _: (reports[MANY_TABLES.name].checkpoint_share(), None),
+        (MANY_TABLES.name,), 2),
     Row("the same in fillrandom, all of it written in seconds", "%",
         lambda reports, _: (reports[LOGGED.name].checkpoint_share(), None), (LOGGED.name,), 2),
     Row("fillrandom with a log of 3 copies", "ops/s",
         lambda reports, _: (reports[LOGGED.name].rate(), reports[UNLOGGED.name].rate()),
         (LOGGED.name, UNLOGGED.name), 0.6, RATIO_AT_LEAST, "no log"),
     Row(f"Put in the log, {NETWORK}, p50", "us",
-        lambda reports, micros: (reports[DISTANT.name].step["p50_us"],
-                                 micros[RAW_WRITE]["nanos"] / 1e3),
-        (DISTANT.name, RAW_WRITE), 1.3, RATIO_AT_MOST, "raw write to 3 copies"),
+        lambda reports, _: (reports[DISTANT.name].step["p50_us"],
+                                 reports[RAW_WRITE.name].step["p50_us"]),
+        (DISTANT.name, RAW_WRITE.name), 1.3, RATIO_AT_MOST, "raw write to 3 copies"),
     Row("fillrandom, RocksDB with its log too", "ops/s",
         lambda reports, _: (reports[LOGGED.name].rate(),
                             max(reports[run.name].rate() for run in ROCKSDB)),
         (LOGGED.name, *(run.name for run in ROCKSDB)), 2.5, RATIO_AT_LEAST, "RocksDB, tmpfs"),
 )
-
-
-@dataclass
-class Result:
-    row: Row
-    own: list[float] = field(default_factory=list)
-    peer: list[float] = field(default_factory=list)
-
-    def medians(self) -> tuple[float, Optional[float]]:
-        return statistics.median(self.own), statistics.median(self.peer) if self.peer else None
-
-    def ratio(self) -> Optional[float]:
-        own, peer = self.medians()
-        return own / peer if peer else None
-
-    def met(self) -> bool:
-        if self.row.bound == OWN_AT_MOST:
-            return self.medians()[0] <= self.row.target
-        if self.row.bound == RATIO_AT_MOST:
-            return self.ratio() <= self.row.target
-        return self.ratio() >= self.row.target
-
-    def to_json(self) -> dict:
-        own, peer = self.medians()
-        return {"name": self.row.name, "unit": self.row.unit, "values": self.own,
-                "peer": self.row.peer, "peer_values": self.peer, "median": own,
-                "peer_median": peer, "ratio": self.ratio(), "target": self.row.target,
-                "bound": self.row.bound, "met": self.met()}
-
-
-HEADINGS = ("measure", "unit", "nacre", "against", "", "ratio", "target", "met")
-
-
-def cells(result: Result) -> list[str]:
-    row, (own, peer), ratio = result.row, result.medians(), result.ratio()
-    target = {OWN_AT_MOST: f"<= {row.target:g} {row.unit}", RATIO_AT_MOST: f"<= {row.target:g}",
-              RATIO_AT_LEAST: f">= {row.target:g}"}[row.bound]
-    return [row.name, row.unit, format_number(own), row.peer or "-",
-            "-" if peer is None else format_number(peer), "-" if ratio is None else f"{ratio:.2f}",
-            target, "yes" if result.met() else "no"]
-
-
-def markdown_table(results: list[Result]) -> str:
-    lines = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
-    lines += ["| " + " | ".join(cells(result)) + " |" for result in results]
-    return "\n".join(lines) + "\n"
+TABLE = rounds.Table("durability", "nacre", ROWS, RUNS, tuple(MICROBENCHMARKS), "takeover.png",
+                     "What a takeover does, step by step")
 
 
 def node_bytes(nodes: int, keys: int, copies: int) -> int:
@@ -196,37 +144,8 @@ def node_bytes(nodes: int, keys: int, copies: int) -> int:
             + 1) * SLAB_BYTES
 
 
-class Bench:
-    def __init__(self, binaries: pathlib.Path, scratch: pathlib.Path, runs: pathlib.Path,
-                 num: int):
-        self.binaries = binaries
-        self.scratch = scratch
-        self.runs = runs
-        self.num = num
-        for binary in ("db_bench", "nacre-memnode", "micro_db"):
-            if not (binaries / binary).exists():
-                raise CompareError(f"there is no {binaries / binary}")
-
-    @contextlib.contextmanager
-    def pool(self, count: int, size: int,
-             network: str) -> Iterator[tuple[str, list[subprocess.Popen]]]:
-        """Fresh memory nodes; gives the URI of their pool, and their processes."""
-        nodes = []
-        sockets = [self.scratch / f"n{i}.sock" for i in range(count)]
-        parameters = f"?{network}" if network else ""
-        try:
-            for socket in sockets:
-                socket.unlink(missing_ok=True)
-                nodes.append(start([self.binaries / "nacre-memnode", f"--size={size}",
-                                    f"--listen=shm:{socket}{parameters}", "--populate"],
-                                   stderr=subprocess.STDOUT))
-            deadline = time.monotonic() + NODE_START_SECONDS
-            for node in nodes:
-                await_ready(node, deadline)
-            yield "shm:" + ",".join(str(socket) for socket in sockets) + parameters, nodes
-        finally:
-            for node in nodes:
-                end(node)
+class Bench(rounds.Bench):
+    micro_binary = "micro_db"
 
     def command(self, num: int, number: int, *flags: str) -> list:
         return [self.binaries / "db_bench", f"--num={num}", f"--key_size={KEY_BYTES}",
@@ -234,7 +153,7 @@ class Bench:
                 "--max_background_jobs=2", *flags]
 
     def run(self, what: Takeover | Fill, number: int) -> Measured:
-        path = self.runs / f"{what.name.replace(' ', '-')}-{number}.json"
+        path = self.path(what, number, "json")
         path.unlink(missing_ok=True)
         title = f"{what.name}, round {number}"
         if isinstance(what, Takeover):
@@ -243,12 +162,15 @@ class Bench:
             self.run_fill(what, number, path, title)
         try:
             report = json.loads(path.read_text())
-            return Measured(report["benchmarks"][-1], report["durability"])
+            *earlier, last = report["benchmarks"]
+            return Measured(last, last["durability"],
+                            earlier[-1]["durability"] if earlier else {})
         except (OSError, ValueError, KeyError, IndexError) as error:
             raise CompareError(f"{title}: {path}: {error}") from error
 
     def run_fill(self, what: Fill, number: int, path: pathlib.Path, title: str) -> None:
-        command = self.command(self.num, number, *what.flags, "--benchmarks=fillrandom",
+        num = self.num * what.keys
+        command = self.command(num, number, *what.flags, "--benchmarks=" + ",".join(what.steps),
                                f"--json={path}")
         if what.nodes == 0:
             folder = self.scratch / "rocksdb"
@@ -258,8 +180,11 @@ class Bench:
                 shutil.rmtree(folder, ignore_errors=True)
             return
         # Everything is written once more by compactions.
-        with self.pool(what.nodes, node_bytes(what.nodes, self.num, 6), what.network) as (uri, _):
-            run_process([*command, f"--pool={uri}"], title)
+        with self.pool(what.nodes, node_bytes(what.nodes, num, 6), what.network) as (uri, _):
+            if what.before:
+                run_process([*self.command(num, number, *what.flags, f"--pool={uri}"),
+                             "--benchmarks=" + ",".join(what.before)], title)
+            run_process([*command, *what.last_flags, f"--pool={uri}"], title)
 
     def run_takeover(self, what: Takeover, number: int, path: pathlib.Path, title: str) -> None:
         num = self.num * what.keys
@@ -285,14 +210,8 @@ class Bench:
 
     def micro(self, name: str, number: int) -> dict:
         """One of MICROBENCHMARKS."""
-        output = run_process(
-            [self.binaries / "micro_db", f"--benchmark_filter=^{MICROBENCHMARKS[name]}$",
-             "--benchmark_format=json"], f"micro_db, round {number}")
-        try:
-            result = json.loads(output)["benchmarks"][0]
-            return result | {"nanos": result["real_time"] * NANOS[result["time_unit"]]}
-        except (ValueError, KeyError, IndexError) as error:
-            raise CompareError(f"micro_db: its output makes no sense: {error}") from error
+        result = self.micro_result(MICROBENCHMARKS[name], number)
+        return result | {"nanos": result["real_time"] * NANOS[result["time_unit"]]}
 
 
 def await_tail(owner: subprocess.Popen, title: str) -> None:
@@ -308,57 +227,18 @@ def await_tail(owner: subprocess.Popen, title: str) -> None:
         said += more
 
 
-def measure_all(bench: Bench, rows: list[Row], rounds: int, progress) -> list[Result]:
-    results = [Result(row) for row in rows]
-    needed = {need for row in rows for need in row.needs}
-    runs = [what for what in RUNS if what.name in needed]
-    for number in range(1, rounds + 1):
-        began = time.monotonic()
-        turn = (number - 1) % len(runs) if runs else 0
-        reports: Reports = {}
-        for what in runs[turn:] + runs[:turn]:
-            progress.show(f"round {number}  {what.name}")
-            reports[what.name] = bench.run(what, number)
-            progress.done += 1
-        progress.show(f"round {number}  micro_db")
-        micros = {name: bench.micro(name, number) for name in MICROBENCHMARKS if name in needed}
-        for result in results:
-            own, peer = result.row.measure(reports, micros)
-            result.own.append(own)
-            if peer is not None:
-                result.peer.append(peer)
-        progress.line(f"round {number} of {rounds}   ok {time.monotonic() - began:5.0f} s")
-    progress.clear()
-    return results
-
-
-def heading(options: argparse.Namespace, about: dict[str, str]) -> str:
-    return (f"{machine.sentence(about)}.\n\n"
-            f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values, one thread; "
+def heading(options: argparse.Namespace) -> str:
+    return (f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values, one thread; "
             f"{NODES} `nacre-memnode` processes on shm, all of this machine. Takeovers: `{PAIR}`, "
             f"the owner is killed (-9) with {TAIL_BYTES >> 20} MiB of keys and values in its log "
             "and in no table; a new process connects, opens, and has every record of them. Fills: "
-            f"`{COPIES}`; RocksDB with its log on tmpfs, in the better of two profiles. "
+            f"`{COPIES}`; RocksDB with its log on tmpfs, in the better of two profiles. Overwrite: "
+            "the log and the manifest of a database of 64 GiB in tables of 64 MiB that takes 192 "
+            "MiB a second, with a 64th of each of these. "
             f"Medians of {options.rounds}.\n")
 
 
-def split_docs(path: pathlib.Path) -> tuple[str, str]:
-    page = path.read_text()
-    before, begin, rest = page.partition(BEGIN_MARK)
-    _, finish, after = rest.partition(END_MARK)
-    if not begin or not finish:
-        raise CompareError(f"{path} has no place for the table: '{BEGIN_MARK}' and '{END_MARK}'")
-    return before + begin, finish + after
-
-
-def check_options(options: argparse.Namespace, plotted: bool) -> None:
-    """Better now than after all is measured."""
-    if plotted and importlib.util.find_spec("matplotlib") is None:
-        raise CompareError("the plot needs matplotlib (Debian: python3-matplotlib); or --no-plot")
-    if options.update_docs:
-        if not plotted:
-            raise CompareError("--update-docs wants the plot too: without --no-plot")
-        split_docs(options.docs)
+def check_memory(options: argparse.Namespace) -> None:
     needed = NODES * node_bytes(NODES, LARGE * options.num, 2) + (3 << 30)
     free = int((machine.first_value("/proc/meminfo", "MemAvailable") or "0").split()[0]) << 10
     if options.large and free < needed:
@@ -368,7 +248,7 @@ def check_options(options: argparse.Namespace, plotted: bool) -> None:
 
 def takeovers_of(bench: Bench, number: int) -> dict[str, dict]:
     """Of a round, what its takeovers measured, by name."""
-    paths = {what.name: bench.runs / f"{what.name.replace(' ', '-')}-{number}.json"
+    paths = {what.name: bench.path(what, number, "json")
              for what in RUNS if isinstance(what, Takeover)}
     return {name: json.loads(path.read_text())["benchmarks"][-1]["takeover"]
             for name, path in paths.items() if path.exists()}
@@ -378,37 +258,11 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
     """`progress_of`: makes the line that says how far it is, of the number of runs."""
     rows = [row for row in select_among(ROWS, options.only)
             if options.large or LARGER.name not in row.needs]
-    needed = {need for row in rows for need in row.needs}
-    plotted = not options.no_plot and OWNER.name in needed
-    check_options(options, plotted)
-    runs = options.out / "durability-runs"
-    shutil.rmtree(runs, ignore_errors=True)
-    runs.mkdir(parents=True)
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="nacre-compare-", dir="/dev/shm"))
-    try:
-        bench = Bench(options.bin, scratch, runs, options.num)
-        total = options.rounds * sum(what.name in needed for what in RUNS)
-        results = measure_all(bench, rows, options.rounds, progress_of(max(1, total)))
-    finally:
-        end_all()
-        shutil.rmtree(scratch, ignore_errors=True)
-    about = machine.describe(None)
-    text = heading(options, about) + "\n" + markdown_table(results)
-    files = [options.out / f"durability.{suffix}" for suffix in ("json", "md")]
-    files[0].write_text(json.dumps(
-        {"machine": about, "rounds": options.rounds, "num": options.num,
-         "rows": [result.to_json() for result in results]}, indent=1) + "\n")
-    files[1].write_text(text)
-    if plotted:
+    check_memory(options)
+
+    def draw(bench: Bench, about: str, file: str) -> None:
         import plot  # Takes a while to load.
-        files.append(options.out / PLOT)
-        plot.write_takeovers(takeovers_of(bench, options.rounds), machine.sentence(about),
-                             str(files[-1]))
-    if options.update_docs:
-        before, after = split_docs(options.docs)
-        shutil.copyfile(options.out / PLOT, options.docs.parent / PLOT)
-        options.docs.write_text(f"{before}\n\n{text}\n![{PLOT_TEXT}]({PLOT})\n\n{after}")
-        files.append(options.docs)
-    met = sum(result.met() for result in results)
-    print(f"\n{markdown_table(results)}\n{met} of {len(results)} targets met; written: "
-          + ", ".join(str(file) for file in files))
+        plot.write_takeovers(takeovers_of(bench, options.rounds), about, file)
+
+    plotted = not options.no_plot and OWNER in TABLE.needed(rows)
+    TABLE.run(options, rows, Bench, progress_of, heading(options), draw if plotted else None)

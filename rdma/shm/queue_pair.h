@@ -133,18 +133,21 @@ class ShmQueuePair final : public QueuePair {
   // What each request touches lies together.
   ShmCompletionQueue* const send_queue_;
   const std::atomic<uint32_t>* const peer_closed_;
-  std::atomic<uint64_t>* const write_mark_;
   Connection::Tally* const tally_;
   ShmDevice* const device_;
   const uint64_t send_depth_;
   uint64_t posted_ = 0;                ///< Send-side requests so far.
-  uint64_t marked_ = 0;                ///< Writes that were marked so far.
   uint64_t retired_ = 0;               ///< Of these, how many no longer count against the depth.
   std::unique_ptr<Target[]> targets_;  ///< By the slot of their key.
   uint32_t target_count_ = 0;
   uint32_t deferred_count_ = 0;
   bool broken_ = false;
   bool peer_gone_unreported_ = false;
+
+  // What writes touch besides.
+  std::atomic<uint64_t>* const write_mark_;
+  uint64_t marked_ = 0;               ///< Writes that were marked so far.
+  const char* next_write_ = nullptr;  ///< Where the last write ended.
 
   std::array<CheckedRead, kMaxDeferred> deferred_;
 

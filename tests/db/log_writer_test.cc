@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -114,6 +115,7 @@ TEST_F(LogWriterTest, ThreadsKeepTheirOrderAndGetWhatTheyAwait) {
         uint64_t position = 0;
         ASSERT_TRUE(IsOk(Append(record, 1, &position)));
         if (i % 4 != t) {
+          if (i % 3 != 0) writer_->Start();
           ASSERT_TRUE(IsOk(writer_->Await(position)));
         }
       }
@@ -168,7 +170,10 @@ TEST_F(LogWriterTest, ThreadsWriteOnWhileNodesAreLost) {
     threads.emplace_back([&, t] {
       for (SequenceNumber i = 0; !stop.load(); ++i) {
         const SequenceNumber first = static_cast<SequenceNumber>(t) << 32 | i;
-        ASSERT_TRUE(IsOk(AppendAndAwait(MakeRecord(first, 20 + first % 300))));
+        uint64_t position = 0;
+        ASSERT_TRUE(IsOk(Append(MakeRecord(first, 20 + first % 300), 1, &position)));
+        writer_->Start();
+        ASSERT_TRUE(IsOk(writer_->Await(position)));
         acknowledged[t] = i + 1;
       }
     });
@@ -192,6 +197,129 @@ TEST_F(LogWriterTest, ThreadsWriteOnWhileNodesAreLost) {
     ASSERT_TRUE(record == MakeRecord(record.first, 20 + record.first % 300));
   }
   for (size_t t = 0; t < acknowledged.size(); ++t) EXPECT_EQ(next[t], acknowledged[t]);
+}
+
+TEST_F(LogWriterTest, WhatWasStartedIsMetByWhoeverLeadsNext) {
+  // While a group is on its way; with `lost`, to a node that is lost, so that it fails.
+  struct Caller {
+    const char* name;
+    std::function<void()> call;
+  };
+  const std::vector<Caller> callers = {
+      {"Await", [] {}},
+      {"Start", [this] { writer_->Start(); }},
+      {"Sync", [this] { EXPECT_TRUE(IsOk(writer_->Sync())); }},
+      {"TakeUnneeded", [this] { EXPECT_TRUE(writer_->TakeUnneeded(0, true).empty()); }},
+      {"LeaveNodes", [this] { EXPECT_FALSE(writer_->LeaveNodes([](NodeId) { return false; })); }},
+      {"LeaveNodes that ends the segment",
+       [this] {
+         const NodeId left = log_space_->segments().front().copies[0].start.node;
+         EXPECT_TRUE(writer_->LeaveNodes([&](NodeId node) { return node == left; }));
+       }},
+      {"Append into a full ring",
+       [this] {
+         uint64_t position = 0;
+         for (uint64_t bytes = 0; bytes <= Options().ring_bytes; bytes += 1000) {
+           model_.push_back(MakeRecord(next_, 1000));
+           next_ += model_.back().count;
+           ASSERT_TRUE(IsOk(Append(model_.back(), 1, &position)));
+         }
+       }},
+  };
+  Random random(TestSeed(508));
+  for (const bool lost : {false, true}) {
+    for (const size_t bytes : {size_t{300}, size_t{20} << 10}) {
+      for (const Caller& caller : callers) {
+        SCOPED_TRACE(std::string(caller.name) + (lost ? ", a node lost, " : ", ") +
+                     std::to_string(bytes) + " bytes");
+        OpenPoolFor(5, 3, "&rtt_us=200");
+        OpenWriter(Options());
+        model_.clear();
+        AppendSome(20, 600, &random, &next_, &model_);
+        if (lost) pool_->KillEmbeddedNode(log_space_->segments()[0].copies[1].start.node);
+        model_.push_back(MakeRecord(next_, bytes));
+        next_ += model_.back().count;
+        uint64_t position = 0;
+        ASSERT_TRUE(IsOk(Append(model_.back(), 1, &position)));
+        const uint64_t posted = writer_->stats().writes_posted;
+        writer_->Start();
+        EXPECT_GT(writer_->stats().writes_posted, posted);
+        caller.call();
+        ASSERT_TRUE(IsOk(writer_->Await(position)));
+        ASSERT_TRUE(IsOk(writer_->Sync()));
+        EXPECT_EQ(writer_->stats().ensemble_changes, lost ? 1u : 0u);
+        ExpectLog(model_);
+        writer_.reset();
+        log_space_.reset();
+        ClosePool();
+      }
+    }
+  }
+}
+
+TEST_F(LogWriterTest, ASegmentIsKeptForWhatIsOnItsWayThere) {
+  OpenPoolFor(3, 2, "&rtt_us=200");
+  OpenWriter(Options());
+  for (const uint64_t generation : {1, 2}) {
+    model_.push_back(MakeRecord(next_, 300));
+    next_ += model_.back().count;
+    uint64_t position = 0;
+    ASSERT_TRUE(IsOk(Append(model_.back(), generation, &position)));
+    writer_->Start();
+    EXPECT_TRUE(writer_->TakeUnneeded(generation - 1, /*close_open=*/true).empty());
+    ASSERT_TRUE(IsOk(writer_->Await(position)));
+  }
+  ExpectLog(model_);
+  log_space_->Drop(writer_->TakeUnneeded(2, /*close_open=*/true));
+  ExpectLog({});
+}
+
+TEST_F(LogWriterTest, CloseAwaitsWhatIsOnItsWay) {
+  for (const bool lost : {false, true}) {
+    OpenPoolFor(4, 2, "&rtt_us=200");
+    OpenWriter(Options());
+    const TestRecord first = MakeRecord(1, 300);
+    ASSERT_TRUE(IsOk(AppendAndAwait(first)));
+    if (lost) pool_->KillEmbeddedNode(log_space_->segments()[0].copies[0].start.node);
+    const TestRecord second = MakeRecord(2, 300);
+    uint64_t position = 0;
+    ASSERT_TRUE(IsOk(Append(second, 1, &position)));
+    writer_->Start();
+    writer_->Close();
+    if (lost) {
+      EXPECT_TRUE(writer_->Await(position).IsShutdownInProgress());
+      EXPECT_EQ(writer_->stats().ensemble_changes, 1u);
+    } else {
+      EXPECT_TRUE(IsOk(writer_->Await(position)));
+      ExpectLog({first, second});
+    }
+    writer_.reset();
+    log_space_.reset();
+    ClosePool();
+  }
+}
+
+TEST_F(LogWriterTest, NothingIsStartedWithoutASegment) {
+  OpenLog(2, 1);
+  log_space_->FailWith(Status::NoSpace("the pool is full"));
+  Status s;
+  while (s.ok()) {
+    const TestRecord record = MakeRecord(next_, 600);
+    uint64_t position = 0;
+    s = Append(record, 1, &position);
+    if (!s.ok()) break;
+    model_.push_back(record);
+    next_ += record.count;
+    writer_->Start();
+    s = writer_->Await(position);
+  }
+  EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
+  const uint64_t posted = writer_->stats().writes_posted;
+  writer_->Start();
+  EXPECT_EQ(writer_->stats().writes_posted, posted);
+  log_space_->FailWith(Status::OK());
+  ASSERT_TRUE(IsOk(writer_->Sync()));
+  ExpectLog(model_);
 }
 
 TEST_F(LogWriterTest, AFullPoolFailsWritersUntilThereIsRoom) {

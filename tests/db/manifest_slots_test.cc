@@ -148,6 +148,27 @@ TEST(ManifestSlotsTest, OnlyWhatAnEditTouchesChanges) {
   EXPECT_EQ(slots.used(), used);
 }
 
+TEST(ManifestSlotsTest, WhatIsDroppedIsNotSent) {
+  Random random(TestSeed(46));
+  ManifestState state = EmptyState();
+  for (uint64_t id = 1; id <= 200; ++id) state.tables[id] = {1, RandomTableMeta(&random, id)};
+  ManifestSlots slots(state, 0);
+  Copy copy(slots, 0, 10'000);
+  ManifestEdit edit;
+  edit.version = 1;
+  for (uint64_t id = 1; id <= 150; ++id) edit.removed.push_back(id);
+  ASSERT_TRUE(IsOk(state.Apply(edit)));
+  slots.Apply(edit);
+  slots.Seal(state, 0);
+  const std::vector<memnode::SlotChange> changes = slots.TakeChanges();
+  const CheckpointDelta delta = MakeDelta(changes, 0, 1, slots.used());
+  ASSERT_GE(changes.size(), 150u);
+  // A few bytes for the number of each; of the tables' places nothing.
+  EXPECT_LT(delta.compressed.size(), 6 * changes.size() + kSlotBytes);
+  ASSERT_TRUE(IsOk(copy.Apply(delta)));
+  EXPECT_TRUE(copy.image() == slots.bytes());
+}
+
 TEST(ManifestSlotsTest, EveryFlippedBitIsSeen) {
   Random random(TestSeed(43));
   ManifestState state = EmptyState();

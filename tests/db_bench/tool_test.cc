@@ -147,6 +147,27 @@ TEST_P(EveryEngineTest, JsonHasTheDocumentedMembers) {
   }
 }
 
+TEST_P(EveryEngineTest, RawWritesAreWhatAPutSendsToItsLog) {
+  const TemporaryPath file(std::string("json.raw.") + GetParam());
+  const std::vector<std::string> flags = {
+      Engine(),           "--num=1000",          "--threads=2",          "--key_size=20",
+      "--value_size=400", "--redundancy=rep(3)", "--json=" + file.str(), "--benchmarks=rawwrite"};
+  if (std::string(GetParam()) != "nacre") {
+    const ToolRun run = RunTool(flags);
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_NE(run.output.find("rawwrite"), std::string::npos) << run.output;
+    return;
+  }
+  RunToolOk(flags);
+  const JsonValue report = ReadJson(file.str());
+  const JsonValue& result = report["benchmarks"].array().at(0);
+  EXPECT_EQ(result["ops"].number(), 2000);
+  EXPECT_GT(result["p50_us"].number(), 0);
+  EXPECT_GE(result["durability"]["manifest.edits"].number(), 0);
+  // Key, value, and the head of a record, on three nodes.
+  EXPECT_GE(result["network"]["compute_written"].number(), 3.0 * 2000 * 448);
+}
+
 TEST_P(EveryEngineTest, JsonTellsBackgroundWork) {
   const TemporaryPath file(std::string("json.writer.") + GetParam());
   RunToolOk({Engine(), "--num=5000", "--seed=3", "--seeks=70", "--readwrites=90",
