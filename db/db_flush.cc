@@ -7,6 +7,7 @@
 #include "table/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/log.h"
+#include "util/named_point.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -104,7 +105,9 @@ void DBImpl::FlushLoop() {
       room = room_made_;
     }
     VersionEdit edit;
+    NACRE_POINT("flush.begin");
     Status status = FlushOne(oldest, &edit);
+    NACRE_POINT("flush.tables-written");
     if (status.ok()) status = CommitFlush(oldest, edit);
     status = Explain(std::move(status));
     // A pool is full once nothing is left that could make room in it.
@@ -121,7 +124,9 @@ void DBImpl::FlushLoop() {
         BackOff(Work::kFlush, ++failures, room);
       }
     }
+    NACRE_POINT("flush.committed");
     if (status.ok()) ReleaseLog(oldest.boundary - 1);
+    NACRE_POINT("flush.log-released");
     oldest.memtable.reset();
     RetireUnlinkedViews();
     if (status.ok()) RebalancePointTiers();

@@ -8,6 +8,7 @@
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
 #include "memnode/root_register.h"
+#include "util/named_point.h"
 
 namespace nacre::memnode {
 namespace {
@@ -87,6 +88,7 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
   NACRE_RETURN_IF_ERROR(rep_->CheckNotOpenHere(name));
   Rep::RootsSeen seen;
   NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  NACRE_POINT("claim.roots-read");
   if (seen.owned && !options.take_over) return OpenElsewhere(name);
   if (!seen.exists && !options.create_if_missing) {
     return Status::InvalidArgument(
@@ -113,7 +115,10 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
   Claims claims;
   Status s = Claim(claim, seen, &claims);
   if (s.ok()) {
+    // Whatever the last owner still writes is refused from here on.
+    NACRE_POINT("claim.granted");
     s = Settle(claims, database.get());
+    NACRE_POINT("claim.root-settled");
     for (const RootAnswer& granted : claims.granted) {
       if (s.ok()) s = fabric.link(granted.node)->SetWriteKeys(granted.state.slabs());
     }
@@ -236,12 +241,15 @@ Status PoolClient::DestroyDatabase(const std::string& name) {
   claim.set_epoch(seen.epoch + 1);
   Rep::Claims claims;
   NACRE_RETURN_IF_ERROR(rep_->Claim(claim, seen, &claims));
+  NACRE_POINT("destroy.claimed");
   std::vector<NodeId> nodes;
   for (const RootAnswer& granted : claims.granted) nodes.push_back(granted.node);
   const auto answers = rep_->CallUntilDone(nodes, [&](NodeId, control::Request* request) {
+    NACRE_POINT("destroy.next-node");
     request->mutable_destroy_database()->set_database_id(claim.database_id());
     request->mutable_destroy_database()->set_epoch(claim.epoch());
   });
+  NACRE_POINT("destroy.done");
   std::vector<RootAnswer> gone;
   Status failure;
   for (const Rep::NodeAnswer& answer : answers) {
@@ -299,6 +307,7 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
     // Whoever has it open there was superseded by this client.
     request.mutable_claim_database()->set_take_over(true);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
+    NACRE_POINT("membership.node-claimed");
     const control::Slabs slabs = reply.database().slabs();
     if (returns) {
       // Nobody has had the database since: its slabs are as they were, under new keys.
