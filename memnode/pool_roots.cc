@@ -84,7 +84,11 @@ Status PoolClient::Rep::ReadRoots(const std::string& name, RootsSeen* seen) {
     seen->database_id = newest->state.database_id();
     seen->epoch = std::max(seen->epoch, newest->state.root().epoch());
     seen->root = newest->state.root();
-    seen->exists = !seen->root.value().empty() && !IsDestroyed(seen->root, seen->answers);
+    // Who makes a database may use it once the first step, which names founders, is over.
+    const bool whole = !seen->root.value().empty() && seen->root.founding_nodes() == 0;
+    const bool destroyed = IsDestroyed(seen->root, seen->answers);
+    seen->exists = whole && !destroyed;
+    seen->remains = !whole && !destroyed;
   }
   // An owner that was superseded may live on where its successor was not heard of.
   for (const RootAnswer& answer : seen->answers) {
@@ -215,7 +219,10 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
       others += "; " + std::string(answer.status.message());
     }
   }
-  if (IsWritten(root, acknowledged)) return Status::OK();
+  if (IsWritten(root, acknowledged)) {
+    database->root = std::move(root);
+    return Status::OK();
+  }
   return Status::Unavailable(fmt::format(
       "database '{}': {} of {} nodes that keep the root took it, at least half must ({})",
       database->name, acknowledged.size(), std::max(root.members_size(), root.old_members_size()),
@@ -265,7 +272,10 @@ Status PoolClient::Rep::Settle(const Claims& claims, OwnedDatabase* database) {
       acknowledged.insert(answer.instance_id);
     }
   }
-  if (!IsWritten(root, acknowledged)) NACRE_RETURN_IF_ERROR(WriteRoot(database, root));
+  database->root = root;
+  if (!IsWritten(root, acknowledged) || acknowledged.size() < claims.granted.size()) {
+    NACRE_RETURN_IF_ERROR(WriteRoot(database, root));
+  }
   database->members.assign(root.members().begin(), root.members().end());
   std::sort(database->members.begin(), database->members.end());
   return Status::OK();

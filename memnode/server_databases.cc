@@ -155,7 +155,7 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
   database.lease_until_nanos = 0;
   database.ready = false;
   if (request.abandoned()) database.epoch = database.epoch_before;
-  if (database.root.value().empty()) Drop(it);
+  if (database.root.epoch() == 0) Drop(it);
   NACRE_POINT("node.released");
   return Status::OK();
 }
@@ -272,7 +272,7 @@ std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client) {
     database.alive = false;
     database.ready = false;
     Fence(&database);
-    if (!database.root.value().empty()) continue;
+    if (database.root.epoch() != 0) continue;
     dropped.push_back(database.id);
     Drop(current);
   }
