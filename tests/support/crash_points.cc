@@ -5,12 +5,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string_view>
+
+#include "tests/support/scale.h"
 
 namespace nacre {
 
@@ -123,16 +126,19 @@ std::string CrashPoints::failure() const { return shared_->failure.data(); }
 
 bool IsOfNode(const NamedPoint& point) { return std::string_view(point.name).starts_with("node."); }
 
-std::vector<CrashAt> AllCrashes(const std::map<std::string, uint64_t>& hits) {
+std::vector<CrashAt> CrashesOf(const std::map<std::string, uint64_t>& hits, size_t shard,
+                               size_t shards) {
   std::vector<CrashAt> crashes;
   for (const auto& [point, count] : hits) {
-    for (uint64_t hit = 1; hit <= count; ++hit) crashes.push_back({point, hit});
+    for (uint64_t hit = 1; hit <= count; ++hit) {
+      if ((std::hash<std::string>()(point) + hit) % shards == shard)
+        crashes.push_back({point, hit});
+    }
   }
-  return crashes;
-}
-
-size_t ShardOf(const CrashAt& at, size_t shards) {
-  return (std::hash<std::string>()(at.point) + at.hit) % shards;
+  const size_t step = std::max<size_t>(1, crashes.size() / Scaled(crashes.size()));
+  std::vector<CrashAt> tried;
+  for (size_t i = shard % step; i < crashes.size(); i += step) tried.push_back(crashes[i]);
+  return tried;
 }
 
 CrashAt OnlyCrash() {

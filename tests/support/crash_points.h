@@ -70,11 +70,11 @@ class CrashPoints {
 /// Whether memory nodes reach the point; else owners do.
 bool IsOfNode(const NamedPoint& point);
 
-/// Every hit of a run as a place to die at, in an order that depends on `hits` alone.
-std::vector<CrashAt> AllCrashes(const std::map<std::string, uint64_t>& hits);
-
-/// Which of `shards` parts of a test has the crash: the same whatever else is hit.
-size_t ShardOf(const CrashAt& at, size_t shards);
+/// Part `shard` of the hits of a run, each a place to die at; some of them where a sanitizer makes
+/// each dearer (tests/support/scale.h). To which of `shards` parts a hit belongs does not depend on
+/// the others, so runs that differ a little leave nothing out.
+std::vector<CrashAt> CrashesOf(const std::map<std::string, uint64_t>& hits, size_t shard,
+                               size_t shards);
 
 /// The only crash to try, from the environment's NACRE_CRASH_AT ("flush.begin:2"); hit 0: all.
 CrashAt OnlyCrash();
