@@ -8,6 +8,7 @@
 #include "db/options_check.h"
 #include "db/update_limits.h"
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 
@@ -126,6 +127,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   edit.removed = compaction->inputs;
   edit.removed.insert(edit.removed.end(), compaction->overlap.begin(), compaction->overlap.end());
 
+  NACRE_POINT("compaction.tables-written");
   if (status.ok()) {
     ManifestEdit change;
     status = CommitChange(edit, &change, [&]() REQUIRES(mutex_) {
@@ -138,6 +140,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   }
   EndTables(begun);
   status = Explain(std::move(status));
+  NACRE_POINT("compaction.committed");
   {
     MutexLock lock(&mutex_);
     picker_.Release(*compaction);
@@ -326,6 +329,7 @@ Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uin
     const int alive = client_->alive_count();
     status = ReserveOutputs(output_bytes, target, executor, job);
     const bool reserved = status.ok();
+    NACRE_POINT("compaction.space-reserved");
     memnode::CompactionResult result;
     if (reserved && executor != kNoNode) {
       status = client_->Compact(executor, *job, &closing_, &result);

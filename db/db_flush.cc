@@ -7,6 +7,7 @@
 #include "table/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/log.h"
+#include "util/named_point.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -104,8 +105,10 @@ void DBImpl::FlushLoop() {
       room = room_made_;
     }
     VersionEdit edit;
+    NACRE_POINT("flush.begin");
     const uint64_t begun = BeginTables();
     Status status = FlushOne(oldest, &edit);
+    NACRE_POINT("flush.tables-written");
     if (status.ok()) status = CommitFlush(oldest, edit);
     EndTables(begun);
     status = Explain(std::move(status));
@@ -123,7 +126,9 @@ void DBImpl::FlushLoop() {
         BackOff(Work::kFlush, ++failures, room);
       }
     }
+    NACRE_POINT("flush.committed");
     if (status.ok()) ReleaseLog(oldest.boundary - 1);
+    NACRE_POINT("flush.log-released");
     oldest.memtable.reset();
     RetireUnlinkedViews();
     if (status.ok()) RebalancePointTiers();

@@ -3,6 +3,7 @@
 
 #include "db/db_impl.h"
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 
@@ -74,6 +75,7 @@ Status DBImpl::CommitEdit(ManifestEdit* edit) {
     return Explain(std::move(status));
   }
   for (const auto& [node, instance] : edit->nodes) recorded_nodes_.insert(node);
+  if (!unneeded_segments_.empty()) NACRE_POINT("log.segments-unrecorded");
   for (const LogSegment& segment : unneeded_segments_) FreeCopies(segment.copies);
   unneeded_segments_.clear();
   return Status::OK();
@@ -141,6 +143,7 @@ Status DBImpl::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) 
   segment->number = number;
   Status status = ReserveCopies(bytes, &segment->copies);
   if (status.ok()) {
+    NACRE_POINT("log.segment-reserved");
     MutexLock commit(&commit_mutex_);
     ManifestEdit edit;
     edit.segments_added.push_back(*segment);
@@ -161,6 +164,7 @@ void DBImpl::ReleaseLog(SequenceNumber flushed) {
   drop(std::move(unneeded));
   if (flushed >= replayed_) drop(std::exchange(replayed_segments_, {}));
   if (unneeded_segments_.empty()) return;
+  NACRE_POINT("log.segments-unneeded");
   ManifestEdit edit;
   if (Status status = CommitEdit(&edit); !status.ok()) {
     Log(options_.info_log, LogLevel::kWarn, "{}: {} segments of the log stay for now: {}", name_,
@@ -193,12 +197,14 @@ void DBImpl::FollowNodes() {
   // Whoever opens the database asks the nodes that the root names.
   const uint64_t membership = client_->membership_changes();
   if (!move && membership == membership_published_) return;
+  NACRE_POINT("membership.changed");
   if (Status status = manifest_->Renew(); !status.ok()) {
     Log(options_.info_log, LogLevel::kWarn, "{}: the manifest stays where it is: {}", name_,
         status.ToString());
     return;
   }
   membership_published_ = membership;
+  NACRE_POINT("membership.published");
 }
 
 void DBImpl::LeaveLogSegments() {

@@ -11,6 +11,7 @@
 #include "db/space_report.h"
 #include "memnode/database_report.h"
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 
@@ -145,6 +146,7 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
     if (!status.ok()) return give_back(status.WithContext("database " + name));
   }
   timeline.EndStep("manifest");
+  NACRE_POINT("open.manifest-read");
   std::unique_ptr<DBImpl> opened(
       new DBImpl(options, name, redundancy, std::move(pool), lease, last.state));
   for (const std::string& note : last.notes) {
@@ -266,17 +268,24 @@ Status DBImpl::Close() {
   }
   // What was acknowledged without a log is in the MemTables: it has to reach the nodes first. If it
   // cannot, that is answered, and the tables and the log are kept nevertheless.
+  NACRE_POINT("close.begin");
   Status status = Flush(FlushOptions());
+  NACRE_POINT("close.flushed");
   const auto also = [&status](Status step) {
     if (status.ok()) status = std::move(step);
   };
   StopThreads();
   if (log_ != nullptr) log_->Close();
+  NACRE_POINT("close.log-closed");
   if (status.ok()) also(DropLog());
+  NACRE_POINT("close.log-dropped");
   manifest_->Close();
+  NACRE_POINT("close.manifest-closed");
   epochs_.Collect();
   also(space_->ReturnFreeSlabs());
+  NACRE_POINT("close.slabs-returned");
   also(client_->LeaveDatabase(database_id_));
+  NACRE_POINT("close.database-left");
   Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
       status.ToString());
   MutexLock lock(&mutex_);

@@ -11,6 +11,7 @@
 #include "db/update_limits.h"
 #include "db/write_batch_format.h"
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 
@@ -85,6 +86,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
                        std::vector<ExtentAddr> copies, OpenTimeline* timeline) {
   NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
   timeline->EndStep("space");
+  NACRE_POINT("open.space-restored");
   {
     MutexLock commit(&commit_mutex_);
     for (const auto& [node, instance_id] : state.nodes) recorded_nodes_.insert(node);
@@ -99,6 +101,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     options.log = options_.info_log.get();
     NACRE_RETURN_IF_ERROR(ManifestLog::Create(options, state, this, &manifest_));
   }
+  NACRE_POINT("open.manifest-created");
   // From here on nobody looks for the last owner's.
   FreeCopies(copies);
   timeline->EndStep("new-manifest");
@@ -106,10 +109,12 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   VersionEdit edit;
   NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
   timeline->EndStep("tables");
+  NACRE_POINT("open.tables-opened");
   const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
   LogReadResult log;
   NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
   timeline->EndStep("replay");
+  NACRE_POINT("open.log-replayed");
   const SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
   sequencer_.StartAfter(last);
   auto view = std::make_shared<ReadView>();
@@ -124,6 +129,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   }
   if (HasLog()) {
     NACRE_RETURN_IF_ERROR(OpenLog(state.next_segment, log));
+    NACRE_POINT("open.log-opened");
     lease_ = std::make_unique<OwnerLease>(client_, database_id_);
     NACRE_RETURN_IF_ERROR(lease_->Start());
   }
@@ -140,6 +146,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     MaybeSchedule();
   }
   if (replayed->entries() == 0) ReleaseLog(last);
+  NACRE_POINT("open.replayed-scheduled");
   StartThreads();
   timeline->EndStep("threads");
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",

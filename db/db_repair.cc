@@ -5,6 +5,7 @@
 #include "db/db_impl.h"
 #include "db/repair_planner.h"
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 
@@ -207,12 +208,14 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
   }
   memnode::RebuildResult result;
   if (!items.empty()) {
+    NACRE_POINT("repair.space-reserved");
     // Where the first of them goes: as a rule, where all go.
     const NodeId executor = job.tables.front().fragments.front().to.start.node;
     Status s = options_.compaction == CompactionSite::kCompute
                    ? memnode::RunRebuild(job, store_.get(), &closing_, &result)
                    : client_->Rebuild(executor, job, &closing_, &result);
     if (!s.ok()) result.tables.assign(items.size(), s);
+    NACRE_POINT("repair.fragments-written");
   }
   counters_.repair_cpu_nanos.fetch_add(result.cpu_nanos, std::memory_order_relaxed);
   std::vector<RepairedTable> repaired;
@@ -264,6 +267,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
   ManifestEdit change;
   DescribeTables(edit, &change);
   const Status status = CommitEdit(&change);
+  NACRE_POINT("repair.committed");
   MutexLock lock(&mutex_);
   if (!status.ok()) {
     if (pass->failure.ok()) pass->failure = status;

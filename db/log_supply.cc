@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 namespace {
@@ -139,6 +140,7 @@ Status LogSupply::Prepare(uint64_t bytes, PreparedSegment* prepared) {
     if (s.ok() && prepared->extent->length() < bytes) {
       s = Status::InvalidArgument("a segment that is shorter than was asked for");
     }
+    NACRE_POINT("log.segment-recorded");
     if (s.ok()) return Status::OK();
     prepared->extent.reset();
     MutexLock lock(&mutex_);

@@ -8,6 +8,7 @@
 #include "memnode/mirrored_extent.h"
 #include "memnode/spin_wait.h"
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 namespace {
@@ -293,7 +294,10 @@ Status LogWriter::WriteHeader() {
                   header_->data());
   NACRE_RETURN_IF_ERROR(
       Write(0, {.data = header_->data(), .size = kLogHeaderBytes, .region = header_.get()}));
-  return AwaitWrites();
+  NACRE_POINT("log.header-posted");
+  NACRE_RETURN_IF_ERROR(AwaitWrites());
+  NACRE_POINT("log.header-acknowledged");
+  return Status::OK();
 }
 
 void LogWriter::SealFailed() {
@@ -304,6 +308,7 @@ void LogWriter::SealFailed() {
 }
 
 void LogWriter::Seal() {
+  NACRE_POINT("log.seal");
   supply_->GiveLane(current_.extent->TakeLane());
   MutexLock lock(&mutex_);
   // A link to a segment without records would hide what it follows if its header is nowhere.

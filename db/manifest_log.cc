@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre {
 namespace {
@@ -99,8 +100,10 @@ Status ManifestLog::Commit(ManifestEdit* edit) {
     // Others may commit meanwhile.
     NACRE_RETURN_IF_ERROR(CheckpointLocked());
   }
+  NACRE_POINT("edit.encoded");
   const Status written = writer_->Append(edit->version, encoded);
   if (!written.ok()) return CommitByRenewal(*edit, encoded.size(), written);
+  NACRE_POINT("edit.acknowledged");
   Applied(*edit, encoded.size());
   if (edit->version - image_version_ >= options_.checkpoint_edits || writer_->half_full()) {
     wake_.Signal();
@@ -149,6 +152,7 @@ Status ManifestLog::CheckpointLocked() {
   if (image_version_ == state_.version) return Status::OK();
   Sending sending;
   PrepareCheckpoint(&sending);
+  NACRE_POINT("checkpoint.prepared");
   sending_ = true;
   Status sent;
   {
@@ -180,6 +184,7 @@ Status ManifestLog::Send(Sending* sending) const {
     const Status s = options_.client->ApplyCheckpoint(retired.copy, sending->delta);
     retired.uncertain = retired.uncertain || s.IsTimedOut();
     if (!s.ok() && failure.ok()) failure = s;
+    NACRE_POINT("checkpoint.applied-to-a-copy");
   }
   return failure;
 }
@@ -199,6 +204,7 @@ Status ManifestLog::FinishCheckpoint(const Sending& sending, const Status& sent)
     writer_->FreeUpTo(sending.ring_tail);
     ++counters_.checkpoints;
     counters_.delta_bytes += sending.delta.compressed.size();
+    NACRE_POINT("checkpoint.recorded");
     return Status::OK();
   }
   Log(options_.log, LogLevel::kWarn, "manifest: {}; it is renewed", sent.ToString());
@@ -220,8 +226,11 @@ Status ManifestLog::RenewLocked(const ManifestEdit* edit) {
   if (edit != nullptr) next.ApplyChecked(*edit);
   auto slots = std::make_unique<ManifestSlots>(next, /*ring_position=*/0);
   std::unique_ptr<ManifestWriter> writer;
+  NACRE_POINT("renewal.begin");
   NACRE_RETURN_IF_ERROR(MakeManifest(*slots, next.version, &writer));
+  NACRE_POINT("renewal.written");
   NACRE_RETURN_IF_ERROR(Publish(*writer));
+  NACRE_POINT("renewal.published");
 
   retired_.insert(retired_.end(), current_.begin(), current_.end());
   retired_.insert(retired_.end(), limbo_.begin(), limbo_.end());
@@ -236,6 +245,7 @@ Status ManifestLog::RenewLocked(const ManifestEdit* edit) {
   broken_ = Status::OK();
   ++counters_.renewals;
   FreeRetired();
+  NACRE_POINT("renewal.last-one-freed");
   return Status::OK();
 }
 

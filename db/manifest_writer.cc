@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "util/clock.h"
+#include "util/named_point.h"
 
 namespace nacre {
 
@@ -65,8 +66,12 @@ Status ManifestWriter::Write(const std::string& bytes, size_t cut, uint64_t firs
         .data = data + from, .size = static_cast<uint32_t>(to - from), .region = buffer_.get()};
   };
   uint64_t ticket = 0;
-  if (cut > 0) NACRE_RETURN_IF_ERROR(extent_->Write(first_offset, part(0, cut), &ticket));
+  if (cut > 0) {
+    NACRE_RETURN_IF_ERROR(extent_->Write(first_offset, part(0, cut), &ticket));
+    NACRE_POINT("manifest.first-part-posted");
+  }
   NACRE_RETURN_IF_ERROR(extent_->Write(second_offset, part(cut, bytes.size()), &ticket));
+  NACRE_POINT("manifest.posted");
   return extent_->Await(ticket,
                         Deadline::After(client_->clock(), client_->options().operation_timeout));
 }

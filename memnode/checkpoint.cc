@@ -10,6 +10,7 @@
 
 #include "util/coding.h"
 #include "util/crc32c.h"
+#include "util/named_point.h"
 
 namespace nacre::memnode {
 namespace {
@@ -233,6 +234,7 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
   char* const slots = copy + CheckpointHeader::kBytes;
   NACRE_RETURN_IF_ERROR(MakeContents(header, delta, slots, &changes));
 
+  NACRE_POINT("node.checkpoint-unpacked");
   // Whoever reads the copy meanwhile, from afar, sees that it is being changed.
   header.applying = delta.version;
   header.Encode(copy);
@@ -240,12 +242,14 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
   for (uint32_t i = 0; i < changes.count; ++i) {
     std::memcpy(slots + uint64_t{changes.slot(i)} * changes.slot_bytes, changes.content(i),
                 changes.slot_bytes);
+    if (i == 0) NACRE_POINT("node.checkpoint-half-applied");
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   header.applying = 0;
   header.version = delta.version;
   header.slots_used = delta.slots_used;
   header.Encode(copy);
+  NACRE_POINT("node.checkpoint-applied");
   return Status::OK();
 }
 

@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "util/named_point.h"
+
 namespace nacre::memnode {
 namespace {
 
@@ -102,7 +104,9 @@ void NodeJobService::Work() {
       waiting_.pop_front();
       running_.insert(job.get());
     }
+    NACRE_POINT("node.job-begun");
     job->status = Execute(job.get());
+    NACRE_POINT("node.job-done");
     job->Count(counters_);
     {
       MutexLock lock(&mutex_);

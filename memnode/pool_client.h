@@ -196,13 +196,13 @@ class PoolClient {
                       DatabaseLease* lease);
   /// Replaces the root of a database that is open here, in one round trip; in two after the set of
   /// live nodes has changed, which become its members. Durable if OK. `Fenced` once another owner
-  /// has come, `Unavailable` if too few nodes answer: then the value may be found, or not. With an
-  /// empty value, the database goes when its owner does.
+  /// has come, `Unavailable` if too few nodes answer: then the value may be found, or not.
   Status PublishRoot(uint64_t database_id, const std::string& value);
   /// Gives up ownership on all live nodes; what was published stays. After a failure, too, the
   /// database is open here no more. `Fenced` if another owner has it already.
   Status LeaveDatabase(uint64_t database_id);
   /// Removes the database with all that it has. `NotFound`, `Busy` if it is open, `Unavailable`.
+  /// What it did not get to the end of is done by the next one, or by who creates the name anew.
   Status DestroyDatabase(const std::string& name);
   /// Whether a node has said that another owner has taken the database over. It stays so until
   /// LeaveDatabase. One relaxed load as long as nothing is fenced.

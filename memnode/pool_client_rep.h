@@ -43,6 +43,9 @@ class PoolClient::Rep {
         : name(std::move(database_name)), id(database_id), epoch(owner_epoch) {}
 
     bool NeedsLostNodes() EXCLUDES(voting);
+    /// What was acknowledged last, under a version of its own, for a node that lacks it; epoch 0 if
+    /// nothing was. `Busy` while another is written.
+    Status NextRoot(control::Root* next) EXCLUDES(publishing);
 
     const std::string name;
     const uint64_t id;
@@ -50,6 +53,7 @@ class PoolClient::Rep {
     std::atomic<bool> fenced{false};              ///< A node said so.
     Mutex publishing;                             ///< One root is written at a time.
     uint64_t version GUARDED_BY(publishing) = 0;  ///< Of the root that was written last.
+    control::Root root GUARDED_BY(publishing);    ///< What was acknowledged last.
     /// Of the root that was acknowledged last; empty for a new database.
     std::vector<uint64_t> members GUARDED_BY(publishing);
     uint32_t founding_nodes GUARDED_BY(publishing) = 0;  ///< Until a first root is acknowledged.
@@ -68,7 +72,8 @@ class PoolClient::Rep {
   /// What the nodes know of a name.
   struct RootsSeen {
     std::vector<RootAnswer> answers;
-    bool exists = false;       ///< It has a root with a value, `root`.
+    bool exists = false;       ///< It has a root with a value, `root`, that was acknowledged.
+    bool remains = false;      ///< It does not exist: its creation, or its end, was cut short.
     uint64_t database_id = 0;  ///< 0: no node knows the name.
     uint64_t epoch = 0;        ///< The highest that was claimed.
     bool owned = false;        ///< By another client that lives.
@@ -110,8 +115,12 @@ class PoolClient::Rep {
   /// Claims the database, and settles it as open here.
   Status Open(const control::ClaimDatabase& claim, const RootsSeen& seen, DatabaseLease* lease)
       REQUIRES(membership);
-  /// The claim holds: what it found is written again if it may not have been acknowledged.
+  /// The claim holds: what it found is written again if it may not have been acknowledged, or if a
+  /// node lacks it, which would take the database for one that is being made.
   Status Settle(const Claims& claims, OwnedDatabase* database) EXCLUDES(database->publishing);
+  /// Removes what `seen` is of; see PoolClient::DestroyDatabase.
+  Status Destroy(const std::string& name, const RootsSeen& seen, bool take_over)
+      REQUIRES(membership);
   /// Writes a root with these members to all live nodes, and awaits a quorum.
   Status WriteRoot(OwnedDatabase* database, control::Root root) REQUIRES(database->publishing);
   Status Publish(OwnedDatabase* database, const std::string& value) EXCLUDES(database->publishing);

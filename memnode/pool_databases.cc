@@ -8,6 +8,7 @@
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
 #include "memnode/root_register.h"
+#include "util/named_point.h"
 
 namespace nacre::memnode {
 namespace {
@@ -87,6 +88,7 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
   NACRE_RETURN_IF_ERROR(rep_->CheckNotOpenHere(name));
   Rep::RootsSeen seen;
   NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  NACRE_POINT("claim.roots-read");
   if (seen.owned && !options.take_over) return OpenElsewhere(name);
   if (!seen.exists && !options.create_if_missing) {
     return Status::InvalidArgument(
@@ -95,6 +97,12 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
   if (seen.exists && options.error_if_exists) {
     return Status::InvalidArgument(
         fmt::format("database '{}' exists (error_if_exists is true)", name));
+  }
+  if (seen.remains) {
+    NACRE_RETURN_IF_ERROR(rep_->Destroy(name, seen, options.take_over));
+    seen = Rep::RootsSeen();
+    NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+    if (seen.exists || seen.remains) return OpenElsewhere(name);
   }
   control::ClaimDatabase claim;
   if (!seen.exists) NACRE_RETURN_IF_ERROR(NewDatabaseId(&seen.database_id));
@@ -113,7 +121,10 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
   Claims claims;
   Status s = Claim(claim, seen, &claims);
   if (s.ok()) {
+    // Whatever the last owner still writes is refused from here on.
+    NACRE_POINT("claim.granted");
     s = Settle(claims, database.get());
+    NACRE_POINT("claim.root-settled");
     for (const RootAnswer& granted : claims.granted) {
       if (s.ok()) s = fabric.link(granted.node)->SetWriteKeys(granted.state.slabs());
     }
@@ -163,6 +174,19 @@ bool PoolClient::Rep::OwnedDatabase::NeedsLostNodes() {
     needs = needs_lost_nodes;
   }
   return needs != nullptr && needs();
+}
+
+Status PoolClient::Rep::OwnedDatabase::NextRoot(control::Root* next) {
+  // Who publishes may be waiting for the monitor, which asks.
+  if (!publishing.TryLock()) return Status::Busy("the root is being written");
+  *next = root;
+  if (next->epoch() != 0) {
+    next->set_epoch(epoch);
+    // Not that of a root that failed: some nodes may have it.
+    next->set_version(++version);
+  }
+  publishing.Unlock();
+  return Status::OK();
 }
 
 Status PoolClient::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout) {
@@ -230,34 +254,55 @@ Status PoolClient::DestroyDatabase(const std::string& name) {
     return Status::NotFound(fmt::format("database '{}' does not exist", name));
   }
   if (seen.owned) return OpenElsewhere(name);
+  return rep_->Destroy(name, seen, /*take_over=*/false);
+}
+
+Status PoolClient::Rep::Destroy(const std::string& name, const RootsSeen& seen, bool take_over) {
   control::ClaimDatabase claim;
   claim.set_name(name);
   claim.set_database_id(seen.database_id);
   claim.set_epoch(seen.epoch + 1);
-  Rep::Claims claims;
-  NACRE_RETURN_IF_ERROR(rep_->Claim(claim, seen, &claims));
+  claim.set_take_over(take_over);
+  Claims claims;
+  NACRE_RETURN_IF_ERROR(Claim(claim, seen, &claims));
+  NACRE_POINT("destroy.claimed");
+  const RootAnswer* newest = NewestRoot(claims.granted);
+  if (newest != nullptr) {
+    // That it is no more is decided before the first node gives anything up: what some nodes still
+    // have is then nothing that anybody could take for the database.
+    OwnedDatabase database(name, claim.database_id(), claim.epoch());
+    MutexLock lock(&database.publishing);
+    control::Root end = newest->state.root();
+    end.clear_value();
+    if (Status s = WriteRoot(&database, std::move(end)); !s.ok()) {
+      Release(claim, /*abandoned=*/false).IgnoreError();
+      return s.IsFenced() ? OpenElsewhere(name) : s;
+    }
+    NACRE_POINT("destroy.root-cleared");
+  }
   std::vector<NodeId> nodes;
   for (const RootAnswer& granted : claims.granted) nodes.push_back(granted.node);
-  const auto answers = rep_->CallUntilDone(nodes, [&](NodeId, control::Request* request) {
+  const auto answers = CallUntilDone(nodes, [&](NodeId, control::Request* request) {
+    NACRE_POINT("destroy.next-node");
     request->mutable_destroy_database()->set_database_id(claim.database_id());
     request->mutable_destroy_database()->set_epoch(claim.epoch());
   });
+  NACRE_POINT("destroy.done");
   std::vector<RootAnswer> gone;
   Status failure;
-  for (const Rep::NodeAnswer& answer : answers) {
+  for (const NodeAnswer& answer : answers) {
     if (answer.status.ok()) {
       gone.push_back({.node = answer.node,
-                      .instance_id = rep_->fabric.link(answer.node)->instance_id(),
+                      .instance_id = fabric.link(answer.node)->instance_id(),
                       .state = {}});
     } else {
       failure = answer.status;
     }
   }
-  const RootAnswer* newest = NewestRoot(claims.granted);
   const Status quorum =
-      CheckReadQuorum(newest == nullptr ? nullptr : &newest->state.root(), gone, rep_->PoolSize());
+      CheckReadQuorum(newest == nullptr ? nullptr : &newest->state.root(), gone, PoolSize());
   if (quorum.ok()) return quorum;
-  rep_->Release(claim, /*abandoned=*/false).IgnoreError();
+  Release(claim, /*abandoned=*/false).IgnoreError();
   return failure.ok() ? quorum : failure;
 }
 
@@ -299,7 +344,13 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
     // Whoever has it open there was superseded by this client.
     request.mutable_claim_database()->set_take_over(true);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
+    NACRE_POINT("membership.node-claimed");
     const control::Slabs slabs = reply.database().slabs();
+    // A node without a root would drop what this client puts there as soon as it is gone.
+    NACRE_RETURN_IF_ERROR(database->NextRoot(request.mutable_write_root()->mutable_root()));
+    request.mutable_write_root()->set_database_id(id);
+    if (request.write_root().root().epoch() != 0) NACRE_RETURN_IF_ERROR(call(request, &reply));
+    NACRE_POINT("membership.root-brought");
     if (returns) {
       // Nobody has had the database since: its slabs are as they were, under new keys.
       NACRE_RETURN_IF_ERROR(link->SetWriteKeys(slabs));

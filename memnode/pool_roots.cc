@@ -8,6 +8,7 @@
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
 #include "memnode/root_register.h"
+#include "util/named_point.h"
 
 namespace nacre::memnode {
 namespace {
@@ -83,7 +84,11 @@ Status PoolClient::Rep::ReadRoots(const std::string& name, RootsSeen* seen) {
     seen->database_id = newest->state.database_id();
     seen->epoch = std::max(seen->epoch, newest->state.root().epoch());
     seen->root = newest->state.root();
-    seen->exists = !seen->root.value().empty() && !IsDestroyed(seen->root, seen->answers);
+    // Who makes a database may use it once the first step, which names founders, is over.
+    const bool whole = !seen->root.value().empty() && seen->root.founding_nodes() == 0;
+    const bool destroyed = IsDestroyed(seen->root, seen->answers);
+    seen->exists = whole && !destroyed;
+    seen->remains = !whole && !destroyed;
   }
   // An owner that was superseded may live on where its successor was not heard of.
   for (const RootAnswer& answer : seen->answers) {
@@ -103,6 +108,7 @@ void PoolClient::Rep::ClaimOnce(const control::ClaimDatabase& claim, const Roots
     return it != seen.answers.end() && it->state.epoch() < seen.epoch;
   };
   std::vector<NodeAnswer> answers = CallAll(nodes, [&](NodeId node, control::Request* request) {
+    NACRE_POINT("claim.next-node");
     *request->mutable_claim_database() = claim;
     if (superseded(node)) request->mutable_claim_database()->set_take_over(true);
   });
@@ -133,6 +139,7 @@ Status PoolClient::Rep::Claim(const control::ClaimDatabase& claim, const RootsSe
     if (!claims->refusal.IsBusy()) Release(claim, /*abandoned=*/true).IgnoreError();
     return claims->refusal;
   }
+  NACRE_POINT("claim.first-node-granted");
   std::vector<NodeId> nodes;
   for (; next < seen.answers.size(); ++next) nodes.push_back(seen.answers[next].node);
   ClaimOnce(claim, seen, nodes, claims);
@@ -169,6 +176,7 @@ Status PoolClient::Rep::Release(const control::ClaimDatabase& claim, bool abando
   int released = 0;
   const std::vector<NodeAnswer> answers =
       CallUntilDone(LiveNodes(), [&](NodeId, control::Request* request) {
+        NACRE_POINT("release.next-node");
         control::ReleaseDatabase* release = request->mutable_release_database();
         release->set_database_id(claim.database_id());
         release->set_epoch(claim.epoch());
@@ -193,6 +201,7 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
   root.set_version(++database->version);
   const std::vector<NodeAnswer> answers =
       CallAll(LiveNodes(), [&](NodeId, control::Request* request) {
+        NACRE_POINT("root.next-node");
         request->mutable_write_root()->set_database_id(database->id);
         *request->mutable_write_root()->mutable_root() = root;
       });
@@ -210,7 +219,10 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
       others += "; " + std::string(answer.status.message());
     }
   }
-  if (IsWritten(root, acknowledged)) return Status::OK();
+  if (IsWritten(root, acknowledged)) {
+    database->root = std::move(root);
+    return Status::OK();
+  }
   return Status::Unavailable(fmt::format(
       "database '{}': {} of {} nodes that keep the root took it, at least half must ({})",
       database->name, acknowledged.size(), std::max(root.members_size(), root.old_members_size()),
@@ -234,10 +246,12 @@ Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& valu
     step.mutable_old_members()->Add(database->members.begin(), database->members.end());
     step.set_founding_nodes(database->founding_nodes);
     NACRE_RETURN_IF_ERROR(WriteRoot(database, std::move(step)));
+    NACRE_POINT("root.members-joined");
     database->members = std::move(members);
     database->founding_nodes = 0;
   }
   NACRE_RETURN_IF_ERROR(WriteRoot(database, std::move(root)));
+  NACRE_POINT("root.written");
   MutexLock voting(&database->voting);
   database->voters = database->members;
   return Status::OK();
@@ -258,7 +272,10 @@ Status PoolClient::Rep::Settle(const Claims& claims, OwnedDatabase* database) {
       acknowledged.insert(answer.instance_id);
     }
   }
-  if (!IsWritten(root, acknowledged)) NACRE_RETURN_IF_ERROR(WriteRoot(database, root));
+  database->root = root;
+  if (!IsWritten(root, acknowledged) || acknowledged.size() < claims.granted.size()) {
+    NACRE_RETURN_IF_ERROR(WriteRoot(database, root));
+  }
   database->members.assign(root.members().begin(), root.members().end());
   std::sort(database->members.begin(), database->members.end());
   return Status::OK();

@@ -8,6 +8,7 @@
 
 #include "memnode/protocol.h"
 #include "memnode/root_register.h"
+#include "util/named_point.h"
 
 namespace nacre::memnode {
 namespace {
@@ -67,6 +68,7 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
   NACRE_RETURN_IF_ERROR(CheckClaim(client, request));
   const auto [it, is_new] = databases_.try_emplace(request.name());
   Database& database = it->second;
+  NACRE_POINT("node.claim");
   if (is_new) {
     database.id = request.database_id();
     count_.store(databases_.size(), std::memory_order_relaxed);
@@ -83,6 +85,7 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
   database.alive = true;
   if (!database.ready) {
     Fence(&database);
+    NACRE_POINT("node.keys-revoked");
     if (pins_.contains(database.id)) {
       return Status::TryAgain(fmt::format("database '{}' is still written to", request.name()));
     }
@@ -100,6 +103,7 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
   fenced_.erase({client, database.id});
   NACRE_RETURN_IF_ERROR(region_->GrantAll(database.id));
   Read(request.name(), state);
+  NACRE_POINT("node.claim-granted");
   return Status::OK();
 }
 
@@ -132,7 +136,9 @@ Status ServerDatabases::Write(uint64_t client, const control::WriteRoot& request
       (root.epoch() == database.root.epoch() && root.version() <= database.root.version())) {
     return Status::Fenced(fmt::format("database {:x} has a later root", request.database_id()));
   }
+  NACRE_POINT("node.root-accepted");
   database.root = root;
+  NACRE_POINT("node.root-stored");
   return Status::OK();
 }
 
@@ -149,7 +155,8 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
   database.lease_until_nanos = 0;
   database.ready = false;
   if (request.abandoned()) database.epoch = database.epoch_before;
-  if (database.root.value().empty()) Drop(it);
+  if (database.root.epoch() == 0) Drop(it);
+  NACRE_POINT("node.released");
   return Status::OK();
 }
 
@@ -160,7 +167,9 @@ Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase&
   if (pins_.contains(it->second.id)) {
     return Status::TryAgain(fmt::format("database '{}' is still written to", it->first));
   }
+  NACRE_POINT("node.destroy");
   FinishDrop(it);
+  NACRE_POINT("node.destroyed");
   return Status::OK();
 }
 
@@ -263,7 +272,7 @@ std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client) {
     database.alive = false;
     database.ready = false;
     Fence(&database);
-    if (!database.root.value().empty()) continue;
+    if (database.root.epoch() != 0) continue;
     dropped.push_back(database.id);
     Drop(current);
   }

@@ -22,8 +22,10 @@ namespace nacre::memnode {
 /// revoked, its jobs aborted, and from then on the former owner is answered `Fenced`. The new owner
 /// may act once nothing writes for the former one any more, that is when no pin is left.
 ///
-/// What has a root with a value stays when its owner leaves or is gone. What has none is dropped
-/// then: its slabs are freed as soon as no pin is left; until then its name is Busy.
+/// What has a root stays when its owner leaves or is gone, also if it says that the database is no
+/// more: a node that forgot that would leave the decision to others, who may not know of it. What
+/// has none is dropped then: its slabs are freed as soon as no pin is left; until then its name is
+/// Busy.
 ///
 /// Thread safety: none (the node's I/O thread); `count` from any thread.
 class ServerDatabases {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "memnode/server.h"
+#include "util/named_point.h"
 
 namespace nacre::memnode {
 
@@ -24,6 +25,7 @@ Status Server::StartJob(ServerConnection* connection) {
   connection->job_id = job->job_id();
   databases_->Pin(job->database_id());
   jobs_[key] = {.job = std::move(job), .connection = connection->id, .cancelled = {}};
+  NACRE_POINT("node.job-taken");
   return Status::OK();
 }
 

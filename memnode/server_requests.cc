@@ -14,6 +14,7 @@
 #include "memnode/server.h"
 #include "util/crc32c.h"
 #include "util/log.h"
+#include "util/named_point.h"
 
 namespace nacre::memnode {
 Status Server::PostReceive(ServerConnection* connection) {
@@ -138,6 +139,7 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
     case control::Request::kReturnSlabs: {
       const control::ReturnSlabs& slabs = request.return_slabs();
       NACRE_RETURN_IF_ERROR(databases_->CheckOwner(client, slabs.database_id()));
+      NACRE_POINT("node.slabs-return");
       return region_->Return(slabs.database_id(), {slabs.offsets().begin(), slabs.offsets().end()});
     }
     case control::Request::kReadRoot:
@@ -281,6 +283,7 @@ Status Server::LeaseSlabs(const ServerConnection& connection, const control::Lea
   std::vector<uint64_t> offsets;
   NACRE_RETURN_IF_ERROR(region_->Lease(request.database_id(), request.count(), request.contiguous(),
                                        request.extend_at(), request.extend_count(), &offsets));
+  NACRE_POINT("node.slabs-leased");
   FillSlabs(offsets, reply);
   return Status::OK();
 }
@@ -315,6 +318,7 @@ Status Server::BeginWrites(const ServerConnection& connection, const control::Be
     return Status::InvalidArgument("the ticket is in use");
   }
   databases_->Pin(request.database_id());
+  NACRE_POINT("node.writes-announced");
   FillSlabs({slabs.begin(), slabs.end()}, reply);
   return Status::OK();
 }
@@ -325,6 +329,7 @@ Status Server::EndWrites(uint64_t client_id, uint64_t ticket) {
   const uint64_t database_id = it->second;
   tickets_.erase(it);
   databases_->Unpin(database_id);
+  NACRE_POINT("node.writes-ended");
   return Status::OK();
 }
 

@@ -457,7 +457,8 @@ Status SpaceAllocator::Rep::ReturnFreeSlabs() {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (!client_->alive(static_cast<NodeId>(i))) continue;
     Status s = ReturnSurplus(static_cast<NodeId>(i), 0);
-    if (!s.ok() && failure.ok()) failure = std::move(s);
+    // A node that died meanwhile has nothing to take back.
+    if (!s.ok() && !s.IsUnavailable() && failure.ok()) failure = std::move(s);
   }
   return failure;
 }

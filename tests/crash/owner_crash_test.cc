@@ -1,0 +1,216 @@
+// Goal: whatever step of its life the owner of a database dies at, and then whatever step of its
+// recovery the next one dies at, what was acknowledged is there for the one after: batches whole,
+// at most the last write without an acknowledgement, no damage, no leaks; and it can go on.
+// Method: an owner process that kills itself at a point (util/named_point.h), for each point and
+// each time that a whole run reaches it; a take-over by the test, which compares with a model,
+// writes on, has fsck look at the closed database, and destroys it. Nodes are in the test's
+// process. One crash alone is replayed by NACRE_CRASH_AT=POINT:HIT.
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ctl/fsck.h"
+#include "memnode/database_report.h"
+#include "tests/support/crash_points.h"
+#include "tests/support/crash_workload.h"
+#include "tests/support/seed.h"
+#include "tests/support/served_nodes.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+#include "util/named_point.h"
+
+CRASH_PROCESS_CHILD()
+
+namespace nacre {
+namespace {
+
+constexpr size_t kNodes = 4;
+constexpr size_t kShards = 2;
+constexpr uint64_t kMadeBefore = 30;  ///< Writes, before an owner drains or takes over.
+
+struct Case {
+  const char* name;
+  CrashPlan::Course course;
+  const char* redundancy;
+  size_t shard;
+};
+
+class OwnerCrash : public testing::Test {
+ protected:
+  OwnerCrash() : nodes_(kNodes, 64 << 20, 1 << 20) {
+    std::vector<std::string> addresses;
+    for (size_t i = 0; i < kNodes; ++i) {
+      addresses.push_back(nodes_.address(i));
+      if (i + 2 == kNodes) without_last_ = PoolUriOf(addresses);
+    }
+    with_all_ = PoolUriOf(addresses);
+    pool_ = ConnectTestPool(with_all_);
+  }
+
+  /// What the owners to come do.
+  void Use(CrashPlan::Course course, const std::string& redundancy) {
+    options_ = CrashOptions("", redundancy);
+    options_.pool = pool_;
+    plan_ = CrashPlan();
+    plan_.course = course;
+    plan_.redundancy = redundancy;
+    plan_.seed = seed_;
+    plan_.pool_uri = course == CrashPlan::Course::kDrain ? without_last_ : with_all_;
+    if (course != CrashPlan::Course::kLife) {
+      plan_.first = kMadeBefore + 1;
+      plan_.writes = 12;
+    }
+  }
+
+  /// What is there before the owner of the plan comes.
+  void Prepare() {
+    if (plan_.course == CrashPlan::Course::kTakeOver) {
+      CrashPlan before = plan_;
+      before.course = CrashPlan::Course::kLife;
+      before.first = 1;
+      before.writes = kMadeBefore;
+      before.die_at_end = true;
+      before.pool_uri = without_last_;  // Who takes over has a node that knows nothing yet.
+      points_.Aim({});
+      std::string output;
+      ASSERT_EQ(RunInCrashProcess("crash_tests", before, points_, &output), -1) << output;
+      ASSERT_EQ(points_.acknowledged(), kMadeBefore) << output;
+    }
+    if (plan_.course == CrashPlan::Course::kDrain) {
+      Options options = options_;
+      options.pool = ConnectTestPool(without_last_);
+      std::unique_ptr<DB> db;
+      ASSERT_TRUE(IsOk(DB::Open(options, kCrashDatabase, &db)));
+      for (uint64_t number = 1; number <= kMadeBefore; ++number) {
+        ASSERT_TRUE(IsOk(WriteOne(db.get(), plan_.seed, number)));
+      }
+      ASSERT_TRUE(IsOk(db->Close()));
+      Direct({.draining = {pool_->client()->instance_id(0)},
+              .added_addresses = {nodes_.address(kNodes - 1)}});
+    }
+  }
+
+  void Direct(memnode::Directions directions) {
+    directions.version = ++directions_version_;
+    for (NodeId node = 0; node < kNodes; ++node) {
+      memnode::Directions now;
+      ASSERT_TRUE(IsOk(pool_->client()->SetDirections(node, directions, &now)));
+    }
+  }
+
+  /// One owner, from what is there before it to what it leaves behind.
+  void RunOne(const CrashAt& at) {
+    ASSERT_NO_FATAL_FAILURE(Prepare());
+    points_.Aim(at);
+    std::string output;
+    RunInCrashProcess("crash_tests", plan_, points_, &output);
+    ASSERT_EQ(points_.failure(), "") << output;
+    ASSERT_NO_FATAL_FAILURE(Check());
+  }
+
+  void Check() {
+    std::unique_ptr<DB> db = OpenAfterCrash(options_);
+    ASSERT_NE(db, nullptr);
+    const uint64_t acknowledged = points_.acknowledged();
+    CrashModel found = Contents(db.get());
+    const bool before = found == ModelOf(plan_.seed, acknowledged);
+    const bool after = !before && found == ModelOf(plan_.seed, acknowledged + 1);
+    const bool gone = points_.destroying() && found.empty();
+    ASSERT_TRUE(before || after || gone)
+        << acknowledged << " writes were acknowledged; found " << found.size() << " keys";
+
+    for (int i = 0; i < 5; ++i) {
+      const std::string key = "next" + std::to_string(i);
+      found[key] = TestValue(static_cast<uint64_t>(i), 3000);
+      ASSERT_TRUE(IsOk(db->Put({}, key, found[key])));
+    }
+    ASSERT_TRUE(IsOk(db->Flush({})));
+    ASSERT_TRUE(Contents(db.get()) == found);
+    ASSERT_TRUE(IsOk(db->Close()));
+    db.reset();
+    const ctl::FsckReport report = ctl::Fsck(pool_->client(), {.full = true});
+    for (const ctl::Finding& finding : report.findings) ADD_FAILURE() << ToString(finding);
+    for (const Status& failure : report.failures) ADD_FAILURE() << failure.ToString();
+    ASSERT_EQ(report.databases.size(), 1u);
+    Direct({});
+    ASSERT_TRUE(IsOk(DestroyDB(kCrashDatabase, options_)));
+    ASSERT_EQ(nodes_.leased_slabs(), 0u);
+  }
+
+  const uint64_t seed_ = TestSeed(808);
+  ServedNodes nodes_;
+  CrashPoints points_;
+  std::string without_last_;
+  std::string with_all_;
+  std::shared_ptr<memnode::PoolImpl> pool_;
+  Options options_;
+  CrashPlan plan_;
+  uint64_t directions_version_ = 0;
+};
+
+TEST_F(OwnerCrash, ReachesEveryPoint) {
+  std::map<std::string, uint64_t> hits;
+  using Course = CrashPlan::Course;
+  for (const Course course : {Course::kLife, Course::kDrain, Course::kTakeOver}) {
+    Use(course, "rep(2)");
+    ASSERT_NO_FATAL_FAILURE(RunOne({}));
+    for (const auto& [point, count] : points_.Hits()) hits[point] += count;
+  }
+  for (const NamedPoint* point : AllPoints()) {
+    if (IsOfNode(*point)) continue;  // See node_crash_test.cc.
+    EXPECT_GT(hits[point->name], 0u)
+        << point->name << " (" << point->file << ":" << point->line << ") is not reached";
+  }
+}
+
+TEST(CrashPointsTest, HaveDifferentNames) {
+  std::set<std::string> names;
+  for (const NamedPoint* point : AllPoints()) {
+    EXPECT_TRUE(names.insert(point->name).second) << point->name;
+  }
+  EXPECT_GT(names.size(), 50u);
+}
+
+class OwnerCrashTest : public OwnerCrash, public testing::WithParamInterface<Case> {};
+
+TEST_P(OwnerCrashTest, AtEachPoint) {
+  Use(GetParam().course, GetParam().redundancy);
+  std::vector<CrashAt> crashes = {OnlyCrash()};
+  if (crashes.front().hit == 0) {
+    ASSERT_NO_FATAL_FAILURE(RunOne({}));
+    crashes = CrashesOf(points_.Hits(), GetParam().shard, kShards);
+  }
+  for (const CrashAt& at : crashes) {
+    SCOPED_TRACE("replay with NACRE_CRASH_AT=" + ToString(at));
+    ASSERT_NO_FATAL_FAILURE(RunOne(at));
+  }
+  std::cout << crashes.size() << " crashes\n";
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (size_t shard = 0; shard < kShards; ++shard) {
+    for (const char* redundancy : {"rep(2)", "rs(2,1)"}) {
+      cases.push_back({"Life", CrashPlan::Course::kLife, redundancy, shard});
+      cases.push_back({"Drain", CrashPlan::Course::kDrain, redundancy, shard});
+      cases.push_back({"TakeOver", CrashPlan::Course::kTakeOver, redundancy, shard});
+    }
+  }
+  return cases;
+}
+
+std::string NameOf(const testing::TestParamInfo<Case>& tested) {
+  const std::string redundancy = tested.param.redundancy == std::string("rep(2)") ? "Rep2" : "Rs21";
+  return tested.param.name + redundancy + "Part" + std::to_string(tested.param.shard);
+}
+
+INSTANTIATE_TEST_SUITE_P(Owners, OwnerCrashTest, testing::ValuesIn(AllCases()), NameOf);
+
+}  // namespace
+}  // namespace nacre
