@@ -192,6 +192,34 @@ TEST_F(OwnerCrash, ReachesEveryPoint) {
   }
 }
 
+TEST_F(OwnerCrash, WhatIsHalfMadeOrHalfDestroyedIsNoDatabaseAndIsSeen) {
+  Use(CrashPlan::Course::kLife, "rep(2)");
+  options_.create_if_missing = false;
+  for (const CrashAt& at : {CrashAt{"root.members-joined", 1}, CrashAt{"destroy.next-node", 3}}) {
+    SCOPED_TRACE(ToString(at));
+    points_.Aim(at);
+    std::string output;
+    ASSERT_EQ(RunInCrashProcess("crash_tests", plan_, points_, &output), -1) << output;
+    std::unique_ptr<DB> db;
+    Status status;
+    ASSERT_TRUE(Eventually([&] {
+      status = DB::Open(options_, kCrashDatabase, &db);
+      return !status.IsBusy();
+    }));
+    EXPECT_TRUE(IsFailure(status, Status::Code::kInvalidArgument, "does not exist"));
+    ctl::FsckReport report = ctl::Fsck(pool_->client(), {});
+    EXPECT_EQ(report.exit_status(), 1);
+    for (const ctl::Finding& finding : report.findings) {
+      EXPECT_EQ(finding.problem, ctl::Problem::kLeak) << ToString(finding);
+    }
+    EXPECT_GT(nodes_.leased_slabs(), 0u);
+    ASSERT_TRUE(IsOk(DestroyDB(kCrashDatabase, options_)));
+    EXPECT_EQ(nodes_.leased_slabs(), 0u);
+    report = ctl::Fsck(pool_->client(), {});
+    EXPECT_EQ(report.exit_status(), 0);
+  }
+}
+
 TEST(CrashPointsTest, HaveDifferentNames) {
   std::set<std::string> names;
   for (const NamedPoint* point : AllPoints()) {
