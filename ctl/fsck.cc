@@ -70,6 +70,8 @@ class PoolCheck {
   void Check(const std::string& name);
   /// One attempt. False: what was found may be due to what the owner did meanwhile.
   bool CheckOnce(const std::string& name, bool last);
+  /// Of a database that is no more, or never quite was.
+  void CheckRemains(const std::string& name);
   /// Slabs leased to databases that nobody knows.
   void CheckStrangers();
   std::map<NodeId, SlabMap> ReadSlabMaps();
@@ -107,7 +109,10 @@ void PoolCheck::Check(const std::string& name) {
 bool PoolCheck::CheckOnce(const std::string& name, bool last) {
   DatabaseView view;
   Status status = ViewDatabase(client_, name, &view);
-  if (status.IsNotFound() && options_.database.empty()) return true;  // It is being made.
+  if (status.IsNotFound() && options_.database.empty()) {
+    if (!view.root.owned) CheckRemains(name);  // Else it is being made.
+    return true;
+  }
   if (status.IsCorruption()) {
     report_->findings.push_back(
         {.problem = Problem::kManifest, .database = name, .text = std::string(status.message())});
@@ -140,6 +145,22 @@ bool PoolCheck::CheckOnce(const std::string& name, bool last) {
   report_->databases.push_back(std::move(check.health()));
   for (Finding& finding : findings) report_->findings.push_back(std::move(finding));
   return true;
+}
+
+void PoolCheck::CheckRemains(const std::string& name) {
+  std::vector<memnode::RootCopy> copies;
+  if (Status status = client_->ReadRootCopies(name, &copies); !status.ok()) {
+    return report_->failures.push_back(status.WithContext("database " + name));
+  }
+  for (const memnode::RootCopy& copy : copies) {
+    // Without a root it goes by itself when its owner does.
+    if (!copy.root.exists || copy.root.epoch == 0 || copy.root.owned) continue;
+    report_->findings.push_back({.problem = Problem::kLeak,
+                                 .database = name,
+                                 .node = client_->node_address(copy.node),
+                                 .text = "its creation or its end was cut short; what is left goes "
+                                         "when it is destroyed or created again"});
+  }
 }
 
 void PoolCheck::CheckStrangers() {

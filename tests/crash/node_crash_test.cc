@@ -66,6 +66,7 @@ class NodeCrash : public testing::Test {
     ASSERT_NO_FATAL_FAILURE(StartVictim());
     points_.Aim(at);
     options_ = CrashOptions(pool_uri_, redundancy_);
+    options_.disable_auto_compactions = false;  // Some of their jobs come to this node.
     std::unique_ptr<DB> db;
     ASSERT_NO_FATAL_FAILURE(Open(&db));
     for (uint64_t number = 1; number <= kWrites; ++number) {
@@ -77,6 +78,7 @@ class NodeCrash : public testing::Test {
     }
     const CrashModel model = ModelOf(seed_, kWrites);
     ASSERT_TRUE(Contents(db.get()) == model);
+    ASSERT_TRUE(IsOk(db->VerifyChecksum()));  // Each node has a part in it.
     ASSERT_NO_FATAL_FAILURE(AwaitSpare());
     ASSERT_TRUE(IsOk(db->Close()));
     ASSERT_NO_FATAL_FAILURE(Open(&db));

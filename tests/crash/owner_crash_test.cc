@@ -4,7 +4,8 @@
 // Method: an owner process that kills itself at a point (util/named_point.h), for each point and
 // each time that a whole run reaches it; a take-over by the test, which compares with a model,
 // writes on, has fsck look at the closed database, and destroys it. Nodes are in the test's
-// process. One crash alone is replayed by NACRE_CRASH_AT=POINT:HIT.
+// process; in some runs one of them dies with the owner. One crash alone is replayed by
+// NACRE_CRASH_AT=POINT:HIT.
 
 #include <gtest/gtest.h>
 
@@ -35,9 +36,9 @@ constexpr size_t kShards = 2;
 constexpr uint64_t kMadeBefore = 30;  ///< Writes, before an owner drains or takes over.
 
 struct Case {
-  const char* name;
   CrashPlan::Course course;
   const char* redundancy;
+  bool lose_node;  ///< Also one of the nodes.
   size_t shard;
 };
 
@@ -50,7 +51,7 @@ class OwnerCrash : public testing::Test {
       if (i + 2 == kNodes) without_last_ = PoolUriOf(addresses);
     }
     with_all_ = PoolUriOf(addresses);
-    pool_ = ConnectTestPool(with_all_);
+    Connect();
   }
 
   /// What the owners to come do.
@@ -111,10 +112,24 @@ class OwnerCrash : public testing::Test {
     std::string output;
     RunInCrashProcess("crash_tests", plan_, points_, &output);
     ASSERT_EQ(points_.failure(), "") << output;
+    const size_t victim = (at.point.size() + at.hit) % kNodes;
+    if (lose_node_) nodes_.Kill(victim);
     ASSERT_NO_FATAL_FAILURE(Check());
+    if (lose_node_) {
+      nodes_.StartAnew(victim);
+      Connect();
+    }
+    ASSERT_NO_FATAL_FAILURE(Remove());
   }
 
+  void Connect() {
+    pool_ = ConnectTestPool(with_all_);
+    options_.pool = pool_;
+  }
+
+  /// Takes over, and leaves the database closed.
   void Check() {
+    if (lose_node_) Connect();
     std::unique_ptr<DB> db = OpenAfterCrash(options_);
     ASSERT_NE(db, nullptr);
     const uint64_t acknowledged = points_.acknowledged();
@@ -133,9 +148,16 @@ class OwnerCrash : public testing::Test {
     ASSERT_TRUE(IsOk(db->Flush({})));
     ASSERT_TRUE(Contents(db.get()) == found);
     ASSERT_TRUE(IsOk(db->Close()));
-    db.reset();
+  }
+
+  /// All is as it should be, and then nothing is left.
+  void Remove() {
     const ctl::FsckReport report = ctl::Fsck(pool_->client(), {.full = true});
-    for (const ctl::Finding& finding : report.findings) ADD_FAILURE() << ToString(finding);
+    for (const ctl::Finding& finding : report.findings) {
+      // Of repair there is node_crash_test.cc: it takes its time.
+      const bool lost = lose_node_ && finding.problem == ctl::Problem::kDegraded;
+      EXPECT_TRUE(lost) << ToString(finding);
+    }
     for (const Status& failure : report.failures) ADD_FAILURE() << failure.ToString();
     ASSERT_EQ(report.databases.size(), 1u);
     Direct({});
@@ -144,6 +166,7 @@ class OwnerCrash : public testing::Test {
   }
 
   const uint64_t seed_ = TestSeed(808);
+  bool lose_node_ = false;
   ServedNodes nodes_;
   CrashPoints points_;
   std::string without_last_;
@@ -169,6 +192,34 @@ TEST_F(OwnerCrash, ReachesEveryPoint) {
   }
 }
 
+TEST_F(OwnerCrash, WhatIsHalfMadeOrHalfDestroyedIsNoDatabaseAndIsSeen) {
+  Use(CrashPlan::Course::kLife, "rep(2)");
+  options_.create_if_missing = false;
+  for (const CrashAt& at : {CrashAt{"root.members-joined", 1}, CrashAt{"destroy.next-node", 3}}) {
+    SCOPED_TRACE(ToString(at));
+    points_.Aim(at);
+    std::string output;
+    ASSERT_EQ(RunInCrashProcess("crash_tests", plan_, points_, &output), -1) << output;
+    std::unique_ptr<DB> db;
+    Status status;
+    ASSERT_TRUE(Eventually([&] {
+      status = DB::Open(options_, kCrashDatabase, &db);
+      return !status.IsBusy();
+    }));
+    EXPECT_TRUE(IsFailure(status, Status::Code::kInvalidArgument, "does not exist"));
+    ctl::FsckReport report = ctl::Fsck(pool_->client(), {});
+    EXPECT_EQ(report.exit_status(), 1);
+    for (const ctl::Finding& finding : report.findings) {
+      EXPECT_EQ(finding.problem, ctl::Problem::kLeak) << ToString(finding);
+    }
+    EXPECT_GT(nodes_.leased_slabs(), 0u);
+    ASSERT_TRUE(IsOk(DestroyDB(kCrashDatabase, options_)));
+    EXPECT_EQ(nodes_.leased_slabs(), 0u);
+    report = ctl::Fsck(pool_->client(), {});
+    EXPECT_EQ(report.exit_status(), 0);
+  }
+}
+
 TEST(CrashPointsTest, HaveDifferentNames) {
   std::set<std::string> names;
   for (const NamedPoint* point : AllPoints()) {
@@ -181,6 +232,7 @@ class OwnerCrashTest : public OwnerCrash, public testing::WithParamInterface<Cas
 
 TEST_P(OwnerCrashTest, AtEachPoint) {
   Use(GetParam().course, GetParam().redundancy);
+  lose_node_ = GetParam().lose_node;
   std::vector<CrashAt> crashes = {OnlyCrash()};
   if (crashes.front().hit == 0) {
     ASSERT_NO_FATAL_FAILURE(RunOne({}));
@@ -195,19 +247,25 @@ TEST_P(OwnerCrashTest, AtEachPoint) {
 
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
+  using Course = CrashPlan::Course;
   for (size_t shard = 0; shard < kShards; ++shard) {
-    for (const char* redundancy : {"rep(2)", "rs(2,1)"}) {
-      cases.push_back({"Life", CrashPlan::Course::kLife, redundancy, shard});
-      cases.push_back({"Drain", CrashPlan::Course::kDrain, redundancy, shard});
-      cases.push_back({"TakeOver", CrashPlan::Course::kTakeOver, redundancy, shard});
+    for (const Course course : {Course::kLife, Course::kDrain, Course::kTakeOver}) {
+      cases.push_back({course, "rep(2)", false, shard});
+      cases.push_back({course, "rs(2,1)", false, shard});
+      cases.push_back({course, "rep(2)", true, shard});
     }
   }
   return cases;
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& tested) {
-  const std::string redundancy = tested.param.redundancy == std::string("rep(2)") ? "Rep2" : "Rs21";
-  return tested.param.name + redundancy + "Part" + std::to_string(tested.param.shard);
+  const Case& c = tested.param;
+  std::string name = c.course == CrashPlan::Course::kLife    ? "Life"
+                     : c.course == CrashPlan::Course::kDrain ? "Drain"
+                                                             : "TakeOver";
+  name += c.redundancy == std::string("rep(2)") ? "Rep2" : "Rs21";
+  if (c.lose_node) name += "AndANode";
+  return name + "Part" + std::to_string(c.shard);
 }
 
 INSTANTIATE_TEST_SUITE_P(Owners, OwnerCrashTest, testing::ValuesIn(AllCases()), NameOf);

@@ -23,7 +23,7 @@ struct CrashPlan {
   std::string redundancy;
   uint64_t seed = 1;
   uint64_t first = 1;    ///< Number of its first write: those before were somebody else's.
-  uint64_t writes = 60;  ///< So many.
+  uint64_t writes = 45;  ///< So many.
   /// kLife: dies at its end, with what was written last only in the log.
   bool die_at_end = false;
 };

@@ -7,21 +7,33 @@
 
 namespace nacre {
 
-ServedNodes::ServedNodes(size_t count, uint64_t node_bytes, uint64_t slab_bytes) {
+ServedNodes::ServedNodes(size_t count, uint64_t node_bytes, uint64_t slab_bytes)
+    : node_bytes_(node_bytes), slab_bytes_(slab_bytes), devices_(count), nodes_(count) {
   for (size_t i = 0; i < count; ++i) {
-    memnode::MemoryNodeOptions options;
-    options.listen = "shm:" + folder_.File(std::to_string(i));
-    options.region_bytes = node_bytes;
-    options.slab_bytes = slab_bytes;
-    EXPECT_TRUE(IsOk(rdma::OpenDevice("shm", {}, Clock::System(), &devices_.emplace_back())));
-    EXPECT_TRUE(IsOk(memnode::MemoryNode::Start(options, devices_.back().get(), Clock::System(),
-                                                &nodes_.emplace_back())));
-    addresses_.push_back(nodes_.back()->address());
+    addresses_.push_back("shm:" + folder_.File(std::to_string(i)));
+    Start(i);
   }
 }
 
 ServedNodes::~ServedNodes() {
   nodes_.clear();  // Before their devices.
+}
+
+void ServedNodes::Start(size_t node) {
+  memnode::MemoryNodeOptions options;
+  options.listen = addresses_[node];
+  options.region_bytes = node_bytes_;
+  options.slab_bytes = slab_bytes_;
+  EXPECT_TRUE(IsOk(rdma::OpenDevice("shm", {}, Clock::System(), &devices_[node])));
+  EXPECT_TRUE(IsOk(
+      memnode::MemoryNode::Start(options, devices_[node].get(), Clock::System(), &nodes_[node])));
+}
+
+void ServedNodes::Kill(size_t node) { nodes_[node]->Kill(); }
+
+void ServedNodes::StartAnew(size_t node) {
+  nodes_[node].reset();
+  Start(node);
 }
 
 uint64_t ServedNodes::leased_slabs() const {

@@ -22,13 +22,21 @@ class ServedNodes {
   ServedNodes(const ServedNodes&) = delete;
   ServedNodes& operator=(const ServedNodes&) = delete;
 
+  /// As if its process had died.
+  void Kill(size_t node);
+  /// Another one at the address of one that was killed.
+  void StartAnew(size_t node);
   /// "shm:/tmp/.../0"
   const std::string& address(size_t node) const { return addresses_[node]; }
   /// Of all nodes.
   uint64_t leased_slabs() const;
 
  private:
+  void Start(size_t node);
+
   const TempFolder folder_;
+  const uint64_t node_bytes_;
+  const uint64_t slab_bytes_;
   std::vector<std::unique_ptr<rdma::Device>> devices_;
   std::vector<std::unique_ptr<memnode::MemoryNode>> nodes_;
   std::vector<std::string> addresses_;
