@@ -152,20 +152,21 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
   for (const auto& [number, segment] : state.segments) segments.push_back(segment);
   if (segments.empty()) return Status::OK();
   const uint64_t start = clock_->NowNanos();
-  SortedInserts inserts(options_.comparator);
-  const auto replay = [&](SequenceNumber first, uint32_t count, const Slice& updates) -> Status {
+  SortedInserts inserts(options_.comparator, segments.size());
+  const auto replay = [&](size_t part, SequenceNumber first, uint32_t count,
+                          const Slice& updates) -> Status {
     if (count == 0 || first + count - 1 <= state.last_sequence) return Status::OK();  // In tables.
     SequenceNumber sequence = first;
-    NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
-        updates, count, [&](ValueType type, const Slice& key, const Slice& value) {
-          inserts.Add(sequence++, type, key, value);
-        }));
-    return Status::OK();
+    return ForEachEncodedUpdate(updates, count,
+                                [&](ValueType type, const Slice& key, const Slice& value) {
+                                  inserts.Add(part, sequence++, type, key, value);
+                                });
   };
-  ConcurrentArena buffers;  // What is to be inserted lies there.
-  NACRE_RETURN_IF_ERROR(
-      ReadLog(client_, database_id_, segments, options_.wal_recovery_mode, replay, result, &buffers)
-          .WithContext("log of " + name_));
+  size_t parts = 0;
+  NACRE_RETURN_IF_ERROR(ReadLogInParts(client_, database_id_, segments, options_.wal_recovery_mode,
+                                       OpeningThreads(), memtable->arena(), replay, result, &parts)
+                            .WithContext("log of " + name_));
+  inserts.DropFrom(parts);
   inserts.InsertInto(memtable, OpeningThreads());
   for (const std::string& note : result->notes) {
     Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);

@@ -14,6 +14,7 @@
 namespace nacre {
 
 class ArenaBlockPool;
+class ConcurrentArena;
 class InternalIterator;
 
 /// The newest updates of a database, sorted, in memory of this process: a concurrent skip list
@@ -44,6 +45,12 @@ class MemTable {
   /// `MemoryUsage` with the write buffer size.
   void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
            bool* new_chunk);
+
+  /// The same, but a value that is not small stays where it is: in memory of `arena`.
+  void AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
+               bool* new_chunk);
+  /// Where memory comes from that lives as long as this object, and counts as its.
+  ConcurrentArena* arena();
 
   /// The newest entry of `user_key`, whose Hash64 is `hash`, with sequence <= `snapshot`. Sets
   /// `*sequence` unless absent, and `*value` if found; the value's bytes live as long as this
