@@ -75,7 +75,8 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
 Status DBImpl::OpenTables(const ManifestState& state, VersionEdit* edit) {
   for (const auto& [id, table] : state.tables) {
     std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(OpenTable(table.second, &handle));
+    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, options_.comparator, store_.get(),
+                                                  space_.get(), &epochs_, &handle));
     edit->added.push_back({static_cast<int>(table.first), std::move(handle)});
   }
   return Status::OK();
@@ -136,12 +137,15 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     manifest_version_ = manifest_->version();
     // What is in the last owner's log is kept there until it is in tables.
     if (replayed->entries() > 0) SwitchMemTable();
-    UpdateStall();
-    MaybeSchedule();
+    UpdateStall();  // LoadIndexes begins with background work.
   }
   if (replayed->entries() == 0) ReleaseLog(last);
+  timeline->EndStep("open");
+  {
+    MutexLock lock(&mutex_);
+    open_timeline_ = *timeline;
+  }
   StartThreads();
-  timeline->EndStep("threads");
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",
       name_, pool_->uri(), state.tables.size(), last, timeline->TotalMicros());
   return Status::OK();

@@ -177,8 +177,8 @@ const char* Recovery::SlotOf(Copy* copy, uint32_t slot, uint32_t slots) {
     }
     copy->slots_bytes = slots * ManifestSlots::kSlotBytes;
     copy->slots = std::make_unique_for_overwrite<char[]>(copy->slots_bytes);
-    Status s = reader_->Read(copy->extent, recovered_->root.slots_offset(),
-                                 copy->slots_bytes, copy->slots.get());
+    Status s = reader_->Read(copy->extent, recovered_->root.slots_offset(), copy->slots_bytes,
+                             copy->slots.get());
     if (!s.ok()) {
       Unreadable(copy, std::move(s));
       return nullptr;
@@ -233,8 +233,7 @@ bool Recovery::LoadRing(Copy* copy) {
   if (copy->ring != nullptr) return true;
   const ManifestRoot& root = recovered_->root;
   copy->ring = std::make_unique_for_overwrite<char[]>(root.ring_bytes);
-  Status s = reader_->Read(copy->extent, root.ring_offset(), root.ring_bytes,
-                               copy->ring.get());
+  Status s = reader_->Read(copy->extent, root.ring_offset(), root.ring_bytes, copy->ring.get());
   if (s.ok()) return true;
   Unreadable(copy, std::move(s));
   return false;

@@ -97,9 +97,8 @@ void SortedInserts::Sort(Items* items) const {
       return item.prefix != prefix;
     });
     if (end - begin > 1) {
-      std::sort(begin, end, [this](const Item& a, const Item& b) {
-        return IsBefore(*a.update, *b.update);
-      });
+      std::sort(begin, end,
+                [this](const Item& a, const Item& b) { return IsBefore(*a.update, *b.update); });
     }
     begin = end;
   }
