@@ -201,8 +201,7 @@ void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_ke
 }
 
 void MemTable::AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key,
-                       const Slice& value, bool* new_chunk) {
-  const uint64_t hash = Hash64(user_key);
+                       uint64_t hash, const Slice& value, bool* new_chunk) {
   rep_->Add(PackTag(sequence, type), user_key, value, /*kept=*/true, new_chunk);
   filter_.Add(hash);
 }

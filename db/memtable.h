@@ -46,9 +46,10 @@ class MemTable {
   void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
            bool* new_chunk);
 
-  /// The same, but a value that is not small stays where it is: in memory of `arena`.
-  void AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
-               bool* new_chunk);
+  /// The same, with Hash64 of the key, but a value that is not small stays where it is: in memory
+  /// of `arena`.
+  void AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key, uint64_t hash,
+               const Slice& value, bool* new_chunk);
   /// Where memory comes from that lives as long as this object, and counts as its.
   ConcurrentArena* arena();
 
@@ -70,7 +71,7 @@ class MemTable {
   /// each key begins a part. None if there are too few different keys.
   std::vector<std::string> Divide(size_t parts) const;
 
-  /// Asks the processor for what `Get` looks at first.
+  /// Asks the processor for what `Get` looks at first, and `AddKept` last.
   void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }
 
   uint64_t generation() const { return generation_; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "db/key_order.h"
+#include "util/hash.h"
 
 namespace nacre {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr size_t kUpdatesPerThread = 4096;
 /// Looked at for each range, for ranges that differ by a tenth or so.
 constexpr size_t kSamplesPerRange = 256;
-/// How far ahead bytes are asked for: they lie in the order of the log.
+/// How far ahead bytes are asked for: they lie in the order of the log. A power of two.
 constexpr size_t kAhead = 8;
 
 /// Least significant byte first; bytes that are the same in all prefixes cost nothing.
@@ -77,12 +78,17 @@ std::vector<const SortedInserts::Update*> SortedInserts::Cut(size_t ranges) cons
   return cuts;
 }
 
-SortedInserts::Items SortedInserts::Range(const Update* begin, const Update* end) const {
+SortedInserts::Items SortedInserts::Range(const Update* begin, const Update* end,
+                                          size_t expected) const {
+  const uint64_t lowest = begin == nullptr ? 0 : begin->prefix;
+  const uint64_t highest = end == nullptr ? UINT64_MAX : end->prefix;
   Items items;
+  items.reserve(expected);
   for (const Part& part : parts_) {
     for (const Update& update : part) {
-      if (begin != nullptr && IsBefore(update, *begin)) continue;
-      if (end != nullptr && !IsBefore(update, *end)) continue;
+      if (update.prefix < lowest || update.prefix > highest) continue;
+      if (update.prefix == lowest && begin != nullptr && IsBefore(update, *begin)) continue;
+      if (update.prefix == highest && end != nullptr && !IsBefore(update, *end)) continue;
       items.push_back({.prefix = update.prefix, .update = &update});
     }
   }
@@ -104,18 +110,28 @@ void SortedInserts::Sort(Items* items) const {
   }
 }
 
-void SortedInserts::SortAndInsert(MemTable* memtable, const Update* begin,
-                                  const Update* end) const {
-  Items items = Range(begin, end);
+void SortedInserts::SortAndInsert(MemTable* memtable, const Update* begin, const Update* end,
+                                  size_t expected) const {
+  Items items = Range(begin, end, expected);
   Sort(&items);
   bool new_chunk = false;
-  for (size_t i = 0; i < items.size(); ++i) {
-    // The update first, then its key.
-    if (i + 2 * kAhead < items.size()) __builtin_prefetch(items[i + 2 * kAhead].update);
-    if (i + kAhead < items.size()) __builtin_prefetch(items[i + kAhead].update->key_data);
-    const Update& update = *items[i].update;
-    memtable->AddKept(TagSequence(update.tag), TagType(update.tag), update.key(), update.value(),
-                      &new_chunk);
+  uint64_t hashes[kAhead];
+  // The update comes first, then its key, then what its hash leads to.
+  for (size_t i = 0; i < items.size() + 3 * kAhead; ++i) {
+    if (i < items.size()) __builtin_prefetch(items[i].update);
+    if (i >= kAhead && i - kAhead < items.size()) {
+      __builtin_prefetch(items[i - kAhead].update->key_data);
+    }
+    if (i >= 3 * kAhead) {
+      const Update& update = *items[i - 3 * kAhead].update;
+      memtable->AddKept(TagSequence(update.tag), TagType(update.tag), update.key(),
+                        hashes[i % kAhead], update.value(), &new_chunk);
+    }
+    if (i >= 2 * kAhead && i - 2 * kAhead < items.size()) {
+      uint64_t& hash = hashes[i % kAhead];
+      hash = Hash64(items[i - 2 * kAhead].update->key());
+      memtable->Prefetch(hash);
+    }
   }
 }
 
@@ -125,13 +141,14 @@ void SortedInserts::InsertInto(MemTable* memtable, size_t threads) {
   const size_t ranges =
       std::clamp<size_t>(count / kUpdatesPerThread, 1, std::max<size_t>(threads, 1));
   const std::vector<const Update*> cuts = Cut(ranges);
+  const size_t expected = count / ranges + count / ranges / 8;
   std::vector<std::thread> others;
   const Update* begin = nullptr;
   for (const Update* cut : cuts) {
-    others.emplace_back([this, memtable, begin, cut] { SortAndInsert(memtable, begin, cut); });
+    others.emplace_back([=, this] { SortAndInsert(memtable, begin, cut, expected); });
     begin = cut;
   }
-  SortAndInsert(memtable, begin, nullptr);
+  SortAndInsert(memtable, begin, nullptr, expected);
   for (std::thread& other : others) other.join();
 }
 

@@ -54,10 +54,11 @@ class SortedInserts {
   bool IsBefore(const Update& a, const Update& b) const;
   /// First updates of the second and later of `ranges` ranges of about one size.
   std::vector<const Update*> Cut(size_t ranges) const;
-  /// Those in [begin, end); null is an end of the order.
-  Items Range(const Update* begin, const Update* end) const;
+  /// Those in [begin, end), about as many as `expected`; null is an end of the order.
+  Items Range(const Update* begin, const Update* end, size_t expected) const;
   void Sort(Items* items) const;
-  void SortAndInsert(MemTable* memtable, const Update* begin, const Update* end) const;
+  void SortAndInsert(MemTable* memtable, const Update* begin, const Update* end,
+                     size_t expected) const;
 
   const Comparator* const comparator_;
   std::vector<Part> parts_;

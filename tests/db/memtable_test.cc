@@ -73,7 +73,7 @@ class MemTableTest : public testing::TestWithParam<const Comparator*> {
     if (sequence % 3 == 0) {
       char* const kept = table_.arena()->Allocate(value.size(), &new_chunk);
       value.copy(kept, value.size());
-      table_.AddKept(sequence, type, key, Slice(kept, value.size()), &new_chunk);
+      table_.AddKept(sequence, type, key, Hash64(key), Slice(kept, value.size()), &new_chunk);
     } else {
       table_.Add(sequence, type, key, value, &new_chunk);
     }
