@@ -26,7 +26,6 @@ std::vector<std::weak_ptr<const TableHandle>> DBImpl::UnloadedTables() const {
 
 void DBImpl::LoadIndexes() {
   constexpr std::chrono::seconds kRest{1};
-  epochs_.PrepareToReclaim();
   std::set<uint64_t> failed;  // Told of already.
   for (;;) {
     const auto tables = UnloadedTables();
@@ -53,9 +52,13 @@ void DBImpl::LoadIndexes() {
   {
     MutexLock lock(&mutex_);
     MaybeSchedule();
-    open_timeline_.EndStep("indexes");
   }
   RebalancePointTiers();
+  {
+    MutexLock lock(&mutex_);
+    open_timeline_.EndStep("indexes");
+  }
+  epochs_.PrepareToReclaim();  // Takes its time, and nobody has to wait for it here.
 }
 
 }  // namespace nacre
