@@ -13,7 +13,8 @@
 
 namespace nacre {
 
-/// What a reader and its iterators share of an open table. Immutable, once the range index is there.
+/// What a reader and its iterators share of an open table. Immutable, once the range index is
+/// there.
 struct TableContext {
   TableContext(const TableMeta* table_meta, const Comparator* user_comparator, Extent* bytes)
       : meta(table_meta),
