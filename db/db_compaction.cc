@@ -204,6 +204,9 @@ Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::s
     uint64_t from = 0;
     uint64_t to = table->size();
     std::string key;
+    if (begin.has_value() || end.has_value()) {
+      NACRE_RETURN_IF_ERROR(table->reader().LoadRangeIndex());
+    }
     if (begin.has_value()) {
       AppendInternalKey(&key, *begin, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
       from = table->reader().ApproximateOffset(key);
@@ -508,7 +511,9 @@ void DBImpl::RebalancePointTiers() {
       const bool fits = meta.point_index.length <= left;
       const auto kind = fits ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
       left -= std::min<uint64_t>(left, fits ? meta.point_index.length : meta.bloom.length);
-      if (table->tier()->kind() == kind) continue;
+      // What is not loaded yet is so with the tier that takes less, and promoted when all are.
+      const PointTier* const tier = table->tier();
+      if (tier == nullptr || tier->kind() == kind) continue;
       if (Status status = table->SetTier(kind); !status.ok()) {
         Log(options_.info_log, LogLevel::kWarn, "{}: point tier of table {}: {}", name_,
             table->id(), status.ToString());

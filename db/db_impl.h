@@ -21,6 +21,7 @@
 #include "db/manifest_state.h"
 #include "db/memtable.h"
 #include "db/node_reporter.h"
+#include "db/open_timeline.h"
 #include "db/owner_lease.h"
 #include "db/read_view.h"
 #include "db/repair_planner.h"
@@ -42,14 +43,13 @@
 
 namespace nacre {
 
-class OpenTimeline;
 class PointLookup;
 struct Record;
 
 /// The database. Split by concern: db_open.cc (opening and closing), db_recovery.cc (what an owner
-/// before has left), db_write.cc (writes, MemTable switches, stalls), db_log.cc (the log's part in
-/// writes), db_manifest.cc (durable changes), db_read.cc (gets, iterators, snapshots), db_flush.cc,
-/// db_compaction.cc, db_repair.cc, db_properties.cc.
+/// before has left), db_indexes.cc (loading indexes), db_write.cc (writes, MemTable switches,
+/// stalls), db_log.cc (the log's part in writes), db_manifest.cc (durable changes), db_read.cc
+/// (gets, iterators, snapshots), db_flush.cc, db_compaction.cc, db_repair.cc, db_properties.cc.
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
 /// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
@@ -140,8 +140,16 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Numbers the nodes of the placements as the pool does now, and takes over the space.
   Status PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
                       std::vector<ExtentAddr>* copies);
+  /// Reads nothing of them.
   Status OpenTables(const ManifestState& state, VersionEdit* edit);
   Status ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result);
+
+  // ---- db_indexes.cc ----
+  /// Loads the indexes of the tables that were there when the database was opened, upper levels
+  /// first, and tries again what failed as long as the database is open. Reads that come before
+  /// load what they need themselves.
+  void LoadIndexes() EXCLUDES(mutex_);
+  std::vector<std::weak_ptr<const TableHandle>> UnloadedTables() const EXCLUDES(mutex_);
 
   // ---- db_manifest.cc ----
   /// Of log and manifest: as many may be lost as of any table.
@@ -372,6 +380,12 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   void CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
                       const Status& failure) EXCLUDES(mutex_, commit_mutex_);
 
+  /// Of a table when it is loaded first. Under a budget the one that takes less;
+  /// RebalancePointTiers promotes what has room.
+  PointTier::Kind FirstTier() const {
+    return options_.index_memory_budget == SIZE_MAX ? PointTier::Kind::kIndex
+                                                    : PointTier::Kind::kBloom;
+  }
   Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);
   /// Of new tables. Their filters stand in for point indexes that have no room here: while there is
   /// room for all, none is written.
@@ -416,7 +430,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::atomic<const ReadView*> view_{nullptr};  ///< Read under an epoch guard.
   std::atomic<bool> closing_{false};            ///< Also cancels running compactions.
   Counters counters_;
-  std::string open_timeline_;  ///< Constant once the database is open.
 
   /// Held from when a change is chosen until it is durable and current: changes are durable in the
   /// order in which they are made current. Before mutex_.
@@ -466,6 +479,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   bool closed_ GUARDED_BY(mutex_) = false;
   Status close_status_ GUARDED_BY(mutex_);
 
+  OpenTimeline open_timeline_ GUARDED_BY(mutex_);  ///< Ends when all indexes are there.
   memnode::RepairProgress repair_progress_ GUARDED_BY(mutex_);
   Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
 
@@ -475,6 +489,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;
+  std::thread index_thread_;
   std::thread repair_thread_;
   /// Signals changed_ when its directions have changed.
   NodeReporter reporter_;

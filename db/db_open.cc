@@ -157,7 +157,6 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
     opened->Abandon();
     return give_back(status.WithContext("database " + name));
   }
-  opened->open_timeline_ = timeline.ToString();
   *db = std::move(opened);
   return Status::OK();
 }
@@ -183,6 +182,7 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       sequencer_(state.last_sequence),
       next_table_id_(state.next_table_id),
       manifest_version_(state.version),
+      open_timeline_(clock_),
       scrubber_({.name = name_,
                  .id = database_id_,
                  .client = client_,
@@ -204,11 +204,8 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
           }) {}
 
 Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle) {
-  // Under a budget new tables start with the small tier; RebalancePointTiers promotes them.
-  const auto tier =
-      options_.index_memory_budget == SIZE_MAX ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
-  return TableHandle::Open(meta, options_.comparator, store_.get(), space_.get(), &epochs_, tier,
-                           handle);
+  return TableHandle::Open(meta, options_.comparator, store_.get(), space_.get(), &epochs_,
+                           FirstTier(), handle);
 }
 
 int DBImpl::LostFragments(const Placement& placement) const {
@@ -234,8 +231,11 @@ bool DBImpl::NeedsLostNodes() const {
 
 void DBImpl::StartThreads() {
   client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
-  RebalancePointTiers();
   reporter_.Start();
+  index_thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "nacre-indexes");
+    LoadIndexes();
+  });
   repair_thread_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "nacre-repair");
     RepairLoop();
@@ -302,6 +302,7 @@ void DBImpl::StopThreads() {
     changed_.SignalAll();
     while (flush_running_ || compactions_running_ > 0) changed_.Wait();
   }
+  if (index_thread_.joinable()) index_thread_.join();
   if (repair_thread_.joinable()) repair_thread_.join();
   flush_executor_.reset();
   compaction_executor_.reset();

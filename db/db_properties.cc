@@ -40,6 +40,7 @@ class DBProperties {
         {"total-sst-files-size", &DBProperties::TableBytes},
         {"live-sst-files-size", &DBProperties::TableBytes},
         {"num-live-tables", &DBProperties::Tables},
+        {"num-unloaded-tables", &DBProperties::UnloadedTables},
         {"num-tombstones", &DBProperties::Tombstones},
         {"space.used-bytes", &DBProperties::UsedBytes},
         {"space.compute-bytes", &DBProperties::ComputeBytes},
@@ -241,6 +242,9 @@ class DBProperties {
       return static_cast<uint64_t>(std::popcount(table.damaged()));
     });
   }
+  uint64_t UnloadedTables() {
+    return SumOverTables([](const TableHandle& table) { return table.loaded() ? 0u : 1u; });
+  }
   uint64_t ScrubBytes() { return db_->scrubber_.counters().bytes.load(); }
   uint64_t ScrubDamaged() { return db_->scrubber_.counters().fragments.load(); }
   uint64_t ScrubPasses() { return db_->scrubber_.counters().passes.load(); }
@@ -290,7 +294,8 @@ bool DBImpl::GetProperty(const Slice& property, std::string* value) {
   } else if (name == "space") {
     *value = properties.Space().ToString();
   } else if (name == "open.timeline") {
-    *value = open_timeline_;
+    MutexLock lock(&mutex_);
+    *value = open_timeline_.ToString();
   } else if (name == "sstables") {
     *value = properties.Tables("\n");
   } else {
@@ -326,6 +331,7 @@ Status DBImpl::GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) 
     AppendInternalKey(&limit, ranges[i].limit, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
     for (int level = 0; level < version.depth(); ++level) {
       for (const auto& table : version.Overlapping(level, &ranges[i].start, &ranges[i].limit)) {
+        NACRE_RETURN_IF_ERROR(table->reader().LoadRangeIndex());
         const uint64_t from = table->reader().ApproximateOffset(start);
         const uint64_t to = table->reader().ApproximateOffset(limit);
         if (to > from) sizes[i] += to - from;

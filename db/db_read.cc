@@ -94,7 +94,12 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
 
   memnode::PointRead read;
   Record record;
-  if (!lookup.Next(&read)) return Conclude(view, options, lookup, record, value);
+  while (!lookup.Next(&read)) {
+    if (lookup.outcome() != PointLookup::Outcome::kUnloaded) [[likely]]
+      return Conclude(view, options, lookup, record, value);
+    NACRE_RETURN_IF_ERROR(lookup.table()->Load(FirstTier()));
+    lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
+  }
   memnode::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
   do {
     if (read.from.valid()) [[likely]] {
@@ -118,6 +123,9 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
     case PointLookup::Outcome::kFound:
       return FromRecord(record, value);
     case PointLookup::Outcome::kSearch:
+      return Search(view, options, lookup.key(), lookup.snapshot(), value);
+    case PointLookup::Outcome::kUnloaded:
+      NACRE_RETURN_IF_ERROR(lookup.table()->Load(FirstTier()));
       return Search(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kFailed:
       break;

@@ -76,7 +76,8 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
 Status DBImpl::OpenTables(const ManifestState& state, VersionEdit* edit) {
   for (const auto& [id, table] : state.tables) {
     std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(OpenTable(table.second, &handle));
+    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, options_.comparator, store_.get(),
+                                                  space_.get(), &epochs_, &handle));
     edit->added.push_back({static_cast<int>(table.first), std::move(handle)});
   }
   return Status::OK();
@@ -142,13 +143,16 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     manifest_version_ = manifest_->version();
     // What is in the last owner's log is kept there until it is in tables.
     if (replayed->entries() > 0) SwitchMemTable();
-    UpdateStall();
-    MaybeSchedule();
+    UpdateStall();  // LoadIndexes begins with background work.
   }
   if (replayed->entries() == 0) ReleaseLog(last);
   NACRE_POINT("open.replayed-scheduled");
+  timeline->EndStep("open");
+  {
+    MutexLock lock(&mutex_);
+    open_timeline_ = *timeline;
+  }
   StartThreads();
-  timeline->EndStep("threads");
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",
       name_, pool_->uri(), state.tables.size(), last, timeline->TotalMicros());
   return Status::OK();
@@ -159,20 +163,21 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
   for (const auto& [number, segment] : state.segments) segments.push_back(segment);
   if (segments.empty()) return Status::OK();
   const uint64_t start = clock_->NowNanos();
-  SortedInserts inserts(options_.comparator);
-  const auto replay = [&](SequenceNumber first, uint32_t count, const Slice& updates) -> Status {
+  SortedInserts inserts(options_.comparator, segments.size());
+  const auto replay = [&](size_t part, SequenceNumber first, uint32_t count,
+                          const Slice& updates) -> Status {
     if (count == 0 || first + count - 1 <= state.last_sequence) return Status::OK();  // In tables.
     SequenceNumber sequence = first;
-    NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
-        updates, count, [&](ValueType type, const Slice& key, const Slice& value) {
-          inserts.Add(sequence++, type, key, value);
-        }));
-    return Status::OK();
+    return ForEachEncodedUpdate(updates, count,
+                                [&](ValueType type, const Slice& key, const Slice& value) {
+                                  inserts.Add(part, sequence++, type, key, value);
+                                });
   };
-  ConcurrentArena buffers;  // What is to be inserted lies there.
-  NACRE_RETURN_IF_ERROR(
-      ReadLog(client_, database_id_, segments, options_.wal_recovery_mode, replay, result, &buffers)
-          .WithContext("log of " + name_));
+  size_t parts = 0;
+  NACRE_RETURN_IF_ERROR(ReadLogInParts(client_, database_id_, segments, options_.wal_recovery_mode,
+                                       OpeningThreads(), memtable->arena(), replay, result, &parts)
+                            .WithContext("log of " + name_));
+  inserts.DropFrom(parts);
   inserts.InsertInto(memtable, OpeningThreads());
   for (const std::string& note : result->notes) {
     Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);

@@ -42,10 +42,21 @@ using LogVisitor = std::function<Status(SequenceNumber, uint32_t, const Slice&)>
 /// begun, by stamp or by sequence. `Unavailable` naming the nodes if a segment has no copy that can
 /// be read. A failure of `visit` ends the replay, and is the answer.
 ///
-/// `kept`: the updates given to `visit` lie there, which takes as much memory as the log is long;
-/// null: they go with the call.
 Status ReadLog(memnode::PoolClient* client, uint64_t database_id,
                const std::vector<LogSegment>& segments, WALRecoveryMode mode,
-               const LogVisitor& visit, LogReadResult* result, ConcurrentArena* kept = nullptr);
+               const LogVisitor& visit, LogReadResult* result);
+
+/// As LogVisitor, with the number of the part of the log that the record is in.
+using LogPartVisitor = std::function<Status(size_t, SequenceNumber, uint32_t, const Slice&)>;
+
+/// The same with `threads` threads, of which the caller is one. The log has at most as many parts
+/// as `segments`, numbered in its order; each is visited in order, by one thread, but several parts
+/// at once. Only the first `*parts` count: of those behind, which damage or a failure ended the log
+/// before, records may have been visited. The updates given to `visit` lie in memory of `kept`,
+/// which takes as much as the log is long.
+Status ReadLogInParts(memnode::PoolClient* client, uint64_t database_id,
+                      const std::vector<LogSegment>& segments, WALRecoveryMode mode, size_t threads,
+                      ConcurrentArena* kept, const LogPartVisitor& visit, LogReadResult* result,
+                      size_t* parts);
 
 }  // namespace nacre

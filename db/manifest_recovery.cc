@@ -9,7 +9,7 @@
 #include "db/manifest_ring.h"
 #include "db/manifest_slots.h"
 #include "memnode/checkpoint.h"
-#include "memnode/mirrored_extent.h"
+#include "memnode/copy_reader.h"
 
 namespace nacre {
 namespace {
@@ -38,6 +38,7 @@ class Recovery {
       : client_(client), recovered_(recovered) {}
 
   Status Run() {
+    NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(client_, &reader_));
     FindCopies();
     NACRE_RETURN_IF_ERROR(ReadHeaders());
     uint64_t ring_position = 0;
@@ -72,6 +73,7 @@ class Recovery {
   }
 
   PoolClient* const client_;
+  std::unique_ptr<memnode::CopyReader> reader_;  ///< Null if Run has failed at once.
   ManifestRecovered* const recovered_;
   std::vector<Copy> copies_;
 };
@@ -106,7 +108,7 @@ void Recovery::Unreadable(Copy* copy, Status why) {
 Status Recovery::ReadHeader(Copy* copy) {
   std::string& bytes = copy->header_bytes;
   bytes.resize(CheckpointHeader::kBytes);
-  Status s = memnode::ReadCopy(client_, copy->extent, 0, bytes.size(), bytes.data());
+  Status s = reader_->Read(copy->extent, 0, bytes.size(), bytes.data());
   if (!s.ok()) {
     Unreadable(copy, std::move(s));
     return Status::OK();
@@ -128,9 +130,10 @@ Status Recovery::ReadHeader(Copy* copy) {
 }
 
 bool Recovery::CopiesChanged() const {
+  if (reader_ == nullptr) return false;
   char now[CheckpointHeader::kBytes];
   for (const Copy& copy : copies_) {
-    if (copy.status.ok() && memnode::ReadCopy(client_, copy.extent, 0, sizeof(now), now).ok() &&
+    if (copy.status.ok() && reader_->Read(copy.extent, 0, sizeof(now), now).ok() &&
         Slice(now, sizeof(now)) != Slice(copy.header_bytes)) {
       return true;
     }
@@ -174,8 +177,8 @@ const char* Recovery::SlotOf(Copy* copy, uint32_t slot, uint32_t slots) {
     }
     copy->slots_bytes = slots * ManifestSlots::kSlotBytes;
     copy->slots = std::make_unique_for_overwrite<char[]>(copy->slots_bytes);
-    Status s = memnode::ReadCopy(client_, copy->extent, recovered_->root.slots_offset(),
-                                 copy->slots_bytes, copy->slots.get());
+    Status s = reader_->Read(copy->extent, recovered_->root.slots_offset(), copy->slots_bytes,
+                             copy->slots.get());
     if (!s.ok()) {
       Unreadable(copy, std::move(s));
       return nullptr;
@@ -230,8 +233,7 @@ bool Recovery::LoadRing(Copy* copy) {
   if (copy->ring != nullptr) return true;
   const ManifestRoot& root = recovered_->root;
   copy->ring = std::make_unique_for_overwrite<char[]>(root.ring_bytes);
-  Status s = memnode::ReadCopy(client_, copy->extent, root.ring_offset(), root.ring_bytes,
-                               copy->ring.get());
+  Status s = reader_->Read(copy->extent, root.ring_offset(), root.ring_bytes, copy->ring.get());
   if (s.ok()) return true;
   Unreadable(copy, std::move(s));
   return false;

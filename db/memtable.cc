@@ -19,12 +19,15 @@ class MemTable::Rep {
   explicit Rep(std::shared_ptr<ArenaBlockPool> blocks) : arena_(std::move(blocks)) {}
   virtual ~Rep() = default;
 
-  virtual void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool* new_chunk) = 0;
+  /// `kept`: a value that is not small stays where it is.
+  virtual void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool kept,
+                   bool* new_chunk) = 0;
   virtual LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
                               SequenceNumber* sequence) const = 0;
   virtual std::unique_ptr<InternalIterator> NewIterator() const = 0;
   virtual std::vector<std::string> Divide(size_t parts) const = 0;
 
+  ConcurrentArena* arena() { return &arena_; }
   size_t MemoryUsage() const { return arena_.MemoryUsage(); }
   virtual uint64_t entries() const = 0;
   virtual uint64_t deletions() const = 0;
@@ -37,6 +40,9 @@ class MemTable::Rep {
 };
 
 namespace {
+
+/// Up to here a value costs less beside its key than an address, and the way there, would.
+constexpr size_t kCopiedValueBytes = 64;
 
 /// Written by one thread, summed by others at any time.
 class Counter {
@@ -59,9 +65,12 @@ class MemTable::RepOf final : public Rep {
   RepOf(const Order& order, std::shared_ptr<ArenaBlockPool> blocks)
       : Rep(std::move(blocks)), list_(order, &arena_) {}
 
-  void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool* new_chunk) override {
+  void Add(uint64_t tag, const Slice& user_key, const Slice& value, bool kept,
+           bool* new_chunk) override {
+    const bool elsewhere = kept && value.size() > kCopiedValueBytes;
     PerWriter& mine = writers_.Mine();
-    list_.Insert(user_key, tag, value, &mine.hint, new_chunk);
+    list_.Insert(user_key, tag, value, elsewhere ? ValuePlace::kElsewhere : ValuePlace::kCopied,
+                 &mine.hint, new_chunk);
     mine.entries.Add(1);
     mine.data_bytes.Add(user_key.size() + value.size());
     mine.largest_key.RaiseTo(user_key.size());
@@ -187,9 +196,17 @@ MemTable::~MemTable() = default;
 void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_key,
                    const Slice& value, bool* new_chunk) {
   const uint64_t hash = Hash64(user_key);
-  rep_->Add(PackTag(sequence, type), user_key, value, new_chunk);
+  rep_->Add(PackTag(sequence, type), user_key, value, /*kept=*/false, new_chunk);
   filter_.Add(hash);
 }
+
+void MemTable::AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key,
+                       uint64_t hash, const Slice& value, bool* new_chunk) {
+  rep_->Add(PackTag(sequence, type), user_key, value, /*kept=*/true, new_chunk);
+  filter_.Add(hash);
+}
+
+ConcurrentArena* MemTable::arena() { return rep_->arena(); }
 
 MemTable::LookupResult MemTable::Search(const Slice& user_key, SequenceNumber snapshot,
                                         Slice* value, SequenceNumber* sequence) const {

@@ -14,6 +14,7 @@
 namespace nacre {
 
 class ArenaBlockPool;
+class ConcurrentArena;
 class InternalIterator;
 
 /// The newest updates of a database, sorted, in memory of this process: a concurrent skip list
@@ -45,6 +46,13 @@ class MemTable {
   void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
            bool* new_chunk);
 
+  /// The same, with Hash64 of the key, but a value that is not small stays where it is: in memory
+  /// of `arena`.
+  void AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key, uint64_t hash,
+               const Slice& value, bool* new_chunk);
+  /// Where memory comes from that lives as long as this object, and counts as its.
+  ConcurrentArena* arena();
+
   /// The newest entry of `user_key`, whose Hash64 is `hash`, with sequence <= `snapshot`. Sets
   /// `*sequence` unless absent, and `*value` if found; the value's bytes live as long as this
   /// object.
@@ -63,7 +71,7 @@ class MemTable {
   /// each key begins a part. None if there are too few different keys.
   std::vector<std::string> Divide(size_t parts) const;
 
-  /// Asks the processor for what `Get` looks at first.
+  /// Asks the processor for what `Get` looks at first, and `AddKept` last.
   void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }
 
   uint64_t generation() const { return generation_; }

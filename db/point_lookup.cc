@@ -31,7 +31,8 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
 void PointLookup::FindTables() {
   table_next_ = table_count_ = 0;
   const auto take = [this](const TableHandle* table) {
-    table->tier()->Prefetch(hash_);
+    if (const PointTier* tier = table->tier(); tier != nullptr) [[likely]]
+      tier->Prefetch(hash_);
     tables_[table_count_++] = table;
   };
   const TableList& level0 = version_->tables(0);
@@ -76,6 +77,10 @@ bool PointLookup::Next(memnode::PointRead* read) {
     } else {
       if (!NextTable()) return false;
       const PointTier* tier = table_->tier();
+      if (tier == nullptr) [[unlikely]] {
+        outcome_ = Outcome::kUnloaded;
+        return false;
+      }
       if (tier->kind() == PointTier::Kind::kIndex) {
         SetCandidates(tier->index().Lookup(hash_, candidates_));
       } else if (tier->bloom().MayContain(hash_)) {

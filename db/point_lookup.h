@@ -37,6 +37,7 @@ class PointLookup {
     kFound,     ///< `*record` (viewing the bytes read) is the answer, perhaps a tombstone.
     kSearch,    ///< It takes an iterator: the key is there but newer than the snapshot, the index
                 ///< cannot tell, or what was read is damaged (iterators read it elsewhere).
+    kUnloaded,  ///< The indexes of `table` have to be loaded first; then start again.
     kFailed,    ///< See status().
   };
 
@@ -47,7 +48,7 @@ class PointLookup {
              uint64_t hash, SequenceNumber snapshot, bool verify_checksums);
 
   /// The next read, or false: then `outcome()` is kContinue if no table is left (the key is not
-  /// there), kSearch or kFailed.
+  /// there), kSearch, kUnloaded or kFailed.
   bool Next(memnode::PointRead* read);
   /// For a read without an address: sets it off. What a PointReader is to read of other nodes, here
   /// or in a copy; nothing if that would be more than `most` reads, or does not do.
@@ -58,6 +59,7 @@ class PointLookup {
   Outcome Consume(const memnode::PointRead& read, Record* record);
 
   const Status& status() const { return status_; }
+  const TableHandle* table() const { return table_; }
   /// In the end: finds out what is damaged in the buckets that were read, if they seem to be. Does
   /// I/O.
   void FindDamage() const;

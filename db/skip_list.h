@@ -16,6 +16,9 @@
 
 namespace nacre {
 
+/// Whether a list has a value's bytes, or only knows where they are: they outlive it.
+enum class ValuePlace : uint8_t { kCopied, kElsewhere };
+
 /// An ordered list of entries (user key, tag, value) with express lanes: expected O(log n) search.
 /// Order: user key ascending by `Order` (db/key_order.h), then tag descending.
 ///
@@ -24,6 +27,8 @@ namespace nacre {
 ///
 ///     link[h-1] ... link[1] link[0] | prefix | tag | key size, value size | key | value
 ///                                   ^ Node*
+///
+/// A value that lies elsewhere has its address there instead.
 ///
 /// A prefix is the start of the key as a number, which decides most comparisons by itself. A link
 /// is the next node of its level and, beside it, that node's prefix: so a search touches only the
@@ -60,9 +65,10 @@ class SkipList {
   SkipList(const SkipList&) = delete;
   SkipList& operator=(const SkipList&) = delete;
 
-  /// Copies key and value. No entry of the same key and tag may be there. `*new_chunk` is set when
-  /// the arena took a chunk.
-  void Insert(const Slice& key, uint64_t tag, const Slice& value, Hint* hint, bool* new_chunk);
+  /// Copies key and value, unless that is to stay where it is. No entry of the same key and tag may
+  /// be there. `*new_chunk` is set when the arena took a chunk.
+  void Insert(const Slice& key, uint64_t tag, const Slice& value, ValuePlace place, Hint* hint,
+              bool* new_chunk);
 
   /// Null is the end of the list in both directions.
   const Node* First() const { return head_->Next(0); }
@@ -92,7 +98,8 @@ class SkipList {
   };
 
   static int RandomHeight(Hint* hint);
-  Node* NewNode(int height, const Target& target, const Slice& value, bool* new_chunk);
+  Node* NewNode(int height, const Target& target, const Slice& value, ValuePlace place,
+                bool* new_chunk);
   bool IsBefore(const Node* node, const Target& target) const;
   /// Walks `level` from `*before` (< target) to the last node < target and the one behind it.
   /// False after more than `steps` steps.
@@ -124,17 +131,24 @@ class SkipList<Order>::Node {
  public:
   Slice key() const { return {bytes(), key_size_}; }
   uint64_t tag() const { return tag_; }
-  Slice value() const { return {bytes() + key_size_, value_size_}; }
+  Slice value() const {
+    if (!value_is_elsewhere_) [[likely]]
+      return {bytes() + key_size_, value_size_};
+    const char* value = nullptr;
+    std::memcpy(&value, bytes() + key_size_, sizeof(value));
+    return {value, value_size_};
+  }
 
   const Node* Next() const { return Next(0); }
 
  private:
   friend class SkipList;
 
-  Node(const Target& target, const Slice& value)
+  Node(const Target& target, const Slice& value, ValuePlace place)
       : prefix_(target.prefix),
         tag_(target.tag),
-        key_size_(static_cast<uint32_t>(target.key.size())),
+        key_size_(static_cast<uint32_t>(target.key.size()) & INT32_MAX),
+        value_is_elsewhere_(place == ValuePlace::kElsewhere),
         value_size_(static_cast<uint32_t>(value.size())) {}
 
   const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
@@ -174,7 +188,8 @@ class SkipList<Order>::Node {
 
   const uint64_t prefix_;
   const uint64_t tag_;
-  const uint32_t key_size_;
+  const uint32_t key_size_ : 31;
+  const uint32_t value_is_elsewhere_ : 1;
   const uint32_t value_size_;
 };
 
@@ -182,30 +197,34 @@ template <typename Order>
 SkipList<Order>::SkipList(const Order& order, ConcurrentArena* arena)
     : order_(order), arena_(arena), head_([this] {
         bool new_chunk = false;
-        return NewNode(kHeightMax, Target{{}, 0, 0}, {}, &new_chunk);
+        return NewNode(kHeightMax, Target{{}, 0, 0}, {}, ValuePlace::kCopied, &new_chunk);
       }()) {}
 
 template <typename Order>
 typename SkipList<Order>::Node* SkipList<Order>::NewNode(int height, const Target& target,
-                                                         const Slice& value, bool* new_chunk) {
-  assert(target.key.size() <= UINT32_MAX && value.size() <= UINT32_MAX);
+                                                         const Slice& value, ValuePlace place,
+                                                         bool* new_chunk) {
+  assert(target.key.size() <= INT32_MAX && value.size() <= UINT32_MAX);
   const size_t links = static_cast<size_t>(height) * sizeof(typename Node::Link);
-  char* memory = arena_->Allocate(links + sizeof(Node) + target.key.size() + value.size(),
-                                  new_chunk, std::min<size_t>(64, links + sizeof(uint64_t)));
-  Node* node = new (memory + links) Node(target, value);
+  const char* const address = value.data();
+  // What is copied behind the key.
+  const Slice rest = place == ValuePlace::kCopied
+                         ? value
+                         : Slice(reinterpret_cast<const char*>(&address), sizeof(address));
+  char* memory = arena_->Allocate(links + sizeof(Node) + target.key.size() + rest.size(), new_chunk,
+                                  std::min<size_t>(64, links + sizeof(uint64_t)));
+  Node* node = new (memory + links) Node(target, value, place);
   for (int level = 0; level < height; ++level) {
     new (&node->link(level)) typename Node::Link;
     node->SetNext(level, nullptr);
   }
   if (!target.key.empty()) std::memcpy(node->bytes(), target.key.data(), target.key.size());
-  if (!value.empty()) {
-    std::memcpy(node->bytes() + target.key.size(), value.data(), value.size());
-  }
+  if (!rest.empty()) std::memcpy(node->bytes() + target.key.size(), rest.data(), rest.size());
   // The next node of this thread will probably lie behind this one and be as large: have its lines
   // by then. (Stores past the cache do not pay: publishing the node would wait for them.)
-  const size_t ahead = std::min<size_t>(sizeof(Node) + target.key.size() + value.size(), 512);
+  const size_t ahead = std::min<size_t>(sizeof(Node) + target.key.size() + rest.size(), 512);
   for (size_t i = 0; i < ahead; i += 64) {
-    __builtin_prefetch(node->bytes() + target.key.size() + value.size() + i, 1);
+    __builtin_prefetch(node->bytes() + target.key.size() + rest.size() + i, 1);
   }
   return node;
 }
@@ -302,12 +321,12 @@ void SkipList<Order>::FindByDescent(const Target& target, int height, Hint* hint
 }
 
 template <typename Order>
-void SkipList<Order>::Insert(const Slice& key, uint64_t tag, const Slice& value, Hint* hint,
-                             bool* new_chunk) {
+void SkipList<Order>::Insert(const Slice& key, uint64_t tag, const Slice& value, ValuePlace place,
+                             Hint* hint, bool* new_chunk) {
   const Target target{key, order_.Prefix(key), tag};
   const int height = RandomHeight(hint);
   // Filled before the search: the stores drain while the search waits for memory.
-  Node* node = NewNode(height, target, value, new_chunk);
+  Node* node = NewNode(height, target, value, place, new_chunk);
 
   std::array<Node*, kHeightMax> after;
   if (FindByHint(target, height, hint, &after)) {

@@ -27,19 +27,30 @@ Status PointTier::Load(const TableReader& reader, Kind kind,
   return Status::OK();
 }
 
-Status TableHandle::OpenReader(const Comparator* comparator, memnode::TableStore* store) {
-  return TableReader::Open(meta_, comparator,
-                           store->OpenExtent(meta_->id, meta_->placement, meta_->size), &reader_);
+Status TableHandle::OpenReader(const Comparator* comparator, memnode::TableStore* store,
+                               Read read) {
+  const auto open = read == Read::kNothing ? TableReader::OpenUnread : TableReader::Open;
+  return open(meta_, comparator, store->OpenExtent(meta_->id, meta_->placement, meta_->size),
+              &reader_);
 }
 
 Status TableHandle::Open(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
                          memnode::SpaceAllocator* space, EpochDomain* epochs, PointTier::Kind tier,
                          std::shared_ptr<TableHandle>* handle) {
+  std::shared_ptr<TableHandle> opened;
+  NACRE_RETURN_IF_ERROR(OpenUnread(std::move(meta), comparator, store, space, epochs, &opened));
+  NACRE_RETURN_IF_ERROR(opened->Load(tier));
+  *handle = std::move(opened);
+  return Status::OK();
+}
+
+Status TableHandle::OpenUnread(TableMeta meta, const Comparator* comparator,
+                               memnode::TableStore* store, memnode::SpaceAllocator* space,
+                               EpochDomain* epochs, std::shared_ptr<TableHandle>* handle) {
   std::shared_ptr<TableHandle> opened(
       new TableHandle(std::make_shared<const TableMeta>(std::move(meta)), space, epochs));
-  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store));
+  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store, Read::kNothing));
   opened->tier_ = std::make_shared<TierSlot>();
-  NACRE_RETURN_IF_ERROR(opened->SetTier(tier));
   for (const ExtentAddr& extent : opened->meta_->placement.fragments) {
     opened->fragments_.push_back(std::make_shared<FragmentSpace>(extent, space));
   }
@@ -53,7 +64,7 @@ Status TableHandle::OpenMoved(Placement placement, const Comparator* comparator,
   auto meta = std::make_shared<TableMeta>(*meta_);
   meta->placement = std::move(placement);
   std::shared_ptr<TableHandle> opened(new TableHandle(std::move(meta), space_, epochs_));
-  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store));
+  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store, Read::kRangeIndex));
   opened->tier_ = tier_;
   for (size_t i = 0; i < fragments_.size(); ++i) {
     const ExtentAddr& extent = opened->meta_->placement.fragments[i];
@@ -79,6 +90,17 @@ void TableHandle::PassDamageTo(const TableHandle& moved) const {
     if (fragments_[i] == moved.fragments_[i]) shared |= FragmentSet{1} << i;
   }
   if (const FragmentSet damage = damaged() & shared; damage != 0) moved.ReportDamage(damage);
+}
+
+Status TableHandle::Load(PointTier::Kind kind) const {
+  NACRE_RETURN_IF_ERROR(reader_->LoadRangeIndex());
+  MutexLock lock(&tier_->loading);
+  if (loaded()) return Status::OK();
+  std::unique_ptr<const PointTier> tier;
+  NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, kind, &tier));
+  // Release pairs with tier().
+  tier_->current.store(tier.release(), std::memory_order_release);
+  return Status::OK();
 }
 
 Status TableHandle::SetTier(PointTier::Kind kind) {

@@ -15,6 +15,7 @@
 #include "table/table_reader.h"
 #include "util/bloom.h"
 #include "util/epoch.h"
+#include "util/mutex.h"
 
 namespace nacre {
 
@@ -80,6 +81,10 @@ class TableHandle {
   static Status Open(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
                      memnode::SpaceAllocator* space, EpochDomain* epochs, PointTier::Kind tier,
                      std::shared_ptr<TableHandle>* handle);
+  /// The same without reading anything: see Load.
+  static Status OpenUnread(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
+                           memnode::SpaceAllocator* space, EpochDomain* epochs,
+                           std::shared_ptr<TableHandle>* handle);
   /// The same table with other fragments, of which those of `placement` that are not of this handle
   /// are new. Reads the table's range index where it is now.
   Status OpenMoved(Placement placement, const Comparator* comparator, memnode::TableStore* store,
@@ -93,10 +98,15 @@ class TableHandle {
   uint64_t id() const { return meta_->id; }
   uint64_t size() const { return meta_->size; }
 
+  /// Null: not loaded yet. Otherwise the range index is there, too.
   const PointTier* tier() const {
     return tier_->current.load(std::memory_order_acquire);  // Pairs with SetTier.
   }
-  /// Loads the other tier and retires the old one. One caller at a time.
+  bool loaded() const { return tier() != nullptr; }
+  /// Reads the indexes of a table that was opened unread, with this tier, unless somebody has done
+  /// so. A failure leaves all as it was.
+  Status Load(PointTier::Kind kind) const;
+  /// Loads the other tier and retires the old one. Of a loaded table; one caller at a time.
   Status SetTier(PointTier::Kind kind);
 
   /// The edit that dropped this table is committed.
@@ -135,13 +145,15 @@ class TableHandle {
   struct TierSlot {
     ~TierSlot() { delete current.load(std::memory_order_relaxed); }
     std::atomic<const PointTier*> current{nullptr};
+    Mutex loading;  ///< Held while the first one is loaded.
   };
 
   TableHandle(std::shared_ptr<const TableMeta> meta, memnode::SpaceAllocator* space,
               EpochDomain* epochs)
       : meta_(std::move(meta)), space_(space), epochs_(epochs) {}
 
-  Status OpenReader(const Comparator* comparator, memnode::TableStore* store);
+  enum class Read : uint8_t { kNothing, kRangeIndex };
+  Status OpenReader(const Comparator* comparator, memnode::TableStore* store, Read read);
 
   const std::shared_ptr<const TableMeta> meta_;
   memnode::SpaceAllocator* const space_;

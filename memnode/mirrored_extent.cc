@@ -20,10 +20,6 @@ constexpr microseconds kLongestSpin{32};
 /// After a sleep so long the waiter looks whether the nodes are still there.
 constexpr microseconds kLongestSleep{2000};
 
-/// One request of a long read.
-constexpr uint64_t kReadBytes = 256 << 10;
-constexpr int kReadsAtOnce = 32;
-
 /// `Unavailable` if the pool has no such node, or has lost it.
 Status LinkTo(const Fabric* fabric, NodeId node, NodeLink** link) {
   *link = fabric->link(node);
@@ -249,83 +245,6 @@ std::unique_ptr<Lane> MirroredExtent::TakeLane() {
 Status AllocateBuffer(PoolClient* client, uint64_t bytes,
                       std::unique_ptr<rdma::MemoryRegion>* buffer) {
   return client->device()->AllocateRegion(bytes, rdma::Access::kLocalOnly, buffer);
-}
-
-namespace {
-
-/// A long read under way, by requests of which some are outstanding at a time.
-class LongRead {
- public:
-  LongRead(NodeLink* link, Lane* lane, rdma::QueuePair* queue_pair, rdma::LocalBuffer to)
-      : link_(link), lane_(lane), queue_pair_(queue_pair), to_(to) {}
-
-  Status Run(uint64_t offset, uint64_t n) {
-    for (uint64_t done = 0; done < n;) {
-      uint64_t contiguous = 0;
-      const rdma::RemoteBuffer from = link_->Translate(offset + done, &contiguous);
-      rdma::LocalBuffer part = to_;
-      part.data += done;
-      part.size = static_cast<uint32_t>(std::min({n - done, contiguous, kReadBytes}));
-      NACRE_RETURN_IF_ERROR(queue_pair_->PostRead(done, part, from, rdma::kSignaled));
-      ++outstanding_;
-      done += part.size;
-      NACRE_RETURN_IF_ERROR(AwaitAtMost(kReadsAtOnce - 1));
-    }
-    return AwaitAtMost(0);
-  }
-
- private:
-  Status AwaitAtMost(int outstanding) {
-    const ClientContext& context = lane_->fabric()->context;
-    SpinWait pause(context.clock);
-    Deadline deadline = context.OperationDeadline();
-    while (true) {
-      rdma::Completion completions[16];
-      const int n = lane_->queue()->Poll(completions, 16);
-      for (int i = 0; i < n; ++i) {
-        NACRE_RETURN_IF_ERROR(StatusOfCompletion(link_->address(), completions[i].code));
-      }
-      outstanding_ -= n;
-      if (outstanding_ <= outstanding) return Status::OK();
-      if (n > 0) deadline = context.OperationDeadline();
-      if (pause.TimeToCheckClock()) {
-        NACRE_RETURN_IF_ERROR(link_->alive() ? Status::OK() : link_->CheckUp());
-        if (deadline.Expired()) {
-          return Status::Unavailable(link_->address() + ": a read did not end");
-        }
-      }
-      pause.Pause();
-    }
-  }
-
-  NodeLink* const link_;
-  Lane* const lane_;
-  rdma::QueuePair* const queue_pair_;
-  const rdma::LocalBuffer to_;
-  int outstanding_ = 0;
-};
-
-}  // namespace
-
-Status ReadCopy(PoolClient* client, const ExtentAddr& copy, uint64_t offset, size_t n, char* to) {
-  if (offset > copy.length || n > copy.length - offset) {
-    return Status::InvalidArgument(
-        fmt::format("a read of {} bytes at {} of an extent of {}", n, offset, copy.length));
-  }
-  if (n == 0) return Status::OK();
-  NodeLink* link = nullptr;
-  NACRE_RETURN_IF_ERROR(LinkTo(client->fabric(), copy.start.node, &link));
-  std::unique_ptr<rdma::MemoryRegion> region;  // Ends after the lane, which uses it.
-  std::unique_ptr<Lane> lane;
-  NACRE_RETURN_IF_ERROR(Lane::Create(client->fabric(), 1, &lane));
-  rdma::QueuePair* queue_pair = nullptr;
-  NACRE_RETURN_IF_ERROR(lane->Get(link, &queue_pair));
-  NACRE_RETURN_IF_ERROR(Fabric::CheckRange(link, copy.start.offset + offset, n));
-  NACRE_RETURN_IF_ERROR(client->device()->RegisterLocal(to, n, &region));
-  LongRead read(link, lane.get(), queue_pair, {.data = to, .size = 0, .region = region.get()});
-  Status s = read.Run(copy.start.offset + offset, n);
-  if (!s.ok()) lane->Discard(link, s);
-  return s;
 }
 
 }  // namespace nacre::memnode

@@ -107,8 +107,4 @@ class MirroredExtent {
 Status AllocateBuffer(PoolClient* client, uint64_t bytes,
                       std::unique_ptr<rdma::MemoryRegion>* buffer);
 
-/// Reads `n` bytes from `offset` on of one copy of anything, with connections of its own; long
-/// reads are cut up and pipelined. `Unavailable` naming the node.
-Status ReadCopy(PoolClient* client, const ExtentAddr& copy, uint64_t offset, size_t n, char* to);
-
 }  // namespace nacre::memnode

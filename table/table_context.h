@@ -13,7 +13,8 @@
 
 namespace nacre {
 
-/// What a reader and its iterators share of an open table. Immutable.
+/// What a reader and its iterators share of an open table. Immutable, once the range index is
+/// there.
 struct TableContext {
   TableContext(const TableMeta* table_meta, const Comparator* user_comparator, Extent* bytes)
       : meta(table_meta),
@@ -36,7 +37,7 @@ struct TableContext {
   const char* const in_place;  ///< Null if the bytes have to be fetched.
   const InternalKeyComparator comparator;
   const RecordSeed seed;
-  RangeIndex range_index;  ///< Set once, before the context is shared.
+  RangeIndex range_index;  ///< Set once, before anybody looks at it.
 };
 
 }  // namespace nacre

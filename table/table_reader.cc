@@ -1,5 +1,6 @@
 #include "table/table_reader.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -9,6 +10,7 @@
 #include "table/table_context.h"
 #include "table/table_iterator.h"
 #include "util/crc32c.h"
+#include "util/mutex.h"
 
 namespace nacre {
 namespace {
@@ -31,6 +33,27 @@ Status ReadSection(const TableContext& table, const TableSection& section, const
   }
 }
 
+/// Of a table that cannot be read.
+class FailedIterator final : public InternalIterator {
+ public:
+  explicit FailedIterator(Status status) : status_(std::move(status)) {}
+
+  bool Valid() const override { return false; }
+  void SeekToFirst() override {}
+  void SeekToLast() override {}
+  void Seek(const Slice&) override {}
+  void SeekForPrev(const Slice&) override {}
+  void Next() override {}
+  void Prev() override {}
+  Slice user_key() const override { return {}; }
+  uint64_t tag() const override { return 0; }
+  Slice value() const override { return {}; }
+  Status status() const override { return status_; }
+
+ private:
+  const Status status_;
+};
+
 }  // namespace
 
 class TableReader::Rep {
@@ -38,18 +61,29 @@ class TableReader::Rep {
   Rep(const TableMeta* meta, const Comparator* comparator, Extent* extent)
       : context_(meta, comparator, extent) {}
 
-  Status LoadRangeIndex();
+  Status LoadRangeIndex() EXCLUDES(loading_) {
+    // Acquire: pairs with the release in Load.
+    if (loaded_.load(std::memory_order_acquire)) return Status::OK();
+    MutexLock lock(&loading_);
+    return loaded_.load(std::memory_order_relaxed) ? Status::OK() : Load();
+  }
   const TableContext& context() const { return context_; }
   size_t MemoryUsage() const {
+    if (!loaded_.load(std::memory_order_acquire)) return sizeof(*this);
     return sizeof(*this) + range_index_bytes_.capacity() + context_.range_index.MemoryUsage();
   }
 
  private:
+  Status Load() REQUIRES(loading_);
+
+  Mutex loading_;
+  std::atomic<bool> loaded_{false};
+  // These are constant once `loaded_` is set.
   TableContext context_;
   std::string range_index_bytes_;  ///< Empty if the section is in place.
 };
 
-Status TableReader::Rep::LoadRangeIndex() {
+Status TableReader::Rep::Load() {
   const TableSection& section = context_.meta->range_index;
   std::unique_ptr<PendingRead> read;
   Slice bytes;
@@ -64,6 +98,7 @@ Status TableReader::Rep::LoadRangeIndex() {
                                   context_.meta->records.length)) {
     return context_.CorruptionAt(section.offset, "malformed range index");
   }
+  loaded_.store(true, std::memory_order_release);
   return Status::OK();
 }
 
@@ -72,6 +107,16 @@ TableReader::~TableReader() = default;
 
 Status TableReader::Open(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
                          std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader) {
+  std::unique_ptr<TableReader> opened;
+  NACRE_RETURN_IF_ERROR(OpenUnread(std::move(meta), comparator, std::move(extent), &opened));
+  NACRE_RETURN_IF_ERROR(opened->LoadRangeIndex());
+  *reader = std::move(opened);
+  return Status::OK();
+}
+
+Status TableReader::OpenUnread(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
+                               std::shared_ptr<Extent> extent,
+                               std::unique_ptr<TableReader>* reader) {
   const std::string name = "table " + std::to_string(meta->id);
   if (meta->comparator != comparator->Name()) {
     return Status::InvalidArgument(name + " was written with comparator " + meta->comparator +
@@ -86,13 +131,17 @@ Status TableReader::Open(std::shared_ptr<const TableMeta> meta, const Comparator
   opened->meta_ = std::move(meta);
   opened->extent_ = std::move(extent);
   opened->rep_ = std::make_unique<Rep>(opened->meta_.get(), comparator, opened->extent_.get());
-  NACRE_RETURN_IF_ERROR(opened->rep_->LoadRangeIndex());
   *reader = std::move(opened);
   return Status::OK();
 }
 
+Status TableReader::LoadRangeIndex() const { return rep_->LoadRangeIndex(); }
+
 std::unique_ptr<InternalIterator> TableReader::NewIterator(
     const TableIteratorOptions& options) const {
+  if (Status status = LoadRangeIndex(); !status.ok()) {
+    return std::make_unique<FailedIterator>(std::move(status));
+  }
   return std::make_unique<TableIterator>(&rep_->context(), options);
 }
 

@@ -38,7 +38,14 @@ class TableReader {
   /// `InvalidArgument` a comparator that is not the table's. The comparator outlives the reader.
   static Status Open(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
                      std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader);
+  /// The same without reading anything: see LoadRangeIndex.
+  static Status OpenUnread(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
+                           std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader);
   ~TableReader();
+
+  /// Reads the range index, unless it is there. `IntervalOf` and `ApproximateOffset` need it;
+  /// iterators see to it themselves. A failure leaves all as it was.
+  Status LoadRangeIndex() const;
 
   const TableMeta& meta() const { return *meta_; }
   Extent* extent() const { return extent_.get(); }

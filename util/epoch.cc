@@ -34,7 +34,9 @@ bool RegisterMembarrier() {
 
 }  // namespace
 
-EpochDomain::EpochDomain() : asymmetric_(RegisterMembarrier()) {}
+void EpochDomain::PrepareToReclaim() {
+  if (RegisterMembarrier()) asymmetric_.store(true, std::memory_order_relaxed);
+}
 
 EpochDomain::~EpochDomain() {
   // Destroying one object may retire another.
@@ -75,7 +77,9 @@ void EpochDomain::Collect() {
 }
 
 void EpochDomain::HeavyFence() {
-  if (asymmetric_) {
+  PrepareToReclaim();
+  // Pins of before that have a fence of their own; membarrier does for them as well.
+  if (asymmetric_.load(std::memory_order_relaxed)) {
     Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);  // Cannot fail once registered.
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with the one in Pin.

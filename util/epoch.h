@@ -15,7 +15,7 @@ namespace nacre {
 ///
 /// A pin is a store to a cache line of the thread's own and costs no shared write and no fence:
 /// the order "pin, then load the shared pointer" is kept by `membarrier` on the reclaiming side
-/// (by a fence in the pin where the kernel has none, and under TSan).
+/// (by a fence in the pin where the kernel has none, under TSan, and before PrepareToReclaim).
 /// The shared pointer itself is published by a release store and loaded by an acquire load.
 ///
 /// Invariant: an object retired at epoch e was unreachable for every pin that shows an epoch
@@ -27,7 +27,7 @@ class EpochDomain {
   struct Slot;
 
  public:
-  EpochDomain();
+  EpochDomain() = default;
   ~EpochDomain();
   EpochDomain(const EpochDomain&) = delete;
   EpochDomain& operator=(const EpochDomain&) = delete;
@@ -55,6 +55,10 @@ class EpochDomain {
   /// microseconds; unbounded, so callers retire no faster than they can afford.
   void Retire(std::function<void()> destroy) EXCLUDES(mutex_);
 
+  /// What the first Retire or Collect with work to do would do: has the kernel make ready for
+  /// `membarrier`, which can take it ten milliseconds, once in the life of a process.
+  void PrepareToReclaim();
+
   /// Destroys what can be destroyed now. Called by Retire; also useful after a long-held guard.
   void Collect() EXCLUDES(mutex_);
 
@@ -75,7 +79,8 @@ class EpochDomain {
     // cannot find that object any more.
     const uint64_t epoch = epoch_.load(std::memory_order_acquire);
     slot->epoch.store(epoch, std::memory_order_relaxed);
-    if (asymmetric_) [[likely]] {
+    // Relaxed: once it is set, whoever reclaims uses membarrier, whether or not this pin knows.
+    if (asymmetric_.load(std::memory_order_relaxed)) [[likely]] {
       // The processor may still move later loads before the store; membarrier in HeavyFence
       // forbids it where it matters. The compiler must not.
       std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -89,7 +94,7 @@ class EpochDomain {
   /// The smallest epoch that any thread shows; UINT64_MAX when all are idle.
   uint64_t OldestPin() const;
 
-  const bool asymmetric_;
+  std::atomic<bool> asymmetric_{false};  ///< `membarrier` is ready.
   alignas(64) std::atomic<uint64_t> epoch_{kIdle + 1};
   PerThread<Slot> slots_;
   alignas(64) Mutex mutex_;

@@ -196,6 +196,10 @@ TEST_F(DBPropertiesTest, IndexBudgetShrinksMemoryAndChangesNoAnswer) {
     }
     ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
     ASSERT_TRUE(IsOk(db_->WaitForCompact()));
+    ASSERT_TRUE(Eventually([&] {
+      return GetTextProperty(db_.get(), "nacre.open.timeline").find("\nindexes ") !=
+             std::string::npos;
+    }));
     const uint64_t index_bytes = Number("space.index-bytes");
     EXPECT_GE(Number("space.compute-bytes"), index_bytes);
     if (share == 1.0) {

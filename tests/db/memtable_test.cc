@@ -70,7 +70,13 @@ class MemTableTest : public testing::TestWithParam<const Comparator*> {
   void Add(SequenceNumber sequence, ValueType type, const std::string& key,
            const std::string& value) {
     bool new_chunk = false;
-    table_.Add(sequence, type, key, value, &new_chunk);
+    if (sequence % 3 == 0) {
+      char* const kept = table_.arena()->Allocate(value.size(), &new_chunk);
+      value.copy(kept, value.size());
+      table_.AddKept(sequence, type, key, Hash64(key), Slice(kept, value.size()), &new_chunk);
+    } else {
+      table_.Add(sequence, type, key, value, &new_chunk);
+    }
     model_[key][sequence] = {type, value};
     ++entries_;
     deletions_ += type == ValueType::kDeletion;

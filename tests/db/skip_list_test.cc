@@ -124,7 +124,7 @@ void InsertBoth(List* list, Model* model, Hint* hint, const Entry& entry,
                 const std::string& value) {
   if (!model->emplace(entry, value).second) return;
   bool new_chunk = false;
-  list->Insert(entry.first, entry.second, value, hint, &new_chunk);
+  list->Insert(entry.first, entry.second, value, ValuePlace::kCopied, hint, &new_chunk);
 }
 
 TEST_P(SkipListTest, EmptyList) {
@@ -257,7 +257,7 @@ TEST_P(ConcurrentSkipListTest, ReadersSeeEachReturnedInsertInASortedList) {
       start.arrive_and_wait();
       for (uint64_t i = 0; i < kPerWriter; ++i) {
         const std::string key = KeyOf(seed, writer, i);
-        list.Insert(key, TagOf(key), ValueOf(key), &hint, &new_chunk);
+        list.Insert(key, TagOf(key), ValueOf(key), ValuePlace::kCopied, &hint, &new_chunk);
         done[writer].store(i + 1, std::memory_order_release);
       }
     });

@@ -33,7 +33,8 @@ void Check(const Comparator* comparator, uint64_t updates, size_t threads) {
   Random random(TestSeed(2026));
   std::map<std::pair<std::string, SequenceNumber>, std::string> model;
   MemTable memtable(comparator, 0, 4096);
-  SortedInserts inserts(comparator);
+  constexpr size_t kParts = 3;
+  SortedInserts inserts(comparator, kParts + 1);
   uint64_t deletions = 0;
   for (SequenceNumber sequence = 1; sequence <= updates; ++sequence) {
     const bool deletion = random.Uniform(8) == 0;
@@ -43,9 +44,11 @@ void Check(const Comparator* comparator, uint64_t updates, size_t threads) {
         deletion ? std::string() : std::string(random.Uniform(700), static_cast<char>(sequence)));
     ASSERT_TRUE(added);
     deletions += deletion ? 1 : 0;
-    inserts.Add(sequence, deletion ? ValueType::kDeletion : ValueType::kValue, at->first.first,
-                at->second);
+    inserts.Add(random.Uniform(kParts), sequence,
+                deletion ? ValueType::kDeletion : ValueType::kValue, at->first.first, at->second);
   }
+  inserts.Add(kParts, updates + 1, ValueType::kValue, "k", "not to be there");
+  inserts.DropFrom(kParts);
   inserts.InsertInto(&memtable, threads);
   EXPECT_EQ(memtable.entries(), updates);
   EXPECT_EQ(memtable.deletions(), deletions);

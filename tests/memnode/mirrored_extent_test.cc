@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "memnode/copy_reader.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

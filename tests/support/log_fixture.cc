@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "memnode/lane.h"
 #include "tests/support/status_assert.h"
+#include "util/arena.h"
 
 namespace nacre {
 
@@ -94,13 +96,50 @@ Status LogFixture::AppendAndAwait(const TestRecord& record, uint64_t generation)
 }
 
 Status LogFixture::Read(WALRecoveryMode mode, std::vector<TestRecord>* records) {
-  return ReadLog(
+  const Status s = ReadLog(
       client_, database_id_, log_space_->segments(), mode,
       [&](SequenceNumber first, uint32_t count, const Slice& payload) {
         records->push_back({.first = first, .count = count, .payload = payload.ToString()});
         return Status::OK();
       },
       &result_);
+  ExpectSameInParts(mode, s, *records);
+  return s;
+}
+
+void LogFixture::ExpectSameInParts(WALRecoveryMode mode, const Status& expected,
+                                   const std::vector<TestRecord>& records) {
+  constexpr size_t kThreads = 3;
+  const std::vector<LogSegment> segments = log_space_->segments();
+  std::vector<std::vector<std::pair<TestRecord, Slice>>> found(segments.size());
+  ConcurrentArena kept;
+  LogReadResult result;
+  size_t parts = 0;
+  const Status s = ReadLogInParts(
+      client_, database_id_, segments, mode, kThreads, &kept,
+      [&](size_t part, SequenceNumber first, uint32_t count, const Slice& payload) {
+        found[part].emplace_back(
+            TestRecord{.first = first, .count = count, .payload = payload.ToString()}, payload);
+        return Status::OK();
+      },
+      &result, &parts);
+  EXPECT_EQ(s.ToString(), expected.ToString());
+  if (!s.ok()) return;
+  EXPECT_EQ(result.records, result_.records);
+  EXPECT_EQ(result.bytes, result_.bytes);
+  EXPECT_EQ(result.last_sequence, result_.last_sequence);
+  EXPECT_EQ(result.end_number, result_.end_number);
+  EXPECT_EQ(result.end_bytes, result_.end_bytes);
+  EXPECT_EQ(result.healed, result_.healed);
+  EXPECT_EQ(result.notes.size(), result_.notes.size());
+  std::vector<TestRecord> together;
+  for (size_t part = 0; part < parts; ++part) {
+    for (const auto& [record, payload] : found[part]) {
+      EXPECT_EQ(record.payload, payload.ToString());  // It is kept.
+      together.push_back(record);
+    }
+  }
+  EXPECT_TRUE(together == records);
 }
 
 void LogFixture::ExpectLog(const std::vector<TestRecord>& records) {

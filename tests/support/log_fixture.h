@@ -61,7 +61,10 @@ class LogFixture : public memnode::PoolFixture {
   void OpenWriter(const LogWriterOptions& options);
   Status Append(const TestRecord& record, uint64_t generation, uint64_t* position);
   Status AppendAndAwait(const TestRecord& record, uint64_t generation = 1);
+  /// In turn, and also by several threads at once, which must find the same.
   Status Read(WALRecoveryMode mode, std::vector<TestRecord>* records);
+  void ExpectSameInParts(WALRecoveryMode mode, const Status& expected,
+                         const std::vector<TestRecord>& records);
   /// What the space has recorded is exactly `records`.
   void ExpectLog(const std::vector<TestRecord>& records);
   /// In the memory of its node.

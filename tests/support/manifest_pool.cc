@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "memnode/copy_reader.h"
 #include "tests/support/status_assert.h"
 #include "util/coding.h"
 

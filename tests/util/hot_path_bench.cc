@@ -24,6 +24,7 @@ BENCHMARK(BM_ThreadIndex);
 
 void BM_EpochGuard(benchmark::State& state) {
   static EpochDomain domain;
+  domain.PrepareToReclaim();
   for (auto _ : state) {
     EpochDomain::Guard guard(&domain);
     benchmark::ClobberMemory();

@@ -1,0 +1,64 @@
+#include <chrono>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl.h"
+#include "util/log.h"
+
+namespace nacre {
+
+std::vector<std::weak_ptr<const TableHandle>> DBImpl::UnloadedTables() const {
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    version = current_view_->version;
+  }
+  std::vector<std::weak_ptr<const TableHandle>> unloaded;
+  for (int level = 0; level < version->depth(); ++level) {
+    for (const auto& table : version->tables(level)) {
+      if (!table->loaded()) unloaded.push_back(table);
+    }
+  }
+  return unloaded;
+}
+
+void DBImpl::LoadIndexes() {
+  constexpr std::chrono::seconds kRest{1};
+  std::set<uint64_t> failed;  // Told of already.
+  for (;;) {
+    const auto tables = UnloadedTables();
+    if (tables.empty()) break;
+    bool all = true;
+    for (const auto& weak : tables) {
+      if (closing_.load(std::memory_order_relaxed)) return;
+      const std::shared_ptr<const TableHandle> table = weak.lock();
+      if (table == nullptr) continue;  // Compacted away, or repaired: then it has another handle.
+      const Status status = table->Load(FirstTier());
+      if (status.ok()) continue;
+      all = false;
+      if (!failed.insert(table->id()).second) continue;
+      Log(options_.info_log, LogLevel::kError,
+          "{}: table {} cannot be read until its indexes can be loaded: {}", name_, table->id(),
+          status.ToString());
+    }
+    MutexLock lock(&mutex_);
+    // Reads need the processors first, then what was replayed can be flushed.
+    MaybeSchedule();
+    if (all) continue;
+    if (!closing_.load(std::memory_order_relaxed)) changed_.WaitFor(kRest);
+  }
+  {
+    MutexLock lock(&mutex_);
+    MaybeSchedule();
+  }
+  RebalancePointTiers();
+  {
+    MutexLock lock(&mutex_);
+    open_timeline_.EndStep("indexes");
+  }
+  epochs_.PrepareToReclaim();  // Takes its time, and nobody has to wait for it here.
+}
+
+}  // namespace nacre
