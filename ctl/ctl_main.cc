@@ -36,7 +36,7 @@ DEFINE_bool(dry_run, false, "repair DATABASE: only tells what it would do");
 DEFINE_bool(force, false,
             "repair DATABASE: also where the manifest can be read or may come back with nodes, and "
             "where tables are lost");
-DEFINE_string(comparator, "leveldb.BytewiseComparator",
+DEFINE_string(comparator, "nacre.BytewiseComparator",
               "repair DATABASE: name of the order of keys, if no table is left to tell it");
 DEFINE_uint32(num_levels, 7, "repair DATABASE: likewise, the number of levels");
 DEFINE_bool(wait, true, "drain: wait until the node holds nothing; it goes on without, too");

@@ -30,6 +30,10 @@ OWNER_PROCESS_CHILD()
 namespace nacre::ctl {
 namespace {
 
+using memnode::PoolReader;
+using memnode::ReadSlabMap;
+using memnode::SlabMap;
+
 class FsckTest : public RedundantDBTest {
  protected:
   void SetUp() override {
