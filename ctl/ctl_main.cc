@@ -16,6 +16,7 @@
 #include "ctl/doctor.h"
 #include "ctl/fsck.h"
 #include "ctl/manifest_command.h"
+#include "ctl/repair_command.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_device.h"
 #include "memnode/pool_secret.h"
@@ -29,7 +30,15 @@ DEFINE_string(pool, "",
 DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node");
 DEFINE_bool(full, false, "fsck: compare all chunks and log records with their checksums, too");
-DEFINE_bool(from_footers, false, "repair DATABASE: not supported yet");
+DEFINE_bool(from_footers, false,
+            "repair DATABASE: makes its manifest anew from its tables and its log");
+DEFINE_bool(dry_run, false, "repair DATABASE: only tells what it would do");
+DEFINE_bool(force, false,
+            "repair DATABASE: also where the manifest can be read or may come back with nodes, and "
+            "where tables are lost");
+DEFINE_string(comparator, "nacre.BytewiseComparator",
+              "repair DATABASE: name of the order of keys, if no table is left to tell it");
+DEFINE_uint32(num_levels, 7, "repair DATABASE: likewise, the number of levels");
 DEFINE_bool(wait, true, "drain: wait until the node holds nothing; it goes on without, too");
 
 namespace nacre::ctl {
@@ -56,6 +65,11 @@ constexpr std::string_view kUsage =
     "  repair resume      has them be rebuilt again\n"
     "  repair limit RATE  has all databases rebuild at most so many bytes a second each, such as\n"
     "                     200MiB; 0: as their options say\n"
+    "  repair DATABASE --from_footers [--dry_run] [--force]\n"
+    "                     makes the manifest anew, when all copies of it are damaged, from what "
+    "the\n"
+    "                     nodes' memory has of tables and log; then looks at it as fsck does, and\n"
+    "                     ends like it\n"
     "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n";
 constexpr std::chrono::milliseconds kDrainPeriod{500};
 
@@ -219,6 +233,24 @@ int RunFsck(const std::string& database) {
   return report.exit_status();
 }
 
+/// The exit status.
+int RunRepair(const std::string& database) {
+  Connection connection;
+  Status status = ConnectPool(&connection);
+  if (status.ok()) {
+    FooterRepairOptions options;
+    options.dry_run = FLAGS_dry_run;
+    options.force = FLAGS_force;
+    options.defaults.comparator = FLAGS_comparator;
+    options.defaults.num_levels = FLAGS_num_levels;
+    int exit_status = 0;
+    status = Repair(connection.client.get(), database, options, FLAGS_json, &exit_status);
+    if (status.ok()) return exit_status;
+  }
+  fmt::print(stderr, "nacre-ctl: {}\n", Explain(status));
+  return 2;
+}
+
 /// Whether `words` are a command with the arguments that it takes.
 bool Fits(const std::vector<std::string>& words) {
   if (words.empty()) return false;
@@ -229,8 +261,8 @@ bool Fits(const std::vector<std::string>& words) {
   }
   if (command == "fsck") return words.size() <= 2;
   if (command != "repair" || words.size() < 2) return false;
-  if (words[1] == "limit") return words.size() == 3;
   if (FLAGS_from_footers) return words.size() == 2;
+  if (words[1] == "limit") return words.size() == 3;
   return words.size() == 2 && (words[1] == "pause" || words[1] == "resume");
 }
 
@@ -244,16 +276,13 @@ int Run(const std::vector<std::string>& words) {
     return 1;
   }
   if (command == "fsck") return RunFsck(words.size() == 2 ? words[1] : "");
+  if (command == "repair" && FLAGS_from_footers) return RunRepair(words[1]);
   Status s;
   bool fine = true;
   if (command == "doctor") {
     s = RunDoctor(&fine);
   } else if (command == "drain" || command == "undrain") {
     s = Drain(words[1], command == "drain");
-  } else if (command == "repair" && FLAGS_from_footers) {
-    s = Status::NotSupported(
-        "repair --from-footers: footers do not tell which tables compactions have replaced, and "
-        "bringing these back would undo deletions");
   } else if (command == "repair") {
     s = ChangeRepair(words);
   } else if (command == "manifest") {

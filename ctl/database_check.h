@@ -8,11 +8,17 @@
 
 #include "ctl/database_view.h"
 #include "ctl/finding.h"
-#include "ctl/pool_reader.h"
-#include "ctl/slab_map.h"
 #include "memnode/pool_client.h"
+#include "memnode/pool_reader.h"
+#include "memnode/slab_map.h"
 
 namespace nacre::ctl {
+
+using memnode::NodeRange;
+using memnode::PoolReader;
+using memnode::RangeOf;
+using memnode::ReadSlabMap;
+using memnode::SlabMap;
 
 /// Compares what a view of a database says with what the nodes hold. Reads only.
 ///

@@ -5,6 +5,7 @@
 #include "ctl/database_check.h"
 #include "db/log_format.h"
 #include "db/log_reader.h"
+#include "db/state_record.h"
 #include "util/coding.h"
 
 namespace nacre::ctl {
@@ -19,6 +20,7 @@ void DatabaseCheck::CheckSegments() {
   std::map<uint64_t, std::vector<SegmentCopy>> seen;
   uint64_t last_used = 0;
   for (const auto& [number, segment] : view_.state.segments) {
+    if (number == kStateRecordNumber) continue;
     ++health_.segments;
     for (const ExtentAddr& extent : segment.copies) {
       SegmentCopy& copy = seen[number].emplace_back();
@@ -36,6 +38,7 @@ void DatabaseCheck::CheckSegments() {
     }
   }
   for (const auto& [number, segment] : view_.state.segments) {
+    if (number == kStateRecordNumber) continue;
     bool in_use = number < last_used;
     for (const SegmentCopy& copy : seen[number]) in_use = in_use || copy.has_records;
     CheckSegment(segment, seen[number], in_use);
@@ -72,7 +75,9 @@ void DatabaseCheck::CheckSegment(const LogSegment& segment, const std::vector<Se
 
 void DatabaseCheck::CheckLog() {
   std::vector<LogSegment> segments;
-  for (const auto& [number, segment] : view_.state.segments) segments.push_back(segment);
+  for (const auto& [number, segment] : view_.state.segments) {
+    if (number != kStateRecordNumber) segments.push_back(segment);
+  }
   if (segments.empty()) return;
   LogReadResult result;
   const auto ignore = [](SequenceNumber, uint32_t, const Slice&) { return Status::OK(); };

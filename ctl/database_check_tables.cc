@@ -30,7 +30,8 @@ std::string Difference(const TableMeta& head, const TableMeta& meta) {
     return "it tells of other contents than the manifest";
   }
   if (!same(head.point_index, meta.point_index) || !same(head.range_index, meta.range_index) ||
-      !same(head.bloom, meta.bloom) || head.records.length != meta.records.length) {
+      !same(head.bloom, meta.bloom) || !same(head.lineage, meta.lineage) ||
+      head.records.length != meta.records.length) {
     return "it has other checksums than the manifest";
   }
   return "";

@@ -104,6 +104,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     }
   } else {
     const std::vector<std::string> cuts = CutIntoRanges(*compaction);
+    const TableLineage lineage = LineageOf(*compaction, cuts.size() + 1);
     std::vector<TableList> outputs(cuts.size() + 1);
     std::vector<Status> statuses(cuts.size() + 1);
     const auto run = [&](size_t i) {
@@ -111,7 +112,9 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
       std::optional<std::string> end;
       if (i > 0) begin = cuts[i - 1];
       if (i < cuts.size()) end = cuts[i];
-      statuses[i] = RunRange(*compaction, begin, end, &outputs[i]);
+      TableLineage of_range = lineage;
+      of_range.range = static_cast<uint32_t>(i);
+      statuses[i] = RunRange(*compaction, of_range, begin, end, &outputs[i]);
     };
     std::vector<std::thread> helpers;
     for (size_t i = 1; i <= cuts.size(); ++i) helpers.emplace_back(run, i);
@@ -141,6 +144,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   EndTables(begun);
   status = Explain(std::move(status));
   NACRE_POINT("compaction.committed");
+  if (status.ok() && edit.added.empty()) RecordState();  // Before the inputs are free.
   {
     MutexLock lock(&mutex_);
     picker_.Release(*compaction);
@@ -164,9 +168,27 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   return status;
 }
 
-Status DBImpl::RunRange(const Compaction& compaction, const std::optional<std::string>& begin,
+TableLineage DBImpl::LineageOf(const Compaction& compaction, size_t ranges) {
+  TableLineage lineage;
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    lineage = BeginLineage(TableLineage::Kind::kCompaction);
+    version = current_view_->version;
+  }
+  AddTables(*version, &lineage);
+  lineage.ranges = static_cast<uint32_t>(ranges);
+  for (const TableList* inputs : {&compaction.inputs, &compaction.overlap}) {
+    for (const auto& table : *inputs) lineage.inputs.push_back(table->id());
+  }
+  return lineage;
+}
+
+Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineage,
+                        const std::optional<std::string>& begin,
                         const std::optional<std::string>& end, TableList* outputs) {
   memnode::CompactionJob job;
+  job.lineage = EncodeTableLineage(lineage);
   job.database_id = database_id_;
   job.comparator_name = options_.comparator->Name();
   if (compaction.level == 0) {
@@ -275,7 +297,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   // within a chunk), and exceeds it by one record, the rest of a chunk and its indexes at most.
   // Keys are repeated in the range index and the footer.
   const uint64_t record = largest_record + 4 * std::min<uint64_t>(largest_record, kMaxUserKeyBytes);
-  const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes;
+  const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes + job->lineage.size();
   uint64_t capacity = target + target / 16 + slack;
   // Where a table may be a little larger than a power of two, its records would be aligned twice as
   // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is

@@ -6,6 +6,7 @@
 #include "db/db_impl.h"
 #include "table/merge_kernel.h"
 #include "table/table_builder.h"
+#include "util/coding.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/uri.h"
@@ -138,7 +139,8 @@ void DBImpl::FlushLoop() {
 Status DBImpl::CommitFlush(const Immutable& flushed, const VersionEdit& edit) {
   ManifestEdit change;
   change.last_sequence = flushed.boundary - 1;
-  const Status status = CommitChange(edit, &change, [this, &edit]() REQUIRES(mutex_) {
+  const Status status = CommitChange(edit, &change, [&]() REQUIRES(mutex_) {
+    flushed_ = std::max(flushed_, flushed.boundary - 1);
     flush_error_ = Status::OK();
     immutables_.pop_front();
     std::vector<std::shared_ptr<MemTable>> memtables = current_view_->memtables;
@@ -241,14 +243,14 @@ Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
   // Each node that dies during the flush costs one more try on those that are left.
   for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
     edit->added.clear();
-    status = TryFlush(*immutable.memtable, edit);
+    status = TryFlush(*immutable.memtable, immutable.boundary, edit);
     if (!status.IsUnavailable() && !status.IsTimedOut()) break;
     Log(options_.info_log, LogLevel::kWarn, "{}: flush tries again: {}", name_, status.ToString());
   }
   return status;
 }
 
-Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
+Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, VersionEdit* edit) {
   const uint64_t start = clock_->NowNanos();
   MergeOptions merge;
   merge.comparator = options_.comparator;
@@ -257,8 +259,10 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   merge.target_table_bytes = UINT64_MAX;
   std::shared_ptr<const Version> version;
   uint64_t manifest_version = 0;  // One for all tables of a flush: level 0 is sorted by it.
+  TableLineage lineage;
   {
     MutexLock lock(&mutex_);
+    lineage = BeginLineage(TableLineage::Kind::kFlush);
     merge.snapshots = snapshots_.Sequences();
     version = current_view_->version;
     manifest_version = manifest_version_ + 1;
@@ -279,6 +283,10 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
   const std::vector<std::string> cuts = memtable.Divide(
       std::min<uint64_t>(most, static_cast<uint64_t>(options_.max_background_jobs)));
   const uint64_t count = cuts.size() + 1;
+  AddTables(*version, &lineage);
+  lineage.through = boundary - 1;
+  lineage.ranges = static_cast<uint32_t>(count);
+  merge.table.lineage = EncodeTableLineage(lineage);
 
   // Sized for records of about one size, and for any one of them alone; a table that turns out too
   // small is followed by another. Ranges of chance need some more than their part.
@@ -292,12 +300,18 @@ Status DBImpl::TryFlush(const MemTable& memtable, VersionEdit* edit) {
       std::max(TableBuilder::SizeBound(part(entries), part(data_bytes),
                                        2 * data_bytes / entries + 64, options_.chunk_size),
                memtable.largest_value() +
-                   TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size));
+                   TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size)) +
+      merge.table.lineage.size() + kMaxVarint64Bytes;
   NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound * count));
 
   std::vector<FlushedRange> ranges(count);
   const auto run = [&](uint64_t i) {
     MergeOptions range = merge;
+    if (i > 0) {
+      TableLineage of_range = lineage;
+      of_range.range = static_cast<uint32_t>(i);
+      range.table.lineage = EncodeTableLineage(of_range);
+    }
     if (i > 0) range.begin = cuts[i - 1];
     if (i < cuts.size()) range.end = cuts[i];
     FlushRange(memtable, range, bound, manifest_version, &ranges[i]);

@@ -27,6 +27,7 @@
 #include "db/repair_planner.h"
 #include "db/scrubber.h"
 #include "db/snapshot_list.h"
+#include "db/table_lineage.h"
 #include "db/version.h"
 #include "db/write_sequencer.h"
 #include "memnode/compaction_job.h"
@@ -195,6 +196,16 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Those without records, too: whoever opens the database cannot tell when all copies are lost.
   void LeaveLogSegments() EXCLUDES(mutex_, commit_mutex_);
 
+  /// Of a flush or compaction that begins now, under the mutex; then without it, the tables of the
+  /// version that is current now. The caller adds what only it knows.
+  TableLineage BeginLineage(TableLineage::Kind kind) REQUIRES(mutex_);
+  static void AddTables(const Version& version, TableLineage* lineage);
+
+  /// Writes the state as it is to where a repair finds it: after a compaction that left no table to
+  /// tell of it. A failure goes to the LOG.
+  void RecordState() EXCLUDES(mutex_, commit_mutex_);
+  Status TryRecordState() REQUIRES(commit_mutex_) EXCLUDES(mutex_);
+
   // ---- db_log.cc ----
   bool HasLog() const;
   Status OpenLog(uint64_t next_number, const LogReadResult& replayed)
@@ -266,7 +277,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status FlushAndWait(const FlushOptions& options) REQUIRES(mutex_);
   void FlushLoop() EXCLUDES(mutex_);
   Status FlushOne(const Immutable& immutable, VersionEdit* edit) EXCLUDES(mutex_);
-  Status TryFlush(const MemTable& memtable, VersionEdit* edit) EXCLUDES(mutex_);
+  /// `boundary`: of Immutable.
+  Status TryFlush(const MemTable& memtable, SequenceNumber boundary, VersionEdit* edit)
+      EXCLUDES(mutex_);
   /// What one thread of a flush made of its range of user keys.
   struct FlushedRange {
     Status status;
@@ -319,10 +332,13 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   // ---- db_compaction.cc ----
   void CompactionTask() EXCLUDES(mutex_);
   Status RunAndCommit(Compaction* compaction) EXCLUDES(mutex_);
+  /// Of the outputs; the range is still to be set.
+  TableLineage LineageOf(const Compaction& compaction, size_t ranges) EXCLUDES(mutex_);
   /// First keys of the second and later key ranges that the compaction is run in.
   std::vector<std::string> CutIntoRanges(const Compaction& compaction) const;
-  Status RunRange(const Compaction& compaction, const std::optional<std::string>& begin,
-                  const std::optional<std::string>& end, TableList* outputs) EXCLUDES(mutex_);
+  Status RunRange(const Compaction& compaction, const TableLineage& lineage,
+                  const std::optional<std::string>& begin, const std::optional<std::string>& end,
+                  TableList* outputs) EXCLUDES(mutex_);
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
                  TableList* outputs);
@@ -412,6 +428,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   memnode::PoolClient* const client_;
   Clock* const clock_;
   const uint64_t database_id_;
+  const uint64_t epoch_;
+  const uint64_t slab_bytes_;
+  const uint32_t num_levels_;  ///< That the manifest has.
   const CompactionPicker picker_;
 
   std::unique_ptr<Executor> lease_executor_;
@@ -447,6 +466,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
       GUARDED_BY(commit_mutex_);  ///< The next edit drops them.
   std::vector<LogSegment> replayed_segments_ GUARDED_BY(commit_mutex_);  ///< Of the last owner.
   SequenceNumber replayed_ GUARDED_BY(commit_mutex_) = 0;                ///< The last one in them.
+  /// The last state record; without copies, if there is none.
+  LogSegment state_record_ GUARDED_BY(commit_mutex_);
   uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
 
   mutable Mutex copies_mutex_;
@@ -473,6 +494,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   int flush_waiters_ GUARDED_BY(mutex_) = 0;              ///< Calls of Flush.
   Status compaction_error_ GUARDED_BY(mutex_);
   uint64_t manifest_version_ GUARDED_BY(mutex_) = 0;
+  SequenceNumber flushed_ GUARDED_BY(mutex_) = 0;        ///< All up to here is in tables.
+  uint64_t last_job_ GUARDED_BY(mutex_) = 0;             ///< Of flushes and compactions.
   uint64_t delayed_until_nanos_ GUARDED_BY(mutex_) = 0;  ///< When the delayed bytes are paid for.
   SnapshotList snapshots_ GUARDED_BY(mutex_);
   std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/state_record.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -128,6 +129,57 @@ Status DBImpl::CommitChange(const VersionEdit& change, ManifestEdit* edit,
   return Status::OK();
 }
 
+TableLineage DBImpl::BeginLineage(TableLineage::Kind kind) {
+  TableLineage lineage;
+  lineage.kind = kind;
+  lineage.epoch = epoch_;
+  lineage.job = ++last_job_;
+  lineage.base_version = manifest_version_;
+  lineage.flushed = flushed_;
+  lineage.num_levels = num_levels_;
+  lineage.slab_bytes = slab_bytes_;
+  return lineage;
+}
+
+void DBImpl::AddTables(const Version& version, TableLineage* lineage) {
+  for (int level = 0; level < version.depth(); ++level) {
+    for (const auto& table : version.tables(level)) {
+      lineage->tables.emplace(table->id(), static_cast<uint32_t>(level));
+    }
+  }
+}
+
+void DBImpl::RecordState() {
+  MutexLock commit(&commit_mutex_);
+  if (Status status = TryRecordState(); !status.ok()) {
+    Log(options_.info_log, LogLevel::kWarn,
+        "{}: its state cannot be recorded, should the manifest have to be made anew: {}", name_,
+        status.ToString());
+  }
+}
+
+Status DBImpl::TryRecordState() {
+  TableLineage state;
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    state = BeginLineage(TableLineage::Kind::kState);
+    version = current_view_->version;
+  }
+  AddTables(*version, &state);
+  const std::string bytes = EncodeStateRecord(database_id_, state);
+  LogSegment record;
+  record.number = kStateRecordNumber;
+  NACRE_RETURN_IF_ERROR(ReserveCopies(bytes.size(), &record.copies));
+  Status status = WriteStateRecord(client_, record.copies, bytes);
+  ManifestEdit edit;
+  edit.segments_added.push_back(record);
+  if (status.ok()) status = CommitEdit(&edit);
+  if (status.ok()) std::swap(record, state_record_);
+  if (!status.IsTimedOut()) FreeCopies(record.copies);
+  return status;
+}
+
 void DBImpl::Install(const VersionEdit& change, std::vector<std::shared_ptr<MemTable>> memtables) {
   InstallView(std::move(memtables), Version::Apply(*current_view_->version, change));
 }
@@ -177,6 +229,7 @@ Status DBImpl::DropLog() {
   ManifestEdit edit;
   std::vector<ExtentAddr> copies;
   for (const auto& [number, segment] : manifest_->Snapshot().segments) {
+    if (number == kStateRecordNumber) continue;
     edit.segments_removed.push_back(number);
     copies.insert(copies.end(), segment.copies.begin(), segment.copies.end());
   }
@@ -189,11 +242,18 @@ Status DBImpl::DropLog() {
 
 void DBImpl::FollowNodes() {
   MutexLock commit(&commit_mutex_);
-  const std::vector<ExtentAddr> copies = manifest_->copies();
-  const bool move = std::any_of(copies.begin(), copies.end(), [this](const ExtentAddr& copy) {
-    const NodeId node = copy.start.node;
+  const auto leave = [this](NodeId node) {
     return !client_->alive(node) || reporter_.draining(node);
-  });
+  };
+  if (HasCopyOn(state_record_, leave)) {
+    if (Status status = TryRecordState(); !status.ok()) {
+      Log(options_.info_log, LogLevel::kWarn, "{}: the state record stays where it is: {}", name_,
+          status.ToString());
+    }
+  }
+  const std::vector<ExtentAddr> copies = manifest_->copies();
+  const bool move = std::any_of(copies.begin(), copies.end(),
+                                [&](const ExtentAddr& copy) { return leave(copy.start.node); });
   // Whoever opens the database asks the nodes that the root names.
   const uint64_t membership = client_->membership_changes();
   if (!move && membership == membership_published_) return;

@@ -54,6 +54,10 @@ Status CheckState(const Options& options, const ManifestState& state) {
   return Status::OK();
 }
 
+/// Ids that the last owner may have given since its last edit, to tables that nobody waits for any
+/// more: what bears one of them is never taken for another table.
+constexpr uint64_t kUnusedIds = 1 << 20;
+
 /// The pool that `options` have, or name.
 Status OpenPoolOf(const Options& options, std::shared_ptr<memnode::PoolImpl>* pool) {
   if (options.pool != nullptr) {
@@ -172,6 +176,9 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       client_(pool_->client()),
       clock_(pool_->clock()),
       database_id_(lease.database_id),
+      epoch_(lease.epoch),
+      slab_bytes_(state.slab_bytes),
+      num_levels_(state.num_levels),
       picker_(options_, &comparator_),
       lease_executor_(NewThreadPool(1, "nacre-lease")),
       space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, state.slab_bytes,
@@ -180,9 +187,10 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       memtable_blocks_(std::make_shared<ArenaBlockPool>(
           options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),
       sequencer_(state.last_sequence),
-      next_table_id_(state.next_table_id),
+      next_table_id_(lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id),
       manifest_version_(state.version),
       open_timeline_(clock_),
+      flushed_(state.last_sequence),
       scrubber_({.name = name_,
                  .id = database_id_,
                  .client = client_,

@@ -8,6 +8,7 @@
 #include "db/log_reader.h"
 #include "db/open_timeline.h"
 #include "db/sorted_inserts.h"
+#include "db/state_record.h"
 #include "db/update_limits.h"
 #include "db/write_batch_format.h"
 #include "util/log.h"
@@ -116,7 +117,11 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
   timeline->EndStep("replay");
   NACRE_POINT("open.log-replayed");
-  const SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
+  SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
+  // After a repair tables may have later ones than either.
+  for (const auto& [id, table] : state.tables) {
+    last = std::max(last, table.second.largest_sequence);
+  }
   sequencer_.StartAfter(last);
   auto view = std::make_shared<ReadView>();
   view->memtables.push_back(replayed);
@@ -137,7 +142,13 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   timeline->EndStep("log");
   {
     MutexLock commit(&commit_mutex_);
-    for (const auto& [number, segment] : state.segments) replayed_segments_.push_back(segment);
+    for (const auto& [number, segment] : state.segments) {
+      if (number == kStateRecordNumber) {
+        state_record_ = segment;
+      } else {
+        replayed_segments_.push_back(segment);
+      }
+    }
     replayed_ = last;
     MutexLock lock(&mutex_);
     manifest_version_ = manifest_->version();
@@ -160,7 +171,9 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
 
 Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result) {
   std::vector<LogSegment> segments;
-  for (const auto& [number, segment] : state.segments) segments.push_back(segment);
+  for (const auto& [number, segment] : state.segments) {
+    if (number != kStateRecordNumber) segments.push_back(segment);
+  }
   if (segments.empty()) return Status::OK();
   const uint64_t start = clock_->NowNanos();
   SortedInserts inserts(options_.comparator, segments.size());

@@ -86,6 +86,12 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
   return Status::OK();
 }
 
+Status DecodeAnyLogHeader(const Slice& bytes, uint64_t database_id, LogSegmentHeader* header) {
+  if (bytes.size() < kLogHeaderBytes) return Status::Corruption("shorter than a log header");
+  const uint64_t number = DecodeFixed64(bytes.data() + kNumberAt);
+  return DecodeLogHeader(bytes, database_id, number, header);
+}
+
 uint32_t LogStamp(uint64_t database_id, uint64_t number) {
   char bytes[16];
   EncodeFixed64(bytes, database_id);

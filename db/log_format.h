@@ -64,6 +64,9 @@ void EncodeLogHeader(const LogSegmentHeader& header, char* to);
 Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number,
                        LogSegmentHeader* header);
 
+/// The same of any segment of the database.
+Status DecodeAnyLogHeader(const Slice& bytes, uint64_t database_id, LogSegmentHeader* header);
+
 uint32_t LogStamp(uint64_t database_id, uint64_t number);
 
 /// Bytes of a record in a segment.

@@ -98,6 +98,7 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
   message->set_output_level(job.output_level);
   message->set_manifest_version(job.manifest_version);
   message->set_bloom_bits_per_key(static_cast<uint32_t>(job.bloom_bits_per_key));
+  message->set_lineage(job.lineage);
   for (const ReservedTable& output : job.outputs) {
     control::ReservedTable* encoded = message->add_outputs();
     encoded->set_id(output.id);
@@ -139,6 +140,7 @@ Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job) 
   job->manifest_version = message.manifest_version();
   if (message.bloom_bits_per_key() > kMaxBloomBits) return Malformed("filters of absurd size");
   job->bloom_bits_per_key = static_cast<int>(message.bloom_bits_per_key());
+  job->lineage = message.lineage();
   for (const control::ReservedTable& output : message.outputs()) {
     ReservedTable& decoded = job->outputs.emplace_back();
     decoded.id = output.id();

@@ -61,6 +61,7 @@ Status RunCompaction(const CompactionJob& job, const Comparator* comparator, Tab
   options.target_table_bytes = job.target_table_bytes;
   options.table.comparator = comparator;
   options.table.bloom_bits_per_key = job.bloom_bits_per_key;
+  options.table.lineage = job.lineage;
   options.cancelled = cancelled;
 
   size_t used = 0;

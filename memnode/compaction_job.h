@@ -39,6 +39,7 @@ struct CompactionJob {
   int bloom_bits_per_key = kBloomBitsPerKey;  ///< Of the outputs' filters; 0: without.
   uint32_t output_level = 0;
   uint64_t manifest_version = 0;
+  std::string lineage;                 ///< For the outputs; as in TableBuilderOptions.
   std::vector<ReservedTable> outputs;  ///< Used in order; running out of them is `NoSpace`.
 };
 

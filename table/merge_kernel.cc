@@ -31,7 +31,7 @@ class Merge {
   Status Consider(const Slice& user_key, uint64_t tag);
   Status Emit(const Slice& user_key, uint64_t tag, const Slice& value);
   Status OpenTable(size_t key_size, size_t value_size);
-  Status FinishTable();
+  Status FinishTable(bool last);
 
   InternalIterator* const input_;
   const MergeOptions& options_;
@@ -80,7 +80,7 @@ Status Merge::Run() {
     NACRE_RETURN_IF_ERROR(Consider(user_key, input_->tag()));
   }
   NACRE_RETURN_IF_ERROR(input_->status());
-  return builder_ != nullptr ? FinishTable() : Status::OK();
+  return builder_ != nullptr ? FinishTable(/*last=*/true) : Status::OK();
 }
 
 /// Snapshots cut the sequences into stripes: the versions in one stripe are seen by the same
@@ -129,7 +129,7 @@ Status Merge::Emit(const Slice& user_key, uint64_t tag, const Slice& value) {
   if (builder_ != nullptr) {
     const bool cut = !emitted_ && builder_->EstimatedSize() >= options_.target_table_bytes;
     if (cut || !builder_->Fits(user_key.size(), value.size())) {
-      NACRE_RETURN_IF_ERROR(FinishTable());
+      NACRE_RETURN_IF_ERROR(FinishTable(/*last=*/false));
     }
   }
   if (builder_ == nullptr) NACRE_RETURN_IF_ERROR(OpenTable(user_key.size(), value.size()));
@@ -142,15 +142,16 @@ Status Merge::OpenTable(size_t key_size, size_t value_size) {
   TableMeta identity;
   std::unique_ptr<ExtentWriter> writer;
   NACRE_RETURN_IF_ERROR(new_output_(&identity, &writer));
+  identity.part = static_cast<uint32_t>(outputs_->size());
   builder_ = std::make_unique<TableBuilder>(table_options_, std::move(identity), std::move(writer));
   if (builder_->Fits(key_size, value_size)) return Status::OK();
   return Status::NoSpace("record of " + std::to_string(key_size + value_size) +
                          " bytes is too large for an empty table");
 }
 
-Status Merge::FinishTable() {
+Status Merge::FinishTable(bool last) {
   TableMeta meta;
-  NACRE_RETURN_IF_ERROR(builder_->Finish(&meta));
+  NACRE_RETURN_IF_ERROR(builder_->Finish(&meta, last));
   builder_.reset();
   stats_->bytes_written += meta.size;
   outputs_->push_back(std::move(meta));

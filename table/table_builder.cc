@@ -57,7 +57,7 @@ class TableBuilder::Rep {
   bool Fits(size_t key_size, size_t value_size) const;
   uint64_t EstimatedSize() const { return offset() + TailBound(meta_.user_keys, last_key_.size()); }
   uint64_t entries() const { return meta_.entries; }
-  Status Finish(TableMeta* meta);
+  Status Finish(TableMeta* meta, bool last_part);
 
  private:
   uint64_t offset() const { return chunk_begin_ + chunk_used_; }
@@ -239,8 +239,8 @@ uint64_t TableBuilder::Rep::TailBound(uint64_t user_keys, size_t next_key_size) 
   const size_t longest = std::max(last_key_.size(), next_key_size);
   return kSectionAlignment + PointIndexBuilder::BytesBound(user_keys) + range_index_.Bytes() +
          RangeIndexBuilder::BytesBound(longest) +
-         BloomBuilder::Bytes(user_keys, options_.bloom_bits_per_key) + FooterBytes(meta_) +
-         2 * (longest + kTagBytes + kMaxVarint64Bytes);
+         BloomBuilder::Bytes(user_keys, options_.bloom_bits_per_key) + options_.lineage.size() +
+         FooterBytes(meta_) + 2 * (longest + kTagBytes + kMaxVarint64Bytes);
 }
 
 bool TableBuilder::Rep::Fits(size_t key_size, size_t value_size) const {
@@ -255,8 +255,9 @@ Status TableBuilder::Rep::AppendSection(const std::string& bytes, TableSection* 
   return Append(bytes.data(), bytes.size());
 }
 
-Status TableBuilder::Rep::Finish(TableMeta* meta) {
+Status TableBuilder::Rep::Finish(TableMeta* meta, bool last_part) {
   assert(meta_.entries > 0);
+  meta_.last_part = last_part;
   AppendInternalKey(&meta_.largest, last_key_, last_tag_);
   // One cache line a bucket, on the remote node too.
   static constexpr char kZeros[kSectionAlignment] = {};
@@ -275,6 +276,7 @@ Status TableBuilder::Rep::Finish(TableMeta* meta) {
     bloom.Finish(&bytes);
   }
   NACRE_RETURN_IF_ERROR(AppendSection(bytes, &meta_.bloom));
+  NACRE_RETURN_IF_ERROR(AppendSection(options_.lineage, &meta_.lineage));
 
   meta_.size = offset() + FooterBytes(meta_);
   if (meta_.size > capacity_) {
@@ -312,7 +314,9 @@ uint64_t TableBuilder::EstimatedSize() const { return rep_->EstimatedSize(); }
 
 uint64_t TableBuilder::entries() const { return rep_->entries(); }
 
-Status TableBuilder::Finish(TableMeta* meta) { return rep_->Finish(meta); }
+Status TableBuilder::Finish(TableMeta* meta, bool last_part) {
+  return rep_->Finish(meta, last_part);
+}
 
 uint64_t TableBuilder::SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t largest_record,
                                  size_t chunk_size) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -18,6 +19,7 @@ struct TableBuilderOptions {
   /// Bytes of records per entry of the range index.
   size_t range_index_interval = 2048;
   int bloom_bits_per_key = kBloomBitsPerKey;  ///< 0: no filter.
+  std::string lineage{};                      ///< What TableMeta::lineage is to hold.
 };
 
 /// Writes one table: records straight into the writer's chunk buffers, then point index, range
@@ -44,12 +46,12 @@ class TableBuilder {
   uint64_t EstimatedSize() const;
   uint64_t entries() const;
 
-  /// Requires entries() > 0. Returns when every byte is acknowledged.
-  Status Finish(TableMeta* meta);
+  /// Requires entries() > 0. Returns when every byte is acknowledged. `last_part`: as in TableMeta.
+  Status Finish(TableMeta* meta, bool last_part = false);
 
   /// Upper bound of a table's size for `entries` entries with `user_bytes` bytes of keys and
-  /// values, the largest being `largest_record` bytes (RecordBytes), under default options: what to
-  /// reserve before a flush.
+  /// values, the largest being `largest_record` bytes (RecordBytes), under default options and
+  /// without lineage: what to reserve before a flush.
   static uint64_t SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t largest_record,
                             size_t chunk_size);
 

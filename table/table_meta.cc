@@ -15,7 +15,7 @@ namespace {
 //     offset size
 //          0    4  magic
 //          4    2  format version
-//          6    2  flags: 1 bounds are shortened
+//          6    2  flags: 1 bounds are shortened, 2 last output of its merge
 //          8    4  bytes of the whole, checksum included
 //         12    4  shard
 //         16    8  table id
@@ -32,13 +32,14 @@ namespace {
 //         96    8  bytes of the largest record
 //        104    8  chunk size
 //        112    8  bytes of the table
-//        120   80  records, point index, range index, Bloom filter: each fixed64 offset,
+//        120  100  records, point index, range index, Bloom filter, lineage: each fixed64 offset,
 //                  fixed64 length, fixed32 CRC32C
-//        200    1  redundancy kind
-//        201    1  data fragments
-//        202    1  parity fragments; of copies, those beyond the first
-//        203    1  number of fragments
-//        204  16n  fragments: fixed64 node << 48 | offset, fixed64 length
+//        220    4  number among the outputs of its merge
+//        224    1  redundancy kind
+//        225    1  data fragments
+//        226    1  parity fragments; of copies, those beyond the first
+//        227    1  number of fragments
+//        228  16n  fragments: fixed64 node << 48 | offset, fixed64 length
 //                  comparator name, smallest, largest: each varint64 length and bytes
 //                  fixed32 CRC32C of everything before
 constexpr size_t kMagicAt = 0;
@@ -49,17 +50,21 @@ constexpr size_t kShardAt = 12;
 constexpr size_t kNumbersAt = 16;
 constexpr size_t kSectionsAt = 120;
 constexpr size_t kSectionBytes = 20;
-constexpr size_t kPlacementAt = 200;
-constexpr size_t kFixedBytes = 204;
+constexpr size_t kSections = 5;
+constexpr size_t kPartAt = 220;
+constexpr size_t kPlacementAt = 224;
+constexpr size_t kFixedBytes = 228;
 constexpr size_t kFragmentBytes = 16;
 constexpr size_t kCrcBytes = 4;
-static_assert(kSectionsAt + 4 * kSectionBytes == kPlacementAt);
+static_assert(kSectionsAt + kSections * kSectionBytes == kPartAt);
+static_assert(kPartAt + 4 == kPlacementAt);
 static_assert(kPlacementAt + 4 == kFixedBytes);
 static_assert(kFragmentBytes == sizeof(ExtentAddr));
 
 constexpr uint32_t kMagic = 0x4d54434e;  // "NCTM"
-constexpr uint16_t kFormatVersion = 3;
+constexpr uint16_t kFormatVersion = 4;
 constexpr uint16_t kBoundsShortened = 1;
+constexpr uint16_t kLastPart = 2;
 constexpr uint64_t kFooterMagic = 0x3152544f4f46434e;  // "NCFOOTR1"
 /// More than any key, name and placement together; a longer one is malformed.
 constexpr uint32_t kMetaBytesMax = 1 << 30;
@@ -100,10 +105,12 @@ void ForEachField(Meta& meta, Field32 field32, Field64 field64, Section section)
   next64(meta.chunk_size);
   next64(meta.size);
   assert(at == kSectionsAt);
-  for (auto* part : {&meta.records, &meta.point_index, &meta.range_index, &meta.bloom}) {
+  for (auto* part :
+       {&meta.records, &meta.point_index, &meta.range_index, &meta.bloom, &meta.lineage}) {
     section(at, *part);
     at += kSectionBytes;
   }
+  field32(at, meta.part);
 }
 
 Status Malformed(const char* what) {
@@ -124,7 +131,7 @@ Status CheckTableMeta(const TableMeta& meta) {
     return part.offset <= meta.size && part.length <= meta.size - part.offset;
   };
   if (!inside(meta.records) || !inside(meta.point_index) || !inside(meta.range_index) ||
-      !inside(meta.bloom)) {
+      !inside(meta.bloom) || !inside(meta.lineage)) {
     return Malformed("a section reaches beyond the table");
   }
   if (meta.records.offset != 0) return Malformed("the records do not come first");
@@ -140,7 +147,9 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
   char* const fixed = dst->data() + start;
   EncodeFixed32(fixed + kMagicAt, kMagic);
   EncodeFixed16(fixed + kVersionAt, kFormatVersion);
-  EncodeFixed16(fixed + kFlagsAt, meta.bounds_shortened ? kBoundsShortened : 0);
+  EncodeFixed16(fixed + kFlagsAt,
+                static_cast<uint16_t>((meta.bounds_shortened ? kBoundsShortened : 0) |
+                                      (meta.last_part ? kLastPart : 0)));
   ForEachField(
       meta, [=](size_t at, uint32_t value) { EncodeFixed32(fixed + at, value); },
       [=](size_t at, uint64_t value) { EncodeFixed64(fixed + at, value); },
@@ -181,10 +190,14 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
     return Status::NotSupported("table meta: format version " + std::to_string(version) +
                                 " is newer than this program");
   }
-  if (version != kFormatVersion) return Malformed("unknown format version");
+  if (version != kFormatVersion) {
+    return Status::NotSupported("table meta: format version " + std::to_string(version) +
+                                " is older than this program can read");
+  }
   const uint16_t flags = DecodeFixed16(fixed + kFlagsAt);
-  if ((flags & ~kBoundsShortened) != 0) return Malformed("unknown flags");
+  if ((flags & ~(kBoundsShortened | kLastPart)) != 0) return Malformed("unknown flags");
   meta->bounds_shortened = (flags & kBoundsShortened) != 0;
+  meta->last_part = (flags & kLastPart) != 0;
   ForEachField(
       *meta, [=](size_t at, uint32_t& value) { value = DecodeFixed32(fixed + at); },
       [=](size_t at, uint64_t& value) { value = DecodeFixed64(fixed + at); },

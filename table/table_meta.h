@@ -51,6 +51,11 @@ struct TableMeta {
   TableSection point_index;
   TableSection range_index;
   TableSection bloom;
+  /// What the owner wants found beside the records, if nothing but tables is left
+  /// (db/table_lineage.h); opaque here. Empty: nothing.
+  TableSection lineage;
+  uint32_t part = 0;       ///< Number of the table among the outputs of the merge that made it.
+  bool last_part = false;  ///< That merge ended with it.
 
   Slice smallest_user_key() const { return ExtractUserKey(smallest); }
   Slice largest_user_key() const { return ExtractUserKey(largest); }

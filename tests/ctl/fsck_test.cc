@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "ctl/database_view.h"
-#include "ctl/pool_reader.h"
-#include "ctl/slab_map.h"
+#include "memnode/pool_reader.h"
 #include "memnode/server_region.h"
+#include "memnode/slab_map.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/owner_process.h"
 #include "tests/support/redundant_db.h"
@@ -29,6 +29,10 @@ OWNER_PROCESS_CHILD()
 
 namespace nacre::ctl {
 namespace {
+
+using memnode::PoolReader;
+using memnode::ReadSlabMap;
+using memnode::SlabMap;
 
 class FsckTest : public RedundantDBTest {
  protected:

@@ -51,11 +51,13 @@ TableMeta RandomMeta(Random* random) {
   meta.alignment_shift = static_cast<uint32_t>(random->Uniform(33));
   meta.size = random->Next() / 2;
   meta.records.length = 1 + random->Uniform(meta.size);
-  for (TableSection* section : {&meta.point_index, &meta.range_index, &meta.bloom}) {
+  for (TableSection* section : {&meta.point_index, &meta.range_index, &meta.bloom, &meta.lineage}) {
     section->offset = random->Uniform(meta.size + 1);
     section->length = random->Uniform(meta.size - section->offset + 1);
     section->crc = static_cast<uint32_t>(random->Next());
   }
+  meta.part = static_cast<uint32_t>(random->Next());
+  meta.last_part = random->OneIn(2);
   return meta;
 }
 
@@ -89,9 +91,13 @@ void ExpectEqual(const TableMeta& a, const TableMeta& b) {
   EXPECT_EQ(a.chunk_size, b.chunk_size);
   EXPECT_EQ(a.alignment_shift, b.alignment_shift);
   EXPECT_EQ(a.size, b.size);
-  const TableSection* const left[] = {&a.records, &a.point_index, &a.range_index, &a.bloom};
-  const TableSection* const right[] = {&b.records, &b.point_index, &b.range_index, &b.bloom};
-  for (int i = 0; i < 4; ++i) {
+  const TableSection* const left[] = {&a.records, &a.point_index, &a.range_index, &a.bloom,
+                                      &a.lineage};
+  const TableSection* const right[] = {&b.records, &b.point_index, &b.range_index, &b.bloom,
+                                       &b.lineage};
+  EXPECT_EQ(a.part, b.part);
+  EXPECT_EQ(a.last_part, b.last_part);
+  for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(left[i]->offset, right[i]->offset);
     EXPECT_EQ(left[i]->length, right[i]->length);
     EXPECT_EQ(left[i]->crc, right[i]->crc);
@@ -137,13 +143,13 @@ TEST(TableMetaTest, DamageAndTruncationAreSeen) {
 TEST(TableMetaTest, NewerFormatIsRefusedByName) {
   Random random(TestSeed(33));
   std::string bytes = Encode(RandomMeta(&random));
-  EncodeFixed16(bytes.data() + 4, 4);
+  EncodeFixed16(bytes.data() + 4, 5);
   EncodeFixed32(bytes.data() + bytes.size() - 4, Crc32c(bytes.data(), bytes.size() - 4));
   Slice input = bytes;
   TableMeta decoded;
   const Status status = DecodeTableMeta(&input, &decoded);
   EXPECT_TRUE(status.IsNotSupported());
-  EXPECT_NE(status.ToString().find("version 4"), std::string::npos);
+  EXPECT_NE(status.ToString().find("version 5"), std::string::npos);
 }
 
 TEST(TableMetaTest, SectionsOutsideOfTheTableAreRefused) {
@@ -151,8 +157,8 @@ TEST(TableMetaTest, SectionsOutsideOfTheTableAreRefused) {
   for (size_t round = 0; round < Scaled(100); ++round) {
     TableMeta meta = RandomMeta(&random);
     TableSection* const sections[] = {&meta.records, &meta.point_index, &meta.range_index,
-                                      &meta.bloom};
-    TableSection* const section = sections[random.Uniform(4)];
+                                      &meta.bloom, &meta.lineage};
+    TableSection* const section = sections[random.Uniform(5)];
     section->length = meta.size - section->offset + 1 + random.Uniform(UINT64_MAX / 4);
     const std::string bytes = Encode(meta);
     Slice input = bytes;
@@ -166,7 +172,7 @@ std::string BytesWithFooter(TableMeta meta, size_t body_bytes) {
   std::string bytes(body_bytes, 'b');
   meta.size = body_bytes + FooterBytes(meta);
   meta.records = {0, 1, 0};
-  meta.point_index = meta.range_index = meta.bloom = TableSection();
+  meta.point_index = meta.range_index = meta.bloom = meta.lineage = TableSection();
   EncodeFooter(meta, &bytes);
   return bytes;
 }

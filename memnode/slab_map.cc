@@ -1,4 +1,4 @@
-#include "ctl/slab_map.h"
+#include "memnode/slab_map.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,10 +6,8 @@
 #include "memnode/server_region.h"
 #include "util/crc32c.h"
 
-namespace nacre::ctl {
+namespace nacre::memnode {
 namespace {
-
-using memnode::ServerRegion;
 
 /// More would be a region beyond what an address can name.
 constexpr uint64_t kMaxSlabs = uint64_t{1} << 31;
@@ -74,4 +72,4 @@ Status ReadSlabMap(PoolReader* reader, NodeId node, SlabMap* map) {
   return failure;
 }
 
-}  // namespace nacre::ctl
+}  // namespace nacre::memnode

@@ -12,7 +12,7 @@
 #include "nacre/status.h"
 #include "table/placement.h"
 
-namespace nacre::ctl {
+namespace nacre::memnode {
 
 /// Bytes of one node's region.
 struct NodeRange {
@@ -34,7 +34,7 @@ inline NodeRange RangeOf(const ExtentAddr& extent, uint64_t offset, size_t lengt
 class PoolReader {
  public:
   /// `client` outlives the reader.
-  static Status Open(memnode::PoolClient* client, std::unique_ptr<PoolReader>* reader);
+  static Status Open(PoolClient* client, std::unique_ptr<PoolReader>* reader);
 
   /// Told of each range in their order: its index, and its bytes or, if they could not be read,
   /// why (`Unavailable` naming the node, `InvalidArgument` beyond the end of its region). The bytes
@@ -47,12 +47,12 @@ class PoolReader {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  explicit PoolReader(memnode::PoolClient* client);
+  explicit PoolReader(PoolClient* client);
 
-  memnode::PoolClient* const client_;
-  memnode::BufferPool buffers_;
-  std::unique_ptr<memnode::RemoteStream> stream_;  ///< Ends before the buffers.
+  PoolClient* const client_;
+  BufferPool buffers_;
+  std::unique_ptr<RemoteStream> stream_;  ///< Ends before the buffers.
   uint64_t bytes_read_ = 0;
 };
 
-}  // namespace nacre::ctl
+}  // namespace nacre::memnode

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "ctl/pool_reader.h"
+#include "memnode/pool_reader.h"
 #include "nacre/status.h"
 #include "table/placement.h"
 
-namespace nacre::ctl {
+namespace nacre::memnode {
 
 /// Which slab of one node is leased to which database, as the table in the node's region says
 /// (docs/formats.md, "Region of a memory node").
@@ -26,4 +26,4 @@ struct SlabMap {
 /// Reads the map of `node`. `Corruption` if what is there describes no region.
 Status ReadSlabMap(PoolReader* reader, NodeId node, SlabMap* map);
 
-}  // namespace nacre::ctl
+}  // namespace nacre::memnode

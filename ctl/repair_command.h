@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "db/footer_repair.h"
+#include "memnode/pool_client.h"
+#include "nacre/status.h"
+
+namespace nacre::ctl {
+
+/// Makes the manifest of a database anew (db/footer_repair.h), prints what was found, and what fsck
+/// finds then. `*exit_status`: that of fsck; of a dry run 1 if the plan lacks something. Failures
+/// as those of RepairFromFooters; what had been found until then is printed.
+Status Repair(memnode::PoolClient* client, const std::string& name,
+              const FooterRepairOptions& options, bool json, int* exit_status);
+
+}  // namespace nacre::ctl

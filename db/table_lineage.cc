@@ -1,0 +1,109 @@
+#include "db/table_lineage.h"
+
+#include <algorithm>
+
+#include "util/coding.h"
+
+namespace nacre {
+namespace {
+
+// Layout (docs/formats.md, "Lineage"). All numbers are varint64:
+//
+//     format version
+//     kind, epoch, job, range, ranges, through
+//     base version, flushed, number of levels, bytes of a slab
+//     number of inputs; each: difference to the one before, ascending
+//     for each level: number of tables; each: likewise
+constexpr uint64_t kFormatVersion = 1;
+constexpr uint64_t kMaxLevels = 256;
+
+Status Malformed(const char* what) {
+  return Status::Corruption(std::string("table lineage: ") + what);
+}
+
+void PutIds(const std::vector<uint64_t>& ids, std::string* dst) {
+  PutVarint64(dst, ids.size());
+  uint64_t last = 0;
+  for (const uint64_t id : ids) {
+    PutVarint64(dst, id - last);
+    last = id;
+  }
+}
+
+/// Strictly ascending, 0 not among them.
+bool GetIds(Slice* input, std::vector<uint64_t>* ids) {
+  uint64_t count = 0;
+  if (!GetVarint64(input, &count) || count > input->size()) return false;
+  ids->clear();
+  ids->reserve(count);
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t step = 0;
+    if (!GetVarint64(input, &step) || step == 0 || step > UINT64_MAX - last) return false;
+    last += step;
+    ids->push_back(last);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string EncodeTableLineage(const TableLineage& lineage) {
+  std::string bytes;
+  for (const uint64_t value :
+       {kFormatVersion, static_cast<uint64_t>(lineage.kind), lineage.epoch, lineage.job,
+        uint64_t{lineage.range}, uint64_t{lineage.ranges}, lineage.through, lineage.base_version,
+        lineage.flushed, uint64_t{lineage.num_levels}, lineage.slab_bytes}) {
+    PutVarint64(&bytes, value);
+  }
+  std::vector<uint64_t> inputs = lineage.inputs;
+  std::sort(inputs.begin(), inputs.end());
+  PutIds(inputs, &bytes);
+  std::vector<std::vector<uint64_t>> levels(lineage.num_levels);
+  for (const auto& [id, level] : lineage.tables) levels[level].push_back(id);
+  for (const std::vector<uint64_t>& ids : levels) PutIds(ids, &bytes);
+  return bytes;
+}
+
+Status DecodeTableLineage(const Slice& bytes, TableLineage* lineage) {
+  *lineage = TableLineage();
+  Slice input = bytes;
+  uint64_t version = 0;
+  if (!GetVarint64(&input, &version)) return Malformed("there is none");
+  if (version != kFormatVersion) {
+    return Status::NotSupported("table lineage: format version " + std::to_string(version));
+  }
+  uint64_t kind = 0;
+  uint64_t range = 0;
+  uint64_t ranges = 0;
+  uint64_t levels = 0;
+  for (uint64_t* value :
+       {&kind, &lineage->epoch, &lineage->job, &range, &ranges, &lineage->through,
+        &lineage->base_version, &lineage->flushed, &levels, &lineage->slab_bytes}) {
+    if (!GetVarint64(&input, value)) return Malformed("truncated");
+  }
+  if (kind < static_cast<uint64_t>(TableLineage::Kind::kFlush) ||
+      kind > static_cast<uint64_t>(TableLineage::Kind::kState)) {
+    return Malformed("unknown kind");
+  }
+  if (ranges > UINT32_MAX || range >= ranges) return Malformed("no such range");
+  if (levels == 0 || levels > kMaxLevels) return Malformed("absurd number of levels");
+  if (lineage->through > kMaxSequenceNumber || lineage->flushed > kMaxSequenceNumber) {
+    return Malformed("absurd sequence");
+  }
+  lineage->kind = static_cast<TableLineage::Kind>(kind);
+  lineage->range = static_cast<uint32_t>(range);
+  lineage->ranges = static_cast<uint32_t>(ranges);
+  lineage->num_levels = static_cast<uint32_t>(levels);
+  if (!GetIds(&input, &lineage->inputs)) return Malformed("malformed inputs");
+  std::vector<uint64_t> ids;
+  for (uint32_t level = 0; level < lineage->num_levels; ++level) {
+    if (!GetIds(&input, &ids)) return Malformed("malformed tables");
+    for (const uint64_t id : ids) {
+      if (!lineage->tables.emplace(id, level).second) return Malformed("a table in two levels");
+    }
+  }
+  return input.empty() ? Status::OK() : Malformed("bytes behind it");
+}
+
+}  // namespace nacre
