@@ -8,6 +8,7 @@
 
 #include "db/log_format.h"
 #include "db/log_reader.h"
+#include "memnode/copy_reader.h"
 #include "memnode/mirrored_extent.h"
 
 namespace nacre {
