@@ -36,9 +36,10 @@ class Chooser {
       for (const auto& [id, level] : states_[i].tables) {
         choice_.last_table_id = std::max(choice_.last_table_id, id);
       }
-      if (state_ != nullptr && Order(states_[i]) <= Order(*state_)) continue;
-      state_ = &states_[i];
-      choice_.record = i;
+      if (choice_.record == SIZE_MAX || Order(states_[i]) > Order(states_[choice_.record])) {
+        choice_.record = i;
+      }
+      if (state_ == nullptr || Order(states_[i]) > Order(*state_)) state_ = &states_[i];
     }
     if (state_ == nullptr) return std::move(choice_);
     choice_.num_levels = state_->num_levels;

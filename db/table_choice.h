@@ -36,6 +36,7 @@ struct Candidate {
   TableLineage lineage;
 };
 
+/// What ChooseTables finds.
 struct TableChoice {
   /// Positions among the candidates, with the level that each has.
   std::map<size_t, uint32_t> chosen;
@@ -43,7 +44,9 @@ struct TableChoice {
   uint64_t last_version = 0;   ///< At least that of any manifest that was.
   uint64_t last_table_id = 0;  ///< Of all that there were.
   size_t newest = SIZE_MAX;    ///< Of the candidates, the one with the latest state.
-  size_t record = SIZE_MAX;    ///< Of the states: the one that S is of, unless a table tells S.
+  /// Of the states, the latest, which is to be kept: the table that tells S may not have ended, and
+  /// be overwritten. SIZE_MAX: there are none.
+  size_t record = SIZE_MAX;
   uint32_t num_levels = 0;     ///< 0: there is neither table nor state.
   std::vector<uint64_t> lost;  ///< Ids of tables that there should be, and nothing stands for.
   std::vector<std::string> notes{};

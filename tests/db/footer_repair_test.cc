@@ -19,6 +19,7 @@
 
 #include "db/manifest_recovery.h"
 #include "db/manifest_root.h"
+#include "memnode/database_report.h"
 #include "memnode/mirrored_extent.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/owner_process.h"
@@ -142,6 +143,31 @@ TEST_P(FooterRepairTest, DeletionsOfEverythingStay) {
     ASSERT_TRUE(IsOk(Reopen()));
     ASSERT_NO_FATAL_FAILURE(Check());
   }
+}
+
+TEST_P(FooterRepairTest, TheStateOfAnEmptyDatabaseLeavesDrainedNodes) {
+  ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
+  ASSERT_NO_FATAL_FAILURE(Fill(3000));
+  for (const auto& [key, value] : model_) ASSERT_TRUE(IsOk(db_->Delete(NoLog(), key)));
+  model_.clear();
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  memnode::PoolClient* const client = pool_->client();
+  for (NodeId drained = 0; drained < 4; ++drained) {
+    memnode::Directions now;
+    for (NodeId node = 0; node < 4; ++node) {
+      ASSERT_TRUE(IsOk(client->SetDirections(
+          node, {.version = 10u + drained, .draining = {client->instance_id(drained)}}, &now)));
+    }
+    EXPECT_TRUE(Eventually([&] {
+      memnode::NodeStats stats;
+      return client->GetStats(drained, &stats).ok() && stats.slabs_leased == 0;
+    })) << "node "
+        << drained;
+  }
+  ASSERT_NO_FATAL_FAILURE(CloseAndDestroy());
+  ASSERT_TRUE(IsOk(Repair()));
+  ASSERT_TRUE(IsOk(Reopen()));
+  ASSERT_NO_FATAL_FAILURE(Check());
 }
 
 TEST_P(FooterRepairTest, AManifestThatCanBeReadIsLeftAlone) {
