@@ -266,7 +266,9 @@ class KillUnderLoadTest : public DBNodeFailureTest {
           for (uint64_t v = before; v <= before + 3 && !right; ++v) {
             right = value == TestValue(v * kKeys + i, 300);
           }
-          ASSERT_TRUE(right) << "key " << i << " after version " << before;
+          uint64_t was = 0;
+          while (was < 500 && value != TestValue(was * kKeys + i, 300)) ++was;
+          ASSERT_TRUE(right) << "key " << i << " after version " << before << " was " << was;
         }
       });
       std::thread scanner([&] {
