@@ -1,4 +1,3 @@
-#include <pthread.h>
 
 #include <algorithm>
 #include <set>
@@ -231,10 +230,7 @@ void DBImpl::StartThreads() {
   client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
   RebalancePointTiers();
   reporter_.Start();
-  repair_thread_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "nacre-repair");
-    RepairLoop();
-  });
+  repair_thread_ = Thread("nacre-repair", [this] { RepairLoop(); });
   scrubber_.Start(options_.scrub_bytes_per_second);
 }
 
@@ -290,7 +286,7 @@ void DBImpl::StopThreads() {
     changed_.SignalAll();
     while (flush_running_ || compactions_running_ > 0) changed_.Wait();
   }
-  if (repair_thread_.joinable()) repair_thread_.join();
+  if (repair_thread_.joinable()) repair_thread_.Join();
   flush_executor_.reset();
   compaction_executor_.reset();
   reporter_.Stop();

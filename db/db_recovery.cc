@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,7 +18,7 @@ namespace {
 /// Until a database is open its process has little else to do, but a few threads are enough.
 size_t OpeningThreads() {
   constexpr size_t kThreadsMax = 8;
-  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kThreadsMax);
+  return std::min(Thread::HardwareConcurrency(), kThreadsMax);
 }
 
 }  // namespace

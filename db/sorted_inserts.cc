@@ -1,9 +1,9 @@
 #include "db/sorted_inserts.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "db/key_order.h"
+#include "util/thread.h"
 
 namespace nacre {
 namespace {
@@ -54,17 +54,18 @@ void SortedInserts::SortAndInsert(MemTable* memtable, Iterator begin, Iterator e
 void SortedInserts::InsertInto(MemTable* memtable, size_t threads) {
   const size_t parts =
       std::clamp<size_t>(updates_.size() / kUpdatesPerThread, 1, std::max<size_t>(threads, 1));
-  std::vector<std::thread> others;
+  std::vector<Thread> others;
   Iterator begin = updates_.begin();
   for (size_t left = parts; left > 1; --left) {
     const Iterator end = begin + (updates_.end() - begin) / static_cast<std::ptrdiff_t>(left);
     std::nth_element(begin, end, updates_.end(),
                      [this](const Update& a, const Update& b) { return IsBefore(a, b); });
-    others.emplace_back([this, memtable, begin, end] { SortAndInsert(memtable, begin, end); });
+    others.emplace_back("nacre-open",
+                        [this, memtable, begin, end] { SortAndInsert(memtable, begin, end); });
     begin = end;
   }
   SortAndInsert(memtable, begin, updates_.end());
-  for (std::thread& other : others) other.join();
+  for (Thread& other : others) other.Join();
 }
 
 }  // namespace nacre

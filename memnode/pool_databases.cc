@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <set>
@@ -8,6 +7,7 @@
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
 #include "memnode/root_register.h"
+#include "util/draw_id.h"
 
 namespace nacre::memnode {
 namespace {
@@ -16,15 +16,6 @@ Status CheckName(const std::string& name) {
   if (!name.empty() && name.size() <= kMaxDatabaseNameBytes) return Status::OK();
   return Status::InvalidArgument(fmt::format("a database name has 1 to {} bytes, this one {}",
                                              kMaxDatabaseNameBytes, name.size()));
-}
-
-Status NewDatabaseId(uint64_t* id) {
-  do {
-    if (::getrandom(id, sizeof(*id), 0) != static_cast<ssize_t>(sizeof(*id))) {
-      return Status::IOError("the system gives no random numbers");
-    }
-  } while (*id == 0);
-  return Status::OK();
 }
 
 Status OpenElsewhere(const std::string& name) {
@@ -97,7 +88,7 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
         fmt::format("database '{}' exists (error_if_exists is true)", name));
   }
   control::ClaimDatabase claim;
-  if (!seen.exists) NACRE_RETURN_IF_ERROR(NewDatabaseId(&seen.database_id));
+  if (!seen.exists) NACRE_RETURN_IF_ERROR(DrawId(&seen.database_id));
   claim.set_name(name);
   claim.set_database_id(seen.database_id);
   claim.set_epoch(seen.epoch + 1);
