@@ -193,6 +193,8 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     } else if (now >= lifeline->act_at_nanos) {
       lifeline->suspected = false;
       link->SetUp();
+      // Roots may have been published without it meanwhile.
+      fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
       return UINT64_MAX;
     }
     return lifeline->act_at_nanos;
