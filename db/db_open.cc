@@ -125,7 +125,8 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   NACRE_RETURN_IF_ERROR(client->OpenDatabase(name,
                                              {.create_if_missing = options.create_if_missing,
                                               .error_if_exists = options.error_if_exists,
-                                              .take_over = options.take_over},
+                                              .take_over = options.take_over,
+                                              .keep_lost_nodes = true},
                                              &lease));
   timeline.EndStep("claim");
   // From here on a failure gives the lease back, with what was there.

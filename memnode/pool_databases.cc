@@ -93,7 +93,10 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
   claim.set_database_id(seen.database_id);
   claim.set_epoch(seen.epoch + 1);
   claim.set_take_over(options.take_over);
-  return rep_->Open(claim, seen, lease);
+  NACRE_RETURN_IF_ERROR(rep_->Open(claim, seen, lease));
+  // Before the membership is let go, so before any node comes back.
+  if (options.keep_lost_nodes) SetNeedsLostNodes(lease->database_id, [] { return true; });
+  return Status::OK();
 }
 
 Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSeen& seen,
