@@ -84,6 +84,14 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
                        std::vector<ExtentAddr> copies, OpenTimeline* timeline) {
   NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
   timeline->EndStep("space");
+  VersionEdit edit;
+  NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
+  timeline->EndStep("tables");
+  const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
+  LogReadResult log;
+  NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
+  timeline->EndStep("replay");
+  // Only now: what is on nodes that cannot be reached is nowhere in it, and they may come back.
   {
     MutexLock commit(&commit_mutex_);
     for (const auto& [node, instance_id] : state.nodes) recorded_nodes_.insert(node);
@@ -102,13 +110,6 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   FreeCopies(copies);
   timeline->EndStep("new-manifest");
 
-  VersionEdit edit;
-  NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
-  timeline->EndStep("tables");
-  const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
-  LogReadResult log;
-  NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
-  timeline->EndStep("replay");
   const SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
   sequencer_.StartAfter(last);
   auto view = std::make_shared<ReadView>();
