@@ -129,10 +129,11 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
                                               .keep_lost_nodes = true},
                                              &lease));
   timeline.EndStep("claim");
-  // From here on a failure gives the lease back, with what was there.
+  // From here on a failure gives the lease back, with what was there. Who was replaced meanwhile has
+  // read what its successor was changing, whatever that looked like.
   const auto give_back = [&](const Status& status) {
-    client->LeaveDatabase(lease.database_id).IgnoreError();
-    return status;
+    const Status left = client->LeaveDatabase(lease.database_id);
+    return left.IsFenced() ? left : status;
   };
   ManifestRecovered last;
   last.state.comparator = options.comparator->Name();
