@@ -129,8 +129,8 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
                                               .keep_lost_nodes = true},
                                              &lease));
   timeline.EndStep("claim");
-  // From here on a failure gives the lease back, with what was there. Who was replaced meanwhile has
-  // read what its successor was changing, whatever that looked like.
+  // From here on a failure gives the lease back, with what was there. Who was replaced meanwhile
+  // has read what its successor was changing, whatever that looked like.
   const auto give_back = [&](const Status& status) {
     const Status left = client->LeaveDatabase(lease.database_id);
     return left.IsFenced() ? left : status;
@@ -297,13 +297,16 @@ void DBImpl::StopThreads() {
 }
 
 void DBImpl::Abandon() {
+  bool has_view = false;
   {
     MutexLock lock(&mutex_);
     closed_ = true;
-    if (current_view_ == nullptr) return;
+    has_view = current_view_ != nullptr;
   }
-  StopThreads();
+  if (has_view) StopThreads();
   if (log_ != nullptr) log_->Close();
+  // Its end asks for space, so it does not wait for this object's.
+  if (manifest_ != nullptr) manifest_->Close();
 }
 
 DBImpl::~DBImpl() {
