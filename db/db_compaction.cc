@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -116,10 +115,12 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
       of_range.range = static_cast<uint32_t>(i);
       statuses[i] = RunRange(*compaction, of_range, begin, end, &outputs[i]);
     };
-    std::vector<std::thread> helpers;
-    for (size_t i = 1; i <= cuts.size(); ++i) helpers.emplace_back(run, i);
+    std::vector<Thread> helpers;
+    for (size_t i = 1; i <= cuts.size(); ++i) {
+      helpers.emplace_back("nacre-compact", [&run, i] { run(i); });
+    }
     run(0);
-    for (std::thread& helper : helpers) helper.join();
+    for (Thread& helper : helpers) helper.Join();
     for (size_t i = 0; i <= cuts.size(); ++i) {
       if (status.ok()) status = statuses[i];
       for (auto& table : outputs[i]) {

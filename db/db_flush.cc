@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -316,10 +315,10 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, Versi
     if (i < cuts.size()) range.end = cuts[i];
     FlushRange(memtable, range, bound, manifest_version, &ranges[i]);
   };
-  std::vector<std::thread> helpers;
-  for (uint64_t i = 1; i < count; ++i) helpers.emplace_back(run, i);
+  std::vector<Thread> helpers;
+  for (uint64_t i = 1; i < count; ++i) helpers.emplace_back("nacre-flush", [&run, i] { run(i); });
   run(0);
-  for (std::thread& helper : helpers) helper.join();
+  for (Thread& helper : helpers) helper.Join();
 
   Status status;
   uint64_t entries_written = 0;

@@ -8,7 +8,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "db/compaction_picker.h"
@@ -41,6 +40,7 @@
 #include "util/epoch.h"
 #include "util/executor.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre {
 
@@ -512,8 +512,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;
-  std::thread index_thread_;
-  std::thread repair_thread_;
+  Thread index_thread_;
+  Thread repair_thread_;
   /// Signals changed_ when its directions have changed.
   NodeReporter reporter_;
 };

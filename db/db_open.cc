@@ -1,4 +1,3 @@
-#include <pthread.h>
 
 #include <algorithm>
 #include <set>
@@ -131,13 +130,15 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
   NACRE_RETURN_IF_ERROR(client->OpenDatabase(name,
                                              {.create_if_missing = options.create_if_missing,
                                               .error_if_exists = options.error_if_exists,
-                                              .take_over = options.take_over},
+                                              .take_over = options.take_over,
+                                              .keep_lost_nodes = true},
                                              &lease));
   timeline.EndStep("claim");
-  // From here on a failure gives the lease back, with what was there.
+  // From here on a failure gives the lease back, with what was there. Who was replaced meanwhile
+  // has read what its successor was changing, whatever that looked like.
   const auto give_back = [&](const Status& status) {
-    client->LeaveDatabase(lease.database_id).IgnoreError();
-    return status;
+    const Status left = client->LeaveDatabase(lease.database_id);
+    return left.IsFenced() ? left : status;
   };
   ManifestRecovered last;
   last.state.comparator = options.comparator->Name();
@@ -240,14 +241,8 @@ bool DBImpl::NeedsLostNodes() const {
 void DBImpl::StartThreads() {
   client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
   reporter_.Start();
-  index_thread_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "nacre-indexes");
-    LoadIndexes();
-  });
-  repair_thread_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "nacre-repair");
-    RepairLoop();
-  });
+  index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
+  repair_thread_ = Thread("nacre-repair", [this] { RepairLoop(); });
   scrubber_.Start(options_.scrub_bytes_per_second);
 }
 
@@ -310,8 +305,8 @@ void DBImpl::StopThreads() {
     changed_.SignalAll();
     while (flush_running_ || compactions_running_ > 0) changed_.Wait();
   }
-  if (index_thread_.joinable()) index_thread_.join();
-  if (repair_thread_.joinable()) repair_thread_.join();
+  if (index_thread_.joinable()) index_thread_.Join();
+  if (repair_thread_.joinable()) repair_thread_.Join();
   flush_executor_.reset();
   compaction_executor_.reset();
   reporter_.Stop();
@@ -320,13 +315,16 @@ void DBImpl::StopThreads() {
 }
 
 void DBImpl::Abandon() {
+  bool has_view = false;
   {
     MutexLock lock(&mutex_);
     closed_ = true;
-    if (current_view_ == nullptr) return;
+    has_view = current_view_ != nullptr;
   }
-  StopThreads();
+  if (has_view) StopThreads();
   if (log_ != nullptr) log_->Close();
+  // Its end asks for space, so it does not wait for this object's.
+  if (manifest_ != nullptr) manifest_->Close();
 }
 
 DBImpl::~DBImpl() {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,7 +20,7 @@ namespace {
 /// Until a database is open its process has little else to do, but a few threads are enough.
 size_t OpeningThreads() {
   constexpr size_t kThreadsMax = 8;
-  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kThreadsMax);
+  return std::min(Thread::HardwareConcurrency(), kThreadsMax);
 }
 
 }  // namespace
@@ -44,18 +43,29 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
                 [&](const ExtentAddr& copy) { return !lease.slabs.contains(copy.start.node); });
 
   std::map<NodeId, std::vector<ExtentAddr>> live;
-  bool whole = true;
+  // Answers how many are lost.
   const auto use = [&](const std::vector<ExtentAddr>& extents) {
+    int lost = 0;
     for (const ExtentAddr& extent : extents) {
-      whole = whole && extent.start.node != kLostNode;
-      if (extent.start.node != kLostNode) live[extent.start.node].push_back(extent);
+      if (extent.start.node == kLostNode) {
+        ++lost;
+      } else {
+        live[extent.start.node].push_back(extent);
+      }
     }
+    return lost;
   };
   size_t degraded = 0;
   for (const auto& [id, table] : state->tables) {
-    whole = true;
-    use(table.second.placement.fragments);
-    if (!whole) ++degraded;
+    const Placement& placement = table.second.placement;
+    const int lost = use(placement.fragments);
+    if (lost > 0) ++degraded;
+    // In the new manifest these fragments are nowhere; their nodes may only be out of reach.
+    if (lost > placement.redundancy.parity) {
+      return Status::Unavailable("of table " + std::to_string(id) + " " + std::to_string(lost) +
+                                 " of " + std::to_string(placement.fragments.size()) +
+                                 " fragments are on nodes that cannot be reached");
+    }
   }
   for (const auto& [number, segment] : state->segments) {
     use(segment.copies);
@@ -89,6 +99,16 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
   timeline->EndStep("space");
   NACRE_POINT("open.space-restored");
+  VersionEdit edit;
+  NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
+  timeline->EndStep("tables");
+  NACRE_POINT("open.tables-opened");
+  const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
+  LogReadResult log;
+  NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
+  timeline->EndStep("replay");
+  NACRE_POINT("open.log-replayed");
+  // Only now: what is on nodes that cannot be reached is nowhere in it, and they may come back.
   {
     MutexLock commit(&commit_mutex_);
     for (const auto& [node, instance_id] : state.nodes) recorded_nodes_.insert(node);
@@ -108,15 +128,6 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   FreeCopies(copies);
   timeline->EndStep("new-manifest");
 
-  VersionEdit edit;
-  NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
-  timeline->EndStep("tables");
-  NACRE_POINT("open.tables-opened");
-  const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
-  LogReadResult log;
-  NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
-  timeline->EndStep("replay");
-  NACRE_POINT("open.log-replayed");
   SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
   // After a repair tables may have later ones than either.
   for (const auto& [id, table] : state.tables) {

@@ -114,12 +114,12 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
   }
   if (to_do == 0 || orders.paused) return false;
 
-  std::vector<std::thread> helpers;
+  std::vector<Thread> helpers;
   for (size_t i = 1; i < kRepairWorkers; ++i) {
-    helpers.emplace_back([this, &pass] { RepairWorker(&pass); });
+    helpers.emplace_back("nacre-repair", [this, &pass] { RepairWorker(&pass); });
   }
   RepairWorker(&pass);
-  for (std::thread& helper : helpers) helper.join();
+  for (Thread& helper : helpers) helper.Join();
   RetireUnlinkedViews();
 
   MutexLock lock(&mutex_);

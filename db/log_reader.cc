@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "db/log_copies.h"
 #include "db/log_format.h"
 #include "db/log_scan.h"
 #include "memnode/copy_reader.h"
+#include "util/thread.h"
 
 namespace nacre {
 namespace {
@@ -130,12 +130,12 @@ class Reading {
         });
       }
     };
-    std::vector<std::thread> others;
+    std::vector<Thread> others;
     for (size_t i = 1; i < threads; ++i) {
-      others.emplace_back([&work, reader = readers[i].get()] { work(reader); });
+      others.emplace_back("nacre-open", [&work, reader = readers[i].get()] { work(reader); });
     }
     work(readers[0].get());
-    for (std::thread& other : others) other.join();
+    for (Thread& other : others) other.Join();
 
     bool stop = false;
     for (*parts = 0; *parts < scans.size() && !stop; ++*parts) {

@@ -25,12 +25,12 @@ LogSupply::LogSupply(memnode::PoolClient* client, LogSpace* space, uint64_t firs
       log_(log),
       next_number_(std::max<uint64_t>(1, first_number)),
       wanted_bytes_(bytes) {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = Thread("nacre-log", [this] { Run(); });
 }
 
 LogSupply::~LogSupply() {
   Stop();
-  thread_.join();
+  thread_.Join();
 }
 
 void LogSupply::Stop() {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "db/log_segments.h"
@@ -13,6 +12,7 @@
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre {
 
@@ -71,7 +71,7 @@ class LogSupply {
   bool preparing_ GUARDED_BY(mutex_) = false;
   std::unique_ptr<memnode::Lane> lane_ GUARDED_BY(mutex_);
   std::vector<LogSegment> unused_ GUARDED_BY(mutex_);
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace nacre

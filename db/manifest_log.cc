@@ -39,7 +39,7 @@ Status ManifestLog::Create(const ManifestLogOptions& options, ManifestState init
     NACRE_RETURN_IF_ERROR(made->RenewLocked(nullptr));
     made->counters_.renewals = 0;
   }
-  made->thread_ = std::thread([log_made = made.get()] { log_made->Run(); });
+  made->thread_ = Thread("nacre-manifest", [log_made = made.get()] { log_made->Run(); });
   *log = std::move(made);
   return Status::OK();
 }
@@ -54,7 +54,7 @@ void ManifestLog::Close() {
     wake_.SignalAll();
   }
   if (!thread_.joinable()) return;  // Create failed.
-  thread_.join();
+  thread_.Join();
   MutexLock lock(&mutex_);
   if (!broken_.ok() || !fenced_.ok()) return;
   if (const Status s = CheckpointLocked(); !s.ok()) {

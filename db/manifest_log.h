@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "table/placement.h"
 #include "util/clock.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre {
 
@@ -171,7 +171,7 @@ class ManifestLog {
   std::vector<Retired> current_ GUARDED_BY(mutex_);  ///< Copies of writer_.
   bool closing_ GUARDED_BY(mutex_) = false;
   ManifestCounters counters_ GUARDED_BY(mutex_);
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace nacre

@@ -15,7 +15,7 @@ NodeReporter::NodeReporter(memnode::PoolClient* client,
 NodeReporter::~NodeReporter() { Stop(); }
 
 void NodeReporter::Start() {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = Thread("nacre-report", [this] { Run(); });
 }
 
 void NodeReporter::Stop() {
@@ -24,7 +24,7 @@ void NodeReporter::Stop() {
     stopping_ = true;
     wake_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.Join();
 }
 
 memnode::Directions NodeReporter::directions() const {

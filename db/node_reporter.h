@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "memnode/database_report.h"
 #include "memnode/pool_client.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre {
 
@@ -52,7 +52,7 @@ class NodeReporter {
   CondVar wake_{&mutex_};
   bool stopping_ GUARDED_BY(mutex_) = false;
   memnode::Directions directions_ GUARDED_BY(mutex_);
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace nacre

@@ -1,7 +1,5 @@
 #include "db/owner_lease.h"
 
-#include <pthread.h>
-
 #include "memnode/protocol.h"
 
 namespace nacre {
@@ -24,10 +22,7 @@ uint64_t Nanos(std::chrono::nanoseconds duration) {
 
 Status OwnerLease::Start() {
   NACRE_RETURN_IF_ERROR(Await());
-  thread_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "nacre-owner");
-    Run();
-  });
+  thread_ = Thread("nacre-owner", [this] { Run(); });
   return Status::OK();
 }
 
@@ -37,7 +32,7 @@ void OwnerLease::Stop() {
     stopping_ = true;
     wake_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.Join();
 }
 
 Status OwnerLease::Renew() {

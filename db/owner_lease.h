@@ -3,12 +3,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <thread>
 
 #include "memnode/pool_client.h"
 #include "nacre/status.h"
 #include "util/clock.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre {
 
@@ -55,7 +55,7 @@ class OwnerLease {
   Mutex mutex_;
   CondVar wake_{&mutex_};
   bool stopping_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace nacre

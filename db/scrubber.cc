@@ -1,7 +1,6 @@
 #include "db/scrubber.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <bit>
@@ -42,10 +41,7 @@ void ForEachTable(const Version& version, Function function) {
 
 void Scrubber::Start(uint64_t bytes_per_second) {
   if (bytes_per_second == 0) return;
-  thread_ = std::thread([this, bytes_per_second] {
-    ::pthread_setname_np(::pthread_self(), "nacre-scrub");
-    Loop(bytes_per_second);
-  });
+  thread_ = Thread("nacre-scrub", [this, bytes_per_second] { Loop(bytes_per_second); });
 }
 
 void Scrubber::Stop() {
@@ -55,7 +51,7 @@ void Scrubber::Stop() {
     interrupted_.store(true, std::memory_order_release);
     changed_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.Join();
 }
 
 void Scrubber::Loop(uint64_t bytes_per_second) {
@@ -105,14 +101,11 @@ Status Scrubber::RunPass(Pass* pass) {
       }
     });
   }
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   for (const NodeId node : nodes) {
-    threads.emplace_back([this, pass, node] {
-      ::pthread_setname_np(::pthread_self(), "nacre-scrub");
-      ScrubNode(pass, node);
-    });
+    threads.emplace_back("nacre-scrub", [this, pass, node] { ScrubNode(pass, node); });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.Join();
   return Judge(pass);
 }
 

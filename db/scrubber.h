@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "db/version.h"
@@ -15,6 +14,7 @@
 #include "nacre/status.h"
 #include "util/clock.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre {
 
@@ -97,7 +97,7 @@ class Scrubber {
   Mutex mutex_;
   CondVar changed_{&mutex_};
   int verifying_ GUARDED_BY(mutex_) = 0;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace nacre

@@ -13,6 +13,7 @@
 #include "db/key_order.h"
 #include "nacre/slice.h"
 #include "util/arena.h"
+#include "util/simulation.h"
 
 namespace nacre {
 
@@ -97,6 +98,7 @@ class SkipList {
     const Node* after;   ///< The first >= the target, or null.
   };
 
+  static uint64_t FirstRandom(const Hint* hint);
   static int RandomHeight(Hint* hint);
   Node* NewNode(int height, const Target& target, const Slice& value, ValuePlace place,
                 bool* new_chunk);
@@ -230,9 +232,16 @@ typename SkipList<Order>::Node* SkipList<Order>::NewNode(int height, const Targe
 }
 
 template <typename Order>
+uint64_t SkipList<Order>::FirstRandom(const Hint* hint) {
+  if (Simulation* simulation = Simulation::Current()) return simulation->Random() | 1;
+  // The address of the hint is a seed of its own for each thread.
+  return reinterpret_cast<uintptr_t>(hint) | 1;
+}
+
+template <typename Order>
 int SkipList<Order>::RandomHeight(Hint* hint) {
-  // xorshift64*; the address of the hint is a seed of its own for each thread.
-  uint64_t x = hint->random != 0 ? hint->random : reinterpret_cast<uintptr_t>(hint) | 1;
+  // xorshift64*
+  uint64_t x = hint->random != 0 ? hint->random : FirstRandom(hint);
   x ^= x >> 12;
   x ^= x << 25;
   x ^= x >> 27;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 #include <utility>
 
 #include "db/key_order.h"
 #include "util/hash.h"
+#include "util/thread.h"
 
 namespace nacre {
 namespace {
@@ -142,14 +142,14 @@ void SortedInserts::InsertInto(MemTable* memtable, size_t threads) {
       std::clamp<size_t>(count / kUpdatesPerThread, 1, std::max<size_t>(threads, 1));
   const std::vector<const Update*> cuts = Cut(ranges);
   const size_t expected = count / ranges + count / ranges / 8;
-  std::vector<std::thread> others;
+  std::vector<Thread> others;
   const Update* begin = nullptr;
   for (const Update* cut : cuts) {
-    others.emplace_back([=, this] { SortAndInsert(memtable, begin, cut, expected); });
+    others.emplace_back("nacre-open", [=, this] { SortAndInsert(memtable, begin, cut, expected); });
     begin = cut;
   }
   SortAndInsert(memtable, begin, nullptr, expected);
-  for (std::thread& other : others) other.join();
+  for (Thread& other : others) other.Join();
 }
 
 }  // namespace nacre

@@ -3,7 +3,9 @@
 #include <sched.h>
 
 #include <chrono>
-#include <thread>
+
+#include "util/clock.h"
+#include "util/simulation.h"
 
 namespace nacre {
 
@@ -17,19 +19,23 @@ constexpr uint64_t kRoundsToAsk = 1024;
 class Backoff {
  public:
   void Pause() {
-    if (++rounds_ < 64) {
+    if (++rounds_ < kSpins) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
-    } else if (rounds_ < 256) {
+    } else if (rounds_ < kSpins + kYields) {
       sched_yield();
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      Clock::System()->SleepFor(std::chrono::microseconds(20));
     }
   }
 
  private:
-  int rounds_ = 0;
+  static constexpr int kSpins = 64;
+  static constexpr int kYields = 192;
+
+  // In a simulation only those who sleep let others go on.
+  int rounds_ = Simulation::Current() == nullptr ? 0 : kSpins + kYields;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "memnode/node_job_service.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <cassert>
 #include <chrono>
@@ -61,10 +60,7 @@ NodeJobService::NodeJobService(const std::string& name, int workers, JobPeersCac
                                std::function<void(std::shared_ptr<NodeJob>)> finished)
     : finished_(std::move(finished)), peers_(peers), counters_(counters) {
   for (int i = 0; i < workers; ++i) {
-    workers_.emplace_back([this, name] {
-      ::pthread_setname_np(::pthread_self(), name.c_str());
-      Work();
-    });
+    workers_.emplace_back(name, [this] { Work(); });
   }
 }
 
@@ -89,7 +85,7 @@ void NodeJobService::Stop() {
     for (NodeJob* job : running_) job->Cancel();
     work_.SignalAll();
   }
-  for (std::thread& worker : workers_) worker.join();
+  for (Thread& worker : workers_) worker.Join();
   workers_.clear();
 }
 

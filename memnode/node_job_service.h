@@ -5,13 +5,13 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "memnode/job_peers.h"
 #include "memnode/node_job.h"
 #include "nacre/status.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre::memnode {
 
@@ -46,7 +46,7 @@ class NodeJobService {
   bool stopping_ GUARDED_BY(mutex_) = false;
   std::deque<std::shared_ptr<NodeJob>> waiting_ GUARDED_BY(mutex_);
   std::set<NodeJob*> running_ GUARDED_BY(mutex_);
-  std::vector<std::thread> workers_;
+  std::vector<Thread> workers_;
 };
 
 }  // namespace nacre::memnode

@@ -54,7 +54,7 @@ Status NodeMonitor::Create(Fabric* fabric, Welcome welcome, std::unique_ptr<Node
 NodeMonitor::~NodeMonitor() {
   stopping_.store(true, std::memory_order_release);
   queue_->Wake();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.Join();
   for (Lifeline& lifeline : lifelines_) lifeline.queue_pair.reset();
 }
 
@@ -86,7 +86,7 @@ void NodeMonitor::Lose(NodeLink* link, const Status& why) {
 }
 
 void NodeMonitor::Start() {
-  thread_ = std::thread([this] { Loop(); });
+  thread_ = Thread("nacre-monitor", [this] { Loop(); });
 }
 
 Status NodeMonitor::AwaitConnected(NodeLink* link) {
@@ -193,6 +193,8 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     } else if (now >= lifeline->act_at_nanos) {
       lifeline->suspected = false;
       link->SetUp();
+      // Roots may have been published without it meanwhile.
+      fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
       return UINT64_MAX;
     }
     return lifeline->act_at_nanos;

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "memnode/node_link.h"
@@ -15,6 +14,7 @@
 #include "rdma/transport.h"
 #include "util/clock.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre::memnode {
 
@@ -108,7 +108,7 @@ class NodeMonitor {
   std::vector<bool> wanted_
       GUARDED_BY(mutex_);  ///< By node: somebody waits for a first connection.
   std::vector<std::string> added_ GUARDED_BY(mutex_);
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace nacre::memnode

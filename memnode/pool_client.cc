@@ -1,7 +1,6 @@
 #include "memnode/pool_client.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <map>
 #include <set>
@@ -9,22 +8,13 @@
 
 #include "memnode/pool_client_rep.h"
 #include "memnode/pool_device.h"
+#include "util/draw_id.h"
 
 namespace nacre::memnode {
 namespace {
 
 /// Of a pool's URI.
 constexpr size_t kMaxNodes = 64;
-
-/// Tells clients apart on the nodes; two that met by chance would inherit each other's databases.
-Status NewClientId(uint64_t* id) {
-  do {
-    if (::getrandom(id, sizeof(*id), 0) != static_cast<ssize_t>(sizeof(*id))) {
-      return Status::IOError("the system gives no random numbers");
-    }
-  } while (*id == 0);
-  return Status::OK();
-}
 
 }  // namespace
 
@@ -58,7 +48,8 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   context.device = device;
   context.clock = clock;
   context.options = options;
-  NACRE_RETURN_IF_ERROR(NewClientId(&context.client_id));
+  // Two clients that met by chance would inherit each other's databases.
+  NACRE_RETURN_IF_ERROR(DrawId(&context.client_id));
 
   Fabric& fabric = rep->fabric;
   fabric.links.resize(options.nodes_join ? kMaxSlots : pool.addresses.size());

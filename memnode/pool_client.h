@@ -74,6 +74,9 @@ struct OpenDatabaseOptions {
   bool create_if_missing = false;
   bool error_if_exists = false;
   bool take_over = false;  ///< Also from an owner that lives; see PoolClient::OpenDatabase.
+  /// Until SetNeedsLostNodes is called, no node that comes back gives up what it has of the
+  /// database: nobody knows yet what is needed.
+  bool keep_lost_nodes = false;
 };
 
 /// What `OpenDatabase` found or made.

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <set>
@@ -8,6 +7,7 @@
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
 #include "memnode/root_register.h"
+#include "util/draw_id.h"
 #include "util/named_point.h"
 
 namespace nacre::memnode {
@@ -17,15 +17,6 @@ Status CheckName(const std::string& name) {
   if (!name.empty() && name.size() <= kMaxDatabaseNameBytes) return Status::OK();
   return Status::InvalidArgument(fmt::format("a database name has 1 to {} bytes, this one {}",
                                              kMaxDatabaseNameBytes, name.size()));
-}
-
-Status NewDatabaseId(uint64_t* id) {
-  do {
-    if (::getrandom(id, sizeof(*id), 0) != static_cast<ssize_t>(sizeof(*id))) {
-      return Status::IOError("the system gives no random numbers");
-    }
-  } while (*id == 0);
-  return Status::OK();
 }
 
 Status OpenElsewhere(const std::string& name) {
@@ -105,12 +96,15 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
     if (seen.exists || seen.remains) return OpenElsewhere(name);
   }
   control::ClaimDatabase claim;
-  if (!seen.exists) NACRE_RETURN_IF_ERROR(NewDatabaseId(&seen.database_id));
+  if (!seen.exists) NACRE_RETURN_IF_ERROR(DrawId(&seen.database_id));
   claim.set_name(name);
   claim.set_database_id(seen.database_id);
   claim.set_epoch(seen.epoch + 1);
   claim.set_take_over(options.take_over);
-  return rep_->Open(claim, seen, lease);
+  NACRE_RETURN_IF_ERROR(rep_->Open(claim, seen, lease));
+  // Before the membership is let go, so before any node comes back.
+  if (options.keep_lost_nodes) SetNeedsLostNodes(lease->database_id, [] { return true; });
+  return Status::OK();
 }
 
 Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSeen& seen,

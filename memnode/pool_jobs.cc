@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "memnode/pool_device.h"
 #include "memnode/rebuild_codec.h"
 #include "memnode/scrub_codec.h"
+#include "util/draw_id.h"
 
 namespace nacre::memnode {
 namespace {
@@ -54,9 +54,7 @@ Status PoolClient::Rep::RunJob(NodeId node, uint64_t database_id, control::JobHe
   NACRE_RETURN_IF_ERROR(UpLink(node, &link));
   const ClientContext& context = fabric.context;
   uint64_t job_id = 0;
-  if (::getrandom(&job_id, sizeof(job_id), 0) != static_cast<ssize_t>(sizeof(job_id))) {
-    return Status::IOError("the system gives no random numbers");
-  }
+  NACRE_RETURN_IF_ERROR(DrawId(&job_id));
   header->set_job_id(job_id);
   if (const auto database = Owned(database_id); database != nullptr) {
     header->set_owner_epoch(database->epoch);

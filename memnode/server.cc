@@ -1,13 +1,12 @@
 #include "memnode/server.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "memnode/compaction_codec.h"
+#include "util/draw_id.h"
 #include "util/log.h"
 
 namespace nacre::memnode {
@@ -38,12 +37,7 @@ Server::Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* cl
 Server::~Server() { Stop(/*silently=*/false); }
 
 Status Server::Start() {
-  do {
-    if (::getrandom(&instance_id_, sizeof(instance_id_), 0) !=
-        static_cast<ssize_t>(sizeof(instance_id_))) {
-      return Status::IOError("the system gives no random numbers");
-    }
-  } while (instance_id_ == 0);
+  NACRE_RETURN_IF_ERROR(DrawId(&instance_id_));
   NACRE_RETURN_IF_ERROR(ServerRegion::Create(device_, options_.region_bytes, options_.slab_bytes,
                                              instance_id_, options_.log.get(), &region_));
   if (options_.populate) NACRE_RETURN_IF_ERROR(region_->memory()->Populate());
@@ -71,14 +65,8 @@ Status Server::Start() {
   scrubs_ =
       std::make_unique<NodeJobService>("nacre-scrub", 1, peers_.get(), &job_counters_, finished);
   stopped_ = false;
-  io_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "nacre-node");
-    Loop();
-  });
-  acceptor_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "nacre-accept");
-    AcceptLoop();
-  });
+  io_ = Thread("nacre-node", [this] { Loop(); });
+  acceptor_ = Thread("nacre-accept", [this] { AcceptLoop(); });
   Log(options_.log, LogLevel::kInfo, "{}: serves {} slabs of {} bytes, instance {:x}", address_,
       region_->slab_count(), region_->slab_bytes(), instance_id_);
   return Status::OK();
@@ -90,7 +78,7 @@ void Server::Stop(bool silently) {
   silent_.store(silently, std::memory_order_release);
   stopping_.store(true, std::memory_order_release);
   listener_->Close();
-  acceptor_.join();
+  acceptor_.Join();
   // Afterwards no thread of this node writes to any memory but through the I/O thread.
   compactions_->Stop();
   maintenance_->Stop();
@@ -98,7 +86,7 @@ void Server::Stop(bool silently) {
   peers_->Clear();
   quit_.store(true, std::memory_order_release);
   queue_->Wake();
-  io_.join();
+  io_.Join();
   connections_.clear();
   {
     MutexLock lock(&mutex_);

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "nacre/status.h"
 #include "rdma/transport.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre::memnode {
 
@@ -130,8 +130,8 @@ class Server {
   std::unique_ptr<NodeJobService> scrubs_;  ///< Slow on purpose: nobody is to wait behind them.
 
   std::unique_ptr<rdma::Listener> listener_;
-  std::thread acceptor_;
-  std::thread io_;
+  Thread acceptor_;
+  Thread io_;
   bool stopped_ = true;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> silent_{false};

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "util/clock.h"
+#include "util/simulation.h"
 
 namespace nacre::memnode {
 
@@ -44,7 +45,8 @@ class SpinWait {
   }
 
   Clock* const clock_;
-  int rounds_ = 0;
+  // In a simulation only those who sleep let others go on.
+  int rounds_ = Simulation::Current() == nullptr ? 0 : kSpins + kYields;
   std::chrono::microseconds sleep_{20};
 };
 

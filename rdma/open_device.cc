@@ -3,6 +3,7 @@
 
 #include "rdma/nic_device.h"
 #include "rdma/shm/device.h"
+#include "rdma/sim/device.h"
 #include "rdma/tcp/device.h"
 #include "rdma/transport.h"
 #include "rdma/verbs/device.h"
@@ -45,6 +46,8 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
     NACRE_RETURN_IF_ERROR(TcpDevice::Open(backend, clock, device));
   } else if (scheme == "verbs") {
     NACRE_RETURN_IF_ERROR(VerbsDevice::Open(backend, clock, device));
+  } else if (scheme == "sim") {
+    NACRE_RETURN_IF_ERROR(SimDevice::Open(backend, device));
   } else {
     return Status::InvalidArgument("unknown transport '" + scheme + "'");
   }

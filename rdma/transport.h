@@ -13,7 +13,7 @@
 
 namespace nacre::rdma {
 
-// The transport contract, in verbs vocabulary. Every backend (`shm`, `tcp`, `verbs`, later `sim`)
+// The transport contract, in verbs vocabulary. Every backend (`shm`, `tcp`, `verbs`, `sim`)
 // and every decorator (`fault`, `nic`) meets it; tests/rdma/*_contract_test.cc are its executable
 // form.
 //

@@ -16,7 +16,7 @@ class Clock {
   virtual uint64_t CoarseNanos() { return NowNanos(); }
   virtual void SleepFor(std::chrono::nanoseconds duration) = 0;
 
-  /// The machine's clock; lives for ever.
+  /// The machine's clock, or that of the simulation that runs; lives for ever.
   static Clock* System();
 };
 

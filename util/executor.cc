@@ -1,14 +1,12 @@
 #include "util/executor.h"
 
-#include <pthread.h>
-
 #include <cassert>
 #include <deque>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "util/mutex.h"
+#include "util/thread.h"
 
 namespace nacre {
 namespace {
@@ -19,9 +17,7 @@ class ThreadPool final : public Executor {
     assert(threads >= 1);
     threads_.reserve(static_cast<size_t>(threads));
     for (int i = 0; i < threads; ++i) {
-      threads_.emplace_back([this] { Run(); });
-      // Linux takes 15 bytes and the terminator. A thread without its name works as well.
-      ::pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
+      threads_.emplace_back(name, [this] { Run(); });
     }
   }
 
@@ -31,7 +27,7 @@ class ThreadPool final : public Executor {
       stopping_ = true;
       work_.SignalAll();
     }
-    for (std::thread& thread : threads_) thread.join();
+    for (Thread& thread : threads_) thread.Join();
     assert(tasks_.empty());
   }
 
@@ -63,7 +59,7 @@ class ThreadPool final : public Executor {
   CondVar work_;
   std::deque<std::function<void()>> tasks_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
 };
 
 }  // namespace

@@ -4,20 +4,33 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "util/simulation.h"
 #include "util/thread_annotations.h"
 
 namespace nacre {
 
-/// std::mutex that Clang's analysis understands.
+/// std::mutex that Clang's analysis understands. In a simulation (util/simulation.h) whoever finds
+/// it taken sleeps as the simulation has it, and taking it is a scheduling point.
 class CAPABILITY("mutex") Mutex {
  public:
-  void Lock() ACQUIRE() { mutex_.lock(); }
-  void Unlock() RELEASE() { mutex_.unlock(); }
+  void Lock() ACQUIRE() {
+    if (Simulation* simulation = Simulation::Current()) [[unlikely]]
+      return LockIn(simulation);
+    mutex_.lock();
+  }
+  void Unlock() RELEASE() {
+    mutex_.unlock();
+    if (Simulation* simulation = Simulation::Current()) [[unlikely]]
+      simulation->Unpark(this, /*all=*/false);
+  }
   bool TryLock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void AssertHeld() const ASSERT_CAPABILITY(this) {}
 
  private:
   friend class CondVar;
+
+  void LockIn(Simulation* simulation);
+
   std::mutex mutex_;
 };
 
@@ -50,21 +63,37 @@ class CondVar {
  public:
   explicit CondVar(Mutex* mutex) : mutex_(mutex) {}
   void Wait() {
+    if (Simulation* simulation = Simulation::Current()) [[unlikely]] {
+      WaitIn(simulation, Simulation::kForever);
+      return;
+    }
     std::unique_lock<std::mutex> lock(mutex_->mutex_, std::adopt_lock);
     condition_.wait(lock);
     lock.release();
   }
   /// False on timeout. May wake without cause.
   bool WaitFor(std::chrono::nanoseconds timeout) {
+    if (Simulation* simulation = Simulation::Current()) [[unlikely]]
+      return WaitIn(simulation, timeout);
     std::unique_lock<std::mutex> lock(mutex_->mutex_, std::adopt_lock);
     const auto status = condition_.wait_for(lock, timeout);
     lock.release();
     return status == std::cv_status::no_timeout;
   }
-  void Signal() { condition_.notify_one(); }
-  void SignalAll() { condition_.notify_all(); }
+  void Signal() {
+    if (Simulation* simulation = Simulation::Current()) [[unlikely]]
+      return simulation->Unpark(this, /*all=*/false);
+    condition_.notify_one();
+  }
+  void SignalAll() {
+    if (Simulation* simulation = Simulation::Current()) [[unlikely]]
+      return simulation->Unpark(this, /*all=*/true);
+    condition_.notify_all();
+  }
 
  private:
+  bool WaitIn(Simulation* simulation, std::chrono::nanoseconds timeout);
+
   Mutex* const mutex_;
   std::condition_variable condition_;
 };

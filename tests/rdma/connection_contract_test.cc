@@ -4,11 +4,12 @@
 // here asserts how long something takes, only that it ends.
 
 #include <atomic>
-#include <thread>
 
 #include "tests/rdma/contract_fixture.h"
 #include "tests/support/seed.h"
+#include "util/clock.h"
 #include "util/random.h"
+#include "util/thread.h"
 
 namespace nacre::rdma {
 
@@ -126,12 +127,12 @@ TEST_P(ConnectionContractTest, AcceptTimesOutAndEndsOnClose) {
   ASSERT_TRUE(near_.Listen(FreshAddress()).ok());
   std::unique_ptr<IncomingConnection> incoming;
   EXPECT_TRUE(near_.listener->Accept(milliseconds(1), &incoming).IsTimedOut());
-  std::thread closer([&] {
-    std::this_thread::sleep_for(milliseconds(5));
+  Thread closer("closer", [&] {
+    Clock::System()->SleepFor(milliseconds(5));
     near_.listener->Close();
   });
   EXPECT_TRUE(near_.listener->Accept(seconds(60), &incoming).IsShutdownInProgress());
-  closer.join();
+  closer.Join();
   EXPECT_TRUE(near_.listener->Accept(seconds(60), &incoming).IsShutdownInProgress());
 }
 
@@ -179,19 +180,19 @@ TEST_P(ConnectionContractTest, WakeEndsOneCurrentOrFutureWait) {
   // From another thread, at random moments: each is seen by one Wait at least.
   std::atomic<int> woken{0};
   const int rounds = static_cast<int>(Times(2000));
-  std::thread waker([&] {
+  Thread waker("waker", [&] {
     Random random(TestSeed(601));
     for (int i = 1; i <= rounds; i++) {
       near_.queue->Wake();
-      if (random.OneIn(4)) std::this_thread::sleep_for(std::chrono::microseconds(20));
-      while (woken.load() < i) std::this_thread::yield();
+      if (random.OneIn(4)) Clock::System()->SleepFor(std::chrono::microseconds(20));
+      while (woken.load() < i) GiveWay();
     }
   });
   for (int i = 0; i < rounds; i++) {
     ASSERT_TRUE(near_.queue->Wait(seconds(60)).ok());
     woken++;
   }
-  waker.join();
+  waker.Join();
 }
 
 TEST_P(ConnectionContractTest, WaitEndsForCompletionsThatWait) {

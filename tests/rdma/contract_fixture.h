@@ -11,6 +11,8 @@
 
 #include "tests/support/rdma_endpoint.h"
 #include "tests/support/rdma_peer.h"
+#include "tests/support/seed.h"
+#include "tests/support/sim_network.h"
 
 namespace nacre::rdma {
 
@@ -54,6 +56,8 @@ inline std::vector<Setup> AllSetups() {
       {.name = "tcp_faultless", .spec = tcp_faults},
       {.name = "tcp_faultless_process", .spec = tcp_faults, .child = true},
   };
+  setups.push_back({.name = "sim", .spec = {.scheme = "sim"}});
+  setups.push_back({.name = "sim_accepting", .spec = {.scheme = "sim"}, .accepting = true});
   if (VerbsHost() != nullptr) {
     // A second is enough where the peer is on the same machine.
     const DeviceSpec verbs{.scheme = "verbs", .parameters = {{"timeout_ms", "1000"}}};
@@ -75,7 +79,9 @@ class ContractTest : public testing::TestWithParam<Setup> {
   static constexpr size_t kRegionBytes = 1 << 20;
 
   ContractTest()
-      : peer_(GetParam().child ? MakeChildPeer(GetParam().spec) : MakeLocalPeer(GetParam().spec)),
+      : simulation_(GetParam().spec.scheme == "sim" ? std::make_unique<sim::Network>(TestSeed(31))
+                                                    : nullptr),
+        peer_(GetParam().child ? MakeChildPeer(GetParam().spec) : MakeLocalPeer(GetParam().spec)),
         near_(GetParam().spec) {
     near_.Allocate(kRegionBytes);
     far_region_ = peer_->Allocate(kRegionBytes, Access::kRemoteAll, &far_key_);
@@ -166,6 +172,7 @@ class ContractTest : public testing::TestWithParam<Setup> {
     EXPECT_TRUE(pair->broken());
   }
 
+  const std::unique_ptr<sim::Network> simulation_;
   // The peer's queue pairs may be in the middle of something with ours: ours go first.
   const std::unique_ptr<Peer> peer_;
   Endpoint near_;

@@ -11,6 +11,8 @@
 
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
+#include "util/simulation.h"
+#include "util/thread.h"
 
 namespace nacre::rdma {
 
@@ -93,6 +95,14 @@ Completion Endpoint::Next() {
   return completion;
 }
 
+void GiveWay() {
+  if (Simulation::Current() != nullptr) {
+    Clock::System()->SleepFor(std::chrono::microseconds(1));
+  } else {
+    std::this_thread::yield();
+  }
+}
+
 const char* VerbsHost() { return std::getenv("NACRE_TEST_VERBS_HOST"); }
 
 std::string FreshAddress(const std::string& scheme) {
@@ -123,11 +133,11 @@ std::string FreshAddress(const std::string& scheme) {
 }
 
 void ConnectEndpoints(Endpoint* near, Endpoint* far, const std::string& address) {
-  std::thread accepting([&] { EXPECT_TRUE(far->Accept("").ok()); });
+  Thread accepting("accepting", [&] { EXPECT_TRUE(far->Accept("").ok()); });
   std::string reply;
   const Status status = near->Connect(address, "", {.send = 16, .receive = 4}, &reply);
   EXPECT_TRUE(status.ok()) << status.ToString();
-  accepting.join();
+  accepting.Join();
 }
 
 std::string AnyAddress(const std::string& scheme) {

@@ -62,6 +62,9 @@ class Endpoint {
   const bool encrypts_;  ///< Then all connections are to be control connections.
 };
 
+/// Lets other threads go on; for those who look at memory again and again.
+void GiveWay();
+
 /// The address of an RDMA device of this machine, over which the contract is tested; null where
 /// there is none. The guest of tests/rdma_vm says so in NACRE_TEST_VERBS_HOST.
 const char* VerbsHost();

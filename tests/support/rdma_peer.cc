@@ -16,6 +16,7 @@
 #include "rdma/unique_fd.h"
 #include "tests/support/rdma_requests.h"
 #include "util/coding.h"
+#include "util/thread.h"
 
 extern char** environ;
 
@@ -178,15 +179,15 @@ class LocalPeer final : public Peer {
  public:
   explicit LocalPeer(const DeviceSpec& spec) : endpoint_(spec) {}
   ~LocalPeer() override {
-    if (thread_.joinable()) thread_.join();
+    if (thread_.joinable()) thread_.Join();
   }
 
   void Start(PeerRequest request) override {
-    thread_ =
-        std::thread([this, request = std::move(request)] { answer_ = endpoint_.Execute(request); });
+    thread_ = Thread(
+        "peer", [this, request = std::move(request)] { answer_ = endpoint_.Execute(request); });
   }
   PeerAnswer Finish() override {
-    thread_.join();
+    thread_.Join();
     return std::move(answer_);
   }
   bool Kill() override { return false; }
@@ -195,7 +196,7 @@ class LocalPeer final : public Peer {
  private:
   PeerEndpoint endpoint_;
   PeerAnswer answer_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 bool WriteAll(int fd, const std::string& bytes) {

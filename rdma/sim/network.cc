@@ -1,0 +1,151 @@
+#include "rdma/sim/network.h"
+
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+#include "rdma/sim/connection.h"
+#include "rdma/sim/listener.h"
+
+namespace nacre::rdma {
+
+namespace {
+
+/// One packet in so many takes up to so many times as long as usual.
+constexpr uint64_t kLateOneIn = 64;
+constexpr uint64_t kLateFactor = 40;
+
+bool Joins(const SimConnection& connection, SimHost a, SimHost b) {
+  const SimHost first = connection.ends[0]->host();
+  const SimHost second = connection.ends[1]->host();
+  return (first == a && second == b) || (first == b && second == a);
+}
+
+}  // namespace
+
+SimNetwork::SimNetwork(Simulation* simulation, const SimNetworkOptions& options)
+    : simulation_(simulation), options_(options) {
+  assert(current_ == nullptr);
+  current_ = this;
+}
+
+SimNetwork::~SimNetwork() { current_ = nullptr; }
+
+uint64_t SimNetwork::Latency(SimHost from, SimHost to, uint64_t bytes) {
+  const auto least = static_cast<uint64_t>(options_.latency_min.count());
+  const auto most = static_cast<uint64_t>(options_.latency_max.count());
+  uint64_t nanos = least + simulation_->Uniform(most - least + 1);
+  if (simulation_->OneIn(kLateOneIn)) nanos *= 1 + simulation_->Uniform(kLateFactor);
+  nanos += static_cast<uint64_t>(static_cast<double>(bytes) * options_.nanos_per_byte);
+  uint64_t slowness = 1;
+  for (const SimHost host : {from, to}) {
+    const auto found = slowness_.find(host);
+    if (found != slowness_.end()) slowness = std::max(slowness, found->second);
+  }
+  return nanos * slowness;
+}
+
+// ---- Faults -------------------------------------------------------------------------------------
+
+std::vector<std::shared_ptr<SimConnection>> SimNetwork::Connections() {
+  std::vector<std::shared_ptr<SimConnection>> alive;
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    if (auto connection = it->second.lock(); connection != nullptr) {
+      alive.push_back(std::move(connection));
+      ++it;
+    } else {
+      it = connections_.erase(it);
+    }
+  }
+  return alive;
+}
+
+void SimNetwork::Block(SimHost from, SimHost to) {
+  if (!blocked_.insert({from, to}).second) return;
+  for (const auto& connection : Connections()) {
+    const auto& [a, b] = connection->ends;
+    if (!Joins(*connection, from, to)) continue;
+    a->Doubt();
+    b->Doubt();
+  }
+}
+
+void SimNetwork::Unblock(SimHost from, SimHost to) {
+  if (blocked_.erase({from, to}) == 0) return;
+  for (const auto& connection : Connections()) {
+    const auto& [a, b] = connection->ends;
+    if (!Joins(*connection, from, to)) continue;
+    if (blocked(a->host(), b->host()) || blocked(b->host(), a->host())) continue;
+    // Nothing goes on with a machine that has failed.
+    if (ended(a->host()) || ended(b->host())) continue;
+    a->Resume();
+    b->Resume();
+  }
+}
+
+void SimNetwork::UnblockAll() {
+  const std::set<std::pair<SimHost, SimHost>> all = blocked_;
+  for (const auto& [from, to] : all) Unblock(from, to);
+}
+
+void SimNetwork::EndHost(SimHost host, bool told) {
+  ended_.insert(host);
+  for (auto it = listeners_.begin(); it != listeners_.end();) {
+    it = it->second->host == host ? listeners_.erase(it) : std::next(it);
+  }
+  for (const auto& connection : Connections()) {
+    for (const size_t i : {0, 1}) {
+      if (connection->ends[i]->host() != host) continue;
+      connection->ends[i]->Die(told);
+      if (!told) connection->ends[1 - i]->Doubt();
+    }
+  }
+  const auto [begin, end] = keys_.equal_range(host);
+  for (auto it = begin; it != end; ++it) {
+    if (const auto keys = it->second.lock(); keys != nullptr) keys->Clear();
+  }
+}
+
+// ---- For the backend ----------------------------------------------------------------------------
+
+void SimNetwork::AddKeys(SimHost host, const std::shared_ptr<SimKeys>& keys) {
+  keys_.emplace(host, keys);
+}
+
+void SimNetwork::AddConnection(const std::shared_ptr<SimConnection>& connection) {
+  connections_.emplace(++connections_made_, connection);
+}
+
+bool SimNetwork::AddListener(const std::string& address,
+                             const std::shared_ptr<SimListenerState>& listener) {
+  return listeners_.try_emplace(address, listener).second;
+}
+
+void SimNetwork::Call(const std::string& address, const std::shared_ptr<SimCall>& call) {
+  const auto found = listeners_.find(address);
+  // Where nobody listens the machine itself says so.
+  const SimHost host = found == listeners_.end() ? call->host : found->second->host;
+  simulation_->At(simulation_->TrueNanos() + Latency(call->host, host, 0),
+                  [this, address, call] { TakeCall(address, call); });
+}
+
+void SimNetwork::TakeCall(const std::string& address, const std::shared_ptr<SimCall>& call) {
+  const auto found = listeners_.find(address);
+  if (found == listeners_.end()) {
+    SimRefuse(this, call->host, call,
+              Status::Unavailable("sim:" + address + ": nobody listens there"));
+    return;
+  }
+  SimListenerState* const listener = found->second.get();
+  if (blocked(call->host, listener->host)) return;
+  if (listener->secret != call->secret) {
+    SimRefuse(this, listener->host, call,
+              Status::Unavailable("sim:" + address + ": does not know the pool's secret"));
+    return;
+  }
+  if (listener->waiting.size() >= SimListenerState::kMaxWaiting) return;
+  listener->waiting.push_back(call);
+  simulation_->Unpark(listener, /*all=*/false);
+}
+
+}  // namespace nacre::rdma

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rdma/sim/region.h"
+#include "util/simulation.h"
+
+namespace nacre::rdma {
+
+class SimConnection;
+struct SimCall;
+struct SimListenerState;
+
+/// A simulated process, and the machine with an adapter of its own that it runs on.
+using SimHost = uint32_t;
+
+struct SimNetworkOptions {
+  /// Of a packet from one host to another, before it is delayed for its size or by slowness.
+  std::chrono::nanoseconds latency_min{1'000};
+  std::chrono::nanoseconds latency_max{6'000};
+  double nanos_per_byte = 0.1;
+  /// What is awaited for so long of a host that does not answer is given up.
+  std::chrono::nanoseconds patience{std::chrono::milliseconds(500)};
+};
+
+/// The network of a simulation: who listens where, how long packets take, and what goes wrong. One
+/// at a time, while a simulation runs; devices of scheme `sim` find it by `Current`.
+///
+/// Thread safety: as Simulation.
+class SimNetwork {
+ public:
+  SimNetwork(Simulation* simulation, const SimNetworkOptions& options);
+  ~SimNetwork();
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+
+  /// Null if there is none.
+  static SimNetwork* Current() { return current_; }
+
+  // ---- Faults ----------------------------------------------------------------------------------
+
+  /// From now on nothing gets from one host to the other (it may still get back): what is under way
+  /// waits, and is given up after `patience`.
+  void Block(SimHost from, SimHost to);
+  void Unblock(SimHost from, SimHost to);
+  void UnblockAll();
+  bool blocked(SimHost from, SimHost to) const { return blocked_.contains({from, to}); }
+  /// What it sends and receives takes `factor` times as long; 1 is usual.
+  void SetSlowness(SimHost host, uint64_t factor) { slowness_[host] = factor; }
+  /// Its process is dead. What it had posted takes effect up to a point. `told`: its peers hear of
+  /// it at once, as when a process ends; else they find out, as when a machine fails.
+  void EndHost(SimHost host, bool told);
+
+  // ---- For the backend -------------------------------------------------------------------------
+
+  Simulation* simulation() const { return simulation_; }
+  const SimNetworkOptions& options() const { return options_; }
+  /// Of a packet with so many bytes, drawn anew.
+  uint64_t Latency(SimHost from, SimHost to, uint64_t bytes);
+  bool ended(SimHost host) const { return ended_.contains(host); }
+  /// Keys of a device of that host.
+  void AddKeys(SimHost host, const std::shared_ptr<SimKeys>& keys);
+  /// Both ends of a connection live as long as it does.
+  void AddConnection(const std::shared_ptr<SimConnection>& connection);
+  /// False if the address is taken.
+  bool AddListener(const std::string& address, const std::shared_ptr<SimListenerState>& listener);
+  void RemoveListener(const std::string& address) { listeners_.erase(address); }
+  /// The call reaches whoever listens there, if it gets through.
+  void Call(const std::string& address, const std::shared_ptr<SimCall>& call);
+  /// An address that nobody has.
+  std::string NewAddress() { return "@" + std::to_string(++addresses_made_); }
+
+ private:
+  /// Those that have a queue pair left, in the order of their making.
+  std::vector<std::shared_ptr<SimConnection>> Connections();
+  void TakeCall(const std::string& address, const std::shared_ptr<SimCall>& call);
+
+  static inline SimNetwork* current_ = nullptr;
+
+  Simulation* const simulation_;
+  const SimNetworkOptions options_;
+  std::set<std::pair<SimHost, SimHost>> blocked_;
+  std::map<SimHost, uint64_t> slowness_;
+  std::set<SimHost> ended_;
+  std::multimap<SimHost, std::weak_ptr<SimKeys>> keys_;
+  std::map<uint64_t, std::weak_ptr<SimConnection>> connections_;
+  uint64_t connections_made_ = 0;
+  std::map<std::string, std::shared_ptr<SimListenerState>> listeners_;
+  uint64_t addresses_made_ = 0;
+};
+
+}  // namespace nacre::rdma

@@ -1,0 +1,141 @@
+// Goal: whatever becomes of nodes, owners and the network between them, within what the redundancy
+// takes, nothing acknowledged is lost, nothing is seen in half or after it was replaced, no two
+// owners are acknowledged at once, and all works again soon after the faults end. And a seed
+// replays exactly.
+// Method: stories (tests/support/sim_story.h), each of a seed and in a forked process of its own,
+// with virtual time. NACRE_SIM_SEEDS says how many (1,000); `--seeds=N` and `--seed=S` run some
+// without the rest of the tests, one alone with its event log.
+
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <iomanip>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "tests/support/sim_run.h"
+#include "tests/support/sim_story.h"
+#include "util/clock.h"
+
+namespace nacre::sim {
+namespace {
+
+constexpr uint64_t kSeeds = 1000;
+constexpr uint64_t kParts = 10;
+
+/// True if `argument` is `name` and a number.
+bool Takes(std::string_view argument, std::string_view name, uint64_t* number) {
+  if (!argument.starts_with(name)) return false;
+  argument.remove_prefix(name.size());
+  const auto [end, error] =
+      std::from_chars(argument.data(), argument.data() + argument.size(), *number);
+  return error == std::errc() && end == argument.data() + argument.size();
+}
+
+void PrintFailure(const Outcome& outcome) {
+  std::cout << "seed " << outcome.seed << " fails " << outcome.failure
+            << "\nto replay it: ./run sim --seed=" << outcome.seed << "\n"
+            << std::flush;
+}
+
+/// How much was simulated in how much time.
+class Tally {
+ public:
+  void Add(const Outcome& outcome) {
+    ++seeds_;
+    failures_ += outcome.passed ? 0 : 1;
+    virtual_seconds_ += static_cast<double>(outcome.virtual_nanos) * 1e-9;
+    steps_ += outcome.steps;
+  }
+  void Print() const {
+    const double seconds = static_cast<double>(Clock::System()->NowNanos() - begun_nanos_) * 1e-9;
+    std::cout << std::fixed << std::setprecision(2) << seeds_ << " seeds, " << failures_
+              << " failed; " << virtual_seconds_ / 3600 << " hours in " << seconds << " s ("
+              << virtual_seconds_ / 3600 / seconds << " simulated hours per second), "
+              << static_cast<double>(steps_) * 1e-6 << " million steps\n";
+  }
+  uint64_t failures() const { return failures_; }
+
+ private:
+  const uint64_t begun_nanos_ = Clock::System()->NowNanos();
+  uint64_t seeds_ = 0;
+  uint64_t failures_ = 0;
+  uint64_t steps_ = 0;
+  double virtual_seconds_ = 0;
+};
+
+TEST(SimTest, ASeedReplaysExactly) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const Outcome once = RunSeed(seed, TellStory);
+    ASSERT_TRUE(once.passed) << once.failure;
+    const Outcome again = RunSeed(seed, TellStory, {.ballast = 123'456});
+    EXPECT_EQ(once.digest, again.digest);
+    EXPECT_EQ(once.steps, again.steps);
+    EXPECT_EQ(once.virtual_nanos, again.virtual_nanos);
+    EXPECT_EQ(once.summary, again.summary);
+  }
+}
+
+/// A part of the seeds, so that several processors may have some.
+class SimStories : public testing::TestWithParam<uint64_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Parts, SimStories, testing::Range<uint64_t>(0, kParts));
+
+TEST_P(SimStories, EndWell) {
+  uint64_t seeds = kSeeds;
+  if (const char* text = std::getenv("NACRE_SIM_SEEDS"); text != nullptr) {
+    ASSERT_TRUE(Takes(text, "", &seeds)) << "NACRE_SIM_SEEDS is no number: " << text;
+  }
+  const uint64_t each = (seeds + kParts - 1) / kParts;
+  Tally tally;
+  RunSeeds(1 + GetParam() * each, each, TellStory, {}, [&](const Outcome& outcome) {
+    tally.Add(outcome);
+    if (!outcome.passed) PrintFailure(outcome);
+    return tally.failures() < 5;
+  });
+  tally.Print();
+  EXPECT_EQ(tally.failures(), 0u);
+}
+
+int RunOne(uint64_t seed) {
+  const Outcome outcome = RunSeed(seed, TellStory, {.log = true});
+  if (!outcome.passed) PrintFailure(outcome);
+  std::cout << "seed " << seed << ": " << outcome.summary << "; digest " << std::hex
+            << outcome.digest << std::dec << " after " << outcome.steps << " steps\n";
+  return outcome.passed ? 0 : 1;
+}
+
+int RunMany(uint64_t first, uint64_t count) {
+  const RunOptions options{.jobs = static_cast<int>(std::thread::hardware_concurrency())};
+  Tally tally;
+  RunSeeds(first, count, TellStory, options, [&](const Outcome& outcome) {
+    tally.Add(outcome);
+    if (!outcome.passed) PrintFailure(outcome);
+    return tally.failures() < 20;
+  });
+  tally.Print();
+  return tally.failures() == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace nacre::sim
+
+int main(int argc, char** argv) {
+  nacre::sim::FixAddresses(argv);
+  uint64_t seeds = 0;
+  uint64_t seed = 0;
+  uint64_t first = 1;
+  for (int i = 1; i < argc; ++i) {
+    nacre::sim::Takes(argv[i], "--seeds=", &seeds);
+    nacre::sim::Takes(argv[i], "--seed=", &seed);
+    nacre::sim::Takes(argv[i], "--first=", &first);
+  }
+  if (seed != 0) return nacre::sim::RunOne(seed);
+  if (seeds != 0) return nacre::sim::RunMany(first, seeds);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

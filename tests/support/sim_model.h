@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/db.h"
+#include "nacre/write_batch.h"
+#include "tests/support/sim_scheduler.h"
+
+namespace nacre::sim {
+
+/// What a database may answer, however its owners and nodes fare.
+///
+/// Keys come in groups that are only ever written together: each write gives all keys of a group
+/// the number of the attempt, or deletes them all. So a group is one register, and a batch that is
+/// seen in half shows. A group has one writer at a time in each owner. A write that was not
+/// acknowledged may take place or not; one that was acknowledged, or seen, stays until the next.
+///
+/// Thread safety: as Simulation (no method is a scheduling point but Read, while it reads).
+class Model {
+ public:
+  static constexpr size_t kKeysPerGroup = 3;
+  static constexpr size_t kMaxOwners = 64;
+
+  Model(Scheduler* scheduler, size_t groups) : scheduler_(scheduler), groups_(groups) {}
+
+  size_t size() const { return groups_.size(); }
+
+  /// The next write of the group by this owner; its number goes to EndWrite.
+  uint64_t BeginWrite(size_t group, uint32_t owner, bool deletes, size_t value_bytes,
+                      WriteBatch* batch);
+  void EndWrite(size_t group, uint64_t attempt, bool acknowledged);
+
+  /// Looks at the group through the owner's database, and at what it answers. False if it answers a
+  /// failure, which `*status` gets; never kCorruption: that fails the simulation.
+  bool Read(uint32_t owner, DB* db, size_t group, Status* status);
+  /// The same for a snapshot that has been read before: `*seen` is what it showed, 0 at first.
+  bool ReadSnapshot(uint32_t owner, DB* db, const Snapshot* snapshot, size_t group, uint64_t* seen,
+                    Status* status);
+  /// All groups by an iterator.
+  bool Scan(uint32_t owner, DB* db, Status* status);
+
+  /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
+  /// that had it before that are replaced: they acknowledge nothing that they begin from now on,
+  /// and nobody sees it.
+  void OwnerOpened(uint32_t owner, uint64_t begun_nanos);
+  /// Reads of a replaced owner are not judged: one that reaches no node answers out of what it has,
+  /// as docs/design.md, section 8, says.
+  bool replaced(uint32_t owner) const { return owners_[owner].replaced; }
+
+  uint64_t acknowledged() const { return acknowledged_; }
+  uint64_t unresolved() const { return unresolved_; }
+  uint64_t reads() const { return reads_; }
+
+ private:
+  struct OwnerState {
+    uint64_t opened_nanos = 0;  ///< 0: it has not.
+    bool replaced = false;
+  };
+  struct Attempt {
+    uint32_t owner = 0;
+    bool deletes = false;
+    bool forbidden = false;  ///< Begun by an owner that had been replaced.
+    uint32_t value_bytes = 0;
+  };
+  struct Group {
+    /// By number - 1. What was there at first, nothing, is attempt 0.
+    std::vector<Attempt> attempts;
+    /// The newest that is known to have taken place.
+    uint64_t floor = 0;
+  };
+
+  static std::string KeyOf(size_t group, size_t i);
+  static std::string ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes);
+  /// What `values` show, or a failure of the simulation. `found`: which keys were there.
+  uint64_t Decode(size_t group, const std::vector<bool>& found,
+                  const std::vector<std::string>& values);
+  void Check(size_t group, uint64_t seen, bool found, uint64_t floor);
+  bool Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, uint64_t* seen,
+            bool* found, Status* status);
+  void Fail(size_t group, const std::string& why);
+
+  Scheduler* const scheduler_;
+  std::vector<Group> groups_;
+  std::vector<OwnerState> owners_ = std::vector<OwnerState>(kMaxOwners);  ///< By number.
+  uint64_t acknowledged_ = 0;
+  uint64_t unresolved_ = 0;
+  uint64_t reads_ = 0;
+};
+
+}  // namespace nacre::sim

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "nacre/db.h"
+#include "nacre/options.h"
+#include "tests/support/sim_cluster.h"
+#include "tests/support/sim_model.h"
+
+namespace nacre::sim {
+
+struct OwnerOptions {
+  uint32_t number = 1;  ///< Owners are numbered in the order in which they are to follow.
+  bool first = false;   ///< There is no database yet.
+  bool take_over = false;
+  int writers = 2;
+  uint64_t seed = 1;
+  Options database{};
+};
+
+/// A simulated process that owns the database: opens it, writes and reads by several threads as the
+/// model has it, and closes it when it is told to, or stops when it is fenced.
+///
+/// Thread safety: as Simulation. Lives until the simulation's process ends.
+class Owner {
+ public:
+  Owner(Cluster* cluster, Model* model, const OwnerOptions& options);
+
+  ProcessId process() const { return process_; }
+  uint32_t number() const { return options_.number; }
+  bool opened() const { return opened_; }
+  /// It has closed the database, or has stopped as it was fenced.
+  bool ended() const { return ended_; }
+  bool fenced() const { return fenced_; }
+  /// Writes that were acknowledged to it.
+  uint64_t writes() const { return writes_; }
+  const Status& last_failure() const { return last_failure_; }
+  /// It stops writing, and closes the database.
+  void Finish() { finishing_ = true; }
+  /// It stops writing, and goes on owning it.
+  void Rest() { resting_ = true; }
+  DB* db() { return db_.get(); }
+
+ private:
+  void Run();
+  bool Open();
+  void Write(int writer);
+  void Read();
+  void ReadBySnapshot(Random* random);
+  /// False if the thread is to end.
+  bool Judge(const Status& status);
+  void Pause(Random* random, uint64_t micros_max);
+
+  Cluster* const cluster_;
+  Model* const model_;
+  const OwnerOptions options_;
+  const ProcessId process_;
+  std::unique_ptr<DB> db_;
+  bool opened_ = false;
+  bool ended_ = false;
+  bool fenced_ = false;
+  bool finishing_ = false;
+  bool resting_ = false;
+  uint64_t writes_ = 0;
+  Status last_failure_;
+};
+
+}  // namespace nacre::sim

@@ -1,0 +1,41 @@
+#include "util/thread.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "util/simulation.h"
+
+namespace nacre {
+
+namespace {
+
+/// Of a simulation, whatever machine it runs on.
+constexpr size_t kSimulatedConcurrency = 4;
+
+}  // namespace
+
+Thread::Thread(const std::string& name, std::function<void()> body) {
+  Simulation* const simulation = Simulation::Current();
+  if (simulation != nullptr) simulated_ = simulation->NewThread(name);
+  thread_ = std::thread([simulation, number = simulated_, name, run = std::move(body)]() mutable {
+    // Linux takes 15 bytes and the terminator. A thread without its name works as well.
+    ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
+    if (simulation != nullptr) simulation->BeginThread(number);
+    const std::function<void()> mine = std::move(run);  // What it captured ends on this thread.
+    mine();
+  });
+}
+
+void Thread::Join() {
+  if (Simulation* simulation = Simulation::Current()) simulation->AwaitThread(simulated_);
+  thread_.join();
+}
+
+size_t Thread::HardwareConcurrency() {
+  if (Simulation::Current() != nullptr) return kSimulatedConcurrency;
+  return std::max<size_t>(1, std::thread::hardware_concurrency());
+}
+
+}  // namespace nacre

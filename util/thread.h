@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace nacre {
+
+/// A thread with a name, which a simulation (util/simulation.h) can schedule. To be joined before
+/// it is destroyed or assigned to.
+///
+/// Thread safety: none.
+class Thread {
+ public:
+  Thread() = default;
+  /// `name` (cut after 15 bytes) shows in `ps` and `perf`; `body` must not throw. As std::thread,
+  /// it throws std::system_error if the system has no more threads.
+  Thread(const std::string& name, std::function<void()> body);
+  Thread(Thread&&) = default;
+  Thread& operator=(Thread&&) = default;
+
+  bool joinable() const { return thread_.joinable(); }
+  /// Waits for its end. It is joinable.
+  void Join();
+
+  /// How many threads this machine runs at once; at least 1.
+  static size_t HardwareConcurrency();
+
+ private:
+  std::thread thread_;
+  uint64_t simulated_ = 0;  ///< Its number in the simulation, if there is one.
+};
+
+}  // namespace nacre
