@@ -26,6 +26,7 @@ constexpr nanoseconds kSilence = seconds(10);
 struct Phase {
   std::atomic<bool> measuring{false};
   std::atomic<bool> stop{false};
+  std::atomic<size_t> measured{0};  ///< Threads that have an operation in the measurement.
 };
 
 /// One thread's connection, with `depth` operations under way. Operation i uses slot i of the local
@@ -42,7 +43,7 @@ class Driver {
         started_(static_cast<size_t>(workload.depth)) {}
 
   Status Connect(const std::string& address);
-  Status Drive(const Phase& phase);
+  Status Drive(Phase* phase);
 
   uint64_t operations() const { return operations_; }
   const Histogram& latency() const { return latency_; }
@@ -160,10 +161,11 @@ Status Driver::Collect(bool measuring) {
   return Status::OK();
 }
 
-Status Driver::Drive(const Phase& phase) {
+Status Driver::Drive(Phase* phase) {
+  bool measured = false;
   const auto batch = static_cast<size_t>(workload_.batch);
   const auto depth = static_cast<size_t>(workload_.depth);
-  while (!phase.stop.load(std::memory_order_relaxed)) {
+  while (!phase->stop.load(std::memory_order_relaxed)) {
     while (free_.size() >= batch) {
       for (size_t i = 0; i < batch; ++i) {
         const uint64_t slot = free_.back();
@@ -171,7 +173,11 @@ Status Driver::Drive(const Phase& phase) {
         NACRE_RETURN_IF_ERROR(Post(slot, i + 1 < batch));
       }
     }
-    NACRE_RETURN_IF_ERROR(Collect(phase.measuring.load(std::memory_order_relaxed)));
+    NACRE_RETURN_IF_ERROR(Collect(phase->measuring.load(std::memory_order_relaxed)));
+    if (!measured && operations_ > 0) {
+      measured = true;
+      phase->measured.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   // Buffers belong to the transport until their completion.
   while (free_.size() < depth) NACRE_RETURN_IF_ERROR(Collect(false));
@@ -231,21 +237,23 @@ Status Run(const Workload& workload, rdma::Device* device, const std::string& ad
   std::atomic<size_t> ended{0};
   for (size_t i = 0; i < threads; ++i) {
     workers.emplace_back([&, i] {
-      statuses[i] = drivers[i]->Drive(phase);
+      statuses[i] = drivers[i]->Drive(&phase);
       ended.fetch_add(1);
     });
   }
   // A thread that fails ends the run early.
-  const auto wait = [&](double how_long) {
+  const auto wait = [&](double how_long, size_t measured) {
+    constexpr nanoseconds kStep = std::chrono::milliseconds(10);
     const Deadline end = Deadline::After(clock, nanoseconds(static_cast<int64_t>(how_long * 1e9)));
-    while (!end.Expired() && ended.load() == 0) {
-      clock->SleepFor(std::min<nanoseconds>(end.Remaining(), std::chrono::milliseconds(10)));
+    while ((!end.Expired() || phase.measured.load() < measured) && ended.load() == 0) {
+      clock->SleepFor(end.Expired() ? kStep : std::min<nanoseconds>(end.Remaining(), kStep));
     }
   };
-  wait(workload.seconds / 10);
+  wait(workload.seconds / 10, 0);
   const uint64_t start = clock->NowNanos();
   phase.measuring.store(true);
-  wait(workload.seconds);
+  // On a busy machine a thread may not have had its turn by then.
+  wait(workload.seconds, threads);
   phase.measuring.store(false);
   const uint64_t end = clock->NowNanos();
   phase.stop.store(true);
