@@ -5,7 +5,8 @@
 // Method: owner processes (tests/support/owner_process.h) one after the other, and between them the
 // test itself as the owner, which checks what they have written. nacre-ctl fsck tells when all is
 // whole, and has the last word. NACRE_SOAK_SECONDS says for how long (60), a third of it for each
-// redundancy. NACRE_TEST_SEED replays the choices; not their timing.
+// redundancy. NACRE_TEST_SEED replays the choices; not their timing. NACRE_SOAK_LOG names a file
+// for what all owners say.
 
 #include <gtest/gtest.h>
 
@@ -137,7 +138,8 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
                          .seed = random_.Next() % 1'000'000,
                          .threads = 3,
                          .keys_per_thread = 20 + random_.Uniform(400),
-                         .take_over = db_ != nullptr};
+                         .take_over = db_ != nullptr,
+                         .log_path = SoakLogPath()};
     owners_.push_back(std::make_unique<OwnerProcess>("soak_tests", plan));
     return owners_.back().get();
   }
@@ -146,6 +148,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
   void Open(bool take_over) {
     Options options = SmallTableOptions(nullptr);
     options.pool_uri = nodes_->pool_uri();
+    options.info_log = log_;
     options.redundancy = GetParam().redundancy;
     options.take_over = take_over;
     Status status;
@@ -294,6 +297,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
   }
 
   Random random_{TestSeed(711)};
+  const std::shared_ptr<Logger> log_ = SoakLog();
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::deque<std::unique_ptr<OwnerProcess>> owners_;
   std::map<std::string, std::string> model_;  ///< What the test has written itself.

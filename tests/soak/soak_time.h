@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "util/log.h"
 
@@ -15,10 +16,16 @@ inline std::chrono::seconds SoakTime() {
   return std::chrono::seconds(text == nullptr ? 60 : std::max(10, std::atoi(text)));
 }
 
-/// What the database says goes to the file that NACRE_SOAK_LOG names; null where that is not set.
-inline std::shared_ptr<Logger> SoakLog() {
+/// What databases say goes to the file that NACRE_SOAK_LOG names; empty where that is not set.
+inline std::string SoakLogPath() {
   const char* const path = std::getenv("NACRE_SOAK_LOG");
-  return path == nullptr ? nullptr : NewFileLogger(path);
+  return path == nullptr ? "" : path;
+}
+
+/// Null without a path.
+inline std::shared_ptr<Logger> SoakLog() {
+  const std::string path = SoakLogPath();
+  return path.empty() ? nullptr : NewFileLogger(path);
 }
 
 }  // namespace nacre

@@ -15,6 +15,7 @@
 #include "nacre/write_batch.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
+#include "util/log.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -158,6 +159,8 @@ void RunOwner() {
   options.write_buffer_size = plan.write_buffer_size;
   options.allow_degraded_writes = EnvironmentNumber("NACRE_OWNER_DEGRADED") != 0;
   options.take_over = EnvironmentNumber("NACRE_OWNER_TAKE_OVER") != 0;
+  const std::string log_path = Environment("NACRE_OWNER_LOG");
+  if (!log_path.empty()) options.info_log = NewFileLogger(log_path);
   std::unique_ptr<DB> db;
   Status opened;
   // The nodes may be about to notice that the last owner is gone.
@@ -204,7 +207,8 @@ OwnerProcess::OwnerProcess(const std::string& binary, const OwnerPlan& plan) : p
           "NACRE_OWNER_KEYS=" + std::to_string(plan.keys_per_thread),
           "NACRE_OWNER_BUFFER=" + std::to_string(plan.write_buffer_size),
           "NACRE_OWNER_DEGRADED=" + std::to_string(static_cast<int>(plan.allow_degraded_writes)),
-          "NACRE_OWNER_TAKE_OVER=" + std::to_string(static_cast<int>(plan.take_over))});
+          "NACRE_OWNER_TAKE_OVER=" + std::to_string(static_cast<int>(plan.take_over)),
+          "NACRE_OWNER_LOG=" + plan.log_path});
 }
 
 OwnerProcess::~OwnerProcess() {

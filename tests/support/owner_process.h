@@ -26,6 +26,7 @@ struct OwnerPlan {
   uint64_t write_buffer_size = 512 << 10;
   bool allow_degraded_writes = false;
   bool take_over = false;
+  std::string log_path = "";  ///< Of the file for what the database says; empty: none.
 };
 
 /// What happened to a thread of an owner. In memory that owner and test share, so that it outlives
