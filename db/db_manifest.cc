@@ -59,7 +59,7 @@ void DBImpl::DescribeTables(const VersionEdit& change, ManifestEdit* edit) {
 Status DBImpl::CommitEdit(ManifestEdit* edit) {
   // Whoever opens the database next must not give an id anew that may be in a node's memory.
   edit->next_table_id = next_table_id_.load(std::memory_order_relaxed);
-  const auto name_nodes = [&](const std::vector<ExtentAddr>& extents) {
+  const auto name_nodes = [&](const std::vector<ExtentAddr>& extents) REQUIRES(commit_mutex_) {
     for (const ExtentAddr& extent : extents) {
       const NodeId node = extent.start.node;
       if (node == kLostNode || recorded_nodes_.contains(node)) continue;

@@ -79,8 +79,10 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
 
   /// Perhaps, and only if the redundancy takes it.
   void MaybeKillNode() {
+    // A takeover needs more than half of the nodes, so fewer would never be whole.
+    const size_t least = std::max(GetParam().fragments, 2 * GetParam().spare + 1);
     // Whether the owner has noticed yet that one is back nobody knows.
-    if (lost_ == GetParam().spare || counted_ - lost_ == GetParam().fragments) return;
+    if (lost_ == GetParam().spare || counted_ - lost_ == least) return;
     if (random_.OneIn(2)) return;
     const std::vector<size_t> running = Running(true);
     Process(running[random_.Uniform(running.size())]).Kill();
