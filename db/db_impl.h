@@ -188,6 +188,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   void ReleaseLog(SequenceNumber flushed) EXCLUDES(mutex_, commit_mutex_);
   /// The same at the end of a database, for all segments: everything is in tables.
   Status DropLog() EXCLUDES(mutex_, commit_mutex_);
+  /// Whether what lies on `node` has to be elsewhere: it is lost, or is to be emptied.
+  bool MustLeave(NodeId node) const;
   /// Moves the manifest off nodes that are lost or drained, and has the root name those that are
   /// there.
   void FollowNodes() EXCLUDES(mutex_, commit_mutex_);

@@ -240,11 +240,13 @@ Status DBImpl::DropLog() {
   return Status::OK();
 }
 
+bool DBImpl::MustLeave(NodeId node) const {
+  return !client_->alive(node) || reporter_.draining(node);
+}
+
 void DBImpl::FollowNodes() {
   MutexLock commit(&commit_mutex_);
-  const auto leave = [this](NodeId node) {
-    return !client_->alive(node) || reporter_.draining(node);
-  };
+  const auto leave = [this](NodeId node) { return MustLeave(node); };
   if (HasCopyOn(state_record_, leave)) {
     if (Status status = TryRecordState(); !status.ok()) {
       Log(options_.info_log, LogLevel::kWarn, "{}: the state record stays where it is: {}", name_,
@@ -268,9 +270,7 @@ void DBImpl::FollowNodes() {
 }
 
 void DBImpl::LeaveLogSegments() {
-  const auto leave = [this](NodeId node) {
-    return !client_->alive(node) || reporter_.draining(node);
-  };
+  const auto leave = [this](NodeId node) { return MustLeave(node); };
   if (log_ == nullptr || !log_->LeaveNodes(leave)) return;
   // Those that were never written, and those whose last records were flushed while they were open.
   ReleaseLog(manifest_->Snapshot().last_sequence);
