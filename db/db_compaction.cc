@@ -106,7 +106,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     const TableLineage lineage = LineageOf(*compaction, cuts.size() + 1);
     std::vector<TableList> outputs(cuts.size() + 1);
     std::vector<Status> statuses(cuts.size() + 1);
-    const auto run = [&](size_t i) {
+    RunTogether("nacre-compact", cuts.size() + 1, [&](size_t i) {
       std::optional<std::string> begin;
       std::optional<std::string> end;
       if (i > 0) begin = cuts[i - 1];
@@ -114,13 +114,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
       TableLineage of_range = lineage;
       of_range.range = static_cast<uint32_t>(i);
       statuses[i] = RunRange(*compaction, of_range, begin, end, &outputs[i]);
-    };
-    std::vector<Thread> helpers;
-    for (size_t i = 1; i <= cuts.size(); ++i) {
-      helpers.emplace_back("nacre-compact", [&run, i] { run(i); });
-    }
-    run(0);
-    for (Thread& helper : helpers) helper.Join();
+    });
     for (size_t i = 0; i <= cuts.size(); ++i) {
       if (status.ok()) status = statuses[i];
       for (auto& table : outputs[i]) {

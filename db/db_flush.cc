@@ -304,7 +304,7 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, Versi
   NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound * count));
 
   std::vector<FlushedRange> ranges(count);
-  const auto run = [&](uint64_t i) {
+  RunTogether("nacre-flush", count, [&](size_t i) {
     MergeOptions range = merge;
     if (i > 0) {
       TableLineage of_range = lineage;
@@ -314,11 +314,7 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, Versi
     if (i > 0) range.begin = cuts[i - 1];
     if (i < cuts.size()) range.end = cuts[i];
     FlushRange(memtable, range, bound, manifest_version, &ranges[i]);
-  };
-  std::vector<Thread> helpers;
-  for (uint64_t i = 1; i < count; ++i) helpers.emplace_back("nacre-flush", [&run, i] { run(i); });
-  run(0);
-  for (Thread& helper : helpers) helper.Join();
+  });
 
   Status status;
   uint64_t entries_written = 0;

@@ -114,12 +114,7 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
   }
   if (to_do == 0 || orders.paused) return false;
 
-  std::vector<Thread> helpers;
-  for (size_t i = 1; i < kRepairWorkers; ++i) {
-    helpers.emplace_back("nacre-repair", [this, &pass] { RepairWorker(&pass); });
-  }
-  RepairWorker(&pass);
-  for (Thread& helper : helpers) helper.Join();
+  RunTogether("nacre-repair", kRepairWorkers, [&](size_t) { RepairWorker(&pass); });
   RetireUnlinkedViews();
 
   MutexLock lock(&mutex_);

@@ -121,21 +121,16 @@ class Reading {
       NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(client_, &readers.emplace_back()));
     }
     std::atomic<size_t> taken{0};
-    const auto work = [&](memnode::CopyReader* reader) {
+    RunTogether("nacre-open", threads, [&](size_t reader) {
       for (size_t i = taken++; i < scans.size(); i = taken++) {
         // The last one first: all its copies are looked through, so it takes longest.
         const size_t part = scans.size() - 1 - i;
-        scans[part]->Run(reader, [&](SequenceNumber first, uint32_t count, const Slice& updates) {
-          return visit(part, first, count, updates);
-        });
+        scans[part]->Run(readers[reader].get(),
+                         [&](SequenceNumber first, uint32_t count, const Slice& updates) {
+                           return visit(part, first, count, updates);
+                         });
       }
-    };
-    std::vector<Thread> others;
-    for (size_t i = 1; i < threads; ++i) {
-      others.emplace_back("nacre-open", [&work, reader = readers[i].get()] { work(reader); });
-    }
-    work(readers[0].get());
-    for (Thread& other : others) other.Join();
+    });
 
     bool stop = false;
     for (*parts = 0; *parts < scans.size() && !stop; ++*parts) {

@@ -101,11 +101,8 @@ Status Scrubber::RunPass(Pass* pass) {
       }
     });
   }
-  std::vector<Thread> threads;
-  for (const NodeId node : nodes) {
-    threads.emplace_back("nacre-scrub", [this, pass, node] { ScrubNode(pass, node); });
-  }
-  for (Thread& thread : threads) thread.Join();
+  const std::vector<NodeId> each(nodes.begin(), nodes.end());
+  RunTogether("nacre-scrub", each.size(), [&](size_t i) { ScrubNode(pass, each[i]); });
   return Judge(pass);
 }
 

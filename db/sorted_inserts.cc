@@ -142,14 +142,10 @@ void SortedInserts::InsertInto(MemTable* memtable, size_t threads) {
       std::clamp<size_t>(count / kUpdatesPerThread, 1, std::max<size_t>(threads, 1));
   const std::vector<const Update*> cuts = Cut(ranges);
   const size_t expected = count / ranges + count / ranges / 8;
-  std::vector<Thread> others;
-  const Update* begin = nullptr;
-  for (const Update* cut : cuts) {
-    others.emplace_back("nacre-open", [=, this] { SortAndInsert(memtable, begin, cut, expected); });
-    begin = cut;
-  }
-  SortAndInsert(memtable, begin, nullptr, expected);
-  for (Thread& other : others) other.Join();
+  RunTogether("nacre-open", cuts.size() + 1, [&](size_t i) {
+    SortAndInsert(memtable, i == 0 ? nullptr : cuts[i - 1], i < cuts.size() ? cuts[i] : nullptr,
+                  expected);
+  });
 }
 
 }  // namespace nacre

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "util/simulation.h"
 
@@ -31,6 +32,15 @@ Thread::Thread(const std::string& name, std::function<void()> body) {
 void Thread::Join() {
   if (Simulation* simulation = Simulation::Current()) simulation->AwaitThread(simulated_);
   thread_.join();
+}
+
+void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work) {
+  if (count == 0) return;
+  std::vector<Thread> others;
+  others.reserve(count - 1);
+  for (size_t i = 1; i < count; ++i) others.emplace_back(name, [&work, i] { work(i); });
+  work(0);
+  for (Thread& other : others) other.Join();
 }
 
 size_t Thread::HardwareConcurrency() {

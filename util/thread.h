@@ -33,4 +33,8 @@ class Thread {
   uint64_t simulated_ = 0;  ///< Its number in the simulation, if there is one.
 };
 
+/// Calls `work` with each number below `count`, at once, and returns when all calls have: the first
+/// on the caller's thread, the others on threads of that name.
+void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work);
+
 }  // namespace nacre
