@@ -209,15 +209,19 @@ Status NodeLink::Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueD
   return Status::OK();
 }
 
-Status NodeLink::TakeChannel(Deadline deadline, std::unique_ptr<RequestChannel>* channel) {
-  {
-    MutexLock lock(&mutex_);
-    while (!idle_channels_.empty()) {
-      *channel = std::move(idle_channels_.back());
-      idle_channels_.pop_back();
-      if (!(*channel)->broken()) return Status::OK();
-    }
+std::unique_ptr<RequestChannel> NodeLink::TakeIdleChannel() {
+  MutexLock lock(&mutex_);
+  while (!idle_channels_.empty()) {
+    std::unique_ptr<RequestChannel> channel = std::move(idle_channels_.back());
+    idle_channels_.pop_back();
+    if (!channel->broken()) return channel;
   }
+  return nullptr;
+}
+
+Status NodeLink::TakeChannel(Deadline deadline, std::unique_ptr<RequestChannel>* channel) {
+  *channel = TakeIdleChannel();
+  if (*channel != nullptr) return Status::OK();
   return RequestChannel::Open(context_, this, deadline, channel);
 }
 

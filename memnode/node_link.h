@@ -114,7 +114,9 @@ class NodeLink {
                  rdma::CompletionQueue* queue, Deadline deadline,
                  std::unique_ptr<rdma::QueuePair>* queue_pair) const;
 
-  /// An idle request channel, or a new one. Give it back after use unless it broke.
+  /// An idle request channel, or null. Give it back after use unless it broke.
+  std::unique_ptr<RequestChannel> TakeIdleChannel() EXCLUDES(mutex_);
+  /// The same, or a new one.
   Status TakeChannel(Deadline deadline, std::unique_ptr<RequestChannel>* channel) EXCLUDES(mutex_);
   void GiveChannel(std::unique_ptr<RequestChannel> channel) EXCLUDES(mutex_);
   void CloseChannels() EXCLUDES(mutex_);

@@ -122,7 +122,10 @@ class PoolClient::Rep {
   Status Destroy(const std::string& name, const RootsSeen& seen, bool take_over)
       REQUIRES(membership);
   /// Writes a root with these members to all live nodes, and awaits a quorum.
+  /// Tries until at least half of the members have it, or the operation's time is over.
   Status WriteRoot(OwnedDatabase* database, control::Root root) REQUIRES(database->publishing);
+  Status TryWriteRoot(OwnedDatabase* database, const control::Root& root)
+      REQUIRES(database->publishing);
   Status Publish(OwnedDatabase* database, const std::string& value) EXCLUDES(database->publishing);
   Status CheckNotOpenHere(const std::string& name) EXCLUDES(mutex);
   /// Null if it is not open here.
@@ -142,6 +145,7 @@ class PoolClient::Rep {
   /// node's, naming the node.
   Status Call(NodeId node, control::Request* request, control::Reply* reply);
   /// Sends a request of its own to each of the nodes, all at once, and waits for all answers.
+  /// `make` is called for each node, from several threads.
   std::vector<NodeAnswer> CallAll(const std::vector<NodeId>& nodes,
                                   const std::function<void(NodeId, control::Request*)>& make) {
     return CallAll(nodes, make, fabric.context.OperationDeadline());

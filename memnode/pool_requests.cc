@@ -8,6 +8,7 @@
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
 #include "memnode/spin_wait.h"
+#include "util/thread.h"
 
 namespace nacre::memnode {
 
@@ -42,20 +43,38 @@ std::vector<PoolClient::Rep::NodeAnswer> PoolClient::Rep::CallAll(
   };
   std::vector<NodeAnswer> answers(nodes.size());
   std::vector<Call> calls(nodes.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
+  const auto begin = [&](size_t i) {
     Call& call = calls[i];
+    control::Request request;
+    make(nodes[i], &request);
+    answers[i].status = call.channel->Begin(&request);
+    if (answers[i].status.ok()) return;
+    call.channel.reset();
+    answers[i].status = Lost(call.link, std::move(answers[i].status));
+  };
+  std::vector<size_t> unconnected;
+  for (size_t i = 0; i < nodes.size(); ++i) {
     answers[i].node = nodes[i];
+    calls[i].link = fabric.link(nodes[i]);
+    if (calls[i].link != nullptr) calls[i].channel = calls[i].link->TakeIdleChannel();
+    if (calls[i].channel != nullptr) {
+      begin(i);
+    } else {
+      unconnected.push_back(i);
+    }
+  }
+  // A node that lets its callers wait for a connection must not use up the time of the others.
+  RunTogether("nacre-connect", unconnected.size(), [&](size_t n) {
+    const size_t i = unconnected[n];
+    Call& call = calls[i];
     Status s = UpLink(nodes[i], &call.link);
     if (s.ok()) {
       s = call.link->TakeChannel(deadline, &call.channel);
-      control::Request request;
-      make(nodes[i], &request);
-      if (s.ok()) s = call.channel->Begin(&request);
-      if (!s.ok()) s = Lost(call.link, std::move(s));
+      if (s.ok()) return begin(i);
+      s = Lost(call.link, std::move(s));
     }
-    if (!s.ok()) call.channel.reset();
     answers[i].status = std::move(s);
-  }
+  });
 
   SpinWait pause(fabric.context.clock);
   for (bool waiting = true; waiting; pause.Pause()) {

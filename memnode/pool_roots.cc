@@ -197,8 +197,18 @@ Status PoolClient::Rep::Release(const control::ClaimDatabase& claim, bool abando
 }
 
 Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
+  const Deadline deadline = fabric.context.OperationDeadline();
   root.set_epoch(database->epoch);
-  root.set_version(++database->version);
+  for (;;) {
+    // Nodes that have it, though their answer was lost, take the next one as well.
+    root.set_version(++database->version);
+    Status status = TryWriteRoot(database, root);
+    if (!status.IsUnavailable() || deadline.Expired()) return status;
+    fabric.context.clock->SleepFor(kPollPeriod);
+  }
+}
+
+Status PoolClient::Rep::TryWriteRoot(OwnedDatabase* database, const control::Root& root) {
   const std::vector<NodeAnswer> answers =
       CallAll(LiveNodes(), [&](NodeId, control::Request* request) {
         NACRE_POINT("root.next-node");
@@ -220,7 +230,7 @@ Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
     }
   }
   if (IsWritten(root, acknowledged)) {
-    database->root = std::move(root);
+    database->root = root;
     return Status::OK();
   }
   return Status::Unavailable(fmt::format(
