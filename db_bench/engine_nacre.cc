@@ -130,17 +130,16 @@ class NacreEngine final : public Engine {
     Options options = MakeOptions();
     options.create_if_missing = true;
     NACRE_RETURN_IF_ERROR(DestroyDB(name_, options));
-    NACRE_RETURN_IF_ERROR(Open(options));
-    return ReadCounters(&counters_at_open_);
+    return Open(options);
   }
   Status OpenExisting() override {
     NACRE_RETURN_IF_ERROR(Close());
     Options options = MakeOptions();
     // A pool that nobody has connected to is the database's own: its timeline has it then.
     if (pool_ == nullptr) options.pool_uri = config_.pool;
-    NACRE_RETURN_IF_ERROR(Open(options));
-    return ReadCounters(&counters_at_open_);
+    return Open(options);
   }
+  Status StartCounting() override { return ReadCounters(&counters_at_open_); }
   Status Close() override {
     if (db_ == nullptr) return Status::OK();
     const Status status = Traffic(&closed_traffic_);

@@ -103,7 +103,8 @@ Status Runner::Prepare(const BenchmarkSpec& spec, bool* skip) {
   if (*skip) return Status::OK();
   if (!spec.fresh_db && open_) return Status::OK();
   open_ = true;
-  return config_.use_existing_db ? engine_->OpenExisting() : engine_->OpenFresh();
+  NACRE_RETURN_IF_ERROR(config_.use_existing_db ? engine_->OpenExisting() : engine_->OpenFresh());
+  return engine_->StartCounting();
 }
 
 Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
@@ -194,6 +195,7 @@ Status Runner::RunTakeover() {
   result.name = "takeover";
   result.takeover.emplace();
   NACRE_RETURN_IF_ERROR(MeasureTakeover(config_, engine_, clock_, &*result.takeover));
+  NACRE_RETURN_IF_ERROR(engine_->StartCounting());
   std::printf("%-12s : %10.3f ms to the first Get, %.3f ms to the first Put\n", result.name.c_str(),
               static_cast<double>(result.takeover->first_get_micros) * 1e-3,
               static_cast<double>(result.takeover->first_put_micros) * 1e-3);
