@@ -529,8 +529,7 @@ void DBImpl::RebalancePointTiers() {
       const auto kind = fits ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
       left -= std::min<uint64_t>(left, fits ? meta.point_index.length : meta.bloom.length);
       // What is not loaded yet is so with the tier that takes less, and promoted when all are.
-      const PointTier* const tier = table->tier();
-      if (tier == nullptr || tier->kind() == kind) continue;
+      if (!table->loaded() || table->tier()->kind() == kind) continue;
       if (Status status = table->SetTier(kind); !status.ok()) {
         Log(options_.info_log, LogLevel::kWarn, "{}: point tier of table {}: {}", name_,
             table->id(), status.ToString());

@@ -97,7 +97,7 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
   while (!lookup.Next(&read)) {
     if (lookup.outcome() != PointLookup::Outcome::kUnloaded) [[likely]]
       return Conclude(view, options, lookup, record, value);
-    NACRE_RETURN_IF_ERROR(lookup.table()->Load(FirstTier()));
+    NACRE_RETURN_IF_ERROR(lookup.table()->PrepareLookups());
     lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
   }
   memnode::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
@@ -125,7 +125,7 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
     case PointLookup::Outcome::kSearch:
       return Search(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kUnloaded:
-      NACRE_RETURN_IF_ERROR(lookup.table()->Load(FirstTier()));
+      NACRE_RETURN_IF_ERROR(lookup.table()->PrepareLookups());
       return Search(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kFailed:
       break;

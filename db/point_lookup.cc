@@ -67,6 +67,10 @@ bool PointLookup::Next(memnode::PointRead* read) {
       bucket_offsets_[bucket_is_home_ ? 0 : 1] = offset;
       buckets_ = bucket_is_home_ ? 1 : 2;
     } else if (unproved_) {
+      if (!table_->reader().has_range_index()) [[unlikely]] {
+        outcome_ = Outcome::kUnloaded;
+        return false;
+      }
       interval_ = table_->reader().IntervalOf(key_, snapshot_);
       if (interval_.end - interval_.begin > kIntervalBytesMax) {
         outcome_ = Outcome::kSearch;
@@ -83,7 +87,7 @@ bool PointLookup::Next(memnode::PointRead* read) {
       }
       if (tier->kind() == PointTier::Kind::kIndex) {
         SetCandidates(tier->index().Lookup(hash_, candidates_));
-      } else if (tier->bloom().MayContain(hash_)) {
+      } else if (tier->MayContain(hash_)) {
         const TableMeta& meta = table_->meta();
         unproved_ = verify_checksums_;
         buckets_ = 0;

@@ -37,7 +37,7 @@ class PointLookup {
     kFound,     ///< `*record` (viewing the bytes read) is the answer, perhaps a tombstone.
     kSearch,    ///< It takes an iterator: the key is there but newer than the snapshot, the index
                 ///< cannot tell, or what was read is damaged (iterators read it elsewhere).
-    kUnloaded,  ///< The indexes of `table` have to be loaded first; then start again.
+    kUnloaded,  ///< `table` has to prepare for lookups first; then start again.
     kFailed,    ///< See status().
   };
 

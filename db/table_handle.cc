@@ -16,13 +16,11 @@ Status PointTier::Load(const TableReader& reader, Kind kind,
     *tier = std::move(loaded);
     return Status::OK();
   }
-  NACRE_RETURN_IF_ERROR(reader.LoadBloom(&section));
-  PointIndexShape shape;
-  NACRE_RETURN_IF_ERROR(reader.LoadPointIndexShape(&shape));
-  const size_t bytes = reader.meta().bloom.length;
+  if (kind == Kind::kBloom) NACRE_RETURN_IF_ERROR(reader.LoadBloom(&section));
+  const size_t bytes = section == nullptr ? 0 : reader.meta().bloom.length;
   auto loaded = std::unique_ptr<PointTier>(new PointTier(kind, std::move(section), bytes));
   loaded->bloom_ = BloomFilter(Slice(loaded->section_.get(), bytes));
-  loaded->shape_ = shape;
+  NACRE_RETURN_IF_ERROR(reader.LoadPointIndexShape(&loaded->shape_));
   *tier = std::move(loaded);
   return Status::OK();
 }
@@ -98,17 +96,33 @@ Status TableHandle::Load(PointTier::Kind kind) const {
   if (loaded()) return Status::OK();
   std::unique_ptr<const PointTier> tier;
   NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, kind, &tier));
-  // Release pairs with tier().
-  tier_->current.store(tier.release(), std::memory_order_release);
+  PutTier(std::move(tier));
   return Status::OK();
+}
+
+Status TableHandle::PrepareLookups() const {
+  if (tier() != nullptr) return reader_->LoadRangeIndex();
+  std::unique_ptr<const PointTier> shape;
+  NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, PointTier::Kind::kShape, &shape));
+  // Release pairs with tier(). Somebody else may have been faster, with the same or more.
+  const PointTier* none = nullptr;
+  if (tier_->current.compare_exchange_strong(none, shape.get(), std::memory_order_release,
+                                             std::memory_order_relaxed)) {
+    static_cast<void>(shape.release());
+  }
+  return Status::OK();
+}
+
+void TableHandle::PutTier(std::unique_ptr<const PointTier> tier) const {
+  // Release pairs with tier().
+  const PointTier* old = tier_->current.exchange(tier.release(), std::memory_order_acq_rel);
+  if (old != nullptr) epochs_->Retire([old] { delete old; });
 }
 
 Status TableHandle::SetTier(PointTier::Kind kind) {
   std::unique_ptr<const PointTier> loaded;
   NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, kind, &loaded));
-  // Release pairs with tier().
-  const PointTier* old = tier_->current.exchange(loaded.release(), std::memory_order_acq_rel);
-  if (old != nullptr) epochs_->Retire([old] { delete old; });
+  PutTier(std::move(loaded));
   return Status::OK();
 }
 

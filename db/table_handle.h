@@ -20,21 +20,27 @@
 namespace nacre {
 
 /// How much of a table's point index this process holds: the whole of it, or a Bloom filter in
-/// front of reads of single buckets from the remote index (docs/design.md, section 5).
+/// front of reads of single buckets from the remote index (docs/design.md, section 5). Of a table
+/// that was there when the database was opened it may be just enough for those reads at first.
 class PointTier {
  public:
-  enum class Kind : uint8_t { kIndex, kBloom };
+  enum class Kind : uint8_t { kIndex, kBloom, kShape };
 
   static Status Load(const TableReader& reader, Kind kind, std::unique_ptr<const PointTier>* tier);
 
   Kind kind() const { return kind_; }
   size_t MemoryUsage() const { return bytes_; }
   const PointIndex& index() const { return index_; }
-  const BloomFilter& bloom() const { return bloom_; }
   const PointIndexShape& shape() const { return shape_; }
+  /// Not of an index.
+  bool MayContain(uint64_t hash) const { return kind_ == Kind::kShape || bloom_.MayContain(hash); }
 
   void Prefetch(uint64_t hash) const {
-    kind_ == Kind::kIndex ? index_.Prefetch(hash) : bloom_.Prefetch(hash);
+    if (kind_ == Kind::kIndex) [[likely]] {
+      index_.Prefetch(hash);
+    } else if (kind_ == Kind::kBloom) {
+      bloom_.Prefetch(hash);
+    }
   }
 
  private:
@@ -98,14 +104,21 @@ class TableHandle {
   uint64_t id() const { return meta_->id; }
   uint64_t size() const { return meta_->size; }
 
-  /// Null: not loaded yet. Otherwise the range index is there, too.
+  /// Null if the table was opened unread and nobody has looked for anything in it.
   const PointTier* tier() const {
     return tier_->current.load(std::memory_order_acquire);  // Pairs with SetTier.
   }
-  bool loaded() const { return tier() != nullptr; }
+  /// Whether all that is to be here is: the range index and a tier that is more than a shape.
+  bool loaded() const {
+    const PointTier* const now = tier();
+    return now != nullptr && now->kind() != PointTier::Kind::kShape;
+  }
   /// Reads the indexes of a table that was opened unread, with this tier, unless somebody has done
   /// so. A failure leaves all as it was.
   Status Load(PointTier::Kind kind) const;
+  /// For a lookup that met a table that is not loaded: reads the little that it lacks, which is the
+  /// shape of the point index, and then the range index.
+  Status PrepareLookups() const;
   /// Loads the other tier and retires the old one. Of a loaded table; one caller at a time.
   Status SetTier(PointTier::Kind kind);
 
@@ -152,6 +165,8 @@ class TableHandle {
               EpochDomain* epochs)
       : meta_(std::move(meta)), space_(space), epochs_(epochs) {}
 
+  /// In the place of the one that is there.
+  void PutTier(std::unique_ptr<const PointTier> tier) const;
   enum class Read : uint8_t { kNothing, kRangeIndex };
   Status OpenReader(const Comparator* comparator, memnode::TableStore* store, Read read);
 

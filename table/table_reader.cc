@@ -62,14 +62,15 @@ class TableReader::Rep {
       : context_(meta, comparator, extent) {}
 
   Status LoadRangeIndex() EXCLUDES(loading_) {
-    // Acquire: pairs with the release in Load.
-    if (loaded_.load(std::memory_order_acquire)) return Status::OK();
+    if (loaded()) return Status::OK();
     MutexLock lock(&loading_);
     return loaded_.load(std::memory_order_relaxed) ? Status::OK() : Load();
   }
+  /// Acquire: pairs with the release in Load.
+  bool loaded() const { return loaded_.load(std::memory_order_acquire); }
   const TableContext& context() const { return context_; }
   size_t MemoryUsage() const {
-    if (!loaded_.load(std::memory_order_acquire)) return sizeof(*this);
+    if (!loaded()) return sizeof(*this);
     return sizeof(*this) + range_index_bytes_.capacity() + context_.range_index.MemoryUsage();
   }
 
@@ -136,6 +137,7 @@ Status TableReader::OpenUnread(std::shared_ptr<const TableMeta> meta, const Comp
 }
 
 Status TableReader::LoadRangeIndex() const { return rep_->LoadRangeIndex(); }
+bool TableReader::has_range_index() const { return rep_->loaded(); }
 
 std::unique_ptr<InternalIterator> TableReader::NewIterator(
     const TableIteratorOptions& options) const {

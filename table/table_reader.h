@@ -46,6 +46,7 @@ class TableReader {
   /// Reads the range index, unless it is there. `IntervalOf` and `ApproximateOffset` need it;
   /// iterators see to it themselves. A failure leaves all as it was.
   Status LoadRangeIndex() const;
+  bool has_range_index() const;
 
   const TableMeta& meta() const { return *meta_; }
   Extent* extent() const { return extent_.get(); }
