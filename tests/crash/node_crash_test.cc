@@ -130,16 +130,7 @@ class NodeCrashTest : public NodeCrash, public testing::WithParamInterface<Case>
 
 TEST_P(NodeCrashTest, AtEachPoint) {
   redundancy_ = GetParam().redundancy;
-  std::vector<CrashAt> crashes = {OnlyCrash()};
-  if (crashes.front().hit == 0) {
-    ASSERT_NO_FATAL_FAILURE(RunOne({}));
-    crashes = CrashesOf(points_.Hits(), GetParam().shard, kShards);
-  }
-  for (const CrashAt& at : crashes) {
-    SCOPED_TRACE("replay with NACRE_CRASH_AT=" + ToString(at));
-    ASSERT_NO_FATAL_FAILURE(RunOne(at));
-  }
-  std::cout << crashes.size() << " crashes\n";
+  RunWithEachCrash(points_, GetParam().shard, kShards, [this](const CrashAt& at) { RunOne(at); });
 }
 
 std::vector<Case> AllCases() {

@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <map>
 #include <memory>
 #include <set>
@@ -233,16 +232,7 @@ class OwnerCrashTest : public OwnerCrash, public testing::WithParamInterface<Cas
 TEST_P(OwnerCrashTest, AtEachPoint) {
   Use(GetParam().course, GetParam().redundancy);
   lose_node_ = GetParam().lose_node;
-  std::vector<CrashAt> crashes = {OnlyCrash()};
-  if (crashes.front().hit == 0) {
-    ASSERT_NO_FATAL_FAILURE(RunOne({}));
-    crashes = CrashesOf(points_.Hits(), GetParam().shard, kShards);
-  }
-  for (const CrashAt& at : crashes) {
-    SCOPED_TRACE("replay with NACRE_CRASH_AT=" + ToString(at));
-    ASSERT_NO_FATAL_FAILURE(RunOne(at));
-  }
-  std::cout << crashes.size() << " crashes\n";
+  RunWithEachCrash(points_, GetParam().shard, kShards, [this](const CrashAt& at) { RunOne(at); });
 }
 
 std::vector<Case> AllCases() {

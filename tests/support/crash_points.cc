@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <string_view>
 
 #include "tests/support/scale.h"
@@ -21,6 +22,33 @@ namespace {
 
 constexpr size_t kMaxPoints = 256;
 constexpr uint64_t kNoPoint = UINT64_MAX;
+
+/// Part `shard` of the hits of a run, each a place to die at; some of them where a sanitizer makes
+/// each dearer (tests/support/scale.h). To which of `shards` parts a hit belongs does not depend on
+/// the others, so runs that differ a little leave nothing out.
+std::vector<CrashAt> CrashesOf(const std::map<std::string, uint64_t>& hits, size_t shard,
+                               size_t shards) {
+  std::vector<CrashAt> crashes;
+  for (const auto& [point, count] : hits) {
+    for (uint64_t hit = 1; hit <= count; ++hit) {
+      if ((std::hash<std::string>()(point) + hit) % shards == shard)
+        crashes.push_back({point, hit});
+    }
+  }
+  const size_t step = std::max<size_t>(1, crashes.size() / Scaled(crashes.size()));
+  std::vector<CrashAt> tried;
+  for (size_t i = shard % step; i < crashes.size(); i += step) tried.push_back(crashes[i]);
+  return tried;
+}
+
+/// The only crash to try; hit 0: all.
+CrashAt OnlyCrash() {
+  const char* const set = std::getenv("NACRE_CRASH_AT");
+  const std::string text = set == nullptr ? "" : set;
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return {};
+  return {text.substr(0, colon), std::strtoull(text.c_str() + colon + 1, nullptr, 10)};
+}
 
 /// The number of each point of this binary.
 const std::map<const NamedPoint*, size_t>& Numbers() {
@@ -33,6 +61,8 @@ const std::map<const NamedPoint*, size_t>& Numbers() {
 }
 
 }  // namespace
+
+std::string ToString(const CrashAt& at) { return at.point + ":" + std::to_string(at.hit); }
 
 struct CrashPoints::Shared {
   std::atomic<uint64_t> acknowledged;
@@ -126,29 +156,22 @@ std::string CrashPoints::failure() const { return shared_->failure.data(); }
 
 bool IsOfNode(const NamedPoint& point) { return std::string_view(point.name).starts_with("node."); }
 
-std::vector<CrashAt> CrashesOf(const std::map<std::string, uint64_t>& hits, size_t shard,
-                               size_t shards) {
+void RunWithEachCrash(const CrashPoints& points, size_t shard, size_t shards,
+                      const std::function<void(const CrashAt&)>& run) {
   std::vector<CrashAt> crashes;
-  for (const auto& [point, count] : hits) {
-    for (uint64_t hit = 1; hit <= count; ++hit) {
-      if ((std::hash<std::string>()(point) + hit) % shards == shard)
-        crashes.push_back({point, hit});
-    }
+  if (const CrashAt only = OnlyCrash(); only.hit > 0) {
+    crashes.push_back(only);
+  } else {
+    run({});
+    if (testing::Test::HasFatalFailure()) return;
+    crashes = CrashesOf(points.Hits(), shard, shards);
   }
-  const size_t step = std::max<size_t>(1, crashes.size() / Scaled(crashes.size()));
-  std::vector<CrashAt> tried;
-  for (size_t i = shard % step; i < crashes.size(); i += step) tried.push_back(crashes[i]);
-  return tried;
+  for (const CrashAt& at : crashes) {
+    SCOPED_TRACE("replay with NACRE_CRASH_AT=" + ToString(at));
+    run(at);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  std::cout << crashes.size() << " crashes\n";
 }
-
-CrashAt OnlyCrash() {
-  const char* const set = std::getenv("NACRE_CRASH_AT");
-  const std::string text = set == nullptr ? "" : set;
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return {};
-  return {text.substr(0, colon), std::strtoull(text.c_str() + colon + 1, nullptr, 10)};
-}
-
-std::string ToString(const CrashAt& at) { return at.point + ":" + std::to_string(at.hit); }
 
 }  // namespace nacre

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,9 @@ struct CrashAt {
   std::string point;
   uint64_t hit = 0;  ///< From 1; 0: nowhere.
 };
+
+/// "flush.begin:2".
+std::string ToString(const CrashAt& at);
 
 /// What a process that is to die and its test share, in memory that outlives the process.
 ///
@@ -70,16 +74,12 @@ class CrashPoints {
 /// Whether memory nodes reach the point; else owners do.
 bool IsOfNode(const NamedPoint& point);
 
-/// Part `shard` of the hits of a run, each a place to die at; some of them where a sanitizer makes
-/// each dearer (tests/support/scale.h). To which of `shards` parts a hit belongs does not depend on
-/// the others, so runs that differ a little leave nothing out.
-std::vector<CrashAt> CrashesOf(const std::map<std::string, uint64_t>& hits, size_t shard,
-                               size_t shards);
-
-/// The only crash to try, from the environment's NACRE_CRASH_AT ("flush.begin:2"); hit 0: all.
-CrashAt OnlyCrash();
-
-/// "flush.begin:2".
-std::string ToString(const CrashAt& at);
+/// Calls `run` without a crash, and then with each hit of part `shard` that was counted in
+/// `points`, or with some of them where a sanitizer makes each dearer (tests/support/scale.h),
+/// until one fails the test fatally. To which of `shards` parts a hit belongs does not depend on
+/// the others, so runs that differ a little leave nothing out. The environment's NACRE_CRASH_AT
+/// ("flush.begin:2") stands for all crashes.
+void RunWithEachCrash(const CrashPoints& points, size_t shard, size_t shards,
+                      const std::function<void(const CrashAt&)>& run);
 
 }  // namespace nacre
