@@ -18,8 +18,8 @@ namespace nacre {
 /// the last lease has run out (memnode::kOwnerLease). Writes need no lease: they are not
 /// acknowledged before nodes have taken them that would refuse.
 ///
-/// While nodes that are there do not answer, reads wait for as long as an operation may take. Where
-/// none can be reached at all there is nobody to ask, and reads go on with what can be read.
+/// While too few nodes answer, reads wait for as long as an operation may take, and then answer
+/// `Unavailable`: a successor may be at work where this owner cannot see it.
 ///
 /// Thread safety: Check and Renew from any thread; Start and Stop from one.
 class OwnerLease {

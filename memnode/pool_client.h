@@ -215,9 +215,8 @@ class PoolClient {
   /// the next opening finds it. Called by a thread of this client until LeaveDatabase has returned.
   void SetNeedsLostNodes(uint64_t database_id, std::function<bool()> needs);
   /// Asks all nodes whether this client still owns the database, within `timeout`. OK: nobody else
-  /// can own it before kOwnerLease (memnode/protocol.h) after this was called, or no node that
-  /// could tell can be reached. `Fenced`: somebody else owns it. `Unavailable`: nodes that are
-  /// there did not answer in time.
+  /// can own it before kOwnerLease (memnode/protocol.h) after this was called. `Fenced`: somebody
+  /// else owns it. `Unavailable`: fewer than half of the nodes that keep the root say so.
   Status ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout);
   /// Grows whenever a node joins or is lost: owners then publish their roots again, so that the
   /// members are nodes that live.

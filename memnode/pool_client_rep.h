@@ -58,8 +58,10 @@ class PoolClient::Rep {
     std::vector<uint64_t> members GUARDED_BY(publishing);
     uint32_t founding_nodes GUARDED_BY(publishing) = 0;  ///< Until a first root is acknowledged.
     Mutex voting;                                        ///< Never held while anybody waits.
-    /// `members`, once they decide alone.
+    /// Half of these, and while members change half of the next ones, have to say that there is no
+    /// other owner.
     std::vector<uint64_t> voters GUARDED_BY(voting);
+    std::vector<uint64_t> next_voters GUARDED_BY(voting);
     /// See PoolClient::SetNeedsLostNodes.
     std::function<bool()> needs_lost_nodes GUARDED_BY(voting);
   };
@@ -127,6 +129,8 @@ class PoolClient::Rep {
   Status TryWriteRoot(OwnedDatabase* database, const control::Root& root)
       REQUIRES(database->publishing);
   Status Publish(OwnedDatabase* database, const std::string& value) EXCLUDES(database->publishing);
+  /// See PoolClient::ConfirmOwner.
+  Status Confirm(OwnedDatabase* database, Deadline deadline) EXCLUDES(database->voting);
   Status CheckNotOpenHere(const std::string& name) EXCLUDES(mutex);
   /// Null if it is not open here.
   std::shared_ptr<OwnedDatabase> Owned(uint64_t database_id) EXCLUDES(mutex);

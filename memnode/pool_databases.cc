@@ -188,27 +188,39 @@ Status PoolClient::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds t
   if (database == nullptr) {
     return Status::InvalidArgument(fmt::format("database {:x} is not open here", database_id));
   }
-  const std::vector<Rep::NodeAnswer> answers = rep_->CallAll(
-      rep_->LiveNodes(),
+  return rep_->Confirm(database.get(), Deadline::After(clock(), timeout));
+}
+
+Status PoolClient::Rep::Confirm(OwnedDatabase* database, Deadline deadline) {
+  const std::vector<NodeAnswer> answers = CallAll(
+      LiveNodes(),
       [&](NodeId, control::Request* request) {
-        request->mutable_confirm_owner()->set_database_id(database_id);
+        request->mutable_confirm_owner()->set_database_id(database->id);
       },
-      Deadline::After(clock(), timeout));
-  Status silent;
-  std::set<uint64_t> confirmed;
-  for (const Rep::NodeAnswer& answer : answers) {
-    if (answer.status.IsFenced()) return rep_->Heed(database_id, answer.status);
-    if (answer.status.ok()) confirmed.insert(instance_id(answer.node));
-    if (!answer.status.ok() && alive(answer.node)) silent = answer.status;
+      deadline);
+  std::vector<RootAnswer> confirmed;
+  std::set<uint64_t> instances;
+  for (const NodeAnswer& answer : answers) {
+    if (answer.status.IsFenced()) return Heed(database->id, answer.status);
+    if (!answer.status.ok()) continue;
+    confirmed.push_back(
+        {.node = answer.node, .instance_id = fabric.link(answer.node)->instance_id(), .state = {}});
+    instances.insert(confirmed.back().instance_id);
   }
-  if (silent.ok()) return silent;
   // A claim takes more than half of the members; so half of them vouch for it that there is none.
   MutexLock lock(&database->voting);
-  const auto vouch = static_cast<size_t>(
-      std::count_if(database->voters.begin(), database->voters.end(),
-                    [&](uint64_t member) { return confirmed.contains(member); }));
-  return 2 * vouch >= database->voters.size() ? Status::OK()
-                                              : Status::Unavailable(silent.message());
+  for (const std::vector<uint64_t>* voters : {&database->voters, &database->next_voters}) {
+    const auto vouch =
+        static_cast<size_t>(std::count_if(voters->begin(), voters->end(), [&](uint64_t member) {
+          return instances.contains(member);
+        }));
+    if (2 * vouch >= voters->size()) continue;
+    return Status::Unavailable(fmt::format(
+        "database '{}': {} of {} nodes that keep the root say that nobody has taken it over, at "
+        "least half must ({})",
+        database->name, vouch, voters->size(), WhyMissing(confirmed)));
+  }
+  return Status::OK();
 }
 
 Status PoolClient::PublishRoot(uint64_t database_id, const std::string& value) {

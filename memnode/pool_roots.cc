@@ -257,13 +257,22 @@ Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& valu
     step.set_founding_nodes(database->founding_nodes);
     NACRE_RETURN_IF_ERROR(WriteRoot(database, std::move(step)));
     NACRE_POINT("root.members-joined");
+    {
+      MutexLock voting(&database->voting);
+      database->voters = database->members;
+      database->next_voters = members;
+    }
     database->members = std::move(members);
     database->founding_nodes = 0;
+    // Whoever finds the next root asks the new members alone. So they have to wait for this owner,
+    // too, as long as any lease that only the old ones gave.
+    NACRE_RETURN_IF_ERROR(Confirm(database, fabric.context.OperationDeadline()));
   }
   NACRE_RETURN_IF_ERROR(WriteRoot(database, std::move(root)));
   NACRE_POINT("root.written");
   MutexLock voting(&database->voting);
   database->voters = database->members;
+  database->next_voters.clear();
   return Status::OK();
 }
 
