@@ -238,5 +238,25 @@ TEST_F(TakeoverTest, AnOwnerThatIsWellIsFencedToo) {
   EXPECT_TRUE(IsOk(db->Close()));
 }
 
+TEST_F(TakeoverTest, AnOwnerThatReachesTooFewNodesReadsNothing) {
+  StartNodes(3);
+  Options options = OptionsFor(Plan("rep(2)"));
+  options.create_if_missing = true;
+  options.operation_timeout = std::chrono::milliseconds(500);
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
+  ASSERT_TRUE(IsOk(db->Put({}, "key", "value")));
+  for (size_t i = 0; i < nodes_->size(); ++i) (*nodes_)[i].Kill();
+  // For all it knows the nodes are well and serve a successor, which has written something else.
+  Status status;
+  EXPECT_TRUE(Eventually([&] {
+    std::string value;
+    status = db->Get({}, "key", &value);
+    EXPECT_TRUE(!status.ok() || value == "value");
+    return !status.ok();
+  }));
+  EXPECT_TRUE(IsFailure(status, Status::Code::kUnavailable, "nobody has taken it over"));
+}
+
 }  // namespace
 }  // namespace nacre
