@@ -73,9 +73,9 @@ class RegionGrant {
   virtual ~RegionGrant() = default;
   virtual RemoteKey remote_key() const = 0;
   /// Ends the grant: requests that name the key afterwards fail. On success no write under it, of a
-  /// peer that is connected or was, lands any more: the memory may be given to others. (Over `tcp`
-  /// one whose bytes are arriving may, until its queue pair is destroyed.) As a rule it takes
-  /// microseconds. `shm` kills a process that was stopped inside a write, and waits for its death.
+  /// peer that is connected or was, lands any more: the memory may be given to others. As a rule it
+  /// takes microseconds. `shm` kills a process that was stopped inside a write, and waits for its
+  /// death.
   ///
   /// `Unavailable` if one cannot be killed: its write may land at any time, so the memory must be
   /// left alone. To be called again, then: it tells whether the write has ended since.

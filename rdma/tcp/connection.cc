@@ -114,6 +114,7 @@ void TcpConnection::Read() {
   char scratch[kScratchBytes];
   for (size_t taken = 0; (taken < kTurnBytes || HoldsBytes()) && !ended_;) {
     size_t place_size = 0;
+    const Session::Turn turn(&session_);
     char* const place = session_.open() ? session_.reader().place(&place_size) : nullptr;
     if (place == nullptr) place_size = 0;
     const size_t scratch_size = session_.reader().bulk() ? kBulkScratchBytes : kScratchBytes;

@@ -1,5 +1,6 @@
 #include "rdma/tcp/region.h"
 
+#include <thread>
 #include <utility>
 
 #include "util/uri.h"
@@ -29,6 +30,11 @@ class TcpGrant final : public RegionGrant {
 };
 
 }  // namespace
+
+void RegionWindow::Revoke() const {
+  revoked.store(true, std::memory_order_seq_cst);
+  while (stores.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
+}
 
 RegionTable::RegionTable() : first_generation_(static_cast<uint32_t>(NewDeviceId())) {}
 
@@ -60,13 +66,15 @@ Status RegionTable::Add(std::shared_ptr<Mapping> memory, size_t offset, size_t s
 void RegionTable::Remove(uint32_t key) {
   const uint32_t place = key % kSlots;
   std::shared_ptr<const RegionWindow> window;  // Its memory is not unmapped under the lock.
-  MutexLock lock(&mutex_);
-  Slot& slot = slots_[place];
-  window = std::move(slot.window);
-  slot.window = nullptr;
-  window->revoked.store(true, std::memory_order_seq_cst);
-  slot.key += kSlots;
-  free_.push_back(place);
+  {
+    MutexLock lock(&mutex_);
+    Slot& slot = slots_[place];
+    window = std::move(slot.window);
+    slot.window = nullptr;
+    slot.key += kSlots;
+    free_.push_back(place);
+  }
+  window->Revoke();
 }
 
 std::shared_ptr<const RegionWindow> RegionTable::Find(uint32_t key, uint64_t address, uint64_t size,

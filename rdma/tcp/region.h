@@ -15,14 +15,32 @@ namespace nacre::rdma {
 
 /// What one key opens: a region, or the part of it that was granted. Whoever holds it may go on
 /// using the memory; what it then holds is nobody's any more once `revoked` is set.
+///
+/// Whoever stores into it does so between BeginStore and EndStore, and whoever revokes it sets
+/// `revoked` and then waits until nobody is in between. Of the two one sees the other, as both
+/// store before they load, in one order for all: so after Revoke no byte lands any more.
 struct RegionWindow {
   std::shared_ptr<Mapping> memory;
   char* data = nullptr;  ///< Also its address on the wire.
   uint64_t size = 0;
   Access access = Access::kLocalOnly;
-  /// Set, with release, before the memory is given up: who reads it, then sees this unset with
-  /// acquire, has read what the owner left there.
+  /// Set before the memory is given up: who reads it, then sees this unset with acquire, has read
+  /// what the owner left there.
   mutable std::atomic<bool> revoked{false};
+  mutable std::atomic<uint32_t> stores{0};  ///< Under way.
+
+  /// False if it was revoked: then nothing may be stored, and there is no EndStore.
+  bool BeginStore() const {
+    stores.fetch_add(1, std::memory_order_seq_cst);
+    if (!revoked.load(std::memory_order_seq_cst)) [[likely]]
+      return true;
+    EndStore();
+    return false;
+  }
+  /// Release: who revokes, and sees it with acquire, finds all that was stored.
+  void EndStore() const { stores.fetch_sub(1, std::memory_order_release); }
+  /// A store takes as long as it takes to receive what has arrived.
+  void Revoke() const;
 };
 
 /// The keys of a device. A key holds the generation of its place in the table, so that a key that
@@ -36,7 +54,8 @@ class RegionTable {
   /// `NoSpace` if all keys are taken.
   Status Add(std::shared_ptr<Mapping> memory, size_t offset, size_t size, Access access,
              uint32_t* key) EXCLUDES(mutex_);
-  /// Requests that name the key fail from now on.
+  /// Requests that name the key fail from now on, and what they store has been stored. Not to be
+  /// called by who is about to store.
   void Remove(uint32_t key) EXCLUDES(mutex_);
   /// The window that `key` opens, if `size` bytes at `address` are within it and it allows as much
   /// as `needed`; else null.

@@ -1,6 +1,7 @@
 #include "rdma/tcp/responder.h"
 
 #include <atomic>
+#include <utility>
 
 #include "rdma/copy.h"
 #include "util/coding.h"
@@ -80,9 +81,10 @@ bool Responder::Write(const FrameHeader& header, const char* payload) {
   if (header.length > 0) {
     const auto window =
         regions_->Find(header.key, header.address, header.length, Access::kRemoteAll);
-    if (window == nullptr) return Fail(header);
+    if (window == nullptr || !window->BeginStore()) return Fail(header);
     CopyAndPublish(window->data + (header.address - reinterpret_cast<uint64_t>(window->data)),
                    payload, header.length);
+    window->EndStore();
   }
   WantAck(header);
   return true;
@@ -91,22 +93,41 @@ bool Responder::Write(const FrameHeader& header, const char* payload) {
 bool Responder::Begin(const FrameHeader& header, char** place) {
   if (header.type != FrameType::kWrite && header.type != FrameType::kWriteWithImm) return false;
   if (!CountFragment(header)) return false;
-  window_ = regions_->Find(header.key, header.address, header.length, Access::kRemoteAll);
-  if (window_ == nullptr) return Fail(header);
+  auto window = regions_->Find(header.key, header.address, header.length, Access::kRemoteAll);
+  if (window == nullptr || !window->BeginStore()) return Fail(header);
+  window_ = std::move(window);
+  storing_ = true;
   *place = window_->data + (header.address - reinterpret_cast<uint64_t>(window_->data));
   return true;
 }
 
 bool Responder::End(const FrameHeader& header, char* place_of_last, const char* last, size_t size) {
   CopyAndPublish(place_of_last, last, size);
+  EndTurn();
   window_.reset();
   WantAck(header);
   return true;
 }
 
+bool Responder::BeginTurn() {
+  if (window_ == nullptr) return true;
+  storing_ = window_->BeginStore();
+  if (storing_) return true;
+  FrameHeader header;
+  header.number = number_of_write_;
+  return Fail(header);
+}
+
+void Responder::EndTurn() {
+  if (!std::exchange(storing_, false)) return;
+  window_->EndStore();
+}
+
 bool Responder::Atomic(const FrameHeader& header, const char* payload) {
   const auto window = regions_->Find(header.key, header.address, kWordBytes, Access::kRemoteAll);
-  if (window == nullptr || header.address % kWordBytes != 0) return Fail(header);
+  if (window == nullptr || header.address % kWordBytes != 0 || !window->BeginStore()) {
+    return Fail(header);
+  }
   const uint64_t first = DecodeFixed64(payload);
   uint64_t before = first;
   const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(
@@ -117,6 +138,7 @@ bool Responder::Atomic(const FrameHeader& header, const char* payload) {
     word.compare_exchange_strong(before, DecodeFixed64(payload + kWordBytes),
                                  std::memory_order_acq_rel);
   }
+  window->EndStore();
   FrameHeader reply;
   reply.type = FrameType::kAtomicReply;
   reply.number = header.number;

@@ -25,6 +25,10 @@ class Responder {
   bool Take(const FrameHeader& header, const char* payload);
   bool Begin(const FrameHeader& header, char** place);
   bool End(const FrameHeader& header, char* place_of_last, const char* last, size_t size);
+  /// Around each arrival of bytes: between two of them the memory of a long write that is under way
+  /// may be revoked. False if it was: then that request has failed.
+  bool BeginTurn();
+  void EndTurn();
 
   /// A message was delivered, or waits for its receive.
   void MessageTaken(const FrameHeader& header) { WantAck(header); }
@@ -49,6 +53,7 @@ class Responder {
   const size_t outbox_max_;
   /// Of the long write under way, so that its memory stays.
   std::shared_ptr<const RegionWindow> window_;
+  bool storing_ = false;  ///< Between BeginStore and EndStore of window_.
   uint32_t bytes_of_write_ = 0;
   uint32_t number_of_write_ = 0;
   bool in_write_ = false;  ///< Fragments came, the last one did not.

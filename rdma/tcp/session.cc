@@ -43,6 +43,15 @@ void Session::Detach() {
 bool Session::Take(const char* bytes, size_t size) {
   if (state_ != State::kOpen) return false;
   if (reader_.Take(bytes, size)) return true;
+  Fail();
+  return false;
+}
+
+void Session::BeginTurn() {
+  if (state_ == State::kOpen && !responder_.BeginTurn()) Fail();
+}
+
+void Session::Fail() {
   if (requester_.failed()) {
     Break(requester_.failure());
   } else if (mailbox_.failed()) {
@@ -54,7 +63,6 @@ bool Session::Take(const char* bytes, size_t size) {
     malformed_ = true;
     Break(CompletionCode::kPeerGone);
   }
-  return false;
 }
 
 bool Session::TakeFrame(const FrameHeader& header, const char* payload) {

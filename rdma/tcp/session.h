@@ -48,6 +48,18 @@ class Session final : private FrameSink {
 
   // By whoever serves the socket.
   const FrameReader& reader() const { return reader_; }
+  /// While bytes are put into the reader's place and given to Take, one of these is to stand.
+  class Turn {
+   public:
+    /// The session may cease to be open, since that place is the peer's no more.
+    explicit Turn(Session* session) : session_(session) { session->BeginTurn(); }
+    ~Turn() { session_->responder_.EndTurn(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Session* const session_;
+  };
   /// Bytes that were put into the reader's place.
   void Advance(size_t size) { reader_.Advance(size); }
   /// False if nothing that arrives matters any more.
@@ -77,6 +89,9 @@ class Session final : private FrameSink {
                 size_t size) override;
   bool Dispatch(const FrameHeader& header, const char* payload);
   bool TakeMessage(const FrameHeader& header, const char* payload, uint32_t bytes);
+  void BeginTurn();
+  /// As what has failed has it.
+  void Fail();
   /// Requests complete as flushed, the oldest with `first`.
   void Break(CompletionCode first);
 

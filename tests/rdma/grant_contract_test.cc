@@ -4,6 +4,8 @@
 // over each backend and decorator. A request that fails breaks its queue pair, so each that is to
 // fail has one of its own.
 
+#include <thread>
+
 #include "tests/rdma/contract_fixture.h"
 
 namespace nacre::rdma {
@@ -134,6 +136,30 @@ TEST_P(GrantContractTest, ARevokedGrantIsWorthNothing) {
   ExpectWrites(pair, again, 64, "the new grant");
   ExpectReads(pair, region_key_, kStart, "the region");
   ExpectWriteRefused(key, 0, 8);
+}
+
+TEST_P(GrantContractTest, NothingLandsOnceAGrantIsRevoked) {
+  constexpr size_t kLong = 48 << 10;  // Arrives in several pieces, if bytes do.
+  constexpr uint64_t kWrites = 12;
+  const std::string mine(kLong, 'm');
+  StoreNear(0, std::string(kLong, 'w'));
+  const uint64_t rounds = Times(20);
+  for (uint64_t round = 0; round < rounds; ++round) {
+    int number = 0;
+    const RemoteKey key = Granted(0, kLong, Access::kRemoteAll, &number);
+    QueuePair* pair = Connect();
+    for (uint64_t i = 0; i < kWrites; ++i) {
+      ASSERT_TRUE(pair->PostWrite(100 + i, Near(0, kLong), At(key, 0), kSignaled).ok());
+    }
+    for (uint64_t i = 0; i < round % 4; ++i) std::this_thread::yield();
+    peer_->DropGrant(number);
+    peer_->Store(region_, 0, mine);
+    for (uint64_t i = 0; i < kWrites; ++i) {
+      const Completion completion = near_.Next();
+      EXPECT_EQ(completion.id, 100 + i);
+    }
+    EXPECT_TRUE(peer_->Load(region_, 0, kLong) == mine) << "round " << round;
+  }
 }
 
 TEST_P(GrantContractTest, GrantsComeAndGoWithoutEnd) {
