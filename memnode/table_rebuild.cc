@@ -348,8 +348,16 @@ void TableRebuilder::Make(size_t fragment, const std::vector<const char*>& bytes
 }
 
 Status TableRebuilder::WriteTheEnds() {
+  // All heads are alike; one that is damaged may be that of the only source.
+  std::vector<size_t> order = sources_;
+  for (size_t i = 0; i < fragments(); ++i) {
+    const bool there = NodeOf(i) == store_->local.node || store_->client->alive(NodeOf(i));
+    if (there && std::find(sources_.begin(), sources_.end(), i) == sources_.end()) {
+      order.push_back(i);
+    }
+  }
   Status status;
-  for (const size_t fragment : sources_) {
+  for (const size_t fragment : order) {
     std::string head;
     status = ReadPlain(fragment, 0, kFragmentHeadBytes, &head);
     Slice input(head);
