@@ -5,13 +5,15 @@
 #include "db/state_record.h"
 #include "util/log.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 
 Status DBImpl::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
   Placement placement;
-  NACRE_RETURN_IF_ERROR(
-      Reserve(Redundancy::Copies(redundancy_.MostParity() + 1), bytes, kNoNode, &placement));
+  const int copies_wanted =
+      redundancy_.MostParity() + (NACRE_PLANTED_BUG("log.one-copy-too-few") ? 0 : 1);
+  NACRE_RETURN_IF_ERROR(Reserve(Redundancy::Copies(copies_wanted), bytes, kNoNode, &placement));
   *copies = std::move(placement.fragments);
   CountCopies(*copies);
   return Status::OK();

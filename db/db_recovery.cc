@@ -12,6 +12,7 @@
 #include "db/write_batch_format.h"
 #include "util/log.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -21,6 +22,11 @@ namespace {
 size_t OpeningThreads() {
   constexpr size_t kThreadsMax = 8;
   return std::min(Thread::HardwareConcurrency(), kThreadsMax);
+}
+
+/// Of the manifest, so that it takes little of a small slab.
+uint64_t RingBytes(uint64_t slab_bytes) {
+  return std::clamp<uint64_t>(slab_bytes / 64, 16 << 10, 256 << 10);
 }
 
 }  // namespace
@@ -68,7 +74,7 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
     }
   }
   for (const auto& [number, segment] : state->segments) {
-    use(segment.copies);
+    if (!NACRE_PLANTED_BUG("recovery.log-taken-for-free-space")) use(segment.copies);
     CountCopies(segment.copies);
   }
   use(*copies);
@@ -120,6 +126,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     options.epoch = lease.epoch;
     options.checkpoint_interval = options_.manifest_checkpoint_interval;
     options.checkpoint_edits = options_.manifest_checkpoint_edits;
+    options.ring_bytes = RingBytes(slab_bytes_);
     options.log = options_.info_log.get();
     NACRE_RETURN_IF_ERROR(ManifestLog::Create(options, state, this, &manifest_));
   }
@@ -129,6 +136,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   timeline->EndStep("new-manifest");
 
   SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
+  if (NACRE_PLANTED_BUG("recovery.sequences-given-again")) last = state.last_sequence;
   // After a repair tables may have later ones than either.
   for (const auto& [id, table] : state.tables) {
     last = std::max(last, table.second.largest_sequence);
@@ -190,7 +198,10 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
   SortedInserts inserts(options_.comparator, segments.size());
   const auto replay = [&](size_t part, SequenceNumber first, uint32_t count,
                           const Slice& updates) -> Status {
-    if (count == 0 || first + count - 1 <= state.last_sequence) return Status::OK();  // In tables.
+    if ((count == 0 || first + count - 1 <= state.last_sequence) &&
+        !NACRE_PLANTED_BUG("log.recycled-segment-read-as-new")) {
+      return Status::OK();  // In tables.
+    }
     SequenceNumber sequence = first;
     return ForEachEncodedUpdate(updates, count,
                                 [&](ValueType type, const Slice& key, const Slice& value) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "util/planted_bug.h"
+
 namespace nacre::memnode {
 namespace {
 
@@ -24,6 +26,7 @@ std::set<uint64_t> InstancesOf(const std::vector<RootAnswer>& answers) {
 
 Status MoreThanHalf(size_t have, size_t all, const char* what) {
   if (2 * have > all) return Status::OK();
+  if (2 * have == all && NACRE_PLANTED_BUG("root.half-taken-for-a-majority")) return Status::OK();
   return Status::Unavailable(
       fmt::format("{} of {} {} answer, more than half are needed", have, all, what));
 }
@@ -37,7 +40,10 @@ const RootAnswer* NewestRoot(const std::vector<RootAnswer>& answers) {
   const RootAnswer* newest = nullptr;
   for (const RootAnswer& answer : answers) {
     if (answer.state.root().epoch() == 0) continue;
-    if (newest == nullptr || age(answer) > age(*newest)) newest = &answer;
+    if (newest == nullptr ||
+        (age(answer) > age(*newest) && !NACRE_PLANTED_BUG("root.first-value-preferred"))) {
+      newest = &answer;
+    }
   }
   return newest;
 }
@@ -71,6 +77,7 @@ bool IsDestroyed(const control::Root& root, const std::vector<RootAnswer>& answe
 }
 
 bool IsWritten(const control::Root& root, const std::set<uint64_t>& acknowledged) {
+  if (NACRE_PLANTED_BUG("root.one-copy-suffices")) return !acknowledged.empty();
   if (2 * acknowledged.size() < root.founding_nodes()) return false;
   const auto half_of = [&](const Members& members) {
     return 2 * CountOf(members, acknowledged) >= static_cast<size_t>(members.size());

@@ -107,7 +107,8 @@ void Owner::Read() {
   while (!finishing_ && !fenced_) {
     Status status;
     if (random.OneIn(50)) {
-      model_->Scan(options_.number, db_.get(), &status);
+      const uint64_t pauses_at = random.Uniform(2 * Model::kKeysPerGroup * model_->size());
+      model_->Scan(options_.number, db_.get(), pauses_at, &status);
     } else if (random.OneIn(20)) {
       ReadBySnapshot(&random);
     } else {

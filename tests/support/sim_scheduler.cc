@@ -118,7 +118,9 @@ void Scheduler::Fire() {
     timers_.pop();
     if (timer.thread == nullptr) {
       Record(kEvent, timer.number);
+      firing_ = true;
       (*timer.event)();
+      firing_ = false;
       continue;
     }
     SimThread* const thread = timer.thread;
@@ -301,7 +303,8 @@ void Scheduler::Kill(ProcessId process) {
     if (thread->process == process && thread->state == SimThread::State::kParked) ++thread->park;
   }
   SimThread* const self = Self();
-  if (self->process == process && self->state == SimThread::State::kRunning) Yield();
+  // After an event the scheduler itself goes on, and finds out.
+  if (!firing_ && self->process == process && self->state == SimThread::State::kRunning) Yield();
 }
 
 void Scheduler::Stop(ProcessId process) {

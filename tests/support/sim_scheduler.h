@@ -148,7 +148,8 @@ class Scheduler final : public Simulation {
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   ProcessId next_process_ = 0;  ///< Of the thread that Start makes.
   bool starting_ = false;
-  int ending_ = 0;  ///< The system's number of a thread that is about to vanish; 0: none.
+  bool firing_ = false;  ///< An event is being called.
+  int ending_ = 0;       ///< The system's number of a thread that is about to vanish; 0: none.
   pthread_key_t key_ = 0;
 };
 
