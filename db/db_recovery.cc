@@ -24,11 +24,6 @@ size_t OpeningThreads() {
   return std::min(Thread::HardwareConcurrency(), kThreadsMax);
 }
 
-/// Of the manifest, so that it takes little of a small slab.
-uint64_t RingBytes(uint64_t slab_bytes) {
-  return std::clamp<uint64_t>(slab_bytes / 64, 16 << 10, 256 << 10);
-}
-
 }  // namespace
 
 Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
@@ -126,7 +121,6 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     options.epoch = lease.epoch;
     options.checkpoint_interval = options_.manifest_checkpoint_interval;
     options.checkpoint_edits = options_.manifest_checkpoint_edits;
-    options.ring_bytes = RingBytes(slab_bytes_);
     options.log = options_.info_log.get();
     NACRE_RETURN_IF_ERROR(ManifestLog::Create(options, state, this, &manifest_));
   }

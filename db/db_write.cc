@@ -6,7 +6,6 @@
 #include "db/update_limits.h"
 #include "db/write_batch_format.h"
 #include "util/log.h"
-#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -91,9 +90,6 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   }
   MemTable* memtable = MemTableOf(ticket);
   bool new_chunk = false;
-  Status status;
-  const bool early = NACRE_PLANTED_BUG("snapshot.published-before-the-insert");
-  if (early) status = EndWrite(options, ticket, position);
   SequenceNumber sequence = ticket.first;
   const Status inserted =
       ForEachUpdate(updates->Data(), [&](ValueType type, const Slice& key, const Slice& value) {
@@ -101,7 +97,7 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
       });
   const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
   const uint64_t generation = memtable->generation();
-  if (!early) status = EndWrite(options, ticket, position);
+  Status status = EndWrite(options, ticket, position);
   if (full) [[unlikely]]
     HandleFullMemTable(generation);
   return inserted.ok() ? status : inserted;

@@ -7,7 +7,6 @@
 
 #include "util/clock.h"
 #include "util/named_point.h"
-#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -98,8 +97,7 @@ Status ManifestWriter::Append(uint64_t version, const Slice& edit) {
   const uint64_t skipped = Skipped(edit.size());
   const uint64_t at = tail_in_ring();
   entry_.clear();
-  const bool marks = !NACRE_PLANTED_BUG("manifest.ring-goes-around-unmarked");
-  if (skipped > 0 && marks) ring_.EncodeWrap(version, &entry_);
+  if (skipped > 0) ring_.EncodeWrap(version, &entry_);
   const size_t cut = entry_.size();
   ring_.EncodeEntry(version, edit, &entry_);
   NACRE_RETURN_IF_ERROR(

@@ -26,7 +26,6 @@ std::set<uint64_t> InstancesOf(const std::vector<RootAnswer>& answers) {
 
 Status MoreThanHalf(size_t have, size_t all, const char* what) {
   if (2 * have > all) return Status::OK();
-  if (2 * have == all && NACRE_PLANTED_BUG("root.half-taken-for-a-majority")) return Status::OK();
   return Status::Unavailable(
       fmt::format("{} of {} {} answer, more than half are needed", have, all, what));
 }
@@ -77,7 +76,6 @@ bool IsDestroyed(const control::Root& root, const std::vector<RootAnswer>& answe
 }
 
 bool IsWritten(const control::Root& root, const std::set<uint64_t>& acknowledged) {
-  if (NACRE_PLANTED_BUG("root.one-copy-suffices")) return !acknowledged.empty();
   if (2 * acknowledged.size() < root.founding_nodes()) return false;
   const auto half_of = [&](const Members& members) {
     return 2 * CountOf(members, acknowledged) >= static_cast<size_t>(members.size());

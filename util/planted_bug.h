@@ -14,7 +14,12 @@ bool IsPlanted(const char* name);
 
 }  // namespace nacre
 
-#define NACRE_PLANTED_BUG(name) (::nacre::IsPlanted(name))
+/// The linker makes an array of the names, so that the test knows which ones are there.
+#define NACRE_PLANTED_BUG(name)                                                               \
+  ([] {                                                                                       \
+    [[gnu::section("nacre_bugs"), gnu::used]] static constexpr const char* nacre_name = name; \
+    return ::nacre::IsPlanted(nacre_name);                                                    \
+  }())
 
 #else
 

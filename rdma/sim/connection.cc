@@ -115,7 +115,7 @@ void SimEnd::Depart(uint64_t number) {
   last_arrival_ = std::max(last_arrival_ + 1, arrival);
   const bool splits = request.local.size >= kSplitBytes &&
                       (request.opcode == Opcode::kRead || IsWrite(request.opcode));
-  if (splits && simulation->OneIn(4)) {
+  if (splits && simulation->OneIn(2)) {
     const uint64_t early = Now() + simulation->Uniform(last_arrival_ - Now());
     At(early, &SimEnd::ArrivePartly, number);
   }

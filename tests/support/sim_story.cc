@@ -71,7 +71,7 @@ std::string Story::Run() {
 }
 
 void Story::Act() {
-  switch (random_.Uniform(22)) {
+  switch (random_.Uniform(23)) {
     case 0:
     case 1:
     case 2:
@@ -101,12 +101,13 @@ void Story::Act() {
       return LeapClock();
     case 15:
     case 16:
-      return KillOwner();
     case 17:
-      return StopOwner();
+      return KillOwner();
     case 18:
-      return ReplaceOwner();
+      return StopOwner();
     case 19:
+      return ReplaceOwner();
+    case 20:
       return CloseOwner();
     default:
       Heal();
@@ -136,7 +137,6 @@ void Story::StartOwner(bool take_over) {
   options.take_over = take_over;
   options.seed = random_.Next();
   options.database = database_;
-  options.database.pool_uri = cluster_->pool_uri();
   if (disturbed_) model_->Disturb(options.number);
   Tell(fmt::format("owner {} starts{}", options.number, take_over ? " and takes over" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
@@ -188,10 +188,12 @@ void Story::CloseOwner() {
 void Story::KillSomewhere(ProcessId process, const std::function<void()>& kill) {
   constexpr uint64_t kMostSteps = 200;
   const uint64_t steps = 1 + random_.Uniform(kMostSteps);
-  switch (random_.Uniform(3)) {
+  switch (random_.Uniform(6)) {
     case 0:
       return kill();
     case 1:
+    case 2:
+    case 3:
       cluster_->network().AtRequest(process, steps, kill);
       break;
     default:

@@ -106,6 +106,8 @@ class Story {
   void CheckAll();
   /// That all space is accounted for, while nothing is going on.
   void AwaitNoUnlinkedSpace();
+  /// Nothing stays of a database that is destroyed, though who does it may be killed meanwhile.
+  void Destroy();
   /// The owner closes the database.
   void FinishOwner();
 

@@ -190,6 +190,42 @@ void Story::CheckAll() {
   if (report.databases.front().manifest_version < manifest_version_) {
     scheduler_->Fail("the manifest's version has gone back");
   }
+  Destroy();
+}
+
+void Story::Destroy() {
+  Tell("the database is destroyed");
+  Options options = database_;
+  options.pool_uri = cluster_->pool_uri();
+  const auto destroy = [this, options](bool* done) {
+    const ProcessId process = scheduler_->NewProcess("destroyer");
+    cluster_->Run(process, "main", [=, this] {
+      // Whoever tried before may still seem to be there.
+      while (!DestroyDB("db", options).ok()) Sleep(kLook);
+      *done = true;
+    });
+    return process;
+  };
+  auto* const done = new bool(false);  // Outlives who may be killed.
+  if (random_.OneIn(2)) {
+    const ProcessId process = destroy(done);
+    KillSomewhere(process, [=, this] { cluster_->KillProcess(process, /*told=*/true); });
+  }
+  *done = false;
+  destroy(done);
+  Await("destruction", seconds(60), [done] { return *done; });
+  Await("the nodes to be empty", seconds(60), [this] {
+    uint64_t leased = 0;
+    const Status status = WithPool([&](memnode::PoolClient* client) {
+      for (int i = 0; i < client->node_count(); ++i) {
+        memnode::NodeStats stats;
+        NACRE_RETURN_IF_ERROR(client->GetStats(static_cast<NodeId>(i), &stats));
+        leased += stats.slabs_leased;
+      }
+      return Status::OK();
+    });
+    return status.ok() && leased == 0;
+  });
 }
 
 }  // namespace nacre::sim

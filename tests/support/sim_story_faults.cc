@@ -249,14 +249,15 @@ void Story::SplitNetwork() {
   Disturb();
   const ProcessId before = owner().process();
   StartOwner(/*take_over=*/random_.OneIn(2));
-  size_t seen = 0;
-  for (size_t i = 0; i < cluster_->size(); ++i) {
-    const bool successors = random_.OneIn(2);
-    seen += successors ? 1 : 0;
+  // Where half is not less than half, or not quite, majorities are put to the test.
+  const size_t nodes = cluster_->size();
+  const size_t seen = random_.OneIn(3) ? random_.Uniform(nodes + 1) : (nodes + 1) / 2;
+  const size_t first = random_.Uniform(nodes);
+  for (size_t i = 0; i < nodes; ++i) {
+    const bool successors = (first + i) % nodes < seen;
     Cut(successors ? before : owner().process(), cluster_->process(i), 3, millis);
   }
-  Tell(fmt::format("{} of {} nodes are on the side of owner {}", seen, cluster_->size(),
-                   owner().number()));
+  Tell(fmt::format("{} of {} nodes are on the side of owner {}", seen, nodes, owner().number()));
 }
 
 // ---- Clocks -------------------------------------------------------------------------------------
