@@ -8,6 +8,7 @@
 #include "db/update_limits.h"
 #include "util/log.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -146,7 +147,13 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     compaction_error_ = status;
     if (status.ok()) {
       if (!move) {
-        for (const auto& table : edit.removed) table->MarkDropped();
+        for (const auto& table : edit.removed) {
+          if (NACRE_PLANTED_BUG("table.freed-while-a-reader-pins-it")) {
+            space_->Free(table->meta().placement);
+          } else {
+            table->MarkDropped();
+          }
+        }
       }
       (move ? counters_.trivial_moves : counters_.compactions)
           .fetch_add(1, std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include "util/coding.h"
 #include "util/log.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -107,6 +108,7 @@ void DBImpl::FlushLoop() {
     VersionEdit edit;
     NACRE_POINT("flush.begin");
     const uint64_t begun = BeginTables();
+    if (NACRE_PLANTED_BUG("log.released-before-the-flush")) ReleaseLog(oldest.boundary - 1);
     Status status = FlushOne(oldest, &edit);
     NACRE_POINT("flush.tables-written");
     if (status.ok()) status = CommitFlush(oldest, edit);
@@ -263,6 +265,7 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, Versi
     MutexLock lock(&mutex_);
     lineage = BeginLineage(TableLineage::Kind::kFlush);
     merge.snapshots = snapshots_.Sequences();
+    if (NACRE_PLANTED_BUG("snapshot.forgotten-by-a-flush")) merge.snapshots.clear();
     version = current_view_->version;
     manifest_version = manifest_version_ + 1;
   }

@@ -182,7 +182,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Such works that began before nodes changed the last time.
   uint64_t TablesAtRisk() const EXCLUDES(mutex_);
   /// Of tables that a failed change would have added.
-  void GiveUp(const VersionEdit& change, const Status& why);
+  void GiveUp(const VersionEdit& change, const Status& why) EXCLUDES(mutex_, commit_mutex_);
   /// Gives back those segments of the log of which all is in tables, with what is left of their
   /// owner before.
   void ReleaseLog(SequenceNumber flushed) EXCLUDES(mutex_, commit_mutex_);
@@ -470,6 +470,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   SequenceNumber replayed_ GUARDED_BY(commit_mutex_) = 0;                ///< The last one in them.
   /// The last state record; without copies, if there is none.
   LogSegment state_record_ GUARDED_BY(commit_mutex_);
+  /// Frees what edits were to add of which nobody knew whether they are durable. The next one that
+  /// is durable, after a renewal of the manifest, tells: they are not.
+  std::vector<std::function<void()>> uncertain_ GUARDED_BY(commit_mutex_);
   uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
 
   mutable Mutex copies_mutex_;

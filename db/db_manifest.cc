@@ -5,13 +5,15 @@
 #include "db/state_record.h"
 #include "util/log.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 
 Status DBImpl::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
   Placement placement;
-  NACRE_RETURN_IF_ERROR(
-      Reserve(Redundancy::Copies(redundancy_.MostParity() + 1), bytes, kNoNode, &placement));
+  const int copies_wanted =
+      redundancy_.MostParity() + (NACRE_PLANTED_BUG("log.one-copy-too-few") ? 0 : 1);
+  NACRE_RETURN_IF_ERROR(Reserve(Redundancy::Copies(copies_wanted), bytes, kNoNode, &placement));
   *copies = std::move(placement.fragments);
   CountCopies(*copies);
   return Status::OK();
@@ -79,6 +81,7 @@ Status DBImpl::CommitEdit(ManifestEdit* edit) {
   if (!unneeded_segments_.empty()) NACRE_POINT("log.segments-unrecorded");
   for (const LogSegment& segment : unneeded_segments_) FreeCopies(segment.copies);
   unneeded_segments_.clear();
+  for (const auto& free : std::exchange(uncertain_, {})) free();
   return Status::OK();
 }
 
@@ -176,7 +179,11 @@ Status DBImpl::TryRecordState() {
   edit.segments_added.push_back(record);
   if (status.ok()) status = CommitEdit(&edit);
   if (status.ok()) std::swap(record, state_record_);
-  if (!status.IsTimedOut()) FreeCopies(record.copies);
+  if (status.IsTimedOut()) {
+    uncertain_.emplace_back([this, record] { FreeCopies(record.copies); });
+  } else {
+    FreeCopies(record.copies);
+  }
   return status;
 }
 
@@ -185,10 +192,14 @@ void DBImpl::Install(const VersionEdit& change, std::vector<std::shared_ptr<MemT
 }
 
 void DBImpl::GiveUp(const VersionEdit& change, const Status& why) {
-  // Where it is not known whether the change is durable its tables must stay as they are; whoever
-  // opens the database next finds out.
-  if (why.IsTimedOut()) return;
-  for (const auto& added : change.added) added.table->MarkDropped();
+  const auto drop = [added = change.added] {
+    for (const auto& each : added) each.table->MarkDropped();
+  };
+  if (!why.IsTimedOut()) return drop();
+  // As long as it is not known whether the change is durable its tables stay as they are; whoever
+  // opens the database next would find out.
+  MutexLock commit(&commit_mutex_);
+  uncertain_.emplace_back(drop);
 }
 
 Status DBImpl::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) {
@@ -200,7 +211,12 @@ Status DBImpl::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) 
     ManifestEdit edit;
     edit.segments_added.push_back(*segment);
     status = CommitEdit(&edit);
-    if (!status.ok() && !status.IsTimedOut()) FreeCopies(segment->copies);
+    const auto free = [this, copies = segment->copies] { FreeCopies(copies); };
+    if (status.IsTimedOut()) {
+      uncertain_.emplace_back(free);
+    } else if (!status.ok()) {
+      free();
+    }
   }
   return status;
 }

@@ -10,6 +10,7 @@
 #include "table/concatenating_iterator.h"
 #include "table/merging_iterator.h"
 #include "util/hash.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -73,6 +74,7 @@ const ReadView* DBImpl::PinConsistent(const ReadOptions& options, SequenceNumber
       return view;
     }
     *snapshot = sequencer_.LastPublished();
+    if (NACRE_PLANTED_BUG("batch.seen-in-half")) ++*snapshot;
     // If the view is still current, its MemTables hold all that was published by then.
     if (view_.load(std::memory_order_acquire) == view) return view;
   }

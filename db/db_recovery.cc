@@ -12,6 +12,7 @@
 #include "db/write_batch_format.h"
 #include "util/log.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -68,7 +69,7 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
     }
   }
   for (const auto& [number, segment] : state->segments) {
-    use(segment.copies);
+    if (!NACRE_PLANTED_BUG("recovery.log-taken-for-free-space")) use(segment.copies);
     CountCopies(segment.copies);
   }
   use(*copies);
@@ -129,6 +130,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   timeline->EndStep("new-manifest");
 
   SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
+  if (NACRE_PLANTED_BUG("recovery.sequences-given-again")) last = state.last_sequence;
   // After a repair tables may have later ones than either.
   for (const auto& [id, table] : state.tables) {
     last = std::max(last, table.second.largest_sequence);
@@ -190,7 +192,10 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
   SortedInserts inserts(options_.comparator, segments.size());
   const auto replay = [&](size_t part, SequenceNumber first, uint32_t count,
                           const Slice& updates) -> Status {
-    if (count == 0 || first + count - 1 <= state.last_sequence) return Status::OK();  // In tables.
+    if ((count == 0 || first + count - 1 <= state.last_sequence) &&
+        !NACRE_PLANTED_BUG("log.recycled-segment-read-as-new")) {
+      return Status::OK();  // In tables.
+    }
     SequenceNumber sequence = first;
     return ForEachEncodedUpdate(updates, count,
                                 [&](ValueType type, const Slice& key, const Slice& value) {

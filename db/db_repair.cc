@@ -266,8 +266,16 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
   MutexLock lock(&mutex_);
   if (!status.ok()) {
     if (pass->failure.ok()) pass->failure = status;
-    if (status.IsTimedOut()) return;  // Either placement may be the durable one.
-    for (const RepairedTable* table : current) table->moved->MarkReplacedBy(*table->item.table);
+    for (const RepairedTable* table : current) {
+      const auto free = [moved = table->moved, old = table->item.table] {
+        moved->MarkReplacedBy(*old);
+      };
+      if (status.IsTimedOut()) {
+        uncertain_.emplace_back(free);  // Either placement may be the durable one.
+      } else {
+        free();
+      }
+    }
     return;
   }
   manifest_version_ = change.version;

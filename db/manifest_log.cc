@@ -7,6 +7,7 @@
 
 #include "util/log.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -165,7 +166,9 @@ Status ManifestLog::CheckpointLocked() {
 }
 
 void ManifestLog::PrepareCheckpoint(Sending* sending) {
-  slots_->Seal(state_, writer_->tail_in_ring());
+  slots_->Seal(state_, NACRE_PLANTED_BUG("manifest.edits-sought-in-the-wrong-place")
+                           ? 0
+                           : writer_->tail_in_ring());
   sending->changes = slots_->TakeChanges();
   sending->delta.identity = writer_->root().identity;
   sending->delta.base_version = image_version_;

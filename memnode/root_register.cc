@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "util/planted_bug.h"
+
 namespace nacre::memnode {
 namespace {
 
@@ -37,7 +39,10 @@ const RootAnswer* NewestRoot(const std::vector<RootAnswer>& answers) {
   const RootAnswer* newest = nullptr;
   for (const RootAnswer& answer : answers) {
     if (answer.state.root().epoch() == 0) continue;
-    if (newest == nullptr || age(answer) > age(*newest)) newest = &answer;
+    if (newest == nullptr ||
+        (age(answer) > age(*newest) && !NACRE_PLANTED_BUG("root.first-value-preferred"))) {
+      newest = &answer;
+    }
   }
   return newest;
 }

@@ -9,6 +9,7 @@
 #include "memnode/protocol.h"
 #include "memnode/root_register.h"
 #include "util/named_point.h"
+#include "util/planted_bug.h"
 
 namespace nacre::memnode {
 namespace {
@@ -56,7 +57,8 @@ Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase
     return Status::Busy(fmt::format("database '{}' is open elsewhere", name));
   }
   const bool again = database.claimant == client && database.epoch == request.epoch();
-  if (!again && request.epoch() <= database.epoch) {
+  if (!again && request.epoch() <= database.epoch &&
+      !NACRE_PLANTED_BUG("fence.claim-of-an-old-epoch-granted")) {
     return Status::Busy(fmt::format("database '{}' was just opened elsewhere, with epoch {}", name,
                                     database.epoch));
   }
@@ -89,7 +91,7 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
     if (pins_.contains(database.id)) {
       return Status::TryAgain(fmt::format("database '{}' is still written to", request.name()));
     }
-    if (now_nanos < database.lease_until_nanos) {
+    if (now_nanos < database.lease_until_nanos && !NACRE_PLANTED_BUG("fence.lease-ignored")) {
       return Status::TryAgain(fmt::format("database '{}' may still be read", request.name()));
     }
     if (database.id != request.database_id()) {
@@ -109,7 +111,7 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
 
 void ServerDatabases::Fence(Database* database) {
   database->reported_nanos = 0;
-  region_->RevokeAll(database->id);
+  if (!NACRE_PLANTED_BUG("fence.keys-not-revoked")) region_->RevokeAll(database->id);
   abort_jobs_(database->id);
 }
 

@@ -17,6 +17,7 @@
 #include "memnode/table_store_rep.h"
 #include "table/fragment_checksums.h"
 #include "table/table_meta.h"
+#include "util/planted_bug.h"
 #include "util/reed_solomon.h"
 
 namespace nacre::memnode {
@@ -268,7 +269,8 @@ FragmentSet TableRebuilder::Damaged(const Piece& piece,
   for (size_t slot = 0; slot < sources_.size(); ++slot) {
     if (bytes[slot] == nullptr) continue;
     const FragmentChecksums& checksums = checksums_[sources_[slot]];
-    if (!checksums.Matches(piece.begin / piece_bytes_, bytes[slot])) {
+    if (!checksums.Matches(piece.begin / piece_bytes_, bytes[slot]) &&
+        !NACRE_PLANTED_BUG("table.damage-copied-by-repair")) {
       damaged |= FragmentSet{1} << sources_[slot];
     }
   }
@@ -316,6 +318,10 @@ Status TableRebuilder::Produce(const Piece& piece, size_t wanted,
   Make(fragment, bytes, n, to.data);
   new_checksums_[wanted].Add(to.data, n);
   result_->bytes_written += n;
+  if (NACRE_PLANTED_BUG("table.parity-not-rewritten-by-repair") &&
+      fragment >= table_.placement.redundancy.data) {
+    return Status::OK();
+  }
   return writes_->Write(wanted, static_cast<int64_t>(piece.begin), to, flight);
 }
 
@@ -348,8 +354,16 @@ void TableRebuilder::Make(size_t fragment, const std::vector<const char*>& bytes
 }
 
 Status TableRebuilder::WriteTheEnds() {
+  // All heads are alike; one that is damaged may be that of the only source.
+  std::vector<size_t> order = sources_;
+  for (size_t i = 0; i < fragments(); ++i) {
+    const bool there = NodeOf(i) == store_->local.node || store_->client->alive(NodeOf(i));
+    if (there && std::find(sources_.begin(), sources_.end(), i) == sources_.end()) {
+      order.push_back(i);
+    }
+  }
   Status status;
-  for (const size_t fragment : sources_) {
+  for (const size_t fragment : order) {
     std::string head;
     status = ReadPlain(fragment, 0, kFragmentHeadBytes, &head);
     Slice input(head);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 #include <vector>
 
 #include "rdma/sim/connection.h"
@@ -106,7 +107,31 @@ void SimNetwork::EndHost(SimHost host, bool told) {
   }
 }
 
+void SimNetwork::AtRequest(SimHost host, uint64_t count, std::function<void()> then) {
+  armed_[host] = {count, std::move(then)};
+}
+
+bool SimNetwork::FlipBit(SimHost host, uint64_t offset, int bit) {
+  SimKey largest;
+  const auto [begin, end] = keys_.equal_range(host);
+  for (auto it = begin; it != end; ++it) {
+    const auto keys = it->second.lock();
+    if (keys != nullptr && keys->Largest().size > largest.size) largest = keys->Largest();
+  }
+  if (offset >= largest.size) return false;
+  largest.data[offset] = static_cast<char>(largest.data[offset] ^ 1 << bit);
+  return true;
+}
+
 // ---- For the backend ----------------------------------------------------------------------------
+
+void SimNetwork::Posted(SimHost host) {
+  const auto armed = armed_.find(host);
+  if (armed == armed_.end() || armed->second.then == nullptr || --armed->second.left > 0) return;
+  const auto most = static_cast<uint64_t>(options_.latency_max.count());
+  simulation_->At(simulation_->TrueNanos() + simulation_->Uniform(most),
+                  std::exchange(armed->second.then, nullptr));
+}
 
 void SimNetwork::AddKeys(SimHost host, const std::shared_ptr<SimKeys>& keys) {
   keys_.emplace(host, keys);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -57,11 +58,18 @@ class SimNetwork {
   /// Its process is dead. What it had posted takes effect up to a point. `told`: its peers hear of
   /// it at once, as when a process ends; else they find out, as when a machine fails.
   void EndHost(SimHost host, bool told);
+  /// Calls `then`, as an event, while the `count`-th request that the host posts from now on is on
+  /// its way, or just after: between a step and the next is where a crash hurts. The latest call
+  /// for a host counts; null: never.
+  void AtRequest(SimHost host, uint64_t count, std::function<void()> then);
+  /// Damages one bit of the host's largest region of memory; false if it is not that large.
+  bool FlipBit(SimHost host, uint64_t offset, int bit);
 
   // ---- For the backend -------------------------------------------------------------------------
 
   Simulation* simulation() const { return simulation_; }
   const SimNetworkOptions& options() const { return options_; }
+  void Posted(SimHost host);
   /// Of a packet with so many bytes, drawn anew.
   uint64_t Latency(SimHost from, SimHost to, uint64_t bytes);
   bool ended(SimHost host) const { return ended_.contains(host); }
@@ -78,6 +86,11 @@ class SimNetwork {
   std::string NewAddress() { return "@" + std::to_string(++addresses_made_); }
 
  private:
+  struct Armed {
+    uint64_t left = 0;
+    std::function<void()> then{};
+  };
+
   /// Those that have a queue pair left, in the order of their making.
   std::vector<std::shared_ptr<SimConnection>> Connections();
   void TakeCall(const std::string& address, const std::shared_ptr<SimCall>& call);
@@ -89,6 +102,7 @@ class SimNetwork {
   std::set<std::pair<SimHost, SimHost>> blocked_;
   std::map<SimHost, uint64_t> slowness_;
   std::set<SimHost> ended_;
+  std::map<SimHost, Armed> armed_;
   std::multimap<SimHost, std::weak_ptr<SimKeys>> keys_;
   std::map<uint64_t, std::weak_ptr<SimConnection>> connections_;
   uint64_t connections_made_ = 0;

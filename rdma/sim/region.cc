@@ -51,6 +51,14 @@ char* SimKeys::Find(const RemoteBuffer& buffer, uint64_t size, Access needed) co
   return key.data + offset;
 }
 
+SimKey SimKeys::Largest() const {
+  SimKey largest;
+  for (const auto& [number, key] : keys_) {
+    if (key.size > largest.size) largest = key;
+  }
+  return largest;
+}
+
 SimRegion::SimRegion(std::shared_ptr<SimKeys> keys, char* data, size_t size, Access access,
                      bool owned)
     : keys_(std::move(keys)),

@@ -22,6 +22,8 @@ class SimKeys {
  public:
   uint32_t Add(const SimKey& key, uint32_t wish);
   void Remove(uint32_t key) { keys_.erase(key); }
+  /// Of what opens most memory.
+  SimKey Largest() const;
   /// Of a machine that has failed.
   void Clear() { keys_.clear(); }
   /// Null unless all of it may be used so.

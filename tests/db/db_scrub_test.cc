@@ -171,6 +171,29 @@ TEST_F(DBScrubTest, WhatIsFoundIsRepaired) {
   }
 }
 
+TEST_F(DBScrubTest, AFragmentOfWhichTheHeadIsDamagedTooIsRepaired) {
+  options_.disable_auto_compactions = true;
+  for (const char* redundancy : {"rs(4,2)", "rep(2)"}) {
+    SCOPED_TRACE(redundancy);
+    ASSERT_NO_FATAL_FAILURE(Open(redundancy, 6));
+    ASSERT_NO_FATAL_FAILURE(Fill(4000));
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    tables_ = StoredTables(db_.get(), pool_.get());
+    for (const TableMeta& table : tables_) {
+      // Of the copy that a repair reads first.
+      Flip(table, 0, 10);
+      Flip(table, 0, -static_cast<int64_t>(kFragmentHeadBytes - random_.Uniform(200)));
+    }
+    ASSERT_TRUE(IsOk(db_->VerifyChecksum()));
+    const uint64_t found = Number("nacre.scrub.damaged-fragments");
+    EXPECT_GE(found, tables_.size());
+    ASSERT_TRUE(Eventually([&] { return Number("nacre.damage.fragments") == 0; }));
+    ASSERT_TRUE(IsOk(db_->VerifyChecksum()));
+    EXPECT_EQ(Number("nacre.scrub.damaged-fragments"), found);
+    ASSERT_NO_FATAL_FAILURE(Check());
+  }
+}
+
 TEST_F(DBScrubTest, TablesComeAndGoMeanwhile) {
   scrub_bytes_per_second_ = uint64_t{1} << 30;
   ASSERT_NO_FATAL_FAILURE(Open("rs(2,1)", 4));

@@ -48,11 +48,18 @@ void Cluster::StartNode(size_t i) {
   Run(node.process, "main", [this, i, process = node.process] { Serve(i, process); });
 }
 
+size_t Cluster::AddNode() {
+  nodes_.emplace_back();
+  pool_uri_ += ",n" + std::to_string(nodes_.size() - 1);
+  StartNode(nodes_.size() - 1);
+  return nodes_.size() - 1;
+}
+
 void Cluster::Serve(size_t i, ProcessId process) {
   std::unique_ptr<rdma::Device> device;
   std::unique_ptr<memnode::MemoryNode> node;
   memnode::MemoryNodeOptions options;
-  options.listen = "sim:n" + std::to_string(i);
+  options.listen = AddressOf(i);
   options.region_bytes = options_.region_bytes;
   options.slab_bytes = options_.slab_bytes;
   options.log = NewLogger();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ class Cluster {
 
   /// Starts node `i`, empty, at the address that it always has.
   void StartNode(size_t i);
+  /// Starts one more; its number. Databases learn of it by directions, or by a later pool_uri().
+  size_t AddNode();
+  std::string AddressOf(size_t i) const { return "sim:n" + std::to_string(i); }
   /// `told`: its peers hear of it at once.
   void KillNode(size_t i, bool told);
   bool running(size_t i) const { return nodes_[i].running; }
@@ -62,7 +66,7 @@ class Cluster {
   Scheduler* const scheduler_;
   const ClusterOptions options_;
   rdma::SimNetwork network_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;
   std::vector<Thread> threads_;
   std::string pool_uri_;
 };

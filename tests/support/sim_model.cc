@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 
 /// Before the digits of an attempt's number, and after them.
 constexpr size_t kNumberBytes = 12;
+constexpr std::chrono::milliseconds kScanPause{300};
 
 }  // namespace
 
@@ -77,6 +79,11 @@ void Model::OwnerOpened(uint32_t owner, uint64_t begun_nanos) {
   owners_[owner].opened_nanos = scheduler_->TrueNanos();
 }
 
+void Model::JudgeReplaced(uint32_t owner) {
+  if (!judges_all_ && owners_[owner].disturbed) return;
+  scheduler_->Fail(fmt::format("owner {} answers a read that began after it was replaced", owner));
+}
+
 uint64_t Model::Decode(size_t group, const std::vector<bool>& found,
                        const std::vector<std::string>& values) {
   uint64_t first = 0;
@@ -120,6 +127,7 @@ bool Model::Load(uint32_t owner, DB* db, const ReadOptions& options, size_t grou
   for (size_t i = 0; i < kKeysPerGroup; ++i) names.push_back(KeyOf(group, i));
   const std::vector<Slice> keys(names.begin(), names.end());
   std::vector<std::string> values;
+  const bool late = replaced(owner);
   const std::vector<Status> statuses = db->MultiGet(options, keys, &values);
   std::vector<bool> there;
   for (const Status& s : statuses) {
@@ -131,6 +139,7 @@ bool Model::Load(uint32_t owner, DB* db, const ReadOptions& options, size_t grou
     there.push_back(s.ok());
   }
   *status = Status::OK();
+  if (late) JudgeReplaced(owner);
   if (replaced(owner)) return false;
   *seen = Decode(group, there, values);
   *found = there[0];
@@ -161,14 +170,18 @@ bool Model::ReadSnapshot(uint32_t owner, DB* db, const Snapshot* snapshot, size_
   return true;
 }
 
-bool Model::Scan(uint32_t owner, DB* db, Status* status) {
+bool Model::Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status) {
   std::vector<uint64_t> floors;
   for (const Group& g : groups_) floors.push_back(g.floor);
   std::vector<std::vector<bool>> found(groups_.size(), std::vector<bool>(kKeysPerGroup));
   std::vector<std::vector<std::string>> values(groups_.size(),
                                                std::vector<std::string>(kKeysPerGroup));
+  const bool late = replaced(owner);
   const std::unique_ptr<Iterator> iterator(db->NewIterator({}));
+  uint64_t left = pauses_at;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    // What it looks at is pinned meanwhile.
+    if (left-- == 0) scheduler_->SleepFor(kScanPause);
     const std::string key = iterator->key().ToString();
     const auto i = static_cast<size_t>(key[0] - '0');
     size_t group = 0;
@@ -180,6 +193,7 @@ bool Model::Scan(uint32_t owner, DB* db, Status* status) {
     values[group][i] = iterator->value().ToString();
   }
   *status = iterator->status();
+  if (late && status->ok()) JudgeReplaced(owner);
   if (replaced(owner)) return false;
   if (status->IsCorruption()) scheduler_->Fail("an iterator: " + status->ToString());
   if (!status->ok()) return false;

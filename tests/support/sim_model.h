@@ -38,16 +38,20 @@ class Model {
   /// The same for a snapshot that has been read before: `*seen` is what it showed, 0 at first.
   bool ReadSnapshot(uint32_t owner, DB* db, const Snapshot* snapshot, size_t group, uint64_t* seen,
                     Status* status);
-  /// All groups by an iterator.
-  bool Scan(uint32_t owner, DB* db, Status* status);
+  /// All groups by an iterator, which pauses after so many keys.
+  bool Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status);
 
   /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
   /// that had it before that are replaced: they acknowledge nothing that they begin from now on,
   /// and nobody sees it.
   void OwnerOpened(uint32_t owner, uint64_t begun_nanos);
-  /// Reads of a replaced owner are not judged: one that reaches no node answers out of what it has,
-  /// as docs/design.md, section 8, says.
   bool replaced(uint32_t owner) const { return owners_[owner].replaced; }
+  /// Something stands, or stood, between this owner and nodes. Then what it answers once it has
+  /// been replaced is not judged: one that reaches no node answers out of what it has, as
+  /// docs/design.md, section 8, says. An owner that reaches all nodes answers nothing then.
+  void Disturb(uint32_t owner) { owners_[owner].disturbed = true; }
+  /// From now on no owner answers anything once it has been replaced.
+  void JudgeAllReplaced() { judges_all_ = true; }
 
   uint64_t acknowledged() const { return acknowledged_; }
   uint64_t unresolved() const { return unresolved_; }
@@ -57,6 +61,7 @@ class Model {
   struct OwnerState {
     uint64_t opened_nanos = 0;  ///< 0: it has not.
     bool replaced = false;
+    bool disturbed = false;
   };
   struct Attempt {
     uint32_t owner = 0;
@@ -79,6 +84,8 @@ class Model {
   void Check(size_t group, uint64_t seen, bool found, uint64_t floor);
   bool Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, uint64_t* seen,
             bool* found, Status* status);
+  /// The owner had been replaced when this read began, and has answered it.
+  void JudgeReplaced(uint32_t owner);
   void Fail(size_t group, const std::string& why);
 
   Scheduler* const scheduler_;
@@ -87,6 +94,7 @@ class Model {
   uint64_t acknowledged_ = 0;
   uint64_t unresolved_ = 0;
   uint64_t reads_ = 0;
+  bool judges_all_ = false;
 };
 
 }  // namespace nacre::sim

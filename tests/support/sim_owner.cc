@@ -48,6 +48,8 @@ bool Owner::Open() {
   options.create_if_missing = options_.first;
   options.take_over = options_.take_over;
   while (!finishing_) {
+    // With nodes that have joined: until it is open nobody else tells it of them.
+    options.pool_uri = cluster_->pool_uri();
     const uint64_t begun = cluster_->scheduler().TrueNanos();
     const Status status = DB::Open(options, "db", &db_);
     if (status.ok()) {
@@ -91,7 +93,7 @@ void Owner::Write(int writer) {
   while (!finishing_ && !fenced_) {
     const size_t group = random.Uniform(mine) * writers + static_cast<uint64_t>(writer);
     WriteBatch batch;
-    const size_t bytes = random.OneIn(12) ? random.Uniform(9000) : random.Uniform(700);
+    const size_t bytes = random.OneIn(5) ? random.Uniform(9000) : random.Uniform(700);
     const uint64_t attempt =
         model_->BeginWrite(group, options_.number, random.OneIn(8), bytes, &batch);
     const Status status = db_->Write({}, &batch);
@@ -107,7 +109,8 @@ void Owner::Read() {
   while (!finishing_ && !fenced_) {
     Status status;
     if (random.OneIn(50)) {
-      model_->Scan(options_.number, db_.get(), &status);
+      const uint64_t pauses_at = random.Uniform(2 * Model::kKeysPerGroup * model_->size());
+      model_->Scan(options_.number, db_.get(), pauses_at, &status);
     } else if (random.OneIn(20)) {
       ReadBySnapshot(&random);
     } else {

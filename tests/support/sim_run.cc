@@ -14,7 +14,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string_view>
+#include <utility>
 
+#include "util/named_point.h"
 #include "util/random.h"
 
 namespace nacre::sim {
@@ -22,6 +25,7 @@ namespace nacre::sim {
 namespace {
 
 constexpr size_t kTextBytes = 64 << 10;
+constexpr size_t kMaxPoints = 512;
 
 /// How a forked process tells what became of its seed.
 struct Sheet {
@@ -30,8 +34,26 @@ struct Sheet {
   uint64_t digest;
   uint64_t steps;
   uint64_t virtual_nanos;
+  uint32_t points[kMaxPoints];
   char text[kTextBytes];
 };
+
+// Of the forked process.
+Sheet* current_sheet = nullptr;
+PointVisitor point_visitor;
+
+void VisitPoint(const NamedPoint& point) {
+  static const std::vector<const NamedPoint*> all = AllPoints();
+  const auto found = std::lower_bound(all.begin(), all.end(), std::string_view(point.name),
+                                      [](const NamedPoint* each, std::string_view name) {
+                                        return std::string_view(each->name) < name;
+                                      });
+  ++current_sheet->points[found - all.begin()];
+  Simulation* const simulation = Simulation::Current();
+  if (simulation->logs()) simulation->Log(std::string("(point) ") + point.name);
+  simulation->Yield();
+  if (point_visitor != nullptr) point_visitor(point.name);
+}
 
 void WriteText(Sheet* sheet, const std::string& text) {
   const size_t size = std::min(text.size(), kTextBytes - 1);
@@ -86,6 +108,8 @@ void StayOnOneProcessor(int job) {
   };
   alignas(Scheduler) static char storage[sizeof(Scheduler)];
   scheduler = new (storage) Scheduler(scheduling);
+  current_sheet = sheet;
+  SetPointHandler(&VisitPoint);
   const std::string summary = scenario(scheduler, seed);
   End(*scheduler, true, summary, sheet);
 }
@@ -111,6 +135,7 @@ Outcome Read(const Job& job, int status) {
   outcome.steps = sheet.steps;
   outcome.virtual_nanos = sheet.virtual_nanos;
   (outcome.passed ? outcome.summary : outcome.failure) = sheet.text;
+  outcome.points.assign(sheet.points, sheet.points + AllPoints().size());
   if (!sheet.ended) {
     outcome.failure = WIFSIGNALED(status)
                           ? std::string("its process ended by ") + ::strsignal(WTERMSIG(status))
@@ -120,6 +145,8 @@ Outcome Read(const Job& job, int status) {
 }
 
 }  // namespace
+
+void SetPointVisitor(PointVisitor visitor) { point_visitor = std::move(visitor); }
 
 void RunSeeds(uint64_t first, uint64_t count, const Scenario& scenario, const RunOptions& options,
               const std::function<bool(const Outcome&)>& each) {

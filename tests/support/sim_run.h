@@ -18,7 +18,14 @@ struct Outcome {
   uint64_t virtual_nanos = 0;  ///< That passed in the simulation.
   std::string failure{};       ///< Why it did not pass.
   std::string summary{};       ///< What the scenario says of itself.
+  /// How often each of AllPoints() was reached.
+  std::vector<uint32_t> points{};
 };
+
+/// What is called at each named point that a thread reaches (util/named_point.h), in the
+/// simulation; null: nothing. A scenario may set it; a point is a scheduling point in any case.
+using PointVisitor = std::function<void(const char* name)>;
+void SetPointVisitor(PointVisitor visitor);
 
 /// What a scenario is given: it runs as the first thread of the simulation, and ends by returning a
 /// summary, or by `Scheduler::Fail`.

@@ -1,5 +1,7 @@
 #include "tests/support/sim_scheduler.h"
 
+#include <dlfcn.h>
+#include <execinfo.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -10,6 +12,7 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 namespace nacre::sim {
@@ -37,6 +40,42 @@ uint64_t Mix(uint64_t x) {
 
 thread_local void* current_thread = nullptr;
 
+// ---- Stacks of other threads, which a signal has them write down
+// ---------------------------------
+
+constexpr int kStackSignal = SIGUSR2;
+constexpr int kMaxFrames = 24;
+/// Of the handler and of the system.
+constexpr int kOwnFrames = 2;
+
+void* frames[kMaxFrames];
+std::atomic<int> frame_count = -1;
+
+void WriteStack(int /*signal*/) {
+  // Release and acquire: who asked sees the frames.
+  frame_count.store(::backtrace(frames, kMaxFrames), std::memory_order_release);
+}
+
+/// In a line: addresses within this program.
+std::string StackOf(int system_id) {
+  frame_count.store(-1, std::memory_order_relaxed);
+  if (::syscall(SYS_tgkill, ::getpid(), system_id, kStackSignal) != 0) return {};
+  int count = -1;
+  while ((count = frame_count.load(std::memory_order_acquire)) < 0) ::sched_yield();
+  std::string text = "           ";
+  for (int i = kOwnFrames; i < count; ++i) {
+    Dl_info object;
+    if (::dladdr(frames[i], &object) == 0 || object.dli_fbase == nullptr) continue;
+    Dl_info own;
+    ::dladdr(reinterpret_cast<void*>(&WriteStack), &own);
+    if (object.dli_fbase != own.dli_fbase) continue;
+    // Of the call, not of where it returns to.
+    text += fmt::format(" {:#x}", reinterpret_cast<uintptr_t>(frames[i]) - 1 -
+                                      reinterpret_cast<uintptr_t>(object.dli_fbase));
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 struct Scheduler::SimThread {
@@ -51,6 +90,7 @@ struct Scheduler::SimThread {
   uint64_t park = 0;  ///< Which time it is that it is parked; timers of others are void.
   bool timed_out = false;
   std::atomic<uint32_t> turn = 0;
+  int system_id = 0;  ///< The system's number of it; 0: it has not begun.
 
   /// Release and acquire: what ran before the baton was handed over is visible after.
   void GiveTurn() {
@@ -67,6 +107,9 @@ struct Scheduler::SimThread {
 
 Scheduler::Scheduler(const SchedulerOptions& options) : options_(options), random_(options.seed) {
   pthread_key_create(&key_, &Scheduler::AtThreadEnd);
+  // The first call loads what a handler must not.
+  ::backtrace(frames, kMaxFrames);
+  std::signal(kStackSignal, &WriteStack);
   NewProcess("test");
   NewThread("main");
   threads_[0]->state = SimThread::State::kRunning;
@@ -118,7 +161,9 @@ void Scheduler::Fire() {
     timers_.pop();
     if (timer.thread == nullptr) {
       Record(kEvent, timer.number);
+      firing_ = true;
       (*timer.event)();
+      firing_ = false;
       continue;
     }
     SimThread* const thread = timer.thread;
@@ -144,9 +189,9 @@ Scheduler::SimThread* Scheduler::Choose() {
   while (true) {
     Fire();
     if (!ready_.empty()) break;
-    if (timers_.empty()) Fail("nobody can go on, and nothing will happen");
+    if (timers_.empty()) FailWithPlaces("nobody can go on, and nothing will happen", true);
     now_ = std::max(now_, timers_.top().nanos);
-    if (now_ > options_.nanos_max) Fail("it takes too long");
+    if (now_ > options_.nanos_max) FailWithPlaces("it takes too long", true);
   }
   const size_t chosen = ready_.size() == 1 ? 0 : Uniform(ready_.size());
   SimThread* const thread = ready_[chosen];
@@ -174,7 +219,7 @@ void Scheduler::AwaitTurn(SimThread* self) {
 
 void Scheduler::Step() {
   now_ += Uniform(kStepNanos);
-  if (++steps_ > options_.steps_max) Fail("too many steps");
+  if (++steps_ > options_.steps_max) FailWithPlaces("too many steps", true);
 }
 
 void Scheduler::Yield() {
@@ -238,6 +283,7 @@ uint64_t Scheduler::NewThread(const std::string& name) {
 void Scheduler::BeginThread(uint64_t thread) {
   SimThread* const self = threads_[thread].get();
   current_thread = self;
+  self->system_id = static_cast<int>(::syscall(SYS_gettid));
   AwaitTurn(self);
   pthread_setspecific(key_, reinterpret_cast<void*>(uintptr_t{1}));
 }
@@ -301,7 +347,8 @@ void Scheduler::Kill(ProcessId process) {
     if (thread->process == process && thread->state == SimThread::State::kParked) ++thread->park;
   }
   SimThread* const self = Self();
-  if (self->process == process && self->state == SimThread::State::kRunning) Yield();
+  // After an event the scheduler itself goes on, and finds out.
+  if (!firing_ && self->process == process && self->state == SimThread::State::kRunning) Yield();
 }
 
 void Scheduler::Stop(ProcessId process) {
@@ -343,7 +390,7 @@ void Scheduler::Log(const std::string& line) {
                            processes_[self.process].name, self.name, line));
 }
 
-std::string Scheduler::Places() const {
+std::string Scheduler::Places(bool stacks) const {
   std::string places;
   for (const auto& thread : threads_) {
     const Process& process = processes_[thread->process];
@@ -352,13 +399,17 @@ std::string Scheduler::Places() const {
                           thread->state == SimThread::State::kRunning ? "goes on"
                           : thread->state == SimThread::State::kReady ? "could go on"
                                                                       : thread->what);
+    if (stacks && thread->system_id != 0) places += StackOf(thread->system_id);
   }
+  if (stacks) places += "  (addr2line -Cpfie BINARY ADDRESS... names the places)\n";
   return places;
 }
 
-void Scheduler::Fail(const std::string& why) {
+void Scheduler::Fail(const std::string& why) { FailWithPlaces(why, /*stacks=*/false); }
+
+void Scheduler::FailWithPlaces(const std::string& why, bool stacks) {
   const std::string text =
-      fmt::format("at {:.6f} ms: {}\n{}", static_cast<double>(now_) * 1e-6, why, Places());
+      fmt::format("at {:.6f} ms: {}\n{}", static_cast<double>(now_) * 1e-6, why, Places(stacks));
   if (options_.fail != nullptr) options_.fail(text);
   std::fprintf(stderr, "simulation: %s", text.c_str());
   std::abort();

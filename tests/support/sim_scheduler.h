@@ -26,7 +26,8 @@ struct SchedulerOptions {
   uint64_t switch_one_in = 4;
   /// Where the event log goes; null: nowhere.
   std::function<void(const std::string& line)> log{};
-  /// Told why the simulation cannot go on, with all threads' places; does not return.
+  /// Told why the simulation cannot go on, with all threads' places; does not return. Where nobody
+  /// can go on there are stacks, too.
   std::function<void(const std::string& why)> fail{};
   /// Beyond this there is no progress: a failure.
   uint64_t nanos_max = uint64_t{3600} * 1'000'000'000;
@@ -132,7 +133,9 @@ class Scheduler final : public Simulation {
   void Switch(SimThread* self);
   void AwaitTurn(SimThread* self);
   void Step();
-  std::string Places() const;
+  /// Where all threads are; `stacks`: with the addresses that lead there.
+  std::string Places(bool stacks) const;
+  void FailWithPlaces(const std::string& why, bool stacks);
 
   const SchedulerOptions options_;
   nacre::Random random_;
@@ -148,7 +151,8 @@ class Scheduler final : public Simulation {
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   ProcessId next_process_ = 0;  ///< Of the thread that Start makes.
   bool starting_ = false;
-  int ending_ = 0;  ///< The system's number of a thread that is about to vanish; 0: none.
+  bool firing_ = false;  ///< An event is being called.
+  int ending_ = 0;       ///< The system's number of a thread that is about to vanish; 0: none.
   pthread_key_t key_ = 0;
 };
 

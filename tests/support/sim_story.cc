@@ -5,12 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ctl/database_view.h"
-#include "ctl/fsck.h"
-#include "memnode/pool_client.h"
-#include "memnode/pool_device.h"
-#include "util/clock.h"
-#include "util/uri.h"
+#include "tests/support/sim_run.h"
 
 namespace nacre::sim {
 
@@ -21,8 +16,6 @@ using std::chrono::seconds;
 
 constexpr size_t kGroups = 60;
 constexpr milliseconds kLook{100};
-/// A cut that connections outlive.
-constexpr uint64_t kShortCutMillis = 300;
 
 /// One more than the fragments of a table; and a new owner needs more than half of the nodes.
 size_t NodesFor(size_t fragments, size_t spare) { return std::max(fragments, 2 * spare) + 1; }
@@ -32,7 +25,7 @@ size_t NodesFor(size_t fragments, size_t spare) { return std::max(fragments, 2 *
 const Story::Redundancy Story::kRedundancies[] = {
     {"rep(2)", 2, 1}, {"rep(3)", 3, 2}, {"rs(2,1)", 3, 1}, {"rs(2,2)", 4, 2}};
 
-Story::Story(Scheduler* scheduler, uint64_t seed)
+Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
     : scheduler_(scheduler),
       random_(seed),
       redundancy_(kRedundancies[random_.Uniform(std::size(kRedundancies))]),
@@ -42,7 +35,24 @@ Story::Story(Scheduler* scheduler, uint64_t seed)
                    ClusterOptions{.nodes = NodesFor(redundancy_.fragments, redundancy_.spare) +
                                            random_.Uniform(2)})
                    .release()),
-      model_(std::make_unique<Model>(scheduler, kGroups).release()) {}
+      model_(std::make_unique<Model>(scheduler, kGroups).release()),
+      database_(cluster_->DatabaseOptions()) {
+  if (options.judge_all_replaced) model_->JudgeAllReplaced();
+  database_.redundancy = redundancy_.name;
+  database_.operation_timeout = seconds(2);
+  // Tables of less than 64 KiB are replicated.
+  if (random_.OneIn(2)) database_.target_file_size_base = 160 << 10;
+  if (random_.OneIn(3)) database_.compaction = CompactionSite::kCompute;
+  if (random_.OneIn(3)) database_.index_memory_budget = 8 << 10;
+  if (random_.OneIn(3)) database_.manifest_checkpoint_edits = 8;
+  SetPointVisitor([this](const char*) {
+    const auto ambush = ambushes_.find(scheduler_->process());
+    if (ambush == ambushes_.end() || --ambush->second.left > 0) return;
+    const std::function<void()> kill = std::move(ambush->second.kill);
+    ambushes_.erase(ambush);
+    kill();
+  });
+}
 
 std::string Story::Run() {
   Tell(fmt::format("{} nodes, {}", cluster_->size(), redundancy_.name));
@@ -55,32 +65,49 @@ std::string Story::Run() {
   }
   Heal();
   CheckAll();
-  return fmt::format("{}, {} owners, {} nodes killed, {} cuts; {} writes, {} unresolved, {} reads",
-                     redundancy_.name, owners_.size(), node_kills_, cuts_, model_->acknowledged(),
-                     model_->unresolved(), model_->reads());
+  return fmt::format("{}, {} nodes, {} owners, {} faults; {} writes, {} unresolved, {} reads",
+                     redundancy_.name, cluster_->size(), owners_.size(), faults_,
+                     model_->acknowledged(), model_->unresolved(), model_->reads());
 }
 
 void Story::Act() {
-  switch (random_.Uniform(12)) {
+  switch (random_.Uniform(23)) {
     case 0:
     case 1:
-      return KillNode();
     case 2:
-      return StartNodes();
+      return KillNode();
     case 3:
-      return SlowNode();
+      return StopNode();
     case 4:
+      return StartNodes();
     case 5:
-      return CutOff();
+      return SlowNode();
     case 6:
-      return CutOffOwner();
+      return AddNode();
     case 7:
-      return KillOwner();
+      return DrainNode();
     case 8:
-      return StopOwner();
+      return FillNodes();
     case 9:
-      return ReplaceOwner();
+      return FlipBits();
     case 10:
+    case 11:
+      return CutOff();
+    case 12:
+      return CutOffOwner();
+    case 13:
+      return SplitNetwork();
+    case 14:
+      return LeapClock();
+    case 15:
+    case 16:
+    case 17:
+      return KillOwner();
+    case 18:
+      return StopOwner();
+    case 19:
+      return ReplaceOwner();
+    case 20:
       return CloseOwner();
     default:
       Heal();
@@ -109,9 +136,8 @@ void Story::StartOwner(bool take_over) {
   options.first = owners_.empty();
   options.take_over = take_over;
   options.seed = random_.Next();
-  options.database = cluster_->DatabaseOptions();
-  options.database.redundancy = redundancy_.name;
-  options.database.operation_timeout = seconds(2);
+  options.database = database_;
+  if (disturbed_) model_->Disturb(options.number);
   Tell(fmt::format("owner {} starts{}", options.number, take_over ? " and takes over" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
 }
@@ -123,13 +149,16 @@ void Story::AwaitOwner() {
 void Story::KillOwner() {
   const bool told = random_.OneIn(2);
   Tell(fmt::format("owner {} is killed{}", owner().number(), told ? "" : " with its machine"));
-  cluster_->KillProcess(owner().process(), told);
-  Sleep(milliseconds(random_.Uniform(500)));
+  ++faults_;
+  const ProcessId process = owner().process();
+  KillSomewhere(process, [=, this] { cluster_->KillProcess(process, told); });
+  if (random_.OneIn(2)) Sleep(milliseconds(random_.Uniform(500)));
   StartOwner(/*take_over=*/random_.OneIn(3));
 }
 
 void Story::StopOwner() {
   Tell(fmt::format("owner {} is stopped", owner().number()));
+  Disturb();
   const ProcessId process = owner().process();
   scheduler_->Stop(process);
   stopped_.push_back(process);
@@ -142,7 +171,11 @@ void Story::StopOwner() {
   StartOwner(/*take_over=*/true);
 }
 
-void Story::ReplaceOwner() { StartOwner(/*take_over=*/true); }
+void Story::ReplaceOwner() {
+  StartOwner(/*take_over=*/true);
+  // Now and then two at once.
+  if (random_.OneIn(3)) StartOwner(/*take_over=*/true);
+}
 
 void Story::CloseOwner() {
   Owner* const closing = &owner();
@@ -152,211 +185,34 @@ void Story::CloseOwner() {
   StartOwner(/*take_over=*/!closing->ended() && random_.OneIn(2));
 }
 
-// ---- Nodes --------------------------------------------------------------------------------------
-
-void Story::KillNode() {
-  if (lost_ == redundancy_.spare) return;
-  const size_t i = random_.Uniform(cluster_->size());
-  if (!cluster_->running(i)) return;
-  const bool told = random_.OneIn(2);
-  Tell(fmt::format("node {} is killed{}", i, told ? "" : " with its machine"));
-  cluster_->KillNode(i, told);
-  ++lost_;
-  ++node_kills_;
-  if (random_.OneIn(2)) return;
-  Sleep(milliseconds(random_.Uniform(1500)));
-  cluster_->StartNode(i);
-}
-
-void Story::StartNodes() {
-  for (size_t i = 0; i < cluster_->size(); ++i) {
-    if (cluster_->running(i)) continue;
-    Tell(fmt::format("node {} starts", i));
-    cluster_->StartNode(i);
+void Story::KillSomewhere(ProcessId process, const std::function<void()>& kill) {
+  constexpr uint64_t kMostSteps = 200;
+  const uint64_t steps = 1 + random_.Uniform(kMostSteps);
+  switch (random_.Uniform(6)) {
+    case 0:
+      return kill();
+    case 1:
+    case 2:
+    case 3:
+      cluster_->network().AtRequest(process, steps, kill);
+      break;
+    default:
+      ambushes_[process] = {.left = 1 + steps / 8, .kill = kill};
   }
-}
-
-void Story::SlowNode() {
-  const size_t i = random_.Uniform(cluster_->size());
-  const uint64_t factor = uint64_t{1} << random_.Uniform(11);
-  Tell(fmt::format("node {} is {} times as slow", i, factor));
-  cluster_->network().SetSlowness(cluster_->process(i), factor);
-}
-
-// ---- The network --------------------------------------------------------------------------------
-
-void Story::CutOff() {
-  const ProcessId a = cluster_->process(random_.Uniform(cluster_->size()));
-  const ProcessId b =
-      random_.OneIn(2) ? owner().process() : cluster_->process(random_.Uniform(cluster_->size()));
-  if (a == b) return;
-  ++cuts_;
-  const uint64_t ways = 1 + random_.Uniform(3);
-  uint64_t millis = random_.Uniform(random_.OneIn(2) ? kShortCutMillis : 5000);
-  // An owner that has lost sight of a node goes on with the others, and so with less to lose.
-  if (b == owner().process() && millis > kShortCutMillis) {
-    const bool spare = lost_ < redundancy_.spare;
-    if (spare) ++lost_;
-    if (!spare) millis %= kShortCutMillis;
-  }
-  Tell(fmt::format("{} {} {} for {} ms", scheduler_->NameOf(a),
-                   ways == 1   ? "->"
-                   : ways == 2 ? "<-"
-                               : "<->",
-                   scheduler_->NameOf(b), millis));
-  rdma::SimNetwork* const network = &cluster_->network();
-  if ((ways & 1) != 0) network->Block(a, b);
-  if ((ways & 2) != 0) network->Block(b, a);
-  scheduler_->At(scheduler_->TrueNanos() + millis * 1'000'000, [network, a, b] {
-    network->Unblock(a, b);
-    network->Unblock(b, a);
-  });
-}
-
-void Story::CutOffOwner() {
-  ++cuts_;
-  const ProcessId cut = owner().process();
-  uint64_t millis = random_.Uniform(4000);
-  // Of the nodes, some come back to it before the others.
-  if (millis > kShortCutMillis) {
-    const bool spare = lost_ == 0;
-    if (spare) lost_ = redundancy_.spare;
-    if (!spare) millis %= kShortCutMillis;
-  }
-  Tell(fmt::format("owner {} is cut off for {} ms", owner().number(), millis));
-  rdma::SimNetwork* const network = &cluster_->network();
-  std::vector<ProcessId> nodes;
-  for (size_t i = 0; i < cluster_->size(); ++i) nodes.push_back(cluster_->process(i));
-  for (const ProcessId node : nodes) {
-    network->Block(cut, node);
-    network->Block(node, cut);
-  }
-  scheduler_->At(scheduler_->TrueNanos() + millis * 1'000'000, [network, cut, nodes] {
-    for (const ProcessId node : nodes) {
-      network->Unblock(cut, node);
-      network->Unblock(node, cut);
-    }
-  });
-  if (random_.OneIn(2)) return;
-  Sleep(milliseconds(random_.Uniform(1000)));
-  StartOwner(/*take_over=*/random_.OneIn(2));
-}
-
-// ---- The end ------------------------------------------------------------------------------------
-
-void Story::Heal() {
-  Tell("all faults end");
-  cluster_->network().UnblockAll();
-  StartNodes();
-  cluster_->AwaitNodes();
-  for (size_t i = 0; i < cluster_->size(); ++i) {
-    cluster_->network().SetSlowness(cluster_->process(i), 1);
-  }
-  for (const ProcessId process : std::exchange(stopped_, {})) scheduler_->Continue(process);
-  // An owner may have been asked to close when its successor was started without force.
-  for (size_t i = 0; i + 1 < owners_.size(); ++i) {
-    Owner* const former = owners_[i].get();
-    if (!scheduler_->alive(former->process())) continue;
-    former->Finish();
-    Await("the end of a former owner", seconds(60), [former] { return former->ended(); });
-  }
-  Await("an owner", seconds(60), [this] { return owner().opened() || owner().ended(); });
-  // One that was about to open it when it was replaced may have replaced its successor in turn.
-  if (owner().ended()) StartOwner(/*take_over=*/true);
-  AwaitOwner();
-  const uint64_t before = owner().writes();
-  Await("a write", seconds(60), [=, this] { return owner().writes() > before; });
-}
-
-ctl::FsckReport Story::Check(bool full) {
-  Uri pool;
-  ParseUri(cluster_->pool_uri(), &pool).IgnoreError();
-  std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<memnode::PoolClient> client;
-  memnode::PoolClientOptions options;
-  options.slab_bytes = 0;
-  options.connect_all = false;
-  options.operation_timeout = seconds(2);
-  ctl::FsckReport report;
-  Status status = memnode::OpenPoolDevice(pool, {}, Clock::System(), &device);
-  if (status.ok()) {
-    status = memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client);
-  }
-  if (!status.ok()) {
-    report.failures.push_back(status);
-  } else {
-    report = ctl::Fsck(client.get(), {.database = "db", .full = full});
-  }
-  found_.clear();
-  for (const ctl::Finding& finding : report.findings) found_ += ctl::ToString(finding) + "\n";
-  for (const Status& failure : report.failures) found_ += failure.ToString() + "\n";
-  for (const ctl::DatabaseHealth& health : report.databases) {
-    found_ += fmt::format(
-        "{} more nodes may be lost; {} tables of {} bytes, {} segments, {} more "
-        "bytes in slabs\n",
-        health.spare_nodes, health.tables, health.table_bytes, health.segments,
-        health.unreferenced_bytes);
-    ctl::DatabaseView view;
-    const Status seen = ctl::ViewDatabase(client.get(), "db", &view);
-    found_ += fmt::format("{} members, {} copies of the manifest {}\n", view.root.members.size(),
-                          health.manifest_copies, seen.ToString());
-    for (const std::string& remark : health.remarks) found_ += remark + "\n";
-  }
-  return report;
-}
-
-void Story::AwaitWhole() {
-  Tell("all is to become whole");
-  int in_a_row = 0;
-  Await("wholeness", seconds(120), [&] {
-    const ctl::FsckReport report = Check(/*full=*/false);
-    const bool whole = report.failures.empty() && report.databases.size() == 1 &&
-                       report.databases[0].spare_nodes >= static_cast<int>(redundancy_.spare);
-    in_a_row = whole ? in_a_row + 1 : 0;
-    return in_a_row == 3;
-  });
-  lost_ = 0;
-}
-
-void Story::InOwner(const std::function<void()>& body) {
-  bool done = false;
-  cluster_->Run(owner().process(), "check", [&] {
-    body();
-    done = true;
-  });
-  Await("a check", seconds(60), [&done] { return done; });
-}
-
-void Story::CheckAll() {
-  AwaitWhole();
-  owner().Rest();
-  Sleep(seconds(1));
-  InOwner([this] {
-    for (size_t group = 0; group < model_->size(); ++group) {
-      Status status;
-      // A connection that was cut may show so only now; the next is a new one.
-      while (!model_->Read(owner().number(), owner().db(), group, &status)) Sleep(kLook);
-    }
-  });
-  owner().Finish();
-  Await("closing", seconds(60), [this] { return owner().ended(); });
-  if (owner().fenced()) scheduler_->Fail("the last owner was fenced");
-  // Who opens it next finds the same.
-  StartOwner(/*take_over=*/false);
-  AwaitOwner();
-  owner().Rest();
-  InOwner([this] {
-    Status status;
-    while (!model_->Scan(owner().number(), owner().db(), &status)) Sleep(kLook);
-  });
-  owner().Finish();
-  Await("closing", seconds(60), [this] { return owner().ended(); });
-  const ctl::FsckReport report = Check(/*full=*/true);
-  if (report.exit_status() != 0) scheduler_->Fail("in the end: " + found_);
+  for (int i = 0; i < 10 && scheduler_->alive(process); ++i) Sleep(kLook);
+  ambushes_.erase(process);
+  cluster_->network().AtRequest(process, 0, nullptr);
+  if (scheduler_->alive(process)) kill();
 }
 
 std::string TellStory(Scheduler* scheduler, uint64_t seed) {
-  return std::make_unique<Story>(scheduler, seed).release()->Run();
+  return std::make_unique<Story>(scheduler, seed, StoryOptions()).release()->Run();
+}
+
+std::string TellStoryOfAllReads(Scheduler* scheduler, uint64_t seed) {
+  return std::make_unique<Story>(scheduler, seed, StoryOptions{.judge_all_replaced = true})
+      .release()
+      ->Run();
 }
 
 }  // namespace nacre::sim

@@ -3,11 +3,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "ctl/database_view.h"
 #include "ctl/finding.h"
+#include "memnode/pool_client.h"
 #include "tests/support/sim_cluster.h"
 #include "tests/support/sim_model.h"
 #include "tests/support/sim_owner.h"
@@ -16,14 +19,20 @@
 
 namespace nacre::sim {
 
+struct StoryOptions {
+  /// Also what a replaced owner answers when it reaches no node that could tell it so.
+  bool judge_all_replaced = false;
+};
+
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,
-/// or closed; nodes are killed and come back empty; networks are cut and slow. The seed decides
-/// what happens when. No more nodes lose their memory than the redundancy takes before all is whole
-/// again, so nothing may be lost; and when the faults end, everything has to work again within a
-/// bound of virtual time.
+/// or closed; nodes are killed and come back empty, join, are drained, filled by others, or lose
+/// bits; networks are cut and slow, clocks leap. The seed decides what happens when. No more nodes
+/// lose their memory, or parts of it, than the redundancy takes before all is whole again, so
+/// nothing may be lost; and when the faults end, everything has to work again within a bound of
+/// virtual time.
 class Story {
  public:
-  Story(Scheduler* scheduler, uint64_t seed);
+  Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options);
 
   /// From the first opening to the last check. Returns a summary.
   std::string Run();
@@ -47,23 +56,60 @@ class Story {
   void ReplaceOwner();
   void CloseOwner();
 
-  // Nodes.
+  // Nodes (sim_story_faults.cc, as what follows).
   void KillNode();
+  void StopNode();
   void StartNodes();
   void SlowNode();
+  void AddNode();
+  void DrainNode();
+  /// Somebody else takes all the room that there is, or nearly so.
+  void FillNodes();
+  /// In what a node has of tables, log and manifest.
+  void FlipBits();
+  /// Where the node has something of the database.
+  std::vector<ExtentAddr> ExtentsOn(const memnode::PoolClient& client,
+                                    const ctl::DatabaseView& view, size_t node) const;
 
   // The network.
   void CutOff();
   void CutOffOwner();
+  /// The owner sees some of the nodes, and who would be its successor the others.
+  void SplitNetwork();
+  void Cut(ProcessId a, ProcessId b, uint64_t ways, uint64_t millis);
 
+  // Clocks.
+  void LeapClock();
+
+  /// Calls `kill` soon: now, while some request of the process is on its way, or at some named
+  /// point that it reaches. Returns when it is dead.
+  void KillSomewhere(ProcessId process, const std::function<void()>& kill);
+  /// Whether one more node may lose what it has; it counts as lost then.
+  bool SpareNode();
+  /// How long a fault may last that would cost `nodes` if it took longer than connections outlive;
+  /// 0: not at all.
+  uint64_t Bounded(uint64_t millis, size_t nodes);
+  /// From here on until all is whole something stands between owners and nodes.
+  void Disturb();
+
+  // The end (sim_story_end.cc).
   /// All faults end.
   void Heal();
   /// Until nothing is missing, and any nodes may be lost that the redundancy takes.
   void AwaitWhole();
+  /// Until no bit is wrong.
+  void AwaitSound();
   ctl::FsckReport Check(bool full);
+  Status WithPool(const std::function<Status(memnode::PoolClient*)>& body);
   /// Has a thread of the owner's process do it, and waits for its end.
   void InOwner(const std::function<void()>& body);
   void CheckAll();
+  /// That all space is accounted for, while nothing is going on.
+  void AwaitNoUnlinkedSpace();
+  /// Nothing stays of a database that is destroyed, though who does it may be killed meanwhile.
+  void Destroy();
+  /// The owner closes the database.
+  void FinishOwner();
 
   /// Fails unless it comes true in time.
   void Await(const char* what, std::chrono::seconds patience, const std::function<bool()>& done);
@@ -75,16 +121,29 @@ class Story {
   const Redundancy& redundancy_;
   Cluster* const cluster_;
   Model* const model_;
+  Options database_;
   std::vector<std::unique_ptr<Owner>> owners_;
   std::vector<ProcessId> stopped_;
+  std::vector<ProcessId> others_;  ///< Who fills the nodes.
+  /// Of a process that is to be killed there: how many points it has still to reach, and how.
+  struct Ambush {
+    uint64_t left = 0;
+    std::function<void()> kill{};
+  };
+  std::map<ProcessId, Ambush> ambushes_;
   /// Nodes that lost their memory since all was whole, or that an owner did without.
   size_t lost_ = 0;
-  uint64_t node_kills_ = 0;
-  uint64_t cuts_ = 0;
+  bool disturbed_ = false;
+  bool flipped_ = false;
+  bool drained_ = false;
+  uint64_t manifest_version_ = 0;  ///< That all is known to have come to.
+  uint64_t faults_ = 0;
   std::string found_;  ///< What the last check said.
 };
 
 /// A Scenario: the whole story of a seed.
 std::string TellStory(Scheduler* scheduler, uint64_t seed);
+/// The same, more severe.
+std::string TellStoryOfAllReads(Scheduler* scheduler, uint64_t seed);
 
 }  // namespace nacre::sim

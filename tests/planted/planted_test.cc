@@ -1,0 +1,151 @@
+// Goal: the simulation is worth something: it finds each of some subtle bugs, and soon.
+// Method: the sources in which they are planted (util/planted_bug.h) are compiled once more for
+// this program, and of each bug stories are told (tests/support/sim_story.h), seed by seed, in
+// processes that have it, until one fails. `--table [SEEDS]` prints how many seeds each of them
+// took.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iomanip>
+#include <iostream>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "tests/support/sim_run.h"
+#include "tests/support/sim_story.h"
+#include "util/planted_bug.h"
+
+namespace nacre {
+
+namespace {
+
+/// Within so many seeds each has to be found.
+constexpr uint64_t kSeeds = 10'000;
+
+struct Bug {
+  const char* name;
+  const char* what;    ///< Is wrong.
+  uint64_t first = 1;  ///< Seed: some way before the one that finds it, to save time.
+};
+
+constexpr Bug kBugs[] = {
+    {"log.acknowledged-before-its-copies-have-it", "a write is acknowledged when it is sent"},
+    {"log.one-copy-too-few", "log and manifest have one copy less than promised"},
+    {"log.torn-record-accepted", "records are read without a look at their checksums"},
+    {"log.header-of-another-segment-accepted", "what is in a recycled segment passes for its head"},
+    {"log.recycled-segment-read-as-new", "records of the segment that was there before are read",
+     101},
+    {"log.one-copy-read", "recovery asks one copy of the log only"},
+    {"log.released-before-the-flush", "the log is dropped when a flush begins"},
+    {"recovery.sequences-given-again", "sequence numbers of the log are given once more"},
+    {"recovery.log-taken-for-free-space", "a new owner writes over the log that it was read from"},
+    {"fence.keys-not-revoked", "a replaced owner can go on writing to its slabs"},
+    {"fence.claim-of-an-old-epoch-granted", "of two owners with one epoch, both are accepted"},
+    {"fence.lease-ignored", "a new owner is let in while the one before may still be read", 41},
+    {"root.first-value-preferred", "of several values of the root, any one is taken"},
+    {"manifest.edits-sought-in-the-wrong-place", "a checkpoint does not say which edits follow it"},
+    {"manifest.stale-slots-preferred", "parts of an older checkpoint are taken for the latest"},
+    {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 31},
+    {"table.damage-copied-by-repair", "repair does not check what it reads", 61},
+    {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way"},
+    {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 101},
+    {"snapshot.published-out-of-order", "a write is visible before those that came before it"},
+    {"snapshot.forgotten-by-a-flush", "a flush drops versions that a snapshot shows"},
+    {"batch.seen-in-half", "a reader sees one update more than is published"},
+};
+
+/// Of this process.
+const char* planted = "";
+
+// The linker's: where the names of the bugs that are compiled in begin and end.
+extern "C" {
+[[gnu::weak, gnu::visibility("hidden")]] extern const char* const __start_nacre_bugs[];
+[[gnu::weak, gnu::visibility("hidden")]] extern const char* const __stop_nacre_bugs[];
+}
+
+}  // namespace
+
+bool IsPlanted(const char* name) {
+  const bool known = std::any_of(std::begin(kBugs), std::end(kBugs),
+                                 [=](const Bug& bug) { return std::strcmp(bug.name, name) == 0; });
+  if (!known) {
+    std::fprintf(stderr, "nobody knows of a planted bug '%s'\n", name);
+    std::abort();
+  }
+  return std::strcmp(name, planted) == 0;
+}
+
+namespace sim {
+namespace {
+
+/// The first seed that fails with this bug; one that passed if there is none.
+Outcome Find(const Bug& bug, uint64_t seeds) {
+  Outcome found;
+  const auto scenario = [&bug](Scheduler* scheduler, uint64_t seed) {
+    planted = bug.name;
+    return TellStory(scheduler, seed);
+  };
+  RunSeeds(bug.first, seeds, scenario, {}, [&found](const Outcome& outcome) {
+    found = outcome;
+    return outcome.passed;
+  });
+  return found;
+}
+
+/// What was seen of it, in a line.
+std::string FirstLine(const Outcome& outcome) {
+  return outcome.failure.substr(0, outcome.failure.find('\n'));
+}
+
+class PlantedBug : public testing::TestWithParam<Bug> {};
+
+std::string TestName(const testing::TestParamInfo<Bug>& bug) {
+  std::string name = bug.param.name;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(, PlantedBug, testing::ValuesIn(kBugs), TestName);
+
+TEST(PlantedBugs, AreThoseThatAreKnown) {
+  const std::set<std::string> there(__start_nacre_bugs, __stop_nacre_bugs);
+  std::set<std::string> known;
+  for (const Bug& bug : kBugs) known.insert(bug.name);
+  EXPECT_EQ(there, known) << "has cmake been run since the first bug of a source was planted?";
+}
+
+TEST_P(PlantedBug, IsFound) {
+  const Outcome outcome = Find(GetParam(), kSeeds);
+  EXPECT_FALSE(outcome.passed) << "not within " << kSeeds << " seeds";
+  std::cout << "found by seed " << outcome.seed << " " << FirstLine(outcome) << "\n";
+}
+
+int PrintTable(uint64_t seeds) {
+  for (const Bug& bug : kBugs) {
+    const Outcome outcome = Find(bug, seeds);
+    std::cout << "| `" << bug.name << "` | " << bug.what << " | "
+              << (outcome.passed ? "-" : std::to_string(outcome.seed)) << " | "
+              << FirstLine(outcome) << " |\n"
+              << std::flush;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace sim
+}  // namespace nacre
+
+int main(int argc, char** argv) {
+  nacre::sim::FixAddresses(argv);
+  if (argc > 1 && std::string_view(argv[1]) == "--table") {
+    return nacre::sim::PrintTable(argc > 2 ? std::stoull(argv[2]) : nacre::kSeeds);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
