@@ -414,9 +414,13 @@ TEST_F(DBNearFlushTest, DamageInTheLog) {
   EXPECT_EQ(NearData(), 0u);
   EXPECT_EQ(Fallbacks("failed"), 1u);
   ASSERT_NO_FATAL_FAILURE(ExpectEqual(model_));
-  ASSERT_NO_FATAL_FAILURE(Fill(500, 300, 2));
+  // The damaged segment may have records of the next MemTable, but not of that after it.
+  ASSERT_NO_FATAL_FAILURE(Fill(2000, 300, 2));
   ASSERT_TRUE(IsOk(db_->Flush({})));
-  EXPECT_EQ(NearData(), 1u);
+  const uint64_t before = NearData();
+  ASSERT_NO_FATAL_FAILURE(Fill(500, 300, 3));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  EXPECT_EQ(NearData(), before + 1);
   ASSERT_NO_FATAL_FAILURE(ExpectEqual(model_));
 }
 
