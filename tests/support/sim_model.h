@@ -48,6 +48,10 @@ class Model {
   /// Reads of a replaced owner are not judged: one that reaches no node answers out of what it has,
   /// as docs/design.md, section 8, says.
   bool replaced(uint32_t owner) const { return owners_[owner].replaced; }
+  /// Whether another owner has had the database since, by an opening that may have begun before
+  /// this owner's own. What this one reads may be another table's memory by now, which its
+  /// checksums tell.
+  bool overtaken(uint32_t owner) const;
 
   uint64_t acknowledged() const { return acknowledged_; }
   uint64_t unresolved() const { return unresolved_; }
