@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "table/write_batch_format.h"
@@ -13,8 +15,13 @@
 namespace nacre::memnode {
 namespace {
 
-/// How far ahead bytes are asked for: they lie in the order of the log.
+/// How far ahead updates are asked for, which lie in the order of the log, and how much of each.
 constexpr size_t kAhead = 8;
+constexpr size_t kLinesAhead = 3;
+
+uint64_t PrefixOf(const UpdateOrder& order, const std::optional<std::string>& bound) {
+  return bound.has_value() ? order.Ref(0, *bound, Slice()).prefix : 0;
+}
 
 class UpdateIterator : public InternalIterator {
  public:
@@ -23,7 +30,7 @@ class UpdateIterator : public InternalIterator {
 
   bool Valid() const override { return at_ < sorted_.size(); }
   void SeekToFirst() override {
-    for (size_t i = 0; i < 2 * kAhead; ++i) Prefetch(i);
+    for (size_t i = 0; i < kAhead; ++i) Prefetch(i);
     at_ = 0;
   }
   void SeekToLast() override { at_ = sorted_.size() - 1; }
@@ -49,10 +56,10 @@ class UpdateIterator : public InternalIterator {
   Status status() const override { return Status::OK(); }
 
  private:
-  /// The update comes first, then its key.
   void Prefetch(size_t i) const {
-    if (i + kAhead < sorted_.size()) __builtin_prefetch(sorted_[i + kAhead].update);
-    if (i < sorted_.size()) __builtin_prefetch(sorted_[i].update->key_data);
+    if (i >= sorted_.size()) return;
+    const char* const update = reinterpret_cast<const char*>(sorted_[i].update);
+    for (size_t line = 0; line < kLinesAhead; ++line) __builtin_prefetch(update + line * 64);
   }
   size_t LowerBound(const Slice& internal_key) const {
     const UpdateRef target =
@@ -71,15 +78,15 @@ class UpdateIterator : public InternalIterator {
 }  // namespace
 
 LogUpdates::LogUpdates(const FlushJob& job, const Comparator* comparator)
-    : job_(job), comparator_(comparator), order_(comparator) {}
+    : job_(job),
+      comparator_(comparator),
+      order_(comparator),
+      begin_prefix_(PrefixOf(order_, job.merge.begin)),
+      end_prefix_(PrefixOf(order_, job.merge.end)) {}
 
 Status LogUpdates::Load(TableStore* store, const std::atomic<bool>* cancelled) {
   cancelled_ = cancelled;
   for (const LogPart& part : job_.log) NACRE_RETURN_IF_ERROR(LoadPart(part, store));
-  sorted_.reserve(updates_.size());
-  for (const UpdateRef& update : updates_) {
-    sorted_.push_back({.prefix = update.prefix, .update = &update});
-  }
   order_.Sort(&sorted_);
   return Status::OK();
 }
@@ -145,10 +152,10 @@ Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_
   *bytes = LogRecordBytes(DecodeFixed32(source.bytes + offset + kLogLengthAt));
   if (*bytes > left) return damaged("a record beyond the end");
   NACRE_RETURN_IF_ERROR(source.await(offset + *bytes));
-  char* const copy = Room(*bytes);
-  std::memcpy(copy, source.bytes + offset, *bytes);
+  if (record_.size() < *bytes) record_.resize(*bytes);
+  std::memcpy(record_.data(), source.bytes + offset, *bytes);
   LogRecord record;
-  if (!ParseLogRecord(Slice(copy, *bytes), stamp, &record) || record.bytes != *bytes) {
+  if (!ParseLogRecord(Slice(record_.data(), *bytes), stamp, &record) || record.bytes != *bytes) {
     return damaged("a damaged record");
   }
   if (record.first > job_.last || record.first + record.count - 1 < job_.first) {
@@ -157,36 +164,42 @@ Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_
   if (record.first < job_.first || record.first + record.count - 1 > job_.last) {
     return damaged("a record of two MemTables");
   }
-  bool wanted = false;
-  if (Status s = TakeUpdates(record, &wanted); !s.ok()) return damaged(s.message());
-  if (wanted) Keep(*bytes);
+  if (Status s = TakeUpdates(record); !s.ok()) return damaged(s.message());
   return Status::OK();
 }
 
-Status LogUpdates::TakeUpdates(const LogRecord& record, bool* wanted) {
+Status LogUpdates::TakeUpdates(const LogRecord& record) {
   SequenceNumber sequence = record.first;
-  return ForEachEncodedUpdate(record.payload, record.count,
-                              [&](ValueType type, const Slice& key, const Slice& value) {
-                                const uint64_t tag = PackTag(sequence++, type);
-                                if (!InRange(key)) return;
-                                updates_.push_back(order_.Ref(tag, key, value));
-                                *wanted = true;
-                              });
+  return ForEachEncodedUpdate(
+      record.payload, record.count, [&](ValueType type, const Slice& key, const Slice& value) {
+        const UpdateRef update = order_.Ref(PackTag(sequence++, type), key, value);
+        if (InRange(update)) Keep(update);
+      });
 }
 
-bool LogUpdates::InRange(const Slice& key) const {
-  const CompactionJob& merge = job_.merge;
-  return (!merge.begin.has_value() || comparator_->Compare(key, *merge.begin) >= 0) &&
-         (!merge.end.has_value() || comparator_->Compare(key, *merge.end) < 0);
+void LogUpdates::Keep(const UpdateRef& update) {
+  bool new_chunk = false;
+  char* const at =
+      arena_.Allocate(sizeof(UpdateRef) + update.key_size + update.value_size, &new_chunk);
+  char* const key = at + sizeof(UpdateRef);
+  char* const value = key + update.key_size;
+  if (update.key_size > 0) std::memcpy(key, update.key_data, update.key_size);
+  if (update.value_size > 0) std::memcpy(value, update.value_data, update.value_size);
+  auto* const kept = new (at) UpdateRef(update);
+  kept->key_data = key;
+  kept->value_data = value;
+  sorted_.push_back({.prefix = kept->prefix, .update = kept});
 }
 
-char* LogUpdates::Room(size_t n) {
-  if (chunks_.empty() || n > chunk_bytes_ - chunk_used_) {
-    chunk_bytes_ = std::max(n, kChunkBytes);
-    chunks_.push_back(std::make_unique_for_overwrite<char[]>(chunk_bytes_));
-    chunk_used_ = 0;
+bool LogUpdates::InRange(const UpdateRef& update) const {
+  // As a rule the first bytes tell.
+  const auto& [begin, end] = std::tie(job_.merge.begin, job_.merge.end);
+  if (begin.has_value() && update.prefix <= begin_prefix_ &&
+      (update.prefix < begin_prefix_ || comparator_->Compare(update.key(), *begin) < 0)) {
+    return false;
   }
-  return chunks_.back().get() + chunk_used_;
+  return !end.has_value() || update.prefix < end_prefix_ ||
+         (update.prefix == end_prefix_ && comparator_->Compare(update.key(), *end) < 0);
 }
 
 }  // namespace nacre::memnode

@@ -16,11 +16,12 @@
 #include "table/internal_iterator.h"
 #include "table/log_format.h"
 #include "table/update_order.h"
+#include "util/arena.h"
 
 namespace nacre::memnode {
 
-/// The updates that a flush takes from the log, sorted. Records with any of them are copied before
-/// they are checked: the log's memory is its owner's, who may write there at any time.
+/// The updates that a flush takes from the log, sorted. Records are copied before they are checked:
+/// the log's memory is its owner's, who may write there at any time.
 ///
 /// Thread safety: none.
 class LogUpdates {
@@ -43,27 +44,23 @@ class LogUpdates {
 
   Status LoadPart(const LogPart& part, TableStore* store);
   Status ReadPart(const LogPart& part, const Source& source);
-  /// The record at `offset`, copied to memory that is kept if it is used. `*bytes`: it takes.
+  /// The record at `offset`. `*bytes`: it takes.
   Status TakeRecord(const LogPart& part, const Source& source, uint64_t offset, uint32_t stamp,
                     uint64_t* bytes);
-  /// Whether any update of the record is wanted.
-  Status TakeUpdates(const LogRecord& record, bool* wanted);
-  bool InRange(const Slice& key) const;
-  /// Room for `n` bytes that Keep keeps.
-  char* Room(size_t n);
-  void Keep(size_t n) { chunk_used_ += n; }
-
-  static constexpr size_t kChunkBytes = 1 << 20;
+  /// Keeps those updates of the record that are wanted.
+  Status TakeUpdates(const LogRecord& record);
+  void Keep(const UpdateRef& update);
+  bool InRange(const UpdateRef& update) const;
 
   const FlushJob& job_;
   const Comparator* const comparator_;
   const UpdateOrder order_;
+  const uint64_t begin_prefix_;  ///< Of the range's bounds, as UpdateRef has it; 0: open.
+  const uint64_t end_prefix_;
   const std::atomic<bool>* cancelled_ = nullptr;
   std::unique_ptr<CopyReader> reader_;  ///< Made when a copy has to be read from another node.
-  std::vector<std::unique_ptr<char[]>> chunks_;
-  size_t chunk_bytes_ = 0;  ///< Of the last one.
-  size_t chunk_used_ = 0;
-  std::vector<UpdateRef> updates_;
+  std::vector<char> record_;            ///< A copy of that at hand.
+  ConcurrentArena arena_;               ///< Updates, each with key and value behind it.
   std::vector<UpdateItem> sorted_;
 };
 
