@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "ctl/database_check.h"
-#include "db/log_format.h"
 #include "db/log_reader.h"
 #include "db/state_record.h"
+#include "table/log_format.h"
 #include "util/coding.h"
 
 namespace nacre::ctl {

@@ -246,7 +246,7 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   return Execute(&job, all, bytes, outputs);
 }
 
-NodeId DBImpl::TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried) {
+std::map<NodeId, uint64_t> DBImpl::LocalBytes(const memnode::CompactionJob& job) {
   std::map<NodeId, uint64_t> local_bytes;
   for (const auto& run : job.runs) {
     for (const auto& meta : run) {
@@ -259,6 +259,11 @@ NodeId DBImpl::TakeExecutor(const memnode::CompactionJob& job, const std::vector
       }
     }
   }
+  return local_bytes;
+}
+
+NodeId DBImpl::TakeExecutor(const std::map<NodeId, uint64_t>& local_bytes,
+                            const std::vector<NodeId>& tried) {
   std::vector<uint64_t> used_bytes;
   for (int node = 0; node < client_->node_count(); ++node) {
     used_bytes.push_back(space_->Usage(static_cast<NodeId>(node)).used_bytes);
@@ -271,7 +276,9 @@ NodeId DBImpl::TakeExecutor(const memnode::CompactionJob& job, const std::vector
     if (!client_->alive(id) || std::find(tried.begin(), tried.end(), id) != tried.end()) continue;
     // Most input first, shared with the jobs that run there; among equals the one with the least
     // data.
-    const uint64_t share = local_bytes[id] / (1 + jobs_on_node_[id]);
+    const auto local = local_bytes.find(id);
+    const uint64_t bytes = local == local_bytes.end() ? 0 : local->second;
+    const uint64_t share = bytes / (1 + jobs_on_node_[id]);
     const std::pair<uint64_t, uint64_t> rank{UINT64_MAX - share, used_bytes[id]};
     if (best != kNoNode && rank >= best_rank) continue;
     best = id;
@@ -344,6 +351,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
 Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
                        TableList* outputs) {
   const uint64_t target = picker_.TargetTableBytes(static_cast<int>(job->output_level));
+  const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
   std::vector<NodeId> tried;
   bool here = options_.compaction == CompactionSite::kCompute;
   // Gaps at the ends of chunks may take more of the outputs than they took of the inputs.
@@ -352,7 +360,7 @@ Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uin
   Status status;
   for (;;) {
     // This process, when no node can.
-    const NodeId executor = here ? kNoNode : TakeExecutor(*job, tried);
+    const NodeId executor = here ? kNoNode : TakeExecutor(local_bytes, tried);
     const int alive = client_->alive_count();
     status = ReserveOutputs(output_bytes, target, executor, job);
     const bool reserved = status.ok();

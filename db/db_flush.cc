@@ -241,17 +241,21 @@ Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
     return log_->status().WithContext("writes wait for the log");
   }
   Status status;
+  NearFlush plan;
+  bool near = PlanNearFlush(immutable, &plan);
   // Each node that dies during the flush costs one more try on those that are left.
   for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
     edit->added.clear();
-    status = TryFlush(*immutable.memtable, immutable.boundary, edit);
+    status = TryFlush(*immutable.memtable, immutable.boundary, near ? &plan : nullptr, edit);
+    if (std::exchange(near, false) && status.IsCorruption()) continue;  // What nodes made of it.
     if (!status.IsUnavailable() && !status.IsTimedOut()) break;
     Log(options_.info_log, LogLevel::kWarn, "{}: flush tries again: {}", name_, status.ToString());
   }
   return status;
 }
 
-Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, VersionEdit* edit) {
+Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, const NearFlush* near,
+                        VersionEdit* edit) {
   const uint64_t start = clock_->NowNanos();
   MergeOptions merge;
   merge.comparator = options_.comparator;
@@ -316,27 +320,43 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, Versi
     }
     if (i > 0) range.begin = cuts[i - 1];
     if (i < cuts.size()) range.end = cuts[i];
-    FlushRange(memtable, range, bound, manifest_version, &ranges[i]);
+    const bool done =
+        near != nullptr && FlushRangeNear(*near, range, bound, manifest_version, &ranges[i]);
+    if (!done) FlushRange(memtable, range, bound, manifest_version, &ranges[i]);
   });
 
   Status status;
-  uint64_t entries_written = 0;
-  uint64_t bytes_written = 0;
+  MergeStats stats;
+  uint64_t near_ranges = 0;
   for (FlushedRange& range : ranges) {
     if (status.ok()) status = range.status;
-    entries_written += range.entries_written;
-    bytes_written += range.bytes_written;
+    stats.entries_read += range.stats.entries_read;
+    stats.bytes_read += range.stats.bytes_read;
+    stats.entries_written += range.stats.entries_written;
+    stats.bytes_written += range.stats.bytes_written;
+    near_ranges += range.near ? 1 : 0;
     for (auto& table : range.tables) edit->added.push_back({0, std::move(table)});
+  }
+  // What nodes found in the log are the MemTable's entries, and each was in one range.
+  if (status.ok() && near_ranges > 0 &&
+      (stats.entries_read != entries || stats.bytes_read != data_bytes)) {
+    status = Status::Corruption("a flush took " + std::to_string(stats.entries_read) +
+                                " entries of " + std::to_string(stats.bytes_read) +
+                                " bytes from the log, the MemTable has " + std::to_string(entries) +
+                                " of " + std::to_string(data_bytes));
+    FallBack(FlushFallback::kFailed, status.ToString());
   }
   if (!status.ok()) {
     for (const auto& added : edit->added) added.table->MarkDropped();
     edit->added.clear();
     return status;
   }
-  counters_.flushes.fetch_add(1, std::memory_order_relaxed);
-  counters_.flush_bytes.fetch_add(bytes_written, std::memory_order_relaxed);
-  Log(options_.info_log, LogLevel::kInfo, "{}: flushed {} entries, {} bytes in {} ms", name_,
-      entries_written, bytes_written, (clock_->NowNanos() - start) / 1'000'000);
+  const uint64_t nanos = clock_->NowNanos() - start;
+  NoteFlush(near_ranges == count, stats.bytes_written, nanos);
+  Log(options_.info_log, LogLevel::kInfo,
+      "{}: flushed {} entries, {} bytes in {} ms, {} of {} "
+      "ranges near the data",
+      name_, stats.entries_written, stats.bytes_written, nanos / 1'000'000, near_ranges, count);
   return status;
 }
 
@@ -350,8 +370,13 @@ void DBImpl::FlushRange(const MemTable& memtable, const MergeOptions& merge, uin
   };
   const std::unique_ptr<InternalIterator> input = memtable.NewIterator();
   std::vector<TableMeta> tables;
-  MergeStats stats;
-  Status status = MergeTables(input.get(), merge, new_output, &tables, &stats);
+  result->status = MergeTables(input.get(), merge, new_output, &tables, &result->stats);
+  TakeTables(std::move(tables), reserved, result);
+}
+
+void DBImpl::TakeTables(std::vector<TableMeta> tables, const std::vector<Placement>& reserved,
+                        FlushedRange* result) {
+  Status& status = result->status;
   // Outputs come in order; what was reserved for a table that was not finished goes back.
   for (size_t i = tables.size(); i < reserved.size(); ++i) space_->Free(reserved[i]);
   for (TableMeta& meta : tables) {
@@ -364,9 +389,6 @@ void DBImpl::FlushRange(const MemTable& memtable, const MergeOptions& merge, uin
       space_->Free(meta.placement);
     }
   }
-  result->entries_written = stats.entries_written;
-  result->bytes_written = stats.bytes_written;
-  result->status = std::move(status);
 }
 
 Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,

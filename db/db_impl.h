@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "db/compaction_picker.h"
+#include "db/flush_site.h"
 #include "db/log_reader.h"
 #include "db/log_segments.h"
 #include "db/log_space.h"
@@ -30,6 +31,7 @@
 #include "db/version.h"
 #include "db/write_sequencer.h"
 #include "memnode/compaction_job.h"
+#include "memnode/flush_job.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_impl.h"
 #include "memnode/space_allocator.h"
@@ -50,7 +52,8 @@ struct Record;
 /// The database. Split by concern: db_open.cc (opening and closing), db_recovery.cc (what an owner
 /// before has left), db_indexes.cc (loading indexes), db_write.cc (writes, MemTable switches,
 /// stalls), db_log.cc (the log's part in writes), db_manifest.cc (durable changes), db_read.cc
-/// (gets, iterators, snapshots), db_flush.cc, db_compaction.cc, db_repair.cc, db_properties.cc.
+/// (gets, iterators, snapshots), db_flush.cc, db_near_flush.cc, db_compaction.cc, db_repair.cc,
+/// db_properties.cc.
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
 /// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
@@ -275,23 +278,47 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status Search(const ReadView& view, const ReadOptions& options, const Slice& key,
                 SequenceNumber snapshot, PinnableSlice* value) const;
 
+  /// What a flush near the data needs of the log.
+  struct NearFlush {
+    std::vector<memnode::LogPart> log;
+    std::map<NodeId, uint64_t> local_bytes;  ///< Of the log.
+    SequenceNumber first = 0;
+    SequenceNumber last = 0;
+  };
+
   // ---- db_flush.cc ----
   Status FlushAndWait(const FlushOptions& options) REQUIRES(mutex_);
   void FlushLoop() EXCLUDES(mutex_);
   Status FlushOne(const Immutable& immutable, VersionEdit* edit) EXCLUDES(mutex_);
   /// `boundary`: of Immutable.
-  Status TryFlush(const MemTable& memtable, SequenceNumber boundary, VersionEdit* edit)
-      EXCLUDES(mutex_);
+  /// `near` null: in this process.
+  Status TryFlush(const MemTable& memtable, SequenceNumber boundary, const NearFlush* near,
+                  VersionEdit* edit) EXCLUDES(mutex_);
   /// What one thread of a flush made of its range of user keys.
   struct FlushedRange {
     Status status;
     TableList tables;
-    uint64_t entries_written = 0;
-    uint64_t bytes_written = 0;
+    MergeStats stats;
+    bool near = false;  ///< The data: a node did it.
   };
   /// `bound`: bytes reserved for a table.
   void FlushRange(const MemTable& memtable, const MergeOptions& merge, uint64_t bound,
                   uint64_t manifest_version, FlushedRange* result);
+  /// Opens the tables of a range, and frees what was reserved for others.
+  void TakeTables(std::vector<TableMeta> tables, const std::vector<Placement>& reserved,
+                  FlushedRange* result);
+
+  // ---- db_near_flush.cc ----
+  /// Whether nodes shall flush this MemTable, all of which is published, and from where.
+  bool PlanNearFlush(const Immutable& immutable, NearFlush* near) EXCLUDES(mutex_);
+  /// As FlushRange, on the best node that can. False, with nothing left behind: it is to be done
+  /// here.
+  bool FlushRangeNear(const NearFlush& near, const MergeOptions& merge, uint64_t bound,
+                      uint64_t manifest_version, FlushedRange* result) EXCLUDES(mutex_);
+  void FallBack(FlushFallback why, const std::string& detail);
+  void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(mutex_);
+
+  // ---- db_flush.cc ----
   /// Makes a new view the current one. The old one waits in unlinked_views_, because destroying
   /// what it held last is too much work to do under the mutex or on a writer's thread.
   void InstallView(std::vector<std::shared_ptr<MemTable>> memtables,
@@ -344,10 +371,12 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
                  TableList* outputs);
-  /// The best node for the job that has not been tried, busy with it until LeaveExecutor; kNoNode
-  /// if there is none.
-  NodeId TakeExecutor(const memnode::CompactionJob& job, const std::vector<NodeId>& tried)
-      EXCLUDES(mutex_);
+  /// What nodes have of the job's input.
+  static std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job);
+  /// The node with most of a job's input that has not been tried, busy with it until LeaveExecutor;
+  /// kNoNode if there is none.
+  NodeId TakeExecutor(const std::map<NodeId, uint64_t>& local_bytes,
+                      const std::vector<NodeId>& tried) EXCLUDES(mutex_);
   void LeaveExecutor(NodeId executor) EXCLUDES(mutex_);
   Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
@@ -451,6 +480,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::atomic<const ReadView*> view_{nullptr};  ///< Read under an epoch guard.
   std::atomic<bool> closing_{false};            ///< Also cancels running compactions.
   Counters counters_;
+  FlushSites flush_sites_;
+  FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
   /// Held from when a change is chosen until it is durable and current: changes are durable in the
   /// order in which they are made current. Before mutex_.

@@ -49,6 +49,8 @@ class DBProperties {
         {"network.compute-written", &DBProperties::ComputeWritten},
         {"network.memnode-read", &DBProperties::MemnodeRead},
         {"network.memnode-written", &DBProperties::MemnodeWritten},
+        {"flush.near-data", &DBProperties::FlushesNearData},
+        {"flush.fallbacks", &DBProperties::FlushFallbacks},
         {"compaction.bytes-read", &DBProperties::CompactionRead},
         {"compaction.bytes-written", &DBProperties::CompactionWritten},
         {"compaction.cpu-nanos", &DBProperties::CompactionCpu},
@@ -78,6 +80,13 @@ class DBProperties {
       const auto deepest = static_cast<uint64_t>(version().num_levels() - 1);
       if (!ParseNumber(digits, 0, deepest, &level).ok()) return false;
       *value = version().tables(static_cast<int>(level)).size();
+      return true;
+    }
+    constexpr std::string_view kFallback = "flush.fallback.";
+    for (size_t i = 0; i < kFlushFallbacks && name.starts_with(kFallback); ++i) {
+      const auto why = static_cast<FlushFallback>(i);
+      if (name.substr(kFallback.size()) != NameOf(why)) continue;
+      *value = db_->flush_sites_.fallbacks(why);
       return true;
     }
     constexpr std::string_view kSpace = "space.";
@@ -125,8 +134,8 @@ class DBProperties {
     std::string text = LevelStats();
     text += fmt::format("MemTables: {} waiting to be flushed, {} in all\n", Immutables(),
                         FormatBytes(MemTableBytes()));
-    text += fmt::format("Flushes: {}, {} written\n", counters.flushes.load(),
-                        FormatBytes(counters.flush_bytes.load()));
+    text += fmt::format("Flushes: {}, {} written, {} near the data\n", counters.flushes.load(),
+                        FormatBytes(counters.flush_bytes.load()), FlushesNearData());
     const double cpu_seconds = static_cast<double>(CompactionCpu()) / 1e9;
     text +=
         fmt::format("Compactions: {} and {} moves, {} read, {} written, {:.2f} s of executor CPU\n",
@@ -231,6 +240,8 @@ class DBProperties {
   }
   uint64_t MemnodeRead() { return SumOverNodes(&memnode::NodeStats::bytes_read); }
   uint64_t MemnodeWritten() { return SumOverNodes(&memnode::NodeStats::bytes_written); }
+  uint64_t FlushesNearData() { return db_->flush_sites_.near_data(); }
+  uint64_t FlushFallbacks() { return db_->flush_sites_.fallbacks(); }
   uint64_t CompactionRead() { return db_->counters_.compaction_bytes_read.load(); }
   uint64_t CompactionWritten() { return db_->counters_.compaction_bytes_written.load(); }
   uint64_t CompactionCpu() { return db_->counters_.compaction_cpu_nanos.load(); }

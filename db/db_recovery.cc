@@ -9,7 +9,7 @@
 #include "db/sorted_inserts.h"
 #include "db/state_record.h"
 #include "db/update_limits.h"
-#include "db/write_batch_format.h"
+#include "table/write_batch_format.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -208,6 +208,7 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
                             .WithContext("log of " + name_));
   inserts.DropFrom(parts);
   inserts.InsertInto(memtable, OpeningThreads());
+  if (memtable->entries() > 0) memtable->NoteUnlogged();  // In the last owner's log only.
   for (const std::string& note : result->notes) {
     Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);
   }

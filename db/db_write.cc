@@ -4,7 +4,7 @@
 
 #include "db/db_impl.h"
 #include "db/update_limits.h"
-#include "db/write_batch_format.h"
+#include "table/write_batch_format.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -38,6 +38,7 @@ Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice
     NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
   }
   MemTable* memtable = MemTableOf(ticket);
+  if (!logged && log_ != nullptr) memtable->NoteUnlogged();
   bool new_chunk = false;
   memtable->Add(ticket.first, type, key, value, &new_chunk);
   // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
@@ -89,6 +90,7 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
     NACRE_RETURN_IF_ERROR(Append(options, ticket, {&encoded, 1}, &position));
   }
   MemTable* memtable = MemTableOf(ticket);
+  if (!logged && log_ != nullptr) memtable->NoteUnlogged();
   bool new_chunk = false;
   SequenceNumber sequence = ticket.first;
   const Status inserted =

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "db/log_format.h"
 #include "db/log_segments.h"
 #include "memnode/copy_reader.h"
 #include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "table/log_format.h"
 #include "util/arena.h"
 
 namespace nacre {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "db/log_copies.h"
-#include "db/log_format.h"
 #include "db/log_scan.h"
 #include "memnode/copy_reader.h"
+#include "table/log_format.h"
 #include "util/thread.h"
 
 namespace nacre {

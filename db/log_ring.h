@@ -6,11 +6,11 @@
 #include <memory>
 #include <span>
 
-#include "db/log_format.h"
 #include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
+#include "table/log_format.h"
 
 namespace nacre {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "db/log_copies.h"
-#include "db/log_format.h"
 #include "db/log_segments.h"
 #include "memnode/copy_reader.h"
 #include "memnode/pool_client.h"
@@ -14,6 +13,7 @@
 #include "nacre/status.h"
 #include "nacre/wal_recovery_mode.h"
 #include "table/internal_key.h"
+#include "table/log_format.h"
 #include "util/arena.h"
 
 namespace nacre {

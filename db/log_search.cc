@@ -6,10 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include "db/log_format.h"
 #include "db/log_reader.h"
 #include "memnode/copy_reader.h"
 #include "memnode/mirrored_extent.h"
+#include "table/log_format.h"
 
 namespace nacre {
 namespace {

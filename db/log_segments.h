@@ -18,6 +18,12 @@ struct LogSegment {
   bool operator==(const LogSegment&) const = default;
 };
 
+/// A segment, and how far it has records that were acknowledged.
+struct WrittenSegment {
+  LogSegment segment;
+  uint64_t bytes = 0;  ///< Header and records.
+};
+
 /// Whether any copy is on a node for which `is_one` answers true.
 inline bool HasCopyOn(const LogSegment& segment, const std::function<bool(NodeId)>& is_one) {
   return std::any_of(segment.copies.begin(), segment.copies.end(),

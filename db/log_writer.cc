@@ -199,7 +199,7 @@ Status LogWriter::PostRecords() {
   LogRing::Entry entry;
   while (ring_->Finished(to, &entry) && entry.large == nullptr && entry.end - from <= room) {
     ring_->Stamp(to, current_.stamp);
-    group.generation = std::max(group.generation, entry.generation);
+    group.generations.Add(entry.generation);
     group.last = entry;
     to = entry.end;
   }
@@ -216,7 +216,9 @@ Status LogWriter::PostRecords() {
 Status LogWriter::PostLarge(const LogRing::Entry& entry) {
   EncodeFixed32(entry.large->memory->data() + kLogStampAt, current_.stamp);
   NACRE_RETURN_IF_ERROR(Write(current_.offset, entry.large->Bytes()));
-  current_.posted = {.bytes = entry.bytes, .generation = entry.generation, .last = entry};
+  Group group{.bytes = entry.bytes, .generations = {}, .last = entry};
+  group.generations.Add(entry.generation);
+  current_.posted = group;
   return Status::OK();
 }
 
@@ -249,7 +251,7 @@ Status LogWriter::AwaitPosted() {
 void LogWriter::AcknowledgePosted() {
   const Group group = std::exchange(current_.posted, {});
   current_.offset += group.bytes;
-  current_.generation = std::max(current_.generation, group.generation);
+  current_.generations.Add(group.generations);
   Add(&bytes_appended_, group.bytes);
   if (group.last.large == nullptr) [[likely]] {
     ring_->Release(group.last.end);
@@ -274,7 +276,7 @@ Status LogWriter::OpenFor(uint64_t bytes) {
     current_.extent = std::move(next.extent);
     current_.stamp = LogStamp(options_.database_id, current_.segment.number);
     current_.offset = kLogHeaderBytes;
-    current_.generation = 0;
+    current_.generations = {};
     Status s = WriteHeader();
     if (s.ok()) break;
     SealFailed();
@@ -317,7 +319,7 @@ void LogWriter::Seal() {
   if (current_.has_records()) {
     previous_number_ = current_.segment.number;
     previous_bytes_ = current_.offset;
-    sealed_.push_back({std::move(current_.segment), current_.generation});
+    sealed_.push_back({std::move(current_.segment), current_.offset, current_.generations});
   } else {
     unused_.push_back(std::move(current_.segment));
   }
@@ -326,12 +328,28 @@ void LogWriter::Seal() {
 
 // ---- The database -----------------------------------------------------------------------------
 
+std::vector<WrittenSegment> LogWriter::SegmentsOf(uint64_t first, uint64_t last) {
+  std::vector<WrittenSegment> segments;
+  TakeLead();
+  {
+    MutexLock lock(&mutex_);
+    for (const Sealed& sealed : sealed_) {
+      if (sealed.generations.Touch(first, last)) segments.push_back({sealed.segment, sealed.bytes});
+    }
+  }
+  if (current_.has_records() && current_.generations.Touch(first, last)) {
+    segments.push_back({current_.segment, current_.offset});
+  }
+  lead_.Give();
+  return segments;
+}
+
 std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_open) {
   TakeLead();
   // A failure is that of the writers: the ring has their records, and they write them elsewhere.
   AwaitPosted().IgnoreError();
   const bool full = current_.extent != nullptr && current_.offset > current_.extent->length() / 2;
-  if (current_.has_records() && current_.generation <= flushed && (full || close_open)) {
+  if (current_.has_records() && current_.generations.highest <= flushed && (full || close_open)) {
     Seal();
   }
   lead_.Give();
@@ -340,8 +358,9 @@ std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_ope
   for (LogSegment& segment : unused_) unneeded.push_back(std::move(segment));
   unused_.clear();
   // A successor is read by what its predecessors are, so none of these goes before them.
-  auto needed = std::find_if(sealed_.begin(), sealed_.end(),
-                             [=](const Sealed& sealed) { return sealed.generation > flushed; });
+  auto needed = std::find_if(sealed_.begin(), sealed_.end(), [=](const Sealed& sealed) {
+    return sealed.generations.highest > flushed;
+  });
   for (auto it = sealed_.begin(); it != needed; ++it) unneeded.push_back(std::move(it->segment));
   sealed_.erase(sealed_.begin(), needed);
   std::sort(unneeded.begin(), unneeded.end(),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -91,6 +92,10 @@ class LogWriter {
   /// The same for everything that was appended before.
   Status Sync() { return Await(ring_->reserved()); }
 
+  /// Segments that have records of generations from `first` to `last`, all of which were awaited,
+  /// in order. They stay until TakeUnneeded gives them out.
+  std::vector<WrittenSegment> SegmentsOf(uint64_t first, uint64_t last) EXCLUDES(mutex_);
+
   /// Segments all of whose records are of generations up to `flushed`, and with them those before,
   /// in order: the caller's, to drop. So are segments that were never used. The open one is among
   /// them if it qualifies and is more than half full, or has records and `close_open` is set.
@@ -123,10 +128,25 @@ class LogWriter {
    private:
     std::atomic<bool> taken_{false};
   };
+  /// Of records.
+  struct Generations {
+    uint64_t lowest = UINT64_MAX;
+    uint64_t highest = 0;
+
+    void Add(uint64_t generation) {
+      lowest = std::min(lowest, generation);
+      highest = std::max(highest, generation);
+    }
+    void Add(const Generations& others) {
+      lowest = std::min(lowest, others.lowest);
+      highest = std::max(highest, others.highest);
+    }
+    bool Touch(uint64_t first, uint64_t last) const { return lowest <= last && highest >= first; }
+  };
   /// Records that were posted to the open segment and not awaited yet; the ring has them still.
   struct Group {
     uint64_t bytes = 0;  ///< In the segment. 0: there is none.
-    uint64_t generation = 0;
+    Generations generations;
     LogRing::Entry last;  ///< Its last record, or its only one, which is large.
   };
   struct Current {
@@ -134,13 +154,14 @@ class LogWriter {
     std::unique_ptr<memnode::MirroredExtent> extent;  ///< Null: no segment is open.
     uint32_t stamp = 0;
     uint64_t offset = 0;      ///< Of the first byte that is not acknowledged.
-    uint64_t generation = 0;  ///< The highest one of an acknowledged record.
+    Generations generations;  ///< Of acknowledged records.
     Group posted;             ///< At `offset`.
     bool has_records() const { return offset > kLogHeaderBytes; }
   };
   struct Sealed {
     LogSegment segment;
-    uint64_t generation = 0;
+    uint64_t bytes = 0;
+    Generations generations;
   };
 
   LogWriter(const LogWriterOptions& options, LogSpace* space);

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "db/log_format.h"
 #include "db/table_lineage.h"
 #include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "table/log_format.h"
 #include "table/placement.h"
 #include "table/table_meta.h"
 

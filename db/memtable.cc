@@ -5,9 +5,9 @@
 #include <cassert>
 #include <utility>
 
-#include "db/key_order.h"
 #include "db/skip_list.h"
 #include "table/internal_iterator.h"
+#include "table/key_order.h"
 #include "util/arena.h"
 #include "util/hash.h"
 #include "util/per_thread.h"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,6 +72,14 @@ class MemTable {
   /// each key begins a part. None if there are too few different keys.
   std::vector<std::string> Divide(size_t parts) const;
 
+  /// An entry was or will be added that the log of its owner has not got.
+  void NoteUnlogged() {
+    if (!all_logged()) return;  // As a rule; the line is shared.
+    all_logged_.store(false, std::memory_order_relaxed);
+  }
+  /// As exact as `entries`.
+  bool all_logged() const { return all_logged_.load(std::memory_order_relaxed); }
+
   /// Asks the processor for what `Get` looks at first, and `AddKept` last.
   void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }
 
@@ -97,6 +106,7 @@ class MemTable {
                       SequenceNumber* sequence) const;
 
   const uint64_t generation_;
+  std::atomic<bool> all_logged_{true};
   MemTableFilter filter_;
   const std::unique_ptr<Rep> rep_;
 };

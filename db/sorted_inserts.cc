@@ -1,10 +1,7 @@
 #include "db/sorted_inserts.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
-#include "db/key_order.h"
 #include "util/hash.h"
 #include "util/thread.h"
 
@@ -18,46 +15,15 @@ constexpr size_t kSamplesPerRange = 256;
 /// How far ahead bytes are asked for: they lie in the order of the log. A power of two.
 constexpr size_t kAhead = 8;
 
-/// Least significant byte first; bytes that are the same in all prefixes cost nothing.
-template <typename Item>
-void RadixSortByPrefix(std::vector<Item>* items) {
-  constexpr size_t kBytes = sizeof(uint64_t);
-  std::array<std::array<size_t, 256>, kBytes> counts{};
-  for (const Item& item : *items) {
-    for (size_t byte = 0; byte < kBytes; ++byte) ++counts[byte][item.prefix >> 8 * byte & 0xff];
-  }
-  std::vector<Item> sorted(items->size());
-  for (size_t byte = 0; byte < kBytes; ++byte) {
-    const auto digit = [byte](const Item& item) { return item.prefix >> 8 * byte & 0xff; };
-    if (counts[byte][digit(items->front())] == items->size()) continue;
-    size_t begin = 0;
-    for (size_t& count : counts[byte]) begin += std::exchange(count, begin);
-    for (const Item& item : *items) sorted[counts[byte][digit(item)]++] = item;
-    items->swap(sorted);
-  }
-}
-
 }  // namespace
 
 void SortedInserts::Add(size_t part, SequenceNumber sequence, ValueType type, const Slice& key,
                         const Slice& value) {
-  const bool bytewise = comparator_ == BytewiseComparator();
-  parts_[part].push_back({.prefix = bytewise ? BytewiseKeyOrder::Prefix(key) : 0,
-                          .tag = PackTag(sequence, type),
-                          .key_data = key.data(),
-                          .value_data = value.data(),
-                          .key_size = static_cast<uint32_t>(key.size()),
-                          .value_size = static_cast<uint32_t>(value.size())});
+  parts_[part].push_back(order_.Ref(PackTag(sequence, type), key, value));
 }
 
 void SortedInserts::DropFrom(size_t parts) {
   if (parts < parts_.size()) parts_.resize(parts);
-}
-
-bool SortedInserts::IsBefore(const Update& a, const Update& b) const {
-  if (a.prefix != b.prefix) return a.prefix < b.prefix;
-  const int order = comparator_->Compare(a.key(), b.key());
-  return order != 0 ? order < 0 : a.tag > b.tag;
 }
 
 std::vector<const SortedInserts::Update*> SortedInserts::Cut(size_t ranges) const {
@@ -70,7 +36,7 @@ std::vector<const SortedInserts::Update*> SortedInserts::Cut(size_t ranges) cons
     for (size_t i = 0; i < part.size(); i += step) sample.push_back(&part[i]);
   }
   std::sort(sample.begin(), sample.end(),
-            [this](const Update* a, const Update* b) { return IsBefore(*a, *b); });
+            [this](const Update* a, const Update* b) { return order_.IsBefore(*a, *b); });
   std::vector<const Update*> cuts;
   for (size_t range = 1; range < ranges; ++range) {
     cuts.push_back(sample[range * sample.size() / ranges]);
@@ -87,33 +53,18 @@ SortedInserts::Items SortedInserts::Range(const Update* begin, const Update* end
   for (const Part& part : parts_) {
     for (const Update& update : part) {
       if (update.prefix < lowest || update.prefix > highest) continue;
-      if (update.prefix == lowest && begin != nullptr && IsBefore(update, *begin)) continue;
-      if (update.prefix == highest && end != nullptr && !IsBefore(update, *end)) continue;
+      if (update.prefix == lowest && begin != nullptr && order_.IsBefore(update, *begin)) continue;
+      if (update.prefix == highest && end != nullptr && !order_.IsBefore(update, *end)) continue;
       items.push_back({.prefix = update.prefix, .update = &update});
     }
   }
   return items;
 }
 
-void SortedInserts::Sort(Items* items) const {
-  if (items->empty()) return;
-  RadixSortByPrefix(items);
-  for (auto begin = items->begin(); begin != items->end();) {
-    const auto end = std::find_if(begin, items->end(), [prefix = begin->prefix](const Item& item) {
-      return item.prefix != prefix;
-    });
-    if (end - begin > 1) {
-      std::sort(begin, end,
-                [this](const Item& a, const Item& b) { return IsBefore(*a.update, *b.update); });
-    }
-    begin = end;
-  }
-}
-
 void SortedInserts::SortAndInsert(MemTable* memtable, const Update* begin, const Update* end,
                                   size_t expected) const {
   Items items = Range(begin, end, expected);
-  Sort(&items);
+  order_.Sort(&items);
   bool new_chunk = false;
   uint64_t hashes[kAhead];
   // The update comes first, then its key, then what its hash leads to.

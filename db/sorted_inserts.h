@@ -8,6 +8,7 @@
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "table/internal_key.h"
+#include "table/update_order.h"
 
 namespace nacre {
 
@@ -19,8 +20,7 @@ namespace nacre {
 class SortedInserts {
  public:
   /// `comparator` is not owned and outlives this. Updates are added in `parts` parts.
-  SortedInserts(const Comparator* comparator, size_t parts)
-      : comparator_(comparator), parts_(parts) {}
+  SortedInserts(const Comparator* comparator, size_t parts) : order_(comparator), parts_(parts) {}
 
   /// Key and value stay where they are until InsertInto has returned; a value that is not small
   /// lies in the memory of the MemTable's arena, and is not copied.
@@ -32,35 +32,18 @@ class SortedInserts {
   void InsertInto(MemTable* memtable, size_t threads);
 
  private:
-  struct Update {
-    uint64_t prefix;  ///< Of the key, if the order has such a thing: decides most comparisons.
-    uint64_t tag;
-    const char* key_data;
-    const char* value_data;
-    uint32_t key_size;
-    uint32_t value_size;
-
-    Slice key() const { return {key_data, key_size}; }
-    Slice value() const { return {value_data, value_size}; }
-  };
+  using Update = UpdateRef;
   using Part = std::vector<Update>;
-  /// What is moved about when updates are sorted.
-  struct Item {
-    uint64_t prefix;
-    const Update* update;
-  };
-  using Items = std::vector<Item>;
+  using Items = std::vector<UpdateItem>;
 
-  bool IsBefore(const Update& a, const Update& b) const;
   /// First updates of the second and later of `ranges` ranges of about one size.
   std::vector<const Update*> Cut(size_t ranges) const;
   /// Those in [begin, end), about as many as `expected`; null is an end of the order.
   Items Range(const Update* begin, const Update* end, size_t expected) const;
-  void Sort(Items* items) const;
   void SortAndInsert(MemTable* memtable, const Update* begin, const Update* end,
                      size_t expected) const;
 
-  const Comparator* const comparator_;
+  const UpdateOrder order_;
   std::vector<Part> parts_;
 };
 

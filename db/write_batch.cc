@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "db/write_batch_format.h"
 #include "table/internal_key.h"
+#include "table/write_batch_format.h"
 #include "util/coding.h"
 
 namespace nacre {

@@ -80,6 +80,7 @@ struct BenchConfig {
   std::string redundancy;
   uint64_t repair_bytes_per_second = 0;
   CompactionSite compaction = CompactionSite::kAuto;
+  NearDataFlush near_data_flush = NearDataFlush::kAuto;
   size_t index_memory_budget = SIZE_MAX;
   size_t record_cache_size = 0;
 

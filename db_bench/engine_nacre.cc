@@ -21,7 +21,8 @@ constexpr const char* kSpaceParts[] = {"user-bytes",     "header-bytes",  "remot
 /// Properties "nacre...." of manifest and log.
 constexpr const char* kDurabilityCounters[] = {
     "manifest.edits", "manifest.checkpoints", "manifest.delta-bytes", "manifest.image-bytes",
-    "log.bytes",      "log.writes",           "log.segments"};
+    "log.bytes",      "log.writes",           "log.segments",         "flush.near-data",
+    "flush.fallbacks"};
 
 class NacreSession final : public Session {
  public:
@@ -208,6 +209,7 @@ class NacreEngine final : public Engine {
     options.redundancy = config_.redundancy;
     options.repair_bytes_per_second = config_.repair_bytes_per_second;
     options.compaction = config_.compaction;
+    options.near_data_flush = config_.near_data_flush;
     options.write_buffer_size = config_.write_buffer_size;
     options.max_write_buffer_number = config_.max_write_buffer_number;
     options.level0_file_num_compaction_trigger = config_.level0_file_num_compaction_trigger;

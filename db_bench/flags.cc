@@ -93,6 +93,8 @@ DEFINE_uint64(repair_bytes_per_second, nacre::Options().repair_bytes_per_second,
               "nacre: limit of what is made anew when nodes are lost; 0: none");
 DEFINE_string(redundancy, "none", "nacre: none, rep(n) or rs(k,m), or by level");
 DEFINE_string(compaction, "auto", "nacre: where compactions run: memnode, compute or auto");
+DEFINE_string(near_data_flush, "auto",
+              "nacre: whether memory nodes make tables of the log: auto, on or off");
 DEFINE_int64(index_memory_budget, -1,
              "nacre: bytes of point indexes in this process; negative is no limit");
 DEFINE_int64(record_cache_size, 0, "nacre: bytes of the cache of hot records");
@@ -245,6 +247,10 @@ Status ParseChoices(BenchConfig* config) {
                                                 {"compute", CompactionSite::kCompute},
                                                 {"auto", CompactionSite::kAuto}},
                                                &config->compaction));
+  NACRE_RETURN_IF_ERROR(Choose<NearDataFlush>(
+      "near_data_flush", FLAGS_near_data_flush,
+      {{"auto", NearDataFlush::kAuto}, {"on", NearDataFlush::kOn}, {"off", NearDataFlush::kOff}},
+      &config->near_data_flush));
   NACRE_RETURN_IF_ERROR(Choose<ValueSizeDistribution>(
       "value_size_distribution_type", FLAGS_value_size_distribution_type,
       {{"fixed", ValueSizeDistribution::kFixed}, {"uniform", ValueSizeDistribution::kUniform}},

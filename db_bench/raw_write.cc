@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "db/log_format.h"
-#include "db/write_batch_format.h"
 #include "memnode/pool_impl.h"
+#include "table/log_format.h"
 #include "table/placement.h"
 #include "table/redundancy.h"
+#include "table/write_batch_format.h"
 #include "util/clock.h"
 #include "util/thread_index.h"
 

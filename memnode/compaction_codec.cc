@@ -107,6 +107,11 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
 }
 
 Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job) {
+  NACRE_RETURN_IF_ERROR(DecodeMerge(message, job));
+  return job->runs.empty() ? Malformed("no input") : Status::OK();
+}
+
+Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
   job->database_id = message.header().database_id();
   job->comparator_name = message.comparator_name();
   for (const control::SortedRun& run : message.runs()) {
@@ -117,7 +122,6 @@ Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job) 
       decoded.push_back(std::move(meta));
     }
   }
-  if (job->runs.empty()) return Malformed("no input");
   for (const uint64_t snapshot : message.snapshots()) {
     if (snapshot > kMaxSequenceNumber ||
         (!job->snapshots.empty() && snapshot < job->snapshots.back())) {

@@ -20,6 +20,8 @@ Status DecodePlacement(const control::Placement& message, Placement* placement);
 /// Without the header.
 void EncodeCompactionJob(const CompactionJob& job, control::Compact* message);
 Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job);
+/// The same of a job that may be without input.
+Status DecodeMerge(const control::Compact& message, CompactionJob* job);
 
 void EncodeCompactionResult(const CompactionResult& result, control::CompactionOutcome* message);
 Status DecodeCompactionResult(const control::CompactionOutcome& message, CompactionResult* result);

@@ -28,6 +28,38 @@ Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableS
 
 }  // namespace
 
+Status RunMerge(const CompactionJob& job, InternalIterator* input, const Comparator* comparator,
+                TableStore* store, const std::atomic<bool>* cancelled, CompactionResult* result) {
+  MergeOptions options;
+  options.comparator = comparator;
+  options.snapshots = job.snapshots;
+  options.deeper = job.deeper;
+  options.begin = job.begin;
+  options.end = job.end;
+  options.target_table_bytes = job.target_table_bytes;
+  options.table.comparator = comparator;
+  options.table.bloom_bits_per_key = job.bloom_bits_per_key;
+  options.table.lineage = job.lineage;
+  options.cancelled = cancelled;
+
+  size_t used = 0;
+  const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
+    if (used == job.outputs.size()) {
+      return Status::NoSpace(
+          fmt::format("a merge needs more than the {} tables reserved for it", used));
+    }
+    const ReservedTable& output = job.outputs[used++];
+    identity->id = output.id;
+    identity->database_id = job.database_id;
+    identity->level = job.output_level;
+    identity->manifest_version = job.manifest_version;
+    identity->placement = output.placement;
+    identity->comparator = comparator->Name();
+    return store->NewWriter(output.id, output.placement, job.chunk_size, writer);
+  };
+  return MergeTables(input, options, new_output, &result->tables, &result->stats);
+}
+
 Status RunCompaction(const CompactionJob& job, const Comparator* comparator, TableStore* store,
                      const std::atomic<bool>* cancelled, CompactionResult* result) {
   const uint64_t cpu_start = ThreadCpuNanos();
@@ -52,35 +84,7 @@ Status RunCompaction(const CompactionJob& job, const Comparator* comparator, Tab
   const std::unique_ptr<InternalIterator> input =
       NewMergingIterator(internal_comparator, std::move(children));
 
-  MergeOptions options;
-  options.comparator = comparator;
-  options.snapshots = job.snapshots;
-  options.deeper = job.deeper;
-  options.begin = job.begin;
-  options.end = job.end;
-  options.target_table_bytes = job.target_table_bytes;
-  options.table.comparator = comparator;
-  options.table.bloom_bits_per_key = job.bloom_bits_per_key;
-  options.table.lineage = job.lineage;
-  options.cancelled = cancelled;
-
-  size_t used = 0;
-  const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
-    if (used == job.outputs.size()) {
-      return Status::NoSpace(
-          fmt::format("a compaction needs more than the {} tables reserved for it", used));
-    }
-    const ReservedTable& output = job.outputs[used++];
-    identity->id = output.id;
-    identity->database_id = job.database_id;
-    identity->level = job.output_level;
-    identity->manifest_version = job.manifest_version;
-    identity->placement = output.placement;
-    identity->comparator = comparator->Name();
-    return store->NewWriter(output.id, output.placement, job.chunk_size, writer);
-  };
-  NACRE_RETURN_IF_ERROR(
-      MergeTables(input.get(), options, new_output, &result->tables, &result->stats));
+  NACRE_RETURN_IF_ERROR(RunMerge(job, input.get(), comparator, store, cancelled, result));
   for (const auto& run : readers) {
     for (const auto& reader : run) {
       const FragmentSet damaged = reader->extent()->damaged();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "table/internal_iterator.h"
 #include "table/merge_kernel.h"
 #include "table/table_meta.h"
 #include "util/reed_solomon.h"
@@ -55,6 +56,11 @@ struct CompactionResult {
   uint64_t cpu_nanos = 0;
   std::vector<DamagedTable> damaged;
 };
+
+/// What is the same of all jobs that make tables: runs `input` through the merge kernel into the
+/// job's outputs. Its runs are not looked at.
+Status RunMerge(const CompactionJob& job, InternalIterator* input, const Comparator* comparator,
+                TableStore* store, const std::atomic<bool>* cancelled, CompactionResult* result);
 
 /// Runs `job` through the merge kernel over tables of `store`: the same code at either site.
 Status RunCompaction(const CompactionJob& job, const Comparator* comparator, TableStore* store,

@@ -29,7 +29,7 @@ DEFINE_string(slab_size, "64MiB",
 DEFINE_bool(populate, false,
             "take all of the memory from the system at the start, in huge pages where it gives "
             "them: what comes later is faster");
-DEFINE_int32(workers, 1, "threads that run compactions");
+DEFINE_int32(workers, 1, "threads that run compactions, and as many for flushes");
 DEFINE_string(
     domain, "",
     "failure domain, such as rack1: nodes of one domain may fail together, and get no two "
@@ -77,6 +77,12 @@ constexpr Metric kMetrics[] = {
      &NodeStats::compaction_bytes_written},
     {"nacre_compaction_cpu_nanoseconds_total", "Processor time of compactions.", kCounter,
      &NodeStats::compaction_cpu_nanos},
+    {"nacre_flushes_total", "Key ranges of MemTables that were made tables from the log.", kCounter,
+     &NodeStats::flushes},
+    {"nacre_flush_written_bytes_total", "Of tables, by flushes from the log.", kCounter,
+     &NodeStats::flush_bytes_written},
+    {"nacre_flush_cpu_nanoseconds_total", "Processor time of flushes from the log.", kCounter,
+     &NodeStats::flush_cpu_nanos},
     {"nacre_uptime_nanoseconds", "Time since the node started.", kGauge, &NodeStats::uptime_nanos},
 };
 

@@ -22,7 +22,7 @@ struct MemoryNodeOptions {
   /// Nodes with the same label may fail together (a rack, a power supply): no two of them get
   /// fragments of one table. Empty: a domain of its own. At most 255 bytes.
   std::string domain{};
-  int workers = 1;              ///< Compaction threads.
+  int workers = 1;              ///< Compaction threads, and as many for flushes.
   std::shared_ptr<Logger> log;  ///< May be null.
   /// What compactions can be run with; null: the built-in comparators.
   std::shared_ptr<const ComparatorRegistry> comparators;

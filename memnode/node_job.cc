@@ -4,14 +4,23 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "memnode/compaction_codec.h"
+#include "memnode/flush_codec.h"
 #include "memnode/rebuild_codec.h"
 #include "memnode/scrub_codec.h"
 
 namespace nacre::memnode {
 namespace {
+
+void AppendOutputs(const CompactionJob& job, std::vector<ExtentAddr>* extents) {
+  for (const ReservedTable& output : job.outputs) {
+    extents->insert(extents->end(), output.placement.fragments.begin(),
+                    output.placement.fragments.end());
+  }
+}
 
 class CompactionNodeJob : public NodeJob {
  public:
@@ -26,10 +35,7 @@ class CompactionNodeJob : public NodeJob {
 
   std::vector<ExtentAddr> Extents() const override {
     std::vector<ExtentAddr> extents;
-    for (const ReservedTable& output : job_.outputs) {
-      extents.insert(extents.end(), output.placement.fragments.begin(),
-                     output.placement.fragments.end());
-    }
+    AppendOutputs(job_, &extents);
     return extents;
   }
 
@@ -56,6 +62,50 @@ class CompactionNodeJob : public NodeJob {
  private:
   const Comparator* comparator_ = nullptr;
   CompactionJob job_;
+  CompactionResult result_;
+};
+
+class FlushNodeJob : public NodeJob {
+ public:
+  static Status Make(const control::Flush& message, const ComparatorRegistry& comparators,
+                     std::shared_ptr<NodeJob>* job) {
+    auto made = std::make_shared<FlushNodeJob>();
+    NACRE_RETURN_IF_ERROR(comparators.Find(message.merge().comparator_name(), &made->comparator_));
+    NACRE_RETURN_IF_ERROR(DecodeFlushJob(message, &made->job_));
+    *job = std::move(made);
+    return Status::OK();
+  }
+
+  std::vector<ExtentAddr> Extents() const override {
+    std::vector<ExtentAddr> extents;
+    AppendOutputs(job_.merge, &extents);
+    // Copies elsewhere are only read, so their nodes need not be told.
+    for (const LogPart& part : job_.log) {
+      std::copy_if(part.copies.begin(), part.copies.end(), std::back_inserter(extents),
+                   [this](const ExtentAddr& copy) { return copy.start.node == peers().self; });
+    }
+    return extents;
+  }
+
+  Status Run(JobPeers* peers) override {
+    return RunFlush(job_, comparator_, peers->store.get(), cancelled(), &result_);
+  }
+
+  void Count(JobCounters* counters) const override {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    if (!status.ok()) return;
+    counters->flushes.fetch_add(1, kRelaxed);
+    counters->flush_bytes_written.fetch_add(result_.stats.bytes_written, kRelaxed);
+    counters->flush_cpu_nanos.fetch_add(result_.cpu_nanos, kRelaxed);
+  }
+
+  void FillReply(control::Reply* reply) const override {
+    EncodeCompactionResult(result_, reply->mutable_compaction());
+  }
+
+ private:
+  const Comparator* comparator_ = nullptr;
+  FlushJob job_;
   CompactionResult result_;
 };
 
@@ -151,6 +201,8 @@ const control::JobHeader* JobHeaderOf(const control::Request& request) {
   switch (request.body_case()) {
     case control::Request::kCompact:
       return &request.compact().header();
+    case control::Request::kFlush:
+      return &request.flush().header();
     case control::Request::kRebuild:
       return &request.rebuild().header();
     case control::Request::kScrub:
@@ -167,6 +219,8 @@ Status MakeNodeJob(const control::Request& request, const ComparatorRegistry& co
   std::shared_ptr<NodeJob> made;
   if (request.body_case() == control::Request::kCompact) {
     NACRE_RETURN_IF_ERROR(CompactionNodeJob::Make(request.compact(), comparators, &made));
+  } else if (request.body_case() == control::Request::kFlush) {
+    NACRE_RETURN_IF_ERROR(FlushNodeJob::Make(request.flush(), comparators, &made));
   } else if (request.body_case() == control::Request::kRebuild) {
     NACRE_RETURN_IF_ERROR(RebuildNodeJob::Make(request.rebuild(), &made));
   } else {

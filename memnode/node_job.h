@@ -20,6 +20,9 @@ struct JobCounters {
   std::atomic<uint64_t> compaction_bytes_read{0};
   std::atomic<uint64_t> compaction_bytes_written{0};
   std::atomic<uint64_t> compaction_cpu_nanos{0};
+  std::atomic<uint64_t> flushes{0};  ///< Key ranges of MemTables that were made tables here.
+  std::atomic<uint64_t> flush_bytes_written{0};
+  std::atomic<uint64_t> flush_cpu_nanos{0};
   std::atomic<uint64_t> rebuilt_bytes{0};  ///< Of fragments.
   std::atomic<uint64_t> rebuild_cpu_nanos{0};
   std::atomic<uint64_t> scrubbed_bytes{0};

@@ -55,10 +55,10 @@ class WriteTickets {
 
 }  // namespace
 
-NodeJobService::NodeJobService(const std::string& name, int workers, JobPeersCache* peers,
-                               JobCounters* counters,
+NodeJobService::NodeJobService(const std::string& name, int workers, size_t most,
+                               JobPeersCache* peers, JobCounters* counters,
                                std::function<void(std::shared_ptr<NodeJob>)> finished)
-    : finished_(std::move(finished)), peers_(peers), counters_(counters) {
+    : most_(most), finished_(std::move(finished)), peers_(peers), counters_(counters) {
   for (int i = 0; i < workers; ++i) {
     workers_.emplace_back(name, [this] { Work(); });
   }
@@ -69,8 +69,9 @@ NodeJobService::~NodeJobService() { assert(workers_.empty()); }
 Status NodeJobService::Submit(std::shared_ptr<NodeJob> job) {
   MutexLock lock(&mutex_);
   if (stopping_) return Status::Unavailable("the node is stopping");
-  if (waiting_.size() >= kMaxWaiting) {
-    return Status::Busy(fmt::format("{} jobs wait already", waiting_.size()));
+  if (waiting_.size() + running_.size() >= most_) {
+    return Status::Busy(
+        fmt::format("{} jobs run already, {} wait", running_.size(), waiting_.size()));
   }
   waiting_.push_back(std::move(job));
   work_.Signal();

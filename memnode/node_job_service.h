@@ -20,24 +20,24 @@ namespace nacre::memnode {
 /// Thread safety: all methods may be called from many threads at once, save Stop: once.
 class NodeJobService {
  public:
-  /// `name`: of its threads, at most 15 bytes. `finished` is called on a thread of the service once
+  /// `name`: of its threads, at most 15 bytes. `most`: jobs that run or wait, at least `workers`.
+  /// `finished` is called on a thread of the service once
   /// a job has its status and writes no more, whether or not it ever ran.
-  NodeJobService(const std::string& name, int workers, JobPeersCache* peers, JobCounters* counters,
-                 std::function<void(std::shared_ptr<NodeJob>)> finished);
+  NodeJobService(const std::string& name, int workers, size_t most, JobPeersCache* peers,
+                 JobCounters* counters, std::function<void(std::shared_ptr<NodeJob>)> finished);
   /// Stop must have been called.
   ~NodeJobService();
 
-  /// `Busy` when too many jobs wait already, `Unavailable` after Stop.
+  /// `Busy` when there are too many jobs already, `Unavailable` after Stop.
   Status Submit(std::shared_ptr<NodeJob> job) EXCLUDES(mutex_);
   /// Cancels all jobs and waits for the running ones.
   void Stop() EXCLUDES(mutex_);
 
  private:
-  static constexpr size_t kMaxWaiting = 64;
-
   void Work() EXCLUDES(mutex_);
   Status Execute(NodeJob* job);
 
+  const size_t most_;
   const std::function<void(std::shared_ptr<NodeJob>)> finished_;
   JobPeersCache* const peers_;
   JobCounters* const counters_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memnode/compaction_job.h"
+#include "memnode/flush_job.h"
 #include "memnode/rebuild_job.h"
 #include "memnode/scrub_job.h"
 #include "nacre/status.h"
@@ -58,6 +59,9 @@ struct NodeStats {
   uint64_t compaction_bytes_read = 0;
   uint64_t compaction_bytes_written = 0;
   uint64_t compaction_cpu_nanos = 0;
+  uint64_t flushes = 0;  ///< Key ranges of MemTables that this node made tables of.
+  uint64_t flush_bytes_written = 0;
+  uint64_t flush_cpu_nanos = 0;
   uint64_t rebuilt_bytes = 0;  ///< Of fragments that this node made anew.
   uint64_t rebuild_cpu_nanos = 0;
   uint64_t scrubbed_bytes = 0;  ///< Of fragments, checked against their checksums.
@@ -230,6 +234,11 @@ class PoolClient {
   /// `NotSupported`: it does not know the comparator.
   Status Compact(NodeId node, const CompactionJob& job, const std::atomic<bool>* cancelled,
                  CompactionResult* result);
+
+  /// Has `node` make a table of updates in the log. Waits, and fails, as Compact does; `Corruption`
+  /// if the log is not as the job says, `Busy` while the node has no thread for it.
+  Status Flush(NodeId node, const FlushJob& job, const std::atomic<bool>* cancelled,
+               CompactionResult* result);
 
   /// Has `node` make fragments of tables anew; `result` tells of each table how that went. Waits,
   /// and fails, as Compact does.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "memnode/compaction_codec.h"
+#include "memnode/flush_codec.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_client_rep.h"
 #include "memnode/pool_device.h"
@@ -124,6 +125,17 @@ Status PoolClient::Compact(NodeId node, const CompactionJob& job,
   EncodeCompactionJob(job, message);
   NACRE_RETURN_IF_ERROR(
       rep_->RunJob(node, job.database_id, message->mutable_header(), &request, cancelled, &reply));
+  return DecodeCompactionResult(reply.compaction(), result).WithContext(node_address(node));
+}
+
+Status PoolClient::Flush(NodeId node, const FlushJob& job, const std::atomic<bool>* cancelled,
+                         CompactionResult* result) {
+  control::Request request;
+  control::Reply reply;
+  control::Flush* message = request.mutable_flush();
+  EncodeFlushJob(job, message);
+  NACRE_RETURN_IF_ERROR(rep_->RunJob(node, job.merge.database_id, message->mutable_header(),
+                                     &request, cancelled, &reply));
   return DecodeCompactionResult(reply.compaction(), result).WithContext(node_address(node));
 }
 

@@ -152,6 +152,9 @@ Status PoolClient::GetStats(NodeId node, NodeStats* stats) {
   stats->compaction_bytes_read = message.compaction_bytes_read();
   stats->compaction_bytes_written = message.compaction_bytes_written();
   stats->compaction_cpu_nanos = message.compaction_cpu_nanos();
+  stats->flushes = message.flushes();
+  stats->flush_bytes_written = message.flush_bytes_written();
+  stats->flush_cpu_nanos = message.flush_cpu_nanos();
   stats->rebuilt_bytes = message.rebuilt_bytes();
   stats->rebuild_cpu_nanos = message.rebuild_cpu_nanos();
   stats->scrubbed_bytes = message.scrubbed_bytes();

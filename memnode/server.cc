@@ -16,6 +16,8 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxConnections = 4096;
 constexpr size_t kMaxIncoming = 256;
+/// Beyond those that run.
+constexpr size_t kMaxWaitingJobs = 64;
 /// Each connection has at most a receive, and a fetch or a reply, outstanding. Some adapters
 /// (soft-RoCE) have no room for twice as many.
 constexpr int kQueueCapacity = 5 * static_cast<int>(kMaxConnections) / 2;
@@ -58,12 +60,14 @@ Status Server::Start() {
     finished_.push_back(std::move(job));
     queue_->Wake();
   };
-  compactions_ = std::make_unique<NodeJobService>("nacre-compact", options_.workers, peers_.get(),
-                                                  &job_counters_, finished);
-  maintenance_ =
-      std::make_unique<NodeJobService>("nacre-repair", 1, peers_.get(), &job_counters_, finished);
-  scrubs_ =
-      std::make_unique<NodeJobService>("nacre-scrub", 1, peers_.get(), &job_counters_, finished);
+  const auto start = [&](const char* name, int workers, size_t waiting) {
+    return std::make_unique<NodeJobService>(name, workers, static_cast<size_t>(workers) + waiting,
+                                            peers_.get(), &job_counters_, finished);
+  };
+  compactions_ = start("nacre-compact", options_.workers, kMaxWaitingJobs);
+  flushes_ = start("nacre-flush", options_.workers, 0);
+  maintenance_ = start("nacre-repair", 1, kMaxWaitingJobs);
+  scrubs_ = start("nacre-scrub", 1, kMaxWaitingJobs);
   stopped_ = false;
   io_ = Thread("nacre-node", [this] { Loop(); });
   acceptor_ = Thread("nacre-accept", [this] { AcceptLoop(); });
@@ -81,6 +85,7 @@ void Server::Stop(bool silently) {
   acceptor_.Join();
   // Afterwards no thread of this node writes to any memory but through the I/O thread.
   compactions_->Stop();
+  flushes_->Stop();
   maintenance_->Stop();
   scrubs_->Stop();
   peers_->Clear();
@@ -322,6 +327,9 @@ NodeStats Server::stats() const {
   stats.compaction_bytes_read = job_counters_.compaction_bytes_read.load(kRelaxed);
   stats.compaction_bytes_written = job_counters_.compaction_bytes_written.load(kRelaxed);
   stats.compaction_cpu_nanos = job_counters_.compaction_cpu_nanos.load(kRelaxed);
+  stats.flushes = job_counters_.flushes.load(kRelaxed);
+  stats.flush_bytes_written = job_counters_.flush_bytes_written.load(kRelaxed);
+  stats.flush_cpu_nanos = job_counters_.flush_cpu_nanos.load(kRelaxed);
   stats.rebuilt_bytes = job_counters_.rebuilt_bytes.load(kRelaxed);
   stats.rebuild_cpu_nanos = job_counters_.rebuild_cpu_nanos.load(kRelaxed);
   stats.scrubbed_bytes = job_counters_.scrubbed_bytes.load(kRelaxed);

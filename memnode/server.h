@@ -125,6 +125,8 @@ class Server {
   JobCounters job_counters_;
   std::unique_ptr<JobPeersCache> peers_;
   std::unique_ptr<NodeJobService> compactions_;
+  /// Takes what it has a thread for: the owner has one, too, and writers wait for flushes.
+  std::unique_ptr<NodeJobService> flushes_;
   /// All other jobs: nobody waits for them as long as for a compaction.
   std::unique_ptr<NodeJobService> maintenance_;
   std::unique_ptr<NodeJobService> scrubs_;  ///< Slow on purpose: nobody is to wait behind them.

@@ -33,6 +33,8 @@ NodeJobService* Server::ServiceFor(const control::Request& request) const {
   switch (request.body_case()) {
     case control::Request::kCompact:
       return compactions_.get();
+    case control::Request::kFlush:
+      return flushes_.get();
     case control::Request::kScrub:
       return scrubs_.get();
     default:

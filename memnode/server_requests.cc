@@ -265,6 +265,9 @@ void Server::FillStats(control::Stats* message) const {
   message->set_compaction_bytes_read(stats.compaction_bytes_read);
   message->set_compaction_bytes_written(stats.compaction_bytes_written);
   message->set_compaction_cpu_nanos(stats.compaction_cpu_nanos);
+  message->set_flushes(stats.flushes);
+  message->set_flush_bytes_written(stats.flush_bytes_written);
+  message->set_flush_cpu_nanos(stats.flush_cpu_nanos);
   message->set_rebuilt_bytes(stats.rebuilt_bytes);
   message->set_rebuild_cpu_nanos(stats.rebuild_cpu_nanos);
   message->set_scrubbed_bytes(stats.scrubbed_bytes);

@@ -63,8 +63,14 @@ MANY_TABLES = Fill(
                                   "--max_bytes_for_level_base=4194304"),
     steps=("overwrite",), keys=3, before=("fillseq", "waitforcompaction"),
     last_flags=("--use_existing_db", "--duration=15", "--benchmark_write_rate_limit=3145728"))
+# To the end of the last flush.
+NEAR_DATA, HERE = (Fill(f"flush {where}", ("--engine=nacre", "--redundancy=rs(4,2)",
+                                           f"--near_data_flush={option}"),
+                        nodes=6, steps=("fillrandom", "flush", "waitforcompaction"))
+                   for where, option in (("near the data", "on"), ("here", "off")))
 ROCKSDB = tuple(Fill(profile, ENGINE_FLAGS[profile], nodes=0) for profile in PROFILES)
-RUNS = (OWNER, WITH_NODE, LARGER, LOGGED, UNLOGGED, DISTANT, RAW_WRITE, MANY_TABLES) + ROCKSDB
+RUNS = (OWNER, WITH_NODE, LARGER, LOGGED, UNLOGGED, DISTANT, RAW_WRITE, MANY_TABLES, NEAR_DATA,
+        HERE) + ROCKSDB
 RECOVERY, CHECKPOINT = "manifest recovery alone", "checkpoint"
 MICROBENCHMARKS = {RECOVERY: "BM_ManifestRecovery/256/real_time",
                    CHECKPOINT: "BM_ManifestCheckpoint/10/real_time"}
@@ -74,13 +80,24 @@ NANOS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 @dataclass(frozen=True)
 class Measured:
     """What one process of db_bench said of its last benchmark, and what its engine had counted
-    before and after it."""
+    before and after it; and of all its benchmarks."""
+    steps: list[dict]
     step: dict
     durability: dict
     before: dict
 
     def rate(self) -> float:
         return self.step["ops_per_sec"]
+
+    def sent_per_user_byte(self) -> float:
+        """By the compute node; what memory nodes send one another is not."""
+        sent = sum(step["network"]["compute_written"] for step in self.steps)
+        return sent / (self.steps[0]["ops"] * (KEY_BYTES + VALUE_BYTES))
+
+    def cpu_us_per_put(self) -> float:
+        """Of all threads of the compute node."""
+        cpu = sum(step["process_cpu_seconds"] for step in self.steps)
+        return cpu * 1e6 / self.steps[0]["ops"]
 
     def takeover_ms(self, what: str) -> float:
         return self.step["takeover"][f"first_{what}_us"] / 1000
@@ -129,6 +146,14 @@ ROWS = (
         lambda reports, _: (reports[DISTANT.name].step["p50_us"],
                                  reports[RAW_WRITE.name].step["p50_us"]),
         (DISTANT.name, RAW_WRITE.name), 1.3, RATIO_AT_MOST, "raw write to 3 copies"),
+    Row("log and rs(4,2): bytes that the compute node sends for a user byte, flushes near the data",
+        "B", lambda reports, _: (reports[NEAR_DATA.name].sent_per_user_byte(),
+                                 reports[HERE.name].sent_per_user_byte()),
+        (NEAR_DATA.name, HERE.name), 0.7, RATIO_AT_MOST, "flushes here", exact=True),
+    Row("processor time of the compute node for a Put, the same", "us",
+        lambda reports, _: (reports[NEAR_DATA.name].cpu_us_per_put(),
+                            reports[HERE.name].cpu_us_per_put()),
+        (NEAR_DATA.name, HERE.name), 0.85, RATIO_AT_MOST, "flushes here", exact=True),
     Row("fillrandom, RocksDB with its log too", "ops/s",
         lambda reports, _: (reports[LOGGED.name].rate(),
                             max(reports[run.name].rate() for run in ROCKSDB)),
@@ -163,7 +188,7 @@ class Bench(rounds.Bench):
         try:
             report = json.loads(path.read_text())
             *earlier, last = report["benchmarks"]
-            return Measured(last, last["durability"],
+            return Measured([*earlier, last], last, last["durability"],
                             earlier[-1]["durability"] if earlier else {})
         except (OSError, ValueError, KeyError, IndexError) as error:
             raise CompareError(f"{title}: {path}: {error}") from error

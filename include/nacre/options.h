@@ -25,6 +25,18 @@ enum class CompactionSite : uint8_t {
   kAuto,
 };
 
+/// Where MemTables are made tables. The nodes of the log have their bytes already: what makes a
+/// table there is not sent once more. Whatever stands against that (an embedded pool, unlogged
+/// writes, a lost copy of the log, nodes that are busy or do not know the comparator) leaves the
+/// flush to this process.
+enum class NearDataFlush : uint8_t {
+  /// On the nodes, unless writers wait for flushes and this process is quicker with them, or so
+  /// little is to be flushed (less than a chunk) that it is not worth a request.
+  kAuto,
+  kOn,   ///< On the nodes whenever that is possible.
+  kOff,  ///< In this process.
+};
+
 /// Names and defaults are RocksDB's where RocksDB has the option.
 struct Options {
   // ---- Where the data lives -----------------------------------------------------------------
@@ -47,6 +59,7 @@ struct Options {
   /// enough.
   bool allow_degraded_writes = false;
   CompactionSite compaction = CompactionSite::kAuto;
+  NearDataFlush near_data_flush = NearDataFlush::kAuto;
   /// Each node goes through what it holds of the database without end, at this pace, and compares
   /// it with its checksums, so that damage is known before it is met. 0: only
   /// `DB::VerifyChecksum` does so. 16 MiB/s cost a node a few thousandths of a processor.

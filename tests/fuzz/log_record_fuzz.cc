@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "db/log_format.h"
+#include "table/log_format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.

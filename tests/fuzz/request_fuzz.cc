@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "memnode/compaction_codec.h"
+#include "memnode/flush_codec.h"
 #include "memnode/node_link.h"
 #include "memnode/protocol.h"
 #include "memnode/rebuild_codec.h"
@@ -48,6 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (DecodeRequest(bytes, &request).ok()) {
     CompactionJob compaction;
     if (request.has_compact()) DecodeCompactionJob(request.compact(), &compaction).IgnoreError();
+    FlushJob flush;
+    if (request.has_flush()) DecodeFlushJob(request.flush(), &flush).IgnoreError();
     RebuildJob rebuild;
     if (request.has_rebuild()) DecodeRebuildJob(request.rebuild(), &rebuild).IgnoreError();
     ScrubJob scrub;

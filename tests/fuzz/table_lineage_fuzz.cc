@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "db/log_format.h"
 #include "db/memory_scan.h"
 #include "db/state_record.h"
 #include "db/table_lineage.h"
+#include "table/log_format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.

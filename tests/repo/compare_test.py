@@ -231,12 +231,16 @@ class DurabilityTest(unittest.TestCase):
                                     "rocksdb inmemory": 20}.get(what.name, 1) * number,
                     "p50_us": 4 if what is durability.RAW_WRITE else 5,
                     "takeover": {"first_get_us": 50_000, "first_put_us": 130_000}}
+            near_data = what is durability.NEAR_DATA
+            step |= {"ops": 10, "network": {"compute_written": 4_200 if near_data else 8_400},
+                     "process_cpu_seconds": 9e-6 if near_data else 1e-5}
             if what is durability.LARGER:
                 step["takeover"] = {"first_get_us": 75_000, "first_put_us": 0}
             before = ({"manifest.checkpoints": 2, "manifest.delta-bytes": 10}
                       if what is durability.MANY_TABLES else {})
-            return durability.Measured(step, {"manifest.checkpoints": 4, "manifest.delta-bytes": 40,
-                                              "manifest.image-bytes": 1000}, before)
+            return durability.Measured([step, step], step,
+                                       {"manifest.checkpoints": 4, "manifest.delta-bytes": 40,
+                                        "manifest.image-bytes": 1000}, before)
 
         def micro(self, name: str, _number: int) -> dict:
             return {durability.RECOVERY: {"nanos": 21e6},
@@ -257,6 +261,8 @@ class DurabilityTest(unittest.TestCase):
                 "| the same in fillrandom, all of it written in seconds | % | 1 | - | - | - | <= 2",
                 "| ops/s | 120 | no log | 220 | 0.55 | >= 0.6 | no |",
                 "| us | 5 | raw write to 3 copies | 4 | 1.25 | <= 1.3 | yes |",
+                "flushes near the data | B | 2.000 | flushes here | 4.000 | 0.50 | <= 0.7 | yes |",
+                "| us | 1.800 | flushes here | 2.000 | 0.90 | <= 0.85 | no |",
                 "| ops/s | 120 | RocksDB, tmpfs | 40 | 3.00 | >= 2.5 | yes |"):
             self.assertIn(line, lines)
         # Everybody is first in turn.

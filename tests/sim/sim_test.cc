@@ -4,9 +4,8 @@
 // replays exactly.
 // Method: stories (tests/support/sim_story.h), each of a seed and in a forked process of its own,
 // with virtual time. NACRE_SIM_SEEDS says how many (1,000); `--seeds=N` and `--seed=S` run some
-// without the rest of the tests, one alone with its event log; `--all_reads` also judges what
-// replaced owners answer that reach no node. Many seeds end with a list of the named points
-// (util/named_point.h) that none of them reached.
+// without the rest of the tests, one alone with its event log. Many seeds end with a list of the
+// named points (util/named_point.h) that none of them reached.
 
 #include <gtest/gtest.h>
 
@@ -33,13 +32,6 @@ namespace {
 constexpr uint64_t kSeeds = 1000;
 /// A part is not too much for a slow machine.
 constexpr uint64_t kParts = 40;
-
-/// What `--all_reads` asks for.
-bool all_reads = false;
-
-std::string Tell(Scheduler* scheduler, uint64_t seed) {
-  return all_reads ? TellStoryOfAllReads(scheduler, seed) : TellStory(scheduler, seed);
-}
 
 /// Points that no story reaches, and why.
 struct Unreached {
@@ -116,9 +108,9 @@ class Tally {
 
 TEST(SimTest, ASeedReplaysExactly) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const Outcome once = RunSeed(seed, Tell);
+    const Outcome once = RunSeed(seed, TellStory);
     ASSERT_TRUE(once.passed) << once.failure;
-    const Outcome again = RunSeed(seed, Tell, {.ballast = 123'456});
+    const Outcome again = RunSeed(seed, TellStory, {.ballast = 123'456});
     EXPECT_EQ(once.digest, again.digest);
     EXPECT_EQ(once.steps, again.steps);
     EXPECT_EQ(once.virtual_nanos, again.virtual_nanos);
@@ -138,7 +130,7 @@ TEST_P(SimStories, EndWell) {
   }
   const uint64_t each = (seeds + kParts - 1) / kParts;
   Tally tally;
-  RunSeeds(1 + GetParam() * each, each, Tell, {}, [&](const Outcome& outcome) {
+  RunSeeds(1 + GetParam() * each, each, TellStory, {}, [&](const Outcome& outcome) {
     tally.Add(outcome);
     if (!outcome.passed) PrintFailure(outcome);
     return tally.failures() < 5;
@@ -148,7 +140,7 @@ TEST_P(SimStories, EndWell) {
 }
 
 int RunOne(uint64_t seed) {
-  const Outcome outcome = RunSeed(seed, Tell, {.log = true});
+  const Outcome outcome = RunSeed(seed, TellStory, {.log = true});
   if (!outcome.passed) PrintFailure(outcome);
   std::cout << "seed " << seed << ": " << outcome.summary << "; digest " << std::hex
             << outcome.digest << std::dec << " after " << outcome.steps << " steps\n";
@@ -158,7 +150,7 @@ int RunOne(uint64_t seed) {
 int RunMany(uint64_t first, uint64_t count) {
   const RunOptions options{.jobs = static_cast<int>(std::thread::hardware_concurrency())};
   Tally tally;
-  RunSeeds(first, count, Tell, options, [&](const Outcome& outcome) {
+  RunSeeds(first, count, TellStory, options, [&](const Outcome& outcome) {
     tally.Add(outcome);
     if (!outcome.passed) PrintFailure(outcome);
     if (tally.seeds() % kSeeds == 0) tally.Print();
@@ -182,7 +174,6 @@ int main(int argc, char** argv) {
     nacre::sim::Takes(argv[i], "--seeds=", &seeds);
     nacre::sim::Takes(argv[i], "--seed=", &seed);
     nacre::sim::Takes(argv[i], "--first=", &first);
-    if (std::string_view(argv[i]) == "--all_reads") nacre::sim::all_reads = true;
   }
   if (seed != 0) return nacre::sim::RunOne(seed);
   if (seeds != 0) return nacre::sim::RunMany(first, seeds);

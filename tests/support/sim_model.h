@@ -46,12 +46,10 @@ class Model {
   /// and nobody sees it.
   void OwnerOpened(uint32_t owner, uint64_t begun_nanos);
   bool replaced(uint32_t owner) const { return owners_[owner].replaced; }
-  /// Something stands, or stood, between this owner and nodes. Then what it answers once it has
-  /// been replaced is not judged: one that reaches no node answers out of what it has, as
-  /// docs/design.md, section 8, says. An owner that reaches all nodes answers nothing then.
-  void Disturb(uint32_t owner) { owners_[owner].disturbed = true; }
-  /// From now on no owner answers anything once it has been replaced.
-  void JudgeAllReplaced() { judges_all_ = true; }
+  /// Whether another owner has had the database since, by an opening that may have begun before
+  /// this owner's own. What this one reads may be another table's memory by now, which its
+  /// checksums tell.
+  bool overtaken(uint32_t owner) const;
 
   uint64_t acknowledged() const { return acknowledged_; }
   uint64_t unresolved() const { return unresolved_; }
@@ -61,7 +59,6 @@ class Model {
   struct OwnerState {
     uint64_t opened_nanos = 0;  ///< 0: it has not.
     bool replaced = false;
-    bool disturbed = false;
   };
   struct Attempt {
     uint32_t owner = 0;
@@ -94,7 +91,6 @@ class Model {
   uint64_t acknowledged_ = 0;
   uint64_t unresolved_ = 0;
   uint64_t reads_ = 0;
-  bool judges_all_ = false;
 };
 
 }  // namespace nacre::sim

@@ -75,7 +75,8 @@ bool Owner::Judge(const Status& status) {
     return false;
   }
   const bool expected = model_->replaced(options_.number) || status.IsUnavailable() ||
-                        status.IsTimedOut() || status.IsNoSpace() || status.IsBusy();
+                        status.IsTimedOut() || status.IsNoSpace() || status.IsBusy() ||
+                        (status.IsCorruption() && model_->overtaken(options_.number));
   if (!expected) cluster_->scheduler().Fail("owner: " + status.ToString());
   Clock::System()->SleepFor(milliseconds(5));
   return true;

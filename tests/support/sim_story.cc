@@ -25,7 +25,7 @@ size_t NodesFor(size_t fragments, size_t spare) { return std::max(fragments, 2 *
 const Story::Redundancy Story::kRedundancies[] = {
     {"rep(2)", 2, 1}, {"rep(3)", 3, 2}, {"rs(2,1)", 3, 1}, {"rs(2,2)", 4, 2}};
 
-Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
+Story::Story(Scheduler* scheduler, uint64_t seed)
     : scheduler_(scheduler),
       random_(seed),
       redundancy_(kRedundancies[random_.Uniform(std::size(kRedundancies))]),
@@ -37,7 +37,6 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
                    .release()),
       model_(std::make_unique<Model>(scheduler, kGroups).release()),
       database_(cluster_->DatabaseOptions()) {
-  if (options.judge_all_replaced) model_->JudgeAllReplaced();
   database_.redundancy = redundancy_.name;
   database_.operation_timeout = seconds(2);
   // Tables of less than 64 KiB are replicated.
@@ -137,7 +136,6 @@ void Story::StartOwner(bool take_over) {
   options.take_over = take_over;
   options.seed = random_.Next();
   options.database = database_;
-  if (disturbed_) model_->Disturb(options.number);
   Tell(fmt::format("owner {} starts{}", options.number, take_over ? " and takes over" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
 }
@@ -206,13 +204,7 @@ void Story::KillSomewhere(ProcessId process, const std::function<void()>& kill) 
 }
 
 std::string TellStory(Scheduler* scheduler, uint64_t seed) {
-  return std::make_unique<Story>(scheduler, seed, StoryOptions()).release()->Run();
-}
-
-std::string TellStoryOfAllReads(Scheduler* scheduler, uint64_t seed) {
-  return std::make_unique<Story>(scheduler, seed, StoryOptions{.judge_all_replaced = true})
-      .release()
-      ->Run();
+  return std::make_unique<Story>(scheduler, seed).release()->Run();
 }
 
 }  // namespace nacre::sim

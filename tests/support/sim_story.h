@@ -19,11 +19,6 @@
 
 namespace nacre::sim {
 
-struct StoryOptions {
-  /// Also what a replaced owner answers when it reaches no node that could tell it so.
-  bool judge_all_replaced = false;
-};
-
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,
 /// or closed; nodes are killed and come back empty, join, are drained, filled by others, or lose
 /// bits; networks are cut and slow, clocks leap. The seed decides what happens when. No more nodes
@@ -32,7 +27,7 @@ struct StoryOptions {
 /// virtual time.
 class Story {
  public:
-  Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options);
+  Story(Scheduler* scheduler, uint64_t seed);
 
   /// From the first opening to the last check. Returns a summary.
   std::string Run();
@@ -143,7 +138,5 @@ class Story {
 
 /// A Scenario: the whole story of a seed.
 std::string TellStory(Scheduler* scheduler, uint64_t seed);
-/// The same, more severe.
-std::string TellStoryOfAllReads(Scheduler* scheduler, uint64_t seed);
 
 }  // namespace nacre::sim

@@ -1,4 +1,4 @@
-#include "db/log_format.h"
+#include "table/log_format.h"
 
 #include <fmt/format.h>
 

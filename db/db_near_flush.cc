@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "util/log.h"
+#include "util/named_point.h"
+
+namespace nacre {
+
+namespace {
+
+/// Of keys and values.
+constexpr uint64_t kMostBytes = 1 << 30;
+
+}  // namespace
+
+void DBImpl::FallBack(FlushFallback why, const std::string& detail) {
+  flush_sites_.Count(why);
+  const bool expected = why == FlushFallback::kSmall || why == FlushFallback::kSlower;
+  Log(options_.info_log, expected ? LogLevel::kInfo : LogLevel::kWarn,
+      "{}: a flush in this process ({}): {}", name_, NameOf(why), detail);
+}
+
+void DBImpl::NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) {
+  counters_.flushes.fetch_add(1, std::memory_order_relaxed);
+  counters_.flush_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (near_data) flush_sites_.CountNearData();
+  bool writers_wait = false;
+  {
+    MutexLock lock(&mutex_);
+    writers_wait = memtable_full_;
+  }
+  flush_site_chooser_.Flushed(near_data, bytes, nanos, writers_wait);
+}
+
+bool DBImpl::PlanNearFlush(const Immutable& immutable, NearFlush* near) {
+  const MemTable& memtable = *immutable.memtable;
+  if (options_.near_data_flush == NearDataFlush::kOff || log_ == nullptr) return false;
+  if (memtable.entries() == 0) return false;
+  const auto fall_back = [this](FlushFallback why, const std::string& detail) {
+    FallBack(why, detail);
+    return false;
+  };
+  if (!memtable.all_logged()) {
+    return fall_back(FlushFallback::kUnlogged, "entries are not in this owner's log");
+  }
+  const uint64_t bytes = memtable.data_bytes();
+  if (options_.near_data_flush == NearDataFlush::kAuto) {
+    if (bytes < options_.chunk_size) {
+      return fall_back(FlushFallback::kSmall, std::to_string(bytes) + " bytes");
+    }
+    if (!flush_site_chooser_.NearData()) {
+      return fall_back(FlushFallback::kSlower, "writers wait, and nodes are slower");
+    }
+  }
+  if (bytes > kMostBytes) {
+    return fall_back(FlushFallback::kLarge, std::to_string(bytes) + " bytes");
+  }
+  // What a writer need not await may not be there yet.
+  if (const Status status = log_->Sync(); !status.ok()) {
+    return fall_back(FlushFallback::kLog, status.ToString());
+  }
+  near->last = immutable.boundary - 1;
+  {
+    MutexLock lock(&mutex_);
+    near->first = flushed_ + 1;
+  }
+  for (WrittenSegment& written : log_->SegmentsOf(near->first, near->last)) {
+    const LogSegment& segment = written.segment;
+    if (HasCopyOn(segment, [this](NodeId node) { return !client_->alive(node); })) {
+      return fall_back(FlushFallback::kLostCopy, "log segment " + std::to_string(segment.number));
+    }
+    for (const ExtentAddr& copy : segment.copies) {
+      near->local_bytes[copy.start.node] += written.bytes;
+    }
+    near->log.push_back(
+        {.number = segment.number, .bytes = written.bytes, .copies = segment.copies});
+  }
+  return true;
+}
+
+bool DBImpl::FlushRangeNear(const NearFlush& near, const MergeOptions& merge, uint64_t bound,
+                            uint64_t manifest_version, FlushedRange* result) {
+  memnode::FlushJob job;
+  job.log = near.log;
+  job.first = near.first;
+  job.last = near.last;
+  memnode::CompactionJob& tables = job.merge;
+  tables.database_id = database_id_;
+  tables.comparator_name = options_.comparator->Name();
+  tables.snapshots = merge.snapshots;
+  tables.deeper = merge.deeper;
+  tables.begin = merge.begin;
+  tables.end = merge.end;
+  tables.target_table_bytes = merge.target_table_bytes;
+  tables.chunk_size = options_.chunk_size;
+  tables.bloom_bits_per_key = merge.table.bloom_bits_per_key;
+  tables.output_level = 0;
+  tables.manifest_version = manifest_version;
+  tables.lineage = merge.table.lineage;
+  std::vector<NodeId> tried;
+  for (;;) {
+    const NodeId executor = TakeExecutor(near.local_bytes, tried);
+    if (executor == kNoNode) {
+      FallBack(FlushFallback::kBusy, "no node has a thread for it");
+      return false;
+    }
+    memnode::ReservedTable output;
+    output.id = NewTableId();
+    Status status = Reserve(redundancy_.For(0), bound, executor, &output.placement);
+    if (!status.ok()) {  // Which a flush here meets as well, and answers.
+      LeaveExecutor(executor);
+      FallBack(FlushFallback::kFailed, status.ToString());
+      return false;
+    }
+    tables.outputs = {output};
+    NACRE_POINT("flush.space-reserved");
+    memnode::CompactionResult made;
+    // A flush ends, also while the database closes.
+    status = client_->Flush(executor, job, /*cancelled=*/nullptr, &made);
+    LeaveExecutor(executor);
+    if (status.ok()) {
+      result->near = true;
+      result->stats = made.stats;
+      TakeTables(std::move(made.tables), {output.placement}, result);
+      return true;
+    }
+    // A node that lives but does not answer may still write there: who opens the database next
+    // finds that it is free.
+    if (!status.IsTimedOut()) space_->Free(output.placement);
+    if (status.IsBusy()) {
+      tried.push_back(executor);
+      continue;
+    }
+    FallBack(status.IsNotSupported() ? FlushFallback::kComparator : FlushFallback::kFailed,
+             status.ToString());
+    return false;
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,21 @@
+#include "memnode/flush_job.h"
+
+#include <memory>
+
+#include "memnode/log_updates.h"
+#include "util/clock.h"
+
+namespace nacre::memnode {
+
+Status RunFlush(const FlushJob& job, const Comparator* comparator, TableStore* store,
+                const std::atomic<bool>* cancelled, CompactionResult* result) {
+  const uint64_t cpu_start = ThreadCpuNanos();
+  LogUpdates updates(job, comparator);
+  NACRE_RETURN_IF_ERROR(updates.Load(store, cancelled));
+  const std::unique_ptr<InternalIterator> input = updates.NewIterator();
+  NACRE_RETURN_IF_ERROR(RunMerge(job.merge, input.get(), comparator, store, cancelled, result));
+  result->cpu_nanos = ThreadCpuNanos() - cpu_start;
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nacre/comparator.h"
+#include "nacre/slice.h"
+#include "table/internal_key.h"
+
+namespace nacre {
+
+/// An update whose bytes somebody else keeps.
+struct UpdateRef {
+  uint64_t prefix;  ///< Of the key, if the order has such a thing: decides most comparisons.
+  uint64_t tag;
+  const char* key_data;
+  const char* value_data;
+  uint32_t key_size;
+  uint32_t value_size;
+
+  Slice key() const { return {key_data, key_size}; }
+  Slice value() const { return {value_data, value_size}; }
+};
+
+/// What is moved about when updates are sorted.
+struct UpdateItem {
+  uint64_t prefix;
+  const UpdateRef* update;
+};
+
+/// The order of updates in a MemTable and in tables: user key ascending, then tag descending.
+/// Thread safety: all methods may be called from many threads at once.
+class UpdateOrder {
+ public:
+  /// `comparator` is not owned and outlives this.
+  explicit UpdateOrder(const Comparator* comparator)
+      : comparator_(comparator), bytewise_(comparator == BytewiseComparator()) {}
+
+  UpdateRef Ref(uint64_t tag, const Slice& key, const Slice& value) const;
+  bool IsBefore(const UpdateRef& a, const UpdateRef& b) const;
+  /// By radix, a word of the keys at a time behind what they have in common, where the order is
+  /// that of bytes; else by comparisons. `prefix` of the items is that of their updates before, and
+  /// anything after. The updates, and the bytes of their keys, must not change meanwhile.
+  void Sort(std::vector<UpdateItem>* items) const;
+
+ private:
+  /// Of updates whose keys have the same prefix.
+  void SortTies(std::span<UpdateItem> ties, std::vector<UpdateItem>* scratch) const;
+  void SortByRadix(std::span<UpdateItem> items, std::vector<UpdateItem>* scratch) const;
+
+  const Comparator* const comparator_;
+  const bool bytewise_;
+};
+
+}  // namespace nacre
