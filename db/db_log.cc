@@ -78,6 +78,7 @@ Status DBImpl::TellFollowers() {
 }
 
 Status DBImpl::SealLog(const std::vector<LogSegment>& segments) {
+  if (segments.empty()) return Status::OK();
   std::unique_ptr<LogSealer> sealer;
   NACRE_RETURN_IF_ERROR(LogSealer::Create(client_, database_id_, &sealer));
   for (const LogSegment& segment : segments) {

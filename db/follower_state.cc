@@ -16,6 +16,9 @@ namespace {
 /// A manifest that was left for another does not say so. Nothing depends on how soon that is found
 /// out: the log says when it has gone on elsewhere, and tables when they are gone.
 constexpr uint64_t kRootPeriodNanos = 1'000'000'000;
+/// Who asks for writes only, over and over, has the edits read now and then, to let go of
+/// MemTables.
+constexpr uint64_t kEditsPeriodNanos = 100'000'000;
 
 }  // namespace
 
@@ -51,8 +54,9 @@ Status FollowerState::Open() {
 Status FollowerState::CatchUp(Goal goal) {
   bool changed = false;
   Status manifest;
-  if (goal != Goal::kWrites) {
-    const uint64_t now = client_->clock()->NowNanos();
+  const uint64_t now = client_->clock()->NowNanos();
+  const bool full = memtables_.size() > 1 && now - edits_read_nanos_ > kEditsPeriodNanos;
+  if (goal != Goal::kWrites || full) {
     const bool due = now - root_looked_at_nanos_ > kRootPeriodNanos;
     const bool root = goal == Goal::kEverything || due;
     manifest = ReadManifest(root ? ManifestFollower::Look::kRoot : ManifestFollower::Look::kEdits,
@@ -63,7 +67,9 @@ Status FollowerState::CatchUp(Goal goal) {
     LogFollower::End end = LogFollower::End::kUnknown;
     const Status log = ReadLog(&end);
     if (log.ok()) incomplete_ = false;
-    if (log.ok() && end == LogFollower::End::kReached) return manifest;
+    if (log.ok() && end == LogFollower::End::kReached) {
+      return goal == Goal::kWrites ? Status::OK() : manifest;
+    }
     // If no segment was begun by the time the manifest is read, what was read of the log was all.
     changed = false;
     NACRE_RETURN_IF_ERROR(ReadManifest(ManifestFollower::Look::kRoot, &changed));
@@ -78,6 +84,7 @@ Status FollowerState::CatchUp(Goal goal) {
 
 Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
   ManifestFollower::News news = ManifestFollower::News::kNone;
+  edits_read_nanos_ = client_->clock()->NowNanos();
   Status status = manifest_.CatchUp(look, &news);
   if (look == ManifestFollower::Look::kRoot && status.ok()) {
     root_looked_at_nanos_ = client_->clock()->NowNanos();

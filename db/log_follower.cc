@@ -74,8 +74,9 @@ Status LogFollower::ReadOn(const Visitor& visit, Seen* seen) {
     if (!Readable(copy)) continue;
     memnode::PointRead& tail = reads.emplace_back();
     tail.from = copy.start;
-    tail.from.offset = copy.start.offset + at_.offset;
-    tail.length = static_cast<uint32_t>(window);
+    if (window > 0) tail.from.offset = copy.start.offset + at_.offset;
+    // At the end of the segment nothing is left, and something is read nevertheless.
+    tail.length = static_cast<uint32_t>(std::max<uint64_t>(window, kLogAlignment));
     memnode::PointRead& header = reads.emplace_back();
     header.from = copy.start;
     header.length = kLogHeaderBytes;
