@@ -321,7 +321,7 @@ class ChurnTest : public FollowerTest {
 TEST_F(ChurnTest, ReadersOfMemoryThatIsUsedAgain) {
   StartNodes(3);
   ASSERT_NO_FATAL_FAILURE(OpenOwner());
-  ASSERT_NO_FATAL_FAILURE(StartOwner());
+  ASSERT_NO_FATAL_FAILURE(Fill());
   for (const size_t budget : {SIZE_MAX, size_t{0}}) {
     SCOPED_TRACE("index_memory_budget " + std::to_string(budget));
     Options options = OptionsOf();
@@ -329,14 +329,20 @@ TEST_F(ChurnTest, ReadersOfMemoryThatIsUsedAgain) {
     const std::unique_ptr<DB> follower = Follow(options);
     ASSERT_NE(follower, nullptr);
     Reader reader(&groups_, follower.get(), random_.Next());
-    // Views grow old between two times that it catches up, until what they need is gone.
-    ASSERT_TRUE(Eventually([&] {
-      for (int i = 0; i < 300 && !HasFailure(); ++i) reader.Read(/*linearizable=*/false);
-      EXPECT_TRUE(reader.Read(/*linearizable=*/true) || reader.refused() > 0);
-      EXPECT_TRUE(IsOk(reader.CatchUp()));
-      return HasFailure() || GetNumber(follower.get(), "nacre.follower.reads-again") > 5;
-    }));
-    EXPECT_GT(reader.answered(), reader.refused());
+    // Each time the view grows old until what it needs may be gone; as a rule it is the first time.
+    for (int i = 0; i < 300 && GetNumber(follower.get(), "nacre.follower.reads-again") < 2; ++i) {
+      ASSERT_TRUE(IsOk(reader.CatchUp()));
+      // So that tables are open.
+      for (int j = 0; j < 20; ++j) reader.Read(/*linearizable=*/false);
+      for (int j = 0; j < 3; ++j) {
+        ASSERT_NO_FATAL_FAILURE(Fill());
+        ASSERT_TRUE(IsOk(owner_->CompactRange({}, nullptr, nullptr)));
+      }
+      for (int j = 0; j < 40; ++j) reader.Read(/*linearizable=*/j % 10 == 9);
+      if (HasFailure()) return;
+    }
+    EXPECT_GE(GetNumber(follower.get(), "nacre.follower.reads-again"), 2u);
+    EXPECT_GT(reader.answered(), 0u);
   }
 }
 
@@ -427,13 +433,13 @@ TEST_F(ChurnTest, EightFollowersReadWhatIsNew) {
       const std::unique_ptr<DB> follower = Follow(options);
       ASSERT_NE(follower, nullptr);
       Reader reader(&groups_, follower.get(), seed);
-      ASSERT_TRUE(Eventually([&] {
+      for (size_t i = 0; i < Scaled(200) && !HasFailure(); ++i) {
         reader.Read(/*linearizable=*/seed % 2 == 0);
         if (seed % 2 != 0) {
           EXPECT_TRUE(IsOk(reader.CatchUp()));
         }
-        return HasFailure() || reader.answered() >= Scaled(300);
-      }));
+      }
+      EXPECT_GT(reader.answered(), 0u);
     });
   }
   for (std::thread& thread : threads) thread.join();

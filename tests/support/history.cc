@@ -349,7 +349,8 @@ void HistoryRun::AwaitOperations(uint64_t count) {
 }
 
 void HistoryRun::AwaitAllFenced() {
-  ASSERT_TRUE(Eventually([&] { return shared_.waiting() == options_.clients; }));
+  ASSERT_TRUE(
+      Eventually([&] { return shared_.waiting() == options_.clients - options_.followers; }));
 }
 
 void HistoryRun::Stop() {

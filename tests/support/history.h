@@ -159,8 +159,8 @@ class HistoryRun {
   /// Returns when the clients have begun `count` operations from now on. Fails the test if they do
   /// not get there.
   void AwaitOperations(uint64_t count);
-  /// Returns when all clients have been fenced and wait for the next database. Fails the test if
-  /// they do not get there.
+  /// Returns when all clients of the owner have been fenced and wait for the next one. Fails the
+  /// test if they do not get there.
   void AwaitAllFenced();
   /// Joins the clients. Idempotent.
   void Stop();
