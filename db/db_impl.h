@@ -222,6 +222,10 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Has the log take once more what it failed to take, and publishes those writes. The log's
   /// failure, if there are still some.
   Status SettleWrites() EXCLUDES(mutex_, settle_mutex_);
+  /// Has a header of the log say that writes which it did not take are not to be waited for.
+  Status TellFollowers() EXCLUDES(mutex_, settle_mutex_);
+  /// Marks what the last owner left, before this one's log begins.
+  Status SealLog(const std::vector<LogSegment>& segments);
   /// Whether writes wait for a log that has failed.
   bool LogIsStuck() const {
     return unsettled_count_.load(std::memory_order_acquire) > 0 && !log_->status().ok();
@@ -265,8 +269,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   }
   /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
   const ReadView* PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const;
-  std::unique_ptr<InternalIterator> NewInternalIterator(const ReadView& view,
-                                                        const ReadOptions& options) const;
   /// What a lookup that ended answers; `record` counts if it found one.
   Status Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
                   const Record& record, PinnableSlice* value) const;
@@ -274,9 +276,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   void MultiGetBatch(const ReadOptions& options, const ReadView& view, SequenceNumber snapshot,
                      size_t count, const Slice* keys, PointLookup* lookups,
                      memnode::PointRead* reads, PinnableSlice* values, Status* statuses);
-  /// With an iterator: for a version older than the newest one in its table.
-  Status Search(const ReadView& view, const ReadOptions& options, const Slice& key,
-                SequenceNumber snapshot, PinnableSlice* value) const;
 
   /// What a flush near the data needs of the log.
   struct NearFlush {
@@ -493,6 +492,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   const std::function<bool()> log_is_stuck_ = [this] { return LogIsStuck(); };
   std::atomic<size_t> unsettled_count_{0};
   Mutex settle_mutex_;  ///< One settling at a time.
+  /// The last sequence that is in no log since that did not take it, if followers have not been
+  /// told; else 0. Release by Append: pairs with EndWrite.
+  std::atomic<SequenceNumber> untold_{0};
   /// Those nodes that the manifest names.
   std::set<NodeId> recorded_nodes_ GUARDED_BY(commit_mutex_);
   std::vector<LogSegment> unneeded_segments_

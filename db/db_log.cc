@@ -28,6 +28,12 @@ Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
   options.next_number = next_number;
   options.previous_number = replayed.end_number;
   options.previous_bytes = replayed.end_bytes;
+  if (options_.manual_wal_flush) {
+    // What is published may be on its way to the log still.
+    options.settled = [before = sequencer_.LastPublished()] { return before; };
+  } else {
+    options.settled = [this] { return sequencer_.LastPublished(); };
+  }
   options.log = options_.info_log.get();
   return LogWriter::Open(options, this, &log_);
 }
@@ -52,9 +58,37 @@ Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticke
   }
   if (!failure.ok()) [[unlikely]]
     return Explain(std::move(failure));
-  if (sequencer_.Publish(ticket, log_is_stuck_)) [[likely]]
-    return Status::OK();
+  if (sequencer_.Publish(ticket, log_is_stuck_)) [[likely]] {
+    // Acquire: pairs with Append, by way of the sequencer.
+    const bool told = untold_.load(std::memory_order_acquire) == 0 || position == 0;
+    return told ? Status::OK() : TellFollowers();
+  }
   return Explain(log_->status().WithContext("a write before this one is not in the log yet"));
+}
+
+Status DBImpl::TellFollowers() {
+  MutexLock settling(&settle_mutex_);
+  SequenceNumber untold = untold_.load(std::memory_order_acquire);
+  if (untold == 0) return Status::OK();
+  const bool all = untold <= sequencer_.LastPublished();
+  if (Status status = log_->StartSegment(); !status.ok()) return Explain(std::move(status));
+  // Unless there are more meanwhile.
+  if (all) untold_.compare_exchange_strong(untold, 0, std::memory_order_acq_rel);
+  return Status::OK();
+}
+
+Status DBImpl::SealLog(const std::vector<LogSegment>& segments) {
+  if (segments.empty()) return Status::OK();
+  std::unique_ptr<LogSealer> sealer;
+  NACRE_RETURN_IF_ERROR(LogSealer::Create(client_, database_id_, &sealer));
+  for (const LogSegment& segment : segments) {
+    if (Status status = sealer->Seal(segment, {}); !status.ok()) {
+      // As a rule those who follow the log cannot reach its nodes either.
+      Log(options_.info_log, LogLevel::kWarn, "{}: log segment {} is not marked as sealed: {}",
+          name_, segment.number, status.ToString());
+    }
+  }
+  return Status::OK();
 }
 
 Status DBImpl::Explain(Status status) {

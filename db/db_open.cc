@@ -7,6 +7,7 @@
 #include "db/manifest_recovery.h"
 #include "db/open_timeline.h"
 #include "db/options_check.h"
+#include "db/pool_of_options.h"
 #include "db/space_report.h"
 #include "memnode/database_report.h"
 #include "util/log.h"
@@ -56,21 +57,6 @@ Status CheckState(const Options& options, const ManifestState& state) {
 /// Ids that the last owner may have given since its last edit, to tables that nobody waits for any
 /// more: what bears one of them is never taken for another table.
 constexpr uint64_t kUnusedIds = 1 << 20;
-
-/// The pool that `options` have, or name.
-Status OpenPoolOf(const Options& options, std::shared_ptr<memnode::PoolImpl>* pool) {
-  if (options.pool != nullptr) {
-    *pool = std::dynamic_pointer_cast<memnode::PoolImpl>(options.pool);
-    if (*pool != nullptr) return Status::OK();
-    return Status::InvalidArgument("Options::pool was not made by Pool::Open");
-  }
-  memnode::PoolOpenOptions pool_options;
-  pool_options.operation_timeout = options.operation_timeout;
-  pool_options.slab_bytes = options.slab_size;
-  pool_options.pool.info_log = options.info_log;
-  pool_options.pool.max_queue_pairs_per_node = options.max_queue_pairs_per_node;
-  return memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), pool);
-}
 
 }  // namespace
 

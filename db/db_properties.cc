@@ -8,6 +8,7 @@
 
 #include "db/db_impl.h"
 #include "db/space_report.h"
+#include "db/view_reads.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -324,32 +325,12 @@ bool DBImpl::GetIntProperty(const Slice& property, uint64_t* value) {
 }
 
 Status DBImpl::GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) {
-  if (n < 0 || (n > 0 && (ranges == nullptr || sizes == nullptr))) {
-    return Status::InvalidArgument("GetApproximateSizes: null ranges or sizes");
-  }
   std::shared_ptr<const ReadView> view;
   {
     MutexLock lock(&mutex_);
     view = current_view_;
   }
-  const Version& version = *view->version;
-  for (int i = 0; i < n; ++i) {
-    sizes[i] = 0;
-    if (comparator_.CompareUserKeys(ranges[i].start, ranges[i].limit) >= 0) continue;
-    std::string start;
-    std::string limit;
-    AppendInternalKey(&start, ranges[i].start, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
-    AppendInternalKey(&limit, ranges[i].limit, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
-    for (int level = 0; level < version.depth(); ++level) {
-      for (const auto& table : version.Overlapping(level, &ranges[i].start, &ranges[i].limit)) {
-        NACRE_RETURN_IF_ERROR(table->reader().LoadRangeIndex());
-        const uint64_t from = table->reader().ApproximateOffset(start);
-        const uint64_t to = table->reader().ApproximateOffset(limit);
-        if (to > from) sizes[i] += to - from;
-      }
-    }
-  }
-  return Status::OK();
+  return ApproximateSizes(*view->version, ranges, n, sizes);
 }
 
 }  // namespace nacre

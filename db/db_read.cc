@@ -7,35 +7,13 @@
 #include "db/db_impl.h"
 #include "db/db_iterator.h"
 #include "db/point_lookup.h"
-#include "table/concatenating_iterator.h"
-#include "table/merging_iterator.h"
+#include "db/view_reads.h"
 #include "util/hash.h"
 #include "util/planted_bug.h"
 
 namespace nacre {
 
 namespace {
-
-/// Looks `key` up in the MemTables of `view`. True if that settles it: `*status` says how.
-bool GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
-                      SequenceNumber snapshot, PinnableSlice* value, Status* status) {
-  for (const auto& memtable : view.memtables) {
-    Slice found;
-    SequenceNumber sequence = 0;
-    switch (memtable->Get(key, hash, snapshot, &found, &sequence)) {
-      case MemTable::LookupResult::kAbsent:
-        continue;
-      case MemTable::LookupResult::kFound:
-        value->PinSelf(found);
-        *status = Status::OK();
-        return true;
-      case MemTable::LookupResult::kDeleted:
-        *status = Status::NotFound();
-        return true;
-    }
-  }
-  return false;
-}
 
 /// The first `count` of N places hold objects, the rest is untouched memory: a small batch does not
 /// pay for a large one.
@@ -125,10 +103,10 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
     case PointLookup::Outcome::kFound:
       return FromRecord(record, value);
     case PointLookup::Outcome::kSearch:
-      return Search(view, options, lookup.key(), lookup.snapshot(), value);
+      return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kUnloaded:
       NACRE_RETURN_IF_ERROR(lookup.table()->PrepareLookups());
-      return Search(view, options, lookup.key(), lookup.snapshot(), value);
+      return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kFailed:
       break;
   }
@@ -268,54 +246,6 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
   }
 }
 
-std::unique_ptr<InternalIterator> DBImpl::NewInternalIterator(const ReadView& view,
-                                                              const ReadOptions& options) const {
-  TableIteratorOptions table_options;
-  table_options.verify_checksums = options.verify_checksums;
-  if (options.readahead_size > 0) table_options.readahead_max = options.readahead_size;
-  std::vector<std::unique_ptr<InternalIterator>> children;
-  for (const auto& memtable : view.memtables) {
-    if (memtable->entries() > 0) children.push_back(memtable->NewIterator());
-  }
-  const Version& version = *view.version;
-  // The tables of one flush follow one another.
-  const TableList& level0 = version.tables(0);
-  for (size_t i = 0; i < level0.size();) {
-    const uint64_t flush = level0[i]->meta().manifest_version;
-    std::vector<const TableReader*> readers;
-    for (; i < level0.size() && level0[i]->meta().manifest_version == flush; ++i) {
-      readers.push_back(&level0[i]->reader());
-    }
-    children.push_back(readers.size() == 1 ? readers[0]->NewIterator(table_options)
-                                           : NewConcatenatingIterator(
-                                                 comparator_, std::move(readers), table_options));
-  }
-  for (int level = 1; level < version.depth(); ++level) {
-    const TableList& tables = version.tables(level);
-    if (tables.empty()) continue;
-    std::vector<const TableReader*> readers;
-    readers.reserve(tables.size());
-    for (const auto& table : tables) readers.push_back(&table->reader());
-    children.push_back(NewConcatenatingIterator(comparator_, std::move(readers), table_options));
-  }
-  return NewMergingIterator(comparator_, std::move(children));
-}
-
-Status DBImpl::Search(const ReadView& view, const ReadOptions& options, const Slice& key,
-                      SequenceNumber snapshot, PinnableSlice* value) const {
-  const std::unique_ptr<InternalIterator> iterator = NewInternalIterator(view, options);
-  std::string target;
-  AppendInternalKey(&target, key, PackTag(snapshot, kValueTypeForSeek));
-  iterator->Seek(target);
-  if (!iterator->Valid()) {
-    return iterator->status().ok() ? Status::NotFound() : iterator->status();
-  }
-  if (!(iterator->user_key() == key)) return Status::NotFound();
-  if (TagType(iterator->tag()) == ValueType::kDeletion) return Status::NotFound();
-  value->PinSelf(iterator->value());
-  return Status::OK();
-}
-
 std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
   if (Status status = CheckLease(); !status.ok()) return NewErrorIterator(std::move(status));
   std::shared_ptr<const ReadView> view;
@@ -324,7 +254,7 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
     EpochDomain::Guard guard(&epochs_);
     view = PinConsistent(options, &snapshot)->shared_from_this();
   }
-  auto internal = NewInternalIterator(*view, options);
+  auto internal = NewViewIterator(*view, options);
   return NewDBIterator(comparator_, std::move(internal), snapshot, options, std::move(view));
 }
 

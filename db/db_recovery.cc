@@ -147,6 +147,11 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     current_view_ = std::move(view);
   }
   if (HasLog()) {
+    std::vector<LogSegment> left;
+    for (const auto& [number, segment] : state.segments) {
+      if (number != kStateRecordNumber) left.push_back(segment);
+    }
+    NACRE_RETURN_IF_ERROR(SealLog(left));
     NACRE_RETURN_IF_ERROR(OpenLog(state.next_segment, log));
     NACRE_POINT("open.log-opened");
     lease_ = std::make_unique<OwnerLease>(client_, database_id_);

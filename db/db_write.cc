@@ -60,7 +60,11 @@ Status DBImpl::Append(const WriteOptions& options, const WriteSequencer::Ticket&
     if (AwaitsLog(options)) log_->Start();
     return status;
   }
-  // Its sequence numbers stay without entries.
+  // Its sequence numbers stay without entries. Followers must hear of that before a later write is
+  // acknowledged, or they would wait for these.
+  SequenceNumber untold = untold_.load(std::memory_order_relaxed);
+  while (untold < last && !untold_.compare_exchange_weak(untold, last, std::memory_order_release)) {
+  }
   sequencer_.Finish(ticket);
   return Explain(std::move(status));
 }

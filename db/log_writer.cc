@@ -40,6 +40,7 @@ Status LogWriter::Open(const LogWriterOptions& options, LogSpace* space,
   std::unique_ptr<LogWriter> result(new LogWriter(options, space));
   NACRE_RETURN_IF_ERROR(LogRing::Create(options.client, options.ring_bytes, &result->ring_));
   NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(options.client, kLogHeaderBytes, &result->header_));
+  NACRE_RETURN_IF_ERROR(LogSealer::Create(options.client, options.database_id, &result->sealer_));
   result->TakeLead();
   const Status s = result->OpenFor(0);
   result->lead_.Give();
@@ -294,7 +295,8 @@ Status LogWriter::WriteHeader() {
   EncodeLogHeader({.database_id = options_.database_id,
                    .number = current_.segment.number,
                    .previous_number = previous_number_,
-                   .previous_bytes = previous_bytes_},
+                   .previous_bytes = previous_bytes_,
+                   .settled = options_.settled == nullptr ? 0 : options_.settled()},
                   header_->data());
   NACRE_RETURN_IF_ERROR(
       Write(0, {.data = header_->data(), .size = kLogHeaderBytes, .region = header_.get()}));
@@ -311,8 +313,22 @@ void LogWriter::SealFailed() {
   Seal();
 }
 
+void LogWriter::MarkSealed() {
+  Status s;
+  if (current_.extent->failure().ok()) {
+    s = current_.extent->Write(kLogSealAt, sealer_->Mark(current_.segment), &last_ticket_);
+    if (s.ok()) s = AwaitWrites();
+    if (s.ok()) return;
+  }
+  s = sealer_->Seal(current_.segment, current_.extent->failed_nodes());
+  if (s.ok()) return;
+  Log(options_.log, LogLevel::kWarn, "log segment {} is not marked as sealed: {}",
+      current_.segment.number, s.ToString());
+}
+
 void LogWriter::Seal() {
   NACRE_POINT("log.seal");
+  MarkSealed();
   supply_->GiveLane(current_.extent->TakeLane());
   MutexLock lock(&mutex_);
   // A link to a segment without records would hide what it follows if its header is nowhere.
@@ -324,6 +340,15 @@ void LogWriter::Seal() {
     unused_.push_back(std::move(current_.segment));
   }
   current_ = Current();
+}
+
+Status LogWriter::StartSegment() {
+  TakeLead();
+  AwaitPosted().IgnoreError();  // The ring has its records for the next segment.
+  if (current_.extent != nullptr) Seal();
+  Status s = OpenFor(0);
+  lead_.Give();
+  return s;
 }
 
 // ---- The database -----------------------------------------------------------------------------

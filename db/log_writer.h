@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "db/log_ring.h"
+#include "db/log_seal.h"
 #include "db/log_segments.h"
 #include "db/log_space.h"
 #include "db/log_supply.h"
@@ -35,6 +36,9 @@ struct LogWriterOptions {
   /// what lies behind is void from now on.
   uint64_t previous_number = 0;
   uint64_t previous_bytes = 0;
+  /// A sequence up to which each record has been awaited, or was never appended: for the headers of
+  /// segments (see LogSegmentHeader). Called by any thread that uses the log. None if null.
+  std::function<SequenceNumber()> settled{};
   Logger* log = nullptr;
 };
 
@@ -59,6 +63,8 @@ struct LogWriterStats {
 ///     the next one says where. That header is posted before any record there, to the same copies
 ///     in order, so who can read an acknowledged record there can read it too. No write to an
 ///     ensemble that has failed is needed;
+///   - before a record of the next segment is acknowledged, a segment is marked as sealed in the
+///     copies that can be reached: followers rely on it, nobody else does;
 ///   - what lies behind that byte was not acknowledged: the ring still has it, and it goes to the
 ///     next segment. What only some copies have of the last segment was not acknowledged either.
 ///
@@ -91,6 +97,8 @@ class LogWriter {
   Status Await(uint64_t position);
   /// The same for everything that was appended before.
   Status Sync() { return Await(ring_->reserved()); }
+  /// Begins a segment whose header tells of LogWriterOptions::settled as it is now, or later.
+  Status StartSegment() EXCLUDES(mutex_);
 
   /// Segments that have records of generations from `first` to `last`, all of which were awaited,
   /// in order. They stay until TakeUnneeded gives them out.
@@ -194,6 +202,8 @@ class LogWriter {
   Status WriteHeader() REQUIRES(lead_);
   /// Ends the open segment at its last acknowledged byte.
   void Seal() REQUIRES(lead_) EXCLUDES(mutex_);
+  /// Marks the copies of the open segment, of which nothing is on its way.
+  void MarkSealed() REQUIRES(lead_);
   void SealFailed() REQUIRES(lead_) EXCLUDES(mutex_);
   /// From now on status() is `s`; also answers it.
   Status Note(Status s) EXCLUDES(mutex_);
@@ -202,6 +212,7 @@ class LogWriter {
   std::unique_ptr<LogRing> ring_;
   std::unique_ptr<rdma::MemoryRegion> header_;  ///< Source of the writes of headers.
   std::unique_ptr<LogSupply> supply_;
+  std::unique_ptr<LogSealer> sealer_;
 
   alignas(64) Leadership lead_;
   Current current_ GUARDED_BY(lead_);

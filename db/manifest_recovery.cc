@@ -291,7 +291,10 @@ Status Recovery::Replay(uint64_t position) {
     ManifestEdit edit;
     bool found = false;
     NACRE_RETURN_IF_ERROR(ReadEdit(state.version + 1, &position, &found, &edit));
-    if (!found) return Status::OK();
+    if (!found) {
+      recovered_->ring_position = position;
+      return Status::OK();
+    }
     NACRE_RETURN_IF_ERROR(state.Apply(edit));
     recovered_->edits.push_back(std::move(edit));
   }

@@ -23,6 +23,7 @@ struct ManifestRecovered {
   /// manifest has been made.
   std::vector<ExtentAddr> copies;
   uint64_t image_version = 0;
+  uint64_t ring_position = 0;       ///< Where the edit after the last one has to be.
   std::vector<ManifestEdit> edits;  ///< Replayed on top of the image, in order.
   std::vector<std::string> notes;   ///< What was damaged or missing, and what was done about it.
 };

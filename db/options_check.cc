@@ -61,6 +61,7 @@ Status CheckOptions(const Options& options, const std::string& name, RedundancyP
       BoundOf("slab_size", options.slab_size, kMiB, 64 * 1024 * kMiB),
       BoundOf("chunk_size", options.chunk_size, 4 << 10, 16 * kMiB),
       BoundOf("operation_timeout (ms)", options.operation_timeout.count(), 1, 3'600'000),
+      BoundOf("follow_interval (ms)", options.follow_interval.count(), 0, 3'600'000),
   };
   for (const Bound& bound : bounds) {
     if (bound.value < bound.min || bound.value > bound.max) return OutOfRange(bound);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "util/planted_bug.h"
@@ -15,7 +16,11 @@ constexpr size_t kNumberAt = 16;
 constexpr size_t kPreviousNumberAt = 24;
 constexpr size_t kPreviousBytesAt = 32;
 constexpr size_t kVersionAt = 40;
+/// Segments of earlier versions were not marked when they ended.
+constexpr uint32_t kFirstMarkedVersion = 2;
+constexpr size_t kSettledAt = 48;
 constexpr size_t kHeaderCrcAt = 60;
+static_assert(kSettledAt + 8 == kLogSealAt && kLogSealAt + kLogSealBytes == kHeaderCrcAt);
 static_assert(kHeaderCrcAt + 4 == kLogHeaderBytes);
 
 /// What the checksum of a record covers starts here.
@@ -25,6 +30,12 @@ constexpr size_t kCoveredFrom = kLogCrcAt + 4;
 constexpr uint32_t kMinUpdateBytes = 2;
 /// Records of different writers are not quite in the order of their sequences.
 constexpr SequenceNumber kNearby = 1 << 20;
+
+/// As if the segment were not sealed.
+uint32_t HeaderCrc(const char* header) {
+  const char unsealed[kLogSealBytes] = {};
+  return Crc32c(unsealed, kLogSealBytes, Crc32c(header, kLogSealAt));
+}
 
 /// False if no record can have this head.
 bool DecodeHead(const Slice& bytes, LogRecord* record) {
@@ -58,7 +69,12 @@ void EncodeLogHeader(const LogSegmentHeader& header, char* to) {
   EncodeFixed64(to + kPreviousNumberAt, header.previous_number);
   EncodeFixed64(to + kPreviousBytesAt, header.previous_bytes);
   EncodeFixed32(to + kVersionAt, kLogFormatVersion);
-  EncodeFixed32(to + kHeaderCrcAt, Crc32c(to, kHeaderCrcAt));
+  EncodeFixed64(to + kSettledAt, header.settled);
+  EncodeFixed32(to + kHeaderCrcAt, HeaderCrc(to));
+}
+
+void EncodeLogSeal(uint64_t database_id, uint64_t number, char* to) {
+  EncodeFixed32(to, std::max<uint32_t>(1, LogStamp(database_id, number)));
 }
 
 Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number,
@@ -69,7 +85,7 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
   if (bytes.size() < kLogHeaderBytes) return damaged("shorter than its header");
   const char* from = bytes.data();
   if (DecodeFixed64(from + kMagicAt) != kLogMagic) return damaged("no header");
-  if (DecodeFixed32(from + kHeaderCrcAt) != Crc32c(from, kHeaderCrcAt)) {
+  if (DecodeFixed32(from + kHeaderCrcAt) != HeaderCrc(from)) {
     return damaged("header with a wrong checksum");
   }
   header->database_id = DecodeFixed64(from + kDatabaseAt);
@@ -82,10 +98,18 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
   }
   if (header->previous_number >= number) return damaged("header with a wrong predecessor");
   const uint32_t version = DecodeFixed32(from + kVersionAt);
-  if (version != kLogFormatVersion) {
+  if (version == 0 || version > kLogFormatVersion) {
     return Status::NotSupported(fmt::format("log segment {}: format version {}, this is {}", number,
                                             version, kLogFormatVersion));
   }
+  header->settled = DecodeFixed64(from + kSettledAt);
+  char seal[kLogSealBytes];
+  EncodeLogSeal(database_id, number, seal);
+  header->sealed = std::memcmp(from + kLogSealAt, seal, kLogSealBytes) == 0;
+  if (!header->sealed && DecodeFixed32(from + kLogSealAt) != 0) {
+    return damaged("header with a wrong mark");
+  }
+  if (version < kFirstMarkedVersion) header->sealed = true;
   return Status::OK();
 }
 

@@ -22,6 +22,12 @@ namespace nacre {
 // A segment does not say where its records end, since it may have to end while one of its nodes is
 // lost and cannot be written. Its successor's header does.
 //
+// Before there is a record in its successor, a segment is marked as sealed in all copies that can
+// be reached. So who reads the end of a copy and then, in this order, a header without the mark,
+// knows that the segment was open until then, and its memory not given to anybody else. The mark is
+// four bytes at a multiple of four, so it is there as a whole or not at all, and the header's
+// checksum takes it for zero.
+//
 //     header                                  record
 //     0   fixed64  magic                      0   fixed32  stamp of the segment
 //     8   fixed64  database id                4   fixed32  CRC32C of all that follows but padding
@@ -29,12 +35,17 @@ namespace nacre {
 //     24  fixed64  number of the predecessor  12  fixed32  number of updates, at least 1
 //     32  fixed64  its valid bytes            16  fixed64  first sequence
 //     40  fixed32  format version             24  payload  updates as in a WriteBatch
-//     44  16 zero bytes                           zeros to a multiple of 8, 32 bytes at least
+//     44  4 zero bytes                            zeros to a multiple of 8, 32 bytes at least
+//     48  fixed64  settled sequence
+//     56  fixed32  0; sealed: the stamp, or 1
 //     60  fixed32  CRC32C of 60 bytes
 
 inline constexpr size_t kLogHeaderBytes = 64;
 inline constexpr uint64_t kLogMagic = 0x474553474f4c434eULL;  ///< "NCLOGSEG"
-inline constexpr uint32_t kLogFormatVersion = 1;
+inline constexpr uint32_t kLogFormatVersion = 2;  ///< 1 had neither settled sequence nor mark.
+
+inline constexpr size_t kLogSealAt = 56;
+inline constexpr size_t kLogSealBytes = 4;
 
 inline constexpr size_t kLogRecordHead = 24;
 inline constexpr size_t kLogAlignment = 8;
@@ -55,10 +66,18 @@ struct LogSegmentHeader {
   uint64_t number = 0;
   uint64_t previous_number = 0;  ///< 0: a log begins here.
   uint64_t previous_bytes = 0;   ///< Header and records of the predecessor; what follows is void.
+  /// Whatever up to this sequence is not in tables nor in the segments before is in no log, and
+  /// will not be.
+  SequenceNumber settled = 0;
+  /// Nothing is acknowledged here any more, or this is of a version in which nobody can tell. Not
+  /// encoded: see EncodeLogSeal.
+  bool sealed = false;
 };
 
 /// To `kLogHeaderBytes` bytes.
 void EncodeLogHeader(const LogSegmentHeader& header, char* to);
+/// The mark of a sealed segment, to `kLogSealBytes` bytes: what is written at kLogSealAt.
+void EncodeLogSeal(uint64_t database_id, uint64_t number, char* to);
 /// `Corruption` if the bytes are no header, or that of another segment than `database_id` and
 /// `number`; `NotSupported` for a newer format.
 Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number,

@@ -53,6 +53,30 @@ class DB {
   /// message says where.
   static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
 
+  /// Opens a database that another process may own, to read it as it is now and for as long as this
+  /// is open. Writes nothing anywhere and asks nothing of the owner, who may come and go.
+  ///
+  /// What the owner writes later is not seen. Once it has given memory of tables that are no more
+  /// to others, reads that need these answer `TryAgain`. While there is no owner, all stays.
+  ///
+  /// `NotFound`: there is no such database. `InvalidArgument`: an option is out of range, another
+  /// comparator than at creation; with `error_if_wal_file_exists`, some of its writes are in the
+  /// log only. `Unavailable`, `Corruption` as `Open` answers them.
+  static Status OpenForReadOnly(const Options& options, const std::string& name,
+                                std::unique_ptr<DB>* db, bool error_if_wal_file_exists = false);
+  /// The same, and `TryCatchUpWithPrimary` brings it up to date; so does every
+  /// `Options::follow_interval`, and each read with `ReadOptions::linearizable`.
+  ///
+  /// Reads see one state of the database at a time: a batch whole or not at all, and never an
+  /// earlier state than a read before. Whoever meets memory that was given to others reads on in a
+  /// later state. A snapshot or an iterator keeps its own; if the memory that it needs was used
+  /// again, and a later state has not got the versions that it would see, it answers `TryAgain`.
+  /// Writes without a log are seen when they are in tables, with the ones behind them.
+  ///
+  /// Besides what other databases answer: `Aborted` once the database was destroyed.
+  static Status OpenAsSecondary(const Options& options, const std::string& name,
+                                std::unique_ptr<DB>* db);
+
   DB() = default;
   /// Closes, as `Close` does, and logs what that answers.
   virtual ~DB() = default;
@@ -111,6 +135,13 @@ class DB {
   /// `Unavailable` tables that have lost too many nodes. Damage that can be read around is no
   /// failure: it is logged, counted (`nacre.damage.fragments`) and left to repair.
   virtual Status VerifyChecksum() = 0;
+
+  /// Of one that was opened by `OpenAsSecondary`: all that its owner acknowledged before this call
+  /// is seen by reads after it. `Unavailable` if too few nodes can be reached to know, `Aborted` if
+  /// the database was destroyed; reads go on with what there was.
+  virtual Status TryCatchUpWithPrimary() {
+    return Status::NotSupported("TryCatchUpWithPrimary: it was not opened as a secondary");
+  }
 
   /// Properties start with "nacre."; docs/operations.md lists them. False for an unknown one.
   virtual bool GetProperty(const Slice& property, std::string* value) = 0;

@@ -73,6 +73,8 @@ struct Options {
   /// and answers `Fenced` from then on. Otherwise `Open` answers `Busy` then. A database whose
   /// owner is gone needs no force.
   bool take_over = false;
+  /// Of `DB::OpenAsSecondary`: how often it catches up with the owner by itself; 0: never.
+  std::chrono::milliseconds follow_interval{0};
   /// Not owned; must outlive the database.
   const Comparator* comparator = BytewiseComparator();
   /// Receives what would go to RocksDB's LOG. None if null.
@@ -141,6 +143,9 @@ struct Options {
 struct ReadOptions {
   /// Not owned. Null reads the latest state.
   const Snapshot* snapshot = nullptr;
+  /// Of `DB::OpenAsSecondary`: sees all that the owner acknowledged before the call, for one round
+  /// trip more. What an owner reads is so in any case.
+  bool linearizable = false;
   bool verify_checksums = true;
   bool fill_cache = true;
   /// Iterators stay within [*iterate_lower_bound, *iterate_upper_bound). Not owned; must outlive

@@ -124,10 +124,13 @@ HistoryClient::HistoryClient(int number, const HistoryOptions& options, SharedDB
                              std::atomic<uint64_t>* started)
     : number_(number),
       options_(options),
-      reader_(number >= options.clients - options.readers),
+      follower_(number >= options.clients - options.followers),
+      reader_(follower_ || number >= options.clients - options.followers - options.readers),
       shared_(shared),
       started_(started),
-      random_(options.seed * 1000 + static_cast<uint64_t>(number)) {}
+      random_(options.seed * 1000 + static_cast<uint64_t>(number)) {
+  read_.linearizable = follower_;
+}
 
 void HistoryClient::Run(const std::atomic<bool>& stop) {
   const auto longest_pause = static_cast<uint64_t>(options_.longest_pause.count());
@@ -148,7 +151,10 @@ void HistoryClient::Run(const std::atomic<bool>& stop) {
 
 Status HistoryClient::Step(DB* db) {
   const uint64_t newest = started_->fetch_add(1) / options_.operations_in_group;
-  const uint64_t choice = reader_ ? 50 + random_.Uniform(50) : random_.Uniform(100);
+  const bool writes_only = options_.followers > 0 && !follower_;
+  const uint64_t choice = reader_       ? 50 + random_.Uniform(50)
+                          : writes_only ? random_.Uniform(50)
+                                        : random_.Uniform(100);
   // What has been written long ago is read again, too: by then it lies in tables.
   const uint64_t group = random_.OneIn(20) ? random_.Uniform(newest + 1) : newest;
   if (random_.Uniform(100) >= options_.percent_of_many) {
@@ -193,7 +199,7 @@ Status HistoryClient::GetOne(DB* db, uint64_t group) {
   const std::string key = KeysOf(group)[random_.Uniform(options_.keys_in_group)];
   std::string value;
   read.call_ns = Now();
-  const Status status = db->Get({}, key, &value);
+  const Status status = db->Get(read_, key, &value);
   read.return_ns = Now();
   Found(status, key, value, &read);
   return Finish(status, std::move(read));
@@ -205,7 +211,7 @@ Status HistoryClient::MultiGet(DB* db, uint64_t group) {
   std::vector<std::string> values;
   read.call_ns = Now();
   const std::vector<Status> statuses =
-      db->MultiGet({}, std::vector<Slice>(keys.begin(), keys.end()), &values);
+      db->MultiGet(read_, std::vector<Slice>(keys.begin(), keys.end()), &values);
   read.return_ns = Now();
   Status failure;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -218,6 +224,11 @@ Status HistoryClient::MultiGet(DB* db, uint64_t group) {
 Status HistoryClient::ReadSnapshot(DB* db, uint64_t group) {
   HistoryOperation read;
   read.call_ns = Now();
+  if (follower_) {
+    if (Status status = db->TryCatchUpWithPrimary(); !status.ok()) {
+      return Finish(status, std::move(read));
+    }
+  }
   const Snapshot* const snapshot = db->GetSnapshot();
   // The state is that of a moment in between, whenever it is read.
   read.return_ns = Now();
@@ -239,7 +250,7 @@ Status HistoryClient::Iterate(DB* db, uint64_t group) {
   const std::string prefix = GroupPrefix(group);
   const std::vector<std::string> keys = KeysOf(group);
   read.call_ns = Now();
-  const std::unique_ptr<Iterator> iterator = db->NewIterator({});
+  const std::unique_ptr<Iterator> iterator = db->NewIterator(read_);
   read.return_ns = Now();
   size_t at = 0;
   for (iterator->Seek(prefix); iterator->Valid() && iterator->key().starts_with(prefix);
@@ -309,10 +320,18 @@ Status HistoryClient::Finish(const Status& status, HistoryOperation operation) {
   return failed ? status : Status::OK();
 }
 
-HistoryRun::HistoryRun(std::shared_ptr<DB> db, const HistoryOptions& options)
+HistoryRun::HistoryRun(std::shared_ptr<DB> db, const HistoryOptions& options,
+                       const std::vector<std::shared_ptr<DB>>& followers)
     : options_(options), shared_(std::move(db)) {
+  EXPECT_EQ(followers.size(), static_cast<size_t>(options_.followers));
+  for (const std::shared_ptr<DB>& follower : followers) {
+    followers_.push_back(std::make_unique<SharedDB>(follower));
+  }
   for (int i = 0; i < options_.clients; ++i) {
-    clients_.push_back(std::make_unique<HistoryClient>(i, options_, &shared_, &started_));
+    const int follower = i - (options_.clients - options_.followers);
+    SharedDB* const shared =
+        follower < 0 ? &shared_ : followers_[static_cast<size_t>(follower)].get();
+    clients_.push_back(std::make_unique<HistoryClient>(i, options_, shared, &started_));
   }
 }
 
@@ -330,12 +349,14 @@ void HistoryRun::AwaitOperations(uint64_t count) {
 }
 
 void HistoryRun::AwaitAllFenced() {
-  ASSERT_TRUE(Eventually([&] { return shared_.waiting() == options_.clients; }));
+  ASSERT_TRUE(
+      Eventually([&] { return shared_.waiting() == options_.clients - options_.followers; }));
 }
 
 void HistoryRun::Stop() {
   stop_ = true;
   shared_.Stop();
+  for (const auto& follower : followers_) follower->Stop();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }

@@ -65,6 +65,10 @@ struct HistoryOptions {
   /// So many of them only read, and stay with a database until it answers that they are fenced: who
   /// has been replaced must not answer what was true before.
   int readers = 0;
+  /// So many of them, the last ones, read from followers of the owner, as of now, and the others
+  /// write only: what lies in all copies of the log shows to followers, and to the owner's own
+  /// readers when it has noticed.
+  int followers = 0;
   /// The clients go from group to group of keys; a group is checked as one object.
   int keys_in_group = 8;
   uint64_t operations_in_group = 1000;
@@ -123,7 +127,9 @@ class HistoryClient {
 
   const int number_;
   const HistoryOptions& options_;
+  const bool follower_;
   const bool reader_;
+  ReadOptions read_;
   SharedDB* const shared_;
   std::atomic<uint64_t>* const started_;
   Random random_;
@@ -138,7 +144,9 @@ class HistoryClient {
 /// Runs clients in threads of their own, while the test does harm.
 class HistoryRun {
  public:
-  HistoryRun(std::shared_ptr<DB> db, const HistoryOptions& options);
+  /// `followers`: as many as the options say.
+  HistoryRun(std::shared_ptr<DB> db, const HistoryOptions& options,
+             const std::vector<std::shared_ptr<DB>>& followers = {});
   /// Stops.
   ~HistoryRun();
   HistoryRun(const HistoryRun&) = delete;
@@ -151,8 +159,8 @@ class HistoryRun {
   /// Returns when the clients have begun `count` operations from now on. Fails the test if they do
   /// not get there.
   void AwaitOperations(uint64_t count);
-  /// Returns when all clients have been fenced and wait for the next database. Fails the test if
-  /// they do not get there.
+  /// Returns when all clients of the owner have been fenced and wait for the next one. Fails the
+  /// test if they do not get there.
   void AwaitAllFenced();
   /// Joins the clients. Idempotent.
   void Stop();
@@ -167,6 +175,7 @@ class HistoryRun {
  private:
   const HistoryOptions options_;
   SharedDB shared_;
+  std::vector<std::unique_ptr<SharedDB>> followers_;
   std::atomic<uint64_t> started_{0};
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<HistoryClient>> clients_;

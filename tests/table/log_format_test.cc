@@ -98,5 +98,35 @@ TEST(LogFormatTest, AHeaderIsThatOfItsSegment) {
   EXPECT_TRUE(DecodeLogHeader(bytes, kDatabase, kNumber, &header).IsNotSupported());
 }
 
+TEST(LogFormatTest, ASealedHeaderSaysSoAndIsOtherwiseTheSame) {
+  std::string bytes(kLogHeaderBytes, 'x');
+  EncodeLogHeader(
+      {.database_id = kDatabase, .number = kNumber, .previous_number = 7, .settled = 0x1234567},
+      bytes.data());
+  LogSegmentHeader header;
+  ASSERT_TRUE(IsOk(DecodeLogHeader(bytes, kDatabase, kNumber, &header)));
+  EXPECT_FALSE(header.sealed);
+  EXPECT_EQ(header.settled, 0x1234567u);
+  EncodeLogSeal(kDatabase, kNumber, bytes.data() + kLogSealAt);
+  ASSERT_TRUE(IsOk(DecodeLogHeader(bytes, kDatabase, kNumber, &header)));
+  EXPECT_TRUE(header.sealed);
+  EXPECT_EQ(header.settled, 0x1234567u);
+  EncodeLogSeal(kDatabase, kNumber + 1, bytes.data() + kLogSealAt);
+  EXPECT_TRUE(DecodeLogHeader(bytes, kDatabase, kNumber, &header).IsCorruption());
+}
+
+TEST(LogFormatTest, AHeaderOfVersion1IsRead) {
+  std::string bytes(kLogHeaderBytes, '\0');
+  EncodeLogHeader({.database_id = kDatabase, .number = kNumber, .previous_number = 7},
+                  bytes.data());
+  EncodeFixed32(bytes.data() + 40, 1);
+  EncodeFixed32(bytes.data() + 60, Crc32c(bytes.data(), 60));
+  LogSegmentHeader header;
+  ASSERT_TRUE(IsOk(DecodeLogHeader(bytes, kDatabase, kNumber, &header)));
+  EXPECT_EQ(header.previous_number, 7u);
+  EXPECT_EQ(header.settled, 0u);
+  EXPECT_TRUE(header.sealed);  // Its writer would not have said so.
+}
+
 }  // namespace
 }  // namespace nacre

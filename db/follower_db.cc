@@ -1,0 +1,193 @@
+#include "db/follower_db.h"
+
+#include <utility>
+
+#include "db/options_check.h"
+#include "db/pool_of_options.h"
+#include "db/view_reads.h"
+#include "memnode/space_allocator.h"
+#include "util/log.h"
+
+namespace nacre {
+namespace {
+
+Status ReadOnly(const char* what) {
+  return Status::NotSupported(std::string(what) + ": the database was opened for reading");
+}
+
+}  // namespace
+
+Status DB::OpenForReadOnly(const Options& options, const std::string& name, std::unique_ptr<DB>* db,
+                           bool error_if_wal_file_exists) {
+  return FollowerDB::Open(options, name, FollowerDB::Mode::kFixed, error_if_wal_file_exists, db);
+}
+
+Status DB::OpenAsSecondary(const Options& options, const std::string& name,
+                           std::unique_ptr<DB>* db) {
+  return FollowerDB::Open(options, name, FollowerDB::Mode::kFollowing,
+                          /*error_if_wal_file_exists=*/false, db);
+}
+
+FollowerDB::FollowerDB(const Options& options, const std::string& name, Mode mode,
+                       std::shared_ptr<memnode::PoolImpl> pool)
+    : options_(options),
+      name_(name),
+      mode_(mode),
+      comparator_(options.comparator),
+      pool_(std::move(pool)),
+      client_(pool_->client()),
+      store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
+      state_(options_, name, client_, store_.get(), &epochs_) {}
+
+Status FollowerDB::Open(const Options& options, const std::string& name, Mode mode,
+                        bool error_if_wal_file_exists, std::unique_ptr<DB>* db) {
+  db->reset();
+  RedundancyPolicy redundancy;
+  NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
+  std::shared_ptr<memnode::PoolImpl> pool;
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
+  NACRE_RETURN_IF_ERROR(opened->state_.Open().WithContext("database " + name));
+  std::shared_ptr<const FollowerView> view = opened->state_.View();
+  if (error_if_wal_file_exists && !view->memtables.empty()) {
+    return Status::InvalidArgument("database " + name +
+                                   ": some of its writes are in the log only "
+                                   "(error_if_wal_file_exists is true)");
+  }
+  Log(options.info_log, LogLevel::kInfo,
+      "opened {} in {} for reading: manifest version {}, sequence {}", name, opened->pool_->uri(),
+      view->manifest_version, view->sequence);
+  opened->InstallView(std::move(view));
+  if (mode == Mode::kFollowing && options.follow_interval.count() > 0) {
+    opened->follow_thread_ = Thread("nacre-follow", [db = opened.get()] { db->FollowLoop(); });
+  }
+  *db = std::move(opened);
+  return Status::OK();
+}
+
+FollowerDB::~FollowerDB() {
+  Close().IgnoreError();
+  // Nobody reads any more.
+  epochs_.Collect();
+}
+
+Status FollowerDB::Close() {
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    changed_.SignalAll();
+    closing_.SignalAll();
+    while (running_) changed_.Wait();
+  }
+  if (follow_thread_.joinable()) follow_thread_.Join();
+  return Status::OK();
+}
+
+void FollowerDB::InstallView(std::shared_ptr<const FollowerView> view) {
+  if (view == current_view_) return;
+  const uint64_t generation = view->generation;
+  if (mode_ == Mode::kFollowing || current_view_ == nullptr) {
+    view_.store(view.get(), std::memory_order_release);  // Pairs with the readers' loads.
+    std::swap(current_view_, view);
+    if (view != nullptr) epochs_.Retire([held = std::move(view)] {});
+  }
+  // Release: pairs with ReadAgain, which finds this view then, or a later one.
+  latest_generation_.store(generation, std::memory_order_release);
+}
+
+Status FollowerDB::CatchUp(Goal goal) {
+  const auto caught = static_cast<size_t>(goal);
+  MutexLock lock(&mutex_);
+  const uint64_t wanted = runs_ + 1;
+  for (;;) {
+    if (closed_) return Status::ShutdownInProgress("database is closed");
+    if (caught_[caught].run >= wanted) return caught_[caught].status;
+    if (!running_) break;
+    changed_.Wait();
+  }
+  running_ = true;
+  const uint64_t run = ++runs_;
+  Status status;
+  {
+    MutexUnlock unlock(&mutex_);
+    status = state_.CatchUp(goal);
+    InstallView(state_.View());
+    counters_.catch_ups.fetch_add(1, std::memory_order_relaxed);
+  }
+  log_bytes_read_ = state_.log_bytes_read();
+  manifest_bytes_read_ = state_.manifest_bytes_read();
+  manifest_reloads_ = state_.manifest_reloads();
+  for (size_t i = 0; i <= caught; ++i) caught_[i] = {.run = run, .status = status};
+  running_ = false;
+  changed_.SignalAll();
+  return status;
+}
+
+Status FollowerDB::TryCatchUpWithPrimary() {
+  if (mode_ == Mode::kFixed) return DB::TryCatchUpWithPrimary();
+  return CatchUp(Goal::kWritesAndTables);
+}
+
+void FollowerDB::FollowLoop() {
+  Status last;
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (!closed_) closing_.WaitFor(options_.follow_interval);
+      if (closed_) return;
+    }
+    Status status = CatchUp(Goal::kWritesAndTables);
+    if (!(status == last) && !status.IsShutdownInProgress()) {
+      Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
+          "{}: following its owner: {}", name_, status.ToString());
+    }
+    last = std::move(status);
+  }
+}
+
+// ---- What only an owner does ------------------------------------------------------------------
+
+Status FollowerDB::Put(const WriteOptions&, const Slice&, const Slice&) { return ReadOnly("Put"); }
+Status FollowerDB::Delete(const WriteOptions&, const Slice&) { return ReadOnly("Delete"); }
+Status FollowerDB::Write(const WriteOptions&, WriteBatch*) { return ReadOnly("Write"); }
+Status FollowerDB::FlushWAL(bool) { return ReadOnly("FlushWAL"); }
+Status FollowerDB::Flush(const FlushOptions&) { return ReadOnly("Flush"); }
+Status FollowerDB::CompactRange(const CompactRangeOptions&, const Slice*, const Slice*) {
+  return ReadOnly("CompactRange");
+}
+Status FollowerDB::WaitForCompact() { return ReadOnly("WaitForCompact"); }
+Status FollowerDB::VerifyChecksum() { return ReadOnly("VerifyChecksum"); }
+
+// ---- Properties -------------------------------------------------------------------------------
+
+bool FollowerDB::GetProperty(const Slice& property, std::string* value) {
+  uint64_t number = 0;
+  if (!GetIntProperty(property, &number)) return false;
+  *value = std::to_string(number);
+  return true;
+}
+
+bool FollowerDB::GetIntProperty(const Slice& property, uint64_t* value) {
+  const std::shared_ptr<const FollowerView> view = CurrentView();
+  MutexLock lock(&mutex_);
+  const std::pair<std::string_view, uint64_t> all[] = {
+      {"nacre.follower.manifest-version", view->manifest_version},
+      {"nacre.follower.catch-ups", counters_.catch_ups.load(std::memory_order_relaxed)},
+      {"nacre.follower.reads-again", counters_.reads_again.load(std::memory_order_relaxed)},
+      {"nacre.follower.log-bytes-read", log_bytes_read_},
+      {"nacre.follower.manifest-bytes-read", manifest_bytes_read_},
+      {"nacre.follower.manifest-reloads", manifest_reloads_},
+  };
+  for (const auto& [name, number] : all) {
+    if (property != Slice(name)) continue;
+    *value = number;
+    return true;
+  }
+  return false;
+}
+
+Status FollowerDB::GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) {
+  return ApproximateSizes(*CurrentView()->version, ranges, n, sizes);
+}
+
+}  // namespace nacre

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "db/follower_state.h"
+#include "db/follower_view.h"
+#include "memnode/pool_client.h"
+#include "memnode/pool_impl.h"
+#include "memnode/table_store.h"
+#include "nacre/db.h"
+#include "util/clock.h"
+#include "util/epoch.h"
+#include "util/mutex.h"
+#include "util/thread.h"
+
+namespace nacre {
+
+/// A database that another process owns: what DB::OpenForReadOnly and DB::OpenAsSecondary open.
+/// follower_db.cc has opening, catching up and the rest, follower_read.cc the reads.
+///
+/// Reads. The tables' memory is given to others without a word once the owner has compacted them
+/// away. Each record, and each section that is loaded, has a checksum that covers the table's id,
+/// which is never used twice, so bytes that are not this table's do not match, also where they have
+/// the same keys. A bucket of a remote point index has none, but what it finds is a record, and
+/// where it finds nothing the interval of records is read where the key would be; so checksums are
+/// always verified here. A read that meets such bytes asks the manifest. If that has gone on, the
+/// read is made again in the latest view; if not, the bytes are damaged.
+///
+/// Threads. Readers pin the epoch and load `view_`; they take no lock. One thread at a time catches
+/// up; those who wait for what was acknowledged before share the next catching up that begins.
+class FollowerDB final : public DB {
+ public:
+  enum class Mode : uint8_t { kFixed, kFollowing };
+
+  static Status Open(const Options& options, const std::string& name, Mode mode,
+                     bool error_if_wal_file_exists, std::unique_ptr<DB>* db);
+  ~FollowerDB() override;
+
+  using DB::Get;
+  using DB::MultiGet;
+  Status Close() override EXCLUDES(mutex_);
+  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override;
+  Status Delete(const WriteOptions& options, const Slice& key) override;
+  Status Write(const WriteOptions& options, WriteBatch* updates) override;
+  Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) override;
+  void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                PinnableSlice* values, Status* statuses) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  const Snapshot* GetSnapshot() override;
+  void ReleaseSnapshot(const Snapshot* snapshot) override;
+  Status FlushWAL(bool sync) override;
+  Status Flush(const FlushOptions& options) override;
+  Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
+                      const Slice* end) override;
+  Status WaitForCompact() override;
+  Status VerifyChecksum() override;
+  Status TryCatchUpWithPrimary() override EXCLUDES(mutex_);
+  bool GetProperty(const Slice& property, std::string* value) override;
+  bool GetIntProperty(const Slice& property, uint64_t* value) override EXCLUDES(mutex_);
+  Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override;
+  const std::string& GetName() const override { return name_; }
+  uint64_t GetLatestSequenceNumber() const override;
+
+  /// When a read that begins now gives up.
+  Deadline ReadDeadline() const;
+  /// The latest one.
+  std::shared_ptr<const FollowerView> CurrentView() const;
+  /// Whether memory that was given to others may be behind the failure of a read.
+  static bool Suspect(const Status& status) {
+    return status.IsCorruption() || status.IsUnavailable();
+  }
+  /// After such a failure in `view`: whether to read again, in `*newer` at `*snapshot`, which with
+  /// `keep` stays as it is. When not, `*why` is the answer; OK: that failure is.
+  bool ReadAgain(const FollowerView& view, bool keep, std::shared_ptr<const FollowerView>* newer,
+                 SequenceNumber* snapshot, Status* why) EXCLUDES(mutex_);
+
+ private:
+  using Goal = FollowerState::Goal;
+  static constexpr size_t kGoals = 3;
+
+  /// What catching up for a goal, or for a higher one, has come to.
+  struct Caught {
+    uint64_t run = 0;  ///< The latest one that ended.
+    Status status;
+  };
+  struct Counters {
+    std::atomic<uint64_t> catch_ups{0};
+    std::atomic<uint64_t> reads_again{0};  ///< Of reads that met memory of others.
+  };
+
+  FollowerDB(const Options& options, const std::string& name, Mode mode,
+             std::shared_ptr<memnode::PoolImpl> pool);
+
+  /// Returns once a run for `goal` that began after this call has ended; how that went.
+  Status CatchUp(Goal goal) EXCLUDES(mutex_);
+  /// By who is running.
+  void InstallView(std::shared_ptr<const FollowerView> view);
+  void FollowLoop() EXCLUDES(mutex_);
+  /// Catches up if `options` want that.
+  Status Prepare(const ReadOptions& options) EXCLUDES(mutex_);
+  void ReadKeys(const ReadOptions& options, std::span<const Slice> keys, PinnableSlice* values,
+                Status* statuses) EXCLUDES(mutex_);
+  /// One look at one view. Whether some of the failures are suspect.
+  bool LookUp(const FollowerView& view, SequenceNumber snapshot, std::span<const Slice> keys,
+              PinnableSlice* values, Status* statuses) const;
+  /// Of a table that is loaded now: what of its point index there is room for.
+  PointTier::Kind TierFor(const FollowerView& view, const TableHandle& table) const;
+
+  const Options options_;
+  const std::string name_;
+  const Mode mode_;
+  const InternalKeyComparator comparator_;
+  const std::shared_ptr<memnode::PoolImpl> pool_;
+  memnode::PoolClient* const client_;
+  const std::unique_ptr<memnode::TableStore> store_;
+  mutable EpochDomain epochs_;
+  /// The current view, which current_view_ owns. Release by InstallView: pairs with Begin.
+  std::atomic<const FollowerView*> view_{nullptr};
+  /// Of the latest view, also where it is not shown. Release by InstallView: pairs with ReadAgain.
+  std::atomic<uint64_t> latest_generation_{0};
+  Counters counters_;
+
+  Mutex mutex_;
+  CondVar changed_{&mutex_};  ///< A run has ended.
+  CondVar closing_{&mutex_};
+  bool running_ GUARDED_BY(mutex_) = false;  ///< Somebody catches up, who has state_ to himself.
+  uint64_t runs_ GUARDED_BY(mutex_) = 0;     ///< Begun so far.
+  Caught caught_[kGoals] GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+  uint64_t log_bytes_read_ GUARDED_BY(mutex_) = 0;
+  uint64_t manifest_bytes_read_ GUARDED_BY(mutex_) = 0;
+  uint64_t manifest_reloads_ GUARDED_BY(mutex_) = 0;
+  FollowerState state_;                               ///< Of who is running.
+  std::shared_ptr<const FollowerView> current_view_;  ///< Likewise; view_ views it.
+  Thread follow_thread_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,308 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "db/db_iterator.h"
+#include "db/follower_db.h"
+#include "db/follower_iterator.h"
+#include "db/point_lookup.h"
+#include "db/view_reads.h"
+#include "util/hash.h"
+
+namespace nacre {
+namespace {
+
+/// Keeps its view, which has what its sequence needs.
+class FollowerSnapshot final : public Snapshot {
+ public:
+  explicit FollowerSnapshot(std::shared_ptr<const FollowerView> view) : view_(std::move(view)) {}
+  ~FollowerSnapshot() override = default;
+  uint64_t GetSequenceNumber() const override { return view_->sequence; }
+  const std::shared_ptr<const FollowerView>& view() const { return view_; }
+
+ private:
+  const std::shared_ptr<const FollowerView> view_;
+};
+
+const FollowerSnapshot& Ours(const Snapshot* snapshot) {
+  return *static_cast<const FollowerSnapshot*>(snapshot);
+}
+
+Status Gone(std::string_view what) {
+  return Status::TryAgain(
+      fmt::format("the owner has used memory of tables again that {} needs", what));
+}
+
+/// The keys of one look at a view that are not settled by MemTables.
+class Lookups {
+ public:
+  Lookups(memnode::PoolClient* client, const memnode::TableStore* store, const FollowerView& view,
+          SequenceNumber snapshot)
+      : reader_(client), store_(store), view_(view), snapshot_(snapshot) {}
+
+  void Add(const Slice& key, uint64_t hash, PinnableSlice* value, Status* status) {
+    Item& item = items_.emplace_back();
+    item.value = value;
+    item.status = status;
+    item.key = key;
+    item.hash = hash;
+    Start(&item);
+  }
+
+  /// `tier` says of a table that is to be loaded how much of its index.
+  template <typename Tier>
+  void Run(const Tier& tier) {
+    std::vector<Item*> active;
+    for (Item& item : items_) active.push_back(&item);
+    while (!active.empty()) {
+      std::erase_if(active, [&](Item* item) { return !FindRead(item, tier); });
+      // First those without an address: the others' bytes stay until the next call only.
+      for (Item* item : active) {
+        if (!item->read.from.valid()) Fetch(item);
+      }
+      std::vector<Item*> addressed;
+      std::vector<memnode::PointRead> reads;
+      for (Item* item : active) {
+        if (item->done || !item->read.from.valid()) continue;
+        addressed.push_back(item);
+        reads.push_back(item->read);
+      }
+      if (!reads.empty()) reader_.ReadAll(reads);
+      for (size_t i = 0; i < reads.size(); ++i) Consume(addressed[i], reads[i]);
+      std::erase_if(active, [](const Item* item) { return item->done; });
+    }
+  }
+
+ private:
+  struct Item {
+    PointLookup lookup;
+    memnode::PointRead read;
+    Slice key;
+    uint64_t hash = 0;
+    PinnableSlice* value = nullptr;
+    Status* status = nullptr;
+    bool done = false;
+  };
+
+  void Start(Item* item) {
+    item->lookup.Start(view_.version.get(), store_, item->key, item->hash, snapshot_,
+                       /*verify_checksums=*/true);
+  }
+
+  /// False: it has ended.
+  template <typename Tier>
+  bool FindRead(Item* item, const Tier& tier) {
+    while (!item->lookup.Next(&item->read)) {
+      if (item->lookup.outcome() != PointLookup::Outcome::kUnloaded) {
+        End(item, Record());
+        return false;
+      }
+      const TableHandle& table = *item->lookup.table();
+      if (Status status = table.Load(tier(table)); !status.ok()) {
+        *item->status = std::move(status);
+        item->done = true;
+        return false;
+      }
+      Start(item);
+    }
+    return true;
+  }
+
+  void Fetch(Item* item) {
+    const auto parts = item->lookup.StartFetch(item->read, memnode::PointReader::kMaxReadsAtOnce);
+    if (!parts.empty()) reader_.ReadAll(parts);
+    item->lookup.Fetch(parts, &item->read);
+    Consume(item, item->read);
+  }
+
+  void Consume(Item* item, const memnode::PointRead& read) {
+    Record record;
+    if (item->lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) End(item, record);
+  }
+
+  void End(Item* item, const Record& record) {
+    item->done = true;
+    switch (item->lookup.outcome()) {
+      case PointLookup::Outcome::kContinue:
+        *item->status = Status::NotFound();
+        return;
+      case PointLookup::Outcome::kFound:
+        *item->status = Status::OK();
+        if (TagType(record.tag) == ValueType::kDeletion) {
+          *item->status = Status::NotFound();
+        } else {
+          item->value->PinSelf(record.value);
+        }
+        return;
+      case PointLookup::Outcome::kSearch:
+      case PointLookup::Outcome::kUnloaded:
+        *item->status = SearchView(view_, ReadOptions(), item->key, snapshot_, item->value);
+        return;
+      case PointLookup::Outcome::kFailed:
+        *item->status = item->lookup.status();
+    }
+  }
+
+  memnode::PointReader reader_;
+  const memnode::TableStore* const store_;
+  const FollowerView& view_;
+  const SequenceNumber snapshot_;
+  std::vector<Item> items_;
+};
+
+}  // namespace
+
+Deadline FollowerDB::ReadDeadline() const {
+  return Deadline::After(pool_->clock(), options_.operation_timeout);
+}
+
+std::shared_ptr<const FollowerView> FollowerDB::CurrentView() const {
+  const EpochDomain::Guard guard(&epochs_);
+  const FollowerView* view = view_.load(std::memory_order_acquire);  // Pairs with InstallView.
+  return std::static_pointer_cast<const FollowerView>(view->shared_from_this());
+}
+
+Status FollowerDB::Prepare(const ReadOptions& options) {
+  if (!options.linearizable) [[likely]]
+    return Status::OK();
+  if (mode_ == Mode::kFixed) {
+    return Status::NotSupported("ReadOptions::linearizable: it was opened for reading only");
+  }
+  if (pool_->embedded()) {
+    return Status::NotSupported("ReadOptions::linearizable: an embedded pool has no log");
+  }
+  return CatchUp(Goal::kWrites);
+}
+
+Status FollowerDB::Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
+  Status status;
+  value->Reset();
+  ReadKeys(options, {&key, 1}, value, &status);
+  return status;
+}
+
+void FollowerDB::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                          PinnableSlice* values, Status* statuses) {
+  for (size_t i = 0; i < num_keys; ++i) values[i].Reset();
+  ReadKeys(options, {keys, num_keys}, values, statuses);
+}
+
+void FollowerDB::ReadKeys(const ReadOptions& options, std::span<const Slice> keys,
+                          PinnableSlice* values, Status* statuses) {
+  if (Status status = Prepare(options); !status.ok()) {
+    std::fill_n(statuses, keys.size(), status);
+    return;
+  }
+  SequenceNumber snapshot = 0;
+  std::shared_ptr<const FollowerView> held;
+  {
+    const EpochDomain::Guard guard(&epochs_);
+    const FollowerView* view = options.snapshot != nullptr
+                                   ? Ours(options.snapshot).view().get()
+                                   : view_.load(std::memory_order_acquire);  // See InstallView.
+    snapshot = view->sequence;
+    if (!LookUp(*view, snapshot, keys, values, statuses)) [[likely]]
+      return;
+    held = std::static_pointer_cast<const FollowerView>(view->shared_from_this());
+  }
+  const Deadline deadline = ReadDeadline();
+  do {
+    std::shared_ptr<const FollowerView> newer;
+    Status why;
+    if (!ReadAgain(*held, options.snapshot != nullptr, &newer, &snapshot, &why)) {
+      for (size_t i = 0; i < keys.size() && !why.ok(); ++i) {
+        if (Suspect(statuses[i])) statuses[i] = why;
+      }
+      return;
+    }
+    held = std::move(newer);
+    for (size_t i = 0; i < keys.size(); ++i) values[i].Reset();
+  } while (LookUp(*held, snapshot, keys, values, statuses) && !deadline.Expired());
+}
+
+bool FollowerDB::LookUp(const FollowerView& view, SequenceNumber snapshot,
+                        std::span<const Slice> keys, PinnableSlice* values,
+                        Status* statuses) const {
+  // Under way together.
+  constexpr size_t kBatch = 64;
+  bool suspect = false;
+  for (size_t first = 0; first < keys.size(); first += kBatch) {
+    const size_t end = std::min(first + kBatch, keys.size());
+    Lookups lookups(client_, store_.get(), view, snapshot);
+    for (size_t i = first; i < end; ++i) {
+      const uint64_t hash = Hash64(keys[i]);
+      if (GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i])) continue;
+      lookups.Add(keys[i], hash, &values[i], &statuses[i]);
+    }
+    lookups.Run([&](const TableHandle& table) { return TierFor(view, table); });
+    suspect = suspect || std::any_of(statuses + first, statuses + end, Suspect);
+  }
+  return suspect;
+}
+
+PointTier::Kind FollowerDB::TierFor(const FollowerView& view, const TableHandle& table) const {
+  if (options_.index_memory_budget == SIZE_MAX) return PointTier::Kind::kIndex;
+  uint64_t bytes = table.meta().point_index.length;
+  for (int level = 0; level < view.version->depth(); ++level) {
+    for (const auto& other : view.version->tables(level)) {
+      const PointTier* tier = other->tier();
+      if (tier != nullptr && tier->kind() == PointTier::Kind::kIndex) bytes += tier->MemoryUsage();
+    }
+  }
+  return bytes <= options_.index_memory_budget ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
+}
+
+bool FollowerDB::ReadAgain(const FollowerView& view, bool keep,
+                           std::shared_ptr<const FollowerView>* newer, SequenceNumber* snapshot,
+                           Status* why) {
+  *why = Status::OK();
+  const auto gone_on = [&] {
+    // Acquire: pairs with InstallView.
+    return latest_generation_.load(std::memory_order_acquire) != view.generation;
+  };
+  Status status;
+  for (const Goal goal : {Goal::kWritesAndTables, Goal::kEverything}) {
+    if (!gone_on()) status = CatchUp(goal);
+  }
+  if (!gone_on()) {
+    // The owner still has the tables: they are damaged, or their nodes lost, or nobody knows.
+    if (status.IsAborted() || status.IsShutdownInProgress()) *why = std::move(status);
+    return false;
+  }
+  if (mode_ == Mode::kFixed) {
+    *why = Gone("the state as of opening");
+    return false;
+  }
+  std::shared_ptr<const FollowerView> latest = CurrentView();
+  if (keep && *snapshot < latest->tables_through) {
+    *why = Gone("the snapshot");
+    return false;
+  }
+  if (!keep) *snapshot = latest->sequence;
+  *newer = std::move(latest);
+  counters_.reads_again.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+std::unique_ptr<Iterator> FollowerDB::NewIterator(const ReadOptions& options) {
+  if (Status status = Prepare(options); !status.ok()) return NewErrorIterator(std::move(status));
+  std::shared_ptr<const FollowerView> view =
+      options.snapshot != nullptr ? Ours(options.snapshot).view() : CurrentView();
+  const SequenceNumber snapshot = view->sequence;
+  return NewFollowerIterator(this, options, std::move(view), snapshot);
+}
+
+const Snapshot* FollowerDB::GetSnapshot() { return new FollowerSnapshot(CurrentView()); }
+
+void FollowerDB::ReleaseSnapshot(const Snapshot* snapshot) {
+  delete static_cast<const FollowerSnapshot*>(snapshot);
+}
+
+uint64_t FollowerDB::GetLatestSequenceNumber() const {
+  const EpochDomain::Guard guard(&epochs_);
+  return view_.load(std::memory_order_acquire)->sequence;  // Pairs with InstallView.
+}
+
+}  // namespace nacre

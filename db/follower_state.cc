@@ -1,0 +1,307 @@
+#include "db/follower_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "db/state_record.h"
+#include "db/write_batch_format.h"
+#include "memnode/database_report.h"
+#include "util/clock.h"
+
+namespace nacre {
+namespace {
+
+/// A manifest that was left for another does not say so. Nothing depends on how soon that is found
+/// out: the log says when it has gone on elsewhere, and tables when they are gone.
+constexpr uint64_t kRootPeriodNanos = 1'000'000'000;
+/// Who asks for writes only, over and over, has the edits read now and then, to let go of
+/// MemTables.
+constexpr uint64_t kEditsPeriodNanos = 100'000'000;
+
+}  // namespace
+
+FollowerState::FollowerState(const Options& options, std::string name, memnode::PoolClient* client,
+                             memnode::TableStore* store, EpochDomain* epochs)
+    : options_(options),
+      name_(name),
+      client_(client),
+      store_(store),
+      epochs_(epochs),
+      comparator_(options.comparator),
+      manifest_(client, std::move(name)),
+      blocks_(std::make_shared<ArenaBlockPool>(options.write_buffer_size)) {}
+
+Status FollowerState::CheckComparator() const {
+  const ManifestState& state = manifest_.state();
+  if (state.comparator == options_.comparator->Name()) return Status::OK();
+  return Status::InvalidArgument("it was made with comparator " + state.comparator +
+                                 ", opened with " + options_.comparator->Name());
+}
+
+Status FollowerState::Open() {
+  NACRE_RETURN_IF_ERROR(manifest_.Open());
+  NACRE_RETURN_IF_ERROR(CheckComparator());
+  log_ = std::make_unique<LogFollower>(client_, manifest_.database_id());
+  const auto levels = static_cast<int>(manifest_.state().num_levels);
+  version_ = std::make_shared<Version>(&comparator_, std::max(levels, 2));
+  LookForNodes();
+  NACRE_RETURN_IF_ERROR(TakeManifest(/*replaced=*/true));
+  return CatchUp(Goal::kWritesAndTables);
+}
+
+Status FollowerState::CatchUp(Goal goal) {
+  bool changed = false;
+  Status manifest;
+  const uint64_t now = client_->clock()->NowNanos();
+  const bool full = memtables_.size() > 1 && now - edits_read_nanos_ > kEditsPeriodNanos;
+  if (goal != Goal::kWrites || full) {
+    const bool due = now - root_looked_at_nanos_ > kRootPeriodNanos;
+    const bool root = goal == Goal::kEverything || due;
+    manifest = ReadManifest(root ? ManifestFollower::Look::kRoot : ManifestFollower::Look::kEdits,
+                            &changed);
+  }
+  const Deadline deadline = Deadline::After(client_->clock(), client_->options().operation_timeout);
+  for (;;) {
+    LogFollower::End end = LogFollower::End::kUnknown;
+    const Status log = ReadLog(&end);
+    if (log.ok()) incomplete_ = false;
+    if (log.ok() && end == LogFollower::End::kReached) {
+      return goal == Goal::kWrites ? Status::OK() : manifest;
+    }
+    // If no segment was begun by the time the manifest is read, what was read of the log was all.
+    changed = false;
+    NACRE_RETURN_IF_ERROR(ReadManifest(ManifestFollower::Look::kRoot, &changed));
+    if (!changed) return log;
+    if (deadline.Expired()) {
+      NACRE_RETURN_IF_ERROR(log);
+      return Status::TimedOut(
+          fmt::format("database '{}': its manifest changes faster than it can be followed", name_));
+    }
+  }
+}
+
+Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
+  ManifestFollower::News news = ManifestFollower::News::kNone;
+  edits_read_nanos_ = client_->clock()->NowNanos();
+  Status status = manifest_.CatchUp(look, &news);
+  if (look == ManifestFollower::Look::kRoot && status.ok()) {
+    root_looked_at_nanos_ = client_->clock()->NowNanos();
+    LookForNodes();
+  }
+  if (news != ManifestFollower::News::kNone || NumberNodes() != numbers_) {
+    *changed = true;
+    NACRE_RETURN_IF_ERROR(TakeManifest(news == ManifestFollower::News::kReplaced));
+  }
+  return status;
+}
+
+Status FollowerState::ReadLog(LogFollower::End* end) {
+  return log_
+      ->Advance([this](SequenceNumber first, uint32_t count,
+                       const Slice& updates) { return TakeRecord(first, count, updates); },
+                [this](SequenceNumber settled) { return Settle(settled); }, end)
+      .WithContext("database " + name_);
+}
+
+// ---- The manifest's part ----------------------------------------------------------------------
+
+std::map<NodeId, NodeId> FollowerState::NumberNodes() const {
+  std::map<NodeId, NodeId> numbers;
+  for (const auto& [node, instance] : manifest_.state().nodes) {
+    for (int i = 0; i < client_->node_count(); ++i) {
+      const auto here = static_cast<NodeId>(i);
+      if (client_->instance_id(here) != instance) continue;
+      // One that was away may have another number now.
+      const auto known = numbers.find(node);
+      if (known == numbers.end() || client_->alive(here)) numbers[node] = here;
+    }
+  }
+  return numbers;
+}
+
+void FollowerState::LookForNodes() {
+  if (NumberNodes().size() == manifest_.state().nodes.size()) return;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (!client_->alive(node)) continue;
+    std::vector<memnode::KnownDatabase> databases;
+    memnode::Directions directions;
+    if (!client_->ListDatabases(node, &databases, &directions).ok()) continue;
+    for (const std::string& address : directions.added_addresses) client_->AddNode(address);
+    return;
+  }
+}
+
+ExtentAddr FollowerState::Here(ExtentAddr extent) const {
+  const auto it = numbers_.find(static_cast<NodeId>(extent.start.node));
+  extent.start.node = it != numbers_.end() ? it->second : kLostNode;
+  return extent;
+}
+
+Status FollowerState::TakeManifest(bool replaced) {
+  const ManifestState& state = manifest_.state();
+  numbers_ = NumberNodes();
+  if (replaced) {
+    incomplete_ = true;
+    memtables_.clear();
+    waiting_.clear();
+    applied_ = 0;
+    log_->Reset();
+  }
+  std::map<uint64_t, LogSegment> segments;
+  for (const auto& [number, segment] : state.segments) {
+    if (number == kStateRecordNumber || segment.copies.empty()) continue;
+    LogSegment& here = segments[number];
+    here.number = number;
+    for (const ExtentAddr& copy : segment.copies) here.copies.push_back(Here(copy));
+  }
+  has_log_ = !segments.empty();
+  log_->SetSegments(std::move(segments));
+  NACRE_RETURN_IF_ERROR(TakeTables());
+  changed_ = true;
+  return TablesThrough(state.last_sequence);
+}
+
+Status FollowerState::TakeTables() {
+  VersionEdit edit;
+  const auto& tables = manifest_.state().tables;
+  auto next = tables_;
+  for (auto it = next.begin(); it != next.end();) {
+    if (tables.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    edit.removed.push_back(it->second.second);
+    it = next.erase(it);
+  }
+  SequenceNumber through = manifest_.state().last_sequence;
+  for (const auto& [id, recorded] : tables) {
+    const auto& [level, meta] = recorded;
+    through = std::max(through, meta.largest_sequence);
+    Placement placement = meta.placement;
+    for (ExtentAddr& fragment : placement.fragments) fragment = Here(fragment);
+    const auto known = next.find(id);
+    if (known != next.end()) {
+      const auto& [old_level, old] = known->second;
+      const bool moved = !(old->meta().placement.fragments == placement.fragments);
+      if (!moved && old_level == level) continue;
+      edit.removed.push_back(old);
+      if (!moved) {
+        edit.added.push_back({static_cast<int>(level), old});
+        known->second.first = level;
+        continue;
+      }
+    }
+    TableMeta here = meta;
+    here.placement = std::move(placement);
+    std::shared_ptr<TableHandle> handle;
+    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(std::move(here), options_.comparator, store_,
+                                                  nullptr, epochs_, &handle));
+    edit.added.push_back({static_cast<int>(level), handle});
+    next[id] = {level, std::move(handle)};
+  }
+  tables_through_ = through;
+  if (edit.added.empty() && edit.removed.empty()) return Status::OK();
+  version_ = Version::Apply(*version_, edit);
+  tables_ = std::move(next);
+  ++generation_;
+  return Status::OK();
+}
+
+Status FollowerState::TablesThrough(SequenceNumber sequence) {
+  // What they have is in the tables, and all of it, so none is looked at before a later version.
+  while (!memtables_.empty() && memtables_.back().last <= sequence) memtables_.pop_back();
+  if (memtables_.empty()) NewMemTable();
+  if (sequence <= applied_) return Status::OK();
+  applied_ = sequence;
+  while (!waiting_.empty() &&
+         waiting_.begin()->first + waiting_.begin()->second.count - 1 <= sequence) {
+    waiting_.erase(waiting_.begin());
+  }
+  return InsertWaiting();
+}
+
+// ---- The log's part ---------------------------------------------------------------------------
+
+void FollowerState::NewMemTable() {
+  memtables_.insert(memtables_.begin(), {.memtable = std::make_shared<MemTable>(
+                                             options_.comparator, ++memtable_generation_,
+                                             options_.write_buffer_size / kFilterShare, blocks_),
+                                         .last = 0});
+}
+
+Status FollowerState::TakeRecord(SequenceNumber first, uint32_t count, const Slice& updates) {
+  const SequenceNumber last = first + count - 1;
+  if (last <= applied_) return Status::OK();
+  if (first > applied_ + 1) {
+    waiting_.try_emplace(first, Waiting{.count = count, .updates = updates.ToString()});
+    return Status::OK();
+  }
+  NACRE_RETURN_IF_ERROR(Insert(first, count, updates));
+  return InsertWaiting();
+}
+
+Status FollowerState::Insert(SequenceNumber first, uint32_t count, const Slice& updates) {
+  if (first <= applied_) {
+    return Status::Corruption(
+        fmt::format("the log has sequences {} to {} in one record, and some of them were there "
+                    "before",
+                    first, first + count - 1));
+  }
+  Filled& filled = memtables_.front();
+  SequenceNumber sequence = first;
+  bool new_chunk = false;
+  NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
+      updates, count, [&](ValueType type, const Slice& key, const Slice& value) {
+        filled.memtable->Add(sequence++, type, key, value, &new_chunk);
+      }));
+  applied_ = filled.last = first + count - 1;
+  changed_ = true;
+  if (new_chunk && filled.memtable->MemoryUsage() >= options_.write_buffer_size) NewMemTable();
+  return Status::OK();
+}
+
+Status FollowerState::InsertWaiting() {
+  while (!waiting_.empty() && waiting_.begin()->first <= applied_ + 1) {
+    const auto it = waiting_.begin();
+    const SequenceNumber last = it->first + it->second.count - 1;
+    if (last > applied_) {
+      NACRE_RETURN_IF_ERROR(Insert(it->first, it->second.count, it->second.updates));
+    }
+    waiting_.erase(it);
+  }
+  return Status::OK();
+}
+
+Status FollowerState::Settle(SequenceNumber sequence) {
+  while (!waiting_.empty() && waiting_.begin()->first <= sequence) {
+    // What is missing before it is in no log.
+    applied_ = std::max(applied_, waiting_.begin()->first - 1);
+    NACRE_RETURN_IF_ERROR(InsertWaiting());
+  }
+  if (sequence > applied_) {
+    applied_ = sequence;
+    changed_ = true;
+  }
+  return InsertWaiting();
+}
+
+std::shared_ptr<const FollowerView> FollowerState::View() {
+  if (!changed_ || incomplete_) return view_;
+  auto view = std::make_shared<FollowerView>();
+  for (const Filled& filled : memtables_) {
+    if (filled.memtable->entries() > 0) view->memtables.push_back(filled.memtable);
+  }
+  view->version = version_;
+  view->sequence = applied_;
+  view->tables_through = tables_through_;
+  view->manifest_version = manifest_.state().version;
+  view->generation = generation_;
+  changed_ = false;
+  view_ = std::move(view);
+  return view_;
+}
+
+}  // namespace nacre

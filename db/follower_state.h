@@ -1,0 +1,133 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/follower_view.h"
+#include "db/log_follower.h"
+#include "db/manifest_follower.h"
+#include "db/memtable.h"
+#include "db/table_handle.h"
+#include "db/version.h"
+#include "memnode/pool_client.h"
+#include "memnode/table_store.h"
+#include "nacre/options.h"
+#include "nacre/status.h"
+#include "util/arena.h"
+#include "util/epoch.h"
+
+namespace nacre {
+
+/// A database that another process owns, as far as it has been read: manifest, tables, and the
+/// log's records in MemTables of its own. Writes nothing, and asks nothing of the owner.
+///
+/// Records lie in the log in another order than that of their sequences. Those are shown up to the
+/// first sequence that is missing: the owner acknowledges nothing beyond one that it is still to
+/// write (db/write_sequencer.h). What waits behind it is kept aside, so that MemTables have all
+/// records between the tables' last sequence and theirs.
+///
+/// Thread safety: none; used by one thread at a time. Views are read by any number.
+class FollowerState {
+ public:
+  /// `options`, `client`, `store` and `epochs` outlive this.
+  FollowerState(const Options& options, std::string name, memnode::PoolClient* client,
+                memnode::TableStore* store, EpochDomain* epochs);
+
+  /// Reads all. Failures as those of ManifestFollower::Open and LogFollower::Advance;
+  /// `InvalidArgument` for another comparator.
+  Status Open();
+
+  enum class Goal : uint8_t {
+    /// All that was acknowledged before the call. One round trip, unless the log goes on in
+    /// segments that are not known yet, or cannot be read in all copies.
+    kWrites,
+    /// And the manifest's edits, which let go of MemTables, and of tables that are no more.
+    kWritesAndTables,
+    /// And the root: for who has found that tables are not where they should be.
+    kEverything,
+  };
+  /// After a failure, too, the state is one that the database had, and not an earlier one than
+  /// before: what could be read counts.
+  Status CatchUp(Goal goal);
+
+  /// What there is now; the same object as long as nothing has changed.
+  std::shared_ptr<const FollowerView> View();
+
+  uint64_t database_id() const { return manifest_.database_id(); }
+  /// Sequences beyond one that is missing.
+  size_t waiting() const { return waiting_.size(); }
+  /// Whether there are segments of a log.
+  bool has_log() const { return has_log_; }
+  uint64_t log_bytes_read() const { return log_->bytes_read(); }
+  uint64_t manifest_bytes_read() const { return manifest_.bytes_read(); }
+  uint64_t manifest_reloads() const { return manifest_.reloads(); }
+
+ private:
+  struct Waiting {
+    uint32_t count = 0;
+    std::string updates;
+  };
+  struct Filled {
+    std::shared_ptr<MemTable> memtable;
+    SequenceNumber last = 0;  ///< Its highest sequence.
+  };
+
+  /// `*changed`: there was something new.
+  Status ReadManifest(ManifestFollower::Look look, bool* changed);
+  /// The log as far as it is known; whether that was all goes to `*end`.
+  Status ReadLog(LogFollower::End* end);
+  Status CheckComparator() const;
+  /// Takes the manifest's state over; after `replaced`, everything anew.
+  Status TakeManifest(bool replaced);
+  /// Which node of the client each node of the manifest is.
+  std::map<NodeId, NodeId> NumberNodes() const;
+  /// Has nodes join of which only the nodes know that were there before.
+  void LookForNodes();
+  ExtentAddr Here(ExtentAddr extent) const;
+  Status TakeTables();
+  /// All up to `sequence` is in tables.
+  Status TablesThrough(SequenceNumber sequence);
+  Status TakeRecord(SequenceNumber first, uint32_t count, const Slice& updates);
+  Status Insert(SequenceNumber first, uint32_t count, const Slice& updates);
+  /// Nothing up to `sequence` is still to come.
+  Status Settle(SequenceNumber sequence);
+  /// Inserts what does not wait any more.
+  Status InsertWaiting();
+  void NewMemTable();
+
+  const Options& options_;
+  const std::string name_;
+  memnode::PoolClient* const client_;
+  memnode::TableStore* const store_;
+  EpochDomain* const epochs_;
+  /// A word a key, as in the owner's.
+  static constexpr size_t kFilterShare = 64;
+
+  const InternalKeyComparator comparator_;
+  ManifestFollower manifest_;
+  std::unique_ptr<LogFollower> log_;
+  std::map<NodeId, NodeId> numbers_;
+  /// By id, with their levels.
+  std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<TableHandle>>> tables_;
+  std::shared_ptr<const Version> version_;
+  SequenceNumber tables_through_ = 0;
+  std::vector<Filled> memtables_;  ///< Newest first; the first takes records.
+  uint64_t memtable_generation_ = 0;
+  const std::shared_ptr<ArenaBlockPool> blocks_;
+  SequenceNumber applied_ = 0;  ///< All up to here is in tables or MemTables.
+  std::map<SequenceNumber, Waiting> waiting_;
+  uint64_t generation_ = 0;
+  bool has_log_ = false;
+  uint64_t edits_read_nanos_ = 0;
+  uint64_t root_looked_at_nanos_ = 0;
+  /// Since a manifest took another's place the log has not been read to its end.
+  bool incomplete_ = true;
+  bool changed_ = true;  ///< Since view_ was made.
+  std::shared_ptr<const FollowerView> view_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "db/read_view.h"
+#include "table/internal_key.h"
+
+namespace nacre {
+
+/// What a follower shows at one moment: tables of one version of the manifest, and the log beyond
+/// them. Immutable, but for entries beyond `sequence`, which its newest MemTable may be given.
+///
+/// The tables' memory is the owner's, who uses it again once a later version has not got them:
+/// whoever reads it compares checksums, which tell one table's bytes from another's.
+struct FollowerView : ReadView {
+  /// All up to here is there, and nothing else is to be looked at.
+  SequenceNumber sequence = 0;
+  /// No table has a later one. Versions of a key may be gone of which an earlier snapshot would
+  /// need the older one, so only from here on a snapshot can be read in this view.
+  SequenceNumber tables_through = 0;
+  uint64_t manifest_version = 0;
+  /// Grows with each change of the tables, and each manifest that replaces another.
+  uint64_t generation = 0;
+};
+
+}  // namespace nacre

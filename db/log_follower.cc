@@ -1,0 +1,205 @@
+#include "db/log_follower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "db/log_copies.h"
+
+namespace nacre {
+namespace {
+
+/// As a rule little is new; where much is, windows grow.
+constexpr uint64_t kFirstWindow = 4 << 10;
+constexpr uint64_t kUsualWindow = 256 << 10;
+
+/// The record at `offset` of one copy, whose bytes are `window`. `*needed`: what a window must have
+/// for it, if that is more.
+bool RecordAt(const Slice& window, uint64_t offset, uint32_t stamp, LogRecord* record,
+              uint64_t* needed) {
+  if (window.size() - offset < kMinLogRecordBytes) return false;
+  const Slice rest(window.data() + offset, window.size() - offset);
+  if (DecodeFixed32(rest.data() + kLogStampAt) != stamp) return false;
+  const uint64_t bytes = LogRecordBytes(DecodeFixed32(rest.data() + kLogLengthAt));
+  if (bytes > rest.size()) {
+    *needed = std::max(*needed, bytes);
+    return false;
+  }
+  return ParseLogRecord(rest, stamp, record);
+}
+
+}  // namespace
+
+void LogFollower::SetSegments(std::map<uint64_t, LogSegment> segments) {
+  segments_ = std::move(segments);
+  if (!segments_.contains(at_.number)) Reset();
+}
+
+bool LogFollower::Readable(const ExtentAddr& copy) const {
+  return copy.start.valid() && copy.length >= kLogHeaderBytes &&
+         client_->alive(static_cast<NodeId>(copy.start.node));
+}
+
+Status LogFollower::Advance(const Visitor& visit, const Settled& settled, End* end) {
+  *end = End::kUnknown;
+  for (;;) {
+    if (at_.number != 0) {
+      Seen seen = Seen::kMore;
+      while (seen == Seen::kMore) NACRE_RETURN_IF_ERROR(ReadOn(visit, &seen));
+      if (seen == Seen::kOpen) {
+        *end = End::kReached;
+        return Status::OK();
+      }
+    }
+    bool found = false;
+    NACRE_RETURN_IF_ERROR(FindNext(settled, &found));
+    if (!found) return Status::OK();
+  }
+}
+
+Status LogFollower::ReadOn(const Visitor& visit, Seen* seen) {
+  const LogSegment& segment = segments_.at(at_.number);
+  const uint64_t length = at_.end != 0 ? at_.end : segment.copies.front().length;
+  *seen = Seen::kSealed;
+  if (at_.offset >= length && at_.end != 0) return Status::OK();
+  const uint64_t window =
+      std::min(std::max(at_.window, kFirstWindow), length - std::min(at_.offset, length));
+
+  // Of each node first the end of the records, then the header: reads of a node take place in the
+  // order in which they were posted.
+  std::vector<memnode::PointRead> reads;
+  for (const ExtentAddr& copy : segment.copies) {
+    if (!Readable(copy)) continue;
+    memnode::PointRead& tail = reads.emplace_back();
+    tail.from = copy.start;
+    if (window > 0) tail.from.offset = copy.start.offset + at_.offset;
+    // At the end of the segment nothing is left, and something is read nevertheless.
+    tail.length = static_cast<uint32_t>(std::max<uint64_t>(window, kLogAlignment));
+    memnode::PointRead& header = reads.emplace_back();
+    header.from = copy.start;
+    header.length = kLogHeaderBytes;
+  }
+  memnode::PointReader reader(client_);
+  reader.ReadAll(reads);
+
+  std::vector<Slice> windows;
+  bool open = reads.size() == 2 * segment.copies.size();
+  Status failure = Status::Unavailable("it has none");
+  for (size_t i = 0; i + 1 < reads.size(); i += 2) {
+    for (const memnode::PointRead* read : {&reads[i], &reads[i + 1]}) {
+      if (!read->status.ok()) failure = read->status;
+      bytes_read_ += read->length;
+    }
+    if (reads[i].status.ok()) windows.emplace_back(reads[i].data, window);
+    LogSegmentHeader header;
+    open = open && reads[i].status.ok() && reads[i + 1].status.ok() &&
+           DecodeLogHeader(Slice(reads[i + 1].data, kLogHeaderBytes), database_id_, at_.number,
+                           &header)
+               .ok() &&
+           !header.sealed;
+  }
+  if (windows.empty()) {
+    return Status::Unavailable(fmt::format("log segment {}: no copy of it can be read ({}): {}",
+                                           at_.number, LogSegmentNodes(client_, segment),
+                                           failure.message()));
+  }
+  const uint64_t before = at_.offset;
+  uint64_t needed = 0;
+  NACRE_RETURN_IF_ERROR(Take(windows, visit, &needed));
+  const uint64_t left = length - at_.offset;
+  if (needed > 0 && std::min(needed, left) > window - (at_.offset - before)) {
+    at_.window = std::min(left, std::max(needed, std::min(2 * window, kUsualWindow)));
+    *seen = Seen::kMore;
+    return Status::OK();
+  }
+  at_.window = 0;
+  if (at_.end != 0) {
+    if (at_.offset == at_.end) return Status::OK();
+    return Status::Corruption(fmt::format("log segment {} on {}: no copy has the record at {}",
+                                          at_.number, LogSegmentNodes(client_, segment),
+                                          at_.offset));
+  }
+  *seen = open ? Seen::kOpen : Seen::kSealed;
+  return Status::OK();
+}
+
+Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit,
+                         uint64_t* needed) {
+  const uint32_t stamp = LogStamp(database_id_, at_.number);
+  const uint64_t size = windows.front().size();
+  uint64_t offset = 0;
+  for (;;) {
+    *needed = 0;
+    LogRecord record;
+    const char* bytes = nullptr;
+    for (const Slice& window : windows) {
+      if (!RecordAt(window, offset, stamp, &record, needed)) continue;
+      bytes = window.data() + offset;
+      break;
+    }
+    // Only what all copies have was acknowledged, unless it is known where the records end.
+    const bool counts =
+        bytes != nullptr &&
+        (at_.end != 0 || std::all_of(windows.begin(), windows.end(), [&](const Slice& window) {
+           return std::memcmp(window.data() + offset, bytes, record.bytes) == 0;
+         }));
+    if (!counts) {
+      if (size - offset < kMinLogRecordBytes) *needed = std::max(*needed, kMinLogRecordBytes);
+      if (bytes != nullptr) *needed = 0;
+      return Status::OK();
+    }
+    NACRE_RETURN_IF_ERROR(visit(record.first, record.count, record.payload));
+    offset += record.bytes;
+    at_.offset += record.bytes;
+  }
+}
+
+Status LogFollower::FindNext(const Settled& settled, bool* found) {
+  *found = false;
+  std::vector<memnode::PointRead> reads;
+  std::vector<uint64_t> numbers;  // Of each read.
+  for (auto it = segments_.upper_bound(at_.number); it != segments_.end(); ++it) {
+    for (const ExtentAddr& copy : it->second.copies) {
+      if (!Readable(copy)) continue;
+      memnode::PointRead& read = reads.emplace_back();
+      read.from = copy.start;
+      read.length = kLogHeaderBytes;
+      numbers.push_back(it->first);
+    }
+  }
+  if (reads.empty()) return Status::OK();
+  memnode::PointReader reader(client_);
+  reader.ReadAll(reads);
+  for (size_t i = 0; i < reads.size(); ++i) {
+    bytes_read_ += kLogHeaderBytes;
+    LogSegmentHeader header;
+    if (!reads[i].status.ok()) continue;
+    const Status decoded =
+        DecodeLogHeader(Slice(reads[i].data, kLogHeaderBytes), database_id_, numbers[i], &header);
+    if (decoded.IsNotSupported()) return decoded;
+    if (!decoded.ok()) continue;
+    *found = true;
+    if (header.previous_number == at_.number && at_.number != 0 && at_.end == 0) {
+      at_.end = header.previous_bytes;
+      if (at_.offset < at_.end) return Status::OK();  // First what is left of this one.
+    }
+    if (header.previous_number > at_.number && segments_.contains(header.previous_number)) {
+      return Status::Unavailable(fmt::format(
+          "log segment {}: no copy has its header, or can be read ({})", header.previous_number,
+          LogSegmentNodes(client_, segments_.at(header.previous_number))));
+    }
+    return Enter(numbers[i], header, settled);
+  }
+  return Status::OK();
+}
+
+Status LogFollower::Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled) {
+  at_ = Position();
+  at_.number = number;
+  at_.offset = kLogHeaderBytes;
+  return settled(header.settled);
+}
+
+}  // namespace nacre

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "db/log_format.h"
+#include "db/log_segments.h"
+#include "memnode/pool_client.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// Reads on in a log that another process writes, by one-sided reads and without its help.
+///
+/// A record that was acknowledged is on all copies of its segment. So of the open segment what
+/// counts is what all copies have that can be reached, and of one that has ended what the header of
+/// its successor says, from any copy.
+///
+/// That nothing was missed is told by the header of the segment: it is read from each copy after
+/// the end of the records was. If it is there without the mark (db/log_format.h) the segment was
+/// open, and its memory nobody else's, when the end was read, so there was no record in any later
+/// one. This takes one round trip, and no look at the manifest.
+///
+/// Thread safety: none.
+class LogFollower {
+ public:
+  /// `client` outlives this.
+  LogFollower(memnode::PoolClient* client, uint64_t database_id)
+      : client_(client), database_id_(database_id) {}
+
+  /// The segments that the manifest has, by number, where their copies are for this client. If the
+  /// one that is read is not among them, all its records are in tables, and reading goes on with
+  /// the first that is in use.
+  void SetSegments(std::map<uint64_t, LogSegment> segments);
+  /// Begins anew with the first one.
+  void Reset() { at_ = Position(); }
+
+  enum class End : uint8_t {
+    kReached,  ///< All that was acknowledged before the call was visited.
+    kUnknown,  ///< There may be more in a segment that this does not know.
+  };
+  /// Each record, in the order of the log; some may come twice, or were visited before.
+  using Visitor = std::function<Status(SequenceNumber first, uint32_t count, const Slice& updates)>;
+  /// Told when a segment is entered: see LogSegmentHeader::settled.
+  using Settled = std::function<Status(SequenceNumber)>;
+
+  /// Visits what is new. After a failure, too, what was visited counts. `Unavailable`: no copy of a
+  /// segment can be read; `Corruption`: no copy has a record that is known to be there;
+  /// `NotSupported`: of a later version. A failure of the visitors is the answer, and final.
+  Status Advance(const Visitor& visit, const Settled& settled, End* end);
+
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  struct Position {
+    uint64_t number = 0;  ///< Of the segment. 0: none has been entered.
+    uint64_t offset = 0;  ///< Of the next record.
+    uint64_t end = 0;     ///< Of the records, if the successor has told; else 0.
+    uint64_t window = 0;  ///< Bytes to read next.
+  };
+  /// What is known of the open segment after its end was read.
+  enum class Seen : uint8_t {
+    kOpen,    ///< It was open; all of it has been visited.
+    kMore,    ///< Read on.
+    kSealed,  ///< Or it cannot be told.
+  };
+
+  Status ReadOn(const Visitor& visit, Seen* seen);
+  /// The records in `windows`, which are of the copies that could be read. `*needed`: bytes that
+  /// the next window should have at least, 0: the end of the records was found.
+  Status Take(const std::vector<Slice>& windows, const Visitor& visit, uint64_t* needed);
+  /// Reads the headers of all segments after number `after`, and enters the first one in use, or
+  /// learns from it where the one that is read ends. `*found` false: none is.
+  Status FindNext(const Settled& settled, bool* found);
+  Status Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled);
+  bool Readable(const ExtentAddr& copy) const;
+
+  memnode::PoolClient* const client_;
+  const uint64_t database_id_;
+  std::map<uint64_t, LogSegment> segments_;
+  Position at_;
+  uint64_t bytes_read_ = 0;
+};
+
+}  // namespace nacre

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "memnode/pool_impl.h"
+#include "nacre/options.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// The pool that `options` have, or name: then it is opened. Failures as those of Pool::Open.
+Status OpenPoolOf(const Options& options, std::shared_ptr<memnode::PoolImpl>* pool);
+
+}  // namespace nacre

@@ -1,0 +1,185 @@
+// Goal: who follows a log from outside is given all that was acknowledged, in order, and nothing
+// that only some copies have; and says that this was all only where it was. Method: a LogWriter and
+// a LogFollower on embedded nodes, whose memory the test looks at and damages.
+
+#include "db/log_follower.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/log_format.h"
+#include "tests/support/log_fixture.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+#include "util/random.h"
+
+namespace nacre {
+namespace {
+
+class LogFollowerTest : public LogFixture {
+ protected:
+  void Open(int nodes = 4, int copies = 2) {
+    OpenPoolFor(nodes, copies);
+    follower_ = std::make_unique<LogFollower>(client_, database_id_);
+    LogWriterOptions options = Options();
+    options.settled = [this] { return settled_; };
+    OpenWriter(options);
+  }
+  void Append(size_t count, size_t largest) {
+    for (size_t i = 0; i < count; ++i) {
+      model_.push_back(MakeRecord(next_, random_.Uniform(largest)));
+      next_ += model_.back().count;
+      ASSERT_TRUE(IsOk(AppendAndAwait(model_.back())));
+    }
+  }
+  void TellSegments() {
+    std::map<uint64_t, LogSegment> segments;
+    for (const LogSegment& segment : log_space_->segments()) segments[segment.number] = segment;
+    follower_->SetSegments(std::move(segments));
+  }
+  Status Advance(LogFollower::End* end) {
+    return follower_->Advance(
+        [this](SequenceNumber first, uint32_t count, const Slice& updates) {
+          if (first > followed_through_) {
+            followed_.push_back({.first = first, .count = count, .payload = updates.ToString()});
+            followed_through_ = first + count - 1;
+          }
+          return Status::OK();
+        },
+        [this](SequenceNumber settled) {
+          told_ = std::max(told_, settled);
+          return Status::OK();
+        },
+        end);
+  }
+  /// As who has the manifest does.
+  void ExpectAll() {
+    LogFollower::End end = LogFollower::End::kUnknown;
+    ASSERT_TRUE(IsOk(Advance(&end)));
+    if (end == LogFollower::End::kUnknown) {
+      TellSegments();
+      ASSERT_TRUE(IsOk(Advance(&end)));
+    }
+    ASSERT_EQ(followed_.size(), model_.size());
+    for (size_t i = 0; i < model_.size(); ++i) ASSERT_TRUE(followed_[i] == model_[i]) << i;
+  }
+  bool Sealed(const ExtentAddr& copy, uint64_t number) {
+    LogSegmentHeader header;
+    EXPECT_TRUE(IsOk(
+        DecodeLogHeader(Slice(Byte(copy, 0), kLogHeaderBytes), database_id_, number, &header)));
+    return header.sealed;
+  }
+
+  Random random_{TestSeed(772)};
+  std::unique_ptr<LogFollower> follower_;
+  SequenceNumber settled_ = 0;  ///< What the writer tells.
+  SequenceNumber told_ = 0;
+  SequenceNumber next_ = 1;
+  SequenceNumber followed_through_ = 0;
+  std::vector<TestRecord> model_;
+  std::vector<TestRecord> followed_;
+};
+
+TEST_F(LogFollowerTest, FollowsThroughSegmentsAndRecordsOfAnySize) {
+  Open();
+  for (int round = 0; round < 60; ++round) {
+    ASSERT_NO_FATAL_FAILURE(Append(random_.Uniform(20), random_.OneIn(5) ? 300'000 : 2000));
+    ASSERT_NO_FATAL_FAILURE(ExpectAll());
+  }
+  EXPECT_GT(log_space_->last_number(), 3u);
+}
+
+TEST_F(LogFollowerTest, SaysThatItWasAllOnlyWhereItWas) {
+  Open();
+  TellSegments();
+  LogFollower::End end = LogFollower::End::kUnknown;
+  ASSERT_TRUE(IsOk(Advance(&end)));
+  EXPECT_EQ(end, LogFollower::End::kReached);
+  const uint64_t known = log_space_->last_number();
+  while (log_space_->last_number() <= known + 2) {
+    ASSERT_NO_FATAL_FAILURE(Append(1, 4000));
+    // No record may be missing where it says so.
+    ASSERT_TRUE(IsOk(Advance(&end)));
+    if (end == LogFollower::End::kReached) {
+      ASSERT_EQ(followed_.size(), model_.size());
+    }
+  }
+  EXPECT_EQ(end, LogFollower::End::kUnknown);
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+}
+
+TEST_F(LogFollowerTest, TakesFromTheOpenSegmentWhatAllCopiesHave) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+  uint64_t at = kLogHeaderBytes;
+  for (const TestRecord& record : model_) at += LogRecordBytes(record.payload.size());
+  ASSERT_NO_FATAL_FAILURE(Append(1, 500));
+  const LogSegment segment = log_space_->segments().front();
+  for (const ExtentAddr& copy : segment.copies) {
+    char* const byte = Byte(copy, at + kLogRecordHead);
+    *byte ^= 1;
+    LogFollower::End end = LogFollower::End::kUnknown;
+    ASSERT_TRUE(IsOk(Advance(&end)));
+    EXPECT_EQ(followed_.size(), model_.size() - 1);
+    *byte ^= 1;
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+}
+
+TEST_F(LogFollowerTest, TakesFromAnEndedSegmentWhatAnyCopyHas) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
+  const LogSegment segment = log_space_->segments().front();
+  *Byte(segment.copies[0], kLogHeaderBytes + kLogRecordHead) ^= 1;
+  ASSERT_TRUE(IsOk(writer_->StartSegment()));
+  ASSERT_NO_FATAL_FAILURE(Append(2, 500));
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+}
+
+TEST_F(LogFollowerTest, MemoryThatIsUsedAgainIsNoEnd) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+  const LogSegment segment = log_space_->segments().front();
+  std::memset(Byte(segment.copies[1], 0), 'x', kLogHeaderBytes);
+  LogFollower::End end = LogFollower::End::kReached;
+  ASSERT_TRUE(IsOk(Advance(&end)));
+  EXPECT_EQ(end, LogFollower::End::kUnknown);
+}
+
+TEST_F(LogFollowerTest, ASegmentThatEndsIsMarkedWhereItCanBeReached) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(2, 500));
+  const LogSegment first = log_space_->segments().front();
+  for (const ExtentAddr& copy : first.copies) EXPECT_FALSE(Sealed(copy, first.number));
+  settled_ = 77;
+  ASSERT_TRUE(IsOk(writer_->StartSegment()));
+  for (const ExtentAddr& copy : first.copies) EXPECT_TRUE(Sealed(copy, first.number));
+  ASSERT_NO_FATAL_FAILURE(Append(1, 500));
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+  EXPECT_EQ(told_, 77u);
+
+  // The next one ends since a node dies: the other copy says so.
+  LogSegment second;
+  for (const LogSegment& segment : log_space_->segments()) {
+    LogSegmentHeader header;
+    const Slice bytes(Byte(segment.copies[0], 0), kLogHeaderBytes);
+    if (!DecodeLogHeader(bytes, database_id_, segment.number, &header).ok()) continue;
+    if (!header.sealed) second = segment;
+  }
+  ASSERT_GT(second.number, first.number);
+  pool_->KillEmbeddedNode(static_cast<NodeId>(second.copies[0].start.node));
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
+  EXPECT_TRUE(Sealed(second.copies[1], second.number));
+  ASSERT_NO_FATAL_FAILURE(ExpectAll());
+}
+
+}  // namespace
+}  // namespace nacre
