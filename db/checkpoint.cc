@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,17 +72,17 @@ class TableCopy {
   /// From where `table` lies. `Unavailable` when too many of its nodes are lost.
   Status From(const TableHandle& table) {
     Extent* const extent = table.reader().extent();
+    uint64_t suspected = 0;
     for (DamagedRead damage;;) {
       TableSection suspect;
       const Status status = Try(table.meta(), extent, &suspect);
       if (status.ok()) return Name();
       if (copied_ > 0) jobs_->Undo(std::exchange(copied_, 0));
-      if (!status.IsCorruption() || suspect.length == 0) return status;
-      if (!damage.ReadAgain(extent, suspect.offset, suspect.length)) {
-        return damage.nodes().empty() ? status
-                                      : Status::Corruption(std::string(status.message()) +
-                                                           " (damaged on " + damage.nodes() + ")");
-      }
+      if (suspect.length == 0) return status;
+      // Another place: what was suspected before is right now.
+      if (suspect.offset > suspected) damage = DamagedRead();
+      suspected = suspect.offset;
+      if (!damage.ReadAgain(extent, suspect.offset, suspect.length)) return Named(status, damage);
     }
   }
 
@@ -89,10 +90,18 @@ class TableCopy {
   static constexpr uint64_t kPieceBytes = 1 << 20;
   static constexpr size_t kReadsAhead = 2;
 
+  static Status Named(const Status& status, const DamagedRead& damage) {
+    if (damage.nodes().empty()) return status;
+    return Status::Corruption(std::string(status.message()) + " (damaged on " + damage.nodes() +
+                              ")");
+  }
+
+  /// After a failure with a suspect all is to be tried again, with that read anew: parts of it are
+  /// in the file already.
   Status Try(const TableMeta& meta, Extent* extent, TableSection* suspect) {
     std::unique_ptr<TableFileWriter> file;
     NACRE_RETURN_IF_ERROR(TableFileWriter::Create(path_ + ".tmp", meta_, &file));
-    TableStreamCheck check(&meta);
+    std::optional<TableStreamCheck> check(&meta);
     const uint64_t piece = std::max<uint64_t>(1, kPieceBytes / meta.chunk_size) * meta.chunk_size;
     std::deque<std::unique_ptr<PendingRead>> reads;
     uint64_t started = 0;
@@ -104,18 +113,36 @@ class TableCopy {
         started += n;
       }
       Slice bytes;
-      NACRE_RETURN_IF_ERROR(reads.front()->Await(&bytes));
-      Status status = check.Add(bytes);
-      if (status.ok() && done + bytes.size() == meta.size) status = check.Finish();
-      if (!status.ok()) {
-        *suspect = check.suspect();
-        return status;
-      }
+      NACRE_RETURN_IF_ERROR(AwaitRight(extent, done, &reads.front(), &check, &bytes, suspect));
       NACRE_RETURN_IF_ERROR(file->Append(bytes));
       done += bytes.size();
       reads.pop_front();
     }
+    if (Status status = check->Finish(); !status.ok()) {
+      *suspect = check->suspect();
+      return status;
+    }
     return file->Finish();
+  }
+
+  /// Awaits the table's bytes from `offset` on, and reads them again if they are damaged.
+  Status AwaitRight(Extent* extent, uint64_t offset, std::unique_ptr<PendingRead>* read,
+                    std::optional<TableStreamCheck>* check, Slice* bytes, TableSection* suspect) {
+    const TableStreamCheck before = **check;
+    for (DamagedRead damage;;) {
+      NACRE_RETURN_IF_ERROR((*read)->Await(bytes));
+      const Status status = (*check)->Add(*bytes);
+      if (status.ok()) return status;
+      const uint64_t begin = (*check)->suspect().offset;
+      if (begin < offset) {
+        *suspect = (*check)->suspect();
+        return status;
+      }
+      const uint64_t end = offset + bytes->size();
+      if (!damage.ReadAgain(extent, begin, end - begin)) return Named(status, damage);
+      *read = extent->StartRead(offset, end - offset);
+      check->emplace(before);
+    }
   }
 
   Status Pay(uint64_t bytes) {
