@@ -55,8 +55,12 @@ void TableJobs::RunThread(const std::function<Status(size_t)>& job) {
   }
 }
 
+Status TableJobs::Ended() const {
+  return failure_.ok() ? Status::OK() : Status::Aborted("another table has failed");
+}
+
 Status TableJobs::Report() {
-  if (!failure_.ok()) return Status::Aborted("another table has failed");
+  NACRE_RETURN_IF_ERROR(Ended());
   if (options_.progress == nullptr || options_.progress(progress_)) return Status::OK();
   failure_ = Status::Aborted("given up as asked for");
   return failure_;
@@ -68,6 +72,7 @@ Status TableJobs::Copy(uint64_t bytes) {
   uint64_t begin = 0;
   {
     MutexLock lock(&mutex_);
+    NACRE_RETURN_IF_ERROR(Ended());
     progress_.bytes_copied += bytes;
     progress_.bytes_done += bytes;
     NACRE_RETURN_IF_ERROR(Report());
@@ -93,6 +98,7 @@ void TableJobs::Undo(uint64_t bytes) {
 
 Status TableJobs::Done(uint64_t bytes) {
   MutexLock lock(&mutex_);
+  NACRE_RETURN_IF_ERROR(Ended());
   progress_.bytes_done += bytes;
   ++progress_.tables_done;
   return Report();

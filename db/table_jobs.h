@@ -37,6 +37,7 @@ class TableJobs {
 
  private:
   void RunThread(const std::function<Status(size_t)>& job) EXCLUDES(mutex_);
+  Status Ended() const REQUIRES(mutex_);
   Status Report() REQUIRES(mutex_);
 
   Clock* const clock_;
