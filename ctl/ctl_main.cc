@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ctl/checkpoint_command.h"
 #include "ctl/ctl_directions.h"
 #include "ctl/ctl_report.h"
 #include "ctl/doctor.h"
@@ -20,6 +21,7 @@
 #include "memnode/pool_client.h"
 #include "memnode/pool_device.h"
 #include "memnode/pool_secret.h"
+#include "nacre/checkpoint.h"
 #include "util/json_text.h"
 #include "util/log.h"
 #include "util/uri.h"
@@ -39,6 +41,16 @@ DEFINE_bool(force, false,
 DEFINE_string(comparator, "nacre.BytewiseComparator",
               "repair DATABASE: name of the order of keys, if no table is left to tell it");
 DEFINE_uint32(num_levels, 7, "repair DATABASE: likewise, the number of levels");
+DEFINE_string(
+    redundancy, "",
+    "restore: of the new database, such as rs(4,2); checkpoint: of what is flushed first, "
+    "instead of what the database has");
+DEFINE_uint64(checkpoint, 0, "restore: number of the checkpoint; 0: the latest");
+DEFINE_bool(verify, false, "checkpoints: read all of them, and compare with their checksums");
+DEFINE_uint64(remove, 0, "checkpoints: remove the one with this number first");
+DEFINE_int32(threads, 4, "checkpoint, checkpoints, restore: tables that are copied at once");
+DEFINE_string(rate, "0",
+              "checkpoint, checkpoints, restore: bytes a second at most, such as 200MiB");
 DEFINE_bool(wait, true, "drain: wait until the node holds nothing; it goes on without, too");
 
 namespace nacre::ctl {
@@ -70,6 +82,19 @@ constexpr std::string_view kUsage =
     "the\n"
     "                     nodes' memory has of tables and log; then looks at it as fsck does, and\n"
     "                     ends like it\n"
+    "  checkpoint DATABASE DIR\n"
+    "                     writes a checkpoint of a database that nobody has open, beside those "
+    "that "
+    "are\n"
+    "                     in the folder already\n"
+    "  checkpoints DIR [--verify] [--remove=N]\n"
+    "                     lists them; --verify reads and checks all of their files. Ends with 1 if "
+    "one\n"
+    "                     is damaged. Needs no --pool\n"
+    "  restore DIR DATABASE --redundancy=R [--checkpoint=N]\n"
+    "                     makes a database of the latest one, or of number N; started anew after "
+    "a\n"
+    "                     failure, it goes on\n"
     "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n";
 constexpr std::chrono::milliseconds kDrainPeriod{500};
 
@@ -251,6 +276,27 @@ int RunRepair(const std::string& database) {
   return 2;
 }
 
+Status RunCheckpoints(const std::vector<std::string>& words, bool* fine) {
+  CheckpointRequest request;
+  request.pool_uri = FLAGS_pool;
+  request.redundancy = FLAGS_redundancy;
+  request.checkpoint = FLAGS_checkpoint;
+  request.threads = FLAGS_threads;
+  request.json = FLAGS_json;
+  NACRE_RETURN_IF_ERROR(ParseSize(FLAGS_rate, &request.bytes_per_second).WithContext("--rate"));
+  if (words[0] == "checkpoints") {
+    request.dir = words[1];
+    if (FLAGS_remove != 0) NACRE_RETURN_IF_ERROR(DeleteCheckpoint(request.dir, FLAGS_remove));
+    return ShowCheckpoints(request, FLAGS_verify, fine);
+  }
+  const bool restore = words[0] == "restore";
+  request.database = words[restore ? 2 : 1];
+  request.dir = words[restore ? 1 : 2];
+  Connection pool;
+  NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
+  return restore ? Restore(pool.client.get(), request) : MakeCheckpoint(pool.client.get(), request);
+}
+
 /// Whether `words` are a command with the arguments that it takes.
 bool Fits(const std::vector<std::string>& words) {
   if (words.empty()) return false;
@@ -260,6 +306,8 @@ bool Fits(const std::vector<std::string>& words) {
     return words.size() == 2;
   }
   if (command == "fsck") return words.size() <= 2;
+  if (command == "checkpoints") return words.size() == 2;
+  if (command == "checkpoint" || command == "restore") return words.size() == 3;
   if (command != "repair" || words.size() < 2) return false;
   if (FLAGS_from_footers) return words.size() == 2;
   if (words[1] == "limit") return words.size() == 3;
@@ -287,6 +335,8 @@ int Run(const std::vector<std::string>& words) {
     s = ChangeRepair(words);
   } else if (command == "manifest") {
     s = ShowManifest(words[1]);
+  } else if (command == "checkpoint" || command == "checkpoints" || command == "restore") {
+    s = RunCheckpoints(words, &fine);
   } else if (command == "add") {
     s = Add(words[1]);
   } else {

@@ -226,10 +226,10 @@ Redundancy DBImpl::Allowed(const Redundancy& wanted) const {
 }
 
 Status DBImpl::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred,
-                       Placement* placement) {
+                       Placement* placement, uint64_t chunk_size) {
   for (;;) {
     const int alive = client_->domain_count();
-    Status status = space_->Reserve(Allowed(wanted), bytes, preferred, placement);
+    Status status = space_->Reserve(Allowed(wanted), bytes, preferred, placement, chunk_size);
     // A node that is lost in between leaves less to be allowed.
     if (!status.IsUnavailable() || client_->domain_count() == alive) return status;
   }

@@ -53,7 +53,7 @@ struct Record;
 /// before has left), db_indexes.cc (loading indexes), db_write.cc (writes, MemTable switches,
 /// stalls), db_log.cc (the log's part in writes), db_manifest.cc (durable changes), db_read.cc
 /// (gets, iterators, snapshots), db_flush.cc, db_near_flush.cc, db_compaction.cc, db_repair.cc,
-/// db_properties.cc.
+/// db_properties.cc, db_tables.cc (its tables, for checkpoints and restores).
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
 /// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
@@ -87,6 +87,38 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override;
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override { return sequencer_.LastPublished(); }
+
+  // ---- db_tables.cc: for checkpoints and restores ----
+
+  /// Tables that stay, and what the database is with just these.
+  struct PinnedTables {
+    std::vector<VersionEdit::Added> tables;  ///< Upper levels first.
+    SequenceNumber sequence = 0;             ///< All up to here is in them, and nothing later.
+    uint64_t manifest_version = 0;
+    uint64_t next_table_id = 0;
+  };
+  /// Flushes, and pins the tables that there are then. Failures are those of the flush.
+  Status PinTables(PinnedTables* pinned) EXCLUDES(mutex_);
+  /// The table where it lies now; null if it is not part of the database any more.
+  std::shared_ptr<TableHandle> FindTable(uint64_t id) const EXCLUDES(mutex_);
+  /// Opens a database that the restore of `checkpoint.restoring` has begun, or makes one that is
+  /// as `checkpoint`, without its tables. `Busy` if somebody has it open, `InvalidArgument` if it
+  /// is none that this restore has begun.
+  static Status OpenToRestore(const Options& options, const std::string& name,
+                              const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db);
+  /// Writes all bytes of a table, of which the last are `ending`.
+  using FillTable = std::function<Status(ExtentWriter* writer, const Slice& ending)>;
+  /// Makes a table that another database had, with its id and level, part of this one, which is
+  /// being restored. The bytes from its lineage on are written anew: what they say holds there.
+  Status RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
+      EXCLUDES(mutex_, commit_mutex_);
+  /// All tables are there: it is whole, and can be opened once it is closed.
+  Status EndRestore() EXCLUDES(mutex_, commit_mutex_);
+
+  uint64_t database_id() const { return database_id_; }
+  uint32_t num_levels() const { return num_levels_; }
+  const Options& options() const { return options_; }
+  Clock* clock() const { return clock_; }
 
  private:
   friend class DBProperties;
@@ -125,6 +157,10 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
          const ManifestState& state);
 
   // ---- db_open.cc ----
+  /// Opens the database, or goes on with its restore, or begins it, from `checkpoint` if that is
+  /// not null.
+  static Status OpenAs(const Options& options, const std::string& name,
+                       const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db);
   /// How many fragments are on nodes that are not there.
   int LostFragments(const Placement& placement) const;
   /// Whether tables cannot be read for lack of nodes.
@@ -317,6 +353,11 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   void FallBack(FlushFallback why, const std::string& detail);
   void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(mutex_);
 
+  // ---- db_tables.cc ----
+  Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
+      EXCLUDES(mutex_, commit_mutex_);
+  std::string RestoredLineage() EXCLUDES(mutex_);
+
   // ---- db_flush.cc ----
   /// Makes a new view the current one. The old one waits in unlinked_views_, because destroying
   /// what it held last is too much work to do under the mutex or on a writer's thread.
@@ -334,7 +375,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow.
   Redundancy Allowed(const Redundancy& wanted) const;
   /// Reserves space for `bytes` with as much of `wanted` as is allowed.
-  Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement);
+  Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement,
+                 uint64_t chunk_size = 0);
   void MaybeSchedule() REQUIRES(mutex_);
   /// Commits a flush, and ends the MemTable that it was of.
   Status CommitFlush(const Immutable& flushed, const VersionEdit& edit)

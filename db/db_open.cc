@@ -40,8 +40,21 @@ std::vector<Status> DB::MultiGet(const ReadOptions& options, const std::vector<S
 
 namespace {
 
-/// Whether a database in `state` can go on with `options`.
-Status CheckState(const Options& options, const ManifestState& state) {
+/// Whether a database in `state` can go on with `options`; and, if `checkpoint` is not null,
+/// whether it is a restore of that.
+Status CheckState(const Options& options, const ManifestState& state,
+                  const ManifestState* checkpoint) {
+  if (checkpoint == nullptr && state.restoring != 0) {
+    return Status::Incomplete(
+        "it is being restored from a checkpoint: run the restore to its end, or destroy it");
+  }
+  if (checkpoint != nullptr && state.restoring == 0) {
+    return Status::InvalidArgument("there is one already");
+  }
+  if (checkpoint != nullptr && state.restoring != checkpoint->restoring) {
+    return Status::InvalidArgument(
+        "it is being restored from another checkpoint: run that restore to its end, or destroy it");
+  }
   if (state.comparator != options.comparator->Name()) {
     return Status::InvalidArgument("it was made with comparator " + state.comparator +
                                    ", opened with " + options.comparator->Name());
@@ -92,6 +105,14 @@ Status ListDBs(const Options& options, std::vector<std::string>* names) {
 
 Status DBImpl::Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db) {
   db->reset();
+  std::unique_ptr<DBImpl> opened;
+  NACRE_RETURN_IF_ERROR(OpenAs(options, name, /*checkpoint=*/nullptr, &opened));
+  *db = std::move(opened);
+  return Status::OK();
+}
+
+Status DBImpl::OpenAs(const Options& options, const std::string& name,
+                      const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db) {
   RedundancyPolicy redundancy;
   NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
 
@@ -127,13 +148,14 @@ Status DBImpl::Open(const Options& options, const std::string& name, std::unique
     return left.IsFenced() ? left : status;
   };
   ManifestRecovered last;
+  if (checkpoint != nullptr) last.state = *checkpoint;
   last.state.comparator = options.comparator->Name();
-  last.state.num_levels = static_cast<uint32_t>(options.num_levels);
+  if (checkpoint == nullptr) last.state.num_levels = static_cast<uint32_t>(options.num_levels);
   last.state.slab_bytes = client->options().slab_bytes;
   last.state.database_id = lease.database_id;
   if (lease.existed) {
     Status status = RecoverManifest(client, lease.root, lease.database_id, &last);
-    if (status.ok()) status = CheckState(options, last.state);
+    if (status.ok()) status = CheckState(options, last.state, checkpoint);
     if (!status.ok()) return give_back(status.WithContext("database " + name));
   }
   timeline.EndStep("manifest");

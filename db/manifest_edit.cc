@@ -16,6 +16,7 @@ enum class Field : uint8_t {
   kNextTableId = 5,     // varint64
   kLastSequence = 6,    // varint64
   kNode = 7,            // varint32 node, fixed64 instance
+  kRestored = 8,        // nothing
 };
 
 constexpr uint32_t kOffsetBits = 48;
@@ -68,6 +69,9 @@ Status DecodeField(Field field, Slice* input, ManifestEdit* edit) {
       return Status::OK();
     case Field::kNode:
       return DecodeNode(input, edit);
+    case Field::kRestored:
+      edit->restored = true;
+      return Status::OK();
   }
   return Malformed("field " + std::to_string(static_cast<int>(field)));
 }
@@ -142,6 +146,7 @@ void EncodeManifestEdit(const ManifestEdit& edit, std::string* dst) {
     PutField(Field::kLastSequence, dst);
     PutVarint64(dst, *edit.last_sequence);
   }
+  if (edit.restored) PutField(Field::kRestored, dst);
 }
 
 Status DecodeManifestEdit(const Slice& bytes, ManifestEdit* edit) {

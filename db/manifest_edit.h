@@ -32,6 +32,7 @@ struct ManifestEdit {
   std::optional<SequenceNumber> last_sequence;
   /// Instance ids of nodes that came, as the placements number them.
   std::map<NodeId, uint64_t> nodes;
+  bool restored = false;  ///< A restore has ended: the database is whole.
 };
 
 /// Appends the edit without its version, which is in the frame around it.

@@ -122,6 +122,9 @@ std::string ManifestText(const ManifestRecovered& manifest) {
       root.identity.database_id, root.identity.epoch, root.identity.generation, state.version,
       manifest.image_version, manifest.edits.size(), state.comparator, state.num_levels,
       state.slab_bytes, state.next_table_id, state.last_sequence, state.next_segment);
+  if (state.restoring != 0) {
+    text += fmt::format("being restored from checkpoint {:016x}\n", state.restoring);
+  }
   for (const ManifestRoot::Copy& copy : root.copies) {
     text += fmt::format("copy on instance {:016x} at {}: {} slots, ring of {} bytes\n",
                         copy.instance_id, copy.offset, root.image_slots, root.ring_bytes);
@@ -146,6 +149,7 @@ std::string ManifestJson(const ManifestRecovered& manifest) {
       root.identity.database_id, root.identity.epoch, root.identity.generation, state.version,
       manifest.image_version, JsonString(state.comparator), state.num_levels, state.slab_bytes,
       state.next_table_id, state.last_sequence, state.next_segment);
+  if (state.restoring != 0) json += fmt::format(R"("restoring": "{:016x}", )", state.restoring);
   json += fmt::format(
       R"("image_slots": {}, "ring_bytes": {}, "copies": [{}], "notes": [{}], "nodes": [{}], )",
       root.image_slots, root.ring_bytes,

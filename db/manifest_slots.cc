@@ -103,6 +103,8 @@ void ManifestSlots::Seal(const ManifestState& state, uint64_t ring_position) {
       PutFixed64(&payload, number);
     }
     PutLengthPrefixedSlice(&payload, state.comparator);
+    // Of few databases, and not for long. Who does not know it takes the header for malformed.
+    if (state.restoring != 0) PutFixed64(&payload, state.restoring);
     return payload;
   };
   // The first time its own slots are among those that it counts.
@@ -260,8 +262,12 @@ Status ManifestSlotReader::DecodeHeader(const std::string& payload, uint64_t use
       !GetFixed64(&input, &state->version) || !GetFixed64(&input, &state->next_table_id) ||
       !GetFixed64(&input, &state->last_sequence) || !GetFixed64(&input, &state->next_segment) ||
       !GetFixed64(&input, ring_position) || !GetFixed64(&input, &used_then) ||
-      !GetFixed64(&input, &sum_then) || !GetLengthPrefixedSlice(&input, &comparator) ||
-      !input.empty()) {
+      !GetFixed64(&input, &sum_then) || !GetLengthPrefixedSlice(&input, &comparator)) {
+    return Malformed("malformed header");
+  }
+  const bool restoring = !input.empty();
+  if (restoring &&
+      (!GetFixed64(&input, &state->restoring) || state->restoring == 0 || !input.empty())) {
     return Malformed("malformed header");
   }
   state->comparator = comparator.ToString();

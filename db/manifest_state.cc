@@ -72,6 +72,7 @@ void ManifestState::ApplyChecked(const ManifestEdit& edit) {
   for (const auto& [node, instance] : edit.nodes) nodes[node] = instance;
   next_table_id = std::max(next_table_id, edit.next_table_id.value_or(0));
   last_sequence = std::max(last_sequence, edit.last_sequence.value_or(0));
+  if (edit.restored) restoring = 0;
 }
 
 void ManifestState::Renumber(const std::map<NodeId, NodeId>& numbers) {

@@ -25,6 +25,9 @@ struct ManifestState {
   uint64_t next_table_id = 1;
   SequenceNumber last_sequence = 0;
   uint64_t next_segment = 1;  ///< More than any that there ever was.
+  /// The checkpoint (CheckpointDescription::id) that it is being restored from, so that some tables
+  /// may be missing yet; 0: it is whole.
+  uint64_t restoring = 0;
   /// Instances of the nodes that there ever were, as the placements number them.
   std::map<NodeId, uint64_t> nodes;
   std::map<uint64_t, std::pair<uint32_t, TableMeta>> tables;  ///< By id, with their levels.

@@ -116,6 +116,7 @@ Status TableHandle::PrepareLookups() const {
 void TableHandle::PutTier(std::unique_ptr<const PointTier> tier) const {
   // Release pairs with tier().
   const PointTier* old = tier_->current.exchange(tier.release(), std::memory_order_acq_rel);
+  tier_->loaded.store(true, std::memory_order_release);  // Pairs with loaded().
   if (old != nullptr) epochs_->Retire([old] { delete old; });
 }
 

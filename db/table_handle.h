@@ -109,10 +109,7 @@ class TableHandle {
     return tier_->current.load(std::memory_order_acquire);  // Pairs with SetTier.
   }
   /// Whether all that is to be here is: the range index and a tier that is more than a shape.
-  bool loaded() const {
-    const PointTier* const now = tier();
-    return now != nullptr && now->kind() != PointTier::Kind::kShape;
-  }
+  bool loaded() const { return tier_->loaded.load(std::memory_order_acquire); }
   /// Reads the indexes of a table that was opened unread, with this tier, unless somebody has done
   /// so. A failure leaves all as it was.
   Status Load(PointTier::Kind kind) const;
@@ -158,7 +155,8 @@ class TableHandle {
   struct TierSlot {
     ~TierSlot() { delete current.load(std::memory_order_relaxed); }
     std::atomic<const PointTier*> current{nullptr};
-    Mutex loading;  ///< Held while the first one is loaded.
+    std::atomic<bool> loaded{false};  ///< Set once it is more than a shape.
+    Mutex loading;                    ///< Held while the first one is loaded.
   };
 
   TableHandle(std::shared_ptr<const TableMeta> meta, memnode::SpaceAllocator* space,

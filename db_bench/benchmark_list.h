@@ -24,6 +24,8 @@ enum class MetaOperation : uint8_t {
   kWaitForCompaction,
   kWaitForRepair,
   kVerifyChecksum,
+  kCheckpoint,
+  kRestore,
   kStats,
   kLevelStats,
   kSpace,

@@ -79,6 +79,8 @@ struct BenchConfig {
   std::string pool;
   std::string redundancy;
   uint64_t repair_bytes_per_second = 0;
+  std::string checkpoint_dir;  ///< Of the benchmarks checkpoint and restore.
+  int checkpoint_threads = 4;
   CompactionSite compaction = CompactionSite::kAuto;
   NearDataFlush near_data_flush = NearDataFlush::kAuto;
   size_t index_memory_budget = SIZE_MAX;

@@ -147,6 +147,13 @@ class Engine {
   virtual uint64_t RepairedBytes() const { return 0; }
   /// `NotSupported` if the engine has nothing of the kind.
   virtual Status VerifyChecksum() { return Status::NotSupported("verifychecksum"); }
+  /// Writes a checkpoint into --checkpoint_dir; `*bytes` is what it has written. `NotSupported` as
+  /// above, and likewise:
+  virtual Status Checkpoint(uint64_t* /*bytes*/) { return Status::NotSupported("checkpoint"); }
+  /// Makes another database of the latest checkpoint there, in the same pool; `*bytes` is what its
+  /// tables have. DropRestored removes it.
+  virtual Status Restore(uint64_t* /*bytes*/) { return Status::NotSupported("restore"); }
+  virtual Status DropRestored() { return Status::NotSupported("restore"); }
   virtual Status Stats(std::string* text) = 0;
   virtual Status LevelStats(std::string* text) = 0;
   virtual Status Space(SpaceUsage* usage) = 0;

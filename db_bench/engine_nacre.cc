@@ -5,6 +5,7 @@
 #include "db_bench/engine_status.h"
 #include "db_bench/iterator_cursor.h"
 #include "db_bench/raw_write.h"
+#include "nacre/checkpoint.h"
 #include "nacre/db.h"
 #include "nacre/pool.h"
 #include "util/clock.h"
@@ -166,6 +167,10 @@ class NacreEngine final : public Engine {
   }
   Status VerifyChecksum() override { return db_->VerifyChecksum(); }
 
+  Status Checkpoint(uint64_t* bytes) override;
+  Status Restore(uint64_t* bytes) override;
+  Status DropRestored() override { return DestroyDB(RestoredName(), MakeOptions()); }
+
   Status Stats(std::string* text) override { return Property("nacre.stats", text); }
   Status LevelStats(std::string* text) override { return Property("nacre.levelstats", text); }
   Status Space(SpaceUsage* usage) override {
@@ -199,6 +204,7 @@ class NacreEngine final : public Engine {
   }
 
  private:
+  std::string RestoredName() const { return name_ + "-restored"; }
   Status OpenPool() {
     return Pool::Open(config_.pool, &pool_).WithContext("--pool=" + config_.pool);
   }
@@ -258,6 +264,28 @@ class NacreEngine final : public Engine {
   TrafficCounters counters_at_open_;
   TrafficCounters closed_traffic_;
 };
+
+Status NacreEngine::Checkpoint(uint64_t* bytes) {
+  std::unique_ptr<nacre::Checkpoint> checkpoint;
+  NACRE_RETURN_IF_ERROR(nacre::Checkpoint::Create(db_.get(), &checkpoint));
+  CheckpointOptions options;
+  options.threads = config_.checkpoint_threads;
+  CheckpointInfo info;
+  NACRE_RETURN_IF_ERROR(checkpoint->CreateCheckpoint(config_.checkpoint_dir, options, &info));
+  *bytes = info.bytes_new;
+  return Status::OK();
+}
+
+Status NacreEngine::Restore(uint64_t* bytes) {
+  std::vector<CheckpointInfo> checkpoints;
+  NACRE_RETURN_IF_ERROR(GetCheckpoints(config_.checkpoint_dir, &checkpoints));
+  if (checkpoints.empty()) return Status::NotFound("no checkpoint in " + config_.checkpoint_dir);
+  RestoreOptions options;
+  options.checkpoint = checkpoints.back().number;
+  options.threads = config_.checkpoint_threads;
+  *bytes = checkpoints.back().bytes;
+  return RestoreDB(MakeOptions(), RestoredName(), config_.checkpoint_dir, options);
+}
 
 Status NacreEngine::WaitForRepair(RepairWork* work) {
   // A loss shows when it has been noticed, and what is repaired then may have been looked for once

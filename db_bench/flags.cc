@@ -114,6 +114,8 @@ DEFINE_string(
     "a second, latencies, bytes repaired so far, and the benchmark's name");
 DEFINE_double(report_interval_seconds, 1, "Seconds of such an interval");
 
+DEFINE_string(checkpoint_dir, "", "Folder that checkpoint writes to and restore reads from");
+DEFINE_int64(checkpoint_threads, 4, "Tables that these copy at once");
 DEFINE_int64(tail_bytes, 64 << 20,
              "Bytes of keys and values that `tail` writes, and that `takeover` looks for");
 DEFINE_int64(kill_pid, 0,
@@ -184,6 +186,7 @@ Status CheckRanges() {
       {"latency_sample_period", FLAGS_latency_sample_period, 0, kMaxOps},
       {"stats_interval", FLAGS_stats_interval, 0, kMaxOps},
       {"stats_interval_seconds", FLAGS_stats_interval_seconds, 0, 1'000'000},
+      {"checkpoint_threads", FLAGS_checkpoint_threads, 1, 64},
       {"tail_bytes", FLAGS_tail_bytes, 1, kTiB},
       {"kill_pid", FLAGS_kill_pid, 0, INT32_MAX},
   };
@@ -354,6 +357,8 @@ void CopyFlags(BenchConfig* config) {
   config->json = FLAGS_json;
   config->report_file = FLAGS_report_file;
   config->report_interval_seconds = FLAGS_report_interval_seconds;
+  config->checkpoint_dir = FLAGS_checkpoint_dir;
+  config->checkpoint_threads = static_cast<int>(FLAGS_checkpoint_threads);
   config->tail_bytes = static_cast<uint64_t>(FLAGS_tail_bytes);
   config->kill_pid = static_cast<int>(FLAGS_kill_pid);
   config->kill_at_seconds = FLAGS_kill_at_seconds;

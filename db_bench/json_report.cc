@@ -69,6 +69,9 @@ std::string ResultJson(const BenchmarkResult& result) {
   if (result.takeover.has_value()) {
     text += "\"takeover\": " + TakeoverJson(*result.takeover) + ", ";
   }
+  if (result.plain_mb_per_second > 0) {
+    text += fmt::format(R"("plain_mb_per_sec": {}, )", result.plain_mb_per_second);
+  }
   text += "\"durability\": " + CountersJson(result.durability) + ", ";
   text += fmt::format(R"("network": {}, "compaction": {}, "encoding": {}}})",
                       NetworkJson(result.traffic), CompactionJson(result.traffic),

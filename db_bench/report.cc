@@ -50,6 +50,11 @@ void PrintResult(std::FILE* out, const BenchmarkResult& result) {
     std::snprintf(rate, sizeof(rate), " %6.1f MB/s", result.MbPerSecond());
     extra = rate;
   }
+  if (result.plain_mb_per_second > 0) {
+    char plain[64];
+    std::snprintf(plain, sizeof(plain), " (plain writing: %.1f MB/s)", result.plain_mb_per_second);
+    extra += plain;
+  }
   if (const std::string note = NoteText(result); !note.empty()) extra += " " + note;
   std::fprintf(out, "%-12s : %11.3f micros/op %ld ops/sec %.3f seconds %" PRIu64 " operations;%s\n",
                result.name.c_str(),

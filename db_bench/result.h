@@ -37,6 +37,8 @@ struct BenchmarkResult {
   /// Engine::DurabilityCounters at its end.
   std::vector<std::pair<std::string, uint64_t>> durability;
   std::optional<TakeoverResult> takeover;
+  /// What the disk does with the bytes of a checkpoint and nothing around them; 0: not measured.
+  double plain_mb_per_second = 0;
 
   double OpsPerSecond() const { return seconds > 0 ? static_cast<double>(ops) / seconds : 0; }
   double CpuMicrosPerOp() const {

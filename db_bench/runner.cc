@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "db_bench/cpu_time.h"
+#include "db_bench/plain_writing.h"
 #include "db_bench/progress.h"
 #include "db_bench/report.h"
 #include "db_bench/takeover.h"
@@ -234,6 +235,16 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
     case MetaOperation::kVerifyChecksum:
       NACRE_RETURN_IF_ERROR(engine_->VerifyChecksum());
       break;
+    case MetaOperation::kCheckpoint:
+      if (config_.checkpoint_dir.empty())
+        return Status::InvalidArgument("it needs --checkpoint_dir");
+      NACRE_RETURN_IF_ERROR(engine_->Checkpoint(&result->bytes));
+      break;
+    case MetaOperation::kRestore:
+      if (config_.checkpoint_dir.empty())
+        return Status::InvalidArgument("it needs --checkpoint_dir");
+      NACRE_RETURN_IF_ERROR(engine_->Restore(&result->bytes));
+      break;
     case MetaOperation::kStats:
       NACRE_RETURN_IF_ERROR(engine_->Stats(&text));
       break;
@@ -265,6 +276,11 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
     cpu_nanos = repair.cpu_nanos;
     result->bytes = repair.bytes;
   }
+  if (spec.meta == MetaOperation::kCheckpoint) {
+    NACRE_RETURN_IF_ERROR(MeasurePlainWriting(config_.checkpoint_dir, result->bytes, clock_,
+                                              &result->plain_mb_per_second));
+  }
+  if (spec.meta == MetaOperation::kRestore) NACRE_RETURN_IF_ERROR(engine_->DropRestored());
   result->ops = 1;
   result->seconds = result->thread_seconds = static_cast<double>(nanos) * 1e-9;
   result->cpu_seconds = static_cast<double>(cpu_nanos) * 1e-9;

@@ -58,7 +58,7 @@ class SpaceAllocator::Rep {
   ~Rep();
 
   Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
-                 Placement* placement) EXCLUDES(mutex_);
+                 uint64_t chunk_size, Placement* placement) EXCLUDES(mutex_);
   void Trim(Placement* placement, uint64_t table_bytes) EXCLUDES(mutex_);
   Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
                           std::vector<ExtentAddr>* extents) EXCLUDES(mutex_);
@@ -71,6 +71,7 @@ class SpaceAllocator::Rep {
   Status FreeBytes(NodeId node, uint64_t* bytes) EXCLUDES(mutex_);
   SpaceUsage Usage(NodeId node) const EXCLUDES(mutex_);
   int node_count() const { return client_->node_count(); }
+  uint64_t chunk_size() const { return chunk_size_; }
 
  private:
   struct Node {
@@ -229,7 +230,7 @@ Status SpaceAllocator::Rep::TooFewAlive(const Redundancy& redundancy) const {
 }
 
 Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_bytes,
-                                    NodeId preferred, Placement* placement) {
+                                    NodeId preferred, uint64_t chunk_size, Placement* placement) {
   const Redundancy redundancy = wanted.striped() && table_bytes < kStripedBytesMin
                                     ? Redundancy::Copies(wanted.parity + 1)
                                     : wanted;
@@ -238,14 +239,14 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_byt
     return Status::NoSpace(fmt::format("no node holds a table of {} bytes", table_bytes));
   }
   placement->redundancy = redundancy;
-  placement->chunk_size = chunk_size_;
+  placement->chunk_size = chunk_size;
   placement->fragments.clear();
   // The first fragment of a striped table is as long as any, and has whole chunks here.
   uint64_t fragment_bytes = FragmentBytes(*placement, 0, table_bytes);
   if (redundancy.striped()) {
-    fragment_bytes = (fragment_bytes + chunk_size_ - 1) / chunk_size_ * chunk_size_;
+    fragment_bytes = (fragment_bytes + chunk_size - 1) / chunk_size * chunk_size;
   }
-  const uint64_t bytes = ExtentBytes(fragment_bytes, chunk_size_);
+  const uint64_t bytes = ExtentBytes(fragment_bytes, chunk_size);
   const auto count = static_cast<size_t>(redundancy.fragments());
 
   const std::vector<NodeId> domains = client_->Domains();
@@ -524,8 +525,9 @@ SpaceAllocator::SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_
 SpaceAllocator::~SpaceAllocator() = default;
 
 Status SpaceAllocator::Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
-                               Placement* placement) {
-  return rep_->Reserve(redundancy, table_bytes, preferred, placement);
+                               Placement* placement, uint64_t chunk_size) {
+  return rep_->Reserve(redundancy, table_bytes, preferred,
+                       chunk_size == 0 ? rep_->chunk_size() : chunk_size, placement);
 }
 void SpaceAllocator::Trim(Placement* placement, uint64_t table_bytes) {
   rep_->Trim(placement, table_bytes);

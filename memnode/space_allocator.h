@@ -34,11 +34,12 @@ class SpaceAllocator {
   /// distinct failure domains, those with the fewest used bytes first; one fragment on `preferred`
   /// if it is valid, has room, and does not hold much more than its share of the database already.
   /// Which node has data, and which parity, changes from table to table. A table too small for
-  /// striping is replicated, with as many copies as may be lost and one.
+  /// striping is replicated, with as many copies as may be lost and one. `chunk_size`: of this
+  /// table; 0: that of all.
   /// `NoSpace` if the pool is full, `Unavailable` if nodes in fewer domains than fragments are
   /// alive (the lost ones are named).
   Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
-                 Placement* placement);
+                 Placement* placement, uint64_t chunk_size = 0);
   /// Gives back what lies beyond `table_bytes`, and shortens the extents of `*placement`.
   void Trim(Placement* placement, uint64_t table_bytes);
   /// As Reserve for the fragments `wanted` of a table that lies at `placement` already: on nodes

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,11 +18,13 @@
 
 #include "ctl/fsck.h"
 #include "memnode/database_report.h"
+#include "nacre/checkpoint.h"
 #include "tests/support/crash_points.h"
 #include "tests/support/crash_workload.h"
 #include "tests/support/seed.h"
 #include "tests/support/served_nodes.h"
 #include "tests/support/status_assert.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
 #include "util/named_point.h"
 
@@ -62,6 +65,7 @@ class OwnerCrash : public testing::Test {
     plan_.redundancy = redundancy;
     plan_.seed = seed_;
     plan_.pool_uri = course == CrashPlan::Course::kDrain ? without_last_ : with_all_;
+    plan_.dir = folder_.File("checkpoints");
     if (course != CrashPlan::Course::kLife) {
       plan_.first = kMadeBefore + 1;
       plan_.writes = 12;
@@ -82,15 +86,18 @@ class OwnerCrash : public testing::Test {
       ASSERT_EQ(RunInCrashProcess("crash_tests", before, points_, &output), -1) << output;
       ASSERT_EQ(points_.acknowledged(), kMadeBefore) << output;
     }
-    if (plan_.course == CrashPlan::Course::kDrain) {
+    if (plan_.course == CrashPlan::Course::kDrain ||
+        plan_.course == CrashPlan::Course::kCheckpoint) {
       Options options = options_;
-      options.pool = ConnectTestPool(without_last_);
+      if (plan_.course == CrashPlan::Course::kDrain) options.pool = ConnectTestPool(without_last_);
       std::unique_ptr<DB> db;
       ASSERT_TRUE(IsOk(DB::Open(options, kCrashDatabase, &db)));
       for (uint64_t number = 1; number <= kMadeBefore; ++number) {
         ASSERT_TRUE(IsOk(WriteOne(db.get(), plan_.seed, number)));
       }
       ASSERT_TRUE(IsOk(db->Close()));
+    }
+    if (plan_.course == CrashPlan::Course::kDrain) {
       Direct({.draining = {pool_->client()->instance_id(0)},
               .added_addresses = {nodes_.address(kNodes - 1)}});
     }
@@ -146,7 +153,42 @@ class OwnerCrash : public testing::Test {
     }
     ASSERT_TRUE(IsOk(db->Flush({})));
     ASSERT_TRUE(Contents(db.get()) == found);
+    if (plan_.course == CrashPlan::Course::kCheckpoint) {
+      ASSERT_NO_FATAL_FAILURE(CheckCheckpoints(db.get()));
+    }
     ASSERT_TRUE(IsOk(db->Close()));
+  }
+
+  /// What is in the folder is whole, and so is what is restored of it. What the owner has left of a
+  /// checkpoint, and of a restore, is in nobody's way.
+  void CheckCheckpoints(DB* db) {
+    std::vector<CheckpointInfo> infos;
+    ASSERT_TRUE(IsOk(GetCheckpoints(plan_.dir, &infos)));
+    for (const CheckpointInfo& info : infos) {
+      ASSERT_TRUE(IsOk(VerifyCheckpoint(plan_.dir, info.number, {})));
+    }
+    if (!infos.empty()) {
+      Status status;
+      ASSERT_TRUE(Eventually([&] {
+        status = RestoreDB(options_, kCrashCopy, plan_.dir, {.checkpoint = infos.back().number});
+        return !status.IsBusy();
+      }));
+      const bool ended = status.IsInvalidArgument();
+      ASSERT_TRUE(ended || IsOk(status)) << status.ToString();
+      std::unique_ptr<DB> copy;
+      ASSERT_TRUE(IsOk(DB::Open(options_, kCrashCopy, &copy)));
+      // The first is made after half of the writes.
+      const uint64_t writes = infos.back().number == 1 ? plan_.writes / 2 : plan_.writes;
+      ASSERT_TRUE(Contents(copy.get()) == ModelOf(plan_.seed, kMadeBefore + writes));
+      ASSERT_TRUE(IsOk(copy->Close()));
+    }
+    std::unique_ptr<Checkpoint> checkpoint;
+    ASSERT_TRUE(IsOk(Checkpoint::Create(db, &checkpoint)));
+    CheckpointInfo info;
+    ASSERT_TRUE(IsOk(checkpoint->CreateCheckpoint(plan_.dir, {}, &info)));
+    ASSERT_TRUE(IsOk(VerifyCheckpoint(plan_.dir, info.number, {})));
+    std::filesystem::remove_all(plan_.dir);
+    ASSERT_TRUE(IsOk(DestroyDB(kCrashCopy, options_)));
   }
 
   /// All is as it should be, and then nothing is left.
@@ -168,6 +210,7 @@ class OwnerCrash : public testing::Test {
   bool lose_node_ = false;
   ServedNodes nodes_;
   CrashPoints points_;
+  const TempFolder folder_;
   std::string without_last_;
   std::string with_all_;
   std::shared_ptr<memnode::PoolImpl> pool_;
@@ -179,7 +222,8 @@ class OwnerCrash : public testing::Test {
 TEST_F(OwnerCrash, ReachesEveryPoint) {
   std::map<std::string, uint64_t> hits;
   using Course = CrashPlan::Course;
-  for (const Course course : {Course::kLife, Course::kDrain, Course::kTakeOver}) {
+  for (const Course course :
+       {Course::kLife, Course::kDrain, Course::kTakeOver, Course::kCheckpoint}) {
     Use(course, "rep(2)");
     ASSERT_NO_FATAL_FAILURE(RunOne({}));
     for (const auto& [point, count] : points_.Hits()) hits[point] += count;
@@ -232,7 +276,13 @@ class OwnerCrashTest : public OwnerCrash, public testing::WithParamInterface<Cas
 TEST_P(OwnerCrashTest, AtEachPoint) {
   Use(GetParam().course, GetParam().redundancy);
   lose_node_ = GetParam().lose_node;
-  RunWithEachCrash(points_, GetParam().shard, kShards, [this](const CrashAt& at) { RunOne(at); });
+  const bool of_copies = GetParam().course == CrashPlan::Course::kCheckpoint;
+  RunWithEachCrash(
+      points_, GetParam().shard, kShards, [this](const CrashAt& at) { RunOne(at); },
+      [of_copies](const std::string& point) {
+        // The other points are met by the other courses.
+        return !of_copies || point.starts_with("checkpoint.") || point.starts_with("restore.");
+      });
 }
 
 std::vector<Case> AllCases() {
@@ -244,15 +294,17 @@ std::vector<Case> AllCases() {
       cases.push_back({course, "rs(2,1)", false, shard});
       cases.push_back({course, "rep(2)", true, shard});
     }
+    cases.push_back({Course::kCheckpoint, "rep(2)", shard == 1, shard});
   }
   return cases;
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& tested) {
   const Case& c = tested.param;
-  std::string name = c.course == CrashPlan::Course::kLife    ? "Life"
-                     : c.course == CrashPlan::Course::kDrain ? "Drain"
-                                                             : "TakeOver";
+  std::string name = c.course == CrashPlan::Course::kLife       ? "Life"
+                     : c.course == CrashPlan::Course::kDrain    ? "Drain"
+                     : c.course == CrashPlan::Course::kTakeOver ? "TakeOver"
+                                                                : "Checkpoint";
   name += c.redundancy == std::string("rep(2)") ? "Rep2" : "Rs21";
   if (c.lose_node) name += "AndANode";
   return name + "Part" + std::to_string(c.shard);

@@ -21,6 +21,7 @@
 #include "db/manifest_root.h"
 #include "memnode/database_report.h"
 #include "memnode/mirrored_extent.h"
+#include "nacre/checkpoint.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/owner_process.h"
 #include "tests/support/redundant_db.h"
@@ -28,6 +29,7 @@
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/stored_tables.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
 #include "util/coding.h"
 #include "util/random.h"
@@ -96,6 +98,33 @@ class FooterRepairTest : public RedundantDBTest, public testing::WithParamInterf
 
   FooterRepairReport report_;
 };
+
+TEST_P(FooterRepairTest, GivesAllThatWasRestored) {
+  ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
+  ASSERT_NO_FATAL_FAILURE(Fill(6000));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  ASSERT_NO_FATAL_FAILURE(Fill(2000));
+  const TempFolder folder;
+  std::unique_ptr<Checkpoint> checkpoint;
+  ASSERT_TRUE(IsOk(Checkpoint::Create(db_.get(), &checkpoint)));
+  ASSERT_TRUE(IsOk(checkpoint->CreateCheckpoint(folder.path(), {}, nullptr)));
+  db_.reset();
+  ASSERT_TRUE(IsOk(DestroyDB("db", options_)));
+  // Ended once, and gone on with.
+  RestoreOptions restore;
+  restore.progress = [](const CheckpointProgress& progress) { return progress.tables_done < 2; };
+  ASSERT_TRUE(IsFailure(RestoreDB(options_, "db", folder.path(), restore), Status::Code::kAborted));
+  ASSERT_TRUE(IsOk(RestoreDB(options_, "db", folder.path())));
+  ASSERT_NO_FATAL_FAILURE(Destroy(pool_->client(), "db", Harm::kManifest, &random_));
+  ASSERT_FALSE(Reopen().ok());
+  ASSERT_TRUE(IsOk(Repair()));
+  ASSERT_TRUE(report_.repaired);
+  EXPECT_TRUE(report_.plan.lost.empty());
+  ASSERT_TRUE(IsOk(Reopen()));
+  ASSERT_NO_FATAL_FAILURE(Check());
+  ASSERT_NO_FATAL_FAILURE(Fill(2000));
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
 
 TEST_P(FooterRepairTest, GivesAllThatWasInTables) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));

@@ -126,7 +126,7 @@ TEST_F(ManifestLogTest, TheRingWrapsAndFillsUp) {
       ASSERT_NO_FATAL_FAILURE(Check());
     }
   }
-  EXPECT_GT(log_->counters().checkpoints, 10u);
+  EXPECT_GT(log_->counters().checkpoints, Scaled(300) / 30);
 }
 
 TEST_F(ManifestLogTest, AnEditLargerThanTheRingRenews) {

@@ -238,6 +238,28 @@ TEST(NacreToolTest, NodesKeepTheDatabaseBetweenRuns) {
   EXPECT_EQ(fresh.lines[2].note, "(3000 of 3000 found)");
 }
 
+TEST(NacreToolTest, CheckpointsAndRestores) {
+  const TemporaryPath folder("checkpoints");
+  const TemporaryPath json("checkpoint.json");
+  const ToolRun run =
+      RunToolOk({"--num=20000", "--seed=3", "--checkpoint_dir=" + folder.str(),
+                 "--json=" + json.str(), "--benchmarks=fillrandom,checkpoint,restore,readrandom"});
+  ASSERT_EQ(run.lines.size(), 4u) << run.output;
+  EXPECT_TRUE(run.lines[1].has_rate);
+  EXPECT_TRUE(run.lines[1].note.starts_with("(plain writing: ")) << run.output;
+  EXPECT_TRUE(run.lines[2].has_rate);
+  const JsonValue report = ReadJson(json.str());
+  EXPECT_GT(report["benchmarks"].array().at(1)["plain_mb_per_sec"].number(), 0);
+  EXPECT_GT(report["benchmarks"].array().at(2)["mb_per_sec"].number(), 0);
+  const ToolRun without = RunTool({"--num=100", "--benchmarks=fillrandom,checkpoint"});
+  EXPECT_NE(without.exit_code, 0);
+  EXPECT_NE(without.output.find("needs --checkpoint_dir"), std::string::npos) << without.output;
+  const ToolRun others = RunTool({"--engine=leveldb", "--num=100", "--benchmarks=checkpoint",
+                                  "--checkpoint_dir=" + folder.str()});
+  EXPECT_NE(others.exit_code, 0);
+  EXPECT_NE(others.output.find("checkpoint"), std::string::npos) << others.output;
+}
+
 TEST(ToolTest, WriteRateIsLimited) {
   // 300 KB at 200 KB a second; the limiter lets a tenth of a second's worth pass at once.
   const ToolRun run =

@@ -157,14 +157,19 @@ std::string CrashPoints::failure() const { return shared_->failure.data(); }
 bool IsOfNode(const NamedPoint& point) { return std::string_view(point.name).starts_with("node."); }
 
 void RunWithEachCrash(const CrashPoints& points, size_t shard, size_t shards,
-                      const std::function<void(const CrashAt&)>& run) {
+                      const std::function<void(const CrashAt&)>& run,
+                      const std::function<bool(const std::string&)>& of_interest) {
   std::vector<CrashAt> crashes;
   if (const CrashAt only = OnlyCrash(); only.hit > 0) {
     crashes.push_back(only);
   } else {
     run({});
     if (testing::Test::HasFatalFailure()) return;
-    crashes = CrashesOf(points.Hits(), shard, shards);
+    std::map<std::string, uint64_t> hits = points.Hits();
+    if (of_interest != nullptr) {
+      std::erase_if(hits, [&](const auto& hit) { return !of_interest(hit.first); });
+    }
+    crashes = CrashesOf(hits, shard, shards);
   }
   for (const CrashAt& at : crashes) {
     SCOPED_TRACE("replay with NACRE_CRASH_AT=" + ToString(at));

@@ -75,11 +75,13 @@ class CrashPoints {
 bool IsOfNode(const NamedPoint& point);
 
 /// Calls `run` without a crash, and then with each hit of part `shard` that was counted in
-/// `points`, or with some of them where a sanitizer makes each dearer (tests/support/scale.h),
-/// until one fails the test fatally. To which of `shards` parts a hit belongs does not depend on
-/// the others, so runs that differ a little leave nothing out. The environment's NACRE_CRASH_AT
+/// `points` (those `of_interest`, by name), or with some of them where a sanitizer makes each
+/// dearer (tests/support/scale.h), until one fails the test fatally. To which of `shards` parts a
+/// hit belongs does not depend on the others, so runs that differ a little leave nothing out. The
+/// environment's NACRE_CRASH_AT
 /// ("flush.begin:2") stands for all crashes.
 void RunWithEachCrash(const CrashPoints& points, size_t shard, size_t shards,
-                      const std::function<void(const CrashAt&)>& run);
+                      const std::function<void(const CrashAt&)>& run,
+                      const std::function<bool(const std::string&)>& of_interest = nullptr);
 
 }  // namespace nacre

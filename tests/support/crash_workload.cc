@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "nacre/checkpoint.h"
 #include "nacre/write_batch.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -101,6 +102,27 @@ Status TakeOver(const CrashPlan& plan, CrashPoints* points) {
   Die();
 }
 
+Status MakeCheckpoint(DB* db, const std::string& dir) {
+  std::unique_ptr<Checkpoint> checkpoint;
+  NACRE_RETURN_IF_ERROR(Checkpoint::Create(db, &checkpoint));
+  return checkpoint->CreateCheckpoint(dir, {}, nullptr).WithContext("checkpoint");
+}
+
+Status CheckpointAndRestore(const CrashPlan& plan, CrashPoints* points) {
+  const Options options = CrashOptions(plan.pool_uri, plan.redundancy);
+  std::unique_ptr<DB> db = OpenAfterCrash(options);
+  if (db == nullptr) return Status::Aborted("not opened");
+  const uint64_t half = plan.first + plan.writes / 2;
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, plan.first, half, points));
+  NACRE_RETURN_IF_ERROR(MakeCheckpoint(db.get(), plan.dir));
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, half, plan.first + plan.writes, points));
+  NACRE_RETURN_IF_ERROR(MakeCheckpoint(db.get(), plan.dir));
+  NACRE_RETURN_IF_ERROR(DeleteCheckpoint(plan.dir, 1).WithContext("remove"));
+  NACRE_RETURN_IF_ERROR(db->Close().WithContext("close"));
+  db.reset();
+  return RestoreDB(options, kCrashCopy, plan.dir);
+}
+
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -133,6 +155,8 @@ Status RunCrashPlan(const CrashPlan& plan, CrashPoints* points) {
       return Drain(plan, points);
     case CrashPlan::Course::kTakeOver:
       return TakeOver(plan, points);
+    case CrashPlan::Course::kCheckpoint:
+      return CheckpointAndRestore(plan, points);
   }
   return Status::InvalidArgument("no such course");
 }
@@ -209,6 +233,7 @@ bool RunCrashProcess() {
   plan.seed = EnvironmentNumber("NACRE_CRASH_SEED");
   plan.first = EnvironmentNumber("NACRE_CRASH_FIRST");
   plan.writes = EnvironmentNumber("NACRE_CRASH_WRITES");
+  plan.dir = Environment("NACRE_CRASH_DIR");
   plan.die_at_end = EnvironmentNumber("NACRE_CRASH_DIE") != 0;
   CrashPoints points(path);
   points.Install();
@@ -227,7 +252,7 @@ int RunInCrashProcess(const std::string& binary, const CrashPlan& plan, const Cr
        "NACRE_CRASH_POOL=" + plan.pool_uri, "NACRE_CRASH_REDUNDANCY=" + plan.redundancy,
        "NACRE_CRASH_SEED=" + std::to_string(plan.seed),
        "NACRE_CRASH_FIRST=" + std::to_string(plan.first),
-       "NACRE_CRASH_WRITES=" + std::to_string(plan.writes),
+       "NACRE_CRASH_WRITES=" + std::to_string(plan.writes), "NACRE_CRASH_DIR=" + plan.dir,
        "NACRE_CRASH_DIE=" + std::to_string(static_cast<int>(plan.die_at_end))});
   *output = process.AwaitOutput("", kPatienceSeconds);
   return process.AwaitExit(kPatienceSeconds);

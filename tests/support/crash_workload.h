@@ -17,6 +17,9 @@ struct CrashPlan {
     kLife,      ///< Make the database, write, flush, compact, close, destroy it.
     kDrain,     ///< Take over a database while nodes come and others are to be left; write; close.
     kTakeOver,  ///< Take over, flush what was replayed, write.
+    /// Open, write the first half, make a checkpoint; the second half, and another; remove the
+    /// first; close, and restore the second.
+    kCheckpoint,
   };
   Course course = Course::kLife;
   std::string pool_uri;
@@ -24,12 +27,15 @@ struct CrashPlan {
   uint64_t seed = 1;
   uint64_t first = 1;    ///< Number of its first write: those before were somebody else's.
   uint64_t writes = 45;  ///< So many.
+  std::string dir = "";  ///< kCheckpoint: of the checkpoints.
   /// kLife: dies at its end, with what was written last only in the log.
   bool die_at_end = false;
 };
 
 /// The name of the database.
 inline constexpr char kCrashDatabase[] = "crash";
+/// And of what is restored from its checkpoint.
+inline constexpr char kCrashCopy[] = "crash-copy";
 
 /// Options under which each kind of point is met within a megabyte of writes.
 Options CrashOptions(const std::string& pool_uri, const std::string& redundancy);

@@ -173,6 +173,7 @@ ManifestEdit RandomManifestEdit(Random* random, const ManifestState& state, size
   }
   if (next_id != state.next_table_id) edit.next_table_id = next_id;
   if (random->OneIn(2)) edit.last_sequence = state.last_sequence + random->Skewed(20);
+  if (random->OneIn(100)) edit.restored = true;
   if (random->OneIn(10)) edit.nodes[static_cast<NodeId>(random->Uniform(200))] = random->Next();
   return edit;
 }
@@ -180,8 +181,9 @@ ManifestEdit RandomManifestEdit(Random* random, const ManifestState& state, size
 std::string EncodeForComparison(const ManifestState& state) {
   std::string out;
   PutLengthPrefixedSlice(&out, state.comparator);
-  for (const uint64_t number : {uint64_t{state.num_levels}, state.slab_bytes, state.database_id,
-                                state.next_table_id, state.last_sequence, state.next_segment}) {
+  for (const uint64_t number :
+       {uint64_t{state.num_levels}, state.slab_bytes, state.database_id, state.next_table_id,
+        state.last_sequence, state.next_segment, state.restoring}) {
     PutVarint64(&out, number);
   }
   ManifestEdit all;

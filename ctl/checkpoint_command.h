@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "memnode/pool_client.h"
+#include "nacre/status.h"
+
+// nacre-ctl's commands for checkpoints (nacre/checkpoint.h), whose results go to standard output.
+
+namespace nacre::ctl {
+
+/// How they are asked for.
+struct CheckpointRequest {
+  std::string pool_uri;
+  std::string database;
+  std::string dir;
+  std::string redundancy;   ///< Of new tables; of a checkpoint "": as the database has it.
+  uint64_t checkpoint = 0;  ///< Number; 0: the latest.
+  int threads = 4;
+  uint64_t bytes_per_second = 0;
+  bool json = false;
+};
+
+/// Opens a database that is closed, or whose owner is gone, makes a checkpoint, and closes it.
+/// `client` is of the same pool, and only looks. `Busy` saying what to do if somebody has it open:
+/// what is in that process's memory nobody else can read.
+Status MakeCheckpoint(memnode::PoolClient* client, const CheckpointRequest& request);
+/// As RestoreDB.
+Status Restore(memnode::PoolClient* client, const CheckpointRequest& request);
+/// Lists what is in the folder; with `verify`, reads and checks it all. `*fine`: nothing is
+/// damaged.
+Status ShowCheckpoints(const CheckpointRequest& request, bool verify, bool* fine);
+
+}  // namespace nacre::ctl

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "util/crc32c.h"
+#include "util/log.h"
+#include "util/named_point.h"
+
+namespace nacre {
+
+Status DBImpl::PinTables(PinnedTables* pinned) {
+  NACRE_RETURN_IF_ERROR(Flush(FlushOptions()));
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    // What a flush adds and how far it has come changes at once.
+    version = current_view_->version;
+    pinned->sequence = flushed_;
+    pinned->manifest_version = manifest_version_;
+  }
+  pinned->next_table_id = next_table_id_.load(std::memory_order_relaxed);
+  pinned->tables.clear();
+  for (int level = 0; level < version->depth(); ++level) {
+    for (const auto& table : version->tables(level)) {
+      // After a repair from footers tables may be ahead of what the manifest knew.
+      pinned->sequence = std::max(pinned->sequence, table->meta().largest_sequence);
+      pinned->tables.push_back({level, table});
+    }
+  }
+  return Status::OK();
+}
+
+std::shared_ptr<TableHandle> DBImpl::FindTable(uint64_t id) const {
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    version = current_view_->version;
+  }
+  for (int level = 0; level < version->depth(); ++level) {
+    for (const auto& table : version->tables(level)) {
+      if (table->id() == id) return table;
+    }
+  }
+  return nullptr;
+}
+
+Status DBImpl::OpenToRestore(const Options& options, const std::string& name,
+                             const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db) {
+  db->reset();
+  Options restoring = options;
+  restoring.create_if_missing = true;
+  restoring.error_if_exists = false;
+  // What is merged has to be there first.
+  restoring.disable_auto_compactions = true;
+  return OpenAs(restoring, name, &checkpoint, db);
+}
+
+std::string DBImpl::RestoredLineage() {
+  MutexLock lock(&mutex_);
+  // It replaces nothing, and tells of no tables: a manifest that is made anew from footers has what
+  // is restored by the state record that ends the restore, and not before.
+  return EncodeTableLineage(BeginLineage(TableLineage::Kind::kCompaction));
+}
+
+Status DBImpl::RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {
+  Status status;
+  // Each node that dies meanwhile costs one more try on those that are left.
+  for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
+    const uint64_t begun = BeginTables();
+    status = TryRestoreTable(level, original, fill);
+    EndTables(begun);
+    RetireUnlinkedViews();
+    if (!status.IsUnavailable()) break;
+    Log(options_.info_log, LogLevel::kWarn, "{}: restoring table {} is tried again: {}", name_,
+        original.id, status.ToString());
+  }
+  return Explain(std::move(status));
+}
+
+Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {
+  TableMeta meta = original;
+  meta.database_id = database_id_;
+  meta.level = level;
+  meta.part = 0;
+  meta.last_part = true;
+  std::string ending = RestoredLineage();
+  meta.lineage.length = ending.size();
+  meta.lineage.crc = Crc32c(ending.data(), ending.size());
+  const auto size_now = [&] { return meta.lineage.offset + ending.size() + FooterBytes(meta); };
+  // What the footer takes depends on the placement.
+  meta.placement.fragments.resize(kMaxFragments);
+  Placement placement;
+  NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(static_cast<int>(level)), size_now(), kNoNode,
+                                &placement, meta.chunk_size));
+  meta.placement = std::move(placement);
+  meta.size = size_now();
+  EncodeFooter(meta, &ending);
+
+  std::string head;
+  std::unique_ptr<ExtentWriter> writer;
+  std::shared_ptr<TableHandle> handle;
+  Status status = EncodeFragmentHead(meta, &head);
+  if (status.ok()) {
+    status = store_->NewWriter(meta.id, meta.placement, meta.chunk_size, &writer);
+  }
+  if (status.ok()) status = fill(writer.get(), ending);
+  if (status.ok()) status = writer->Finish(head);
+  writer.reset();
+  space_->Trim(&meta.placement, meta.size);
+  if (status.ok()) {
+    status = TableHandle::OpenUnread(meta, options_.comparator, store_.get(), space_.get(),
+                                     &epochs_, &handle);
+  }
+  if (!status.ok()) {
+    space_->Free(meta.placement);
+    return status;
+  }
+  NACRE_POINT("restore.table-written");
+  VersionEdit edit;
+  edit.added.push_back({static_cast<int>(level), std::move(handle)});
+  ManifestEdit change;
+  status = CommitChange(edit, &change,
+                        [&]() REQUIRES(mutex_) { Install(edit, current_view_->memtables); });
+  if (!status.ok()) GiveUp(edit, status);
+  NACRE_POINT("restore.table-committed");
+  return status;
+}
+
+Status DBImpl::EndRestore() {
+  RecordState();
+  NACRE_POINT("restore.state-recorded");
+  MutexLock commit(&commit_mutex_);
+  ManifestEdit edit;
+  edit.restored = true;
+  const Status status = CommitEdit(&edit);
+  NACRE_POINT("restore.ended");
+  return status;
+}
+
+}  // namespace nacre

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/db.h"
+#include "nacre/options.h"
+#include "nacre/status.h"
+
+// Checkpoints: consistent copies of a database in a directory of an ordinary file system, made
+// while it is written to, and databases made from them, in any pool and with any redundancy (dLSM,
+// section VIII). In the spirit of RocksDB's Checkpoint and BackupEngine.
+//
+// A directory holds any number of checkpoints, of any databases, which share the files of tables
+// that they have in common: a further checkpoint of a database writes only the tables that are new
+// since. What a killed process leaves there is no checkpoint, and the next one made in the
+// directory makes use of it or removes it. One process at a time changes a directory.
+
+namespace nacre {
+
+/// How far a checkpoint, a check or a restore has come.
+struct CheckpointProgress {
+  uint64_t tables = 0;       ///< Of the checkpoint.
+  uint64_t tables_done = 0;  ///< Of these, those that are there; with those that were before.
+  uint64_t bytes = 0;        ///< Of all these tables.
+  uint64_t bytes_done = 0;   ///< With those of tables that were there before.
+  uint64_t bytes_copied = 0;
+};
+
+/// Told of each mebibyte at the latest (of each chunk, if these are larger), by the threads at
+/// work, one at a time. Answers whether to go on: if not, the call ends with `Aborted` soon, and
+/// what it has done stays as after a kill. Must not call into the database.
+using CheckpointCallback = std::function<bool(const CheckpointProgress&)>;
+
+struct CheckpointOptions {
+  int threads = 4;  ///< Tables that are copied at once; 1 to 64.
+  /// Read at most so many bytes a second, over all threads; 0: no limit.
+  uint64_t bytes_per_second = 0;
+  CheckpointCallback progress{};
+};
+
+/// One of a directory.
+struct CheckpointInfo {
+  uint64_t number = 0;  ///< In its directory: the next one has a higher number.
+  uint64_t id = 0;      ///< No other checkpoint has it, in any directory.
+  std::string database;
+  uint64_t sequence = 0;  ///< The database was as of this sequence number.
+  std::string comparator;
+  uint64_t tables = 0;
+  uint64_t bytes = 0;       ///< Of these tables; checkpoints share files.
+  uint64_t bytes_new = 0;   ///< As CreateCheckpoint answers it: that it has written. Else 0.
+  uint64_t created_at = 0;  ///< Seconds since 1970, by the clock of the file system.
+};
+
+/// Makes checkpoints of an open database.
+/// Thread safety: all methods may be called from many threads at once.
+class Checkpoint {
+ public:
+  /// `db` is not owned, and outlives the result. `NotSupported` if it was not made by DB::Open.
+  static Status Create(DB* db, std::unique_ptr<Checkpoint>* checkpoint);
+  virtual ~Checkpoint() = default;
+
+  /// Writes the state of the database into `dir`, which is made if it is missing: all writes up to
+  /// `info->sequence`, which has all that had returned when this was called, and none after it.
+  /// MemTables are flushed first. Writes, flushes and compactions go on; the space of tables that
+  /// these drop is freed once they are copied. Every byte is compared with its checksum on the way;
+  /// damage and lost nodes are read around as by other reads. `info` may be null.
+  ///
+  /// OK: it is on the disk, whole. `Busy`: somebody else is at work in the directory. `IOError`
+  /// names the file, `Corruption` and `Unavailable` the table that cannot be read; `NoSpace`, when
+  /// the pool has no room for the flush; failures of a flush. After a failure, as after a kill, the
+  /// same call finds the tables that were finished, checks them, and goes on with the others.
+  virtual Status CreateCheckpoint(const std::string& dir, const CheckpointOptions& options,
+                                  CheckpointInfo* info) = 0;
+};
+
+/// The checkpoints in `dir`, by number. `NotFound` if there is no such directory. `Corruption`
+/// naming the file if a description is damaged; the others are listed nevertheless.
+Status GetCheckpoints(const std::string& dir, std::vector<CheckpointInfo>* checkpoints);
+
+/// Removes checkpoint `number` from `dir`, and the tables that no other one has. `NotFound`,
+/// `Busy`, `IOError`. `Corruption` if another description is damaged: then nothing is removed, as
+/// nobody knows what it needs. The damaged one itself may be removed; its tables go, too.
+Status DeleteCheckpoint(const std::string& dir, uint64_t number);
+
+/// Reads all of checkpoint `number` (0: the latest) and compares it with its checksums.
+/// `Corruption` names a damaged file, `NotFound` a checkpoint that is not there, `Busy` as above.
+Status VerifyCheckpoint(const std::string& dir, uint64_t number, const CheckpointOptions& options);
+
+struct RestoreOptions {
+  uint64_t checkpoint = 0;  ///< Its number; 0: the latest.
+  int threads = 4;          ///< Tables that are copied at once; 1 to 64.
+  /// Read at most so many bytes a second, over all threads; 0: no limit.
+  uint64_t bytes_per_second = 0;
+  CheckpointCallback progress{};
+};
+
+/// Makes the database `name` of a checkpoint in `dir`, in the pool and with the redundancy of
+/// `options`. It has the checkpoint's tables in their levels, and its sequence numbers go on from
+/// there. What `DB::Open` takes of the options holds here; the database is closed when this
+/// returns.
+///
+/// Until this has returned OK the name cannot be opened (`Incomplete`). After a failure or a kill
+/// the same call goes on where the last one was; `DestroyDB` removes what there is.
+///
+/// `InvalidArgument`: there is a database of that name, or one that is being restored from another
+/// checkpoint; another comparator, or more levels, than the options have. `Corruption` names a file
+/// that is damaged, missing or not what the description says, `NotFound` a checkpoint that is not
+/// there. `NoSpace`, `Unavailable`, `Busy` as DB::Open and flushes.
+Status RestoreDB(const Options& options, const std::string& name, const std::string& dir,
+                 const RestoreOptions& restore = RestoreOptions());
+
+}  // namespace nacre
