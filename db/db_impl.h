@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "db/compaction_picker.h"
+#include "db/flush_range.h"
 #include "db/flush_site.h"
 #include "db/log_reader.h"
 #include "db/log_segments.h"
@@ -31,7 +32,6 @@
 #include "db/version.h"
 #include "db/write_sequencer.h"
 #include "memnode/compaction_job.h"
-#include "memnode/flush_job.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_impl.h"
 #include "memnode/space_allocator.h"
@@ -313,29 +313,13 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
                      size_t count, const Slice* keys, PointLookup* lookups,
                      memnode::PointRead* reads, PinnableSlice* values, Status* statuses);
 
-  /// What a flush near the data needs of the log.
-  struct NearFlush {
-    std::vector<memnode::LogPart> log;
-    std::map<NodeId, uint64_t> local_bytes;  ///< Of the log.
-    SequenceNumber first = 0;
-    SequenceNumber last = 0;
-  };
-
   // ---- db_flush.cc ----
   Status FlushAndWait(const FlushOptions& options) REQUIRES(mutex_);
   void FlushLoop() EXCLUDES(mutex_);
   Status FlushOne(const Immutable& immutable, VersionEdit* edit) EXCLUDES(mutex_);
-  /// `boundary`: of Immutable.
-  /// `near` null: in this process.
+  /// `boundary`: of Immutable. `near` null: in this process.
   Status TryFlush(const MemTable& memtable, SequenceNumber boundary, const NearFlush* near,
                   VersionEdit* edit) EXCLUDES(mutex_);
-  /// What one thread of a flush made of its range of user keys.
-  struct FlushedRange {
-    Status status;
-    TableList tables;
-    MergeStats stats;
-    bool near = false;  ///< The data: a node did it.
-  };
   /// `bound`: bytes reserved for a table.
   void FlushRange(const MemTable& memtable, const MergeOptions& merge, uint64_t bound,
                   uint64_t manifest_version, FlushedRange* result);

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "db/state_record.h"
-#include "db/write_batch_format.h"
 #include "memnode/database_report.h"
+#include "table/write_batch_format.h"
 #include "util/clock.h"
 
 namespace nacre {

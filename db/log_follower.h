@@ -6,11 +6,11 @@
 #include <map>
 #include <vector>
 
-#include "db/log_format.h"
 #include "db/log_segments.h"
 #include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "table/log_format.h"
 
 namespace nacre {
 

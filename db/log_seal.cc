@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/log_format.h"
 #include "memnode/mirrored_extent.h"
+#include "table/log_format.h"
 #include "util/clock.h"
 
 namespace nacre {
