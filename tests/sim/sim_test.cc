@@ -38,7 +38,7 @@ constexpr uint64_t kParts = 40;
 bool all_reads = false;
 
 std::string Tell(Scheduler* scheduler, uint64_t seed) {
-  return all_reads ? TellStoryOfAllReads(scheduler, seed) : TellStory(scheduler, seed);
+  return TellStoryWith({.judge_all_replaced = all_reads}, scheduler, seed);
 }
 
 /// Points that no story reaches, and why.

@@ -26,7 +26,8 @@ const Story::Redundancy Story::kRedundancies[] = {
     {"rep(2)", 2, 1}, {"rep(3)", 3, 2}, {"rs(2,1)", 3, 1}, {"rs(2,2)", 4, 2}};
 
 Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
-    : scheduler_(scheduler),
+    : options_(options),
+      scheduler_(scheduler),
       random_(seed),
       redundancy_(kRedundancies[random_.Uniform(std::size(kRedundancies))]),
       // These live until the simulation's process ends, as what was killed still refers to them.
@@ -71,6 +72,7 @@ std::string Story::Run() {
 }
 
 void Story::Act() {
+  if (options_.many_flips && random_.OneIn(2)) return FlipBits();
   switch (random_.Uniform(23)) {
     case 0:
     case 1:
@@ -137,6 +139,7 @@ void Story::StartOwner(bool take_over) {
   options.take_over = take_over;
   options.seed = random_.Next();
   options.database = database_;
+  if (options_.many_scans) options.scan_one_in = 5;
   if (disturbed_) model_->Disturb(options.number);
   Tell(fmt::format("owner {} starts{}", options.number, take_over ? " and takes over" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
@@ -206,13 +209,11 @@ void Story::KillSomewhere(ProcessId process, const std::function<void()>& kill) 
 }
 
 std::string TellStory(Scheduler* scheduler, uint64_t seed) {
-  return std::make_unique<Story>(scheduler, seed, StoryOptions()).release()->Run();
+  return TellStoryWith({}, scheduler, seed);
 }
 
-std::string TellStoryOfAllReads(Scheduler* scheduler, uint64_t seed) {
-  return std::make_unique<Story>(scheduler, seed, StoryOptions{.judge_all_replaced = true})
-      .release()
-      ->Run();
+std::string TellStoryWith(const StoryOptions& options, Scheduler* scheduler, uint64_t seed) {
+  return std::make_unique<Story>(scheduler, seed, options).release()->Run();
 }
 
 }  // namespace nacre::sim

@@ -22,6 +22,9 @@ namespace nacre::sim {
 struct StoryOptions {
   /// Also what a replaced owner answers when it reaches no node that could tell it so.
   bool judge_all_replaced = false;
+  /// More of something than chance would have it.
+  bool many_flips = false;
+  bool many_scans = false;
 };
 
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,
@@ -116,6 +119,7 @@ class Story {
   void Sleep(std::chrono::nanoseconds time) { scheduler_->SleepFor(time); }
   void Tell(const std::string& what) { scheduler_->Log("*** " + what); }
 
+  const StoryOptions options_;
   Scheduler* const scheduler_;
   Random random_;
   const Redundancy& redundancy_;
@@ -143,7 +147,6 @@ class Story {
 
 /// A Scenario: the whole story of a seed.
 std::string TellStory(Scheduler* scheduler, uint64_t seed);
-/// The same, more severe.
-std::string TellStoryOfAllReads(Scheduler* scheduler, uint64_t seed);
+std::string TellStoryWith(const StoryOptions& options, Scheduler* scheduler, uint64_t seed);
 
 }  // namespace nacre::sim
