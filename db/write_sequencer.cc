@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include "util/clock.h"
-#include "util/planted_bug.h"
 #include "util/simulation.h"
 
 namespace nacre {
@@ -56,11 +55,6 @@ void WriteSequencer::Finish(const Ticket& ticket) {
   const uint64_t end = ticket.first + ticket.count;
   // Alone at the front, the usual case of one writer: no slot is needed.
   uint64_t front = ticket.first;
-  if (NACRE_PLANTED_BUG("snapshot.published-out-of-order")) {
-    while (front < end && !published_.compare_exchange_weak(front, end)) {
-    }
-    return;
-  }
   if (published_.compare_exchange_strong(front, end, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     Advance();  // Later writers may have finished meanwhile.

@@ -31,7 +31,11 @@ struct Bug {
   const char* name;
   const char* what;    ///< Is wrong.
   uint64_t first = 1;  ///< Seed: some way before the one that finds it, to save time.
+  sim::StoryOptions stories{};
 };
+
+constexpr sim::StoryOptions kManyFlips{.many_flips = true};
+constexpr sim::StoryOptions kManyScans{.many_scans = true};
 
 constexpr Bug kBugs[] = {
     {"log.acknowledged-before-its-copies-have-it", "a write is acknowledged when it is sent"},
@@ -39,22 +43,22 @@ constexpr Bug kBugs[] = {
     {"log.torn-record-accepted", "records are read without a look at their checksums"},
     {"log.header-of-another-segment-accepted", "what is in a recycled segment passes for its head"},
     {"log.recycled-segment-read-as-new", "records of the segment that was there before are read",
-     101},
+     131},
     {"log.one-copy-read", "recovery asks one copy of the log only"},
     {"log.released-before-the-flush", "the log is dropped when a flush begins"},
     {"recovery.sequences-given-again", "sequence numbers of the log are given once more"},
     {"recovery.log-taken-for-free-space", "a new owner writes over the log that it was read from"},
     {"fence.keys-not-revoked", "a replaced owner can go on writing to its slabs"},
     {"fence.claim-of-an-old-epoch-granted", "of two owners with one epoch, both are accepted"},
-    {"fence.lease-ignored", "a new owner is let in while the one before may still be read", 41},
+    {"fence.lease-ignored", "a new owner is let in while the one before may still be read", 51},
     {"root.first-value-preferred", "of several values of the root, any one is taken"},
     {"manifest.edits-sought-in-the-wrong-place", "a checkpoint does not say which edits follow it"},
     {"manifest.stale-slots-preferred", "parts of an older checkpoint are taken for the latest"},
-    {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 31},
-    {"table.damage-copied-by-repair", "repair does not check what it reads", 61},
+    {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 51},
+    {"table.damage-copied-by-repair", "repair does not check what it reads", 41, kManyFlips},
     {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way"},
-    {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 101},
-    {"snapshot.published-out-of-order", "a write is visible before those that came before it"},
+    {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 31,
+     kManyScans},
     {"snapshot.forgotten-by-a-flush", "a flush drops versions that a snapshot shows"},
     {"batch.seen-in-half", "a reader sees one update more than is published"},
 };
@@ -88,7 +92,7 @@ Outcome Find(const Bug& bug, uint64_t seeds) {
   Outcome found;
   const auto scenario = [&bug](Scheduler* scheduler, uint64_t seed) {
     planted = bug.name;
-    return TellStory(scheduler, seed);
+    return sim::TellStoryWith(bug.stories, scheduler, seed);
   };
   RunSeeds(bug.first, seeds, scenario, {}, [&found](const Outcome& outcome) {
     found = outcome;

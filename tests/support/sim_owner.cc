@@ -109,7 +109,7 @@ void Owner::Read() {
   Random random(options_.seed * 37);
   while (!finishing_ && !fenced_) {
     Status status;
-    if (random.OneIn(50)) {
+    if (random.OneIn(options_.scan_one_in)) {
       const uint64_t pauses_at = random.Uniform(2 * Model::kKeysPerGroup * model_->size());
       model_->Scan(options_.number, db_.get(), pauses_at, &status);
     } else if (random.OneIn(20)) {

@@ -17,6 +17,7 @@ struct OwnerOptions {
   bool take_over = false;
   int writers = 2;
   uint64_t seed = 1;
+  uint64_t scan_one_in = 50;  ///< Of reads, how many are iterators over everything.
   Options database{};
 };
 

@@ -25,8 +25,9 @@ size_t NodesFor(size_t fragments, size_t spare) { return std::max(fragments, 2 *
 const Story::Redundancy Story::kRedundancies[] = {
     {"rep(2)", 2, 1}, {"rep(3)", 3, 2}, {"rs(2,1)", 3, 1}, {"rs(2,2)", 4, 2}};
 
-Story::Story(Scheduler* scheduler, uint64_t seed)
-    : scheduler_(scheduler),
+Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
+    : options_(options),
+      scheduler_(scheduler),
       random_(seed),
       redundancy_(kRedundancies[random_.Uniform(std::size(kRedundancies))]),
       // These live until the simulation's process ends, as what was killed still refers to them.
@@ -70,6 +71,7 @@ std::string Story::Run() {
 }
 
 void Story::Act() {
+  if (options_.many_flips && random_.OneIn(2)) return FlipBits();
   switch (random_.Uniform(23)) {
     case 0:
     case 1:
@@ -136,6 +138,7 @@ void Story::StartOwner(bool take_over) {
   options.take_over = take_over;
   options.seed = random_.Next();
   options.database = database_;
+  if (options_.many_scans) options.scan_one_in = 5;
   Tell(fmt::format("owner {} starts{}", options.number, take_over ? " and takes over" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
 }
@@ -204,7 +207,11 @@ void Story::KillSomewhere(ProcessId process, const std::function<void()>& kill) 
 }
 
 std::string TellStory(Scheduler* scheduler, uint64_t seed) {
-  return std::make_unique<Story>(scheduler, seed).release()->Run();
+  return TellStoryWith({}, scheduler, seed);
+}
+
+std::string TellStoryWith(const StoryOptions& options, Scheduler* scheduler, uint64_t seed) {
+  return std::make_unique<Story>(scheduler, seed, options).release()->Run();
 }
 
 }  // namespace nacre::sim

@@ -19,6 +19,12 @@
 
 namespace nacre::sim {
 
+/// More of something than chance would have it.
+struct StoryOptions {
+  bool many_flips = false;
+  bool many_scans = false;
+};
+
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,
 /// or closed; nodes are killed and come back empty, join, are drained, filled by others, or lose
 /// bits; networks are cut and slow, clocks leap. The seed decides what happens when. No more nodes
@@ -27,7 +33,7 @@ namespace nacre::sim {
 /// virtual time.
 class Story {
  public:
-  Story(Scheduler* scheduler, uint64_t seed);
+  Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options);
 
   /// From the first opening to the last check. Returns a summary.
   std::string Run();
@@ -111,6 +117,7 @@ class Story {
   void Sleep(std::chrono::nanoseconds time) { scheduler_->SleepFor(time); }
   void Tell(const std::string& what) { scheduler_->Log("*** " + what); }
 
+  const StoryOptions options_;
   Scheduler* const scheduler_;
   Random random_;
   const Redundancy& redundancy_;
@@ -137,6 +144,7 @@ class Story {
 };
 
 /// A Scenario: the whole story of a seed.
-std::string TellStory(Scheduler* scheduler, uint64_t seed);
+std::string TellStory(Scheduler* scheduler, uint64_t seed, const StoryOptions& options);
+std::string TellStoryWith(const StoryOptions& options, Scheduler* scheduler, uint64_t seed);
 
 }  // namespace nacre::sim
