@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "memnode/compaction_codec.h"
 #include "table/log_format.h"
 
