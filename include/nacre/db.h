@@ -71,7 +71,8 @@ class DB {
   /// earlier state than a read before. Whoever meets memory that was given to others reads on in a
   /// later state. A snapshot or an iterator keeps its own; if the memory that it needs was used
   /// again, and a later state has not got the versions that it would see, it answers `TryAgain`.
-  /// Writes without a log are seen when they are in tables, with the ones behind them.
+  /// Writes without a log are seen when they are in tables, with the ones behind them; those that
+  /// `Options::manual_wal_flush` keeps back, when they were sent.
   ///
   /// Besides what other databases answer: `Aborted` once the database was destroyed.
   static Status OpenAsSecondary(const Options& options, const std::string& name,
