@@ -97,7 +97,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
     uint64_t manifest_version = 0;
     uint64_t next_table_id = 0;
   };
-  /// Flushes, and pins the tables that there are then. Failures are those of the flush.
+  /// Flushes, and pins the tables that there are then. Fails as flushes and reads do.
   Status PinTables(PinnedTables* pinned) EXCLUDES(mutex_);
   /// The table where it lies now; null if it is not part of the database any more.
   std::shared_ptr<TableHandle> FindTable(uint64_t id) const EXCLUDES(mutex_);

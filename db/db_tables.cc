@@ -18,6 +18,8 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
     pinned->sequence = flushed_;
     pinned->manifest_version = manifest_version_;
   }
+  // Who was replaced has not got the writes of his successor.
+  NACRE_RETURN_IF_ERROR(CheckLease());
   pinned->next_table_id = next_table_id_.load(std::memory_order_relaxed);
   pinned->tables.clear();
   for (int level = 0; level < version->depth(); ++level) {

@@ -69,6 +69,10 @@ class TableRestore {
 };
 
 Status CheckFits(const CheckpointDescription& description, const Options& options) {
+  if (options.pool == nullptr && options.pool_uri.starts_with("embedded:")) {
+    return Status::InvalidArgument(
+        "an embedded pool of its own would end with the restore: open one, and set Options::pool");
+  }
   if (options.comparator == nullptr) {
     return Status::InvalidArgument("Options::comparator is null");
   }

@@ -71,8 +71,9 @@ class Checkpoint {
   ///
   /// OK: it is on the disk, whole. `Busy`: somebody else is at work in the directory. `IOError`
   /// names the file, `Corruption` and `Unavailable` the table that cannot be read; `NoSpace`, when
-  /// the pool has no room for the flush; failures of a flush. After a failure, as after a kill, the
-  /// same call finds the tables that were finished, checks them, and goes on with the others.
+  /// the pool has no room for the flush; `Fenced`, and other failures of a flush. After a failure,
+  /// as after a kill, the same call finds the tables that were finished, checks them, and goes on
+  /// with the others.
   virtual Status CreateCheckpoint(const std::string& dir, const CheckpointOptions& options,
                                   CheckpointInfo* info) = 0;
 };
@@ -107,7 +108,8 @@ struct RestoreOptions {
 /// the same call goes on where the last one was; `DestroyDB` removes what there is.
 ///
 /// `InvalidArgument`: there is a database of that name, or one that is being restored from another
-/// checkpoint; another comparator, or more levels, than the options have. `Corruption` names a file
+/// checkpoint; another comparator, or more levels, than the options have; an embedded pool that is
+/// not opened already. `Corruption` names a file
 /// that is damaged, missing or not what the description says, `NotFound` a checkpoint that is not
 /// there. `NoSpace`, `Unavailable`, `Busy` as DB::Open and flushes.
 Status RestoreDB(const Options& options, const std::string& name, const std::string& dir,

@@ -328,6 +328,8 @@ TEST_F(DBCheckpointTest, RefusesWhatDoesNotFit) {
                         Code::kIOError, "file"));
 
   EXPECT_TRUE(IsFailure(Restore("db"), Code::kBusy));
+  EXPECT_TRUE(
+      IsFailure(RestoreDB(Options(), "copy", dir()), Code::kInvalidArgument, "Options::pool"));
   db_.reset();
   EXPECT_TRUE(IsFailure(Restore("db"), Code::kInvalidArgument, "there is one already"));
   options_.num_levels = 3;
