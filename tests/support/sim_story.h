@@ -144,7 +144,7 @@ class Story {
 };
 
 /// A Scenario: the whole story of a seed.
-std::string TellStory(Scheduler* scheduler, uint64_t seed, const StoryOptions& options);
+std::string TellStory(Scheduler* scheduler, uint64_t seed);
 std::string TellStoryWith(const StoryOptions& options, Scheduler* scheduler, uint64_t seed);
 
 }  // namespace nacre::sim
