@@ -14,6 +14,9 @@ namespace nacre::sim {
 
 namespace {
 
+/// memnode::kOwnerLease, as clocks that differ measure it.
+constexpr uint64_t kLeaseNanos = 1'100'000'000;
+
 /// Before the digits of an attempt's number, and after them.
 constexpr size_t kNumberBytes = 12;
 constexpr std::chrono::milliseconds kScanPause{300};
@@ -45,7 +48,7 @@ uint64_t Model::BeginWrite(size_t group, uint32_t owner, bool deletes, size_t va
   Group& g = groups_[group];
   g.attempts.push_back({.owner = owner,
                         .deletes = deletes,
-                        .forbidden = owners_[owner].replaced,
+                        .forbidden = replaced(owner),
                         .value_bytes = static_cast<uint32_t>(value_bytes)});
   const uint64_t attempt = g.attempts.size();
   for (size_t i = 0; i < kKeysPerGroup; ++i) {
@@ -74,13 +77,19 @@ void Model::EndWrite(size_t group, uint64_t attempt, bool acknowledged) {
 
 void Model::OwnerOpened(uint32_t owner, uint64_t begun_nanos) {
   for (OwnerState& other : owners_) {
-    if (other.opened_nanos != 0 && other.opened_nanos < begun_nanos) other.replaced = true;
+    if (other.opened_nanos == 0 || other.opened_nanos >= begun_nanos) continue;
+    if (other.replaced_nanos == 0) other.replaced_nanos = scheduler_->TrueNanos();
   }
   owners_[owner].opened_nanos = scheduler_->TrueNanos();
 }
 
-void Model::JudgeReplaced(uint32_t owner) {
-  scheduler_->Fail(fmt::format("owner {} answers a read that began after it was replaced", owner));
+void Model::JudgeReplaced(uint32_t owner, uint64_t begun_nanos) {
+  const OwnerState& state = owners_[owner];
+  const uint64_t until = state.replaced_nanos + (state.disturbed ? kLeaseNanos : 0);
+  if (!replaced(owner) || begun_nanos < until) return;
+  scheduler_->Fail(fmt::format("owner {} answers a read that began {:.3f} ms after it was replaced",
+                               owner,
+                               static_cast<double>(begun_nanos - state.replaced_nanos) * 1e-6));
 }
 
 bool Model::overtaken(uint32_t owner) const {
@@ -132,7 +141,7 @@ bool Model::Load(uint32_t owner, DB* db, const ReadOptions& options, size_t grou
   for (size_t i = 0; i < kKeysPerGroup; ++i) names.push_back(KeyOf(group, i));
   const std::vector<Slice> keys(names.begin(), names.end());
   std::vector<std::string> values;
-  const bool late = replaced(owner);
+  const uint64_t begun = scheduler_->TrueNanos();
   const std::vector<Status> statuses = db->MultiGet(options, keys, &values);
   std::vector<bool> there;
   for (const Status& s : statuses) {
@@ -144,7 +153,7 @@ bool Model::Load(uint32_t owner, DB* db, const ReadOptions& options, size_t grou
     there.push_back(s.ok());
   }
   *status = Status::OK();
-  if (late) JudgeReplaced(owner);
+  JudgeReplaced(owner, begun);
   if (replaced(owner)) return false;
   *seen = Decode(group, there, values);
   *found = there[0];
@@ -181,7 +190,7 @@ bool Model::Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status) {
   std::vector<std::vector<bool>> found(groups_.size(), std::vector<bool>(kKeysPerGroup));
   std::vector<std::vector<std::string>> values(groups_.size(),
                                                std::vector<std::string>(kKeysPerGroup));
-  const bool late = replaced(owner);
+  const uint64_t begun = scheduler_->TrueNanos();
   const std::unique_ptr<Iterator> iterator(db->NewIterator({}));
   uint64_t left = pauses_at;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
@@ -198,7 +207,7 @@ bool Model::Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status) {
     values[group][i] = iterator->value().ToString();
   }
   *status = iterator->status();
-  if (late && status->ok()) JudgeReplaced(owner);
+  if (status->ok()) JudgeReplaced(owner, begun);
   if (replaced(owner)) return false;
   if (status->IsCorruption() && !overtaken(owner)) {
     scheduler_->Fail("an iterator: " + status->ToString());

@@ -45,7 +45,10 @@ class Model {
   /// that had it before that are replaced: they acknowledge nothing that they begin from now on,
   /// and nobody sees it.
   void OwnerOpened(uint32_t owner, uint64_t begun_nanos);
-  bool replaced(uint32_t owner) const { return owners_[owner].replaced; }
+  bool replaced(uint32_t owner) const { return owners_[owner].replaced_nanos != 0; }
+  /// Something stands, or stood, between this owner and nodes. Then they may take it for dead while
+  /// it reads on, for a lease at most (docs/design.md, section 8).
+  void Disturb(uint32_t owner) { owners_[owner].disturbed = true; }
   /// Whether another owner has had the database since, by an opening that may have begun before
   /// this owner's own. What this one reads may be another table's memory by now, which its
   /// checksums tell.
@@ -57,8 +60,9 @@ class Model {
 
  private:
   struct OwnerState {
-    uint64_t opened_nanos = 0;  ///< 0: it has not.
-    bool replaced = false;
+    uint64_t opened_nanos = 0;    ///< 0: it has not.
+    uint64_t replaced_nanos = 0;  ///< 0: it has not been.
+    bool disturbed = false;
   };
   struct Attempt {
     uint32_t owner = 0;
@@ -81,8 +85,8 @@ class Model {
   void Check(size_t group, uint64_t seen, bool found, uint64_t floor);
   bool Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, uint64_t* seen,
             bool* found, Status* status);
-  /// The owner had been replaced when this read began, and has answered it.
-  void JudgeReplaced(uint32_t owner);
+  /// The owner has answered a read that began at this time: perhaps it had been replaced by then.
+  void JudgeReplaced(uint32_t owner, uint64_t begun_nanos);
   void Fail(size_t group, const std::string& why);
 
   Scheduler* const scheduler_;
