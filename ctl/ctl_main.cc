@@ -134,7 +134,9 @@ Status ConnectPool(Connection* connection) {
   Uri pool;
   rdma::DeviceOptions device_options;
   NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
-  return Connect(pool, device_options, connection).WithContext("--pool");
+  NACRE_RETURN_IF_ERROR(Connect(pool, device_options, connection).WithContext("--pool"));
+  connection->client->JoinAddedNodes();
+  return Status::OK();
 }
 
 Status RunDoctor(bool* healthy) {

@@ -122,16 +122,7 @@ std::map<NodeId, NodeId> FollowerState::NumberNodes() const {
 }
 
 void FollowerState::LookForNodes() {
-  if (NumberNodes().size() == manifest_.state().nodes.size()) return;
-  for (int i = 0; i < client_->node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    if (!client_->alive(node)) continue;
-    std::vector<memnode::KnownDatabase> databases;
-    memnode::Directions directions;
-    if (!client_->ListDatabases(node, &databases, &directions).ok()) continue;
-    for (const std::string& address : directions.added_addresses) client_->AddNode(address);
-    return;
-  }
+  if (NumberNodes().size() < manifest_.state().nodes.size()) client_->JoinAddedNodes();
 }
 
 ExtentAddr FollowerState::Here(ExtentAddr extent) const {

@@ -219,6 +219,22 @@ void NodeMonitor::AddNode(const std::string& address) {
   queue_->Wake();
 }
 
+void NodeMonitor::AwaitNode(const std::string& address, Deadline deadline) {
+  if (Knows(address)) return;
+  AddNode(address);
+  MutexLock lock(&mutex_);
+  while (!Knows(address) && !not_reached_.contains(address) && !deadline.Expired()) {
+    connected_.WaitFor(deadline.Remaining());
+  }
+}
+
+bool NodeMonitor::Knows(const std::string& address) const {
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    if (fabric_->link(static_cast<NodeId>(i))->address() == address) return true;
+  }
+  return false;
+}
+
 void NodeMonitor::FindCandidates() {
   for (int i = 0; i < fabric_->node_count(); ++i) {
     Lifeline& lifeline = lifelines_[static_cast<size_t>(i)];
@@ -232,12 +248,8 @@ void NodeMonitor::FindCandidates() {
     added.swap(added_);
   }
   for (const std::string& address : added) {
-    bool known = false;
-    for (int i = 0; i < fabric_->node_count(); ++i) {
-      known = known || fabric_->link(static_cast<NodeId>(i))->address() == address;
-    }
     // The address of a node that was lost is looked after already.
-    if (!known) Follow(address);
+    if (!Knows(address)) Follow(address);
   }
 }
 
@@ -254,7 +266,13 @@ uint64_t NodeMonitor::TryCandidates() {
     Candidate& candidate = candidates_[i];
     const uint64_t now = context_->clock->NowNanos();
     if (now >= candidate.act_at_nanos) {
-      if (Join(candidate.address).ok()) {
+      const bool joined = Join(candidate.address).ok();
+      {
+        MutexLock lock(&mutex_);
+        if (!joined) not_reached_.insert(candidate.address);
+        connected_.SignalAll();
+      }
+      if (joined) {
         candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(i));
         continue;
       }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class NodeMonitor {
   Status AwaitConnected(NodeLink* link) EXCLUDES(mutex_);
   /// See PoolClient.
   void AddNode(const std::string& address) EXCLUDES(mutex_);
+  /// The same, and waits until the node has joined, or could not be reached once.
+  void AwaitNode(const std::string& address, Deadline deadline) EXCLUDES(mutex_);
   /// A connection to `link` failed with `why`: see NodeLink::Suspect.
   void Suspect(NodeLink* link, const Status& why);
 
@@ -86,6 +89,8 @@ class NodeMonitor {
   /// Lost nodes and those of AddNode become candidates.
   void FindCandidates() EXCLUDES(mutex_);
   void Follow(const std::string& address);
+  /// Whether a node of the pool has this address, or had it.
+  bool Knows(const std::string& address) const;
   /// Lets those join who can be reached; returns when to look again.
   uint64_t TryCandidates();
   Status Join(const std::string& address);
@@ -108,6 +113,7 @@ class NodeMonitor {
   std::vector<bool> wanted_
       GUARDED_BY(mutex_);  ///< By node: somebody waits for a first connection.
   std::vector<std::string> added_ GUARDED_BY(mutex_);
+  std::set<std::string> not_reached_ GUARDED_BY(mutex_);  ///< Candidates, tried at least once.
   Thread thread_;
 };
 

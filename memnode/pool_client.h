@@ -157,6 +157,9 @@ class PoolClient {
   /// Has the node at `address` ("shm:/run/n6.sock", with the scheme of the pool) join when it can
   /// be reached; returns at once. Nothing happens if it is in the pool or wanted already.
   void AddNode(const std::string& address);
+  /// Has the nodes join that were added to the pool (Directions::added_addresses), as those that
+  /// are reached know it, and waits until they have or could not be reached once, a second at most.
+  void JoinAddedNodes();
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
   int alive_count() const;

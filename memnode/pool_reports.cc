@@ -37,4 +37,22 @@ Status PoolClient::ListDatabases(NodeId node, std::vector<KnownDatabase>* databa
   return Status::OK();
 }
 
+void PoolClient::JoinAddedNodes() {
+  constexpr std::chrono::seconds kPatience{1};
+  const Deadline deadline = Deadline::After(clock(), kPatience);
+  Directions newest;
+  for (const Rep::NodeAnswer& answer : rep_->CallAll(
+           rep_->LiveNodes(),
+           [](NodeId, control::Request* request) { request->mutable_list_databases(); },
+           deadline)) {
+    if (!answer.status.ok()) continue;
+    Directions directions;
+    DecodeDirections(answer.reply.databases().directions(), &directions);
+    if (directions.version > newest.version) newest = std::move(directions);
+  }
+  for (const std::string& address : newest.added_addresses) {
+    rep_->fabric.monitor->AwaitNode(address, deadline);
+  }
+}
+
 }  // namespace nacre::memnode

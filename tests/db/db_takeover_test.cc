@@ -238,6 +238,27 @@ TEST_F(TakeoverTest, AnOwnerThatIsWellIsFencedToo) {
   EXPECT_TRUE(IsOk(db->Close()));
 }
 
+TEST_F(TakeoverTest, AnOwnerThatKnowsOldAddressesFindsAddedNodes) {
+  StartNodes(2);
+  const OwnerPlan plan = Plan("rep(2)");
+  OwnerProcess owner("db_tests", plan);
+  ASSERT_TRUE(owner.AwaitProgress(200));
+  MemnodeProcesses added(2, {.scheme = "shm", .size = "256MiB", .slab_size = "1MiB"});
+  const auto ctl = [&](std::vector<std::string> arguments) {
+    arguments.push_back("--pool=" + nodes_->pool_uri());
+    const ProcessResult result = RunBinary("nacre-ctl", arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+  };
+  for (size_t i = 0; i < added.size(); ++i) ctl({"add", added[i].address()});
+  // What is on them now is nowhere else.
+  for (size_t i = 0; i < nodes_->size(); ++i) ctl({"drain", (*nodes_)[i].address()});
+  owner.Kill();
+  std::unique_ptr<DB> db;
+  ASSERT_NO_FATAL_FAILURE(Open(OptionsFor(plan), &db));
+  owner.Check(db.get());
+  EXPECT_TRUE(IsOk(db->Close()));
+}
+
 TEST_F(TakeoverTest, AnOwnerThatReachesTooFewNodesReadsNothing) {
   StartNodes(3);
   Options options = OptionsFor(Plan("rep(2)"));
