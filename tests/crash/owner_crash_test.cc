@@ -98,8 +98,8 @@ class OwnerCrash : public testing::Test {
       ASSERT_TRUE(IsOk(db->Close()));
     }
     if (plan_.course == CrashPlan::Course::kDrain) {
-      Direct({.draining = {pool_->client()->instance_id(0)},
-              .added_addresses = {nodes_.address(kNodes - 1)}});
+      plan_.added = nodes_.address(kNodes - 1);
+      plan_.directions_version = ++directions_version_;
     }
   }
 

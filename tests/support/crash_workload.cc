@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "memnode/database_report.h"
 #include "nacre/checkpoint.h"
 #include "nacre/write_batch.h"
 #include "tests/support/memnode_process.h"
@@ -72,8 +73,7 @@ Status Live(const CrashPlan& plan, CrashPoints* points) {
   return DestroyDB(kCrashDatabase, options).WithContext("destroy");
 }
 
-/// The test has made the database, and said which node is to be left (the first) and which one
-/// comes.
+/// The test has made the database. The first node is to be left, and another one comes.
 Status Drain(const CrashPlan& plan, CrashPoints* points) {
   const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(plan.pool_uri);
   Options options = CrashOptions("", plan.redundancy);
@@ -82,6 +82,13 @@ Status Drain(const CrashPlan& plan, CrashPoints* points) {
   NACRE_RETURN_IF_ERROR(DB::Open(options, kCrashDatabase, &db).WithContext("open"));
   Status status;
   const int before = pool->client()->node_count();
+  const memnode::Directions wanted{.version = plan.directions_version,
+                                   .draining = {pool->client()->instance_id(0)},
+                                   .added_addresses = {plan.added}};
+  for (int i = 0; i < before; ++i) {
+    memnode::Directions now;
+    NACRE_RETURN_IF_ERROR(pool->client()->SetDirections(static_cast<NodeId>(i), wanted, &now));
+  }
   const bool left = Eventually([&] {
     memnode::NodeStats stats;
     status = pool->client()->GetStats(0, &stats);
@@ -234,6 +241,8 @@ bool RunCrashProcess() {
   plan.first = EnvironmentNumber("NACRE_CRASH_FIRST");
   plan.writes = EnvironmentNumber("NACRE_CRASH_WRITES");
   plan.dir = Environment("NACRE_CRASH_DIR");
+  plan.added = Environment("NACRE_CRASH_ADDED");
+  plan.directions_version = EnvironmentNumber("NACRE_CRASH_DIRECTIONS");
   plan.die_at_end = EnvironmentNumber("NACRE_CRASH_DIE") != 0;
   CrashPoints points(path);
   points.Install();
@@ -253,6 +262,8 @@ int RunInCrashProcess(const std::string& binary, const CrashPlan& plan, const Cr
        "NACRE_CRASH_SEED=" + std::to_string(plan.seed),
        "NACRE_CRASH_FIRST=" + std::to_string(plan.first),
        "NACRE_CRASH_WRITES=" + std::to_string(plan.writes), "NACRE_CRASH_DIR=" + plan.dir,
+       "NACRE_CRASH_ADDED=" + plan.added,
+       "NACRE_CRASH_DIRECTIONS=" + std::to_string(plan.directions_version),
        "NACRE_CRASH_DIE=" + std::to_string(static_cast<int>(plan.die_at_end))});
   *output = process.AwaitOutput("", kPatienceSeconds);
   return process.AwaitExit(kPatienceSeconds);

@@ -25,9 +25,11 @@ struct CrashPlan {
   std::string pool_uri;
   std::string redundancy;
   uint64_t seed = 1;
-  uint64_t first = 1;    ///< Number of its first write: those before were somebody else's.
-  uint64_t writes = 45;  ///< So many.
-  std::string dir = "";  ///< kCheckpoint: of the checkpoints.
+  uint64_t first = 1;      ///< Number of its first write: those before were somebody else's.
+  uint64_t writes = 45;    ///< So many.
+  std::string dir = "";    ///< kCheckpoint: of the checkpoints.
+  std::string added = "";  ///< kDrain: address of the node that comes.
+  uint64_t directions_version = 0;  ///< kDrain: of those that say so.
   /// kLife: dies at its end, with what was written last only in the log.
   bool die_at_end = false;
 };
