@@ -243,26 +243,5 @@ TEST_P(HistoryTest, OwnersTakeOverWhileNodesAreKilled) {
   ASSERT_NO_FATAL_FAILURE(StopAndCheck());
 }
 
-TEST_P(HistoryTest, FollowersRead) {
-  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/0, /*followers=*/4));
-  ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(10'000)));
-  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
-}
-
-TEST_P(HistoryTest, FollowersReadWhileOwnersTakeOverAndNodesAreKilled) {
-  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/0, /*followers=*/3));
-  for (int round = 0; round < 3 && !HasFailure(); ++round) {
-    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(1500))));
-    const size_t victim = random_.Uniform(nodes_->size());
-    if (random_.OneIn(2)) (*nodes_)[victim].Kill();
-    ASSERT_NO_FATAL_FAILURE(TakeOver());
-    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500)));
-    if (!(*nodes_)[victim].running()) (*nodes_)[victim].Start();
-    ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
-    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
-  }
-  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
-}
-
 }  // namespace
 }  // namespace nacre
