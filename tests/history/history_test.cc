@@ -1,8 +1,8 @@
 // Goal: whatever concurrent clients are answered, while nodes die and come back and one owner takes
 // the database over from the other, can be explained by an order of their operations that respects
 // time: each key is linearizable, and batches and reads of several keys are strictly serializable,
-// which includes snapshot isolation. So are the reads of followers that ask for what is
-// acknowledged, together with the writes. Method: clients put, delete and batch values that are
+// which includes snapshot isolation.
+// Method: clients put, delete and batch values that are
 // never written twice, and read them by Get, MultiGet, snapshots and iterators. They write down
 // when each call was made and when it returned; a write that failed may take effect at any later
 // time. A checker that is not ours, porcupine, judges that (tests/history/checker).
