@@ -179,7 +179,7 @@ Status DBImpl::TryRecordState() {
   edit.segments_added.push_back(record);
   if (status.ok()) status = CommitEdit(&edit);
   if (status.ok()) std::swap(record, state_record_);
-  if (status.IsTimedOut()) {
+  if (MayBeDurable(status)) {
     uncertain_.emplace_back([this, record] { FreeCopies(record.copies); });
   } else {
     FreeCopies(record.copies);
@@ -195,7 +195,7 @@ void DBImpl::GiveUp(const VersionEdit& change, const Status& why) {
   const auto drop = [added = change.added] {
     for (const auto& each : added) each.table->MarkDropped();
   };
-  if (!why.IsTimedOut()) return drop();
+  if (!MayBeDurable(why)) return drop();
   // As long as it is not known whether the change is durable its tables stay as they are; whoever
   // opens the database next would find out.
   MutexLock commit(&commit_mutex_);
@@ -212,7 +212,7 @@ Status DBImpl::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) 
     edit.segments_added.push_back(*segment);
     status = CommitEdit(&edit);
     const auto free = [this, copies = segment->copies] { FreeCopies(copies); };
-    if (status.IsTimedOut()) {
+    if (MayBeDurable(status)) {
       uncertain_.emplace_back(free);
     } else if (!status.ok()) {
       free();

@@ -270,7 +270,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
       const auto free = [moved = table->moved, old = table->item.table] {
         moved->MarkReplacedBy(*old);
       };
-      if (status.IsTimedOut()) {
+      if (MayBeDurable(status)) {
         uncertain_.emplace_back(free);  // Either placement may be the durable one.
       } else {
         free();

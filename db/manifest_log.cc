@@ -275,12 +275,12 @@ Status ManifestLog::MakeManifest(const ManifestSlots& slots, uint64_t version,
 Status ManifestLog::Publish(const ManifestWriter& writer) {
   const Status s = space_->PublishRoot(EncodeManifestRoot(writer.root()));
   if (s.ok()) return s;
+  // A node that answers Fenced does not say what others have taken: a successor may go on from it.
+  for (const ExtentAddr& copy : writer.copies()) limbo_.push_back({.copy = copy});
   if (s.IsFenced()) {
     fenced_ = s;
-    space_->FreeCopies(writer.copies());
     return s;
   }
-  for (const ExtentAddr& copy : writer.copies()) limbo_.push_back({.copy = copy});
   broken_ = Status::TimedOut(
       fmt::format("manifest: whether the root was set to generation {} is unknown: {}",
                   writer.root().identity.generation, s.ToString()));

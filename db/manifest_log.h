@@ -22,6 +22,12 @@
 
 namespace nacre {
 
+/// Whether a change that failed to be committed like this may be durable, or become so with the
+/// next owner: then nothing that it adds or removes may be freed.
+inline bool MayBeDurable(const Status& failure) {
+  return failure.IsTimedOut() || failure.IsFenced();
+}
+
 /// What a manifest needs of its database. Called with the log's mutex held, by whoever commits and
 /// by the log's thread: never calls the log.
 class ManifestSpace {
@@ -31,8 +37,8 @@ class ManifestSpace {
   /// left. Reserved extents are freed by FreeCopies.
   virtual Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) = 0;
   virtual void FreeCopies(const std::vector<ExtentAddr>& copies) = 0;
-  /// Makes `value` the root (see ManifestRoot). OK: it is, durably. `Fenced`: it is not, and
-  /// another owner has taken over. Any other failure: it may be.
+  /// Makes `value` the root (see ManifestRoot). OK: it is, durably. Any failure: it may be.
+  /// `Fenced`: another owner has taken over, and may have found it.
   virtual Status PublishRoot(const std::string& value) = 0;
 };
 
@@ -86,7 +92,8 @@ class ManifestLog {
   /// `TimedOut`: nobody knows. The state is without it, but a recovery may find it. From here on
   /// every commit answers the same, until Renew has made a manifest that is certainly without it.
   /// Until then neither what the edit adds nor what it removes may be freed.
-  /// `Fenced`: another owner has taken over; the log is over.
+  /// `Fenced`: another owner has taken over; the log is over. That owner may find the edit all the
+  /// same, on a copy or by a root of a node that it claimed last: nothing may be freed.
   /// Any other failure: nothing has happened. `Corruption`: the edit contradicts the state;
   /// `NoSpace`, `Unavailable`: there is no room for a renewal that it would have taken;
   /// `ShutdownInProgress`: the log is closed.
