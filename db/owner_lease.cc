@@ -38,10 +38,17 @@ void OwnerLease::Stop() {
 Status OwnerLease::Renew() {
   // The lease begins before the nodes are asked, so it ends before theirs do.
   const uint64_t start = clock_->NowNanos();
+  const uint64_t hang_ups = hang_ups_.load();
   if (client_->Fenced(database_id_)) {
     return Status::Fenced("another owner has taken the database over");
   }
   NACRE_RETURN_IF_ERROR(client_->ConfirmOwner(database_id_, kPatience));
+  // What a node says after a connection to it has ended and another was made would count again;
+  // but which of the answers are from before is not known.
+  if (hang_ups_.load() != hang_ups) {
+    return Status::Unavailable("a connection to a node ended while the nodes were asked");
+  }
+  hang_ups_then_.store(hang_ups, std::memory_order_relaxed);
   const uint64_t until = start + Nanos(memnode::kOwnerLease - kMargin);
   uint64_t known = until_nanos_.load(std::memory_order_relaxed);
   while (known < until &&

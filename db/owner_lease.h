@@ -16,7 +16,9 @@ namespace nacre {
 /// over from meanwhile, must not answer out of its MemTables when it goes on. A thread has the
 /// nodes confirm four times in each lease that there is no other owner; who takes over waits until
 /// the last lease has run out (memnode::kOwnerLease). Writes need no lease: they are not
-/// acknowledged before nodes have taken them that would refuse.
+/// acknowledged before nodes have taken them that would refuse. A node whose connection to this
+/// process was ended by this side lets others in at once, so the lease is over with each connection
+/// that this process ends, and begins anew when the nodes have been asked again.
 ///
 /// While too few nodes answer, reads wait for as long as an operation may take, and then answer
 /// `Unavailable`: a successor may be at work where this owner cannot see it.
@@ -25,7 +27,10 @@ namespace nacre {
 class OwnerLease {
  public:
   OwnerLease(memnode::PoolClient* client, uint64_t database_id)
-      : client_(client), clock_(client->clock()), database_id_(database_id) {}
+      : client_(client),
+        clock_(client->clock()),
+        database_id_(database_id),
+        hang_ups_(client->hang_ups()) {}
   ~OwnerLease() { Stop(); }
   OwnerLease(const OwnerLease&) = delete;
   OwnerLease& operator=(const OwnerLease&) = delete;
@@ -35,9 +40,11 @@ class OwnerLease {
   void Stop() EXCLUDES(mutex_);
 
   /// OK as long as the lease lasts, and when it could be renewed; else `Fenced`, or `Unavailable`
-  /// naming nodes. A relaxed load and a coarse clock as a rule.
+  /// naming nodes. Three relaxed loads and a coarse clock as a rule.
   Status Check() {
-    if (clock_->CoarseNanos() < until_nanos_.load(std::memory_order_relaxed)) [[likely]]
+    if (clock_->CoarseNanos() < until_nanos_.load(std::memory_order_relaxed) &&
+        hang_ups_.load(std::memory_order_relaxed) == hang_ups_then_.load(std::memory_order_relaxed))
+        [[likely]]
       return Status::OK();
     return Await();
   }
@@ -51,7 +58,12 @@ class OwnerLease {
   memnode::PoolClient* const client_;
   Clock* const clock_;
   const uint64_t database_id_;
+  const std::atomic<uint64_t>& hang_ups_;  ///< The client's.
   std::atomic<uint64_t> until_nanos_{0};
+  /// What hang_ups_ was before the nodes were asked. Stored before until_nanos_: a later time with
+  /// an earlier count renews once too often, an earlier time with a later count is within the lease
+  /// that has just been confirmed.
+  std::atomic<uint64_t> hang_ups_then_{0};
   Mutex mutex_;
   CondVar wake_{&mutex_};
   bool stopping_ GUARDED_BY(mutex_) = false;

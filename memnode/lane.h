@@ -27,6 +27,7 @@ struct Fabric {
   std::vector<std::unique_ptr<NodeLink>> links;
   std::atomic<int> taken{0};                    ///< Slots. Release: pairs with node_count().
   std::atomic<uint64_t> membership_changes{0};  ///< Nodes that joined or were lost.
+  std::atomic<uint64_t> hang_ups{0};            ///< Lifelines that this client has ended.
   std::unique_ptr<NodeMonitor> monitor;         ///< Ends before the links.
 
   ~Fabric() { monitor.reset(); }

@@ -5,6 +5,7 @@
 
 #include "memnode/lane.h"
 #include "memnode/request_channel.h"
+#include "util/planted_bug.h"
 
 namespace nacre::memnode {
 namespace {
@@ -140,6 +141,13 @@ void NodeMonitor::TakeCompletions() {
   }
 }
 
+void NodeMonitor::HangUp(Lifeline* lifeline) {
+  if (lifeline->queue_pair == nullptr) return;
+  // Before the node hears of it.
+  if (!NACRE_PLANTED_BUG("fence.leases-outlive-hang-ups")) fabric_->hang_ups.fetch_add(1);
+  lifeline->queue_pair.reset();
+}
+
 Deadline NodeMonitor::AttemptDeadline() const {
   return Deadline::After(
       context_->clock, std::min<nanoseconds>(kConnectTimeout, context_->options.operation_timeout));
@@ -151,19 +159,18 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
   const uint64_t now = context_->clock->NowNanos();
 
   if (lifeline->queue_pair != nullptr && (lifeline->failed || lifeline->queue_pair->broken())) {
-    lifeline->queue_pair.reset();
     lifeline->suspected = false;
     lifeline->back_off = kFirstBackOff;
     lifeline->act_at_nanos = now + Nanos(lifeline->back_off);
-    const Status why = Status::Unavailable(link->address() + ": connection lost");
-    link->SetCutOff(why);
+    link->SetCutOff(Status::Unavailable(link->address() + ": connection lost"));
+    HangUp(lifeline);
     fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
   }
 
   switch (link->state()) {
     case NodeLink::State::kLost:
       // If it lives, it may be followed.
-      lifeline->queue_pair.reset();
+      HangUp(lifeline);
       return UINT64_MAX;
     case NodeLink::State::kUp:
       lifeline->suspected = false;
@@ -303,7 +310,7 @@ Status NodeMonitor::Join(const std::string& address) {
   Status s = Introduce(lifeline, deadline, &channel);
   if (s.ok()) s = welcome_(link.get(), /*returns=*/false, deadline);
   if (!s.ok()) {
-    lifeline->queue_pair.reset();
+    HangUp(lifeline);
     return s;
   }
   link->SetUp();
@@ -321,7 +328,7 @@ Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
   const bool returns = databases_.load(std::memory_order_relaxed) > 0;
   if (s.ok() && returns) s = welcome_(lifeline->link, returns, deadline);
   if (!s.ok()) {
-    lifeline->queue_pair.reset();
+    HangUp(lifeline);
     return s;
   }
   lifeline->link->SetUp();

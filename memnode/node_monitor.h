@@ -83,6 +83,9 @@ class NodeMonitor {
   void TakeCompletions();
   /// Does what is due for one node; returns when to look again.
   uint64_t Step(Lifeline* lifeline);
+  /// Ends the lifeline: what the node has vouched for (PoolClient::ConfirmOwner) does not count any
+  /// more. The link is not up.
+  void HangUp(Lifeline* lifeline);
   /// Of an attempt by the thread, which has other nodes to look after.
   Deadline AttemptDeadline() const;
   Status TryConnect(Lifeline* lifeline, Deadline deadline);

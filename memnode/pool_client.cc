@@ -77,6 +77,8 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
 }
 
 int PoolClient::node_count() const { return rep_->fabric.node_count(); }
+const std::atomic<uint64_t>& PoolClient::hang_ups() const { return rep_->fabric.hang_ups; }
+
 uint64_t PoolClient::membership_changes() const {
   return rep_->fabric.membership_changes.load(std::memory_order_acquire);
 }

@@ -222,9 +222,13 @@ class PoolClient {
   /// the next opening finds it. Called by a thread of this client until LeaveDatabase has returned.
   void SetNeedsLostNodes(uint64_t database_id, std::function<bool()> needs);
   /// Asks all nodes whether this client still owns the database, within `timeout`. OK: nobody else
-  /// can own it before kOwnerLease (memnode/protocol.h) after this was called. `Fenced`: somebody
-  /// else owns it. `Unavailable`: fewer than half of the nodes that keep the root say so.
+  /// can own it before kOwnerLease (memnode/protocol.h) after this was called, as long as
+  /// `hang_ups` stays what it was before. `Fenced`: somebody else owns it. `Unavailable`: fewer
+  /// than half of the nodes that keep the root say so.
   Status ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout);
+  /// Grows before this client ends a lifeline: the node takes that for its end, and lets others in
+  /// at once. As long as this client lives.
+  const std::atomic<uint64_t>& hang_ups() const;
   /// Grows whenever a node joins or is lost: owners then publish their roots again, so that the
   /// members are nodes that live.
   uint64_t membership_changes() const;

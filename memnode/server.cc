@@ -277,10 +277,10 @@ void Server::Close(uint64_t connection_id) {
   }
   if (connection->kind != ConnectionKind::kLifeline) return;
   lifelines_.erase(connection->client_id);
-  ClientGone(connection->client_id);
+  ClientGone(connection->client_id, connection->queue_pair->peer_hung_up());
 }
 
-void Server::ClientGone(uint64_t client_id) {
+void Server::ClientGone(uint64_t client_id, bool hung_up) {
   // Its other connections first: it must not touch what is given to others below.
   std::vector<uint64_t> others;
   for (const auto& [id, connection] : connections_) {
@@ -297,7 +297,7 @@ void Server::ClientGone(uint64_t client_id) {
        job != jobs_.end() && job->first.first == client_id; ++job) {
     job->second.job->Cancel();
   }
-  for (const uint64_t database_id : databases_->OwnerGone(client_id)) {
+  for (const uint64_t database_id : databases_->OwnerGone(client_id, hung_up)) {
     Log(options_.log, LogLevel::kWarn, "{}: the owner of database {:x} is gone, dropped it",
         address_, database_id);
   }

@@ -68,7 +68,7 @@ class Server {
   void SweepBroken();
   /// Ends a connection and whatever depends on it.
   void Close(uint64_t connection_id);
-  void ClientGone(uint64_t client_id);
+  void ClientGone(uint64_t client_id, bool hung_up);
 
   // I/O thread (server_requests.cc).
   Status PostReceive(ServerConnection* connection);

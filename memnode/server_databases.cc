@@ -91,7 +91,9 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
     if (pins_.contains(database.id)) {
       return Status::TryAgain(fmt::format("database '{}' is still written to", request.name()));
     }
-    if (now_nanos < database.lease_until_nanos && !NACRE_PLANTED_BUG("fence.lease-ignored")) {
+    const bool may_be_read =
+        database.leaseholder != client && now_nanos < database.lease_until_nanos;
+    if (may_be_read && !NACRE_PLANTED_BUG("fence.lease-ignored")) {
       return Status::TryAgain(fmt::format("database '{}' may still be read", request.name()));
     }
     if (database.id != request.database_id()) {
@@ -263,13 +265,14 @@ void ServerDatabases::Unpin(uint64_t database_id) {
   }
 }
 
-std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client) {
+std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client, bool hung_up) {
   std::vector<uint64_t> dropped;
   std::erase_if(fenced_, [&](const auto& each) { return each.first == client; });
   for (auto it = databases_.begin(); it != databases_.end();) {
     const auto current = it++;
     Database& database = current->second;
-    if (database.leaseholder == client) database.lease_until_nanos = 0;
+    const bool ends = hung_up || NACRE_PLANTED_BUG("fence.silence-ends-the-lease");
+    if (database.leaseholder == client && ends) database.lease_until_nanos = 0;
     if (database.claimant != client || !database.alive) continue;
     database.alive = false;
     database.ready = false;

@@ -40,8 +40,8 @@ class ServerDatabases {
   /// knows that it must not answer reads any more.
   Status Claim(uint64_t client, const control::ClaimDatabase& request, uint64_t now_nanos,
                control::DatabaseState* state);
-  /// OK if `client` has the database open; nobody else gets it for kOwnerLease then, as long as the
-  /// client is there.
+  /// OK if `client` has the database open; nobody else gets it for kOwnerLease then, unless the
+  /// client hangs up.
   Status Confirm(uint64_t client, uint64_t database_id, uint64_t now_nanos);
   /// `Fenced` unless the client has the claim with that epoch and the version has grown.
   Status Write(uint64_t client, const control::WriteRoot& request);
@@ -67,8 +67,10 @@ class ServerDatabases {
   void Pin(uint64_t database_id) { ++pins_[database_id]; }
   void Unpin(uint64_t database_id);
 
-  /// The client's lifeline has ended. The ids of the databases that are dropped.
-  std::vector<uint64_t> OwnerGone(uint64_t client);
+  /// The client's lifeline has ended. If the client `hung_up` it knows, or is no more, and does not
+  /// answer reads on the strength of what was confirmed before. The ids of the databases that are
+  /// dropped.
+  std::vector<uint64_t> OwnerGone(uint64_t client, bool hung_up);
 
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 

@@ -203,6 +203,11 @@ class QueuePair {
 
   /// True once a request failed or the peer is known to be gone. May lag behind the fact.
   virtual bool broken() const = 0;
+  /// Of a control connection that is broken: true if the peer has ended it, by destroying its end
+  /// or by ending itself; false if nobody knows whether the peer lives. A peer that lives has
+  /// destroyed its end itself then: no backend tells the peer of a connection that broke for want
+  /// of answers before the queue pair is destroyed.
+  virtual bool peer_hung_up() const = 0;
   /// "shm:/run/n0.sock", for messages.
   virtual const std::string& peer() const = 0;
 };

@@ -55,7 +55,7 @@ Status Connection::AddRegion(const RegionMessage& message, const std::vector<Uni
 void Connection::Malformed(const Status& why) {
   malformed_ = true;
   parts_.refusals->Malformed(parts_.peer, why.message());
-  shutdown(socket(), SHUT_RDWR);
+  CutOff();
 }
 
 Status Connection::ReadAnnouncements(uint32_t count, const Deadline& deadline) {
@@ -115,10 +115,15 @@ void Connection::Announce(const RegionMessage& message, int fd, const Deadline& 
   std::vector<int> fds;
   if (fd >= 0 && !same_process()) fds.push_back(fd);
   if (!SendBy(socket(), deadline, &message, sizeof(message), fds).ok()) {
-    // The peer's end learns of it by the hang-up, even if it is merely slow.
-    shutdown(socket(), SHUT_RDWR);
+    CutOff();
     MarkPeerGone();
   }
+}
+
+void Connection::CutOff() {
+  cut_off_.store(true, std::memory_order_release);
+  // The peer's end learns of it by the hang-up, even if it is merely slow.
+  shutdown(socket(), SHUT_RDWR);
 }
 
 void Connection::MarkPeerGone() {

@@ -102,6 +102,8 @@ class Connection {
   bool PeerClosed() const {
     return memory()->closed[1 - parts_.side].load(std::memory_order_acquire) != 0;
   }
+  /// By itself, or by its process's end.
+  bool PeerHungUp() const { return PeerClosed() && !cut_off_.load(std::memory_order_acquire); }
 
   /// Traffic of the queue pair, which alone adds; any thread may read.
   struct Tally {
@@ -117,11 +119,14 @@ class Connection {
   Status AddRegion(const RegionMessage& message, const std::vector<UniqueFd>& fds) REQUIRES(mutex_);
   /// Counts it and ends the connection, which the monitor then notices.
   void Malformed(const Status& why) REQUIRES(mutex_);
+  /// Ends the connection, though the peer may live.
+  void CutOff();
 
   const Parts parts_;
   PeerDoorbell peer_doorbell_;
   /// Regions are announced while the peer's answer is still awaited, by then as to another process.
   std::atomic<bool> same_process_{false};
+  std::atomic<bool> cut_off_{false};
   Mutex mutex_;
   std::map<uint32_t, PeerRegion> regions_ GUARDED_BY(mutex_);
   bool malformed_ GUARDED_BY(mutex_) = false;

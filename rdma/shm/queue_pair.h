@@ -38,6 +38,7 @@ class ShmQueuePair final : public QueuePair {
   Status PostRecv(uint64_t id, LocalBuffer to) override;
 
   bool broken() const override { return broken_ || connection_->PeerClosed(); }
+  bool peer_hung_up() const override { return connection_->PeerHungUp(); }
   const std::string& peer() const override { return connection_->peer(); }
 
   /// By the receive queue when the doorbell's bit was set: delivers messages to posted receives,

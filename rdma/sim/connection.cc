@@ -381,7 +381,7 @@ void SimEnd::Close() {
 }
 
 void SimEnd::TellPeerLater() {
-  if (peer_told_ || silent_) return;
+  if (peer_told_ || silent_ || (gave_up_ && !closed_)) return;
   // After what it had sent.
   const uint64_t heard = Now() + network_->Latency(host_, peer_host_, 0);
   At(std::max(last_arrival_ + 1, heard), &SimEnd::TellPeer, 0);
@@ -397,12 +397,14 @@ void SimEnd::TellPeer(uint64_t /*unused*/) {
 void SimEnd::PeerClosed() {
   if (closed_ || broken_) return;
   peer_told_ = true;
+  peer_hung_up_ = true;
   Break(CompletionCode::kPeerGone);
 }
 
 void SimEnd::Break(CompletionCode first_code) {
   if (broken_ || closed_) return;
   broken_ = true;
+  gave_up_ = first_code == CompletionCode::kPeerGone;
   network_->simulation()->Record(kBroken, static_cast<uint64_t>(first_code));
   if (network_->simulation()->logs()) {
     network_->simulation()->Log(

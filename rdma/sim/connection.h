@@ -61,6 +61,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   Status PostRecv(uint64_t id, LocalBuffer to);
   void Retire(uint64_t number) { retired_ = number; }
   bool broken() const { return broken_; }
+  bool peer_hung_up() const { return peer_hung_up_; }
   SimHost host() const { return host_; }
   const std::string& peer_name() const { return peer_name_; }
   bool control() const { return depths_.control; }
@@ -135,9 +136,11 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   bool failed_ = false;  ///< A request has failed; its answer is on its way.
   bool broken_ = false;
   bool gone_unreported_ = false;  ///< No request has met the peer's end yet.
+  bool gave_up_ = false;          ///< Broke for want of answers.
   bool closed_ = false;           ///< No queue pair any more, or its process is dead.
   bool silent_ = false;           ///< Nobody will tell the peer.
   bool peer_told_ = false;
+  bool peer_hung_up_ = false;
 };
 
 /// Keeps both ends together for the network.

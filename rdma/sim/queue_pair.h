@@ -69,6 +69,7 @@ class SimQueuePair final : public QueuePair {
   Status PostRecv(uint64_t id, LocalBuffer to) override { return end_->PostRecv(id, to); }
 
   bool broken() const override { return end_->broken(); }
+  bool peer_hung_up() const override { return end_->peer_hung_up(); }
   const std::string& peer() const override { return end_->peer_name(); }
 
   void Retire(uint64_t number) { end_->Retire(number); }

@@ -126,6 +126,7 @@ void TcpConnection::Read() {
     if (received <= 0) {
       if (received < 0 && errno == EBADMSG) refusals_->Malformed(peer_, "no TLS of this pool");
       ended_ = true;
+      if (received == 0 && session_.open()) peer_hung_up_.store(true, std::memory_order_release);
       session_.PeerGone();
       return;
     }

@@ -44,6 +44,9 @@ class TcpConnection {
   int socket() const { return socket_.get(); }
   const std::string& peer() const { return peer_; }
   bool broken() const { return broken_.load(std::memory_order_acquire); }
+  /// The peer's system said that its end was closed. A reset does not tell: it is also what a
+  /// system sends that has given up waiting, or forgotten, for a process that lives.
+  bool peer_hung_up() const { return peer_hung_up_.load(std::memory_order_acquire); }
 
   // By the queue pair.
 
@@ -103,6 +106,7 @@ class TcpConnection {
   Refusals* const refusals_;
 
   std::atomic<bool> broken_{false};
+  std::atomic<bool> peer_hung_up_{false};
   // What owners and ticks look at without the mutex; each is only a hint.
   std::atomic<bool> owned_{false};
   std::atomic<bool> awaits_{false};

@@ -32,6 +32,7 @@ class TcpQueuePair final : public QueuePair {
   Status PostRecv(uint64_t id, LocalBuffer to) override;
 
   bool broken() const override { return connection_->broken(); }
+  bool peer_hung_up() const override { return connection_->peer_hung_up(); }
   const std::string& peer() const override { return connection_->peer(); }
 
   const std::shared_ptr<TcpConnection>& connection() const { return connection_; }

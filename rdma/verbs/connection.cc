@@ -48,6 +48,9 @@ void VerbsConnection::Adopt(UniqueCmId id) {
 }
 
 void VerbsConnection::OnEvent(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_DISCONNECTED && !disconnected_.load()) {
+    peer_hung_up_.store(true, std::memory_order_release);
+  }
   if (IsFinal(event.event)) End(Fate::kPeerGone);
   MutexLock lock(&mutex_);
   if (notices_.size() >= kMaxNotices) return;
@@ -106,7 +109,7 @@ void VerbsConnection::NotifyEstablished() {
 }
 
 void VerbsConnection::Disconnect() {
-  if (id_ == nullptr || std::exchange(disconnected_, true)) return;
+  if (id_ == nullptr || disconnected_.exchange(true)) return;
   // Fails where the connection has ended by itself.
   [[maybe_unused]] const int result = rdma_disconnect(id_.get());
 }

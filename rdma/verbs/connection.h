@@ -74,6 +74,8 @@ class VerbsConnection final : public CmHandler {
   void End(Fate fate) EXCLUDES(mutex_);
   /// Acquire: pairs with End's release.
   Fate fate() const { return fate_.load(std::memory_order_acquire); }
+  /// The peer disconnected, not in answer to this end.
+  bool peer_hung_up() const { return peer_hung_up_.load(std::memory_order_acquire); }
   /// From now on the device's event thread calls RemindOfHeartbeat once a period.
   void WantHeartbeats() { wants_heartbeats_.store(true, std::memory_order_relaxed); }
   /// Any thread: has whoever owns the send queue look whether a heartbeat is due.
@@ -95,7 +97,7 @@ class VerbsConnection final : public CmHandler {
  private:
   std::string peer_;
   UniqueCmId id_;
-  bool disconnected_ = false;
+  std::atomic<bool> disconnected_{false};
 
   Mutex mutex_;
   CondVar changed_{&mutex_};
@@ -104,6 +106,7 @@ class VerbsConnection final : public CmHandler {
   std::shared_ptr<CompletionSignal> send_signal_ GUARDED_BY(mutex_);
   std::shared_ptr<CompletionSignal> receive_signal_ GUARDED_BY(mutex_);
   std::atomic<Fate> fate_{Fate::kStands};
+  std::atomic<bool> peer_hung_up_{false};
   std::atomic<bool> wants_heartbeats_{false};
 };
 

@@ -71,6 +71,7 @@ class VerbsQueuePair final : public QueuePair {
   bool broken() const override {
     return broken_ || connection_->fate() != VerbsConnection::Fate::kStands;
   }
+  bool peer_hung_up() const override { return connection_->peer_hung_up(); }
   const std::string& peer() const override { return connection_->peer(); }
 
   // For the handshake.

@@ -349,7 +349,8 @@ void VerbsQueuePair::Break(CompletionCode next) {
     device_->Warn(peer(), "ibv_modify_qp to the error state", error);
     lost_ = true;
   }
-  if (device_->loop()->LinkIsUp()) connection_->Disconnect();
+  // See QueuePair::peer_hung_up.
+  if (!control_ && device_->loop()->LinkIsUp()) connection_->Disconnect();
   FlushSends();
   FlushReceives();
 }

@@ -331,7 +331,8 @@ TEST_F(ManifestLogTest, AFencedOwnerIsOver) {
   EXPECT_TRUE(CommitRandom().IsFenced());
   EXPECT_TRUE(log_->Renew().IsFenced());
   EXPECT_TRUE(log_->Checkpoint().IsFenced());
-  EXPECT_EQ(pool_.copies_in_use(), 3u);
+  // The next owner may find either manifest.
+  EXPECT_EQ(pool_.copies_in_use(), 6u);
 }
 
 }  // namespace

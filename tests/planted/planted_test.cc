@@ -51,6 +51,8 @@ constexpr Bug kBugs[] = {
     {"fence.keys-not-revoked", "a replaced owner can go on writing to its slabs"},
     {"fence.claim-of-an-old-epoch-granted", "of two owners with one epoch, both are accepted"},
     {"fence.lease-ignored", "a new owner is let in while the one before may still be read", 51},
+    {"fence.silence-ends-the-lease", "an owner whose connection broke is taken for a dead one"},
+    {"fence.leases-outlive-hang-ups", "an owner that hung up reads on"},
     {"root.first-value-preferred", "of several values of the root, any one is taken"},
     {"manifest.edits-sought-in-the-wrong-place", "a checkpoint does not say which edits follow it"},
     {"manifest.stale-slots-preferred", "parts of an older checkpoint are taken for the latest"},

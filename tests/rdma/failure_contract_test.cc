@@ -351,6 +351,24 @@ TEST_P(FailureContractTest, APeerThatClosesBreaksThePair) {
   ExpectBroken(pair);
 }
 
+TEST_P(FailureContractTest, APeerThatClosesAControlConnectionHangsUp) {
+  QueuePair* pair = Connect({.send = 4, .receive = 4, .control = true});
+  ASSERT_TRUE(pair->PostRecv(1, Near(0, 8)).ok());
+  EXPECT_FALSE(pair->peer_hung_up());
+  peer_->DropQueuePair(0);
+  ExpectNext(1, Opcode::kRecv, CompletionCode::kFlushed);
+  EXPECT_TRUE(pair->broken());
+  EXPECT_TRUE(pair->peer_hung_up());
+}
+
+TEST_P(FailureContractTest, AFailedRequestIsNoHangUp) {
+  QueuePair* pair = Connect({.send = 4, .receive = 4, .control = true});
+  ASSERT_TRUE(pair->PostRead(1, Near(0, 8), {.address = far_key_.address, .key = 12345}, 0).ok());
+  ExpectNext(1, Opcode::kRead, CompletionCode::kRemoteAccessError);
+  EXPECT_TRUE(pair->broken());
+  EXPECT_FALSE(pair->peer_hung_up());
+}
+
 TEST_P(FailureContractTest, AClosedPeerIsNoticedByTheFirstRequest) {
   QueuePair* pair = Connect();
   peer_->DropQueuePair(0);
@@ -400,6 +418,15 @@ TEST_P(KilledPeerContractTest, AKilledPeerBreaksThePair) {
   ExpectNext(6, Opcode::kWrite, CompletionCode::kPeerGone);
 }
 
+TEST_P(KilledPeerContractTest, AKilledPeerHangsUp) {
+  QueuePair* pair = Connect({.send = 4, .receive = 4, .control = true});
+  ASSERT_TRUE(pair->PostRecv(1, Near(0, 8)).ok());
+  peer_->Kill();
+  ExpectNext(1, Opcode::kRecv, CompletionCode::kFlushed);
+  EXPECT_TRUE(pair->broken());
+  EXPECT_TRUE(pair->peer_hung_up());
+}
+
 TEST_P(KilledPeerContractTest, AnIdleControlConnectionNoticesThatItsPeerVanished) {
   const QueueDepths depths{.send = 16, .receive = 4, .control = true};
   QueuePair* pair = Connect(depths);
@@ -427,6 +454,7 @@ TEST_P(KilledPeerContractTest, AnIdleControlConnectionNoticesThatItsPeerVanished
   ASSERT_TRUE(pair->PostRead(5, Near(0, 8), Far(0), 0).ok());
   ExpectNext(5, Opcode::kRead, CompletionCode::kPeerGone);
   ExpectBroken(pair);
+  EXPECT_EQ(pair->peer_hung_up(), !IsVerbs());
 }
 
 TEST_P(KilledPeerContractTest, APeerKilledInTheMiddleOfTrafficLeavesNothingOutstanding) {

@@ -14,9 +14,6 @@ namespace nacre::sim {
 
 namespace {
 
-/// memnode::kOwnerLease, as clocks that differ measure it.
-constexpr uint64_t kLeaseNanos = 1'100'000'000;
-
 /// Before the digits of an attempt's number, and after them.
 constexpr size_t kNumberBytes = 12;
 constexpr std::chrono::milliseconds kScanPause{300};
@@ -85,8 +82,7 @@ void Model::OwnerOpened(uint32_t owner, uint64_t begun_nanos) {
 
 void Model::JudgeReplaced(uint32_t owner, uint64_t begun_nanos) {
   const OwnerState& state = owners_[owner];
-  const uint64_t until = state.replaced_nanos + (state.disturbed ? kLeaseNanos : 0);
-  if (!replaced(owner) || begun_nanos < until) return;
+  if (!replaced(owner) || begun_nanos < state.replaced_nanos) return;
   scheduler_->Fail(fmt::format("owner {} answers a read that began {:.3f} ms after it was replaced",
                                owner,
                                static_cast<double>(begun_nanos - state.replaced_nanos) * 1e-6));

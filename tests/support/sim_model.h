@@ -42,13 +42,10 @@ class Model {
   bool Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status);
 
   /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
-  /// that had it before that are replaced: they acknowledge nothing that they begin from now on,
-  /// and nobody sees it.
+  /// that had it before that are replaced: they acknowledge and answer nothing that they begin from
+  /// now on, and nobody sees it.
   void OwnerOpened(uint32_t owner, uint64_t begun_nanos);
   bool replaced(uint32_t owner) const { return owners_[owner].replaced_nanos != 0; }
-  /// Something stands, or stood, between this owner and nodes. Then they may take it for dead while
-  /// it reads on, for a lease at most (docs/design.md, section 8).
-  void Disturb(uint32_t owner) { owners_[owner].disturbed = true; }
   /// Whether another owner has had the database since, by an opening that may have begun before
   /// this owner's own. What this one reads may be another table's memory by now, which its
   /// checksums tell.
@@ -62,7 +59,6 @@ class Model {
   struct OwnerState {
     uint64_t opened_nanos = 0;    ///< 0: it has not.
     uint64_t replaced_nanos = 0;  ///< 0: it has not been.
-    bool disturbed = false;
   };
   struct Attempt {
     uint32_t owner = 0;

@@ -139,7 +139,6 @@ void Story::StartOwner(bool take_over) {
   options.seed = random_.Next();
   options.database = database_;
   if (options_.many_scans) options.scan_one_in = 5;
-  if (disturbed_) model_->Disturb(options.number);
   Tell(fmt::format("owner {} starts{}", options.number, take_over ? " and takes over" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
 }

@@ -61,7 +61,6 @@ void HoldSlabs(const std::string& pool_uri, uint64_t left) {
 void Story::Disturb() {
   ++faults_;
   disturbed_ = true;
-  for (const auto& each : owners_) model_->Disturb(each->number());
 }
 
 bool Story::SpareNode() {
