@@ -145,7 +145,13 @@ Status DBImpl::OpenAs(const Options& options, const std::string& name,
   // has read what its successor was changing, whatever that looked like.
   const auto give_back = [&](const Status& status) {
     const Status left = client->LeaveDatabase(lease.database_id);
-    return left.IsFenced() ? left : status;
+    if (left.IsFenced()) return left;
+    // Nodes to which the connection ended meanwhile do not know who this was.
+    if (status.IsCorruption() && !left.ok()) {
+      return Status::Fenced("database " + name + " was not this one's to the end of its opening: " +
+                            left.ToString() + "; what was read: " + status.ToString());
+    }
+    return status;
   };
   ManifestRecovered last;
   if (checkpoint != nullptr) last.state = *checkpoint;

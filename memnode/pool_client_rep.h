@@ -128,6 +128,9 @@ class PoolClient::Rep {
   Status WriteRoot(OwnedDatabase* database, control::Root root) REQUIRES(database->publishing);
   Status TryWriteRoot(OwnedDatabase* database, const control::Root& root)
       REQUIRES(database->publishing);
+  /// Instances of the nodes that the next root names, sorted.
+  std::vector<uint64_t> NextMembers(const OwnedDatabase& database) const
+      REQUIRES(database.publishing);
   Status Publish(OwnedDatabase* database, const std::string& value) EXCLUDES(database->publishing);
   /// See PoolClient::ConfirmOwner.
   Status Confirm(OwnedDatabase* database, Deadline deadline) EXCLUDES(database->voting);

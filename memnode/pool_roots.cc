@@ -239,15 +239,29 @@ Status PoolClient::Rep::TryWriteRoot(OwnedDatabase* database, const control::Roo
       WhyMissing(taken) + others));
 }
 
+std::vector<uint64_t> PoolClient::Rep::NextMembers(const OwnedDatabase& database) const {
+  std::vector<uint64_t> members;
+  for (int i = 0; i < fabric.node_count(); ++i) {
+    const NodeLink* link = fabric.link(static_cast<NodeId>(i));
+    if (link->is_self()) continue;
+    // A member that is only suspected stays one: without it two of three nodes would be two of two,
+    // and nothing would be left to lose if the owner and one of them died now.
+    const bool stays =
+        !link->cut_off() &&
+        std::binary_search(database.members.begin(), database.members.end(), link->instance_id());
+    if (link->alive() || stays) members.push_back(link->instance_id());
+  }
+  std::sort(members.begin(), members.end());
+  return members;
+}
+
 Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& value) {
   if (value.size() > kMaxRootBytes) {
     return Status::InvalidArgument(
         fmt::format("a root of {} bytes, {} at most", value.size(), kMaxRootBytes));
   }
   MutexLock lock(&database->publishing);
-  std::vector<uint64_t> members;
-  for (const NodeId node : LiveNodes()) members.push_back(fabric.link(node)->instance_id());
-  std::sort(members.begin(), members.end());
+  std::vector<uint64_t> members = NextMembers(*database);
   control::Root root;
   root.set_value(value);
   root.mutable_members()->Add(members.begin(), members.end());

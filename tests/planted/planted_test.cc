@@ -2,7 +2,7 @@
 // Method: the sources in which they are planted (util/planted_bug.h) are compiled once more for
 // this program, and of each bug stories are told (tests/support/sim_story.h), seed by seed, in
 // processes that have it, until one fails. `--table [SEEDS]` prints how many seeds each of them
-// took.
+// took, `--replay BUG SEED` the event log of one.
 
 #include <gtest/gtest.h>
 
@@ -103,6 +103,16 @@ Outcome Find(const Bug& bug, uint64_t seeds) {
   return found;
 }
 
+int Replay(const Bug& bug, uint64_t seed) {
+  const auto scenario = [&bug](Scheduler* scheduler, uint64_t number) {
+    planted = bug.name;
+    return sim::TellStoryWith(bug.stories, scheduler, number);
+  };
+  const Outcome outcome = RunSeed(seed, scenario, {.log = true});
+  std::cout << (outcome.passed ? "passed" : outcome.failure) << "\n";
+  return outcome.passed ? 0 : 1;
+}
+
 /// What was seen of it, in a line.
 std::string FirstLine(const Outcome& outcome) {
   return outcome.failure.substr(0, outcome.failure.find('\n'));
@@ -151,6 +161,13 @@ int main(int argc, char** argv) {
   nacre::sim::FixAddresses(argv);
   if (argc > 1 && std::string_view(argv[1]) == "--table") {
     return nacre::sim::PrintTable(argc > 2 ? std::stoull(argv[2]) : nacre::kSeeds);
+  }
+  if (argc == 4 && std::string_view(argv[1]) == "--replay") {
+    for (const auto& bug : nacre::kBugs) {
+      if (std::string_view(argv[2]) == bug.name) {
+        return nacre::sim::Replay(bug, std::stoull(argv[3]));
+      }
+    }
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
