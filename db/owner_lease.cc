@@ -54,14 +54,22 @@ Status OwnerLease::Renew() {
   while (known < until &&
          !until_nanos_.compare_exchange_weak(known, until, std::memory_order_relaxed)) {
   }
+  waiting_since_nanos_.store(0, std::memory_order_relaxed);
   return Status::OK();
 }
 
 Status OwnerLease::Await() {
-  const Deadline deadline = Deadline::After(clock_, client_->options().operation_timeout);
+  const uint64_t patience = Nanos(client_->options().operation_timeout);
   for (;;) {
     Status status = Renew();
-    if (!status.IsUnavailable() || deadline.Expired()) return status;
+    if (!status.IsUnavailable()) return status;
+    // Whoever comes when others have waited in vain does not wait as well.
+    const uint64_t now = clock_->NowNanos();
+    uint64_t since = 0;
+    if (waiting_since_nanos_.compare_exchange_strong(since, now, std::memory_order_relaxed)) {
+      since = now;
+    }
+    if (now >= since + patience) return status;
     clock_->SleepFor(milliseconds(1));
   }
 }

@@ -20,8 +20,8 @@ namespace nacre {
 /// process was ended by this side lets others in at once, so the lease is over with each connection
 /// that this process ends, and begins anew when the nodes have been asked again.
 ///
-/// While too few nodes answer, reads wait for as long as an operation may take, and then answer
-/// `Unavailable`: a successor may be at work where this owner cannot see it.
+/// While too few nodes answer, reads wait until that has lasted for as long as an operation may
+/// take, and then answer `Unavailable`: a successor may be at work where this owner cannot see it.
 ///
 /// Thread safety: Check and Renew from any thread; Start and Stop from one.
 class OwnerLease {
@@ -64,6 +64,7 @@ class OwnerLease {
   /// an earlier count renews once too often, an earlier time with a later count is within the lease
   /// that has just been confirmed.
   std::atomic<uint64_t> hang_ups_then_{0};
+  std::atomic<uint64_t> waiting_since_nanos_{0};  ///< 0: nobody waits for a lease.
   Mutex mutex_;
   CondVar wake_{&mutex_};
   bool stopping_ GUARDED_BY(mutex_) = false;
