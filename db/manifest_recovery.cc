@@ -261,7 +261,8 @@ Status Recovery::ReadEdit(uint64_t version, uint64_t* position, bool* found, Man
         break;
       }
       case ManifestRing::Found::kWrap:
-        wrap = true;
+        wrap = !NACRE_PLANTED_BUG("manifest.end-of-the-ring-taken-for-the-last-edit");
+        absent = !wrap;
         break;
       case ManifestRing::Found::kNothing:
         absent = true;
