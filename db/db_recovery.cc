@@ -121,6 +121,9 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     options.epoch = lease.epoch;
     options.checkpoint_interval = options_.manifest_checkpoint_interval;
     options.checkpoint_edits = options_.manifest_checkpoint_edits;
+    // Room for what there is between two checkpoints, as edits are large at most as a rule.
+    constexpr uint64_t kEditBytes = 1 << 10;
+    options.ring_bytes = std::min(options.ring_bytes, options.checkpoint_edits * kEditBytes);
     options.log = options_.info_log.get();
     NACRE_RETURN_IF_ERROR(ManifestLog::Create(options, state, this, &manifest_));
   }

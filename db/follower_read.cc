@@ -267,8 +267,9 @@ bool FollowerDB::ReadAgain(const FollowerView& view, bool keep,
     if (!gone_on()) status = CatchUp(goal);
   }
   if (!gone_on()) {
-    // The owner still has the tables: they are damaged, or their nodes lost, or nobody knows.
-    if (status.IsAborted() || status.IsShutdownInProgress()) *why = std::move(status);
+    // The owner still has the tables, so they are damaged, or their nodes lost; unless it was not
+    // to be found out: then nobody knows whose bytes these are.
+    *why = std::move(status);
     return false;
   }
   if (mode_ == Mode::kFixed) {

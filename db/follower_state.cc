@@ -74,8 +74,8 @@ Status FollowerState::CatchUp(Goal goal) {
     changed = false;
     NACRE_RETURN_IF_ERROR(ReadManifest(ManifestFollower::Look::kRoot, &changed));
     if (!changed) return log;
+    // A failure of the log says nothing: segments that are no more may be behind it.
     if (deadline.Expired()) {
-      NACRE_RETURN_IF_ERROR(log);
       return Status::TimedOut(
           fmt::format("database '{}': its manifest changes faster than it can be followed", name_));
     }
@@ -86,6 +86,13 @@ Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
   ManifestFollower::News news = ManifestFollower::News::kNone;
   edits_read_nanos_ = client_->clock()->NowNanos();
   Status status = manifest_.CatchUp(look, &news);
+  if (status.IsUnavailable()) {
+    // The manifest may be on nodes that have joined since.
+    client_->JoinAddedNodes();
+    ManifestFollower::News more = ManifestFollower::News::kNone;
+    status = manifest_.CatchUp(look, &more);
+    news = std::max(news, more);
+  }
   if (look == ManifestFollower::Look::kRoot && status.ok()) {
     root_looked_at_nanos_ = client_->clock()->NowNanos();
     LookForNodes();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "db/log_copies.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -98,7 +99,7 @@ Status LogFollower::ReadOn(const Visitor& visit, Seen* seen) {
            DecodeLogHeader(Slice(reads[i + 1].data, kLogHeaderBytes), database_id_, at_.number,
                            &header)
                .ok() &&
-           !header.sealed;
+           (!header.sealed || NACRE_PLANTED_BUG("follower.sealed-segment-taken-for-the-open-one"));
   }
   if (windows.empty()) {
     return Status::Unavailable(fmt::format("log segment {}: no copy of it can be read ({}): {}",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "memnode/mirrored_extent.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -49,6 +50,7 @@ void LogRing::Copy(uint64_t at, const char* from, uint64_t n) {
   const uint64_t start = at & mask_;
   const uint64_t fits = std::min(n, capacity() - start);
   std::memcpy(memory_->data() + start, from, fits);
+  if (NACRE_PLANTED_BUG("log.record-cut-at-the-end-of-the-ring")) return;
   if (fits < n) std::memcpy(memory_->data(), from + fits, n - fits);
 }
 

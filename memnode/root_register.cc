@@ -26,6 +26,7 @@ std::set<uint64_t> InstancesOf(const std::vector<RootAnswer>& answers) {
 
 Status MoreThanHalf(size_t have, size_t all, const char* what) {
   if (2 * have > all) return Status::OK();
+  if (NACRE_PLANTED_BUG("root.half-is-enough-to-open") && 2 * have == all) return Status::OK();
   return Status::Unavailable(
       fmt::format("{} of {} {} answer, more than half are needed", have, all, what));
 }
@@ -77,8 +78,9 @@ bool IsDestroyed(const control::Root& root, const std::vector<RootAnswer>& answe
 
 bool IsWritten(const control::Root& root, const std::set<uint64_t>& acknowledged) {
   if (2 * acknowledged.size() < root.founding_nodes()) return false;
+  const size_t spare = NACRE_PLANTED_BUG("root.one-node-too-few-to-write") ? 1 : 0;
   const auto half_of = [&](const Members& members) {
-    return 2 * CountOf(members, acknowledged) >= static_cast<size_t>(members.size());
+    return 2 * (CountOf(members, acknowledged) + spare) >= static_cast<size_t>(members.size());
   };
   return half_of(root.members()) && half_of(root.old_members());
 }

@@ -13,6 +13,7 @@
 
 #include "db/manifest_log.h"
 #include "db/manifest_report.h"
+#include "db/manifest_ring.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -173,6 +174,28 @@ TEST_F(ManifestRecoveryTest, AnEditThatDidNotArriveEverywhere) {
     ASSERT_TRUE(EncodeForComparison(recovered.state) == EncodeForComparison(before)) << cut;
     pool_.WriteCopy(copies_[2], root_.ring_offset(), ring);
   }
+}
+
+// The same, but all of the edit has come to one copy, and its terminator, whose place has what was
+// in that memory before, to none.
+TEST_F(ManifestRecoveryTest, AnEditWhoseTerminatorDidNotArrive) {
+  CommitOne(3);
+  std::string without = pool_.ReadCopy(copies_[0], root_.ring_offset(), root_.ring_bytes);
+  CommitOne(4);
+  std::string with = pool_.ReadCopy(copies_[0], root_.ring_offset(), root_.ring_bytes);
+  size_t end = with.size();
+  while (with[end - 1] == without[end - 1]) --end;
+  end = (end + ManifestRing::kAlignment - 1) / ManifestRing::kAlignment * ManifestRing::kAlignment;
+  const std::string before(ManifestRing::kTerminatorBytes, 'x');
+  with.replace(end, before.size(), before);
+  without.replace(end, before.size(), before);
+  for (const ExtentAddr& copy : copies_) pool_.WriteCopy(copy, root_.ring_offset(), without);
+  pool_.WriteCopy(copies_[1], root_.ring_offset(), with);
+  ASSERT_NO_FATAL_FAILURE(ExpectModel());
+  // All copies have it, so it may have been acknowledged, and another written behind it.
+  for (const ExtentAddr& copy : copies_) pool_.WriteCopy(copy, root_.ring_offset(), with);
+  ManifestRecovered recovered;
+  EXPECT_TRUE(Recover(&recovered).IsCorruption());
 }
 
 TEST_F(ManifestRecoveryTest, RootsThatAreNone) {

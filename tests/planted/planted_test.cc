@@ -36,33 +36,47 @@ struct Bug {
 
 constexpr sim::StoryOptions kManyFlips{.many_flips = true};
 constexpr sim::StoryOptions kManyScans{.many_scans = true};
+constexpr sim::StoryOptions kManySplits{.many_splits = true};
+constexpr sim::StoryOptions kSmallRings{.small_rings = true};
+constexpr sim::StoryOptions kManyFollowers{.many_followers = true};
 
 constexpr Bug kBugs[] = {
     {"log.acknowledged-before-its-copies-have-it", "a write is acknowledged when it is sent"},
     {"log.one-copy-too-few", "log and manifest have one copy less than promised"},
-    {"log.torn-record-accepted", "records are read without a look at their checksums"},
-    {"log.header-of-another-segment-accepted", "what is in a recycled segment passes for its head"},
+    {"log.torn-record-accepted", "records are read without a look at their checksums", 111},
+    {"log.header-of-another-segment-accepted", "what is in a recycled segment passes for its head",
+     161},
     {"log.recycled-segment-read-as-new", "records of the segment that was there before are read",
-     131},
-    {"log.one-copy-read", "recovery asks one copy of the log only"},
+     161},
+    {"log.one-copy-read", "recovery asks one copy of the log only", 71},
     {"log.released-before-the-flush", "the log is dropped when a flush begins"},
+    {"log.record-cut-at-the-end-of-the-ring",
+     "what does not fit before the ring's end is not there"},
     {"recovery.sequences-given-again", "sequence numbers of the log are given once more"},
     {"recovery.log-taken-for-free-space", "a new owner writes over the log that it was read from"},
     {"fence.keys-not-revoked", "a replaced owner can go on writing to its slabs"},
     {"fence.claim-of-an-old-epoch-granted", "of two owners with one epoch, both are accepted"},
-    {"fence.lease-ignored", "a new owner is let in while the one before may still be read", 51},
+    {"fence.lease-ignored", "a new owner is let in while the one before may still be read", 101},
     {"fence.silence-ends-the-lease", "an owner whose connection broke is taken for a dead one"},
     {"fence.leases-outlive-hang-ups", "an owner that hung up reads on"},
     {"root.first-value-preferred", "of several values of the root, any one is taken"},
+    {"root.half-is-enough-to-open", "half of the members let a new owner in", 391, kManySplits},
+    {"root.one-node-too-few-to-write", "less than half of the members acknowledge a root", 51,
+     kManySplits},
+    {"manifest.end-of-the-ring-taken-for-the-last-edit", "edits after the ring's end are not read",
+     1, kSmallRings},
     {"manifest.edits-sought-in-the-wrong-place", "a checkpoint does not say which edits follow it"},
     {"manifest.stale-slots-preferred", "parts of an older checkpoint are taken for the latest"},
     {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 51},
-    {"table.damage-copied-by-repair", "repair does not check what it reads", 41, kManyFlips},
-    {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way"},
-    {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 31,
+    {"table.damage-copied-by-repair", "repair does not check what it reads", 71, kManyFlips},
+    {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way",
+     151},
+    {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 101,
      kManyScans},
     {"snapshot.forgotten-by-a-flush", "a flush drops versions that a snapshot shows"},
     {"batch.seen-in-half", "a reader sees one update more than is published"},
+    {"follower.sealed-segment-taken-for-the-open-one", "a follower does not look for the log's end",
+     1, kManyFollowers},
 };
 
 /// Of this process.

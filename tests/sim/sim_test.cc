@@ -5,7 +5,9 @@
 // Method: stories (tests/support/sim_story.h), each of a seed and in a forked process of its own,
 // with virtual time. NACRE_SIM_SEEDS says how many (1,000); `--seeds=N` and `--seed=S` run some
 // without the rest of the tests, one alone with its event log. Many seeds end with a list of the
-// named points (util/named_point.h) that none of them reached.
+// named points (util/named_point.h) that none of them reached. `--flips`, `--scans`, `--splits`,
+// `--small-rings` and `--followers` tell stories that have more of these; with `--latest`,
+// followers are judged by what was acknowledged before they were asked for the latest, too.
 
 #include <gtest/gtest.h>
 
@@ -139,18 +141,18 @@ TEST_P(SimStories, EndWell) {
   EXPECT_EQ(tally.failures(), 0u);
 }
 
-int RunOne(uint64_t seed) {
-  const Outcome outcome = RunSeed(seed, TellStory, {.log = true});
+int RunOne(uint64_t seed, const Scenario& stories) {
+  const Outcome outcome = RunSeed(seed, stories, {.log = true});
   if (!outcome.passed) PrintFailure(outcome);
   std::cout << "seed " << seed << ": " << outcome.summary << "; digest " << std::hex
             << outcome.digest << std::dec << " after " << outcome.steps << " steps\n";
   return outcome.passed ? 0 : 1;
 }
 
-int RunMany(uint64_t first, uint64_t count) {
+int RunMany(uint64_t first, uint64_t count, const Scenario& stories) {
   const RunOptions options{.jobs = static_cast<int>(std::thread::hardware_concurrency())};
   Tally tally;
-  RunSeeds(first, count, TellStory, options, [&](const Outcome& outcome) {
+  RunSeeds(first, count, stories, options, [&](const Outcome& outcome) {
     tally.Add(outcome);
     if (!outcome.passed) PrintFailure(outcome);
     if (tally.seeds() % kSeeds == 0) tally.Print();
@@ -170,13 +172,24 @@ int main(int argc, char** argv) {
   uint64_t seeds = 0;
   uint64_t seed = 0;
   uint64_t first = 1;
+  nacre::sim::StoryOptions options;
   for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    options.many_flips |= argument == "--flips";
+    options.many_scans |= argument == "--scans";
+    options.many_splits |= argument == "--splits";
+    options.small_rings |= argument == "--small-rings";
+    options.many_followers |= argument == "--followers";
+    options.judge_latest |= argument == "--latest";
     nacre::sim::Takes(argv[i], "--seeds=", &seeds);
     nacre::sim::Takes(argv[i], "--seed=", &seed);
     nacre::sim::Takes(argv[i], "--first=", &first);
   }
-  if (seed != 0) return nacre::sim::RunOne(seed);
-  if (seeds != 0) return nacre::sim::RunMany(first, seeds);
+  const auto stories = [=](nacre::sim::Scheduler* scheduler, uint64_t each) {
+    return nacre::sim::TellStoryWith(options, scheduler, each);
+  };
+  if (seed != 0) return nacre::sim::RunOne(seed, stories);
+  if (seeds != 0) return nacre::sim::RunMany(first, seeds, stories);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -46,7 +46,8 @@ uint64_t Model::BeginWrite(size_t group, uint32_t owner, bool deletes, size_t va
   g.attempts.push_back({.owner = owner,
                         .deletes = deletes,
                         .forbidden = replaced(owner),
-                        .value_bytes = static_cast<uint32_t>(value_bytes)});
+                        .value_bytes = static_cast<uint32_t>(value_bytes),
+                        .begun = ++moment_});
   const uint64_t attempt = g.attempts.size();
   for (size_t i = 0; i < kKeysPerGroup; ++i) {
     if (deletes) {
@@ -69,6 +70,7 @@ void Model::EndWrite(size_t group, uint64_t attempt, bool acknowledged) {
     Fail(group,
          fmt::format("attempt {} was acknowledged to an owner that had been replaced", attempt));
   }
+  g.attempts[attempt - 1].acknowledged = ++moment_;
   g.floor = std::max(g.floor, attempt);
 }
 
@@ -94,74 +96,163 @@ bool Model::overtaken(uint32_t owner) const {
   });
 }
 
-uint64_t Model::Decode(size_t group, const std::vector<bool>& found,
-                       const std::vector<std::string>& values) {
-  uint64_t first = 0;
+// ---- Histories ----------------------------------------------------------------------------------
+
+uint64_t Model::BegunAt(size_t group, uint64_t attempt) const {
+  return attempt == 0 ? 0 : groups_[group].attempts[attempt - 1].begun;
+}
+
+uint64_t Model::AcknowledgedBefore(size_t group, uint64_t moment) const {
+  const std::vector<Attempt>& attempts = groups_[group].attempts;
+  uint64_t attempt = attempts.size();
+  while (attempt > 0 &&
+         (attempts[attempt - 1].acknowledged == 0 || attempts[attempt - 1].acknowledged > moment)) {
+    --attempt;
+  }
+  return attempt;
+}
+
+uint64_t Model::DeletionFrom(size_t group, uint64_t attempt, bool* found) const {
+  const std::vector<Attempt>& attempts = groups_[group].attempts;
+  while (attempt > 0 && attempt <= attempts.size() && !attempts[attempt - 1].deletes) ++attempt;
+  *found = attempt <= attempts.size();
+  return attempt;
+}
+
+bool Model::forbidden(size_t group, uint64_t attempt) const {
+  return attempt > 0 && groups_[group].attempts[attempt - 1].forbidden;
+}
+
+bool Model::MayBeLost(size_t group, uint64_t attempt) const {
+  return attempt > groups_[group].floor &&
+         groups_[group].attempts[attempt - 1].owner != newest_owner_;
+}
+
+// ---- Looking ------------------------------------------------------------------------------------
+
+Model::Sight Model::Decode(size_t group, const Values& values) {
+  Sight sight{.group = group, .found = values.found[0]};
   for (size_t i = 0; i < kKeysPerGroup; ++i) {
-    if (found[i] != found[0]) Fail(group, "half of a batch is there");
-    if (!found[i]) continue;
+    if (values.found[i] != sight.found) Fail(group, "half of a batch is there");
+    if (!sight.found) continue;
+    const std::string& value = values.values[i];
     uint64_t attempt = 0;
-    std::from_chars(values[i].data(), values[i].data() + kNumberBytes, attempt);
+    std::from_chars(value.data(), value.data() + kNumberBytes, attempt);
     if (attempt == 0 || attempt > groups_[group].attempts.size()) {
       Fail(group, "a value that nobody wrote");
     }
-    if (i == 0) first = attempt;
-    if (attempt != first) Fail(group, fmt::format("attempts {} and {} at once", first, attempt));
+    if (i == 0) sight.attempt = attempt;
+    if (attempt != sight.attempt) {
+      Fail(group, fmt::format("attempts {} and {} at once", sight.attempt, attempt));
+    }
     const Attempt& made = groups_[group].attempts[attempt - 1];
-    if (made.deletes || values[i] != ValueOf(group, i, attempt, made.value_bytes)) {
+    if (made.deletes || value != ValueOf(group, i, attempt, made.value_bytes)) {
       Fail(group, fmt::format("attempt {} with other bytes", attempt));
     }
   }
-  return first;
+  return sight;
 }
 
-void Model::Check(size_t group, uint64_t seen, bool found, uint64_t floor) {
-  Group& g = groups_[group];
-  if (!found) {
+void Model::Check(const Sight& sight, uint64_t floor) {
+  uint64_t seen = sight.attempt;
+  if (!sight.found) {
     // The oldest deletion that it may be; attempt 0 is one.
-    seen = floor;
-    while (seen > 0 && seen <= g.attempts.size() && !g.attempts[seen - 1].deletes) ++seen;
-    if (seen > g.attempts.size()) Fail(group, "is not there");
+    bool deleted = false;
+    seen = DeletionFrom(sight.group, floor, &deleted);
+    if (!deleted) Fail(sight.group, "is not there");
   }
-  if (seen < floor) Fail(group, fmt::format("shows attempt {} after {}", seen, floor));
-  if (seen > 0 && found && g.attempts[seen - 1].forbidden) {
-    Fail(group, fmt::format("shows attempt {}, of an owner that had been replaced", seen));
+  if (seen < floor) Fail(sight.group, fmt::format("shows attempt {} after {}", seen, floor));
+  if (sight.found && forbidden(sight.group, seen)) {
+    Fail(sight.group, fmt::format("shows attempt {}, of an owner that had been replaced", seen));
   }
+  Group& g = groups_[sight.group];
   g.floor = std::max(g.floor, seen);
   ++reads_;
 }
 
-bool Model::Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, uint64_t* seen,
-                 bool* found, Status* status) {
+Status Model::Fetch(DB* db, const ReadOptions& options, size_t group, Values* values) const {
   std::vector<std::string> names;
   for (size_t i = 0; i < kKeysPerGroup; ++i) names.push_back(KeyOf(group, i));
   const std::vector<Slice> keys(names.begin(), names.end());
-  std::vector<std::string> values;
-  const uint64_t begun = scheduler_->TrueNanos();
-  const std::vector<Status> statuses = db->MultiGet(options, keys, &values);
-  std::vector<bool> there;
-  for (const Status& s : statuses) {
-    if (s.IsCorruption() && !replaced(owner) && !overtaken(owner)) Fail(group, s.ToString());
-    if (!s.ok() && !s.IsNotFound()) {
-      *status = s;
-      return false;
-    }
-    there.push_back(s.ok());
+  const std::vector<Status> statuses = db->MultiGet(options, keys, &values->values);
+  for (size_t i = 0; i < kKeysPerGroup; ++i) {
+    values->found[i] = statuses[i].ok();
+    if (statuses[i].IsCorruption()) return statuses[i];
   }
-  *status = Status::OK();
+  for (const Status& status : statuses) {
+    if (!status.ok() && !status.IsNotFound()) return status;
+  }
+  return Status::OK();
+}
+
+Status Model::FetchAll(DB* db, const ReadOptions& options, uint64_t pauses_at,
+                       const std::function<void()>& at_first, std::vector<Values>* values) {
+  values->assign(groups_.size(), Values());
+  const std::unique_ptr<Iterator> iterator(db->NewIterator(options));
+  iterator->SeekToFirst();
+  if (at_first != nullptr) at_first();
+  uint64_t left = pauses_at;
+  for (; iterator->Valid(); iterator->Next()) {
+    // What it looks at is pinned meanwhile.
+    if (left-- == 0) scheduler_->SleepFor(kScanPause);
+    const std::string key = iterator->key().ToString();
+    const auto i = static_cast<size_t>(key[0] - '0');
+    size_t group = 0;
+    std::from_chars(key.data() + 2, key.data() + key.size(), group);
+    if (i >= kKeysPerGroup || group >= groups_.size() || (*values)[group].found[i]) {
+      scheduler_->Fail("an iterator shows key " + key + ", or shows it again");
+    }
+    (*values)[group].found[i] = true;
+    (*values)[group].values[i] = iterator->value().ToString();
+  }
+  return iterator->status();
+}
+
+bool Model::Look(DB* db, const ReadOptions& options, size_t group, Sight* sight, Status* status) {
+  Values values;
+  *status = Fetch(db, options, group, &values);
+  if (!status->ok()) return false;
+  *sight = Decode(group, values);
+  ++reads_;
+  return true;
+}
+
+bool Model::LookAtAll(DB* db, const ReadOptions& options, uint64_t pauses_at,
+                      const std::function<void()>& at_first, std::vector<Sight>* sights,
+                      Status* status) {
+  std::vector<Values> values;
+  *status = FetchAll(db, options, pauses_at, at_first, &values);
+  if (!status->ok()) return false;
+  sights->clear();
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    sights->push_back(Decode(group, values[group]));
+    ++reads_;
+  }
+  return true;
+}
+
+// ---- Reads of owners ----------------------------------------------------------------------------
+
+bool Model::Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, Sight* sight,
+                 Status* status) {
+  Values values;
+  const uint64_t begun = scheduler_->TrueNanos();
+  *status = Fetch(db, options, group, &values);
+  if (status->IsCorruption() && !replaced(owner) && !overtaken(owner)) {
+    Fail(group, status->ToString());
+  }
+  if (!status->ok()) return false;
   JudgeReplaced(owner, begun);
   if (replaced(owner)) return false;
-  *seen = Decode(group, there, values);
-  *found = there[0];
+  *sight = Decode(group, values);
   return true;
 }
 
 bool Model::Read(uint32_t owner, DB* db, size_t group, Status* status) {
-  const uint64_t floor = groups_[group].floor;
-  uint64_t seen = 0;
-  bool found = false;
-  if (!Load(owner, db, {}, group, &seen, &found, status)) return false;
-  Check(group, seen, found, floor);
+  const uint64_t least = floor(group);
+  Sight sight;
+  if (!Load(owner, db, {}, group, &sight, status)) return false;
+  Check(sight, least);
   return true;
 }
 
@@ -169,40 +260,22 @@ bool Model::ReadSnapshot(uint32_t owner, DB* db, const Snapshot* snapshot, size_
                          uint64_t* seen, Status* status) {
   ReadOptions options;
   options.snapshot = snapshot;
-  uint64_t now = 0;
-  bool found = false;
-  if (!Load(owner, db, options, group, &now, &found, status)) return false;
+  Sight sight;
+  if (!Load(owner, db, options, group, &sight, status)) return false;
   // Number 0 is nothing; what is shown is one more.
-  if (*seen != 0 && *seen != now + 1) {
-    Fail(group, fmt::format("a snapshot shows attempt {} after {}", now, *seen - 1));
+  if (*seen != 0 && *seen != sight.attempt + 1) {
+    Fail(group, fmt::format("a snapshot shows attempt {} after {}", sight.attempt, *seen - 1));
   }
-  *seen = now + 1;
+  *seen = sight.attempt + 1;
   return true;
 }
 
 bool Model::Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status) {
   std::vector<uint64_t> floors;
   for (const Group& g : groups_) floors.push_back(g.floor);
-  std::vector<std::vector<bool>> found(groups_.size(), std::vector<bool>(kKeysPerGroup));
-  std::vector<std::vector<std::string>> values(groups_.size(),
-                                               std::vector<std::string>(kKeysPerGroup));
+  std::vector<Values> values;
   const uint64_t begun = scheduler_->TrueNanos();
-  const std::unique_ptr<Iterator> iterator(db->NewIterator({}));
-  uint64_t left = pauses_at;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    // What it looks at is pinned meanwhile.
-    if (left-- == 0) scheduler_->SleepFor(kScanPause);
-    const std::string key = iterator->key().ToString();
-    const auto i = static_cast<size_t>(key[0] - '0');
-    size_t group = 0;
-    std::from_chars(key.data() + 2, key.data() + key.size(), group);
-    if (i >= kKeysPerGroup || group >= groups_.size() || found[group][i]) {
-      scheduler_->Fail("an iterator shows key " + key + ", or shows it again");
-    }
-    found[group][i] = true;
-    values[group][i] = iterator->value().ToString();
-  }
-  *status = iterator->status();
+  *status = FetchAll(db, {}, pauses_at, nullptr, &values);
   if (status->ok()) JudgeReplaced(owner, begun);
   if (replaced(owner)) return false;
   if (status->IsCorruption() && !overtaken(owner)) {
@@ -210,8 +283,7 @@ bool Model::Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status) {
   }
   if (!status->ok()) return false;
   for (size_t group = 0; group < groups_.size(); ++group) {
-    const uint64_t seen = Decode(group, found[group], values[group]);
-    Check(group, seen, found[group][0], floors[group]);
+    Check(Decode(group, values[group]), floors[group]);
   }
   return true;
 }

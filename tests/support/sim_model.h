@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,16 @@ namespace nacre::sim {
 /// seen in half shows. A group has one writer at a time in each owner. A write that was not
 /// acknowledged may take place or not; one that was acknowledged, or seen, stays until the next.
 ///
-/// Thread safety: as Simulation (no method is a scheduling point but Read, while it reads).
+/// Thread safety: as Simulation (no method is a scheduling point but those that read, meanwhile).
 class Model {
  public:
+  /// What somebody saw of a group.
+  struct Sight {
+    size_t group = 0;
+    bool found = false;
+    uint64_t attempt = 0;  ///< If it was found.
+  };
+
   static constexpr size_t kKeysPerGroup = 3;
   static constexpr size_t kMaxOwners = 64;
 
@@ -32,6 +40,14 @@ class Model {
                       WriteBatch* batch);
   void EndWrite(size_t group, uint64_t attempt, bool acknowledged);
 
+  /// Looks at the group, or at all by an iterator that pauses after so many keys, through any
+  /// database; fails the simulation for bytes that nobody wrote, and half batches. False if it
+  /// answers a failure, which `*status` gets.
+  bool Look(DB* db, const ReadOptions& options, size_t group, Sight* sight, Status* status);
+  /// `at_first` is called once the iterator has its moment.
+  bool LookAtAll(DB* db, const ReadOptions& options, uint64_t pauses_at,
+                 const std::function<void()>& at_first, std::vector<Sight>* sights, Status* status);
+
   /// Looks at the group through the owner's database, and at what it answers. False if it answers a
   /// failure, which `*status` gets; never kCorruption: that fails the simulation.
   bool Read(uint32_t owner, DB* db, size_t group, Status* status);
@@ -41,6 +57,8 @@ class Model {
   /// All groups by an iterator, which pauses after so many keys.
   bool Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status);
 
+  /// This owner is to follow the others.
+  void OwnerStarts(uint32_t owner) { newest_owner_ = owner; }
   /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
   /// that had it before that are replaced: they acknowledge and answer nothing that they begin from
   /// now on, and nobody sees it.
@@ -50,6 +68,26 @@ class Model {
   /// this owner's own. What this one reads may be another table's memory by now, which its
   /// checksums tell.
   bool overtaken(uint32_t owner) const;
+
+  // ---- What a history is judged by (sim_follower_model.h) ---------------------------------------
+
+  /// Between two events, of which each write has two.
+  uint64_t moment() const { return moment_; }
+  /// The newest attempt that is known to have taken place, as an owner acknowledged or showed it.
+  uint64_t floor(size_t group) const { return groups_[group].floor; }
+  /// When the attempt began; 0 for attempt 0.
+  uint64_t BegunAt(size_t group, uint64_t attempt) const;
+  /// The newest attempt that was acknowledged before then.
+  uint64_t AcknowledgedBefore(size_t group, uint64_t moment) const;
+  /// The first deletion from this attempt on; `*found` false: there is none.
+  uint64_t DeletionFrom(size_t group, uint64_t attempt, bool* found) const;
+  /// Whether its owner had been replaced when the attempt began.
+  bool forbidden(size_t group, uint64_t attempt) const;
+  /// Whether it need not stay though somebody saw it: its owner is not the newest, and no owner
+  /// acknowledged or showed it.
+  bool MayBeLost(size_t group, uint64_t attempt) const;
+  /// Fails the simulation.
+  void Fail(size_t group, const std::string& why);
 
   uint64_t acknowledged() const { return acknowledged_; }
   uint64_t unresolved() const { return unresolved_; }
@@ -65,6 +103,8 @@ class Model {
     bool deletes = false;
     bool forbidden = false;  ///< Begun by an owner that had been replaced.
     uint32_t value_bytes = 0;
+    uint64_t begun = 0;
+    uint64_t acknowledged = 0;  ///< 0: it was not.
   };
   struct Group {
     /// By number - 1. What was there at first, nothing, is attempt 0.
@@ -73,21 +113,30 @@ class Model {
     uint64_t floor = 0;
   };
 
+  /// The keys of a group.
+  struct Values {
+    std::vector<bool> found = std::vector<bool>(kKeysPerGroup);
+    std::vector<std::string> values = std::vector<std::string>(kKeysPerGroup);
+  };
+
   static std::string KeyOf(size_t group, size_t i);
   static std::string ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes);
-  /// What `values` show, or a failure of the simulation. `found`: which keys were there.
-  uint64_t Decode(size_t group, const std::vector<bool>& found,
-                  const std::vector<std::string>& values);
-  void Check(size_t group, uint64_t seen, bool found, uint64_t floor);
-  bool Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, uint64_t* seen,
-            bool* found, Status* status);
+  Status Fetch(DB* db, const ReadOptions& options, size_t group, Values* values) const;
+  Status FetchAll(DB* db, const ReadOptions& options, uint64_t pauses_at,
+                  const std::function<void()>& at_first, std::vector<Values>* values);
+  /// What `values` show, or a failure of the simulation.
+  Sight Decode(size_t group, const Values& values);
+  void Check(const Sight& sight, uint64_t floor);
+  bool Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, Sight* sight,
+            Status* status);
   /// The owner has answered a read that began at this time: perhaps it had been replaced by then.
   void JudgeReplaced(uint32_t owner, uint64_t begun_nanos);
-  void Fail(size_t group, const std::string& why);
 
   Scheduler* const scheduler_;
   std::vector<Group> groups_;
   std::vector<OwnerState> owners_ = std::vector<OwnerState>(kMaxOwners);  ///< By number.
+  uint32_t newest_owner_ = 0;
+  uint64_t moment_ = 1;
   uint64_t acknowledged_ = 0;
   uint64_t unresolved_ = 0;
   uint64_t reads_ = 0;

@@ -23,11 +23,17 @@ Owner::Owner(Cluster* cluster, Model* model, const OwnerOptions& options)
     : cluster_(cluster),
       model_(model),
       options_(options),
-      process_(cluster->scheduler().NewProcess("o" + std::to_string(options.number))) {
+      process_(options.promoted != nullptr
+                   ? options.promoted->process()
+                   : cluster->scheduler().NewProcess("o" + std::to_string(options.number))) {
   cluster_->Run(process_, "main", [this] { Run(); });
 }
 
 void Owner::Run() {
+  if (options_.promoted != nullptr) {
+    options_.promoted->Finish();
+    while (!options_.promoted->ended()) Clock::System()->SleepFor(kOpenPause);
+  }
   if (Open()) {
     std::vector<Thread> threads;
     for (int writer = 0; writer < options_.writers; ++writer) {

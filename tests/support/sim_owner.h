@@ -7,6 +7,7 @@
 #include "nacre/db.h"
 #include "nacre/options.h"
 #include "tests/support/sim_cluster.h"
+#include "tests/support/sim_follower.h"
 #include "tests/support/sim_model.h"
 
 namespace nacre::sim {
@@ -15,6 +16,7 @@ struct OwnerOptions {
   uint32_t number = 1;  ///< Owners are numbered in the order in which they are to follow.
   bool first = false;   ///< There is no database yet.
   bool take_over = false;
+  Follower* promoted = nullptr;  ///< Ends first; the owner is of its process. Null: of a new one.
   int writers = 2;
   uint64_t seed = 1;
   uint64_t scan_one_in = 50;  ///< Of reads, how many are iterators over everything.

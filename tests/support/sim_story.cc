@@ -44,7 +44,9 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
   if (random_.OneIn(2)) database_.target_file_size_base = 160 << 10;
   if (random_.OneIn(3)) database_.compaction = CompactionSite::kCompute;
   if (random_.OneIn(3)) database_.index_memory_budget = 8 << 10;
-  if (random_.OneIn(3)) database_.manifest_checkpoint_edits = 8;
+  // The ring of edits is as small, too.
+  if (random_.OneIn(3)) database_.manifest_checkpoint_edits = 4 + random_.Uniform(8);
+  if (options_.small_rings) database_.manifest_checkpoint_edits = 4;
   SetPointVisitor([this](const char*) {
     const auto ambush = ambushes_.find(scheduler_->process());
     if (ambush == ambushes_.end() || --ambush->second.left > 0) return;
@@ -58,21 +60,30 @@ std::string Story::Run() {
   Tell(fmt::format("{} nodes, {}", cluster_->size(), redundancy_.name));
   StartOwner(/*take_over=*/false);
   AwaitOwner();
+  for (uint64_t followers = options_.many_followers ? 3 : random_.Uniform(4); followers > 0;
+       --followers)
+    StartFollower();
   const uint64_t acts = 4 + random_.Uniform(8);
   for (uint64_t i = 0; i < acts; ++i) {
-    Sleep(milliseconds(random_.Uniform(random_.OneIn(3) ? 2000 : 200)));
+    const bool long_while = options_.small_rings || random_.OneIn(3);
+    Sleep(milliseconds(random_.Uniform(long_while ? 2000 : 200)));
     Act();
   }
   Heal();
   CheckAll();
-  return fmt::format("{}, {} nodes, {} owners, {} faults; {} writes, {} unresolved, {} reads",
-                     redundancy_.name, cluster_->size(), owners_.size(), faults_,
-                     model_->acknowledged(), model_->unresolved(), model_->reads());
+  return fmt::format(
+      "{}, {} nodes, {} owners, {} followers, {} faults; {} writes, {} unresolved, {} reads, {} "
+      "that were lost afterwards",
+      redundancy_.name, cluster_->size(), owners_.size(), followers_made_, faults_,
+      model_->acknowledged(), model_->unresolved(), model_->reads(), lost_by_followers_);
 }
 
 void Story::Act() {
   if (options_.many_flips && random_.OneIn(2)) return FlipBits();
-  switch (random_.Uniform(23)) {
+  if (options_.small_rings && random_.OneIn(2)) return KillOwner();
+  if (options_.many_followers && random_.OneIn(2)) return DisturbFollower();
+  if (options_.many_splits && random_.OneIn(2)) return SplitNetwork();
+  switch (random_.Uniform(25)) {
     case 0:
     case 1:
     case 2:
@@ -110,6 +121,9 @@ void Story::Act() {
       return ReplaceOwner();
     case 20:
       return CloseOwner();
+    case 21:
+    case 22:
+      return DisturbFollower();
     default:
       Heal();
       return AwaitWhole();
@@ -131,15 +145,18 @@ void Story::Await(const char* what, seconds patience, const std::function<bool()
 
 // ---- Owners -------------------------------------------------------------------------------------
 
-void Story::StartOwner(bool take_over) {
+void Story::StartOwner(bool take_over, Follower* promoted) {
   OwnerOptions options;
+  options.promoted = promoted;
   options.number = static_cast<uint32_t>(owners_.size() + 1);
   options.first = owners_.empty();
   options.take_over = take_over;
   options.seed = random_.Next();
   options.database = database_;
   if (options_.many_scans) options.scan_one_in = 5;
-  Tell(fmt::format("owner {} starts{}", options.number, take_over ? " and takes over" : ""));
+  model_->OwnerStarts(options.number);
+  Tell(fmt::format("owner {} starts{}{}", options.number, take_over ? " and takes over" : "",
+                   promoted != nullptr ? ", a follower until now" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
 }
 
@@ -154,7 +171,8 @@ void Story::KillOwner() {
   const ProcessId process = owner().process();
   KillSomewhere(process, [=, this] { cluster_->KillProcess(process, told); });
   if (random_.OneIn(2)) Sleep(milliseconds(random_.Uniform(500)));
-  StartOwner(/*take_over=*/random_.OneIn(3));
+  Follower* const promoted = random_.OneIn(2) ? TakeFollower() : nullptr;
+  StartOwner(/*take_over=*/promoted != nullptr || random_.OneIn(3), promoted);
 }
 
 void Story::StopOwner() {

@@ -12,6 +12,7 @@
 #include "ctl/finding.h"
 #include "memnode/pool_client.h"
 #include "tests/support/sim_cluster.h"
+#include "tests/support/sim_follower.h"
 #include "tests/support/sim_model.h"
 #include "tests/support/sim_owner.h"
 #include "tests/support/sim_scheduler.h"
@@ -23,11 +24,20 @@ namespace nacre::sim {
 struct StoryOptions {
   bool many_flips = false;
   bool many_scans = false;
+  /// Networks are split for longer, and there may be more nodes.
+  bool many_splits = false;
+  /// The manifest's ring is as small as it can be, goes around, and owners are killed.
+  bool small_rings = false;
+  /// There are three, and something happens to them.
+  bool many_followers = false;
+  /// Whether followers are judged by what was acknowledged before they were asked for the latest.
+  bool judge_latest = false;
 };
 
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,
 /// or closed; nodes are killed and come back empty, join, are drained, filled by others, or lose
-/// bits; networks are cut and slow, clocks leap. The seed decides what happens when. No more nodes
+/// bits; networks are cut and slow, clocks leap; others follow the database and may be the next
+/// owner. The seed decides what happens when. No more nodes
 /// lose their memory, or parts of it, than the redundancy takes before all is whole again, so
 /// nothing may be lost; and when the faults end, everything has to work again within a bound of
 /// virtual time.
@@ -49,7 +59,8 @@ class Story {
   void Act();
 
   // Owners.
-  void StartOwner(bool take_over);
+  /// `promoted`: the follower whose process it is to be; null: a new one.
+  void StartOwner(bool take_over, Follower* promoted = nullptr);
   Owner& owner() { return *owners_.back(); }
   void AwaitOwner();
   void KillOwner();
@@ -57,16 +68,29 @@ class Story {
   void ReplaceOwner();
   void CloseOwner();
 
+  // Followers (sim_story_followers.cc).
+  void StartFollower();
+  /// One is killed, stopped, slow or cut off; or there is one more.
+  void DisturbFollower();
+  /// Any one, which is the caller's from now on; null: there is none.
+  Follower* TakeFollower();
+  /// That they see all there is.
+  void CheckFollowers();
+  /// They have been told that the database is gone.
+  void AwaitFollowersEnd();
+  void AwaitFollower(const char* what, const Follower& follower, const std::function<bool()>& done);
+
   // Nodes (sim_story_faults.cc, as what follows).
   void KillNode();
   void StopNode();
+  void StopFor(ProcessId process, uint64_t millis);
   void StartNodes();
   void SlowNode();
   void AddNode();
   void DrainNode();
   /// Somebody else takes all the room that there is, or nearly so.
   void FillNodes();
-  /// In what a node has of tables, log and manifest.
+  /// In what a node has of tables and manifest, and of the log where nobody follows.
   void FlipBits();
   /// Where the node has something of the database.
   std::vector<ExtentAddr> ExtentsOn(const memnode::PoolClient& client,
@@ -125,6 +149,9 @@ class Story {
   Model* const model_;
   Options database_;
   std::vector<std::unique_ptr<Owner>> owners_;
+  std::vector<Follower*> followers_;  ///< That follow still. They live for ever.
+  size_t followers_made_ = 0;
+  uint64_t lost_by_followers_ = 0;
   std::vector<ProcessId> stopped_;
   std::vector<ProcessId> others_;  ///< Who fills the nodes.
   /// Of a process that is to be killed there: how many points it has still to reach, and how.

@@ -51,12 +51,15 @@ void Story::Heal() {
     former->Finish();
     Await("the end of a former owner", seconds(60), [former] { return former->ended(); });
   }
-  Await("an owner", seconds(60), [this] { return owner().opened() || owner().ended(); });
   // One that was about to open it when it was replaced may have replaced its successor in turn.
-  if (owner().ended() || owner().fenced()) StartOwner(/*take_over=*/true);
-  AwaitOwner();
-  const uint64_t before = owner().writes();
-  Await("a write", seconds(60), [=, this] { return owner().writes() > before; });
+  const auto lost = [this] { return owner().ended() || owner().fenced(); };
+  do {
+    Await("an owner", seconds(60), [&] { return owner().opened() || lost(); });
+    if (lost()) StartOwner(/*take_over=*/true);
+    AwaitOwner();
+    const uint64_t before = owner().writes();
+    Await("a write", seconds(60), [&] { return owner().writes() > before || lost(); });
+  } while (lost());
 }
 
 Status Story::WithPool(const std::function<Status(memnode::PoolClient*)>& body) {
@@ -174,6 +177,7 @@ void Story::CheckAll() {
       while (!model_->Read(owner().number(), owner().db(), group, &status)) Sleep(kLook);
     }
   });
+  CheckFollowers();
   AwaitNoUnlinkedSpace();
   FinishOwner();
   // Who opens it next finds the same.
@@ -195,6 +199,7 @@ void Story::CheckAll() {
 
 void Story::Destroy() {
   Tell("the database is destroyed");
+  for (Follower* const follower : followers_) follower->ExpectDestruction();
   Options options = database_;
   options.pool_uri = cluster_->pool_uri();
   const auto destroy = [this, options](bool* done) {
@@ -214,6 +219,7 @@ void Story::Destroy() {
   *done = false;
   destroy(done);
   Await("destruction", seconds(60), [done] { return *done; });
+  AwaitFollowersEnd();
   Await("the nodes to be empty", seconds(60), [this] {
     uint64_t leased = 0;
     const Status status = WithPool([&](memnode::PoolClient* client) {
