@@ -57,8 +57,10 @@ const Scenario kScenarios[] = {
 
 class HistoryTest : public testing::TestWithParam<Scenario> {
  protected:
-  /// Clients on a database whose tables lie on processes of their own.
-  void Start(int readers = 0, int followers = 0) {
+  /// Clients on a database whose tables lie on processes of their own. Pauses bound how long a
+  /// history gets where the test waits for something other than operations.
+  void Start(int readers = 0, int followers = 0,
+             std::chrono::microseconds longest_pause = HistoryOptions().longest_pause) {
     nodes_ = std::make_unique<MemnodeProcesses>(4);
     ASSERT_NO_FATAL_FAILURE(Open());
     std::vector<std::shared_ptr<DB>> following;
@@ -73,6 +75,7 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
     history.operations_in_group = GetParam().operations_in_group;
     history.readers = readers;
     history.followers = followers;
+    history.longest_pause = longest_pause;
     history.clients += followers;
     history.seed = random_.Next();
     run_ = std::make_unique<HistoryRun>(db_, history, following);
@@ -251,7 +254,7 @@ TEST_P(HistoryTest, FollowersRead) {
 }
 
 TEST_P(HistoryTest, FollowersReadWhileOwnersTakeOverAndNodesAreKilled) {
-  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/0, /*followers=*/3));
+  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/0, /*followers=*/3, std::chrono::milliseconds(10)));
   for (int round = 0; round < 3 && !HasFailure(); ++round) {
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(1500))));
     const size_t victim = random_.Uniform(nodes_->size());
