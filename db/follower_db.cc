@@ -36,7 +36,9 @@ FollowerDB::FollowerDB(const Options& options, const std::string& name, Mode mod
       comparator_(options.comparator),
       pool_(std::move(pool)),
       client_(pool_->client()),
-      store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
+      store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory(),
+                                                   /*buffers_in_flight=*/4,
+                                                   memnode::TableStore::Memory::kUnheld)),
       state_(options_, name, client_, store_.get(), &epochs_) {}
 
 Status FollowerDB::Open(const Options& options, const std::string& name, Mode mode,

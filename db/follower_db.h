@@ -27,9 +27,10 @@ namespace nacre {
 /// which is never used twice, so bytes that are not this table's do not match, also where they have
 /// the same keys. A bucket of a remote point index has none, but what it finds is a record, and
 /// where it finds nothing the interval of records is read where the key would be; so checksums are
-/// always verified here. A read that meets such bytes asks the manifest. If that has gone on, the
-/// read is made again in the latest view; if not, the bytes are damaged; and if it cannot be asked,
-/// nobody knows, and the read answers why.
+/// always verified here. What is decoded, of fragments that are lost or damaged, is made of chunks
+/// that were compared with their fragments' tails (memnode/chunk_sums.h). A read that meets such
+/// bytes asks the manifest. If that has gone on, the read is made again in the latest view; if not,
+/// the bytes are damaged; and if it cannot be asked, nobody knows, and the read answers why.
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. One thread at a time catches
 /// up; those who wait for what was acknowledged before share the next catching up that begins.

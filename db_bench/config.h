@@ -59,6 +59,11 @@ struct BenchConfig {
 
   std::string db;  ///< Folder, or name in the pool; empty lets the engine choose a fresh one.
   bool use_existing_db = false;
+  bool readonly = false;
+  bool use_secondary_db = false;
+  double secondary_update_interval = 0;  ///< Seconds; 0: never by itself.
+  int followers = 0;                     ///< Of the database that this process owns.
+  bool linearizable = false;
   bool disable_wal = false;
   bool verify_checksum = true;
   bool statistics = false;
@@ -107,5 +112,9 @@ struct BenchConfig {
 };
 
 const char* EngineName(EngineKind kind);
+/// Whether another process owns the database.
+inline bool OwnsNothing(const BenchConfig& config) {
+  return config.readonly || config.use_secondary_db;
+}
 
 }  // namespace nacre::bench

@@ -1,3 +1,5 @@
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -19,21 +21,33 @@ constexpr const char* kSpaceParts[] = {"user-bytes",     "header-bytes",  "remot
                                        "unlinked-bytes", "free-bytes",    "lost-bytes",
                                        "leased-bytes",   "garbage-bytes", "shadowing-bytes"};
 
-/// Properties "nacre...." of manifest and log.
-constexpr const char* kDurabilityCounters[] = {
-    "manifest.edits", "manifest.checkpoints", "manifest.delta-bytes", "manifest.image-bytes",
-    "log.bytes",      "log.writes",           "log.segments",         "flush.near-data",
-    "flush.fallbacks"};
+/// Properties "nacre...." of manifest and log, and of a follower.
+constexpr const char* kDurabilityCounters[] = {"manifest.edits",
+                                               "manifest.checkpoints",
+                                               "manifest.delta-bytes",
+                                               "manifest.image-bytes",
+                                               "log.bytes",
+                                               "log.writes",
+                                               "log.segments",
+                                               "flush.near-data",
+                                               "flush.fallbacks",
+                                               "follower.catch-ups",
+                                               "follower.log-bytes-read",
+                                               "follower.manifest-bytes-read",
+                                               "follower.reads-again"};
 
 class NacreSession final : public Session {
  public:
-  NacreSession(DB* db, std::shared_ptr<Pool> pool, const BenchConfig& config)
+  /// Reads from `reads`, which may be a follower of `db`.
+  NacreSession(DB* db, DB* reads, std::shared_ptr<Pool> pool, const BenchConfig& config)
       : db_(db),
+        reads_(reads),
         pool_(std::move(pool)),
         config_(config),
         multiread_batched_(config.multiread_batched) {
     write_options_.disable_wal = config.disable_wal;
     read_options_.verify_checksums = config.verify_checksum;
+    read_options_.linearizable = config.linearizable;
   }
 
   Status Put(const Slice& key, const Slice& value) override {
@@ -49,7 +63,7 @@ class NacreSession final : public Session {
   }
 
   Status Get(const Slice& key, Slice* value) override {
-    Status status = db_->Get(read_options_, key, &value_);
+    Status status = reads_->Get(read_options_, key, &value_);
     *value = value_;
     return status;
   }
@@ -58,7 +72,7 @@ class NacreSession final : public Session {
   }
 
   Cursor* NewCursor() override {
-    cursor_.Reset(db_->NewIterator(read_options_));
+    cursor_.Reset(reads_->NewIterator(read_options_));
     return &cursor_;
   }
   void CloseCursor() override { cursor_.Reset(nullptr); }
@@ -73,7 +87,7 @@ class NacreSession final : public Session {
   Status MultiGetBatched(std::span<const Slice> keys, MultiGetResult* result) {
     values_.resize(keys.size());
     statuses_.resize(keys.size());
-    db_->MultiGet(read_options_, keys.size(), keys.data(), values_.data(), statuses_.data());
+    reads_->MultiGet(read_options_, keys.size(), keys.data(), values_.data(), statuses_.data());
     for (size_t i = 0; i < keys.size(); ++i) {
       NACRE_RETURN_IF_ERROR(Count(statuses_[i], values_[i].size(), result));
       values_[i].Reset();
@@ -82,7 +96,7 @@ class NacreSession final : public Session {
   }
   Status MultiGetCopied(std::span<const Slice> keys, MultiGetResult* result) {
     keys_.assign(keys.begin(), keys.end());
-    const std::vector<Status> statuses = db_->MultiGet(read_options_, keys_, &strings_);
+    const std::vector<Status> statuses = reads_->MultiGet(read_options_, keys_, &strings_);
     for (size_t i = 0; i < keys.size(); ++i) {
       NACRE_RETURN_IF_ERROR(Count(statuses[i], strings_[i].size(), result));
     }
@@ -98,7 +112,8 @@ class NacreSession final : public Session {
     return Status::OK();
   }
 
-  DB* db_;
+  DB* const db_;
+  DB* const reads_;
   const std::shared_ptr<Pool> pool_;  ///< Null for a database with a pool of its own.
   const BenchConfig& config_;
   const bool multiread_batched_;
@@ -121,7 +136,13 @@ class NacreEngine final : public Engine {
   ~NacreEngine() override { Close().IgnoreError(); }
 
   std::string Describe() const override {
-    return "nacre, pool " + config_.pool + ", redundancy " + config_.redundancy;
+    std::string text = "nacre, pool " + config_.pool;
+    if (config_.readonly) return text + ", opened for reading";
+    if (config_.use_secondary_db) return text + ", a follower";
+    text += ", redundancy " + config_.redundancy;
+    if (config_.followers > 0)
+      text += ", reads by " + std::to_string(config_.followers) + " followers";
+    return text;
   }
 
   Status OpenFresh() override {
@@ -145,13 +166,16 @@ class NacreEngine final : public Engine {
   Status Close() override {
     if (db_ == nullptr) return Status::OK();
     const Status status = Traffic(&closed_traffic_);
+    followers_.clear();
     Status closed = db_->Close();
     db_.reset();
     return status.ok() ? closed : status;
   }
 
   std::unique_ptr<Session> NewSession() override {
-    return std::make_unique<NacreSession>(db_.get(), pool_, config_);
+    DB* const reads =
+        followers_.empty() ? db_.get() : followers_[sessions_++ % followers_.size()].get();
+    return std::make_unique<NacreSession>(db_.get(), reads, pool_, config_);
   }
   Status Flush() override { return db_->Flush(FlushOptions()); }
   Status CompactAll() override {
@@ -174,6 +198,7 @@ class NacreEngine final : public Engine {
   Status Stats(std::string* text) override { return Property("nacre.stats", text); }
   Status LevelStats(std::string* text) override { return Property("nacre.levelstats", text); }
   Status Space(SpaceUsage* usage) override {
+    if (OwnsNothing(config_)) return Status::OK();
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.user-bytes", &usage->user_bytes));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.stored-bytes", &usage->stored_bytes));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.space.compute-bytes", &usage->compute_bytes));
@@ -231,8 +256,19 @@ class NacreEngine final : public Engine {
     options.record_cache_size = config_.record_cache_size;
     return options;
   }
-  Status Open(const Options& options) {
-    return DB::Open(options, name_, &db_).WithContext("database " + name_);
+  Status Open(Options options) {
+    options.follow_interval = std::chrono::milliseconds(
+        static_cast<int64_t>(config_.secondary_update_interval * 1000 + 0.5));
+    Status status = config_.readonly           ? DB::OpenForReadOnly(options, name_, &db_)
+                    : config_.use_secondary_db ? DB::OpenAsSecondary(options, name_, &db_)
+                                               : DB::Open(options, name_, &db_);
+    for (int i = 0; i < config_.followers && status.ok(); ++i) {
+      // As a process of its own would.
+      options.pool.reset();
+      options.pool_uri = config_.pool;
+      status = DB::OpenAsSecondary(options, name_, &followers_.emplace_back());
+    }
+    return status.WithContext("database " + name_);
   }
 
   Status Property(const char* name, std::string* value) {
@@ -246,6 +282,8 @@ class NacreEngine final : public Engine {
   }
   /// Those of compactions start with the database, those of the network with the pool or the node.
   Status ReadCounters(TrafficCounters* now) {
+    // Those are the owner's.
+    if (OwnsNothing(config_)) return Status::OK();
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.compute-read", &now->compute_read));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.compute-written", &now->compute_written));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.memnode-read", &now->memnode_read));
@@ -261,6 +299,8 @@ class NacreEngine final : public Engine {
   const std::string name_;
   std::shared_ptr<Pool> pool_;
   std::unique_ptr<DB> db_;
+  std::vector<std::unique_ptr<DB>> followers_;
+  std::atomic<size_t> sessions_{0};  ///< So far; threads make their own.
   TrafficCounters counters_at_open_;
   TrafficCounters closed_traffic_;
 };

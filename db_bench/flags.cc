@@ -68,6 +68,18 @@ DEFINE_string(db, "",
               "or name of the database in nacre's pool (default: db_bench)");
 DEFINE_bool(use_existing_db, false,
             "Keep the database that is there; benchmarks that want a new one are skipped");
+DEFINE_bool(readonly, false,
+            "nacre: read the database as it is when it is opened; another process may own it");
+DEFINE_bool(use_secondary_db, false,
+            "nacre: read the database of another process, and follow what it writes");
+DEFINE_double(secondary_update_interval, 5,
+              "Seconds from one catching up of --use_secondary_db or --followers to the next; 0: "
+              "never by itself");
+DEFINE_int64(followers, 0,
+             "nacre: so many followers of the database that this process owns, each with "
+             "connections of its own; threads read from them in turn, and write to the owner");
+DEFINE_bool(linearizable, false,
+            "Each read of a follower sees all that was acknowledged before it");
 DEFINE_bool(disable_wal, false, "Write no log (an embedded pool has none anyway)");
 DEFINE_bool(verify_checksum, true, "Check what is read from tables");
 DEFINE_bool(statistics, false, "Collect RocksDB's statistics; `stats` prints them");
@@ -187,6 +199,7 @@ Status CheckRanges() {
       {"stats_interval", FLAGS_stats_interval, 0, kMaxOps},
       {"stats_interval_seconds", FLAGS_stats_interval_seconds, 0, 1'000'000},
       {"checkpoint_threads", FLAGS_checkpoint_threads, 1, 64},
+      {"followers", FLAGS_followers, 0, 64},
       {"tail_bytes", FLAGS_tail_bytes, 1, kTiB},
       {"kill_pid", FLAGS_kill_pid, 0, INT32_MAX},
   };
@@ -205,6 +218,9 @@ Status CheckRanges() {
   }
   if (!(FLAGS_report_interval_seconds >= 0.001 && FLAGS_report_interval_seconds <= 1e6)) {
     return Status::InvalidArgument("--report_interval_seconds must be in [0.001, 1000000]");
+  }
+  if (!(FLAGS_secondary_update_interval >= 0 && FLAGS_secondary_update_interval <= 1e6)) {
+    return Status::InvalidArgument("--secondary_update_interval must be in [0, 1000000]");
   }
   if (!(FLAGS_kill_at_seconds >= 0 && FLAGS_kill_at_seconds <= 1e6)) {
     return Status::InvalidArgument("--kill_at_seconds must be in [0, 1000000]");
@@ -307,6 +323,39 @@ Status ParseSizes(BenchConfig* config) {
   return Status::OK();
 }
 
+Status CheckFollowing(EngineKind engine) {
+  const auto refused = [](const std::string& flag, const char* why) {
+    return Status::InvalidArgument(fmt::format("--{} {}", flag, why));
+  };
+  const std::string flag = FLAGS_readonly           ? "readonly"
+                           : FLAGS_use_secondary_db ? "use_secondary_db"
+                           : FLAGS_followers > 0    ? "followers"
+                                                    : "";
+  if (flag.empty()) {
+    return FLAGS_linearizable
+               ? refused("linearizable", "needs followers: --use_secondary_db or --followers")
+               : Status::OK();
+  }
+  if (engine != EngineKind::kNacre) return refused(flag, "is there for --engine=nacre only");
+  if (FLAGS_pool.starts_with("embedded:")) {
+    return refused(flag, "needs --pool: nobody can follow a database in an embedded pool");
+  }
+  if (FLAGS_readonly && FLAGS_use_secondary_db) {
+    return refused("readonly", "and --use_secondary_db exclude one another");
+  }
+  if (FLAGS_readonly && FLAGS_linearizable) {
+    return refused("linearizable", "needs a follower that goes on: --use_secondary_db");
+  }
+  if (FLAGS_followers > 0) {
+    return FLAGS_readonly || FLAGS_use_secondary_db
+               ? refused("followers",
+                         "follow this process, which owns nothing with --readonly or "
+                         "--use_secondary_db")
+               : Status::OK();
+  }
+  return FLAGS_use_existing_db ? Status::OK() : refused(flag, "needs --use_existing_db");
+}
+
 /// What needs no checking beyond `CheckRanges`.
 void CopyFlags(BenchConfig* config) {
   config->threads = static_cast<int>(FLAGS_threads);
@@ -325,6 +374,11 @@ void CopyFlags(BenchConfig* config) {
   config->finish_after_writes = FLAGS_finish_after_writes;
   config->db = FLAGS_db;
   config->use_existing_db = FLAGS_use_existing_db;
+  config->readonly = FLAGS_readonly;
+  config->use_secondary_db = FLAGS_use_secondary_db;
+  config->secondary_update_interval = FLAGS_secondary_update_interval;
+  config->followers = static_cast<int>(FLAGS_followers);
+  config->linearizable = FLAGS_linearizable;
   config->disable_wal = FLAGS_disable_wal;
   config->verify_checksum = FLAGS_verify_checksum;
   config->statistics = FLAGS_statistics;
@@ -397,6 +451,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   if (FLAGS_use_existing_db && FLAGS_db.empty() && config->engine != EngineKind::kNacre) {
     return Status::InvalidArgument("--use_existing_db needs --db");
   }
+  NACRE_RETURN_IF_ERROR(CheckFollowing(config->engine));
   // The head of the report and the JSON tell it.
   if (FLAGS_seed == 0) FLAGS_seed = static_cast<int64_t>(std::time(nullptr));
   CopyFlags(config);

@@ -102,6 +102,10 @@ Status Runner::RunOne(const BenchmarkSpec& spec) {
 Status Runner::Prepare(const BenchmarkSpec& spec, bool* skip) {
   *skip = spec.fresh_db && config_.use_existing_db;
   if (*skip) return Status::OK();
+  if (spec.background_writer && OwnsNothing(config_)) {
+    return Status::InvalidArgument(
+        "only the owner writes: run it there, or with --followers, and readrandom here");
+  }
   if (!spec.fresh_db && open_) return Status::OK();
   open_ = true;
   NACRE_RETURN_IF_ERROR(config_.use_existing_db ? engine_->OpenExisting() : engine_->OpenFresh());

@@ -8,6 +8,7 @@ namespace nacre::memnode {
 bool DegradedRead::Plan(const TableStore& store, const Placement& placement, uint64_t table_bytes,
                         uint64_t offset, uint32_t n) {
   assert(placement.redundancy.striped());
+  if (store.memory() == TableStore::Memory::kUnheld) return false;
   const auto data = static_cast<size_t>(placement.redundancy.data);
   const uint64_t chunk_size = placement.chunk_size;
   const Striping striping(placement);

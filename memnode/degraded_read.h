@@ -23,7 +23,8 @@ class DegradedRead {
  public:
   /// Of bytes [offset, offset + n) of the table, within one chunk; the fragment that has them
   /// counts as lost, like those on lost nodes. False if it takes the extent: too few fragments are
-  /// left, or the range straddles the end of a chunk that is shorter than others of its row.
+  /// left, or the range straddles the end of a chunk that is shorter than others of its row, or
+  /// chunks have to be checked since their memory is not held.
   bool Plan(const TableStore& store, const Placement& placement, uint64_t table_bytes,
             uint64_t offset, uint32_t n);
   /// What is to be read, here or in a copy.

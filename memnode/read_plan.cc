@@ -23,6 +23,7 @@ class Planner {
         table_bytes_(table_bytes),
         lost_(lost),
         damage_(damage.fragments() == 0 ? nullptr : &damage),
+        whole_chunks_(store.memory == TableStore::Memory::kUnheld),
         offset_(offset),
         length_(n),
         plan_(plan) {}
@@ -62,6 +63,9 @@ class Planner {
   uint64_t BytesThere(size_t fragment, const Range& range) const;
   /// Has the bytes [begin, begin + n) of a fragment, head not counted, brought to `at`.
   void Fetch(size_t fragment, uint64_t begin, size_t n, size_t at);
+  /// Room behind what the buffer has so far.
+  size_t TakeRoom(size_t length);
+  Status DecodePart(size_t column, const Range& range, size_t at);
   Status Decode(size_t column, const Range& range, size_t at);
   /// Whether the range of a data fragment is among the bytes asked for, and where; else kNowhere.
   size_t WithinRequest(size_t fragment, const Range& range) const;
@@ -74,6 +78,7 @@ class Planner {
   const uint64_t table_bytes_;
   const FragmentSet lost_;
   const DamagedChunks* const damage_;  ///< Null if there is none.
+  const bool whole_chunks_;            ///< Are decoded, and their sources checked.
   const uint64_t offset_;
   const size_t length_;
   ReadPlan* const plan_;
@@ -162,7 +167,7 @@ Status Planner::Striped() {
       Fetch(place.fragment, place.offset, n, done);
     } else {
       const Range range{.row = row, .begin = begin, .end = begin + n};
-      NACRE_RETURN_IF_ERROR(Decode(place.fragment, range, done));
+      NACRE_RETURN_IF_ERROR(DecodePart(place.fragment, range, done));
     }
     done += n;
   }
@@ -177,7 +182,7 @@ uint64_t Planner::BytesThere(size_t fragment, const Range& range) const {
 }
 
 size_t Planner::WithinRequest(size_t fragment, const Range& range) const {
-  if (fragment >= data() || IsAvoided(fragment, range.row)) return kNowhere;
+  if (whole_chunks_ || fragment >= data() || IsAvoided(fragment, range.row)) return kNowhere;
   const uint64_t chunk = (range.row * data() + fragment) * placement_.chunk_size;
   const uint64_t begin = chunk + range.begin;
   const bool within = begin >= offset_ && chunk + range.end <= offset_ + length_;
@@ -191,13 +196,30 @@ size_t Planner::PlaceOf(size_t fragment, const Range& range) {
   for (const Source& source : sources_) {
     if (source.fragment == fragment && source.range == range) return source.at;
   }
-  const size_t at = plan_->bytes;
   const size_t length = range.end - range.begin;
-  plan_->bytes += (length + 63) / 64 * 64;
+  const size_t at = TakeRoom(length);
   Fetch(fragment, range.row * placement_.chunk_size + range.begin, there, at);
   if (there < length) plan_->zeros.emplace_back(at + there, length - there);
   sources_.push_back({fragment, range, at});
+  if (whole_chunks_) plan_->unchecked.push_back({fragment, range.row, at});
   return at;
+}
+
+size_t Planner::TakeRoom(size_t length) {
+  const size_t at = plan_->bytes;
+  plan_->bytes += (length + 63) / 64 * 64;
+  return at;
+}
+
+Status Planner::DecodePart(size_t column, const Range& range, size_t at) {
+  if (!whole_chunks_) return Decode(column, range, at);
+  // As long as the longest chunk of the row.
+  const Range whole{
+      .row = range.row, .begin = 0, .end = striping_.ChunkBytes(range.row, 0, table_bytes_)};
+  const size_t decoded = TakeRoom(whole.end);
+  plan_->moves.push_back(
+      {.from = decoded + range.begin, .length = range.end - range.begin, .to = at});
+  return Decode(column, whole, decoded);
 }
 
 Status Planner::Decode(size_t column, const Range& range, size_t at) {
@@ -244,6 +266,7 @@ void ReadPlan::Complete(char* buffer) const {
     char* const result = buffer + decoding.at;
     decoding.decoder->Combine(decoding.length, sources.data(), &result);
   }
+  for (const Move& move : moves) std::memcpy(buffer + move.to, buffer + move.from, move.length);
 }
 
 Status PlanRead(const TableStore::Rep& store, const Placement& placement, uint64_t table_bytes,

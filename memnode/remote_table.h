@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "memnode/chunk_sums.h"
 #include "memnode/damaged_chunks.h"
 #include "memnode/table_store_rep.h"
 #include "nacre/status.h"
@@ -22,6 +23,7 @@ struct RemoteTable {
   uint64_t size = 0;
   Status malformed;  ///< Why the placement cannot be used, if it cannot.
   DamagedChunks damage;
+  mutable ChunkSums sums;
 
   /// Fragments on nodes that are known to be lost.
   FragmentSet Lost() const;

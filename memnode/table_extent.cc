@@ -46,11 +46,11 @@ class RemoteRead : public PendingRead {
   Status Await(Slice* bytes) override {
     while (read_ != nullptr && !complete_) {
       stream_->Await(*read_);
-      if (read_->status().ok()) {
+      if (!read_->status().ok()) {
+        TurnToOthers(read_->status(), FragmentsOn(read_->failed()));
+      } else if (CheckSources()) {
         plan_.Complete(read_->buffer().data());
         complete_ = true;
-      } else {
-        TurnToOthers();
       }
     }
     NACRE_RETURN_IF_ERROR(status_);
@@ -69,23 +69,43 @@ class RemoteRead : public PendingRead {
     }
   }
 
-  void TurnToOthers() {
-    const Status why = read_->status();
-    const std::vector<NodeLink*> failed = read_->failed();
+  FragmentSet FragmentsOn(const std::vector<NodeLink*>& nodes) const {
+    FragmentSet fragments = 0;
+    for (size_t i = 0; i < table_->placement.fragments.size(); ++i) {
+      NodeLink* const link = table_->store->fabric->link(table_->placement.fragments[i].start.node);
+      if (std::find(nodes.begin(), nodes.end(), link) != nodes.end()) {
+        fragments |= FragmentSet{1} << i;
+      }
+    }
+    return fragments;
+  }
+
+  /// False: some of what is to be decoded is not the table's, and others are asked instead.
+  bool CheckSources() {
+    FragmentSet wrong = 0;
+    Status why;
+    for (const ReadPlan::Unchecked& chunk : plan_.unchecked) {
+      Status checked =
+          table_->sums.Check(*table_, chunk.fragment, chunk.row, read_->buffer().data() + chunk.at);
+      if (checked.ok()) continue;
+      wrong |= FragmentSet{1} << chunk.fragment;
+      why = std::move(checked);
+    }
+    if (wrong == 0) return true;
+    TurnToOthers(why, wrong);
+    return false;
+  }
+
+  void TurnToOthers(Status why, FragmentSet failed) {
     read_.reset();
     // So that in the end all nodes that failed are named.
     failure_ = failure_.ok()
                    ? why
                    : Status::FromCode(static_cast<int>(why.code()),
                                       fmt::format("{}; {}", failure_.message(), why.message()));
-    for (size_t i = 0; i < table_->placement.fragments.size(); ++i) {
-      NodeLink* const link = table_->store->fabric->link(table_->placement.fragments[i].start.node);
-      if (std::find(failed.begin(), failed.end(), link) != failed.end()) {
-        lost_ |= FragmentSet{1} << i;
-      }
-    }
+    lost_ |= failed;
     status_ = failure_;
-    if (failed.empty()) return;
+    if (failed == 0) return;
     Start();
     if (!status_.ok()) status_ = failure_;
   }

@@ -12,10 +12,12 @@
 
 namespace nacre::memnode {
 
-TableStore::Rep::Rep(PoolClient* pool_client, LocalMemory local_memory, int in_flight)
+TableStore::Rep::Rep(PoolClient* pool_client, LocalMemory local_memory, int in_flight,
+                     Memory tables)
     : client(pool_client),
       fabric(pool_client->fabric()),
       local(local_memory),
+      memory(tables),
       buffers_in_flight(std::clamp(in_flight, 1, Lane::kDepth / 4)),
       stream_limit(
           static_cast<size_t>(StreamLimit(pool_client->options().max_queue_pairs_per_node))),
@@ -106,8 +108,8 @@ char* TableStore::Rep::LocalBytes(const ExtentAddr& fragment) const {
   return local.base + fragment.start.offset + kFragmentHeadBytes;
 }
 
-TableStore::TableStore(PoolClient* client, LocalMemory local, int buffers_in_flight)
-    : rep_(std::make_unique<Rep>(client, local, buffers_in_flight)) {}
+TableStore::TableStore(PoolClient* client, LocalMemory local, int buffers_in_flight, Memory memory)
+    : rep_(std::make_unique<Rep>(client, local, buffers_in_flight, memory)) {}
 TableStore::~TableStore() = default;
 
 EncodingWork TableStore::encoding_work() const {
@@ -125,6 +127,7 @@ const char* TableStore::InLocalMemory(const ExtentAddr& extent) const {
 }
 
 PoolClient* TableStore::client() const { return rep_->client; }
+TableStore::Memory TableStore::memory() const { return rep_->memory; }
 uint64_t TableStore::damaged_reads() const {
   return rep_->damaged_reads.load(std::memory_order_relaxed);
 }

@@ -35,9 +35,18 @@ struct EncodingWork {
 /// Thread safety: all methods may be called from many threads at once. Outlives what it opened.
 class TableStore {
  public:
+  enum class Memory : uint8_t {
+    kHeld,  ///< A table that is open keeps its memory.
+    /// It may be given to others at any time. What is read directly is told apart by the checksums
+    /// of who reads it; bytes are decoded from whole chunks only, which are compared with the tails
+    /// of their fragments first (memnode/chunk_sums.h).
+    kUnheld,
+  };
+
   /// `client` is not owned and outlives this. `buffers_in_flight`: chunk buffers per writer.
   /// Buffers and streams are pooled and reused.
-  TableStore(PoolClient* client, LocalMemory local, int buffers_in_flight = 4);
+  TableStore(PoolClient* client, LocalMemory local, int buffers_in_flight = 4,
+             Memory memory = Memory::kHeld);
   ~TableStore();
 
   /// In place when a whole copy lies in local memory. Reads go to live copies, or to the fragments
@@ -66,6 +75,7 @@ class TableStore {
   const char* InLocalMemory(const ExtentAddr& extent) const;
 
   PoolClient* client() const;
+  Memory memory() const;
   EncodingWork encoding_work() const;
   /// Times that somebody found bytes of a table damaged that had been read.
   uint64_t damaged_reads() const;

@@ -18,7 +18,7 @@ namespace nacre::memnode {
 /// The insides of a TableStore, shared by the files that implement it.
 class TableStore::Rep {
  public:
-  Rep(PoolClient* client, LocalMemory local, int buffers_in_flight);
+  Rep(PoolClient* client, LocalMemory local, int buffers_in_flight, Memory memory);
 
   /// The stream that the calling thread should use: threads spread over them.
   Status Stream(RemoteStream** stream) EXCLUDES(mutex);
@@ -41,6 +41,7 @@ class TableStore::Rep {
   PoolClient* const client;
   Fabric* const fabric;
   const LocalMemory local;
+  const Memory memory;
   const int buffers_in_flight;
   const size_t stream_limit;
   BufferPool buffers;

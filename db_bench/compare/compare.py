@@ -17,6 +17,7 @@ import tempfile
 import time
 
 import durability
+import followers
 import machine
 import redundancy
 import table
@@ -78,6 +79,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--durability", action="store_true",
                         help="instead: what the log and the manifest cost, and how long a new "
                              "owner takes after the last one was killed")
+    parser.add_argument("--followers", action="store_true",
+                        help="instead: what eight followers cost the owner")
     parser.add_argument("--large", action="store_true",
                         help="with --durability: takeovers of ten times --num keys, too (15 GiB)")
     parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
@@ -206,6 +209,9 @@ def run(arguments: list[str]) -> None:
     options = parse_arguments(arguments)
     if options.durability:
         durability.run(options, Progress)
+        return
+    if options.followers:
+        followers.run(options, Progress)
         return
     if options.redundancy:
         redundancy.run(options, Progress)

@@ -101,7 +101,7 @@ class Bench:
     """The binaries in `binaries`, with what they write in `scratch` (in memory, removed by the
     caller) and `runs` (kept). Tables add run(what, number) and micro(name, number)."""
 
-    micro_binary = ""
+    micro_binary = ""  # None.
 
     def __init__(self, binaries: pathlib.Path, scratch: pathlib.Path, runs: pathlib.Path,
                  num: int):
@@ -109,7 +109,7 @@ class Bench:
         self.scratch = scratch
         self.runs = runs
         self.num = num
-        for binary in ("db_bench", "nacre-memnode", self.micro_binary):
+        for binary in filter(None, ("db_bench", "nacre-memnode", self.micro_binary)):
             if not (binaries / binary).exists():
                 raise CompareError(f"there is no {binaries / binary}")
 
@@ -156,7 +156,7 @@ class Table:
     rows: tuple[Row, ...]
     runs: tuple[Any, ...]  # Each has a name.
     microbenchmarks: tuple[str, ...]
-    plot: str  # File.
+    plot: str  # File; none if empty.
     plot_text: str
 
     def markdown(self, results: list[Result]) -> str:
@@ -211,7 +211,7 @@ class Table:
             raise CompareError("the plot needs matplotlib (Debian: python3-matplotlib); "
                                "or --no-plot")
         if options.update_docs:
-            if not plotted:
+            if self.plot and not plotted:
                 raise CompareError("--update-docs wants the plot too: without --no-plot")
             self.split_docs(options.docs)
 
@@ -243,9 +243,10 @@ class Table:
             draw(bench, machine.sentence(about), str(files[-1]))
         if options.update_docs:
             before, after = self.split_docs(options.docs)
-            shutil.copyfile(options.out / self.plot, options.docs.parent / self.plot)
-            options.docs.write_text(
-                f"{before}\n\n{text}\n![{self.plot_text}]({self.plot})\n\n{after}")
+            if draw is not None:
+                shutil.copyfile(options.out / self.plot, options.docs.parent / self.plot)
+                text += f"\n![{self.plot_text}]({self.plot})\n"
+            options.docs.write_text(f"{before}\n\n{text}\n{after}")
             files.append(options.docs)
         with_target = [result for result in results if result.met() is not None]
         met = sum(result.met() for result in with_target)

@@ -238,6 +238,39 @@ TEST(NacreToolTest, NodesKeepTheDatabaseBetweenRuns) {
   EXPECT_EQ(fresh.lines[2].note, "(3000 of 3000 found)");
 }
 
+TEST(NacreToolTest, FollowersRead) {
+  MemnodeProcesses nodes(2, {.size = "256MiB", .slab_size = "64MiB"});
+  const std::string pool = "--pool=" + nodes.pool_uri();
+  // Beside an owner: what they see is what it has written.
+  const ToolRun beside =
+      RunToolOk({pool, "--num=3000", "--seed=3", "--threads=3", "--reads=1000", "--followers=2",
+                 "--linearizable", "--writes=1000", "--batch_size=10",
+                 "--benchmarks=fillseq,readrandom,readwhilewriting,multireadrandom,seekrandom"});
+  ASSERT_EQ(beside.lines.size(), 5u) << beside.output;
+  EXPECT_EQ(beside.lines[1].ops, 3000u);
+  EXPECT_FALSE(beside.lines[1].note.starts_with("(0 of")) << beside.output;
+  // In processes of their own.
+  RunToolOk({pool, "--num=3000", "--seed=4", "--benchmarks=fillseq"});
+  const TemporaryPath json("follower.json");
+  for (const char* mode : {"--readonly", "--use_secondary_db"}) {
+    const ToolRun run = RunToolOk({pool, mode, "--num=3000", "--seed=4", "--use_existing_db",
+                                   "--secondary_update_interval=0.01", "--json=" + json.str(),
+                                   "--benchmarks=readrandom,fillseq,readseq"});
+    ASSERT_EQ(run.lines.size(), 2u) << run.output;
+    EXPECT_EQ(run.lines[0].note, "(3000 of 3000 found)");
+    EXPECT_EQ(run.lines[1].ops, 3000u);
+    EXPECT_EQ(ReadJson(json.str())["durability"]["follower.catch-ups"].kind(),
+              JsonValue::Kind::kNumber);
+    for (const char* writes : {"overwrite", "readwhilewriting"}) {
+      const ToolRun refused = RunTool(
+          {pool, mode, "--num=3000", "--use_existing_db", std::string("--benchmarks=") + writes});
+      EXPECT_EQ(refused.exit_code, 1);
+      EXPECT_NE(refused.output.find(std::string(writes) + ": "), std::string::npos)
+          << refused.output;
+    }
+  }
+}
+
 TEST(NacreToolTest, CheckpointsAndRestores) {
   const TemporaryPath folder("checkpoints");
   const TemporaryPath json("checkpoint.json");
@@ -324,6 +357,18 @@ TEST(ToolTest, BadCommandLinesAreNamedInOneLine) {
        "--value_size_min=2"},
       {{"--json=/nosuchfolder/file"}, "/nosuchfolder/file"},
       {{"--engine=rocksdb", "--use_existing_db"}, "--db"},
+      {{"--engine=rocksdb", "--readonly"}, "--readonly"},
+      {{"--readonly", "--use_existing_db"}, "--pool"},
+      {{"--followers=2"}, "--pool"},
+      {{"--pool=shm:/n.sock", "--use_secondary_db"}, "--use_existing_db"},
+      {{"--pool=shm:/n.sock", "--use_existing_db", "--use_secondary_db", "--readonly"},
+       "--readonly"},
+      {{"--pool=shm:/n.sock", "--use_existing_db", "--readonly", "--followers=1"}, "--followers"},
+      {{"--pool=shm:/n.sock", "--use_existing_db", "--readonly", "--linearizable"},
+       "--linearizable"},
+      {{"--linearizable"}, "--linearizable"},
+      {{"--secondary_update_interval=-1"}, "--secondary_update_interval"},
+      {{"--followers=65"}, "--followers=65"},
       {{"--engine=rocksdb", "--use_existing_db", "--db=/nosuchfolder/db", "--benchmarks=compact"},
        "/nosuchfolder/db"},
       {{"--engine=leveldb", "--use_existing_db", "--db=/nosuchfolder/db", "--benchmarks=compact"},

@@ -1,11 +1,12 @@
 // Goal: whatever concurrent clients are answered, while nodes die and come back and one owner takes
 // the database over from the other, can be explained by an order of their operations that respects
 // time: each key is linearizable, and batches and reads of several keys are strictly serializable,
-// which includes snapshot isolation.
-// Method: clients put, delete and batch values that are
-// never written twice, and read them by Get, MultiGet, snapshots and iterators. They write down
-// when each call was made and when it returned; a write that failed may take effect at any later
-// time. A checker that is not ours, porcupine, judges that (tests/history/checker).
+// which includes snapshot isolation. So are the reads of followers that ask for what is
+// acknowledged, together with the writes.
+// Method: clients put, delete and batch values that are never written twice, and read them by Get,
+// MultiGet, snapshots and iterators. They write down when each call was made and when it returned;
+// a write that failed may take effect at any later time. A checker that is not ours, porcupine,
+// judges that (tests/history/checker).
 
 #include "tests/support/history.h"
 
@@ -56,8 +57,10 @@ const Scenario kScenarios[] = {
 
 class HistoryTest : public testing::TestWithParam<Scenario> {
  protected:
-  /// Clients on a database whose tables lie on processes of their own.
-  void Start(int readers = 0, int followers = 0) {
+  /// Clients on a database whose tables lie on processes of their own. Pauses bound how long a
+  /// history gets where the test waits for something other than operations.
+  void Start(int readers = 0, int followers = 0,
+             std::chrono::microseconds longest_pause = HistoryOptions().longest_pause) {
     nodes_ = std::make_unique<MemnodeProcesses>(4);
     ASSERT_NO_FATAL_FAILURE(Open());
     std::vector<std::shared_ptr<DB>> following;
@@ -72,6 +75,7 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
     history.operations_in_group = GetParam().operations_in_group;
     history.readers = readers;
     history.followers = followers;
+    history.longest_pause = longest_pause;
     history.clients += followers;
     history.seed = random_.Next();
     run_ = std::make_unique<HistoryRun>(db_, history, following);
@@ -236,6 +240,27 @@ TEST_P(HistoryTest, OwnersTakeOverWhileNodesAreKilled) {
     if (random_.OneIn(2)) (*nodes_)[victim].Start();
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(random_.Uniform(500))));
     ASSERT_NO_FATAL_FAILURE(TakeOver());
+    if (!(*nodes_)[victim].running()) (*nodes_)[victim].Start();
+    ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+  }
+  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
+}
+
+TEST_P(HistoryTest, FollowersRead) {
+  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/0, /*followers=*/4));
+  ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(10'000)));
+  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
+}
+
+TEST_P(HistoryTest, FollowersReadWhileOwnersTakeOverAndNodesAreKilled) {
+  ASSERT_NO_FATAL_FAILURE(Start(/*readers=*/0, /*followers=*/3, std::chrono::milliseconds(10)));
+  for (int round = 0; round < 3 && !HasFailure(); ++round) {
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(1500))));
+    const size_t victim = random_.Uniform(nodes_->size());
+    if (random_.OneIn(2)) (*nodes_)[victim].Kill();
+    ASSERT_NO_FATAL_FAILURE(TakeOver());
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500)));
     if (!(*nodes_)[victim].running()) (*nodes_)[victim].Start();
     ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
     ASSERT_NO_FATAL_FAILURE(AwaitRepair());

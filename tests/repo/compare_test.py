@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import socket
 import stat
 import subprocess
 import sys
@@ -21,6 +22,7 @@ FOLDER = ROOT / "db_bench" / "compare"
 sys.path.insert(0, str(FOLDER))
 import compare  # noqa: E402
 import durability  # noqa: E402
+import followers  # noqa: E402
 import redundancy  # noqa: E402
 import repair  # noqa: E402
 import rounds  # noqa: E402
@@ -271,6 +273,47 @@ class DurabilityTest(unittest.TestCase):
 
     def test_docs_have_a_place_for_it(self):
         before, after = durability.TABLE.split_docs(ROOT / "docs" / "performance.md")
+        self.assertTrue(before and after)
+
+
+class FollowersTest(unittest.TestCase):
+    """With numbers that stand in for processes, and with this process."""
+
+    class Bench:
+        def run(self, what, _number: int) -> followers.Measured:
+            rate = {followers.ALONE: 200, followers.FOLLOWING: 97}.get(what, 100)
+            return followers.Measured(rate, 1e2 / rate, 0, 40)
+
+    def test_table(self):
+        results = followers.TABLE.measure(self.Bench(), list(followers.ROWS), 3,
+                                          RedundancyTest.Silence())
+        lines = followers.TABLE.markdown(results)
+        for line in (
+                "| ops/s | 97 | 8 readers of another database | 100 | 0.97 | >= 0.98 | no |",
+                "| us | 1.031 | 8 readers of another database | 1.000 | 1.03 | <= 1.02 | no |",
+                "| ops/s | 97 | nobody beside it | 200 | 0.48 | - | - |",
+                "requests | - | 0 | - | - | - | <= 0 - | yes |",
+                "meanwhile | ops/s | 40 | - | - | - | - | - |"):
+            self.assertIn(line, lines)
+
+    def test_listening_sockets_are_counted(self):
+        before = followers.listening_sockets(os.getpid())
+        for family, address in ((socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_UNIX, None)):
+            with socket.socket(family) as listener, tempfile.TemporaryDirectory() as folder:
+                listener.bind(address or os.path.join(folder, "s"))
+                self.assertEqual(before, followers.listening_sockets(os.getpid()))
+                listener.listen()
+                self.assertEqual(before + 1, followers.listening_sockets(os.getpid()))
+
+    def test_reads_are_those_of_the_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.csv"
+            path.write_text("heading\n1.0,10,1,1,1,0,r\n2.0,30,1,1,1,0,r\n3.0,50,1,1,1,0,r\n")
+            self.assertEqual(40, followers.reads_between(path, 1.5, 3.5))
+            self.assertEqual(0, followers.reads_between(path, 4, 5))
+
+    def test_docs_have_a_place_for_it(self):
+        before, after = followers.TABLE.split_docs(ROOT / "docs" / "performance.md")
         self.assertTrue(before and after)
 
 
