@@ -97,7 +97,11 @@ Status RegionFile::Open(const RegionFileOptions& options, std::unique_ptr<Region
   rdma::UniqueFd fd(::open(options.path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid() && errno != ENOENT) return rdma::SystemError(result->Name());
   bool usable = false;
-  if (fd.valid() && !options.reset) {
+  if (fd.valid() && options.reset) {
+    // First of all, as there may be no room for two.
+    fd.Reset();
+    if (::unlink(options.path.c_str()) != 0) return rdma::SystemError(result->Name());
+  } else if (fd.valid()) {
     NACRE_RETURN_IF_ERROR(result->Take(std::move(fd), &usable).WithContext(result->Name()));
   }
   if (!usable) NACRE_RETURN_IF_ERROR(result->Make().WithContext(result->Name()));

@@ -56,7 +56,8 @@ TEST_P(KeptRegionTest, KeepsWhatPeersWrite) {
     Endpoint far({.scheme = GetParam()});
     std::unique_ptr<MemoryRegion> region;
     ASSERT_TRUE(IsOk(Map(far.device.get(), &region)));
-    ASSERT_NO_FATAL_FAILURE(ConnectEndpoints(&near, &far, AnyAddress(GetParam())));
+    ASSERT_TRUE(IsOk(far.Listen(AnyAddress(GetParam()))));
+    ASSERT_NO_FATAL_FAILURE(ConnectEndpoints(&near, &far, far.listener->address()));
     const int buffer = near.Allocate(8192, Access::kLocalOnly);
     QueuePair* const pair = near.queue_pairs.back().get();
     const RemoteKey key = region->remote_key();
@@ -103,7 +104,8 @@ TEST(MovedRegionTest, NothingSucceedsThatComesTooLate) {
     Endpoint far({.scheme = "shm"});
     std::unique_ptr<MemoryRegion> region;
     ASSERT_TRUE(IsOk(far.device->MapRegion(fd.get(), kBytes, Access::kRemoteReadOnly, &region)));
-    ASSERT_NO_FATAL_FAILURE(ConnectEndpoints(&near, &far, FreshAddress()));
+    ASSERT_TRUE(IsOk(far.Listen(AnyAddress("shm"))));
+    ASSERT_NO_FATAL_FAILURE(ConnectEndpoints(&near, &far, far.listener->address()));
     std::unique_ptr<RegionGrant> grant;
     ASSERT_TRUE(IsOk(region->Grant(kAt, kAt, Access::kRemoteAll, &grant)));
     const int buffer = near.Allocate(4096, Access::kLocalOnly);

@@ -42,6 +42,14 @@ constexpr uint64_t kSlabBytes = 1 << 20;
 constexpr off_t kHeadAt = 2048;
 constexpr off_t kVersionAt = kHeadAt + 8;
 
+/// Whether it is `fd` that has the path.
+bool IsAt(const std::string& path, int fd) {
+  struct stat open {};
+  struct stat there {};
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         open.st_ino == there.st_ino;
+}
+
 class RegionFileTest : public testing::Test {
  protected:
   RegionFileOptions Plan() const {
@@ -230,15 +238,17 @@ TEST_F(RegionFileTest, AStateThatWasBeingWrittenDoesNotCount) {
   ExpectState("whole");
 }
 
-/// Runs `work` in a process of its own, and kills that after a random time.
-void RunUntilKilled(Random* random, const std::function<void()>& work) {
+/// Runs `work` in a process of its own, and kills that a random time after `begun`.
+void RunUntilKilled(Random* random, const std::function<bool()>& begun,
+                    const std::function<void()>& work) {
   const pid_t pid = ::fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) {
     work();
     ::_exit(0);
   }
-  std::this_thread::sleep_for(std::chrono::microseconds(random->Uniform(40'000)));
+  EXPECT_TRUE(Eventually(begun));
+  std::this_thread::sleep_for(std::chrono::microseconds(random->Uniform(30'000)));
   ::kill(pid, SIGKILL);
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
 }
@@ -251,7 +261,9 @@ TEST_F(RegionFileTest, WhatWasSavedOutlivesAKillAtAnyMoment) {
   ASSERT_NE(shared, MAP_FAILED);
   auto* const saved = new (shared) std::atomic<uint64_t>(0);
   for (int round = 0; round < 20; ++round) {
-    ASSERT_NO_FATAL_FAILURE(RunUntilKilled(&random, [&] {
+    const uint64_t before = saved->load();
+    const auto begun = [&] { return saved->load() > before; };
+    ASSERT_NO_FATAL_FAILURE(RunUntilKilled(&random, begun, [&] {
       std::unique_ptr<RegionFile> file;
       if (!Open(Plan(), &file).ok()) return;
       for (uint64_t number = saved->load() + 1;; ++number) {
@@ -286,11 +298,11 @@ TEST_F(RegionFileTest, WhoHasItMappedIsLeftBehind) {
   std::memcpy(old + 8192, content.data(), content.size());
 
   ExpectState("state");
+  EXPECT_FALSE(IsAt(path_, fd.get()));
   struct stat before {};
   struct stat after {};
   ASSERT_EQ(::fstat(fd.get(), &before), 0);
   ASSERT_EQ(::stat(path_.c_str(), &after), 0);
-  EXPECT_NE(before.st_ino, after.st_ino);
   EXPECT_NE(*reinterpret_cast<const uint64_t*>(old + rdma::Device::kMovedAwayAt), 0u);
   EXPECT_LT(before.st_blocks, after.st_blocks);  // Its room was given back.
   std::memset(old + 8192, 'x', content.size());
@@ -313,9 +325,13 @@ TEST_F(RegionFileTest, AMoveThatWasKilledGoesOn) {
     ASSERT_EQ(::pwrite(fd.get(), content.data(), content.size(), 8192),
               static_cast<ssize_t>(content.size()));
     for (int kill = 0; kill < 3; ++kill) {
-      ASSERT_NO_FATAL_FAILURE(RunUntilKilled(&random, [&] {
+      // The first is killed when it has begun to move something, or has moved it already.
+      const auto begun = [&] {
+        return kill > 0 || std::filesystem::exists(path_ + ".new") || !IsAt(path_, fd.get());
+      };
+      ASSERT_NO_FATAL_FAILURE(RunUntilKilled(&random, begun, [&] {
         std::unique_ptr<RegionFile> file;
-        Open(Plan(), &file).IgnoreError();
+        if (Open(Plan(), &file).ok() && kill == 0) ::pause();
       }));
     }
     ExpectState("state");

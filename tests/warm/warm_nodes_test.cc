@@ -132,7 +132,8 @@ class WarmNodesTest : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(Eventually([&] {
       seen = RunBinary("nacre-ctl", {"fsck", "db", "--json", "--pool=" + nodes_->pool_uri()}, 60)
                  .output;
-      return seen.find(wanted) != std::string::npos;
+      return seen.find(wanted) != std::string::npos &&
+             seen.find("\"findings\": []") != std::string::npos;
     })) << seen;
   }
 
@@ -167,7 +168,7 @@ TEST_P(WarmNodesTest, ANodeThatWasKilledComesBackWithWhatItHad) {
     ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
     ASSERT_NO_FATAL_FAILURE(ExpectModel());
   }
-  ASSERT_NO_FATAL_FAILURE(ExpectWhole(2));
+  ASSERT_NO_FATAL_FAILURE(ExpectWhole(1));  // Of two the third could not tell who owns it.
   const ProcessResult listed = Ctl("nodes");
   EXPECT_NE(listed.output.find("warm"), std::string::npos) << listed.output;
   EXPECT_NE(listed.output.find("kept"), std::string::npos) << listed.output;
@@ -202,7 +203,7 @@ TEST_P(WarmNodesTest, MoreNodesThanMayBeLostComeBackUnderTheirOwner) {
 
 TEST_P(WarmNodesTest, AllNodesAndTheOwnerDieAtOnce) {
   ASSERT_NO_FATAL_FAILURE(StartNodes(4));
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < 2; ++round) {
     SCOPED_TRACE(round);
     const OwnerPlan plan{.pool_uri = nodes_->pool_uri(),
                          .redundancy = round % 2 == 0 ? "rep(2)" : "rs(2,1)",
@@ -211,7 +212,7 @@ TEST_P(WarmNodesTest, AllNodesAndTheOwnerDieAtOnce) {
                          .threads = 3,
                          .keys_per_thread = 300};
     OwnerProcess owner("warm_tests", plan);
-    ASSERT_TRUE(owner.AwaitProgress(200 + random_.Uniform(1000)));
+    ASSERT_TRUE(owner.AwaitProgress(100 + random_.Uniform(500)));
     if (random_.OneIn(2)) owner.Kill();
     // All at once, so that each is in the middle of something.
     std::vector<std::thread> kills;
