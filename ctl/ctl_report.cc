@@ -15,6 +15,20 @@ namespace {
 
 double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
+/// "process": it ends with the node's process; "kept": in a region file that the node made; "warm":
+/// in one that it found.
+const char* KeepingText(memnode::Keeping keeping) {
+  switch (keeping) {
+    case memnode::Keeping::kNone:
+      return "process";
+    case memnode::Keeping::kEmpty:
+      return "kept";
+    case memnode::Keeping::kWarm:
+      return "warm";
+  }
+  return "?";
+}
+
 std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
   std::string json = fmt::format("{{\"address\": {}, \"reachable\": {}", JsonString(node.address),
                                  node.status.ok());
@@ -36,8 +50,8 @@ std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
       "\"uptime_seconds\": {:.3f}, ",
       s.compactions, s.compactions_failed, s.compaction_bytes_read, s.compaction_bytes_written,
       Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos));
-  return json + fmt::format("\"domain\": {}, \"draining\": {}}}", JsonString(s.domain),
-                            pool.draining(node));
+  return json + fmt::format("\"domain\": {}, \"memory\": \"{}\", \"draining\": {}}}",
+                            JsonString(s.domain), KeepingText(s.keeping), pool.draining(node));
 }
 
 uint64_t SpaceFigure(const memnode::KnownDatabase& database, std::string_view name) {
@@ -221,21 +235,22 @@ void PrintNodes(const PoolReport& pool, bool json) {
     width = std::max(width, node.address.size());
     domain_width = std::max(domain_width, node.stats.domain.size());
   }
-  fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9} {:>9}  {:<{}}\n", "node", width,
-             "slab", "leased", "dbs", "conns", "requests", "compactions", "cpu s", "uptime s",
-             "domain", domain_width);
+  fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9} {:>9}  {:<{}}  {}\n", "node",
+             width, "slab", "leased", "dbs", "conns", "requests", "compactions", "cpu s",
+             "uptime s", "domain", domain_width, "memory");
   for (const NodeReport& node : nodes) {
     if (!node.status.ok()) {
       fmt::print("{:<{}} {}\n", node.address, width, Explain(node.status));
       continue;
     }
     const memnode::NodeStats& s = node.stats;
-    fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}  {:<{}}{}\n",
-               node.address, width, FormatBytes(s.slab_bytes),
-               fmt::format("{}/{}", s.slabs_leased, s.slabs_total), s.databases, s.connections,
-               s.requests, s.compactions, Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos),
-               s.domain.empty() ? "-" : s.domain, domain_width,
-               pool.draining(node) ? "  draining" : "");
+    fmt::print(
+        "{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}  {:<{}}  {:<7}{}\n",
+        node.address, width, FormatBytes(s.slab_bytes),
+        fmt::format("{}/{}", s.slabs_leased, s.slabs_total), s.databases, s.connections, s.requests,
+        s.compactions, Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos),
+        s.domain.empty() ? "-" : s.domain, domain_width, KeepingText(s.keeping),
+        pool.draining(node) ? "  draining" : "");
   }
 }
 

@@ -106,6 +106,19 @@ Status Parse(const CheckpointHeader& header, const CheckpointDelta& delta, char*
   return Status::OK();
 }
 
+/// A redo: the header as it is to be, fixed32 number of slots, then for each its entry, as in a
+/// delta, and then for each what it is to hold.
+constexpr size_t kRedoHeadBytes = CheckpointHeader::kBytes + kCountBytes;
+
+std::string EncodeRedo(const CheckpointHeader& after, const Changes& changes) {
+  std::string redo(CheckpointHeader::kBytes, '\0');
+  after.Encode(redo.data());
+  PutFixed32(&redo, changes.count);
+  redo.append(changes.entries, changes.count * kEntryBytes);
+  redo.append(changes.contents, changes.count * changes.slot_bytes);
+  return redo;
+}
+
 /// Turns XORs into contents, and compares these with their checksums.
 Status MakeContents(const CheckpointHeader& header, const CheckpointDelta& delta, const char* slots,
                     Changes* changes) {
@@ -209,7 +222,8 @@ Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
   return Status::OK();
 }
 
-Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length) {
+Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length,
+                       const RecordRedo& record) {
   CheckpointHeader header;
   NACRE_RETURN_IF_ERROR(CheckpointHeader::Decode(Slice(copy, length), &header));
   if (header.identity != delta.identity) {
@@ -235,6 +249,10 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
   NACRE_RETURN_IF_ERROR(MakeContents(header, delta, slots, &changes));
 
   NACRE_POINT("node.checkpoint-unpacked");
+  CheckpointHeader after = header;
+  after.version = delta.version;
+  after.slots_used = delta.slots_used;
+  if (record != nullptr) NACRE_RETURN_IF_ERROR(record(EncodeRedo(after, changes)));
   // Whoever reads the copy meanwhile, from afar, sees that it is being changed.
   header.applying = delta.version;
   header.Encode(copy);
@@ -245,11 +263,32 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
     if (i == 0) NACRE_POINT("node.checkpoint-half-applied");
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  header.applying = 0;
-  header.version = delta.version;
-  header.slots_used = delta.slots_used;
-  header.Encode(copy);
+  after.Encode(copy);
   NACRE_POINT("node.checkpoint-applied");
+  return Status::OK();
+}
+
+Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length) {
+  const Status damaged = Damaged("what was recorded of it makes no sense");
+  CheckpointHeader after;
+  NACRE_RETURN_IF_ERROR(CheckpointHeader::Decode(redo, &after));
+  if (redo.size() < kRedoHeadBytes || length < CheckpointHeader::kBytes) return damaged;
+  const uint64_t count = DecodeFixed32(redo.data() + CheckpointHeader::kBytes);
+  if (redo.size() != kRedoHeadBytes + count * (kEntryBytes + uint64_t{after.slot_bytes}) ||
+      uint64_t{after.image_slots} * after.slot_bytes > length - CheckpointHeader::kBytes) {
+    return damaged;
+  }
+  const char* const entries = redo.data() + kRedoHeadBytes;
+  const char* const contents = entries + count * kEntryBytes;
+  const auto slot = [&](uint64_t i) { return DecodeFixed32(entries + i * kEntryBytes) & ~kWhole; };
+  for (uint64_t i = 0; i < count; ++i) {
+    if (slot(i) >= after.slots_used) return damaged;
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    std::memcpy(copy + CheckpointHeader::kBytes + uint64_t{slot(i)} * after.slot_bytes,
+                contents + i * after.slot_bytes, after.slot_bytes);
+  }
+  after.Encode(copy);
   return Status::OK();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -71,11 +72,19 @@ struct CheckpointDelta {
 Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
                    CheckpointDelta* delta);
 
+/// Told of all that a copy is going to be changed to, encoded, before the first byte is changed. A
+/// failure leaves the copy as it is.
+using RecordRedo = std::function<Status(std::string redo)>;
+
 /// Brings the copy that lies in the `length` bytes at `copy` from the delta's base version to its
 /// version. OK without a change if it is there already. Else nothing is changed, and
 /// `InvalidArgument` is answered for a copy of another manifest or version, `Corruption` if the
 /// copy or the delta is damaged: each slot is compared with its checksum before anything is
-/// written.
-Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length);
+/// written. `record` may be null: for copies that end with the process.
+Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length,
+                       const RecordRedo& record = nullptr);
+/// Does what a process that was killed in the middle of it had recorded, and perhaps done already.
+/// `Corruption`, without a change, if `redo` is none for that copy.
+Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length);
 
 }  // namespace nacre::memnode

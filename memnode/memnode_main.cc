@@ -34,7 +34,12 @@ DEFINE_string(
     domain, "",
     "failure domain, such as rack1: nodes of one domain may fail together, and get no two "
     "fragments of a table; empty: a domain of its own");
-DEFINE_string(region_file, "", "keep the memory in this file (not supported yet)");
+DEFINE_string(region_file, "",
+              "keep the memory in this file, in tmpfs or of huge pages, so that a node which is "
+              "started anew on it has what it had; all of it is taken at the start");
+DEFINE_bool(region_reset, false,
+            "begin empty whatever --region_file holds: for a file that is damaged, or was another "
+            "node's");
 DEFINE_string(log_file, "", "append a log to this file");
 DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus");
 
@@ -135,9 +140,11 @@ Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
   if (options->region_bytes == 0) return Status::InvalidArgument("--size: 0 bytes");
   NACRE_RETURN_IF_ERROR(
       ParseSize(FLAGS_slab_size, &options->slab_bytes).WithContext("--slab_size"));
-  if (!FLAGS_region_file.empty()) {
-    return Status::NotSupported("--region_file is not supported yet");
+  if (FLAGS_region_reset && FLAGS_region_file.empty()) {
+    return Status::InvalidArgument("--region_reset without a --region_file");
   }
+  options->region_file = FLAGS_region_file;
+  options->region_reset = FLAGS_region_reset;
   options->domain = FLAGS_domain;
   options->populate = FLAGS_populate;
   options->workers = FLAGS_workers;
@@ -183,8 +190,11 @@ Status Run() {
   NACRE_RETURN_IF_ERROR(ServeMetrics(node.get(), &metrics, &exposer));
 
   const NodeStats stats = node->stats();
-  fmt::print("ready: {} with {} slabs of {}\n", node->address(), stats.slabs_total,
-             FormatBytes(stats.slab_bytes));
+  fmt::print("ready: {} with {} slabs of {}{}\n", node->address(), stats.slabs_total,
+             FormatBytes(stats.slab_bytes),
+             stats.keeping == Keeping::kWarm
+                 ? fmt::format(", warm: {} of them in use", stats.slabs_leased)
+                 : "");
   std::fflush(stdout);
   int signal_number = 0;
   sigwait(&stop, &signal_number);

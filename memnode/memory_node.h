@@ -19,6 +19,10 @@ struct MemoryNodeOptions {
   uint64_t slab_bytes = 64 << 20;
   /// Take all of the memory from the system at the start, in huge pages where it gives them.
   bool populate = false;
+  /// Keep the memory in this file over restarts of the process; empty: it ends with the process.
+  /// See region_file.h, and for what Start answers then.
+  std::string region_file{};
+  bool region_reset = false;  ///< Begin empty, whatever the file holds.
   /// Nodes with the same label may fail together (a rack, a power supply): no two of them get
   /// fragments of one table. Empty: a domain of its own. At most 255 bytes.
   std::string domain{};

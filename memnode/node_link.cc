@@ -33,9 +33,10 @@ Status StatusOfCompletion(const std::string& address, rdma::CompletionCode code)
 }
 
 rdma::RemoteBuffer NodeLink::Translate(uint64_t offset, uint64_t* contiguous) const {
-  const uint64_t index = offset >> piece_shift_;
-  const Piece& piece = pieces_[index];
-  const uint64_t within = offset - (index << piece_shift_);
+  const Place& where = *place();
+  const uint64_t index = offset >> where.piece_shift;
+  const Piece& piece = where.pieces[index];
+  const uint64_t within = offset - (index << where.piece_shift);
   *contiguous = piece.length - within;
   return {.address = piece.address + within, .key = piece.key};
 }
@@ -147,7 +148,9 @@ Status NodeLink::SetDescription(const control::Description& description) {
     MutexLock lock(&mutex_);
     domain_ = description.domain();
   }
-  if (!pieces_.empty()) return Status::OK();
+  if (description.start_id() == 0) return malformed("no start");
+  const Place* const before = place();
+  if (before != nullptr && before->start_id == description.start_id()) return Status::OK();
 
   const uint64_t region_bytes = description.region_bytes();
   const uint32_t shift = description.piece_shift();
@@ -166,21 +169,33 @@ Status NodeLink::SetDescription(const control::Description& description) {
   if (static_cast<uint64_t>(description.pieces_size()) != expected) {
     return malformed("pieces that do not add up");
   }
-  std::vector<Piece> pieces;
+  auto where = std::make_unique<Place>();
+  where->start_id = description.start_id();
+  where->piece_shift = shift;
   uint64_t left = region_bytes;
   for (const control::RemoteMemory& piece : description.pieces()) {
     if (piece.length() != std::min(left, piece_bytes)) return malformed("a piece of odd size");
     left -= piece.length();
-    pieces.push_back({.address = piece.address(), .length = piece.length(), .key = piece.key()});
+    where->pieces.push_back(
+        {.address = piece.address(), .length = piece.length(), .key = piece.key()});
   }
-  pieces_ = std::move(pieces);
-  piece_shift_ = shift;
-  slab_bytes_ = description.slab_bytes();
-  slab_area_ = slab_area;
-  slab_count_ = (region_bytes - slab_area) / slab_bytes_;
-  write_keys_ = std::make_unique<std::atomic<uint64_t>[]>(slab_count_);
-  instance_id_.store(description.instance_id(), std::memory_order_relaxed);
-  region_bytes_.store(region_bytes, std::memory_order_relaxed);
+  if (before == nullptr) {
+    slab_bytes_ = description.slab_bytes();
+    slab_area_ = slab_area;
+    slab_count_ = (region_bytes - slab_area) / slab_bytes_;
+    write_keys_ = std::make_unique<std::atomic<uint64_t>[]>(slab_count_);
+    instance_id_.store(description.instance_id(), std::memory_order_relaxed);
+    region_bytes_.store(region_bytes, std::memory_order_relaxed);
+  } else if (this->region_bytes() != region_bytes || slab_bytes_ != description.slab_bytes() ||
+             slab_area_ != slab_area) {
+    return malformed("another size than before");
+  }
+  for (uint64_t slab = 0; slab < slab_count_; ++slab) {
+    write_keys_[slab].store(0, std::memory_order_relaxed);
+  }
+  // Release: pairs with place().
+  place_.store(where.get(), std::memory_order_release);
+  places_.push_back(std::move(where));
   return Status::OK();
 }
 
@@ -193,6 +208,10 @@ Status NodeLink::Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueD
   hello.client_id = context_->client_id;
   hello.slab_bytes = context_->options.slab_bytes;
   hello.instance_id = instance_id();
+  // Requests say themselves what they mean.
+  if (const Place* const known = place(); known != nullptr && kind == ConnectionKind::kData) {
+    hello.start_id = known->start_id;
+  }
   std::string reply;
   const Deadline attempt = Deadline::After(
       context_->clock, std::min<std::chrono::nanoseconds>(kConnectTimeout, deadline.Remaining()));

@@ -66,12 +66,15 @@ class NodeLink {
   }
   bool alive() const { return state_.load(std::memory_order_relaxed) <= State::kUp; }
 
-  // ---- The node's region. Set before the first kUp, then constant. -------------------------
+  // ---- The node's region. Set before the first kUp, then constant, but for where the process
+  // ---- that serves it has it: a node whose memory outlives it comes back with it elsewhere. A
+  // ---- queue pair reaches one process. Whoever has it before he translates is never led astray:
+  // ---- one of an earlier process is dead, and one of a later one was made with its translation.
 
   uint64_t instance_id() const { return instance_id_.load(std::memory_order_relaxed); }
   uint64_t region_bytes() const { return region_bytes_.load(std::memory_order_relaxed); }
   uint64_t slab_bytes() const { return slab_bytes_; }
-  bool single_piece() const { return pieces_.size() == 1; }
+  bool single_piece() const { return place()->pieces.size() == 1; }
   /// The node's failure domain; empty: one of its own, or not known yet.
   std::string domain() const EXCLUDES(mutex_);
 
@@ -102,7 +105,8 @@ class NodeLink {
   void SetCutOff(const Status& why) EXCLUDES(mutex_);
   void SetLost(const Status& why) EXCLUDES(mutex_);
   /// Takes over what the node says of its region; `Corruption` if it makes no sense, `Unavailable`
-  /// if it is another instance than before.
+  /// if it is another instance than before. The write keys of an earlier process are forgotten. By
+  /// the monitor.
   Status SetDescription(const control::Description& description);
   void ExpectInstance(uint64_t instance_id) { instance_id_.store(instance_id); }
 
@@ -127,11 +131,19 @@ class NodeLink {
     uint64_t length = 0;
     uint32_t key = 0;
   };
+  /// Where a process has the region.
+  struct Place {
+    uint32_t start_id = 0;
+    uint32_t piece_shift = 0;
+    std::vector<Piece> pieces;
+  };
   static constexpr size_t kMaxIdleChannels = 8;
 
   /// Marks a key that there is.
   static constexpr uint64_t kHasKey = uint64_t{1} << 32;
 
+  /// Acquire: pairs with SetDescription, which has forgotten the keys of the place before.
+  const Place* place() const { return place_.load(std::memory_order_acquire); }
   void Leave(State to, const Status& why) EXCLUDES(mutex_);
   /// slab_count_ if no slab starts there.
   uint64_t SlabAt(uint64_t offset) const;
@@ -145,9 +157,10 @@ class NodeLink {
   std::atomic<uint64_t> instance_id_{0};
   std::atomic<uint64_t> region_bytes_{0};
   uint64_t slab_bytes_ = 0;
-  uint32_t piece_shift_ = 0;
-  std::vector<Piece> pieces_;
   uint64_t slab_area_ = 0;
+  std::atomic<const Place*> place_{nullptr};
+  /// All that there were: somebody may still be looking at one. One for each start of the node.
+  std::vector<std::unique_ptr<const Place>> places_;
   uint64_t slab_count_ = 0;
   /// kHasKey and the key, or 0. Each is a value of its own, so no order is needed: whoever may
   /// write has heard of the lease from the thread that set the key.

@@ -44,6 +44,13 @@ struct PointRead {
 };
 
 /// What a node tells of itself.
+/// Whether a node's memory outlives its process (MemoryNodeOptions::region_file).
+enum class Keeping : uint8_t {
+  kNone = 0,
+  kEmpty = 1,  ///< It does, and began empty with this start.
+  kWarm = 2,   ///< It does, and was there when this process started.
+};
+
 struct NodeStats {
   std::string address;
   uint64_t instance_id = 0;
@@ -72,6 +79,7 @@ struct NodeStats {
   uint64_t peers_refused = 0;     ///< Without the secret, of another version, or silent.
   uint64_t frames_malformed = 0;  ///< By the transport; each ended a connection.
   std::string domain{};           ///< See MemoryNodeOptions.
+  Keeping keeping = Keeping::kNone;
 };
 
 struct OpenDatabaseOptions {

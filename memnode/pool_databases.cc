@@ -337,12 +337,16 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
     if (database->fenced.load(std::memory_order_acquire)) continue;
     control::Request request;
     control::Reply reply;
-    if (returns) {
-      request.mutable_read_root()->set_name(database->name);
-      NACRE_RETURN_IF_ERROR(call(request, &reply));
-      if (!reply.database().exists() || reply.database().database_id() != id) {
-        return Status::NotFound(link->address() + ": has dropped what it held");
-      }
+    request.mutable_read_root()->set_name(database->name);
+    NACRE_RETURN_IF_ERROR(call(request, &reply));
+    const bool known = reply.database().exists() && reply.database().database_id() == id;
+    if (returns && !known) {
+      return Status::NotFound(link->address() + ": has dropped what it held");
+    }
+    if (!known && reply.database().root().epoch() != 0) {
+      // Whether that one was destroyed the next opening finds out.
+      return Status::Busy(
+          fmt::format("{}: has another database '{}'", link->address(), database->name));
     }
     request.mutable_claim_database()->set_name(database->name);
     request.mutable_claim_database()->set_database_id(id);

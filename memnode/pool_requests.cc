@@ -165,6 +165,9 @@ Status PoolClient::GetStats(NodeId node, NodeStats* stats) {
   stats->peers_refused = message.peers_refused();
   stats->frames_malformed = message.frames_malformed();
   stats->domain = message.domain();
+  // A later version may have more words for it, which all mean that it keeps.
+  stats->keeping = static_cast<Keeping>(
+      std::min<uint32_t>(message.keeping(), static_cast<uint32_t>(Keeping::kWarm)));
   return Status::OK();
 }
 

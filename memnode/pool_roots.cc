@@ -64,6 +64,8 @@ Status PoolClient::Rep::ReadRoots(const std::string& name, RootsSeen* seen) {
                              .instance_id = fabric.link(answer.node)->instance_id(),
                              .state = answer.reply.database()});
   }
+  NACRE_RETURN_IF_ERROR(
+      LeaveOneDatabase(PoolSize(), &seen->answers).WithContext(fmt::format("database '{}'", name)));
   const RootAnswer* newest = NewestRoot(seen->answers);
   if (Status s = CheckReadQuorum(newest == nullptr ? nullptr : &newest->state.root(), seen->answers,
                                  PoolSize());

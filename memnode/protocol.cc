@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "util/coding.h"
@@ -13,6 +14,9 @@ namespace {
 // The reason must fit the private data of a refusal, and the client must know the kinds apart.
 constexpr std::string_view kSlabReason = "slabs";
 constexpr std::string_view kInstanceReason = "restarted, its memory is lost";
+constexpr std::string_view kStartReason = "restarted meanwhile";
+/// Of which slabs are multiples.
+constexpr uint64_t kPageBytes = 4096;
 
 void PutHead(std::string* dst, uint32_t magic, uint16_t version, uint16_t kind) {
   PutFixed32(dst, magic);
@@ -32,7 +36,10 @@ std::string Hello::Encode() const {
   std::string bytes;
   PutHead(&bytes, magic, version, static_cast<uint16_t>(kind));
   PutFixed64(&bytes, client_id);
-  PutFixed64(&bytes, slab_bytes);
+  // What no node can have stays what no node has.
+  const uint64_t pages = slab_bytes % kPageBytes == 0 ? slab_bytes / kPageBytes : UINT32_MAX;
+  PutFixed32(&bytes, static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX)));
+  PutFixed32(&bytes, start_id);
   PutFixed64(&bytes, instance_id);
   return bytes;
 }
@@ -49,7 +56,8 @@ bool Hello::Decode(const Slice& bytes, Hello* hello) {
   }
   hello->kind = static_cast<ConnectionKind>(kind);
   hello->client_id = DecodeFixed64(bytes.data() + 8);
-  hello->slab_bytes = DecodeFixed64(bytes.data() + 16);
+  hello->slab_bytes = DecodeFixed32(bytes.data() + 16) * kPageBytes;
+  hello->start_id = DecodeFixed32(bytes.data() + 20);
   hello->instance_id = DecodeFixed64(bytes.data() + 24);
   return true;
 }
@@ -69,13 +77,15 @@ bool Welcome::Decode(const Slice& bytes, Welcome* welcome) {
   return welcome->magic == kHelloMagic && welcome->version == kProtocolVersion;
 }
 
-std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id) {
+std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id,
+                          uint32_t start_id) {
   if (hello.version != kProtocolVersion) {
     return fmt::format("protocol version {} here, {} there", kProtocolVersion, hello.version);
   }
   if (hello.instance_id != 0 && hello.instance_id != instance_id) {
     return std::string(kInstanceReason);
   }
+  if (hello.start_id != 0 && hello.start_id != start_id) return std::string(kStartReason);
   if (hello.slab_bytes != 0 && hello.slab_bytes != slab_bytes) {
     return fmt::format("{} of {} here, {} asked", kSlabReason, slab_bytes, hello.slab_bytes);
   }

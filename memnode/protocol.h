@@ -32,7 +32,7 @@ namespace nacre::memnode {
 // the body, the length and the id.
 
 inline constexpr uint32_t kHelloMagic = 0x4172634e;  // "NcrA"
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint16_t kProtocolVersion = 5;
 
 /// How long an owner may answer reads after a node has confirmed that it owns the database. One who
 /// takes over from an owner that is there waits for as long.
@@ -48,7 +48,8 @@ struct Hello {
   uint16_t version = kProtocolVersion;
   ConnectionKind kind = ConnectionKind::kLifeline;
   uint64_t client_id = 0;    ///< The same for all connections of one client.
-  uint64_t slab_bytes = 0;   ///< That the client counts on; 0: any.
+  uint64_t slab_bytes = 0;   ///< That the client counts on; 0: any. On the wire in pages of 4 KiB.
+  uint32_t start_id = 0;     ///< Of the process whose addresses and keys it has; 0: any.
   uint64_t instance_id = 0;  ///< That the client means to reach; 0: any.
 
   std::string Encode() const;
@@ -63,19 +64,21 @@ struct Welcome {
 
   uint32_t magic = kHelloMagic;
   uint16_t version = kProtocolVersion;
-  uint64_t instance_id = 0;  ///< Drawn at random when the node starts.
+  uint64_t instance_id = 0;  ///< Of the node's memory: drawn at random when that begins.
 
   std::string Encode() const;
   static bool Decode(const Slice& bytes, Welcome* welcome);
 };
 
 /// Why `hello` is refused by a node of this kind; empty: it is not. At most kMaxReasonBytes bytes.
-std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id);
+std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id,
+                          uint32_t start_id);
 
 /// The failure that a client reports for a refusal by `address`: another protocol version or
 /// another instance is `Unavailable`, another slab size `InvalidArgument`.
 Status StatusOfRefusal(const std::string& address, const Status& refusal);
-/// True for the failure that a node answers which is there but was started anew.
+/// True for the failure that a node answers which is there but was started anew, without the memory
+/// that it had.
 bool IsOtherInstance(const Status& status);
 
 // ---- Replies --------------------------------------------------------------------------------

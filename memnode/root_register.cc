@@ -48,6 +48,42 @@ const RootAnswer* NewestRoot(const std::vector<RootAnswer>& answers) {
   return newest;
 }
 
+Status LeaveOneDatabase(int pool_nodes, std::vector<RootAnswer>* answers) {
+  std::set<uint64_t> ids;
+  for (const RootAnswer& answer : *answers) {
+    if (answer.state.root().epoch() != 0) ids.insert(answer.state.database_id());
+  }
+  if (ids.size() <= 1) return Status::OK();
+  std::set<uint64_t> destroyed;
+  std::set<uint64_t> exist;
+  for (const uint64_t id : ids) {
+    std::vector<RootAnswer> of_it = *answers;
+    for (RootAnswer& answer : of_it) {
+      if (answer.state.database_id() != id) answer.state.clear_root();
+    }
+    const control::Root& root = NewestRoot(of_it)->state.root();
+    if (IsDestroyed(root, of_it)) {
+      destroyed.insert(id);
+    } else if (CheckReadQuorum(&root, of_it, pool_nodes).ok()) {
+      exist.insert(id);
+    }
+  }
+  if (exist.size() > 1) {
+    return Status::Corruption(fmt::format("the pool has {} databases of this name", exist.size()));
+  }
+  if (exist.empty() && destroyed.size() < ids.size()) return Status::OK();  // Too few answer.
+  const uint64_t chosen =
+      exist.empty() ? NewestRoot(*answers)->state.database_id() : *exist.begin();
+  std::erase_if(*answers, [&](const RootAnswer& answer) {
+    const uint64_t id = answer.state.database_id();
+    return ids.contains(id) && id != chosen && !destroyed.contains(id);
+  });
+  for (RootAnswer& answer : *answers) {
+    if (answer.state.database_id() != chosen) answer.state.clear_root();
+  }
+  return Status::OK();
+}
+
 Status CheckReadQuorum(const control::Root* root, const std::vector<RootAnswer>& answers,
                        int pool_nodes) {
   const std::set<uint64_t> instances = InstancesOf(answers);

@@ -62,6 +62,12 @@ const RootAnswer* NewestRoot(const std::vector<RootAnswer>& answers);
 /// are missing.
 Status CheckReadQuorum(const control::Root* root, const std::vector<RootAnswer>& answers,
                        int pool_nodes);
+/// Nodes that were away while a database was destroyed, and another made under its name, still have
+/// the first. Leaves in `answers` what is said of the one that exists. Where one is that was
+/// destroyed (more than half of its members have it no more, or another), its root is taken out:
+/// the next claim removes it. Of one that may exist elsewhere nothing is said, and the node is left
+/// out, so that nobody claims it. `Corruption` if two exist.
+Status LeaveOneDatabase(int pool_nodes, std::vector<RootAnswer>* answers);
 /// Whether `root`, the newest, is one of a database that was destroyed.
 bool IsDestroyed(const control::Root& root, const std::vector<RootAnswer>& answers);
 /// Whether the nodes with `acknowledged` instances suffice to have written `root`.

@@ -26,6 +26,9 @@ constexpr milliseconds kSweepPeriod{1000};
 /// the last one at once.
 constexpr uint64_t kBusyNanos = 2'000;
 
+/// Not 0, which means any.
+uint32_t StartIdOf(uint64_t drawn) { return static_cast<uint32_t>(drawn) | 1; }
+
 }  // namespace
 
 Server::Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* clock)
@@ -38,15 +41,50 @@ Server::Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* cl
 
 Server::~Server() { Stop(/*silently=*/false); }
 
+Status Server::OpenRegion() {
+  if (options_.region_file.empty()) {
+    NACRE_RETURN_IF_ERROR(DrawId(&instance_id_));
+    start_id_ = StartIdOf(instance_id_);
+    return ServerRegion::Create(device_, options_.region_bytes, options_.slab_bytes, instance_id_,
+                                options_.log.get(), &region_);
+  }
+  RegionFileOptions kept{.path = options_.region_file,
+                         .slab_bytes = options_.slab_bytes,
+                         .reset = options_.region_reset,
+                         .clock = clock_,
+                         .log = options_.log.get()};
+  uint64_t start = 0;
+  NACRE_RETURN_IF_ERROR(DrawId(&start));
+  start_id_ = StartIdOf(start);
+  NACRE_RETURN_IF_ERROR(
+      ServerRegion::SizeOf(options_.region_bytes, options_.slab_bytes, &kept.region_bytes));
+  NACRE_RETURN_IF_ERROR(RegionFile::Open(kept, &file_));
+  instance_id_ = file_->instance_id();
+  keeping_ = file_->keeping();
+  return ServerRegion::Open(device_, options_.region_bytes, options_.slab_bytes, *file_,
+                            options_.log.get(), &region_)
+      .WithContext("region file " + options_.region_file);
+}
+
+Status Server::TakeKept() {
+  if (file_ == nullptr || file_->keeping() != Keeping::kWarm) return Status::OK();
+  bool clean = false;
+  NACRE_RETURN_IF_ERROR(databases_->TakeKept(clock_->NowNanos(), &clean)
+                            .WithContext("region file " + options_.region_file));
+  Log(options_.log, LogLevel::kInfo, "{}: took over {} databases in {} slabs; {}",
+      options_.region_file, databases_->count(), region_->leased(),
+      clean ? "the process before had stopped by itself" : "the process before was killed");
+  return Status::OK();
+}
+
 Status Server::Start() {
-  NACRE_RETURN_IF_ERROR(DrawId(&instance_id_));
-  NACRE_RETURN_IF_ERROR(ServerRegion::Create(device_, options_.region_bytes, options_.slab_bytes,
-                                             instance_id_, options_.log.get(), &region_));
+  NACRE_RETURN_IF_ERROR(OpenRegion());
   if (options_.populate) NACRE_RETURN_IF_ERROR(region_->memory()->Populate());
   NACRE_RETURN_IF_ERROR(device_->AllocateRegion(4096, rdma::Access::kLocalOnly, &scratch_));
   NACRE_RETURN_IF_ERROR(device_->CreateCompletionQueue(kQueueCapacity, &queue_));
   databases_ = std::make_unique<ServerDatabases>(
-      region_.get(), [this](uint64_t database_id) { AbortJobs(database_id); });
+      region_.get(), file_.get(), [this](uint64_t database_id) { AbortJobs(database_id); });
+  NACRE_RETURN_IF_ERROR(TakeKept());
   NACRE_RETURN_IF_ERROR(device_->Listen(options_.listen, &listener_));
   address_ = listener_->address();
 
@@ -98,7 +136,13 @@ void Server::Stop(bool silently) {
     incoming_.clear();
   }
   listener_.reset();
+  if (!silently) {
+    if (Status s = databases_->KeepAtEnd(); !s.ok()) {
+      Log(options_.log, LogLevel::kWarn, "{}: {}", address_, s.ToString());
+    }
+  }
   region_->FreeMemory();
+  file_.reset();
   Log(options_.log, LogLevel::kInfo, "{}: stopped", address_);
 }
 
@@ -129,7 +173,7 @@ void Server::AcceptLoop() {
       incoming->Reject("no control connection, or one for data");
       continue;
     }
-    const std::string refusal = RefusalReason(hello, options_.slab_bytes, instance_id_);
+    const std::string refusal = RefusalReason(hello, options_.slab_bytes, instance_id_, start_id_);
     if (!refusal.empty()) {
       Log(options_.log, LogLevel::kWarn, "{}: refused a client: {}", address_, refusal);
       incoming->Reject(refusal);
@@ -309,6 +353,7 @@ NodeStats Server::stats() const {
   stats.address = address_;
   stats.instance_id = instance_id_;
   stats.domain = options_.domain;
+  stats.keeping = keeping_;
   if (region_ != nullptr) {
     stats.region_bytes = region_->size();
     stats.slab_bytes = region_->slab_bytes();

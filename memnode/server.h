@@ -56,6 +56,10 @@ class Server {
     return connection.id << kWorkBits | static_cast<uint64_t>(work);
   }
 
+  Status OpenRegion();
+  /// What the file says of databases.
+  Status TakeKept();
+
   // Acceptor thread.
   void AcceptLoop();
 
@@ -111,8 +115,11 @@ class Server {
   const std::shared_ptr<const ComparatorRegistry> comparators_;
   const uint64_t started_nanos_;
   uint64_t instance_id_ = 0;
+  uint32_t start_id_ = 0;  ///< See control::Description.
+  Keeping keeping_ = Keeping::kNone;
   std::string address_;
 
+  std::unique_ptr<RegionFile> file_;  ///< Null: the memory ends with the process.
   std::unique_ptr<ServerRegion> region_;
   std::unique_ptr<rdma::MemoryRegion> scratch_;  ///< For receives that nothing should arrive in.
   std::unique_ptr<rdma::CompletionQueue> queue_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "memnode/checkpoint.h"
 #include "memnode/protocol.h"
 #include "memnode/root_register.h"
 #include "util/named_point.h"
@@ -17,6 +18,10 @@ namespace {
 /// Of what the node keeps for others without looking at it.
 constexpr size_t kMaxKeptBytes = 64 << 10;
 
+uint64_t LeaseNanos() {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(kOwnerLease).count());
+}
+
 template <typename Message>
 Status CheckSize(const char* what, const Message& message) {
   if (message.ByteSizeLong() <= kMaxKeptBytes) return Status::OK();
@@ -24,6 +29,69 @@ Status CheckSize(const char* what, const Message& message) {
 }
 
 }  // namespace
+
+Status ServerDatabases::Keep(bool clean, const control::KeptRedo* redo) {
+  if (file_ == nullptr) return Status::OK();
+  control::KeptState state;
+  for (const auto& [name, database] : databases_) {
+    if (database.root.epoch() == 0 || database.dropping) continue;
+    control::KeptDatabase* kept = state.add_databases();
+    kept->set_name(name);
+    kept->set_database_id(database.id);
+    kept->set_epoch(database.epoch);
+    kept->set_epoch_before(database.epoch_before);
+    kept->set_claimant(database.claimant);
+    kept->set_ready(database.ready);
+    *kept->mutable_root() = database.root;
+  }
+  *state.mutable_directions() = directions_;
+  state.set_clean(clean);
+  if (redo != nullptr) *state.mutable_redo() = *redo;
+  return file_->Save(state.SerializeAsString());
+}
+
+Status ServerDatabases::TakeKept(uint64_t now_nanos, bool* clean) {
+  const Slice bytes = file_->state();
+  control::KeptState state;
+  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Status::Corruption("the state in the region file is none of a node");
+  }
+  *clean = state.clean();
+  std::set<uint64_t> ids;
+  for (const control::KeptDatabase& kept : state.databases()) {
+    Database& database = databases_[kept.name()];
+    database.id = kept.database_id();
+    database.epoch = kept.epoch();
+    database.epoch_before = kept.epoch_before();
+    database.claimant = kept.claimant();
+    database.root = kept.root();
+    // Whoever was confirmed last: only then is it known who that was.
+    if (kept.ready()) database.leaseholder = kept.claimant();
+    if (kept.claimant() != 0) database.lease_until_nanos = now_nanos + LeaseNanos();
+    ids.insert(kept.database_id());
+  }
+  directions_ = state.directions();
+  count_.store(databases_.size(), std::memory_order_relaxed);
+  region_->ReturnAllBut(ids);
+  if (state.has_redo()) NACRE_RETURN_IF_ERROR(Redo(state.redo()));
+  return Keep();
+}
+
+Status ServerDatabases::KeepRedo(uint64_t database_id, const ExtentAddr& copy, std::string redo) {
+  control::KeptRedo kept;
+  kept.set_database_id(database_id);
+  kept.set_offset(copy.start.offset);
+  kept.set_length(copy.length);
+  kept.set_redo(std::move(redo));
+  return Keep(/*clean=*/false, &kept);
+}
+
+Status ServerDatabases::RedoDone() { return Keep(); }
+
+Status ServerDatabases::Redo(const control::KeptRedo& redo) const {
+  if (!region_->Owns(redo.database_id(), redo.offset(), redo.length())) return Status::OK();
+  return RedoCheckpoint(redo.redo(), region_->data() + redo.offset(), redo.length());
+}
 
 void ServerDatabases::Read(const std::string& name, control::DatabaseState* state) const {
   const auto it = databases_.find(name);
@@ -68,6 +136,15 @@ Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase
 Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& request,
                               uint64_t now_nanos, control::DatabaseState* state) {
   NACRE_RETURN_IF_ERROR(CheckClaim(client, request));
+  Status claimed = MakeClaim(client, request, now_nanos, state);
+  // Also if it is to be repeated: the owner before is fenced from here on.
+  NACRE_RETURN_IF_ERROR(Keep());
+  NACRE_POINT("node.claim-granted");
+  return claimed;
+}
+
+Status ServerDatabases::MakeClaim(uint64_t client, const control::ClaimDatabase& request,
+                                  uint64_t now_nanos, control::DatabaseState* state) {
   const auto [it, is_new] = databases_.try_emplace(request.name());
   Database& database = it->second;
   NACRE_POINT("node.claim");
@@ -107,7 +184,6 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
   fenced_.erase({client, database.id});
   NACRE_RETURN_IF_ERROR(region_->GrantAll(database.id));
   Read(request.name(), state);
-  NACRE_POINT("node.claim-granted");
   return Status::OK();
 }
 
@@ -141,9 +217,11 @@ Status ServerDatabases::Write(uint64_t client, const control::WriteRoot& request
     return Status::Fenced(fmt::format("database {:x} has a later root", request.database_id()));
   }
   NACRE_POINT("node.root-accepted");
-  database.root = root;
+  control::Root before = std::exchange(database.root, root);
+  Status kept = Keep();
+  if (!kept.ok()) database.root = std::move(before);
   NACRE_POINT("node.root-stored");
-  return Status::OK();
+  return kept;
 }
 
 Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase& request) {
@@ -160,8 +238,9 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
   database.ready = false;
   if (request.abandoned()) database.epoch = database.epoch_before;
   if (database.root.epoch() == 0) Drop(it);
+  Status kept = Keep();
   NACRE_POINT("node.released");
-  return Status::OK();
+  return kept;
 }
 
 Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase& request) {
@@ -172,9 +251,12 @@ Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase&
     return Status::TryAgain(fmt::format("database '{}' is still written to", it->first));
   }
   NACRE_POINT("node.destroy");
+  it->second.dropping = true;
+  // What is not remembered any more has no slabs: never the other way around.
+  Status kept = Keep();
   FinishDrop(it);
   NACRE_POINT("node.destroyed");
-  return Status::OK();
+  return kept;
 }
 
 ServerDatabases::Map::iterator ServerDatabases::Find(uint64_t database_id) {
@@ -191,8 +273,7 @@ Status ServerDatabases::Confirm(uint64_t client, uint64_t database_id, uint64_t 
   NACRE_RETURN_IF_ERROR(CheckOwner(client, database_id));
   Database& database = Find(database_id)->second;
   database.leaseholder = client;
-  database.lease_until_nanos =
-      now_nanos + static_cast<uint64_t>(std::chrono::nanoseconds(kOwnerLease).count());
+  database.lease_until_nanos = now_nanos + LeaseNanos();
   return Status::OK();
 }
 
@@ -234,7 +315,13 @@ Status ServerDatabases::Report(uint64_t client, const control::ReportDatabase& r
 
 Status ServerDatabases::Direct(const control::Directions& wanted, control::Directions* directions) {
   NACRE_RETURN_IF_ERROR(CheckSize("directions", wanted));
-  if (wanted.version() > directions_.version()) directions_ = wanted;
+  if (wanted.version() > directions_.version()) {
+    control::Directions before = std::exchange(directions_, wanted);
+    if (Status s = Keep(); !s.ok()) {
+      directions_ = std::move(before);
+      return s;
+    }
+  }
   *directions = directions_;
   return Status::OK();
 }

@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "memnode/control.pb.h"
+#include "memnode/kept_state.pb.h"
+#include "memnode/region_file.h"
 #include "memnode/server_region.h"
 #include "nacre/status.h"
+#include "table/placement.h"
 
 namespace nacre::memnode {
 
@@ -27,12 +30,27 @@ namespace nacre::memnode {
 /// has none is dropped then: its slabs are freed as soon as no pin is left; until then its name is
 /// Busy.
 ///
+/// Where the node's memory outlives its process, what was promised or taken over is in `file`
+/// before it is answered, and before anybody else can read it.
+///
 /// Thread safety: none (the node's I/O thread); `count` from any thread.
 class ServerDatabases {
  public:
-  /// `abort_jobs` is to end all jobs of a database soon; each has a pin.
-  ServerDatabases(ServerRegion* region, std::function<void(uint64_t database_id)> abort_jobs)
-      : region_(region), abort_jobs_(std::move(abort_jobs)) {}
+  /// `abort_jobs` is to end all jobs of a database soon; each has a pin. `file` may be null.
+  ServerDatabases(ServerRegion* region, RegionFile* file,
+                  std::function<void(uint64_t database_id)> abort_jobs)
+      : region_(region), file_(file), abort_jobs_(std::move(abort_jobs)) {}
+
+  /// Takes over what is in the file, as if all owners had gone at once: they were confirmed, at the
+  /// latest, when the process before ended. Slabs of databases that are no more become free.
+  /// `*clean`: that process stopped by itself. `Corruption` if there is no sense in it.
+  Status TakeKept(uint64_t now_nanos, bool* clean);
+  /// Keeps what is about to be done to a copy of a manifest until RedoDone. If the process is
+  /// killed in between, TakeKept does it. `NoSpace` if it is too much.
+  Status KeepRedo(uint64_t database_id, const ExtentAddr& copy, std::string redo);
+  Status RedoDone();
+  /// The process is about to stop by itself.
+  Status KeepAtEnd() { return Keep(/*clean=*/true); }
 
   void Read(const std::string& name, control::DatabaseState* state) const;
   /// `Busy`: it is open elsewhere, or the epoch is not later than all before. `TryAgain`: the claim
@@ -93,7 +111,12 @@ class ServerDatabases {
   };
   using Map = std::map<std::string, Database>;
 
+  /// Makes the file say what there is now; nothing to do without one.
+  Status Keep(bool clean = false, const control::KeptRedo* redo = nullptr);
+  Status Redo(const control::KeptRedo& redo) const;
   Status CheckClaim(uint64_t client, const control::ClaimDatabase& request) const;
+  Status MakeClaim(uint64_t client, const control::ClaimDatabase& request, uint64_t now_nanos,
+                   control::DatabaseState* state);
   /// The database that `client` has claimed with `epoch`.
   Status Claimed(uint64_t client, uint64_t database_id, uint64_t epoch, Map::iterator* database);
   Map::iterator Find(uint64_t database_id);
@@ -104,6 +127,7 @@ class ServerDatabases {
   void FinishDrop(Map::iterator database);
 
   ServerRegion* const region_;
+  RegionFile* const file_;
   const std::function<void(uint64_t)> abort_jobs_;
   Map databases_;
   std::set<std::pair<uint64_t, uint64_t>> fenced_;  ///< Client and database, as long as both live.

@@ -24,8 +24,7 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
 
 }  // namespace
 
-Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
-                            uint64_t instance_id, Logger* log,
+Status ServerRegion::LayOut(uint64_t bytes, uint64_t slab_bytes, Logger* log,
                             std::unique_ptr<ServerRegion>* region) {
   if (slab_bytes < kMinSlabBytes || slab_bytes % kPageBytes != 0 ||
       slab_bytes > uint64_t{1} << 40) {
@@ -47,19 +46,60 @@ Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_
   result->slab_area_ = RoundUp(kSlabTableOffset + result->slab_count_ * sizeof(SlabEntry),
                                slab_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes);
   result->size_ = result->slab_area_ + result->slab_count_ * slab_bytes;
-  NACRE_RETURN_IF_ERROR(
-      device->AllocateRegion(result->size_, rdma::Access::kRemoteReadOnly, &result->memory_));
   result->grants_.resize(result->slab_count_);
+  *region = std::move(result);
+  return Status::OK();
+}
 
+Status ServerRegion::SizeOf(uint64_t bytes, uint64_t slab_bytes, uint64_t* total) {
+  std::unique_ptr<ServerRegion> region;
+  NACRE_RETURN_IF_ERROR(LayOut(bytes, slab_bytes, nullptr, &region));
+  *total = region->size_;
+  return Status::OK();
+}
+
+ServerRegion::Header ServerRegion::HeaderOf(uint64_t instance_id) const {
   Header header{.magic = kMagic,
                 .format_version = kFormatVersion,
                 .header_crc = 0,
                 .instance_id = instance_id,
-                .slab_bytes = slab_bytes,
-                .slab_count = result->slab_count_,
-                .slab_area = result->slab_area_};
+                .slab_bytes = slab_bytes_,
+                .slab_count = slab_count_,
+                .slab_area = slab_area_};
   header.header_crc = Crc32c(reinterpret_cast<const char*>(&header), sizeof(header));
+  return header;
+}
+
+Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
+                            uint64_t instance_id, Logger* log,
+                            std::unique_ptr<ServerRegion>* region) {
+  std::unique_ptr<ServerRegion> result;
+  NACRE_RETURN_IF_ERROR(LayOut(bytes, slab_bytes, log, &result));
+  NACRE_RETURN_IF_ERROR(
+      device->AllocateRegion(result->size_, rdma::Access::kRemoteReadOnly, &result->memory_));
+  const Header header = result->HeaderOf(instance_id);
   std::memcpy(result->memory_->data(), &header, sizeof(header));
+  *region = std::move(result);
+  return Status::OK();
+}
+
+Status ServerRegion::Open(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
+                          const RegionFile& file, Logger* log,
+                          std::unique_ptr<ServerRegion>* region) {
+  std::unique_ptr<ServerRegion> result;
+  NACRE_RETURN_IF_ERROR(LayOut(bytes, slab_bytes, log, &result));
+  NACRE_RETURN_IF_ERROR(
+      device->MapRegion(file.fd(), result->size_, rdma::Access::kRemoteReadOnly, &result->memory_));
+  const Header header = result->HeaderOf(file.instance_id());
+  if (file.keeping() == Keeping::kEmpty) {
+    std::memcpy(result->memory_->data(), &header, sizeof(header));
+  } else if (std::memcmp(result->memory_->data(), &header, sizeof(header)) != 0) {
+    return Status::Corruption(
+        "the head of the region in its file is damaged (--region_reset makes a new, empty one)");
+  }
+  for (uint64_t slab = 0; slab < result->slab_count_; ++slab) {
+    if (result->entries()[slab].database_id != 0) ++result->leased_;
+  }
   *region = std::move(result);
   return Status::OK();
 }
@@ -185,6 +225,13 @@ Status ServerRegion::Return(uint64_t database_id, const std::vector<uint64_t>& o
 void ServerRegion::ReturnAll(uint64_t database_id) {
   for (uint64_t slab = 0; slab < slab_count_; ++slab) {
     if (database_id != 0 && entries()[slab].database_id == database_id) TakeBack(slab);
+  }
+}
+
+void ServerRegion::ReturnAllBut(const std::set<uint64_t>& database_ids) {
+  for (uint64_t slab = 0; slab < slab_count_; ++slab) {
+    const uint64_t owner = entries()[slab].database_id;
+    if (owner != 0 && !database_ids.contains(owner)) TakeBack(slab);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "memnode/region_file.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
@@ -19,9 +20,11 @@ namespace nacre::memnode {
 ///     header.slab_area      the slabs
 ///
 /// The header and the table describe the region to whoever finds it, such as a node started anew
-/// over the same memory. Peers may read all of it; into a slab those write who were given its key,
-/// which is revoked before the slab can be anybody else's. Where somebody stands still inside a
-/// write under that key and cannot be ended (rdma::RegionGrant::Revoke), the slab stays unused.
+/// over the same memory (region_file.h). An entry of the table is stored before the lease is
+/// answered, and cleared after the key was revoked. Peers may read all of it; into a slab those
+/// write who were given its key, which is revoked before the slab can be anybody else's. Where
+/// somebody stands still inside a write under that key and cannot be ended
+/// (rdma::RegionGrant::Revoke), the slab stays unused.
 ///
 /// Thread safety: the slab methods from one thread; `leased` and what is constant from any.
 class ServerRegion {
@@ -50,10 +53,17 @@ class ServerRegion {
   };
   static_assert(sizeof(SlabEntry) == 16);
 
-  /// Room for `bytes` / `slab_bytes` slabs. `InvalidArgument` if that is none, or the slab size is
-  /// no multiple of a page. `log` may be null; else it outlives the region.
+  /// `*total`: of a region with room for `bytes` / `slab_bytes` slabs. `InvalidArgument` if that is
+  /// none, or the slab size is no multiple of a page.
+  static Status SizeOf(uint64_t bytes, uint64_t slab_bytes, uint64_t* total);
+  /// In memory of `device`, empty; failures as SizeOf and AllocateRegion. `log` may be null; else
+  /// it outlives the region.
   static Status Create(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
                        uint64_t instance_id, Logger* log, std::unique_ptr<ServerRegion>* region);
+  /// In `file`, as it is there; failures as SizeOf and MapRegion, and `Corruption` if what is there
+  /// is not the region that the file says.
+  static Status Open(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
+                     const RegionFile& file, Logger* log, std::unique_ptr<ServerRegion>* region);
 
   /// `count` slabs for the database, contiguous if so wished; `extend_count` slabs at `extend_at`
   /// instead, if that is not 0 and they are free. `NoSpace` if there are not that many, or the
@@ -64,6 +74,8 @@ class ServerRegion {
   Status Return(uint64_t database_id, const std::vector<uint64_t>& offsets);
   /// Frees every slab of the database.
   void ReturnAll(uint64_t database_id);
+  /// Frees every slab of other databases.
+  void ReturnAllBut(const std::set<uint64_t>& database_ids);
   /// Makes keys to all slabs of the database, for an owner that has just opened it. `Unavailable`
   /// if a writer of before may still write to one.
   Status GrantAll(uint64_t database_id);
@@ -97,6 +109,10 @@ class ServerRegion {
  private:
   ServerRegion() = default;
 
+  /// All but the memory.
+  static Status LayOut(uint64_t bytes, uint64_t slab_bytes, Logger* log,
+                       std::unique_ptr<ServerRegion>* region);
+  Header HeaderOf(uint64_t instance_id) const;
   SlabEntry* entries() const {
     return reinterpret_cast<SlabEntry*>(memory_->data() + kSlabTableOffset);
   }

@@ -234,6 +234,7 @@ void Server::FillDescription(control::Description* description) const {
   description->set_region_bytes(region_->size());
   description->set_slab_bytes(region_->slab_bytes());
   description->set_domain(options_.domain);
+  description->set_start_id(start_id_);
   description->set_slab_area(region_->slab_area());
   const rdma::MemoryRegion& memory = *region_->memory();
   const uint64_t piece_bytes = std::min(
@@ -278,6 +279,7 @@ void Server::FillStats(control::Stats* message) const {
   message->set_peers_refused(stats.peers_refused);
   message->set_frames_malformed(stats.frames_malformed);
   message->set_domain(stats.domain);
+  message->set_keeping(static_cast<uint32_t>(stats.keeping));
 }
 
 Status Server::LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
@@ -346,16 +348,25 @@ Status Server::ApplyCheckpoint(const ServerConnection& connection,
         fmt::format("{} bytes at {} are not leased to database {:x}", copy.length,
                     static_cast<uint64_t>(copy.start.offset), request.database_id()));
   }
-  return memnode::ApplyCheckpoint({.identity = {.database_id = request.database_id(),
-                                                .epoch = request.epoch(),
-                                                .generation = request.generation()},
-                                   .base_version = request.base_version(),
-                                   .version = request.version(),
-                                   .slots_used = request.slots_used(),
-                                   .raw_bytes = request.raw_bytes(),
-                                   .crc = request.crc(),
-                                   .compressed = request.compressed()},
-                                  region_->data() + copy.start.offset, copy.length);
+  RecordRedo record;
+  if (file_ != nullptr) {
+    record = [&](std::string redo) {
+      return databases_->KeepRedo(request.database_id(), copy, std::move(redo));
+    };
+  }
+  NACRE_RETURN_IF_ERROR(memnode::ApplyCheckpoint({.identity = {.database_id = request.database_id(),
+                                                               .epoch = request.epoch(),
+                                                               .generation = request.generation()},
+                                                  .base_version = request.base_version(),
+                                                  .version = request.version(),
+                                                  .slots_used = request.slots_used(),
+                                                  .raw_bytes = request.raw_bytes(),
+                                                  .crc = request.crc(),
+                                                  .compressed = request.compressed()},
+                                                 region_->data() + copy.start.offset, copy.length,
+                                                 record));
+  // Before the memory can be anything else.
+  return file_ == nullptr ? Status::OK() : databases_->RedoDone();
 }
 
 }  // namespace nacre::memnode

@@ -68,6 +68,11 @@ Status InterposedDevice::AllocateRegion(size_t size, Access access,
   return inner_->AllocateRegion(size, access, region);
 }
 
+Status InterposedDevice::MapRegion(int fd, size_t size, Access access,
+                                   std::unique_ptr<MemoryRegion>* region) {
+  return inner_->MapRegion(fd, size, access, region);
+}
+
 Status InterposedDevice::RegisterLocal(char* data, size_t size,
                                        std::unique_ptr<MemoryRegion>* region) {
   return inner_->RegisterLocal(data, size, region);

@@ -1,10 +1,12 @@
 #include "rdma/memory.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include <algorithm>
 #include <atomic>
@@ -34,6 +36,13 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
+/// Of the pages that the file consists of: larger ones are mapped as a whole.
+size_t PageBytesOf(int fd) {
+  struct statfs system;
+  if (fd < 0 || fstatfs(fd, &system) != 0 || system.f_type != HUGETLBFS_MAGIC) return kPageBytes;
+  return static_cast<size_t>(system.f_bsize);
+}
+
 /// Maps at a multiple of the huge page size if the object can hold a huge page at all, so that
 /// file offsets and addresses are congruent. `fd` -1: private anonymous memory.
 char* MapAligned(int fd, size_t size, int protection) {
@@ -42,13 +51,14 @@ char* MapAligned(int fd, size_t size, int protection) {
     void* data = mmap(nullptr, size, protection, flags, fd, 0);
     return data == MAP_FAILED ? nullptr : static_cast<char*>(data);
   }
-  const size_t reserved_size = size + kHugePageBytes;
+  const size_t alignment = std::max(kHugePageBytes, PageBytesOf(fd));
+  const size_t reserved_size = size + alignment;
   void* reserved =
       mmap(nullptr, reserved_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return nullptr;
   char* const begin = static_cast<char*>(reserved);
   char* const aligned =
-      reinterpret_cast<char*>(RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePageBytes));
+      reinterpret_cast<char*>(RoundUp(reinterpret_cast<uintptr_t>(begin), alignment));
   void* data = mmap(aligned, size, protection, flags | MAP_FIXED, fd, 0);
   if (data == MAP_FAILED) {
     const int reason = errno;
@@ -104,6 +114,12 @@ std::shared_ptr<Mapping> Mapping::Borrow(char* data, size_t size) {
   return mapping;
 }
 
+std::shared_ptr<Mapping> Mapping::OfFile(ObjectName name, char* data, size_t size) {
+  auto mapping = std::make_shared<Mapping>(name, data, size, /*created_here=*/true);
+  mapping->kept_ = true;
+  return mapping;
+}
+
 Mapping::~Mapping() {
   if (borrowed_) return;
   MappingTable::Process()->Erase(name_);
@@ -150,16 +166,20 @@ Status MappingTable::FindOrMap(ObjectName name, int fd, size_t size, bool writab
   *mapping = slot.lock();
   if (*mapping != nullptr) return Status::OK();
   struct stat attributes;
+  const bool known = fstat(fd, &attributes) == 0;
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (fstat(fd, &attributes) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
-      static_cast<size_t>(attributes.st_size) < size) {
+  const bool sealed = seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+  const bool named = known && S_ISREG(attributes.st_mode) && attributes.st_nlink > 0;
+  if (!known || (!sealed && !named) || static_cast<size_t>(attributes.st_size) < size) {
     return Status::IOError("a peer passed memory that is not sealed or not of " +
                            FormatBytes(size));
   }
-  char* data = MapAligned(fd, size, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+  const size_t mapped_size = RoundUp(size, PageBytesOf(fd));
+  char* data = MapAligned(fd, mapped_size, writable ? PROT_READ | PROT_WRITE : PROT_READ);
   if (data == nullptr) return SystemError("map " + FormatBytes(size) + " of a peer");
-  Advise(data, size);
-  *mapping = std::make_shared<Mapping>(name, data, size, false);
+  Advise(data, mapped_size);
+  *mapping = std::make_shared<Mapping>(name, data, mapped_size, false);
+  (*mapping)->kept_ = !sealed;
   slot = *mapping;
   return Status::OK();
 }
@@ -217,6 +237,22 @@ Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
   return Status::OK();
 }
 
+Status MapFile(ObjectName name, int fd, size_t size, std::shared_ptr<Mapping>* mapping) {
+  const size_t mapped_size = RoundUp(size, PageBytesOf(fd));
+  struct stat attributes;
+  if (fstat(fd, &attributes) != 0) return SystemError("look at a file");
+  if (static_cast<size_t>(attributes.st_size) < mapped_size) {
+    return Status::IOError("a file of " + FormatBytes(static_cast<uint64_t>(attributes.st_size)) +
+                           " is too small for " + FormatBytes(mapped_size));
+  }
+  char* data = MapAligned(fd, mapped_size, PROT_READ | PROT_WRITE);
+  if (data == nullptr) return SystemError("map " + FormatBytes(mapped_size) + " of a file");
+  Advise(data, mapped_size);
+  *mapping = Mapping::OfFile(name, data, mapped_size);
+  MappingTable::Process()->Insert(*mapping);
+  return Status::OK();
+}
+
 Status PopulateMemory(const Mapping& mapping) {
   const auto small_pages = [&](size_t begin, size_t end) {
     if (begin == end || madvise(mapping.data() + begin, end - begin, MADV_POPULATE_WRITE) == 0) {
@@ -237,7 +273,7 @@ Status PopulateMemory(const Mapping& mapping) {
 }
 
 void DiscardMemory(const Mapping& mapping, int fd) {
-  if (mapping.borrowed()) return;
+  if (mapping.borrowed() || mapping.kept()) return;
   if (fd >= 0) {
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
               static_cast<off_t>(mapping.size()));

@@ -39,6 +39,8 @@ class Mapping {
   ~Mapping();
   /// Memory that somebody else mapped and outlives this.
   static std::shared_ptr<Mapping> Borrow(char* data, size_t size);
+  /// Memory of a file that keeps it, mapped here.
+  static std::shared_ptr<Mapping> OfFile(ObjectName name, char* data, size_t size);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
@@ -49,6 +51,8 @@ class Mapping {
   /// False for an object of another process.
   bool created_here() const { return created_here_; }
   bool borrowed() const { return borrowed_; }
+  /// What it holds stays when nobody has it mapped.
+  bool kept() const { return kept_; }
   /// Lets this process write to a part that was mapped for reading only, and to the rest of its
   /// pages. For good: a copy may be under way when the right to it ends. `IOError` if the system
   /// refuses.
@@ -57,11 +61,14 @@ class Mapping {
   size_t ResidentBytes() const;
 
  private:
+  friend class MappingTable;
+
   const ObjectName name_;
   char* const data_;
   const size_t size_;
   const bool created_here_;
   bool borrowed_ = false;
+  bool kept_ = false;
 };
 
 /// The mappings of this process, by name. Process-wide by nature: it mirrors the address space.
@@ -73,7 +80,8 @@ class MappingTable {
   /// Null if there is none.
   std::shared_ptr<Mapping> Find(ObjectName name) EXCLUDES(mutex_);
   /// The mapping that exists, else maps `size` bytes of `fd`. `IOError` if the file is smaller,
-  /// may shrink (a peer could then kill this process by a SIGBUS), or cannot be mapped.
+  /// is a memfd that may shrink (a peer could then kill this process by a SIGBUS), or cannot be
+  /// mapped. Of a file with a name, which cannot be sealed, its peer vouches for the size.
   Status FindOrMap(ObjectName name, int fd, size_t size, bool writable,
                    std::shared_ptr<Mapping>* mapping) EXCLUDES(mutex_);
   void Insert(const std::shared_ptr<Mapping>& mapping) EXCLUDES(mutex_);
@@ -100,12 +108,16 @@ enum class MemoryKind : uint8_t {
 Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
                     std::shared_ptr<Mapping>* mapping);
 
+/// Maps the first `size` bytes of a file that keeps them, and enters them into the process's table.
+/// `IOError` with the system's reason, also if the file is smaller.
+Status MapFile(ObjectName name, int fd, size_t size, std::shared_ptr<Mapping>* mapping);
+
 /// Has the kernel give memory for all of the mapping, in huge pages as far as it can. Safe beside
 /// any access. `IOError` if there is not enough.
 Status PopulateMemory(const Mapping& mapping);
 
-/// Gives the pages of an object that is not borrowed back to the system at once, though peers may
-/// have it mapped: later accesses see zeros.
+/// Gives the pages of an object that is neither borrowed nor kept back to the system at once,
+/// though peers may have it mapped: later accesses see zeros.
 void DiscardMemory(const Mapping& mapping, int fd);
 
 /// A random 64-bit number that no other device has.

@@ -276,6 +276,19 @@ class Device {
   /// `NoSpace` if the machine has not got them, `InvalidArgument` if `size` is 0.
   virtual Status AllocateRegion(size_t size, Access access,
                                 std::unique_ptr<MemoryRegion>* region) = 0;
+  /// Offset of a word in each region of MapRegion that is 0, until somebody who moves the content
+  /// of the file elsewhere sets it for good (and has every processor see that, before it copies).
+  /// What peers did under keys that nobody revoked, since their owner was killed, then counts as
+  /// failed unless it was done before: the device looks at the word after each request.
+  static constexpr size_t kMovedAwayAt = 4088;
+  /// As AllocateRegion, of the first `size` bytes of the file `fd`, whose blocks are all there.
+  /// They are as the file has them, and stay there when the region is gone. Nobody makes the file
+  /// smaller as long as this process or a peer has it mapped. The caller keeps `fd`. `IOError` if
+  /// it cannot be mapped, `NotSupported` by a device whose memory is no file's.
+  virtual Status MapRegion(int /*fd*/, size_t /*size*/, Access /*access*/,
+                           std::unique_ptr<MemoryRegion>* /*region*/) {
+    return Status::NotSupported(std::string(scheme()) + ": memory of a file");
+  }
   /// Registers memory of the caller's, which outlives the region, for local access.
   virtual Status RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) = 0;
   /// `capacity`: completions it can hold.

@@ -1,5 +1,6 @@
 #include "rdma/shm/device.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -141,6 +142,31 @@ Status ShmDevice::AllocateRegion(size_t size, Access access,
     control_->ReturnKey(key);
     return created;
   }
+  return MakeRegion(key, size, access, std::move(fd), std::move(mapping), region);
+}
+
+Status ShmDevice::MapRegion(int fd, size_t size, Access access,
+                            std::unique_ptr<MemoryRegion>* region) {
+  if (size <= kMovedAwayAt) {
+    return Status::InvalidArgument("a region of " + std::to_string(size) + " bytes of a file");
+  }
+  UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own.valid()) return SystemError("duplicate a descriptor");
+  uint32_t key;
+  NACRE_RETURN_IF_ERROR(control_->TakeKey(&key));
+  std::shared_ptr<Mapping> mapping;
+  const Status mapped =
+      MapFile({control_->device_id(), RegionObject(key)}, own.get(), size, &mapping);
+  if (!mapped.ok()) {
+    control_->ReturnKey(key);
+    return mapped;
+  }
+  return MakeRegion(key, size, access, std::move(own), std::move(mapping), region);
+}
+
+Status ShmDevice::MakeRegion(uint32_t key, size_t size, Access access, UniqueFd fd,
+                             std::shared_ptr<Mapping> mapping,
+                             std::unique_ptr<MemoryRegion>* region) {
   auto made =
       std::make_unique<ShmRegion>(this, size, access, key, std::move(fd), std::move(mapping));
   if (access != Access::kLocalOnly) {

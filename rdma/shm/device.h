@@ -46,6 +46,8 @@ class ShmDevice final : public Device {
 
   Status AllocateRegion(size_t size, Access access, std::unique_ptr<MemoryRegion>* region) override
       EXCLUDES(announce_mutex_);
+  Status MapRegion(int fd, size_t size, Access access,
+                   std::unique_ptr<MemoryRegion>* region) override EXCLUDES(announce_mutex_);
   Status RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) override;
   Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) override;
   Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) override;
@@ -80,6 +82,9 @@ class ShmDevice final : public Device {
   ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
             std::shared_ptr<DeviceControl> control, UniqueFd epoll_fd, UniqueFd kick_fd);
 
+  Status MakeRegion(uint32_t key, size_t size, Access access, UniqueFd fd,
+                    std::shared_ptr<Mapping> mapping, std::unique_ptr<MemoryRegion>* region)
+      EXCLUDES(announce_mutex_);
   bool this_process_only() const { return memory_kind_ == MemoryKind::kPrivate; }
   /// The connecting end of a handshake, up to the listener's proof.
   Status ProveTo(const Connection& connection, const Hello& hello, const Deadline& deadline,

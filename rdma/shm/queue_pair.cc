@@ -135,6 +135,10 @@ bool ShmQueuePair::LookUp(uint32_t key, uint32_t slot, Target* found) {
             .size = region.key.size,
             .data = region.mapping->data(),
             .mapping = std::move(region.mapping)};
+  if (found->mapping->kept()) {
+    found->moved_away =
+        reinterpret_cast<const std::atomic<uint64_t>*>(found->data + Device::kMovedAwayAt);
+  }
   if (part_of == 0) return true;
   const uint64_t offset = address - region.key.address;
   if (offset > found->size || size > found->size - offset ||
@@ -239,10 +243,9 @@ inline void ShmQueuePair::FinishRead(const CheckedRead& read) {
   // An owner marks a region as freed before it gives the memory up: whoever has read what was left
   // of it sees the mark.
   if (read.target != nullptr &&
-      read.target->valid->load(std::memory_order_relaxed) != read.target->key) [[unlikely]] {
-    const CompletionCode code =
-        connection_->PeerClosed() ? WhyBroken() : CompletionCode::kRemoteAccessError;
-    PushFailure(Opcode::kRead, read.id, read.size, code, read.number);
+      (read.target->valid->load(std::memory_order_relaxed) != read.target->key ||
+       read.target->MovedAway())) [[unlikely]] {
+    PushFailure(Opcode::kRead, read.id, read.size, WhyRefused(*read.target), read.number);
     Break();
     return;
   }
@@ -299,16 +302,19 @@ inline bool ShmQueuePair::WriteTo(const Target& target, char* to, const char* fr
     EndWrite();
     if (!allowed) return false;
     size -= step;
-    if (size == 0) return true;
+    if (size == 0) return !target.MovedAway();
     to += step;
     from += step;
   }
 }
 
-Status ShmQueuePair::FailWrite(Opcode opcode, uint64_t id, uint32_t bytes) {
-  const CompletionCode code =
-      connection_->PeerClosed() ? WhyBroken() : CompletionCode::kRemoteAccessError;
-  PushFailure(opcode, id, bytes, code, ++posted_);
+CompletionCode ShmQueuePair::WhyRefused(const Target& target) {
+  if (connection_->PeerClosed()) return WhyBroken();
+  return target.MovedAway() ? CompletionCode::kPeerGone : CompletionCode::kRemoteAccessError;
+}
+
+Status ShmQueuePair::FailWrite(Opcode opcode, uint64_t id, uint32_t bytes, const Target& target) {
+  PushFailure(opcode, id, bytes, WhyRefused(target), ++posted_);
   Break();
   return Status::OK();
 }
@@ -323,7 +329,7 @@ inline Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffe
       return Fail(opcode, id, from.size, CompletionCode::kRemoteAccessError);
     }
     if (!WriteTo(*target, data, from.data, from.size)) [[unlikely]] {
-      return FailWrite(opcode, id, from.size);
+      return FailWrite(opcode, id, from.size, *target);
     }
     Add(&tally_->bytes_written, from.size);
     // A log is written front to back: the next record will need the lines behind this one.
@@ -377,8 +383,8 @@ Status ShmQueuePair::DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& res
   const bool allowed = BeginWrite(*place);
   if (allowed) before = operation(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(data)));
   EndWrite();
-  if (!allowed) [[unlikely]]
-    return FailWrite(opcode, id, kAtomicBytes);
+  if (!allowed || place->MovedAway()) [[unlikely]]
+    return FailWrite(opcode, id, kAtomicBytes, *place);
   std::memcpy(result.data, &before, sizeof(before));
   Succeed(opcode, id, kAtomicBytes, flags, ++posted_);
   return status;

@@ -75,6 +75,7 @@ class ShmQueuePair final : public QueuePair {
   /// A peer's region, or a grant of part of one, ready to be checked against and copied from.
   struct alignas(64) Target {
     static constexpr std::atomic<uint32_t> kNeverValid{0};
+    static constexpr std::atomic<uint64_t> kStays{0};
 
     uint32_t key = ~uint32_t{0};
     Access access = Access::kLocalOnly;
@@ -83,6 +84,14 @@ class ShmQueuePair final : public QueuePair {
     uint64_t size = 0;
     char* data = nullptr;
     std::shared_ptr<Mapping> mapping;
+    const std::atomic<uint64_t>* moved_away = &kStays;  ///< See Device::kMovedAwayAt.
+
+    /// Whether what was copied just now counts no more. Whoever moves the content sets the word
+    /// before, and has all processors see it: what came too late for the move is told so here.
+    bool MovedAway() const {
+      std::atomic_thread_fence(std::memory_order_acquire);
+      return moved_away->load(std::memory_order_relaxed) != 0;
+    }
   };
 
   /// Null if the request must fail; else `*address` is the buffer's.
@@ -107,6 +116,8 @@ class ShmQueuePair final : public QueuePair {
   void PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code,
                    uint64_t number);
   void PushFlushedReceive(uint64_t id);
+  /// Of a request to `target` that its key, or the place, does not allow any more.
+  CompletionCode WhyRefused(const Target& target);
   /// Of a queue pair that is broken, or whose peer has closed.
   CompletionCode WhyBroken();
   /// Both ends; flushes the receives.
@@ -119,7 +130,7 @@ class ShmQueuePair final : public QueuePair {
   /// False if the key ended before all was written.
   bool WriteTo(const Target& target, char* to, const char* from, uint32_t size);
   /// Of a write that was not to be.
-  Status FailWrite(Opcode opcode, uint64_t id, uint32_t bytes);
+  Status FailWrite(Opcode opcode, uint64_t id, uint32_t bytes, const Target& target);
 
   Status DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from, RemoteBuffer to,
                  uint8_t flags);

@@ -87,6 +87,20 @@ Status TcpDevice::AllocateRegion(size_t size, Access access,
   const uint32_t number = next_region_.fetch_add(1, std::memory_order_relaxed);
   NACRE_RETURN_IF_ERROR(CreateMemory({device_id_, RegionObject(number)}, size, MemoryKind::kPrivate,
                                      &no_fd, &memory));
+  return MakeRegion(std::move(memory), size, access, region);
+}
+
+Status TcpDevice::MapRegion(int fd, size_t size, Access access,
+                            std::unique_ptr<MemoryRegion>* region) {
+  if (size == 0) return Status::InvalidArgument("a region of 0 bytes");
+  std::shared_ptr<Mapping> memory;
+  const uint32_t number = next_region_.fetch_add(1, std::memory_order_relaxed);
+  NACRE_RETURN_IF_ERROR(MapFile({device_id_, RegionObject(number)}, fd, size, &memory));
+  return MakeRegion(std::move(memory), size, access, region);
+}
+
+Status TcpDevice::MakeRegion(std::shared_ptr<Mapping> memory, size_t size, Access access,
+                             std::unique_ptr<MemoryRegion>* region) {
   uint32_t key;
   NACRE_RETURN_IF_ERROR(regions_.Add(memory, 0, size, access, &key));
   *region = std::make_unique<TcpRegion>(&regions_, std::move(memory), size, key);
@@ -95,11 +109,7 @@ Status TcpDevice::AllocateRegion(size_t size, Access access,
 
 Status TcpDevice::RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) {
   if (size == 0) return Status::InvalidArgument("a region of 0 bytes");
-  std::shared_ptr<Mapping> memory = Mapping::Borrow(data, size);
-  uint32_t key;
-  NACRE_RETURN_IF_ERROR(regions_.Add(memory, 0, size, Access::kLocalOnly, &key));
-  *region = std::make_unique<TcpRegion>(&regions_, std::move(memory), size, key);
-  return Status::OK();
+  return MakeRegion(Mapping::Borrow(data, size), size, Access::kLocalOnly, region);
 }
 
 Status TcpDevice::CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) {

@@ -34,6 +34,8 @@ class TcpDevice final : public Device {
   ~TcpDevice() override;
 
   Status AllocateRegion(size_t size, Access access, std::unique_ptr<MemoryRegion>* region) override;
+  Status MapRegion(int fd, size_t size, Access access,
+                   std::unique_ptr<MemoryRegion>* region) override;
   Status RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) override;
   Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) override;
   Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) override;
@@ -71,6 +73,8 @@ class TcpDevice final : public Device {
                                          const std::string& peer, QueueDepths depths,
                                          CompletionQueue* send_queue,
                                          CompletionQueue* receive_queue, IoThread* io_thread);
+  Status MakeRegion(std::shared_ptr<Mapping> memory, size_t size, Access access,
+                    std::unique_ptr<MemoryRegion>* region);
   IoThread* NextIoThread();
 
   Clock* const clock_;

@@ -64,6 +64,11 @@ Status VerbsDevice::AllocateRegion(size_t size, Access access,
   return VerbsRegion::Allocate(adapter(), size, access, logger_.get(), region);
 }
 
+Status VerbsDevice::MapRegion(int fd, size_t size, Access access,
+                              std::unique_ptr<MemoryRegion>* region) {
+  return VerbsRegion::Map(adapter(), fd, size, access, logger_.get(), region);
+}
+
 Status VerbsDevice::RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) {
   return VerbsRegion::RegisterLocal(adapter(), data, size, logger_.get(), region);
 }

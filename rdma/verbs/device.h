@@ -29,6 +29,8 @@ class VerbsDevice final : public Device {
   ~VerbsDevice() override;
 
   Status AllocateRegion(size_t size, Access access, std::unique_ptr<MemoryRegion>* region) override;
+  Status MapRegion(int fd, size_t size, Access access,
+                   std::unique_ptr<MemoryRegion>* region) override;
   Status RegisterLocal(char* data, size_t size, std::unique_ptr<MemoryRegion>* region) override;
   Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) override;
   Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) override;

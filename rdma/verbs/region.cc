@@ -129,6 +129,15 @@ Status VerbsRegion::Allocate(const Adapter& adapter, size_t size, Access access,
   return Make(adapter, std::move(mapping), size, access, logger, region);
 }
 
+Status VerbsRegion::Map(const Adapter& adapter, int fd, size_t size, Access access, Logger* logger,
+                        std::unique_ptr<MemoryRegion>* region) {
+  if (size == 0) return Status::InvalidArgument("a region of 0 bytes");
+  std::shared_ptr<Mapping> mapping;
+  NACRE_RETURN_IF_ERROR(MapFile({NewDeviceId(), 0}, fd, size, &mapping));
+  NACRE_RETURN_IF_ERROR(nacre::rdma::Populate(*mapping, adapter.name(), logger));
+  return Make(adapter, std::move(mapping), size, access, logger, region);
+}
+
 Status VerbsRegion::RegisterLocal(const Adapter& adapter, char* data, size_t size, Logger* logger,
                                   std::unique_ptr<MemoryRegion>* region) {
   if (size == 0) return Status::InvalidArgument("a region of 0 bytes");

@@ -27,6 +27,9 @@ class VerbsRegion final : public MemoryRegion {
   /// `logger` (may be null) how far it is where that takes seconds. `adapter` outlives the region.
   static Status Allocate(const Adapter& adapter, size_t size, Access access, Logger* logger,
                          std::unique_ptr<MemoryRegion>* region);
+  /// As Device::MapRegion.
+  static Status Map(const Adapter& adapter, int fd, size_t size, Access access, Logger* logger,
+                    std::unique_ptr<MemoryRegion>* region);
   /// As Device::RegisterLocal.
   static Status RegisterLocal(const Adapter& adapter, char* data, size_t size, Logger* logger,
                               std::unique_ptr<MemoryRegion>* region);

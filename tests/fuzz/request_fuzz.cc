@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre::memnode;
   const nacre::Slice bytes(reinterpret_cast<const char*>(data), size);
   Hello hello;
-  if (Hello::Decode(bytes, &hello)) RefusalReason(hello, 1 << 20, 1);
+  if (Hello::Decode(bytes, &hello)) RefusalReason(hello, 1 << 20, 1, 1);
   nacre::control::Request request;
   if (DecodeRequest(bytes, &request).ok()) {
     CompactionJob compaction;

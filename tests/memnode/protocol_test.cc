@@ -51,17 +51,17 @@ TEST(ProtocolTest, HelloAndWelcome) {
 
 TEST(ProtocolTest, RefusalsNameTheirReason) {
   Hello hello;
-  EXPECT_EQ(RefusalReason(hello, 1 << 20, 5), "");
+  EXPECT_EQ(RefusalReason(hello, 1 << 20, 5, 9), "");
   hello.slab_bytes = 1 << 20;
   hello.instance_id = 5;
-  EXPECT_EQ(RefusalReason(hello, 1 << 20, 5), "");
+  EXPECT_EQ(RefusalReason(hello, 1 << 20, 5, 9), "");
 
   hello.version = 4711;
   const auto as_client = [](const std::string& reason) {
     EXPECT_LE(reason.size(), rdma::Device::kMaxReasonBytes);
     return StatusOfRefusal("shm:/n", Status::InvalidArgument(reason));
   };
-  Status s = as_client(RefusalReason(hello, 1 << 20, 5));
+  Status s = as_client(RefusalReason(hello, 1 << 20, 5, 9));
   EXPECT_TRUE(s.IsUnavailable());
   EXPECT_NE(s.ToString().find("4711"), std::string::npos);
   EXPECT_NE(s.ToString().find("version " + std::to_string(kProtocolVersion)), std::string::npos);
@@ -69,11 +69,11 @@ TEST(ProtocolTest, RefusalsNameTheirReason) {
   EXPECT_FALSE(IsOtherInstance(s));
 
   hello.version = kProtocolVersion;
-  s = as_client(RefusalReason(hello, uint64_t{1} << 40, 5));
+  s = as_client(RefusalReason(hello, uint64_t{1} << 40, 5, 9));
   EXPECT_TRUE(s.IsInvalidArgument());
   EXPECT_NE(s.ToString().find("1048576"), std::string::npos);
 
-  s = as_client(RefusalReason(hello, 1 << 20, 6));
+  s = as_client(RefusalReason(hello, 1 << 20, 6, 9));
   EXPECT_TRUE(s.IsUnavailable());
   EXPECT_TRUE(IsOtherInstance(s));
 }

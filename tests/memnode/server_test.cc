@@ -392,7 +392,7 @@ TEST_F(ServerTest, ClientSurvivesImpostors) {
       if (answer == "refuse") {
         Hello of_later_version;
         of_later_version.version = 99;
-        incoming->Reject(RefusalReason(of_later_version, 0, 0));
+        incoming->Reject(RefusalReason(of_later_version, 0, 0, 0));
         return;
       }
       std::unique_ptr<rdma::CompletionQueue> queue;

@@ -62,7 +62,10 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
  protected:
   void SetUp() override {
     nodes_ = std::make_unique<MemnodeProcesses>(
-        GetParam().nodes, MemnodeProcessOptions{.size = "256MiB", .slab_size = "1MiB"});
+        GetParam().nodes,
+        MemnodeProcessOptions{.size = "256MiB",
+                              .slab_size = "1MiB",
+                              .region_folder = files_ == nullptr ? "" : files_->path()});
     counted_ = nodes_->size();
   }
 
@@ -300,6 +303,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
 
   Random random_{TestSeed(711)};
   const std::shared_ptr<Logger> log_ = SoakLog();
+  const std::unique_ptr<TempFolder> files_ = SoakRegionFolder();
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::deque<std::unique_ptr<OwnerProcess>> owners_;
   std::map<std::string, std::string> model_;  ///< What the test has written itself.

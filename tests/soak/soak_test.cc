@@ -53,7 +53,9 @@ uint64_t RegionOf(pid_t pid) {
     std::string rights;
     std::istringstream fields(line);
     fields >> std::hex >> begin >> dash >> end >> rights;
-    if (line.find("memfd:nacre") == std::string::npos || end - begin < kNodeBytes) continue;
+    const bool shared =
+        line.find("memfd:nacre") != std::string::npos || line.find(".region") != std::string::npos;
+    if (!shared || end - begin < kNodeBytes) continue;
     if (rights.starts_with("rw")) region = begin;
   }
   return region;
@@ -189,7 +191,8 @@ class SoakTest : public testing::Test {
  protected:
   void SetUp() override {
     nodes_ = std::make_unique<MemnodeProcesses>(
-        kNodes, MemnodeProcessOptions{.size = std::to_string(kNodeBytes)});
+        kNodes, MemnodeProcessOptions{.size = std::to_string(kNodeBytes),
+                                      .region_folder = files_ == nullptr ? "" : files_->path()});
     pool_ = ConnectTestPool(nodes_->pool_uri(), {.log = log_});
     ASSERT_NE(pool_, nullptr);
     options_ = SmallTableOptions(pool_);
@@ -330,6 +333,7 @@ class SoakTest : public testing::Test {
   }
 
   const std::shared_ptr<Logger> log_ = SoakLog();
+  const std::unique_ptr<TempFolder> files_ = SoakRegionFolder();
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::shared_ptr<memnode::PoolImpl> pool_;
   Options options_;

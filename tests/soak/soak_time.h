@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/temp_folder.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -26,6 +27,13 @@ inline std::string SoakLogPath() {
 inline std::shared_ptr<Logger> SoakLog() {
   const std::string path = SoakLogPath();
   return path.empty() ? nullptr : NewFileLogger(path);
+}
+
+/// Where nodes are to keep their memory over restarts (NACRE_SOAK_WARM); null: they come back
+/// empty.
+inline std::unique_ptr<TempFolder> SoakRegionFolder() {
+  if (std::getenv("NACRE_SOAK_WARM") == nullptr) return nullptr;
+  return std::make_unique<TempFolder>(MemoryFolder());
 }
 
 }  // namespace nacre

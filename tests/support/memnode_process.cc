@@ -128,6 +128,10 @@ ProcessResult RunBinary(const std::string& binary, const std::vector<std::string
 MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options) : options_(options) {
   if (folder_.path().empty()) return;
   socket_path_ = folder_.File("node.sock");
+  if (!options.region_folder.empty()) {
+    region_file_ = options.region_folder + "/" +
+                   std::filesystem::path(folder_.path()).filename().string() + ".region";
+  }
   address_ = "shm:" + socket_path_;
   if (options.scheme == "tcp") address_ = "tcp:127.0.0.1:0";
   if (options.scheme == "verbs") {
@@ -143,13 +147,12 @@ MemnodeProcess::~MemnodeProcess() {
 }
 
 void MemnodeProcess::Start() {
-  process_ = std::make_unique<ChildProcess>(
-      "nacre-memnode",
-      std::vector<std::string>{"--listen=" + address() + options_.parameters,
-                               "--size=" + options_.size, "--slab_size=" + options_.slab_size,
-                               "--workers=" + std::to_string(options_.workers),
-                               options_.populate ? "--populate" : "--nopopulate"},
-      options_.environment);
+  std::vector<std::string> arguments = {
+      "--listen=" + address() + options_.parameters, "--size=" + options_.size,
+      "--slab_size=" + options_.slab_size, "--workers=" + std::to_string(options_.workers),
+      options_.populate ? "--populate" : "--nopopulate"};
+  if (!region_file_.empty()) arguments.push_back("--region_file=" + region_file_);
+  process_ = std::make_unique<ChildProcess>("nacre-memnode", arguments, options_.environment);
   // "ready: tcp:127.0.0.1:40123 with ..."
   const std::string output = process_->AwaitOutput(" with ", kStartSeconds);
   const size_t ready = output.find("ready: ");

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/temp_folder.h"
@@ -20,6 +21,9 @@ struct MemnodeProcessOptions {
   std::string slab_size = "1MiB";
   int workers = 1;
   bool populate = false;
+  /// Of files that keep the memory over restarts; empty: it ends with the process. A node's file is
+  /// named there after its own folder.
+  std::string region_folder = "";
   /// Of the URI to listen at: "?secret_file=..."; of the process: "NACRE_SECRET=...".
   std::string parameters = "";
   std::vector<std::string> environment{};
@@ -87,12 +91,16 @@ class MemnodeProcess {
   const std::string& socket_path() const { return socket_path_; }
   /// "shm:/tmp/.../node.sock"
   const std::string& address() const { return address_; }
+  /// Where it keeps its memory. What is set counts from the next Start on.
+  const std::string& region_file() const { return region_file_; }
+  void set_region_file(std::string path) { region_file_ = std::move(path); }
 
  private:
   const MemnodeProcessOptions options_;
   const TempFolder folder_;
   std::string socket_path_;
   std::string address_;
+  std::string region_file_;
   std::unique_ptr<ChildProcess> process_;
 };
 

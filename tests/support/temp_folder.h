@@ -9,6 +9,8 @@ namespace nacre {
 class TempFolder {
  public:
   TempFolder();
+  /// In `parent` instead of where temporary files are.
+  explicit TempFolder(const std::string& parent);
   ~TempFolder();
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
@@ -20,5 +22,8 @@ class TempFolder {
  private:
   std::string path_;
 };
+
+/// Where files are in memory, if there is such a place here; else where temporary files are.
+std::string MemoryFolder();
 
 }  // namespace nacre

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "memnode/pool_client.h"
+#include "nacre/logger.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "rdma/unique_fd.h"
+#include "util/clock.h"
+
+namespace nacre::memnode {
+
+struct RegionFileOptions {
+  std::string path;
+  uint64_t region_bytes = 0;  ///< Of all of the region, its header and slab table included.
+  uint64_t slab_bytes = 0;
+  bool reset = false;  ///< Whatever there is at the path gives way to an empty region.
+  Clock* clock = nullptr;
+  Logger* log = nullptr;  ///< May be null.
+};
+
+/// A file in memory (tmpfs, huge pages) that keeps a node's region over restarts of its process,
+/// and what else the node must not forget (docs/formats.md, "Region file").
+///
+///     0              the region (server_region.h); behind its header, in its first page, the head
+///                    of the file
+///     state_offset   two places for the state of the node
+///
+/// The memory may come back as the same instance only if nothing that was acknowledged is missing:
+///  - Memory outlives a process, however that ends, and no machine: what was kept at another boot
+///    of the machine is given up, and the node begins empty, as a new instance.
+///  - A copy of the file is not the file: it would be as old as it is. Its head names its inode.
+///  - The state is written in turns to two places, each with a mark of its own that says whether it
+///    is whole. A process that is killed at any instruction leaves the latest whole one.
+///  - Damage is never taken for emptiness: a head or a state that does not match its checksum fails
+///    the start, until somebody asks for `reset`.
+///  - Over `shm`, peers of a process that was killed still have the file mapped, and may be stopped
+///    in the middle of a write. If anybody else has the file open, its content is moved to another
+///    file at the same path (region_move.h), where nobody reaches it with what he had.
+///
+/// Beside the file lies PATH.lock, by which one process at a time has it, and, for as long as a
+/// file is made, PATH.new.
+///
+/// Thread safety: none.
+class RegionFile {
+ public:
+  /// Opens the file, or makes it. `Busy`: another process has it. `InvalidArgument`: it has another
+  /// size or slab size, is a copy, or no regular file. `NotSupported`: of a newer format.
+  /// `Corruption`: damaged, or no region file at all. `NoSpace`: there is no room for it.
+  static Status Open(const RegionFileOptions& options, std::unique_ptr<RegionFile>* file);
+  ~RegionFile();
+  RegionFile(const RegionFile&) = delete;
+  RegionFile& operator=(const RegionFile&) = delete;
+
+  /// The region is its first `region_bytes`.
+  int fd() const { return fd_.get(); }
+  uint64_t instance_id() const { return instance_id_; }
+  /// kEmpty or kWarm.
+  Keeping keeping() const { return keeping_; }
+
+  /// What was saved last; empty after the file was made. Its bytes stay until the next Save.
+  Slice state() const;
+  /// Replaces the state: on OK, whatever happens to this process, the next one finds it. `NoSpace`
+  /// if it is larger than the place for it; the one before stays then.
+  Status Save(const std::string& state);
+
+ private:
+  struct Head;
+  struct StateHead;
+
+  explicit RegionFile(const RegionFileOptions& options) : options_(options) {}
+
+  Status Lock();
+  Status Make();
+  /// `*usable` is false if the content is of another boot of the machine.
+  Status Take(rdma::UniqueFd fd, bool* usable);
+  Status CheckHead(const Head& head) const;
+  /// Sizes, and the page size of the file system.
+  Status LayOut(int fd);
+  Status Reserve(int fd) const;
+  Status Map(rdma::UniqueFd fd);
+  void Unmap();
+  void WriteHead();
+  Status FindState();
+  StateHead* StateAt(int place) const;
+  std::string Name() const { return "region file " + options_.path; }
+
+  const RegionFileOptions options_;
+  rdma::UniqueFd lock_;
+  rdma::UniqueFd fd_;
+  char* data_ = nullptr;  ///< All of the file, mapped.
+  uint64_t page_bytes_ = 0;
+  uint64_t file_bytes_ = 0;
+  uint64_t state_offset_ = 0;
+  uint64_t state_bytes_ = 0;  ///< Of one place.
+  uint64_t instance_id_ = 0;
+  Keeping keeping_ = Keeping::kEmpty;
+  int place_ = 0;  ///< That has the latest state.
+  uint64_t state_number_ = 0;
+};
+
+}  // namespace nacre::memnode
