@@ -299,8 +299,11 @@ class SoakTest : public testing::Test {
   void DrainOne() {
     if (Running(true).size() <= kFragments) return;
     const size_t victim = Any(Running(true));
-    const NodeId node = NodeOf(victim);
-    ASSERT_NE(node, kNoNode);
+    NodeId node = kNoNode;
+    ASSERT_TRUE(Eventually([&] {
+      node = NodeOf(victim);
+      return node != kNoNode;
+    }));
     Direct({pool_->client()->instance_id(node)});
     ++drains_;
     ASSERT_TRUE(Eventually([&] {
@@ -316,7 +319,11 @@ class SoakTest : public testing::Test {
                                      .draining = std::move(draining)};
     memnode::Directions now;
     for (const size_t process : Running(true)) {
-      ASSERT_TRUE(IsOk(pool_->client()->SetDirections(NodeOf(process), wanted, &now)));
+      // One that is back is doubted for a moment when a connection of before is looked at.
+      ASSERT_TRUE(Eventually([&] {
+        const NodeId node = NodeOf(process);
+        return node != kNoNode && pool_->client()->SetDirections(node, wanted, &now).ok();
+      }));
     }
   }
 
