@@ -127,7 +127,7 @@ Status FollowerDB::CatchUp(Goal goal) {
 
 Status FollowerDB::TryCatchUpWithPrimary() {
   if (mode_ == Mode::kFixed) return DB::TryCatchUpWithPrimary();
-  return CatchUp(Goal::kWritesAndTables);
+  return CatchUp(Goal::kAcknowledged);
 }
 
 void FollowerDB::FollowLoop() {
@@ -138,7 +138,7 @@ void FollowerDB::FollowLoop() {
       if (!closed_) closing_.WaitFor(options_.follow_interval);
       if (closed_) return;
     }
-    Status status = CatchUp(Goal::kWritesAndTables);
+    Status status = CatchUp(Goal::kRecent);
     if (!(status == last) && !status.IsShutdownInProgress()) {
       Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
           "{}: following its owner: {}", name_, status.ToString());

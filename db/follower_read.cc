@@ -173,7 +173,7 @@ Status FollowerDB::Prepare(const ReadOptions& options) {
   if (pool_->embedded()) {
     return Status::NotSupported("ReadOptions::linearizable: an embedded pool has no log");
   }
-  return CatchUp(Goal::kWrites);
+  return CatchUp(Goal::kAcknowledged);
 }
 
 Status FollowerDB::Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
@@ -263,7 +263,7 @@ bool FollowerDB::ReadAgain(const FollowerView& view, bool keep,
     return latest_generation_.load(std::memory_order_acquire) != view.generation;
   };
   Status status;
-  for (const Goal goal : {Goal::kWritesAndTables, Goal::kEverything}) {
+  for (const Goal goal : {Goal::kRecent, Goal::kAcknowledged}) {
     if (!gone_on()) status = CatchUp(goal);
   }
   if (!gone_on()) {

@@ -16,9 +16,6 @@ namespace {
 /// A manifest that was left for another does not say so. Nothing depends on how soon that is found
 /// out: the log says when it has gone on elsewhere, and tables when they are gone.
 constexpr uint64_t kRootPeriodNanos = 1'000'000'000;
-/// Who asks for writes only, over and over, has the edits read now and then, to let go of
-/// MemTables.
-constexpr uint64_t kEditsPeriodNanos = 100'000'000;
 
 }  // namespace
 
@@ -48,32 +45,28 @@ Status FollowerState::Open() {
   version_ = std::make_shared<Version>(&comparator_, std::max(levels, 2));
   LookForNodes();
   NACRE_RETURN_IF_ERROR(TakeManifest(/*replaced=*/true));
-  return CatchUp(Goal::kWritesAndTables);
+  return CatchUp(Goal::kAcknowledged);
 }
 
 Status FollowerState::CatchUp(Goal goal) {
   bool changed = false;
   Status manifest;
-  const uint64_t now = client_->clock()->NowNanos();
-  const bool full = memtables_.size() > 1 && now - edits_read_nanos_ > kEditsPeriodNanos;
-  if (goal != Goal::kWrites || full) {
-    const bool due = now - root_looked_at_nanos_ > kRootPeriodNanos;
-    const bool root = goal == Goal::kEverything || due;
-    manifest = ReadManifest(root ? ManifestFollower::Look::kRoot : ManifestFollower::Look::kEdits,
-                            &changed);
-  }
+  const bool due = client_->clock()->NowNanos() - root_looked_at_nanos_ > kRootPeriodNanos;
+  const bool all = goal == Goal::kAcknowledged || due;
+  if (!all) manifest = ReadManifest(ManifestFollower::Look::kEdits, &changed);
+  // What is read anew must not end before where it ended last.
+  auto look = all || changed ? LogFollower::Look::kHeads : LogFollower::Look::kSeals;
   const Deadline deadline = Deadline::After(client_->clock(), client_->options().operation_timeout);
   for (;;) {
     LogFollower::End end = LogFollower::End::kUnknown;
-    const Status log = ReadLog(&end);
+    const Status log = ReadLog(look, &end);
     if (log.ok()) incomplete_ = false;
-    if (log.ok() && end == LogFollower::End::kReached) {
-      return goal == Goal::kWrites ? Status::OK() : manifest;
-    }
-    // If no segment was begun by the time the manifest is read, what was read of the log was all.
+    if (log.ok() && end == LogFollower::End::kReached) return manifest;
+    // If the manifest has no segment that was not looked at, what was read of the log was all.
     changed = false;
     NACRE_RETURN_IF_ERROR(ReadManifest(ManifestFollower::Look::kRoot, &changed));
     if (!changed) return log;
+    look = LogFollower::Look::kHeads;
     // A failure of the log says nothing: segments that are no more may be behind it.
     if (deadline.Expired()) {
       return Status::TimedOut(
@@ -84,7 +77,6 @@ Status FollowerState::CatchUp(Goal goal) {
 
 Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
   ManifestFollower::News news = ManifestFollower::News::kNone;
-  edits_read_nanos_ = client_->clock()->NowNanos();
   Status status = manifest_.CatchUp(look, &news);
   if (status.IsUnavailable()) {
     // The manifest may be on nodes that have joined since.
@@ -104,11 +96,14 @@ Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
   return status;
 }
 
-Status FollowerState::ReadLog(LogFollower::End* end) {
+Status FollowerState::ReadLog(LogFollower::Look look, LogFollower::End* end) {
   return log_
-      ->Advance([this](SequenceNumber first, uint32_t count,
-                       const Slice& updates) { return TakeRecord(first, count, updates); },
-                [this](SequenceNumber settled) { return Settle(settled); }, end)
+      ->Advance(
+          look,
+          [this](SequenceNumber first, uint32_t count, const Slice& updates) {
+            return TakeRecord(first, count, updates);
+          },
+          [this](SequenceNumber settled) { return Settle(settled); }, end)
       .WithContext("database " + name_);
 }
 

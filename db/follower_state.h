@@ -42,13 +42,12 @@ class FollowerState {
   Status Open();
 
   enum class Goal : uint8_t {
-    /// All that was acknowledged before the call. One round trip, unless the log goes on in
-    /// segments that are not known yet, or cannot be read in all copies.
-    kWrites,
-    /// And the manifest's edits, which let go of MemTables, and of tables that are no more.
-    kWritesAndTables,
-    /// And the root: for who has found that tables are not where they should be.
-    kEverything,
+    /// What manifest and log have got: as a rule all. Where the owner has lost all nodes that keep
+    /// the segment which is read here, and has gone on in another one, what there was a second ago.
+    kRecent,
+    /// All that was acknowledged before the call, wherever it is: the heads of later segments are
+    /// looked at, and then the root, from more than half of its members.
+    kAcknowledged,
   };
   /// After a failure, too, the state is one that the database had, and not an earlier one than
   /// before: what could be read counts.
@@ -79,7 +78,7 @@ class FollowerState {
   /// `*changed`: there was something new.
   Status ReadManifest(ManifestFollower::Look look, bool* changed);
   /// The log as far as it is known; whether that was all goes to `*end`.
-  Status ReadLog(LogFollower::End* end);
+  Status ReadLog(LogFollower::Look look, LogFollower::End* end);
   Status CheckComparator() const;
   /// Takes the manifest's state over; after `replaced`, everything anew.
   Status TakeManifest(bool replaced);
@@ -122,7 +121,6 @@ class FollowerState {
   std::map<SequenceNumber, Waiting> waiting_;
   uint64_t generation_ = 0;
   bool has_log_ = false;
-  uint64_t edits_read_nanos_ = 0;
   uint64_t root_looked_at_nanos_ = 0;
   /// Since a manifest took another's place the log has not been read to its end.
   bool incomplete_ = true;

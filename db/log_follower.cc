@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "db/log_copies.h"
@@ -43,19 +44,21 @@ bool LogFollower::Readable(const ExtentAddr& copy) const {
          client_->alive(static_cast<NodeId>(copy.start.node));
 }
 
-Status LogFollower::Advance(const Visitor& visit, const Settled& settled, End* end) {
+Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& settled, End* end) {
   *end = End::kUnknown;
   for (;;) {
     if (at_.number != 0) {
       Seen seen = Seen::kMore;
       while (seen == Seen::kMore) NACRE_RETURN_IF_ERROR(ReadOn(visit, &seen));
-      if (seen == Seen::kOpen) {
+      const bool trusted = look == Look::kSeals ||
+                           NACRE_PLANTED_BUG("follower.segment-without-a-mark-taken-for-the-last");
+      if (seen == Seen::kOpen && trusted) {
         *end = End::kReached;
         return Status::OK();
       }
     }
     bool found = false;
-    NACRE_RETURN_IF_ERROR(FindNext(settled, &found));
+    NACRE_RETURN_IF_ERROR(FindNext(look, settled, &found));
     if (!found) return Status::OK();
   }
 }
@@ -99,7 +102,7 @@ Status LogFollower::ReadOn(const Visitor& visit, Seen* seen) {
            DecodeLogHeader(Slice(reads[i + 1].data, kLogHeaderBytes), database_id_, at_.number,
                            &header)
                .ok() &&
-           (!header.sealed || NACRE_PLANTED_BUG("follower.sealed-segment-taken-for-the-open-one"));
+           !header.sealed;
   }
   if (windows.empty()) {
     return Status::Unavailable(fmt::format("log segment {}: no copy of it can be read ({}): {}",
@@ -157,11 +160,13 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
   }
 }
 
-Status LogFollower::FindNext(const Settled& settled, bool* found) {
+Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
   *found = false;
+  std::set<uint64_t> unread;
   std::vector<memnode::PointRead> reads;
   std::vector<uint64_t> numbers;  // Of each read.
   for (auto it = segments_.upper_bound(at_.number); it != segments_.end(); ++it) {
+    unread.insert(it->first);
     for (const ExtentAddr& copy : it->second.copies) {
       if (!Readable(copy)) continue;
       memnode::PointRead& read = reads.emplace_back();
@@ -170,13 +175,13 @@ Status LogFollower::FindNext(const Settled& settled, bool* found) {
       numbers.push_back(it->first);
     }
   }
-  if (reads.empty()) return Status::OK();
   memnode::PointReader reader(client_);
-  reader.ReadAll(reads);
+  if (!reads.empty()) reader.ReadAll(reads);
   for (size_t i = 0; i < reads.size(); ++i) {
     bytes_read_ += kLogHeaderBytes;
     LogSegmentHeader header;
     if (!reads[i].status.ok()) continue;
+    unread.erase(numbers[i]);
     const Status decoded =
         DecodeLogHeader(Slice(reads[i].data, kLogHeaderBytes), database_id_, numbers[i], &header);
     if (decoded.IsNotSupported()) return decoded;
@@ -192,6 +197,11 @@ Status LogFollower::FindNext(const Settled& settled, bool* found) {
           LogSegmentNodes(client_, segments_.at(header.previous_number))));
     }
     return Enter(numbers[i], header, settled);
+  }
+  if (look == Look::kHeads && !unread.empty()) {
+    return Status::Unavailable(
+        fmt::format("log segment {}: no copy of its header can be read ({})", *unread.begin(),
+                    LogSegmentNodes(client_, segments_.at(*unread.begin()))));
   }
   return Status::OK();
 }

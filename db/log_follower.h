@@ -20,10 +20,12 @@ namespace nacre {
 /// counts is what all copies have that can be reached, and of one that has ended what the header of
 /// its successor says, from any copy.
 ///
-/// That nothing was missed is told by the header of the segment: it is read from each copy after
-/// the end of the records was. If it is there without the mark (db/log_format.h) the segment was
-/// open, and its memory nobody else's, when the end was read, so there was no record in any later
-/// one. This takes one round trip, and no look at the manifest.
+/// That nothing was missed is told, as a rule, by the header of the segment: it is read from each
+/// copy after the end of the records was. If it is there without the mark (table/log_format.h) the
+/// segment was open, and its memory nobody else's, when the end was read. This takes one round
+/// trip, and no look at the manifest. But an owner that reaches no copy goes on without having
+/// marked one; so what has to be certain is told by the headers of all later segments, and by a
+/// manifest that has no others.
 ///
 /// Thread safety: none.
 class LogFollower {
@@ -39,9 +41,13 @@ class LogFollower {
   /// Begins anew with the first one.
   void Reset() { at_ = Position(); }
 
+  enum class Look : uint8_t {
+    kSeals,  ///< A segment without a mark is the open one.
+    kHeads,  ///< The headers of all later segments are read; the end is never reached by itself.
+  };
   enum class End : uint8_t {
-    kReached,  ///< All that was acknowledged before the call was visited.
-    kUnknown,  ///< There may be more in a segment that this does not know.
+    kReached,  ///< All that was acknowledged before the call was visited, as far as marks tell.
+    kUnknown,  ///< There may be more in a segment that this does not know, and nowhere else.
   };
   /// Each record, in the order of the log; some may come twice, or were visited before.
   using Visitor = std::function<Status(SequenceNumber first, uint32_t count, const Slice& updates)>;
@@ -49,9 +55,9 @@ class LogFollower {
   using Settled = std::function<Status(SequenceNumber)>;
 
   /// Visits what is new. After a failure, too, what was visited counts. `Unavailable`: no copy of a
-  /// segment can be read; `Corruption`: no copy has a record that is known to be there;
-  /// `NotSupported`: of a later version. A failure of the visitors is the answer, and final.
-  Status Advance(const Visitor& visit, const Settled& settled, End* end);
+  /// segment can be read that has to be; `Corruption`: no copy has a record that is known to be
+  /// there; `NotSupported`: of a later version. A failure of the visitors is the answer, and final.
+  Status Advance(Look look, const Visitor& visit, const Settled& settled, End* end);
 
   uint64_t bytes_read() const { return bytes_read_; }
 
@@ -75,7 +81,8 @@ class LogFollower {
   Status Take(const std::vector<Slice>& windows, const Visitor& visit, uint64_t* needed);
   /// Reads the headers of all segments after number `after`, and enters the first one in use, or
   /// learns from it where the one that is read ends. `*found` false: none is.
-  Status FindNext(const Settled& settled, bool* found);
+  /// All of them have to be readable for kHeads.
+  Status FindNext(Look look, const Settled& settled, bool* found);
   Status Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled);
   bool Readable(const ExtentAddr& copy) const;
 

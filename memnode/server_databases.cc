@@ -234,7 +234,8 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
   Fence(&database);
   database.claimant = 0;
   database.alive = false;
-  database.lease_until_nanos = 0;
+  // Of an owner before, which claims in vain do not end, it stays.
+  if (database.leaseholder == client) database.lease_until_nanos = 0;
   database.ready = false;
   if (request.abandoned()) database.epoch = database.epoch_before;
   if (database.root.epoch() == 0) Drop(it);

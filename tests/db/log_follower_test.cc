@@ -43,8 +43,9 @@ class LogFollowerTest : public LogFixture {
     for (const LogSegment& segment : log_space_->segments()) segments[segment.number] = segment;
     follower_->SetSegments(std::move(segments));
   }
-  Status Advance(LogFollower::End* end) {
+  Status Advance(LogFollower::End* end, LogFollower::Look look = LogFollower::Look::kSeals) {
     return follower_->Advance(
+        look,
         [this](SequenceNumber first, uint32_t count, const Slice& updates) {
           if (first > followed_through_) {
             followed_.push_back({.first = first, .count = count, .payload = updates.ToString()});
@@ -152,6 +153,28 @@ TEST_F(LogFollowerTest, MemoryThatIsUsedAgainIsNoEnd) {
   LogFollower::End end = LogFollower::End::kReached;
   ASSERT_TRUE(IsOk(Advance(&end)));
   EXPECT_EQ(end, LogFollower::End::kUnknown);
+}
+
+TEST_F(LogFollowerTest, WhereNoCopyIsMarkedTheNextHeaderTells) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
+  const LogSegment segment = log_space_->segments().front();
+  const std::string header(Byte(segment.copies[0], 0), kLogHeaderBytes);
+  ASSERT_TRUE(IsOk(writer_->StartSegment()));
+  // As if the owner had reached none of them.
+  for (const ExtentAddr& copy : segment.copies) {
+    std::memcpy(Byte(copy, 0), header.data(), kLogHeaderBytes);
+  }
+  TellSegments();
+  ASSERT_NO_FATAL_FAILURE(Append(2, 500));
+  LogFollower::End end = LogFollower::End::kUnknown;
+  ASSERT_TRUE(IsOk(Advance(&end)));
+  EXPECT_EQ(end, LogFollower::End::kReached);
+  EXPECT_EQ(followed_.size(), 3u);
+  ASSERT_TRUE(IsOk(Advance(&end, LogFollower::Look::kHeads)));
+  EXPECT_EQ(end, LogFollower::End::kUnknown);
+  ASSERT_EQ(followed_.size(), model_.size());
+  for (size_t i = 0; i < model_.size(); ++i) EXPECT_TRUE(followed_[i] == model_[i]) << i;
 }
 
 TEST_F(LogFollowerTest, ASegmentThatEndsIsMarkedWhereItCanBeReached) {

@@ -75,8 +75,8 @@ constexpr Bug kBugs[] = {
      kManyScans},
     {"snapshot.forgotten-by-a-flush", "a flush drops versions that a snapshot shows"},
     {"batch.seen-in-half", "a reader sees one update more than is published"},
-    {"follower.sealed-segment-taken-for-the-open-one", "a follower does not look for the log's end",
-     1, kManyFollowers},
+    {"follower.segment-without-a-mark-taken-for-the-last",
+     "a follower trusts that an owner marks each segment that ends", 1, kManyFollowers},
 };
 
 /// Of this process.

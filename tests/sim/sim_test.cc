@@ -6,8 +6,7 @@
 // with virtual time. NACRE_SIM_SEEDS says how many (1,000); `--seeds=N` and `--seed=S` run some
 // without the rest of the tests, one alone with its event log. Many seeds end with a list of the
 // named points (util/named_point.h) that none of them reached. `--flips`, `--scans`, `--splits`,
-// `--small-rings` and `--followers` tell stories that have more of these; with `--latest`,
-// followers are judged by what was acknowledged before they were asked for the latest, too.
+// `--small-rings` and `--followers` tell stories that have more of these.
 
 #include <gtest/gtest.h>
 
@@ -180,7 +179,6 @@ int main(int argc, char** argv) {
     options.many_splits |= argument == "--splits";
     options.small_rings |= argument == "--small-rings";
     options.many_followers |= argument == "--followers";
-    options.judge_latest |= argument == "--latest";
     nacre::sim::Takes(argv[i], "--seeds=", &seeds);
     nacre::sim::Takes(argv[i], "--seed=", &seed);
     nacre::sim::Takes(argv[i], "--first=", &first);

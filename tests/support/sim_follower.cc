@@ -52,7 +52,7 @@ bool Follower::Open() {
   while (!finishing_ && !destruction_) {
     // With nodes that have joined: nobody else tells it of them.
     options.pool_uri = cluster_->pool_uri();
-    const FollowerModel::Bounds bounds = follower_model_.Begin(options_.judge_latest);
+    const FollowerModel::Bounds bounds = follower_model_.Begin(/*latest=*/true);
     const Status status = DB::OpenAsSecondary(options, "db", &db_);
     if (status.ok()) {
       follower_model_.CaughtUp(bounds);
@@ -97,7 +97,7 @@ Status Follower::ReadSome(Random* random) {
 }
 
 Status Follower::CatchUp() {
-  const FollowerModel::Bounds bounds = follower_model_.Begin(options_.judge_latest);
+  const FollowerModel::Bounds bounds = follower_model_.Begin(/*latest=*/true);
   const Status status = db_->TryCatchUpWithPrimary();
   if (status.ok()) follower_model_.CaughtUp(bounds);
   return status;
@@ -106,8 +106,7 @@ Status Follower::CatchUp() {
 Status Follower::ReadGroup(Random* random) {
   ReadOptions options;
   options.linearizable = random->OneIn(5);
-  const FollowerModel::Bounds bounds =
-      follower_model_.Begin(options.linearizable && options_.judge_latest);
+  const FollowerModel::Bounds bounds = follower_model_.Begin(options.linearizable);
   Model::Sight sight;
   Status status;
   if (model_->Look(db_.get(), options, random->Uniform(model_->size()), &sight, &status)) {
@@ -119,8 +118,7 @@ Status Follower::ReadGroup(Random* random) {
 Status Follower::Scan(Random* random) {
   ReadOptions options;
   options.linearizable = random->OneIn(5);
-  FollowerModel::Bounds bounds =
-      follower_model_.Begin(options.linearizable && options_.judge_latest);
+  FollowerModel::Bounds bounds = follower_model_.Begin(options.linearizable);
   const uint64_t pauses_at = random->Uniform(2 * Model::kKeysPerGroup * model_->size());
   std::vector<Model::Sight> sights;
   Status status;

@@ -16,9 +16,6 @@ namespace nacre::sim {
 struct FollowerOptions {
   uint32_t number = 1;
   uint64_t seed = 1;
-  /// Whether it is judged that nothing is missing of what was acknowledged before a read with
-  /// ReadOptions::linearizable, or before a TryCatchUpWithPrimary.
-  bool judge_latest = false;
   int readers = 2;
   uint64_t scan_one_in = 50;  ///< Of reads, how many are iterators over everything.
   Options database{};

@@ -30,8 +30,6 @@ struct StoryOptions {
   bool small_rings = false;
   /// There are three, and something happens to them.
   bool many_followers = false;
-  /// Whether followers are judged by what was acknowledged before they were asked for the latest.
-  bool judge_latest = false;
 };
 
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,

@@ -26,7 +26,6 @@ void Story::StartFollower() {
   FollowerOptions options;
   options.number = static_cast<uint32_t>(++followers_made_);
   options.seed = random_.Next();
-  options.judge_latest = options_.judge_latest;
   options.database = database_;
   options.database.follow_interval = kIntervals[random_.Uniform(std::size(kIntervals))];
   if (options_.many_scans) options.scan_one_in = 5;
