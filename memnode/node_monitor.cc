@@ -5,7 +5,6 @@
 
 #include "memnode/lane.h"
 #include "memnode/request_channel.h"
-#include "util/planted_bug.h"
 
 namespace nacre::memnode {
 namespace {
@@ -144,7 +143,7 @@ void NodeMonitor::TakeCompletions() {
 void NodeMonitor::HangUp(Lifeline* lifeline) {
   if (lifeline->queue_pair == nullptr) return;
   // Before the node hears of it.
-  if (!NACRE_PLANTED_BUG("fence.leases-outlive-hang-ups")) fabric_->hang_ups.fetch_add(1);
+  fabric_->hang_ups.fetch_add(1);
   lifeline->queue_pair.reset();
 }
 

@@ -359,8 +359,7 @@ std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client, bool hung_up) 
   for (auto it = databases_.begin(); it != databases_.end();) {
     const auto current = it++;
     Database& database = current->second;
-    const bool ends = hung_up || NACRE_PLANTED_BUG("fence.silence-ends-the-lease");
-    if (database.leaseholder == client && ends) database.lease_until_nanos = 0;
+    if (database.leaseholder == client && hung_up) database.lease_until_nanos = 0;
     if (database.claimant != client || !database.alive) continue;
     database.alive = false;
     database.ready = false;

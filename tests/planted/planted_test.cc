@@ -57,8 +57,6 @@ constexpr Bug kBugs[] = {
     {"fence.keys-not-revoked", "a replaced owner can go on writing to its slabs"},
     {"fence.claim-of-an-old-epoch-granted", "of two owners with one epoch, both are accepted"},
     {"fence.lease-ignored", "a new owner is let in while the one before may still be read", 101},
-    {"fence.silence-ends-the-lease", "an owner whose connection broke is taken for a dead one"},
-    {"fence.leases-outlive-hang-ups", "an owner that hung up reads on"},
     {"root.first-value-preferred", "of several values of the root, any one is taken"},
     {"root.half-is-enough-to-open", "half of the members let a new owner in", 391, kManySplits},
     {"root.one-node-too-few-to-write", "less than half of the members acknowledge a root", 51,
