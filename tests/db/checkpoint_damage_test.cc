@@ -32,7 +32,7 @@ class DBCheckpointDamageTest : public CheckpointFixture {
     options_.disable_auto_compactions = true;
     pause_repair_ = true;
     ASSERT_NO_FATAL_FAILURE(Open(redundancy, nodes));
-    ASSERT_NO_FATAL_FAILURE(Fill(Scaled(3000)));
+    ASSERT_NO_FATAL_FAILURE(Fill(3000));
     ASSERT_TRUE(IsOk(db_->Flush({})));
   }
 
