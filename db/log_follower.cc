@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -16,6 +17,11 @@ namespace {
 /// As a rule little is new; where much is, windows grow.
 constexpr uint64_t kFirstWindow = 4 << 10;
 constexpr uint64_t kUsualWindow = 256 << 10;
+/// A write under way is in all copies within microseconds of each other; one that is not after so
+/// long has failed, or a copy is damaged.
+constexpr uint64_t kDoubtNanos = 20'000'000;
+constexpr int kTriesAtOnce = 16;
+constexpr std::chrono::milliseconds kDoubtPause{1};
 
 /// The record at `offset` of one copy, whose bytes are `window`. `*needed`: what a window must have
 /// for it, if that is more.
@@ -49,7 +55,7 @@ Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& sett
   for (;;) {
     if (at_.number != 0) {
       Seen seen = Seen::kMore;
-      while (seen == Seen::kMore) NACRE_RETURN_IF_ERROR(ReadOn(visit, &seen));
+      NACRE_RETURN_IF_ERROR(ReadOpen(look, visit, &seen));
       const bool trusted = look == Look::kSeals ||
                            NACRE_PLANTED_BUG("follower.segment-without-a-mark-taken-for-the-last");
       if (seen == Seen::kOpen && trusted) {
@@ -61,6 +67,34 @@ Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& sett
     NACRE_RETURN_IF_ERROR(FindNext(look, settled, &found));
     if (!found) return Status::OK();
   }
+}
+
+Status LogFollower::ReadOpen(Look look, const Visitor& visit, Seen* seen) {
+  bool doubted = false;
+  uint64_t at = 0;
+  for (int tries = 0;; ++tries) {
+    const uint64_t stayed = stayed_;
+    do {
+      NACRE_RETURN_IF_ERROR(ReadOn(visit, seen));
+    } while (*seen == Seen::kMore);
+    if (look == Look::kSeals || !doubt_.stands) return Status::OK();
+    // If the record that was in doubt has arrived, nothing behind it was acknowledged before.
+    if (doubted && doubt_.offset != at && stayed_ == stayed) return Status::OK();
+    if (!doubted || doubt_.offset != at) tries = 0;
+    doubted = true;
+    at = doubt_.offset;
+    if (tries >= kTriesAtOnce) client_->clock()->SleepFor(kDoubtPause);
+  }
+}
+
+bool LogFollower::Stays() {
+  const uint64_t now = client_->clock()->NowNanos();
+  if (doubt_.number != at_.number || doubt_.offset != at_.offset) {
+    doubt_ = {.number = at_.number, .offset = at_.offset, .since_nanos = now};
+  }
+  doubt_.stands = now - doubt_.since_nanos < kDoubtNanos;
+  if (!doubt_.stands) ++stayed_;
+  return !doubt_.stands;
 }
 
 Status LogFollower::ReadOn(const Visitor& visit, Seen* seen) {
@@ -134,6 +168,7 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
   const uint32_t stamp = LogStamp(database_id_, at_.number);
   const uint64_t size = windows.front().size();
   uint64_t offset = 0;
+  doubt_.stands = false;
   for (;;) {
     *needed = 0;
     LogRecord record;
@@ -146,9 +181,12 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
     // Only what all copies have was acknowledged, unless it is known where the records end.
     const bool counts =
         bytes != nullptr &&
-        (at_.end != 0 || std::all_of(windows.begin(), windows.end(), [&](const Slice& window) {
-           return std::memcmp(window.data() + offset, bytes, record.bytes) == 0;
-         }));
+        (at_.end != 0 ||
+         std::all_of(windows.begin(), windows.end(),
+                     [&](const Slice& window) {
+                       return std::memcmp(window.data() + offset, bytes, record.bytes) == 0;
+                     }) ||
+         Stays());
     if (!counts) {
       if (size - offset < kMinLogRecordBytes) *needed = std::max(*needed, kMinLogRecordBytes);
       if (bytes != nullptr) *needed = 0;

@@ -18,7 +18,8 @@ namespace nacre {
 ///
 /// A record that was acknowledged is on all copies of its segment. So of the open segment what
 /// counts is what all copies have that can be reached, and of one that has ended what the header of
-/// its successor says, from any copy.
+/// its successor says, from any copy. A record that a copy lacks is on its way, or damaged there:
+/// what stays so counts as well, as it would for a new owner.
 ///
 /// That nothing was missed is told, as a rule, by the header of the segment: it is read from each
 /// copy after the end of the records was. If it is there without the mark (table/log_format.h) the
@@ -62,6 +63,13 @@ class LogFollower {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
+  /// A record of the open segment that not all copies have.
+  struct Doubt {
+    uint64_t number = 0;  ///< Of the segment.
+    uint64_t offset = 0;
+    uint64_t since_nanos = 0;
+    bool stands = false;  ///< The records that were visited end before it.
+  };
   struct Position {
     uint64_t number = 0;  ///< Of the segment. 0: none has been entered.
     uint64_t offset = 0;  ///< Of the next record.
@@ -78,6 +86,11 @@ class LogFollower {
   Status ReadOn(const Visitor& visit, Seen* seen);
   /// The records in `windows`, which are of the copies that could be read. `*needed`: bytes that
   /// the next window should have at least, 0: the end of the records was found.
+  /// Whether the record at the present offset, which not all copies have, has been like that for
+  /// long.
+  bool Stays();
+  /// Reads on until what all copies have was visited; and for kHeads, what they may have had.
+  Status ReadOpen(Look look, const Visitor& visit, Seen* seen);
   Status Take(const std::vector<Slice>& windows, const Visitor& visit, uint64_t* needed);
   /// Reads the headers of all segments after number `after`, and enters the first one in use, or
   /// learns from it where the one that is read ends. `*found` false: none is.
@@ -90,6 +103,8 @@ class LogFollower {
   const uint64_t database_id_;
   std::map<uint64_t, LogSegment> segments_;
   Position at_;
+  Doubt doubt_;
+  uint64_t stayed_ = 0;  ///< Records that counted since they stayed in doubt.
   uint64_t bytes_read_ = 0;
 };
 

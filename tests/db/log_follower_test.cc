@@ -59,6 +59,12 @@ class LogFollowerTest : public LogFixture {
         },
         end);
   }
+  /// Where the records of the first segment end, as long as it is the only one.
+  uint64_t End() const {
+    uint64_t at = kLogHeaderBytes;
+    for (const TestRecord& record : model_) at += LogRecordBytes(record.payload.size());
+    return at;
+  }
   /// As who has the manifest does.
   void ExpectAll() {
     LogFollower::End end = LogFollower::End::kUnknown;
@@ -119,19 +125,38 @@ TEST_F(LogFollowerTest, TakesFromTheOpenSegmentWhatAllCopiesHave) {
   Open();
   ASSERT_NO_FATAL_FAILURE(Append(3, 500));
   ASSERT_NO_FATAL_FAILURE(ExpectAll());
-  uint64_t at = kLogHeaderBytes;
-  for (const TestRecord& record : model_) at += LogRecordBytes(record.payload.size());
-  ASSERT_NO_FATAL_FAILURE(Append(1, 500));
   const LogSegment segment = log_space_->segments().front();
   for (const ExtentAddr& copy : segment.copies) {
-    char* const byte = Byte(copy, at + kLogRecordHead);
+    // As if it were on its way there.
+    char* const byte = Byte(copy, End() + kLogRecordHead);
+    ASSERT_NO_FATAL_FAILURE(Append(1, 500));
     *byte ^= 1;
     LogFollower::End end = LogFollower::End::kUnknown;
     ASSERT_TRUE(IsOk(Advance(&end)));
     EXPECT_EQ(followed_.size(), model_.size() - 1);
     *byte ^= 1;
+    ASSERT_NO_FATAL_FAILURE(ExpectAll());
   }
+}
+
+TEST_F(LogFollowerTest, WhatACopyGoesOnLackingCounts) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
   ASSERT_NO_FATAL_FAILURE(ExpectAll());
+  const LogSegment segment = log_space_->segments().front();
+  for (const ExtentAddr& copy : segment.copies) {
+    // Damaged, and so is a later record, in the same copy.
+    char* const first = Byte(copy, End() + kLogRecordHead);
+    ASSERT_NO_FATAL_FAILURE(Append(2, 500));
+    char* const second = Byte(copy, End() + kLogRecordHead);
+    ASSERT_NO_FATAL_FAILURE(Append(1, 500));
+    *first ^= 1;
+    *second ^= 1;
+    LogFollower::End end = LogFollower::End::kUnknown;
+    ASSERT_TRUE(IsOk(Advance(&end, LogFollower::Look::kHeads)));
+    ASSERT_EQ(followed_.size(), model_.size());
+    for (size_t i = 0; i < model_.size(); ++i) EXPECT_TRUE(followed_[i] == model_[i]) << i;
+  }
 }
 
 TEST_F(LogFollowerTest, TakesFromAnEndedSegmentWhatAnyCopyHas) {
