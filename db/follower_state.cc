@@ -55,7 +55,7 @@ Status FollowerState::CatchUp(Goal goal) {
   const bool all = goal == Goal::kAcknowledged || due;
   if (!all) manifest = ReadManifest(ManifestFollower::Look::kEdits, &changed);
   // What is read anew must not end before where it ended last.
-  auto look = all || changed ? LogFollower::Look::kHeads : LogFollower::Look::kSeals;
+  auto look = all || changed || incomplete_ ? LogFollower::Look::kHeads : LogFollower::Look::kSeals;
   const Deadline deadline = Deadline::After(client_->clock(), client_->options().operation_timeout);
   for (;;) {
     LogFollower::End end = LogFollower::End::kUnknown;
