@@ -14,8 +14,6 @@ namespace {
 /// half each and are cut to two significant digits.
 class BucketMap {
  public:
-  static constexpr size_t kMaxBuckets = 128;
-
   BucketMap() {
     limits_[count_++] = 1;
     limits_[count_++] = 2;
@@ -49,7 +47,7 @@ class BucketMap {
   size_t count() const { return count_; }
 
  private:
-  std::array<uint64_t, kMaxBuckets> limits_ = {};
+  std::array<uint64_t, Histogram::kMaxBuckets> limits_ = {};
   std::array<uint8_t, 65> first_ = {};
   size_t count_ = 0;
 };
@@ -89,6 +87,20 @@ void Histogram::Merge(const Histogram& other) {
   max_ = std::max(max_, other.max_);
   sum_ += other.sum_;
   sum_squares_ += other.sum_squares_;
+}
+
+size_t Histogram::BucketOf(uint64_t value) { return Buckets().IndexOf(value); }
+
+void Histogram::MergeCounts(std::span<const uint64_t> buckets, uint64_t min, uint64_t max,
+                            double sum, double sum_squares) {
+  for (size_t i = 0; i < std::min(buckets.size(), buckets_.size()); ++i) {
+    buckets_[i] += buckets[i];
+    count_ += buckets[i];
+  }
+  min_ = std::min(min_, min);
+  max_ = std::max(max_, max);
+  sum_ += sum;
+  sum_squares_ += sum_squares;
 }
 
 uint64_t Histogram::min() const { return count_ == 0 ? 0 : min_; }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,9 +17,18 @@ class Histogram {
   void Add(uint64_t value);
   void Merge(const Histogram& other);
 
+  /// For whoever counts by himself: no value's bucket is beyond this.
+  static constexpr size_t kMaxBuckets = 128;
+  static size_t BucketOf(uint64_t value);
+  /// Adds values that were counted: how many are in each bucket (`kMaxBuckets` or fewer), their
+  /// smallest and largest, their sum and that of their squares.
+  void MergeCounts(std::span<const uint64_t> buckets, uint64_t min, uint64_t max, double sum,
+                   double sum_squares);
+
   uint64_t count() const { return count_; }
   uint64_t min() const;
   uint64_t max() const { return max_; }
+  double sum() const { return sum_; }
   double Average() const;
   double StandardDeviation() const;
   double Median() const { return Percentile(50); }
