@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +13,8 @@
 
 namespace nacre {
 
+class Clock;
+
 /// Appends lines "time thread level message" to the file, which is created if missing; all but
 /// debug lines are written through at once. Null, and why in `*status` if asked for, when the file
 /// cannot be opened.
@@ -18,6 +22,21 @@ std::shared_ptr<Logger> NewFileLogger(const std::string& path, Status* status = 
 
 /// The same lines on standard error, from `level` upwards.
 std::shared_ptr<Logger> NewStderrLogger(LogLevel level);
+
+/// A LOG as RocksDB keeps it: `directory`/`name`_LOG, with what cannot be in a file name replaced
+/// by '_'. What there was is renamed to ..._LOG.old.MICROS when it is opened, and when it is full.
+struct RollingLogOptions {
+  std::string directory;  ///< Made if missing.
+  std::string name;
+  LogLevel level = LogLevel::kInfo;  ///< From here upwards.
+  uint64_t max_file_bytes = 0;       ///< 0: any size.
+  uint64_t seconds_to_roll = 0;      ///< 0: for ever.
+  size_t keep_files = 1000;          ///< The newest ones, the current one counted; at least 1.
+};
+/// `IOError` naming the path that could not be made or opened. What fails later, such as the
+/// renaming of a full file, leaves the file as it is, to grow.
+Status NewRollingLogger(const RollingLogOptions& options, Clock* clock,
+                        std::shared_ptr<Logger>* logger);
 
 void LogFormatted(Logger* logger, LogLevel level, fmt::string_view format, fmt::format_args args);
 

@@ -6,11 +6,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "util/clock.h"
 
 namespace nacre {
 namespace {
@@ -102,6 +106,79 @@ TEST(LogWithoutFileTest, StderrKeepsToItsLevel) {
   EXPECT_EQ(std::string::npos, text.find("quiet"));
   EXPECT_NE(std::string::npos, text.find("loud\n"));
   EXPECT_NE(std::string::npos, text.find("louder\n"));
+}
+
+class RollingLogTest : public testing::Test {
+ protected:
+  RollingLogTest() {
+    options_.directory = testing::TempDir() + "nacre_rolling_log_test_" +
+                         testing::UnitTest::GetInstance()->current_test_info()->name();
+    options_.name = "a/b c";
+    std::filesystem::remove_all(options_.directory);
+  }
+  ~RollingLogTest() override { std::filesystem::remove_all(options_.directory); }
+
+  std::shared_ptr<Logger> Open() {
+    std::shared_ptr<Logger> logger;
+    const Status status = NewRollingLogger(options_, Clock::System(), &logger);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return logger;
+  }
+  std::string Current() const { return options_.directory + "/a_b_c_LOG"; }
+  /// Oldest first.
+  std::vector<std::string> Old() const {
+    std::vector<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(options_.directory)) {
+      if (entry.path() != Current()) paths.push_back(entry.path());
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  }
+
+  RollingLogOptions options_;
+};
+
+TEST_F(RollingLogTest, OpeningBeginsAnother) {
+  for (int i = 0; i < 3; ++i) Log(Open(), LogLevel::kInfo, "opened {}", i);
+  ASSERT_EQ(2U, Old().size());
+  EXPECT_TRUE(LinesOf(Old()[0]).at(0).ends_with("opened 0"));
+  EXPECT_TRUE(LinesOf(Old()[1]).at(0).ends_with("opened 1"));
+  EXPECT_TRUE(LinesOf(Current()).at(0).ends_with("opened 2"));
+}
+
+TEST_F(RollingLogTest, AFullOneIsPutAsideAndTheOldestGo) {
+  options_.max_file_bytes = 1000;
+  options_.keep_files = 3;
+  const std::shared_ptr<Logger> logger = Open();
+  for (int i = 0; i < 100; ++i) Log(logger, LogLevel::kInfo, "line {} {}", i, std::string(70, 'x'));
+  ASSERT_EQ(2U, Old().size());
+  std::vector<std::string> lines;
+  for (const std::string& path : {Old()[0], Old()[1], Current()}) {
+    const std::vector<std::string> more = LinesOf(path);
+    EXPECT_LE(more.size(), 10U) << path;
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  // Those that are left follow one another.
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string wanted = "line " + std::to_string(100 - lines.size() + i) + " ";
+    EXPECT_NE(std::string::npos, lines[i].find(wanted)) << lines[i];
+  }
+}
+
+TEST_F(RollingLogTest, LevelsBelowAreLeftOut) {
+  options_.level = LogLevel::kWarn;
+  const std::shared_ptr<Logger> logger = Open();
+  Log(logger, LogLevel::kInfo, "quiet");
+  Log(logger, LogLevel::kWarn, "loud");
+  ASSERT_EQ(1U, LinesOf(Current()).size());
+}
+
+TEST_F(RollingLogTest, ADirectoryThatCannotBeIsNamed) {
+  options_.directory = "/proc/no/such";
+  std::shared_ptr<Logger> logger;
+  const Status status = NewRollingLogger(options_, Clock::System(), &logger);
+  EXPECT_TRUE(status.IsIOError());
+  EXPECT_NE(std::string::npos, status.ToString().find("/proc/no/such")) << status.ToString();
 }
 
 }  // namespace
