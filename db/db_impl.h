@@ -28,6 +28,7 @@
 #include "db/repair_planner.h"
 #include "db/scrubber.h"
 #include "db/snapshot_list.h"
+#include "db/started_write.h"
 #include "db/table_lineage.h"
 #include "db/version.h"
 #include "db/write_sequencer.h"
@@ -76,6 +77,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
+  Status NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) override;
   Status FlushWAL(bool sync) override;
   Status Flush(const FlushOptions& options) override;
   Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
@@ -121,6 +123,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Clock* clock() const { return clock_; }
 
  private:
+  friend class AsyncDBImpl;
   friend class DBProperties;
 
   /// Why writers do not go ahead at full speed.
@@ -288,6 +291,13 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// where it ends. A failure has ended the ticket.
   Status Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                 std::span<const Slice> updates, uint64_t* position);
+  /// What is wrong with the bytes is found before any sequence number is taken.
+  Status CheckBatch(const WriteOptions& options, const WriteBatch* updates) const;
+  StartedWrite InsertBatch(const WriteOptions& options, const WriteBatch& updates);
+  /// As InsertBatch, with its checks; waits for nothing. False: it would have to, and nothing was
+  /// done.
+  bool StartWrite(const WriteOptions& options, WriteBatch* updates, StartedWrite* started);
+  Status FinishWrite(const WriteOptions& options, const StartedWrite& started);
   MemTable* MemTableOf(const WriteSequencer::Ticket& ticket) const {
     return memtable_slots_[ticket.generation % kMemTableSlots].load(std::memory_order_acquire);
   }
@@ -305,6 +315,11 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   }
   /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
   const ReadView* PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const;
+  Status GetAt(const ReadView& view, const ReadOptions& options, const Slice& key,
+               SequenceNumber snapshot, PinnableSlice* value) const;
+  /// The same for one who holds no guard and has not checked the lease.
+  Status FinishGet(const ReadView& view, const ReadOptions& options, const Slice& key,
+                   SequenceNumber snapshot, PinnableSlice* value);
   /// What a lookup that ended answers; `record` counts if it found one.
   Status Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
                   const Record& record, PinnableSlice* value) const;

@@ -64,6 +64,11 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(options, &snapshot);
+  return GetAt(view, options, key, snapshot, value);
+}
+
+Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Slice& key,
+                     SequenceNumber snapshot, PinnableSlice* value) const {
   Status status;
   // All that the lookup may have to look at comes from memory at once.
   const uint64_t hash = Hash64(key);
@@ -92,6 +97,13 @@ Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* 
     if (lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) break;
   } while (lookup.Next(&read));
   return Conclude(view, options, lookup, record, value);
+}
+
+Status DBImpl::FinishGet(const ReadView& view, const ReadOptions& options, const Slice& key,
+                         SequenceNumber snapshot, PinnableSlice* value) {
+  NACRE_RETURN_IF_ERROR(CheckLease());
+  EpochDomain::Guard guard(&epochs_);
+  return GetAt(view, options, key, snapshot, value);
 }
 
 Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,

@@ -69,7 +69,7 @@ Status DBImpl::Append(const WriteOptions& options, const WriteSequencer::Ticket&
   return Explain(std::move(status));
 }
 
-Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
+Status DBImpl::CheckBatch(const WriteOptions& options, const WriteBatch* updates) const {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
   if (updates == nullptr) return Status::InvalidArgument("Write: the batch is null");
   // What is wrong with the bytes is found before any sequence number is taken.
@@ -79,34 +79,56 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
         if (refused.ok()) [[likely]]
           refused = CheckUpdate(key, value);
       }));
-  NACRE_RETURN_IF_ERROR(std::move(refused));
-  const uint32_t count = updates->Count();
-  if (count == 0) return Status::OK();
-  NACRE_RETURN_IF_ERROR(Admit(options, updates->GetDataSize()));
+  return refused;
+}
 
+Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
+  NACRE_RETURN_IF_ERROR(CheckBatch(options, updates));
+  if (updates->Count() == 0) return Status::OK();
+  NACRE_RETURN_IF_ERROR(Admit(options, updates->GetDataSize()));
+  return FinishWrite(options, InsertBatch(options, *updates));
+}
+
+bool DBImpl::StartWrite(const WriteOptions& options, WriteBatch* updates, StartedWrite* started) {
+  started->status = CheckBatch(options, updates);
+  if (!started->status.ok() || updates->Count() == 0) return true;
+  if (stall_.load(std::memory_order_acquire) != Stall::kNone) return false;
+  if (unsettled_count_.load(std::memory_order_acquire) > 0) return false;
+  *started = InsertBatch(options, *updates);
+  return true;
+}
+
+StartedWrite DBImpl::InsertBatch(const WriteOptions& options, const WriteBatch& updates) {
+  StartedWrite started;
   const bool logged = log_ != nullptr && !options.disable_wal;
-  if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
-  const WriteSequencer::Ticket ticket = sequencer_.Begin(count);
-  uint64_t position = 0;
+  if (logged) started.status = SettleWrites();
+  if (!started.status.ok()) return started;
+  started.ticket = sequencer_.Begin(updates.Count());
   if (logged) {
-    Slice encoded(updates->Data());
+    Slice encoded(updates.Data());
     encoded.remove_prefix(kWriteBatchHeader);
-    NACRE_RETURN_IF_ERROR(Append(options, ticket, {&encoded, 1}, &position));
+    started.status = Append(options, started.ticket, {&encoded, 1}, &started.position);
+    if (!started.status.ok()) return started;
   }
-  MemTable* memtable = MemTableOf(ticket);
+  MemTable* memtable = MemTableOf(started.ticket);
   if (!logged && log_ != nullptr) memtable->NoteUnlogged();
   bool new_chunk = false;
-  SequenceNumber sequence = ticket.first;
-  const Status inserted =
-      ForEachUpdate(updates->Data(), [&](ValueType type, const Slice& key, const Slice& value) {
+  SequenceNumber sequence = started.ticket.first;
+  started.inserted =
+      ForEachUpdate(updates.Data(), [&](ValueType type, const Slice& key, const Slice& value) {
         memtable->Add(sequence++, type, key, value, &new_chunk);
       });
-  const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
-  const uint64_t generation = memtable->generation();
-  Status status = EndWrite(options, ticket, position);
-  if (full) [[unlikely]]
-    HandleFullMemTable(generation);
-  return inserted.ok() ? status : inserted;
+  started.full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
+  started.generation = memtable->generation();
+  return started;
+}
+
+Status DBImpl::FinishWrite(const WriteOptions& options, const StartedWrite& started) {
+  if (started.ticket.count == 0 || !started.status.ok()) return started.status;
+  Status status = EndWrite(options, started.ticket, started.position);
+  if (started.full) [[unlikely]]
+    HandleFullMemTable(started.generation);
+  return started.inserted.ok() ? status : started.inserted;
 }
 
 void DBImpl::HandleFullMemTable(uint64_t generation) {

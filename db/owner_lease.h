@@ -42,11 +42,15 @@ class OwnerLease {
   /// OK as long as the lease lasts, and when it could be renewed; else `Fenced`, or `Unavailable`
   /// naming nodes. Three relaxed loads and a coarse clock as a rule.
   Status Check() {
-    if (clock_->CoarseNanos() < until_nanos_.load(std::memory_order_relaxed) &&
-        hang_ups_.load(std::memory_order_relaxed) == hang_ups_then_.load(std::memory_order_relaxed))
-        [[likely]]
+    if (Lasts()) [[likely]]
       return Status::OK();
     return Await();
+  }
+  /// Whether Check would answer at once that all is well.
+  bool Lasts() const {
+    return clock_->CoarseNanos() < until_nanos_.load(std::memory_order_relaxed) &&
+           hang_ups_.load(std::memory_order_relaxed) ==
+               hang_ups_then_.load(std::memory_order_relaxed);
   }
   /// Asks now. `Fenced` is final.
   Status Renew();

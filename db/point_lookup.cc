@@ -92,8 +92,8 @@ bool PointLookup::Next(memnode::PointRead* read) {
         unproved_ = verify_checksums_;
         buckets_ = 0;
         if (!unproved_ || meta.entries == meta.user_keys) {
-          shape_ = &tier->shape();
-          bucket_ = shape_->HomeBucket(hash_);
+          shape_ = tier->shape();
+          bucket_ = shape_.HomeBucket(hash_);
           bucket_is_home_ = true;
         }
       }
@@ -197,8 +197,8 @@ PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record
   if (ReadsInterval()) return SearchInterval(Slice(read.data, read.length), record);
   if (candidate_ >= candidate_count_) {
     FinishRead();
-    SetCandidates(PointIndex::LookupBucket(*shape_, read.data, bucket_is_home_, hash_, candidates_,
-                                           &bucket_));
+    SetCandidates(
+        PointIndex::LookupBucket(shape_, read.data, bucket_is_home_, hash_, candidates_, &bucket_));
     bucket_is_home_ = false;
     return outcome_;
   }

@@ -111,7 +111,7 @@ class PointLookup {
   RecordCandidate candidates_[kMaxCandidates];
   int candidate_ = 0;
   int candidate_count_ = 0;
-  const PointIndexShape* shape_ = nullptr;   ///< Of the remote index.
+  PointIndexShape shape_;                    ///< Of the remote index: the tier may go meanwhile.
   uint64_t bucket_ = PointIndex::kNoBucket;  ///< Of the remote index, to be read next.
   bool bucket_is_home_ = true;
   bool unproved_ = false;    ///< The interval is to be searched, after the buckets if any are.

@@ -43,6 +43,7 @@ struct BenchConfig {
   size_t value_size_max = 0;
   double compression_ratio = 0.5;
   uint64_t batch_size = 1;
+  uint64_t async_reads = 256;    ///< Coroutines of a thread in asyncreadrandom.
   uint64_t multiread_batch = 1;  ///< Keys of a MultiGet.
   uint64_t seed = 0;
 

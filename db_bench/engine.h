@@ -53,6 +53,17 @@ struct MultiGetResult {
   uint64_t value_bytes = 0;
 };
 
+/// Many lookups of one thread, each by one of several readers.
+/// Thread safety: none.
+class ConcurrentLookups {
+ public:
+  virtual ~ConcurrentLookups() = default;
+  /// What `reader` is to look up next; stays until it is asked again. Null: it is done.
+  virtual const Slice* Next(size_t reader) = 0;
+  virtual void Found(const Slice& value) = 0;
+  virtual void Missed() = 0;
+};
+
 /// One thread's access to an open engine. It keeps the buffers that its operations reuse.
 /// Thread safety: none; must be destroyed before the engine is closed.
 class Session {
@@ -73,6 +84,12 @@ class Session {
   /// Reads all keys with one call of the engine, if it has such a call. The first error, if any;
   /// absent keys are none.
   virtual Status MultiGet(std::span<const Slice> keys, MultiGetResult* result) = 0;
+
+  /// Has `readers` coroutines look up what they are given, one key after the other each. The first
+  /// error, if any. `NotSupported` if the engine has no such calls.
+  virtual Status GetConcurrently(size_t /*readers*/, ConcurrentLookups* /*lookups*/) {
+    return Status::NotSupported("this engine has no asynchronous Get");
+  }
 
   /// A new iterator over the present state, which replaces the session's former one. Not
   /// positioned.

@@ -7,9 +7,11 @@
 #include "db_bench/engine_status.h"
 #include "db_bench/iterator_cursor.h"
 #include "db_bench/raw_write.h"
+#include "nacre/async.h"
 #include "nacre/checkpoint.h"
 #include "nacre/db.h"
 #include "nacre/pool.h"
+#include "nacre/task.h"
 #include "util/clock.h"
 
 namespace nacre::bench {
@@ -71,6 +73,18 @@ class NacreSession final : public Session {
     return multiread_batched_ ? MultiGetBatched(keys, result) : MultiGetCopied(keys, result);
   }
 
+  Status GetConcurrently(size_t readers, ConcurrentLookups* lookups) override {
+    RunLoop loop;
+    std::unique_ptr<AsyncDB> async;
+    NACRE_RETURN_IF_ERROR(reads_->NewAsyncDB(&loop, &async));
+    Status failure;
+    for (size_t reader = 0; reader < readers; ++reader) {
+      loop.Spawn(LookUp(async.get(), read_options_, reader, lookups, &failure));
+    }
+    loop.Run();
+    return failure;
+  }
+
   Cursor* NewCursor() override {
     cursor_.Reset(reads_->NewIterator(read_options_));
     return &cursor_;
@@ -101,6 +115,20 @@ class NacreSession final : public Session {
       NACRE_RETURN_IF_ERROR(Count(statuses[i], strings_[i].size(), result));
     }
     return Status::OK();
+  }
+  static Task<void> LookUp(AsyncDB* async, ReadOptions options, size_t reader,
+                           ConcurrentLookups* lookups, Status* failure) {
+    PinnableSlice value;
+    while (const Slice* key = failure->ok() ? lookups->Next(reader) : nullptr) {
+      Status status = co_await async->GetAsync(options, *key, &value);
+      if (status.ok()) {
+        lookups->Found(value);
+      } else if (status.IsNotFound()) {
+        lookups->Missed();
+      } else if (failure->ok()) {
+        *failure = std::move(status);
+      }
+    }
   }
   static Status Count(const Status& status, size_t value_bytes, MultiGetResult* result) {
     if (status.ok()) {

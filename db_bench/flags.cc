@@ -55,6 +55,7 @@ DEFINE_int64(seed, 0, "Decides all random numbers; 0 takes the time");
 
 DEFINE_int64(seek_nexts, 0, "Steps of the iterator after each seek");
 DEFINE_bool(reverse_iterator, false, "Step backwards after a seek");
+DEFINE_int64(async_reads, 256, "Coroutines of a thread in asyncreadrandom");
 DEFINE_bool(multiread_batched, false,
             "MultiGet into pinned slices; otherwise into vectors of strings");
 DEFINE_int64(readwritepercent, 90, "Percentage of reads in readrandomwriterandom");
@@ -174,6 +175,7 @@ Status CheckRanges() {
       {"value_size_max", FLAGS_value_size_max, 0, kGiB},
       {"batch_size", FLAGS_batch_size, 1, kMiB},
       {"multiread_batch", FLAGS_multiread_batch, 0, kMiB},
+      {"async_reads", FLAGS_async_reads, 1, kMiB},
       {"seed", FLAGS_seed, 0, INT64_MAX},
       {"seek_nexts", FLAGS_seek_nexts, 0, INT32_MAX},
       {"readwritepercent", FLAGS_readwritepercent, 0, 100},
@@ -363,6 +365,7 @@ void CopyFlags(BenchConfig* config) {
   config->ops_between_duration_checks = static_cast<uint64_t>(FLAGS_ops_between_duration_checks);
   config->compression_ratio = FLAGS_compression_ratio;
   config->batch_size = static_cast<uint64_t>(FLAGS_batch_size);
+  config->async_reads = static_cast<uint64_t>(FLAGS_async_reads);
   config->multiread_batch =
       FLAGS_multiread_batch > 0 ? static_cast<uint64_t>(FLAGS_multiread_batch) : config->batch_size;
   config->seed = static_cast<uint64_t>(FLAGS_seed);

@@ -61,6 +61,8 @@ Status ReadRandom(Worker* worker);
 Status ReadMissing(Worker* worker);
 /// --multiread_batch keys per MultiGet.
 Status MultiReadRandom(Worker* worker);
+/// By --async_reads coroutines of each thread.
+Status AsyncReadRandom(Worker* worker);
 Status ReadSequential(Worker* worker);
 Status ReadReverse(Worker* worker);
 /// A new iterator, a seek, and --seek_nexts steps.

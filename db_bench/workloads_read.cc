@@ -98,6 +98,40 @@ Status MultiReadRandom(Worker* worker) {
   return Status::OK();
 }
 
+Status AsyncReadRandom(Worker* worker) {
+  class Lookups final : public ConcurrentLookups {
+   public:
+    explicit Lookups(Worker* owner)
+        : worker(owner),
+          budget(owner->Budget(owner->config.reads)),
+          keys(owner->config.key_size, owner->config.async_reads) {}
+    const Slice* Next(size_t reader) override {
+      return budget.Take() == 0 ? nullptr : &keys.Set(worker->RandomNumber(), reader);
+    }
+    void Found(const Slice& value) override {
+      ++found;
+      bytes += worker->config.key_size + value.size();
+      Missed();
+    }
+    void Missed() override {
+      ++lookups;
+      worker->recorder->FinishedOps(1, OpType::kRead);
+    }
+
+    Worker* const worker;
+    OpBudget budget;
+    KeyGenerator keys;
+    uint64_t lookups = 0;
+    uint64_t found = 0;
+    uint64_t bytes = 0;
+  };
+  Lookups lookups(worker);
+  const Status status = worker->session->GetConcurrently(worker->config.async_reads, &lookups);
+  worker->recorder->AddBytes(lookups.bytes);
+  worker->recorder->AddLookups(lookups.lookups, lookups.found);
+  return status;
+}
+
 Status ReadSequential(Worker* worker) { return ReadInOrder(worker, Direction::kForward); }
 
 Status ReadReverse(Worker* worker) { return ReadInOrder(worker, Direction::kBackward); }

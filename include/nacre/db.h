@@ -13,6 +13,9 @@
 
 namespace nacre {
 
+class AsyncDB;
+class AsyncExecutor;
+
 /// A state of the database that stays readable. Made by `GetSnapshot`, given back to
 /// `ReleaseSnapshot`.
 class Snapshot {
@@ -117,6 +120,11 @@ class DB {
   virtual const Snapshot* GetSnapshot() = 0;
   /// Null is allowed.
   virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;
+
+  /// For coroutines: see nacre/async.h. Both outlive what they make; `executor` is not owned.
+  virtual Status NewAsyncDB(AsyncExecutor* /*executor*/, std::unique_ptr<AsyncDB>* /*async*/) {
+    return Status::NotSupported("NewAsyncDB: only who owns the database has it");
+  }
 
   /// Sends what `Options::manual_wal_flush` has kept back, and returns when it is on the nodes of
   /// the log; with or without `sync`.

@@ -1,0 +1,359 @@
+#include "db/async_db.h"
+
+#include <cassert>
+#include <utility>
+
+#include "db/view_reads.h"
+#include "util/epoch.h"
+#include "util/hash.h"
+
+namespace nacre {
+
+struct AsyncDBImpl::Operation : AsyncOperation {
+  explicit Operation(AsyncDBImpl* async) : owner(async) {}
+  /// A thread has done its part.
+  virtual void TakeResult() = 0;
+
+  using AsyncOperation::abandoned_;
+  using AsyncOperation::ended_;
+  using AsyncOperation::Recycle;
+  using AsyncOperation::status_;
+  using AsyncOperation::waiter_;
+
+  AsyncDBImpl* const owner;
+};
+
+struct AsyncDBImpl::Read final : Operation {
+  using Operation::Operation;
+
+  void Recycle() override {
+    waiter_ = nullptr;
+    abandoned_ = ended_ = false;
+    owner->free_reads_.push_back(this);
+  }
+  void TakeResult() override { owner->EndRead(this, std::move(status_)); }
+
+  /// From its place in this.
+  static Read* Of(memnode::AsyncRead* arriving) { return static_cast<Arriving*>(arriving)->owner; }
+
+  struct Arriving : memnode::AsyncRead {
+    Read* owner = nullptr;
+  };
+  Arriving arriving;
+  PointLookup lookup;
+  ReadOptions options;
+  PinnableSlice* value = nullptr;
+  PinnedView* pinned = nullptr;
+  uint64_t hash = 0;
+  MultiRead* all = nullptr;         ///< Of a MultiGet: what it is part of.
+  Status* status_of_key = nullptr;  ///< And where its answer goes.
+};
+
+struct AsyncDBImpl::MultiRead final : Operation {
+  using Operation::Operation;
+  void Recycle() override { delete this; }
+  void TakeResult() override {}
+
+  size_t left = 0;
+};
+
+struct AsyncDBImpl::Write final : Operation {
+  using Operation::Operation;
+  void Recycle() override { delete this; }
+  void TakeResult() override { owner->EndWrite(this); }
+
+  bool whole = false;  ///< The thread does all of it.
+};
+
+struct AsyncDBImpl::Driver::promise_type {
+  Driver get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  std::suspend_always final_suspend() noexcept { return {}; }
+  void return_void() {}
+  void unhandled_exception() noexcept {}  // Nothing throws.
+};
+
+struct AsyncDBImpl::NextTurn {
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> driver) const {
+    // Without work it is scheduled by Wake.
+    if (async->driving_) async->executor_->Schedule(driver);
+  }
+  void await_resume() const noexcept {}
+
+  AsyncDBImpl* async;
+};
+
+Status AsyncDBImpl::Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
+  if (executor == nullptr) return Status::InvalidArgument("NewAsyncDB: the executor is null");
+  std::unique_ptr<memnode::AsyncReader> reader;
+  NACRE_RETURN_IF_ERROR(memnode::AsyncReader::Create(db->client_, &reader));
+  async->reset(new AsyncDBImpl(db, executor, std::move(reader)));
+  return Status::OK();
+}
+
+AsyncDBImpl::AsyncDBImpl(DBImpl* db, AsyncExecutor* executor,
+                         std::unique_ptr<memnode::AsyncReader> reader)
+    : db_(db), executor_(executor), reader_(std::move(reader)), driver_(Drive()) {}
+
+AsyncDBImpl::~AsyncDBImpl() {
+  assert(under_way_ == 0 && "operations are under way");
+  read_thread_.reset();
+  write_thread_.reset();
+  driver_.coroutine.destroy();
+  if (latest_ != nullptr) Unpin(latest_);
+}
+
+// ---- Calls --------------------------------------------------------------------------------------
+
+AsyncDBImpl::PinnedView* AsyncDBImpl::Pin(const ReadOptions& options, SequenceNumber* snapshot) {
+  const ReadView* view = db_->PinConsistent(options, snapshot);
+  // A view that is kept is no other one at the same address.
+  if (latest_ == nullptr || latest_->view.get() != view) [[unlikely]] {
+    if (latest_ != nullptr) Unpin(latest_);
+    latest_ = new PinnedView{.view = view->shared_from_this(), .users = 1};
+  }
+  ++latest_->users;
+  return latest_;
+}
+
+void AsyncDBImpl::Unpin(PinnedView* pinned) {
+  if (--pinned->users == 0) delete pinned;
+}
+
+AsyncDBImpl::Read* AsyncDBImpl::NewRead() {
+  if (free_reads_.empty()) {
+    reads_.push_back(std::make_unique<Read>(this));
+    reads_.back()->arriving.owner = reads_.back().get();
+    free_reads_.push_back(reads_.back().get());
+  }
+  Read* const read = free_reads_.back();
+  free_reads_.pop_back();
+  return read;
+}
+
+AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& key,
+                                      PinnableSlice* value, PinnedView* pinned,
+                                      SequenceNumber snapshot) {
+  Read* const read = NewRead();
+  value->Reset();
+  read->options = options;
+  read->value = value;
+  read->pinned = pinned;
+  read->all = nullptr;
+  read->hash = Hash64(key);
+  const ReadView& view = *pinned->view;
+  for (const auto& memtable : view.memtables) memtable->Prefetch(read->hash);
+  read->lookup.Start(view.version.get(), db_->store_.get(), key, read->hash, snapshot,
+                     options.verify_checksums);
+  ++under_way_;
+  fresh_.push_back(read);
+  return read;
+}
+
+AsyncStatus AsyncDBImpl::GetAsync(const ReadOptions& options, const Slice& key,
+                                  PinnableSlice* value) {
+  EpochDomain::Guard guard(&db_->epochs_);
+  SequenceNumber snapshot = 0;
+  PinnedView* const pinned = Pin(options, &snapshot);
+  Read* const read = Begin(options, key, value, pinned, snapshot);
+  Wake();
+  return AsyncStatus(read);
+}
+
+AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, size_t num_keys,
+                                       const Slice* keys, PinnableSlice* values, Status* statuses) {
+  auto* const all = new MultiRead(this);
+  all->left = num_keys;
+  if (num_keys == 0) {
+    all->ended_ = true;
+    return AsyncStatus(all);
+  }
+  ++under_way_;
+  EpochDomain::Guard guard(&db_->epochs_);
+  SequenceNumber snapshot = 0;
+  PinnedView* const pinned = Pin(options, &snapshot);
+  for (size_t i = 0; i < num_keys; ++i) {
+    if (i > 0) ++pinned->users;
+    Read* const read = Begin(options, keys[i], &values[i], pinned, snapshot);
+    read->all = all;
+    read->status_of_key = &statuses[i];
+  }
+  Wake();
+  return AsyncStatus(all);
+}
+
+// ---- The driver ---------------------------------------------------------------------------------
+
+AsyncDBImpl::Driver AsyncDBImpl::Drive() {
+  for (;;) {
+    Turn();
+    driving_ = under_way_ > 0;
+    co_await NextTurn{this};
+  }
+}
+
+void AsyncDBImpl::Wake() {
+  if (driving_) [[likely]]
+    return;
+  driving_ = true;
+  executor_->Schedule(driver_.coroutine);
+}
+
+void AsyncDBImpl::Turn() {
+  EpochDomain::Guard guard(&db_->epochs_);
+  TakeArrived();
+  if (any_finished_.load(std::memory_order_relaxed)) [[unlikely]]
+    TakeFinished();
+  if (!waiting_.empty()) [[unlikely]] {
+    turn_.swap(waiting_);
+    for (Read* read : turn_) {
+      if (!reader_->Add(&read->arriving)) waiting_.push_back(read);
+    }
+    turn_.clear();
+  }
+  turn_.swap(fresh_);
+  for (Read* read : turn_) LookUp(read);
+  turn_.clear();
+  reader_->Post();
+}
+
+void AsyncDBImpl::LookUp(Read* read) {
+  // Too long ago to answer from memory alone what a successor may have changed.
+  if (db_->lease_ != nullptr && !db_->lease_->Lasts()) [[unlikely]] {
+    LeaveToThread(read);
+    return;
+  }
+  Status status;
+  if (GetFromMemTables(*read->pinned->view, read->lookup.key(), read->hash, read->lookup.snapshot(),
+                       read->value, &status)) {
+    EndRead(read, std::move(status));
+    return;
+  }
+  Advance(read);
+}
+
+void AsyncDBImpl::Advance(Read* read) {
+  memnode::PointRead& next = read->arriving.read;
+  if (!read->lookup.Next(&next)) {
+    if (read->lookup.outcome() == PointLookup::Outcome::kContinue) {
+      EndRead(read, Status::NotFound());
+    } else {
+      LeaveToThread(read);
+    }
+    return;
+  }
+  if (!next.from.valid() || next.length > memnode::AsyncReader::kMaxReadBytes) [[unlikely]] {
+    LeaveToThread(read);
+    return;
+  }
+  // Whoever waits already was there first.
+  if (!waiting_.empty() || !reader_->Add(&read->arriving)) waiting_.push_back(read);
+}
+
+void AsyncDBImpl::TakeArrived() {
+  while (memnode::AsyncRead* arrived = reader_->Take()) {
+    Read* const read = Read::Of(arrived);
+    Record record;
+    const PointLookup::Outcome outcome = read->lookup.Consume(arrived->read, &record);
+    if (outcome == PointLookup::Outcome::kFound) [[likely]] {
+      Status status =
+          db_->Conclude(*read->pinned->view, read->options, read->lookup, record, read->value);
+      reader_->Release(arrived);
+      EndRead(read, std::move(status));
+      continue;
+    }
+    reader_->Release(arrived);
+    if (outcome == PointLookup::Outcome::kContinue) {
+      Advance(read);
+    } else {
+      LeaveToThread(read);
+    }
+  }
+}
+
+void AsyncDBImpl::EndRead(Read* read, Status status) {
+  Unpin(std::exchange(read->pinned, nullptr));
+  MultiRead* const all = read->all;
+  if (all == nullptr) [[likely]] {
+    End(read, std::move(status));
+    return;
+  }
+  *read->status_of_key = std::move(status);
+  --under_way_;
+  read->Recycle();
+  if (--all->left == 0) End(all, Status::OK());
+}
+
+void AsyncDBImpl::End(Operation* operation, Status status) {
+  --under_way_;
+  if (operation->abandoned_) {
+    operation->Recycle();
+    return;
+  }
+  operation->status_ = std::move(status);
+  operation->ended_ = true;
+  if (operation->waiter_) executor_->Schedule(operation->waiter_);
+}
+
+// ---- What waits ---------------------------------------------------------------------------------
+
+void AsyncDBImpl::LeaveToThread(Read* read) {
+  if (read_thread_ == nullptr) read_thread_ = NewThreadPool(1, "nacre-async");
+  read_thread_->Schedule([this, read] {
+    read->status_ = db_->FinishGet(*read->pinned->view, read->options, read->lookup.key(),
+                                   read->lookup.snapshot(), read->value);
+    Finished(read);
+  });
+}
+
+AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* updates) {
+  auto* const write = new Write(this);
+  ++under_way_;
+  if (write_thread_ == nullptr) write_thread_ = NewThreadPool(1, "nacre-async-w");
+  StartedWrite started;
+  // While anything waits to be begun all others wait behind it: a write that has begun must end
+  // soon, and would not behind one that waits for a stall to pass.
+  write->whole = whole_writes_ > 0 || !db_->StartWrite(options, updates, &started);
+  if (write->whole) {
+    ++whole_writes_;
+    write_thread_->Schedule([this, write, options, updates] {
+      write->status_ = db_->Write(options, updates);
+      Finished(write);
+    });
+  } else {
+    write_thread_->Schedule([this, write, options, started] {
+      write->status_ = db_->FinishWrite(options, started);
+      Finished(write);
+    });
+  }
+  Wake();
+  return AsyncStatus(write);
+}
+
+void AsyncDBImpl::EndWrite(Write* write) {
+  if (write->whole) --whole_writes_;
+  End(write, std::move(write->status_));
+}
+
+void AsyncDBImpl::Finished(Operation* operation) {
+  MutexLock lock(&mutex_);
+  finished_.push_back(operation);
+  any_finished_.store(true, std::memory_order_relaxed);  // Who sees it takes the lock.
+}
+
+void AsyncDBImpl::TakeFinished() {
+  std::vector<Operation*> finished;
+  {
+    MutexLock lock(&mutex_);
+    finished.swap(finished_);
+    any_finished_.store(false, std::memory_order_relaxed);
+  }
+  for (Operation* operation : finished) operation->TakeResult();
+}
+
+Status DBImpl::NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
+  return AsyncDBImpl::Create(this, executor, async);
+}
+
+}  // namespace nacre

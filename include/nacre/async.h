@@ -1,0 +1,105 @@
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <utility>
+
+#include "nacre/options.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+class WriteBatch;
+
+/// Where coroutines run: the event loop of an application, or a strand of its thread pool.
+/// `RunLoop` (nacre/task.h) is a small one.
+///
+/// What one executor is given it resumes one after the other, never two at once; on which threads
+/// is its own affair.
+class AsyncExecutor {
+ public:
+  virtual ~AsyncExecutor() = default;
+  /// Has `coroutine` resumed soon, behind those that were scheduled before, and not within this
+  /// call. Called by what runs on this executor only.
+  virtual void Schedule(std::coroutine_handle<> coroutine) = 0;
+};
+
+/// One operation of an AsyncDB, from its start until its end was taken note of. Not for
+/// applications.
+class AsyncOperation {
+ public:
+  virtual ~AsyncOperation() = default;
+  bool ended() const { return ended_; }
+
+ protected:
+  /// Its end was taken note of.
+  virtual void Recycle() = 0;
+
+  Status status_;
+  bool ended_ = false;
+  bool abandoned_ = false;          ///< Nobody awaits it.
+  std::coroutine_handle<> waiter_;  ///< Null: not awaited yet.
+
+ private:
+  friend class AsyncStatus;
+};
+
+/// The end of an operation that has begun: `Status status = co_await db->GetAsync(...)`, at once or
+/// later, once. Several may be under way before the first is awaited. One that is dropped goes on
+/// to its end; what it was given has to stay until then.
+class [[nodiscard]] AsyncStatus {
+ public:
+  explicit AsyncStatus(AsyncOperation* operation) : operation_(operation) {}
+  AsyncStatus(AsyncStatus&& other) noexcept
+      : operation_(std::exchange(other.operation_, nullptr)) {}
+  AsyncStatus& operator=(AsyncStatus&&) = delete;
+  ~AsyncStatus() {
+    if (operation_ == nullptr) return;
+    operation_->abandoned_ = true;
+    if (operation_->ended_) operation_->Recycle();
+  }
+
+  bool await_ready() const noexcept { return operation_->ended_; }
+  void await_suspend(std::coroutine_handle<> waiter) noexcept { operation_->waiter_ = waiter; }
+  Status await_resume() {
+    AsyncOperation* const operation = std::exchange(operation_, nullptr);
+    Status status = std::move(operation->status_);
+    operation->Recycle();
+    return status;
+  }
+
+ private:
+  AsyncOperation* operation_;
+};
+
+/// A database for coroutines: one thread has hundreds of reads on their way to the nodes and waits
+/// for none of them. Made by `DB::NewAsyncDB` for one executor; one for each executor.
+///
+/// Operations begin within the call and go on whenever the executor has nothing older to do: while
+/// any is under way, there is something to resume. Those that need more than reads of records that
+/// arrive (an index that is not loaded, a lost node, a write's way to the log) are left to threads
+/// of this object, so that nobody is held up by them; connecting to a node is not.
+///
+/// Keys, values, batches and snapshots stay as they are until the operation has ended.
+///
+/// Thread safety: called by what runs on its executor only. The database outlives it.
+class AsyncDB {
+ public:
+  /// Nothing is under way any more.
+  virtual ~AsyncDB() = default;
+
+  /// As DB::Get: what it answers is as of the call.
+  virtual AsyncStatus GetAsync(const ReadOptions& options, const Slice& key,
+                               PinnableSlice* value) = 0;
+  /// As DB::MultiGet: ends when all of them have; OK, as `statuses` has what became of each key.
+  virtual AsyncStatus MultiGetAsync(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                                    PinnableSlice* values, Status* statuses) = 0;
+  /// As DB::Write.
+  virtual AsyncStatus WriteAsync(const WriteOptions& options, WriteBatch* updates) = 0;
+
+  /// Operations that have begun and not ended.
+  virtual size_t under_way() const = 0;
+};
+
+}  // namespace nacre
