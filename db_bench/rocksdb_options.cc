@@ -109,7 +109,7 @@ rocksdb::ReadOptions MakeRocksdbReadOptions(const BenchConfig& config) {
   options.verify_checksums = config.verify_checksum;
   if (config.rocksdb_profile == RocksdbProfile::kRemote) {
     options.adaptive_readahead = true;
-    options.async_io = getenv("ASYNC") != nullptr;
+    options.async_io = true;
   }
   return options;
 }
