@@ -11,7 +11,11 @@
 namespace nacre::bench {
 
 enum class EngineKind : uint8_t { kNacre, kRocksdb, kLeveldb };
-enum class RocksdbProfile : uint8_t { kDefault, kInMemory };
+enum class RocksdbProfile : uint8_t {
+  kDefault,
+  kInMemory,
+  kRemote,  ///< Its files lie in --pool; not to be asked for by name.
+};
 enum class ValueSizeDistribution : uint8_t { kFixed, kUniform };
 
 /// Everything a run is asked for: the flags after they have been checked. Names are those of the
@@ -80,6 +84,7 @@ struct BenchConfig {
   int level0_stop_writes_trigger = 0;
   uint64_t delayed_write_rate = 0;
   size_t cache_size = 0;
+  size_t block_size = 0;
   int bloom_bits = -1;
 
   std::string pool;

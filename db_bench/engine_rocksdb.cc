@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/listener.h>
@@ -14,6 +15,7 @@
 #include "db_bench/engine_status.h"
 #include "db_bench/iterator_cursor.h"
 #include "db_bench/rocksdb_options.h"
+#include "db_bench/rocksdb_pool.h"
 #include "db_bench/scratch_folder.h"
 
 namespace nacre::bench {
@@ -24,9 +26,10 @@ rocksdb::Slice Foreign(const Slice& slice) { return {slice.data(), slice.size()}
 class RocksdbSession final : public Session {
  public:
   RocksdbSession(rocksdb::DB* db, const BenchConfig& config)
-      : db_(db), multiread_batched_(config.multiread_batched) {
+      : db_(db),
+        multiread_batched_(config.multiread_batched),
+        read_options_(MakeRocksdbReadOptions(config)) {
     write_options_.disableWAL = config.disable_wal;
-    read_options_.verify_checksums = config.verify_checksum;
   }
 
   // A batch of one that keeps its memory is faster than DB::Put, which allocates one each time;
@@ -101,7 +104,7 @@ class RocksdbSession final : public Session {
   rocksdb::DB* db_;
   const bool multiread_batched_;
   rocksdb::WriteOptions write_options_;
-  rocksdb::ReadOptions read_options_;
+  const rocksdb::ReadOptions read_options_;
   rocksdb::WriteBatch batch_;
   rocksdb::PinnableSlice value_;
   std::vector<rocksdb::Slice> keys_;
@@ -141,7 +144,14 @@ class RocksdbEngine final : public Engine {
   ~RocksdbEngine() override { Close().IgnoreError(); }
 
   std::string Describe() const override {
-    return "rocksdb " + rocksdb::GetRocksVersionAsString(/*with_patch=*/true) + ", profile " +
+    const std::string version =
+        "rocksdb " + rocksdb::GetRocksVersionAsString(/*with_patch=*/true) + ", profile ";
+    if (config_.rocksdb_profile == RocksdbProfile::kRemote) {
+      return fmt::format(
+          "{}remote, files in pool {}, redundancy {}, blocks of {} B, block cache of {} B", version,
+          config_.pool, config_.redundancy, config_.block_size, config_.cache_size);
+    }
+    return version +
            (config_.rocksdb_profile == RocksdbProfile::kInMemory ? "inmemory" : "default") +
            ", tables in " + (config_.db.empty() ? "memory (/dev/shm)" : config_.db);
   }
@@ -233,14 +243,16 @@ class RocksdbEngine final : public Engine {
     if (!IntProperty(Properties::kBlockCacheUsage, &cache).ok()) cache = 0;
     usage->user_bytes =
         keys * (config_.key_size + (config_.value_size_min + config_.value_size_max) / 2);
+    if (pool_ != nullptr) usage->stored_bytes = pool_->stored_bytes();
     usage->compute_bytes = memtables + readers + cache;
     usage->index_bytes = readers;
     return Status::OK();
   }
 
   Status Traffic(TrafficCounters* counters) override {
-    // Nothing crosses a network here.
     *counters = compactions_->counters();
+    // Nothing crosses a network without a pool.
+    if (pool_ != nullptr) *counters = *counters + pool_->traffic();
     return Status::OK();
   }
 
@@ -248,12 +260,16 @@ class RocksdbEngine final : public Engine {
   rocksdb::Options MakeOptions() const {
     rocksdb::Options options = MakeRocksdbOptions(config_);
     options.listeners.push_back(compactions_);
+    if (pool_ != nullptr) options.env = pool_->env();
     return options;
   }
 
   Status ChoosePath() {
     if (!path_.empty()) return Status::OK();
-    if (config_.db.empty()) {
+    if (config_.rocksdb_profile == RocksdbProfile::kRemote) {
+      NACRE_RETURN_IF_ERROR(RocksdbPool::Open(config_, &pool_));
+      path_ = config_.db.empty() ? "/db_bench" : config_.db;
+    } else if (config_.db.empty()) {
       NACRE_RETURN_IF_ERROR(ScratchFolder::Make(&scratch_));
       path_ = scratch_->path() / "db";
     } else {
@@ -280,6 +296,7 @@ class RocksdbEngine final : public Engine {
 
   const BenchConfig& config_;
   std::unique_ptr<ScratchFolder> scratch_;
+  std::unique_ptr<RocksdbPool> pool_;  ///< Null: the files are in a folder.
   std::string path_;
   /// Over all databases that are opened.
   const std::shared_ptr<CompactionCounter> compactions_ = std::make_shared<CompactionCounter>();

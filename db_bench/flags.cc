@@ -96,15 +96,23 @@ DEFINE_int64(level0_file_num_compaction_trigger, 4, "Tables in level 0 that star
 DEFINE_int64(level0_slowdown_writes_trigger, 20, "Tables in level 0 that slow writes down");
 DEFINE_int64(level0_stop_writes_trigger, 36, "Tables in level 0 that stop writes");
 DEFINE_int64(delayed_write_rate, 8 << 20, "Bytes per second of writes that are slowed down");
-DEFINE_int64(cache_size, 8 << 20, "Bytes of the block cache (rocksdb default profile, leveldb)");
+DEFINE_int64(cache_size, 8 << 20,
+             "Bytes of the block cache (leveldb; rocksdb, but for its inmemory profile); rocksdb "
+             "with --pool: 0 is none");
 DEFINE_int64(bloom_bits, -1,
-             "Bloom filter bits per key (rocksdb default profile, leveldb); negative or 0: none");
+             "Bloom filter bits per key (rocksdb, leveldb); negative or 0: none in rocksdb's "
+             "default profile and leveldb, 10 else");
+DEFINE_int64(block_size, 4096, "rocksdb: bytes of a block of a table");
 DEFINE_string(compression_type, "none", "Only none");
 
-DEFINE_string(pool, "embedded:?nodes=4&size=1GiB", "nacre: URI of the memory nodes");
+DEFINE_string(pool, "embedded:?nodes=4&size=1GiB",
+              "URI of the memory nodes. rocksdb has its files there if this is given, by a file "
+              "system over the pool (block-based tables, read and written one-sided, names in this "
+              "process), instead of in a folder");
 DEFINE_uint64(repair_bytes_per_second, nacre::Options().repair_bytes_per_second,
               "nacre: limit of what is made anew when nodes are lost; 0: none");
-DEFINE_string(redundancy, "none", "nacre: none, rep(n) or rs(k,m), or by level");
+DEFINE_string(redundancy, "none",
+              "nacre: none, rep(n) or rs(k,m), or by level; rocksdb with --pool: none or rep(n)");
 DEFINE_string(compaction, "auto", "nacre: where compactions run: memnode, compute or auto");
 DEFINE_string(near_data_flush, "auto",
               "nacre: whether memory nodes make tables of the log: auto, on or off");
@@ -195,6 +203,7 @@ Status CheckRanges() {
       {"delayed_write_rate", FLAGS_delayed_write_rate, 1, kTiB},
       {"cache_size", FLAGS_cache_size, 0, kTiB},
       {"bloom_bits", FLAGS_bloom_bits, -1, 100},
+      {"block_size", FLAGS_block_size, 64, kGiB},
       {"index_memory_budget", FLAGS_index_memory_budget, -1, INT64_MAX},
       {"record_cache_size", FLAGS_record_cache_size, 0, kTiB},
       {"latency_sample_period", FLAGS_latency_sample_period, 0, kMaxOps},
@@ -358,6 +367,22 @@ Status CheckFollowing(EngineKind engine) {
   return FLAGS_use_existing_db ? Status::OK() : refused(flag, "needs --use_existing_db");
 }
 
+/// A pool that is named, and not just there by default, holds RocksDB's files.
+Status ChooseRemoteProfile(BenchConfig* config) {
+  if (config->engine != EngineKind::kRocksdb) return Status::OK();
+  if (gflags::GetCommandLineFlagInfoOrDie("pool").is_default) return Status::OK();
+  if (config->rocksdb_profile == RocksdbProfile::kInMemory) {
+    return Status::InvalidArgument(
+        "--rocksdb_profile=inmemory maps its tables, which nobody can in a --pool");
+  }
+  if (FLAGS_use_existing_db) {
+    return Status::InvalidArgument(
+        "--use_existing_db: RocksDB's files in a --pool end with the process that made them");
+  }
+  config->rocksdb_profile = RocksdbProfile::kRemote;
+  return Status::OK();
+}
+
 /// What needs no checking beyond `CheckRanges`.
 void CopyFlags(BenchConfig* config) {
   config->threads = static_cast<int>(FLAGS_threads);
@@ -400,6 +425,7 @@ void CopyFlags(BenchConfig* config) {
   config->delayed_write_rate = static_cast<uint64_t>(FLAGS_delayed_write_rate);
   config->cache_size = static_cast<size_t>(FLAGS_cache_size);
   config->bloom_bits = static_cast<int>(FLAGS_bloom_bits);
+  config->block_size = static_cast<size_t>(FLAGS_block_size);
   config->pool = FLAGS_pool;
   config->redundancy = FLAGS_redundancy;
   config->repair_bytes_per_second = FLAGS_repair_bytes_per_second;
@@ -455,6 +481,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
     return Status::InvalidArgument("--use_existing_db needs --db");
   }
   NACRE_RETURN_IF_ERROR(CheckFollowing(config->engine));
+  NACRE_RETURN_IF_ERROR(ChooseRemoteProfile(config));
   // The head of the report and the JSON tell it.
   if (FLAGS_seed == 0) FLAGS_seed = static_cast<int64_t>(std::time(nullptr));
   CopyFlags(config);

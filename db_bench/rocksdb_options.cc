@@ -8,6 +8,11 @@
 namespace nacre::bench {
 namespace {
 
+/// Of the profiles that have filters unless told otherwise.
+constexpr int kFilterBits = 10;
+/// Of what is read in order from remote memory: long enough to hide a round trip.
+constexpr size_t kRemoteReadahead = 2 << 20;
+
 rocksdb::Options CommonOptions(const BenchConfig& config) {
   rocksdb::Options options;
   options.compression = rocksdb::kNoCompression;
@@ -29,7 +34,7 @@ rocksdb::Options CommonOptions(const BenchConfig& config) {
 
 rocksdb::BlockBasedTableOptions DefaultTables(const BenchConfig& config) {
   rocksdb::BlockBasedTableOptions table;
-  table.block_size = 4096;
+  table.block_size = config.block_size;
   table.format_version = 5;
   table.checksum = rocksdb::kXXH3;
   table.block_cache = rocksdb::NewLRUCache(config.cache_size);
@@ -59,7 +64,6 @@ rocksdb::BlockBasedTableOptions DefaultTables(const BenchConfig& config) {
 /// --reverse_iterator would be impossible. So blocks it is.
 void TuneForMemory(const BenchConfig& config, rocksdb::Options* options,
                    rocksdb::BlockBasedTableOptions* table) {
-  constexpr int kFilterBits = 10;
   options->allow_mmap_reads = true;
   options->memtable_whole_key_filtering = true;
   options->memtable_prefix_bloom_size_ratio = 0.02;
@@ -70,6 +74,22 @@ void TuneForMemory(const BenchConfig& config, rocksdb::Options* options,
   table->data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
 }
 
+/// Filters, and indexes with the tables in this process's memory.
+void TuneForPool(const BenchConfig& config, rocksdb::Options* options,
+                 rocksdb::BlockBasedTableOptions* table) {
+  options->memtable_whole_key_filtering = true;
+  options->memtable_prefix_bloom_size_ratio = 0.02;
+  options->compaction_readahead_size = kRemoteReadahead;
+  table->max_auto_readahead_size = kRemoteReadahead;
+  table->filter_policy.reset(
+      rocksdb::NewBloomFilterPolicy(config.bloom_bits > 0 ? config.bloom_bits : kFilterBits));
+  table->data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
+  if (config.cache_size == 0) {
+    table->no_block_cache = true;
+    table->block_cache = nullptr;
+  }
+}
+
 }  // namespace
 
 rocksdb::Options MakeRocksdbOptions(const BenchConfig& config) {
@@ -77,8 +97,20 @@ rocksdb::Options MakeRocksdbOptions(const BenchConfig& config) {
   rocksdb::BlockBasedTableOptions table = DefaultTables(config);
   if (config.rocksdb_profile == RocksdbProfile::kInMemory) {
     TuneForMemory(config, &options, &table);
+  } else if (config.rocksdb_profile == RocksdbProfile::kRemote) {
+    TuneForPool(config, &options, &table);
   }
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+rocksdb::ReadOptions MakeRocksdbReadOptions(const BenchConfig& config) {
+  rocksdb::ReadOptions options;
+  options.verify_checksums = config.verify_checksum;
+  if (config.rocksdb_profile == RocksdbProfile::kRemote) {
+    options.adaptive_readahead = true;
+    options.async_io = true;
+  }
   return options;
 }
 

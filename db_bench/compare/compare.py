@@ -20,6 +20,7 @@ import durability
 import followers
 import machine
 import redundancy
+import remote
 import table
 from measure import Bench, end_all, engine_of
 from table import RAW_READ, RowResult
@@ -81,6 +82,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                              "owner takes after the last one was killed")
     parser.add_argument("--followers", action="store_true",
                         help="instead: what eight followers cost the owner")
+    parser.add_argument("--remote", action="store_true",
+                        help="instead: Nacre against RocksDB with its files in the same pool")
     parser.add_argument("--large", action="store_true",
                         help="with --durability: takeovers of ten times --num keys, too (15 GiB)")
     parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
@@ -212,6 +215,9 @@ def run(arguments: list[str]) -> None:
         return
     if options.followers:
         followers.run(options, Progress)
+        return
+    if options.remote:
+        remote.run(options, Progress)
         return
     if options.redundancy:
         redundancy.run(options, Progress)

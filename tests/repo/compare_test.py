@@ -24,6 +24,7 @@ import compare  # noqa: E402
 import durability  # noqa: E402
 import followers  # noqa: E402
 import redundancy  # noqa: E402
+import remote  # noqa: E402
 import repair  # noqa: E402
 import rounds  # noqa: E402
 import table  # noqa: E402
@@ -273,6 +274,55 @@ class DurabilityTest(unittest.TestCase):
 
     def test_docs_have_a_place_for_it(self):
         before, after = durability.TABLE.split_docs(ROOT / "docs" / "performance.md")
+        self.assertTrue(before and after)
+
+
+class RemoteTest(unittest.TestCase):
+    """With numbers that stand in for processes."""
+
+    @staticmethod
+    def report(ops: int, found: int = 5) -> list[dict]:
+        return [{"name": name, "ops": ops, "seconds": 1 + at % 2, "found": found, "lookups": 9}
+                for at, name in enumerate(remote.BENCHMARKS)]
+
+    class Bench:
+        def __init__(self):
+            self.order = []
+
+        def run(self, what, number: int) -> list[dict]:
+            self.order.append((number, what.name))
+            return RemoteTest.report({None: 600, 8192: 200, 2048: 300}[what.block])
+
+    def test_table(self):
+        bench = self.Bench()
+        results = remote.TABLE.measure(bench, list(remote.ROWS), 2, RedundancyTest.Silence())
+        lines = remote.TABLE.markdown(results)
+        for line in (
+                "| fillrandom, shm, blocks of 8 KiB | ops/s | 600 | RocksDB, 8 KiB | 200 | 3.00 "
+                "| >= 2.5 | yes |",
+                "| readrandom, nic, blocks of 2 KiB | ops/s | 300 | RocksDB, 2 KiB | 150 | 2.00 "
+                "| >= 3 | no |",
+                "| readseq, nic, blocks of 2 KiB | ops/s | "):
+            self.assertIn(line, lines)
+        # Everybody runs once a round, and is first in turn.
+        self.assertEqual(2 * len(remote.RUNS), len(set(bench.order)))
+        self.assertEqual([remote.RUNS[0].name, remote.RUNS[1].name],
+                         [bench.order[0][1], bench.order[len(remote.RUNS)][1]])
+
+    def test_engines_must_find_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            for binary in ("db_bench", "nacre-memnode"):
+                (path / binary).touch()
+            bench = remote.Bench(path, path, path, 100)
+            bench.check_found("first", 1, self.report(10))
+            bench.check_found("second", 1, self.report(20))
+            bench.check_found("of another round", 2, self.report(10, found=4))
+            with self.assertRaisesRegex(CompareError, "third: found ..4, 9.* first: .*5, 9"):
+                bench.check_found("third", 1, self.report(10, found=4))
+
+    def test_docs_have_a_place_for_it(self):
+        before, after = remote.TABLE.split_docs(ROOT / "docs" / "performance.md")
         self.assertTrue(before and after)
 
 

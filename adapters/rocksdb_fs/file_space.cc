@@ -1,0 +1,102 @@
+#include "adapters/rocksdb_fs/file_space.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "util/thread_index.h"
+
+namespace nacre::rocksfs {
+namespace {
+
+/// Of the allocator: extents have no chunks here, so this only rounds.
+constexpr uint64_t kChunkBytes = 1 << 20;
+
+}  // namespace
+
+FileSpace::FileSpace(std::shared_ptr<Pool> pool, memnode::PoolClient* client,
+                     const Redundancy& redundancy)
+    : pool_(std::move(pool)),
+      client_(client),
+      redundancy_(redundancy),
+      executor_(NewThreadPool(1, "rocksfs-space")),
+      buffers_(client->device(), kMaxIdleBufferBytes) {}
+
+Status FileSpace::Open(std::shared_ptr<Pool> pool, const std::string& name,
+                       const std::string& redundancy, std::shared_ptr<FileSpace>* space) {
+  Redundancy copies;
+  NACRE_RETURN_IF_ERROR(ParseRedundancy(redundancy, &copies));
+  if (copies.striped()) {
+    return Status::InvalidArgument(
+        fmt::format("redundancy {}: files are kept in whole copies: none or rep(n)", redundancy));
+  }
+  auto* const impl = dynamic_cast<memnode::PoolImpl*>(pool.get());
+  if (impl == nullptr) return Status::InvalidArgument("the pool was not made by Pool::Open");
+  std::shared_ptr<FileSpace> made(new FileSpace(std::move(pool), impl->client(), copies));
+  memnode::DatabaseLease lease;
+  NACRE_RETURN_IF_ERROR(
+      made->client_
+          ->OpenDatabase(name, {.create_if_missing = true, .error_if_exists = true}, &lease)
+          .WithContext("files of " + name));
+  made->database_id_ = lease.database_id;
+  made->space_ = std::make_unique<memnode::SpaceAllocator>(made->client_, lease.database_id,
+                                                           made->client_->options().slab_bytes,
+                                                           kChunkBytes, made->executor_.get());
+  *space = std::move(made);
+  return Status::OK();
+}
+
+FileSpace::~FileSpace() {
+  // Waits for requests for slabs, which need the database.
+  space_.reset();
+  // The nodes notice the end of this process, too.
+  if (database_id_ != 0) client_->LeaveDatabase(database_id_).IgnoreError();
+}
+
+Status FileSpace::Reserve(uint64_t begin, uint64_t bytes, FileExtent* extent) {
+  NACRE_RETURN_IF_ERROR(space_->Reserve(redundancy_, bytes, kNoNode, &extent->placement));
+  extent->begin = begin;
+  extent->bytes = bytes;
+  return Status::OK();
+}
+
+void FileSpace::Trim(FileExtent* extent, uint64_t bytes) {
+  space_->Trim(&extent->placement, bytes);
+  extent->bytes = bytes;
+}
+
+Status FileSpace::TakeLane(std::unique_ptr<memnode::Lane>* lane) {
+  {
+    MutexLock lock(&mutex_);
+    if (!idle_lanes_.empty()) {
+      *lane = std::move(idle_lanes_.back());
+      idle_lanes_.pop_back();
+      return Status::OK();
+    }
+  }
+  // A writer has no more requests under way than one node takes.
+  return memnode::Lane::Create(client_->fabric(), 1, lane);
+}
+
+void FileSpace::GiveLane(std::unique_ptr<memnode::Lane> lane) {
+  MutexLock lock(&mutex_);
+  if (idle_lanes_.size() < kMaxIdleLanes) idle_lanes_.push_back(std::move(lane));
+}
+
+Status FileSpace::Stream(memnode::RemoteStream** stream) {
+  const size_t number = ThreadIndex::Current() % kStreams;
+  // Acquire: pairs with the release below.
+  *stream = streams_[number].load(std::memory_order_acquire);
+  if (*stream != nullptr) return Status::OK();
+  MutexLock lock(&mutex_);
+  *stream = streams_[number].load(std::memory_order_relaxed);
+  if (*stream != nullptr) return Status::OK();
+  std::unique_ptr<memnode::RemoteStream> made;
+  NACRE_RETURN_IF_ERROR(memnode::RemoteStream::Create(client_->fabric(), &buffers_, &made));
+  *stream = made.get();
+  stream_owners_.push_back(std::move(made));
+  streams_[number].store(*stream, std::memory_order_release);
+  return Status::OK();
+}
+
+}  // namespace nacre::rocksfs
