@@ -69,6 +69,9 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status Close() override;
   Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override;
   Status Delete(const WriteOptions& options, const Slice& key) override;
+  Status SingleDelete(const WriteOptions& options, const Slice& key) override;
+  Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) override;
+  Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) override;
   Status Write(const WriteOptions& options, WriteBatch* updates) override;
   Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) override;
   void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,

@@ -205,10 +205,10 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
       return Status::OK();  // In tables.
     }
     SequenceNumber sequence = first;
-    return ForEachEncodedUpdate(updates, count,
-                                [&](ValueType type, const Slice& key, const Slice& value) {
-                                  inserts.Add(part, sequence++, type, key, value);
-                                });
+    return ForEachEncodedUpdate(
+        updates, count, [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
+          inserts.Add(part, sequence++, type, key, value);
+        });
   };
   size_t parts = 0;
   NACRE_RETURN_IF_ERROR(ReadLogInParts(client_, database_id_, segments, options_.wal_recovery_mode,

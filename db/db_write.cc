@@ -8,6 +8,22 @@
 #include "util/log.h"
 
 namespace nacre {
+namespace {
+
+Status CheckUpdateOf(ValueType type, uint32_t family, const Slice& key, const Slice& value) {
+  if (type == ValueType::kValue || type == ValueType::kDeletion) [[likely]] {
+    if (family == kDefaultFamily) [[likely]]
+      return CheckUpdate(key, value);
+  }
+  if (family != kDefaultFamily) {
+    return Status::NotSupported("column family " + std::to_string(family));
+  }
+  return Status::NotSupported(type == ValueType::kMerge           ? "Merge"
+                              : type == ValueType::kRangeDeletion ? "DeleteRange"
+                                                                  : "SingleDelete");
+}
+
+}  // namespace
 
 Status DBImpl::CheckWriteOptions(const WriteOptions& options) const {
   if (options.disable_wal && options.sync) {
@@ -24,17 +40,29 @@ Status DBImpl::Delete(const WriteOptions& options, const Slice& key) {
   return WriteOne(options, ValueType::kDeletion, key, Slice());
 }
 
+Status DBImpl::SingleDelete(const WriteOptions& options, const Slice& key) {
+  return WriteOne(options, ValueType::kSingleDeletion, key, Slice());
+}
+
+Status DBImpl::DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) {
+  return WriteOne(options, ValueType::kRangeDeletion, begin, end);
+}
+
+Status DBImpl::Merge(const WriteOptions& options, const Slice& key, const Slice& operand) {
+  return WriteOne(options, ValueType::kMerge, key, operand);
+}
+
 Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
                         const Slice& value) {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
-  NACRE_RETURN_IF_ERROR(CheckUpdate(key, value));
+  NACRE_RETURN_IF_ERROR(CheckUpdateOf(type, kDefaultFamily, key, value));
   NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
   const bool logged = log_ != nullptr && !options.disable_wal;
   if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
   const WriteSequencer::Ticket ticket = sequencer_.Begin(1);
   uint64_t position = 0;
   if (logged) {
-    const EncodedUpdate update(type, key, value);
+    const EncodedUpdate update(type, kDefaultFamily, key, value);
     NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
   }
   MemTable* memtable = MemTableOf(ticket);
@@ -74,10 +102,10 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   if (updates == nullptr) return Status::InvalidArgument("Write: the batch is null");
   // What is wrong with the bytes is found before any sequence number is taken.
   Status refused;
-  NACRE_RETURN_IF_ERROR(
-      ForEachUpdate(updates->Data(), [&](ValueType, const Slice& key, const Slice& value) {
+  NACRE_RETURN_IF_ERROR(ForEachUpdate(
+      updates->Data(), [&](ValueType type, uint32_t family, const Slice& key, const Slice& value) {
         if (refused.ok()) [[likely]]
-          refused = CheckUpdate(key, value);
+          refused = CheckUpdateOf(type, family, key, value);
       }));
   NACRE_RETURN_IF_ERROR(std::move(refused));
   const uint32_t count = updates->Count();
@@ -97,8 +125,8 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   if (!logged && log_ != nullptr) memtable->NoteUnlogged();
   bool new_chunk = false;
   SequenceNumber sequence = ticket.first;
-  const Status inserted =
-      ForEachUpdate(updates->Data(), [&](ValueType type, const Slice& key, const Slice& value) {
+  const Status inserted = ForEachUpdate(
+      updates->Data(), [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
         memtable->Add(sequence++, type, key, value, &new_chunk);
       });
   const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;

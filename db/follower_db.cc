@@ -151,6 +151,15 @@ void FollowerDB::FollowLoop() {
 
 Status FollowerDB::Put(const WriteOptions&, const Slice&, const Slice&) { return ReadOnly("Put"); }
 Status FollowerDB::Delete(const WriteOptions&, const Slice&) { return ReadOnly("Delete"); }
+Status FollowerDB::SingleDelete(const WriteOptions&, const Slice&) {
+  return ReadOnly("SingleDelete");
+}
+Status FollowerDB::DeleteRange(const WriteOptions&, const Slice&, const Slice&) {
+  return ReadOnly("DeleteRange");
+}
+Status FollowerDB::Merge(const WriteOptions&, const Slice&, const Slice&) {
+  return ReadOnly("Merge");
+}
 Status FollowerDB::Write(const WriteOptions&, WriteBatch*) { return ReadOnly("Write"); }
 Status FollowerDB::FlushWAL(bool) { return ReadOnly("FlushWAL"); }
 Status FollowerDB::Flush(const FlushOptions&) { return ReadOnly("Flush"); }

@@ -247,7 +247,7 @@ Status FollowerState::Insert(SequenceNumber first, uint32_t count, const Slice& 
   SequenceNumber sequence = first;
   bool new_chunk = false;
   NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
-      updates, count, [&](ValueType type, const Slice& key, const Slice& value) {
+      updates, count, [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
         filled.memtable->Add(sequence++, type, key, value, &new_chunk);
       }));
   applied_ = filled.last = first + count - 1;

@@ -98,6 +98,15 @@ class DB {
   virtual Status Put(const WriteOptions& options, const Slice& key, const Slice& value) = 0;
   /// OK whether or not the key was there.
   virtual Status Delete(const WriteOptions& options, const Slice& key) = 0;
+  /// As Delete, for a key that was put at most once since it was last deleted, and neither merged
+  /// nor, since, deleted in another way: the two vanish as soon as a flush or a compaction meets
+  /// them. What is read of any other key afterwards is not defined.
+  virtual Status SingleDelete(const WriteOptions& options, const Slice& key) = 0;
+  /// Deletes all keys in [begin, end), at the cost of one write. `InvalidArgument` if `end` is
+  /// before `begin`; nothing happens if they are the same.
+  virtual Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) = 0;
+  /// Has `operand` applied to the value of `key` when it is read.
+  virtual Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) = 0;
   /// All of `updates` or nothing. The batch is read, not changed.
   virtual Status Write(const WriteOptions& options, WriteBatch* updates) = 0;
 

@@ -41,6 +41,15 @@ class FaultyDB final : public DB {
     NACRE_RETURN_IF_ERROR(batch.Delete(key));
     return Write(options, &batch);
   }
+  Status SingleDelete(const WriteOptions& options, const Slice& key) override {
+    return db_->SingleDelete(options, key);
+  }
+  Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) override {
+    return db_->DeleteRange(options, begin, end);
+  }
+  Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) override {
+    return db_->Merge(options, key, operand);
+  }
   Status Write(const WriteOptions& options, WriteBatch* updates) override {
     const uint64_t number = writes_.fetch_add(1);
     switch (fault_) {
