@@ -101,20 +101,37 @@ AsyncDBImpl::~AsyncDBImpl() {
   read_thread_.reset();
   write_thread_.reset();
   driver_.coroutine.destroy();
-  if (latest_ != nullptr) Unpin(latest_);
+  UnpinLatest();
+}
+
+AsyncStatus AsyncDBImpl::Refuse(Status status) {
+  auto* const refused = new MultiRead(this);
+  refused->status_ = std::move(status);
+  refused->ended_ = true;
+  return AsyncStatus(refused);
 }
 
 // ---- Calls --------------------------------------------------------------------------------------
 
-AsyncDBImpl::PinnedView* AsyncDBImpl::Pin(const ReadOptions& options, SequenceNumber* snapshot) {
-  const ReadView* view = db_->PinConsistent(options, snapshot);
+AsyncDBImpl::PinnedView* AsyncDBImpl::Pin(const ColumnFamily& family, const ReadOptions& options,
+                                          SequenceNumber* snapshot) {
+  const ReadView* view = db_->PinConsistent(family, options, snapshot);
+  if (family.id() >= latest_.size()) [[unlikely]]
+    latest_.resize(family.id() + 1);
+  PinnedView*& latest = latest_[family.id()];
   // A view that is kept is no other one at the same address.
-  if (latest_ == nullptr || latest_->view.get() != view) [[unlikely]] {
-    if (latest_ != nullptr) Unpin(latest_);
-    latest_ = new PinnedView{.view = view->shared_from_this(), .users = 1};
+  if (latest == nullptr || latest->view.get() != view) [[unlikely]] {
+    if (latest != nullptr) Unpin(latest);
+    latest = new PinnedView{.view = view->shared_from_this(), .users = 1};
   }
-  ++latest_->users;
-  return latest_;
+  ++latest->users;
+  return latest;
+}
+
+void AsyncDBImpl::UnpinLatest() {
+  for (PinnedView*& latest : latest_) {
+    if (latest != nullptr) Unpin(std::exchange(latest, nullptr));
+  }
 }
 
 void AsyncDBImpl::Unpin(PinnedView* pinned) {
@@ -151,18 +168,27 @@ AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& k
   return read;
 }
 
-AsyncStatus AsyncDBImpl::GetAsync(const ReadOptions& options, const Slice& key,
-                                  PinnableSlice* value) {
+AsyncStatus AsyncDBImpl::GetAsync(const ReadOptions& options, ColumnFamilyHandle* handle,
+                                  const Slice& key, PinnableSlice* value) {
+  ColumnFamily* family = nullptr;
+  if (Status status = db_->FindFamily(handle, &family); !status.ok()) [[unlikely]]
+    return Refuse(std::move(status));
   EpochDomain::Guard guard(&db_->epochs_);
   SequenceNumber snapshot = 0;
-  PinnedView* const pinned = Pin(options, &snapshot);
+  PinnedView* const pinned = Pin(*family, options, &snapshot);
   Read* const read = Begin(options, key, value, pinned, snapshot);
   Wake();
   return AsyncStatus(read);
 }
 
-AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, size_t num_keys,
-                                       const Slice* keys, PinnableSlice* values, Status* statuses) {
+AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyHandle* handle,
+                                       size_t num_keys, const Slice* keys, PinnableSlice* values,
+                                       Status* statuses) {
+  ColumnFamily* family = nullptr;
+  if (Status status = db_->FindFamily(handle, &family); !status.ok()) [[unlikely]] {
+    for (size_t i = 0; i < num_keys; ++i) statuses[i] = status;
+    return Refuse(std::move(status));
+  }
   auto* const all = new MultiRead(this);
   all->left = num_keys;
   if (num_keys == 0) {
@@ -172,7 +198,7 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, size_t num_ke
   ++under_way_;
   EpochDomain::Guard guard(&db_->epochs_);
   SequenceNumber snapshot = 0;
-  PinnedView* const pinned = Pin(options, &snapshot);
+  PinnedView* const pinned = Pin(*family, options, &snapshot);
   for (size_t i = 0; i < num_keys; ++i) {
     if (i > 0) ++pinned->users;
     Read* const read = Begin(options, keys[i], &values[i], pinned, snapshot);
@@ -189,6 +215,8 @@ AsyncDBImpl::Driver AsyncDBImpl::Drive() {
   for (;;) {
     Turn();
     driving_ = under_way_ > 0;
+    // Nobody knows when the next call comes: what is not current any more had better go.
+    if (!driving_) UnpinLatest();
     co_await NextTurn{this};
   }
 }

@@ -29,14 +29,18 @@ class AsyncDBImpl final : public AsyncDB {
   static Status Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async);
   ~AsyncDBImpl() override;
 
-  AsyncStatus GetAsync(const ReadOptions& options, const Slice& key, PinnableSlice* value) override;
-  AsyncStatus MultiGetAsync(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                            PinnableSlice* values, Status* statuses) override;
+  using AsyncDB::GetAsync;
+  using AsyncDB::MultiGetAsync;
+  AsyncStatus GetAsync(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                       PinnableSlice* value) override;
+  AsyncStatus MultiGetAsync(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                            const Slice* keys, PinnableSlice* values, Status* statuses) override;
   AsyncStatus WriteAsync(const WriteOptions& options, WriteBatch* updates) override;
   size_t under_way() const override { return under_way_; }
 
  private:
-  /// What reads that began with it look through. Kept by them and, while it is the latest, by this.
+  /// What reads that began with it look through. Kept by them and, while it is the latest of its
+  /// family and anything is under way, by this.
   struct PinnedView {
     std::shared_ptr<const ReadView> view;
     size_t users = 0;
@@ -54,9 +58,12 @@ class AsyncDBImpl final : public AsyncDB {
 
   AsyncDBImpl(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<memnode::AsyncReader> reader);
 
+  /// A call that has ended before it began.
+  AsyncStatus Refuse(Status status);
   /// The view that is current, and the newest sequence that it covers, or that of the snapshot.
-  PinnedView* Pin(const ReadOptions& options, SequenceNumber* snapshot);
+  PinnedView* Pin(const ColumnFamily& family, const ReadOptions& options, SequenceNumber* snapshot);
   void Unpin(PinnedView* pinned);
+  void UnpinLatest();
   /// Begins a read that ends into `*status`, if that is not null, and counts down `parent`.
   Read* Begin(const ReadOptions& options, const Slice& key, PinnableSlice* value,
               PinnedView* pinned, SequenceNumber snapshot);
@@ -82,10 +89,10 @@ class AsyncDBImpl final : public AsyncDB {
   DBImpl* const db_;
   AsyncExecutor* const executor_;
   const std::unique_ptr<memnode::AsyncReader> reader_;
-  PinnedView* latest_ = nullptr;
-  std::vector<Read*> fresh_;    ///< Begun since the last turn.
-  std::vector<Read*> waiting_;  ///< For room in the reader, in order.
-  std::vector<Read*> turn_;     ///< Of the turn that runs.
+  std::vector<PinnedView*> latest_;  ///< By id of the family; null if there is none.
+  std::vector<Read*> fresh_;         ///< Begun since the last turn.
+  std::vector<Read*> waiting_;       ///< For room in the reader, in order.
+  std::vector<Read*> turn_;          ///< Of the turn that runs.
   std::vector<Read*> free_reads_;
   std::vector<std::unique_ptr<Read>> reads_;  ///< All that were ever made.
   size_t under_way_ = 0;

@@ -12,9 +12,8 @@ namespace nacre {
 struct StartedWrite {
   WriteSequencer::Ticket ticket{};  ///< Without sequence numbers: there is nothing to finish.
   uint64_t position = 0;            ///< In the log; 0: it is not there.
-  uint64_t generation = 0;
-  bool full = false;  ///< The MemTable is.
-  Status status;      ///< A failure: nothing was begun.
+  bool full = false;                ///< The MemTable is.
+  Status status;                    ///< A failure: nothing was begun.
   Status inserted;
 };
 

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kLongestWait{10};
 uint32_t RecordBytes(const BenchConfig& config) {
   const std::string key(config.key_size, 'k');
   const std::string value(config.value_size_max, 'v');
-  const EncodedUpdate update(ValueType::kValue, key, value);
+  const EncodedUpdate update(ValueType::kValue, kDefaultFamily, key, value);
   uint64_t payload = 0;
   for (const Slice& part : update.parts()) payload += part.size();
   return static_cast<uint32_t>(LogRecordBytes(payload));

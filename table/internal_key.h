@@ -17,10 +17,26 @@ using SequenceNumber = uint64_t;
 /// (docs/design.md, section 6).
 inline constexpr SequenceNumber kMaxSequenceNumber = (uint64_t{1} << 48) - 1;
 
-/// Kind of an entry. The numbers are part of the table format; at most 16 of them.
-enum class ValueType : uint8_t { kDeletion = 0, kValue = 1 };
+/// Kind of an entry. The numbers, RocksDB's, are part of the table format, and below 16.
+enum class ValueType : uint8_t {
+  kDeletion = 0,
+  kValue = 1,
+  kMerge = 2,  ///< An operand, for the merge operator.
+  kSingleDeletion = 7,
+  kRangeDeletion = 15,  ///< The value is the end of the range. Never among point entries.
+};
 /// Sorts before every other type at the same sequence.
-inline constexpr ValueType kValueTypeForSeek = ValueType::kValue;
+inline constexpr ValueType kValueTypeForSeek = ValueType::kRangeDeletion;
+
+/// Whether `type` is that of one of the above.
+inline constexpr bool IsValueType(uint64_t type) {
+  constexpr uint32_t kTypes = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 7 | 1u << 15;
+  return type < 16 && (kTypes >> type & 1) != 0;
+}
+/// Whether an entry of this type says that there is nothing.
+inline constexpr bool IsDeletion(ValueType type) {
+  return type == ValueType::kDeletion || type == ValueType::kSingleDeletion;
+}
 
 /// sequence << 8 | type: a larger tag is newer and sorts first.
 inline constexpr uint64_t PackTag(SequenceNumber sequence, ValueType type) {

@@ -15,7 +15,7 @@ constexpr uint64_t kTypeMask = (1 << kTypeBits) - 1;
 static_assert(kMaxRecordHeaderBytes == kRecordChecksumBytes + 2 * kMaxVarint32Bytes);
 static_assert(kEndOfChunkMarkBytes == kRecordChecksumBytes + 1);
 static_assert(kMinRecordBytes == kRecordChecksumBytes + 3);
-static_assert(static_cast<uint64_t>(ValueType::kValue) <= kTypeMask);
+static_assert(static_cast<uint64_t>(kValueTypeForSeek) <= kTypeMask);
 
 uint64_t StoredTag(uint64_t tag) {
   assert(static_cast<uint64_t>(TagType(tag)) <= kTypeMask);
@@ -26,7 +26,7 @@ uint64_t StoredTag(uint64_t tag) {
 bool TagFromStored(uint64_t stored, uint64_t* tag) {
   const uint64_t type = stored & kTypeMask;
   const uint64_t sequence = stored >> kTypeBits;
-  if (type > static_cast<uint64_t>(ValueType::kValue) || sequence > kMaxSequenceNumber) {
+  if (!IsValueType(type) || sequence > kMaxSequenceNumber) {
     return false;
   }
   *tag = PackTag(sequence, static_cast<ValueType>(type));

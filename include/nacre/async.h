@@ -10,6 +10,7 @@
 
 namespace nacre {
 
+class ColumnFamilyHandle;
 class WriteBatch;
 
 /// Where coroutines run: the event loop of an application, or a strand of its thread pool.
@@ -89,12 +90,20 @@ class AsyncDB {
   /// Nothing is under way any more.
   virtual ~AsyncDB() = default;
 
-  /// As DB::Get: what it answers is as of the call.
-  virtual AsyncStatus GetAsync(const ReadOptions& options, const Slice& key,
-                               PinnableSlice* value) = 0;
+  /// As DB::Get: what it answers is as of the call. A null family is the default one.
+  virtual AsyncStatus GetAsync(const ReadOptions& options, ColumnFamilyHandle* family,
+                               const Slice& key, PinnableSlice* value) = 0;
+  AsyncStatus GetAsync(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
+    return GetAsync(options, nullptr, key, value);
+  }
   /// As DB::MultiGet: ends when all of them have; OK, as `statuses` has what became of each key.
-  virtual AsyncStatus MultiGetAsync(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                                    PinnableSlice* values, Status* statuses) = 0;
+  virtual AsyncStatus MultiGetAsync(const ReadOptions& options, ColumnFamilyHandle* family,
+                                    size_t num_keys, const Slice* keys, PinnableSlice* values,
+                                    Status* statuses) = 0;
+  AsyncStatus MultiGetAsync(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                            PinnableSlice* values, Status* statuses) {
+    return MultiGetAsync(options, nullptr, num_keys, keys, values, statuses);
+  }
   /// As DB::Write.
   virtual AsyncStatus WriteAsync(const WriteOptions& options, WriteBatch* updates) = 0;
 

@@ -46,7 +46,7 @@ class FlushJobTest : public LogFixture {
       entry.user_key = "key" + std::to_string(random_.Uniform(3000));
       entry.tag = PackTag(next_, deletion ? ValueType::kDeletion : ValueType::kValue);
       if (!deletion) entry.value = memnode::RandomBytes(next_, random_.Uniform(most_bytes));
-      const EncodedUpdate encoded(TagType(entry.tag), entry.user_key, entry.value);
+      const EncodedUpdate encoded(TagType(entry.tag), kDefaultFamily, entry.user_key, entry.value);
       for (const Slice& part : encoded.parts()) payload.append(part.data(), part.size());
       if (in_model) model_.push_back(std::move(entry));
     }
