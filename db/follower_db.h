@@ -79,6 +79,9 @@ class FollowerDB final : public DB {
   /// `keep` stays as it is. When not, `*why` is the answer; OK: that failure is.
   bool ReadAgain(const FollowerView& view, bool keep, std::shared_ptr<const FollowerView>* newer,
                  SequenceNumber* snapshot, Status* why) EXCLUDES(mutex_);
+  /// What to answer for a failure in `view` that stands. Damage where a table has a part on a node
+  /// that cannot be reached is `Unavailable`: that node may have what is missing.
+  Status Answer(const FollowerView& view, const Status& failure) const;
 
  private:
   using Goal = FollowerState::Goal;

@@ -212,8 +212,8 @@ void FollowerDB::ReadKeys(const ReadOptions& options, std::span<const Slice> key
     std::shared_ptr<const FollowerView> newer;
     Status why;
     if (!ReadAgain(*held, options.snapshot != nullptr, &newer, &snapshot, &why)) {
-      for (size_t i = 0; i < keys.size() && !why.ok(); ++i) {
-        if (Suspect(statuses[i])) statuses[i] = why;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        if (Suspect(statuses[i])) statuses[i] = why.ok() ? Answer(*held, statuses[i]) : why;
       }
       return;
     }
@@ -285,6 +285,21 @@ bool FollowerDB::ReadAgain(const FollowerView& view, bool keep,
   *newer = std::move(latest);
   counters_.reads_again.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+Status FollowerDB::Answer(const FollowerView& view, const Status& failure) const {
+  if (!failure.IsCorruption()) return failure;
+  for (int level = 0; level < view.version->depth(); ++level) {
+    for (const auto& table : view.version->tables(level)) {
+      for (const ExtentAddr& fragment : table->meta().placement.fragments) {
+        if (client_->alive(static_cast<NodeId>(fragment.start.node))) continue;
+        return Status::Unavailable(fmt::format(
+            "{}; part of table {} is on a node that cannot be reached, or was not met yet",
+            failure.message(), table->meta().id));
+      }
+    }
+  }
+  return failure;
 }
 
 std::unique_ptr<Iterator> FollowerDB::NewIterator(const ReadOptions& options) {
