@@ -102,6 +102,10 @@ class FollowerDB final : public DB {
   bool ReadAgain(const FollowerView& view, uint32_t family, bool keep,
                  std::shared_ptr<const FollowerView>* newer, SequenceNumber* snapshot, Status* why)
       EXCLUDES(mutex_);
+  /// What to answer for a failure of a read of `family` in `view` that stands. Damage where a table
+  /// has a part on a node that cannot be reached is `Unavailable`: that node may have what is
+  /// missing.
+  Status Answer(const FollowerView& view, uint32_t family, const Status& failure) const;
 
  private:
   using Goal = FollowerState::Goal;

@@ -229,8 +229,8 @@ void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle
     std::shared_ptr<const FollowerView> newer;
     Status why;
     if (!ReadAgain(*held, family, options.snapshot != nullptr, &newer, &snapshot, &why)) {
-      for (size_t i = 0; i < keys.size() && !why.ok(); ++i) {
-        if (Suspect(statuses[i])) statuses[i] = why;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        if (Suspect(statuses[i])) statuses[i] = why.ok() ? Answer(*held, family, statuses[i]) : why;
       }
       return;
     }
@@ -307,6 +307,22 @@ bool FollowerDB::ReadAgain(const FollowerView& view, uint32_t family, bool keep,
   *newer = std::move(latest);
   counters_.reads_again.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+Status FollowerDB::Answer(const FollowerView& view, uint32_t family, const Status& failure) const {
+  if (!failure.IsCorruption()) return failure;
+  const Version& version = *view.Of(family)->version;
+  for (int level = 0; level < version.depth(); ++level) {
+    for (const auto& table : version.tables(level)) {
+      for (const ExtentAddr& fragment : table->meta().placement.fragments) {
+        if (client_->alive(static_cast<NodeId>(fragment.start.node))) continue;
+        return Status::Unavailable(fmt::format(
+            "{}; part of table {} is on a node that cannot be reached, or was not met yet",
+            failure.message(), table->meta().id));
+      }
+    }
+  }
+  return failure;
 }
 
 std::unique_ptr<Iterator> FollowerDB::NewIterator(const ReadOptions& options,

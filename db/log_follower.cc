@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "db/log_copies.h"
@@ -52,6 +51,7 @@ bool LogFollower::Readable(const ExtentAddr& copy) const {
 
 Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& settled, End* end) {
   *end = End::kUnknown;
+  heads_ = Heads();
   for (;;) {
     if (at_.number != 0) {
       Seen seen = Seen::kMore;
@@ -74,8 +74,9 @@ Status LogFollower::ReadOpen(Look look, const Visitor& visit, Seen* seen) {
   uint64_t at = 0;
   for (int tries = 0;; ++tries) {
     const uint64_t stayed = stayed_;
+    heads_ = Heads();
     do {
-      NACRE_RETURN_IF_ERROR(ReadOn(visit, seen));
+      NACRE_RETURN_IF_ERROR(ReadOn(look, visit, seen));
     } while (*seen == Seen::kMore);
     if (look == Look::kSeals || !doubt_.stands) return Status::OK();
     // If the record that was in doubt has arrived, nothing behind it was acknowledged before.
@@ -97,7 +98,7 @@ bool LogFollower::Stays() {
   return !doubt_.stands;
 }
 
-Status LogFollower::ReadOn(const Visitor& visit, Seen* seen) {
+Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   const LogSegment& segment = segments_.at(at_.number);
   const uint64_t length = at_.end != 0 ? at_.end : segment.copies.front().length;
   *seen = Seen::kSealed;
@@ -119,13 +120,25 @@ Status LogFollower::ReadOn(const Visitor& visit, Seen* seen) {
     header.from = copy.start;
     header.length = kLogHeaderBytes;
   }
+  const size_t of_segment = reads.size();
+  std::vector<uint64_t> numbers;
+  if (look == Look::kHeads && !heads_.read) AskForHeads(&reads, &numbers);
   memnode::PointReader reader(client_);
   reader.ReadAll(reads);
+  if (!numbers.empty()) {
+    NACRE_RETURN_IF_ERROR(TakeHeads(std::span(reads).subspan(of_segment), numbers));
+    if (at_.end == 0 && EndIsTold()) {
+      // What is behind that was not acknowledged.
+      at_.end = heads_.used.begin()->second.previous_bytes;
+      *seen = Seen::kMore;
+      return Status::OK();
+    }
+  }
 
   std::vector<Slice> windows;
-  bool open = reads.size() == 2 * segment.copies.size();
+  bool open = of_segment == 2 * segment.copies.size();
   Status failure = Status::Unavailable("it has none");
-  for (size_t i = 0; i + 1 < reads.size(); i += 2) {
+  for (size_t i = 0; i + 1 < of_segment; i += 2) {
     for (const memnode::PointRead* read : {&reads[i], &reads[i + 1]}) {
       if (!read->status.ok()) failure = read->status;
       bytes_read_ += read->length;
@@ -198,56 +211,77 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
   }
 }
 
-Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
-  *found = false;
-  std::set<uint64_t> unread;
-  std::vector<memnode::PointRead> reads;
-  std::vector<uint64_t> numbers;  // Of each read.
+void LogFollower::AskForHeads(std::vector<memnode::PointRead>* reads,
+                              std::vector<uint64_t>* numbers) const {
   for (auto it = segments_.upper_bound(at_.number); it != segments_.end(); ++it) {
-    unread.insert(it->first);
     for (const ExtentAddr& copy : it->second.copies) {
       if (!Readable(copy)) continue;
-      memnode::PointRead& read = reads.emplace_back();
+      memnode::PointRead& read = reads->emplace_back();
       read.from = copy.start;
       read.length = kLogHeaderBytes;
-      numbers.push_back(it->first);
+      numbers->push_back(it->first);
     }
   }
-  memnode::PointReader reader(client_);
-  if (!reads.empty()) reader.ReadAll(reads);
+}
+
+Status LogFollower::TakeHeads(std::span<const memnode::PointRead> reads,
+                              const std::vector<uint64_t>& numbers) {
+  heads_ = {.read = true, .unread = {}, .used = {}};
+  for (auto it = segments_.upper_bound(at_.number); it != segments_.end(); ++it) {
+    heads_.unread.insert(it->first);
+  }
   for (size_t i = 0; i < reads.size(); ++i) {
     bytes_read_ += kLogHeaderBytes;
-    LogSegmentHeader header;
     if (!reads[i].status.ok()) continue;
-    unread.erase(numbers[i]);
+    heads_.unread.erase(numbers[i]);
+    LogSegmentHeader header;
     const Status decoded =
         DecodeLogHeader(Slice(reads[i].data, kLogHeaderBytes), database_id_, numbers[i], &header);
     if (decoded.IsNotSupported()) return decoded;
-    if (!decoded.ok()) continue;
-    *found = true;
-    if (header.previous_number == at_.number && at_.number != 0 && at_.end == 0) {
-      at_.end = header.previous_bytes;
-      if (at_.offset < at_.end) return Status::OK();  // First what is left of this one.
-    }
-    if (header.previous_number > at_.number && segments_.contains(header.previous_number)) {
-      return Status::Unavailable(fmt::format(
-          "log segment {}: no copy has its header, or can be read ({})", header.previous_number,
-          LogSegmentNodes(client_, segments_.at(header.previous_number))));
-    }
-    return Enter(numbers[i], header, settled);
-  }
-  if (look == Look::kHeads && !unread.empty()) {
-    return Status::Unavailable(
-        fmt::format("log segment {}: no copy of its header can be read ({})", *unread.begin(),
-                    LogSegmentNodes(client_, segments_.at(*unread.begin()))));
+    if (decoded.ok()) heads_.used.emplace(numbers[i], header);
   }
   return Status::OK();
+}
+
+bool LogFollower::EndIsTold() const {
+  return !heads_.used.empty() && heads_.used.begin()->second.previous_number == at_.number;
+}
+
+Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
+  *found = false;
+  if (!heads_.read) {
+    std::vector<memnode::PointRead> reads;
+    std::vector<uint64_t> numbers;
+    AskForHeads(&reads, &numbers);
+    memnode::PointReader reader(client_);
+    if (!reads.empty()) reader.ReadAll(reads);
+    NACRE_RETURN_IF_ERROR(TakeHeads(reads, numbers));
+  }
+  if (heads_.used.empty()) {
+    if (look == Look::kSeals || heads_.unread.empty()) return Status::OK();
+    const uint64_t unread = *heads_.unread.begin();
+    return Status::Unavailable(fmt::format("log segment {}: no copy of its header can be read ({})",
+                                           unread, LogSegmentNodes(client_, segments_.at(unread))));
+  }
+  *found = true;
+  const auto [number, header] = *heads_.used.begin();
+  if (EndIsTold() && at_.number != 0 && at_.end == 0) {
+    at_.end = header.previous_bytes;
+    if (at_.offset < at_.end) return Status::OK();  // First what is left of this one.
+  }
+  if (header.previous_number > at_.number && segments_.contains(header.previous_number)) {
+    return Status::Unavailable(fmt::format(
+        "log segment {}: no copy has its header, or can be read ({})", header.previous_number,
+        LogSegmentNodes(client_, segments_.at(header.previous_number))));
+  }
+  return Enter(number, header, settled);
 }
 
 Status LogFollower::Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled) {
   at_ = Position();
   at_.number = number;
   at_.offset = kLogHeaderBytes;
+  heads_ = Heads();
   return settled(header.settled);
 }
 

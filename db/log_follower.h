@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "db/log_segments.h"
@@ -25,8 +27,8 @@ namespace nacre {
 /// copy after the end of the records was. If it is there without the mark (table/log_format.h) the
 /// segment was open, and its memory nobody else's, when the end was read. This takes one round
 /// trip, and no look at the manifest. But an owner that reaches no copy goes on without having
-/// marked one; so what has to be certain is told by the headers of all later segments, and by a
-/// manifest that has no others.
+/// marked one; so what has to be certain is told by the headers of all later segments, which are
+/// read together with the end of the records, and by a manifest that has no others.
 ///
 /// Thread safety: none.
 class LogFollower {
@@ -83,18 +85,31 @@ class LogFollower {
     kSealed,  ///< Or it cannot be told.
   };
 
-  Status ReadOn(const Visitor& visit, Seen* seen);
-  /// The records in `windows`, which are of the copies that could be read. `*needed`: bytes that
-  /// the next window should have at least, 0: the end of the records was found.
+  /// The headers of the segments after the one that is read, as far as any copy gives them.
+  struct Heads {
+    bool read = false;
+    std::set<uint64_t> unread;                  ///< Segments of which no copy could be read.
+    std::map<uint64_t, LogSegmentHeader> used;  ///< Of those that have one.
+  };
+
+  /// For kHeads, these are read with it.
+  Status ReadOn(Look look, const Visitor& visit, Seen* seen);
   /// Whether the record at the present offset, which not all copies have, has been like that for
   /// long.
   bool Stays();
   /// Reads on until what all copies have was visited; and for kHeads, what they may have had.
   Status ReadOpen(Look look, const Visitor& visit, Seen* seen);
+  /// The records in `windows`, which are of the copies that could be read. `*needed`: bytes that
+  /// the next window should have at least, 0: the end of the records was found.
   Status Take(const std::vector<Slice>& windows, const Visitor& visit, uint64_t* needed);
-  /// Reads the headers of all segments after number `after`, and enters the first one in use, or
-  /// learns from it where the one that is read ends. `*found` false: none is.
-  /// All of them have to be readable for kHeads.
+  /// Appends the reads of heads_ to `reads`, and the number of each one's segment to `numbers`.
+  void AskForHeads(std::vector<memnode::PointRead>* reads, std::vector<uint64_t>* numbers) const;
+  /// What came of them, in the same order. `NotSupported`: one is of a later version.
+  Status TakeHeads(std::span<const memnode::PointRead> reads, const std::vector<uint64_t>& numbers);
+  /// Whether one of heads_ tells where the segment that is read ends.
+  bool EndIsTold() const;
+  /// Enters the first segment of heads_ in use, or learns from it where the one that is read ends.
+  /// `*found` false: none is. All of them have to be readable for kHeads.
   Status FindNext(Look look, const Settled& settled, bool* found);
   Status Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled);
   bool Readable(const ExtentAddr& copy) const;
@@ -103,6 +118,7 @@ class LogFollower {
   const uint64_t database_id_;
   std::map<uint64_t, LogSegment> segments_;
   Position at_;
+  Heads heads_;
   Doubt doubt_;
   uint64_t stayed_ = 0;  ///< Records that counted since they stayed in doubt.
   uint64_t bytes_read_ = 0;

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "db/manifest_ring.h"
+#include "memnode/checkpoint.h"
 #include "util/coding.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -20,7 +23,6 @@ constexpr int kTries = 5;
 }  // namespace
 
 Status ManifestFollower::Open() {
-  NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(client_, &reader_));
   Status status;
   for (int i = 0; i < kTries; ++i) {
     memnode::DatabaseRoot root;
@@ -101,6 +103,29 @@ Status ManifestFollower::ReadEdits(News* news) {
   return failure;
 }
 
+Status ManifestFollower::ReadWindow(const ExtentAddr& copy, uint64_t bytes,
+                                    uint64_t* image_version) {
+  // Reads of a node take place in the order in which they were posted.
+  memnode::PointRead reads[2];
+  for (memnode::PointRead& read : reads) read.from = copy.start;
+  reads[0].from.offset = copy.start.offset + root_.ring_offset() + ring_position_;
+  reads[0].length = static_cast<uint32_t>(bytes);
+  reads[1].length = memnode::CheckpointHeader::kBytes;
+  memnode::PointReader reader(client_);
+  reader.ReadAll(reads);
+  for (const memnode::PointRead& read : reads) {
+    bytes_read_ += read.length;
+    NACRE_RETURN_IF_ERROR(read.status);
+  }
+  std::memcpy(ring_.get() + ring_position_, reads[0].data, bytes);
+  memnode::CheckpointHeader header;
+  NACRE_RETURN_IF_ERROR(memnode::CheckpointHeader::Decode(
+      Slice(reads[1].data, memnode::CheckpointHeader::kBytes), &header));
+  if (header.identity != root_.identity) return Status::Corruption("manifest: another one");
+  *image_version = header.version;
+  return Status::OK();
+}
+
 Status ManifestFollower::ReadEditsOf(const ExtentAddr& copy, News* news, bool* done) {
   const ManifestRing ring(root_.identity);
   const Slice bytes(ring_.get(), root_.ring_bytes);
@@ -109,9 +134,8 @@ Status ManifestFollower::ReadEditsOf(const ExtentAddr& copy, News* news, bool* d
   uint64_t window = std::min(left, kWindowBytes);
   for (;;) {
     // The same bytes may arrive in parts while they are written: what is not whole is read again.
-    NACRE_RETURN_IF_ERROR(reader_->Read(copy, root_.ring_offset() + ring_position_, window,
-                                        ring_.get() + ring_position_));
-    bytes_read_ += window;
+    uint64_t image_version = 0;
+    NACRE_RETURN_IF_ERROR(ReadWindow(copy, window, &image_version));
     const uint64_t end = ring_position_ + window;
     uint64_t needed = 0;
     for (;;) {
@@ -140,7 +164,11 @@ Status ManifestFollower::ReadEditsOf(const ExtentAddr& copy, News* news, bool* d
       }
       needed = std::min(needed, root_.ring_bytes - ring_position_);
       if (ring_position_ + needed > end) break;
-      *done = entry.found == ManifestRing::Found::kNothing;
+      // Space of edits is used again when the image has them; then anything may be here.
+      const bool in_time =
+          image_version <= state_.version ||
+          NACRE_PLANTED_BUG("follower.ring-that-has-gone-around-taken-for-its-end");
+      *done = entry.found == ManifestRing::Found::kNothing && in_time;
       return *done ? Status::OK()
                    : Status::Corruption(fmt::format("manifest: edit {} (at {} of the ring) is not "
                                                     "there any more",

@@ -8,7 +8,6 @@
 #include "db/manifest_recovery.h"
 #include "db/manifest_root.h"
 #include "db/manifest_state.h"
-#include "memnode/copy_reader.h"
 #include "memnode/pool_client.h"
 #include "nacre/status.h"
 
@@ -66,12 +65,14 @@ class ManifestFollower {
   /// Applies the edits that are in the ring. `Corruption`, `Unavailable`: they cannot be found
   /// there.
   Status ReadEdits(News* news);
-  /// The same from one copy. `*done`: there are no more.
+  /// Reads so many bytes of the copy's ring, from ring_position_ on, to their place in ring_, and
+  /// then the version of its image.
+  Status ReadWindow(const ExtentAddr& copy, uint64_t bytes, uint64_t* image_version);
+  /// The same as ReadEdits from one copy. `*done`: there are no more.
   Status ReadEditsOf(const ExtentAddr& copy, News* news, bool* done);
 
   memnode::PoolClient* const client_;
   const std::string name_;
-  std::unique_ptr<memnode::CopyReader> reader_;
   std::string root_value_;
   ManifestRoot root_;
   ManifestState state_;

@@ -50,6 +50,9 @@ class Recovery {
 
   /// Whether a checkpoint was applied to some copy since Run read its head.
   bool CopiesChanged() const;
+  /// Whether the image of some copy is later than what was recovered: then edits may have been
+  /// where others are now.
+  bool WasOvertaken() const;
 
  private:
   /// The copies on nodes that this client has.
@@ -67,13 +70,6 @@ class Recovery {
   /// The edit of `version`. `*found` false: there is none.
   Status ReadEdit(uint64_t version, uint64_t* position, bool* found, ManifestEdit* edit);
 
-  struct FoundEdit {
-    uint64_t version = 0;  ///< 0: none.
-    uint64_t position = 0;
-  };
-  /// Whether some copy has not got the edit, which therefore was not acknowledged.
-  bool IsMissingSomewhere(const FoundEdit& edit);
-
   const char* SlotOf(Copy* copy, uint32_t slot, uint32_t slots);
   bool LoadRing(Copy* copy);
   void Unreadable(Copy* copy, Status why);
@@ -85,7 +81,6 @@ class Recovery {
   std::unique_ptr<memnode::CopyReader> reader_;  ///< Null if Run has failed at once.
   ManifestRecovered* const recovered_;
   std::vector<Copy> copies_;
-  FoundEdit last_edit_;  ///< Of those that were replayed.
 };
 
 void Recovery::FindCopies() {
@@ -149,6 +144,17 @@ bool Recovery::CopiesChanged() const {
     }
   }
   return false;
+}
+
+bool Recovery::WasOvertaken() const {
+  char now[CheckpointHeader::kBytes];
+  return std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
+    CheckpointHeader header;
+    return copy.status.ok() && reader_->Read(copy.extent, 0, sizeof(now), now).ok() &&
+           CheckpointHeader::Decode(Slice(now, sizeof(now)), &header).ok() &&
+           header.identity == recovered_->root.identity &&
+           header.version > recovered_->state.version;
+  });
 }
 
 Status Recovery::ReadHeaders() {
@@ -264,7 +270,6 @@ Status Recovery::ReadEdit(uint64_t version, uint64_t* position, bool* found, Man
       case ManifestRing::Found::kEntry: {
         edit->version = version;
         NACRE_RETURN_IF_ERROR(DecodeManifestEdit(entry.edit, edit));
-        last_edit_ = {.version = version, .position = *position};
         *position = entry.next;
         *found = true;
         break;
@@ -291,20 +296,8 @@ Status Recovery::ReadEdit(uint64_t version, uint64_t* position, bool* found, Man
     return ReadEdit(version, position, found, edit);
   }
   if (damaged.empty()) return Status::Unavailable("manifest: no copy's ring can be read");
-  // An edit is written when the one before is acknowledged. That one's terminator may not have
-  // come; what is in its place was there before.
-  if (last_edit_.version + 1 == version && IsMissingSomewhere(last_edit_)) return Status::OK();
   return Status::Corruption(
       fmt::format("manifest: {} is damaged in all copies: {}", where, damaged));
-}
-
-bool Recovery::IsMissingSomewhere(const FoundEdit& edit) {
-  const ManifestRing ring(recovered_->root.identity);
-  return std::any_of(copies_.begin(), copies_.end(), [&](Copy& copy) {
-    return LoadRing(&copy) && ring.Read(Slice(copy.ring.get(), recovered_->root.ring_bytes),
-                                        edit.position, edit.version)
-                                      .found == ManifestRing::Found::kNothing;
-  });
 }
 
 Status Recovery::Replay(uint64_t position) {
@@ -338,7 +331,11 @@ Status RecoverManifest(PoolClient* client, const std::string& root_value, uint64
     }
     Recovery recovery(client, recovered);
     status = recovery.Run();
-    if (!status.IsCorruption() || !recovery.CopiesChanged()) return status;
+    if (status.ok() && recovery.WasOvertaken()) {
+      status = Status::TimedOut("manifest: it changes faster than it can be read");
+    } else if (!status.IsCorruption() || !recovery.CopiesChanged()) {
+      return status;
+    }
   }
   return status;
 }

@@ -32,9 +32,11 @@ uint32_t SeedOf(const memnode::ManifestIdentity& identity) {
   return Crc32c(bytes.data(), bytes.size());
 }
 
-bool IsZero(const char* bytes) {
-  static constexpr std::array<char, ManifestRing::kHeaderBytes> kZeros{};
-  return std::memcmp(bytes, kZeros.data(), kZeros.size()) == 0;
+/// Of what is no header: a terminator, or one over which a header was begun.
+bool HasNoEnd(const char* header) {
+  constexpr size_t kLengthAt = 24;
+  static constexpr std::array<char, ManifestRing::kHeaderBytes - kLengthAt> kZeros{};
+  return std::memcmp(header + kLengthAt, kZeros.data(), kZeros.size()) == 0;
 }
 
 }  // namespace
@@ -75,10 +77,9 @@ ManifestRing::Entry ManifestRing::Read(const Slice& ring, uint64_t position,
     return {.found = Found::kDamage};
   }
   const char* const entry = ring.data() + position;
-  if (IsZero(entry)) return {.found = Found::kNothing};
   if (DecodeFixed32(entry) != Crc32c(entry + 4, kHeaderBytes - 4, seed_) ||
       DecodeFixed64(entry + 8) != epoch_) {
-    return {.found = Found::kDamage};
+    return {.found = HasNoEnd(entry) ? Found::kNothing : Found::kDamage};
   }
   const uint64_t found_version = DecodeFixed64(entry + 16);
   if (found_version < version) return {.found = Found::kNothing};

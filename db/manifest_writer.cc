@@ -48,29 +48,28 @@ Status ManifestWriter::WriteAll(const ManifestSlots& slots, uint64_t version) {
   bytes.append(slots.bytes());
   const size_t cut = bytes.size();
   bytes.append(ManifestRing::kTerminatorBytes, '\0');
-  const Status s = Write(bytes, cut, 0, root_.ring_offset());
+  const Part parts[] = {{.from = 0, .to = cut, .offset = 0},
+                        {.from = cut, .to = bytes.size(), .offset = root_.ring_offset()}};
+  const Status s = Write(bytes, parts);
   if (s.ok()) buffer_.reset();
   return s;
 }
 
-Status ManifestWriter::Write(const std::string& bytes, size_t cut, uint64_t first_offset,
-                             uint64_t second_offset) {
+Status ManifestWriter::Write(const std::string& bytes, std::span<const Part> parts) {
   if (buffer_ == nullptr || buffer_->size() < bytes.size()) {
     NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(
         client_, std::max<uint64_t>(bytes.size(), kMinBufferBytes), &buffer_));
   }
   char* const data = buffer_->data();
   std::memcpy(data, bytes.data(), bytes.size());
-  const auto part = [&](size_t from, size_t to) {
-    return rdma::LocalBuffer{
-        .data = data + from, .size = static_cast<uint32_t>(to - from), .region = buffer_.get()};
-  };
   uint64_t ticket = 0;
-  if (cut > 0) {
-    NACRE_RETURN_IF_ERROR(extent_->Write(first_offset, part(0, cut), &ticket));
-    NACRE_POINT("manifest.first-part-posted");
+  for (const Part& part : parts) {
+    if (&part != &parts.front()) NACRE_POINT("manifest.first-part-posted");
+    const rdma::LocalBuffer from{.data = data + part.from,
+                                 .size = static_cast<uint32_t>(part.to - part.from),
+                                 .region = buffer_.get()};
+    NACRE_RETURN_IF_ERROR(extent_->Write(part.offset, from, &ticket));
   }
-  NACRE_RETURN_IF_ERROR(extent_->Write(second_offset, part(cut, bytes.size()), &ticket));
   NACRE_POINT("manifest.posted");
   return extent_->Await(ticket,
                         Deadline::After(client_->clock(), client_->options().operation_timeout));
@@ -95,14 +94,24 @@ bool ManifestWriter::FitsEver(size_t edit_bytes) const {
 
 Status ManifestWriter::Append(uint64_t version, const Slice& edit) {
   const uint64_t skipped = Skipped(edit.size());
-  const uint64_t at = tail_in_ring();
+  const uint64_t bytes = ManifestRing::EntryBytes(edit.size());
+  const uint64_t end = root_.ring_offset() + (skipped > 0 ? 0 : tail_in_ring()) + bytes;
   entry_.clear();
-  if (skipped > 0) ring_.EncodeWrap(version, &entry_);
-  const size_t cut = entry_.size();
   ring_.EncodeEntry(version, edit, &entry_);
-  NACRE_RETURN_IF_ERROR(
-      Write(entry_, cut, root_.ring_offset() + at, root_.ring_offset() + (skipped > 0 ? 0 : at)));
-  tail_ += skipped + ManifestRing::EntryBytes(edit.size());
+  const Part terminator{.from = bytes, .to = entry_.size(), .offset = end};
+  const Part entry{.from = 0, .to = bytes, .offset = end - bytes};
+  if (skipped == 0) {
+    const Part parts[] = {terminator, entry};
+    NACRE_RETURN_IF_ERROR(Write(entry_, parts));
+  } else {
+    const Part marker{.from = entry_.size(),
+                      .to = entry_.size() + ManifestRing::kHeaderBytes,
+                      .offset = root_.ring_offset() + tail_in_ring()};
+    ring_.EncodeWrap(version, &entry_);
+    const Part parts[] = {terminator, entry, marker};
+    NACRE_RETURN_IF_ERROR(Write(entry_, parts));
+  }
+  tail_ += skipped + bytes;
   return Status::OK();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,9 +56,15 @@ class ManifestWriter {
       : client_(client), root_(root), ring_(root.identity) {}
 
   Status WriteAll(const ManifestSlots& slots, uint64_t version);
-  /// Copies `bytes` into registered memory and waits until they are at the offsets. The bytes are
-  /// cut at `cut`: what is before goes to `first_offset`, the rest to `second_offset`.
-  Status Write(const std::string& bytes, size_t cut, uint64_t first_offset, uint64_t second_offset);
+  /// Bytes [from, to) of what is written, and where they go.
+  struct Part {
+    size_t from = 0;
+    size_t to = 0;
+    uint64_t offset = 0;
+  };
+  /// Copies `bytes` into registered memory and waits until its parts are in their places. No part
+  /// is on a copy before those that are named before it.
+  Status Write(const std::string& bytes, std::span<const Part> parts);
   /// Bytes up to the end of the ring, if the entry does not fit before it.
   uint64_t Skipped(size_t edit_bytes) const;
   uint64_t Needed(size_t edit_bytes) const;

@@ -215,6 +215,20 @@ TEST(ManifestRingTest, EveryFlippedBitIsDamage) {
   }
 }
 
+TEST(ManifestRingTest, AHeaderThatWasBegunIsNothing) {
+  const ManifestRing ring(kIdentity);
+  std::string entry;
+  std::string marker;
+  ring.EncodeEntry(10, "an edit", &entry);
+  ring.EncodeWrap(10, &marker);
+  for (std::string bytes : {entry, marker}) {
+    for (size_t length = 24; length > 0; --length) {
+      std::fill(bytes.begin() + static_cast<ptrdiff_t>(length), bytes.end(), '\0');
+      EXPECT_EQ(ring.Read(bytes, 0, 10).found, Found::kNothing) << length;
+    }
+  }
+}
+
 TEST(ManifestRingTest, ABeginningWithoutItsEndIsNothing) {
   const ManifestRing ring(kIdentity);
   std::string bytes;

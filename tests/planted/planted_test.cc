@@ -39,6 +39,8 @@ constexpr sim::StoryOptions kManyScans{.many_scans = true};
 constexpr sim::StoryOptions kManySplits{.many_splits = true};
 constexpr sim::StoryOptions kSmallRings{.small_rings = true};
 constexpr sim::StoryOptions kManyFollowers{.many_followers = true};
+constexpr sim::StoryOptions kManyFollowersAndSmallRings{.small_rings = true,
+                                                        .many_followers = true};
 
 constexpr Bug kBugs[] = {
     {"log.acknowledged-before-its-copies-have-it", "a write is acknowledged when it is sent"},
@@ -75,6 +77,10 @@ constexpr Bug kBugs[] = {
     {"batch.seen-in-half", "a reader sees one update more than is published"},
     {"follower.segment-without-a-mark-taken-for-the-last",
      "a follower trusts that an owner marks each segment that ends", 41, kManyFollowers},
+    {"follower.ring-that-has-gone-around-taken-for-its-end",
+     "a follower that has missed a lap of the ring of edits takes its end for the place that it "
+     "was at",
+     1, kManyFollowersAndSmallRings},
 };
 
 /// Of this process.

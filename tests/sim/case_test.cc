@@ -236,6 +236,70 @@ TEST(CaseTest, AFollowerThatCannotAskWhoseBytesItReadsDoesNotTakeThemForDamaged)
   EXPECT_GT(refused, 0u) << "no memory was used again";
 }
 
+TEST(CaseTest, AFollowerAnswersUnavailableForDamageWhoseOtherCopyIsOutOfItsSight) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 100;
+        constexpr uint64_t kValueBytes = 1000;
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        c->In(owner, [&] {
+          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
+          for (size_t i = 0; i < kKeys; ++i) {
+            c->Expect(db->Put({}, Key(i), TestValue(i, kValueBytes)));
+          }
+          c->Expect(db->Flush({}));
+        });
+        c->In(follower,
+              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        // The follower loses sight of one copy of everything, and the other is damaged.
+        std::vector<size_t> nodes;
+        c->Await("a look at the tables", [&] {
+          nodes = c->NodesOf([](const ctl::DatabaseView& view) {
+            return view.state.tables.begin()->second.second.placement.fragments;
+          });
+          return nodes.size() == 2;
+        });
+        c->CutOff(follower, nodes[0]);
+        c->Expect(c->WithPool([&](memnode::PoolClient* client) {
+          ctl::DatabaseView view;
+          NACRE_RETURN_IF_ERROR(ctl::ViewDatabase(client, "db", &view));
+          for (const auto& [id, table] : view.state.tables) {
+            for (const ExtentAddr& copy : table.second.placement.fragments) {
+              const auto node = static_cast<NodeId>(copy.start.node);
+              if (client->node_address(node) != c->cluster().AddressOf(nodes[1])) continue;
+              for (uint64_t at = 0; at < copy.length; at += kValueBytes / 2) {
+                c->cluster().network().FlipBit(c->cluster().process(nodes[1]),
+                                               copy.start.offset + at, 3);
+              }
+            }
+          }
+          return Status::OK();
+        }));
+        c->In(follower, [&] {
+          std::string value;
+          Status status = following->Get({}, Key(0), &value);
+          c->Expect(status.IsUnavailable() || status.IsTimedOut(), status.ToString());
+          const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
+          iterator->SeekToFirst();
+          status = iterator->status();
+          c->Expect(status.IsUnavailable() || status.IsTimedOut(), status.ToString());
+        });
+        c->Heal();
+        c->In(follower, [&] {
+          for (size_t i = 0; i < kKeys; ++i) {
+            std::string value;
+            c->Await("a read", [&] { return following->Get({}, Key(i), &value).ok(); });
+            c->Expect(value == TestValue(i, kValueBytes), "another value of " + Key(i));
+          }
+        });
+        return std::to_string(scheduler->steps());
+      },
+      3);
+}
+
 TEST(CaseTest, SpaceOfAnEditOfUnknownFateComesBack) {
   Tell(
       [](Scheduler* scheduler, Case* c) {

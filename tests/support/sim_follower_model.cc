@@ -34,8 +34,7 @@ std::vector<uint64_t> FollowerModel::Resolve(const Bounds& bounds,
     settled = true;
     for (size_t i = 0; i < sights.size(); ++i) {
       const Model::Sight& sight = sights[i];
-      uint64_t floor = bounds.floors[sight.group];
-      if (model_->MayBeLost(sight.group, floor)) floor = model_->floor(sight.group);
+      const uint64_t floor = model_->KeptOf(sight.group, bounds.floors[sight.group]);
       const uint64_t before = model_->AcknowledgedBefore(sight.group, *moment);
       uint64_t attempt = sight.attempt;
       if (!sight.found) {

@@ -71,6 +71,7 @@ void Model::EndWrite(size_t group, uint64_t attempt, bool acknowledged) {
          fmt::format("attempt {} was acknowledged to an owner that had been replaced", attempt));
   }
   g.attempts[attempt - 1].acknowledged = ++moment_;
+  g.attempts[attempt - 1].proved = true;
   g.floor = std::max(g.floor, attempt);
 }
 
@@ -123,9 +124,18 @@ bool Model::forbidden(size_t group, uint64_t attempt) const {
   return attempt > 0 && groups_[group].attempts[attempt - 1].forbidden;
 }
 
-bool Model::MayBeLost(size_t group, uint64_t attempt) const {
-  return attempt > groups_[group].floor &&
-         groups_[group].attempts[attempt - 1].owner != newest_owner_;
+uint64_t Model::KeptOf(size_t group, uint64_t attempt) const {
+  const std::vector<Attempt>& attempts = groups_[group].attempts;
+  const auto stays = [&](const Attempt& seen) {
+    return seen.owner == newest_owner_ ||
+           // An owner shows nothing that is without an earlier write of its own.
+           std::any_of(attempts.begin() + (&seen - attempts.data()), attempts.end(),
+                       [&](const Attempt& later) {
+                         return later.owner == seen.owner && later.proved;
+                       });
+  };
+  while (attempt > 0 && !stays(attempts[attempt - 1])) --attempt;
+  return attempt;
 }
 
 // ---- Looking ------------------------------------------------------------------------------------
@@ -167,6 +177,9 @@ void Model::Check(const Sight& sight, uint64_t floor) {
   }
   Group& g = groups_[sight.group];
   g.floor = std::max(g.floor, seen);
+  bool ambiguous = false;
+  if (!sight.found) DeletionFrom(sight.group, seen + 1, &ambiguous);
+  if (seen > 0 && !ambiguous) g.attempts[seen - 1].proved = true;
   ++reads_;
 }
 

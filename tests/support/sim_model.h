@@ -83,9 +83,10 @@ class Model {
   uint64_t DeletionFrom(size_t group, uint64_t attempt, bool* found) const;
   /// Whether its owner had been replaced when the attempt began.
   bool forbidden(size_t group, uint64_t attempt) const;
-  /// Whether it need not stay though somebody saw it: its owner is not the newest, and no owner
-  /// acknowledged or showed it.
-  bool MayBeLost(size_t group, uint64_t attempt) const;
+  /// The newest attempt up to this one, which somebody saw, that has to stay until the next. One
+  /// need not whose owner is not the newest, if no owner acknowledged or showed it, nor a later one
+  /// of that owner.
+  uint64_t KeptOf(size_t group, uint64_t attempt) const;
   /// Fails the simulation.
   void Fail(size_t group, const std::string& why);
 
@@ -102,6 +103,7 @@ class Model {
     uint32_t owner = 0;
     bool deletes = false;
     bool forbidden = false;  ///< Begun by an owner that had been replaced.
+    bool proved = false;     ///< An owner acknowledged or showed it.
     uint32_t value_bytes = 0;
     uint64_t begun = 0;
     uint64_t acknowledged = 0;  ///< 0: it was not.
