@@ -23,8 +23,9 @@ LAYERS = {
     "db_bench": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench"),
     "perf": ("nacre", "util", "rdma", "memnode", "perf"),
     "ctl": ("nacre", "util", "rdma", "table", "memnode", "db", "ctl"),
+    "adapters": ("nacre", "util", "memnode", "db", "adapters"),
     "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench", "perf", "ctl",
-              "tests"),
+              "adapters", "tests"),
 }
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the
@@ -35,7 +36,7 @@ EMBEDDED_DOOR = "memnode/embedded_node.h"
 MAX_LINES = 600
 MAX_COLUMNS = 100
 
-CPP_SUFFIXES = {".h", ".cc"}
+CPP_SUFFIXES = {".h", ".cc", ".c"}
 CODE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".cmake", ".sh"}
 TEXT_SUFFIXES = CODE_SUFFIXES | {".md", ".json", ".txt", ".yml", ".yaml"}
 TEXT_NAMES = {"run", ".clang-format", ".clang-tidy", ".gitignore"}
