@@ -5,12 +5,22 @@
 #include <map>
 #include <set>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "memnode/pool_impl.h"
+#include "util/clock.h"
 #include "util/mutex.h"
+#include "util/uri.h"
 
 namespace nacre {
 namespace {
+
+/// Of the environment; null if it is empty or not set.
+const char* Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
 
 /// What the databases of this process share. LevelDB's API has no object that could hold it.
 class Registry {
@@ -19,7 +29,13 @@ class Registry {
     MutexLock lock(&mutex_);
     *pool = pools_[uri].lock();
     if (*pool != nullptr) return Status::OK();
-    NACRE_RETURN_IF_ERROR(Pool::Open(uri, pool));
+    memnode::PoolOpenOptions options;
+    if (const char* size = Variable("NACRE_SLAB_SIZE"); size != nullptr) {
+      NACRE_RETURN_IF_ERROR(ParseSize(size, &options.slab_bytes).WithContext("NACRE_SLAB_SIZE"));
+    }
+    std::shared_ptr<memnode::PoolImpl> opened;
+    NACRE_RETURN_IF_ERROR(memnode::OpenPool(uri, options, Clock::System(), &opened));
+    *pool = std::move(opened);
     pools_[uri] = *pool;
     if (uri.starts_with("embedded:")) embedded_.push_back(*pool);
     return Status::OK();
@@ -50,14 +66,14 @@ Registry& TheRegistry() {
 }  // namespace
 
 Status PlaceInPool(Options* options) {
-  const char* uri = std::getenv("NACRE_POOL");
-  if (uri == nullptr || *uri == '\0') {
+  const char* uri = Variable("NACRE_POOL");
+  if (uri == nullptr) {
     return Status::InvalidArgument(
         "NACRE_POOL is not set: it names the memory nodes, as in tcp:HOST:PORT,HOST:PORT; "
         "embedded:?nodes=4&size=1GiB keeps all in this process, and ends with it");
   }
-  const char* redundancy = std::getenv("NACRE_REDUNDANCY");
-  if (redundancy != nullptr && *redundancy != '\0') options->redundancy = redundancy;
+  const char* redundancy = Variable("NACRE_REDUNDANCY");
+  if (redundancy != nullptr) options->redundancy = redundancy;
   return TheRegistry().OpenPool(uri, &options->pool);
 }
 

@@ -179,8 +179,8 @@ void BindDatabase(py::module_* module) {
            [](Database* db) {
              db->CheckWith([](DB* open) { return open->TryCatchUpWithPrimary(); });
            })
-      .def("property", &Database::Property)
-      .def("int_property", &Database::IntProperty)
+      .def("get_property", &Database::Property)
+      .def("get_int_property", &Database::IntProperty)
       .def("approximate_sizes", &ApproximateSizes)
       .def("latest_sequence_number",
            [](Database* db) {

@@ -5,10 +5,12 @@
 // processes of their own. The first checks what it is answered. The second prints it, and the
 // output with LevelDB's library is the yardstick for that with ours.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/memnode_process.h"
@@ -19,6 +21,10 @@ namespace {
 
 constexpr int kSeconds = 300;
 constexpr const char* kEmbedded = "embedded:?nodes=3&size=1GiB";
+
+std::string LibraryPath(const std::string& name) {
+  return std::filesystem::path(NACRE_TEST_BIN_DIR).parent_path().string() + "/lib/" + name;
+}
 
 MemnodeProcessOptions Nodes() { return {.size = "1GiB", .slab_size = "64MiB"}; }
 
@@ -37,6 +43,21 @@ TEST(CApiTest, EachFunctionOverNodesOfThisHost) {
   EXPECT_EQ(0, result.exit_code) << result.output;
 }
 
+// This process holds Nacre itself, and each library has a copy of its own: message types that are
+// registered twice, or one's functions taken for the other's, would end it.
+TEST(LibrariesTest, MayMeetInOneProcess) {
+  for (const auto& [name, function] : {std::pair("libnacre_c.so", "nacre_error_code"),
+                                       std::pair("libnacre_leveldb.so", "leveldb_open")}) {
+    void* const library = ::dlopen(LibraryPath(name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << ::dlerror();
+    EXPECT_NE(::dlsym(library, function), nullptr);
+    EXPECT_EQ(::dlsym(library,
+                      "_ZN5nacre2DB4OpenERKNS_7OptionsERKNSt7__cxx1112basic_stringIcSt11"
+                      "char_traitsIcESaIcEEEPSt10unique_ptrIS0_St14default_deleteIS0_EE"),
+              nullptr);
+  }
+}
+
 /// Runs leveldb_program with each of the libraries.
 class LevelDBTest : public testing::Test {
  protected:
@@ -47,42 +68,54 @@ class LevelDBTest : public testing::Test {
     return result.output;
   }
   std::string RunOnLevelDB() { return Run("leveldb_program_leveldb", {}); }
-  std::string RunOnNacre(const std::string& pool, const std::string& redundancy) {
-    return Run("leveldb_program_nacre", {"NACRE_POOL=" + pool, "NACRE_REDUNDANCY=" + redundancy});
-  }
 
   const TempFolder folder_;
 };
 
 TEST_F(LevelDBTest, AnswersTheSameOverAnEmbeddedPool) {
-  const std::string answers = RunOnNacre(kEmbedded, "none");
+  const std::string answers =
+      Run("leveldb_program_nacre", {std::string("NACRE_POOL=") + kEmbedded});
   EXPECT_FALSE(std::filesystem::exists(folder_.File("db")));
   EXPECT_NE(answers.find("twice: IO error: lock "), std::string::npos) << answers;
   EXPECT_EQ(RunOnLevelDB(), answers);
 }
 
 TEST_F(LevelDBTest, AnswersTheSameOverNodesOfThisHost) {
-  const MemnodeProcesses nodes(3, Nodes());
-  EXPECT_EQ(RunOnLevelDB(), RunOnNacre(nodes.pool_uri(), "rep(2)"));
+  const MemnodeProcesses nodes(3, {.size = "256MiB", .slab_size = "1MiB"});
+  EXPECT_EQ(RunOnLevelDB(),
+            Run("leveldb_program_nacre", {"NACRE_POOL=" + nodes.pool_uri(),
+                                          "NACRE_REDUNDANCY=rep(2)", "NACRE_SLAB_SIZE=1MiB"}));
 }
 
 // The run-time of a sanitizer wants to be loaded before all else.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(LevelDBTest, TakesThePlaceOfTheLibraryThatAProgramWasBuiltAgainst) {
-  const std::string library =
-      std::filesystem::path(NACRE_TEST_BIN_DIR).parent_path().string() + "/lib/libnacre_leveldb.so";
-  const std::string expected = RunOnLevelDB();
-  EXPECT_EQ(expected, Run("leveldb_program_leveldb",
-                          {"LD_PRELOAD=" + library, std::string("NACRE_POOL=") + kEmbedded}));
+  const std::string answers = Run(
+      "leveldb_program_leveldb",
+      {"LD_PRELOAD=" + LibraryPath("libnacre_leveldb.so"), std::string("NACRE_POOL=") + kEmbedded});
   EXPECT_FALSE(std::filesystem::exists(folder_.File("db")));
+  EXPECT_EQ(RunOnLevelDB(), answers);
 }
 #endif
 
-TEST_F(LevelDBTest, SaysThatItWantsAPool) {
-  const ProcessResult result =
-      RunBinary("leveldb_program_nacre", {folder_.File("db")}, kSeconds, {"NACRE_POOL="});
-  EXPECT_NE(result.output.find("Invalid argument: NACRE_POOL is not set"), std::string::npos)
-      << result.output;
+TEST_F(LevelDBTest, SaysWhatIsWrongWithItsEnvironment) {
+  const struct {
+    std::vector<std::string> environment;
+    std::string message;
+  } kCases[] = {
+      {{"NACRE_POOL="}, "Invalid argument: NACRE_POOL is not set"},
+      {{"NACRE_POOL=nonsense"}, "Invalid argument: "},
+      {{"NACRE_POOL=shm:/nonexistent.sock"}, "IO error: Unavailable: "},
+      {{std::string("NACRE_POOL=") + kEmbedded, "NACRE_SLAB_SIZE=huge"}, "NACRE_SLAB_SIZE: "},
+      {{std::string("NACRE_POOL=") + kEmbedded, "NACRE_REDUNDANCY=rep(9)"}, "rep(9) needs 9 nodes"},
+  };
+  for (const auto& [environment, message] : kCases) {
+    const ProcessResult result =
+        RunBinary("leveldb_program_nacre", {folder_.File("db")}, kSeconds, environment);
+    EXPECT_EQ(1, result.exit_code);
+    EXPECT_NE(result.output.find("open: "), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find(message), std::string::npos) << result.output;
+  }
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ class MappingTest(EmbeddedTest):
             lambda: db.keys(b"a", prefix=b"a"), lambda: db.batch().put("k", b"v"),
             lambda: db.batch().delete(None), lambda: db.keys().seek("k"),
             lambda: db.compact_range("a"), lambda: db.approximate_sizes([(b"a", "b")]),
-            lambda: db.property(b"x"), lambda: nacre.Pool(b"embedded:"),
+            lambda: db.get_property(b"x"), lambda: nacre.Pool(b"embedded:"),
             lambda: nacre.open("x", pool=7), lambda: nacre.open(b"x", pool=self.pool),
             lambda: self.open("x", no_such_option=1), lambda: self.open("x", num_levels="7"),
             lambda: self.open("x", create_if_missing=1), lambda: self.open("x", num_levels=True),
@@ -230,7 +230,7 @@ class SnapshotTest(EmbeddedTest):
         with self.assertRaises(nacre.ClosedError):
             snapshot.get(b"k00000")
         self.assertEqual(b"later", self.db[b"k00000"])
-        self.assertEqual(0, self.db.int_property("nacre.num-snapshots"))
+        self.assertEqual(0, self.db.get_int_property("nacre.num-snapshots"))
 
 
 class ClosingTest(EmbeddedTest):
@@ -253,7 +253,7 @@ class ClosingTest(EmbeddedTest):
             lambda: snapshot[b"a"], lambda: snapshot.items(), lambda: batch.write(),
             lambda: db.flush(), lambda: db.flush_wal(), lambda: db.compact_range(),
             lambda: db.wait_for_compact(), lambda: db.verify_checksum(), lambda: db.catch_up(),
-            lambda: db.property("nacre.stats"), lambda: db.int_property("nacre.stats"),
+            lambda: db.get_property("nacre.stats"), lambda: db.get_int_property("nacre.stats"),
             lambda: db.approximate_sizes([]), lambda: db.latest_sequence_number,
             lambda: db.checkpoint("/nonexistent"),
         ]
@@ -354,10 +354,10 @@ class UpkeepTest(EmbeddedTest):
         self.db.compact_range(b"k", b"l")
         self.db.wait_for_compact()
         self.db.verify_checksum()
-        self.assertGreaterEqual(self.db.int_property("nacre.num-live-tables"), 1)
-        self.assertIn("Flushes: ", self.db.property("nacre.stats"))
-        self.assertIsNone(self.db.property("nacre.nonsense"))
-        self.assertIsNone(self.db.int_property("nacre.stats"))
+        self.assertGreaterEqual(self.db.get_int_property("nacre.num-live-tables"), 1)
+        self.assertIn("Flushes: ", self.db.get_property("nacre.stats"))
+        self.assertIsNone(self.db.get_property("nacre.nonsense"))
+        self.assertIsNone(self.db.get_int_property("nacre.stats"))
         sizes = self.db.approximate_sizes([(b"k", b"l"), (b"x", b"y")])
         self.assertGreater(sizes[0], 0)
         self.assertEqual(0, sizes[1])

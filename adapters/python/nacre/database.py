@@ -24,6 +24,12 @@ def _close_all() -> None:
         database.close()
 
 
+def _text(value: str, what: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str, not {type(value).__name__}")
+    return value
+
+
 class Pool:
     """A set of memory nodes, to be shared by databases.
 
@@ -35,7 +41,9 @@ class Pool:
     """
 
     def __init__(self, uri: str, *, secret: str = "", max_queue_pairs_per_node: int = 0) -> None:
-        self._core: Optional[_core.Pool] = _core.open_pool(uri, secret, max_queue_pairs_per_node)
+        self._core: Optional[_core.Pool] = _core.open_pool(
+            _text(uri, "uri"), _text(secret, "secret"), max_queue_pairs_per_node
+        )
 
     @property
     def uri(self) -> str:
@@ -71,9 +79,7 @@ def _pool_of(pool: PoolLike) -> Union[_core.Pool, str]:
         pool = os.environ.get("NACRE_POOL", "")
         if not pool:
             raise InvalidArgumentError("no pool is named: neither pool=... nor NACRE_POOL is there")
-    if not isinstance(pool, str):
-        raise TypeError(f"pool must be a nacre.Pool or a str, not {type(pool).__name__}")
-    return pool
+    return _text(pool, "pool, if it is no nacre.Pool,")
 
 
 class Batch:
@@ -245,19 +251,25 @@ class Database(Readable):
         """Of a follower: reads after this see all that the owner acknowledged before it."""
         self._core.catch_up()
 
-    def checkpoint(self, folder: str, *, threads: int = 4, bytes_per_second: int = 0) -> int:
+    def checkpoint(
+        self,
+        folder: Union[str, os.PathLike[str]],
+        *,
+        threads: int = 4,
+        bytes_per_second: int = 0,
+    ) -> int:
         """Writes a consistent copy into a folder of files; answers its number there."""
         return self._core.checkpoint(os.fspath(folder), threads, bytes_per_second)
 
     # ---- What it knows of itself ----
 
-    def property(self, name: str) -> Optional[str]:
+    def get_property(self, name: str) -> Optional[str]:
         """What `nacre.stats` and the like say (docs/operations.md); None for an unknown one."""
-        return self._core.property(name)
+        return self._core.get_property(_text(name, "name"))
 
-    def int_property(self, name: str) -> Optional[int]:
+    def get_int_property(self, name: str) -> Optional[int]:
         """A property that is a number, such as "nacre.estimate-num-keys"."""
-        return self._core.int_property(name)
+        return self._core.get_int_property(_text(name, "name"))
 
     def approximate_sizes(self, ranges: Iterable[tuple[BytesLike, BytesLike]]) -> list[int]:
         """Bytes of tables in each range of keys, (start, stop)."""
@@ -266,6 +278,10 @@ class Database(Readable):
     @property
     def latest_sequence_number(self) -> int:
         return self._core.latest_sequence_number()
+
+
+def _open(name: str, pool: PoolLike, kind: _core.Kind, options: dict[str, Any]) -> Database:
+    return Database(_core.open(_pool_of(pool), _text(name, "name"), kind, options), name)
 
 
 def open(name: str, pool: PoolLike = None, **options: Any) -> Database:
@@ -279,7 +295,7 @@ def open(name: str, pool: PoolLike = None, **options: Any) -> Database:
     (`operation_timeout=2.5`); choices are text (`compaction="compute"`, `comparator=
     "reverse_bytewise"`). TypeError for an unknown one.
     """
-    return Database(_core.open(_pool_of(pool), name, _core.Kind.OWNER, options), name)
+    return _open(name, pool, _core.Kind.OWNER, options)
 
 
 def follow(name: str, pool: PoolLike = None, **options: Any) -> Database:
@@ -288,17 +304,17 @@ def follow(name: str, pool: PoolLike = None, **options: Any) -> Database:
     `Database.catch_up` brings it up to date, and so does every `follow_interval` (seconds), if that
     is given, and each read with `linearizable=True`.
     """
-    return Database(_core.open(_pool_of(pool), name, _core.Kind.SECONDARY, options), name)
+    return _open(name, pool, _core.Kind.SECONDARY, options)
 
 
 def open_read_only(name: str, pool: PoolLike = None, **options: Any) -> Database:
     """Opens a database that another process may own, to read it as it is now."""
-    return Database(_core.open(_pool_of(pool), name, _core.Kind.READ_ONLY, options), name)
+    return _open(name, pool, _core.Kind.READ_ONLY, options)
 
 
 def destroy(name: str, pool: PoolLike = None, **options: Any) -> None:
     """Deletes a database with all it has. Nothing happens if there is none."""
-    _core.destroy(_pool_of(pool), name, options)
+    _core.destroy(_pool_of(pool), _text(name, "name"), options)
 
 
 def list_databases(pool: PoolLike = None, **options: Any) -> list[str]:
@@ -307,7 +323,13 @@ def list_databases(pool: PoolLike = None, **options: Any) -> list[str]:
 
 
 def restore(
-    name: str, folder: str, pool: PoolLike = None, *, checkpoint: int = 0, **options: Any
+    name: str,
+    folder: Union[str, os.PathLike[str]],
+    pool: PoolLike = None,
+    *,
+    checkpoint: int = 0,
+    **options: Any,
 ) -> None:
     """Makes the database `name` of a checkpoint in `folder`; 0: of the latest one there."""
-    _core.restore(_pool_of(pool), name, os.fspath(folder), checkpoint, options)
+    folder = os.fspath(folder)
+    _core.restore(_pool_of(pool), _text(name, "name"), folder, checkpoint, options)
