@@ -7,16 +7,18 @@
 #include "nacre/pool.h"
 #include "nacre/status.h"
 
-// Where the databases of a program that was written for LevelDB are: NACRE_POOL in the environment
-// names the pool (nacre/pool.h), NACRE_REDUNDANCY how tables are kept there (nacre/options.h; "none"
-// if it is not set) and NACRE_SLAB_SIZE the slabs of its nodes if these are not of 64 MiB. The program names paths; a database's name in the pool is the absolute
-// path, without "." and ".." and a slash at the end.
+// Where the databases of a program that was written for LevelDB are. In the environment, NACRE_POOL
+// names the pool (nacre/pool.h), NACRE_REDUNDANCY says how tables are kept there (nacre/options.h;
+// "none" if it is not set), and NACRE_SLAB_SIZE how large the slabs of its nodes are, if not 64 MiB.
+// The program names paths; a database's name in the pool is the absolute path, without "." and ".."
+// and a slash at the end.
 
 namespace nacre {
 
 /// Fills in pool and redundancy. Databases of one process in one pool share it; an embedded one
 /// stays as long as the process, so that closed databases can be opened again.
-/// `InvalidArgument` if NACRE_POOL is not set or NACRE_SLAB_SIZE no size; failures of Pool::Open.
+/// `InvalidArgument` if NACRE_POOL is not set or NACRE_SLAB_SIZE is no size; failures of
+/// Pool::Open.
 /// Thread safety: any number of threads.
 Status PlaceInPool(Options* options);
 

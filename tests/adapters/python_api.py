@@ -1,4 +1,4 @@
-"""Goal: each call of the Python package does what its docstring says, and misuse raises what it says.
+"""Goal: each call of the Python package does what its docstring says, and misuse raises as it says.
 
 Method: every test works on a pool of its own, of embedded nodes or of nacre-memnode processes (the
 binary that NACRE_MEMNODE names), and holds what it reads against a dict or a sorted list of it.
@@ -173,7 +173,8 @@ class IteratorTest(EmbeddedTest):
                 self.assertEqual([value for _, value in expected], list(self.db.values(**how)))
 
     def test_prefixes(self) -> None:
-        keys = [b"", b"a", b"a\xfe", b"a\xff", b"a\xff\xff", b"b", b"\xff", b"\xff\xff", b"\xff\xffa"]
+        keys = [b"", b"a", b"a\xfe", b"a\xff", b"a\xff\xff", b"b",
+                b"\xff", b"\xff\xff", b"\xff\xffa"]
         for key in keys:
             self.db[key] = key
         for prefix in keys:

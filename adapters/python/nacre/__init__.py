@@ -18,9 +18,7 @@ interpreter's lock is given up while one waits. What goes wrong is raised as a `
 
 from nacre.database import (
     Batch,
-    BytesLike,
     Database,
-    Iterator,
     Pool,
     Snapshot,
     destroy,
@@ -48,6 +46,7 @@ from nacre.errors import (
     TryAgainError,
     UnavailableError,
 )
+from nacre.reading import BytesLike, Iterator
 
 __version__ = "0.1.0"
 

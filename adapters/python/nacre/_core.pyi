@@ -3,7 +3,7 @@
 import enum
 from typing import Any, Optional, Sequence, Union
 
-from nacre.database import BytesLike
+BytesLike = Union[bytes, bytearray, memoryview]
 
 class Part(enum.Enum):
     KEYS = ...

@@ -9,7 +9,7 @@ from typing import Any, Iterable, Optional, Union
 
 from nacre import _core
 from nacre.errors import ClosedError, InvalidArgumentError
-from nacre.reading import BytesLike, Iterator, Readable
+from nacre.reading import BytesLike, Readable
 
 _LATEST = _core.ReadFrom(None, False)
 _LINEARIZABLE = _core.ReadFrom(None, True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any, Generic, Iterable, Optional, TypeVar, Union, overload
 
-from nacre import _core
+from nacre._core import Database as CoreDatabase
+from nacre._core import Iterator as CoreIterator
+from nacre._core import Part, ReadFrom
 
 BytesLike = Union[bytes, bytearray, memoryview]
 Entry = TypeVar("Entry")
@@ -30,7 +32,7 @@ class Iterator(Generic[Entry]):
 
     _FETCH_MAX = 256
 
-    def __init__(self, core: _core.Iterator, part: _core.Part) -> None:
+    def __init__(self, core: CoreIterator, part: Part) -> None:
         self._core = core
         self._part = part
         self._lock = threading.Lock()
@@ -73,9 +75,9 @@ class Iterator(Generic[Entry]):
 class Readable:
     """Reads of a state of a database."""
 
-    _core: _core.Database
+    _core: CoreDatabase
 
-    def _reads(self, linearizable: bool) -> _core.ReadFrom:
+    def _reads(self, linearizable: bool) -> ReadFrom:
         raise NotImplementedError
 
     def __getitem__(self, key: BytesLike) -> bytes:
@@ -125,7 +127,7 @@ class Readable:
         """The keys from `start` (inclusive) to `stop` (exclusive), or those that begin with
         `prefix`, in order; with `reverse` from the last to the first."""
         how = (start, stop, prefix, reverse, linearizable)
-        return Iterator(self._iterate(*how), _core.Part.KEYS)
+        return Iterator(self._iterate(*how), Part.KEYS)
 
     def values(
         self,
@@ -138,7 +140,7 @@ class Readable:
     ) -> Iterator[bytes]:
         """The values of the keys that `keys` answers."""
         how = (start, stop, prefix, reverse, linearizable)
-        return Iterator(self._iterate(*how), _core.Part.VALUES)
+        return Iterator(self._iterate(*how), Part.VALUES)
 
     def items(
         self,
@@ -151,7 +153,7 @@ class Readable:
     ) -> Iterator[tuple[bytes, bytes]]:
         """The keys that `keys` answers, each with its value."""
         how = (start, stop, prefix, reverse, linearizable)
-        return Iterator(self._iterate(*how), _core.Part.ITEMS)
+        return Iterator(self._iterate(*how), Part.ITEMS)
 
     def _iterate(
         self,
@@ -160,7 +162,7 @@ class Readable:
         prefix: Optional[BytesLike],
         reverse: bool,
         linearizable: bool,
-    ) -> _core.Iterator:
+    ) -> CoreIterator:
         if prefix is not None:
             if start is not None or stop is not None:
                 raise TypeError("either prefix, or start and stop")
