@@ -9,7 +9,7 @@
 
 // Where the databases of a program that was written for LevelDB are. In the environment, NACRE_POOL
 // names the pool (nacre/pool.h), NACRE_REDUNDANCY says how tables are kept there (nacre/options.h;
-// "none" if it is not set), and NACRE_SLAB_SIZE how large the slabs of its nodes are, if not 64 MiB.
+// "none" if it is not set), NACRE_SLAB_SIZE how large its slabs are, if they are not of 64 MiB.
 // The program names paths; a database's name in the pool is the absolute path, without "." and ".."
 // and a slash at the end.
 

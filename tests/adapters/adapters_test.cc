@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -57,8 +58,15 @@ TEST(LibrariesTest, MayMeetInOneProcess) {
 /// Runs leveldb_program with each of the libraries.
 class LevelDBTest : public testing::Test {
  protected:
+  /// What whoever runs the tests has set is not for the programs.
+  void SetUp() override {
+    for (const char* name : {"NACRE_POOL", "NACRE_REDUNDANCY", "NACRE_SLAB_SIZE"}) ::unsetenv(name);
+  }
   std::string Run(const std::string& program, std::vector<std::string> environment) {
     environment.push_back("TEST_TMPDIR=" + folder_.path());
+    // An embedded pool stays as long as its process, on purpose; others do not, and are looked at.
+    const bool stays = environment.front() == std::string("NACRE_POOL=") + kEmbedded;
+    if (stays) environment.push_back("ASAN_OPTIONS=detect_leaks=0");
     const ProcessResult result = RunBinary(program, {folder_.File("db")}, kSeconds, environment);
     EXPECT_EQ(0, result.exit_code) << result.output;
     return result.output;
