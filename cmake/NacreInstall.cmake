@@ -1,18 +1,20 @@
 # `cmake --install` and find_package(nacre). Static libraries, so an application needs the
-# packages of the library too; the config file looks for them.
+# packages of the library too; the config file looks for them. `--component development` leaves out
+# binaries and adapters.
 
 include(CMakePackageConfigHelpers)
 
 set(nacre_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nacre)
 install(TARGETS nacre_util nacre_rdma nacre_table nacre_memnode_proto nacre_memnode nacre_db
         EXPORT nacreTargets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/nacre
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(EXPORT nacreTargets NAMESPACE nacre:: DESTINATION ${nacre_package_dir})
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(EXPORT nacreTargets NAMESPACE nacre:: DESTINATION ${nacre_package_dir}
+        COMPONENT development)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/nacreConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/nacreConfig.cmake
               ${PROJECT_SOURCE_DIR}/cmake/NacreDependencies.cmake
               ${PROJECT_BINARY_DIR}/nacreConfigVersion.cmake
-        DESTINATION ${nacre_package_dir})
+        DESTINATION ${nacre_package_dir} COMPONENT development)

@@ -36,7 +36,7 @@ EMBEDDED_DOOR = "memnode/embedded_node.h"
 MAX_LINES = 600
 MAX_COLUMNS = 100
 
-CPP_SUFFIXES = {".h", ".cc"}
+CPP_SUFFIXES = {".h", ".cc", ".c"}
 CODE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".cmake", ".sh"}
 TEXT_SUFFIXES = CODE_SUFFIXES | {".md", ".json", ".txt", ".yml", ".yaml"}
 TEXT_NAMES = {"run", ".clang-format", ".clang-tidy", ".gitignore"}

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/c.h"
+#include "nacre/checkpoint.h"
+#include "nacre/comparator.h"
+#include "nacre/db.h"
+#include "nacre/logger.h"
+#include "nacre/options.h"
+#include "nacre/pool.h"
+#include "nacre/status.h"
+
+// What stands behind the opaque types of nacre/c.h. Each owns what it holds, unless something else
+// is said.
+
+struct nacre_t {
+  std::unique_ptr<nacre::DB> rep;
+};
+
+struct nacre_pool_t {
+  std::shared_ptr<nacre::Pool> rep;
+};
+
+struct nacre_options_t {
+  nacre::Options rep;
+  nacre::Status invalid;  ///< What a setter could not take; said when the options are used.
+};
+
+struct nacre_readoptions_t {
+  nacre::ReadOptions rep;  ///< Without bounds.
+  std::unique_ptr<std::string> lower;
+  std::unique_ptr<std::string> upper;
+};
+
+struct nacre_writeoptions_t {
+  nacre::WriteOptions rep;
+};
+
+struct nacre_flushoptions_t {
+  nacre::FlushOptions rep;
+};
+
+struct nacre_compactoptions_t {
+  nacre::CompactRangeOptions rep;
+};
+
+struct nacre_checkpointoptions_t {
+  nacre::CheckpointOptions rep;
+};
+
+struct nacre_checkpointinfo_t {
+  std::vector<nacre::CheckpointInfo> all;
+};
+
+struct nacre_writebatch_t {
+  nacre::WriteBatch rep;
+  nacre::Status failure;  ///< Of the first update that did not fit.
+};
+
+struct nacre_iterator_t {
+  std::string lower;
+  std::string upper;
+  nacre::Slice lower_bound;
+  nacre::Slice upper_bound;
+  std::unique_ptr<nacre::Iterator> rep;
+};
+
+struct nacre_snapshot_t {
+  const nacre::Snapshot* rep;  ///< The database's.
+};
+
+struct nacre_pinnableslice_t {
+  nacre::PinnableSlice rep;
+};
+
+struct nacre_comparator_t {
+  const nacre::Comparator* rep;
+  std::unique_ptr<nacre::Comparator> owned;  ///< Null for the two that live for ever.
+};
+
+struct nacre_logger_t {
+  std::shared_ptr<nacre::Logger> rep;
+};

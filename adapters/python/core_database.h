@@ -1,0 +1,120 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/python/core_bytes.h"
+#include "adapters/python/core_error.h"
+#include "nacre/db.h"
+#include "nacre/options.h"
+
+// A database, its snapshots and its iterators as Python has them: used by any thread, and closed at
+// any moment, while others are in the middle of a call or hold iterators.
+//
+// Each call gives up the interpreter's lock first, then takes the database's shared lock. Closing
+// takes that lock alone, ends what depends on the database, and then the database. Who waits for
+// the database's lock never has the interpreter's, so that the two cannot wait for one another.
+
+namespace nacre::python {
+
+class Database;
+
+/// Something of an open database that has to end before it.
+class Dependent {
+ public:
+  virtual ~Dependent() = default;
+  /// Called once, with the database's lock held alone.
+  virtual void End(DB* db) = 0;
+};
+
+/// A snapshot; given back when nobody uses it any more.
+class Snapshot final : public Dependent {
+ public:
+  explicit Snapshot(std::shared_ptr<Database> database);
+  ~Snapshot() override;
+  void End(DB* db) override;
+  /// With the database's lock. Throws if the database is closed.
+  const nacre::Snapshot* Get() const;
+  uint64_t sequence_number() const { return sequence_number_; }
+
+ private:
+  const std::shared_ptr<Database> database_;
+  const nacre::Snapshot* snapshot_ = nullptr;
+  uint64_t sequence_number_ = 0;
+};
+
+/// How a read is to be done. Null: the latest state.
+struct ReadFrom {
+  std::shared_ptr<Snapshot> snapshot;
+  bool linearizable = false;
+};
+
+/// An open database, or a closed one, whose calls throw.
+class Database : public std::enable_shared_from_this<Database> {
+ public:
+  enum class Kind { kOwner, kReadOnly, kSecondary };
+
+  static std::shared_ptr<Database> Open(const Options& options, const std::string& name, Kind kind);
+  explicit Database(std::unique_ptr<DB> db) : db_(std::move(db)) {}
+  /// Closes.
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  /// Waits for calls that are under way. Idempotent.
+  void Close();
+  bool closed() const { return closing_.load(std::memory_order_acquire); }
+
+  /// Calls `work` with the database, without the interpreter's lock. Throws if it is closed.
+  template <typename Work>
+  auto With(const Work& work) {
+    pybind11::gil_scoped_release release;
+    std::shared_lock<std::shared_mutex> lock = Enter();
+    return work(db_.get());
+  }
+  /// The same without an answer but success.
+  template <typename Work>
+  void CheckWith(const Work& work) {
+    With([&](DB* db) { Check(work(db)); });
+  }
+
+  /// None if it is not there.
+  pybind11::object Get(const pybind11::handle& key, const ReadFrom& from);
+  pybind11::list MultiGet(const pybind11::sequence& keys, const ReadFrom& from);
+  bool Contains(const pybind11::handle& key, const ReadFrom& from);
+  std::optional<std::string> Property(const std::string& name);
+  std::optional<uint64_t> IntProperty(const std::string& name);
+
+  /// For calls that hold the lock longer than With does; without the interpreter's lock. Throws if
+  /// it is closed.
+  std::shared_lock<std::shared_mutex> Enter();
+  /// With the database's lock, by whoever has it.
+  DB* db() const { return db_.get(); }
+  void Add(Dependent* dependent);
+  void Remove(Dependent* dependent);
+  /// For destructors of dependents: calls `work` if the database is open still.
+  template <typename Work>
+  void IfOpen(const Work& work) {
+    pybind11::gil_scoped_release release;
+    std::shared_lock<std::shared_mutex> lock(mutex_);
+    if (db_ != nullptr) work(db_.get());
+  }
+
+ private:
+  std::atomic<bool> closing_{false};  ///< Keeps new calls from making Close wait for ever.
+  std::shared_mutex mutex_;
+  std::unique_ptr<DB> db_;  ///< Null when it is closed. Changed under `mutex_` alone.
+  std::mutex dependents_mutex_;
+  std::set<Dependent*> dependents_;
+};
+
+}  // namespace nacre::python

@@ -1,0 +1,152 @@
+#include "adapters/python/core_options.h"
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <type_traits>
+
+#include "adapters/python/core_error.h"
+#include "nacre/comparator.h"
+
+namespace nacre::python {
+
+namespace py = pybind11;
+
+namespace {
+
+using Setter = std::function<void(const std::string& name, const py::handle&, Options*)>;
+
+[[noreturn]] void ThrowType(const std::string& name, const char* wanted, const py::handle& value) {
+  throw py::type_error("option '" + name + "' wants " + wanted + ", not " +
+                       std::string(py::str(py::type::handle_of(value).attr("__name__"))));
+}
+
+/// A number or a boolean. A Python bool is no number here, although it is one in Python.
+template <typename Field>
+Setter Plain(Field Options::*field) {
+  return [field](const std::string& name, const py::handle& value, Options* options) {
+    if constexpr (std::is_same_v<Field, bool>) {
+      if (!py::isinstance<py::bool_>(value)) ThrowType(name, "bool", value);
+    } else {
+      const bool is_int = py::isinstance<py::int_>(value) && !py::isinstance<py::bool_>(value);
+      const bool is_number =
+          is_int || (std::is_floating_point_v<Field> && PyFloat_Check(value.ptr()));
+      if (!is_number) ThrowType(name, std::is_floating_point_v<Field> ? "float" : "int", value);
+    }
+    try {
+      options->*field = py::cast<Field>(value);
+    } catch (const py::cast_error&) {
+      throw StatusFailure(Status::InvalidArgument(
+          "option '" + name + "' is out of range: " + std::string(py::str(value))));
+    }
+  };
+}
+
+Setter Text(std::string Options::*field) {
+  return [field](const std::string& name, const py::handle& value, Options* options) {
+    if (!py::isinstance<py::str>(value)) ThrowType(name, "str", value);
+    options->*field = py::cast<std::string>(value);
+  };
+}
+
+Setter Seconds(std::chrono::milliseconds Options::*field) {
+  return [field](const std::string& name, const py::handle& value, Options* options) {
+    if (!PyFloat_Check(value.ptr()) && !PyLong_Check(value.ptr())) {
+      ThrowType(name, "seconds as a number", value);
+    }
+    const double seconds = py::cast<double>(value);
+    constexpr double kMost = 1e9;  // What a duration can hold; opening has narrower bounds.
+    if (!(seconds >= -kMost && seconds <= kMost)) {
+      throw StatusFailure(Status::InvalidArgument("option '" + name + "' is out of range"));
+    }
+    options->*field = std::chrono::milliseconds(std::llround(seconds * 1000));
+  };
+}
+
+template <typename Field>
+Setter Choice(Field Options::*field, std::map<std::string, Field> choices) {
+  return [field, choices](const std::string& name, const py::handle& value, Options* options) {
+    if (!py::isinstance<py::str>(value)) ThrowType(name, "str", value);
+    const auto found = choices.find(py::cast<std::string>(value));
+    if (found == choices.end()) {
+      std::string known;
+      for (const auto& [choice, meaning] : choices) known += (known.empty() ? "" : ", ") + choice;
+      throw StatusFailure(Status::InvalidArgument("option '" + name + "' is '" +
+                                                  py::cast<std::string>(value) +
+                                                  "', must be one of: " + known));
+    }
+    options->*field = found->second;
+  };
+}
+
+const std::map<std::string, Setter>& Setters() {
+  static const std::map<std::string, Setter> kSetters = {
+      {"redundancy", Text(&Options::redundancy)},
+      {"allow_degraded_writes", Plain(&Options::allow_degraded_writes)},
+      {"compaction",
+       Choice<CompactionSite>(&Options::compaction, {{"memnode", CompactionSite::kMemnode},
+                                                     {"compute", CompactionSite::kCompute},
+                                                     {"auto", CompactionSite::kAuto}})},
+      {"near_data_flush",
+       Choice<NearDataFlush>(&Options::near_data_flush, {{"auto", NearDataFlush::kAuto},
+                                                         {"on", NearDataFlush::kOn},
+                                                         {"off", NearDataFlush::kOff}})},
+      {"scrub_bytes_per_second", Plain(&Options::scrub_bytes_per_second)},
+      {"create_if_missing", Plain(&Options::create_if_missing)},
+      {"error_if_exists", Plain(&Options::error_if_exists)},
+      {"take_over", Plain(&Options::take_over)},
+      {"follow_interval", Seconds(&Options::follow_interval)},
+      {"comparator",
+       Choice<const Comparator*>(&Options::comparator,
+                                 {{"bytewise", BytewiseComparator()},
+                                  {"reverse_bytewise", ReverseBytewiseComparator()}})},
+      {"write_buffer_size", Plain(&Options::write_buffer_size)},
+      {"max_write_buffer_number", Plain(&Options::max_write_buffer_number)},
+      {"manual_wal_flush", Plain(&Options::manual_wal_flush)},
+      {"wal_recovery_mode",
+       Choice<WALRecoveryMode>(
+           &Options::wal_recovery_mode,
+           {{"tolerate_corrupted_tail_records", WALRecoveryMode::kTolerateCorruptedTailRecords},
+            {"absolute_consistency", WALRecoveryMode::kAbsoluteConsistency},
+            {"point_in_time_recovery", WALRecoveryMode::kPointInTimeRecovery},
+            {"skip_any_corrupted_records", WALRecoveryMode::kSkipAnyCorruptedRecords}})},
+      {"manifest_checkpoint_interval", Seconds(&Options::manifest_checkpoint_interval)},
+      {"manifest_checkpoint_edits", Plain(&Options::manifest_checkpoint_edits)},
+      {"num_levels", Plain(&Options::num_levels)},
+      {"level0_file_num_compaction_trigger", Plain(&Options::level0_file_num_compaction_trigger)},
+      {"level0_slowdown_writes_trigger", Plain(&Options::level0_slowdown_writes_trigger)},
+      {"level0_stop_writes_trigger", Plain(&Options::level0_stop_writes_trigger)},
+      {"target_file_size_base", Plain(&Options::target_file_size_base)},
+      {"target_file_size_multiplier", Plain(&Options::target_file_size_multiplier)},
+      {"max_bytes_for_level_base", Plain(&Options::max_bytes_for_level_base)},
+      {"max_bytes_for_level_multiplier", Plain(&Options::max_bytes_for_level_multiplier)},
+      {"soft_pending_compaction_bytes_limit", Plain(&Options::soft_pending_compaction_bytes_limit)},
+      {"hard_pending_compaction_bytes_limit", Plain(&Options::hard_pending_compaction_bytes_limit)},
+      {"delayed_write_rate", Plain(&Options::delayed_write_rate)},
+      {"disable_auto_compactions", Plain(&Options::disable_auto_compactions)},
+      {"max_background_jobs", Plain(&Options::max_background_jobs)},
+      {"max_subcompactions", Plain(&Options::max_subcompactions)},
+      {"slab_size", Plain(&Options::slab_size)},
+      {"chunk_size", Plain(&Options::chunk_size)},
+      {"max_queue_pairs_per_node", Plain(&Options::max_queue_pairs_per_node)},
+      {"repair_bytes_per_second", Plain(&Options::repair_bytes_per_second)},
+      {"operation_timeout", Seconds(&Options::operation_timeout)},
+      {"index_memory_budget", Plain(&Options::index_memory_budget)},
+  };
+  return kSetters;
+}
+
+}  // namespace
+
+void SetOptions(const py::dict& named, Options* options) {
+  for (const auto& [key, value] : named) {
+    const std::string name = py::cast<std::string>(key);
+    const auto found = Setters().find(name);
+    if (found == Setters().end()) throw py::type_error("there is no option '" + name + "'");
+    found->second(name, value, options);
+  }
+}
+
+}  // namespace nacre::python
