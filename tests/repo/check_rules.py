@@ -20,11 +20,12 @@ LAYERS = {
     "table": ("nacre", "util", "table"),
     "memnode": ("nacre", "util", "rdma", "table", "memnode"),
     "db": ("nacre", "util", "rdma", "table", "memnode", "db"),
+    "transactions": ("nacre", "util", "rdma", "table", "memnode", "db", "transactions"),
     "db_bench": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench"),
     "perf": ("nacre", "util", "rdma", "memnode", "perf"),
     "ctl": ("nacre", "util", "rdma", "table", "memnode", "db", "ctl"),
-    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "db_bench", "perf", "ctl",
-              "tests"),
+    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "transactions", "db_bench", "perf",
+              "ctl", "tests"),
 }
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the
