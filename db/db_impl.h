@@ -53,7 +53,8 @@ struct Record;
 /// before has left), db_indexes.cc (loading indexes), db_write.cc (writes, MemTable switches,
 /// stalls), db_log.cc (the log's part in writes), db_manifest.cc (durable changes), db_read.cc
 /// (gets, iterators, snapshots), db_flush.cc, db_near_flush.cc, db_compaction.cc, db_repair.cc,
-/// db_properties.cc, db_tables.cc (its tables, for checkpoints and restores).
+/// db_properties.cc, db_sequence.cc (what transactions ask), db_tables.cc (its tables, for
+/// checkpoints and restores).
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
 /// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
@@ -90,6 +91,12 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override;
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override { return sequencer_.LastPublished(); }
+
+  // ---- db_sequence.cc: for transactions ----
+
+  /// Of the newest entry of `key`, published or on its way, if that is above `known`; otherwise any
+  /// number up to `known`. Whoever writes the key meanwhile may be missed. Fails as reads do.
+  Status GetLatestSequence(const Slice& key, SequenceNumber known, SequenceNumber* sequence) const;
 
   // ---- db_tables.cc: for checkpoints and restores ----
 
