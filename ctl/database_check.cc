@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "db/family_record.h"
 #include "db/manifest_edit.h"
 #include "db/manifest_root.h"
 
@@ -19,6 +20,7 @@ std::string Fingerprint(const ManifestState& state) {
   for (const auto& [node, instance_id] : state.nodes) {
     text += fmt::format("/{}={:x}", node, instance_id);
   }
+  EncodeFamilies(state.families, state.next_family, &text);
   for (const auto& [id, table] : state.tables) {
     EncodeLevelAndTable(table.first, table.second, &text);
   }

@@ -20,15 +20,17 @@
 namespace nacre {
 namespace {
 
-CheckpointDescription Describe(const DBImpl& db, const DBImpl::PinnedTables& pinned) {
+CheckpointDescription Describe(const DBImpl& db, const PinnedTables& pinned) {
   CheckpointDescription description;
   description.database_id = db.database_id();
   description.database = db.GetName();
-  description.comparator = db.options().comparator->Name();
+  description.comparator = db.comparator()->Name();
   description.num_levels = db.num_levels();
   description.sequence = pinned.sequence;
   description.manifest_version = pinned.manifest_version;
   description.next_table_id = pinned.next_table_id;
+  description.families = pinned.families;
+  description.next_family = pinned.next_family;
   for (const VersionEdit::Added& table : pinned.tables) {
     const auto level = static_cast<uint32_t>(table.level);
     TableMeta meta = table.table->meta();
@@ -172,7 +174,7 @@ class CheckpointImpl final : public Checkpoint {
     NACRE_RETURN_IF_ERROR(TableJobs::Check(options));
     std::unique_ptr<CheckpointFolder> folder;
     NACRE_RETURN_IF_ERROR(CheckpointFolder::Open(dir, FileLock::Kind::kExclusive, &folder));
-    DBImpl::PinnedTables pinned;
+    PinnedTables pinned;
     NACRE_RETURN_IF_ERROR(db_->PinTables(&pinned).WithContext("checkpoint of " + db_->GetName()));
     CheckpointDescription description = Describe(*db_, pinned);
     NACRE_RETURN_IF_ERROR(DrawId(&description.id));

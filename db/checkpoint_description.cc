@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint64_t kMagic = 0x31545048434b434e;  // "NCKCHPT1"
 constexpr uint32_t kFormatVersion = 1;
+/// Of those with column families.
+constexpr uint32_t kFormatVersionWithFamilies = 2;
 constexpr size_t kVersionAt = 8;
 constexpr size_t kBytesAt = 16;
 constexpr size_t kNumbersAt = 24;
@@ -42,8 +44,15 @@ auto NumbersOf(Description& description) {
 /// What restoring it relies on.
 Status CheckTable(const CheckpointDescription& description, uint32_t level, const TableMeta& meta) {
   const std::string name = "table " + std::to_string(meta.id);
-  if (level >= description.num_levels) return Malformed(name + " is in no level");
-  if (meta.database_id != description.database_id || meta.comparator != description.comparator) {
+  const auto family = description.families.find(meta.family);
+  const bool of_default = meta.family == 0;
+  if (!of_default && family == description.families.end()) {
+    return Malformed(name + " is of no column family");
+  }
+  const uint32_t levels = of_default ? description.num_levels : family->second.num_levels;
+  const std::string& comparator = of_default ? description.comparator : family->second.comparator;
+  if (level >= levels) return Malformed(name + " is in no level");
+  if (meta.database_id != description.database_id || meta.comparator != comparator) {
     return Malformed(name + " is of another database");
   }
   if (meta.id >= description.next_table_id || meta.largest_sequence > description.sequence ||
@@ -87,6 +96,8 @@ ManifestState CheckpointDescription::InitialState() const {
   ManifestState state;
   state.comparator = comparator;
   state.num_levels = num_levels;
+  state.families = families;
+  state.next_family = next_family;
   state.version = manifest_version;
   state.next_table_id = next_table_id;
   state.last_sequence = sequence;
@@ -97,7 +108,9 @@ ManifestState CheckpointDescription::InitialState() const {
 std::string EncodeCheckpointDescription(const CheckpointDescription& description) {
   std::string bytes(kFixedBytes, '\0');
   EncodeFixed64(bytes.data(), kMagic);
-  EncodeFixed32(bytes.data() + kVersionAt, kFormatVersion);
+  const bool has_families = description.next_family > 1;
+  EncodeFixed32(bytes.data() + kVersionAt,
+                has_families ? kFormatVersionWithFamilies : kFormatVersion);
   size_t at = kNumbersAt;
   for (const uint64_t* number : NumbersOf(description)) {
     EncodeFixed64(bytes.data() + at, *number);
@@ -107,6 +120,7 @@ std::string EncodeCheckpointDescription(const CheckpointDescription& description
   EncodeFixed32(bytes.data() + kTablesAt, static_cast<uint32_t>(description.tables.size()));
   PutLengthPrefixedSlice(&bytes, description.database);
   PutLengthPrefixedSlice(&bytes, description.comparator);
+  if (has_families) EncodeFamilies(description.families, description.next_family, &bytes);
   for (const auto& [level, meta] : description.tables) EncodeLevelAndTable(level, meta, &bytes);
   EncodeFixed64(bytes.data() + kBytesAt, bytes.size() + kCrcBytes);
   PutFixed32(&bytes, Crc32c(bytes.data(), bytes.size()));
@@ -124,9 +138,10 @@ Status DecodeCheckpointDescription(const Slice& bytes, CheckpointDescription* de
   }
   // The checksum holds for any version, so this number can be believed.
   const uint32_t version = DecodeFixed32(fixed + kVersionAt);
-  if (version != kFormatVersion) {
+  if (version != kFormatVersion && version != kFormatVersionWithFamilies) {
     return Status::NotSupported("description: format version " + std::to_string(version) +
-                                ", this program reads " + std::to_string(kFormatVersion));
+                                ", this program reads " +
+                                std::to_string(kFormatVersionWithFamilies));
   }
   size_t at = kNumbersAt;
   for (uint64_t* number : NumbersOf(*description)) {
@@ -146,6 +161,10 @@ Status DecodeCheckpointDescription(const Slice& bytes, CheckpointDescription* de
   }
   description->database = database.ToString();
   description->comparator = comparator.ToString();
+  if (version == kFormatVersionWithFamilies) {
+    NACRE_RETURN_IF_ERROR(DecodeFamilies(&input, &description->families, &description->next_family)
+                              .WithContext("description"));
+  }
   std::set<uint64_t> ids;
   for (uint32_t i = 0; i < tables; ++i) {
     auto& [level, meta] = description->tables.emplace_back();

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "db/family_record.h"
 #include "db/manifest_state.h"
 #include "nacre/checkpoint.h"
 #include "nacre/slice.h"
@@ -29,14 +31,18 @@ namespace nacre {
 ///         64    4  levels
 ///         68    4  tables
 ///                  database, comparator: each varint64 length and bytes
+///                  of version 2, which has other column families than the default one:
+///                  these (db/family_record.h)
 ///                  for each table: varint32 level, its meta without placement
 ///                  fixed32 CRC32C of everything before
 struct CheckpointDescription {
   uint64_t id = 0;
   uint64_t database_id = 0;
-  std::string database;  ///< Its name.
-  std::string comparator;
+  std::string database;    ///< Its name.
+  std::string comparator;  ///< Of the default column family, as the levels.
   uint32_t num_levels = 0;
+  std::map<uint32_t, FamilyRecord> families;  ///< Without the default one.
+  uint32_t next_family = 1;
   SequenceNumber sequence = 0;  ///< All up to here is in the tables.
   uint64_t manifest_version = 0;
   uint64_t next_table_id = 0;

@@ -9,9 +9,12 @@
 
 namespace nacre {
 
+class ColumnFamily;
+
 /// Tables to merge: `inputs` of `level` and `overlap` of `output_level`. While it exists they are
 /// marked, so that no other compaction takes them.
 struct Compaction {
+  std::shared_ptr<ColumnFamily> family;  ///< Set by whoever runs it.
   int level = 0;
   int output_level = 0;
   std::shared_ptr<const Version> version;
@@ -33,7 +36,7 @@ struct Compaction {
 /// Thread safety: none; guarded by the database's mutex.
 class CompactionPicker {
  public:
-  CompactionPicker(const Options& options, const InternalKeyComparator* comparator)
+  CompactionPicker(const ColumnFamilyOptions& options, const InternalKeyComparator* comparator)
       : options_(options), comparator_(comparator) {}
 
   /// The most urgent compaction that does not touch marked tables, marked; null if none is due.
@@ -65,7 +68,7 @@ class CompactionPicker {
   /// one key move together.
   void ExpandToCleanCut(const Version& version, int level, TableList* tables) const;
 
-  const Options& options_;
+  const ColumnFamilyOptions& options_;
   const InternalKeyComparator* comparator_;
 };
 

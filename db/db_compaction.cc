@@ -32,6 +32,27 @@ std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
 
 }  // namespace
 
+bool DBImpl::CompactionDue() const {
+  return std::any_of(families_->by_id.begin(), families_->by_id.end(), [](const auto& family) {
+    return family.second->picker().Due(family.second->version());
+  });
+}
+
+std::unique_ptr<Compaction> DBImpl::PickCompaction() {
+  const auto& families = families_->by_id;
+  auto next = families.upper_bound(last_compacted_);
+  for (size_t i = 0; i < families.size(); ++i, ++next) {
+    if (next == families.end()) next = families.begin();
+    std::unique_ptr<Compaction> compaction =
+        next->second->picker().Pick(next->second->current_view()->version);
+    if (compaction == nullptr) continue;
+    compaction->family = next->second;
+    last_compacted_ = next->first;
+    return compaction;
+  }
+  return nullptr;
+}
+
 void DBImpl::CompactionTask() {
   int failures = 0;
   for (;;) {
@@ -42,7 +63,7 @@ void DBImpl::CompactionTask() {
       MutexLock lock(&mutex_);
       room = room_made_;
       if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0) {
-        compaction = picker_.Pick(current_view_->version);
+        compaction = PickCompaction();
       }
       if (compaction == nullptr) {
         --compactions_running_;
@@ -70,8 +91,9 @@ void DBImpl::CompactionTask() {
 std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) const {
   // At first keys of input tables, in shares of about the same bytes.
   TableList tables = compaction.overlap.empty() ? compaction.inputs : compaction.overlap;
-  std::sort(tables.begin(), tables.end(), [this](const auto& a, const auto& b) {
-    return comparator_.Compare(a->meta().smallest, b->meta().smallest) < 0;
+  const InternalKeyComparator& comparator = compaction.family->comparator();
+  std::sort(tables.begin(), tables.end(), [&](const auto& a, const auto& b) {
+    return comparator.Compare(a->meta().smallest, b->meta().smallest) < 0;
   });
   uint64_t total = 0;
   for (const auto& table : tables) total += table->size();
@@ -83,7 +105,7 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
   for (const auto& table : tables) {
     const Slice first = table->meta().smallest_user_key();
     if (collected >= share &&
-        (cuts.empty() || comparator_.CompareUserKeys(cuts.back(), first) < 0)) {
+        (cuts.empty() || comparator.CompareUserKeys(cuts.back(), first) < 0)) {
       cuts.push_back(first.ToString());
       collected = 0;
     }
@@ -95,7 +117,8 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
 Status DBImpl::RunAndCommit(Compaction* compaction) {
   const uint64_t start = clock_->NowNanos();
   const uint64_t begun = BeginTables();
-  VersionEdit edit;
+  FamilyEdit change_of_family{.family = compaction->family, .edit = {}};
+  VersionEdit& edit = change_of_family.edit;
   Status status;
   const bool move = compaction->IsTrivialMove();
   if (move) {
@@ -129,13 +152,13 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   NACRE_POINT("compaction.tables-written");
   if (status.ok()) {
     ManifestEdit change;
-    status = CommitChange(edit, &change, [&]() REQUIRES(mutex_) {
+    status = CommitChange({&change_of_family, 1}, &change, [&]() REQUIRES(mutex_) {
       // A moved table is removed from one level and added to another; Apply does both.
-      Install(edit, current_view_->memtables);
+      Install(change_of_family);
     });
-    if (!status.ok() && !move) GiveUp(edit, status);
+    if (!status.ok() && !move) GiveUp({&change_of_family, 1}, status);
   } else if (!move) {
-    for (const auto& added : edit.added) added.table->MarkDropped();
+    change_of_family.DropTables();
   }
   EndTables(begun);
   status = Explain(std::move(status));
@@ -143,7 +166,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   if (status.ok() && edit.added.empty()) RecordState();  // Before the inputs are free.
   {
     MutexLock lock(&mutex_);
-    picker_.Release(*compaction);
+    compaction->family->picker().Release(*compaction);
     compaction_error_ = status;
     if (status.ok()) {
       if (!move) {
@@ -164,21 +187,22 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   }
   if (status.ok() && !move) RebalancePointTiers();
   Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
-      "{}: compacted level {} to {}: {}+{} tables to {} in {} ms: {}", name_, compaction->level,
-      compaction->output_level, compaction->inputs.size(), compaction->overlap.size(),
-      edit.added.size(), (clock_->NowNanos() - start) / 1'000'000, status.ToString());
+      "{}: compacted level {} to {} of column family {}: {}+{} tables to {} in {} ms: {}", name_,
+      compaction->level, compaction->output_level, compaction->family->name(),
+      compaction->inputs.size(), compaction->overlap.size(), edit.added.size(),
+      (clock_->NowNanos() - start) / 1'000'000, status.ToString());
   return status;
 }
 
 TableLineage DBImpl::LineageOf(const Compaction& compaction, size_t ranges) {
   TableLineage lineage;
-  std::shared_ptr<const Version> version;
+  VersionList versions;
   {
     MutexLock lock(&mutex_);
     lineage = BeginLineage(TableLineage::Kind::kCompaction);
-    version = current_view_->version;
+    versions = CurrentVersions();
   }
-  AddTables(*version, &lineage);
+  AddTables(versions, &lineage);
   lineage.ranges = static_cast<uint32_t>(ranges);
   for (const TableList* inputs : {&compaction.inputs, &compaction.overlap}) {
     for (const auto& table : *inputs) lineage.inputs.push_back(table->id());
@@ -192,7 +216,8 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   memnode::CompactionJob job;
   job.lineage = EncodeTableLineage(lineage);
   job.database_id = database_id_;
-  job.comparator_name = options_.comparator->Name();
+  job.family = compaction.family->id();
+  job.comparator_name = compaction.family->user_comparator()->Name();
   if (compaction.level == 0) {
     // A flush is one run, however many tables it made.
     for (size_t i = 0; i < compaction.inputs.size();) {
@@ -219,7 +244,7 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   }
   TableList all = compaction.inputs;
   all.insert(all.end(), compaction.overlap.begin(), compaction.overlap.end());
-  const auto [first, last] = UserKeyRange(comparator_, all);
+  const auto [first, last] = UserKeyRange(compaction.family->comparator(), all);
   job.deeper = compaction.version->DeeperRanges(compaction.output_level, &first, &last);
 
   // Bytes of the inputs that lie in the range.
@@ -243,7 +268,7 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
     const bool whole = !begin.has_value() && !end.has_value();
     if (to > from) bytes += whole ? to - from : to - from + 2 * options_.chunk_size;
   }
-  return Execute(&job, all, bytes, outputs);
+  return Execute(*compaction.family, &job, all, bytes, outputs);
 }
 
 std::map<NodeId, uint64_t> DBImpl::LocalBytes(const memnode::CompactionJob& job) {
@@ -348,9 +373,9 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   return Status::OK();
 }
 
-Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
-                       TableList* outputs) {
-  const uint64_t target = picker_.TargetTableBytes(static_cast<int>(job->output_level));
+Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
+                       const TableList& inputs, uint64_t input_bytes, TableList* outputs) {
+  const uint64_t target = family.picker().TargetTableBytes(static_cast<int>(job->output_level));
   const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
   std::vector<NodeId> tried;
   bool here = options_.compaction == CompactionSite::kCompute;
@@ -369,7 +394,8 @@ Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uin
     if (reserved && executor != kNoNode) {
       status = client_->Compact(executor, *job, &closing_, &result);
     } else if (reserved) {
-      status = memnode::RunCompaction(*job, options_.comparator, store_.get(), &closing_, &result);
+      status =
+          memnode::RunCompaction(*job, family.user_comparator(), store_.get(), &closing_, &result);
     }
     LeaveExecutor(executor);
     if (!reserved) return status;
@@ -386,7 +412,7 @@ Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uin
       space_->Trim(&meta.placement, meta.size);
       counters_.compaction_bytes_written.fetch_add(meta.size, std::memory_order_relaxed);
       std::shared_ptr<TableHandle> handle;
-      if (status.ok()) status = OpenTable(meta, &handle);
+      if (status.ok()) status = OpenTable(family, meta, &handle);
       if (status.ok()) {
         outputs->push_back(std::move(handle));
       } else {
@@ -421,13 +447,17 @@ Status DBImpl::Execute(memnode::CompactionJob* job, const TableList& inputs, uin
   }
 }
 
-Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, const Slice* end,
-                               uint32_t max_subcompactions) {
+Status DBImpl::CompactManually(ColumnFamily* family, int level, int output_level,
+                               const Slice* begin, const Slice* end, uint32_t max_subcompactions) {
   std::unique_ptr<Compaction> compaction;
   {
     MutexLock commit(&commit_mutex_);
     MutexLock lock(&mutex_);
-    compaction = picker_.PickRange(current_view_->version, level, output_level, begin, end);
+    if (const auto held = families_->by_id.find(family->id()); held != families_->by_id.end()) {
+      compaction = family->picker().PickRange(family->current_view()->version, level, output_level,
+                                              begin, end);
+      if (compaction != nullptr) compaction->family = held->second;
+    }
   }
   if (compaction == nullptr) return Status::OK();
   compaction->max_subcompactions = max_subcompactions;
@@ -441,8 +471,10 @@ Status DBImpl::CompactManually(int level, int output_level, const Slice* begin, 
   return status;
 }
 
-Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin,
-                            const Slice* end) {
+Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* handle,
+                            const Slice* begin, const Slice* end) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
   if (options.change_level) {
     return Status::NotSupported("CompactRangeOptions::change_level");
   }
@@ -451,17 +483,18 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
                                    std::to_string(options.max_subcompactions) +
                                    ", must be in [0, " + std::to_string(kMaxSubcompactions) + "]");
   }
-  Status flushed = Flush(FlushOptions());
+  Status flushed = FlushFamilies(FlushOptions(), family);
   if (flushed.IsNoSpace()) {
     // What is shadowed in tables may be the room that the flush needs.
-    NACRE_RETURN_IF_ERROR(CompactLevels(options.max_subcompactions, begin, end));
-    flushed = Flush(FlushOptions());
+    NACRE_RETURN_IF_ERROR(CompactLevels(family, options.max_subcompactions, begin, end));
+    flushed = FlushFamilies(FlushOptions(), family);
   }
   NACRE_RETURN_IF_ERROR(std::move(flushed));
-  return CompactLevels(options.max_subcompactions, begin, end);
+  return CompactLevels(family, options.max_subcompactions, begin, end);
 }
 
-Status DBImpl::CompactLevels(uint32_t max_subcompactions, const Slice* begin, const Slice* end) {
+Status DBImpl::CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, const Slice* begin,
+                             const Slice* end) {
   {
     // Alone: no automatic compaction starts, those that run are waited for.
     MutexLock lock(&mutex_);
@@ -474,16 +507,16 @@ Status DBImpl::CompactLevels(uint32_t max_subcompactions, const Slice* begin, co
   int depth = 0;
   {
     MutexLock lock(&mutex_);
-    depth = current_view_->version->depth();
+    depth = family->version().depth();
   }
   for (int level = 0; status.ok() && level + 1 < std::max(depth, 2); ++level) {
-    status = CompactManually(level, level + 1, begin, end, max_subcompactions);
+    status = CompactManually(family, level, level + 1, begin, end, max_subcompactions);
   }
   {
     MutexLock lock(&mutex_);
-    depth = current_view_->version->depth();
+    depth = family->version().depth();
   }
-  if (status.ok() && depth > 1) status = RewriteGarbage(depth - 1, begin, end);
+  if (status.ok() && depth > 1) status = RewriteGarbage(family, depth - 1, begin, end);
   epochs_.Collect();
   MutexLock lock(&mutex_);
   --manual_compactions_;
@@ -492,11 +525,12 @@ Status DBImpl::CompactLevels(uint32_t max_subcompactions, const Slice* begin, co
   return status;
 }
 
-Status DBImpl::RewriteGarbage(int level, const Slice* begin, const Slice* end) {
+Status DBImpl::RewriteGarbage(ColumnFamily* family, int level, const Slice* begin,
+                              const Slice* end) {
   TableList tables;
   {
     MutexLock lock(&mutex_);
-    tables = current_view_->version->Overlapping(level, begin, end);
+    tables = family->version().Overlapping(level, begin, end);
   }
   for (auto& table : tables) {
     const std::shared_ptr<TableHandle> held = std::move(table);  // Its space goes with the last.
@@ -504,7 +538,7 @@ Status DBImpl::RewriteGarbage(int level, const Slice* begin, const Slice* end) {
     if (meta.tombstones == 0 && meta.entries == meta.user_keys) continue;
     const Slice first = meta.smallest_user_key();
     const Slice last = meta.largest_user_key();
-    NACRE_RETURN_IF_ERROR(CompactManually(level, level, &first, &last));
+    NACRE_RETURN_IF_ERROR(CompactManually(family, level, level, &first, &last));
   }
   return Status::OK();
 }
@@ -517,7 +551,7 @@ Status DBImpl::WaitForCompact() {
       if (!flush_error_.ok()) return flush_error_;
       if (CompactionFails()) return compaction_error_;
       if (immutables_.empty() && !flush_running_ && compactions_running_ == 0 &&
-          manual_compactions_ == 0 && !picker_.Due(*current_view_->version)) {
+          manual_compactions_ == 0 && !CompactionDue()) {
         break;
       }
       changed_.Wait();
@@ -530,15 +564,11 @@ Status DBImpl::WaitForCompact() {
 void DBImpl::RebalancePointTiers() {
   if (options_.index_memory_budget == SIZE_MAX) return;
   MutexLock tier_lock(&tier_mutex_);
-  std::shared_ptr<const Version> version;
-  {
-    MutexLock lock(&mutex_);
-    version = current_view_->version;
-  }
   // Upper levels first: they are looked at for every key. What does not fit keeps its filter.
+  const VersionList versions = Versions();
   uint64_t left = options_.index_memory_budget;
-  for (int level = 0; level < version->depth(); ++level) {
-    for (const auto& table : version->tables(level)) {
+  for (int level = 0; level < Depth(versions); ++level) {
+    for (const auto& table : TablesOf(versions, level)) {
       const TableMeta& meta = table->meta();
       const bool fits = meta.point_index.length <= left;
       const auto kind = fits ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;

@@ -13,26 +13,32 @@
 
 namespace nacre {
 
-Status DBImpl::Flush(const FlushOptions& options) {
+Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
+  return FlushFamilies(options, family);
+}
+
+Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* only) {
   MutexLock lock(&mutex_);
   if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
   ++flush_waiters_;
   changed_.SignalAll();
-  const Status status = FlushAndWait(options);
+  const Status status = FlushAndWait(options, only);
   --flush_waiters_;
   return status;
 }
 
-Status DBImpl::FlushAndWait(const FlushOptions& options) {
+Status DBImpl::FlushAndWait(const FlushOptions& options, const ColumnFamily* only) {
   // An attempt that began earlier may have failed for a reason that is gone.
   const uint64_t earlier = flush_attempts_;
   // Full MemTables that wait keep their bound even against explicit flushes.
-  const auto most = static_cast<size_t>(options_.max_write_buffer_number) - 1;
-  while (immutables_.size() >= most && (flush_error_.ok() || flush_failed_attempt_ <= earlier)) {
+  const auto most = [this]() REQUIRES(mutex_) { return most_memtables_ - 1; };
+  while (immutables_.size() >= most() && (flush_error_.ok() || flush_failed_attempt_ <= earlier)) {
     changed_.Wait();
   }
-  if (immutables_.size() >= most) return flush_error_;
-  if (current_view_->memtables.front()->entries() > 0) SwitchMemTable();
+  if (immutables_.size() >= most()) return flush_error_;
+  if (HasEntries(only)) SwitchGeneration();
   if (immutables_.empty() || !options.wait) return Status::OK();
   const SequenceNumber boundary = immutables_.back().boundary;
   while (!immutables_.empty() && immutables_.front().boundary <= boundary &&
@@ -50,7 +56,7 @@ void DBImpl::MaybeSchedule() {
   }
   const int limit = std::max(1, options_.max_background_jobs - 1);
   if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0 &&
-      compactions_running_ < limit && picker_.Due(*current_view_->version)) {
+      compactions_running_ < limit && CompactionDue()) {
     ++compactions_running_;
     compaction_executor_->Schedule([this] { CompactionTask(); });
   }
@@ -74,6 +80,14 @@ void DBImpl::MadeRoom() {
   changed_.SignalAll();
 }
 
+bool DBImpl::RoomMayCome() const {
+  return compactions_running_ > compactions_stuck_ || manual_compactions_ > 0;
+}
+
+bool DBImpl::CompactionFails() const {
+  return !compaction_error_.ok() && !(compaction_error_.IsNoSpace() && RoomMayCome());
+}
+
 bool DBImpl::AwaitRoom(uint64_t room) {
   {
     MutexLock lock(&mutex_);
@@ -90,7 +104,7 @@ bool DBImpl::AwaitRoom(uint64_t room) {
 void DBImpl::FlushLoop() {
   int failures = 0;
   for (;;) {
-    Immutable oldest;
+    Immutable oldest{};
     uint64_t attempt = 0;
     uint64_t room = 0;
     {
@@ -105,13 +119,13 @@ void DBImpl::FlushLoop() {
       attempt = ++flush_attempts_;
       room = room_made_;
     }
-    VersionEdit edit;
+    std::vector<FamilyEdit> edits;
     NACRE_POINT("flush.begin");
     const uint64_t begun = BeginTables();
     if (NACRE_PLANTED_BUG("log.released-before-the-flush")) ReleaseLog(oldest.boundary - 1);
-    Status status = FlushOne(oldest, &edit);
+    Status status = FlushOne(oldest, &edits);
     NACRE_POINT("flush.tables-written");
-    if (status.ok()) status = CommitFlush(oldest, edit);
+    if (status.ok()) status = CommitFlush(oldest, &edits);
     EndTables(begun);
     status = Explain(std::move(status));
     // A pool is full once nothing is left that could make room in it.
@@ -131,37 +145,43 @@ void DBImpl::FlushLoop() {
     NACRE_POINT("flush.committed");
     if (status.ok()) ReleaseLog(oldest.boundary - 1);
     NACRE_POINT("flush.log-released");
-    oldest.memtable.reset();
+    edits.clear();
     RetireUnlinkedViews();
     if (status.ok()) RebalancePointTiers();
   }
 }
 
-Status DBImpl::CommitFlush(const Immutable& flushed, const VersionEdit& edit) {
+Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits) {
   ManifestEdit change;
   change.last_sequence = flushed.boundary - 1;
-  const Status status = CommitChange(edit, &change, [&]() REQUIRES(mutex_) {
+  const Status status = CommitChange(*edits, &change, [&]() REQUIRES(mutex_) {
     flushed_ = std::max(flushed_, flushed.boundary - 1);
     flush_error_ = Status::OK();
     immutables_.pop_front();
-    std::vector<std::shared_ptr<MemTable>> memtables = current_view_->memtables;
-    memtables.pop_back();
-    Install(edit, std::move(memtables));
-    if (memtable_full_) SwitchMemTable();
+    for (const auto& [id, family] : families_->by_id) {
+      if (family->FindMemTable(flushed.generation) == nullptr) continue;
+      std::shared_ptr<const Version> version = family->current_view()->version;
+      for (const FamilyEdit& edit : *edits) {
+        if (edit.family == family) version = Version::Apply(*version, edit.edit);
+      }
+      InstallView(family.get(), family->MemTablesWithout(flushed.generation), std::move(version));
+      family->ForgetMemTable(flushed.generation);
+    }
+    if (memtable_full_) SwitchGeneration();
     UpdateStall();
     MaybeSchedule();
     changed_.SignalAll();
   });
-  if (!status.ok()) GiveUp(edit, status);
+  if (!status.ok()) GiveUp(*edits, status);
   return status;
 }
 
 void DBImpl::CompactForSpace() {
   bool snapshots_changed = false;
-  int depth = 0;
+  std::shared_ptr<const ColumnFamilySet> families;
   {
     MutexLock lock(&mutex_);
-    if (compactions_running_ > 0 || manual_compactions_ > 0 || options_.disable_auto_compactions ||
+    if (compactions_running_ > 0 || manual_compactions_ > 0 ||
         closing_.load(std::memory_order_relaxed)) {
       return;
     }
@@ -169,13 +189,22 @@ void DBImpl::CompactForSpace() {
     std::vector<SequenceNumber> snapshots = snapshots_.Sequences();
     snapshots_changed = snapshots != snapshots_at_last_rewrite_;
     snapshots_at_last_rewrite_ = std::move(snapshots);
-    depth = current_view_->version->depth();
+    families = families_;
   }
-  CompactManually(0, 1, nullptr, nullptr).IgnoreError();  // What it answers is in the LOG.
-  // Versions that snapshots held are garbage once these are released; while they are not, writing
-  // the tables anew would free nothing.
-  for (int level = 1; snapshots_changed && level < std::max(depth, 2); ++level) {
-    RewriteGarbage(level, nullptr, nullptr).IgnoreError();
+  for (const auto& [id, family] : families->by_id) {
+    if (family->options().disable_auto_compactions) continue;
+    int depth = 0;
+    {
+      MutexLock lock(&mutex_);
+      depth = family->version().depth();
+    }
+    // What they answer is in the LOG.
+    CompactManually(family.get(), 0, 1, nullptr, nullptr).IgnoreError();
+    // Versions that snapshots held are garbage once these are released; while they are not,
+    // writing the tables anew would free nothing.
+    for (int level = 1; snapshots_changed && level < std::max(depth, 2); ++level) {
+      RewriteGarbage(family.get(), level, nullptr, nullptr).IgnoreError();
+    }
   }
   epochs_.Collect();
   MutexLock lock(&mutex_);
@@ -235,18 +264,37 @@ Status DBImpl::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferre
   }
 }
 
-Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
+std::vector<FlushPart> DBImpl::PartsOf(const Immutable& immutable) {
+  std::vector<FlushPart> parts;
+  MutexLock lock(&mutex_);
+  for (const auto& [id, family] : families_->by_id) {
+    std::shared_ptr<MemTable> memtable = family->HoldMemTable(immutable.generation);
+    if (memtable == nullptr || memtable->entries() == 0) continue;
+    FlushPart& part = parts.emplace_back();
+    part.family = family;
+    part.memtable = std::move(memtable);
+  }
+  return parts;
+}
+
+Status DBImpl::FlushOne(const Immutable& immutable, std::vector<FamilyEdit>* edits) {
   // Writers that got their tickets before the switch may still be inserting.
   if (!sequencer_.AwaitPublished(immutable.boundary, log_is_stuck_)) {
     return log_->status().WithContext("writes wait for the log");
   }
+  std::vector<FlushPart> parts = PartsOf(immutable);
+  bool near = false;
+  for (FlushPart& part : parts) {
+    NearFlush plan;
+    if (!PlanNearFlush(*part.memtable, immutable.boundary, &plan)) continue;
+    part.near = std::move(plan);
+    near = true;
+  }
   Status status;
-  NearFlush plan;
-  bool near = PlanNearFlush(immutable, &plan);
   // Each node that dies during the flush costs one more try on those that are left.
   for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
-    edit->added.clear();
-    status = TryFlush(*immutable.memtable, immutable.boundary, near ? &plan : nullptr, edit);
+    status = TryFlush(&parts, immutable.boundary, edits);
+    for (FlushPart& part : parts) part.near.reset();
     if (std::exchange(near, false) && status.IsCorruption()) continue;  // What nodes made of it.
     if (!status.IsUnavailable() && !status.IsTimedOut()) break;
     Log(options_.info_log, LogLevel::kWarn, "{}: flush tries again: {}", name_, status.ToString());
@@ -254,75 +302,98 @@ Status DBImpl::FlushOne(const Immutable& immutable, VersionEdit* edit) {
   return status;
 }
 
-Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, const NearFlush* near,
-                        VersionEdit* edit) {
-  const uint64_t start = clock_->NowNanos();
-  MergeOptions merge;
-  merge.comparator = options_.comparator;
-  merge.table.comparator = options_.comparator;
-  merge.table.bloom_bits_per_key = BloomBitsPerKey();
-  merge.target_table_bytes = UINT64_MAX;
-  std::shared_ptr<const Version> version;
+Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
+                        std::vector<FamilyEdit>* edits) {
+  edits->clear();
+  if (parts->empty()) return Status::OK();
   uint64_t manifest_version = 0;  // One for all tables of a flush: level 0 is sorted by it.
+  std::vector<SequenceNumber> snapshots;
   TableLineage lineage;
+  VersionList all;
+  std::vector<std::shared_ptr<const Version>> versions;
   {
     MutexLock lock(&mutex_);
     lineage = BeginLineage(TableLineage::Kind::kFlush);
-    merge.snapshots = snapshots_.Sequences();
-    if (NACRE_PLANTED_BUG("snapshot.forgotten-by-a-flush")) merge.snapshots.clear();
-    version = current_view_->version;
+    snapshots = snapshots_.Sequences();
+    all = CurrentVersions();
+    for (const FlushPart& part : *parts) versions.push_back(part.family->current_view()->version);
     manifest_version = manifest_version_ + 1;
   }
-  const std::unique_ptr<InternalIterator> input = memtable.NewIterator();
-  input->SeekToLast();
-  if (!input->Valid()) return Status::OK();
-  const std::string last = input->user_key().ToString();
-  input->SeekToFirst();
-  const std::string first = input->user_key().ToString();
-  const Slice begin(first);
-  const Slice end(last);
-  merge.deeper = version->DeeperRanges(-1, &begin, &end);
+  if (NACRE_PLANTED_BUG("snapshot.forgotten-by-a-flush")) snapshots.clear();
 
   // One thread takes twice as long to flush a record as one writer does to put it.
   constexpr uint64_t kMinRangeBytes = 4 << 20;
-  const uint64_t most = std::max<uint64_t>(1, memtable.data_bytes() / kMinRangeBytes);
-  const std::vector<std::string> cuts = memtable.Divide(
-      std::min<uint64_t>(most, static_cast<uint64_t>(options_.max_background_jobs)));
-  const uint64_t count = cuts.size() + 1;
-  AddTables(*version, &lineage);
+  lineage.ranges = 0;
+  for (FlushPart& part : *parts) {
+    const std::unique_ptr<InternalIterator> input = part.memtable->NewIterator();
+    input->SeekToLast();
+    part.last = input->user_key().ToString();
+    input->SeekToFirst();
+    part.first = input->user_key().ToString();
+    const uint64_t most = std::max<uint64_t>(1, part.memtable->data_bytes() / kMinRangeBytes);
+    part.cuts = part.memtable->Divide(
+        std::min<uint64_t>(most, static_cast<uint64_t>(options_.max_background_jobs)));
+    part.first_range = lineage.ranges;
+    lineage.ranges += static_cast<uint32_t>(part.ranges());
+  }
+  AddTables(all, &lineage);
   lineage.through = boundary - 1;
-  lineage.ranges = static_cast<uint32_t>(count);
-  merge.table.lineage = EncodeTableLineage(lineage);
 
+  Status status;
+  for (size_t i = 0; i < parts->size() && status.ok(); ++i) {
+    const FlushPart& part = (*parts)[i];
+    MergeOptions merge;
+    merge.comparator = part.family->user_comparator();
+    merge.table.comparator = part.family->user_comparator();
+    merge.table.bloom_bits_per_key = BloomBitsPerKey();
+    merge.target_table_bytes = UINT64_MAX;
+    merge.snapshots = snapshots;
+    const Slice begin(part.first);
+    const Slice end(part.last);
+    merge.deeper = versions[i]->DeeperRanges(-1, &begin, &end);
+    FamilyEdit& edit = edits->emplace_back();
+    edit.family = part.family;
+    status = FlushMemTable(part, *versions[i], merge, lineage, manifest_version, &edit.edit);
+  }
+  if (status.ok()) return status;
+  for (const FamilyEdit& edit : *edits) edit.DropTables();
+  edits->clear();
+  return status;
+}
+
+Status DBImpl::FlushMemTable(const FlushPart& part, const Version& version,
+                             const MergeOptions& merge, const TableLineage& lineage,
+                             uint64_t manifest_version, VersionEdit* edit) {
+  const uint64_t start = clock_->NowNanos();
+  const MemTable& memtable = *part.memtable;
+  const uint64_t count = part.ranges();
   // Sized for records of about one size, and for any one of them alone; a table that turns out too
   // small is followed by another. Ranges of chance need some more than their part.
   const uint64_t entries = memtable.entries();
   const uint64_t data_bytes = memtable.data_bytes();
   const uint64_t key_bytes = memtable.largest_key();
-  const auto part = [count](uint64_t whole) {
+  const auto share = [count](uint64_t whole) {
     return count == 1 ? whole : whole / count + whole / count / 8 + 1;
   };
   const uint64_t bound =
-      std::max(TableBuilder::SizeBound(part(entries), part(data_bytes),
+      std::max(TableBuilder::SizeBound(share(entries), share(data_bytes),
                                        2 * data_bytes / entries + 64, options_.chunk_size),
                memtable.largest_value() +
                    TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size)) +
-      merge.table.lineage.size() + kMaxVarint64Bytes;
-  NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound * count));
+      EncodeTableLineage(lineage).size() + 2 * kMaxVarint64Bytes;
+  NACRE_RETURN_IF_ERROR(CheckHeadroom(version, bound * count));
 
   std::vector<FlushedRange> ranges(count);
   RunTogether("nacre-flush", count, [&](size_t i) {
     MergeOptions range = merge;
-    if (i > 0) {
-      TableLineage of_range = lineage;
-      of_range.range = static_cast<uint32_t>(i);
-      range.table.lineage = EncodeTableLineage(of_range);
-    }
-    if (i > 0) range.begin = cuts[i - 1];
-    if (i < cuts.size()) range.end = cuts[i];
+    TableLineage of_range = lineage;
+    of_range.range = part.first_range + static_cast<uint32_t>(i);
+    range.table.lineage = EncodeTableLineage(of_range);
+    if (i > 0) range.begin = part.cuts[i - 1];
+    if (i < part.cuts.size()) range.end = part.cuts[i];
     const bool done =
-        near != nullptr && FlushRangeNear(*near, range, bound, manifest_version, &ranges[i]);
-    if (!done) FlushRange(memtable, range, bound, manifest_version, &ranges[i]);
+        part.near.has_value() && FlushRangeNear(part, range, bound, manifest_version, &ranges[i]);
+    if (!done) FlushRange(part, range, bound, manifest_version, &ranges[i]);
   });
 
   Status status;
@@ -346,43 +417,40 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, const
                                 " of " + std::to_string(data_bytes));
     FallBack(FlushFallback::kFailed, status.ToString());
   }
-  if (!status.ok()) {
-    for (const auto& added : edit->added) added.table->MarkDropped();
-    edit->added.clear();
-    return status;
-  }
+  NACRE_RETURN_IF_ERROR(std::move(status));
   const uint64_t nanos = clock_->NowNanos() - start;
   NoteFlush(near_ranges == count, stats.bytes_written, nanos);
   Log(options_.info_log, LogLevel::kInfo,
-      "{}: flushed {} entries, {} bytes in {} ms, {} of {} "
+      "{}: flushed {} entries of column family {}, {} bytes in {} ms, {} of {} "
       "ranges near the data",
-      name_, stats.entries_written, stats.bytes_written, nanos / 1'000'000, near_ranges, count);
-  return status;
+      name_, stats.entries_written, part.family->name(), stats.bytes_written, nanos / 1'000'000,
+      near_ranges, count);
+  return Status::OK();
 }
 
-void DBImpl::FlushRange(const MemTable& memtable, const MergeOptions& merge, uint64_t bound,
+void DBImpl::FlushRange(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
                         uint64_t manifest_version, FlushedRange* result) {
   std::vector<Placement> reserved;
   const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
-    const Status status = NewFlushOutput(bound, manifest_version, identity, writer);
+    const Status status = NewFlushOutput(*part.family, bound, manifest_version, identity, writer);
     if (status.ok()) reserved.push_back(identity->placement);
     return status;
   };
-  const std::unique_ptr<InternalIterator> input = memtable.NewIterator();
+  const std::unique_ptr<InternalIterator> input = part.memtable->NewIterator();
   std::vector<TableMeta> tables;
   result->status = MergeTables(input.get(), merge, new_output, &tables, &result->stats);
-  TakeTables(std::move(tables), reserved, result);
+  TakeTables(*part.family, std::move(tables), reserved, result);
 }
 
-void DBImpl::TakeTables(std::vector<TableMeta> tables, const std::vector<Placement>& reserved,
-                        FlushedRange* result) {
+void DBImpl::TakeTables(const ColumnFamily& family, std::vector<TableMeta> tables,
+                        const std::vector<Placement>& reserved, FlushedRange* result) {
   Status& status = result->status;
   // Outputs come in order; what was reserved for a table that was not finished goes back.
   for (size_t i = tables.size(); i < reserved.size(); ++i) space_->Free(reserved[i]);
   for (TableMeta& meta : tables) {
     space_->Trim(&meta.placement, meta.size);
     std::shared_ptr<TableHandle> handle;
-    if (status.ok()) status = OpenTable(meta, &handle);
+    if (status.ok()) status = OpenTable(family, meta, &handle);
     if (status.ok()) {
       result->tables.push_back(std::move(handle));
     } else {
@@ -391,8 +459,8 @@ void DBImpl::TakeTables(std::vector<TableMeta> tables, const std::vector<Placeme
   }
 }
 
-Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
-                              std::unique_ptr<ExtentWriter>* writer) {
+Status DBImpl::NewFlushOutput(const ColumnFamily& family, uint64_t bytes, uint64_t manifest_version,
+                              TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
   Placement placement;
   NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(0), bytes, kNoNode, &placement));
   identity->id = NewTableId();
@@ -402,25 +470,23 @@ Status DBImpl::NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMe
     return status;
   }
   identity->database_id = database_id_;
+  identity->family = family.id();
   identity->level = 0;
-  identity->comparator = options_.comparator->Name();
+  identity->comparator = family.user_comparator()->Name();
   identity->placement = std::move(placement);
   identity->manifest_version = manifest_version;
   return Status::OK();
 }
 
-void DBImpl::InstallView(std::vector<std::shared_ptr<MemTable>> memtables,
+void DBImpl::InstallView(ColumnFamily* family, std::vector<std::shared_ptr<MemTable>> memtables,
                          std::shared_ptr<const Version> version) {
-  auto view = std::make_shared<ReadView>();
-  view->memtables = std::move(memtables);
-  view->version = std::move(version);
-  view_.store(view.get(), std::memory_order_release);  // Pairs with the readers' loads.
-  if (current_view_ != nullptr) unlinked_views_.push_back(std::move(current_view_));
-  current_view_ = std::move(view);
+  std::shared_ptr<const ReadView> before =
+      family->InstallView(std::move(memtables), std::move(version));
+  if (before != nullptr) unlinked_views_.push_back(std::move(before));
 }
 
 void DBImpl::RetireUnlinkedViews() {
-  std::vector<std::shared_ptr<const ReadView>> views;
+  std::vector<std::shared_ptr<const void>> views;
   {
     MutexLock lock(&mutex_);
     views.swap(unlinked_views_);

@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "db/compaction_picker.h"
+#include "db/column_family.h"
+#include "db/db_counters.h"
+#include "db/family_edit.h"
 #include "db/flush_range.h"
 #include "db/flush_site.h"
 #include "db/log_reader.h"
@@ -20,12 +22,11 @@
 #include "db/manifest_edit.h"
 #include "db/manifest_log.h"
 #include "db/manifest_state.h"
-#include "db/memtable.h"
 #include "db/node_reporter.h"
 #include "db/open_timeline.h"
 #include "db/owner_lease.h"
-#include "db/read_view.h"
-#include "db/repair_planner.h"
+#include "db/pinned_tables.h"
+#include "db/repair_pass.h"
 #include "db/scrubber.h"
 #include "db/snapshot_list.h"
 #include "db/table_lineage.h"
@@ -50,63 +51,64 @@ class PointLookup;
 struct Record;
 
 /// The database. Split by concern: db_open.cc (opening and closing), db_recovery.cc (what an owner
-/// before has left), db_indexes.cc (loading indexes), db_write.cc (writes, MemTable switches,
-/// stalls), db_log.cc (the log's part in writes), db_manifest.cc (durable changes), db_read.cc
-/// (gets, iterators, snapshots), db_flush.cc, db_near_flush.cc, db_compaction.cc, db_repair.cc,
-/// db_properties.cc, db_sequence.cc (what transactions ask), db_tables.cc (its tables, for
-/// checkpoints and restores).
+/// before has left), db_families.cc (column families), db_indexes.cc (loading indexes), db_write.cc
+/// (writes, MemTable switches, stalls), db_log.cc (the log's part in writes), db_manifest.cc
+/// (durable changes), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_near_flush.cc,
+/// db_compaction.cc, db_repair.cc, db_properties.cc, db_tables.cc (its tables, for checkpoints and
+/// restores).
 ///
-/// Threads. Readers pin the epoch and load `view_`; they take no lock. Writers take a ticket from
-/// `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full. `mutex_`
-/// guards the rest and is never held over I/O; `commit_mutex_` is held while a change is made
-/// durable.
+/// Threads. Readers pin the epoch and load their family's view; they take no lock. Writers take a
+/// ticket from `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full.
+/// `mutex_` guards the rest and is never held over I/O; `commit_mutex_` is held while a change is
+/// made durable.
 class DBImpl final : public DB, private ManifestSpace, private LogSpace {
  public:
-  static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
+  /// The default family's handle is made, too, if `handles` is not null.
+  static Status Open(const DBOptions& options, const std::string& name,
+                     const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db);
   ~DBImpl() override;
 
   using DB::Get;
   using DB::MultiGet;
   Status Close() override;
-  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override;
-  Status Delete(const WriteOptions& options, const Slice& key) override;
-  Status SingleDelete(const WriteOptions& options, const Slice& key) override;
-  Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) override;
-  Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) override;
+  Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                            ColumnFamilyHandle** handle) override EXCLUDES(mutex_, commit_mutex_);
+  Status DropColumnFamily(ColumnFamilyHandle* family) override EXCLUDES(mutex_, commit_mutex_);
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             const Slice& value) override;
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) override;
+  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                      const Slice& key) override;
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
+                     const Slice& end) override;
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+               const Slice& operand) override;
   Status Write(const WriteOptions& options, WriteBatch* updates) override;
-  Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) override;
-  void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                PinnableSlice* values, Status* statuses) override;
-  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             PinnableSlice* value) override;
+  void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                const Slice* keys, PinnableSlice* values, Status* statuses) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
+                                        ColumnFamilyHandle* family) override;
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
   Status FlushWAL(bool sync) override;
-  Status Flush(const FlushOptions& options) override;
-  Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
-                      const Slice* end) override;
+  Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override EXCLUDES(mutex_);
+  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
+                      const Slice* begin, const Slice* end) override;
   Status WaitForCompact() override;
   Status VerifyChecksum() override { return scrubber_.VerifyNow(); }
-  bool GetProperty(const Slice& property, std::string* value) override;
-  bool GetIntProperty(const Slice& property, uint64_t* value) override;
-  Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override;
+  bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override;
+  bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property, uint64_t* value) override;
+  Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
+                             uint64_t* sizes) override;
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override { return sequencer_.LastPublished(); }
 
-  // ---- db_sequence.cc: for transactions ----
-
-  /// Of the newest entry of `key`, published or on its way, if that is above `known`; otherwise any
-  /// number up to `known`. Whoever writes the key meanwhile may be missed. Fails as reads do.
-  Status GetLatestSequence(const Slice& key, SequenceNumber known, SequenceNumber* sequence) const;
-
   // ---- db_tables.cc: for checkpoints and restores ----
 
-  /// Tables that stay, and what the database is with just these.
-  struct PinnedTables {
-    std::vector<VersionEdit::Added> tables;  ///< Upper levels first.
-    SequenceNumber sequence = 0;             ///< All up to here is in them, and nothing later.
-    uint64_t manifest_version = 0;
-    uint64_t next_table_id = 0;
-  };
   /// Flushes, and pins the tables that there are then. Fails as flushes and reads do.
   Status PinTables(PinnedTables* pinned) EXCLUDES(mutex_);
   /// The table where it lies now; null if it is not part of the database any more.
@@ -114,7 +116,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Opens a database that the restore of `checkpoint.restoring` has begun, or makes one that is
   /// as `checkpoint`, without its tables. `Busy` if somebody has it open, `InvalidArgument` if it
   /// is none that this restore has begun.
-  static Status OpenToRestore(const Options& options, const std::string& name,
+  static Status OpenToRestore(const DBOptions& options, const std::string& name,
+                              const std::vector<ColumnFamilyDescriptor>& families,
                               const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db);
   /// Writes all bytes of a table, of which the last are `ending`.
   using FillTable = std::function<Status(ExtentWriter* writer, const Slice& ending)>;
@@ -126,50 +129,62 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status EndRestore() EXCLUDES(mutex_, commit_mutex_);
 
   uint64_t database_id() const { return database_id_; }
-  uint32_t num_levels() const { return num_levels_; }
-  const Options& options() const { return options_; }
+  uint32_t num_levels() const { return default_family_->num_levels(); }
+  const DBOptions& options() const { return options_; }
+  const Comparator* comparator() const { return default_family_->user_comparator(); }
   Clock* clock() const { return clock_; }
 
  private:
   friend class DBProperties;
+  friend class KeySequences;
 
   /// Why writers do not go ahead at full speed.
   enum class Stall : int { kNone, kDelay, kStop, kClosed };
 
-  /// A full MemTable on its way to a table.
+  /// A generation of MemTables on its way to tables.
   struct Immutable {
-    std::shared_ptr<MemTable> memtable;
+    uint16_t generation;
     SequenceNumber boundary;  ///< All its entries are below.
-  };
-
-  /// A write whose record was not acknowledged in time. Its entries are in the MemTable and can be
-  /// published once the log has got its record after all.
-  struct UnsettledWrite {
-    WriteSequencer::Ticket ticket;
-    uint64_t position;
-  };
-
-  struct Counters {
-    std::atomic<uint64_t> flushes{0};
-    std::atomic<uint64_t> flush_bytes{0};
-    std::atomic<uint64_t> compactions{0};
-    std::atomic<uint64_t> trivial_moves{0};
-    std::atomic<uint64_t> compaction_bytes_read{0};
-    std::atomic<uint64_t> compaction_bytes_written{0};
-    std::atomic<uint64_t> compaction_cpu_nanos{0};
-    std::atomic<uint64_t> stall_nanos{0};
-    std::atomic<uint64_t> repaired_bytes{0};  ///< Of fragments.
-    std::atomic<uint64_t> repair_cpu_nanos{0};
   };
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
          const ManifestState& state);
 
+  // ---- db_families.cc ----
+  enum class Use : uint8_t { kRead, kWrite };  ///< Dropped families are not written.
+  /// Of this database, or null. `InvalidArgument` for another one's.
+  Status FindFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use = Use::kRead) const {
+    *family = default_family_.get();
+    if (handle == nullptr) [[likely]]
+      return Status::OK();
+    return FindOtherFamily(handle, family, use);
+  }
+  Status FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use) const;
+  /// Those that there are.
+  std::shared_ptr<const ColumnFamilySet> Families() const;
+  /// Makes the families that the manifest has and `descriptors` name, without tables yet.
+  void MakeFamilies(const ManifestState& state,
+                    const std::vector<ColumnFamilyDescriptor>& descriptors) EXCLUDES(mutex_);
+  Status MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors)
+      EXCLUDES(mutex_, commit_mutex_);
+  void InstallFamilies(std::shared_ptr<const ColumnFamilySet> families) REQUIRES(mutex_);
+  /// With an empty version.
+  std::shared_ptr<ColumnFamily> NewFamily(uint32_t id, const std::string& name,
+                                          const ColumnFamilyOptions& options, uint32_t num_levels)
+      REQUIRES(mutex_);
+  /// Handles of `descriptors`, which are all there.
+  void MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
+                   std::vector<ColumnFamilyHandle*>* handles);
+  /// The tables of all families.
+  VersionList Versions() const EXCLUDES(mutex_);
+  VersionList CurrentVersions() const REQUIRES(mutex_);
+
   // ---- db_open.cc ----
   /// Opens the database, or goes on with its restore, or begins it, from `checkpoint` if that is
   /// not null.
-  static Status OpenAs(const Options& options, const std::string& name,
+  static Status OpenAs(const DBOptions& options, const std::string& name,
+                       const std::vector<ColumnFamilyDescriptor>& families,
                        const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db);
   /// How many fragments are on nodes that are not there.
   int LostFragments(const Placement& placement) const;
@@ -190,9 +205,11 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Numbers the nodes of the placements as the pool does now, and takes over the space.
   Status PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
                       std::vector<ExtentAddr>* copies);
-  /// Reads nothing of them.
-  Status OpenTables(const ManifestState& state, VersionEdit* edit);
-  Status ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result);
+  /// Reads nothing of them, and makes them the families'.
+  Status OpenTables(const ManifestState& state) EXCLUDES(mutex_);
+  /// Into MemTables of the first generation. `*replayed`: there was something.
+  Status ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed)
+      EXCLUDES(mutex_);
 
   // ---- db_indexes.cc ----
   /// Loads the indexes of the tables that were there when the database was opened, upper levels
@@ -218,12 +235,12 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Whether the new tables of `change` can still be read: one may have waited for others while
   /// its nodes were lost, one after the other.
   Status CheckReadable(const VersionEdit& change) const;
-  /// Makes the change durable; then, under the mutex, has `install` make it current.
-  Status CommitChange(const VersionEdit& change, ManifestEdit* edit,
+  /// Makes the changes durable, all at once; then, under the mutex, has `install` make them
+  /// current. What was to change a family that was dropped meanwhile is empty then.
+  Status CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
                       const std::function<void()>& install) EXCLUDES(mutex_, commit_mutex_);
-  /// A new version, which is durable already.
-  void Install(const VersionEdit& change, std::vector<std::shared_ptr<MemTable>> memtables)
-      REQUIRES(mutex_);
+  /// A new version, which is durable already, with the MemTables that there are.
+  void Install(const FamilyEdit& change) REQUIRES(mutex_);
   /// Around the work that makes tables, until they are in a version: what nodes take with them
   /// meanwhile nobody repairs. The same number ends it.
   uint64_t BeginTables() EXCLUDES(mutex_);
@@ -231,7 +248,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Such works that began before nodes changed the last time.
   uint64_t TablesAtRisk() const EXCLUDES(mutex_);
   /// Of tables that a failed change would have added.
-  void GiveUp(const VersionEdit& change, const Status& why) EXCLUDES(mutex_, commit_mutex_);
+  void GiveUp(std::span<const FamilyEdit> changes, const Status& why)
+      EXCLUDES(mutex_, commit_mutex_);
   /// Gives back those segments of the log of which all is in tables, with what is left of their
   /// owner before.
   void ReleaseLog(SequenceNumber flushed) EXCLUDES(mutex_, commit_mutex_);
@@ -250,12 +268,13 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Of a flush or compaction that begins now, under the mutex; then without it, the tables of the
   /// version that is current now. The caller adds what only it knows.
   TableLineage BeginLineage(TableLineage::Kind kind) REQUIRES(mutex_);
-  static void AddTables(const Version& version, TableLineage* lineage);
+  static void AddTables(const VersionList& versions, TableLineage* lineage);
 
   /// Writes the state as it is to where a repair finds it: after a compaction that left no table to
   /// tell of it. A failure goes to the LOG.
   void RecordState() EXCLUDES(mutex_, commit_mutex_);
   Status TryRecordState() REQUIRES(commit_mutex_) EXCLUDES(mutex_);
+  void RecordStateOfFamilies() REQUIRES(commit_mutex_) EXCLUDES(mutex_);
 
   // ---- db_log.cc ----
   bool HasLog() const;
@@ -286,8 +305,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
     return AdmitStalled(options, bytes);
   }
   Status AdmitStalled(const WriteOptions& options, uint64_t bytes) EXCLUDES(mutex_);
-  Status WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
-                  const Slice& value);
+  Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
+                  const Slice& key, const Slice& value);
   /// `status`, or `Fenced` if that is what is behind it.
   Status Explain(Status status);
   /// Whether a write that is logged is acknowledged only when it is on the nodes.
@@ -298,13 +317,21 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// where it ends. A failure has ended the ticket.
   Status Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                 std::span<const Slice> updates, uint64_t* position);
-  MemTable* MemTableOf(const WriteSequencer::Ticket& ticket) const {
-    return memtable_slots_[ticket.generation % kMemTableSlots].load(std::memory_order_acquire);
+  /// Where what the ticket is for goes.
+  MemTable* MemTableOf(ColumnFamily* family, const WriteSequencer::Ticket& ticket) {
+    MemTable* memtable = family->FindMemTable(ticket.generation);
+    return memtable != nullptr ? memtable : MakeMemTable(family, ticket.generation);
   }
-  /// The MemTable of `generation` is full: switches to a new one, or stalls writers until a flush
-  /// makes room.
-  void HandleFullMemTable(uint64_t generation) EXCLUDES(mutex_);
-  void SwitchMemTable() REQUIRES(mutex_);
+  MemTable* MakeMemTable(ColumnFamily* family, uint16_t generation) EXCLUDES(mutex_);
+  MemTable* MemTableFor(ColumnFamily* family, uint16_t generation) REQUIRES(mutex_);
+  /// A MemTable of `generation` is full: begins a new one, or stalls writers until a flush makes
+  /// room.
+  void HandleFullMemTable(uint16_t generation) EXCLUDES(mutex_);
+  void SwitchGeneration() REQUIRES(mutex_);
+  /// Whether MemTables that take writes have entries: of `only`, or, if that is null, of any
+  /// family.
+  bool HasEntries(const ColumnFamily* only) const REQUIRES(mutex_);
+  Stall StallOf(const ColumnFamily& family) const REQUIRES(mutex_);
   void UpdateStall() REQUIRES(mutex_);
 
   // ---- db_read.cc ----
@@ -314,7 +341,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
     return lease_->Check();
   }
   /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
-  const ReadView* PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const;
+  const ReadView* PinConsistent(const ColumnFamily& family, const ReadOptions& options,
+                                SequenceNumber* snapshot) const;
   /// What a lookup that ended answers; `record` counts if it found one.
   Status Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
                   const Record& record, PinnableSlice* value) const;
@@ -324,25 +352,34 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
                      memnode::PointRead* reads, PinnableSlice* values, Status* statuses);
 
   // ---- db_flush.cc ----
-  Status FlushAndWait(const FlushOptions& options) REQUIRES(mutex_);
+  /// MemTables of `only`, or, if that is null, of all families.
+  Status FlushFamilies(const FlushOptions& options, const ColumnFamily* only) EXCLUDES(mutex_);
+  Status FlushAndWait(const FlushOptions& options, const ColumnFamily* only) REQUIRES(mutex_);
   void FlushLoop() EXCLUDES(mutex_);
-  Status FlushOne(const Immutable& immutable, VersionEdit* edit) EXCLUDES(mutex_);
-  /// `boundary`: of Immutable. `near` null: in this process.
-  Status TryFlush(const MemTable& memtable, SequenceNumber boundary, const NearFlush* near,
-                  VersionEdit* edit) EXCLUDES(mutex_);
+  Status FlushOne(const Immutable& immutable, std::vector<FamilyEdit>* edits) EXCLUDES(mutex_);
+  /// Those that are not empty, all of which is published.
+  std::vector<FlushPart> PartsOf(const Immutable& immutable) EXCLUDES(mutex_);
+  /// `boundary`: of Immutable.
+  Status TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
+                  std::vector<FamilyEdit>* edits) EXCLUDES(mutex_);
+  /// What `merge` makes of one MemTable. Answers with tables that are not given up after a failure.
+  Status FlushMemTable(const FlushPart& part, const Version& version, const MergeOptions& merge,
+                       const TableLineage& lineage, uint64_t manifest_version, VersionEdit* edit)
+      EXCLUDES(mutex_);
   /// `bound`: bytes reserved for a table.
-  void FlushRange(const MemTable& memtable, const MergeOptions& merge, uint64_t bound,
+  void FlushRange(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
                   uint64_t manifest_version, FlushedRange* result);
   /// Opens the tables of a range, and frees what was reserved for others.
-  void TakeTables(std::vector<TableMeta> tables, const std::vector<Placement>& reserved,
-                  FlushedRange* result);
+  void TakeTables(const ColumnFamily& family, std::vector<TableMeta> tables,
+                  const std::vector<Placement>& reserved, FlushedRange* result);
 
   // ---- db_near_flush.cc ----
   /// Whether nodes shall flush this MemTable, all of which is published, and from where.
-  bool PlanNearFlush(const Immutable& immutable, NearFlush* near) EXCLUDES(mutex_);
+  bool PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near)
+      EXCLUDES(mutex_);
   /// As FlushRange, on the best node that can. False, with nothing left behind: it is to be done
   /// here.
-  bool FlushRangeNear(const NearFlush& near, const MergeOptions& merge, uint64_t bound,
+  bool FlushRangeNear(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
                       uint64_t manifest_version, FlushedRange* result) EXCLUDES(mutex_);
   void FallBack(FlushFallback why, const std::string& detail);
   void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(mutex_);
@@ -355,7 +392,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   // ---- db_flush.cc ----
   /// Makes a new view the current one. The old one waits in unlinked_views_, because destroying
   /// what it held last is too much work to do under the mutex or on a writer's thread.
-  void InstallView(std::vector<std::shared_ptr<MemTable>> memtables,
+  void InstallView(ColumnFamily* family, std::vector<std::shared_ptr<MemTable>> memtables,
                    std::shared_ptr<const Version> version) REQUIRES(mutex_);
   void RetireUnlinkedViews() EXCLUDES(mutex_);
   /// `NoSpace` if a flush of `bytes` would leave compaction no room to work in: a pool that is full
@@ -364,16 +401,16 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Merges level 0 early, for the space of what is shadowed in it.
   void CompactForSpace() EXCLUDES(mutex_);
   /// Reserves space and a writer for the next table of a flush of `bytes` at most.
-  Status NewFlushOutput(uint64_t bytes, uint64_t manifest_version, TableMeta* identity,
-                        std::unique_ptr<ExtentWriter>* writer);
+  Status NewFlushOutput(const ColumnFamily& family, uint64_t bytes, uint64_t manifest_version,
+                        TableMeta* identity, std::unique_ptr<ExtentWriter>* writer);
   /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow.
   Redundancy Allowed(const Redundancy& wanted) const;
   /// Reserves space for `bytes` with as much of `wanted` as is allowed.
   Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement,
                  uint64_t chunk_size = 0);
   void MaybeSchedule() REQUIRES(mutex_);
-  /// Commits a flush, and ends the MemTable that it was of.
-  Status CommitFlush(const Immutable& flushed, const VersionEdit& edit)
+  /// Commits a flush, and ends the generation that it was of.
+  Status CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits)
       EXCLUDES(mutex_, commit_mutex_);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again; ends early when closing, when
@@ -383,18 +420,17 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   void MadeRoom() REQUIRES(mutex_);
   /// Compactions are at work that have not failed: space is scarce while they run, as it holds
   /// their inputs and their outputs, and `NoSpace` is not the last word until they end.
-  bool RoomMayCome() const REQUIRES(mutex_) {
-    return compactions_running_ > compactions_stuck_ || manual_compactions_ > 0;
-  }
-  bool CompactionFails() const REQUIRES(mutex_) {
-    return !compaction_error_.ok() && !(compaction_error_.IsNoSpace() && RoomMayCome());
-  }
+  bool RoomMayCome() const REQUIRES(mutex_);
+  bool CompactionFails() const REQUIRES(mutex_);
   /// After a flush found none: waits for the compactions that may make room, then merges level 0.
   /// Whether there is room that was not there when room_made_ was `room`.
   bool AwaitRoom(uint64_t room) EXCLUDES(mutex_);
 
   // ---- db_compaction.cc ----
   void CompactionTask() EXCLUDES(mutex_);
+  /// Of the families in turns; null if none has one due.
+  std::unique_ptr<Compaction> PickCompaction() REQUIRES(commit_mutex_, mutex_);
+  bool CompactionDue() const REQUIRES(mutex_);
   Status RunAndCommit(Compaction* compaction) EXCLUDES(mutex_);
   /// Of the outputs; the range is still to be set.
   TableLineage LineageOf(const Compaction& compaction, size_t ranges) EXCLUDES(mutex_);
@@ -404,8 +440,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
                   const std::optional<std::string>& begin, const std::optional<std::string>& end,
                   TableList* outputs) EXCLUDES(mutex_);
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
-  Status Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
-                 TableList* outputs);
+  Status Execute(const ColumnFamily& family, memnode::CompactionJob* job, const TableList& inputs,
+                 uint64_t input_bytes, TableList* outputs);
   /// What nodes have of the job's input.
   static std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job);
   /// The node with most of a job's input that has not been tried, busy with it until LeaveExecutor;
@@ -417,37 +453,16 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
                         memnode::CompactionJob* job);
   /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
   /// versions that a snapshot held once.
-  Status RewriteGarbage(int level, const Slice* begin, const Slice* end) EXCLUDES(mutex_);
-  Status CompactManually(int level, int output_level, const Slice* begin, const Slice* end,
-                         uint32_t max_subcompactions = 0);
-  /// Merges all levels of [begin, end] into the deepest, with no other compaction beside it.
-  Status CompactLevels(uint32_t max_subcompactions, const Slice* begin, const Slice* end)
+  Status RewriteGarbage(ColumnFamily* family, int level, const Slice* begin, const Slice* end)
       EXCLUDES(mutex_);
+  Status CompactManually(ColumnFamily* family, int level, int output_level, const Slice* begin,
+                         const Slice* end, uint32_t max_subcompactions = 0);
+  /// Merges all levels of [begin, end] into the deepest, with no other compaction beside it.
+  Status CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, const Slice* begin,
+                       const Slice* end) EXCLUDES(mutex_);
   void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
 
   // ---- db_repair.cc ----
-  /// What has been said, and what has changed since the last look.
-  struct RepairOrders {
-    bool paused = false;
-    uint64_t bytes_per_second = 0;  ///< 0: no limit.
-    std::vector<bool> nodes;        ///< Alive and draining, in turns.
-    bool changed = false;
-  };
-  /// One walk over all that is to be repaired, by several threads. Under the mutex while they run.
-  struct RepairPass {
-    std::vector<RepairItem> items;
-    size_t next = 0;
-    uint64_t bytes_per_second = 0;
-    uint64_t next_nanos = 0;  ///< When the limit allows the next batch.
-    uint64_t started_nanos = 0;
-    uint64_t bytes_repaired = 0;
-    uint64_t tables_repaired = 0;
-    Status failure;  ///< The first.
-  };
-  struct RepairedTable {
-    RepairItem item;
-    std::shared_ptr<TableHandle> moved;
-  };
   NodeViews NodeViewsForRepair() const;
   /// Repairs tables whose nodes are lost or to be left, as long as the database is open.
   void RepairLoop() EXCLUDES(mutex_);
@@ -464,40 +479,23 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
 
   /// Of a table when it is loaded first. Under a budget the one that takes less;
   /// RebalancePointTiers promotes what has room.
-  PointTier::Kind FirstTier() const {
-    return options_.index_memory_budget == SIZE_MAX ? PointTier::Kind::kIndex
-                                                    : PointTier::Kind::kBloom;
-  }
-  Status OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle);
+  PointTier::Kind FirstTier() const;
+  Status OpenTable(const ColumnFamily& family, const TableMeta& meta,
+                   std::shared_ptr<TableHandle>* handle);
   /// Of new tables. Their filters stand in for point indexes that have no room here: while there is
   /// room for all, none is written.
-  int BloomBitsPerKey() const {
-    return options_.index_memory_budget == SIZE_MAX ? 0 : kBloomBitsPerKey;
-  }
+  int BloomBitsPerKey() const;
   uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  std::shared_ptr<MemTable> NewMemTable(uint16_t generation) const {
-    return std::make_shared<MemTable>(options_.comparator, generation,
-                                      options_.write_buffer_size / kFilterFraction,
-                                      memtable_blocks_);
-  }
-
-  static constexpr size_t kMemTableSlots = 64;
-  /// Of a write buffer, for its filter: a word for every 512 bytes.
-  static constexpr size_t kFilterFraction = 64;
-
-  const Options options_;
+  const DBOptions options_;
   const std::string name_;
   const RedundancyPolicy redundancy_;
-  const InternalKeyComparator comparator_;
   const std::shared_ptr<memnode::PoolImpl> pool_;
   memnode::PoolClient* const client_;
   Clock* const clock_;
   const uint64_t database_id_;
   const uint64_t epoch_;
   const uint64_t slab_bytes_;
-  const uint32_t num_levels_;  ///< That the manifest has.
-  const CompactionPicker picker_;
 
   std::unique_ptr<Executor> lease_executor_;
   std::unique_ptr<memnode::SpaceAllocator> space_;
@@ -508,13 +506,12 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   const std::shared_ptr<ArenaBlockPool> memtable_blocks_;
   WriteSequencer sequencer_;
   std::atomic<uint64_t> next_table_id_;
-  /// MemTables by generation. A slot is set before its generation begins and reused long after
-  /// its MemTable is gone; a writer's MemTable cannot go before the writer publishes.
-  std::array<std::atomic<MemTable*>, kMemTableSlots> memtable_slots_{};
   std::atomic<Stall> stall_{Stall::kNone};
-  std::atomic<const ReadView*> view_{nullptr};  ///< Read under an epoch guard.
-  std::atomic<bool> closing_{false};            ///< Also cancels running compactions.
-  Counters counters_;
+  const std::shared_ptr<ColumnFamily> default_family_;
+  const std::unique_ptr<ColumnFamilyHandle> default_handle_;
+  std::atomic<const ColumnFamilySet*> family_set_{nullptr};  ///< Read under an epoch guard.
+  std::atomic<bool> closing_{false};                         ///< Also cancels running compactions.
+  DBCounters counters_;
   FlushSites flush_sites_;
   FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
@@ -550,12 +547,16 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   mutable Mutex mutex_ ACQUIRED_AFTER(commit_mutex_);
   std::deque<UnsettledWrite> unsettled_ GUARDED_BY(mutex_);  ///< By position.
   CondVar changed_{&mutex_};  ///< Whatever background work waits for, or waits on it.
-  std::shared_ptr<const ReadView> current_view_ GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<const ReadView>> unlinked_views_ GUARDED_BY(mutex_);
+  std::shared_ptr<const ColumnFamilySet> families_ GUARDED_BY(mutex_);
+  uint32_t next_family_ GUARDED_BY(mutex_) = 1;     ///< More than any that there ever was.
+  uint32_t last_compacted_ GUARDED_BY(mutex_) = 0;  ///< Family of the compaction picked last.
+  size_t most_memtables_ GUARDED_BY(mutex_) = 2;    ///< Of any family.
+  /// Views, and sets of families, that readers may still look at.
+  std::vector<std::shared_ptr<const void>> unlinked_views_ GUARDED_BY(mutex_);
   std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.
   /// When the tables were begun that are in no version yet, as PoolClient::membership_changes.
   std::multiset<uint64_t> tables_begun_ GUARDED_BY(mutex_);
-  bool memtable_full_ GUARDED_BY(mutex_) = false;  ///< No room for another MemTable yet.
+  bool memtable_full_ GUARDED_BY(mutex_) = false;  ///< No room for another generation yet.
   bool flush_running_ GUARDED_BY(mutex_) = false;
   int compactions_running_ GUARDED_BY(mutex_) = 0;
   int manual_compactions_ GUARDED_BY(mutex_) = 0;

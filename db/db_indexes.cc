@@ -10,18 +10,23 @@
 namespace nacre {
 
 std::vector<std::weak_ptr<const TableHandle>> DBImpl::UnloadedTables() const {
-  std::shared_ptr<const Version> version;
-  {
-    MutexLock lock(&mutex_);
-    version = current_view_->version;
-  }
+  const VersionList versions = Versions();
   std::vector<std::weak_ptr<const TableHandle>> unloaded;
-  for (int level = 0; level < version->depth(); ++level) {
-    for (const auto& table : version->tables(level)) {
+  for (int level = 0; level < Depth(versions); ++level) {
+    for (const auto& table : TablesOf(versions, level)) {
       if (!table->loaded()) unloaded.push_back(table);
     }
   }
   return unloaded;
+}
+
+PointTier::Kind DBImpl::FirstTier() const {
+  return options_.index_memory_budget == SIZE_MAX ? PointTier::Kind::kIndex
+                                                  : PointTier::Kind::kBloom;
+}
+
+int DBImpl::BloomBitsPerKey() const {
+  return options_.index_memory_budget == SIZE_MAX ? 0 : kBloomBitsPerKey;
 }
 
 void DBImpl::LoadIndexes() {

@@ -24,7 +24,7 @@ Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
   options.client = client_;
   options.clock = clock_;
   options.database_id = database_id_;
-  options.segment_bytes = SegmentBytes(options_.write_buffer_size);
+  options.segment_bytes = SegmentBytes(default_family_->options().write_buffer_size);
   options.next_number = next_number;
   options.previous_number = replayed.end_number;
   options.previous_bytes = replayed.end_bytes;

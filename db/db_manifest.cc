@@ -120,11 +120,17 @@ uint64_t DBImpl::TablesAtRisk() const {
       std::distance(tables_begun_.begin(), tables_begun_.lower_bound(now)));
 }
 
-Status DBImpl::CommitChange(const VersionEdit& change, ManifestEdit* edit,
+Status DBImpl::CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
                             const std::function<void()>& install) {
-  NACRE_RETURN_IF_ERROR(CheckReadable(change));
+  for (const FamilyEdit& change : changes) NACRE_RETURN_IF_ERROR(CheckReadable(change.edit));
   MutexLock commit(&commit_mutex_);
-  DescribeTables(change, edit);
+  for (FamilyEdit& change : changes) {
+    if (change.family->dropped()) {
+      change.DropTables();
+      change.edit = VersionEdit();
+    }
+    DescribeTables(change.edit, edit);
+  }
   NACRE_RETURN_IF_ERROR(CommitEdit(edit));
   MutexLock lock(&mutex_);
   manifest_version_ = edit->version;
@@ -139,15 +145,20 @@ TableLineage DBImpl::BeginLineage(TableLineage::Kind kind) {
   lineage.job = ++last_job_;
   lineage.base_version = manifest_version_;
   lineage.flushed = flushed_;
-  lineage.num_levels = num_levels_;
+  lineage.num_levels = num_levels();
   lineage.slab_bytes = slab_bytes_;
+  lineage.families = RecordsOf(*families_);
+  lineage.next_family = next_family_;
+  if (next_family_ > 1) lineage.comparator = comparator()->Name();
   return lineage;
 }
 
-void DBImpl::AddTables(const Version& version, TableLineage* lineage) {
-  for (int level = 0; level < version.depth(); ++level) {
-    for (const auto& table : version.tables(level)) {
-      lineage->tables.emplace(table->id(), static_cast<uint32_t>(level));
+void DBImpl::AddTables(const VersionList& versions, TableLineage* lineage) {
+  for (const auto& version : versions) {
+    for (int level = 0; level < version->depth(); ++level) {
+      for (const auto& table : version->tables(level)) {
+        lineage->tables.emplace(table->id(), static_cast<uint32_t>(level));
+      }
     }
   }
 }
@@ -163,13 +174,13 @@ void DBImpl::RecordState() {
 
 Status DBImpl::TryRecordState() {
   TableLineage state;
-  std::shared_ptr<const Version> version;
+  VersionList versions;
   {
     MutexLock lock(&mutex_);
     state = BeginLineage(TableLineage::Kind::kState);
-    version = current_view_->version;
+    versions = CurrentVersions();
   }
-  AddTables(*version, &state);
+  AddTables(versions, &state);
   const std::string bytes = EncodeStateRecord(database_id_, state);
   LogSegment record;
   record.number = kStateRecordNumber;
@@ -187,13 +198,15 @@ Status DBImpl::TryRecordState() {
   return status;
 }
 
-void DBImpl::Install(const VersionEdit& change, std::vector<std::shared_ptr<MemTable>> memtables) {
-  InstallView(std::move(memtables), Version::Apply(*current_view_->version, change));
+void DBImpl::Install(const FamilyEdit& change) {
+  if (change.edit.added.empty() && change.edit.removed.empty()) return;
+  const ReadView& view = *change.family->current_view();
+  InstallView(change.family.get(), view.memtables, Version::Apply(*view.version, change.edit));
 }
 
-void DBImpl::GiveUp(const VersionEdit& change, const Status& why) {
-  const auto drop = [added = change.added] {
-    for (const auto& each : added) each.table->MarkDropped();
+void DBImpl::GiveUp(std::span<const FamilyEdit> changes, const Status& why) {
+  const auto drop = [given_up = std::vector<FamilyEdit>(changes.begin(), changes.end())] {
+    for (const FamilyEdit& each : given_up) each.DropTables();
   };
   if (!MayBeDurable(why)) return drop();
   // As long as it is not known whether the change is durable its tables stay as they are; whoever
@@ -292,7 +305,7 @@ void DBImpl::LeaveLogSegments() {
   ReleaseLog(manifest_->Snapshot().last_sequence);
   MutexLock lock(&mutex_);
   if (closing_.load(std::memory_order_relaxed) || !immutables_.empty()) return;  // Under way.
-  if (current_view_->memtables.front()->entries() > 0) SwitchMemTable();
+  if (HasEntries(nullptr)) SwitchGeneration();
 }
 
 }  // namespace nacre

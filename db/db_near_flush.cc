@@ -33,8 +33,7 @@ void DBImpl::NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) {
   flush_site_chooser_.Flushed(near_data, bytes, nanos, writers_wait);
 }
 
-bool DBImpl::PlanNearFlush(const Immutable& immutable, NearFlush* near) {
-  const MemTable& memtable = *immutable.memtable;
+bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near) {
   if (options_.near_data_flush == NearDataFlush::kOff || log_ == nullptr) return false;
   if (memtable.entries() == 0) return false;
   const auto fall_back = [this](FlushFallback why, const std::string& detail) {
@@ -60,7 +59,7 @@ bool DBImpl::PlanNearFlush(const Immutable& immutable, NearFlush* near) {
   if (const Status status = log_->Sync(); !status.ok()) {
     return fall_back(FlushFallback::kLog, status.ToString());
   }
-  near->last = immutable.boundary - 1;
+  near->last = boundary - 1;
   {
     MutexLock lock(&mutex_);
     near->first = flushed_ + 1;
@@ -79,15 +78,17 @@ bool DBImpl::PlanNearFlush(const Immutable& immutable, NearFlush* near) {
   return true;
 }
 
-bool DBImpl::FlushRangeNear(const NearFlush& near, const MergeOptions& merge, uint64_t bound,
+bool DBImpl::FlushRangeNear(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
                             uint64_t manifest_version, FlushedRange* result) {
+  const NearFlush& near = *part.near;
   memnode::FlushJob job;
   job.log = near.log;
   job.first = near.first;
   job.last = near.last;
   memnode::CompactionJob& tables = job.merge;
   tables.database_id = database_id_;
-  tables.comparator_name = options_.comparator->Name();
+  tables.family = part.family->id();
+  tables.comparator_name = part.family->user_comparator()->Name();
   tables.snapshots = merge.snapshots;
   tables.deeper = merge.deeper;
   tables.begin = merge.begin;
@@ -122,7 +123,7 @@ bool DBImpl::FlushRangeNear(const NearFlush& near, const MergeOptions& merge, ui
     if (status.ok()) {
       result->near = true;
       result->stats = made.stats;
-      TakeTables(std::move(made.tables), {output.placement}, result);
+      TakeTables(*part.family, std::move(made.tables), {output.placement}, result);
       return true;
     }
     // A node that lives but does not answer may still write there: who opens the database next

@@ -4,46 +4,24 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/family_check.h"
 #include "db/manifest_recovery.h"
 #include "db/open_timeline.h"
 #include "db/options_check.h"
 #include "db/pool_of_options.h"
 #include "db/space_report.h"
 #include "memnode/database_report.h"
+#include "table/write_batch_format.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
 namespace nacre {
 
-Status DB::Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db) {
-  return DBImpl::Open(options, name, db);
-}
-
-Status DB::Get(const ReadOptions& options, const Slice& key, std::string* value) {
-  PinnableSlice pinned;
-  NACRE_RETURN_IF_ERROR(Get(options, key, &pinned));
-  value->assign(pinned.data(), pinned.size());
-  return Status::OK();
-}
-
-std::vector<Status> DB::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
-                                 std::vector<std::string>* values) {
-  std::vector<PinnableSlice> pinned(keys.size());
-  std::vector<Status> statuses(keys.size());
-  MultiGet(options, keys.size(), keys.data(), pinned.data(), statuses.data());
-  values->resize(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (statuses[i].ok()) (*values)[i].assign(pinned[i].data(), pinned[i].size());
-  }
-  return statuses;
-}
-
 namespace {
 
-/// Whether a database in `state` can go on with `options`; and, if `checkpoint` is not null,
-/// whether it is a restore of that.
-Status CheckState(const Options& options, const ManifestState& state,
-                  const ManifestState* checkpoint) {
+/// Whether a database in `state` can go on; and, if `checkpoint` is not null, whether it is a
+/// restore of that.
+Status CheckState(const ManifestState& state, const ManifestState* checkpoint) {
   if (checkpoint == nullptr && state.restoring != 0) {
     return Status::Incomplete(
         "it is being restored from a checkpoint: run the restore to its end, or destroy it");
@@ -54,15 +32,6 @@ Status CheckState(const Options& options, const ManifestState& state,
   if (checkpoint != nullptr && state.restoring != checkpoint->restoring) {
     return Status::InvalidArgument(
         "it is being restored from another checkpoint: run that restore to its end, or destroy it");
-  }
-  if (state.comparator != options.comparator->Name()) {
-    return Status::InvalidArgument("it was made with comparator " + state.comparator +
-                                   ", opened with " + options.comparator->Name());
-  }
-  if (state.num_levels > static_cast<uint32_t>(options.num_levels)) {
-    return Status::InvalidArgument("it has " + std::to_string(state.num_levels) +
-                                   " levels, Options::num_levels is " +
-                                   std::to_string(options.num_levels));
   }
   return Status::OK();
 }
@@ -103,22 +72,33 @@ Status ListDBs(const Options& options, std::vector<std::string>* names) {
   return Status::OK();
 }
 
-Status DBImpl::Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db) {
+Status DBImpl::Open(const DBOptions& options, const std::string& name,
+                    const std::vector<ColumnFamilyDescriptor>& families,
+                    std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db) {
   db->reset();
+  if (handles != nullptr) handles->clear();
   std::unique_ptr<DBImpl> opened;
-  NACRE_RETURN_IF_ERROR(OpenAs(options, name, /*checkpoint=*/nullptr, &opened));
+  NACRE_RETURN_IF_ERROR(OpenAs(options, name, families, /*checkpoint=*/nullptr, &opened));
+  if (handles != nullptr) {
+    NACRE_RETURN_IF_ERROR(opened->MakeMissingFamilies(families));
+    opened->MakeHandles(families, handles);
+  }
   *db = std::move(opened);
   return Status::OK();
 }
 
-Status DBImpl::OpenAs(const Options& options, const std::string& name,
+Status DBImpl::OpenAs(const DBOptions& options, const std::string& name,
+                      const std::vector<ColumnFamilyDescriptor>& families,
                       const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db) {
   RedundancyPolicy redundancy;
-  NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
+  const ColumnFamilyOptions* default_options = nullptr;
+  NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
+  const Options of_default(options, *default_options);
+  NACRE_RETURN_IF_ERROR(CheckOptions(of_default, name, &redundancy));
 
   OpenTimeline timeline(Clock::System());
   std::shared_ptr<memnode::PoolImpl> pool;
-  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(of_default, &pool));
   timeline.EndStep("pool");
   memnode::PoolClient* client = pool->client();
   const int nodes_needed = redundancy.Widest().fragments();
@@ -155,19 +135,25 @@ Status DBImpl::OpenAs(const Options& options, const std::string& name,
   };
   ManifestRecovered last;
   if (checkpoint != nullptr) last.state = *checkpoint;
-  last.state.comparator = options.comparator->Name();
-  if (checkpoint == nullptr) last.state.num_levels = static_cast<uint32_t>(options.num_levels);
+  last.state.comparator = of_default.comparator->Name();
+  if (checkpoint == nullptr) last.state.num_levels = static_cast<uint32_t>(of_default.num_levels);
   last.state.slab_bytes = client->options().slab_bytes;
   last.state.database_id = lease.database_id;
   if (lease.existed) {
     Status status = RecoverManifest(client, lease.root, lease.database_id, &last);
-    if (status.ok()) status = CheckState(options, last.state, checkpoint);
+    if (status.ok()) status = CheckState(last.state, checkpoint);
     if (!status.ok()) return give_back(status.WithContext("database " + name));
+  }
+  // A checkpoint's comparators are looked at here, too.
+  const bool may_miss = options.create_missing_column_families && checkpoint == nullptr;
+  if (Status status = CheckFamiliesOf(last.state, families, may_miss); !status.ok()) {
+    return give_back(status.WithContext("database " + name));
   }
   timeline.EndStep("manifest");
   NACRE_POINT("open.manifest-read");
   std::unique_ptr<DBImpl> opened(
-      new DBImpl(options, name, redundancy, std::move(pool), lease, last.state));
+      new DBImpl(of_default, name, redundancy, std::move(pool), lease, last.state));
+  opened->MakeFamilies(last.state, families);
   for (const std::string& note : last.notes) {
     Log(options.info_log, LogLevel::kWarn, "{}: manifest: {}", name, note);
   }
@@ -186,15 +172,12 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
     : options_(options),
       name_(name),
       redundancy_(std::move(redundancy)),
-      comparator_(options.comparator),
       pool_(std::move(pool)),
       client_(pool_->client()),
       clock_(pool_->clock()),
       database_id_(lease.database_id),
       epoch_(lease.epoch),
       slab_bytes_(state.slab_bytes),
-      num_levels_(state.num_levels),
-      picker_(options_, &comparator_),
       lease_executor_(NewThreadPool(1, "nacre-lease")),
       space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, state.slab_bytes,
                                                        options.chunk_size, lease_executor_.get())),
@@ -203,6 +186,9 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
           options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),
       sequencer_(state.last_sequence),
       next_table_id_(lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id),
+      default_family_(std::make_shared<ColumnFamily>(kDefaultFamily, kDefaultColumnFamilyName,
+                                                     options, state.num_levels)),
+      default_handle_(std::make_unique<ColumnFamilyHandleImpl>(default_family_, this)),
       manifest_version_(state.version),
       flushed_(state.last_sequence),
       open_timeline_(clock_),
@@ -211,11 +197,7 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
                  .client = client_,
                  .clock = clock_,
                  .log = options_.info_log.get(),
-                 .version =
-                     [this] {
-                       MutexLock lock(&mutex_);
-                       return current_view_->version;
-                     }}),
+                 .versions = [this] { return Versions(); }}),
       flush_executor_(NewThreadPool(1, "nacre-flush")),
       compaction_executor_(
           NewThreadPool(std::max(1, options.max_background_jobs - 1), "nacre-compact")),
@@ -226,8 +208,9 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
             changed_.SignalAll();
           }) {}
 
-Status DBImpl::OpenTable(const TableMeta& meta, std::shared_ptr<TableHandle>* handle) {
-  return TableHandle::Open(meta, options_.comparator, store_.get(), space_.get(), &epochs_,
+Status DBImpl::OpenTable(const ColumnFamily& family, const TableMeta& meta,
+                         std::shared_ptr<TableHandle>* handle) {
+  return TableHandle::Open(meta, family.user_comparator(), store_.get(), space_.get(), &epochs_,
                            FirstTier(), handle);
 }
 
@@ -238,15 +221,12 @@ int DBImpl::LostFragments(const Placement& placement) const {
 }
 
 bool DBImpl::NeedsLostNodes() const {
-  std::shared_ptr<const Version> version;
-  {
-    MutexLock lock(&mutex_);
-    version = current_view_->version;
-  }
-  for (int level = 0; level < version->depth(); ++level) {
-    for (const auto& table : version->tables(level)) {
-      const Placement& placement = table->meta().placement;
-      if (LostFragments(placement) > placement.redundancy.parity) return true;
+  for (const auto& version : Versions()) {
+    for (int level = 0; level < version->depth(); ++level) {
+      for (const auto& table : version->tables(level)) {
+        const Placement& placement = table->meta().placement;
+        if (LostFragments(placement) > placement.redundancy.parity) return true;
+      }
     }
   }
   return false;
@@ -261,17 +241,14 @@ void DBImpl::StartThreads() {
 }
 
 memnode::DatabaseReport DBImpl::MakeReport() {
-  std::shared_ptr<const ReadView> view;
   memnode::DatabaseReport report;
   {
     MutexLock lock(&mutex_);
-    view = current_view_;
     report.repair = repair_progress_;
   }
   report.database_id = database_id_;
   report.redundancy = redundancy_.ToString();
-  const SpaceReport space =
-      MakeSpaceReport(*view->version, *space_, LogBytes(), client_->node_count());
+  const SpaceReport space = MakeSpaceReport(Versions(), *space_, LogBytes(), client_->node_count());
   for (const SpaceField& field : SpaceFields()) {
     report.space.emplace_back(field.name, field.value(space));
   }
@@ -286,7 +263,7 @@ Status DBImpl::Close() {
   // What was acknowledged without a log is in the MemTables: it has to reach the nodes first. If it
   // cannot, that is answered, and the tables and the log are kept nevertheless.
   NACRE_POINT("close.begin");
-  Status status = Flush(FlushOptions());
+  Status status = FlushFamilies(FlushOptions(), /*only=*/nullptr);
   NACRE_POINT("close.flushed");
   const auto also = [&status](Status step) {
     if (status.ok()) status = std::move(step);
@@ -329,13 +306,11 @@ void DBImpl::StopThreads() {
 }
 
 void DBImpl::Abandon() {
-  bool has_view = false;
   {
     MutexLock lock(&mutex_);
     closed_ = true;
-    has_view = current_view_ != nullptr;
   }
-  if (has_view) StopThreads();
+  StopThreads();
   if (log_ != nullptr) log_->Close();
   // Its end asks for space, so it does not wait for this object's.
   if (manifest_ != nullptr) manifest_->Close();

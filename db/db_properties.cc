@@ -16,11 +16,10 @@ namespace nacre {
 /// What GetProperty answers: numbers in one table, texts in another.
 class DBProperties {
  public:
-  explicit DBProperties(DBImpl* db) : db_(db) {
-    {
-      MutexLock lock(&db_->mutex_);
-      view_ = db_->current_view_;
-    }
+  DBProperties(DBImpl* db, const ColumnFamily* family) : db_(db), family_(family) {
+    MutexLock lock(&db_->mutex_);
+    view_ = family->current_view();
+    versions_ = db_->CurrentVersions();
   }
 
   bool Number(const std::string& name, uint64_t* value) {
@@ -131,7 +130,7 @@ class DBProperties {
   }
 
   std::string Stats() {
-    const DBImpl::Counters& counters = db_->counters_;
+    const DBCounters& counters = db_->counters_;
     std::string text = LevelStats();
     text += fmt::format("MemTables: {} waiting to be flushed, {} in all\n", Immutables(),
                         FormatBytes(MemTableBytes()));
@@ -154,29 +153,44 @@ class DBProperties {
   }
 
   SpaceReport Space() const {
-    return MakeSpaceReport(version(), *db_->space_, db_->LogBytes(), db_->client_->node_count());
+    return MakeSpaceReport(versions_, *db_->space_, db_->LogBytes(), db_->client_->node_count());
   }
 
  private:
   const Version& version() const { return *view_->version; }
 
+  /// Of the family.
   template <typename Function>
   uint64_t SumOverTables(Function function) const {
     uint64_t sum = 0;
-    for (int level = 0; level < version().num_levels(); ++level) {
-      for (const auto& table : version().tables(level)) sum += function(*table);
+    for (const auto& table : TablesOf(version())) sum += function(*table);
+    return sum;
+  }
+  /// Of all families.
+  template <typename Function>
+  uint64_t SumOverAllTables(Function function) const {
+    uint64_t sum = 0;
+    for (const auto& version : versions_) {
+      for (const auto& table : TablesOf(*version)) sum += function(*table);
     }
     return sum;
   }
 
-  uint64_t ActiveEntries() { return view_->memtables.front()->entries(); }
-  uint64_t ActiveBytes() { return view_->memtables.front()->MemoryUsage(); }
+  /// That takes writes; null if nothing has been written since the one before was full.
+  const MemTable* Active() const { return family_->FindMemTable(db_->sequencer_.generation()); }
+  uint64_t ActiveEntries() { return Active() != nullptr ? Active()->entries() : 0; }
+  uint64_t ActiveBytes() { return Active() != nullptr ? Active()->MemoryUsage() : 0; }
   uint64_t MemTableBytes() {
     uint64_t bytes = 0;
     for (const auto& memtable : view_->memtables) bytes += memtable->MemoryUsage();
     return bytes;
   }
-  uint64_t Immutables() { return view_->memtables.size() - 1; }
+  uint64_t Immutables() {
+    return static_cast<uint64_t>(
+        std::count_if(view_->memtables.begin(), view_->memtables.end(), [&](const auto& memtable) {
+          return memtable->generation() != db_->sequencer_.generation() && memtable->entries() > 0;
+        }));
+  }
   uint64_t FlushPending() { return Immutables() > 0 ? 1 : 0; }
   uint64_t RunningFlushes() {
     MutexLock lock(&db_->mutex_);
@@ -187,8 +201,8 @@ class DBProperties {
     return static_cast<uint64_t>(db_->compactions_running_) +
            static_cast<uint64_t>(db_->manual_compactions_);
   }
-  uint64_t CompactionPending() { return db_->picker_.Due(version()) ? 1 : 0; }
-  uint64_t PendingBytes() { return db_->picker_.PendingBytes(version()); }
+  uint64_t CompactionPending() { return family_->picker().Due(version()) ? 1 : 0; }
+  uint64_t PendingBytes() { return family_->picker().PendingBytes(version()); }
   uint64_t Snapshots() {
     MutexLock lock(&db_->mutex_);
     return db_->snapshots_.size();
@@ -223,10 +237,20 @@ class DBProperties {
   }
   uint64_t IndexBytes() {
     EpochDomain::Guard guard(&db_->epochs_);
-    return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });
+    return SumOverAllTables([](const TableHandle& table) { return table.MemoryUsage(); });
+  }
+  uint64_t AllMemTableBytes() {
+    uint64_t bytes = 0;
+    MutexLock lock(&db_->mutex_);
+    for (const auto& [id, family] : db_->families_->by_id) {
+      for (const auto& memtable : family->current_view()->memtables) {
+        bytes += memtable->MemoryUsage();
+      }
+    }
+    return bytes;
   }
   uint64_t ComputeBytes() {
-    return IndexBytes() + MemTableBytes() + db_->memtable_blocks_->FreeBytes();
+    return IndexBytes() + AllMemTableBytes() + db_->memtable_blocks_->FreeBytes();
   }
   uint64_t ComputeRead() { return db_->client_->device()->traffic().bytes_read; }
   uint64_t ComputeWritten() { return db_->client_->device()->traffic().bytes_written; }
@@ -250,12 +274,12 @@ class DBProperties {
   uint64_t EncodingCpu() { return db_->store_->encoding_work().cpu_nanos; }
   uint64_t DamagedReads() { return db_->store_->damaged_reads(); }
   uint64_t DamagedFragments() {
-    return SumOverTables([](const TableHandle& table) {
+    return SumOverAllTables([](const TableHandle& table) {
       return static_cast<uint64_t>(std::popcount(table.damaged()));
     });
   }
   uint64_t UnloadedTables() {
-    return SumOverTables([](const TableHandle& table) { return table.loaded() ? 0u : 1u; });
+    return SumOverAllTables([](const TableHandle& table) { return table.loaded() ? 0u : 1u; });
   }
   uint64_t ScrubBytes() { return db_->scrubber_.counters().bytes.load(); }
   uint64_t ScrubDamaged() { return db_->scrubber_.counters().fragments.load(); }
@@ -265,12 +289,7 @@ class DBProperties {
   uint64_t TablesToRepair() {
     // First: what is made by then is in the version.
     const uint64_t at_risk = db_->TablesAtRisk();
-    std::shared_ptr<const Version> now;
-    {
-      MutexLock lock(&db_->mutex_);
-      now = db_->current_view_->version;
-    }
-    return at_risk + PlanRepair(*now, db_->NodeViewsForRepair()).size();
+    return at_risk + PlanRepair(db_->Versions(), db_->NodeViewsForRepair()).size();
   }
   uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }
   uint64_t RepairCpu() { return db_->counters_.repair_cpu_nanos.load(); }
@@ -285,7 +304,9 @@ class DBProperties {
   uint64_t LogSegments() { return LogStats().segments; }
 
   DBImpl* const db_;
-  std::shared_ptr<const ReadView> view_;
+  const ColumnFamily* const family_;
+  std::shared_ptr<const ReadView> view_;  ///< Of the family.
+  VersionList versions_;                  ///< Of all.
 };
 
 namespace {
@@ -294,11 +315,12 @@ constexpr std::string_view kPrefix = "nacre.";
 
 }  // namespace
 
-bool DBImpl::GetProperty(const Slice& property, std::string* value) {
+bool DBImpl::GetProperty(ColumnFamilyHandle* handle, const Slice& property, std::string* value) {
   value->clear();
-  if (!property.starts_with(kPrefix)) return false;
+  ColumnFamily* family = nullptr;
+  if (!FindFamily(handle, &family).ok() || !property.starts_with(kPrefix)) return false;
   const std::string name = property.ToString().substr(kPrefix.size());
-  DBProperties properties(this);
+  DBProperties properties(this, family);
   if (name == "levelstats") {
     *value = properties.LevelStats();
   } else if (name == "stats") {
@@ -318,17 +340,21 @@ bool DBImpl::GetProperty(const Slice& property, std::string* value) {
   return true;
 }
 
-bool DBImpl::GetIntProperty(const Slice& property, uint64_t* value) {
+bool DBImpl::GetIntProperty(ColumnFamilyHandle* handle, const Slice& property, uint64_t* value) {
   *value = 0;
-  if (!property.starts_with(kPrefix)) return false;
-  return DBProperties(this).Number(property.ToString().substr(kPrefix.size()), value);
+  ColumnFamily* family = nullptr;
+  if (!FindFamily(handle, &family).ok() || !property.starts_with(kPrefix)) return false;
+  return DBProperties(this, family).Number(property.ToString().substr(kPrefix.size()), value);
 }
 
-Status DBImpl::GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) {
+Status DBImpl::GetApproximateSizes(ColumnFamilyHandle* handle, const Range* ranges, int n,
+                                   uint64_t* sizes) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
   std::shared_ptr<const ReadView> view;
   {
     MutexLock lock(&mutex_);
-    view = current_view_;
+    view = family->current_view();
   }
   return ApproximateSizes(*view->version, ranges, n, sizes);
 }

@@ -44,9 +44,10 @@ Status FromRecord(const Record& record, PinnableSlice* value) {
 
 }  // namespace
 
-const ReadView* DBImpl::PinConsistent(const ReadOptions& options, SequenceNumber* snapshot) const {
+const ReadView* DBImpl::PinConsistent(const ColumnFamily& family, const ReadOptions& options,
+                                      SequenceNumber* snapshot) const {
   for (;;) {
-    const ReadView* view = view_.load(std::memory_order_acquire);  // Pairs with InstallView.
+    const ReadView* view = family.view();
     if (options.snapshot != nullptr) {
       *snapshot = options.snapshot->GetSequenceNumber();
       return view;
@@ -54,16 +55,19 @@ const ReadView* DBImpl::PinConsistent(const ReadOptions& options, SequenceNumber
     *snapshot = sequencer_.LastPublished();
     if (NACRE_PLANTED_BUG("batch.seen-in-half")) ++*snapshot;
     // If the view is still current, its MemTables hold all that was published by then.
-    if (view_.load(std::memory_order_acquire) == view) return view;
+    if (family.view() == view) return view;
   }
 }
 
-Status DBImpl::Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
+Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
+                   PinnableSlice* value) {
   value->Reset();
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
   NACRE_RETURN_IF_ERROR(CheckLease());
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
-  const ReadView& view = *PinConsistent(options, &snapshot);
+  const ReadView& view = *PinConsistent(*family, options, &snapshot);
   Status status;
   // All that the lookup may have to look at comes from memory at once.
   const uint64_t hash = Hash64(key);
@@ -113,11 +117,14 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
   return lookup.status();
 }
 
-void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                      PinnableSlice* values, Status* statuses) {
+void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, size_t num_keys,
+                      const Slice* keys, PinnableSlice* values, Status* statuses) {
   // Lookups under way together: enough to hide a round trip, few enough to stay in the cache.
   constexpr size_t kBatch = 64;
-  if (Status status = CheckLease(); !status.ok()) [[unlikely]] {
+  ColumnFamily* family = nullptr;
+  Status status = FindFamily(handle, &family);
+  if (status.ok()) status = CheckLease();
+  if (!status.ok()) [[unlikely]] {
     for (size_t i = 0; i < num_keys; ++i) {
       values[i].Reset();
       statuses[i] = status;
@@ -126,7 +133,7 @@ void DBImpl::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* 
   }
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
-  const ReadView& view = *PinConsistent(options, &snapshot);
+  const ReadView& view = *PinConsistent(*family, options, &snapshot);
   InlineArray<PointLookup, kBatch> lookups(std::min(kBatch, num_keys));
   InlineArray<memnode::PointRead, kBatch> reads(std::min(kBatch, num_keys));
   for (size_t first = 0; first < num_keys; first += kBatch) {
@@ -246,16 +253,21 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
   }
 }
 
-std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
-  if (Status status = CheckLease(); !status.ok()) return NewErrorIterator(std::move(status));
+std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
+                                              ColumnFamilyHandle* handle) {
+  ColumnFamily* family = nullptr;
+  Status status = FindFamily(handle, &family);
+  if (status.ok()) status = CheckLease();
+  if (!status.ok()) return NewErrorIterator(std::move(status));
   std::shared_ptr<const ReadView> view;
   SequenceNumber snapshot = 0;
   {
     EpochDomain::Guard guard(&epochs_);
-    view = PinConsistent(options, &snapshot)->shared_from_this();
+    view = PinConsistent(*family, options, &snapshot)->shared_from_this();
   }
   auto internal = NewViewIterator(*view, options);
-  return NewDBIterator(comparator_, std::move(internal), snapshot, options, std::move(view));
+  const InternalKeyComparator& comparator = *view->comparator;
+  return NewDBIterator(comparator, std::move(internal), snapshot, options, std::move(view));
 }
 
 const Snapshot* DBImpl::GetSnapshot() {

@@ -85,12 +85,20 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
   return Status::OK();
 }
 
-Status DBImpl::OpenTables(const ManifestState& state, VersionEdit* edit) {
+Status DBImpl::OpenTables(const ManifestState& state) {
+  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  std::map<uint32_t, VersionEdit> edits;
   for (const auto& [id, table] : state.tables) {
+    const ColumnFamily* family = families->Find(table.second.family);
     std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, options_.comparator, store_.get(),
-                                                  space_.get(), &epochs_, &handle));
-    edit->added.push_back({static_cast<int>(table.first), std::move(handle)});
+    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, family->user_comparator(),
+                                                  store_.get(), space_.get(), &epochs_, &handle));
+    edits[family->id()].added.push_back({static_cast<int>(table.first), std::move(handle)});
+  }
+  MutexLock lock(&mutex_);
+  for (const auto& [id, edit] : edits) {
+    ColumnFamily* family = families->Find(id);
+    InstallView(family, {}, Version::Apply(family->version(), edit));
   }
   return Status::OK();
 }
@@ -100,13 +108,12 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
   timeline->EndStep("space");
   NACRE_POINT("open.space-restored");
-  VersionEdit edit;
-  NACRE_RETURN_IF_ERROR(OpenTables(state, &edit));
+  NACRE_RETURN_IF_ERROR(OpenTables(state));
   timeline->EndStep("tables");
   NACRE_POINT("open.tables-opened");
-  const std::shared_ptr<MemTable> replayed = NewMemTable(sequencer_.generation());
   LogReadResult log;
-  NACRE_RETURN_IF_ERROR(ReplayLog(state, replayed.get(), &log));
+  bool replayed = false;
+  NACRE_RETURN_IF_ERROR(ReplayLog(state, &log, &replayed));
   timeline->EndStep("replay");
   NACRE_POINT("open.log-replayed");
   // Only now: what is on nodes that cannot be reached is nowhere in it, and they may come back.
@@ -139,16 +146,6 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     last = std::max(last, table.second.largest_sequence);
   }
   sequencer_.StartAfter(last);
-  auto view = std::make_shared<ReadView>();
-  view->memtables.push_back(replayed);
-  view->version = Version::Apply(Version(&comparator_, options_.num_levels), edit);
-  memtable_slots_[sequencer_.generation() % kMemTableSlots].store(replayed.get(),
-                                                                  std::memory_order_release);
-  {
-    MutexLock lock(&mutex_);
-    view_.store(view.get(), std::memory_order_release);
-    current_view_ = std::move(view);
-  }
   if (HasLog()) {
     std::vector<LogSegment> left;
     for (const auto& [number, segment] : state.segments) {
@@ -174,10 +171,10 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     MutexLock lock(&mutex_);
     manifest_version_ = manifest_->version();
     // What is in the last owner's log is kept there until it is in tables.
-    if (replayed->entries() > 0) SwitchMemTable();
+    if (replayed) SwitchGeneration();
     UpdateStall();  // LoadIndexes begins with background work.
   }
-  if (replayed->entries() == 0) ReleaseLog(last);
+  if (!replayed) ReleaseLog(last);
   NACRE_POINT("open.replayed-scheduled");
   timeline->EndStep("open");
   {
@@ -190,14 +187,18 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   return Status::OK();
 }
 
-Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogReadResult* result) {
+Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed) {
   std::vector<LogSegment> segments;
   for (const auto& [number, segment] : state.segments) {
     if (number != kStateRecordNumber) segments.push_back(segment);
   }
   if (segments.empty()) return Status::OK();
   const uint64_t start = clock_->NowNanos();
-  SortedInserts inserts(options_.comparator, segments.size());
+  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  std::map<uint32_t, SortedInserts> inserts;
+  for (const auto& [id, family] : families->by_id) {
+    inserts.try_emplace(id, family->user_comparator(), segments.size());
+  }
   const auto replay = [&](size_t part, SequenceNumber first, uint32_t count,
                           const Slice& updates) -> Status {
     if ((count == 0 || first + count - 1 <= state.last_sequence) &&
@@ -205,18 +206,42 @@ Status DBImpl::ReplayLog(const ManifestState& state, MemTable* memtable, LogRead
       return Status::OK();  // In tables.
     }
     SequenceNumber sequence = first;
-    return ForEachEncodedUpdate(
-        updates, count, [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
-          inserts.Add(part, sequence++, type, key, value);
-        });
+    uint32_t unknown = 0;
+    NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
+        updates, count, [&](ValueType type, uint32_t family, const Slice& key, const Slice& value) {
+          const auto found = inserts.find(family);
+          if (found != inserts.end()) [[likely]] {
+            found->second.Add(part, sequence, type, key, value);
+          } else if (family >= state.next_family) {
+            unknown = family;
+          }  // Else it was dropped.
+          ++sequence;
+        }));
+    if (unknown == 0) return Status::OK();
+    return Status::Corruption("sequence " + std::to_string(first) + " is of column family " +
+                              std::to_string(unknown) + ", which there never was");
   };
   size_t parts = 0;
+  // All families' values lie in the memory of one MemTable.
+  const uint16_t generation = sequencer_.generation();
+  MemTable* first = MakeMemTable(default_family_.get(), generation);
   NACRE_RETURN_IF_ERROR(ReadLogInParts(client_, database_id_, segments, options_.wal_recovery_mode,
-                                       OpeningThreads(), memtable->arena(), replay, result, &parts)
+                                       OpeningThreads(), first->arena(), replay, result, &parts)
                             .WithContext("log of " + name_));
-  inserts.DropFrom(parts);
-  inserts.InsertInto(memtable, OpeningThreads());
-  if (memtable->entries() > 0) memtable->NoteUnlogged();  // In the last owner's log only.
+  std::shared_ptr<const MemTable> keeper;
+  {
+    MutexLock lock(&mutex_);
+    keeper = default_family_->HoldMemTable(generation);
+  }
+  for (auto& [id, of_family] : inserts) {
+    of_family.DropFrom(parts);
+    if (of_family.empty()) continue;
+    MemTable* memtable = MakeMemTable(families->Find(id), generation);
+    if (memtable != first) memtable->KeepAlive(keeper);
+    of_family.InsertInto(memtable, OpeningThreads());
+    memtable->NoteUnlogged();  // In the last owner's log only.
+    *replayed = true;
+  }
   for (const std::string& note : result->notes) {
     Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);
   }

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -23,6 +25,11 @@ constexpr uint64_t kBatchBytes = 16 << 20;
 constexpr size_t kBatchTables = 16;
 /// Jobs at a time.
 constexpr size_t kRepairWorkers = 2;
+
+bool Holds(const Version& version, int level, const std::shared_ptr<TableHandle>& table) {
+  const TableList& tables = version.tables(level);
+  return std::find(tables.begin(), tables.end(), table) != tables.end();
+}
 
 }  // namespace
 
@@ -81,14 +88,10 @@ void DBImpl::RepairLoop() {
 bool DBImpl::RepairAll(const RepairOrders& orders) {
   RepairPass pass;
   {
-    std::shared_ptr<const Version> version;
-    {
-      MutexLock lock(&mutex_);
-      version = current_view_->version;
-    }
-    pass.items = PlanRepair(*version, NodeViewsForRepair());
+    const VersionList versions = Versions();
+    pass.items = PlanRepair(versions, NodeViewsForRepair());
     if (pass.items.empty()) {
-      pass.items = PlanBalance(*version, NodeViewsForRepair(), client_->node_count());
+      pass.items = PlanBalance(versions, NodeViewsForRepair(), client_->node_count());
     }
   }
   uint64_t to_do = 0;
@@ -223,8 +226,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     Status s = result.tables[i];
     std::shared_ptr<TableHandle> moved;
     if (s.ok()) {
-      s = items[i].table->OpenMoved(std::move(placement), options_.comparator, store_.get(),
-                                    &moved);
+      s = items[i].table->OpenMoved(std::move(placement), store_.get(), &moved);
     }
     if (s.ok()) {
       repaired.push_back({.item = std::move(items[i]), .moved = std::move(moved)});
@@ -239,28 +241,30 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
 void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
                             const Status& failure) {
   MutexLock commit(&commit_mutex_);
-  VersionEdit edit;
+  std::map<uint32_t, FamilyEdit> edits;
   std::vector<const RepairedTable*> current;
   {
     MutexLock lock(&mutex_);
     if (!failure.ok() && pass->failure.ok()) pass->failure = failure;
-    const Version& version = *current_view_->version;
     for (const RepairedTable& table : repaired) {
       const std::shared_ptr<TableHandle>& old = table.item.table;
       // It may be gone, or on its way down, or be read by a compaction that will drop it.
-      const TableList& level = version.tables(table.item.level);
-      if (old->being_compacted || std::find(level.begin(), level.end(), old) == level.end()) {
+      const auto family = families_->by_id.find(old->meta().family);
+      if (family == families_->by_id.end() || old->being_compacted ||
+          !Holds(family->second->version(), table.item.level, old)) {
         table.moved->MarkReplacedBy(*old);
         continue;
       }
-      edit.removed.push_back(old);
-      edit.added.push_back({table.item.level, table.moved});
+      FamilyEdit& change = edits[family->first];
+      change.family = family->second;
+      change.edit.removed.push_back(old);
+      change.edit.added.push_back({table.item.level, table.moved});
       current.push_back(&table);
     }
   }
-  if (edit.added.empty()) return;
+  if (edits.empty()) return;
   ManifestEdit change;
-  DescribeTables(edit, &change);
+  for (const auto& [id, edit] : edits) DescribeTables(edit.edit, &change);
   const Status status = CommitEdit(&change);
   NACRE_POINT("repair.committed");
   MutexLock lock(&mutex_);
@@ -287,7 +291,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
     repair_progress_.bytes_done += table->item.bytes;
     counters_.repaired_bytes.fetch_add(table->item.bytes, std::memory_order_relaxed);
   }
-  Install(edit, current_view_->memtables);
+  for (const auto& [id, edit] : edits) Install(edit);
   MadeRoom();
   const uint64_t nanos = clock_->NowNanos() - pass->started_nanos + 1;
   RepairProgress& progress = repair_progress_;

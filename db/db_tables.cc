@@ -9,12 +9,14 @@
 namespace nacre {
 
 Status DBImpl::PinTables(PinnedTables* pinned) {
-  NACRE_RETURN_IF_ERROR(Flush(FlushOptions()));
-  std::shared_ptr<const Version> version;
+  NACRE_RETURN_IF_ERROR(FlushFamilies(FlushOptions(), /*only=*/nullptr));
+  VersionList versions;
   {
     MutexLock lock(&mutex_);
     // What a flush adds and how far it has come changes at once.
-    version = current_view_->version;
+    versions = CurrentVersions();
+    pinned->families = RecordsOf(*families_);
+    pinned->next_family = next_family_;
     pinned->sequence = flushed_;
     pinned->manifest_version = manifest_version_;
   }
@@ -22,8 +24,8 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
   NACRE_RETURN_IF_ERROR(CheckLease());
   pinned->next_table_id = next_table_id_.load(std::memory_order_relaxed);
   pinned->tables.clear();
-  for (int level = 0; level < version->depth(); ++level) {
-    for (const auto& table : version->tables(level)) {
+  for (int level = 0; level < Depth(versions); ++level) {
+    for (const auto& table : TablesOf(versions, level)) {
       // After a repair from footers tables may be ahead of what the manifest knew.
       pinned->sequence = std::max(pinned->sequence, table->meta().largest_sequence);
       pinned->tables.push_back({level, table});
@@ -33,28 +35,20 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
 }
 
 std::shared_ptr<TableHandle> DBImpl::FindTable(uint64_t id) const {
-  std::shared_ptr<const Version> version;
-  {
-    MutexLock lock(&mutex_);
-    version = current_view_->version;
-  }
-  for (int level = 0; level < version->depth(); ++level) {
-    for (const auto& table : version->tables(level)) {
-      if (table->id() == id) return table;
-    }
-  }
-  return nullptr;
+  return nacre::FindTable(Versions(), id).first;
 }
 
-Status DBImpl::OpenToRestore(const Options& options, const std::string& name,
+Status DBImpl::OpenToRestore(const DBOptions& options, const std::string& name,
+                             const std::vector<ColumnFamilyDescriptor>& families,
                              const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db) {
   db->reset();
-  Options restoring = options;
+  DBOptions restoring = options;
   restoring.create_if_missing = true;
   restoring.error_if_exists = false;
   // What is merged has to be there first.
-  restoring.disable_auto_compactions = true;
-  return OpenAs(restoring, name, &checkpoint, db);
+  std::vector<ColumnFamilyDescriptor> still = families;
+  for (ColumnFamilyDescriptor& family : still) family.options.disable_auto_compactions = true;
+  return OpenAs(restoring, name, still, &checkpoint, db);
 }
 
 std::string DBImpl::RestoredLineage() {
@@ -80,6 +74,13 @@ Status DBImpl::RestoreTable(uint32_t level, const TableMeta& original, const Fil
 }
 
 Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {
+  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  const auto family = families->by_id.find(original.family);
+  if (family == families->by_id.end()) {
+    return Status::InvalidArgument("table " + std::to_string(original.id) +
+                                   " is of column family " + std::to_string(original.family) +
+                                   ", which there is not");
+  }
   TableMeta meta = original;
   meta.database_id = database_id_;
   meta.level = level;
@@ -110,20 +111,19 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   writer.reset();
   space_->Trim(&meta.placement, meta.size);
   if (status.ok()) {
-    status = TableHandle::OpenUnread(meta, options_.comparator, store_.get(), space_.get(),
-                                     &epochs_, &handle);
+    status = TableHandle::OpenUnread(meta, family->second->user_comparator(), store_.get(),
+                                     space_.get(), &epochs_, &handle);
   }
   if (!status.ok()) {
     space_->Free(meta.placement);
     return status;
   }
   NACRE_POINT("restore.table-written");
-  VersionEdit edit;
-  edit.added.push_back({static_cast<int>(level), std::move(handle)});
+  FamilyEdit edit{.family = family->second, .edit = {}};
+  edit.edit.added.push_back({static_cast<int>(level), std::move(handle)});
   ManifestEdit change;
-  status = CommitChange(edit, &change,
-                        [&]() REQUIRES(mutex_) { Install(edit, current_view_->memtables); });
-  if (!status.ok()) GiveUp(edit, status);
+  status = CommitChange({&edit, 1}, &change, [&]() REQUIRES(mutex_) { Install(edit); });
+  if (!status.ok()) GiveUp({&edit, 1}, status);
   NACRE_POINT("restore.table-committed");
   return status;
 }

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -10,14 +12,9 @@
 namespace nacre {
 namespace {
 
-Status CheckUpdateOf(ValueType type, uint32_t family, const Slice& key, const Slice& value) {
-  if (type == ValueType::kValue || type == ValueType::kDeletion) [[likely]] {
-    if (family == kDefaultFamily) [[likely]]
-      return CheckUpdate(key, value);
-  }
-  if (family != kDefaultFamily) {
-    return Status::NotSupported("column family " + std::to_string(family));
-  }
+Status CheckUpdateOf(ValueType type, const Slice& key, const Slice& value) {
+  if (type == ValueType::kValue || type == ValueType::kDeletion) [[likely]]
+    return CheckUpdate(key, value);
   return Status::NotSupported(type == ValueType::kMerge           ? "Merge"
                               : type == ValueType::kRangeDeletion ? "DeleteRange"
                                                                   : "SingleDelete");
@@ -32,49 +29,54 @@ Status DBImpl::CheckWriteOptions(const WriteOptions& options) const {
   return Status::OK();
 }
 
-Status DBImpl::Put(const WriteOptions& options, const Slice& key, const Slice& value) {
-  return WriteOne(options, ValueType::kValue, key, value);
+Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                   const Slice& value) {
+  return WriteOne(options, family, ValueType::kValue, key, value);
 }
 
-Status DBImpl::Delete(const WriteOptions& options, const Slice& key) {
-  return WriteOne(options, ValueType::kDeletion, key, Slice());
+Status DBImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
+  return WriteOne(options, family, ValueType::kDeletion, key, Slice());
 }
 
-Status DBImpl::SingleDelete(const WriteOptions& options, const Slice& key) {
-  return WriteOne(options, ValueType::kSingleDeletion, key, Slice());
+Status DBImpl::SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                            const Slice& key) {
+  return WriteOne(options, family, ValueType::kSingleDeletion, key, Slice());
 }
 
-Status DBImpl::DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) {
-  return WriteOne(options, ValueType::kRangeDeletion, begin, end);
+Status DBImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family,
+                           const Slice& begin, const Slice& end) {
+  return WriteOne(options, family, ValueType::kRangeDeletion, begin, end);
 }
 
-Status DBImpl::Merge(const WriteOptions& options, const Slice& key, const Slice& operand) {
-  return WriteOne(options, ValueType::kMerge, key, operand);
+Status DBImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                     const Slice& operand) {
+  return WriteOne(options, family, ValueType::kMerge, key, operand);
 }
 
-Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
-                        const Slice& value) {
+Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
+                        const Slice& key, const Slice& value) {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
-  NACRE_RETURN_IF_ERROR(CheckUpdateOf(type, kDefaultFamily, key, value));
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family, Use::kWrite));
+  NACRE_RETURN_IF_ERROR(CheckUpdateOf(type, key, value));
   NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
   const bool logged = log_ != nullptr && !options.disable_wal;
   if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
   const WriteSequencer::Ticket ticket = sequencer_.Begin(1);
   uint64_t position = 0;
   if (logged) {
-    const EncodedUpdate update(type, kDefaultFamily, key, value);
+    const EncodedUpdate update(type, family->id(), key, value);
     NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
   }
-  MemTable* memtable = MemTableOf(ticket);
+  MemTable* memtable = MemTableOf(family, ticket);
   if (!logged && log_ != nullptr) memtable->NoteUnlogged();
   bool new_chunk = false;
   memtable->Add(ticket.first, type, key, value, &new_chunk);
   // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
-  const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
-  const uint64_t generation = memtable->generation();
+  const bool full = new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
   Status status = EndWrite(options, ticket, position);
   if (full) [[unlikely]]
-    HandleFullMemTable(generation);
+    HandleFullMemTable(ticket.generation);
   return status;
 }
 
@@ -102,10 +104,18 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   if (updates == nullptr) return Status::InvalidArgument("Write: the batch is null");
   // What is wrong with the bytes is found before any sequence number is taken.
   Status refused;
+  std::shared_ptr<const ColumnFamilySet> families;  // If there are others than the default one.
   NACRE_RETURN_IF_ERROR(ForEachUpdate(
-      updates->Data(), [&](ValueType type, uint32_t family, const Slice& key, const Slice& value) {
+      updates->Data(), [&](ValueType type, uint32_t id, const Slice& key, const Slice& value) {
+        if (id != kDefaultFamily) [[unlikely]] {
+          if (families == nullptr) families = Families();
+          if (families->Find(id) == nullptr && refused.ok()) {
+            refused = Status::InvalidArgument("Invalid column family specified in write batch: " +
+                                              std::to_string(id));
+          }
+        }
         if (refused.ok()) [[likely]]
-          refused = CheckUpdateOf(type, family, key, value);
+          refused = CheckUpdateOf(type, key, value);
       }));
   NACRE_RETURN_IF_ERROR(std::move(refused));
   const uint32_t count = updates->Count();
@@ -121,76 +131,119 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
     encoded.remove_prefix(kWriteBatchHeader);
     NACRE_RETURN_IF_ERROR(Append(options, ticket, {&encoded, 1}, &position));
   }
-  MemTable* memtable = MemTableOf(ticket);
-  if (!logged && log_ != nullptr) memtable->NoteUnlogged();
-  bool new_chunk = false;
   SequenceNumber sequence = ticket.first;
+  ColumnFamily* family = nullptr;
+  MemTable* memtable = nullptr;
+  bool new_chunk = false;
+  bool full = false;
+  // Until it is published no MemTable can be flushed, let alone freed; so look before.
+  const auto end_family = [&] {
+    full |= new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
+    new_chunk = false;
+  };
   const Status inserted = ForEachUpdate(
-      updates->Data(), [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
+      updates->Data(), [&](ValueType type, uint32_t id, const Slice& key, const Slice& value) {
+        if (memtable == nullptr || family->id() != id) [[unlikely]] {
+          end_family();
+          family = id == kDefaultFamily ? default_family_.get() : families->Find(id);
+          memtable = MemTableOf(family, ticket);
+          if (!logged && log_ != nullptr) memtable->NoteUnlogged();
+        }
         memtable->Add(sequence++, type, key, value, &new_chunk);
       });
-  const bool full = new_chunk && memtable->MemoryUsage() >= options_.write_buffer_size;
-  const uint64_t generation = memtable->generation();
+  end_family();
   Status status = EndWrite(options, ticket, position);
   if (full) [[unlikely]]
-    HandleFullMemTable(generation);
+    HandleFullMemTable(ticket.generation);
   return inserted.ok() ? status : inserted;
 }
 
-void DBImpl::HandleFullMemTable(uint64_t generation) {
+MemTable* DBImpl::MakeMemTable(ColumnFamily* family, uint16_t generation) {
   MutexLock lock(&mutex_);
-  if (current_view_->memtables.front()->generation() != generation) return;  // Somebody did.
-  if (immutables_.size() + 1 >= static_cast<size_t>(options_.max_write_buffer_number)) {
+  return MemTableFor(family, generation);
+}
+
+MemTable* DBImpl::MemTableFor(ColumnFamily* family, uint16_t generation) {
+  if (MemTable* made = family->FindMemTable(generation); made != nullptr) return made;
+  // For its filter: a word for every 512 bytes.
+  constexpr size_t kFilterFraction = 64;
+  auto fresh = std::make_shared<MemTable>(family->user_comparator(), generation,
+                                          family->options().write_buffer_size / kFilterFraction,
+                                          memtable_blocks_);
+  MemTable* memtable = fresh.get();
+  // Readers can see it before anybody writes to it.
+  InstallView(family, family->MemTablesWith(std::move(fresh)), family->current_view()->version);
+  family->SetMemTable(memtable);
+  return memtable;
+}
+
+void DBImpl::HandleFullMemTable(uint16_t generation) {
+  MutexLock lock(&mutex_);
+  if (sequencer_.generation() != generation) return;  // Somebody did.
+  if (immutables_.size() + 1 >= most_memtables_) {
     memtable_full_ = true;
     UpdateStall();
     return;
   }
-  SwitchMemTable();
+  SwitchGeneration();
 }
 
-void DBImpl::SwitchMemTable() {
-  const auto generation = static_cast<uint16_t>(sequencer_.generation() + 1);
-  std::shared_ptr<MemTable> fresh = NewMemTable(generation);
-  std::shared_ptr<MemTable> full = current_view_->memtables.front();
-
-  // In this order: readers can see the new MemTable, writers find it, and only then may a sequence
-  // number name it.
-  std::vector<std::shared_ptr<MemTable>> memtables = {fresh};
-  memtables.insert(memtables.end(), current_view_->memtables.begin(),
-                   current_view_->memtables.end());
-  InstallView(std::move(memtables), current_view_->version);
-  memtable_slots_[generation % kMemTableSlots].store(fresh.get(), std::memory_order_release);
+void DBImpl::SwitchGeneration() {
+  const uint16_t full = sequencer_.generation();
+  const auto generation = static_cast<uint16_t>(full + 1);
+  for (const auto& [id, family] : families_->by_id) {
+    // What was written now will be written next; writers need not wait for one another then.
+    const MemTable* memtable = family->FindMemTable(full);
+    if (memtable != nullptr && memtable->entries() > 0) MemTableFor(family.get(), generation);
+  }
   const SequenceNumber boundary = sequencer_.NextGeneration();
 
-  immutables_.push_back({std::move(full), boundary});
+  immutables_.push_back({full, boundary});
   memtable_full_ = false;
   UpdateStall();
   MaybeSchedule();
 }
 
-void DBImpl::UpdateStall() {
-  const Version& version = *current_view_->version;
-  const auto level0 = version.level0_runs();
-  Stall stall = Stall::kNone;
-  if (closing_.load(std::memory_order_relaxed)) {
-    stall = Stall::kClosed;
-  } else if (memtable_full_) {
-    stall = Stall::kStop;
-  } else if (!options_.disable_auto_compactions) {
-    const uint64_t pending = picker_.PendingBytes(version);
-    if (level0 >= options_.level0_stop_writes_trigger ||
-        pending >= options_.hard_pending_compaction_bytes_limit) {
-      stall = Stall::kStop;
-    } else if (level0 >= options_.level0_slowdown_writes_trigger ||
-               pending >= options_.soft_pending_compaction_bytes_limit) {
-      stall = Stall::kDelay;
-    }
+bool DBImpl::HasEntries(const ColumnFamily* only) const {
+  const uint16_t generation = sequencer_.generation();
+  for (const auto& [id, family] : families_->by_id) {
+    if (only != nullptr && family.get() != only) continue;
+    const MemTable* memtable = family->FindMemTable(generation);
+    if (memtable != nullptr && memtable->entries() > 0) return true;
   }
+  return false;
+}
+
+DBImpl::Stall DBImpl::StallOf(const ColumnFamily& family) const {
+  const ColumnFamilyOptions& options = family.options();
+  if (options.disable_auto_compactions) return Stall::kNone;
+  const auto level0 = family.version().level0_runs();
+  const uint64_t pending = family.picker().PendingBytes(family.version());
+  if (level0 >= options.level0_stop_writes_trigger ||
+      pending >= options.hard_pending_compaction_bytes_limit) {
+    return Stall::kStop;
+  }
+  if (level0 >= options.level0_slowdown_writes_trigger ||
+      pending >= options.soft_pending_compaction_bytes_limit) {
+    return Stall::kDelay;
+  }
+  return Stall::kNone;
+}
+
+void DBImpl::UpdateStall() {
+  Stall stall = Stall::kNone;
+  int level0 = 0;
+  for (const auto& [id, family] : families_->by_id) {
+    stall = std::max(stall, StallOf(*family));
+    level0 = std::max(level0, family->version().level0_runs());
+  }
+  if (memtable_full_) stall = Stall::kStop;
+  if (closing_.load(std::memory_order_relaxed)) stall = Stall::kClosed;
   const Stall before = stall_.exchange(stall, std::memory_order_acq_rel);
   if (before == stall) return;
   changed_.SignalAll();
   Log(options_.info_log, LogLevel::kInfo,
-      "{}: writes {} ({} MemTables to flush, {} flushes in level 0)", name_,
+      "{}: writes {} ({} generations of MemTables to flush, {} flushes in level 0)", name_,
       stall == Stall::kNone    ? "go on"
       : stall == Stall::kDelay ? "slow down"
                                : "stop",

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "db/family_check.h"
 #include "db/options_check.h"
 #include "db/pool_of_options.h"
 #include "db/view_reads.h"
 #include "memnode/space_allocator.h"
+#include "table/write_batch_format.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -19,42 +21,74 @@ Status ReadOnly(const char* what) {
 
 Status DB::OpenForReadOnly(const Options& options, const std::string& name, std::unique_ptr<DB>* db,
                            bool error_if_wal_file_exists) {
-  return FollowerDB::Open(options, name, FollowerDB::Mode::kFixed, error_if_wal_file_exists, db);
+  return FollowerDB::Open(
+      options, name, {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)},
+      FollowerDB::Mode::kFixed, error_if_wal_file_exists, /*handles=*/nullptr, db);
+}
+
+Status DB::OpenForReadOnly(const DBOptions& options, const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db,
+                           bool error_if_wal_file_exists) {
+  return FollowerDB::Open(options, name, families, FollowerDB::Mode::kFixed,
+                          error_if_wal_file_exists, handles, db);
 }
 
 Status DB::OpenAsSecondary(const Options& options, const std::string& name,
                            std::unique_ptr<DB>* db) {
-  return FollowerDB::Open(options, name, FollowerDB::Mode::kFollowing,
-                          /*error_if_wal_file_exists=*/false, db);
+  return FollowerDB::Open(options, name,
+                          {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)},
+                          FollowerDB::Mode::kFollowing, /*error_if_wal_file_exists=*/false,
+                          /*handles=*/nullptr, db);
 }
 
-FollowerDB::FollowerDB(const Options& options, const std::string& name, Mode mode,
+Status DB::OpenAsSecondary(const DBOptions& options, const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db) {
+  return FollowerDB::Open(options, name, families, FollowerDB::Mode::kFollowing,
+                          /*error_if_wal_file_exists=*/false, handles, db);
+}
+
+FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
                        std::shared_ptr<memnode::PoolImpl> pool)
     : options_(options),
       name_(name),
       mode_(mode),
-      comparator_(options.comparator),
       pool_(std::move(pool)),
       client_(pool_->client()),
       store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory(),
                                                    /*buffers_in_flight=*/4,
                                                    memnode::TableStore::Memory::kUnheld)),
-      state_(options_, name, client_, store_.get(), &epochs_) {}
+      state_(name, client_, store_.get(), &epochs_) {}
 
-Status FollowerDB::Open(const Options& options, const std::string& name, Mode mode,
-                        bool error_if_wal_file_exists, std::unique_ptr<DB>* db) {
+Status FollowerDB::Open(const DBOptions& options, const std::string& name,
+                        const std::vector<ColumnFamilyDescriptor>& families, Mode mode,
+                        bool error_if_wal_file_exists, std::vector<ColumnFamilyHandle*>* handles,
+                        std::unique_ptr<DB>* db) {
   db->reset();
+  if (handles != nullptr) handles->clear();
   RedundancyPolicy redundancy;
-  NACRE_RETURN_IF_ERROR(CheckOptions(options, name, &redundancy));
+  const ColumnFamilyOptions* default_options = nullptr;
+  NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
+  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
   std::shared_ptr<memnode::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
-  NACRE_RETURN_IF_ERROR(opened->state_.Open().WithContext("database " + name));
+  NACRE_RETURN_IF_ERROR(opened->state_.Open(families).WithContext("database " + name));
   std::shared_ptr<const FollowerView> view = opened->state_.View();
-  if (error_if_wal_file_exists && !view->memtables.empty()) {
+  if (error_if_wal_file_exists && view->HasMemTables()) {
     return Status::InvalidArgument("database " + name +
                                    ": some of its writes are in the log only "
                                    "(error_if_wal_file_exists is true)");
+  }
+  const auto& by_id = opened->state_.families();
+  opened->default_handle_ =
+      std::make_unique<ColumnFamilyHandleImpl>(by_id.at(kDefaultFamily), opened.get());
+  for (size_t i = 0; handles != nullptr && i < families.size(); ++i) {
+    for (const auto& [id, family] : by_id) {
+      if (family->name() != families[i].name) continue;
+      handles->push_back(new ColumnFamilyHandleImpl(family, opened.get()));
+    }
   }
   Log(options.info_log, LogLevel::kInfo,
       "opened {} in {} for reading: manifest version {}, sequence {}", name, opened->pool_->uri(),
@@ -149,21 +183,27 @@ void FollowerDB::FollowLoop() {
 
 // ---- What only an owner does ------------------------------------------------------------------
 
-Status FollowerDB::Put(const WriteOptions&, const Slice&, const Slice&) { return ReadOnly("Put"); }
-Status FollowerDB::Delete(const WriteOptions&, const Slice&) { return ReadOnly("Delete"); }
-Status FollowerDB::SingleDelete(const WriteOptions&, const Slice&) {
+Status FollowerDB::Put(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
+  return ReadOnly("Put");
+}
+Status FollowerDB::Delete(const WriteOptions&, ColumnFamilyHandle*, const Slice&) {
+  return ReadOnly("Delete");
+}
+Status FollowerDB::SingleDelete(const WriteOptions&, ColumnFamilyHandle*, const Slice&) {
   return ReadOnly("SingleDelete");
 }
-Status FollowerDB::DeleteRange(const WriteOptions&, const Slice&, const Slice&) {
+Status FollowerDB::DeleteRange(const WriteOptions&, ColumnFamilyHandle*, const Slice&,
+                               const Slice&) {
   return ReadOnly("DeleteRange");
 }
-Status FollowerDB::Merge(const WriteOptions&, const Slice&, const Slice&) {
+Status FollowerDB::Merge(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
   return ReadOnly("Merge");
 }
 Status FollowerDB::Write(const WriteOptions&, WriteBatch*) { return ReadOnly("Write"); }
 Status FollowerDB::FlushWAL(bool) { return ReadOnly("FlushWAL"); }
-Status FollowerDB::Flush(const FlushOptions&) { return ReadOnly("Flush"); }
-Status FollowerDB::CompactRange(const CompactRangeOptions&, const Slice*, const Slice*) {
+Status FollowerDB::Flush(const FlushOptions&, ColumnFamilyHandle*) { return ReadOnly("Flush"); }
+Status FollowerDB::CompactRange(const CompactRangeOptions&, ColumnFamilyHandle*, const Slice*,
+                                const Slice*) {
   return ReadOnly("CompactRange");
 }
 Status FollowerDB::WaitForCompact() { return ReadOnly("WaitForCompact"); }
@@ -171,14 +211,18 @@ Status FollowerDB::VerifyChecksum() { return ReadOnly("VerifyChecksum"); }
 
 // ---- Properties -------------------------------------------------------------------------------
 
-bool FollowerDB::GetProperty(const Slice& property, std::string* value) {
+bool FollowerDB::GetProperty(ColumnFamilyHandle* family, const Slice& property,
+                             std::string* value) {
   uint64_t number = 0;
-  if (!GetIntProperty(property, &number)) return false;
+  if (!GetIntProperty(family, property, &number)) return false;
   *value = std::to_string(number);
   return true;
 }
 
-bool FollowerDB::GetIntProperty(const Slice& property, uint64_t* value) {
+bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& property,
+                                uint64_t* value) {
+  uint32_t id = kDefaultFamily;
+  if (!FindFamily(family, &id).ok()) return false;
   const std::shared_ptr<const FollowerView> view = CurrentView();
   MutexLock lock(&mutex_);
   const std::pair<std::string_view, uint64_t> all[] = {
@@ -197,8 +241,11 @@ bool FollowerDB::GetIntProperty(const Slice& property, uint64_t* value) {
   return false;
 }
 
-Status FollowerDB::GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) {
-  return ApproximateSizes(*CurrentView()->version, ranges, n, sizes);
+Status FollowerDB::GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
+                                       uint64_t* sizes) {
+  uint32_t id = kDefaultFamily;
+  NACRE_RETURN_IF_ERROR(FindFamily(family, &id));
+  return ApproximateSizes(*CurrentView()->Of(id)->version, ranges, n, sizes);
 }
 
 }  // namespace nacre

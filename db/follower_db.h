@@ -38,35 +38,53 @@ class FollowerDB final : public DB {
  public:
   enum class Mode : uint8_t { kFixed, kFollowing };
 
-  static Status Open(const Options& options, const std::string& name, Mode mode,
-                     bool error_if_wal_file_exists, std::unique_ptr<DB>* db);
+  /// `handles` may be null.
+  static Status Open(const DBOptions& options, const std::string& name,
+                     const std::vector<ColumnFamilyDescriptor>& families, Mode mode,
+                     bool error_if_wal_file_exists, std::vector<ColumnFamilyHandle*>* handles,
+                     std::unique_ptr<DB>* db);
   ~FollowerDB() override;
 
   using DB::Get;
   using DB::MultiGet;
   Status Close() override EXCLUDES(mutex_);
-  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override;
-  Status Delete(const WriteOptions& options, const Slice& key) override;
-  Status SingleDelete(const WriteOptions& options, const Slice& key) override;
-  Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) override;
-  Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) override;
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             const Slice& value) override;
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) override;
+  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                      const Slice& key) override;
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
+                     const Slice& end) override;
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+               const Slice& operand) override;
   Status Write(const WriteOptions& options, WriteBatch* updates) override;
-  Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) override;
-  void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                PinnableSlice* values, Status* statuses) override;
-  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             PinnableSlice* value) override;
+  void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                const Slice* keys, PinnableSlice* values, Status* statuses) override;
+  std::vector<Status> MultiGet(const ReadOptions& options,
+                               const std::vector<ColumnFamilyHandle*>& families,
+                               const std::vector<Slice>& keys,
+                               std::vector<std::string>* values) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
+                                        ColumnFamilyHandle* family) override;
+  Status NewIterators(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                      std::vector<std::unique_ptr<Iterator>>* iterators) override;
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
   Status FlushWAL(bool sync) override;
-  Status Flush(const FlushOptions& options) override;
-  Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
-                      const Slice* end) override;
+  Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override;
+  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
+                      const Slice* begin, const Slice* end) override;
   Status WaitForCompact() override;
   Status VerifyChecksum() override;
   Status TryCatchUpWithPrimary() override EXCLUDES(mutex_);
-  bool GetProperty(const Slice& property, std::string* value) override;
-  bool GetIntProperty(const Slice& property, uint64_t* value) override EXCLUDES(mutex_);
-  Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override;
+  bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override;
+  bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property, uint64_t* value) override
+      EXCLUDES(mutex_);
+  Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
+                             uint64_t* sizes) override;
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override;
 
@@ -97,7 +115,7 @@ class FollowerDB final : public DB {
     std::atomic<uint64_t> reads_again{0};  ///< Of reads that met memory of others.
   };
 
-  FollowerDB(const Options& options, const std::string& name, Mode mode,
+  FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
              std::shared_ptr<memnode::PoolImpl> pool);
 
   /// Returns once a run for `goal` that began after this call has ended; how that went.
@@ -107,18 +125,20 @@ class FollowerDB final : public DB {
   void FollowLoop() EXCLUDES(mutex_);
   /// Catches up if `options` want that.
   Status Prepare(const ReadOptions& options) EXCLUDES(mutex_);
-  void ReadKeys(const ReadOptions& options, std::span<const Slice> keys, PinnableSlice* values,
-                Status* statuses) EXCLUDES(mutex_);
+  /// Of this database, or null. `InvalidArgument` for another one's.
+  Status FindFamily(ColumnFamilyHandle* handle, uint32_t* id) const;
+  void ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle, std::span<const Slice> keys,
+                PinnableSlice* values, Status* statuses) EXCLUDES(mutex_);
   /// One look at one view. Whether some of the failures are suspect.
-  bool LookUp(const FollowerView& view, SequenceNumber snapshot, std::span<const Slice> keys,
-              PinnableSlice* values, Status* statuses) const;
+  bool LookUp(const FollowerView& whole, uint32_t family, SequenceNumber snapshot,
+              std::span<const Slice> keys, PinnableSlice* values, Status* statuses) const;
   /// Of a table that is loaded now: what of its point index there is room for.
   PointTier::Kind TierFor(const FollowerView& view, const TableHandle& table) const;
 
-  const Options options_;
+  const DBOptions options_;
   const std::string name_;
   const Mode mode_;
-  const InternalKeyComparator comparator_;
+  std::unique_ptr<ColumnFamilyHandle> default_handle_;
   const std::shared_ptr<memnode::PoolImpl> pool_;
   memnode::PoolClient* const client_;
   const std::unique_ptr<memnode::TableStore> store_;

@@ -12,9 +12,9 @@ namespace {
 
 class FollowerIterator final : public Iterator {
  public:
-  FollowerIterator(FollowerDB* db, const ReadOptions& options,
+  FollowerIterator(FollowerDB* db, const ReadOptions& options, uint32_t family,
                    std::shared_ptr<const FollowerView> view, SequenceNumber snapshot)
-      : db_(db), options_(options), view_(std::move(view)), snapshot_(snapshot) {
+      : db_(db), options_(options), family_(family), view_(std::move(view)), snapshot_(snapshot) {
     // They tell whose bytes these are.
     options_.verify_checksums = true;
     Open();
@@ -57,8 +57,9 @@ class FollowerIterator final : public Iterator {
 
  private:
   void Open() {
-    inner_ = NewDBIterator(view_->version->comparator(), NewViewIterator(*view_, options_),
-                           snapshot_, options_, view_);
+    const std::shared_ptr<const ReadView>& view = view_->Of(family_);
+    inner_ = NewDBIterator(*view->comparator, NewViewIterator(*view, options_), snapshot_, options_,
+                           view);
   }
   void SaveKey() {
     const Slice key = inner_->key();
@@ -94,6 +95,7 @@ class FollowerIterator final : public Iterator {
 
   FollowerDB* const db_;
   ReadOptions options_;
+  const uint32_t family_;
   std::shared_ptr<const FollowerView> view_;
   SequenceNumber snapshot_;
   std::unique_ptr<Iterator> inner_;
@@ -105,9 +107,10 @@ class FollowerIterator final : public Iterator {
 }  // namespace
 
 std::unique_ptr<Iterator> NewFollowerIterator(FollowerDB* db, const ReadOptions& options,
+                                              uint32_t family,
                                               std::shared_ptr<const FollowerView> view,
                                               SequenceNumber snapshot) {
-  return std::make_unique<FollowerIterator>(db, options, std::move(view), snapshot);
+  return std::make_unique<FollowerIterator>(db, options, family, std::move(view), snapshot);
 }
 
 }  // namespace nacre

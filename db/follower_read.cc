@@ -9,6 +9,7 @@
 #include "db/follower_iterator.h"
 #include "db/point_lookup.h"
 #include "db/view_reads.h"
+#include "table/write_batch_format.h"
 #include "util/hash.h"
 
 namespace nacre {
@@ -38,7 +39,7 @@ Status Gone(std::string_view what) {
 /// The keys of one look at a view that are not settled by MemTables.
 class Lookups {
  public:
-  Lookups(memnode::PoolClient* client, const memnode::TableStore* store, const FollowerView& view,
+  Lookups(memnode::PoolClient* client, const memnode::TableStore* store, const ReadView& view,
           SequenceNumber snapshot)
       : reader_(client), store_(store), view_(view), snapshot_(snapshot) {}
 
@@ -147,7 +148,7 @@ class Lookups {
 
   memnode::PointReader reader_;
   const memnode::TableStore* const store_;
-  const FollowerView& view_;
+  const ReadView& view_;
   const SequenceNumber snapshot_;
   std::vector<Item> items_;
 };
@@ -161,7 +162,7 @@ Deadline FollowerDB::ReadDeadline() const {
 std::shared_ptr<const FollowerView> FollowerDB::CurrentView() const {
   const EpochDomain::Guard guard(&epochs_);
   const FollowerView* view = view_.load(std::memory_order_acquire);  // Pairs with InstallView.
-  return std::static_pointer_cast<const FollowerView>(view->shared_from_this());
+  return view->shared_from_this();
 }
 
 Status FollowerDB::Prepare(const ReadOptions& options) {
@@ -176,22 +177,38 @@ Status FollowerDB::Prepare(const ReadOptions& options) {
   return CatchUp(Goal::kAcknowledged);
 }
 
-Status FollowerDB::Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
+Status FollowerDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                       PinnableSlice* value) {
   Status status;
   value->Reset();
-  ReadKeys(options, {&key, 1}, value, &status);
+  ReadKeys(options, family, {&key, 1}, value, &status);
   return status;
 }
 
-void FollowerDB::MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                          PinnableSlice* values, Status* statuses) {
+void FollowerDB::MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                          const Slice* keys, PinnableSlice* values, Status* statuses) {
   for (size_t i = 0; i < num_keys; ++i) values[i].Reset();
-  ReadKeys(options, {keys, num_keys}, values, statuses);
+  ReadKeys(options, family, {keys, num_keys}, values, statuses);
 }
 
-void FollowerDB::ReadKeys(const ReadOptions& options, std::span<const Slice> keys,
-                          PinnableSlice* values, Status* statuses) {
-  if (Status status = Prepare(options); !status.ok()) {
+Status FollowerDB::FindFamily(ColumnFamilyHandle* handle, uint32_t* id) const {
+  *id = kDefaultFamily;
+  if (handle == nullptr) return Status::OK();
+  const auto* ours = dynamic_cast<const ColumnFamilyHandleImpl*>(handle);
+  if (ours == nullptr || ours->owner() != this) {
+    return Status::InvalidArgument("the handle of column family " + handle->GetName() +
+                                   " is of another database than " + name_);
+  }
+  *id = ours->GetID();
+  return Status::OK();
+}
+
+void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle,
+                          std::span<const Slice> keys, PinnableSlice* values, Status* statuses) {
+  uint32_t family = kDefaultFamily;
+  Status status = FindFamily(handle, &family);
+  if (status.ok()) status = Prepare(options);
+  if (!status.ok()) {
     std::fill_n(statuses, keys.size(), status);
     return;
   }
@@ -203,9 +220,9 @@ void FollowerDB::ReadKeys(const ReadOptions& options, std::span<const Slice> key
                                    ? Ours(options.snapshot).view().get()
                                    : view_.load(std::memory_order_acquire);  // See InstallView.
     snapshot = view->sequence;
-    if (!LookUp(*view, snapshot, keys, values, statuses)) [[likely]]
+    if (!LookUp(*view, family, snapshot, keys, values, statuses)) [[likely]]
       return;
-    held = std::static_pointer_cast<const FollowerView>(view->shared_from_this());
+    held = view->shared_from_this();
   }
   const Deadline deadline = ReadDeadline();
   do {
@@ -219,12 +236,13 @@ void FollowerDB::ReadKeys(const ReadOptions& options, std::span<const Slice> key
     }
     held = std::move(newer);
     for (size_t i = 0; i < keys.size(); ++i) values[i].Reset();
-  } while (LookUp(*held, snapshot, keys, values, statuses) && !deadline.Expired());
+  } while (LookUp(*held, family, snapshot, keys, values, statuses) && !deadline.Expired());
 }
 
-bool FollowerDB::LookUp(const FollowerView& view, SequenceNumber snapshot,
+bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumber snapshot,
                         std::span<const Slice> keys, PinnableSlice* values,
                         Status* statuses) const {
+  const ReadView& view = *whole.Of(family);
   // Under way together.
   constexpr size_t kBatch = 64;
   bool suspect = false;
@@ -236,7 +254,7 @@ bool FollowerDB::LookUp(const FollowerView& view, SequenceNumber snapshot,
       if (GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i])) continue;
       lookups.Add(keys[i], hash, &values[i], &statuses[i]);
     }
-    lookups.Run([&](const TableHandle& table) { return TierFor(view, table); });
+    lookups.Run([&](const TableHandle& table) { return TierFor(whole, table); });
     suspect = suspect || std::any_of(statuses + first, statuses + end, Suspect);
   }
   return suspect;
@@ -245,8 +263,8 @@ bool FollowerDB::LookUp(const FollowerView& view, SequenceNumber snapshot,
 PointTier::Kind FollowerDB::TierFor(const FollowerView& view, const TableHandle& table) const {
   if (options_.index_memory_budget == SIZE_MAX) return PointTier::Kind::kIndex;
   uint64_t bytes = table.meta().point_index.length;
-  for (int level = 0; level < view.version->depth(); ++level) {
-    for (const auto& other : view.version->tables(level)) {
+  for (const auto& [id, family] : view.families) {
+    for (const auto& other : TablesOf(*family->version)) {
       const PointTier* tier = other->tier();
       if (tier != nullptr && tier->kind() == PointTier::Kind::kIndex) bytes += tier->MemoryUsage();
     }
@@ -287,12 +305,40 @@ bool FollowerDB::ReadAgain(const FollowerView& view, bool keep,
   return true;
 }
 
-std::unique_ptr<Iterator> FollowerDB::NewIterator(const ReadOptions& options) {
-  if (Status status = Prepare(options); !status.ok()) return NewErrorIterator(std::move(status));
+std::unique_ptr<Iterator> FollowerDB::NewIterator(const ReadOptions& options,
+                                                  ColumnFamilyHandle* handle) {
+  uint32_t family = kDefaultFamily;
+  Status status = FindFamily(handle, &family);
+  if (status.ok()) status = Prepare(options);
+  if (!status.ok()) return NewErrorIterator(std::move(status));
   std::shared_ptr<const FollowerView> view =
       options.snapshot != nullptr ? Ours(options.snapshot).view() : CurrentView();
   const SequenceNumber snapshot = view->sequence;
-  return NewFollowerIterator(this, options, std::move(view), snapshot);
+  return NewFollowerIterator(this, options, family, std::move(view), snapshot);
+}
+
+std::vector<Status> FollowerDB::MultiGet(const ReadOptions& options,
+                                         const std::vector<ColumnFamilyHandle*>& families,
+                                         const std::vector<Slice>& keys,
+                                         std::vector<std::string>* values) {
+  // All as of one moment, and that is now.
+  if (Status status = Prepare(options); !status.ok()) {
+    values->assign(keys.size(), std::string());
+    return std::vector<Status>(keys.size(), status);
+  }
+  ReadOptions prepared = options;
+  prepared.linearizable = false;
+  return DB::MultiGet(prepared, families, keys, values);
+}
+
+Status FollowerDB::NewIterators(const ReadOptions& options,
+                                const std::vector<ColumnFamilyHandle*>& families,
+                                std::vector<std::unique_ptr<Iterator>>* iterators) {
+  iterators->clear();
+  NACRE_RETURN_IF_ERROR(Prepare(options));
+  ReadOptions prepared = options;
+  prepared.linearizable = false;
+  return DB::NewIterators(prepared, families, iterators);
 }
 
 const Snapshot* FollowerDB::GetSnapshot() { return new FollowerSnapshot(CurrentView()); }

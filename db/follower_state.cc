@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/family_check.h"
 #include "db/state_record.h"
 #include "memnode/database_report.h"
 #include "table/write_batch_format.h"
@@ -19,30 +20,31 @@ constexpr uint64_t kRootPeriodNanos = 1'000'000'000;
 
 }  // namespace
 
-FollowerState::FollowerState(const Options& options, std::string name, memnode::PoolClient* client,
+FollowerState::FollowerState(std::string name, memnode::PoolClient* client,
                              memnode::TableStore* store, EpochDomain* epochs)
-    : options_(options),
-      name_(name),
+    : name_(name),
       client_(client),
       store_(store),
       epochs_(epochs),
-      comparator_(options.comparator),
-      manifest_(client, std::move(name)),
-      blocks_(std::make_shared<ArenaBlockPool>(options.write_buffer_size)) {}
+      manifest_(client, std::move(name)) {}
 
-Status FollowerState::CheckComparator() const {
-  const ManifestState& state = manifest_.state();
-  if (state.comparator == options_.comparator->Name()) return Status::OK();
-  return Status::InvalidArgument("it was made with comparator " + state.comparator +
-                                 ", opened with " + options_.comparator->Name());
-}
-
-Status FollowerState::Open() {
+Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptors) {
   NACRE_RETURN_IF_ERROR(manifest_.Open());
-  NACRE_RETURN_IF_ERROR(CheckComparator());
+  const ManifestState& state = manifest_.state();
+  NACRE_RETURN_IF_ERROR(CheckNamedFamiliesOf(state, descriptors, /*may_miss=*/false));
+  const auto open = [&](uint32_t id, const std::string& name, uint32_t num_levels) {
+    const ColumnFamilyDescriptor* descriptor = FindDescriptor(descriptors, name);
+    if (descriptor == nullptr) return;
+    auto family = std::make_shared<ColumnFamily>(id, name, descriptor->options, num_levels);
+    const int levels = std::max(static_cast<int>(num_levels), 2);
+    versions_[id] = std::make_shared<Version>(&family->comparator(), levels);
+    families_[id] = std::move(family);
+  };
+  open(kDefaultFamily, kDefaultColumnFamilyName, state.num_levels);
+  for (const auto& [id, record] : state.families) open(id, record.name, record.num_levels);
+  blocks_ =
+      std::make_shared<ArenaBlockPool>(families_.at(kDefaultFamily)->options().write_buffer_size);
   log_ = std::make_unique<LogFollower>(client_, manifest_.database_id());
-  const auto levels = static_cast<int>(manifest_.state().num_levels);
-  version_ = std::make_shared<Version>(&comparator_, std::max(levels, 2));
   LookForNodes();
   NACRE_RETURN_IF_ERROR(TakeManifest(/*replaced=*/true));
   return CatchUp(Goal::kAcknowledged);
@@ -158,21 +160,28 @@ Status FollowerState::TakeManifest(bool replaced) {
 }
 
 Status FollowerState::TakeTables() {
-  VersionEdit edit;
-  const auto& tables = manifest_.state().tables;
+  std::map<uint32_t, VersionEdit> edits;
+  const ManifestState& state = manifest_.state();
+  const auto& tables = state.tables;
   auto next = tables_;
   for (auto it = next.begin(); it != next.end();) {
-    if (tables.contains(it->first)) {
+    const auto& table = it->second.second;
+    const uint32_t family = table->meta().family;
+    // Those of a dropped family stay as they were last.
+    if (tables.contains(it->first) || state.LevelsOf(family) == 0) {
       ++it;
       continue;
     }
-    edit.removed.push_back(it->second.second);
+    edits[family].removed.push_back(table);
     it = next.erase(it);
   }
-  SequenceNumber through = manifest_.state().last_sequence;
+  SequenceNumber through = state.last_sequence;
   for (const auto& [id, recorded] : tables) {
     const auto& [level, meta] = recorded;
     through = std::max(through, meta.largest_sequence);
+    const auto family = families_.find(meta.family);
+    if (family == families_.end()) continue;
+    VersionEdit& edit = edits[meta.family];
     Placement placement = meta.placement;
     for (ExtentAddr& fragment : placement.fragments) fragment = Here(fragment);
     const auto known = next.find(id);
@@ -190,14 +199,19 @@ Status FollowerState::TakeTables() {
     TableMeta here = meta;
     here.placement = std::move(placement);
     std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(std::move(here), options_.comparator, store_,
-                                                  nullptr, epochs_, &handle));
+    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(
+        std::move(here), family->second->user_comparator(), store_, nullptr, epochs_, &handle));
     edit.added.push_back({static_cast<int>(level), handle});
     next[id] = {level, std::move(handle)};
   }
   tables_through_ = through;
-  if (edit.added.empty() && edit.removed.empty()) return Status::OK();
-  version_ = Version::Apply(*version_, edit);
+  bool changed = false;
+  for (const auto& [family, edit] : edits) {
+    if (edit.added.empty() && edit.removed.empty()) continue;
+    versions_[family] = Version::Apply(*versions_[family], edit);
+    changed = true;
+  }
+  if (!changed) return Status::OK();
   tables_ = std::move(next);
   ++generation_;
   return Status::OK();
@@ -206,7 +220,7 @@ Status FollowerState::TakeTables() {
 Status FollowerState::TablesThrough(SequenceNumber sequence) {
   // What they have is in the tables, and all of it, so none is looked at before a later version.
   while (!memtables_.empty() && memtables_.back().last <= sequence) memtables_.pop_back();
-  if (memtables_.empty()) NewMemTable();
+  if (memtables_.empty()) memtables_.emplace_back();
   if (sequence <= applied_) return Status::OK();
   applied_ = sequence;
   while (!waiting_.empty() &&
@@ -218,11 +232,14 @@ Status FollowerState::TablesThrough(SequenceNumber sequence) {
 
 // ---- The log's part ---------------------------------------------------------------------------
 
-void FollowerState::NewMemTable() {
-  memtables_.insert(memtables_.begin(), {.memtable = std::make_shared<MemTable>(
-                                             options_.comparator, ++memtable_generation_,
-                                             options_.write_buffer_size / kFilterShare, blocks_),
-                                         .last = 0});
+MemTable* FollowerState::MemTableOf(const ColumnFamily& family) {
+  std::shared_ptr<MemTable>& memtable = memtables_.front().memtables[family.id()];
+  if (memtable == nullptr) {
+    memtable =
+        std::make_shared<MemTable>(family.user_comparator(), ++memtable_generation_,
+                                   family.options().write_buffer_size / kFilterShare, blocks_);
+  }
+  return memtable.get();
 }
 
 Status FollowerState::TakeRecord(SequenceNumber first, uint32_t count, const Slice& updates) {
@@ -243,16 +260,22 @@ Status FollowerState::Insert(SequenceNumber first, uint32_t count, const Slice& 
                     "before",
                     first, first + count - 1));
   }
-  Filled& filled = memtables_.front();
   SequenceNumber sequence = first;
-  bool new_chunk = false;
+  bool full = false;
   NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
-      updates, count, [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
-        filled.memtable->Add(sequence++, type, key, value, &new_chunk);
+      updates, count, [&](ValueType type, uint32_t id, const Slice& key, const Slice& value) {
+        const SequenceNumber of_update = sequence++;
+        const auto family = families_.find(id);
+        if (family == families_.end()) return;  // It is not open, or was dropped.
+        MemTable* memtable = MemTableOf(*family->second);
+        bool new_chunk = false;
+        memtable->Add(of_update, type, key, value, &new_chunk);
+        full = full || (new_chunk &&
+                        memtable->MemoryUsage() >= family->second->options().write_buffer_size);
       }));
-  applied_ = filled.last = first + count - 1;
+  applied_ = memtables_.front().last = first + count - 1;
   changed_ = true;
-  if (new_chunk && filled.memtable->MemoryUsage() >= options_.write_buffer_size) NewMemTable();
+  if (full) memtables_.emplace(memtables_.begin());
   return Status::OK();
 }
 
@@ -284,10 +307,17 @@ Status FollowerState::Settle(SequenceNumber sequence) {
 std::shared_ptr<const FollowerView> FollowerState::View() {
   if (!changed_ || incomplete_) return view_;
   auto view = std::make_shared<FollowerView>();
-  for (const Filled& filled : memtables_) {
-    if (filled.memtable->entries() > 0) view->memtables.push_back(filled.memtable);
+  for (const auto& [id, family] : families_) {
+    auto of_family = std::make_shared<ReadView>();
+    of_family->comparator = family->shared_comparator();
+    for (const Filled& filled : memtables_) {
+      const auto memtable = filled.memtables.find(id);
+      if (memtable == filled.memtables.end()) continue;
+      of_family->memtables.push_back(memtable->second);
+    }
+    of_family->version = versions_.at(id);
+    view->families.emplace_back(id, std::move(of_family));
   }
-  view->version = version_;
   view->sequence = applied_;
   view->tables_through = tables_through_;
   view->manifest_version = manifest_.state().version;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/column_family.h"
 #include "db/follower_view.h"
 #include "db/log_follower.h"
 #include "db/manifest_follower.h"
@@ -33,13 +34,14 @@ namespace nacre {
 /// Thread safety: none; used by one thread at a time. Views are read by any number.
 class FollowerState {
  public:
-  /// `options`, `client`, `store` and `epochs` outlive this.
-  FollowerState(const Options& options, std::string name, memnode::PoolClient* client,
-                memnode::TableStore* store, EpochDomain* epochs);
+  /// `client`, `store` and `epochs` outlive this.
+  FollowerState(std::string name, memnode::PoolClient* client, memnode::TableStore* store,
+                EpochDomain* epochs);
 
-  /// Reads all. Failures as those of ManifestFollower::Open and LogFollower::Advance;
-  /// `InvalidArgument` for another comparator.
-  Status Open();
+  /// Reads all of the families that `descriptors` name. Failures as those of ManifestFollower::Open
+  /// and LogFollower::Advance; `InvalidArgument` for another comparator, or a family that there is
+  /// not.
+  Status Open(const std::vector<ColumnFamilyDescriptor>& descriptors);
 
   enum class Goal : uint8_t {
     /// What manifest and log have got: as a rule all. Where the owner has lost all nodes that keep
@@ -57,6 +59,8 @@ class FollowerState {
   std::shared_ptr<const FollowerView> View();
 
   uint64_t database_id() const { return manifest_.database_id(); }
+  /// Those that were opened, by id. They never change.
+  const std::map<uint32_t, std::shared_ptr<ColumnFamily>>& families() const { return families_; }
   /// Sequences beyond one that is missing.
   size_t waiting() const { return waiting_.size(); }
   /// Whether there are segments of a log.
@@ -71,15 +75,14 @@ class FollowerState {
     std::string updates;
   };
   struct Filled {
-    std::shared_ptr<MemTable> memtable;
-    SequenceNumber last = 0;  ///< Its highest sequence.
+    std::map<uint32_t, std::shared_ptr<MemTable>> memtables;  ///< By family.
+    SequenceNumber last = 0;                                  ///< Its highest sequence.
   };
 
   /// `*changed`: there was something new.
   Status ReadManifest(ManifestFollower::Look look, bool* changed);
   /// The log as far as it is known; whether that was all goes to `*end`.
   Status ReadLog(LogFollower::Look look, LogFollower::End* end);
-  Status CheckComparator() const;
   /// Takes the manifest's state over; after `replaced`, everything anew.
   Status TakeManifest(bool replaced);
   /// Which node of the client each node of the manifest is.
@@ -96,9 +99,9 @@ class FollowerState {
   Status Settle(SequenceNumber sequence);
   /// Inserts what does not wait any more.
   Status InsertWaiting();
-  void NewMemTable();
+  /// Of the newest of memtables_.
+  MemTable* MemTableOf(const ColumnFamily& family);
 
-  const Options& options_;
   const std::string name_;
   memnode::PoolClient* const client_;
   memnode::TableStore* const store_;
@@ -106,17 +109,17 @@ class FollowerState {
   /// A word a key, as in the owner's.
   static constexpr size_t kFilterShare = 64;
 
-  const InternalKeyComparator comparator_;
+  std::map<uint32_t, std::shared_ptr<ColumnFamily>> families_;
   ManifestFollower manifest_;
   std::unique_ptr<LogFollower> log_;
   std::map<NodeId, NodeId> numbers_;
   /// By id, with their levels.
   std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<TableHandle>>> tables_;
-  std::shared_ptr<const Version> version_;
+  std::map<uint32_t, std::shared_ptr<const Version>> versions_;  ///< By family.
   SequenceNumber tables_through_ = 0;
   std::vector<Filled> memtables_;  ///< Newest first; the first takes records.
   uint64_t memtable_generation_ = 0;
-  const std::shared_ptr<ArenaBlockPool> blocks_;
+  std::shared_ptr<ArenaBlockPool> blocks_;
   SequenceNumber applied_ = 0;  ///< All up to here is in tables or MemTables.
   std::map<SequenceNumber, Waiting> waiting_;
   uint64_t generation_ = 0;

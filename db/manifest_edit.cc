@@ -1,5 +1,7 @@
 #include "db/manifest_edit.h"
 
+#include <utility>
+
 #include "util/coding.h"
 
 namespace nacre {
@@ -17,6 +19,8 @@ enum class Field : uint8_t {
   kLastSequence = 6,    // varint64
   kNode = 7,            // varint32 node, fixed64 instance
   kRestored = 8,        // nothing
+  kFamily = 9,          // varint32 id, see EncodeFamilyRecord
+  kFamilyDropped = 10,  // varint32 id
 };
 
 constexpr uint32_t kOffsetBits = 48;
@@ -37,6 +41,15 @@ Status DecodeNode(Slice* input, ManifestEdit* edit) {
       !edit->nodes.emplace(static_cast<NodeId>(node), instance).second) {
     return Malformed("node");
   }
+  return Status::OK();
+}
+
+Status DecodeFamily(Slice* input, ManifestEdit* edit) {
+  uint32_t id = 0;
+  FamilyRecord family;
+  if (!GetVarint32(input, &id) || id == 0 || id == UINT32_MAX) return Malformed("family id");
+  NACRE_RETURN_IF_ERROR(DecodeFamilyRecord(input, &family));
+  if (!edit->families_added.emplace(id, std::move(family)).second) return Malformed("family id");
   return Status::OK();
 }
 
@@ -69,6 +82,14 @@ Status DecodeField(Field field, Slice* input, ManifestEdit* edit) {
       return Status::OK();
     case Field::kNode:
       return DecodeNode(input, edit);
+    case Field::kFamily:
+      return DecodeFamily(input, edit);
+    case Field::kFamilyDropped:
+      if (!GetVarint64(input, &number) || number == 0 || number >= UINT32_MAX) {
+        return Malformed("family id");
+      }
+      edit->families_dropped.push_back(number);
+      return Status::OK();
     case Field::kRestored:
       edit->restored = true;
       return Status::OK();
@@ -145,6 +166,15 @@ void EncodeManifestEdit(const ManifestEdit& edit, std::string* dst) {
   if (edit.last_sequence.has_value()) {
     PutField(Field::kLastSequence, dst);
     PutVarint64(dst, *edit.last_sequence);
+  }
+  for (const auto& [id, family] : edit.families_added) {
+    PutField(Field::kFamily, dst);
+    PutVarint32(dst, id);
+    EncodeFamilyRecord(family, dst);
+  }
+  for (const uint64_t id : edit.families_dropped) {
+    PutField(Field::kFamilyDropped, dst);
+    PutVarint64(dst, id);
   }
   if (edit.restored) PutField(Field::kRestored, dst);
 }

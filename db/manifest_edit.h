@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/family_record.h"
 #include "db/log_segments.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -14,8 +15,8 @@
 
 namespace nacre {
 
-/// One atomic change of what a database consists of: of its tables, the segments of its log, the
-/// nodes that these lie on. Only what is set changes.
+/// One atomic change of what a database consists of: of its column families, its tables, the
+/// segments of its log, the nodes that these lie on. Only what is set changes.
 ///
 /// No id is both added and removed, or removed twice, by one edit.
 struct ManifestEdit {
@@ -32,6 +33,10 @@ struct ManifestEdit {
   std::optional<SequenceNumber> last_sequence;
   /// Instance ids of nodes that came, as the placements number them.
   std::map<NodeId, uint64_t> nodes;
+  /// By id, which was never used.
+  std::map<uint32_t, FamilyRecord> families_added;
+  /// Ids. All tables of such a family are removed, too.
+  std::vector<uint64_t> families_dropped;
   bool restored = false;  ///< A restore has ended: the database is whole.
 };
 

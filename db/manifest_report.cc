@@ -42,16 +42,18 @@ std::string ExtentJson(const ExtentAddr& extent) {
 }
 
 std::string TableText(uint32_t level, const TableMeta& table) {
-  return fmt::format("table {} level {} bytes {} entries {} {} at {} keys {}..{}", table.id, level,
-                     table.size, table.entries, table.placement.redundancy.ToString(),
+  const std::string family = table.family == 0 ? "" : fmt::format(" family {}", table.family);
+  return fmt::format("table {}{} level {} bytes {} entries {} {} at {} keys {}..{}", table.id,
+                     family, level, table.size, table.entries,
+                     table.placement.redundancy.ToString(),
                      Join(table.placement.fragments, " ", ExtentText),
                      Hex(table.smallest_user_key()), Hex(table.largest_user_key()));
 }
 
 std::string TableJson(uint32_t level, const TableMeta& table) {
-  return fmt::format(R"({{"id": {}, "level": {}, "bytes": {}, "entries": {}, "redundancy": {}, )"
-                     R"("smallest": "{}", "largest": "{}", "fragments": [{}]}})",
-                     table.id, level, table.size, table.entries,
+  return fmt::format(R"({{"id": {}, "family": {}, "level": {}, "bytes": {}, "entries": {}, )"
+                     R"("redundancy": {}, "smallest": "{}", "largest": "{}", "fragments": [{}]}})",
+                     table.id, table.family, level, table.size, table.entries,
                      JsonString(table.placement.redundancy.ToString()),
                      Hex(table.smallest_user_key()), Hex(table.largest_user_key()),
                      Join(table.placement.fragments, ", ", ExtentJson));
@@ -66,6 +68,19 @@ std::string SegmentJson(const LogSegment& segment) {
                      Join(segment.copies, ", ", ExtentJson));
 }
 
+std::string FamilyText(uint32_t id, const FamilyRecord& family) {
+  return fmt::format("family {} {}, comparator {}, {} levels", id, family.name, family.comparator,
+                     family.num_levels);
+}
+
+std::string FamiliesJson(const std::map<uint32_t, FamilyRecord>& families) {
+  return Join(families, ", ", [](const auto& family) {
+    return fmt::format(R"({{"id": {}, "name": {}, "comparator": {}, "levels": {}}})", family.first,
+                       JsonString(family.second.name), JsonString(family.second.comparator),
+                       family.second.num_levels);
+  });
+}
+
 std::string Number(uint64_t number) { return std::to_string(number); }
 
 std::string EditText(const ManifestEdit& edit) {
@@ -76,6 +91,8 @@ std::string EditText(const ManifestEdit& edit) {
   for (const auto& [node, instance] : edit.nodes) {
     line("+", fmt::format("node {} instance {:016x}", node, instance));
   }
+  for (const auto& [id, family] : edit.families_added) line("+", FamilyText(id, family));
+  for (const uint64_t id : edit.families_dropped) line("-", fmt::format("family {}", id));
   for (const auto& [level, table] : edit.added) line("+", TableText(level, table));
   for (const uint64_t id : edit.removed) line("-", fmt::format("table {}", id));
   for (const LogSegment& segment : edit.segments_added) line("+", SegmentText(segment));
@@ -100,6 +117,12 @@ std::string EditJson(const ManifestEdit& edit) {
                        [](const auto& table) { return TableJson(table.first, table.second); }),
                   Join(edit.removed, ", ", Number), Join(edit.segments_added, ", ", SegmentJson),
                   Join(edit.segments_removed, ", ", Number), NodesJson(edit.nodes));
+  if (!edit.families_added.empty()) {
+    json += fmt::format(R"(, "families_added": [{}])", FamiliesJson(edit.families_added));
+  }
+  if (!edit.families_dropped.empty()) {
+    json += fmt::format(R"(, "families_dropped": [{}])", Join(edit.families_dropped, ", ", Number));
+  }
   if (edit.next_table_id.has_value()) {
     json += fmt::format(R"(, "next_table_id": {})", *edit.next_table_id);
   }
@@ -133,6 +156,7 @@ std::string ManifestText(const ManifestRecovered& manifest) {
   for (const auto& [node, instance] : state.nodes) {
     text += fmt::format("node {} instance {:016x}\n", node, instance);
   }
+  for (const auto& [id, family] : state.families) text += FamilyText(id, family) + "\n";
   for (const auto& [id, table] : state.tables) text += TableText(table.first, table.second) + "\n";
   for (const auto& [number, segment] : state.segments) text += SegmentText(segment) + "\n";
   for (const ManifestEdit& edit : manifest.edits) text += EditText(edit);
@@ -161,7 +185,8 @@ std::string ManifestJson(const ManifestRecovered& manifest) {
       Join(manifest.notes, ", ", [](const std::string& note) { return JsonString(note); }),
       NodesJson(state.nodes));
   json += fmt::format(
-      R"("tables": [{}], "segments": [{}], "edits": [{}]}})",
+      R"("families": [{}], "tables": [{}], "segments": [{}], "edits": [{}]}})",
+      FamiliesJson(state.families),
       Join(state.tables, ", ",
            [](const auto& table) { return TableJson(table.second.first, table.second.second); }),
       Join(state.segments, ", ", [](const auto& segment) { return SegmentJson(segment.second); }),

@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "util/coding.h"
 #include "util/crc32c.h"
@@ -22,7 +23,7 @@ namespace {
 //          5    1  zero
 //          6    2  bytes of payload in this slot
 //          8    8  manifest version of its last change
-//         16    8  id of the item: table, segment, node; of the header 0
+//         16    8  id of the item: table, segment, node, family; of the header 0
 //         24    4  number of the slot in the item's chain
 //         28    4  next slot of the chain; 0: none
 //         32  224  payload, the rest zero
@@ -55,6 +56,7 @@ ManifestSlots::ManifestSlots(const ManifestState& state, uint64_t ring_position)
     : version_(state.version) {
   Seal(state, ring_position);
   for (const auto& [node, instance] : state.nodes) PutNode(node, instance);
+  for (const auto& [id, family] : state.families) PutFamily(id, family);
   for (const auto& [id, table] : state.tables) PutTable(table.first, table.second);
   for (const auto& [number, segment] : state.segments) PutSegment(segment);
   Seal(state, ring_position);
@@ -67,7 +69,9 @@ void ManifestSlots::Apply(const ManifestEdit& edit) {
   // Slots that become free are taken again at once.
   for (const uint64_t id : edit.removed) Remove(Kind::kTable, id);
   for (const uint64_t number : edit.segments_removed) Remove(Kind::kSegment, number);
+  for (const uint64_t id : edit.families_dropped) Remove(Kind::kFamily, id);
   for (const auto& [node, instance] : edit.nodes) PutNode(node, instance);
+  for (const auto& [id, family] : edit.families_added) PutFamily(id, family);
   for (const auto& [level, meta] : edit.added) PutTable(level, meta);
   for (const LogSegment& segment : edit.segments_added) PutSegment(segment);
 }
@@ -91,6 +95,13 @@ void ManifestSlots::PutNode(NodeId node, uint64_t instance) {
   Put(Kind::kNode, node, payload);
 }
 
+void ManifestSlots::PutFamily(uint32_t id, const FamilyRecord& family) {
+  std::string payload;
+  PutVarint32(&payload, id);
+  EncodeFamilyRecord(family, &payload);
+  Put(Kind::kFamily, id, payload);
+}
+
 void ManifestSlots::Seal(const ManifestState& state, uint64_t ring_position) {
   version_ = state.version;
   const auto encode = [&] {
@@ -103,12 +114,14 @@ void ManifestSlots::Seal(const ManifestState& state, uint64_t ring_position) {
       PutFixed64(&payload, number);
     }
     PutLengthPrefixedSlice(&payload, state.comparator);
-    // Of few databases, and not for long. Who does not know it takes the header for malformed.
-    if (state.restoring != 0) PutFixed64(&payload, state.restoring);
+    // Of few databases. Who does not know it takes the header for malformed.
+    const bool has_families = state.next_family > 1;
+    if (state.restoring != 0 || has_families) PutFixed64(&payload, state.restoring);
+    if (has_families) PutFixed32(&payload, state.next_family);
     return payload;
   };
-  // The first time its own slots are among those that it counts.
-  if (items_.empty()) Put(Kind::kHeader, 0, encode());
+  // The first time, and when it grows, its own slots are among those that it counts.
+  Put(Kind::kHeader, 0, encode());
   Put(Kind::kHeader, 0, encode());
 }
 
@@ -242,6 +255,19 @@ Status ManifestSlotReader::Decode(const std::vector<const char*>& slots, Manifes
         DecodeItem(kind, payload, state).WithContext(fmt::format("slot {}", slot)));
   }
   if (taken != in_use) return Malformed("slots that belong to nothing");
+  return CheckLevels(*state);
+}
+
+Status ManifestSlotReader::CheckLevels(const ManifestState& state) {
+  for (const auto& [id, table] : state.tables) {
+    if (table.first >= state.LevelsOf(table.second.family)) {
+      return Malformed(fmt::format("table {} in level {} of column family {}", id, table.first,
+                                   table.second.family));
+    }
+  }
+  for (const auto& [id, family] : state.families) {
+    if (id >= state.next_family) return Malformed(fmt::format("column family {}", id));
+  }
   return Status::OK();
 }
 
@@ -265,10 +291,15 @@ Status ManifestSlotReader::DecodeHeader(const std::string& payload, uint64_t use
       !GetFixed64(&input, &sum_then) || !GetLengthPrefixedSlice(&input, &comparator)) {
     return Malformed("malformed header");
   }
-  const bool restoring = !input.empty();
-  if (restoring &&
-      (!GetFixed64(&input, &state->restoring) || state->restoring == 0 || !input.empty())) {
-    return Malformed("malformed header");
+  if (!input.empty()) {
+    if (!GetFixed64(&input, &state->restoring)) return Malformed("malformed header");
+    const bool has_families = !input.empty();
+    if (has_families && (!GetFixed32(&input, &state->next_family) || state->next_family < 2)) {
+      return Malformed("malformed header");
+    }
+    if (!input.empty() || (state->restoring == 0 && !has_families)) {
+      return Malformed("malformed header");
+    }
   }
   state->comparator = comparator.ToString();
   if (used_then != used || sum_then != sum) {
@@ -284,7 +315,6 @@ Status ManifestSlotReader::DecodeItem(Kind kind, const std::string& payload, Man
     case Kind::kTable: {
       std::pair<uint32_t, TableMeta> table;
       NACRE_RETURN_IF_ERROR(DecodeLevelAndTable(&input, &table.first, &table.second));
-      if (table.first >= state->num_levels) return Malformed("level");
       const uint64_t id = table.second.id;
       fresh = state->tables.emplace(id, std::move(table)).second;
       break;
@@ -303,6 +333,14 @@ Status ManifestSlotReader::DecodeItem(Kind kind, const std::string& payload, Man
         return Malformed("node");
       }
       fresh = state->nodes.emplace(static_cast<NodeId>(node), instance).second;
+      break;
+    }
+    case Kind::kFamily: {
+      uint32_t id = 0;
+      FamilyRecord family;
+      if (!GetVarint32(&input, &id) || id == 0) return Malformed("column family");
+      NACRE_RETURN_IF_ERROR(DecodeFamilyRecord(&input, &family));
+      fresh = state->families.emplace(id, std::move(family)).second;
       break;
     }
     default:

@@ -15,10 +15,10 @@
 
 namespace nacre {
 
-/// The image of a manifest: its tables, segments and nodes in slots of a fixed size (Aceso, SOSP
-/// 2024, section 3.2, where the slots are those of a hash table). Whatever lives keeps its slots,
-/// so two checkpoints differ only where an edit was, and to know and to send the difference costs
-/// as much as these edits did.
+/// The image of a manifest: its tables, segments, nodes and column families in slots of a fixed
+/// size (Aceso, SOSP 2024, section 3.2, where the slots are those of a hash table). Whatever lives
+/// keeps its slots, so two checkpoints differ only where an edit was, and to know and to send the
+/// difference costs as much as these edits did.
 ///
 /// An item that is longer than a slot has a chain of them. Each slot has the manifest version of
 /// its last change and a checksum; a free one is all zeros. The header, an item too, whose chain
@@ -53,7 +53,14 @@ class ManifestSlots {
 
  private:
   friend class ManifestSlotReader;
-  enum class Kind : uint8_t { kFree = 0, kHeader = 1, kTable = 2, kSegment = 3, kNode = 4 };
+  enum class Kind : uint8_t {
+    kFree = 0,
+    kHeader = 1,
+    kTable = 2,
+    kSegment = 3,
+    kNode = 4,
+    kFamily = 5
+  };
   static constexpr size_t kHeadBytes = 32;
   static constexpr size_t kPayloadBytes = kSlotBytes - kHeadBytes;
   using ItemKey = std::pair<Kind, uint64_t>;
@@ -63,6 +70,7 @@ class ManifestSlots {
   void PutTable(uint32_t level, const TableMeta& meta);
   void PutSegment(const LogSegment& segment);
   void PutNode(NodeId node, uint64_t instance);
+  void PutFamily(uint32_t id, const FamilyRecord& family);
   uint32_t TakeSlot();
   void FreeSlot(uint32_t slot);
   /// Replaces the slot's bytes.
@@ -92,6 +100,7 @@ class ManifestSlotReader {
   using Kind = ManifestSlots::Kind;
   static Status DecodeHeader(const std::string& payload, uint64_t used, uint64_t sum,
                              ManifestState* state, uint64_t* ring_position);
+  static Status CheckLevels(const ManifestState& state);
   static Status DecodeItem(Kind kind, const std::string& payload, ManifestState* state);
   static Status Gather(const std::vector<const char*>& slots, size_t first, std::string* payload,
                        size_t* taken);

@@ -28,17 +28,53 @@ Status CheckRemoved(const ManifestEdit& edit, std::string_view what, const Map& 
   return Status::OK();
 }
 
+/// That families are new or there, and that what is dropped leaves no tables.
+Status CheckFamilies(const ManifestState& state, const ManifestEdit& edit) {
+  std::set<uint64_t> added;
+  for (const auto& [id, family] : edit.families_added) {
+    if (id < state.next_family) {
+      return Impossible(edit, fmt::format("adds column family {} anew", id));
+    }
+    const auto same_name = [&name = family.name](const auto& other) {
+      return other.second.name == name;
+    };
+    if (std::any_of(state.families.begin(), state.families.end(), same_name)) {
+      return Impossible(edit, fmt::format("adds a second column family {}", family.name));
+    }
+    added.insert(id);
+  }
+  NACRE_RETURN_IF_ERROR(
+      CheckRemoved(edit, "column family", state.families, edit.families_dropped, added));
+  if (edit.families_dropped.empty()) return Status::OK();
+  const std::set<uint64_t> dropped(edit.families_dropped.begin(), edit.families_dropped.end());
+  const std::set<uint64_t> removed(edit.removed.begin(), edit.removed.end());
+  const auto stays = [&](const auto& table) {
+    return dropped.contains(table.second.second.family) && !removed.contains(table.first);
+  };
+  const bool adds = std::any_of(edit.added.begin(), edit.added.end(), [&](const auto& table) {
+    return dropped.contains(table.second.family);
+  });
+  if (adds || std::any_of(state.tables.begin(), state.tables.end(), stays)) {
+    return Impossible(edit, "drops a column family and not all its tables");
+  }
+  return Status::OK();
+}
+
 }  // namespace
 
 Status ManifestState::Check(const ManifestEdit& edit) const {
   if (edit.version != version + 1) {
     return Impossible(edit, fmt::format("comes after version {}", version));
   }
+  NACRE_RETURN_IF_ERROR(CheckFamilies(*this, edit));
   std::set<uint64_t> added;
   for (const auto& [level, meta] : edit.added) {
-    if (level >= num_levels) {
-      return Impossible(
-          edit, fmt::format("puts table {} into level {} of {}", meta.id, level, num_levels));
+    const auto made = edit.families_added.find(meta.family);
+    const uint32_t levels =
+        made != edit.families_added.end() ? made->second.num_levels : LevelsOf(meta.family);
+    if (level >= levels) {
+      return Impossible(edit, fmt::format("puts table {} into level {} of {} of column family {}",
+                                          meta.id, level, levels, meta.family));
     }
     if (!added.insert(meta.id).second) {
       return Impossible(edit, fmt::format("adds table {} twice", meta.id));
@@ -62,6 +98,11 @@ Status ManifestState::Apply(const ManifestEdit& edit) {
 
 void ManifestState::ApplyChecked(const ManifestEdit& edit) {
   version = edit.version;
+  for (const uint64_t id : edit.families_dropped) families.erase(static_cast<uint32_t>(id));
+  for (const auto& [id, family] : edit.families_added) {
+    families.insert_or_assign(id, family);
+    next_family = std::max(next_family, id + 1);
+  }
   for (const uint64_t id : edit.removed) tables.erase(id);
   for (const auto& table : edit.added) tables.insert_or_assign(table.second.id, table);
   for (const uint64_t number : edit.segments_removed) segments.erase(number);

@@ -16,7 +16,7 @@ namespace nacre {
 /// gives. Thread safety: as of any struct.
 struct ManifestState {
   // These never change.
-  std::string comparator;
+  std::string comparator;  ///< Of the default column family, as the levels.
   uint32_t num_levels = 0;
   uint64_t slab_bytes = 0;
   uint64_t database_id = 0;
@@ -30,6 +30,8 @@ struct ManifestState {
   uint64_t restoring = 0;
   /// Instances of the nodes that there ever were, as the placements number them.
   std::map<NodeId, uint64_t> nodes;
+  std::map<uint32_t, FamilyRecord> families;  ///< By id, without the default one.
+  uint32_t next_family = 1;                   ///< More than any that there ever was.
   std::map<uint64_t, std::pair<uint32_t, TableMeta>> tables;  ///< By id, with their levels.
   std::map<uint64_t, LogSegment> segments;                    ///< By number.
 
@@ -40,6 +42,13 @@ struct ManifestState {
   Status Apply(const ManifestEdit& edit);
   /// Apply of an edit that Check has passed.
   void ApplyChecked(const ManifestEdit& edit);
+
+  /// Of the family; 0 if there is no such one.
+  uint32_t LevelsOf(uint32_t family) const {
+    if (family == 0) return num_levels;
+    const auto it = families.find(family);
+    return it != families.end() ? it->second.num_levels : 0;
+  }
 
   /// Numbers the nodes anew: `numbers` says which node is what now. What lies on a node that is not
   /// in it lies on kLostNode from here on.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/memtable_filter.h"
@@ -51,6 +52,8 @@ class MemTable {
   /// of `arena`.
   void AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key, uint64_t hash,
                const Slice& value, bool* new_chunk);
+  /// Values of AddKept lie in the arena of `other`, which lives as long as this.
+  void KeepAlive(std::shared_ptr<const MemTable> other) { kept_alive_ = std::move(other); }
   /// Where memory comes from that lives as long as this object, and counts as its.
   ConcurrentArena* arena();
 
@@ -96,6 +99,7 @@ class MemTable {
   uint64_t largest_value() const;
 
  private:
+  std::shared_ptr<const MemTable> kept_alive_;  ///< Outlives the rest.
   class Rep;
   template <typename Order>
   class RepOf;

@@ -4,7 +4,7 @@
 
 namespace nacre {
 
-Status OpenPoolOf(const Options& options, std::shared_ptr<memnode::PoolImpl>* pool) {
+Status OpenPoolOf(const DBOptions& options, std::shared_ptr<memnode::PoolImpl>* pool) {
   if (options.pool != nullptr) {
     *pool = std::dynamic_pointer_cast<memnode::PoolImpl>(options.pool);
     if (*pool == nullptr) {

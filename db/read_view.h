@@ -8,11 +8,13 @@
 
 namespace nacre {
 
-/// What a read looks through: MemTables, newest first (the front one takes writes), then tables.
-/// Immutable. Installed before a MemTable's first write and before the objects it replaces go, so
-/// a reader that pins the current view and then loads the published sequence misses nothing up to
-/// the sequence that was published when it pinned.
+/// What a read of a column family looks through: MemTables, newest first (the front one takes
+/// writes), then tables. Immutable. Installed before a MemTable's first write and before the
+/// objects it replaces go, so a reader that pins the current view and then loads the published
+/// sequence misses nothing up to the sequence that was published when it pinned.
 struct ReadView : std::enable_shared_from_this<ReadView> {
+  /// Of the version. Views are read by iterators also when their family is gone.
+  std::shared_ptr<const InternalKeyComparator> comparator;
   std::vector<std::shared_ptr<MemTable>> memtables;
   std::shared_ptr<const Version> version;
 };

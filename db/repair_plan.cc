@@ -133,6 +133,9 @@ class Planner {
       plan_->chunk_size = newest.meta.chunk_size;
     }
     if (choice.num_levels != 0) state.num_levels = choice.num_levels;
+    if (!choice.comparator.empty()) state.comparator = choice.comparator;
+    state.families = choice.families;
+    state.next_family = choice.next_family;
     if (state.comparator.empty() || state.num_levels == 0) {
       return Status::InvalidArgument(
           "no table is left that tells the comparator and the number of levels: they have to be "
@@ -144,11 +147,14 @@ class Planner {
     }
     for (const auto& [i, level] : choice.chosen) {
       const TableMeta& meta = candidates_[i].meta;
-      if (meta.comparator != state.comparator || level >= state.num_levels) {
-        return Status::Corruption(
-            fmt::format("table {} has comparator {} and level {}, others {} "
-                        "and {} levels",
-                        meta.id, meta.comparator, level, state.comparator, state.num_levels));
+      const auto family = state.families.find(meta.family);
+      const std::string& comparator =
+          family != state.families.end() ? family->second.comparator : state.comparator;
+      if (meta.comparator != comparator || level >= state.LevelsOf(meta.family)) {
+        return Status::Corruption(fmt::format(
+            "table {} of column family {} has comparator {} and level {}, others {} "
+            "and {} levels",
+            meta.id, meta.family, meta.comparator, level, comparator, state.LevelsOf(meta.family)));
       }
       state.tables[meta.id] = {level, meta};
       plan_->records += meta.entries;

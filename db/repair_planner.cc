@@ -8,10 +8,10 @@
 
 namespace nacre {
 
-std::vector<RepairItem> PlanRepair(const Version& version, const NodeViews& nodes) {
+std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeViews& nodes) {
   std::vector<RepairItem> items;
-  for (int level = 0; level < version.num_levels(); ++level) {
-    for (const auto& table : version.tables(level)) {
+  for (int level = 0; level < Depth(versions); ++level) {
+    for (const auto& table : TablesOf(versions, level)) {
       const Placement& placement = table->meta().placement;
       RepairItem item{.table = table, .level = level};
       FragmentSet lost = 0;
@@ -39,7 +39,7 @@ std::vector<RepairItem> PlanRepair(const Version& version, const NodeViews& node
   return items;
 }
 
-std::vector<RepairItem> PlanBalance(const Version& version, const NodeViews& nodes,
+std::vector<RepairItem> PlanBalance(const VersionList& versions, const NodeViews& nodes,
                                     int node_count) {
   // Below this a table here or there makes the difference.
   constexpr uint64_t kMinShareBytes = 8 << 20;
@@ -50,8 +50,8 @@ std::vector<RepairItem> PlanBalance(const Version& version, const NodeViews& nod
   }
   if (used.empty()) return {};
   uint64_t total = 0;
-  for (int level = 0; level < version.num_levels(); ++level) {
-    for (const auto& table : version.tables(level)) {
+  for (int level = 0; level < Depth(versions); ++level) {
+    for (const auto& table : TablesOf(versions, level)) {
       for (const ExtentAddr& extent : table->meta().placement.fragments) {
         const auto node = used.find(extent.start.node);
         if (node == used.end()) continue;
@@ -66,8 +66,8 @@ std::vector<RepairItem> PlanBalance(const Version& version, const NodeViews& nod
   if (share < kMinShareBytes || emptiest->second >= share / 2) return {};
 
   std::vector<RepairItem> items;
-  for (int level = version.num_levels(); level-- > 0;) {
-    for (const auto& table : version.tables(level)) {
+  for (int level = Depth(versions); level-- > 0;) {
+    for (const auto& table : TablesOf(versions, level)) {
       const std::vector<ExtentAddr>& fragments = table->meta().placement.fragments;
       size_t fullest = fragments.size();
       uint64_t most = share;

@@ -28,11 +28,12 @@ struct NodeViews {
 
 /// What is to be done for the tables of `version`, most urgent first: what is closest to being
 /// lost, then what reads have met, then upper levels. Of tables that have lost too much nothing.
-std::vector<RepairItem> PlanRepair(const Version& version, const NodeViews& nodes);
+std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeViews& nodes);
 
 /// What is to be moved when there is nothing to repair: onto a node that has less than half of its
 /// share, as one that has just joined, as much as makes it an equal; from those that have more than
 /// theirs, and of the deepest tables, as compaction spreads the others soon.
-std::vector<RepairItem> PlanBalance(const Version& version, const NodeViews& nodes, int node_count);
+std::vector<RepairItem> PlanBalance(const VersionList& versions, const NodeViews& nodes,
+                                    int node_count);
 
 }  // namespace nacre

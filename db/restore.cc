@@ -7,6 +7,7 @@
 #include "db/checkpoint_description.h"
 #include "db/checkpoint_folder.h"
 #include "db/db_impl.h"
+#include "db/family_check.h"
 #include "db/table_file.h"
 #include "db/table_jobs.h"
 #include "nacre/checkpoint.h"
@@ -68,7 +69,11 @@ class TableRestore {
   uint64_t copied_ = 0;
 };
 
-Status CheckFits(const CheckpointDescription& description, const Options& options) {
+/// Whether the checkpoint can be restored with `options` and `restore`; and with which options its
+/// families.
+Status ChooseFamilies(const CheckpointDescription& description, const Options& options,
+                      const RestoreOptions& restore,
+                      std::vector<ColumnFamilyDescriptor>* families) {
   if (options.pool == nullptr && options.pool_uri.starts_with("embedded:")) {
     return Status::InvalidArgument(
         "an embedded pool of its own would end with the restore: open one, and set Options::pool");
@@ -76,22 +81,22 @@ Status CheckFits(const CheckpointDescription& description, const Options& option
   if (options.comparator == nullptr) {
     return Status::InvalidArgument("Options::comparator is null");
   }
-  if (description.comparator != options.comparator->Name()) {
-    return Status::InvalidArgument("the checkpoint is of a database with comparator " +
-                                   description.comparator + ", the options have " +
-                                   options.comparator->Name());
+  *families = {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)};
+  for (const auto& [id, record] : description.families) {
+    const ColumnFamilyDescriptor* named = FindDescriptor(restore.families, record.name);
+    ColumnFamilyDescriptor family(record.name, named != nullptr ? named->options : options);
+    if (named == nullptr && record.comparator == BytewiseComparator()->Name()) {
+      family.options.comparator = BytewiseComparator();
+    }
+    families->push_back(std::move(family));
   }
-  if (description.num_levels > static_cast<uint32_t>(std::max(0, options.num_levels))) {
-    return Status::InvalidArgument("the checkpoint has " + std::to_string(description.num_levels) +
-                                   " levels, Options::num_levels is " +
-                                   std::to_string(options.num_levels));
-  }
-  return Status::OK();
+  return CheckNamedFamiliesOf(description.InitialState(), *families, /*may_miss=*/false)
+      .WithContext("the checkpoint");
 }
 
 Status RestoreTables(const CheckpointFolder& folder, const CheckpointDescription& description,
                      DBImpl* db, TableJobs* jobs) {
-  DBImpl::PinnedTables there;
+  PinnedTables there;
   NACRE_RETURN_IF_ERROR(db->PinTables(&there));
   std::set<uint64_t> ids;
   for (const VersionEdit::Added& table : there.tables) ids.insert(table.table->id());
@@ -123,7 +128,8 @@ Status RestoreDB(const Options& options, const std::string& name, const std::str
   uint64_t number = 0;
   const CheckpointDescription* description = nullptr;
   NACRE_RETURN_IF_ERROR(folder->Find(restore.checkpoint, &number, &description));
-  NACRE_RETURN_IF_ERROR(CheckFits(*description, options));
+  std::vector<ColumnFamilyDescriptor> families;
+  NACRE_RETURN_IF_ERROR(ChooseFamilies(*description, options, restore, &families));
   // Before anything is made: the files are there, with right ends.
   for (const auto& [level, meta] : description->tables) {
     std::unique_ptr<TableFileReader> file;
@@ -131,8 +137,9 @@ Status RestoreDB(const Options& options, const std::string& name, const std::str
   }
 
   std::unique_ptr<DBImpl> db;
-  NACRE_RETURN_IF_ERROR(DBImpl::OpenToRestore(options, name, description->InitialState(), &db)
-                            .WithContext("restore of " + name));
+  NACRE_RETURN_IF_ERROR(
+      DBImpl::OpenToRestore(options, name, families, description->InitialState(), &db)
+          .WithContext("restore of " + name));
   TableJobs jobs(db->clock(), copy, description->tables.size(), description->bytes());
   const uint64_t start = db->clock()->NowNanos();
   Status status = RestoreTables(*folder, *description, db.get(), &jobs);

@@ -31,9 +31,11 @@ FragmentSet LostFragments(const Placement& placement, const memnode::PoolClient&
 }
 
 template <typename Function>
-void ForEachTable(const Version& version, Function function) {
-  for (int level = 0; level < version.num_levels(); ++level) {
-    for (const auto& table : version.tables(level)) function(table);
+void ForEachTable(const VersionList& versions, Function function) {
+  for (const auto& version : versions) {
+    for (int level = 0; level < version->depth(); ++level) {
+      for (const auto& table : version->tables(level)) function(table);
+    }
   }
 }
 
@@ -93,8 +95,7 @@ Status Scrubber::VerifyNow() {
 Status Scrubber::RunPass(Pass* pass) {
   std::set<NodeId> nodes;
   {
-    const std::shared_ptr<const Version> version = database_.version();
-    ForEachTable(*version, [&](const auto& table) {
+    ForEachTable(database_.versions(), [&](const auto& table) {
       pass->last_table = std::max(pass->last_table, table->id());
       for (const ExtentAddr& fragment : table->meta().placement.fragments) {
         nodes.insert(fragment.start.node);
@@ -135,8 +136,7 @@ void Scrubber::ScrubNode(Pass* pass, NodeId node) {
 Scrubber::Batch Scrubber::NextBatch(const Pass& pass, NodeId node, uint64_t* next) const {
   std::vector<std::shared_ptr<TableHandle>> tables;
   {
-    const std::shared_ptr<const Version> version = database_.version();
-    ForEachTable(*version, [&](const auto& table) {
+    ForEachTable(database_.versions(), [&](const auto& table) {
       if (table->id() >= *next && table->id() <= pass.last_table) tables.push_back(table);
     });
   }
@@ -205,7 +205,7 @@ Status Scrubber::Judge(Pass* pass) {
   if (named > kNamedMax) damaged += fmt::format(" and {} more", named - kNamedMax);
   if (named > 0) return Status::Corruption("more damage than can be read around: " + damaged);
   Status lost_tables;
-  ForEachTable(*database_.version(), [&](const auto& table) {
+  ForEachTable(database_.versions(), [&](const auto& table) {
     const Placement& placement = table->meta().placement;
     const FragmentSet lost = LostFragments(placement, *database_.client);
     if (std::popcount(lost) <= placement.redundancy.parity || !lost_tables.ok()) return;

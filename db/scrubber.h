@@ -39,7 +39,7 @@ class Scrubber {
     Clock* clock = nullptr;
     Logger* log = nullptr;  ///< May be null.
     /// The tables at the moment.
-    std::function<std::shared_ptr<const Version>()> version;
+    std::function<VersionList()> versions;
   };
 
   explicit Scrubber(Database database) : database_(std::move(database)) {}

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,6 +27,9 @@ class SortedInserts {
   /// lies in the memory of the MemTable's arena, and is not copied.
   void Add(size_t part, SequenceNumber sequence, ValueType type, const Slice& key,
            const Slice& value);
+  bool empty() const {
+    return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.empty(); });
+  }
   /// Forgets the parts from `parts` on.
   void DropFrom(size_t parts);
   /// All of them, with at most `threads` threads, of which the caller is one. Once only.

@@ -30,9 +30,31 @@ bool LiesOverOthers(const Version& version, int level, const TableMeta& meta) {
   return false;
 }
 
+void AddTable(const Version& version, int level, const TableHandle& table,
+              const std::vector<uint64_t>& leased, SpaceReport* report) {
+  const TableMeta& meta = table.meta();
+  uint64_t extents = 0;
+  uint64_t table_bytes = 0;
+  for (size_t i = 0; i < meta.placement.fragments.size(); ++i) {
+    const ExtentAddr& fragment = meta.placement.fragments[i];
+    extents += fragment.length;
+    table_bytes += FragmentBytes(meta.placement, static_cast<int>(i), meta.size);
+    const NodeId node = fragment.start.node;
+    const bool lost = node >= leased.size() || leased[node] == 0;
+    if (lost) report->lost_bytes += fragment.length;
+  }
+  report->user_bytes += meta.user_bytes;
+  report->header_bytes += meta.records.length - meta.user_bytes;
+  report->index_bytes += meta.size - meta.records.length;
+  report->parity_bytes += table_bytes - meta.size;
+  report->padding_bytes += extents - table_bytes;
+  report->garbage_bytes += KnownGarbage(meta);
+  if (LiesOverOthers(version, level, meta)) report->shadowing_bytes += meta.user_bytes;
+}
+
 }  // namespace
 
-SpaceReport MakeSpaceReport(const Version& version, const memnode::SpaceAllocator& space,
+SpaceReport MakeSpaceReport(const VersionList& versions, const memnode::SpaceAllocator& space,
                             const std::map<NodeId, uint64_t>& log_bytes, int node_count) {
   SpaceReport report;
   // One look at each node: whoever dies meanwhile is alive or lost for all figures alike.
@@ -49,26 +71,11 @@ SpaceReport MakeSpaceReport(const Version& version, const memnode::SpaceAllocato
     if (node < leased.size() && leased[node] > 0) report.log_bytes += bytes;
   }
 
-  for (int level = 0; level < version.depth(); ++level) {
-    for (const auto& table : version.tables(level)) {
-      const TableMeta& meta = table->meta();
-      uint64_t extents = 0;
-      uint64_t table_bytes = 0;
-      for (size_t i = 0; i < meta.placement.fragments.size(); ++i) {
-        const ExtentAddr& fragment = meta.placement.fragments[i];
-        extents += fragment.length;
-        table_bytes += FragmentBytes(meta.placement, static_cast<int>(i), meta.size);
-        const NodeId node = fragment.start.node;
-        const bool lost = node >= leased.size() || leased[node] == 0;
-        if (lost) report.lost_bytes += fragment.length;
+  for (const auto& version : versions) {
+    for (int level = 0; level < version->depth(); ++level) {
+      for (const auto& table : version->tables(level)) {
+        AddTable(*version, level, *table, leased, &report);
       }
-      report.user_bytes += meta.user_bytes;
-      report.header_bytes += meta.records.length - meta.user_bytes;
-      report.index_bytes += meta.size - meta.records.length;
-      report.parity_bytes += table_bytes - meta.size;
-      report.padding_bytes += extents - table_bytes;
-      report.garbage_bytes += KnownGarbage(meta);
-      if (LiesOverOthers(version, level, meta)) report.shadowing_bytes += meta.user_bytes;
     }
   }
   report.unlinked_bytes = used + report.lost_bytes - report.stored_bytes() - report.log_bytes;

@@ -60,7 +60,7 @@ const std::vector<SpaceField>& SpaceFields();
 /// Of the tables of `version`, which somebody keeps from being freed meanwhile. No I/O; a walk over
 /// the tables.
 /// `log_bytes`: by node.
-SpaceReport MakeSpaceReport(const Version& version, const memnode::SpaceAllocator& space,
+SpaceReport MakeSpaceReport(const VersionList& versions, const memnode::SpaceAllocator& space,
                             const std::map<NodeId, uint64_t>& log_bytes, int node_count);
 
 }  // namespace nacre

@@ -44,6 +44,9 @@ class Chooser {
     if (state_ == nullptr) return std::move(choice_);
     choice_.num_levels = state_->num_levels;
     choice_.flushed = state_->flushed;
+    choice_.comparator = state_->comparator;
+    choice_.families = state_->families;
+    choice_.next_family = state_->next_family;
     TakeState();
     FindJobs();
     ReplaceInputs();

@@ -47,7 +47,11 @@ struct TableChoice {
   /// Of the states, the latest, which is to be kept: the table that tells S may not have ended, and
   /// be overwritten. SIZE_MAX: there are none.
   size_t record = SIZE_MAX;
-  uint32_t num_levels = 0;     ///< 0: there is neither table nor state.
+  uint32_t num_levels = 0;  ///< 0: there is neither table nor state.
+  // As the lineage that tells the latest state has them.
+  std::string comparator{};
+  std::map<uint32_t, FamilyRecord> families{};
+  uint32_t next_family = 1;
   std::vector<uint64_t> lost;  ///< Ids of tables that there should be, and nothing stands for.
   std::vector<std::string> notes{};
 };

@@ -27,6 +27,7 @@ Status PointTier::Load(const TableReader& reader, Kind kind,
 
 Status TableHandle::OpenReader(const Comparator* comparator, memnode::TableStore* store,
                                Read read) {
+  comparator_ = comparator;
   const auto open = read == Read::kNothing ? TableReader::OpenUnread : TableReader::Open;
   return open(meta_, comparator, store->OpenExtent(meta_->id, meta_->placement, meta_->size),
               &reader_);
@@ -56,13 +57,12 @@ Status TableHandle::OpenUnread(TableMeta meta, const Comparator* comparator,
   return Status::OK();
 }
 
-Status TableHandle::OpenMoved(Placement placement, const Comparator* comparator,
-                              memnode::TableStore* store,
+Status TableHandle::OpenMoved(Placement placement, memnode::TableStore* store,
                               std::shared_ptr<TableHandle>* handle) const {
   auto meta = std::make_shared<TableMeta>(*meta_);
   meta->placement = std::move(placement);
   std::shared_ptr<TableHandle> opened(new TableHandle(std::move(meta), space_, epochs_));
-  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store, Read::kRangeIndex));
+  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator_, store, Read::kRangeIndex));
   opened->tier_ = tier_;
   for (size_t i = 0; i < fragments_.size(); ++i) {
     const ExtentAddr& extent = opened->meta_->placement.fragments[i];

@@ -93,7 +93,7 @@ class TableHandle {
                            std::shared_ptr<TableHandle>* handle);
   /// The same table with other fragments, of which those of `placement` that are not of this handle
   /// are new. Reads the table's range index where it is now.
-  Status OpenMoved(Placement placement, const Comparator* comparator, memnode::TableStore* store,
+  Status OpenMoved(Placement placement, memnode::TableStore* store,
                    std::shared_ptr<TableHandle>* handle) const;
   ~TableHandle();
   TableHandle(const TableHandle&) = delete;
@@ -171,6 +171,7 @@ class TableHandle {
   const std::shared_ptr<const TableMeta> meta_;
   memnode::SpaceAllocator* const space_;
   EpochDomain* const epochs_;
+  const Comparator* comparator_ = nullptr;
   std::unique_ptr<TableReader> reader_;
   std::shared_ptr<TierSlot> tier_;
   std::vector<std::shared_ptr<FragmentSpace>> fragments_;

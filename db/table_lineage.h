@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "db/family_record.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/internal_key.h"
@@ -36,7 +37,11 @@ struct TableLineage {
   uint64_t base_version = 0;            ///< Of the manifest.
   SequenceNumber flushed = 0;           ///< All up to this one is in tables.
   std::map<uint64_t, uint32_t> tables;  ///< Ids and levels.
-  uint32_t num_levels = 0;
+  uint32_t num_levels = 0;              ///< Of the default column family.
+  // Told by databases that have, or had, other column families than the default one.
+  std::string comparator;                     ///< Name of the default one's.
+  std::map<uint32_t, FamilyRecord> families;  ///< Without the default one.
+  uint32_t next_family = 1;
   uint64_t slab_bytes = 0;
 
   bool operator==(const TableLineage&) const = default;

@@ -161,4 +161,39 @@ std::pair<Slice, Slice> UserKeyRange(const InternalKeyComparator& comparator,
   return {smallest, largest};
 }
 
+int Depth(const VersionList& versions) {
+  int depth = 0;
+  for (const auto& version : versions) depth = std::max(depth, version->depth());
+  return depth;
+}
+
+TableList TablesOf(const VersionList& versions, int level) {
+  TableList all;
+  for (const auto& version : versions) {
+    if (level >= version->depth()) continue;
+    const TableList& tables = version->tables(level);
+    all.insert(all.end(), tables.begin(), tables.end());
+  }
+  return all;
+}
+
+TableList TablesOf(const Version& version) {
+  TableList all;
+  for (int level = 0; level < version.depth(); ++level) {
+    all.insert(all.end(), version.tables(level).begin(), version.tables(level).end());
+  }
+  return all;
+}
+
+std::pair<std::shared_ptr<TableHandle>, int> FindTable(const VersionList& versions, uint64_t id) {
+  for (const auto& version : versions) {
+    for (int level = 0; level < version->depth(); ++level) {
+      for (const auto& table : version->tables(level)) {
+        if (table->id() == id) return {table, level};
+      }
+    }
+  }
+  return {nullptr, 0};
+}
+
 }  // namespace nacre

@@ -107,6 +107,14 @@ class Version {
   int depth_ = 0;
 };
 
+/// Of several column families: together all tables of a database.
+using VersionList = std::vector<std::shared_ptr<const Version>>;
+int Depth(const VersionList& versions);
+TableList TablesOf(const VersionList& versions, int level);
+TableList TablesOf(const Version& version);
+/// The table `id` and its level; null if there is none.
+std::pair<std::shared_ptr<TableHandle>, int> FindTable(const VersionList& versions, uint64_t id);
+
 /// Smallest and largest user key of `tables` (not empty). The slices view the tables' metas.
 std::pair<Slice, Slice> UserKeyRange(const InternalKeyComparator& comparator,
                                      const TableList& tables);

@@ -84,4 +84,11 @@ class WriteSequencer {
   std::unique_ptr<std::atomic<uint64_t>[]> finished_;
 };
 
+/// A write whose record was not acknowledged in time. Its entries are in the MemTable and can be
+/// published once the log has got its record after all.
+struct UnsettledWrite {
+  WriteSequencer::Ticket ticket;
+  uint64_t position;
+};
+
 }  // namespace nacre

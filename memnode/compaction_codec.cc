@@ -99,6 +99,7 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
   message->set_manifest_version(job.manifest_version);
   message->set_bloom_bits_per_key(static_cast<uint32_t>(job.bloom_bits_per_key));
   message->set_lineage(job.lineage);
+  message->set_family(job.family);
   for (const ReservedTable& output : job.outputs) {
     control::ReservedTable* encoded = message->add_outputs();
     encoded->set_id(output.id);
@@ -145,6 +146,7 @@ Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
   if (message.bloom_bits_per_key() > kMaxBloomBits) return Malformed("filters of absurd size");
   job->bloom_bits_per_key = static_cast<int>(message.bloom_bits_per_key());
   job->lineage = message.lineage();
+  job->family = message.family();
   for (const control::ReservedTable& output : message.outputs()) {
     ReservedTable& decoded = job->outputs.emplace_back();
     decoded.id = output.id();

@@ -51,6 +51,7 @@ Status RunMerge(const CompactionJob& job, InternalIterator* input, const Compara
     const ReservedTable& output = job.outputs[used++];
     identity->id = output.id;
     identity->database_id = job.database_id;
+    identity->family = job.family;
     identity->level = job.output_level;
     identity->manifest_version = job.manifest_version;
     identity->placement = output.placement;

@@ -28,6 +28,7 @@ struct ReservedTable {
 /// one owner and an aborted job leaves nothing to be found on the nodes.
 struct CompactionJob {
   uint64_t database_id = 0;
+  uint32_t family = 0;  ///< Of the outputs; and of a flush, whose updates are taken.
   std::string comparator_name;
   /// Sorted runs, newest first; the tables of one run are disjoint and ascending.
   std::vector<std::vector<std::shared_ptr<const TableMeta>>> runs;

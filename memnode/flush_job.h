@@ -21,9 +21,9 @@ struct LogPart {
   std::vector<ExtentAddr> copies;  ///< All with these bytes.
 };
 
-/// One key range of one MemTable, to be made a table from the log that has its updates (near-data
-/// flush: docs/design.md, section 6). The owner sends no key and no value; the node that runs the
-/// job sorts what it finds.
+/// One key range of one MemTable of a column family, to be made a table from the log that has its
+/// updates (near-data flush: docs/design.md, section 6). The owner sends no key and no value; the
+/// node that runs the job sorts what it finds.
 struct FlushJob {
   /// What becomes of the updates: range, snapshots, space and so on, as of a compaction. No runs.
   CompactionJob merge;

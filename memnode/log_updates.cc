@@ -170,12 +170,14 @@ Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_
 
 Status LogUpdates::TakeUpdates(const LogRecord& record) {
   SequenceNumber sequence = record.first;
-  return ForEachEncodedUpdate(record.payload, record.count,
-                              [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
-                                const UpdateRef update =
-                                    order_.Ref(PackTag(sequence++, type), key, value);
-                                if (InRange(update)) Keep(update);
-                              });
+  return ForEachEncodedUpdate(
+      record.payload, record.count,
+      [&](ValueType type, uint32_t family, const Slice& key, const Slice& value) {
+        const SequenceNumber of_update = sequence++;
+        if (family != job_.merge.family) return;
+        const UpdateRef update = order_.Ref(PackTag(of_update, type), key, value);
+        if (InRange(update)) Keep(update);
+      });
 }
 
 void LogUpdates::Keep(const UpdateRef& update) {

@@ -28,7 +28,7 @@ struct TableBuilderOptions {
 /// Thread safety: none.
 class TableBuilder {
  public:
-  /// `identity` gives id, database_id, shard, level, manifest_version and placement; the rest is
+  /// `identity` gives id, database_id, family, level, manifest_version and placement; the rest is
   /// filled in by Finish.
   TableBuilder(const TableBuilderOptions& options, TableMeta identity,
                std::unique_ptr<ExtentWriter> writer);

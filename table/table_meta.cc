@@ -17,7 +17,7 @@ namespace {
 //          4    2  format version
 //          6    2  flags: 1 bounds are shortened, 2 last output of its merge
 //          8    4  bytes of the whole, checksum included
-//         12    4  shard
+//         12    4  id of the column family
 //         16    8  table id
 //         24    8  database id
 //         32    8  manifest version
@@ -46,7 +46,7 @@ constexpr size_t kMagicAt = 0;
 constexpr size_t kVersionAt = 4;
 constexpr size_t kFlagsAt = 6;
 constexpr size_t kBytesAt = 8;
-constexpr size_t kShardAt = 12;
+constexpr size_t kFamilyAt = 12;
 constexpr size_t kNumbersAt = 16;
 constexpr size_t kSectionsAt = 120;
 constexpr size_t kSectionBytes = 20;
@@ -83,7 +83,7 @@ RemoteAddr UnpackAddr(uint64_t packed) {
 /// Reads or writes the fixed-width fields in the one order that both directions share.
 template <typename Meta, typename Field32, typename Field64, typename Section>
 void ForEachField(Meta& meta, Field32 field32, Field64 field64, Section section) {
-  field32(kShardAt, meta.shard);
+  field32(kFamilyAt, meta.family);
   size_t at = kNumbersAt;
   const auto next64 = [&](auto& value) {
     field64(at, value);

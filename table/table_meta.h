@@ -24,7 +24,7 @@ struct TableSection {
 struct TableMeta {
   uint64_t id = 0;  ///< Unique in the database, never reused.
   uint64_t database_id = 0;
-  uint32_t shard = 0;
+  uint32_t family = 0;  ///< Id of the column family; 0: the default one.
   uint32_t level = 0;
   uint64_t manifest_version = 0;  ///< Of the edit that made it.
   Placement placement;

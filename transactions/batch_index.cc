@@ -1,6 +1,8 @@
 #include "transactions/batch_index.h"
 
-#include <utility>
+#include <iterator>
+
+#include "transactions/below.h"
 
 namespace nacre {
 
@@ -20,8 +22,13 @@ bool BatchIndex::Less::operator()(const Entry& a, const Place& b) const {
 BatchIndex::BatchIndex(const WriteBatch* batch, const Comparator* comparator, bool overwrite)
     : batch_(batch), comparator_(comparator), overwrite_(overwrite), entries_(Less(this)) {}
 
-void BatchIndex::SetComparator(uint32_t family, const Comparator* comparator) {
-  comparators_.emplace(family, comparator);
+void BatchIndex::NoteFamily(ColumnFamilyHandle* family) {
+  const uint32_t id = IdOf(family);
+  if (family == nullptr || comparators_.find(id) != comparators_.end()) return;
+  const Cursor first = At({id, nullptr, /*behind=*/false});
+  const bool begun = first != end() && first->family == id;  // Without a handle.
+  const Comparator* comparator = begun ? nullptr : nacre::ComparatorOf(family);
+  comparators_.emplace(id, comparator != nullptr ? comparator : comparator_);
 }
 
 const Comparator* BatchIndex::ComparatorOf(uint32_t family) const {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "nacre/column_family.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "nacre/write_batch.h"
@@ -53,7 +54,8 @@ class BatchIndex {
   BatchIndex(const BatchIndex&) = delete;
   BatchIndex& operator=(const BatchIndex&) = delete;
 
-  void SetComparator(uint32_t family, const Comparator* comparator);
+  /// Before an update of the family is added: how its keys are ordered.
+  void NoteFamily(ColumnFamilyHandle* family);
   /// The update that was added to the batch at `at`.
   void Add(size_t at);
   /// After the batch was cut or cleared: takes all that it has. `Corruption` if it is malformed.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/key_sequences.h"
 #include "transactions/below.h"
 
 namespace nacre {
@@ -11,10 +12,9 @@ OptimisticTransaction::OptimisticTransaction(DB* db, const DBImpl* engine, Bucke
                                              const WriteOptions& write_options,
                                              const OptimisticTransactionOptions& options,
                                              TransactionID id)
-    : TransactionBase(db, write_options,
-                      options.cmp != nullptr ? options.cmp : engine->options().comparator,
+    : TransactionBase(db, engine, write_options,
+                      options.cmp != nullptr ? options.cmp : engine->comparator(),
                       /*max_batch_bytes=*/0),
-      engine_(engine),
       buckets_(buckets),
       id_(id) {
   if (options.set_snapshot) SetSnapshot();
@@ -48,10 +48,10 @@ SequenceNumber OptimisticTransaction::Anchor() {
 
 Status OptimisticTransaction::CheckKeys() const {
   Status status;
-  tracked().ForEach([&](uint32_t /*family*/, const std::string& key, const TrackedKey& tracked) {
+  tracked().ForEach([&](uint32_t family, const std::string& key, const TrackedKey& tracked) {
     if (!status.ok()) return;
     SequenceNumber latest = 0;
-    status = engine_->GetLatestSequence(key, tracked.sequence, &latest);
+    status = KeySequences(engine()).Latest(family, key, tracked.sequence, &latest);
     if (status.ok() && latest > tracked.sequence) {
       status = Status::Busy("commit: others have written what this transaction has tracked");
     }

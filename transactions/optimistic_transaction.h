@@ -10,8 +10,6 @@
 
 namespace nacre {
 
-class DBImpl;
-
 /// See OptimisticTransactionDB. Remembers of each key a sequence number; Commit looks whether the
 /// key has an entry that is newer.
 ///
@@ -50,7 +48,6 @@ class OptimisticTransaction final : public TransactionBase {
   /// `Busy` if a key was written. Under the buckets of all.
   Status CheckKeys() const;
 
-  const DBImpl* const engine_;
   BucketLocks* const buckets_;
   const TransactionID id_;
   std::vector<std::shared_ptr<const Snapshot>> anchors_;

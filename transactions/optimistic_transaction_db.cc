@@ -24,24 +24,28 @@ class OptimisticTransactionDBImpl final : public OptimisticTransactionDB {
         next_id_.fetch_add(1, std::memory_order_relaxed));
   }
 
-  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(0, key)});
-    return db_->Put(options, key, value);
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             const Slice& value) override {
+    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
+    return db_->Put(options, family, key, value);
   }
-  Status Delete(const WriteOptions& options, const Slice& key) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(0, key)});
-    return db_->Delete(options, key);
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
+                const Slice& key) override {
+    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
+    return db_->Delete(options, family, key);
   }
-  Status SingleDelete(const WriteOptions& options, const Slice& key) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(0, key)});
-    return db_->SingleDelete(options, key);
+  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                      const Slice& key) override {
+    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
+    return db_->SingleDelete(options, family, key);
   }
-  Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(0, key)});
-    return db_->Merge(options, key, operand);
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+               const Slice& operand) override {
+    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
+    return db_->Merge(options, family, key, operand);
   }
-  Status DeleteRange(const WriteOptions& /*options*/, const Slice& /*begin*/,
-                     const Slice& /*end*/) override {
+  Status DeleteRange(const WriteOptions& /*options*/, ColumnFamilyHandle* /*family*/,
+                     const Slice& /*begin*/, const Slice& /*end*/) override {
     return Status::NotSupported("DeleteRange in an OptimisticTransactionDB");
   }
   Status Write(const WriteOptions& options, WriteBatch* updates) override {
@@ -69,8 +73,21 @@ Status OptimisticTransactionDB::Open(const Options& options,
                                      const OptimisticTransactionDBOptions& db_options,
                                      const std::string& name,
                                      std::unique_ptr<OptimisticTransactionDB>* db) {
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(Open(options, db_options, name,
+                             {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)}, &handles,
+                             db));
+  return (*db)->DestroyColumnFamilyHandle(handles.front());
+}
+
+Status OptimisticTransactionDB::Open(const DBOptions& options,
+                                     const OptimisticTransactionDBOptions& db_options,
+                                     const std::string& name,
+                                     const std::vector<ColumnFamilyDescriptor>& families,
+                                     std::vector<ColumnFamilyHandle*>* handles,
+                                     std::unique_ptr<OptimisticTransactionDB>* db) {
   std::unique_ptr<DB> base;
-  NACRE_RETURN_IF_ERROR(DB::Open(options, name, &base));
+  NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, handles, &base));
   const DBImpl* engine = EngineOf(base.get());
   *db = std::make_unique<OptimisticTransactionDBImpl>(std::move(base), engine,
                                                       db_options.occ_lock_buckets);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/key_sequences.h"
 #include "transactions/below.h"
 #include "transactions/pessimistic_transaction_db.h"
 #include "util/clock.h"
@@ -22,7 +23,7 @@ uint64_t ExpiresAt(int64_t expiration_ms) {
 PessimisticTransaction::PessimisticTransaction(PessimisticTransactionDB* db,
                                                const WriteOptions& write_options,
                                                const TransactionOptions& options, TransactionID id)
-    : TransactionBase(db->base(), write_options, db->engine()->options().comparator,
+    : TransactionBase(db->base(), db->engine(), write_options, db->engine()->comparator(),
                       options.max_write_batch_size),
       txn_db_(db),
       id_(id),
@@ -72,7 +73,7 @@ Status PessimisticTransaction::TryLock(ColumnFamilyHandle* family, const Slice& 
   if (do_validate && GetSnapshot() == nullptr) {
     if (before == nullptr) sequence = db()->GetLatestSequenceNumber();
   } else if (do_validate && sequence > GetSnapshot()->GetSequenceNumber()) {
-    if (Status status = Validate(key); !status.ok()) {
+    if (Status status = Validate(id, key); !status.ok()) {
       if (before == nullptr) {
         Unlock(id, key);
       } else if (upgrade) {
@@ -96,10 +97,10 @@ void PessimisticTransaction::ReleaseKeys() {
       [this](uint32_t family, const std::string& key, const TrackedKey&) { Unlock(family, key); });
 }
 
-Status PessimisticTransaction::Validate(const Slice& key) const {
+Status PessimisticTransaction::Validate(uint32_t family, const Slice& key) const {
   const SequenceNumber known = GetSnapshot()->GetSequenceNumber();
   SequenceNumber latest = 0;
-  NACRE_RETURN_IF_ERROR(txn_db_->engine()->GetLatestSequence(key, known, &latest));
+  NACRE_RETURN_IF_ERROR(KeySequences(engine()).Latest(family, key, known, &latest));
   return latest > known ? Status::Busy("the key was written since the snapshot") : Status::OK();
 }
 
@@ -187,13 +188,47 @@ Status PessimisticTransaction::SetName(const TransactionName& name) {
   return Status::OK();
 }
 
-Status PessimisticTransaction::Commit() {
-  if (!name_.empty() && !skip_prepare_ && GetState() == STARTED) {
-    return Status::InvalidArgument("the transaction has not been prepared");
+Status PessimisticTransaction::Prepare() {
+  if (name_.empty()) {
+    return Status::InvalidArgument("a transaction without a name cannot be prepared");
   }
-  NACRE_RETURN_IF_ERROR(Leave(AWAITING_COMMIT));
+  NACRE_RETURN_IF_ERROR(Leave(AWAITING_PREPARE));
+  // If that fails, nobody knows: the entry may be there, or come later.
+  recorded_ = true;
+  Status status =
+      txn_db_->prepared()->Add(GetWriteOptions(), name_, *GetWriteBatch()->GetWriteBatch());
+  state_.store(status.ok() ? PREPARED : STARTED, std::memory_order_release);
+  return status;
+}
+
+Status PessimisticTransaction::Recover(const TransactionName& name, const WriteBatch& batch) {
+  NACRE_RETURN_IF_ERROR(SetName(name));
+  NACRE_RETURN_IF_ERROR(AddBatch(batch, /*skip_dropped=*/true));
+  recorded_ = true;
+  state_.store(PREPARED, std::memory_order_release);
+  return Status::OK();
+}
+
+Status PessimisticTransaction::WriteUpdates() {
   WriteBatch* batch = GetWriteBatch()->GetWriteBatch();
-  if (batch->Count() > 0) NACRE_RETURN_IF_ERROR(db()->Write(GetWriteOptions(), batch));
+  if (!recorded_) {
+    return batch->Count() == 0 ? Status::OK() : db()->Write(GetWriteOptions(), batch);
+  }
+  WriteBatch with_removal(batch->Data());
+  NACRE_RETURN_IF_ERROR(txn_db_->prepared()->AddRemoval(name_, &with_removal));
+  WriteOptions options = GetWriteOptions();
+  options.disable_wal = false;  // Or the entry would be there again.
+  return db()->Write(options, &with_removal);
+}
+
+Status PessimisticTransaction::Commit() {
+  if (GetState() != PREPARED) {
+    if (!name_.empty() && !skip_prepare_ && GetState() == STARTED) {
+      return Status::InvalidArgument("the transaction has not been prepared");
+    }
+    NACRE_RETURN_IF_ERROR(Leave(AWAITING_COMMIT));
+  }
+  NACRE_RETURN_IF_ERROR(WriteUpdates());
   End(COMMITTED);
   return Status::OK();
 }
@@ -201,6 +236,18 @@ Status PessimisticTransaction::Commit() {
 Status PessimisticTransaction::Rollback() {
   const TransactionState state = GetState();
   if (state == COMMITTED || state == ROLLEDBACK) return NotAtWork(state);
+  if (recorded_) {
+    WriteBatch removal;
+    NACRE_RETURN_IF_ERROR(txn_db_->prepared()->AddRemoval(name_, &removal));
+    WriteOptions options = GetWriteOptions();
+    options.disable_wal = false;
+    NACRE_RETURN_IF_ERROR(db()->Write(options, &removal));
+  }
+  if (state == PREPARED) {
+    End(ROLLEDBACK);
+    return Status::OK();
+  }
+  recorded_ = false;
   ReleaseKeys();
   Clear();
   if (state == AWAITING_COMMIT) state_.store(STARTED, std::memory_order_release);

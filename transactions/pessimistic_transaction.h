@@ -21,7 +21,7 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
                          const TransactionOptions& options, TransactionID id);
   ~PessimisticTransaction() override;
 
-  Status Prepare() override { return Status::NotSupported("Prepare"); }
+  Status Prepare() override;
   Status Commit() override;
   Status Rollback() override;
   Status RollbackToSavePoint() override;
@@ -35,6 +35,9 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
 
   /// Of an expired one: it cannot commit any more.
   bool Rob();
+  /// Makes it one that was prepared before, with the locks of what it writes. Updates of families
+  /// that were dropped since are left out.
+  Status Recover(const TransactionName& name, const WriteBatch& batch);
 
  private:
   void BeginWait(const std::vector<TransactionID>& owners, uint32_t family,
@@ -46,13 +49,14 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
   /// All that it has locked.
   void ReleaseKeys();
   /// `Busy` if the key was written since the snapshot.
-  Status Validate(const Slice& key) const;
+  Status Validate(uint32_t family, const Slice& key) const;
   bool Expired() const;
   /// From STARTED to `next`; says why not.
   Status Leave(TransactionState next);
   /// Why `state` is none in which it works.
   static Status NotAtWork(TransactionState state);
   LockOwner Owner() const;
+  Status WriteUpdates();
   void End(TransactionState state);
 
   PessimisticTransactionDB* const txn_db_;
@@ -64,6 +68,7 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
   const uint64_t expires_nanos_;  ///< 0: never.
   int64_t timeout_ms_;
   TransactionName name_;
+  bool recorded_ = false;  ///< There may be an entry of it in the PreparedStore.
   std::atomic<TransactionState> state_{STARTED};
 
   mutable Mutex wait_mutex_;

@@ -35,14 +35,29 @@ class HeldLocks {
 
 }  // namespace
 
-PessimisticTransactionDB::PessimisticTransactionDB(std::unique_ptr<DB> db, const DBImpl* engine,
+PessimisticTransactionDB::PessimisticTransactionDB(std::unique_ptr<DB> db, DBImpl* engine,
                                                    const TransactionDBOptions& options)
     : TransactionDB(std::move(db)),
       engine_(engine),
       options_(options),
-      locks_(options, [this](TransactionID id) { return Rob(id); }) {}
+      locks_(options, [this](TransactionID id) { return Rob(id); }),
+      prepared_(db_.get(), engine) {}
 
 PessimisticTransactionDB::~PessimisticTransactionDB() = default;
+
+Status PessimisticTransactionDB::Recover() {
+  return prepared_.Open([this](const std::string& name, WriteBatch* batch) {
+    recovered_.push_back(
+        std::make_unique<PessimisticTransaction>(this, WriteOptions(), TransactionOptions(),
+                                                 next_id_.fetch_add(1, std::memory_order_relaxed)));
+    return recovered_.back()->Recover(name, *batch);
+  });
+}
+
+Status PessimisticTransactionDB::Close() {
+  prepared_.Close();
+  return db_->Close();
+}
 
 std::unique_ptr<Transaction> PessimisticTransactionDB::BeginTransaction(
     const WriteOptions& write_options, const TransactionOptions& options) {
@@ -58,32 +73,36 @@ LockOwner PessimisticTransactionDB::PlainOwner() {
 }
 
 template <typename WriteKey>
-Status PessimisticTransactionDB::WriteLocked(const Slice& key, WriteKey write) {
+Status PessimisticTransactionDB::WriteLocked(ColumnFamilyHandle* family, const Slice& key,
+                                             WriteKey write) {
   HeldLocks held(&locks_, PlainOwner());
-  NACRE_RETURN_IF_ERROR(held.Lock(0, key));
+  NACRE_RETURN_IF_ERROR(held.Lock(IdOf(family), key));
   return write();
 }
 
-Status PessimisticTransactionDB::Put(const WriteOptions& options, const Slice& key,
-                                     const Slice& value) {
-  return WriteLocked(key, [&] { return db_->Put(options, key, value); });
+Status PessimisticTransactionDB::Put(const WriteOptions& options, ColumnFamilyHandle* family,
+                                     const Slice& key, const Slice& value) {
+  return WriteLocked(family, key, [&] { return db_->Put(options, family, key, value); });
 }
 
-Status PessimisticTransactionDB::Delete(const WriteOptions& options, const Slice& key) {
-  return WriteLocked(key, [&] { return db_->Delete(options, key); });
+Status PessimisticTransactionDB::Delete(const WriteOptions& options, ColumnFamilyHandle* family,
+                                        const Slice& key) {
+  return WriteLocked(family, key, [&] { return db_->Delete(options, family, key); });
 }
 
-Status PessimisticTransactionDB::SingleDelete(const WriteOptions& options, const Slice& key) {
-  return WriteLocked(key, [&] { return db_->SingleDelete(options, key); });
+Status PessimisticTransactionDB::SingleDelete(const WriteOptions& options,
+                                              ColumnFamilyHandle* family, const Slice& key) {
+  return WriteLocked(family, key, [&] { return db_->SingleDelete(options, family, key); });
 }
 
-Status PessimisticTransactionDB::Merge(const WriteOptions& options, const Slice& key,
-                                       const Slice& operand) {
-  return WriteLocked(key, [&] { return db_->Merge(options, key, operand); });
+Status PessimisticTransactionDB::Merge(const WriteOptions& options, ColumnFamilyHandle* family,
+                                       const Slice& key, const Slice& operand) {
+  return WriteLocked(family, key, [&] { return db_->Merge(options, family, key, operand); });
 }
 
 Status PessimisticTransactionDB::DeleteRange(const WriteOptions& /*options*/,
-                                             const Slice& /*begin*/, const Slice& /*end*/) {
+                                             ColumnFamilyHandle* /*family*/, const Slice& /*begin*/,
+                                             const Slice& /*end*/) {
   return Status::NotSupported("DeleteRange in a TransactionDB");
 }
 
@@ -157,10 +176,30 @@ void PessimisticTransactionDB::GetAllPreparedTransactions(std::vector<Transactio
 
 Status TransactionDB::Open(const Options& options, const TransactionDBOptions& db_options,
                            const std::string& name, std::unique_ptr<TransactionDB>* db) {
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(Open(options, db_options, name,
+                             {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)}, &handles,
+                             db));
+  return (*db)->DestroyColumnFamilyHandle(handles.front());
+}
+
+Status TransactionDB::Open(const DBOptions& options, const TransactionDBOptions& db_options,
+                           const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles,
+                           std::unique_ptr<TransactionDB>* db) {
   std::unique_ptr<DB> base;
-  NACRE_RETURN_IF_ERROR(DB::Open(options, name, &base));
-  const DBImpl* engine = EngineOf(base.get());
-  *db = std::make_unique<PessimisticTransactionDB>(std::move(base), engine, db_options);
+  NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, handles, &base));
+  DBImpl* engine = EngineOf(base.get());
+  auto opened = std::make_unique<PessimisticTransactionDB>(std::move(base), engine, db_options);
+  if (Status status = opened->Recover(); !status.ok()) {
+    for (ColumnFamilyHandle* handle : *handles) {
+      opened->DestroyColumnFamilyHandle(handle).IgnoreError();
+    }
+    handles->clear();
+    return status;
+  }
+  *db = std::move(opened);
   return Status::OK();
 }
 

@@ -1,16 +1,19 @@
 #include "transactions/transaction_base.h"
 
+#include <map>
 #include <utility>
 
+#include "db/db_impl.h"
+#include "db/key_sequences.h"
 #include "transactions/below.h"
-#include "transactions/family_of_batch.h"
 #include "util/clock.h"
 
 namespace nacre {
 
-TransactionBase::TransactionBase(DB* db, const WriteOptions& options, const Comparator* comparator,
-                                 size_t max_batch_bytes)
+TransactionBase::TransactionBase(DB* db, const DBImpl* engine, const WriteOptions& options,
+                                 const Comparator* comparator, size_t max_batch_bytes)
     : db_(db),
+      engine_(engine),
       write_options_(options),
       start_nanos_(Clock::System()->NowNanos()),
       batch_(comparator, 0, /*overwrite_key=*/true, max_batch_bytes) {}
@@ -135,7 +138,7 @@ Status TransactionBase::GetForUpdate(const ReadOptions& options, ColumnFamilyHan
 
 std::unique_ptr<Iterator> TransactionBase::GetIterator(const ReadOptions& options,
                                                        ColumnFamilyHandle* family) {
-  return batch_.NewIteratorOver(db_, family, IteratorBelow(db_, options, family), options);
+  return batch_.NewIteratorOver(db_, family, db_->NewIterator(options, family), options);
 }
 
 Status Transaction::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -262,19 +265,28 @@ namespace {
 /// Makes the updates of a batch those of a transaction.
 class Rebuilder final : public WriteBatch::Handler {
  public:
-  explicit Rebuilder(Transaction* transaction) : transaction_(transaction) {}
+  Rebuilder(Transaction* transaction, const DBImpl* engine, bool skip_dropped)
+      : transaction_(transaction), engine_(engine), skip_dropped_(skip_dropped) {}
 
   Status PutCF(uint32_t family, const Slice& key, const Slice& value) override {
-    return transaction_->Put(Handle(family), key, value);
+    return Add(family, [&](ColumnFamilyHandle* handle) {
+      return transaction_->Put(handle, key, value, /*assume_tracked=*/false);
+    });
   }
   Status DeleteCF(uint32_t family, const Slice& key) override {
-    return transaction_->Delete(Handle(family), key);
+    return Add(family, [&](ColumnFamilyHandle* handle) {
+      return transaction_->Delete(handle, key, /*assume_tracked=*/false);
+    });
   }
   Status SingleDeleteCF(uint32_t family, const Slice& key) override {
-    return transaction_->SingleDelete(Handle(family), key);
+    return Add(family, [&](ColumnFamilyHandle* handle) {
+      return transaction_->SingleDelete(handle, key, /*assume_tracked=*/false);
+    });
   }
   Status MergeCF(uint32_t family, const Slice& key, const Slice& operand) override {
-    return transaction_->Merge(Handle(family), key, operand);
+    return Add(family, [&](ColumnFamilyHandle* handle) {
+      return transaction_->Merge(handle, key, operand, /*assume_tracked=*/false);
+    });
   }
   Status DeleteRangeCF(uint32_t /*family*/, const Slice& /*begin*/, const Slice& /*end*/) override {
     return Status::NotSupported("DeleteRange in a transaction");
@@ -284,20 +296,26 @@ class Rebuilder final : public WriteBatch::Handler {
   }
 
  private:
-  ColumnFamilyHandle* Handle(uint32_t family) {
-    handle_ = FamilyOfBatch(family);
-    return family == 0 ? nullptr : &handle_;
+  template <typename AddUpdate>
+  Status Add(uint32_t family, AddUpdate add) {
+    std::unique_ptr<ColumnFamilyHandle>& handle = handles_[family];
+    if (handle == nullptr) handle = KeySequences(engine_).FindHandle(family);
+    if (handle != nullptr) return add(handle.get());
+    if (skip_dropped_) return Status::OK();
+    return Status::InvalidArgument("there is no column family " + std::to_string(family));
   }
 
   Transaction* const transaction_;
-  FamilyOfBatch handle_{0};
+  const DBImpl* const engine_;
+  const bool skip_dropped_;
+  std::map<uint32_t, std::unique_ptr<ColumnFamilyHandle>> handles_;
 };
 
 }  // namespace
 
-Status TransactionBase::RebuildFromWriteBatch(WriteBatch* batch) {
-  Rebuilder rebuilder(this);
-  return batch->Iterate(&rebuilder);
+Status TransactionBase::AddBatch(const WriteBatch& batch, bool skip_dropped) {
+  Rebuilder rebuilder(this, engine_, skip_dropped);
+  return batch.Iterate(&rebuilder);
 }
 
 }  // namespace nacre

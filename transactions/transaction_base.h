@@ -12,6 +12,8 @@
 
 namespace nacre {
 
+class DBImpl;
+
 /// What transactions of both kinds have in common: the indexed batch, reads through it, save
 /// points, snapshots, and the record of the keys. Those who derive say what it takes to touch a key
 /// (`TryLock`) and how it ends.
@@ -67,15 +69,17 @@ class TransactionBase : public Transaction {
   uint64_t GetNumMerges() const override { return counts_.merges; }
   uint64_t GetElapsedTime() const override;
   WriteBatchWithIndex* GetWriteBatch() override { return &batch_; }
-  Status RebuildFromWriteBatch(WriteBatch* batch) override;
+  Status RebuildFromWriteBatch(WriteBatch* batch) override {
+    return AddBatch(*batch, /*skip_dropped=*/false);
+  }
   const WriteOptions& GetWriteOptions() const override { return write_options_; }
   void SetWriteOptions(const WriteOptions& options) override { write_options_ = options; }
   void UndoGetForUpdate(ColumnFamilyHandle* family, const Slice& key) override;
 
  protected:
-  /// `db` outlives it; neither takes locks nor checks anything.
-  TransactionBase(DB* db, const WriteOptions& options, const Comparator* comparator,
-                  size_t max_batch_bytes);
+  /// `db`, and `engine` below it, outlive it; neither takes locks nor checks anything.
+  TransactionBase(DB* db, const DBImpl* engine, const WriteOptions& options,
+                  const Comparator* comparator, size_t max_batch_bytes);
 
   /// What a key takes before it is written or, with `read_only`, got for update.
   virtual Status TryLock(ColumnFamilyHandle* family, const Slice& key, bool read_only,
@@ -87,10 +91,13 @@ class TransactionBase : public Transaction {
   void TrackKey(uint32_t family, const Slice& key, SequenceNumber sequence, bool read_only,
                 bool exclusive);
   void SetSnapshotIfNeeded();
+  /// As RebuildFromWriteBatch; with `skip_dropped`, without what is of families that are no more.
+  Status AddBatch(const WriteBatch& batch, bool skip_dropped);
   /// Forgets everything but the options; it begins anew.
   void Clear();
 
   DB* db() const { return db_; }
+  const DBImpl* engine() const { return engine_; }
   const KeyTracker& tracked() const { return tracked_; }
   const std::shared_ptr<const Snapshot>& shared_snapshot() const { return snapshot_; }
   uint64_t start_nanos() const { return start_nanos_; }
@@ -118,6 +125,7 @@ class TransactionBase : public Transaction {
   Status AddSingleDelete(ColumnFamilyHandle* family, const Slice& key);
 
   DB* const db_;
+  const DBImpl* const engine_;
   WriteOptions write_options_;
   uint64_t start_nanos_;
   WriteBatchWithIndex batch_;

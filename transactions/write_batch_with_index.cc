@@ -36,11 +36,7 @@ struct WriteBatchWithIndex::Rep {
   /// Has `add` put an update into the batch, and indexes it.
   template <typename AddUpdate>
   Status Add(ColumnFamilyHandle* family, AddUpdate add) {
-    if (family != nullptr) {
-      if (const Comparator* comparator = ComparatorOf(family)) {
-        index.SetComparator(IdOf(family), comparator);
-      }
-    }
+    index.NoteFamily(family);
     const size_t at = batch.GetDataSize();
     if (max_bytes == 0) {
       NACRE_RETURN_IF_ERROR(add());
@@ -122,7 +118,7 @@ std::unique_ptr<Iterator> WriteBatchWithIndex::NewIteratorOver(DB* db, ColumnFam
   return NewBatchOverIterator(&rep_->index, db, family, std::move(base), options);
 }
 
-Status WriteBatchWithIndex::GetFromBatch(ColumnFamilyHandle* family, const Options& options,
+Status WriteBatchWithIndex::GetFromBatch(ColumnFamilyHandle* family, const DBOptions& /*options*/,
                                          const Slice& key, std::string* value) {
   const BatchLookup found = LookUp(rep_->index, IdOf(family), key);
   if (found.operands.empty()) {
@@ -134,7 +130,7 @@ Status WriteBatchWithIndex::GetFromBatch(ColumnFamilyHandle* family, const Optio
     return Status::Incomplete("merge in progress: the batch does not know the value");
   }
   const bool exists = found.base == BatchLookup::Base::kValue;
-  return MergeWith(options, key, exists ? &found.value : nullptr, found.operands, value);
+  return MergeBelow(nullptr, family, key, exists ? &found.value : nullptr, found.operands, value);
 }
 
 Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options,
@@ -148,7 +144,7 @@ Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options
     return Status::OK();
   }
   Status status = Status::NotFound();
-  if (found.base == BatchLookup::Base::kUnknown) status = GetBelow(db, options, family, key, value);
+  if (found.base == BatchLookup::Base::kUnknown) status = db->Get(options, family, key, value);
   if (found.operands.empty() || (!status.ok() && !status.IsNotFound())) return status;
   return ApplyOperands(db, family, key, found, status, value);
 }
@@ -185,8 +181,8 @@ void WriteBatchWithIndex::MultiGetFromBatchAndDB(DB* db, const ReadOptions& opti
   }
   std::vector<PinnableSlice> open_values(open.size());
   std::vector<Status> open_statuses(open.size());
-  MultiGetBelow(db, options, family, open.size(), open_keys.data(), open_values.data(),
-                open_statuses.data());
+  db->MultiGet(options, family, open.size(), open_keys.data(), open_values.data(),
+               open_statuses.data());
   for (size_t j = 0; j < open.size(); ++j) {
     const size_t i = open[j];
     values[i] = std::move(open_values[j]);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nacre/column_family.h"
 #include "nacre/db.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
@@ -97,6 +98,9 @@ struct RestoreOptions {
   /// Read at most so many bytes a second, over all threads; 0: no limit.
   uint64_t bytes_per_second = 0;
   CheckpointCallback progress{};
+  /// Options of column families of the checkpoint. Those that are not among these are made with the
+  /// options of the default one, and its comparator or the bytewise one, whichever is theirs.
+  std::vector<ColumnFamilyDescriptor> families{};
 };
 
 /// Makes the database `name` of a checkpoint in `dir`, in the pool and with the redundancy of

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nacre/column_family.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"
 #include "nacre/slice.h"
@@ -36,6 +37,11 @@ struct Range {
 /// `Close`, which need all other calls to have returned and all iterators to be gone. Writers do
 /// not lock one another out.
 ///
+/// Column families. Each is a map of its own, with its own options; all share the log, so that one
+/// write can change several of them at once, and one sequence, so that a snapshot is of them all.
+/// What takes a family takes null for the default one, as do the methods without a family. The
+/// handle has to be of this database (`InvalidArgument`).
+///
 /// Errors common to all operations: `Unavailable` when nodes that hold the data are lost (the
 /// message names them), `TimedOut` after `Options::operation_timeout`, `Corruption` when a
 /// checksum does not match (the message names table and offset). Nothing waits for ever.
@@ -52,6 +58,16 @@ class DB {
   /// the pool can be reached. `Corruption`: log or manifest are damaged in all their copies; the
   /// message says where.
   static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
+  /// The same with these column families. All that the database has must be named, the default one
+  /// among them, and be there (`InvalidArgument`), unless
+  /// `DBOptions::create_missing_column_families`. `*handles`: one for each, in their order.
+  static Status Open(const DBOptions& options, const std::string& name,
+                     const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db);
+  /// Names of the families of a database that may be open, in the order in which they were made.
+  /// `NotFound`: there is no such database.
+  static Status ListColumnFamilies(const DBOptions& options, const std::string& name,
+                                   std::vector<std::string>* families);
 
   /// Opens a database that another process may own, to read it as it is now and for as long as this
   /// is open. Writes nothing anywhere and asks nothing of the owner, who may come and go.
@@ -64,6 +80,12 @@ class DB {
   /// log only. `Unavailable`, `Corruption` as `Open` answers them.
   static Status OpenForReadOnly(const Options& options, const std::string& name,
                                 std::unique_ptr<DB>* db, bool error_if_wal_file_exists = false);
+  /// The same with these column families: the default one, and any others that there are
+  /// (`InvalidArgument` otherwise). The form without them opens the default one alone.
+  static Status OpenForReadOnly(const DBOptions& options, const std::string& name,
+                                const std::vector<ColumnFamilyDescriptor>& families,
+                                std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db,
+                                bool error_if_wal_file_exists = false);
   /// The same, and `TryCatchUpWithPrimary` brings it up to date; so does every
   /// `Options::follow_interval`, and each read with `ReadOptions::linearizable`.
   ///
@@ -77,6 +99,11 @@ class DB {
   /// Besides what other databases answer: `Aborted` once the database was destroyed.
   static Status OpenAsSecondary(const Options& options, const std::string& name,
                                 std::unique_ptr<DB>* db);
+  /// The same with these column families, as OpenForReadOnly has it. Families that the owner makes
+  /// later are seen when it is opened anew; those that it drops stay as they were last.
+  static Status OpenAsSecondary(const DBOptions& options, const std::string& name,
+                                const std::vector<ColumnFamilyDescriptor>& families,
+                                std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db);
 
   DB() = default;
   /// Closes, as `Close` does, and logs what that answers.
@@ -88,6 +115,31 @@ class DB {
   /// be opened again. Idempotent.
   virtual Status Close() = 0;
 
+  // ---- Column families ----------------------------------------------------------------------
+
+  /// Makes an empty family. `InvalidArgument`: there is one of that name, or an option is out of
+  /// range. `NotSupported` by a database that is opened for reading.
+  virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                                    ColumnFamilyHandle** handle);
+  /// Several, one after the other; after a failure `*handles` has those that were made.
+  Status CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                              std::vector<ColumnFamilyHandle*>* handles);
+  Status CreateColumnFamilies(const ColumnFamilyOptions& options,
+                              const std::vector<std::string>& names,
+                              std::vector<ColumnFamilyHandle*>* handles);
+  /// Deletes the family with all it has, and frees its space. The handle goes on reading what there
+  /// was until it is destroyed; writes with it are refused with `InvalidArgument`, as is dropping
+  /// the default family or one that was dropped.
+  virtual Status DropColumnFamily(ColumnFamilyHandle* family);
+  Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families);
+  /// Iterators may outlive it. Null is allowed, as is the handle that DefaultColumnFamily answers,
+  /// which stays.
+  virtual Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family);
+  /// Of the default family; owned by the database.
+  virtual ColumnFamilyHandle* DefaultColumnFamily() const = 0;
+
+  // ---- Writes ---------------------------------------------------------------------------------
+
   /// A write that has returned OK is on as many nodes as the redundancy of the database has them
   /// survive, and one, unless it was without a log (`WriteOptions::disable_wal`, an embedded pool)
   /// or `Options::manual_wal_flush` is set. After another answer than OK it may take place or not,
@@ -95,33 +147,81 @@ class DB {
   ///
   /// `NoSpace` when the pool is full, `InvalidArgument` for a key of more than 1 MiB or a value of
   /// more than 2 GiB. Returns once the write is visible to every reader.
-  virtual Status Put(const WriteOptions& options, const Slice& key, const Slice& value) = 0;
+  virtual Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                     const Slice& value) = 0;
+  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) {
+    return Put(options, nullptr, key, value);
+  }
   /// OK whether or not the key was there.
-  virtual Status Delete(const WriteOptions& options, const Slice& key) = 0;
+  virtual Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
+                        const Slice& key) = 0;
+  Status Delete(const WriteOptions& options, const Slice& key) {
+    return Delete(options, nullptr, key);
+  }
   /// As Delete, for a key that was put at most once since it was last deleted, and neither merged
   /// nor, since, deleted in another way: the two vanish as soon as a flush or a compaction meets
   /// them. What is read of any other key afterwards is not defined.
-  virtual Status SingleDelete(const WriteOptions& options, const Slice& key) = 0;
+  virtual Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                              const Slice& key) = 0;
+  Status SingleDelete(const WriteOptions& options, const Slice& key) {
+    return SingleDelete(options, nullptr, key);
+  }
   /// Deletes all keys in [begin, end), at the cost of one write. `InvalidArgument` if `end` is
   /// before `begin`; nothing happens if they are the same.
-  virtual Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) = 0;
+  virtual Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family,
+                             const Slice& begin, const Slice& end) = 0;
+  Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) {
+    return DeleteRange(options, nullptr, begin, end);
+  }
   /// Has `operand` applied to the value of `key` when it is read.
-  virtual Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) = 0;
+  virtual Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                       const Slice& operand) = 0;
+  Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) {
+    return Merge(options, nullptr, key, operand);
+  }
   /// All of `updates` or nothing. The batch is read, not changed.
   virtual Status Write(const WriteOptions& options, WriteBatch* updates) = 0;
 
+  // ---- Reads ----------------------------------------------------------------------------------
+
   /// `NotFound` if the key is absent.
-  virtual Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) = 0;
-  Status Get(const ReadOptions& options, const Slice& key, std::string* value);
+  virtual Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                     PinnableSlice* value) = 0;
+  Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) {
+    return Get(options, nullptr, key, value);
+  }
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             std::string* value);
+  Status Get(const ReadOptions& options, const Slice& key, std::string* value) {
+    return Get(options, nullptr, key, value);
+  }
   /// `values` and `statuses` have `num_keys` elements; all keys are read as of one snapshot, with
   /// their remote reads in flight together.
-  virtual void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                        PinnableSlice* values, Status* statuses) = 0;
+  virtual void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                        const Slice* keys, PinnableSlice* values, Status* statuses) = 0;
+  void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
+                PinnableSlice* values, Status* statuses) {
+    MultiGet(options, nullptr, num_keys, keys, values, statuses);
+  }
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                std::vector<std::string>* values);
+  /// `families` has an element for each key; all are read as of one snapshot. A family's reads are
+  /// in flight together.
+  virtual std::vector<Status> MultiGet(const ReadOptions& options,
+                                       const std::vector<ColumnFamilyHandle*>& families,
+                                       const std::vector<Slice>& keys,
+                                       std::vector<std::string>* values);
 
   /// Never null; a failure shows in `status()`. Owned by the caller.
-  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) = 0;
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
+                                                ColumnFamilyHandle* family) = 0;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) {
+    return NewIterator(options, nullptr);
+  }
+  /// One for each family, all as of one snapshot.
+  virtual Status NewIterators(const ReadOptions& options,
+                              const std::vector<ColumnFamilyHandle*>& families,
+                              std::vector<std::unique_ptr<Iterator>>* iterators);
 
   virtual const Snapshot* GetSnapshot() = 0;
   /// Null is allowed.
@@ -132,11 +232,20 @@ class DB {
   virtual Status FlushWAL(bool sync) = 0;
   Status SyncWAL() { return FlushWAL(/*sync=*/true); }
 
-  /// Turns the MemTables into tables; with `wait`, returns when that is done.
-  virtual Status Flush(const FlushOptions& options) = 0;
+  // ---- Background work ------------------------------------------------------------------------
+
+  /// Turns the MemTables of the family into tables, and those of all other families with them; with
+  /// `wait`, returns when that is done.
+  virtual Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) = 0;
+  Status Flush(const FlushOptions& options) { return Flush(options, nullptr); }
+  /// Those of several families, all in one change.
+  Status Flush(const FlushOptions& options, const std::vector<ColumnFamilyHandle*>& families);
   /// Compacts [*begin, *end]; null means before all or after all keys.
-  virtual Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
-                              const Slice* end) = 0;
+  virtual Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
+                              const Slice* begin, const Slice* end) = 0;
+  Status CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) {
+    return CompactRange(options, nullptr, begin, end);
+  }
   /// Returns when no flush and no compaction is due or running.
   virtual Status WaitForCompact() = 0;
 
@@ -153,11 +262,26 @@ class DB {
     return Status::NotSupported("TryCatchUpWithPrimary: it was not opened as a secondary");
   }
 
-  /// Properties start with "nacre."; docs/operations.md lists them. False for an unknown one.
-  virtual bool GetProperty(const Slice& property, std::string* value) = 0;
-  virtual bool GetIntProperty(const Slice& property, uint64_t* value) = 0;
+  // ---- What there is --------------------------------------------------------------------------
+
+  /// Properties start with "nacre."; docs/operations.md lists them, and says which are of a family.
+  /// False for an unknown one.
+  virtual bool GetProperty(ColumnFamilyHandle* family, const Slice& property,
+                           std::string* value) = 0;
+  bool GetProperty(const Slice& property, std::string* value) {
+    return GetProperty(nullptr, property, value);
+  }
+  virtual bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property,
+                              uint64_t* value) = 0;
+  bool GetIntProperty(const Slice& property, uint64_t* value) {
+    return GetIntProperty(nullptr, property, value);
+  }
   /// Bytes of tables in each of `n` ranges; MemTables are not counted.
-  virtual Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) = 0;
+  virtual Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
+                                     uint64_t* sizes) = 0;
+  Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) {
+    return GetApproximateSizes(nullptr, ranges, n, sizes);
+  }
 
   virtual const std::string& GetName() const = 0;
   virtual uint64_t GetLatestSequenceNumber() const = 0;

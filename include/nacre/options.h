@@ -37,8 +37,9 @@ enum class NearDataFlush : uint8_t {
   kOff,  ///< In this process.
 };
 
-/// Names and defaults are RocksDB's where RocksDB has the option.
-struct Options {
+/// Options of the database as a whole. Names and defaults are RocksDB's where RocksDB has the
+/// option.
+struct DBOptions {
   // ---- Where the data lives -----------------------------------------------------------------
 
   /// URI of the memory nodes: "embedded:", "shm:", "tcp:", "verbs:" or "mixed:", with addresses and
@@ -69,21 +70,16 @@ struct Options {
 
   bool create_if_missing = false;
   bool error_if_exists = false;
+  /// With the `DB::Open` that names column families: makes those that are not there.
+  bool create_missing_column_families = false;
   /// Open it even if another process has it open: that one is fenced, whether it is well or not,
   /// and answers `Fenced` from then on. Otherwise `Open` answers `Busy` then. A database whose
   /// owner is gone needs no force.
   bool take_over = false;
   /// Of `DB::OpenAsSecondary`: how often it catches up with the owner by itself; 0: never.
   std::chrono::milliseconds follow_interval{0};
-  /// Not owned; must outlive the database.
-  const Comparator* comparator = BytewiseComparator();
   /// Receives what would go to RocksDB's LOG. None if null.
   std::shared_ptr<Logger> info_log;
-
-  // ---- MemTables ----------------------------------------------------------------------------
-
-  size_t write_buffer_size = 64 << 20;
-  int max_write_buffer_number = 2;
 
   // ---- Log and manifest ----------------------------------------------------------------------
 
@@ -98,21 +94,10 @@ struct Options {
   std::chrono::milliseconds manifest_checkpoint_interval{500};
   uint32_t manifest_checkpoint_edits = 256;
 
-  // ---- Levels and stalls --------------------------------------------------------------------
+  // ---- Background work and stalls -----------------------------------------------------------
 
-  int num_levels = 7;
-  int level0_file_num_compaction_trigger = 4;
-  int level0_slowdown_writes_trigger = 20;
-  int level0_stop_writes_trigger = 36;
-  uint64_t target_file_size_base = 64 << 20;
-  int target_file_size_multiplier = 1;
-  uint64_t max_bytes_for_level_base = 256 << 20;
-  double max_bytes_for_level_multiplier = 10;
-  uint64_t soft_pending_compaction_bytes_limit = 64ULL << 30;
-  uint64_t hard_pending_compaction_bytes_limit = 256ULL << 30;
   /// Bytes per second admitted while slowed down; 0 means 16 MiB/s, as in RocksDB.
   uint64_t delayed_write_rate = 0;
-  bool disable_auto_compactions = false;
   int max_background_jobs = 2;
   /// Key ranges that one compaction may be cut into, each run by its own executor.
   uint32_t max_subcompactions = 1;
@@ -138,6 +123,42 @@ struct Options {
   size_t index_memory_budget = SIZE_MAX;
   /// Bytes of hot records kept here. There is no such cache yet: more than 0 is `NotSupported`.
   size_t record_cache_size = 0;
+};
+
+/// Options of one column family. They are not stored: each opening gives them anew.
+struct ColumnFamilyOptions {
+  /// Not owned; must outlive the database.
+  const Comparator* comparator = BytewiseComparator();
+
+  // ---- MemTables ----------------------------------------------------------------------------
+
+  /// A MemTable of the family that has grown to this is flushed, and with it those of all other
+  /// families: they share the log, which is released as far as all of them are in tables.
+  size_t write_buffer_size = 64 << 20;
+  /// So many MemTables there may be of any family, with the one that takes writes; of several
+  /// families the least counts for all.
+  int max_write_buffer_number = 2;
+
+  // ---- Levels and stalls --------------------------------------------------------------------
+
+  int num_levels = 7;
+  int level0_file_num_compaction_trigger = 4;
+  int level0_slowdown_writes_trigger = 20;
+  int level0_stop_writes_trigger = 36;
+  uint64_t target_file_size_base = 64 << 20;
+  int target_file_size_multiplier = 1;
+  uint64_t max_bytes_for_level_base = 256 << 20;
+  double max_bytes_for_level_multiplier = 10;
+  uint64_t soft_pending_compaction_bytes_limit = 64ULL << 30;
+  uint64_t hard_pending_compaction_bytes_limit = 256ULL << 30;
+  bool disable_auto_compactions = false;
+};
+
+/// Of a database and its default column family.
+struct Options : DBOptions, ColumnFamilyOptions {
+  Options() = default;
+  Options(const DBOptions& db_options, const ColumnFamilyOptions& family_options)
+      : DBOptions(db_options), ColumnFamilyOptions(family_options) {}
 };
 
 struct ReadOptions {

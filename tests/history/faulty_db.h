@@ -30,25 +30,34 @@ class FaultyDB final : public DB {
       : db_(std::move(db)), fault_(fault), old_(db_->GetSnapshot()) {}
   ~FaultyDB() override { db_->ReleaseSnapshot(old_); }
 
+  using DB::Delete;
+  using DB::Get;
+  using DB::MultiGet;
+  using DB::Put;
   Status Close() override { return db_->Close(); }
-  Status Put(const WriteOptions& options, const Slice& key, const Slice& value) override {
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             const Slice& value) override {
     WriteBatch batch;
-    NACRE_RETURN_IF_ERROR(batch.Put(key, value));
+    NACRE_RETURN_IF_ERROR(batch.Put(family, key, value));
     return Write(options, &batch);
   }
-  Status Delete(const WriteOptions& options, const Slice& key) override {
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
+                const Slice& key) override {
     WriteBatch batch;
-    NACRE_RETURN_IF_ERROR(batch.Delete(key));
+    NACRE_RETURN_IF_ERROR(batch.Delete(family, key));
     return Write(options, &batch);
   }
-  Status SingleDelete(const WriteOptions& options, const Slice& key) override {
-    return db_->SingleDelete(options, key);
+  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                      const Slice& key) override {
+    return db_->SingleDelete(options, family, key);
   }
-  Status DeleteRange(const WriteOptions& options, const Slice& begin, const Slice& end) override {
-    return db_->DeleteRange(options, begin, end);
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
+                     const Slice& end) override {
+    return db_->DeleteRange(options, family, begin, end);
   }
-  Status Merge(const WriteOptions& options, const Slice& key, const Slice& operand) override {
-    return db_->Merge(options, key, operand);
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+               const Slice& operand) override {
+    return db_->Merge(options, family, key, operand);
   }
   Status Write(const WriteOptions& options, WriteBatch* updates) override {
     const uint64_t number = writes_.fetch_add(1);
@@ -68,41 +77,47 @@ class FaultyDB final : public DB {
     }
   }
 
-  Status Get(const ReadOptions& options, const Slice& key, PinnableSlice* value) override {
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             PinnableSlice* value) override {
     if (IsFenced()) return Status::Fenced("by the test");
     ReadOptions old = options;
     const bool seldom = reads_.fetch_add(1) % kSeldom == kSeldom - 1;
     if (fault_ == Fault::kStaleGets && seldom) old.snapshot = old_;
-    return db_->Get(old, key, value);
+    return db_->Get(old, family, key, value);
   }
-  void MultiGet(const ReadOptions& options, size_t num_keys, const Slice* keys,
-                PinnableSlice* values, Status* statuses) override {
-    db_->MultiGet(options, num_keys, keys, values, statuses);
+  void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                const Slice* keys, PinnableSlice* values, Status* statuses) override {
+    db_->MultiGet(options, family, num_keys, keys, values, statuses);
     reads_.fetch_add(1);
     for (size_t i = 0; IsFenced() && i < num_keys; ++i) statuses[i] = Status::Fenced("by the test");
   }
-  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override {
-    return db_->NewIterator(options);
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
+                                        ColumnFamilyHandle* family) override {
+    return db_->NewIterator(options, family);
   }
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return db_->DefaultColumnFamily(); }
   const Snapshot* GetSnapshot() override { return db_->GetSnapshot(); }
   void ReleaseSnapshot(const Snapshot* snapshot) override { db_->ReleaseSnapshot(snapshot); }
 
   Status FlushWAL(bool sync) override { return db_->FlushWAL(sync); }
-  Status Flush(const FlushOptions& options) override { return db_->Flush(options); }
-  Status CompactRange(const CompactRangeOptions& options, const Slice* begin,
-                      const Slice* end) override {
-    return db_->CompactRange(options, begin, end);
+  Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override {
+    return db_->Flush(options, family);
+  }
+  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
+                      const Slice* begin, const Slice* end) override {
+    return db_->CompactRange(options, family, begin, end);
   }
   Status WaitForCompact() override { return db_->WaitForCompact(); }
   Status VerifyChecksum() override { return db_->VerifyChecksum(); }
-  bool GetProperty(const Slice& property, std::string* value) override {
-    return db_->GetProperty(property, value);
+  bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override {
+    return db_->GetProperty(family, property, value);
   }
-  bool GetIntProperty(const Slice& property, uint64_t* value) override {
-    return db_->GetIntProperty(property, value);
+  bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property, uint64_t* value) override {
+    return db_->GetIntProperty(family, property, value);
   }
-  Status GetApproximateSizes(const Range* ranges, int n, uint64_t* sizes) override {
-    return db_->GetApproximateSizes(ranges, n, sizes);
+  Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
+                             uint64_t* sizes) override {
+    return db_->GetApproximateSizes(family, ranges, n, sizes);
   }
   const std::string& GetName() const override { return db_->GetName(); }
   uint64_t GetLatestSequenceNumber() const override { return db_->GetLatestSequenceNumber(); }

@@ -39,7 +39,10 @@ struct Unreached {
   std::string_view name;
   const char* why;
 };
-constexpr std::array<Unreached, 0> kUnreached{};
+constexpr std::array<Unreached, 2> kUnreached{{
+    {"family.created", "no story has column families"},
+    {"family.dropped", "no story has column families"},
+}};
 
 /// True if `argument` is `name` and a number.
 bool Takes(std::string_view argument, std::string_view name, uint64_t* number) {

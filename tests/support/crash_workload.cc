@@ -5,10 +5,12 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "memnode/database_report.h"
 #include "nacre/checkpoint.h"
+#include "nacre/column_family.h"
 #include "nacre/write_batch.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -51,6 +53,39 @@ Status Write(DB* db, const CrashPlan& plan, uint64_t from, uint64_t to, CrashPoi
   return Status::OK();
 }
 
+constexpr char kFamily[] = "extra";
+constexpr int kFamilyKeys = 3;
+
+/// A column family comes, is written by one batch, flushed with the rest, and goes.
+Status UseFamily(DB* db, const Options& options) {
+  ColumnFamilyHandle* family = nullptr;
+  NACRE_RETURN_IF_ERROR(db->CreateColumnFamily(options, kFamily, &family));
+  WriteBatch batch;
+  for (int i = 0; i < kFamilyKeys; ++i) {
+    NACRE_RETURN_IF_ERROR(batch.Put(family, "key" + std::to_string(i), TestValue(3, 2000)));
+  }
+  Status status = db->Write({}, &batch);
+  if (status.ok()) status = db->Flush({}, family);
+  if (status.ok()) status = db->DropColumnFamily(family);
+  NACRE_RETURN_IF_ERROR(db->DestroyColumnFamilyHandle(family));
+  return status;
+}
+
+/// The family has its batch or nothing. It goes.
+void CheckFamily(DB* db, ColumnFamilyHandle* family) {
+  int found = 0;
+  for (int i = 0; i < kFamilyKeys; ++i) {
+    std::string value;
+    const Status status = db->Get({}, family, "key" + std::to_string(i), &value);
+    EXPECT_TRUE(status.ok() || status.IsNotFound()) << status.ToString();
+    if (!status.ok()) continue;
+    EXPECT_TRUE(value == TestValue(3, 2000));
+    ++found;
+  }
+  EXPECT_TRUE(found == 0 || found == kFamilyKeys) << found;
+  EXPECT_TRUE(IsOk(db->DropColumnFamily(family)));
+}
+
 [[noreturn]] void Die() {
   ::kill(::getpid(), SIGKILL);
   for (;;) ::pause();
@@ -63,6 +98,7 @@ Status Live(const CrashPlan& plan, CrashPoints* points) {
   const uint64_t end = plan.first + plan.writes;
   const uint64_t most = plan.first + plan.writes * 3 / 4;
   NACRE_RETURN_IF_ERROR(Write(db.get(), plan, plan.first, most, points));
+  NACRE_RETURN_IF_ERROR(UseFamily(db.get(), options).WithContext("column family"));
   NACRE_RETURN_IF_ERROR(db->Flush({}).WithContext("flush"));
   NACRE_RETURN_IF_ERROR(db->CompactRange({}, nullptr, nullptr).WithContext("compact"));
   NACRE_RETURN_IF_ERROR(Write(db.get(), plan, most, end, points));
@@ -221,12 +257,22 @@ CrashModel Contents(DB* db) {
 std::unique_ptr<DB> OpenAfterCrash(const Options& options) {
   std::unique_ptr<DB> db;
   Status status;
+  std::vector<ColumnFamilyHandle*> handles;
   const bool opened = Eventually([&] {
-    status = DB::Open(options, kCrashDatabase, &db);
-    return !status.IsBusy();
+    std::vector<std::string> names;
+    DB::ListColumnFamilies(options, kCrashDatabase, &names).IgnoreError();  // Opening tells.
+    std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, options}};
+    if (names.size() > 1) families.emplace_back(kFamily, options);
+    status = DB::Open(options, kCrashDatabase, families, &handles, &db);
+    // It may have been named while its owner still was at work.
+    return !status.IsBusy() && (names.size() > 1 || !status.IsInvalidArgument());
   });
   EXPECT_TRUE(opened);
   EXPECT_TRUE(IsOk(status));
+  if (handles.size() > 1) CheckFamily(db.get(), handles[1]);
+  for (ColumnFamilyHandle* handle : handles) {
+    EXPECT_TRUE(IsOk(db->DestroyColumnFamilyHandle(handle)));
+  }
   return db;
 }
 

@@ -70,7 +70,7 @@ TEST(FormatTest, Meta) {
   TableMeta meta;
   meta.id = 1;
   meta.database_id = 2;
-  meta.shard = 3;
+  meta.family = 3;
   meta.level = 4;
   meta.manifest_version = 5;
   meta.placement.redundancy = Redundancy::Copies(2);

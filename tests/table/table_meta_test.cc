@@ -22,7 +22,7 @@ TableMeta RandomMeta(Random* random) {
   TableMeta meta;
   meta.id = random->Next();
   meta.database_id = random->Next();
-  meta.shard = static_cast<uint32_t>(random->Next());
+  meta.family = static_cast<uint32_t>(random->Next());
   meta.level = static_cast<uint32_t>(random->Uniform(7));
   meta.manifest_version = random->Next();
   meta.placement.redundancy =
@@ -72,7 +72,7 @@ std::string Encode(const TableMeta& meta) {
 void ExpectEqual(const TableMeta& a, const TableMeta& b) {
   EXPECT_EQ(a.id, b.id);
   EXPECT_EQ(a.database_id, b.database_id);
-  EXPECT_EQ(a.shard, b.shard);
+  EXPECT_EQ(a.family, b.family);
   EXPECT_EQ(a.level, b.level);
   EXPECT_EQ(a.manifest_version, b.manifest_version);
   EXPECT_EQ(a.placement.redundancy, b.placement.redundancy);

@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "nacre/column_family.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "nacre/utilities/stackable_db.h"
@@ -44,6 +46,10 @@ class OptimisticTransactionDB : public StackableDB {
                      std::unique_ptr<OptimisticTransactionDB>* db);
   static Status Open(const Options& options, const OptimisticTransactionDBOptions& db_options,
                      const std::string& name, std::unique_ptr<OptimisticTransactionDB>* db);
+  static Status Open(const DBOptions& options, const OptimisticTransactionDBOptions& db_options,
+                     const std::string& name, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<ColumnFamilyHandle*>* handles,
+                     std::unique_ptr<OptimisticTransactionDB>* db);
 
   /// Must be destroyed before this.
   virtual std::unique_ptr<Transaction> BeginTransaction(

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/column_family.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "nacre/utilities/stackable_db.h"
@@ -103,6 +104,9 @@ class TransactionDB : public StackableDB {
   /// returns.
   static Status Open(const Options& options, const TransactionDBOptions& db_options,
                      const std::string& name, std::unique_ptr<TransactionDB>* db);
+  static Status Open(const DBOptions& options, const TransactionDBOptions& db_options,
+                     const std::string& name, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<TransactionDB>* db);
 
   /// Must be destroyed before this.
   virtual std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "nacre/column_family.h"
 #include "nacre/comparator.h"
 #include "nacre/db.h"
 #include "nacre/iterator.h"
@@ -14,8 +15,6 @@
 #include "nacre/write_batch.h"
 
 namespace nacre {
-
-class ColumnFamilyHandle;
 
 enum class WriteType : uint8_t {
   kPutRecord,
@@ -115,9 +114,9 @@ class WriteBatchWithIndex {
   /// What the batch alone says of a key. `NotFound` if it was not put, or deleted since.
   /// `Incomplete` (RocksDB's MergeInProgress) if operands were added to a key of which the batch
   /// does not know the value.
-  Status GetFromBatch(ColumnFamilyHandle* family, const Options& options, const Slice& key,
+  Status GetFromBatch(ColumnFamilyHandle* family, const DBOptions& options, const Slice& key,
                       std::string* value);
-  Status GetFromBatch(const Options& options, const Slice& key, std::string* value) {
+  Status GetFromBatch(const DBOptions& options, const Slice& key, std::string* value) {
     return GetFromBatch(nullptr, options, key, value);
   }
 

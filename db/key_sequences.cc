@@ -1,11 +1,14 @@
+#include "db/key_sequences.h"
+
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "db/column_family.h"
 #include "db/db_impl.h"
 #include "table/internal_iterator.h"
 #include "table/table_reader.h"
+#include "table/write_batch_format.h"
 #include "util/hash.h"
 
 namespace nacre {
@@ -24,12 +27,34 @@ Status LookIntoTable(const TableHandle& table, const Slice& key, SequenceNumber*
 
 }  // namespace
 
-Status DBImpl::GetLatestSequence(const Slice& key, SequenceNumber known,
-                                 SequenceNumber* sequence) const {
-  NACRE_RETURN_IF_ERROR(CheckLease());
+std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(uint32_t family) const {
+  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const auto found = families->by_id.find(family);
+  if (found == families->by_id.end()) return nullptr;
+  return std::make_unique<ColumnFamilyHandleImpl>(found->second, db_);
+}
+
+std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(const std::string& family) const {
+  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const ColumnFamily* found = families->Find(family);
+  return found == nullptr ? nullptr : FindHandle(found->id());
+}
+
+Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber known,
+                            SequenceNumber* sequence) const {
+  NACRE_RETURN_IF_ERROR(db_->CheckLease());
   *sequence = 0;
-  EpochDomain::Guard guard(&epochs_);
-  const ReadView& view = *view_.load(std::memory_order_acquire);  // Pairs with InstallView.
+  std::shared_ptr<const ColumnFamilySet> families;
+  const ColumnFamily* of = db_->default_family_.get();
+  if (family != kDefaultFamily) {
+    families = db_->Families();
+    of = families->Find(family);
+    if (of == nullptr) {
+      return Status::InvalidArgument("there is no column family " + std::to_string(family));
+    }
+  }
+  EpochDomain::Guard guard(&db_->epochs_);
+  const ReadView& view = *of->view();
   const uint64_t hash = Hash64(key);
   for (const auto& memtable : view.memtables) {
     Slice value;

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl.h"
+#include "db/family_check.h"
+#include "db/hidden_family.h"
+#include "db/manifest_follower.h"
+#include "db/options_check.h"
+#include "db/pool_of_options.h"
+#include "table/write_batch_format.h"
+#include "util/log.h"
+#include "util/named_point.h"
+
+namespace nacre {
+
+Status DB::ListColumnFamilies(const DBOptions& options, const std::string& name,
+                              std::vector<std::string>* families) {
+  families->clear();
+  std::shared_ptr<memnode::PoolImpl> pool;
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  ManifestFollower manifest(pool->client(), name);
+  NACRE_RETURN_IF_ERROR(manifest.Open().WithContext("database " + name));
+  families->push_back(kDefaultColumnFamilyName);
+  for (const auto& [id, family] : manifest.state().families) {
+    if (family.name != kPreparedFamilyName) families->push_back(family.name);
+  }
+  return Status::OK();
+}
+
+namespace {
+
+/// More than anybody makes; ids stay below what a varint32 holds.
+constexpr uint32_t kMostFamilies = uint32_t{1} << 31;
+
+}  // namespace
+
+Status DBImpl::FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use) const {
+  const auto* ours = dynamic_cast<const ColumnFamilyHandleImpl*>(handle);
+  if (ours == nullptr || ours->owner() != this) {
+    return Status::InvalidArgument("the handle of column family " + handle->GetName() +
+                                   " is of another database than " + name_);
+  }
+  *family = ours->family().get();
+  if (use == Use::kRead || !(*family)->dropped()) return Status::OK();
+  return Status::InvalidArgument("column family " + handle->GetName() + " was dropped");
+}
+
+std::shared_ptr<const ColumnFamilySet> DBImpl::Families() const {
+  const EpochDomain::Guard guard(&epochs_);
+  // Acquire: pairs with InstallFamilies.
+  return family_set_.load(std::memory_order_acquire)->shared_from_this();
+}
+
+void DBImpl::InstallFamilies(std::shared_ptr<const ColumnFamilySet> families) {
+  most_memtables_ = SIZE_MAX;
+  for (const auto& [id, family] : families->by_id) {
+    most_memtables_ =
+        std::min(most_memtables_, static_cast<size_t>(family->options().max_write_buffer_number));
+  }
+  family_set_.store(families.get(), std::memory_order_release);  // Pairs with Families.
+  if (families_ != nullptr) unlinked_views_.push_back(std::move(families_));
+  families_ = std::move(families);
+}
+
+std::shared_ptr<ColumnFamily> DBImpl::NewFamily(uint32_t id, const std::string& name,
+                                                const ColumnFamilyOptions& options,
+                                                uint32_t num_levels) {
+  auto family = std::make_shared<ColumnFamily>(id, name, options, num_levels);
+  InstallView(family.get(), {},
+              std::make_shared<Version>(&family->comparator(), options.num_levels));
+  return family;
+}
+
+void DBImpl::MakeFamilies(const ManifestState& state,
+                          const std::vector<ColumnFamilyDescriptor>& descriptors) {
+  MutexLock lock(&mutex_);
+  auto families = std::make_shared<ColumnFamilySet>();
+  families->by_id[kDefaultFamily] = default_family_;
+  InstallView(default_family_.get(), {},
+              std::make_shared<Version>(&default_family_->comparator(),
+                                        default_family_->options().num_levels));
+  for (const auto& [id, record] : state.families) {
+    const ColumnFamilyDescriptor* named = FindDescriptor(descriptors, record.name);
+    families->by_id[id] =
+        NewFamily(id, record.name, named != nullptr ? named->options : ColumnFamilyOptions(),
+                  record.num_levels);
+  }
+  next_family_ = state.next_family;
+  InstallFamilies(std::move(families));
+}
+
+Status DBImpl::MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors) {
+  for (const ColumnFamilyDescriptor& descriptor : descriptors) {
+    if (Families()->Find(descriptor.name) != nullptr) continue;
+    ColumnFamilyHandle* handle = nullptr;
+    NACRE_RETURN_IF_ERROR(CreateColumnFamily(descriptor.options, descriptor.name, &handle));
+    delete handle;
+  }
+  return Status::OK();
+}
+
+void DBImpl::MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
+                         std::vector<ColumnFamilyHandle*>* handles) {
+  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  for (const ColumnFamilyDescriptor& descriptor : descriptors) {
+    const uint32_t id = families->Find(descriptor.name)->id();
+    handles->push_back(new ColumnFamilyHandleImpl(families->by_id.at(id), this));
+  }
+}
+
+Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                                  ColumnFamilyHandle** handle) {
+  *handle = nullptr;
+  NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, name));
+  MutexLock commit(&commit_mutex_);
+  if (Families()->Find(name) != nullptr) {
+    return Status::InvalidArgument("Column family already exists: " + name);
+  }
+  uint32_t id = 0;
+  {
+    MutexLock lock(&mutex_);
+    if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    if (next_family_ == kMostFamilies) {
+      return Status::InvalidArgument("there were too many column families");
+    }
+    // Whether or not it becomes durable: nobody else gets this id.
+    id = next_family_++;
+  }
+  const auto num_levels = static_cast<uint32_t>(options.num_levels);
+  ManifestEdit edit;
+  edit.families_added[id] = {
+      .name = name, .comparator = options.comparator->Name(), .num_levels = num_levels};
+  NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
+  NACRE_POINT("family.created");
+  std::shared_ptr<ColumnFamily> family;
+  {
+    MutexLock lock(&mutex_);
+    manifest_version_ = edit.version;
+    family = NewFamily(id, name, options, num_levels);
+    auto families = std::make_shared<ColumnFamilySet>();
+    families->by_id = families_->by_id;
+    families->by_id[id] = family;
+    InstallFamilies(std::move(families));
+  }
+  // A manifest that is made anew from tables has the family before it has any.
+  RecordStateOfFamilies();
+  RetireUnlinkedViews();
+  *handle = new ColumnFamilyHandleImpl(std::move(family), this);
+  Log(options_.info_log, LogLevel::kInfo, "{}: made column family {} with id {}", name_, name, id);
+  return Status::OK();
+}
+
+Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family, Use::kWrite));
+  if (family == default_family_.get()) {
+    return Status::InvalidArgument("Can't drop default column family");
+  }
+  MutexLock commit(&commit_mutex_);
+  NACRE_RETURN_IF_ERROR(
+      FindFamily(handle, &family, Use::kWrite));  // Somebody else may have done it.
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    version = family->current_view()->version;
+  }
+  const TableList tables = TablesOf(*version);
+  ManifestEdit edit;
+  edit.families_dropped.push_back(family->id());
+  for (const auto& table : tables) edit.removed.push_back(table->id());
+  NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
+  NACRE_POINT("family.dropped");
+  {
+    MutexLock lock(&mutex_);
+    manifest_version_ = edit.version;
+    auto families = std::make_shared<ColumnFamilySet>();
+    families->by_id = families_->by_id;
+    families->by_id.erase(family->id());
+    family->MarkDropped();
+    InstallFamilies(std::move(families));
+    UpdateStall();
+    MaybeSchedule();
+    changed_.SignalAll();
+  }
+  // Before its tables are free.
+  RecordStateOfFamilies();
+  // Freed once nobody reads them any more: the handle, iterators, compactions.
+  for (const auto& table : tables) table->MarkDropped();
+  RetireUnlinkedViews();
+  Log(options_.info_log, LogLevel::kInfo, "{}: dropped column family {} with {} tables", name_,
+      family->name(), tables.size());
+  return Status::OK();
+}
+
+void DBImpl::RecordStateOfFamilies() {
+  if (Status status = TryRecordState(); !status.ok()) {
+    Log(options_.info_log, LogLevel::kWarn,
+        "{}: its column families cannot be recorded, should the manifest have to be made anew: {}",
+        name_, status.ToString());
+  }
+}
+
+VersionList DBImpl::CurrentVersions() const {
+  VersionList versions;
+  for (const auto& [id, family] : families_->by_id) {
+    versions.push_back(family->current_view()->version);
+  }
+  return versions;
+}
+
+VersionList DBImpl::Versions() const {
+  MutexLock lock(&mutex_);
+  return CurrentVersions();
+}
+
+}  // namespace nacre

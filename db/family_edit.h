@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "db/column_family.h"
+#include "db/version.h"
+
+namespace nacre {
+
+/// A change of one family's tables.
+struct FamilyEdit {
+  std::shared_ptr<ColumnFamily> family;
+  VersionEdit edit;
+
+  /// Nobody has seen the tables that it would have added: their space is free.
+  void DropTables() const {
+    for (const auto& added : edit.added) added.table->MarkDropped();
+  }
+};
+
+}  // namespace nacre
