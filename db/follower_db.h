@@ -96,10 +96,12 @@ class FollowerDB final : public DB {
   static bool Suspect(const Status& status) {
     return status.IsCorruption() || status.IsUnavailable();
   }
-  /// After such a failure in `view`: whether to read again, in `*newer` at `*snapshot`, which with
-  /// `keep` stays as it is. When not, `*why` is the answer; OK: that failure is.
-  bool ReadAgain(const FollowerView& view, bool keep, std::shared_ptr<const FollowerView>* newer,
-                 SequenceNumber* snapshot, Status* why) EXCLUDES(mutex_);
+  /// After such a failure of a read of `family` in `view`: whether to read again, in `*newer` at
+  /// `*snapshot`, which with `keep` stays as it is. When not, `*why` is the answer; OK: that
+  /// failure is.
+  bool ReadAgain(const FollowerView& view, uint32_t family, bool keep,
+                 std::shared_ptr<const FollowerView>* newer, SequenceNumber* snapshot, Status* why)
+      EXCLUDES(mutex_);
 
  private:
   using Goal = FollowerState::Goal;

@@ -86,7 +86,7 @@ class FollowerIterator final : public Iterator {
     while (FollowerDB::Suspect(inner_->status()) && !deadline.Expired()) {
       std::shared_ptr<const FollowerView> newer;
       const bool keep = shown_ || options_.linearizable || options_.snapshot != nullptr;
-      if (!db_->ReadAgain(*view_, keep, &newer, &snapshot_, &failure_)) return;
+      if (!db_->ReadAgain(*view_, family_, keep, &newer, &snapshot_, &failure_)) return;
       view_ = std::move(newer);
       Open();
       move();

@@ -228,7 +228,7 @@ void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle
   do {
     std::shared_ptr<const FollowerView> newer;
     Status why;
-    if (!ReadAgain(*held, options.snapshot != nullptr, &newer, &snapshot, &why)) {
+    if (!ReadAgain(*held, family, options.snapshot != nullptr, &newer, &snapshot, &why)) {
       for (size_t i = 0; i < keys.size() && !why.ok(); ++i) {
         if (Suspect(statuses[i])) statuses[i] = why;
       }
@@ -272,7 +272,7 @@ PointTier::Kind FollowerDB::TierFor(const FollowerView& view, const TableHandle&
   return bytes <= options_.index_memory_budget ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
 }
 
-bool FollowerDB::ReadAgain(const FollowerView& view, bool keep,
+bool FollowerDB::ReadAgain(const FollowerView& view, uint32_t family, bool keep,
                            std::shared_ptr<const FollowerView>* newer, SequenceNumber* snapshot,
                            Status* why) {
   *why = Status::OK();
@@ -283,6 +283,10 @@ bool FollowerDB::ReadAgain(const FollowerView& view, bool keep,
   Status status;
   for (const Goal goal : {Goal::kRecent, Goal::kAcknowledged}) {
     if (!gone_on()) status = CatchUp(goal);
+  }
+  if (CurrentView()->dropped.contains(family)) {
+    *why = Gone("a column family that it has dropped");
+    return false;
   }
   if (!gone_on()) {
     // The owner still has the tables, so they are damaged, or their nodes lost; unless it was not

@@ -154,9 +154,18 @@ Status FollowerState::TakeManifest(bool replaced) {
   }
   has_log_ = !segments.empty();
   log_->SetSegments(std::move(segments));
+  TakeFamilies();
   NACRE_RETURN_IF_ERROR(TakeTables());
   changed_ = true;
   return TablesThrough(state.last_sequence);
+}
+
+void FollowerState::TakeFamilies() {
+  for (const auto& [id, family] : families_) {
+    if (manifest_.state().LevelsOf(id) > 0 || dropped_.contains(id)) continue;
+    dropped_[id] = view_ != nullptr ? view_->Of(id) : nullptr;
+    ++generation_;
+  }
 }
 
 Status FollowerState::TakeTables() {
@@ -167,8 +176,7 @@ Status FollowerState::TakeTables() {
   for (auto it = next.begin(); it != next.end();) {
     const auto& table = it->second.second;
     const uint32_t family = table->meta().family;
-    // Those of a dropped family stay as they were last.
-    if (tables.contains(it->first) || state.LevelsOf(family) == 0) {
+    if (tables.contains(it->first)) {
       ++it;
       continue;
     }
@@ -308,6 +316,13 @@ std::shared_ptr<const FollowerView> FollowerState::View() {
   if (!changed_ || incomplete_) return view_;
   auto view = std::make_shared<FollowerView>();
   for (const auto& [id, family] : families_) {
+    if (const auto dropped = dropped_.find(id); dropped != dropped_.end()) {
+      view->dropped.insert(id);
+      if (dropped->second != nullptr) {
+        view->families.emplace_back(id, dropped->second);
+        continue;
+      }
+    }
     auto of_family = std::make_shared<ReadView>();
     of_family->comparator = family->shared_comparator();
     for (const Filled& filled : memtables_) {

@@ -90,6 +90,7 @@ class FollowerState {
   /// Has nodes join of which only the nodes know that were there before.
   void LookForNodes();
   ExtentAddr Here(ExtentAddr extent) const;
+  void TakeFamilies();
   Status TakeTables();
   /// All up to `sequence` is in tables.
   Status TablesThrough(SequenceNumber sequence);
@@ -116,6 +117,8 @@ class FollowerState {
   /// By id, with their levels.
   std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<TableHandle>>> tables_;
   std::map<uint32_t, std::shared_ptr<const Version>> versions_;  ///< By family.
+  /// As they were shown last; null, if they never were.
+  std::map<uint32_t, std::shared_ptr<const ReadView>> dropped_;
   SequenceNumber tables_through_ = 0;
   std::vector<Filled> memtables_;  ///< Newest first; the first takes records.
   uint64_t memtable_generation_ = 0;

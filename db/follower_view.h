@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@ namespace nacre {
 struct FollowerView : std::enable_shared_from_this<FollowerView> {
   /// By id, the default one first.
   std::vector<std::pair<uint32_t, std::shared_ptr<const ReadView>>> families;
+  /// Those of them that the owner has dropped: they are as they were shown last, as long as the
+  /// memory of their tables is not used again.
+  std::set<uint32_t> dropped;
   /// All up to here is there, and nothing else is to be looked at.
   SequenceNumber sequence = 0;
   /// No table has a later one. Versions of a key may be gone of which an earlier snapshot would

@@ -129,7 +129,9 @@ TEST_F(ColumnFamilyPoolTest, AnOwnerIsTakenOverInTheMiddle) {
     SCOPED_TRACE("round " + std::to_string(round));
     for (size_t i = 0; i < Scaled(200); ++i) {
       ASSERT_TRUE(IsOk(WriteBatchTo(owner.get(), &models)));
-      if (round % 2 == 1 && i == 100) ASSERT_TRUE(IsOk(owner->db->Flush({}, owner->handles[1])));
+      if (round % 2 == 1 && i == 100) {
+        ASSERT_TRUE(IsOk(owner->db->Flush({}, owner->handles[1])));
+      }
     }
     auto next = std::make_unique<Opened>();
     ASSERT_NO_FATAL_FAILURE(Open(next.get(), /*take_over=*/true));
@@ -188,7 +190,9 @@ TEST_F(ColumnFamilyPoolTest, FollowersSeeTheFamiliesThatTheyOpen) {
   EXPECT_TRUE(follower.db->DropColumnFamily(follower.handles[1]).IsNotSupported());
   for (int round = 0; round < 4; ++round) {
     for (size_t i = 0; i < 50; ++i) ASSERT_TRUE(IsOk(WriteBatchTo(&owner, &models)));
-    if (round % 2 == 0) ASSERT_TRUE(IsOk(owner.db->Flush({})));
+    if (round % 2 == 0) {
+      ASSERT_TRUE(IsOk(owner.db->Flush({})));
+    }
     ASSERT_TRUE(IsOk(follower.db->TryCatchUpWithPrimary()));
     ASSERT_NO_FATAL_FAILURE(Check(&follower, models));
   }

@@ -39,7 +39,7 @@ class ColumnFamilyTest : public testing::Test {
   void TearDown() override { ASSERT_NO_FATAL_FAILURE(Close()); }
 
   ColumnFamilyDescriptor Named(const std::string& name) const { return {name, options_}; }
-  std::vector<ColumnFamilyDescriptor> Named(const std::vector<std::string>& names) const {
+  std::vector<ColumnFamilyDescriptor> All(const std::vector<std::string>& names) const {
     std::vector<ColumnFamilyDescriptor> families;
     for (const std::string& name : names) families.push_back(Named(name));
     return families;
@@ -48,7 +48,7 @@ class ColumnFamilyTest : public testing::Test {
     return DB::Open(options_, "db", families, &handles_, &db_);
   }
   void Open(const std::vector<std::string>& names) {
-    ASSERT_TRUE(IsOk(TryOpen(Named(names))));
+    ASSERT_TRUE(IsOk(TryOpen(All(names))));
     ASSERT_EQ(handles_.size(), names.size());
     for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(handles_[i]->GetName(), names[i]);
   }
@@ -144,8 +144,11 @@ TEST_F(ColumnFamilyTest, AllIsThereAfterFlushesCompactionsAndReopening) {
       if (handle->GetName() == "empty") continue;
       ASSERT_NO_FATAL_FAILURE(Fill(handle, &models[handle->GetName()], Scaled(1500)));
     }
-    if (round == 1) ASSERT_TRUE(IsOk(db_->Flush({}, handles_[1])));
-    if (round == 2) ASSERT_TRUE(IsOk(db_->CompactRange({}, handles_[2], nullptr, nullptr)));
+    if (round == 1) {
+      ASSERT_TRUE(IsOk(db_->Flush({}, handles_[1])));
+    } else if (round == 2) {
+      ASSERT_TRUE(IsOk(db_->CompactRange({}, handles_[2], nullptr, nullptr)));
+    }
     for (ColumnFamilyHandle* handle : handles_) {
       ASSERT_NO_FATAL_FAILURE(Check(handle, models[handle->GetName()]));
     }
@@ -167,14 +170,14 @@ TEST_F(ColumnFamilyTest, AllFamiliesHaveToBeNamed) {
   Create("b");
   ASSERT_NO_FATAL_FAILURE(Close());
 
-  Status status = TryOpen(Named({"default"}));
+  Status status = TryOpen(All({"default"}));
   EXPECT_TRUE(status.IsInvalidArgument());
   EXPECT_NE(status.ToString().find("Column families not opened: a, b"), std::string::npos)
       << status.ToString();
   EXPECT_TRUE(DB::Open(options_, "db", &db_).IsInvalidArgument());
-  EXPECT_TRUE(TryOpen(Named({"a", "b"})).IsInvalidArgument());
-  EXPECT_TRUE(TryOpen(Named({"default", "a", "b", "a"})).IsInvalidArgument());
-  status = TryOpen(Named({"default", "a", "b", "c"}));
+  EXPECT_TRUE(TryOpen(All({"a", "b"})).IsInvalidArgument());
+  EXPECT_TRUE(TryOpen(All({"default", "a", "b", "a"})).IsInvalidArgument());
+  status = TryOpen(All({"default", "a", "b", "c"}));
   EXPECT_TRUE(status.IsInvalidArgument());
   EXPECT_NE(status.ToString().find("Column family not found: c"), std::string::npos)
       << status.ToString();
@@ -201,7 +204,7 @@ TEST_F(ColumnFamilyTest, WhatIsWrongIsRefused) {
   // A handle of another database.
   std::unique_ptr<DB> other;
   std::vector<ColumnFamilyHandle*> others;
-  ASSERT_TRUE(IsOk(DB::Open(options_, "other", Named({"default"}), &others, &other)));
+  ASSERT_TRUE(IsOk(DB::Open(options_, "other", All({"default"}), &others, &other)));
   ColumnFamilyHandle* of_other = nullptr;
   ASSERT_TRUE(IsOk(other->CreateColumnFamily(options_, "a", &of_other)));
   others.push_back(of_other);
@@ -342,14 +345,14 @@ TEST_F(ColumnFamilyTest, EachHasItsOwnOrderAndOptions) {
     std::string last;
     size_t count = 0;
     for (it->SeekToFirst(); it->Valid(); it->Next(), ++count) {
-      if (count > 0) EXPECT_LT(backwards.Compare(last, it->key()), 0);
+      EXPECT_TRUE(count == 0 || backwards.Compare(last, it->key()) < 0);
       last = it->key().ToString();
     }
     EXPECT_EQ(count, model.size());
   };
   check_order();
   ASSERT_NO_FATAL_FAILURE(Close());
-  EXPECT_TRUE(TryOpen(Named({"default", "b"})).IsInvalidArgument());
+  EXPECT_TRUE(TryOpen(All({"default", "b"})).IsInvalidArgument());
   ASSERT_TRUE(IsOk(TryOpen({Named("default"), {"b", options}})));
   b = handles_[1];
   check_order();
@@ -419,7 +422,9 @@ TEST_F(ColumnFamilyTest, FamiliesComeAndGoWhileOthersAreWritten) {
       ASSERT_TRUE(IsOk(batch.Put(handle, "k" + std::to_string(i), TestValue(round, 500))));
     }
     ASSERT_TRUE(IsOk(db_->Write({}, &batch)));
-    if (round % 3 == 0) ASSERT_TRUE(IsOk(db_->Flush({}, handle)));
+    if (round % 3 == 0) {
+      ASSERT_TRUE(IsOk(db_->Flush({}, handle)));
+    }
     EXPECT_EQ(Get(handle, "k7"), TestValue(round, 500));
     ASSERT_TRUE(IsOk(db_->DropColumnFamily(handle)));
     EXPECT_EQ(Get(handle, "k7"), TestValue(round, 500));
