@@ -4,6 +4,7 @@
 
 #include "db/db_impl.h"
 #include "db/family_check.h"
+#include "db/hidden_family.h"
 #include "db/manifest_follower.h"
 #include "db/options_check.h"
 #include "db/pool_of_options.h"
@@ -21,7 +22,9 @@ Status DB::ListColumnFamilies(const DBOptions& options, const std::string& name,
   ManifestFollower manifest(pool->client(), name);
   NACRE_RETURN_IF_ERROR(manifest.Open().WithContext("database " + name));
   families->push_back(kDefaultColumnFamilyName);
-  for (const auto& [id, family] : manifest.state().families) families->push_back(family.name);
+  for (const auto& [id, family] : manifest.state().families) {
+    if (family.name != kPreparedFamilyName) families->push_back(family.name);
+  }
   return Status::OK();
 }
 
@@ -78,8 +81,10 @@ void DBImpl::MakeFamilies(const ManifestState& state,
               std::make_shared<Version>(&default_family_->comparator(),
                                         default_family_->options().num_levels));
   for (const auto& [id, record] : state.families) {
-    families->by_id[id] = NewFamily(
-        id, record.name, FindDescriptor(descriptors, record.name)->options, record.num_levels);
+    const ColumnFamilyDescriptor* named = FindDescriptor(descriptors, record.name);
+    families->by_id[id] =
+        NewFamily(id, record.name, named != nullptr ? named->options : ColumnFamilyOptions(),
+                  record.num_levels);
   }
   next_family_ = state.next_family;
   InstallFamilies(std::move(families));

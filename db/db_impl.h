@@ -139,6 +139,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
  private:
   friend class AsyncDBImpl;
   friend class DBProperties;
+  friend class KeySequences;
 
   /// Why writers do not go ahead at full speed.
   enum class Stall : int { kNone, kDelay, kStop, kClosed };

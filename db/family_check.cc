@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "db/hidden_family.h"
 #include "db/options_check.h"
 
 namespace nacre {
@@ -55,6 +56,7 @@ Status CheckFamiliesOf(const ManifestState& state,
                        const std::vector<ColumnFamilyDescriptor>& families, bool may_miss) {
   std::string missing;
   for (const auto& [id, record] : state.families) {
+    if (record.name == kPreparedFamilyName) continue;
     if (FindDescriptor(families, record.name) != nullptr) continue;
     missing += (missing.empty() ? "" : ", ") + record.name;
   }

@@ -20,12 +20,13 @@ LAYERS = {
     "table": ("nacre", "util", "table"),
     "memnode": ("nacre", "util", "rdma", "table", "memnode"),
     "db": ("nacre", "util", "rdma", "table", "memnode", "db"),
+    "transactions": ("nacre", "util", "rdma", "table", "memnode", "db", "transactions"),
     "adapters": ("nacre", "util", "rdma", "table", "memnode", "db", "adapters"),
     "db_bench": ("nacre", "util", "rdma", "table", "memnode", "db", "adapters", "db_bench"),
     "perf": ("nacre", "util", "rdma", "memnode", "perf"),
     "ctl": ("nacre", "util", "rdma", "table", "memnode", "db", "ctl"),
-    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "adapters", "db_bench", "perf",
-              "ctl", "tests"),
+    "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "transactions", "adapters",
+              "db_bench", "perf", "ctl", "tests"),
 }
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nacre/db.h"
+
+namespace nacre {
+
+/// A database over another one, which it owns: passes every call on. What builds on a database and
+/// changes some of its calls derives from it. RocksDB's.
+class StackableDB : public DB {
+ public:
+  explicit StackableDB(std::unique_ptr<DB> db) : db_(std::move(db)) {}
+
+  /// What it stands on, owned by this.
+  virtual DB* GetBaseDB() { return db_.get(); }
+
+  using DB::CompactRange;
+  using DB::Delete;
+  using DB::DeleteRange;
+  using DB::Flush;
+  using DB::Get;
+  using DB::GetApproximateSizes;
+  using DB::GetIntProperty;
+  using DB::GetProperty;
+  using DB::Merge;
+  using DB::MultiGet;
+  using DB::NewIterator;
+  using DB::Put;
+  using DB::SingleDelete;
+  Status Close() override { return db_->Close(); }
+  Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                            ColumnFamilyHandle** handle) override {
+    return db_->CreateColumnFamily(options, name, handle);
+  }
+  Status DropColumnFamily(ColumnFamilyHandle* family) override {
+    return db_->DropColumnFamily(family);
+  }
+  Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override {
+    return db_->DestroyColumnFamilyHandle(family);
+  }
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return db_->DefaultColumnFamily(); }
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             const Slice& value) override {
+    return db_->Put(options, family, key, value);
+  }
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
+                const Slice& key) override {
+    return db_->Delete(options, family, key);
+  }
+  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                      const Slice& key) override {
+    return db_->SingleDelete(options, family, key);
+  }
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
+                     const Slice& end) override {
+    return db_->DeleteRange(options, family, begin, end);
+  }
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+               const Slice& operand) override {
+    return db_->Merge(options, family, key, operand);
+  }
+  Status Write(const WriteOptions& options, WriteBatch* updates) override {
+    return db_->Write(options, updates);
+  }
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             PinnableSlice* value) override {
+    return db_->Get(options, family, key, value);
+  }
+  void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                const Slice* keys, PinnableSlice* values, Status* statuses) override {
+    db_->MultiGet(options, family, num_keys, keys, values, statuses);
+  }
+  std::vector<Status> MultiGet(const ReadOptions& options,
+                               const std::vector<ColumnFamilyHandle*>& families,
+                               const std::vector<Slice>& keys,
+                               std::vector<std::string>* values) override {
+    return db_->MultiGet(options, families, keys, values);
+  }
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
+                                        ColumnFamilyHandle* family) override {
+    return db_->NewIterator(options, family);
+  }
+  Status NewIterators(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                      std::vector<std::unique_ptr<Iterator>>* iterators) override {
+    return db_->NewIterators(options, families, iterators);
+  }
+  const Snapshot* GetSnapshot() override { return db_->GetSnapshot(); }
+  void ReleaseSnapshot(const Snapshot* snapshot) override { db_->ReleaseSnapshot(snapshot); }
+  Status FlushWAL(bool sync) override { return db_->FlushWAL(sync); }
+  Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override {
+    return db_->Flush(options, family);
+  }
+  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
+                      const Slice* begin, const Slice* end) override {
+    return db_->CompactRange(options, family, begin, end);
+  }
+  Status WaitForCompact() override { return db_->WaitForCompact(); }
+  Status VerifyChecksum() override { return db_->VerifyChecksum(); }
+  Status TryCatchUpWithPrimary() override { return db_->TryCatchUpWithPrimary(); }
+  bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override {
+    return db_->GetProperty(family, property, value);
+  }
+  bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property, uint64_t* value) override {
+    return db_->GetIntProperty(family, property, value);
+  }
+  Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
+                             uint64_t* sizes) override {
+    return db_->GetApproximateSizes(family, ranges, n, sizes);
+  }
+  const std::string& GetName() const override { return db_->GetName(); }
+  uint64_t GetLatestSequenceNumber() const override { return db_->GetLatestSequenceNumber(); }
+
+ protected:
+  const std::unique_ptr<DB> db_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,367 @@
+// Goal: a transaction that was prepared is neither lost nor in effect until somebody commits it or
+// rolls it back, be it the process that prepared it or one that opens the database later: after it
+// was closed, after flushes and compactions, after kill -9 at any moment. It holds its locks
+// meanwhile, and nobody sees where it is kept.
+// Method: databases that are closed and opened again over one pool; and an owner process that
+// prepares, commits and rolls back without end and says what it has done, is killed, and is
+// followed by this one, which compares.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "nacre/utilities/transaction_db.h"
+#include "tests/support/memnode_process.h"
+#include "tests/support/scale.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+#include "util/random.h"
+
+namespace nacre {
+namespace {
+
+TransactionDBOptions Impatient() {
+  TransactionDBOptions options;
+  options.default_lock_timeout = 0;
+  options.transaction_lock_timeout = 0;
+  return options;
+}
+
+std::set<std::string> PreparedNames(TransactionDB* db) {
+  std::vector<Transaction*> transactions;
+  db->GetAllPreparedTransactions(&transactions);
+  std::set<std::string> names;
+  for (const Transaction* transaction : transactions) names.insert(transaction->GetName());
+  return names;
+}
+
+/// "-" if it is absent.
+std::string GetFrom(DB* db, ColumnFamilyHandle* family, const std::string& key) {
+  std::string value;
+  const Status status = db->Get({}, family, key, &value);
+  if (status.ok()) return value;
+  return status.IsNotFound() ? "-" : status.ToString();
+}
+
+class PreparedTransactionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    pool_ = OpenTestPool();
+    ASSERT_NE(pool_, nullptr);
+    options_ = SmallTableOptions(pool_);
+    Open();
+  }
+  void Open() { ASSERT_TRUE(IsOk(TransactionDB::Open(options_, Impatient(), "prepared", &db_))); }
+  void Reopen() {
+    ASSERT_TRUE(IsOk(db_->Close()));
+    db_.reset();
+    Open();
+  }
+  std::unique_ptr<Transaction> Begin(const std::string& name) {
+    std::unique_ptr<Transaction> transaction = db_->BeginTransaction(WriteOptions());
+    EXPECT_TRUE(IsOk(transaction->SetName(name)));
+    return transaction;
+  }
+  std::string Get(const std::string& key) { return GetFrom(db_.get(), nullptr, key); }
+
+  std::shared_ptr<memnode::PoolImpl> pool_;
+  Options options_;
+  std::unique_ptr<TransactionDB> db_;
+};
+
+TEST_F(PreparedTransactionTest, PreparedThenCommitted) {
+  const std::unique_ptr<Transaction> one = Begin("one");
+  ASSERT_TRUE(IsOk(one->Put("k", "v")));
+  ASSERT_TRUE(IsOk(one->Prepare()));
+  EXPECT_EQ(one->GetState(), Transaction::PREPARED);
+  EXPECT_EQ(Get("k"), "-");
+  EXPECT_EQ(PreparedNames(db_.get()), std::set<std::string>{"one"});
+  EXPECT_TRUE(IsFailure(one->Put("l", "v"), Status::Code::kInvalidArgument, "prepared"));
+  EXPECT_TRUE(IsFailure(one->Prepare(), Status::Code::kInvalidArgument, "prepared"));
+  EXPECT_TRUE(IsFailure(db_->Put({}, "k", "other"), Status::Code::kTimedOut));
+  ASSERT_TRUE(IsOk(one->Commit()));
+  EXPECT_EQ(Get("k"), "v");
+  EXPECT_TRUE(PreparedNames(db_.get()).empty());
+  EXPECT_EQ(db_->GetTransactionByName("one"), nullptr);
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_TRUE(PreparedNames(db_.get()).empty());
+  EXPECT_EQ(Get("k"), "v");
+}
+
+TEST_F(PreparedTransactionTest, WhatIsNeededToPrepare) {
+  const std::unique_ptr<Transaction> nameless = db_->BeginTransaction(WriteOptions());
+  ASSERT_TRUE(IsOk(nameless->Put("k", "v")));
+  EXPECT_TRUE(IsFailure(nameless->Prepare(), Status::Code::kInvalidArgument, "name"));
+  EXPECT_TRUE(IsOk(nameless->Commit()));
+  TransactionOptions options;
+  options.skip_prepare = false;
+  const std::unique_ptr<Transaction> strict = db_->BeginTransaction(WriteOptions(), options);
+  ASSERT_TRUE(IsOk(strict->SetName("strict")));
+  EXPECT_TRUE(IsFailure(strict->Commit(), Status::Code::kInvalidArgument, "not been prepared"));
+  EXPECT_TRUE(IsOk(strict->Prepare()));  // Empty.
+  EXPECT_TRUE(IsOk(strict->Commit()));
+}
+
+TEST_F(PreparedTransactionTest, FoundByWhoOpensItNext) {
+  for (const bool flushed : {false, true}) {
+    for (const bool committed : {false, true}) {
+      const std::string name = std::string("x") + (flushed ? "f" : "") + (committed ? "c" : "r");
+      SCOPED_TRACE(name);
+      const std::string key = "k" + name;
+      std::unique_ptr<Transaction> one = Begin(name);
+      ASSERT_TRUE(IsOk(one->Put(key, "v")));
+      ASSERT_TRUE(IsOk(one->Delete("d" + name)));
+      ASSERT_TRUE(IsOk(one->Prepare()));
+      if (flushed) {
+        ASSERT_TRUE(IsOk(db_->Flush({})));
+        ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+      }
+      one.reset();
+      ASSERT_NO_FATAL_FAILURE(Reopen());
+      EXPECT_EQ(Get(key), "-");
+      EXPECT_EQ(PreparedNames(db_.get()), std::set<std::string>{name});
+      EXPECT_TRUE(IsFailure(db_->Put({}, key, "other"), Status::Code::kTimedOut));
+      EXPECT_TRUE(IsFailure(db_->Put({}, "d" + name, "other"), Status::Code::kTimedOut));
+      Transaction* found = db_->GetTransactionByName(name);
+      ASSERT_NE(found, nullptr);
+      const std::unique_ptr<Transaction> other = db_->BeginTransaction(WriteOptions());
+      EXPECT_TRUE(IsFailure(other->SetName(name), Status::Code::kInvalidArgument, name));
+      ASSERT_TRUE(IsOk(committed ? found->Commit() : found->Rollback()));
+      EXPECT_EQ(Get(key), committed ? "v" : "-");
+      EXPECT_TRUE(IsOk(other->SetName(name)));
+      EXPECT_TRUE(IsOk(db_->Put({}, "d" + name, "other")));
+      ASSERT_TRUE(IsOk(other->Rollback()));
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_TRUE(PreparedNames(db_.get()).empty());
+}
+
+TEST_F(PreparedTransactionTest, NobodySeesWhereItIsKept) {
+  std::unique_ptr<Transaction> one = Begin("one");
+  ASSERT_TRUE(IsOk(one->Put("k", "v")));
+  ASSERT_TRUE(IsOk(one->Prepare()));
+  one.reset();
+  std::vector<std::string> families;
+  ASSERT_TRUE(IsOk(DB::ListColumnFamilies(options_, "prepared", &families)));
+  EXPECT_EQ(families, std::vector<std::string>{kDefaultColumnFamilyName});
+  ASSERT_TRUE(IsOk(db_->Close()));
+  db_.reset();
+
+  std::unique_ptr<DB> plain;
+  ASSERT_TRUE(IsOk(DB::Open(options_, "prepared", &plain)));
+  const std::unique_ptr<Iterator> entries = plain->NewIterator({});
+  entries->SeekToFirst();
+  EXPECT_FALSE(entries->Valid());
+  EXPECT_TRUE(IsOk(entries->status()));
+  ASSERT_TRUE(IsOk(plain->Close()));
+  plain.reset();
+  ASSERT_TRUE(IsOk(DB::OpenForReadOnly(options_, "prepared", &plain)));
+  plain.reset();
+
+  ASSERT_NO_FATAL_FAILURE(Open());
+  EXPECT_EQ(PreparedNames(db_.get()), std::set<std::string>{"one"});
+}
+
+TEST_F(PreparedTransactionTest, SeveralFamilies) {
+  ColumnFamilyHandle* handle = nullptr;
+  ColumnFamilyHandle* dropped = nullptr;
+  ColumnFamilyOptions reverse = options_;
+  reverse.comparator = ReverseBytewiseComparator();
+  ASSERT_TRUE(IsOk(db_->CreateColumnFamily(reverse, "reverse", &handle)));
+  ASSERT_TRUE(IsOk(db_->CreateColumnFamily(options_, "dropped", &dropped)));
+  std::unique_ptr<Transaction> one = Begin("one");
+  ASSERT_TRUE(IsOk(one->Put("k", "of default")));
+  ASSERT_TRUE(IsOk(one->Put(handle, "k", "of reverse")));
+  ASSERT_TRUE(IsOk(one->Put(dropped, "k", "of dropped")));
+  ASSERT_TRUE(IsOk(one->Put(handle, "l", "of reverse")));
+  const std::unique_ptr<Iterator> iterator = one->GetIterator({}, handle);
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->key(), Slice("l"));
+  ASSERT_TRUE(IsOk(one->Prepare()));
+  one.reset();
+  ASSERT_TRUE(IsOk(db_->DropColumnFamily(dropped)));
+  ASSERT_TRUE(IsOk(db_->DestroyColumnFamilyHandle(dropped)));
+  ASSERT_TRUE(IsOk(db_->DestroyColumnFamilyHandle(handle)));
+  ASSERT_TRUE(IsOk(db_->Close()));
+  db_.reset();
+
+  std::vector<ColumnFamilyHandle*> handles;
+  ASSERT_TRUE(IsOk(TransactionDB::Open(options_, Impatient(), "prepared",
+                                       {{kDefaultColumnFamilyName, options_}, {"reverse", reverse}},
+                                       &handles, &db_)));
+  ASSERT_EQ(handles.size(), 2U);
+  EXPECT_TRUE(IsFailure(db_->Put({}, handles[1], "k", "other"), Status::Code::kTimedOut));
+  EXPECT_TRUE(IsOk(db_->Put({}, handles[1], "m", "other")));
+  Transaction* found = db_->GetTransactionByName("one");
+  ASSERT_NE(found, nullptr);
+  ASSERT_TRUE(IsOk(found->Commit()));
+  EXPECT_EQ(Get("k"), "of default");
+  EXPECT_EQ(GetFrom(db_.get(), handles[1], "k"), "of reverse");
+  EXPECT_EQ(GetFrom(db_.get(), handles[1], "l"), "of reverse");
+  for (ColumnFamilyHandle* open : handles) {
+    ASSERT_TRUE(IsOk(db_->DestroyColumnFamilyHandle(open)));
+  }
+}
+
+// ---- Owners that are killed ---------------------------------------------------------------------
+
+constexpr const char* kPoolOfOwner = "NACRE_TEST_PREPARED_POOL";
+constexpr size_t kValueBytes = 2000;
+
+std::string KeyOf(uint64_t number, int part) {
+  return "key" + std::to_string(number) + (part == 0 ? "a" : "b");
+}
+
+Options OptionsOfOwner(const std::string& pool_uri) {
+  Options options = SmallTableOptions(nullptr);
+  options.pool_uri = pool_uri;
+  options.redundancy = "rep(2)";
+  return options;
+}
+
+/// One transaction after the other: a third stays prepared, a third is committed, a third rolled
+/// back. Says what it has done: 'p', 'c' or 'r', and the number. Plain writes in between have
+/// MemTables flushed and the segments of the log given back.
+void WriteWithoutEnd(TransactionDB* db) {
+  for (uint64_t i = 0;; ++i) {
+    const std::unique_ptr<Transaction> transaction = db->BeginTransaction(WriteOptions());
+    ASSERT_TRUE(IsOk(transaction->SetName("x" + std::to_string(i))));
+    for (const int part : {0, 1}) {
+      ASSERT_TRUE(IsOk(transaction->Put(KeyOf(i, part), TestValue(i, kValueBytes))));
+    }
+    ASSERT_TRUE(IsOk(transaction->Prepare()));
+    std::printf("p%llu\n", static_cast<unsigned long long>(i));
+    if (i % 3 == 1) {
+      ASSERT_TRUE(IsOk(transaction->Commit()));
+      std::printf("c%llu\n", static_cast<unsigned long long>(i));
+    } else if (i % 3 == 2) {
+      ASSERT_TRUE(IsOk(transaction->Rollback()));
+      std::printf("r%llu\n", static_cast<unsigned long long>(i));
+    }
+    std::fflush(stdout);
+    for (int j = 0; j < 10; ++j) {
+      ASSERT_TRUE(IsOk(db->Put({}, "plain" + std::to_string(j), TestValue(i, kValueBytes))));
+    }
+    if (i % 50 == 49) {
+      ASSERT_TRUE(IsOk(db->Flush({})));
+    }
+  }
+}
+
+TEST(PreparedOwnerChild, Run) {
+  const char* const pool_uri = std::getenv(kPoolOfOwner);
+  if (pool_uri == nullptr) GTEST_SKIP() << "started by others";
+  std::unique_ptr<TransactionDB> db;
+  ASSERT_TRUE(IsOk(TransactionDB::Open(OptionsOfOwner(pool_uri), {}, "db", &db)));
+  WriteWithoutEnd(db.get());
+}
+
+/// What the owner said.
+struct Said {
+  std::set<uint64_t> prepared;
+  std::set<uint64_t> ended;
+};
+
+Said Parse(const std::string& output) {
+  Said said;
+  std::istringstream lines(output);
+  std::string line;
+  // One that was cut off has no end.
+  while (std::getline(lines, line) && !lines.eof()) {
+    if (line.size() < 2 || line.find_first_not_of("0123456789", 1) != std::string::npos) continue;
+    if (line[0] == 'p') said.prepared.insert(std::stoull(line.substr(1)));
+    if (line[0] == 'c' || line[0] == 'r') said.ended.insert(std::stoull(line.substr(1)));
+  }
+  return said;
+}
+
+void CheckWhatIsLeft(const Said& said, TransactionDB* db) {
+  const std::set<std::string> names = PreparedNames(db);
+  ASSERT_FALSE(said.prepared.empty());
+  // Of the last ones the owner may have had no time to say what became of them.
+  for (uint64_t i = 0; i <= *said.prepared.rbegin() + 1; ++i) {
+    SCOPED_TRACE(i);
+    const bool prepared = names.count("x" + std::to_string(i)) > 0;
+    const std::string value = GetFrom(db, nullptr, KeyOf(i, 0));
+    const bool committed = value != "-";
+    EXPECT_EQ(value, GetFrom(db, nullptr, KeyOf(i, 1)));
+    if (committed) {
+      EXPECT_EQ(value, TestValue(i, kValueBytes));
+    }
+    EXPECT_FALSE(prepared && committed);
+    if (prepared) {
+      EXPECT_TRUE(IsFailure(db->Put({}, KeyOf(i, 1), "other"), Status::Code::kTimedOut));
+    }
+    if (i % 3 == 0) {
+      EXPECT_FALSE(committed);
+      if (said.prepared.count(i) > 0) {
+        EXPECT_TRUE(prepared);
+      }
+    } else if (said.ended.count(i) > 0) {
+      EXPECT_FALSE(prepared);
+      EXPECT_EQ(committed, i % 3 == 1);
+    } else if (said.prepared.count(i) > 0 && i % 3 == 1) {
+      EXPECT_TRUE(prepared || committed);
+    }
+  }
+}
+
+TEST(PreparedTakeoverTest, AnOwnerKilledAtAnyMoment) {
+  Random random(TestSeed(808));
+  for (size_t round = 0; round < Scaled(4); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const MemnodeProcesses nodes(3, MemnodeProcessOptions{.size = "256MiB", .slab_size = "1MiB"});
+    ChildProcess owner("transactions_tests", {"--gtest_filter=PreparedOwnerChild.Run"},
+                       {std::string(kPoolOfOwner) + "=" + nodes.pool_uri()});
+    const uint64_t until = random.Uniform(250);
+    std::string output = owner.AwaitOutput("p" + std::to_string(until) + "\n", 300);
+    ASSERT_NE(output.find("p" + std::to_string(until) + "\n"), std::string::npos) << output;
+    owner.Kill();
+    output += owner.AwaitOutput("", 60);
+    const Said said = Parse(output);
+
+    std::unique_ptr<TransactionDB> db;
+    Status status;
+    ASSERT_TRUE(Eventually([&] {
+      status = TransactionDB::Open(OptionsOfOwner(nodes.pool_uri()), Impatient(), "db", &db);
+      return !status.IsBusy();
+    }));
+    ASSERT_TRUE(IsOk(status));
+    ASSERT_NO_FATAL_FAILURE(CheckWhatIsLeft(said, db.get()));
+    std::vector<Transaction*> transactions;
+    db->GetAllPreparedTransactions(&transactions);
+    std::set<std::string> committed;
+    for (Transaction* transaction : transactions) {
+      if (random.OneIn(2)) {
+        committed.insert(transaction->GetName());
+        ASSERT_TRUE(IsOk(transaction->Commit()));
+      } else {
+        ASSERT_TRUE(IsOk(transaction->Rollback()));
+      }
+    }
+    ASSERT_TRUE(IsOk(db->Close()));
+    db.reset();
+    ASSERT_TRUE(
+        IsOk(TransactionDB::Open(OptionsOfOwner(nodes.pool_uri()), Impatient(), "db", &db)));
+    EXPECT_TRUE(PreparedNames(db.get()).empty());
+    for (const uint64_t i : said.prepared) {
+      if (i % 3 != 0) continue;
+      const bool expected = committed.count("x" + std::to_string(i)) > 0;
+      EXPECT_EQ(GetFrom(db.get(), nullptr, KeyOf(i, 0)),
+                expected ? TestValue(i, kValueBytes) : "-");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nacre

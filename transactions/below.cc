@@ -1,0 +1,30 @@
+#include "transactions/below.h"
+
+#include "db/column_family.h"
+#include "db/db_impl.h"
+#include "nacre/utilities/stackable_db.h"
+
+namespace nacre {
+uint32_t IdOf(const ColumnFamilyHandle* family) { return family == nullptr ? 0 : family->GetID(); }
+
+const Comparator* ComparatorOf(ColumnFamilyHandle* family) {
+  if (family == nullptr) return nullptr;
+  if (const auto* ours = dynamic_cast<const ColumnFamilyHandleImpl*>(family)) {
+    return ours->family()->user_comparator();
+  }
+  ColumnFamilyDescriptor descriptor;
+  return family->GetDescriptor(&descriptor).ok() ? descriptor.options.comparator : nullptr;
+}
+
+Status MergeBelow(DB* /*db*/, ColumnFamilyHandle* /*family*/, const Slice& /*key*/,
+                  const Slice* /*existing*/, const std::vector<Slice>& /*operands*/,
+                  std::string* /*value*/) {
+  return Status::NotSupported("Merge");
+}
+
+DBImpl* EngineOf(DB* db) {
+  while (auto* wrapper = dynamic_cast<StackableDB*>(db)) db = wrapper->GetBaseDB();
+  return dynamic_cast<DBImpl*>(db);
+}
+
+}  // namespace nacre

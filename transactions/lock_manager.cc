@@ -1,0 +1,163 @@
+#include "transactions/lock_manager.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "util/coding.h"
+#include "util/hash.h"
+
+namespace nacre {
+namespace {
+
+/// Family and key as one.
+std::string LockedKey(uint32_t family, const Slice& key) {
+  std::string result;
+  PutVarint32(&result, family);
+  result.append(key.data(), key.size());
+  return result;
+}
+
+}  // namespace
+
+LockManager::LockManager(const TransactionDBOptions& options, Rob rob)
+    : limit_(options.max_num_locks),
+      stripe_count_(std::max<size_t>(options.num_stripes, 1)),
+      rob_(std::move(rob)),
+      clock_(Clock::System()),
+      stripes_(std::make_unique<Stripe[]>(stripe_count_)),
+      graph_(options.max_num_deadlocks) {}
+
+LockManager::Stripe* LockManager::StripeOf(const Slice& locked_key) const {
+  return &stripes_[Hash64(locked_key) % stripe_count_];
+}
+
+bool LockManager::RobAll(const Held& held, TransactionID owner) const {
+  return std::all_of(held.owners.begin(), held.owners.end(),
+                     [&](TransactionID id) { return id == owner || rob_(id); });
+}
+
+bool LockManager::TryLock(Stripe* stripe, const LockOwner& owner, const std::string& locked_key,
+                          bool exclusive, std::vector<TransactionID>* others,
+                          uint64_t* expires_nanos, Status* status) {
+  const auto found = stripe->keys.find(locked_key);
+  if (found == stripe->keys.end()) {
+    if (limit_ > 0 && count_.fetch_add(1, std::memory_order_relaxed) >= limit_) {
+      count_.fetch_sub(1, std::memory_order_relaxed);
+      *status = Status::Busy("lock limit of " + std::to_string(limit_) + " reached");
+      return true;
+    }
+    stripe->keys[locked_key] = {{owner.id}, exclusive, owner.expires_nanos};
+    return true;
+  }
+  Held& held = found->second;
+  const bool mine =
+      std::find(held.owners.begin(), held.owners.end(), owner.id) != held.owners.end();
+  const bool alone = mine && held.owners.size() == 1;
+  if (alone) {
+    if (held.exclusive && !exclusive && stripe->waiters > 0) stripe->changed.SignalAll();
+    held.exclusive = exclusive;
+    held.expires_nanos = owner.expires_nanos;
+    return true;
+  }
+  if (!held.exclusive && !exclusive) {
+    if (!mine) held.owners.push_back(owner.id);
+    const bool never = held.expires_nanos == 0 || owner.expires_nanos == 0;
+    held.expires_nanos = never ? 0 : std::max(held.expires_nanos, owner.expires_nanos);
+    // Those who wait wait for one more.
+    if (stripe->waiters > 0) stripe->changed.SignalAll();
+    return true;
+  }
+  if (held.expires_nanos != 0 && clock_->NowNanos() >= held.expires_nanos &&
+      RobAll(held, owner.id)) {
+    held = {{owner.id}, exclusive, owner.expires_nanos};
+    return true;
+  }
+  others->clear();
+  for (const TransactionID id : held.owners) {
+    if (id != owner.id) others->push_back(id);
+  }
+  *expires_nanos = held.expires_nanos;
+  return false;
+}
+
+Status LockManager::Wait(Stripe* stripe, const LockOwner& owner, LockWaiter* waiter,
+                         const DeadlockInfo& info, const std::vector<TransactionID>& others,
+                         uint64_t expires_nanos, const Deadline* deadline) {
+  // Who has expired and cannot be robbed is just ending, and says so.
+  constexpr auto kSlice = std::chrono::seconds(1);
+  if (owner.deadlock_detect && !graph_.Add(info, others, owner.deadlock_detect_depth)) {
+    return Status::Busy("deadlock: transaction " + std::to_string(owner.id) +
+                        " would wait for one that waits for it");
+  }
+  if (waiter != nullptr) waiter->BeginWait(others, info.m_cf_id, info.m_waiting_key);
+  std::chrono::nanoseconds time = kSlice;
+  if (deadline != nullptr) time = std::min(time, deadline->Remaining());
+  const uint64_t now = clock_->NowNanos();
+  if (expires_nanos > now) time = std::min(time, std::chrono::nanoseconds(expires_nanos - now));
+  ++stripe->waiters;
+  stripe->changed.WaitFor(time);
+  --stripe->waiters;
+  if (waiter != nullptr) waiter->EndWait();
+  if (owner.deadlock_detect) graph_.Remove(owner.id);
+  return Status::OK();
+}
+
+Status LockManager::Lock(const LockOwner& owner, LockWaiter* waiter, uint32_t family,
+                         const Slice& key, bool exclusive) {
+  const std::string locked_key = LockedKey(family, key);
+  Stripe* const stripe = StripeOf(locked_key);
+  std::optional<Deadline> deadline;
+  MutexLock lock(&stripe->mutex);
+  for (;;) {
+    std::vector<TransactionID> others;
+    uint64_t expires_nanos = 0;
+    Status status;
+    if (TryLock(stripe, owner, locked_key, exclusive, &others, &expires_nanos, &status)) {
+      return status;
+    }
+    if (!deadline.has_value() && owner.timeout_ms >= 0) {
+      deadline = Deadline::After(clock_, std::chrono::milliseconds(owner.timeout_ms));
+    }
+    if (deadline.has_value() && deadline->Expired()) {
+      return Status::TimedOut("lock timeout: the key is locked by transaction " +
+                              std::to_string(others.front()));
+    }
+    NACRE_RETURN_IF_ERROR(Wait(stripe, owner, waiter, {owner.id, family, exclusive, key.ToString()},
+                               others, expires_nanos, deadline.has_value() ? &*deadline : nullptr));
+  }
+}
+
+void LockManager::Unlock(TransactionID owner, uint32_t family, const Slice& key) {
+  const std::string locked_key = LockedKey(family, key);
+  Stripe* const stripe = StripeOf(locked_key);
+  MutexLock lock(&stripe->mutex);
+  const auto found = stripe->keys.find(locked_key);
+  if (found == stripe->keys.end()) return;
+  std::vector<TransactionID>& owners = found->second.owners;
+  const auto mine = std::find(owners.begin(), owners.end(), owner);
+  if (mine == owners.end()) return;  // It was robbed.
+  owners.erase(mine);
+  if (owners.empty()) {
+    stripe->keys.erase(found);
+    if (limit_ > 0) count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (stripe->waiters > 0) stripe->changed.SignalAll();
+}
+
+std::unordered_multimap<uint32_t, KeyLockInfo> LockManager::Locks() const {
+  std::unordered_multimap<uint32_t, KeyLockInfo> result;
+  for (size_t i = 0; i < stripe_count_; ++i) {
+    Stripe& stripe = stripes_[i];
+    MutexLock lock(&stripe.mutex);
+    for (const auto& [locked_key, held] : stripe.keys) {
+      Slice key(locked_key);
+      uint32_t family = 0;
+      GetVarint32(&key, &family);
+      result.emplace(family, KeyLockInfo{key.ToString(), held.owners, held.exclusive});
+    }
+  }
+  return result;
+}
+
+}  // namespace nacre

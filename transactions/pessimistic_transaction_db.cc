@@ -1,0 +1,206 @@
+#include "transactions/pessimistic_transaction_db.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "table/write_batch_format.h"
+#include "transactions/below.h"
+#include "transactions/pessimistic_transaction.h"
+
+namespace nacre {
+namespace {
+
+/// Holds locks for the time of a write.
+class HeldLocks {
+ public:
+  HeldLocks(LockManager* locks, const LockOwner& owner) : locks_(locks), owner_(owner) {}
+  ~HeldLocks() {
+    for (const auto& [family, key] : keys_) locks_->Unlock(owner_.id, family, key);
+  }
+  HeldLocks(const HeldLocks&) = delete;
+  HeldLocks& operator=(const HeldLocks&) = delete;
+
+  Status Lock(uint32_t family, const Slice& key) {
+    NACRE_RETURN_IF_ERROR(locks_->Lock(owner_, nullptr, family, key, /*exclusive=*/true));
+    keys_.emplace_back(family, key.ToString());
+    return Status::OK();
+  }
+
+ private:
+  LockManager* const locks_;
+  const LockOwner owner_;
+  std::vector<std::pair<uint32_t, std::string>> keys_;
+};
+
+}  // namespace
+
+PessimisticTransactionDB::PessimisticTransactionDB(std::unique_ptr<DB> db, DBImpl* engine,
+                                                   const TransactionDBOptions& options)
+    : TransactionDB(std::move(db)),
+      engine_(engine),
+      options_(options),
+      locks_(options, [this](TransactionID id) { return Rob(id); }),
+      prepared_(db_.get(), engine) {}
+
+PessimisticTransactionDB::~PessimisticTransactionDB() = default;
+
+Status PessimisticTransactionDB::Recover() {
+  return prepared_.Open([this](const std::string& name, WriteBatch* batch) {
+    recovered_.push_back(
+        std::make_unique<PessimisticTransaction>(this, WriteOptions(), TransactionOptions(),
+                                                 next_id_.fetch_add(1, std::memory_order_relaxed)));
+    return recovered_.back()->Recover(name, *batch);
+  });
+}
+
+Status PessimisticTransactionDB::Close() {
+  prepared_.Close();
+  return db_->Close();
+}
+
+std::unique_ptr<Transaction> PessimisticTransactionDB::BeginTransaction(
+    const WriteOptions& write_options, const TransactionOptions& options) {
+  return std::make_unique<PessimisticTransaction>(this, write_options, options,
+                                                  next_id_.fetch_add(1, std::memory_order_relaxed));
+}
+
+// ---- Plain writes -----------------------------------------------------------------------------
+
+LockOwner PessimisticTransactionDB::PlainOwner() {
+  return {.id = next_id_.fetch_add(1, std::memory_order_relaxed),
+          .timeout_ms = options_.default_lock_timeout};
+}
+
+template <typename WriteKey>
+Status PessimisticTransactionDB::WriteLocked(ColumnFamilyHandle* family, const Slice& key,
+                                             WriteKey write) {
+  HeldLocks held(&locks_, PlainOwner());
+  NACRE_RETURN_IF_ERROR(held.Lock(IdOf(family), key));
+  return write();
+}
+
+Status PessimisticTransactionDB::Put(const WriteOptions& options, ColumnFamilyHandle* family,
+                                     const Slice& key, const Slice& value) {
+  return WriteLocked(family, key, [&] { return db_->Put(options, family, key, value); });
+}
+
+Status PessimisticTransactionDB::Delete(const WriteOptions& options, ColumnFamilyHandle* family,
+                                        const Slice& key) {
+  return WriteLocked(family, key, [&] { return db_->Delete(options, family, key); });
+}
+
+Status PessimisticTransactionDB::SingleDelete(const WriteOptions& options,
+                                              ColumnFamilyHandle* family, const Slice& key) {
+  return WriteLocked(family, key, [&] { return db_->SingleDelete(options, family, key); });
+}
+
+Status PessimisticTransactionDB::Merge(const WriteOptions& options, ColumnFamilyHandle* family,
+                                       const Slice& key, const Slice& operand) {
+  return WriteLocked(family, key, [&] { return db_->Merge(options, family, key, operand); });
+}
+
+Status PessimisticTransactionDB::DeleteRange(const WriteOptions& /*options*/,
+                                             ColumnFamilyHandle* /*family*/, const Slice& /*begin*/,
+                                             const Slice& /*end*/) {
+  return Status::NotSupported("DeleteRange in a TransactionDB");
+}
+
+Status PessimisticTransactionDB::Write(const WriteOptions& options, WriteBatch* updates) {
+  return Write(options, TransactionDBWriteOptimizations(), updates);
+}
+
+Status PessimisticTransactionDB::Write(const WriteOptions& options,
+                                       const TransactionDBWriteOptimizations& optimizations,
+                                       WriteBatch* updates) {
+  if (updates == nullptr || optimizations.skip_concurrency_control) {
+    return db_->Write(options, updates);
+  }
+  // In one order, so that such writes do not wait for one another in a circle.
+  std::set<std::pair<uint32_t, std::string>> keys;
+  bool ranges = false;
+  NACRE_RETURN_IF_ERROR(ForEachUpdate(
+      updates->Data(), [&](ValueType type, uint32_t family, const Slice& key, const Slice&) {
+        ranges |= type == ValueType::kRangeDeletion;
+        keys.emplace(family, key.ToString());
+      }));
+  if (ranges) return Status::NotSupported("DeleteRange in a TransactionDB");
+  HeldLocks held(&locks_, PlainOwner());
+  for (const auto& [family, key] : keys) NACRE_RETURN_IF_ERROR(held.Lock(family, key));
+  return db_->Write(options, updates);
+}
+
+// ---- Transactions -----------------------------------------------------------------------------
+
+bool PessimisticTransactionDB::AddName(const TransactionName& name,
+                                       PessimisticTransaction* transaction) {
+  MutexLock lock(&mutex_);
+  return names_.emplace(name, transaction).second;
+}
+
+void PessimisticTransactionDB::RemoveName(const TransactionName& name) {
+  MutexLock lock(&mutex_);
+  names_.erase(name);
+}
+
+void PessimisticTransactionDB::AddExpiring(TransactionID id, PessimisticTransaction* transaction) {
+  MutexLock lock(&mutex_);
+  expiring_[id] = transaction;
+}
+
+void PessimisticTransactionDB::RemoveExpiring(TransactionID id) {
+  MutexLock lock(&mutex_);
+  expiring_.erase(id);
+}
+
+bool PessimisticTransactionDB::Rob(TransactionID id) {
+  MutexLock lock(&mutex_);
+  const auto found = expiring_.find(id);
+  // One that is gone is giving up its locks.
+  return found == expiring_.end() || found->second->Rob();
+}
+
+Transaction* PessimisticTransactionDB::GetTransactionByName(const TransactionName& name) {
+  MutexLock lock(&mutex_);
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : found->second;
+}
+
+void PessimisticTransactionDB::GetAllPreparedTransactions(std::vector<Transaction*>* transactions) {
+  MutexLock lock(&mutex_);
+  transactions->clear();
+  for (const auto& [name, transaction] : names_) {
+    if (transaction->GetState() == Transaction::PREPARED) transactions->push_back(transaction);
+  }
+}
+
+Status TransactionDB::Open(const Options& options, const TransactionDBOptions& db_options,
+                           const std::string& name, std::unique_ptr<TransactionDB>* db) {
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(Open(options, db_options, name,
+                             {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)}, &handles,
+                             db));
+  return (*db)->DestroyColumnFamilyHandle(handles.front());
+}
+
+Status TransactionDB::Open(const DBOptions& options, const TransactionDBOptions& db_options,
+                           const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles,
+                           std::unique_ptr<TransactionDB>* db) {
+  std::unique_ptr<DB> base;
+  NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, handles, &base));
+  DBImpl* engine = EngineOf(base.get());
+  auto opened = std::make_unique<PessimisticTransactionDB>(std::move(base), engine, db_options);
+  if (Status status = opened->Recover(); !status.ok()) {
+    for (ColumnFamilyHandle* handle : *handles) {
+      opened->DestroyColumnFamilyHandle(handle).IgnoreError();
+    }
+    handles->clear();
+    return status;
+  }
+  *db = std::move(opened);
+  return Status::OK();
+}
+
+}  // namespace nacre

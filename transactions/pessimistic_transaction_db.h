@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "nacre/utilities/transaction_db.h"
+#include "transactions/lock_manager.h"
+#include "transactions/prepared_store.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+class DBImpl;
+class PessimisticTransaction;
+
+/// See TransactionDB.
+class PessimisticTransactionDB final : public TransactionDB {
+ public:
+  using TransactionDB::Delete;
+  using TransactionDB::Merge;
+  using TransactionDB::Put;
+  using TransactionDB::SingleDelete;
+
+  /// `engine` is what is below `db`.
+  PessimisticTransactionDB(std::unique_ptr<DB> db, DBImpl* engine,
+                           const TransactionDBOptions& options);
+  ~PessimisticTransactionDB() override;
+
+  /// Finds what was prepared before. Once, before anything else.
+  Status Recover();
+  Status Close() override;
+  std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
+                                                const TransactionOptions& options) override;
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             const Slice& value) override;
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) override;
+  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                      const Slice& key) override;
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+               const Slice& operand) override;
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
+                     const Slice& end) override;
+  Status Write(const WriteOptions& options, WriteBatch* updates) override;
+  Status Write(const WriteOptions& options, const TransactionDBWriteOptimizations& optimizations,
+               WriteBatch* updates) override;
+  Transaction* GetTransactionByName(const TransactionName& name) override;
+  void GetAllPreparedTransactions(std::vector<Transaction*>* transactions) override;
+  std::unordered_multimap<uint32_t, KeyLockInfo> GetLockStatusData() override {
+    return locks_.Locks();
+  }
+  std::vector<DeadlockPath> GetDeadlockInfoBuffer() override { return locks_.graph()->Deadlocks(); }
+  void SetDeadlockInfoBufferSize(uint32_t size) override { locks_.graph()->SetRemembered(size); }
+
+  // ---- For transactions ----
+
+  DB* base() const { return db_.get(); }
+  const DBImpl* engine() const { return engine_; }
+  const TransactionDBOptions& options() const { return options_; }
+  LockManager* locks() { return &locks_; }
+  PreparedStore* prepared() { return &prepared_; }
+  /// False: another one has the name.
+  bool AddName(const TransactionName& name, PessimisticTransaction* transaction) EXCLUDES(mutex_);
+  void RemoveName(const TransactionName& name) EXCLUDES(mutex_);
+  /// Those whose locks others may take one day, as long as they live.
+  void AddExpiring(TransactionID id, PessimisticTransaction* transaction) EXCLUDES(mutex_);
+  void RemoveExpiring(TransactionID id) EXCLUDES(mutex_);
+
+ private:
+  /// Of one write that is no transaction.
+  LockOwner PlainOwner();
+  template <typename WriteKey>
+  Status WriteLocked(ColumnFamilyHandle* family, const Slice& key, WriteKey write);
+  bool Rob(TransactionID id) EXCLUDES(mutex_);
+
+  const DBImpl* const engine_;
+  const TransactionDBOptions options_;
+  std::atomic<TransactionID> next_id_{1};
+  LockManager locks_;
+  PreparedStore prepared_;
+
+  Mutex mutex_;
+  std::map<TransactionName, PessimisticTransaction*> names_ GUARDED_BY(mutex_);
+  std::unordered_map<TransactionID, PessimisticTransaction*> expiring_ GUARDED_BY(mutex_);
+
+  /// Of Recover, until the end. Last: they use all of the above.
+  std::vector<std::unique_ptr<PessimisticTransaction>> recovered_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,72 @@
+#include "transactions/prepared_store.h"
+
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/hidden_family.h"
+#include "db/key_sequences.h"
+
+namespace nacre {
+namespace {
+
+constexpr char kFormatVersion = 1;
+
+}  // namespace
+
+Status PreparedStore::Open(
+    const std::function<Status(const std::string& name, WriteBatch* batch)>& found) {
+  ColumnFamilyHandle* family = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    family_ = KeySequences(engine_).FindHandle(kPreparedFamilyName);
+    family = family_.get();
+  }
+  if (family == nullptr) return Status::OK();
+  const std::unique_ptr<Iterator> entries = db_->NewIterator({}, family);
+  for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {
+    const std::string name = entries->key().ToString();
+    Slice value = entries->value();
+    if (value.empty() || value[0] != kFormatVersion) {
+      return Status::Corruption("prepared transaction " + name + ": unknown format");
+    }
+    value.remove_prefix(1);
+    WriteBatch batch(value.ToString());
+    NACRE_RETURN_IF_ERROR(found(name, &batch).WithContext("prepared transaction " + name));
+  }
+  return entries->status();
+}
+
+void PreparedStore::Close() {
+  MutexLock lock(&mutex_);
+  family_.reset();
+}
+
+Status PreparedStore::FindFamily(ColumnFamilyHandle** family) {
+  MutexLock lock(&mutex_);
+  if (family_ == nullptr) {
+    ColumnFamilyHandle* made = nullptr;
+    NACRE_RETURN_IF_ERROR(
+        engine_->CreateColumnFamily(ColumnFamilyOptions(), kPreparedFamilyName, &made));
+    family_.reset(made);
+  }
+  *family = family_.get();
+  return Status::OK();
+}
+
+Status PreparedStore::Add(WriteOptions options, const std::string& name, const WriteBatch& batch) {
+  ColumnFamilyHandle* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(&family));
+  options.disable_wal = false;
+  options.sync = true;
+  std::string value(1, kFormatVersion);
+  value += batch.Data();
+  return db_->Put(options, family, name, value);
+}
+
+Status PreparedStore::AddRemoval(const std::string& name, WriteBatch* batch) {
+  ColumnFamilyHandle* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(&family));
+  return batch->Delete(family, name);
+}
+
+}  // namespace nacre

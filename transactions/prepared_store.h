@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "nacre/column_family.h"
+#include "nacre/db.h"
+#include "nacre/options.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "nacre/write_batch.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+class DBImpl;
+
+/// Where a database keeps its prepared transactions: a column family of its own
+/// (kPreparedFamilyName) in which each is an entry, by its name. So they are in the log, in
+/// MemTables and in tables as all else is, need no segment of the log to be kept, and are found by
+/// whoever opens the database. The entry goes with the very batch that commits the transaction.
+///
+/// A value is a byte with the format's version, 1, and the batch.
+///
+/// Thread safety: all methods may be called from many threads at once, but Open and Close.
+class PreparedStore {
+ public:
+  /// Both outlive it.
+  PreparedStore(DB* db, DBImpl* engine) : db_(db), engine_(engine) {}
+
+  /// Calls `found` for each that is there; ends with what that answers, unless it is OK.
+  Status Open(const std::function<Status(const std::string& name, WriteBatch* batch)>& found)
+      EXCLUDES(mutex_);
+  /// Before the database is closed.
+  void Close() EXCLUDES(mutex_);
+
+  /// Durable when it returns, wherever the database has a log. The first one makes the family.
+  Status Add(WriteOptions options, const std::string& name, const WriteBatch& batch)
+      EXCLUDES(mutex_);
+  /// Has `batch` remove the entry. Add was called for it.
+  Status AddRemoval(const std::string& name, WriteBatch* batch) EXCLUDES(mutex_);
+
+ private:
+  /// Makes it, if it is not there.
+  Status FindFamily(ColumnFamilyHandle** family) EXCLUDES(mutex_);
+
+  DB* const db_;
+  DBImpl* const engine_;
+  Mutex mutex_;
+  std::unique_ptr<ColumnFamilyHandle> family_ GUARDED_BY(mutex_);
+};
+
+}  // namespace nacre
