@@ -5,6 +5,7 @@
 
 #include "db/db_impl.h"
 #include "db/options_check.h"
+#include "db/table_changes.h"
 #include "db/update_limits.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -13,6 +14,23 @@
 namespace nacre {
 
 namespace {
+
+/// What nodes have of the job's input.
+std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job) {
+  std::map<NodeId, uint64_t> local_bytes;
+  for (const auto& run : job.runs) {
+    for (const auto& meta : run) {
+      const Placement& placement = meta->placement;
+      // Parity is not read.
+      const size_t read =
+          placement.redundancy.striped() ? placement.redundancy.data : placement.fragments.size();
+      for (size_t i = 0; i < std::min(read, placement.fragments.size()); ++i) {
+        local_bytes[placement.fragments[i].start.node] += placement.fragments[i].length;
+      }
+    }
+  }
+  return local_bytes;
+}
 
 /// What a table may need beyond its share of the input: padding of a larger alignment, sections
 /// that were smaller when split differently, the footer.
@@ -269,22 +287,6 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
     if (to > from) bytes += whole ? to - from : to - from + 2 * options_.chunk_size;
   }
   return Execute(*compaction.family, &job, all, bytes, outputs);
-}
-
-std::map<NodeId, uint64_t> DBImpl::LocalBytes(const memnode::CompactionJob& job) {
-  std::map<NodeId, uint64_t> local_bytes;
-  for (const auto& run : job.runs) {
-    for (const auto& meta : run) {
-      const Placement& placement = meta->placement;
-      // Parity is not read.
-      const size_t read =
-          placement.redundancy.striped() ? placement.redundancy.data : placement.fragments.size();
-      for (size_t i = 0; i < std::min(read, placement.fragments.size()); ++i) {
-        local_bytes[placement.fragments[i].start.node] += placement.fragments[i].length;
-      }
-    }
-  }
-  return local_bytes;
 }
 
 NodeId DBImpl::TakeExecutor(const std::map<NodeId, uint64_t>& local_bytes,

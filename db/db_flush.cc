@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/table_changes.h"
 #include "table/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/coding.h"

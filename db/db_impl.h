@@ -144,12 +144,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Why writers do not go ahead at full speed.
   enum class Stall : int { kNone, kDelay, kStop, kClosed };
 
-  /// A generation of MemTables on its way to tables.
-  struct Immutable {
-    uint16_t generation;
-    SequenceNumber boundary;  ///< All its entries are below.
-  };
-
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
          const ManifestState& state);
@@ -231,8 +225,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status PublishRoot(const std::string& value) override;
   Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override
       EXCLUDES(mutex_, commit_mutex_);
-  /// What `change` does to the tables, for the manifest.
-  static void DescribeTables(const VersionEdit& change, ManifestEdit* edit);
   /// Makes the edit durable, with the end of what is unneeded of the log.
   Status CommitEdit(ManifestEdit* edit) REQUIRES(commit_mutex_) EXCLUDES(mutex_);
   /// Whether the new tables of `change` can still be read: one may have waited for others while
@@ -268,10 +260,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Those without records, too: whoever opens the database cannot tell when all copies are lost.
   void LeaveLogSegments() EXCLUDES(mutex_, commit_mutex_);
 
-  /// Of a flush or compaction that begins now, under the mutex; then without it, the tables of the
-  /// version that is current now. The caller adds what only it knows.
+  /// Of a flush or compaction that begins now. The caller adds what only it knows.
   TableLineage BeginLineage(TableLineage::Kind kind) REQUIRES(mutex_);
-  static void AddTables(const VersionList& versions, TableLineage* lineage);
 
   /// Writes the state as it is to where a repair finds it: after a compaction that left no table to
   /// tell of it. A failure goes to the LOG.
@@ -320,14 +310,12 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// where it ends. A failure has ended the ticket.
   Status Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                 std::span<const Slice> updates, uint64_t* position);
-  /// What is wrong with the bytes is found before any sequence number is taken. Also answers the
-  /// families that the batch is for, if there are others than the default one.
+  /// Also answers the families that it is for, if there are others than the default one.
   Status CheckBatch(const WriteOptions& options, const WriteBatch* updates,
                     std::shared_ptr<const ColumnFamilySet>* families) const;
   StartedWrite InsertBatch(const WriteOptions& options, const WriteBatch& updates,
                            const ColumnFamilySet* families);
-  /// As Write up to FinishWrite, but waits for nothing. False: it would have to, and nothing was
-  /// done.
+  /// Write up to FinishWrite, if nothing has to be waited for.
   bool StartWrite(const WriteOptions& options, WriteBatch* updates, StartedWrite* started);
   Status FinishWrite(const WriteOptions& options, const StartedWrite& started);
   /// Where what the ticket is for goes.
@@ -460,8 +448,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(const ColumnFamily& family, memnode::CompactionJob* job, const TableList& inputs,
                  uint64_t input_bytes, TableList* outputs);
-  /// What nodes have of the job's input.
-  static std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job);
   /// The node with most of a job's input that has not been tried, busy with it until LeaveExecutor;
   /// kNoNode if there is none.
   NodeId TakeExecutor(const std::map<NodeId, uint64_t>& local_bytes,

@@ -3,6 +3,7 @@
 
 #include "db/db_impl.h"
 #include "db/state_record.h"
+#include "db/table_changes.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -43,19 +44,6 @@ std::map<NodeId, uint64_t> DBImpl::LogBytes() const {
 
 Status DBImpl::PublishRoot(const std::string& value) {
   return client_->PublishRoot(database_id_, value);
-}
-
-void DBImpl::DescribeTables(const VersionEdit& change, ManifestEdit* edit) {
-  for (const auto& added : change.added) {
-    edit->added.emplace_back(static_cast<uint32_t>(added.level), added.table->meta());
-  }
-  for (const auto& table : change.removed) {
-    // A table that moves is removed from one level and added to another: there it is replaced.
-    const bool stays =
-        std::any_of(change.added.begin(), change.added.end(),
-                    [&](const auto& added) { return added.table->id() == table->id(); });
-    if (!stays) edit->removed.push_back(table->id());
-  }
 }
 
 Status DBImpl::CommitEdit(ManifestEdit* edit) {
@@ -151,16 +139,6 @@ TableLineage DBImpl::BeginLineage(TableLineage::Kind kind) {
   lineage.next_family = next_family_;
   if (next_family_ > 1) lineage.comparator = comparator()->Name();
   return lineage;
-}
-
-void DBImpl::AddTables(const VersionList& versions, TableLineage* lineage) {
-  for (const auto& version : versions) {
-    for (int level = 0; level < version->depth(); ++level) {
-      for (const auto& table : version->tables(level)) {
-        lineage->tables.emplace(table->id(), static_cast<uint32_t>(level));
-      }
-    }
-  }
 }
 
 void DBImpl::RecordState() {

@@ -6,6 +6,7 @@
 
 #include "db/db_impl.h"
 #include "db/repair_planner.h"
+#include "db/table_changes.h"
 #include "util/log.h"
 #include "util/named_point.h"
 

@@ -40,9 +40,8 @@ Value ValueOf(const Field& field) {
 }
 
 /// A choice among `last` + 1; another number is kept as a failure of the options.
-template <typename Choice>
-void Choose(nacre_options_t* options, const char* name, Choice nacre::Options::*field, int value,
-            int last) {
+template <typename Part, typename Choice>
+void Choose(nacre_options_t* options, const char* name, Choice Part::*field, int value, int last) {
   if (value >= 0 && value <= last) {
     options->rep.*field = static_cast<Choice>(value);
   } else if (options->invalid.ok()) {
