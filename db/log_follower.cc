@@ -127,12 +127,6 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   reader.ReadAll(reads);
   if (!numbers.empty()) {
     NACRE_RETURN_IF_ERROR(TakeHeads(std::span(reads).subspan(of_segment), numbers));
-    if (at_.end == 0 && EndIsTold()) {
-      // What is behind that was not acknowledged.
-      at_.end = heads_.used.begin()->second.previous_bytes;
-      *seen = Seen::kMore;
-      return Status::OK();
-    }
   }
 
   std::vector<Slice> windows;
@@ -243,10 +237,6 @@ Status LogFollower::TakeHeads(std::span<const memnode::PointRead> reads,
   return Status::OK();
 }
 
-bool LogFollower::EndIsTold() const {
-  return !heads_.used.empty() && heads_.used.begin()->second.previous_number == at_.number;
-}
-
 Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
   *found = false;
   if (!heads_.read) {
@@ -265,7 +255,7 @@ Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
   }
   *found = true;
   const auto [number, header] = *heads_.used.begin();
-  if (EndIsTold() && at_.number != 0 && at_.end == 0) {
+  if (header.previous_number == at_.number && at_.number != 0 && at_.end == 0) {
     at_.end = header.previous_bytes;
     if (at_.offset < at_.end) return Status::OK();  // First what is left of this one.
   }

@@ -106,8 +106,6 @@ class LogFollower {
   void AskForHeads(std::vector<memnode::PointRead>* reads, std::vector<uint64_t>* numbers) const;
   /// What came of them, in the same order. `NotSupported`: one is of a later version.
   Status TakeHeads(std::span<const memnode::PointRead> reads, const std::vector<uint64_t>& numbers);
-  /// Whether one of heads_ tells where the segment that is read ends.
-  bool EndIsTold() const;
   /// Enters the first segment of heads_ in use, or learns from it where the one that is read ends.
   /// `*found` false: none is. All of them have to be readable for kHeads.
   Status FindNext(Look look, const Settled& settled, bool* found);
