@@ -154,6 +154,10 @@ Status FollowerState::TakeManifest(bool replaced) {
   }
   has_log_ = !segments.empty();
   log_->SetSegments(std::move(segments));
+  if (const uint64_t epoch = manifest_.root().identity.epoch; epoch != owner_epoch_) {
+    owner_epoch_ = epoch;
+    log_->OwnerChanged();
+  }
   TakeFamilies();
   NACRE_RETURN_IF_ERROR(TakeTables());
   changed_ = true;

@@ -127,6 +127,7 @@ class FollowerState {
   std::map<SequenceNumber, Waiting> waiting_;
   uint64_t generation_ = 0;
   bool has_log_ = false;
+  uint64_t owner_epoch_ = 0;  ///< Of whoever made the manifest.
   uint64_t root_looked_at_nanos_ = 0;
   /// Since a manifest took another's place the log has not been read to its end.
   bool incomplete_ = true;

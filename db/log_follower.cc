@@ -102,7 +102,10 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   const LogSegment& segment = segments_.at(at_.number);
   const uint64_t length = at_.end != 0 ? at_.end : segment.copies.front().length;
   *seen = Seen::kSealed;
-  if (at_.offset >= length && at_.end != 0) return Status::OK();
+  if (at_.offset >= length && at_.end != 0) {
+    doubt_.stands = false;
+    return Status::OK();
+  }
   const uint64_t window =
       std::min(std::max(at_.window, kFirstWindow), length - std::min(at_.offset, length));
 
@@ -127,8 +130,10 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   reader.ReadAll(reads);
   if (!numbers.empty()) {
     NACRE_RETURN_IF_ERROR(TakeHeads(std::span(reads).subspan(of_segment), numbers));
-    if (at_.end == 0 && EndIsTold()) {
-      // What is behind that was not acknowledged.
+  }
+  if (heads_.read && at_.end == 0 && at_.number <= foreign_through_) {
+    NACRE_RETURN_IF_ERROR(CheckHeads());
+    if (!heads_.used.empty() && heads_.used.begin()->second.previous_number == at_.number) {
       at_.end = heads_.used.begin()->second.previous_bytes;
       *seen = Seen::kMore;
       return Status::OK();
@@ -243,8 +248,11 @@ Status LogFollower::TakeHeads(std::span<const memnode::PointRead> reads,
   return Status::OK();
 }
 
-bool LogFollower::EndIsTold() const {
-  return !heads_.used.empty() && heads_.used.begin()->second.previous_number == at_.number;
+Status LogFollower::CheckHeads() const {
+  if (!heads_.used.empty() || heads_.unread.empty()) return Status::OK();
+  const uint64_t unread = *heads_.unread.begin();
+  return Status::Unavailable(fmt::format("log segment {}: no copy of its header can be read ({})",
+                                         unread, LogSegmentNodes(client_, segments_.at(unread))));
 }
 
 Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
@@ -258,14 +266,11 @@ Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
     NACRE_RETURN_IF_ERROR(TakeHeads(reads, numbers));
   }
   if (heads_.used.empty()) {
-    if (look == Look::kSeals || heads_.unread.empty()) return Status::OK();
-    const uint64_t unread = *heads_.unread.begin();
-    return Status::Unavailable(fmt::format("log segment {}: no copy of its header can be read ({})",
-                                           unread, LogSegmentNodes(client_, segments_.at(unread))));
+    return look == Look::kSeals ? Status::OK() : CheckHeads();
   }
   *found = true;
   const auto [number, header] = *heads_.used.begin();
-  if (EndIsTold() && at_.number != 0 && at_.end == 0) {
+  if (header.previous_number == at_.number && at_.number != 0 && at_.end == 0) {
     at_.end = header.previous_bytes;
     if (at_.offset < at_.end) return Status::OK();  // First what is left of this one.
   }

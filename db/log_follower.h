@@ -43,6 +43,11 @@ class LogFollower {
   void SetSegments(std::map<uint64_t, LogSegment> segments);
   /// Begins anew with the first one.
   void Reset() { at_ = Position(); }
+  /// Another owner has begun: what the segments of now have behind the ends that are told is none
+  /// of its log, which gives the same sequences to others. (Behind an end that the owner of a
+  /// segment tells itself is what it writes once more, so that is read as long as nobody has told
+  /// the end.)
+  void OwnerChanged() { foreign_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
 
   enum class Look : uint8_t {
     kSeals,  ///< A segment without a mark is the open one.
@@ -106,8 +111,8 @@ class LogFollower {
   void AskForHeads(std::vector<memnode::PointRead>* reads, std::vector<uint64_t>* numbers) const;
   /// What came of them, in the same order. `NotSupported`: one is of a later version.
   Status TakeHeads(std::span<const memnode::PointRead> reads, const std::vector<uint64_t>& numbers);
-  /// Whether one of heads_ tells where the segment that is read ends.
-  bool EndIsTold() const;
+  /// `Unavailable` if no segment of heads_ is in use, but one of them might be.
+  Status CheckHeads() const;
   /// Enters the first segment of heads_ in use, or learns from it where the one that is read ends.
   /// `*found` false: none is. All of them have to be readable for kHeads.
   Status FindNext(Look look, const Settled& settled, bool* found);
@@ -118,6 +123,7 @@ class LogFollower {
   const uint64_t database_id_;
   std::map<uint64_t, LogSegment> segments_;
   Position at_;
+  uint64_t foreign_through_ = 0;  ///< See OwnerChanged.
   Heads heads_;
   Doubt doubt_;
   uint64_t stayed_ = 0;  ///< Records that counted since they stayed in doubt.
