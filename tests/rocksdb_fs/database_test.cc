@@ -30,9 +30,9 @@ class DatabaseTest : public FilesTest {
     options.create_if_missing = fresh;
     options.error_if_exists = fresh;
     options.compression = rocksdb::kNoCompression;
-    options.write_buffer_size = 256 << 10;
-    options.target_file_size_base = 256 << 10;
-    options.max_bytes_for_level_base = 1 << 20;
+    options.write_buffer_size = 128 << 10;
+    options.target_file_size_base = 128 << 10;
+    options.max_bytes_for_level_base = 512 << 10;
     options.compaction_readahead_size = 1 << 20;
     options.max_background_jobs = 2;
     rocksdb::BlockBasedTableOptions table;
@@ -49,7 +49,7 @@ class DatabaseTest : public FilesTest {
     rocksdb::WriteOptions options;
     for (int i = 0; i < count; ++i) {
       options.sync = sync && i % 100 == 0;
-      const std::string key = "key" + std::to_string(random_.Uniform(20000));
+      const std::string key = "key" + std::to_string(random_.Uniform(5000));
       if (random_.Uniform(5) == 0) {
         ASSERT_TRUE(IsOk(db_->Delete(options, key)));
         model_.erase(key);
@@ -87,10 +87,10 @@ class DatabaseTest : public FilesTest {
 
   void CheckLookups() {
     constexpr size_t kBatch = 32;
-    for (int round = 0; round < 50; ++round) {
+    for (int round = 0; round < 20; ++round) {
       std::vector<std::string> keys;
       for (size_t i = 0; i < kBatch; ++i) {
-        keys.push_back("key" + std::to_string(random_.Uniform(20000)));
+        keys.push_back("key" + std::to_string(random_.Uniform(5000)));
       }
       const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
       std::vector<rocksdb::PinnableSlice> values(kBatch);
@@ -123,7 +123,7 @@ class DatabaseTest : public FilesTest {
 
   void FillCompactAndReopen() {
     ASSERT_NO_FATAL_FAILURE(OpenDatabase(/*fresh=*/true));
-    ASSERT_NO_FATAL_FAILURE(Update(15000, /*sync=*/false));
+    ASSERT_NO_FATAL_FAILURE(Update(5000, /*sync=*/false));
     ASSERT_NO_FATAL_FAILURE(CheckAll());
     ASSERT_TRUE(IsOk(db_->Flush(rocksdb::FlushOptions())));
     ASSERT_TRUE(IsOk(db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr)));

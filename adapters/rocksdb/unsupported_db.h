@@ -1,0 +1,117 @@
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace nacre::rocksdb_api {
+
+/// Of rocksdb::DB, all that must be answered and that Nacre has nothing for: `NotSupported`, naming
+/// the call.
+class UnsupportedDb : public rocksdb::DB {
+ public:
+  using DB::CompactFiles;
+  using DB::Delete;
+  using DB::EnableAutoCompaction;
+  using DB::Merge;
+  using DB::Put;
+  using DB::SingleDelete;
+  using Families = std::vector<rocksdb::ColumnFamilyHandle*>;
+  using Family = rocksdb::ColumnFamilyHandle;
+  using Slice = rocksdb::Slice;
+  using Status = rocksdb::Status;
+
+  // ---- Timestamps, merging ------------------------------------------------------------------
+
+  Status Put(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&,
+             const Slice&) override {
+    return No("timestamps");
+  }
+  Status Delete(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&) override {
+    return No("timestamps");
+  }
+  Status SingleDelete(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&) override {
+    return No("timestamps");
+  }
+  Status Merge(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&) override {
+    return No("Merge");
+  }
+  Status GetMergeOperands(const rocksdb::ReadOptions&, Family*, const Slice&,
+                          rocksdb::PinnableSlice*, rocksdb::GetMergeOperandsOptions*,
+                          int*) override {
+    return No("GetMergeOperands");
+  }
+  Status IncreaseFullHistoryTsLow(Family*, std::string) override { return No("timestamps"); }
+  Status GetFullHistoryTsLow(Family*, std::string*) override { return No("timestamps"); }
+
+  // ---- What decides over background work ----------------------------------------------------
+
+  Status SetDBOptions(const std::unordered_map<std::string, std::string>&) override {
+    return No("SetDBOptions");
+  }
+  Status CompactFiles(const rocksdb::CompactionOptions&, Family*, const std::vector<std::string>&,
+                      int, int, std::vector<std::string>*, rocksdb::CompactionJobInfo*) override {
+    return No("CompactFiles");
+  }
+  Status PauseBackgroundWork() override { return No("PauseBackgroundWork"); }
+  Status ContinueBackgroundWork() override { return No("ContinueBackgroundWork"); }
+  Status EnableAutoCompaction(const Families&) override { return No("EnableAutoCompaction"); }
+  /// These two have no answer: CompactRange goes on as if they had not been called.
+  void DisableManualCompaction() override {}
+  void EnableManualCompaction() override {}
+
+  // ---- Files, of which there are none -------------------------------------------------------
+
+  Status DisableFileDeletions() override { return No("DisableFileDeletions"); }
+  Status EnableFileDeletions(bool) override { return No("EnableFileDeletions"); }
+  Status GetCreationTimeOfOldestFile(uint64_t*) override {
+    return No("GetCreationTimeOfOldestFile");
+  }
+  Status GetUpdatesSince(rocksdb::SequenceNumber, std::unique_ptr<rocksdb::TransactionLogIterator>*,
+                         const rocksdb::TransactionLogIterator::ReadOptions&) override {
+    return No("GetUpdatesSince");
+  }
+  Status DeleteFile(std::string) override { return No("DeleteFile"); }
+  Status GetLiveFilesChecksumInfo(rocksdb::FileChecksumList*) override {
+    return No("GetLiveFilesChecksumInfo");
+  }
+  Status GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions&,
+                                 std::vector<rocksdb::LiveFileStorageInfo>*) override {
+    return No("GetLiveFilesStorageInfo");
+  }
+  Status GetLiveFiles(std::vector<std::string>&, uint64_t*, bool) override {
+    return No("GetLiveFiles");
+  }
+  Status GetSortedWalFiles(rocksdb::VectorLogPtr&) override { return No("GetSortedWalFiles"); }
+  Status GetCurrentWalFile(std::unique_ptr<rocksdb::LogFile>*) override {
+    return No("GetCurrentWalFile");
+  }
+  Status IngestExternalFile(Family*, const std::vector<std::string>&,
+                            const rocksdb::IngestExternalFileOptions&) override {
+    return No("IngestExternalFile");
+  }
+  Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>&) override {
+    return No("IngestExternalFiles");
+  }
+  Status CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions&, const std::string&,
+                                      const rocksdb::ImportColumnFamilyOptions&,
+                                      const rocksdb::ExportImportFilesMetaData&,
+                                      Family**) override {
+    return No("CreateColumnFamilyWithImport");
+  }
+  Status GetPropertiesOfAllTables(Family*, rocksdb::TablePropertiesCollection*) override {
+    return No("GetPropertiesOfAllTables");
+  }
+  Status GetPropertiesOfTablesInRange(Family*, const rocksdb::Range*, std::size_t,
+                                      rocksdb::TablePropertiesCollection*) override {
+    return No("GetPropertiesOfTablesInRange");
+  }
+
+ protected:
+  static Status No(const char* what) { return Status::NotSupported(what, "Nacre has not got it"); }
+};
+
+}  // namespace nacre::rocksdb_api
