@@ -82,9 +82,11 @@ void DBImpl::MakeFamilies(const ManifestState& state,
                                         default_family_->options().num_levels));
   for (const auto& [id, record] : state.families) {
     const ColumnFamilyDescriptor* named = FindDescriptor(descriptors, record.name);
-    families->by_id[id] =
-        NewFamily(id, record.name, named != nullptr ? named->options : ColumnFamilyOptions(),
-                  record.num_levels);
+    families->by_id[id] = NewFamily(
+        id, record.name,
+        named != nullptr ? named->options
+                         : HiddenFamilyOptions(default_family_->options(), record.num_levels),
+        record.num_levels);
   }
   next_family_ = state.next_family;
   InstallFamilies(std::move(families));

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+
+#include "nacre/comparator.h"
+#include "nacre/options.h"
 
 namespace nacre {
 
@@ -8,5 +13,15 @@ namespace nacre {
 /// (transactions/prepared_store.h). It need not be named when the database is opened, and is not
 /// listed.
 inline const std::string kPreparedFamilyName = "nacre.prepared_transactions";
+
+/// Of such a family: as the default one's, but that nobody else's order matters. `num_levels`: that
+/// it has, if it is there.
+inline ColumnFamilyOptions HiddenFamilyOptions(const ColumnFamilyOptions& of_default,
+                                               uint32_t num_levels = 0) {
+  ColumnFamilyOptions options = of_default;
+  options.comparator = BytewiseComparator();
+  options.num_levels = std::max(options.num_levels, static_cast<int>(num_levels));
+  return options;
+}
 
 }  // namespace nacre

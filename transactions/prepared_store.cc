@@ -44,9 +44,11 @@ void PreparedStore::Close() {
 Status PreparedStore::FindFamily(ColumnFamilyHandle** family) {
   MutexLock lock(&mutex_);
   if (family_ == nullptr) {
+    ColumnFamilyDescriptor of_default;
+    NACRE_RETURN_IF_ERROR(engine_->DefaultColumnFamily()->GetDescriptor(&of_default));
     ColumnFamilyHandle* made = nullptr;
-    NACRE_RETURN_IF_ERROR(
-        engine_->CreateColumnFamily(ColumnFamilyOptions(), kPreparedFamilyName, &made));
+    NACRE_RETURN_IF_ERROR(engine_->CreateColumnFamily(HiddenFamilyOptions(of_default.options),
+                                                      kPreparedFamilyName, &made));
     family_.reset(made);
   }
   *family = family_.get();

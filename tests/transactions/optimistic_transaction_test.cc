@@ -230,6 +230,26 @@ TEST_F(OptimisticTransactionTest, ABatchAsATransaction) {
   EXPECT_TRUE(db_->Get({}, "k", &value).IsNotFound());
 }
 
+TEST_F(OptimisticTransactionTest, AKeyOfAnotherFamilyIsAnotherKey) {
+  ColumnFamilyHandle* family = nullptr;
+  ASSERT_TRUE(IsOk(db_->CreateColumnFamily({}, "family", &family)));
+  ASSERT_TRUE(IsOk(db_->Put(NoLog(), family, "k", "of family")));
+  std::unique_ptr<Transaction> transaction = Begin();
+  ASSERT_TRUE(IsOk(transaction->Put(family, "k", "new")));
+  ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "of default")));
+  ASSERT_TRUE(IsOk(transaction->Commit()));
+  EXPECT_EQ(Get("k"), "of default");
+  transaction = Begin();
+  std::string value;
+  ASSERT_TRUE(IsOk(transaction->GetForUpdate({}, family, "k", &value)));
+  EXPECT_EQ(value, "new");
+  ASSERT_TRUE(IsOk(db_->Put(NoLog(), family, "k", "other")));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  EXPECT_TRUE(IsConflict(transaction->Commit()));
+  ASSERT_TRUE(IsOk(transaction->Rollback()));
+  ASSERT_TRUE(IsOk(db_->DestroyColumnFamilyHandle(family)));
+}
+
 TEST_F(OptimisticTransactionTest, WhatIsNotThere) {
   const std::unique_ptr<Transaction> transaction = Begin();
   EXPECT_TRUE(IsFailure(transaction->Prepare(), Status::Code::kNotSupported));

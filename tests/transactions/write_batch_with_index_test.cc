@@ -110,6 +110,26 @@ TEST_F(WriteBatchWithIndexTest, OverwrittenKeysHaveOneEntry) {
   EXPECT_FALSE(iterator->Valid());
 }
 
+TEST_F(WriteBatchWithIndexTest, OperandsStandBesideWhatTheyApplyTo) {
+  WriteBatchWithIndex batch(BytewiseComparator(), 0, /*overwrite_key=*/true);
+  ASSERT_TRUE(IsOk(batch.Merge("k", "1")));
+  std::string value;
+  EXPECT_TRUE(IsFailure(batch.GetFromBatch(Options(), "k", &value), Status::Code::kIncomplete,
+                        "does not know"));
+  ASSERT_TRUE(IsOk(batch.Merge("k", "2")));
+  const std::unique_ptr<WBWIIterator> iterator = batch.NewIterator();
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->Entry().type, WriteType::kMergeRecord);
+  EXPECT_EQ(iterator->Entry().value, Slice("1"));
+  iterator->Next();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->Entry().value, Slice("2"));
+  ASSERT_TRUE(IsOk(batch.Put("k", "3")));
+  ASSERT_TRUE(IsOk(batch.GetFromBatch(Options(), "k", &value)));
+  EXPECT_EQ(value, "3");
+}
+
 TEST_F(WriteBatchWithIndexTest, ABatchThatWouldBeTooLongStaysAsItWas) {
   WriteBatchWithIndex batch(BytewiseComparator(), 0, true, /*max_bytes=*/64);
   ASSERT_TRUE(IsOk(batch.Put("k", "value")));
