@@ -67,10 +67,15 @@ void Cursor::AddBound(char op, sqlite3_value* argument, const KeyPart& part, boo
       return;
     case '<':
       bounds_.end = std::move(key);
-      return;
+      break;
     default:
       bounds_.end = PrefixEnd(key);
   }
+  if (part.affinity != Affinity::kText || constant) return;
+  // If the other side is a numeric column, texts that look like numbers are less than all others.
+  std::string numbers_end = prefix;
+  AppendValue(Value::Text(":"), Collation::kBinary, &numbers_end);  // Follows on '9'.
+  if (bounds_.end < numbers_end) bounds_.end = std::move(numbers_end);
 }
 
 const char* Cursor::AddEqualParts(const KeySpace& keys, const char* plan,

@@ -65,13 +65,16 @@ class Chooser {
 
   int Apply(const Candidate& chosen) {
     int argument = 0;
+    bool sure = true;  // What comes behind a value that cannot be looked for is not used.
     for (size_t i = 0; i < chosen.equal.size(); ++i) {
-      Use(chosen.equal[i], ++argument, Part(chosen.index, i));
+      sure = sure && IsNumeric(Part(chosen.index, i).affinity);
+      Use(chosen.equal[i], ++argument, sure);
     }
-    const KeyPart* const range =
-        chosen.lower >= 0 || chosen.upper >= 0 ? &Part(chosen.index, chosen.equal.size()) : nullptr;
-    if (chosen.lower >= 0) Use(chosen.lower, ++argument, *range);
-    if (chosen.upper >= 0) Use(chosen.upper, ++argument, *range);
+    if (chosen.lower >= 0 || chosen.upper >= 0) {
+      sure = sure && IsNumeric(Part(chosen.index, chosen.equal.size()).affinity);
+    }
+    if (chosen.lower >= 0) Use(chosen.lower, ++argument, sure);
+    if (chosen.upper >= 0) Use(chosen.upper, ++argument, sure);
     const std::string text = chosen.plan.Encode();
     info_->idxNum = chosen.index;
     info_->idxStr = sqlite3_mprintf("%s", text.c_str());
@@ -88,10 +91,11 @@ class Chooser {
     return schema_.key_space(index).parts[place];
   }
 
-  void Use(int constraint, int argument, const KeyPart& part) {
+  /// `sure`: SQLite need not look at the rows again. So it is with numbers: what they are compared
+  /// with does not depend on the other side's type (Cursor::Filter).
+  void Use(int constraint, int argument, bool sure) {
     info_->aConstraintUsage[constraint].argvIndex = argument;
-    // What a number is compared with does not depend on the other side's type.
-    info_->aConstraintUsage[constraint].omit = IsNumeric(part.affinity) ? 1 : 0;
+    info_->aConstraintUsage[constraint].omit = sure ? 1 : 0;
   }
 
   /// SQLite calls the column that is the row's number -1, too.
@@ -111,6 +115,9 @@ class Chooser {
       const auto& constraint = info_->aConstraint[i];
       if (constraint.usable == 0 || !IsColumn(constraint.iColumn, part)) continue;
       if (std::find(operators.begin(), operators.end(), constraint.op) == operators.end()) continue;
+      // SQLite looks for each value of a list by itself, but compares rows of a virtual table with
+      // it by other rules than those of its own tables, unless the column is numeric.
+      if (!IsNumeric(part.affinity) && sqlite3_vtab_in(info_, i, -1) != 0) continue;
       const char* const collation = sqlite3_vtab_collation(info_, i);
       if (collation != nullptr && !SameName(collation, CollationName(part.collation))) continue;
       return i;

@@ -1,5 +1,7 @@
 #include "sqlite/stored_row.h"
 
+#include <utility>
+
 #include "sqlite/key_encoding.h"
 
 namespace nacre::sqlite {
@@ -15,7 +17,7 @@ void StoredRow::Reset(const Schema* schema, const Slice& primary_key, const Slic
   schema_ = schema;
   primary_key_ = primary_key;
   row_.Reset(row, schema->slots);
-  unescaped_.clear();
+  if (!unescaped_.empty()) unescaped_.clear();
 }
 
 Status StoredRow::Read(int column, Value* value) {
@@ -27,10 +29,14 @@ Status StoredRow::Read(int column, Value* value) {
     const bool found = row_.Read(schema_->slot[static_cast<size_t>(column)], value);
     return found ? Status::OK() : Malformed(*schema_);
   }
-  const Affinity affinity = schema_->primary.parts[static_cast<size_t>(place)].affinity;
-  if (affinity == Affinity::kText) unescaped_.emplace_back();
-  std::string* const scratch = affinity == Affinity::kText ? &unescaped_.back() : nullptr;
-  return ReadKeyPart(schema_->primary.parts, place, primary_key_, scratch, value);
+  std::string scratch;
+  NACRE_RETURN_IF_ERROR(
+      ReadKeyPart(schema_->primary.parts, place, primary_key_, &scratch, value));
+  if (value->bytes.data() == scratch.data()) {  // It had to be unescaped.
+    unescaped_.push_back(std::move(scratch));
+    value->bytes = unescaped_.back();
+  }
+  return Status::OK();
 }
 
 Status StoredRow::ReadAll(std::vector<Value>* values) {

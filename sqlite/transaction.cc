@@ -1,5 +1,6 @@
 #include "sqlite/transaction.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace nacre::sqlite {
@@ -53,12 +54,16 @@ Status Transaction::Prepare() {
   return Status::OK();
 }
 
-void Transaction::Finish() {
+void Transaction::DropWrites() {
   if (view_.overlay.use_count() == 1) {
     view_.overlay->Clear();
   } else {
     view_.overlay = std::make_shared<Overlay>();  // A cursor goes on in what it began with.
   }
+}
+
+void Transaction::Finish() {
+  DropWrites();
   view_.state.reset();
   deltas_.clear();
   marks_.clear();
@@ -78,17 +83,25 @@ void Transaction::Rollback() {
 }
 
 void Transaction::Savepoint(int number) {
-  if (!begun_) return;
+  if (!begun_ || number < 0) return;
   const size_t count = static_cast<size_t>(number) + 1;
   // One is told of by each table that takes part; a later table must not move it.
   while (marks_.size() < count) marks_.push_back({view_.overlay->Mark(), deltas_});
 }
 
 void Transaction::Release(int number) {
-  if (marks_.size() > static_cast<size_t>(number)) marks_.resize(static_cast<size_t>(number));
+  const size_t kept = static_cast<size_t>(std::max(number, 0));
+  if (marks_.size() > kept) marks_.resize(kept);
 }
 
 void Transaction::RollbackTo(int number) {
+  if (number < 0) {  // A save point that began the transaction.
+    marks_.clear();
+    deltas_.clear();
+    last_rows_.clear();
+    DropWrites();
+    return;
+  }
   if (marks_.size() <= static_cast<size_t>(number)) return;
   marks_.resize(static_cast<size_t>(number) + 1);
   view_.overlay->UndoTo(marks_.back().undo);

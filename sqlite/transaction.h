@@ -49,7 +49,8 @@ class Transaction {
   Status Prepare();
   void Commit();
   void Rollback();
-  /// As sqlite3_module has them; the same one may be told of more than once.
+  /// As sqlite3_module has them; the same one may be told of more than once. Below 0 is the save
+  /// point that began the transaction.
   void Savepoint(int number);
   void Release(int number);
   void RollbackTo(int number);
@@ -76,6 +77,7 @@ class Transaction {
   };
 
   void TakeState();
+  void DropWrites();
   void Finish();
 
   const std::shared_ptr<Database> database_;

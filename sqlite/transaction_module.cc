@@ -16,7 +16,7 @@ int Connect(sqlite3* connection, void* session, int, const char* const*, sqlite3
             char**) {
   auto created = std::make_unique<TransactionTable>();
   created->session = static_cast<Session*>(session);
-  const int code = sqlite3_declare_vtab(connection, "CREATE TABLE x(nothing)");
+  const int code = sqlite3_declare_vtab(connection, "CREATE TABLE x(never_read)");
   if (code == SQLITE_OK) *table = created.release();
   return code;
 }
