@@ -30,8 +30,7 @@ Status StoredRow::Read(int column, Value* value) {
     return found ? Status::OK() : Malformed(*schema_);
   }
   std::string scratch;
-  NACRE_RETURN_IF_ERROR(
-      ReadKeyPart(schema_->primary.parts, place, primary_key_, &scratch, value));
+  NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_->primary.parts, place, primary_key_, &scratch, value));
   if (value->bytes.data() == scratch.data()) {  // It had to be unescaped.
     unescaped_.push_back(std::move(scratch));
     value->bytes = unescaped_.back();

@@ -19,7 +19,7 @@ namespace nacre {
 namespace {
 
 /// All rows of all tables are compared after so many.
-constexpr int kStatementsPerCheck = 1;
+constexpr int kStatementsPerCheck = 5;
 constexpr char kUnique[] = "UNIQUE constraint failed";
 
 int Statements() {
@@ -36,7 +36,9 @@ bool SameMessage(const SqlOutcome& native, const SqlOutcome& nacre) {
 class Differential {
  public:
   explicit Differential(uint64_t seed) : generator_(seed, "embedded:?nodes=2&size=128MiB") {
-    nacre_.LoadNacre();
+    // SQLite 3.40's Bloom filters take 'a' and 'a ' for different under RTRIM.
+    constexpr int kBloomFilter = 0x80000;
+    sqlite3_test_control(SQLITE_TESTCTRL_OPTIMIZATIONS, native_.get(), kBloomFilter);
   }
 
   /// False once something differs, which fails the test.
@@ -60,7 +62,7 @@ class Differential {
     if (creates && sqlite3_get_autocommit(native_.get()) == 0 && !Compare({"COMMIT"})) return false;
     SqlOutcome native = native_.Run(statement.native);
     const std::string& nacre_sql = creates ? statement.nacre : statement.native;
-    SqlOutcome nacre = nacre_.Run(nacre_sql); if (getenv("SQLLOG")) { FILE* f = fopen(getenv("SQLLOG"), "a"); fprintf(f, "%s;\n", nacre_sql.c_str()); fclose(f); }
+    SqlOutcome nacre = nacre_.Run(nacre_sql);
     if (!statement.ordered) {
       std::sort(native.rows.begin(), native.rows.end());
       std::sort(nacre.rows.begin(), nacre.rows.end());
@@ -81,8 +83,8 @@ class Differential {
     return false;
   }
 
-  SqlConnection native_;
-  SqlConnection nacre_;
+  SqlConnection native_{SqlTables::kNative};
+  SqlConnection nacre_{SqlTables::kNacre};
   SqlGenerator generator_;
   std::string last_;  ///< The last statement that may have changed something.
 };

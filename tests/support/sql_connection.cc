@@ -1,19 +1,15 @@
 #include "tests/support/sql_connection.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <climits>
+extern "C" int sqlite3_nacresqlite_init(sqlite3* connection, char** message,
+                                        const sqlite3_api_routines* api);
 
 namespace nacre {
 namespace {
 
-std::string FolderOfTest() {
-  char path[PATH_MAX];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
-  const std::string file(path, size > 0 ? static_cast<size_t>(size) : 0);
-  return file.substr(0, file.rfind('/'));
-}
+/// The entry point as sqlite3_auto_extension has it, to be called at the next opening.
+void (*const kEntryPoint)() = reinterpret_cast<void (*)()>(sqlite3_nacresqlite_init);
 
 std::string ValueText(sqlite3_stmt* statement, int column) {
   const unsigned char* const text = sqlite3_column_text(statement, column);
@@ -34,19 +30,13 @@ std::string RowText(sqlite3_stmt* statement) {
 
 }  // namespace
 
-SqlConnection::SqlConnection(const std::string& file) {
+SqlConnection::SqlConnection(SqlTables tables, const std::string& file) {
+  if (tables == SqlTables::kNacre) sqlite3_auto_extension(kEntryPoint);
   EXPECT_EQ(sqlite3_open(file.c_str(), &connection_), SQLITE_OK);
+  if (tables == SqlTables::kNacre) sqlite3_cancel_auto_extension(kEntryPoint);
 }
 
 SqlConnection::~SqlConnection() { EXPECT_EQ(sqlite3_close(connection_), SQLITE_OK); }
-
-void SqlConnection::LoadNacre() {
-  char* message = nullptr;
-  sqlite3_enable_load_extension(connection_, 1);
-  const std::string file = FolderOfTest() + "/nacre_sqlite.so";
-  ASSERT_EQ(sqlite3_load_extension(connection_, file.c_str(), nullptr, &message), SQLITE_OK)
-      << (message == nullptr ? "" : message);
-}
 
 SqlOutcome SqlConnection::Run(const std::string& sql) {
   SqlOutcome outcome;

@@ -15,16 +15,18 @@ struct SqlOutcome {
   std::vector<std::string> rows;
 };
 
-/// A connection of SQLite to a database in memory, or in `file`. Failure to open fails the test.
+/// Where the tables of a connection are.
+enum class SqlTables { kNative, kNacre };
+
+/// A connection of SQLite to a database in memory, or in `file`; with kNacre, the extension is loaded
+/// into it. Failure to open fails the test.
 class SqlConnection {
  public:
-  explicit SqlConnection(const std::string& file = ":memory:");
+  explicit SqlConnection(SqlTables tables, const std::string& file = ":memory:");
   ~SqlConnection();
   SqlConnection(const SqlConnection&) = delete;
   SqlConnection& operator=(const SqlConnection&) = delete;
 
-  /// Loads nacre_sqlite.so, which lies beside the test.
-  void LoadNacre();
   sqlite3* get() { return connection_; }
   SqlOutcome Run(const std::string& sql);
   /// Fails the test unless it succeeds.

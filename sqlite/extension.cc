@@ -1,5 +1,4 @@
-// The entry point of nacre_sqlite.so, which `.load` of the SQLite shell and sqlite3_load_extension
-// call by its name.
+#include "sqlite/extension.h"
 
 #include <memory>
 #include <utility>
