@@ -26,6 +26,7 @@ KeySpace MakeKeySpace(const Declaration& declaration, uint32_t space, bool uniqu
 Schema::Schema(std::string table_name, Declaration table_declaration,
                const std::vector<uint32_t>& spaces)
     : name(std::move(table_name)), declaration(std::move(table_declaration)) {
+  has_rowid_ = declaration.HasRowid();
   primary = MakeKeySpace(declaration, spaces[0], true, declaration.primary_key);
   for (size_t i = 0; i < declaration.indexes.size(); ++i) {
     const IndexDeclaration& index = declaration.indexes[i];

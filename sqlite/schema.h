@@ -30,7 +30,8 @@ struct KeySpace {
 };
 
 /// Where the values of a table are: in its keys or in slots of its rows (sqlite/row_encoding.h).
-struct Schema {
+class Schema {
+ public:
   std::string name;
   Declaration declaration;
   KeySpace primary;
@@ -46,12 +47,15 @@ struct Schema {
          const std::vector<uint32_t>& spaces);
 
   int column_count() const { return static_cast<int>(declaration.columns.size()); }
-  bool has_rowid() const { return declaration.HasRowid(); }
+  bool has_rowid() const { return has_rowid_; }
   /// The column that holds the row's number, or kRowNumber.
   int rowid_column() const { return primary.parts[0].column; }
   const KeySpace& key_space(int index) const {
     return index == 0 ? primary : indexes[static_cast<size_t>(index) - 1];
   }
+
+ private:
+  bool has_rowid_;
 };
 
 }  // namespace nacre::sqlite
