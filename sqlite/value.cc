@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 namespace nacre::sqlite {
@@ -27,6 +28,18 @@ Value NumberOf(double real, Affinity affinity) {
     return Value::Integer(static_cast<int64_t>(real));
   }
   return Value::Real(real);
+}
+
+/// A text that ends with a zero byte saves SQLite an allocation: it adds one when somebody asks for
+/// the text.
+void SetText(sqlite3_context* context, const Slice& text) {
+  char copy[256];
+  if (text.size() < sizeof(copy) && std::memchr(text.data(), 0, text.size()) == nullptr) {
+    std::memcpy(copy, text.data(), text.size());
+    copy[text.size()] = '\0';
+    return sqlite3_result_text(context, copy, -1, SQLITE_TRANSIENT);
+  }
+  sqlite3_result_text64(context, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
 }  // namespace
@@ -77,8 +90,7 @@ void SetResult(sqlite3_context* context, const Value& value) {
     case ValueType::kReal:
       return sqlite3_result_double(context, value.real);
     case ValueType::kText:
-      return sqlite3_result_text64(context, value.bytes.data(), value.bytes.size(),
-                                   SQLITE_TRANSIENT, SQLITE_UTF8);
+      return SetText(context, value.bytes);
     case ValueType::kBlob:
       return sqlite3_result_blob64(context, value.bytes.data(), value.bytes.size(),
                                    SQLITE_TRANSIENT);
