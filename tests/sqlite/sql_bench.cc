@@ -10,12 +10,21 @@
 
 #include "tests/support/memnode_process.h"
 #include "tests/support/sql_connection.h"
+#include "tests/support/sql_tpcc.h"
 
 namespace nacre {
 namespace {
 
 constexpr int kRows = 500'000;
 constexpr char kColumns[] = "id INTEGER PRIMARY KEY, customer INT, at TEXT, total REAL";
+
+/// Of each of two nodes, one half.
+MemnodeProcessOptions TwoGibibytes() {
+  MemnodeProcessOptions options;
+  options.size = "1GiB";
+  options.slab_size = "64MiB";
+  return options;
+}
 
 /// A prepared statement.
 class Prepared {
@@ -67,7 +76,7 @@ class Tables {
   SqlConnection& of(int64_t engine) { return engine == 0 ? native_ : nacre_; }
 
  private:
-  Tables() : nodes_(2, Options()) {
+  Tables() : nodes_(2, TwoGibibytes()) {
     const std::string pool = nodes_.pool_uri();
     for (const char* name : {"orders", "inserted"}) {
       native_.Run(std::string("CREATE TABLE ") + name + "(" + kColumns + ")");
@@ -81,13 +90,6 @@ class Tables {
                       std::to_string(kRows) +
                       ") INSERT INTO orders SELECT i, i % 1000, 'at ' || i, i * 0.25 FROM n");
     }
-  }
-
-  static MemnodeProcessOptions Options() {
-    MemnodeProcessOptions options;
-    options.size = "1GiB";
-    options.slab_size = "64MiB";
-    return options;
   }
 
   MemnodeProcesses nodes_;
@@ -139,6 +141,21 @@ void InsertBatch(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 1000);
 }
 
+void Tpcc(benchmark::State& state) {
+  const MemnodeProcesses nodes(2, TwoGibibytes());
+  TpccClient::Scale scale;
+  scale.customers = 300;
+  scale.items = 10'000;
+  TpccClient client(state.range(0) == 0 ? SqlTables::kNative : SqlTables::kNacre, nodes.pool_uri(),
+                    scale, 1);
+  client.Load();
+  for (auto _ : state) {
+    if (!client.RunOne()) return state.SkipWithError("a transaction failed");
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+BENCHMARK(Tpcc)->Arg(0)->Arg(1)->Iterations(5000);
 BENCHMARK(PointSelect)->Arg(0)->Arg(1);
 BENCHMARK(RangeSelect)->Arg(0)->Arg(1);
 BENCHMARK(InsertBatch)->Arg(0)->Arg(1)->Iterations(300);
