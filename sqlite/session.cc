@@ -25,12 +25,29 @@ Status Session::TransactionOf(const DatabaseOptions& options, Transaction** tran
   return Status::OK();
 }
 
+void Session::RemoveTable() {
+  if (--tables_ > 0) return;
+  sqlite3_finalize(join_);
+  join_ = nullptr;
+}
+
+int Session::PrepareJoin() {
+  return sqlite3_prepare_v3(connection_, kJoin, -1, SQLITE_PREPARE_PERSISTENT, &join_, nullptr);
+}
+
 int Session::Join() {
   if (joined_) return SQLITE_OK;
-  int code = sqlite3_exec(connection_, kJoin, nullptr, nullptr, nullptr);
-  if (code == SQLITE_ERROR) {  // The first time: there is no such table.
+  int code = SQLITE_OK;
+  if (join_ == nullptr && PrepareJoin() != SQLITE_OK) {  // The first time: there is no such table.
     code = sqlite3_exec(connection_, kCreate, nullptr, nullptr, nullptr);
-    if (code == SQLITE_OK) code = sqlite3_exec(connection_, kJoin, nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) code = PrepareJoin();
+  }
+  if (code != SQLITE_OK) return code;
+  sqlite3_step(join_);
+  code = sqlite3_reset(join_);
+  if (code != SQLITE_OK) {  // The table may have gone with a transaction that was rolled back.
+    sqlite3_finalize(join_);
+    join_ = nullptr;
   }
   return code;
 }

@@ -19,6 +19,7 @@ namespace nacre::sqlite {
 class Session {
  public:
   explicit Session(sqlite3* connection) : connection_(connection) {}
+  ~Session() { sqlite3_finalize(join_); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -27,11 +28,8 @@ class Session {
   /// as the session.
   Status TransactionOf(const DatabaseOptions& options, Transaction** transaction);
 
-  /// In an explicit transaction: has SQLite tell of its end. An SQLite error code.
-  int JoinIfExplicit() {
-    return joined_ || sqlite3_get_autocommit(connection_) ? SQLITE_OK : Join();
-  }
-  /// Before a write that SQLite would not tell of the end of.
+  /// Has SQLite tell of the transaction's end: before a read in an explicit one, and before a write
+  /// that SQLite would not tell of. An SQLite error code.
   int Join();
 
   // What SQLite tells, once or more often for the same event.
@@ -43,12 +41,21 @@ class Session {
   void Release(int number);
   void RollbackTo(int number);
 
+  /// Each table of the connection tells of its life: without any, no statement is kept, which would
+  /// keep the connection from being closed.
+  void AddTable() { ++tables_; }
+  void RemoveTable();
+
   /// At the next commit the spaces of dropped tables are freed.
   void FreeSpacesAtCommit() { free_spaces_ = true; }
 
  private:
+  int PrepareJoin();
+
   sqlite3* const connection_;
   std::vector<std::unique_ptr<Transaction>> transactions_;
+  int tables_ = 0;
+  sqlite3_stmt* join_ = nullptr;  ///< Writes to `temp.nacre_transaction`.
   bool joined_ = false;
   bool free_spaces_ = false;
 };

@@ -42,9 +42,11 @@ Table::Table(Session* session, Transaction* transaction, Schema schema,
       session_(session),
       transaction_(transaction),
       schema_(std::move(schema)),
-      statistics_(std::move(statistics)) {}
+      statistics_(std::move(statistics)) {
+  session_->AddTable();
+}
 
-Table::~Table() = default;
+Table::~Table() { session_->RemoveTable(); }
 
 Status Table::Connect(Session* session, const std::string& name,
                       const std::vector<std::string>& arguments, bool create,
