@@ -20,6 +20,8 @@ if(NACRE_BUILD_TOOLS)
   pkg_check_modules(nacre_gflags REQUIRED IMPORTED_TARGET GLOBAL gflags)
   pkg_check_modules(nacre_prometheus REQUIRED IMPORTED_TARGET GLOBAL prometheus-cpp-pull)
   pkg_check_modules(nacre_jemalloc REQUIRED IMPORTED_TARGET GLOBAL jemalloc)
+  # Its header for the extension, the library for the tests that load that.
+  pkg_check_modules(nacre_sqlite3 REQUIRED IMPORTED_TARGET GLOBAL sqlite3)
 endif()
 if(NACRE_BUILD_TESTS)
   find_package(GTest REQUIRED)

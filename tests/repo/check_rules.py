@@ -25,8 +25,9 @@ LAYERS = {
     "db_bench": ("nacre", "util", "rdma", "table", "memnode", "db", "adapters", "db_bench"),
     "perf": ("nacre", "util", "rdma", "memnode", "perf"),
     "ctl": ("nacre", "util", "rdma", "table", "memnode", "db", "ctl"),
+    "sqlite": ("nacre", "util", "sqlite"),
     "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "transactions", "adapters",
-              "db_bench", "perf", "ctl", "tests"),
+              "db_bench", "perf", "ctl", "sqlite", "tests"),
 }
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the

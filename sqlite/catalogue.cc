@@ -1,0 +1,57 @@
+#include "sqlite/catalogue.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "util/coding.h"
+
+namespace nacre::sqlite {
+namespace {
+
+constexpr char kVersion = 1;
+
+std::string KeyOf(const std::string& name) {
+  std::string lower = name;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return CatalogueKey('t', lower);
+}
+
+Status Decode(Slice input, TableRecord* record) {
+  const Status malformed = Status::Corruption("catalogue: a table's record is malformed");
+  if (input.empty() || input[0] != kVersion) return malformed;
+  input.remove_prefix(1);
+  uint32_t count;
+  if (!GetVarint32(&input, &count) || count > input.size()) return malformed;
+  record->spaces.resize(count);
+  for (uint32_t& space : record->spaces) {
+    if (!GetVarint32(&input, &space)) return malformed;
+  }
+  record->signature = input.ToString();
+  return count == 0 ? malformed : Status::OK();
+}
+
+}  // namespace
+
+Status FindTable(const ReadView& view, const std::string& name, TableRecord* record) {
+  PinnableSlice value;
+  NACRE_RETURN_IF_ERROR(view.Get(KeyOf(name), &value));
+  return Decode(value, record).WithContext(name);
+}
+
+void AddTable(Transaction* transaction, const std::string& name, const TableRecord& record) {
+  std::string value(1, kVersion);
+  PutVarint32(&value, static_cast<uint32_t>(record.spaces.size()));
+  for (uint32_t space : record.spaces) PutVarint32(&value, space);
+  transaction->Put(KeyOf(name), value.append(record.signature));
+}
+
+void RemoveTable(Transaction* transaction, const std::string& name) {
+  transaction->Delete(KeyOf(name));
+}
+
+void DropSpaces(Transaction* transaction, const std::vector<uint32_t>& spaces) {
+  for (uint32_t space : spaces) transaction->Put(CatalogueKey('g', space), Slice());
+}
+
+}  // namespace nacre::sqlite

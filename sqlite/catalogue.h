@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/status.h"
+#include "sqlite/transaction.h"
+
+namespace nacre::sqlite {
+
+/// What a database knows of a table, under its name in lower case; see Database for the key:
+///
+///     u8       1, the version of this format
+///     varint   n, then n varints: the spaces, that of the clustered rows first
+///     bytes    Declaration::Signature
+struct TableRecord {
+  std::vector<uint32_t> spaces;
+  std::string signature;
+};
+
+/// `NotFound` if there is no such table. `Corruption` if the record is malformed.
+Status FindTable(const ReadView& view, const std::string& name, TableRecord* record);
+void AddTable(Transaction* transaction, const std::string& name, const TableRecord& record);
+void RemoveTable(Transaction* transaction, const std::string& name);
+/// Its spaces are emptied by Database::FreeDroppedSpaces once the transaction has committed.
+void DropSpaces(Transaction* transaction, const std::vector<uint32_t>& spaces);
+
+}  // namespace nacre::sqlite

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nacre/status.h"
+#include "sqlite/database.h"
+#include "sqlite/value.h"
+
+namespace nacre::sqlite {
+
+struct ColumnDeclaration {
+  std::string name;
+  std::string type;
+  Affinity affinity = Affinity::kBlob;
+  Collation collation = Collation::kBinary;
+  bool not_null = false;
+};
+
+struct IndexDeclaration {
+  std::vector<int> columns;
+  bool unique = false;
+};
+
+/// What stands between the parentheses of CREATE VIRTUAL TABLE ... USING nacre(...): options
+/// (name='value'), columns as in CREATE TABLE, PRIMARY KEY(...), UNIQUE(...) and INDEX(...).
+///
+/// As in SQLite, one primary key column of type INTEGER is the row's number, and a table without a
+/// primary key numbers its rows; any other primary key works as in a table WITHOUT ROWID.
+struct Declaration {
+  DatabaseOptions database;
+  std::vector<ColumnDeclaration> columns;
+  std::vector<int> primary_key;  ///< Empty: rows are only numbered.
+  std::vector<IndexDeclaration> indexes;
+
+  /// `InvalidArgument` names what is wrong, `NotSupported` what SQLite's tables have and these have
+  /// not (CHECK, DEFAULT, ...).
+  static Status Parse(const std::vector<std::string>& arguments, Declaration* declaration);
+
+  /// Rows have numbers: the primary key is one INTEGER column, or missing.
+  bool HasRowid() const;
+  /// The statement that tells SQLite of the columns. A table without numbers gets a hidden column
+  /// behind the others that holds the encoded primary key, as SQLite knows rows of a virtual table
+  /// by one value.
+  std::string CreateTable() const;
+  /// Columns and keys in one form, to compare declarations.
+  std::string Signature() const;
+};
+
+}  // namespace nacre::sqlite

@@ -1,0 +1,197 @@
+#include "sqlite/key_encoding.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace nacre::sqlite {
+namespace {
+
+constexpr char kNullTag = 0x10;
+constexpr char kNumberTag = 0x20;
+constexpr char kTextTag = 0x30;
+constexpr char kBlobTag = 0x40;
+constexpr char kEnd = 0x00;
+constexpr char kEscape = static_cast<char>(0xff);
+constexpr uint64_t kSignBit = 1ULL << 63;
+constexpr double kExactIntegers = 9007199254740992.0;  // 2^53.
+constexpr double kIntegers = 9223372036854775808.0;    // 2^63.
+
+void AppendBigEndian(uint64_t value, size_t bytes, std::string* key) {
+  char buffer[8];
+  for (size_t i = 0; i < bytes; ++i) {
+    buffer[i] = static_cast<char>(value >> (8 * (bytes - 1 - i)));
+  }
+  key->append(buffer, bytes);
+}
+
+uint64_t BigEndian(const char* bytes, size_t count) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < count; ++i) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+bool HasRemainder(double number) { return std::fabs(number) >= kExactIntegers; }
+
+void AppendNumber(double number, uint64_t remainder, std::string* key) {
+  if (number == 0) number = 0;  // Minus zero is equal to zero.
+  const uint64_t bits = std::bit_cast<uint64_t>(number);
+  key->push_back(kNumberTag);
+  AppendBigEndian((bits & kSignBit) != 0 ? ~bits : bits ^ kSignBit, 8, key);
+  if (HasRemainder(number)) AppendBigEndian(remainder, 2, key);
+}
+
+void AppendInteger(int64_t integer, std::string* key) {
+  double number = static_cast<double>(integer);
+  if (number >= kIntegers || static_cast<int64_t>(number) > integer) {
+    number = std::nextafter(number, -kIntegers);
+  }
+  const uint64_t below = static_cast<uint64_t>(static_cast<int64_t>(number));
+  AppendNumber(number, static_cast<uint64_t>(integer) - below, key);
+}
+
+void AppendBytes(char tag, const Slice& bytes, bool fold, std::string* key) {
+  key->push_back(tag);
+  if (!fold && (bytes.empty() || std::memchr(bytes.data(), 0, bytes.size()) == nullptr)) {
+    key->append(bytes.data(), bytes.size());
+  } else {
+    for (char c : bytes) {
+      if (fold && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+      key->push_back(c);
+      if (c == 0) key->push_back(kEscape);
+    }
+  }
+  key->push_back(kEnd);
+}
+
+Slice WithoutSpacesAtEnd(Slice text) {
+  while (!text.empty() && text[text.size() - 1] == ' ') text.remove_suffix(1);
+  return text;
+}
+
+/// Of text or a blob, from behind the tag: bytes up to the end mark; `size()` if there is none.
+size_t EscapedSize(const Slice& key, bool* escapes) {
+  *escapes = false;
+  size_t at = 0;
+  while (at < key.size()) {
+    const void* const found = std::memchr(key.data() + at, 0, key.size() - at);
+    if (found == nullptr) return key.size();
+    at = static_cast<size_t>(static_cast<const char*>(found) - key.data());
+    if (at + 1 == key.size() || key[at + 1] != kEscape) return at;
+    *escapes = true;
+    at += 2;
+  }
+  return key.size();
+}
+
+bool ReadBytes(Slice* key, std::string* scratch, Slice* bytes) {
+  bool escapes;
+  const size_t size = EscapedSize(*key, &escapes);
+  if (size >= key->size()) return false;
+  *bytes = Slice(key->data(), size);
+  key->remove_prefix(size + 1);
+  if (!escapes || scratch == nullptr) return true;
+  scratch->clear();
+  for (size_t i = 0; i < bytes->size(); ++i) {
+    scratch->push_back((*bytes)[i]);
+    if ((*bytes)[i] == 0) ++i;
+  }
+  *bytes = *scratch;
+  return true;
+}
+
+bool ReadNumber(Slice* key, double* number, uint64_t* remainder) {
+  if (key->size() < 8) return false;
+  const uint64_t bits = BigEndian(key->data(), 8);
+  *number = std::bit_cast<double>((bits & kSignBit) != 0 ? bits ^ kSignBit : ~bits);
+  key->remove_prefix(8);
+  *remainder = 0;
+  if (!HasRemainder(*number)) return true;
+  if (key->size() < 2) return false;
+  *remainder = BigEndian(key->data(), 2);
+  key->remove_prefix(2);
+  return true;
+}
+
+Value NumberValue(double number, uint64_t remainder, Affinity affinity) {
+  const bool whole = number >= -kIntegers && number < kIntegers && number == std::floor(number);
+  if (affinity == Affinity::kReal || !whole) return Value::Real(number);
+  return Value::Integer(static_cast<int64_t>(number) + static_cast<int64_t>(remainder));
+}
+
+}  // namespace
+
+void AppendSpace(uint32_t space, std::string* key) { AppendBigEndian(space, kSpaceBytes, key); }
+
+uint32_t SpaceOf(const Slice& key) {
+  return static_cast<uint32_t>(BigEndian(key.data(), kSpaceBytes));
+}
+
+void AppendValue(const Value& value, Collation collation, std::string* key) {
+  switch (value.type) {
+    case ValueType::kNull:
+      return key->push_back(kNullTag);
+    case ValueType::kInteger:
+      return AppendInteger(value.integer, key);
+    case ValueType::kReal:
+      return AppendNumber(value.real, 0, key);
+    case ValueType::kText:
+      return AppendBytes(
+          kTextTag,
+          collation == Collation::kRightTrim ? WithoutSpacesAtEnd(value.bytes) : value.bytes,
+          collation == Collation::kNoCase, key);
+    case ValueType::kBlob:
+      return AppendBytes(kBlobTag, value.bytes, false, key);
+  }
+}
+
+std::string PrefixEnd(const Slice& prefix) {
+  std::string end = prefix.ToString();
+  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
+  if (!end.empty()) end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+  return end;
+}
+
+void AppendAfterNull(std::string* key) { key->push_back(kNullTag + 1); }
+
+bool IsExact(Affinity affinity, Collation collation) {
+  // Only a column without affinity holds both 1 and 1.0.
+  return affinity != Affinity::kBlob && collation == Collation::kBinary;
+}
+
+bool SkipValue(Slice* key) {
+  if (key->empty()) return false;
+  const char tag = (*key)[0];
+  key->remove_prefix(1);
+  if (tag == kNullTag) return true;
+  if (tag == kNumberTag) {
+    double number;
+    uint64_t remainder;
+    return ReadNumber(key, &number, &remainder);
+  }
+  Slice bytes;
+  return (tag == kTextTag || tag == kBlobTag) && ReadBytes(key, nullptr, &bytes);
+}
+
+bool ReadValue(Slice* key, Affinity affinity, std::string* scratch, Value* value) {
+  if (key->empty()) return false;
+  const char tag = (*key)[0];
+  key->remove_prefix(1);
+  if (tag == kNullTag) {
+    *value = Value();
+    return true;
+  }
+  if (tag == kNumberTag) {
+    double number;
+    uint64_t remainder;
+    if (!ReadNumber(key, &number, &remainder)) return false;
+    *value = NumberValue(number, remainder, affinity);
+    return true;
+  }
+  Slice bytes;
+  if ((tag != kTextTag && tag != kBlobTag) || !ReadBytes(key, scratch, &bytes)) return false;
+  *value = tag == kTextTag ? Value::Text(bytes) : Value::Blob(bytes);
+  return true;
+}
+
+}  // namespace nacre::sqlite

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace nacre::sqlite {
+
+/// How many rows a table has, as far as its plans need to know: right but for what a crash lost,
+/// which is less than an eighth.
+/// Thread safety: all from many threads at once; the numbers stand for themselves (relaxed).
+struct TableStatistics {
+  explicit TableStatistics(uint32_t table_space, int64_t known_rows)
+      : space(table_space), rows(known_rows), written_rows(known_rows) {}
+
+  const uint32_t space;               ///< Of the clustered rows.
+  std::atomic<int64_t> rows;          ///< Committed.
+  std::atomic<int64_t> written_rows;  ///< Of `rows`, what the catalogue has.
+};
+
+}  // namespace nacre::sqlite

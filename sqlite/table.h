@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sqlite/schema.h"
+#include "sqlite/session.h"
+#include "sqlite/stored_row.h"
+
+namespace nacre::sqlite {
+
+class Cursor;
+
+/// A virtual table of one connection: what sqlite3_module calls xCreate to xRename of.
+/// Errors are SQLite's codes; the message is in zErrMsg.
+/// Thread safety: none; SQLite uses a connection from one thread at a time.
+class Table : public sqlite3_vtab {
+ public:
+  Table(Session* session, Transaction* transaction, Schema schema,
+        std::shared_ptr<TableStatistics> statistics);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  /// Finds the table `name` in its database, or creates it if `create`; one that is there must be
+  /// declared in the same way. Tells SQLite of the columns.
+  static Status Connect(Session* session, const std::string& name,
+                        const std::vector<std::string>& arguments, bool create,
+                        std::unique_ptr<Table>* table);
+
+  Session* session() { return session_; }
+  Transaction* transaction() { return transaction_; }
+  const Schema& schema() const { return schema_; }
+  const std::shared_ptr<TableStatistics>& statistics() const { return statistics_; }
+
+  int Fail(const Status& status) { return SetError(status, &zErrMsg); }
+
+  std::unique_ptr<Cursor> TakeCursor();
+  void GiveBack(std::unique_ptr<Cursor> cursor);
+
+  int Drop();
+  int Rename(const char* name);
+  /// xUpdate, with its arguments.
+  int Update(int count, sqlite3_value** arguments, sqlite3_int64* rowid);
+
+ private:
+  /// A row as xUpdate is given it.
+  struct NewRow {
+    std::vector<Value> values{};
+    int64_t rowid = 0;
+    std::string primary_key{};  ///< Without the space.
+    std::vector<IndexEntry> entries{};
+  };
+  /// A row that is there.
+  struct OldRow {
+    std::string primary_key{};
+    PinnableSlice bytes{};
+    StoredRow row{};
+    std::vector<Value> values{};
+    int64_t rowid = 0;
+  };
+
+  int InsertRow(sqlite3_value** arguments, sqlite3_int64* rowid);
+  int UpdateRow(sqlite3_value** arguments);
+  int DeleteRow(sqlite3_value* identity);
+
+  /// The row that SQLite means; `*found` is false if it is gone.
+  Status FindRow(const std::string& primary_key, OldRow* old, bool* found);
+  std::string PrimaryKeyOfIdentity(sqlite3_value* identity) const;
+  void ReadNewRow(sqlite3_value** values, NewRow* row) const;
+  /// An SQLite code: a missing value, a wrong type.
+  int CheckNotNull(const NewRow& row);
+  int TakeRowNumber(sqlite3_value* value, int64_t* rowid);
+  int NextRowNumber(int64_t* rowid);
+  void Finish(NewRow* row) const;
+
+  /// Removes rows in the way of `row` if the statement says so; else an SQLite code that says what
+  /// is in the way. `old`: the row that it takes the place of, or null.
+  int ResolveConflicts(const NewRow& row, const OldRow* old);
+  Status HasConflict(const Slice& key, const OldRow* old, bool is_index, std::string* other);
+  int FailUnique(const KeySpace& keys);
+
+  Status LastRowNumber(int64_t* rowid);
+  bool IsAboveAllRows(int64_t rowid) const;
+  void Remove(const OldRow& old);
+  void Store(const NewRow& row, OldRow* old);
+  std::string RowKey(const Slice& primary_key) const;
+
+  Session* const session_;
+  Transaction* const transaction_;
+  Schema schema_;
+  const std::shared_ptr<TableStatistics> statistics_;
+  std::vector<std::unique_ptr<Cursor>> idle_cursors_;
+  RowWriter writer_;
+  NewRow new_row_;  ///< Its memory is used again.
+};
+
+}  // namespace nacre::sqlite

@@ -1,0 +1,134 @@
+#include "sqlite/transaction.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nacre::sqlite {
+
+Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
+  if (const Overlay::Entry* entry = overlay->Find(key)) {
+    if (entry->deleted) return Status::NotFound();
+    value->PinSlice(
+        entry->value, [](void*, void*) {}, nullptr, nullptr);
+    return Status::OK();
+  }
+  return state->Get(key, value);
+}
+
+Transaction::Transaction(std::shared_ptr<Database> database) : database_(std::move(database)) {
+  view_.overlay = std::make_shared<Overlay>();
+}
+
+void Transaction::TakeState() {
+  if (view_.state != nullptr) return;
+  view_.state = database_->Read();
+  if (view_.state->sequence() != last_rows_sequence_) last_rows_.clear();
+  last_rows_sequence_ = view_.state->sequence();
+}
+
+void Transaction::Pin() {
+  ++pins_;
+  TakeState();
+}
+
+void Transaction::Unpin() {
+  if (--pins_ == 0 && !begun_) view_.state.reset();
+}
+
+void Transaction::Begin() {
+  if (begun_) return;
+  begun_ = true;
+  view_.state.reset();  // Statements that are still open have their own pointer.
+  TakeState();
+}
+
+Status Transaction::Prepare() {
+  if (written_ || view_.overlay->empty()) return Status::OK();
+  NACRE_RETURN_IF_ERROR(database_->Commit(*view_.state, *view_.overlay, deltas_));
+  written_ = true;
+  // If nobody else has written meanwhile, what is known of the tables stays true.
+  const uint64_t sequence = database_->db()->GetLatestSequenceNumber();
+  const bool alone = sequence == last_rows_sequence_ + view_.overlay->entries().size();
+  if (!alone) last_rows_.clear();
+  last_rows_sequence_ = sequence;
+  return Status::OK();
+}
+
+void Transaction::DropWrites() {
+  if (view_.overlay.use_count() == 1) {
+    view_.overlay->Clear();
+  } else {
+    view_.overlay = std::make_shared<Overlay>();  // A cursor goes on in what it began with.
+  }
+}
+
+void Transaction::Finish() {
+  DropWrites();
+  view_.state.reset();
+  deltas_.clear();
+  marks_.clear();
+  written_ = false;
+  begun_ = false;
+  if (pins_ > 0) TakeState();
+}
+
+void Transaction::Commit() {
+  if (begun_) Finish();
+}
+
+void Transaction::Rollback() {
+  if (!begun_) return;
+  last_rows_.clear();
+  Finish();
+}
+
+void Transaction::Savepoint(int number) {
+  if (!begun_ || number < 0) return;
+  const size_t count = static_cast<size_t>(number) + 1;
+  // One is told of by each table that takes part; a later table must not move it.
+  while (marks_.size() < count) marks_.push_back({view_.overlay->Mark(), deltas_});
+}
+
+void Transaction::Release(int number) {
+  const size_t kept = static_cast<size_t>(std::max(number, 0));
+  if (marks_.size() > kept) marks_.resize(kept);
+}
+
+void Transaction::RollbackTo(int number) {
+  if (number < 0) {  // A save point that began the transaction.
+    marks_.clear();
+    deltas_.clear();
+    last_rows_.clear();
+    DropWrites();
+    return;
+  }
+  if (marks_.size() <= static_cast<size_t>(number)) return;
+  marks_.resize(static_cast<size_t>(number) + 1);
+  view_.overlay->UndoTo(marks_.back().undo);
+  deltas_ = marks_.back().deltas;
+  last_rows_.clear();
+}
+
+Status Transaction::Exists(const Slice& key, bool* exists) {
+  const Status status = view_.Get(key, &scratch_);
+  *exists = status.ok();
+  scratch_.Reset();
+  return status.IsNotFound() ? Status::OK() : status;
+}
+
+void Transaction::CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta) {
+  for (auto& [known, sum] : deltas_) {
+    if (known == statistics) {
+      sum += delta;
+      return;
+    }
+  }
+  deltas_.emplace_back(statistics, delta);
+}
+
+const int64_t* Transaction::LastRow(uint32_t space) const {
+  const auto found = last_rows_.find(space);
+  return found == last_rows_.end() ? nullptr : &found->second;
+}
+
+}  // namespace nacre::sqlite

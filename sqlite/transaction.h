@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "sqlite/database.h"
+#include "sqlite/overlay.h"
+
+namespace nacre::sqlite {
+
+/// What a statement reads: a state of the database and the own writes over it. Both stay as long as
+/// somebody holds them, also when the transaction has ended and another has begun.
+struct ReadView {
+  std::shared_ptr<ReadState> state{};
+  std::shared_ptr<Overlay> overlay{};
+
+  /// As DB::Get.
+  Status Get(const Slice& key, PinnableSlice* value) const;
+};
+
+/// What one connection does in one database: the state it reads and what it has written since. Used
+/// over and over, one SQL transaction after the other.
+///
+/// Isolation is that of snapshots: reads see the state at the transaction's begin and its own
+/// writes; it commits as one batch, unless somebody else has committed a write of one of its keys.
+///
+/// Thread safety: none; SQLite uses a connection from one thread at a time.
+class Transaction {
+ public:
+  explicit Transaction(std::shared_ptr<Database> database);
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  Database& database() { return *database_; }
+
+  /// A cursor reads from now until `Unpin`: what else begins to read until then sees the same
+  /// state, in autocommit mode too.
+  void Pin();
+  void Unpin();
+
+  /// The latest state, which stays until `Commit` or `Rollback`. Idempotent.
+  void Begin();
+  /// Writes what was written. `Busy`: another transaction was faster with one of the keys.
+  Status Prepare();
+  void Commit();
+  void Rollback();
+  /// As sqlite3_module has them; the same one may be told of more than once. Below 0 is the save
+  /// point that began the transaction.
+  void Savepoint(int number);
+  void Release(int number);
+  void RollbackTo(int number);
+
+  /// Need a pin or `Begin` before them.
+  const ReadView& view() const { return view_; }
+  /// `*exists`: whether there is such a key.
+  Status Exists(const Slice& key, bool* exists);
+
+  /// Need `Begin` before them.
+  void Put(const Slice& key, const Slice& value) { view_.overlay->Put(key, value); }
+  void Delete(const Slice& key) { view_.overlay->Delete(key); }
+  void CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta);
+
+  /// The greatest row number of a table as this transaction sees it; null if it is not known.
+  const int64_t* LastRow(uint32_t space) const;
+  void SetLastRow(uint32_t space, int64_t row) { last_rows_[space] = row; }
+  void ForgetLastRow(uint32_t space) { last_rows_.erase(space); }
+
+ private:
+  struct Mark {
+    size_t undo;
+    Database::RowDeltas deltas;
+  };
+
+  void TakeState();
+  void DropWrites();
+  void Finish();
+
+  const std::shared_ptr<Database> database_;
+  ReadView view_;
+  int pins_ = 0;
+  bool begun_ = false;
+  bool written_ = false;  ///< `Prepare` has written the overlay.
+  Database::RowDeltas deltas_;
+  std::vector<Mark> marks_;  ///< By number of the save point.
+  /// Valid in the state of this sequence, with the overlay.
+  std::map<uint32_t, int64_t> last_rows_;
+  uint64_t last_rows_sequence_ = 0;
+  PinnableSlice scratch_;
+};
+
+}  // namespace nacre::sqlite
