@@ -12,6 +12,16 @@
 #include "util/uri.h"
 
 namespace nacre {
+namespace {
+
+/// What they take in a table at most.
+uint64_t RangeDeletionBytes(const RangeTombstones& tombstones) {
+  std::string encoded;
+  RangeTombstones::Encode(tombstones.fragments(), &encoded);
+  return encoded.size();
+}
+
+}  // namespace
 
 Status DBImpl::Flush(const FlushOptions& options) {
   MutexLock lock(&mutex_);
@@ -281,8 +291,12 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, const
   const std::string first = input->user_key().ToString();
   const Slice begin(first);
   const Slice end(last);
-  merge.deeper = version->DeeperRanges(-1, &begin, &end);
+  // Range tombstones may reach further than the entries.
+  const bool has_ranges = memtable.range_tombstones() != nullptr;
+  merge.deeper = version->DeeperRanges(-1, &begin, has_ranges ? nullptr : &end);
 
+  /// Larger ones are left to compactions.
+  constexpr uint64_t kMergedBytesMax = 1 << 20;
   // One thread takes twice as long to flush a record as one writer does to put it.
   constexpr uint64_t kMinRangeBytes = 4 << 20;
   const uint64_t most = std::max<uint64_t>(1, memtable.data_bytes() / kMinRangeBytes);
@@ -302,12 +316,25 @@ Status DBImpl::TryFlush(const MemTable& memtable, SequenceNumber boundary, const
   const auto part = [count](uint64_t whole) {
     return count == 1 ? whole : whole / count + whole / count / 8 + 1;
   };
+  uint64_t largest_value = memtable.largest_value();
+  if (memtable.operands() > 0 && options_.merge_operator != nullptr) {
+    merge.merge_operator = options_.merge_operator.get();
+    largest_value = std::max(largest_value, std::min(data_bytes, kMergedBytesMax));
+    merge.merged_bytes_max = largest_value;
+  }
+  if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones(); runs != nullptr) {
+    merge.range_tombstones =
+        std::make_shared<const RangeTombstones>(RangeTombstones::Merge(options_.comparator, *runs));
+  }
   const uint64_t bound =
       std::max(TableBuilder::SizeBound(part(entries), part(data_bytes),
                                        2 * data_bytes / entries + 64, options_.chunk_size),
-               memtable.largest_value() +
+               largest_value +
                    TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size)) +
-      merge.table.lineage.size() + kMaxVarint64Bytes;
+      merge.table.lineage.size() + kMaxVarint64Bytes +
+      (merge.range_tombstones == nullptr
+           ? 0
+           : 2 * RangeDeletionBytes(*merge.range_tombstones) + 8 * key_bytes);
   NACRE_RETURN_IF_ERROR(CheckHeadroom(*version, bound * count));
 
   std::vector<FlushedRange> ranges(count);

@@ -396,6 +396,10 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status RunRange(const Compaction& compaction, const TableLineage& lineage,
                   const std::optional<std::string>& begin, const std::optional<std::string>& end,
                   TableList* outputs) EXCLUDES(mutex_);
+  /// What jobs are run with in this process.
+  memnode::JobPlugins LocalPlugins(const memnode::CompactionJob& job) const;
+  /// Name of the compaction filter or of its factory; empty if there is none.
+  std::string CompactionFilterName() const;
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(memnode::CompactionJob* job, const TableList& inputs, uint64_t input_bytes,
                  TableList* outputs);

@@ -44,6 +44,9 @@ bool DBImpl::PlanNearFlush(const Immutable& immutable, NearFlush* near) {
   if (!memtable.all_logged()) {
     return fall_back(FlushFallback::kUnlogged, "entries are not in this owner's log");
   }
+  if (memtable.range_tombstones() != nullptr) {
+    return fall_back(FlushFallback::kRangeDeletions, "there are range deletions");
+  }
   const uint64_t bytes = memtable.data_bytes();
   if (options_.near_data_flush == NearDataFlush::kAuto) {
     if (bytes < options_.chunk_size) {
@@ -88,6 +91,8 @@ bool DBImpl::FlushRangeNear(const NearFlush& near, const MergeOptions& merge, ui
   memnode::CompactionJob& tables = job.merge;
   tables.database_id = database_id_;
   tables.comparator_name = options_.comparator->Name();
+  if (merge.merge_operator != nullptr) tables.merge_operator = merge.merge_operator->Id();
+  tables.merged_bytes_max = merge.merged_bytes_max;
   tables.snapshots = merge.snapshots;
   tables.deeper = merge.deeper;
   tables.begin = merge.begin;

@@ -10,17 +10,21 @@
 namespace nacre {
 namespace {
 
-Status CheckUpdateOf(ValueType type, uint32_t family, const Slice& key, const Slice& value) {
-  if (type == ValueType::kValue || type == ValueType::kDeletion) [[likely]] {
-    if (family == kDefaultFamily) [[likely]]
-      return CheckUpdate(key, value);
-  }
-  if (family != kDefaultFamily) {
+Status CheckUpdateOf(const Options& options, ValueType type, uint32_t family, const Slice& key,
+                     const Slice& value) {
+  if (family != kDefaultFamily) [[unlikely]] {
     return Status::NotSupported("column family " + std::to_string(family));
   }
-  return Status::NotSupported(type == ValueType::kMerge           ? "Merge"
-                              : type == ValueType::kRangeDeletion ? "DeleteRange"
-                                                                  : "SingleDelete");
+  if (type == ValueType::kRangeDeletion) [[unlikely]] {
+    NACRE_RETURN_IF_ERROR(CheckUpdate(value, Slice()));
+    if (options.comparator->Compare(key, value) > 0) {
+      return Status::InvalidArgument("DeleteRange: the end is before the beginning");
+    }
+  }
+  if (type == ValueType::kMerge && options.merge_operator == nullptr) {
+    return Status::NotSupported("Merge without Options::merge_operator");
+  }
+  return CheckUpdate(key, value);
 }
 
 }  // namespace
@@ -55,7 +59,7 @@ Status DBImpl::Merge(const WriteOptions& options, const Slice& key, const Slice&
 Status DBImpl::WriteOne(const WriteOptions& options, ValueType type, const Slice& key,
                         const Slice& value) {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
-  NACRE_RETURN_IF_ERROR(CheckUpdateOf(type, kDefaultFamily, key, value));
+  NACRE_RETURN_IF_ERROR(CheckUpdateOf(options_, type, kDefaultFamily, key, value));
   NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
   const bool logged = log_ != nullptr && !options.disable_wal;
   if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
@@ -105,7 +109,7 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   NACRE_RETURN_IF_ERROR(ForEachUpdate(
       updates->Data(), [&](ValueType type, uint32_t family, const Slice& key, const Slice& value) {
         if (refused.ok()) [[likely]]
-          refused = CheckUpdateOf(type, family, key, value);
+          refused = CheckUpdateOf(options_, type, family, key, value);
       }));
   NACRE_RETURN_IF_ERROR(std::move(refused));
   const uint32_t count = updates->Count();

@@ -57,8 +57,11 @@ class FollowerIterator final : public Iterator {
 
  private:
   void Open() {
-    inner_ = NewDBIterator(view_->version->comparator(), NewViewIterator(*view_, options_),
-                           snapshot_, options_, view_);
+    const InternalKeyComparator& comparator = view_->version->comparator();
+    RangeCover cover(comparator, snapshot_);
+    auto internal = NewViewIterator(*view_, options_, snapshot_, &cover);
+    inner_ = NewDBIterator(comparator, ReadRules(db_->options()), std::move(internal),
+                           std::move(cover), snapshot_, options_, view_);
   }
   void SaveKey() {
     const Slice key = inner_->key();

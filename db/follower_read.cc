@@ -38,9 +38,9 @@ Status Gone(std::string_view what) {
 /// The keys of one look at a view that are not settled by MemTables.
 class Lookups {
  public:
-  Lookups(memnode::PoolClient* client, const memnode::TableStore* store, const FollowerView& view,
-          SequenceNumber snapshot)
-      : reader_(client), store_(store), view_(view), snapshot_(snapshot) {}
+  Lookups(memnode::PoolClient* client, const memnode::TableStore* store, const ReadRules& rules,
+          const FollowerView& view, SequenceNumber snapshot)
+      : reader_(client), store_(store), rules_(rules), view_(view), snapshot_(snapshot) {}
 
   void Add(const Slice& key, uint64_t hash, PinnableSlice* value, Status* status) {
     Item& item = items_.emplace_back();
@@ -130,15 +130,18 @@ class Lookups {
         return;
       case PointLookup::Outcome::kFound:
         *item->status = Status::OK();
-        if (TagType(record.tag) == ValueType::kDeletion) {
-          *item->status = Status::NotFound();
-        } else {
+        if (TagType(record.tag) == ValueType::kValue) {
           item->value->PinSelf(record.value);
+          return;
         }
-        return;
+        if (TagType(record.tag) != ValueType::kMerge) {
+          *item->status = Status::NotFound();
+          return;
+        }
+        [[fallthrough]];
       case PointLookup::Outcome::kSearch:
       case PointLookup::Outcome::kUnloaded:
-        *item->status = SearchView(view_, ReadOptions(), item->key, snapshot_, item->value);
+        *item->status = SearchView(view_, ReadOptions(), rules_, item->key, snapshot_, item->value);
         return;
       case PointLookup::Outcome::kFailed:
         *item->status = item->lookup.status();
@@ -147,6 +150,7 @@ class Lookups {
 
   memnode::PointReader reader_;
   const memnode::TableStore* const store_;
+  const ReadRules rules_;
   const FollowerView& view_;
   const SequenceNumber snapshot_;
   std::vector<Item> items_;
@@ -227,13 +231,20 @@ bool FollowerDB::LookUp(const FollowerView& view, SequenceNumber snapshot,
                         Status* statuses) const {
   // Under way together.
   constexpr size_t kBatch = 64;
+  const ReadRules rules(options_);
   bool suspect = false;
   for (size_t first = 0; first < keys.size(); first += kBatch) {
     const size_t end = std::min(first + kBatch, keys.size());
-    Lookups lookups(client_, store_.get(), view, snapshot);
+    Lookups lookups(client_, store_.get(), rules, view, snapshot);
     for (size_t i = first; i < end; ++i) {
       const uint64_t hash = Hash64(keys[i]);
-      if (GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i])) continue;
+      const MemTableAnswer in_memory =
+          GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i]);
+      if (in_memory == MemTableAnswer::kSettled) continue;
+      if (in_memory == MemTableAnswer::kSearch) {
+        statuses[i] = SearchView(view, ReadOptions(), rules, keys[i], snapshot, &values[i]);
+        continue;
+      }
       lookups.Add(keys[i], hash, &values[i], &statuses[i]);
     }
     lookups.Run([&](const TableHandle& table) { return TierFor(view, table); });

@@ -99,6 +99,12 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
   message->set_manifest_version(job.manifest_version);
   message->set_bloom_bits_per_key(static_cast<uint32_t>(job.bloom_bits_per_key));
   message->set_lineage(job.lineage);
+  message->set_merge_operator(job.merge_operator);
+  message->set_merged_bytes_max(job.merged_bytes_max);
+  message->set_compaction_filter(job.compaction_filter);
+  message->set_is_full_compaction(job.filter_context.is_full_compaction);
+  message->set_is_manual_compaction(job.filter_context.is_manual_compaction);
+  message->set_column_family_id(job.filter_context.column_family_id);
   for (const ReservedTable& output : job.outputs) {
     control::ReservedTable* encoded = message->add_outputs();
     encoded->set_id(output.id);
@@ -145,6 +151,12 @@ Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
   if (message.bloom_bits_per_key() > kMaxBloomBits) return Malformed("filters of absurd size");
   job->bloom_bits_per_key = static_cast<int>(message.bloom_bits_per_key());
   job->lineage = message.lineage();
+  job->merge_operator = message.merge_operator();
+  job->merged_bytes_max = message.merged_bytes_max();
+  job->compaction_filter = message.compaction_filter();
+  job->filter_context = {.is_full_compaction = message.is_full_compaction(),
+                         .is_manual_compaction = message.is_manual_compaction(),
+                         .column_family_id = message.column_family_id()};
   for (const control::ReservedTable& output : message.outputs()) {
     ReservedTable& decoded = job->outputs.emplace_back();
     decoded.id = output.id();
