@@ -227,13 +227,14 @@ TEST_F(DBMergeTest, WithoutAnOperatorOperandsStayAndReadersAreTold) {
   std::string value;
   EXPECT_TRUE(db_->Get({}, "merged", &value).IsInvalidArgument());
   EXPECT_TRUE(IsOk(db_->Get({}, "plain", &value)));
-  const std::unique_ptr<Iterator> iterator(db_->NewIterator({}));
+  std::unique_ptr<Iterator> iterator(db_->NewIterator({}));
   iterator->SeekToFirst();
   EXPECT_FALSE(iterator->Valid());
   EXPECT_TRUE(iterator->status().IsInvalidArgument());
   iterator->Seek("plain");
   EXPECT_TRUE(iterator->Valid());
   EXPECT_TRUE(IsOk(iterator->status()));
+  iterator.reset();
   ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
   ASSERT_TRUE(IsOk(db_->Close()));
   options_.merge_operator = MergeOperators::CreateStringAppendOperator();
