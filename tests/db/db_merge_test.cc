@@ -196,7 +196,10 @@ TEST_F(DBMergeTest, CompactionsLeaveOneValueOfEachKey) {
       ASSERT_NO_FATAL_FAILURE(ExpectModel());
     }
     // A flush whose operator nodes do not know is made here.
-    EXPECT_EQ(known ? 0U : 4U, GetNumber(db_.get(), "nacre.flush.fallback.comparator"));
+    if (!known) {
+      EXPECT_EQ(4U, GetNumber(db_.get(), "nacre.flush.fallbacks"));
+      EXPECT_EQ(0U, GetNumber(db_.get(), "nacre.flush.near-data"));
+    }
     ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
     ASSERT_NO_FATAL_FAILURE(ExpectModel());
     EXPECT_EQ(20U, GetNumber(db_.get(), "nacre.estimate-num-keys"));
