@@ -253,10 +253,16 @@ void AsyncDBImpl::LookUp(Read* read) {
     return;
   }
   Status status;
-  if (GetFromMemTables(*read->pinned->view, read->lookup.key(), read->hash, read->lookup.snapshot(),
-                       read->value, &status)) {
-    EndRead(read, std::move(status));
-    return;
+  switch (GetFromMemTables(*read->pinned->view, read->lookup.key(), read->hash,
+                           read->lookup.snapshot(), read->value, &status)) {
+    case MemTableAnswer::kSettled:
+      EndRead(read, std::move(status));
+      return;
+    case MemTableAnswer::kSearch:
+      LeaveToThread(read);
+      return;
+    case MemTableAnswer::kAbsent:
+      break;
   }
   Advance(read);
 }
@@ -284,7 +290,8 @@ void AsyncDBImpl::TakeArrived() {
     Read* const read = Read::Of(arrived);
     Record record;
     const PointLookup::Outcome outcome = read->lookup.Consume(arrived->read, &record);
-    if (outcome == PointLookup::Outcome::kFound) [[likely]] {
+    if (outcome == PointLookup::Outcome::kFound && TagType(record.tag) != ValueType::kMerge)
+        [[likely]] {
       Status status =
           db_->Conclude(*read->pinned->view, read->options, read->lookup, record, read->value);
       reader_->Release(arrived);

@@ -4,10 +4,17 @@
 
 namespace nacre {
 
-std::shared_ptr<const ReadView> ColumnFamily::InstallView(
-    std::vector<std::shared_ptr<MemTable>> memtables, std::shared_ptr<const Version> version) {
+std::shared_ptr<ReadView> ColumnFamily::NewView() const {
   auto view = std::make_shared<ReadView>();
   view->comparator = comparator_;
+  view->options = options_;
+  view->rules = rules_;
+  return view;
+}
+
+std::shared_ptr<const ReadView> ColumnFamily::InstallView(
+    std::vector<std::shared_ptr<MemTable>> memtables, std::shared_ptr<const Version> version) {
+  std::shared_ptr<ReadView> view = NewView();
   view->memtables = std::move(memtables);
   view->version = std::move(version);
   view_.store(view.get(), std::memory_order_release);  // Pairs with the readers' loads.

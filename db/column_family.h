@@ -39,27 +39,28 @@ class ColumnFamily {
   /// Of the generations that are at work at once, with the ones that writers may just have left.
   static constexpr size_t kMemTableSlots = 64;
 
+  /// `log` outlives this and its views.
   ColumnFamily(uint32_t id, std::string name, const ColumnFamilyOptions& options,
-               uint32_t num_levels)
+               uint32_t num_levels, Logger* log)
       : id_(id),
         name_(std::move(name)),
-        options_(options),
+        options_(std::make_shared<const ColumnFamilyOptions>(options)),
+        rules_(*options_, log),
         num_levels_(num_levels),
         comparator_(std::make_shared<const InternalKeyComparator>(options.comparator)),
-        picker_(options_, comparator_.get()) {}
+        picker_(*options_, comparator_.get()) {}
   ColumnFamily(const ColumnFamily&) = delete;
   ColumnFamily& operator=(const ColumnFamily&) = delete;
 
   uint32_t id() const { return id_; }
   const std::string& name() const { return name_; }
-  const ColumnFamilyOptions& options() const { return options_; }
+  const ColumnFamilyOptions& options() const { return *options_; }
   /// That the manifest has.
   uint32_t num_levels() const { return num_levels_; }
   const InternalKeyComparator& comparator() const { return *comparator_; }
-  const std::shared_ptr<const InternalKeyComparator>& shared_comparator() const {
-    return comparator_;
-  }
-  const Comparator* user_comparator() const { return options_.comparator; }
+  /// A view of the family, with nothing to see yet.
+  std::shared_ptr<ReadView> NewView() const;
+  const Comparator* user_comparator() const { return options_->comparator; }
   /// Guarded by the database's mutex.
   const CompactionPicker& picker() const { return picker_; }
 
@@ -103,7 +104,8 @@ class ColumnFamily {
  private:
   const uint32_t id_;
   const std::string name_;
-  const ColumnFamilyOptions options_;
+  const std::shared_ptr<const ColumnFamilyOptions> options_;  ///< Views have them, too.
+  const ReadRules rules_;
   const uint32_t num_levels_;
   const std::shared_ptr<const InternalKeyComparator> comparator_;  ///< Views have it, too.
   const CompactionPicker picker_;

@@ -20,6 +20,7 @@ struct Compaction {
   std::shared_ptr<const Version> version;
   TableList inputs;
   TableList overlap;                ///< Empty when both levels are the same.
+  bool manual = false;              ///< Asked for.
   uint32_t max_subcompactions = 0;  ///< 0: that of the options.
   /// Several tables that are smaller than this on average are merged even where they could be
   /// moved: each costs memory and a step of every search.

@@ -15,6 +15,31 @@ namespace nacre {
 
 namespace {
 
+/// What jobs are run with in this process.
+memnode::JobPlugins LocalPlugins(const ColumnFamilyOptions& options,
+                                 const memnode::CompactionJob& job) {
+  memnode::JobPlugins plugins;
+  plugins.comparator = options.comparator;
+  plugins.merge_operator = options.merge_operator;
+  if (options.compaction_filter != nullptr) {
+    const auto keep = [](const CompactionFilter*) {};  // The application's.
+    plugins.compaction_filter = {options.compaction_filter, keep};
+  } else if (options.compaction_filter_factory != nullptr) {
+    plugins.compaction_filter =
+        options.compaction_filter_factory->CreateCompactionFilter(job.filter_context);
+  }
+  return plugins;
+}
+
+/// Name of the compaction filter or of its factory; empty if there is none.
+std::string CompactionFilterName(const ColumnFamilyOptions& options) {
+  if (options.compaction_filter != nullptr) return options.compaction_filter->Name();
+  if (options.compaction_filter_factory != nullptr) {
+    return options.compaction_filter_factory->Name();
+  }
+  return {};
+}
+
 /// What nodes have of the job's input.
 std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job) {
   std::map<NodeId, uint64_t> local_bytes;
@@ -38,7 +63,19 @@ constexpr uint64_t kOutputSlackBytes = 256 << 10;
 /// Records of smaller tables are not aligned at all.
 constexpr uint64_t kLeastAlignedBytes = 16 << 20;
 
+/// A merged value is at most such a part of a table: room for one is reserved in each.
+constexpr uint64_t kMergedPart = 4;
+
+/// How much more a section of range tombstones may take once it is merged with others.
+constexpr uint64_t kFragmentedPart = 8;
+
 uint64_t OutputBound(uint64_t input_bytes) { return input_bytes + input_bytes / 16; }
+
+size_t CountTables(const Version& version) {
+  size_t count = 0;
+  for (int level = 0; level < version.depth(); ++level) count += version.tables(level).size();
+  return count;
+}
 
 std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
   std::vector<std::shared_ptr<const TableMeta>> metas;
@@ -250,6 +287,11 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
     job.runs.push_back(Metas(compaction.inputs));
   }
   if (!compaction.overlap.empty()) job.runs.push_back(Metas(compaction.overlap));
+  job.compaction_filter = CompactionFilterName(compaction.family->options());
+  job.filter_context.column_family_id = compaction.family->id();
+  job.filter_context.is_manual_compaction = compaction.manual;
+  job.filter_context.is_full_compaction =
+      compaction.inputs.size() + compaction.overlap.size() == CountTables(*compaction.version);
   job.begin = begin;
   job.end = end;
   job.chunk_size = options_.chunk_size;
@@ -264,6 +306,12 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   all.insert(all.end(), compaction.overlap.begin(), compaction.overlap.end());
   const auto [first, last] = UserKeyRange(compaction.family->comparator(), all);
   job.deeper = compaction.version->DeeperRanges(compaction.output_level, &first, &last);
+  const bool has_operands = std::any_of(
+      all.begin(), all.end(), [](const auto& table) { return table->meta().has_operands; });
+  const auto& merge_operator = compaction.family->options().merge_operator;
+  if (has_operands && merge_operator != nullptr) {
+    job.merge_operator = merge_operator->Id();
+  }
 
   // Bytes of the inputs that lie in the range.
   uint64_t bytes = 0;
@@ -324,16 +372,27 @@ void DBImpl::LeaveExecutor(NodeId executor) {
 Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
                               memnode::CompactionJob* job) {
   uint64_t largest_record = 0;
+  uint64_t range_deletion_bytes = 0;
   for (const auto& run : job->runs) {
-    for (const auto& meta : run) largest_record = std::max(largest_record, meta->largest_record);
+    for (const auto& meta : run) {
+      largest_record = std::max(largest_record, meta->largest_record);
+      range_deletion_bytes += meta->range_deletions.length;
+    }
   }
+  // Where tombstones of different tables overlap, they are cut at one another's ends, and each
+  // piece has a sequence for each snapshot at most.
+  range_deletion_bytes *= kFragmentedPart + 2 * job->snapshots.size();
+  const uint64_t merged_bytes_max = std::max(largest_record, target / kMergedPart);
   // Room for the largest record is reserved in each table, so there had better be few of them.
   target = std::max(target, 4 * largest_record);
   // Every table but the last nearly reaches the target before it is cut (its size is estimated to
   // within a chunk), and exceeds it by one record, the rest of a chunk and its indexes at most.
   // Keys are repeated in the range index and the footer.
+  if (!job->merge_operator.empty()) largest_record = merged_bytes_max;
+  job->merged_bytes_max = merged_bytes_max;
   const uint64_t record = largest_record + 4 * std::min<uint64_t>(largest_record, kMaxUserKeyBytes);
-  const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes + job->lineage.size();
+  const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes +
+                         job->lineage.size() + range_deletion_bytes;
   uint64_t capacity = target + target / 16 + slack;
   // Where a table may be a little larger than a power of two, its records would be aligned twice as
   // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is
@@ -396,8 +455,8 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
     if (reserved && executor != kNoNode) {
       status = client_->Compact(executor, *job, &closing_, &result);
     } else if (reserved) {
-      status =
-          memnode::RunCompaction(*job, family.user_comparator(), store_.get(), &closing_, &result);
+      status = memnode::RunCompaction(*job, LocalPlugins(family.options(), *job), store_.get(),
+                                      &closing_, &result);
     }
     LeaveExecutor(executor);
     if (!reserved) return status;
@@ -463,6 +522,7 @@ Status DBImpl::CompactManually(ColumnFamily* family, int level, int output_level
   }
   if (compaction == nullptr) return Status::OK();
   compaction->max_subcompactions = max_subcompactions;
+  compaction->manual = true;
   const Status status = RunAndCommit(compaction.get());
   compaction.reset();
   RetireUnlinkedViews();
@@ -537,7 +597,11 @@ Status DBImpl::RewriteGarbage(ColumnFamily* family, int level, const Slice* begi
   for (auto& table : tables) {
     const std::shared_ptr<TableHandle> held = std::move(table);  // Its space goes with the last.
     const TableMeta& meta = held->meta();
-    if (meta.tombstones == 0 && meta.entries == meta.user_keys) continue;
+    // A filter is asked for what came here by moves, too.
+    if (CompactionFilterName(family->options()).empty() && meta.tombstones == 0 &&
+        meta.entries == meta.user_keys && !meta.has_operands && !meta.has_range_deletions()) {
+      continue;
+    }
     const Slice first = meta.smallest_user_key();
     const Slice last = meta.largest_user_key();
     NACRE_RETURN_IF_ERROR(CompactManually(family, level, level, &first, &last));
@@ -561,28 +625,6 @@ Status DBImpl::WaitForCompact() {
   }
   epochs_.Collect();
   return Status::OK();
-}
-
-void DBImpl::RebalancePointTiers() {
-  if (options_.index_memory_budget == SIZE_MAX) return;
-  MutexLock tier_lock(&tier_mutex_);
-  // Upper levels first: they are looked at for every key. What does not fit keeps its filter.
-  const VersionList versions = Versions();
-  uint64_t left = options_.index_memory_budget;
-  for (int level = 0; level < Depth(versions); ++level) {
-    for (const auto& table : TablesOf(versions, level)) {
-      const TableMeta& meta = table->meta();
-      const bool fits = meta.point_index.length <= left;
-      const auto kind = fits ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
-      left -= std::min<uint64_t>(left, fits ? meta.point_index.length : meta.bloom.length);
-      // What is not loaded yet is so with the tier that takes less, and promoted when all are.
-      if (!table->loaded() || table->tier()->kind() == kind) continue;
-      if (Status status = table->SetTier(kind); !status.ok()) {
-        Log(options_.info_log, LogLevel::kWarn, "{}: point tier of table {}: {}", name_,
-            table->id(), status.ToString());
-      }
-    }
-  }
 }
 
 }  // namespace nacre

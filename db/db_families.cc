@@ -66,7 +66,8 @@ void DBImpl::InstallFamilies(std::shared_ptr<const ColumnFamilySet> families) {
 std::shared_ptr<ColumnFamily> DBImpl::NewFamily(uint32_t id, const std::string& name,
                                                 const ColumnFamilyOptions& options,
                                                 uint32_t num_levels) {
-  auto family = std::make_shared<ColumnFamily>(id, name, options, num_levels);
+  auto family =
+      std::make_shared<ColumnFamily>(id, name, options, num_levels, options_.info_log.get());
   InstallView(family.get(), {},
               std::make_shared<Version>(&family->comparator(), options.num_levels));
   return family;

@@ -13,6 +13,16 @@
 #include "util/uri.h"
 
 namespace nacre {
+namespace {
+
+/// What they take in a table at most.
+uint64_t RangeDeletionBytes(const RangeTombstones& tombstones) {
+  std::string encoded;
+  RangeTombstones::Encode(tombstones.fragments(), &encoded);
+  return encoded.size();
+}
+
+}  // namespace
 
 Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
@@ -351,7 +361,9 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
     merge.snapshots = snapshots;
     const Slice begin(part.first);
     const Slice end(part.last);
-    merge.deeper = versions[i]->DeeperRanges(-1, &begin, &end);
+    // Range tombstones may reach further than the entries.
+    const bool has_ranges = part.memtable->range_tombstones() != nullptr;
+    merge.deeper = versions[i]->DeeperRanges(-1, &begin, has_ranges ? nullptr : &end);
     FamilyEdit& edit = edits->emplace_back();
     edit.family = part.family;
     status = FlushMemTable(part, *versions[i], merge, lineage, manifest_version, &edit.edit);
@@ -362,9 +374,9 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
   return status;
 }
 
-Status DBImpl::FlushMemTable(const FlushPart& part, const Version& version,
-                             const MergeOptions& merge, const TableLineage& lineage,
-                             uint64_t manifest_version, VersionEdit* edit) {
+Status DBImpl::FlushMemTable(const FlushPart& part, const Version& version, MergeOptions merge,
+                             const TableLineage& lineage, uint64_t manifest_version,
+                             VersionEdit* edit) {
   const uint64_t start = clock_->NowNanos();
   const MemTable& memtable = *part.memtable;
   const uint64_t count = part.ranges();
@@ -376,12 +388,28 @@ Status DBImpl::FlushMemTable(const FlushPart& part, const Version& version,
   const auto share = [count](uint64_t whole) {
     return count == 1 ? whole : whole / count + whole / count / 8 + 1;
   };
+  /// Larger ones are left to compactions.
+  constexpr uint64_t kMergedBytesMax = 1 << 20;
+  const ColumnFamilyOptions& family = part.family->options();
+  uint64_t largest_value = memtable.largest_value();
+  if (memtable.operands() > 0 && family.merge_operator != nullptr) {
+    merge.merge_operator = family.merge_operator.get();
+    largest_value = std::max(largest_value, std::min(data_bytes, kMergedBytesMax));
+    merge.merged_bytes_max = largest_value;
+  }
+  if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones(); runs != nullptr) {
+    merge.range_tombstones =
+        std::make_shared<const RangeTombstones>(RangeTombstones::Merge(family.comparator, *runs));
+  }
   const uint64_t bound =
       std::max(TableBuilder::SizeBound(share(entries), share(data_bytes),
                                        2 * data_bytes / entries + 64, options_.chunk_size),
-               memtable.largest_value() +
+               largest_value +
                    TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size)) +
-      EncodeTableLineage(lineage).size() + 2 * kMaxVarint64Bytes;
+      EncodeTableLineage(lineage).size() + 2 * kMaxVarint64Bytes +
+      (merge.range_tombstones == nullptr
+           ? 0
+           : 2 * RangeDeletionBytes(*merge.range_tombstones) + 8 * key_bytes);
   NACRE_RETURN_IF_ERROR(CheckHeadroom(version, bound * count));
 
   std::vector<FlushedRange> ranges(count);

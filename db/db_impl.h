@@ -369,7 +369,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
                   std::vector<FamilyEdit>* edits) EXCLUDES(mutex_);
   /// What `merge` makes of one MemTable. Answers with tables that are not given up after a failure.
-  Status FlushMemTable(const FlushPart& part, const Version& version, const MergeOptions& merge,
+  Status FlushMemTable(const FlushPart& part, const Version& version, MergeOptions merge,
                        const TableLineage& lineage, uint64_t manifest_version, VersionEdit* edit)
       EXCLUDES(mutex_);
   /// `bound`: bytes reserved for a table.

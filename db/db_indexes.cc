@@ -66,4 +66,26 @@ void DBImpl::LoadIndexes() {
   epochs_.PrepareToReclaim();  // Takes its time, and nobody has to wait for it here.
 }
 
+void DBImpl::RebalancePointTiers() {
+  if (options_.index_memory_budget == SIZE_MAX) return;
+  MutexLock tier_lock(&tier_mutex_);
+  // Upper levels first: they are looked at for every key. What does not fit keeps its filter.
+  const VersionList versions = Versions();
+  uint64_t left = options_.index_memory_budget;
+  for (int level = 0; level < Depth(versions); ++level) {
+    for (const auto& table : TablesOf(versions, level)) {
+      const TableMeta& meta = table->meta();
+      const bool fits = meta.point_index.length <= left;
+      const auto kind = fits ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
+      left -= std::min<uint64_t>(left, fits ? meta.point_index.length : meta.bloom.length);
+      // What is not loaded yet is so with the tier that takes less, and promoted when all are.
+      if (!table->loaded() || table->tier()->kind() == kind) continue;
+      if (Status status = table->SetTier(kind); !status.ok()) {
+        Log(options_.info_log, LogLevel::kWarn, "{}: point tier of table {}: {}", name_,
+            table->id(), status.ToString());
+      }
+    }
+  }
+}
+
 }  // namespace nacre

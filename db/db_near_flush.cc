@@ -43,6 +43,9 @@ bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, Ne
   if (!memtable.all_logged()) {
     return fall_back(FlushFallback::kUnlogged, "entries are not in this owner's log");
   }
+  if (memtable.range_tombstones() != nullptr) {
+    return fall_back(FlushFallback::kRangeDeletions, "there are range deletions");
+  }
   const uint64_t bytes = memtable.data_bytes();
   if (options_.near_data_flush == NearDataFlush::kAuto) {
     if (bytes < options_.chunk_size) {
@@ -89,6 +92,8 @@ bool DBImpl::FlushRangeNear(const FlushPart& part, const MergeOptions& merge, ui
   tables.database_id = database_id_;
   tables.family = part.family->id();
   tables.comparator_name = part.family->user_comparator()->Name();
+  if (merge.merge_operator != nullptr) tables.merge_operator = merge.merge_operator->Id();
+  tables.merged_bytes_max = merge.merged_bytes_max;
   tables.snapshots = merge.snapshots;
   tables.deeper = merge.deeper;
   tables.begin = merge.begin;

@@ -36,12 +36,6 @@ class InlineArray {
   alignas(T) std::byte memory_[N * sizeof(T)];
 };
 
-Status FromRecord(const Record& record, PinnableSlice* value) {
-  if (TagType(record.tag) == ValueType::kDeletion) return Status::NotFound();
-  value->PinSelf(record.value);
-  return Status::OK();
-}
-
 }  // namespace
 
 const ReadView* DBImpl::PinConsistent(const ColumnFamily& family, const ReadOptions& options,
@@ -79,7 +73,10 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
   for (const auto& memtable : view.memtables) memtable->Prefetch(hash);
   PointLookup lookup;
   lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
-  if (GetFromMemTables(view, key, hash, snapshot, value, &status)) return status;
+  const MemTableAnswer in_memory = GetFromMemTables(view, key, hash, snapshot, value, &status);
+  if (in_memory == MemTableAnswer::kSettled) return status;
+  if (in_memory == MemTableAnswer::kSearch) [[unlikely]]
+    return SearchView(view, options, view.rules, key, snapshot, value);
 
   memnode::PointRead read;
   Record record;
@@ -117,12 +114,17 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
     case PointLookup::Outcome::kContinue:
       return Status::NotFound();
     case PointLookup::Outcome::kFound:
-      return FromRecord(record, value);
+      if (TagType(record.tag) == ValueType::kValue) [[likely]] {
+        value->PinSelf(record.value);
+        return Status::OK();
+      }
+      if (TagType(record.tag) != ValueType::kMerge) return Status::NotFound();
+      [[fallthrough]];
     case PointLookup::Outcome::kSearch:
-      return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
+      return SearchView(view, options, view.rules, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kUnloaded:
       NACRE_RETURN_IF_ERROR(lookup.table()->PrepareLookups());
-      return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
+      return SearchView(view, options, view.rules, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kFailed:
       break;
   }
@@ -188,7 +190,13 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
     for (size_t i = begin; i < end; ++i) {
       const uint64_t hash = hashes[i - begin];
       values[i].Reset();
-      if (GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i])) continue;
+      const MemTableAnswer in_memory =
+          GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i]);
+      if (in_memory == MemTableAnswer::kSettled) continue;
+      if (in_memory == MemTableAnswer::kSearch) [[unlikely]] {
+        statuses[i] = SearchView(view, options, view.rules, keys[i], snapshot, &values[i]);
+        continue;
+      }
       lookups[i].Start(view.version.get(), store_.get(), keys[i], hash, snapshot,
                        options.verify_checksums);
       group.keys[group.count++] = static_cast<uint8_t>(i);
@@ -277,9 +285,12 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
     EpochDomain::Guard guard(&epochs_);
     view = PinConsistent(*family, options, &snapshot)->shared_from_this();
   }
-  auto internal = NewViewIterator(*view, options);
   const InternalKeyComparator& comparator = *view->comparator;
-  return NewDBIterator(comparator, std::move(internal), snapshot, options, std::move(view));
+  const ReadRules& rules = view->rules;
+  RangeCover cover(comparator, snapshot);
+  auto internal = NewViewIterator(*view, options, snapshot, &cover);
+  return NewDBIterator(comparator, rules, std::move(internal), std::move(cover), snapshot, options,
+                       std::move(view));
 }
 
 const Snapshot* DBImpl::GetSnapshot() {

@@ -12,12 +12,18 @@
 namespace nacre {
 namespace {
 
-Status CheckUpdateOf(ValueType type, const Slice& key, const Slice& value) {
-  if (type == ValueType::kValue || type == ValueType::kDeletion) [[likely]]
-    return CheckUpdate(key, value);
-  return Status::NotSupported(type == ValueType::kMerge           ? "Merge"
-                              : type == ValueType::kRangeDeletion ? "DeleteRange"
-                                                                  : "SingleDelete");
+Status CheckUpdateOf(const ColumnFamilyOptions& options, ValueType type, const Slice& key,
+                     const Slice& value) {
+  if (type == ValueType::kRangeDeletion) [[unlikely]] {
+    NACRE_RETURN_IF_ERROR(CheckUpdate(value, Slice()));
+    if (options.comparator->Compare(key, value) > 0) {
+      return Status::InvalidArgument("DeleteRange: the end is before the beginning");
+    }
+  }
+  if (type == ValueType::kMerge && options.merge_operator == nullptr) {
+    return Status::NotSupported("Merge without Options::merge_operator");
+  }
+  return CheckUpdate(key, value);
 }
 
 }  // namespace
@@ -58,7 +64,7 @@ Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle,
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(FindFamily(handle, &family, Use::kWrite));
-  NACRE_RETURN_IF_ERROR(CheckUpdateOf(type, key, value));
+  NACRE_RETURN_IF_ERROR(CheckUpdateOf(family->options(), type, key, value));
   NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
   const bool logged = log_ != nullptr && !options.disable_wal;
   if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
@@ -107,15 +113,17 @@ Status DBImpl::CheckBatch(const WriteOptions& options, const WriteBatch* updates
   Status refused;
   NACRE_RETURN_IF_ERROR(ForEachUpdate(
       updates->Data(), [&](ValueType type, uint32_t id, const Slice& key, const Slice& value) {
+        const ColumnFamily* family = default_family_.get();
         if (id != kDefaultFamily) [[unlikely]] {
           if (*families == nullptr) *families = Families();
-          if ((*families)->Find(id) == nullptr && refused.ok()) {
+          family = (*families)->Find(id);
+          if (family == nullptr && refused.ok()) {
             refused = Status::InvalidArgument("Invalid column family specified in write batch: " +
                                               std::to_string(id));
           }
         }
         if (refused.ok()) [[likely]]
-          refused = CheckUpdateOf(type, key, value);
+          refused = CheckUpdateOf(family->options(), type, key, value);
       }));
   return refused;
 }

@@ -6,7 +6,8 @@ namespace nacre {
 
 std::string_view NameOf(FlushFallback why) {
   static constexpr std::array<std::string_view, kFlushFallbacks> kNames = {
-      "small", "large", "slower", "unlogged", "log", "lost-copy", "busy", "comparator", "failed"};
+      "small",     "large",           "slower", "unlogged",   "log",
+      "lost-copy", "range-deletions", "busy",   "comparator", "failed"};
   return kNames[static_cast<size_t>(why)];
 }
 

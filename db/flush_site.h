@@ -12,17 +12,18 @@ namespace nacre {
 
 /// Why a flush that could have been near the data was not, or not wholly.
 enum class FlushFallback : uint8_t {
-  kSmall,       ///< Sending it takes less than asking for it.
-  kLarge,       ///< Nodes keep in memory what they sort.
-  kSlower,      ///< The nodes take longer than this process, and writers wait.
-  kUnlogged,    ///< Some entries are not in this owner's log: unlogged writes, replayed ones.
-  kLog,         ///< The log fails.
-  kLostCopy,    ///< A node that has a copy of the log is lost.
-  kBusy,        ///< No node had a thread for it.
-  kComparator,  ///< The nodes do not know the comparator.
-  kFailed,      ///< On the node: the log is damaged, the table outgrew its space, the node died.
+  kSmall,           ///< Sending it takes less than asking for it.
+  kLarge,           ///< Nodes keep in memory what they sort.
+  kSlower,          ///< The nodes take longer than this process, and writers wait.
+  kUnlogged,        ///< Some entries are not in this owner's log: unlogged writes, replayed ones.
+  kLog,             ///< The log fails.
+  kLostCopy,        ///< A node that has a copy of the log is lost.
+  kRangeDeletions,  ///< There are some, which the log has in no order of keys.
+  kBusy,            ///< No node had a thread for it.
+  kComparator,      ///< The nodes do not know the comparator.
+  kFailed,  ///< On the node: the log is damaged, the table outgrew its space, the node died.
 };
-inline constexpr size_t kFlushFallbacks = 9;
+inline constexpr size_t kFlushFallbacks = 10;
 
 /// As in the properties "nacre.flush.fallback.NAME".
 std::string_view NameOf(FlushFallback why);

@@ -74,7 +74,8 @@ Status FollowerDB::Open(const DBOptions& options, const std::string& name,
   std::shared_ptr<memnode::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
-  NACRE_RETURN_IF_ERROR(opened->state_.Open(families).WithContext("database " + name));
+  NACRE_RETURN_IF_ERROR(
+      opened->state_.Open(families, options.info_log.get()).WithContext("database " + name));
   std::shared_ptr<const FollowerView> view = opened->state_.View();
   if (error_if_wal_file_exists && view->HasMemTables()) {
     return Status::InvalidArgument("database " + name +

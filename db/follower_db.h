@@ -88,6 +88,7 @@ class FollowerDB final : public DB {
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override;
 
+  const DBOptions& options() const { return options_; }
   /// When a read that begins now gives up.
   Deadline ReadDeadline() const;
   /// The latest one.

@@ -58,8 +58,10 @@ class FollowerIterator final : public Iterator {
  private:
   void Open() {
     const std::shared_ptr<const ReadView>& view = view_->Of(family_);
-    inner_ = NewDBIterator(*view->comparator, NewViewIterator(*view, options_), snapshot_, options_,
-                           view);
+    RangeCover cover(*view->comparator, snapshot_);
+    auto internal = NewViewIterator(*view, options_, snapshot_, &cover);
+    inner_ = NewDBIterator(*view->comparator, view->rules, std::move(internal), std::move(cover),
+                           snapshot_, options_, view);
   }
   void SaveKey() {
     const Slice key = inner_->key();

@@ -131,15 +131,19 @@ class Lookups {
         return;
       case PointLookup::Outcome::kFound:
         *item->status = Status::OK();
-        if (TagType(record.tag) == ValueType::kDeletion) {
-          *item->status = Status::NotFound();
-        } else {
+        if (TagType(record.tag) == ValueType::kValue) {
           item->value->PinSelf(record.value);
+          return;
         }
-        return;
+        if (TagType(record.tag) != ValueType::kMerge) {
+          *item->status = Status::NotFound();
+          return;
+        }
+        [[fallthrough]];
       case PointLookup::Outcome::kSearch:
       case PointLookup::Outcome::kUnloaded:
-        *item->status = SearchView(view_, ReadOptions(), item->key, snapshot_, item->value);
+        *item->status =
+            SearchView(view_, ReadOptions(), view_.rules, item->key, snapshot_, item->value);
         return;
       case PointLookup::Outcome::kFailed:
         *item->status = item->lookup.status();
@@ -251,7 +255,13 @@ bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumb
     Lookups lookups(client_, store_.get(), view, snapshot);
     for (size_t i = first; i < end; ++i) {
       const uint64_t hash = Hash64(keys[i]);
-      if (GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i])) continue;
+      const MemTableAnswer in_memory =
+          GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i]);
+      if (in_memory == MemTableAnswer::kSettled) continue;
+      if (in_memory == MemTableAnswer::kSearch) {
+        statuses[i] = SearchView(view, ReadOptions(), view.rules, keys[i], snapshot, &values[i]);
+        continue;
+      }
       lookups.Add(keys[i], hash, &values[i], &statuses[i]);
     }
     lookups.Run([&](const TableHandle& table) { return TierFor(whole, table); });

@@ -28,14 +28,14 @@ FollowerState::FollowerState(std::string name, memnode::PoolClient* client,
       epochs_(epochs),
       manifest_(client, std::move(name)) {}
 
-Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptors) {
+Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptors, Logger* log) {
   NACRE_RETURN_IF_ERROR(manifest_.Open());
   const ManifestState& state = manifest_.state();
   NACRE_RETURN_IF_ERROR(CheckNamedFamiliesOf(state, descriptors, /*may_miss=*/false));
   const auto open = [&](uint32_t id, const std::string& name, uint32_t num_levels) {
     const ColumnFamilyDescriptor* descriptor = FindDescriptor(descriptors, name);
     if (descriptor == nullptr) return;
-    auto family = std::make_shared<ColumnFamily>(id, name, descriptor->options, num_levels);
+    auto family = std::make_shared<ColumnFamily>(id, name, descriptor->options, num_levels, log);
     const int levels = std::max(static_cast<int>(num_levels), 2);
     versions_[id] = std::make_shared<Version>(&family->comparator(), levels);
     families_[id] = std::move(family);
@@ -327,8 +327,7 @@ std::shared_ptr<const FollowerView> FollowerState::View() {
         continue;
       }
     }
-    auto of_family = std::make_shared<ReadView>();
-    of_family->comparator = family->shared_comparator();
+    std::shared_ptr<ReadView> of_family = family->NewView();
     for (const Filled& filled : memtables_) {
       const auto memtable = filled.memtables.find(id);
       if (memtable == filled.memtables.end()) continue;

@@ -41,7 +41,7 @@ class FollowerState {
   /// Reads all of the families that `descriptors` name. Failures as those of ManifestFollower::Open
   /// and LogFollower::Advance; `InvalidArgument` for another comparator, or a family that there is
   /// not.
-  Status Open(const std::vector<ColumnFamilyDescriptor>& descriptors);
+  Status Open(const std::vector<ColumnFamilyDescriptor>& descriptors, Logger* log);
 
   enum class Goal : uint8_t {
     /// What manifest and log have got: as a rule all. Where the owner has lost all nodes that keep

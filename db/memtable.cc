@@ -31,6 +31,7 @@ class MemTable::Rep {
   size_t MemoryUsage() const { return arena_.MemoryUsage(); }
   virtual uint64_t entries() const = 0;
   virtual uint64_t deletions() const = 0;
+  virtual uint64_t operands() const = 0;
   virtual uint64_t data_bytes() const = 0;
   virtual uint64_t largest_key() const = 0;
   virtual uint64_t largest_value() const = 0;
@@ -75,7 +76,10 @@ class MemTable::RepOf final : public Rep {
     mine.data_bytes.Add(user_key.size() + value.size());
     mine.largest_key.RaiseTo(user_key.size());
     mine.largest_value.RaiseTo(value.size());
-    if (TagType(tag) == ValueType::kDeletion) mine.deletions.Add(1);
+    const ValueType type = TagType(tag);
+    if (type == ValueType::kValue) [[likely]]
+      return;
+    (type == ValueType::kMerge ? mine.operands : mine.deletions).Add(1);
   }
 
   LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
@@ -83,9 +87,12 @@ class MemTable::RepOf final : public Rep {
     const auto* node = list_.LowerBound(user_key, PackTag(snapshot, kValueTypeForSeek));
     if (node == nullptr || !(node->key() == user_key)) return LookupResult::kAbsent;
     *sequence = TagSequence(node->tag());
-    if (TagType(node->tag()) == ValueType::kDeletion) return LookupResult::kDeleted;
-    *value = node->value();
-    return LookupResult::kFound;
+    const ValueType type = TagType(node->tag());
+    if (type == ValueType::kValue) [[likely]] {
+      *value = node->value();
+      return LookupResult::kFound;
+    }
+    return type == ValueType::kMerge ? LookupResult::kOperand : LookupResult::kDeleted;
   }
 
   std::unique_ptr<InternalIterator> NewIterator() const override {
@@ -110,6 +117,7 @@ class MemTable::RepOf final : public Rep {
 
   uint64_t entries() const override { return Sum(&PerWriter::entries); }
   uint64_t deletions() const override { return Sum(&PerWriter::deletions); }
+  uint64_t operands() const override { return Sum(&PerWriter::operands); }
   uint64_t data_bytes() const override { return Sum(&PerWriter::data_bytes); }
   uint64_t largest_key() const override { return Largest(&PerWriter::largest_key); }
   uint64_t largest_value() const override { return Largest(&PerWriter::largest_value); }
@@ -118,6 +126,7 @@ class MemTable::RepOf final : public Rep {
   struct PerWriter {
     Counter entries;
     Counter deletions;
+    Counter operands;
     Counter data_bytes;
     Counter largest_key;
     Counter largest_value;
@@ -183,7 +192,11 @@ class MemTable::IteratorOf final : public InternalIterator {
 
 MemTable::MemTable(const Comparator* comparator, uint64_t generation, size_t filter_bytes,
                    std::shared_ptr<ArenaBlockPool> blocks)
-    : generation_(generation), filter_(filter_bytes), rep_([&]() -> std::unique_ptr<Rep> {
+    : comparator_(comparator),
+      generation_(generation),
+      filter_(filter_bytes),
+      range_tombstones_(comparator),
+      rep_([&]() -> std::unique_ptr<Rep> {
         if (comparator == BytewiseComparator()) {
           return std::make_unique<RepOf<BytewiseKeyOrder>>(BytewiseKeyOrder(), std::move(blocks));
         }
@@ -195,6 +208,8 @@ MemTable::~MemTable() = default;
 
 void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_key,
                    const Slice& value, bool* new_chunk) {
+  if (type == ValueType::kRangeDeletion) [[unlikely]]
+    return AddRange(sequence, user_key, value, new_chunk);
   const uint64_t hash = Hash64(user_key);
   rep_->Add(PackTag(sequence, type), user_key, value, /*kept=*/false, new_chunk);
   filter_.Add(hash);
@@ -202,8 +217,19 @@ void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_ke
 
 void MemTable::AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key,
                        uint64_t hash, const Slice& value, bool* new_chunk) {
+  if (type == ValueType::kRangeDeletion) [[unlikely]]
+    return AddRange(sequence, user_key, value, new_chunk);
   rep_->Add(PackTag(sequence, type), user_key, value, /*kept=*/true, new_chunk);
   filter_.Add(hash);
+}
+
+void MemTable::AddRange(SequenceNumber sequence, const Slice& begin, const Slice& end,
+                        bool* new_chunk) {
+  // Of an empty range nothing is to be kept.
+  if (comparator_->Compare(begin, end) >= 0) return;
+  range_tombstones_.Add(sequence, begin, end);
+  Add(sequence, ValueType::kDeletion, begin, Slice(), new_chunk);
+  *new_chunk = true;  // Not from the arena.
 }
 
 ConcurrentArena* MemTable::arena() { return rep_->arena(); }
@@ -217,9 +243,12 @@ std::unique_ptr<InternalIterator> MemTable::NewIterator() const { return rep_->N
 
 std::vector<std::string> MemTable::Divide(size_t parts) const { return rep_->Divide(parts); }
 
-size_t MemTable::MemoryUsage() const { return rep_->MemoryUsage() + filter_.MemoryUsage(); }
+size_t MemTable::MemoryUsage() const {
+  return rep_->MemoryUsage() + filter_.MemoryUsage() + range_tombstones_.MemoryUsage();
+}
 uint64_t MemTable::entries() const { return rep_->entries(); }
 uint64_t MemTable::deletions() const { return rep_->deletions(); }
+uint64_t MemTable::operands() const { return rep_->operands(); }
 uint64_t MemTable::data_bytes() const { return rep_->data_bytes(); }
 uint64_t MemTable::largest_key() const { return rep_->largest_key(); }
 uint64_t MemTable::largest_value() const { return rep_->largest_value(); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "db/memtable_filter.h"
+#include "db/range_tombstone_list.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "table/internal_key.h"
@@ -30,7 +31,7 @@ class InternalIterator;
 /// themselves, so callers pass a snapshot that covers published sequence numbers only.
 class MemTable {
  public:
-  enum class LookupResult : uint8_t { kAbsent, kFound, kDeleted };
+  enum class LookupResult : uint8_t { kAbsent, kFound, kDeleted, kOperand };
 
   /// `comparator` orders the user keys; not owned, must outlive this. `generation` names this
   /// MemTable among those of its database. `filter_bytes` are spent on sparing lookups of absent
@@ -42,9 +43,10 @@ class MemTable {
   MemTable(const MemTable&) = delete;
   MemTable& operator=(const MemTable&) = delete;
 
-  /// Copies key and value in. No other entry may have the same user key and sequence. `*new_chunk`
-  /// is set (and never cleared) when the call took a chunk of memory: the moment to compare
-  /// `MemoryUsage` with the write buffer size.
+  /// Copies key and value in. A range deletion is kept apart, and is besides a deletion of the key
+  /// that it begins with, so that there is an entry for each update. No other entry may have the
+  /// same user key and sequence. `*new_chunk` is set (and never cleared) when the call took a chunk
+  /// of memory: the moment to compare `MemoryUsage` with the write buffer size.
   void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
            bool* new_chunk);
 
@@ -83,6 +85,10 @@ class MemTable {
   /// As exact as `entries`.
   bool all_logged() const { return all_logged_.load(std::memory_order_relaxed); }
 
+  /// Of the range deletions that were added; null if there are none. Entries that they cover are
+  /// found all the same.
+  const RangeTombstoneList::Runs* range_tombstones() const { return range_tombstones_.runs(); }
+
   /// Asks the processor for what `Get` looks at first, and `AddKept` last.
   void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }
 
@@ -92,6 +98,7 @@ class MemTable {
   /// Entries added so far, deletions among them. Exact once no `Add` is running.
   uint64_t entries() const;
   uint64_t deletions() const;
+  uint64_t operands() const;  ///< Of merges.
   /// Bytes of user keys and values added so far. Exact once no `Add` is running.
   uint64_t data_bytes() const;
   /// Bytes of the longest user key and of the largest value so far. As exact as the others.
@@ -109,9 +116,13 @@ class MemTable {
   LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
                       SequenceNumber* sequence) const;
 
+  void AddRange(SequenceNumber sequence, const Slice& begin, const Slice& end, bool* new_chunk);
+
+  const Comparator* const comparator_;
   const uint64_t generation_;
   std::atomic<bool> all_logged_{true};
   MemTableFilter filter_;
+  RangeTombstoneList range_tombstones_;
   const std::unique_ptr<Rep> rep_;
 };
 

@@ -13,6 +13,7 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
   key_ = key;
   hash_ = hash;
   snapshot_ = snapshot;
+  cover_ = 0;
   verify_checksums_ = verify_checksums;
   table_ = nullptr;
   level0_next_ = 0;
@@ -30,19 +31,46 @@ void PointLookup::Start(const Version* version, const memnode::TableStore* store
 
 void PointLookup::FindTables() {
   table_next_ = table_count_ = 0;
-  const auto take = [this](const TableHandle* table) {
+  const bool has_range_deletions = version_->has_range_deletions();
+  bool ended = false;  // All in further tables is older than a tombstone that covers the key.
+  const auto take = [&, this](const TableHandle* table) {
     if (const PointTier* tier = table->tier(); tier != nullptr) [[likely]]
       tier->Prefetch(hash_);
     tables_[table_count_++] = table;
+    if (has_range_deletions && table->meta().has_range_deletions()) [[unlikely]] {
+      ended = !TakeCover(table) || cover_ > 0;
+    }
   };
   const TableList& level0 = version_->tables(0);
-  for (; level0_next_ < level0.size() && table_count_ < kTables; ++level0_next_) {
+  for (; level0_next_ < level0.size() && table_count_ < kTables && !ended; ++level0_next_) {
     if (version_->Level0Holds(level0_next_, key_)) take(level0[level0_next_].get());
   }
-  for (; level_next_ < version_->depth() && table_count_ < kTables; ++level_next_) {
+  for (; level_next_ < version_->depth() && table_count_ < kTables && !ended; ++level_next_) {
     const TableHandle* table = version_->sorted_level(level_next_).Find(key_);
     if (table != nullptr) take(table);
   }
+  if (ended) [[unlikely]] {
+    level0_next_ = level0.size();
+    level_next_ = version_->depth();
+  }
+}
+
+bool PointLookup::TakeCover(const TableHandle* table) {
+  if (!table->reader().has_range_index()) {
+    table_ = table;
+    outcome_ = Outcome::kUnloaded;
+    return false;
+  }
+  cover_ = table->reader().range_tombstones()->Covering(key_, snapshot_);
+  return true;
+}
+
+PointLookup::Outcome PointLookup::Found(Record* record) {
+  if (TagSequence(record->tag) < cover_) [[unlikely]] {
+    record->tag = PackTag(cover_, ValueType::kDeletion);
+    record->value = Slice();
+  }
+  return outcome_ = Outcome::kFound;
 }
 
 bool PointLookup::NextTable() {
@@ -209,7 +237,7 @@ PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record
       ++candidate_;
       return Outcome::kContinue;
     case TableReader::Match::kYes:
-      return outcome_ = Outcome::kFound;
+      return Found(record);
     case TableReader::Match::kOlder:
       return outcome_ = Outcome::kSearch;
     case TableReader::Match::kTruncated:  // Perhaps longer than a chunk, and goes on elsewhere.
@@ -227,7 +255,7 @@ PointLookup::Outcome PointLookup::SearchInterval(const Slice& bytes, Record* rec
       return Outcome::kContinue;
     case TableReader::Match::kYes:
       if (buckets_ > 0) suspect_ = table_;
-      return outcome_ = Outcome::kFound;
+      return Found(record);
     default:
       return outcome_ = Outcome::kSearch;
   }

@@ -77,6 +77,10 @@ class PointLookup {
   bool ReadsInterval() const {
     return candidate_ >= candidate_count_ && bucket_ == PointIndex::kNoBucket;
   }
+  /// What range tombstones of `table` hide the key from. False: they are not loaded.
+  bool TakeCover(const TableHandle* table);
+  /// `*record` is what the tables have.
+  Outcome Found(Record* record);
   Outcome SearchInterval(const Slice& bytes, Record* record);
   bool NextOfStriped(const Placement& placement, uint64_t offset, memnode::PointRead* read);
   /// Another copy of the bytes may be whole; else `failure` stands.
@@ -95,6 +99,7 @@ class PointLookup {
   Slice key_;
   uint64_t hash_ = 0;
   SequenceNumber snapshot_ = 0;
+  SequenceNumber cover_ = 0;  ///< Of range tombstones met so far: what is older is deleted.
   bool verify_checksums_ = true;
 
   /// Longer intervals, of large records, are left to an iterator.

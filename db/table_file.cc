@@ -16,7 +16,8 @@ bool SameTable(const TableMeta& a, const TableMeta& b) {
          a.chunk_size == b.chunk_size && a.entries == b.entries &&
          a.manifest_version == b.manifest_version && a.largest_sequence == b.largest_sequence &&
          same(a.records, b.records) && same(a.point_index, b.point_index) &&
-         same(a.range_index, b.range_index) && same(a.bloom, b.bloom) && same(a.lineage, b.lineage);
+         same(a.range_index, b.range_index) && same(a.bloom, b.bloom) &&
+         same(a.range_deletions, b.range_deletions) && same(a.lineage, b.lineage);
 }
 
 }  // namespace

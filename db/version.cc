@@ -35,7 +35,9 @@ size_t TableBounds::FirstNotBefore(const Slice& user_key) const {
                                bounds_.begin());
   };
   const auto ends_before = [&](const Bounds& bounds) {
-    return comparator_->CompareUserKeys(bounds.meta->largest_user_key(), user_key) < 0;
+    const int r = comparator_->CompareUserKeys(bounds.meta->largest_user_key(), user_key);
+    // With the greatest tag its range tombstones end there, and another table may begin.
+    return r < 0 || (r == 0 && ExtractTag(bounds.meta->largest) == kGreatestTag);
   };
   if (comparator_ == nullptr || !comparator_->bytewise()) return first_not(ends_before);
   const uint64_t prefix = KeyPrefix(user_key);
@@ -95,6 +97,9 @@ std::shared_ptr<const Version> Version::Apply(const Version& base, const Version
           SortedLevel(base.comparator_, std::move(tables));
     }
     if (!version->tables(level).empty()) version->depth_ = level + 1;
+    for (const auto& table : version->tables(level)) {
+      version->has_range_deletions_ |= table->meta().has_range_deletions();
+    }
   }
   return version;
 }

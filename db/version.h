@@ -32,8 +32,8 @@ class TableBounds {
   TableBounds(const InternalKeyComparator* comparator, const TableList& tables);
 
   bool Holds(size_t table, const Slice& user_key) const;
-  /// Of tables in key order the first whose largest user key is >= `user_key`; their number if
-  /// there is none.
+  /// Of tables in key order the first that does not end before `user_key`; their number if there is
+  /// none.
   size_t FirstNotBefore(const Slice& user_key) const;
 
  private:
@@ -91,6 +91,8 @@ class Version {
   uint64_t LevelBytes(int level) const;
   /// One past the deepest level that holds a table; 0 if there is none.
   int depth() const { return depth_; }
+  /// Whether any table has range tombstones.
+  bool has_range_deletions() const { return has_range_deletions_; }
 
   /// Tables of `level` that overlap the user keys [begin, end]; null: open.
   TableList Overlapping(int level, const Slice* begin, const Slice* end) const;
@@ -105,6 +107,7 @@ class Version {
   int level0_runs_ = 0;
   std::vector<SortedLevel> levels_;  ///< Level 1 and on.
   int depth_ = 0;
+  bool has_range_deletions_ = false;
 };
 
 /// Of several column families: together all tables of a database.

@@ -1,45 +1,116 @@
 #include "db/view_reads.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "table/concatenating_iterator.h"
+#include "table/covered_iterator.h"
+#include "table/merge_operands.h"
 #include "table/merging_iterator.h"
 
 namespace nacre {
 
-bool GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
-                      SequenceNumber snapshot, PinnableSlice* value, Status* status) {
+namespace {
+
+/// The children of a view's iterator: sources of entries, from the newest to the oldest. Range
+/// tombstones of a source cover all that older ones have within them.
+class ViewChildren {
+ public:
+  ViewChildren(const InternalKeyComparator& comparator, SequenceNumber snapshot, RangeCover* cover)
+      : comparator_(comparator), cover_(cover), newer_(comparator, snapshot) {}
+
+  void Add(const MemTable& memtable) {
+    if (memtable.entries() == 0) return;
+    Add(memtable.NewIterator());
+    if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones(); runs != nullptr) {
+      for (const RangeTombstones* run : *runs) Note(run);
+    }
+  }
+  void Add(std::vector<const TableReader*> readers, const TableIteratorOptions& options) {
+    std::vector<const TableReader*> with_tombstones;
+    for (const TableReader* reader : readers) {
+      if (!reader->meta().has_range_deletions()) continue;
+      if (Status status = reader->LoadRangeIndex(); !status.ok()) {
+        children_.push_back(NewFailedInternalIterator(std::move(status)));
+        return;
+      }
+      with_tombstones.push_back(reader);
+    }
+    Add(NewConcatenatingIterator(comparator_, std::move(readers), options));
+    for (const TableReader* reader : with_tombstones) Note(reader->range_tombstones());
+  }
+  std::unique_ptr<InternalIterator> Merge() {
+    return NewMergingIterator(comparator_, std::move(children_));
+  }
+
+ private:
+  void Add(std::unique_ptr<InternalIterator> child) {
+    if (!newer_.empty()) child = NewUncoveredIterator(comparator_, std::move(child), newer_);
+    children_.push_back(std::move(child));
+  }
+  void Note(const RangeTombstones* tombstones) {
+    newer_.Add(tombstones);
+    cover_->Add(tombstones);
+  }
+
+  const InternalKeyComparator& comparator_;
+  RangeCover* const cover_;
+  RangeCover newer_;  ///< Of the sources so far.
+  std::vector<std::unique_ptr<InternalIterator>> children_;
+};
+
+/// The newest tombstone that covers `key`; 0: there is none.
+SequenceNumber Covering(const MemTable& memtable, const Slice& key, SequenceNumber snapshot) {
+  const RangeTombstoneList::Runs* const runs = memtable.range_tombstones();
+  if (runs == nullptr) [[likely]]
+    return 0;
+  SequenceNumber newest = 0;
+  for (const RangeTombstones* run : *runs) newest = std::max(newest, run->Covering(key, snapshot));
+  return newest;
+}
+
+}  // namespace
+
+MemTableAnswer GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
+                                SequenceNumber snapshot, PinnableSlice* value, Status* status) {
+  const auto not_found = [status] {
+    *status = Status::NotFound();
+    return MemTableAnswer::kSettled;
+  };
   for (const auto& memtable : view.memtables) {
+    const SequenceNumber cover = Covering(*memtable, key, snapshot);
     Slice found;
     SequenceNumber sequence = 0;
-    switch (memtable->Get(key, hash, snapshot, &found, &sequence)) {
+    const MemTable::LookupResult result = memtable->Get(key, hash, snapshot, &found, &sequence);
+    // All that is older than a tombstone that covers it, in this MemTable and elsewhere, is gone.
+    if (sequence < cover) [[unlikely]]
+      return not_found();
+    switch (result) {
       case MemTable::LookupResult::kAbsent:
         continue;
       case MemTable::LookupResult::kFound:
         value->PinSelf(found);
         *status = Status::OK();
-        return true;
+        return MemTableAnswer::kSettled;
       case MemTable::LookupResult::kDeleted:
-        *status = Status::NotFound();
-        return true;
+        return not_found();
+      case MemTable::LookupResult::kOperand:
+        return MemTableAnswer::kSearch;
     }
   }
-  return false;
+  return MemTableAnswer::kAbsent;
 }
 
-std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view,
-                                                  const ReadOptions& options) {
+std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const ReadOptions& options,
+                                                  SequenceNumber snapshot, RangeCover* cover) {
   TableIteratorOptions table_options;
   table_options.verify_checksums = options.verify_checksums;
   if (options.readahead_size > 0) table_options.readahead_max = options.readahead_size;
-  std::vector<std::unique_ptr<InternalIterator>> children;
-  for (const auto& memtable : view.memtables) {
-    if (memtable->entries() > 0) children.push_back(memtable->NewIterator());
-  }
   const Version& version = *view.version;
-  const InternalKeyComparator& comparator = version.comparator();
+  ViewChildren children(version.comparator(), snapshot, cover);
+  for (const auto& memtable : view.memtables) children.Add(*memtable);
   // The tables of one flush follow one another.
   const TableList& level0 = version.tables(0);
   for (size_t i = 0; i < level0.size();) {
@@ -48,9 +119,7 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view,
     for (; i < level0.size() && level0[i]->meta().manifest_version == flush; ++i) {
       readers.push_back(&level0[i]->reader());
     }
-    children.push_back(readers.size() == 1 ? readers[0]->NewIterator(table_options)
-                                           : NewConcatenatingIterator(
-                                                 comparator, std::move(readers), table_options));
+    children.Add(std::move(readers), table_options);
   }
   for (int level = 1; level < version.depth(); ++level) {
     const TableList& tables = version.tables(level);
@@ -58,24 +127,42 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view,
     std::vector<const TableReader*> readers;
     readers.reserve(tables.size());
     for (const auto& table : tables) readers.push_back(&table->reader());
-    children.push_back(NewConcatenatingIterator(comparator, std::move(readers), table_options));
+    children.Add(std::move(readers), table_options);
   }
-  return NewMergingIterator(comparator, std::move(children));
+  return children.Merge();
 }
 
-Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
-                  SequenceNumber snapshot, PinnableSlice* value) {
-  const std::unique_ptr<InternalIterator> iterator = NewViewIterator(view, options);
+Status SearchView(const ReadView& view, const ReadOptions& options, const ReadRules& rules,
+                  const Slice& key, SequenceNumber snapshot, PinnableSlice* value) {
+  RangeCover covers(view.version->comparator(), snapshot);
+  const std::unique_ptr<InternalIterator> iterator =
+      NewViewIterator(view, options, snapshot, &covers);
+  const SequenceNumber cover = covers.Of(key);
   std::string target;
   AppendInternalKey(&target, key, PackTag(snapshot, kValueTypeForSeek));
-  iterator->Seek(target);
-  if (!iterator->Valid()) {
-    return iterator->status().ok() ? Status::NotFound() : iterator->status();
+  MergeOperands operands(MergeOperands::Order::kNewestFirst);
+  const auto merge = [&](const Slice* existing) {
+    std::string merged;
+    NACRE_RETURN_IF_ERROR(
+        operands.Apply(rules.merge_operator, key, existing, rules.logger, &merged));
+    value->PinSelf(merged);
+    return Status::OK();
+  };
+  for (iterator->Seek(target); iterator->Valid() && iterator->user_key() == key; iterator->Next()) {
+    if (TagSequence(iterator->tag()) < cover) break;  // And so is all that follows.
+    const ValueType type = TagType(iterator->tag());
+    const Slice found = iterator->value();
+    if (type == ValueType::kMerge) {
+      operands.Add(iterator->tag(), found);
+      continue;
+    }
+    if (!operands.empty()) return merge(type == ValueType::kValue ? &found : nullptr);
+    if (type != ValueType::kValue) return Status::NotFound();
+    value->PinSelf(found);
+    return Status::OK();
   }
-  if (!(iterator->user_key() == key)) return Status::NotFound();
-  if (TagType(iterator->tag()) == ValueType::kDeletion) return Status::NotFound();
-  value->PinSelf(iterator->value());
-  return Status::OK();
+  NACRE_RETURN_IF_ERROR(iterator->status());
+  return operands.empty() ? Status::NotFound() : merge(nullptr);
 }
 
 Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint64_t* sizes) {

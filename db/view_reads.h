@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "db/read_rules.h"
 #include "db/read_view.h"
 #include "nacre/db.h"
 #include "nacre/options.h"
@@ -10,23 +11,31 @@
 #include "nacre/status.h"
 #include "table/internal_iterator.h"
 #include "table/internal_key.h"
+#include "table/range_cover.h"
 
 namespace nacre {
 
 // How a view is read, by its owner as by those who follow it. The caller keeps the view alive.
 
-/// Looks `key`, whose Hash64 is `hash`, up in the MemTables of `view`. True if that settles it:
-/// `*status` says how.
-bool GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
-                      SequenceNumber snapshot, PinnableSlice* value, Status* status);
+enum class MemTableAnswer : uint8_t {
+  kAbsent,   ///< It is in the tables, if anywhere.
+  kSettled,  ///< `*status` says how.
+  kSearch,   ///< There are operands of merges: see SearchView.
+};
 
-/// Over MemTables and tables.
-std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const ReadOptions& options);
+/// Looks `key`, whose Hash64 is `hash`, up in the MemTables of `view`.
+MemTableAnswer GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
+                                SequenceNumber snapshot, PinnableSlice* value, Status* status);
 
-/// The newest version of `key` in `view` up to `snapshot`, found by an iterator: for a version
-/// older than the newest one in its table.
-Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
-                  SequenceNumber snapshot, PinnableSlice* value);
+/// Over MemTables and tables, at `snapshot`. `*cover` gets their range tombstones; entries that
+/// these cover are to be passed over, and most of them are already.
+std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const ReadOptions& options,
+                                                  SequenceNumber snapshot, RangeCover* cover);
+
+/// What `key` is in `view` up to `snapshot`, found by an iterator: for a version older than the
+/// newest one in its table, and for operands and what they apply to, which takes `rules`.
+Status SearchView(const ReadView& view, const ReadOptions& options, const ReadRules& rules,
+                  const Slice& key, SequenceNumber snapshot, PinnableSlice* value);
 
 /// See DB::GetApproximateSizes.
 Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint64_t* sizes);

@@ -100,6 +100,11 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
   message->set_bloom_bits_per_key(static_cast<uint32_t>(job.bloom_bits_per_key));
   message->set_lineage(job.lineage);
   message->set_family(job.family);
+  message->set_merge_operator(job.merge_operator);
+  message->set_merged_bytes_max(job.merged_bytes_max);
+  message->set_compaction_filter(job.compaction_filter);
+  message->set_is_full_compaction(job.filter_context.is_full_compaction);
+  message->set_is_manual_compaction(job.filter_context.is_manual_compaction);
   for (const ReservedTable& output : job.outputs) {
     control::ReservedTable* encoded = message->add_outputs();
     encoded->set_id(output.id);
@@ -147,6 +152,12 @@ Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
   job->bloom_bits_per_key = static_cast<int>(message.bloom_bits_per_key());
   job->lineage = message.lineage();
   job->family = message.family();
+  job->merge_operator = message.merge_operator();
+  job->merged_bytes_max = message.merged_bytes_max();
+  job->compaction_filter = message.compaction_filter();
+  job->filter_context = {.is_full_compaction = message.is_full_compaction(),
+                         .is_manual_compaction = message.is_manual_compaction(),
+                         .column_family_id = message.family()};
   for (const control::ReservedTable& output : message.outputs()) {
     ReservedTable& decoded = job->outputs.emplace_back();
     decoded.id = output.id();

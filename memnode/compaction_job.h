@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "nacre/compaction_filter.h"
+#include "nacre/merge_operator.h"
 #include "nacre/status.h"
 #include "table/internal_iterator.h"
 #include "table/merge_kernel.h"
@@ -30,6 +32,13 @@ struct CompactionJob {
   uint64_t database_id = 0;
   uint32_t family = 0;  ///< Of the outputs; and of a flush, whose updates are taken.
   std::string comparator_name;
+  /// Id of the merge operator, if there are operands in the input; else empty.
+  std::string merge_operator;
+  /// See MergeOptions.
+  uint64_t merged_bytes_max = 0;
+  /// Name of the filter, or of its factory; empty: there is none.
+  std::string compaction_filter;
+  CompactionFilter::Context filter_context;
   /// Sorted runs, newest first; the tables of one run are disjoint and ascending.
   std::vector<std::vector<std::shared_ptr<const TableMeta>>> runs;
   std::vector<SequenceNumber> snapshots;
@@ -58,13 +67,22 @@ struct CompactionResult {
   std::vector<DamagedTable> damaged;
 };
 
+/// What a job names, found by who runs it.
+struct JobPlugins {
+  const Comparator* comparator = nullptr;
+  std::shared_ptr<const MergeOperator> merge_operator;  ///< Null: operands stay as they are.
+  /// Of this job; null: nothing is filtered.
+  std::shared_ptr<const CompactionFilter> compaction_filter;
+};
+
 /// What is the same of all jobs that make tables: runs `input` through the merge kernel into the
-/// job's outputs. Its runs are not looked at.
-Status RunMerge(const CompactionJob& job, InternalIterator* input, const Comparator* comparator,
+/// job's outputs. Its runs are not looked at. `range_tombstones`: of the input; may be null.
+Status RunMerge(const CompactionJob& job, InternalIterator* input,
+                std::shared_ptr<const RangeTombstones> range_tombstones, const JobPlugins& plugins,
                 TableStore* store, const std::atomic<bool>* cancelled, CompactionResult* result);
 
 /// Runs `job` through the merge kernel over tables of `store`: the same code at either site.
-Status RunCompaction(const CompactionJob& job, const Comparator* comparator, TableStore* store,
+Status RunCompaction(const CompactionJob& job, const JobPlugins& plugins, TableStore* store,
                      const std::atomic<bool>* cancelled, CompactionResult* result);
 
 }  // namespace nacre::memnode

@@ -7,13 +7,14 @@
 
 namespace nacre::memnode {
 
-Status RunFlush(const FlushJob& job, const Comparator* comparator, TableStore* store,
+Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* store,
                 const std::atomic<bool>* cancelled, CompactionResult* result) {
   const uint64_t cpu_start = ThreadCpuNanos();
-  LogUpdates updates(job, comparator);
+  LogUpdates updates(job, plugins.comparator);
   NACRE_RETURN_IF_ERROR(updates.Load(store, cancelled));
   const std::unique_ptr<InternalIterator> input = updates.NewIterator();
-  NACRE_RETURN_IF_ERROR(RunMerge(job.merge, input.get(), comparator, store, cancelled, result));
+  NACRE_RETURN_IF_ERROR(
+      RunMerge(job.merge, input.get(), nullptr, plugins, store, cancelled, result));
   result->cpu_nanos = ThreadCpuNanos() - cpu_start;
   return Status::OK();
 }

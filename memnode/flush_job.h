@@ -35,7 +35,7 @@ struct FlushJob {
 /// Runs `job` through the merge kernel over updates from the log. Copies in local memory are read
 /// there, others from their nodes. `Corruption` naming segment, offset and node where a record is
 /// not as the owner wrote it: stamp, checksum and sequences are looked at.
-Status RunFlush(const FlushJob& job, const Comparator* comparator, TableStore* store,
+Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* store,
                 const std::atomic<bool>* cancelled, CompactionResult* result);
 
 }  // namespace nacre::memnode

@@ -170,14 +170,18 @@ Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_
 
 Status LogUpdates::TakeUpdates(const LogRecord& record) {
   SequenceNumber sequence = record.first;
-  return ForEachEncodedUpdate(
+  bool has_range_deletions = false;
+  NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
       record.payload, record.count,
       [&](ValueType type, uint32_t family, const Slice& key, const Slice& value) {
         const SequenceNumber of_update = sequence++;
         if (family != job_.merge.family) return;
+        has_range_deletions |= type == ValueType::kRangeDeletion;
         const UpdateRef update = order_.Ref(PackTag(of_update, type), key, value);
         if (InRange(update)) Keep(update);
-      });
+      }));
+  if (!has_range_deletions) return Status::OK();
+  return Status::Corruption("a range deletion, which its owner has to flush");
 }
 
 void LogUpdates::Keep(const UpdateRef& update) {

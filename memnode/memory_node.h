@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "memnode/comparator_registry.h"
+#include "memnode/plugin_registry.h"
 #include "memnode/pool_client.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
@@ -28,8 +28,8 @@ struct MemoryNodeOptions {
   std::string domain{};
   int workers = 1;              ///< Compaction threads, and as many for flushes.
   std::shared_ptr<Logger> log;  ///< May be null.
-  /// What compactions can be run with; null: the built-in comparators.
-  std::shared_ptr<const ComparatorRegistry> comparators;
+  /// What jobs can be run with; null: what is built in.
+  std::shared_ptr<const PluginRegistry> plugins;
   /// What the node's device was opened with: so are those that lead to the other nodes of a mixed
   /// pool.
   rdma::DeviceOptions device;

@@ -22,13 +22,24 @@ void AppendOutputs(const CompactionJob& job, std::vector<ExtentAddr>* extents) {
   }
 }
 
+/// Those that the job names, all of which have to be known here.
+Status FindPlugins(const PluginRegistry& registry, const CompactionJob& job, JobPlugins* plugins) {
+  NACRE_RETURN_IF_ERROR(registry.Find(job.comparator_name, &plugins->comparator));
+  if (!job.merge_operator.empty()) {
+    NACRE_RETURN_IF_ERROR(registry.FindMergeOperator(job.merge_operator, &plugins->merge_operator));
+  }
+  if (job.compaction_filter.empty()) return Status::OK();
+  return registry.MakeCompactionFilter(job.compaction_filter, job.filter_context,
+                                       &plugins->compaction_filter);
+}
+
 class CompactionNodeJob : public NodeJob {
  public:
-  static Status Make(const control::Compact& message, const ComparatorRegistry& comparators,
+  static Status Make(const control::Compact& message, const PluginRegistry& plugins,
                      std::shared_ptr<NodeJob>* job) {
     auto made = std::make_shared<CompactionNodeJob>();
-    NACRE_RETURN_IF_ERROR(comparators.Find(message.comparator_name(), &made->comparator_));
     NACRE_RETURN_IF_ERROR(DecodeCompactionJob(message, &made->job_));
+    NACRE_RETURN_IF_ERROR(FindPlugins(plugins, made->job_, &made->plugins_));
     *job = std::move(made);
     return Status::OK();
   }
@@ -40,7 +51,7 @@ class CompactionNodeJob : public NodeJob {
   }
 
   Status Run(JobPeers* peers) override {
-    return RunCompaction(job_, comparator_, peers->store.get(), cancelled(), &result_);
+    return RunCompaction(job_, plugins_, peers->store.get(), cancelled(), &result_);
   }
 
   void Count(JobCounters* counters) const override {
@@ -60,18 +71,18 @@ class CompactionNodeJob : public NodeJob {
   }
 
  private:
-  const Comparator* comparator_ = nullptr;
+  JobPlugins plugins_;
   CompactionJob job_;
   CompactionResult result_;
 };
 
 class FlushNodeJob : public NodeJob {
  public:
-  static Status Make(const control::Flush& message, const ComparatorRegistry& comparators,
+  static Status Make(const control::Flush& message, const PluginRegistry& plugins,
                      std::shared_ptr<NodeJob>* job) {
     auto made = std::make_shared<FlushNodeJob>();
-    NACRE_RETURN_IF_ERROR(comparators.Find(message.merge().comparator_name(), &made->comparator_));
     NACRE_RETURN_IF_ERROR(DecodeFlushJob(message, &made->job_));
+    NACRE_RETURN_IF_ERROR(FindPlugins(plugins, made->job_.merge, &made->plugins_));
     *job = std::move(made);
     return Status::OK();
   }
@@ -88,7 +99,7 @@ class FlushNodeJob : public NodeJob {
   }
 
   Status Run(JobPeers* peers) override {
-    return RunFlush(job_, comparator_, peers->store.get(), cancelled(), &result_);
+    return RunFlush(job_, plugins_, peers->store.get(), cancelled(), &result_);
   }
 
   void Count(JobCounters* counters) const override {
@@ -104,7 +115,7 @@ class FlushNodeJob : public NodeJob {
   }
 
  private:
-  const Comparator* comparator_ = nullptr;
+  JobPlugins plugins_;
   FlushJob job_;
   CompactionResult result_;
 };
@@ -212,15 +223,15 @@ const control::JobHeader* JobHeaderOf(const control::Request& request) {
   }
 }
 
-Status MakeNodeJob(const control::Request& request, const ComparatorRegistry& comparators,
-                   uint64_t client, uint64_t instance_id, std::shared_ptr<NodeJob>* job) {
+Status MakeNodeJob(const control::Request& request, const PluginRegistry& plugins, uint64_t client,
+                   uint64_t instance_id, std::shared_ptr<NodeJob>* job) {
   const control::JobHeader* header = JobHeaderOf(request);
   if (header == nullptr) return Status::NotSupported("a request that is no job");
   std::shared_ptr<NodeJob> made;
   if (request.body_case() == control::Request::kCompact) {
-    NACRE_RETURN_IF_ERROR(CompactionNodeJob::Make(request.compact(), comparators, &made));
+    NACRE_RETURN_IF_ERROR(CompactionNodeJob::Make(request.compact(), plugins, &made));
   } else if (request.body_case() == control::Request::kFlush) {
-    NACRE_RETURN_IF_ERROR(FlushNodeJob::Make(request.flush(), comparators, &made));
+    NACRE_RETURN_IF_ERROR(FlushNodeJob::Make(request.flush(), plugins, &made));
   } else if (request.body_case() == control::Request::kRebuild) {
     NACRE_RETURN_IF_ERROR(RebuildNodeJob::Make(request.rebuild(), &made));
   } else {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "memnode/comparator_registry.h"
 #include "memnode/control.pb.h"
 #include "memnode/job_peers.h"
+#include "memnode/plugin_registry.h"
 #include "nacre/status.h"
 #include "table/placement.h"
 
@@ -71,7 +71,7 @@ class NodeJob {
 /// The header of the job that `request` asks for; null if it asks for none.
 const control::JobHeader* JobHeaderOf(const control::Request& request);
 /// Makes that job, for the node with `instance_id`. Safe on any request.
-Status MakeNodeJob(const control::Request& request, const ComparatorRegistry& comparators,
-                   uint64_t client, uint64_t instance_id, std::shared_ptr<NodeJob>* job);
+Status MakeNodeJob(const control::Request& request, const PluginRegistry& plugins, uint64_t client,
+                   uint64_t instance_id, std::shared_ptr<NodeJob>* job);
 
 }  // namespace nacre::memnode

@@ -32,7 +32,7 @@ namespace nacre::memnode {
 // the body, the length and the id.
 
 inline constexpr uint32_t kHelloMagic = 0x4172634e;  // "NcrA"
-inline constexpr uint16_t kProtocolVersion = 5;
+inline constexpr uint16_t kProtocolVersion = 6;
 
 /// How long an owner may answer reads after a node has confirmed that it owns the database. One who
 /// takes over from an owner that is there waits for as long.

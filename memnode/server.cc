@@ -35,8 +35,8 @@ Server::Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* cl
     : options_(options),
       device_(device),
       clock_(clock),
-      comparators_(options.comparators != nullptr ? options.comparators
-                                                  : std::make_shared<const ComparatorRegistry>()),
+      plugins_(options.plugins != nullptr ? options.plugins
+                                          : std::make_shared<const PluginRegistry>()),
       started_nanos_(clock->NowNanos()) {}
 
 Server::~Server() { Stop(/*silently=*/false); }

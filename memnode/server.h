@@ -112,7 +112,7 @@ class Server {
   const MemoryNodeOptions options_;
   rdma::Device* const device_;
   Clock* const clock_;
-  const std::shared_ptr<const ComparatorRegistry> comparators_;
+  const std::shared_ptr<const PluginRegistry> plugins_;
   const uint64_t started_nanos_;
   uint64_t instance_id_ = 0;
   uint32_t start_id_ = 0;  ///< See control::Description.

@@ -13,8 +13,7 @@ Status Server::StartJob(ServerConnection* connection) {
   NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection->client_id, header.database_id()));
   NACRE_RETURN_IF_ERROR(databases_->CheckEpoch(header.database_id(), header.owner_epoch()));
   std::shared_ptr<NodeJob> job;
-  NACRE_RETURN_IF_ERROR(
-      MakeNodeJob(request, *comparators_, connection->client_id, instance_id_, &job));
+  NACRE_RETURN_IF_ERROR(MakeNodeJob(request, *plugins_, connection->client_id, instance_id_, &job));
   NACRE_RETURN_IF_ERROR(CheckExtents(*job));
 
   const JobKey key{job->client_id(), job->job_id()};

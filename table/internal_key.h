@@ -42,6 +42,8 @@ inline constexpr bool IsDeletion(ValueType type) {
 inline constexpr uint64_t PackTag(SequenceNumber sequence, ValueType type) {
   return sequence << 8 | static_cast<uint64_t>(type);
 }
+/// Sorts before all other versions of a user key.
+inline constexpr uint64_t kGreatestTag = PackTag(kMaxSequenceNumber, kValueTypeForSeek);
 inline constexpr SequenceNumber TagSequence(uint64_t tag) { return tag >> 8; }
 inline constexpr ValueType TagType(uint64_t tag) { return static_cast<ValueType>(tag & 0xff); }
 

@@ -9,11 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/compaction_filter.h"
+#include "nacre/merge_operator.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/extent.h"
 #include "table/internal_iterator.h"
 #include "table/internal_key.h"
+#include "table/range_tombstones.h"
 #include "table/table_builder.h"
 #include "table/table_meta.h"
 
@@ -33,6 +36,19 @@ struct MergeOptions {
   /// Outside of them a tombstone that no snapshot needs is dropped, and a visible-to-all value's
   /// sequence is written as 0.
   std::vector<KeyRange> deeper;
+  /// What operands are merged with, where that loses nothing that a snapshot sees; null: they stay
+  /// as they are. So do those that it fails to merge, which is for readers to hear of, and those
+  /// that would become a record of more than `merged_bytes_max` bytes: a table has room for its
+  /// largest input.
+  const MergeOperator* merge_operator = nullptr;
+  uint64_t merged_bytes_max = 0;
+  /// Asked for the newest version of each key in the input, if it is a value that no snapshot sees;
+  /// null: nothing is filtered. It is told `level`.
+  const CompactionFilter* compaction_filter = nullptr;
+  int level = 0;
+  /// Of the input; null: there are none. What they cover goes where no snapshot sees it, and they
+  /// go themselves where all do and nothing older is left.
+  std::shared_ptr<const RangeTombstones> range_tombstones;
   /// User keys in [begin, end); nothing: open.
   std::optional<std::string> begin;
   std::optional<std::string> end;

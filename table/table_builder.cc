@@ -57,6 +57,7 @@ class TableBuilder::Rep {
   bool Fits(size_t key_size, size_t value_size) const;
   uint64_t EstimatedSize() const { return offset() + TailBound(meta_.user_keys, last_key_.size()); }
   uint64_t entries() const { return meta_.entries; }
+  void SetRangeTombstones(const std::vector<RangeTombstones::Fragment>& fragments);
   Status Finish(TableMeta* meta, bool last_part);
 
  private:
@@ -71,6 +72,7 @@ class TableBuilder::Rep {
   Status WriteRecord(const Slice& user_key, uint64_t tag, const Slice& value, uint64_t at,
                      uint64_t bytes);
   Status AppendSection(const std::string& bytes, TableSection* section);
+  void WidenBounds();
 
   /// Bytes go to the chunk at hand; a full one is handed over at once.
   Status OpenChunk();
@@ -96,6 +98,9 @@ class TableBuilder::Rep {
   std::string last_key_;
   uint64_t last_tag_ = 0;
   std::string separator_;
+  std::string range_deletions_;  ///< Encoded.
+  std::string range_begin_;      ///< Where the first one begins.
+  std::string range_end_;        ///< Where the last one ends.
 };
 
 // ---- Records ----------------------------------------------------------------------------------
@@ -145,7 +150,8 @@ Status TableBuilder::Rep::Add(const Slice& user_key, uint64_t tag, const Slice& 
   if (first) AppendInternalKey(&meta_.smallest, user_key, tag);
   last_tag_ = tag;
   ++meta_.entries;
-  if (TagType(tag) == ValueType::kDeletion) ++meta_.tombstones;
+  if (IsDeletion(TagType(tag))) ++meta_.tombstones;
+  if (TagType(tag) == ValueType::kMerge) meta_.has_operands = true;
   meta_.smallest_sequence = std::min(meta_.smallest_sequence, TagSequence(tag));
   meta_.largest_sequence = std::max(meta_.largest_sequence, TagSequence(tag));
   meta_.user_bytes += user_key.size() + value.size();
@@ -240,7 +246,8 @@ uint64_t TableBuilder::Rep::TailBound(uint64_t user_keys, size_t next_key_size) 
   return kSectionAlignment + PointIndexBuilder::BytesBound(user_keys) + range_index_.Bytes() +
          RangeIndexBuilder::BytesBound(longest) +
          BloomBuilder::Bytes(user_keys, options_.bloom_bits_per_key) + options_.lineage.size() +
-         FooterBytes(meta_) + 2 * (longest + kTagBytes + kMaxVarint64Bytes);
+         FooterBytes(meta_) + 2 * (longest + kTagBytes + kMaxVarint64Bytes) +
+         (options_.range_deletion_bytes == 0 ? 0 : 2 * options_.range_deletion_bytes + 4 * longest);
 }
 
 bool TableBuilder::Rep::Fits(size_t key_size, size_t value_size) const {
@@ -255,10 +262,34 @@ Status TableBuilder::Rep::AppendSection(const std::string& bytes, TableSection* 
   return Append(bytes.data(), bytes.size());
 }
 
+void TableBuilder::Rep::SetRangeTombstones(
+    const std::vector<RangeTombstones::Fragment>& fragments) {
+  RangeTombstones::Encode(fragments, &range_deletions_);
+  range_begin_ = fragments.front().begin;
+  range_end_ = fragments.back().end;
+  for (const RangeTombstones::Fragment& fragment : fragments) {
+    meta_.smallest_sequence = std::min(meta_.smallest_sequence, fragment.sequences.back());
+    meta_.largest_sequence = std::max(meta_.largest_sequence, fragment.sequences.front());
+  }
+}
+
+void TableBuilder::Rep::WidenBounds() {
+  const auto widen = [](std::string* bound, const std::string& user_key) {
+    bound->clear();
+    AppendInternalKey(bound, user_key, kGreatestTag);
+  };
+  const Comparator& order = *options_.comparator;
+  if (order.Compare(range_begin_, meta_.smallest_user_key()) < 0) {
+    widen(&meta_.smallest, range_begin_);
+  }
+  if (order.Compare(range_end_, meta_.largest_user_key()) > 0) widen(&meta_.largest, range_end_);
+}
+
 Status TableBuilder::Rep::Finish(TableMeta* meta, bool last_part) {
   assert(meta_.entries > 0);
   meta_.last_part = last_part;
   AppendInternalKey(&meta_.largest, last_key_, last_tag_);
+  if (!range_deletions_.empty()) WidenBounds();
   // One cache line a bucket, on the remote node too.
   static constexpr char kZeros[kSectionAlignment] = {};
   NACRE_RETURN_IF_ERROR(Append(kZeros, AlignUp(offset(), kSectionAlignment) - offset()));
@@ -276,6 +307,9 @@ Status TableBuilder::Rep::Finish(TableMeta* meta, bool last_part) {
     bloom.Finish(&bytes);
   }
   NACRE_RETURN_IF_ERROR(AppendSection(bytes, &meta_.bloom));
+  if (!range_deletions_.empty()) {
+    NACRE_RETURN_IF_ERROR(AppendSection(range_deletions_, &meta_.range_deletions));
+  }
   NACRE_RETURN_IF_ERROR(AppendSection(options_.lineage, &meta_.lineage));
 
   meta_.size = offset() + FooterBytes(meta_);
@@ -304,6 +338,10 @@ TableBuilder::~TableBuilder() = default;
 
 Status TableBuilder::Add(const Slice& user_key, uint64_t tag, const Slice& value) {
   return rep_->Add(user_key, tag, value);
+}
+
+void TableBuilder::SetRangeTombstones(const std::vector<RangeTombstones::Fragment>& fragments) {
+  rep_->SetRangeTombstones(fragments);
 }
 
 bool TableBuilder::Fits(size_t key_size, size_t value_size) const {

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/extent.h"
 #include "table/internal_key.h"
+#include "table/range_tombstones.h"
 #include "table/table_meta.h"
 
 namespace nacre {
@@ -20,6 +22,8 @@ struct TableBuilderOptions {
   size_t range_index_interval = 2048;
   int bloom_bits_per_key = kBloomBitsPerKey;  ///< 0: no filter.
   std::string lineage{};                      ///< What TableMeta::lineage is to hold.
+  /// Kept free for SetRangeTombstones.
+  uint64_t range_deletion_bytes = 0;
 };
 
 /// Writes one table: records straight into the writer's chunk buffers, then point index, range
@@ -37,6 +41,9 @@ class TableBuilder {
   /// Entries in InternalKeyComparator order, strictly ascending. After a failure only destruction
   /// is useful. Check `Fits` first.
   Status Add(const Slice& user_key, uint64_t tag, const Slice& value);
+
+  /// What the table has of range tombstones, some. Widens its bounds. Once, before Finish.
+  void SetRangeTombstones(const std::vector<RangeTombstones::Fragment>& fragments);
 
   /// Whether the table, with such a record added and everything after the records, would stay
   /// within the writer's capacity.

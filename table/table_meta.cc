@@ -15,7 +15,8 @@ namespace {
 //     offset size
 //          0    4  magic
 //          4    2  format version
-//          6    2  flags: 1 bounds are shortened, 2 last output of its merge
+//          6    2  flags: 1 bounds are shortened, 2 last output of its merge, 4 operands,
+//                  8 range tombstones
 //          8    4  bytes of the whole, checksum included
 //         12    4  id of the column family
 //         16    8  table id
@@ -41,6 +42,7 @@ namespace {
 //        227    1  number of fragments
 //        228  16n  fragments: fixed64 node << 48 | offset, fixed64 length
 //                  comparator name, smallest, largest: each varint64 length and bytes
+//              20  with flag 8: the range tombstones, a section as above
 //                  fixed32 CRC32C of everything before
 constexpr size_t kMagicAt = 0;
 constexpr size_t kVersionAt = 4;
@@ -65,6 +67,9 @@ constexpr uint32_t kMagic = 0x4d54434e;  // "NCTM"
 constexpr uint16_t kFormatVersion = 4;
 constexpr uint16_t kBoundsShortened = 1;
 constexpr uint16_t kLastPart = 2;
+constexpr uint16_t kHasOperands = 4;
+constexpr uint16_t kHasRangeDeletions = 8;
+constexpr uint16_t kFlags = kBoundsShortened | kLastPart | kHasOperands | kHasRangeDeletions;
 constexpr uint64_t kFooterMagic = 0x3152544f4f46434e;  // "NCFOOTR1"
 /// More than any key, name and placement together; a longer one is malformed.
 constexpr uint32_t kMetaBytesMax = 1 << 30;
@@ -113,6 +118,18 @@ void ForEachField(Meta& meta, Field32 field32, Field64 field64, Section section)
   field32(at, meta.part);
 }
 
+void EncodeSection(const TableSection& part, char* to) {
+  EncodeFixed64(to, part.offset);
+  EncodeFixed64(to + 8, part.length);
+  EncodeFixed32(to + 16, part.crc);
+}
+
+TableSection DecodeSection(const char* from) {
+  return {.offset = DecodeFixed64(from),
+          .length = DecodeFixed64(from + 8),
+          .crc = DecodeFixed32(from + 16)};
+}
+
 Status Malformed(const char* what) {
   return Status::Corruption(std::string("table meta: ") + what);
 }
@@ -131,7 +148,7 @@ Status CheckTableMeta(const TableMeta& meta) {
     return part.offset <= meta.size && part.length <= meta.size - part.offset;
   };
   if (!inside(meta.records) || !inside(meta.point_index) || !inside(meta.range_index) ||
-      !inside(meta.bloom) || !inside(meta.lineage)) {
+      !inside(meta.bloom) || !inside(meta.range_deletions) || !inside(meta.lineage)) {
     return Malformed("a section reaches beyond the table");
   }
   if (meta.records.offset != 0) return Malformed("the records do not come first");
@@ -149,15 +166,13 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
   EncodeFixed16(fixed + kVersionAt, kFormatVersion);
   EncodeFixed16(fixed + kFlagsAt,
                 static_cast<uint16_t>((meta.bounds_shortened ? kBoundsShortened : 0) |
-                                      (meta.last_part ? kLastPart : 0)));
+                                      (meta.last_part ? kLastPart : 0) |
+                                      (meta.has_operands ? kHasOperands : 0) |
+                                      (meta.has_range_deletions() ? kHasRangeDeletions : 0)));
   ForEachField(
       meta, [=](size_t at, uint32_t value) { EncodeFixed32(fixed + at, value); },
       [=](size_t at, uint64_t value) { EncodeFixed64(fixed + at, value); },
-      [=](size_t at, const TableSection& part) {
-        EncodeFixed64(fixed + at, part.offset);
-        EncodeFixed64(fixed + at + 8, part.length);
-        EncodeFixed32(fixed + at + 16, part.crc);
-      });
+      [=](size_t at, const TableSection& part) { EncodeSection(part, fixed + at); });
   fixed[kPlacementAt] = static_cast<char>(meta.placement.redundancy.kind);
   fixed[kPlacementAt + 1] = static_cast<char>(meta.placement.redundancy.data);
   fixed[kPlacementAt + 2] = static_cast<char>(meta.placement.redundancy.parity);
@@ -169,6 +184,11 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
   PutLengthPrefixedSlice(dst, meta.comparator);
   PutLengthPrefixedSlice(dst, meta.smallest);
   PutLengthPrefixedSlice(dst, meta.largest);
+  if (meta.has_range_deletions()) {
+    char section[kSectionBytes];
+    EncodeSection(meta.range_deletions, section);
+    dst->append(section, sizeof(section));
+  }
   const size_t bytes = dst->size() - start + kCrcBytes;
   EncodeFixed32(dst->data() + start + kBytesAt, static_cast<uint32_t>(bytes));
   PutFixed32(dst, Crc32c(dst->data() + start, bytes - kCrcBytes));
@@ -195,17 +215,14 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
                                 " is older than this program can read");
   }
   const uint16_t flags = DecodeFixed16(fixed + kFlagsAt);
-  if ((flags & ~(kBoundsShortened | kLastPart)) != 0) return Malformed("unknown flags");
+  if ((flags & ~kFlags) != 0) return Malformed("unknown flags");
   meta->bounds_shortened = (flags & kBoundsShortened) != 0;
   meta->last_part = (flags & kLastPart) != 0;
+  meta->has_operands = (flags & kHasOperands) != 0;
   ForEachField(
       *meta, [=](size_t at, uint32_t& value) { value = DecodeFixed32(fixed + at); },
       [=](size_t at, uint64_t& value) { value = DecodeFixed64(fixed + at); },
-      [=](size_t at, TableSection& part) {
-        part.offset = DecodeFixed64(fixed + at);
-        part.length = DecodeFixed64(fixed + at + 8);
-        part.crc = DecodeFixed32(fixed + at + 16);
-      });
+      [=](size_t at, TableSection& part) { part = DecodeSection(fixed + at); });
 
   const auto kind = static_cast<uint8_t>(fixed[kPlacementAt]);
   meta->placement.redundancy = {.kind = static_cast<RedundancyKind>(kind),
@@ -226,8 +243,16 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
     rest.remove_prefix(kFragmentBytes);
   }
   if (!GetString(&rest, &meta->comparator) || !GetString(&rest, &meta->smallest) ||
-      !GetString(&rest, &meta->largest) || !rest.empty()) {
+      !GetString(&rest, &meta->largest)) {
     return Malformed("malformed bounds");
+  }
+  const bool has_range_deletions = (flags & kHasRangeDeletions) != 0;
+  if (rest.size() != (has_range_deletions ? kSectionBytes : 0)) {
+    return Malformed("malformed bounds");
+  }
+  meta->range_deletions = has_range_deletions ? DecodeSection(rest.data()) : TableSection();
+  if (has_range_deletions && !meta->has_range_deletions()) {
+    return Malformed("there are no range tombstones");
   }
   if (meta->smallest.size() < kTagBytes || meta->largest.size() < kTagBytes) {
     return Malformed("a bound is shorter than a tag");
@@ -255,7 +280,7 @@ size_t FooterBytes(const TableMeta& meta) {
   };
   return kFixedBytes + meta.placement.fragments.size() * kFragmentBytes +
          string_bytes(meta.comparator) + string_bytes(meta.smallest) + string_bytes(meta.largest) +
-         kCrcBytes + kFooterTrailerBytes;
+         (meta.has_range_deletions() ? kSectionBytes : 0) + kCrcBytes + kFooterTrailerBytes;
 }
 
 namespace {

@@ -30,7 +30,10 @@ struct TableMeta {
   Placement placement;
   std::string comparator;  ///< Its name.
 
-  std::string smallest;  ///< First and last internal key (user key and fixed64 tag).
+  /// First and last internal key (user key and fixed64 tag). Where range tombstones reach further
+  /// than the records: where these begin, and where they end with the greatest tag, so that the
+  /// table ends before whatever has that user key.
+  std::string smallest;
   std::string largest;
   /// The bounds' user keys are only the first bytes of the true ones: in a fragment head that had
   /// no room for more. The footer has them whole.
@@ -38,7 +41,8 @@ struct TableMeta {
   SequenceNumber smallest_sequence = 0;
   SequenceNumber largest_sequence = 0;
 
-  uint64_t entries = 0;  ///< Records, tombstones included.
+  uint64_t entries = 0;       ///< Records, tombstones included.
+  bool has_operands = false;  ///< Some are operands of merges.
   uint64_t tombstones = 0;
   uint64_t user_keys = 0;       ///< Distinct user keys: entries of the point index.
   uint64_t user_bytes = 0;      ///< Keys and values.
@@ -51,12 +55,14 @@ struct TableMeta {
   TableSection point_index;
   TableSection range_index;
   TableSection bloom;
+  TableSection range_deletions;  ///< RangeTombstones; of length 0 if there are none.
   /// What the owner wants found beside the records, if nothing but tables is left
   /// (db/table_lineage.h); opaque here. Empty: nothing.
   TableSection lineage;
   uint32_t part = 0;       ///< Number of the table among the outputs of the merge that made it.
   bool last_part = false;  ///< That merge ended with it.
 
+  bool has_range_deletions() const { return range_deletions.length > 0; }
   Slice smallest_user_key() const { return ExtractUserKey(smallest); }
   Slice largest_user_key() const { return ExtractUserKey(largest); }
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "table/covered_iterator.h"
 #include "table/range_index.h"
 #include "table/table_context.h"
 #include "table/table_iterator.h"
@@ -33,27 +34,6 @@ Status ReadSection(const TableContext& table, const TableSection& section, const
   }
 }
 
-/// Of a table that cannot be read.
-class FailedIterator final : public InternalIterator {
- public:
-  explicit FailedIterator(Status status) : status_(std::move(status)) {}
-
-  bool Valid() const override { return false; }
-  void SeekToFirst() override {}
-  void SeekToLast() override {}
-  void Seek(const Slice&) override {}
-  void SeekForPrev(const Slice&) override {}
-  void Next() override {}
-  void Prev() override {}
-  Slice user_key() const override { return {}; }
-  uint64_t tag() const override { return 0; }
-  Slice value() const override { return {}; }
-  Status status() const override { return status_; }
-
- private:
-  const Status status_;
-};
-
 }  // namespace
 
 class TableReader::Rep {
@@ -69,19 +49,23 @@ class TableReader::Rep {
   /// Acquire: pairs with the release in Load.
   bool loaded() const { return loaded_.load(std::memory_order_acquire); }
   const TableContext& context() const { return context_; }
+  const RangeTombstones* range_tombstones() const { return range_tombstones_.get(); }
   size_t MemoryUsage() const {
     if (!loaded()) return sizeof(*this);
-    return sizeof(*this) + range_index_bytes_.capacity() + context_.range_index.MemoryUsage();
+    return sizeof(*this) + range_index_bytes_.capacity() + context_.range_index.MemoryUsage() +
+           (range_tombstones_ == nullptr ? 0 : range_tombstones_->MemoryUsage());
   }
 
  private:
   Status Load() REQUIRES(loading_);
+  Status LoadRangeTombstones();
 
   Mutex loading_;
   std::atomic<bool> loaded_{false};
   // These are constant once `loaded_` is set.
   TableContext context_;
   std::string range_index_bytes_;  ///< Empty if the section is in place.
+  std::unique_ptr<const RangeTombstones> range_tombstones_;
 };
 
 Status TableReader::Rep::Load() {
@@ -99,7 +83,21 @@ Status TableReader::Rep::Load() {
                                   context_.meta->records.length)) {
     return context_.CorruptionAt(section.offset, "malformed range index");
   }
+  if (context_.meta->has_range_deletions()) NACRE_RETURN_IF_ERROR(LoadRangeTombstones());
   loaded_.store(true, std::memory_order_release);
+  return Status::OK();
+}
+
+Status TableReader::Rep::LoadRangeTombstones() {
+  const TableSection& section = context_.meta->range_deletions;
+  std::unique_ptr<PendingRead> read;
+  Slice bytes;
+  NACRE_RETURN_IF_ERROR(ReadSection(context_, section,
+                                    "range tombstones do not match their checksum", &read, &bytes));
+  const Comparator* const comparator = context_.comparator.user_comparator();
+  if (!RangeTombstones::Decode(bytes, comparator, &range_tombstones_).ok()) {
+    return context_.CorruptionAt(section.offset, "malformed range tombstones");
+  }
   return Status::OK();
 }
 
@@ -138,11 +136,12 @@ Status TableReader::OpenUnread(std::shared_ptr<const TableMeta> meta, const Comp
 
 Status TableReader::LoadRangeIndex() const { return rep_->LoadRangeIndex(); }
 bool TableReader::has_range_index() const { return rep_->loaded(); }
+const RangeTombstones* TableReader::range_tombstones() const { return rep_->range_tombstones(); }
 
 std::unique_ptr<InternalIterator> TableReader::NewIterator(
     const TableIteratorOptions& options) const {
   if (Status status = LoadRangeIndex(); !status.ok()) {
-    return std::make_unique<FailedIterator>(std::move(status));
+    return NewFailedInternalIterator(std::move(status));
   }
   return std::make_unique<TableIterator>(&rep_->context(), options);
 }

@@ -10,6 +10,7 @@
 #include "table/internal_key.h"
 #include "table/point_index.h"
 #include "table/range_index.h"
+#include "table/range_tombstones.h"
 #include "table/record.h"
 #include "table/table_meta.h"
 #include "util/bloom.h"
@@ -47,6 +48,8 @@ class TableReader {
   /// iterators see to it themselves. A failure leaves all as it was.
   Status LoadRangeIndex() const;
   bool has_range_index() const;
+  /// Null if the table has none. Read with the range index, which has to be there.
+  const RangeTombstones* range_tombstones() const;
 
   const TableMeta& meta() const { return *meta_; }
   Extent* extent() const { return extent_.get(); }

@@ -15,6 +15,7 @@ TableStreamCheck::TableStreamCheck(const TableMeta* meta)
       sections_{{&meta->point_index, "the point index does not match its checksum"},
                 {&meta->range_index, "the range index does not match its checksum"},
                 {&meta->bloom, "the Bloom filter does not match its checksum"},
+                {&meta->range_deletions, "the range tombstones do not match their checksum"},
                 {&meta->lineage, "the lineage does not match its checksum"}} {}
 
 Status TableStreamCheck::Fail(uint64_t offset, uint64_t length, const char* what) {

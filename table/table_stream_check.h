@@ -55,7 +55,7 @@ class TableStreamCheck {
   uint32_t large_crc_ = 0;
   uint32_t large_expected_ = 0;
 
-  Section sections_[4];
+  Section sections_[5];
   std::string footer_;
   TableSection suspect_;
 };

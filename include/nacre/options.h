@@ -12,8 +12,12 @@
 
 namespace nacre {
 
+class CompactionFilter;
+class CompactionFilterFactory;
 class Logger;
+class MergeOperator;
 class Pool;
+class SliceTransform;
 class Snapshot;
 
 enum class CompactionSite : uint8_t {
@@ -129,6 +133,15 @@ struct DBOptions {
 struct ColumnFamilyOptions {
   /// Not owned; must outlive the database.
   const Comparator* comparator = BytewiseComparator();
+  /// What `DB::Merge` does. Null: it answers `NotSupported`, and reads of keys that were merged
+  /// answer `InvalidArgument`. The database does not remember it.
+  std::shared_ptr<MergeOperator> merge_operator;
+  /// Asked by compactions what is to become of values. The filter is not owned, must outlive the
+  /// database and be thread-safe; of both, the filter is used.
+  const CompactionFilter* compaction_filter = nullptr;
+  std::shared_ptr<CompactionFilterFactory> compaction_filter_factory;
+  /// What of a key is its prefix, for iterators with `ReadOptions::prefix_same_as_start`.
+  std::shared_ptr<const SliceTransform> prefix_extractor;
 
   // ---- MemTables ----------------------------------------------------------------------------
 
@@ -175,6 +188,14 @@ struct ReadOptions {
   /// the iterator.
   const Slice* iterate_lower_bound = nullptr;
   const Slice* iterate_upper_bound = nullptr;
+  /// Iterators end where the prefix (`Options::prefix_extractor`) is another than that of the key
+  /// that they were sent to. Without an extractor, or to a key that has no prefix, it means
+  /// nothing.
+  bool prefix_same_as_start = false;
+  /// Accepted for RocksDB's sake: iterators see all keys in order in any case. `total_order_seek`
+  /// turns `prefix_same_as_start` off.
+  bool total_order_seek = false;
+  bool auto_prefix_mode = false;
   /// Bytes an iterator reads ahead at most; 0 lets it grow by itself.
   size_t readahead_size = 0;
 };

@@ -21,6 +21,14 @@
 namespace nacre {
 namespace {
 
+std::unique_ptr<Iterator> IteratorOver(const InternalKeyComparator& comparator,
+                                       const std::vector<TestEntry>& entries,
+                                       SequenceNumber snapshot, const ReadOptions& options) {
+  return NewDBIterator(comparator, ReadRules(),
+                       std::make_unique<VectorIterator>(comparator, entries),
+                       RangeCover(comparator, snapshot), snapshot, options, nullptr);
+}
+
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 /// What an iterator has to show, in order.
@@ -59,9 +67,7 @@ class Walk {
     ReadOptions options;
     if (lower) options.iterate_lower_bound = &(lower_slice = *lower);
     if (upper) options.iterate_upper_bound = &(upper_slice = *upper);
-    const auto iterator =
-        NewDBIterator(comparator_, std::make_unique<VectorIterator>(comparator_, entries_),
-                      snapshot, options, nullptr);
+    const auto iterator = IteratorOver(comparator_, entries_, snapshot, options);
     EXPECT_FALSE(iterator->Valid()) << "valid before any seek";
     for (int i = 0; i < steps; ++i) {
       Step(iterator.get());
@@ -189,8 +195,7 @@ TEST(DBIteratorTest, SkipsAnyNumberOfHiddenVersions) {
   SortEntries(comparator, &entries);
   for (const SequenceNumber snapshot : {1, 2, 500, 501, 999, 1000, 1002}) {
     SCOPED_TRACE(snapshot);
-    const auto iterator = NewDBIterator(
-        comparator, std::make_unique<VectorIterator>(comparator, entries), snapshot, {}, nullptr);
+    const auto iterator = IteratorOver(comparator, entries, snapshot, {});
     const Pairs expected = Visible(comparator, entries, snapshot, {}, {});
     Pairs forward;
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
@@ -218,8 +223,7 @@ TEST(DBIteratorTest, CopiesItsBounds) {
     ReadOptions options;
     options.iterate_lower_bound = &lower;
     options.iterate_upper_bound = &upper;
-    iterator = NewDBIterator(comparator, std::make_unique<VectorIterator>(comparator, entries), 9,
-                             options, nullptr);
+    iterator = IteratorOver(comparator, entries, 9, options);
   }
   iterator->SeekToFirst();
   ASSERT_TRUE(iterator->Valid());
@@ -248,7 +252,8 @@ TEST(DBIteratorTest, FailureShowsAsStatusNeverAsAnEnd) {
       ASSERT_LT(moves, 100u);
       auto internal = std::make_unique<VectorIterator>(comparator, entries);
       internal->FailAfter(moves, Status::Unavailable("node 3"));
-      const auto iterator = NewDBIterator(comparator, std::move(internal), 30, {}, nullptr);
+      const auto iterator = NewDBIterator(comparator, ReadRules(), std::move(internal),
+                                          RangeCover(comparator, 30), 30, {}, nullptr);
       forward ? iterator->SeekToFirst() : iterator->SeekToLast();
       size_t shown = 0;
       while (iterator->Valid()) {

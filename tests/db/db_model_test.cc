@@ -41,6 +41,13 @@ constexpr auto kCompute = CompactionSite::kCompute;
 const Comparator* const kBytewise = BytewiseComparator();
 const Comparator* const kReverse = ReverseBytewiseComparator();
 
+ModelCase AllKinds(const char* name, const Comparator* comparator, CompactionSite site,
+                   size_t index_memory_budget = SIZE_MAX, uint32_t max_subcompactions = 1) {
+  ModelCase model_case{name, comparator, site, "none", index_memory_budget, max_subcompactions};
+  model_case.all_kinds = true;
+  return model_case;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cases, DBModelTest,
     testing::Values(ModelCase{"BytewiseMemnodeNone", kBytewise, kMemnode, "none"},
@@ -57,7 +64,13 @@ INSTANTIATE_TEST_SUITE_P(
                     ModelCase{"CustomAutoRep3", &kBackwards, CompactionSite::kAuto, "rep(3)"},
                     ModelCase{"NoIndexes", kBytewise, kMemnode, "none", 0},
                     ModelCase{"FewIndexes", kBytewise, kMemnode, "rep(2)", 20'000},
-                    ModelCase{"Subcompactions", kBytewise, kMemnode, "none", SIZE_MAX, 4}),
+                    ModelCase{"Subcompactions", kBytewise, kMemnode, "none", SIZE_MAX, 4},
+                    AllKinds("KindsBytewiseMemnode", kBytewise, kMemnode),
+                    AllKinds("KindsBytewiseCompute", kBytewise, kCompute),
+                    AllKinds("KindsReverseMemnode", kReverse, kMemnode, SIZE_MAX, 4),
+                    AllKinds("KindsCustomMemnode", &kBackwards, kMemnode),
+                    AllKinds("KindsNoIndexes", kBytewise, kMemnode, 0),
+                    AllKinds("KindsSubcompactions", kBytewise, kMemnode, SIZE_MAX, 4)),
     [](const testing::TestParamInfo<ModelCase>& it) { return std::string(it.param.name); });
 
 }  // namespace

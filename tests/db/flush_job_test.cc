@@ -305,8 +305,9 @@ TEST_F(FlushJobTest, EndsWhenItIsCancelled) {
   const Status status = client_->Flush(0, job, &cancelled, &result);
   // It is told when somebody looks, and may have ended before.
   EXPECT_TRUE(status.IsAborted() || status.ok()) << status.ToString();
-  EXPECT_TRUE(
-      memnode::RunFlush(job, BytewiseComparator(), store_.get(), &cancelled, &result).IsAborted());
+  memnode::JobPlugins plugins;
+  plugins.comparator = BytewiseComparator();
+  EXPECT_TRUE(memnode::RunFlush(job, plugins, store_.get(), &cancelled, &result).IsAborted());
 }
 
 }  // namespace

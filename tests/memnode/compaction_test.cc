@@ -95,9 +95,11 @@ TEST_F(CompactionTest, OnEachNodeAndHere) {
     for (int site = -1; site < 3; ++site) {
       const CompactionJob job = MakeJob(runs, copies, 12, 600'000);
       CompactionResult result;
-      const Status s =
-          site < 0 ? RunCompaction(job, BytewiseComparator(), store_.get(), nullptr, &result)
-                   : client_->Compact(static_cast<NodeId>(site), job, nullptr, &result);
+      JobPlugins plugins;
+      plugins.comparator = BytewiseComparator();
+      const Status s = site < 0
+                           ? RunCompaction(job, plugins, store_.get(), nullptr, &result)
+                           : client_->Compact(static_cast<NodeId>(site), job, nullptr, &result);
       ASSERT_TRUE(s.ok()) << s.ToString();
       EXPECT_GT(result.tables.size(), 1u);
       EXPECT_GT(result.stats.tombstones_dropped, 0u);

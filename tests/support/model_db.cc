@@ -13,6 +13,19 @@ void ModelDB::Delete(const std::string& key) {
   if (found != keys_.end()) found->second.push_back({now_, nullptr});
 }
 
+void ModelDB::Merge(const std::string& key, const std::string& operand) {
+  const Value before = Get(key, now_);
+  Put(key, before == nullptr ? operand : *before + "," + operand);
+}
+
+void ModelDB::DeleteRange(const std::string& begin, const std::string& end) {
+  ++now_;
+  if (!keys_.key_comp()(begin, end)) return;
+  for (auto at = keys_.lower_bound(begin); at != keys_.lower_bound(end); ++at) {
+    at->second.push_back({now_, nullptr});
+  }
+}
+
 ModelDB::Value ModelDB::At(const Versions& versions, uint64_t time) {
   for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
     if (version->time <= time) return version->value;

@@ -25,6 +25,10 @@ class ModelDB {
 
   void Put(const std::string& key, std::string value);
   void Delete(const std::string& key);
+  /// As the operator `stringappend` does.
+  void Merge(const std::string& key, const std::string& operand);
+  /// All in [begin, end), at one moment.
+  void DeleteRange(const std::string& begin, const std::string& end);
   uint64_t Now() const { return now_; }
 
   Value Get(const std::string& key, uint64_t time) const;

@@ -5,16 +5,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "nacre/merge_operator.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 
 namespace nacre {
+namespace {
+
+/// Those that are put, and deleted singly, and get nothing else.
+constexpr int kOnceKeys = 40;
+std::string OnceKey(int i) { return "once" + std::to_string(i); }
+
+}  // namespace
 
 ModelRun::ModelRun(std::shared_ptr<memnode::PoolImpl> pool, const ModelCase& model_case,
                    uint64_t seed)
     : random_(seed),
       comparator_(model_case.comparator),
       large_value_(model_case.large_value),
+      all_kinds_(model_case.all_kinds),
       model_(comparator_),
       pool_(std::move(pool)),
       options_(SmallTableOptions(pool_)) {
@@ -23,6 +32,7 @@ ModelRun::ModelRun(std::shared_ptr<memnode::PoolImpl> pool, const ModelCase& mod
   options_.redundancy = model_case.redundancy;
   options_.index_memory_budget = model_case.index_memory_budget;
   options_.max_subcompactions = model_case.max_subcompactions;
+  if (all_kinds_) options_.merge_operator = MergeOperators::CreateStringAppendOperator();
   MakeKeys();
 }
 
@@ -106,6 +116,7 @@ IteratorBounds ModelRun::Bounds() {
 }
 
 void ModelRun::Step() {
+  if (all_kinds_ && random_.OneIn(4)) return WriteOfOtherKind();
   switch (random_.Uniform(1000)) {
     case 0 ... 449:
       return Put(Key(), Value());
@@ -168,16 +179,55 @@ void ModelRun::WriteBatchOfMany() {
       model->Put(key.ToString(), value.ToString());
     }
     void Delete(const Slice& key) override { model->Delete(key.ToString()); }
+    void Merge(const Slice& key, const Slice& operand) override {
+      model->Merge(key.ToString(), operand.ToString());
+    }
     ModelDB* model;
   } recorder(&model_);
   for (uint64_t n = random_.Skewed(6); n > 0; --n) {
     const std::string& key = Key();
+    if (all_kinds_ && random_.OneIn(3)) {
+      ASSERT_TRUE(IsOk(batch.Merge(key, TestValue(random_.Next(), random_.Uniform(20)))));
+      continue;
+    }
     ASSERT_TRUE((random_.OneIn(4) ? batch.Delete(key) : batch.Put(key, Value())).ok());
   }
   const std::string before = batch.Data();
   ASSERT_TRUE(IsOk(db_->Write(NoLog(), &batch)));
   ASSERT_EQ(batch.Data(), before) << "Write changed the batch";
   ASSERT_TRUE(batch.Iterate(&recorder).ok());
+}
+
+void ModelRun::WriteOfOtherKind() {
+  if (random_.OneIn(3))
+    return PutOrDeleteOnce(OnceKey(static_cast<int>(random_.Uniform(kOnceKeys))));
+  if (random_.OneIn(20)) return DeleteRange();
+  const std::string& key = Key();
+  const std::string operand = TestValue(random_.Next(), random_.Uniform(30));
+  ASSERT_TRUE(IsOk(db_->Merge(NoLog(), key, operand)));
+  model_.Merge(key, operand);
+}
+
+void ModelRun::DeleteRange() {
+  // Mostly some neighbours.
+  const size_t at = random_.Uniform(keys_.size());
+  const size_t to = std::min(keys_.size() - 1, at + random_.Skewed(random_.OneIn(10) ? 10 : 5));
+  std::string begin = keys_[at];
+  std::string end = keys_[to];
+  if (comparator_->Compare(begin, end) > 0) std::swap(begin, end);
+  // Keys that are deleted singly are deleted in no other way.
+  for (int i = 0; i < kOnceKeys; ++i) {
+    const std::string key = OnceKey(i);
+    if (comparator_->Compare(begin, key) <= 0 && comparator_->Compare(key, end) < 0) return;
+  }
+  ASSERT_TRUE(IsOk(db_->DeleteRange(NoLog(), begin, end)));
+  model_.DeleteRange(begin, end);
+}
+
+void ModelRun::PutOrDeleteOnce(const std::string& key) {
+  if (model_.Get(key, model_.Now()) == nullptr) return Put(key, Value());
+  ASSERT_TRUE(IsOk(db_->SingleDelete(NoLog(), key)));
+  model_.Delete(key);
 }
 
 const Snapshot* ModelRun::AnySnapshot(uint64_t* time) {
@@ -353,6 +403,9 @@ void ModelRun::CheckAll() {
 void ModelRun::DeleteAll() {
   ReleaseAll();
   for (const std::string& key : keys_) ASSERT_NO_FATAL_FAILURE(Delete(key));
+  for (const auto& [key, value] : model_.Visible(model_.Now())) {
+    ASSERT_NO_FATAL_FAILURE(PutOrDeleteOnce(key));
+  }
   ASSERT_NO_FATAL_FAILURE(Compact(/*everything=*/true));
   ASSERT_TRUE(IsOk(db_->WaitForCompact()));
   EXPECT_EQ(GetNumber(db_.get(), "nacre.num-live-tables"), 0u)

@@ -25,6 +25,8 @@ struct ModelCase {
   uint32_t max_subcompactions = 1;
   /// Of one value, written in the middle of the run.
   size_t large_value = 20'000'000;
+  /// Besides puts and deletions: single deletions, merges and range deletions.
+  bool all_kinds = false;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const ModelCase& model_case) {
@@ -68,6 +70,11 @@ class ModelRun {
   void PutLargeValue();
   void Delete(const std::string& key);
   void WriteBatchOfMany();
+  /// One of the kinds that not every run has.
+  void WriteOfOtherKind();
+  void DeleteRange();
+  /// Puts one of a few keys that get nothing but this, or deletes it singly if it is there.
+  void PutOrDeleteOnce(const std::string& key);
 
   /// Null, or one of those held; `*time` is what it sees.
   const Snapshot* AnySnapshot(uint64_t* time);
@@ -101,6 +108,7 @@ class ModelRun {
   Random random_;
   const Comparator* const comparator_;
   const size_t large_value_;
+  const bool all_kinds_;
   ModelDB model_;
   std::vector<std::string> keys_;  ///< Bytewise ascending.
   std::shared_ptr<memnode::PoolImpl> pool_;

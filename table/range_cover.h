@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nacre/slice.h"
+#include "table/internal_key.h"
+#include "table/range_tombstones.h"
+
+namespace nacre {
+
+/// What range tombstones of several sources hide at one snapshot, for somebody who asks key after
+/// key: as long as the keys stay between two edges of tombstones, an answer costs two comparisons.
+///
+/// Thread safety: none.
+class RangeCover {
+ public:
+  RangeCover(const InternalKeyComparator& comparator, SequenceNumber snapshot)
+      : comparator_(comparator), snapshot_(snapshot) {}
+
+  /// `tombstones` outlive this.
+  void Add(const RangeTombstones* tombstones) {
+    if (!tombstones->empty()) parts_.push_back(tombstones);
+    known_ = false;
+  }
+  bool empty() const { return parts_.empty(); }
+
+  /// The sequence of the newest tombstone that covers the key; 0: there is none. Entries of the key
+  /// with lower sequences are deleted.
+  SequenceNumber Of(const Slice& user_key) {
+    if (parts_.empty()) [[likely]]
+      return 0;
+    if (!known_ || !Holds(user_key)) Find(user_key);
+    return sequence_;
+  }
+  /// Of the key that was asked for last: for all keys in [begin, end) the answer is the same;
+  /// nothing: open.
+  const std::optional<std::string>& begin() const { return begin_; }
+  const std::optional<std::string>& end() const { return end_; }
+
+ private:
+  bool Holds(const Slice& user_key) const {
+    return (!begin_.has_value() || comparator_.CompareUserKeys(*begin_, user_key) <= 0) &&
+           (!end_.has_value() || comparator_.CompareUserKeys(user_key, *end_) < 0);
+  }
+  void Find(const Slice& user_key);
+
+  const InternalKeyComparator comparator_;
+  const SequenceNumber snapshot_;
+  std::vector<const RangeTombstones*> parts_;
+  bool known_ = false;
+  std::optional<std::string> begin_;
+  std::optional<std::string> end_;
+  SequenceNumber sequence_ = 0;
+};
+
+}  // namespace nacre

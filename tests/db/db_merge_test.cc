@@ -1,0 +1,325 @@
+// Goal: merges and single deletions survive whatever happens to the log and the tables: they are
+// flushed near the data and here, compacted on nodes and here, replayed by the next owner,
+// followed; and what goes wrong with an operator is said to who reads the key, and loses nothing.
+// Method: nacre-memnode processes; random updates of all kinds beside a model, with snapshots;
+// operators that nodes do not know, that fail, and none.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memnode/pool_impl.h"
+#include "nacre/db.h"
+#include "nacre/merge_operator.h"
+#include "nacre/write_batch.h"
+#include "tests/support/memnode_process.h"
+#include "tests/support/model_db.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+#include "util/coding.h"
+#include "util/random.h"
+
+namespace nacre {
+namespace {
+
+/// Concatenates, under a name that no node knows; refuses operands that say so.
+class PickyOperator final : public MergeOperator {
+ public:
+  const char* Name() const override { return "Picky"; }
+  bool FullMergeV2(const MergeOperationInput& in, MergeOperationOutput* out) const override {
+    out->new_value = in.existing_value == nullptr ? "" : in.existing_value->ToString();
+    for (const Slice& operand : in.operand_list) {
+      if (operand == "refuse") return false;
+      if (!out->new_value.empty()) out->new_value += ',';
+      out->new_value += operand.ToString();
+    }
+    return true;
+  }
+};
+
+class DBMergeTest : public testing::Test {
+ protected:
+  DBMergeTest() : random_(TestSeed(4100)), model_(BytewiseComparator()) {}
+
+  void StartNodes() {
+    nodes_ = std::make_unique<MemnodeProcesses>(
+        3, MemnodeProcessOptions{.scheme = "shm", .size = "128MiB", .slab_size = "1MiB"});
+    options_ = SmallTableOptions(nullptr);
+    options_.pool_uri = nodes_->pool_uri();
+    options_.redundancy = "rep(2)";
+    options_.near_data_flush = NearDataFlush::kOn;
+    options_.write_buffer_size = 64 << 20;  // Flushed when the test says so.
+    options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+  }
+  void Open() { ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_))); }
+  void Merge(const std::string& key, const std::string& operand) {
+    ASSERT_TRUE(IsOk(db_->Merge({}, key, operand)));
+    model_.Merge(key, operand);
+  }
+
+  /// An update of any kind, alone or in a batch.
+  void Write() {
+    WriteBatch batch;
+    for (uint64_t left = 1 + random_.Uniform(4); left > 0; --left) {
+      const std::string key = "key" + std::to_string(random_.Uniform(200));
+      const std::string value = TestValue(random_.Next(), random_.Uniform(60));
+      switch (random_.Uniform(8)) {
+        case 0 ... 1:
+          ASSERT_TRUE(IsOk(batch.Put(key, value)));
+          model_.Put(key, value);
+          break;
+        case 2:
+          ASSERT_TRUE(IsOk(batch.Delete(key)));
+          model_.Delete(key);
+          break;
+        case 3: {
+          const std::string once = "once" + std::to_string(random_.Uniform(50));
+          if (model_.Get(once, model_.Now()) == nullptr) {
+            ASSERT_TRUE(IsOk(batch.Put(once, value)));
+            model_.Put(once, value);
+          } else {
+            ASSERT_TRUE(IsOk(batch.SingleDelete(once)));
+            model_.Delete(once);
+          }
+          break;
+        }
+        case 4:
+          ASSERT_TRUE(IsOk(batch.PutLogData(value)));
+          break;
+        default:
+          ASSERT_TRUE(IsOk(batch.Merge(key, value)));
+          model_.Merge(key, value);
+      }
+    }
+    ASSERT_TRUE(IsOk(db_->Write({}, &batch)));
+  }
+
+  void ExpectModel(DB* db, const Snapshot* snapshot, uint64_t time) {
+    ReadOptions read;
+    read.snapshot = snapshot;
+    const ModelDB::Pairs expected = model_.Visible(time);
+    const std::unique_ptr<Iterator> iterator(db->NewIterator(read));
+    size_t i = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) {
+      ASSERT_LT(i, expected.size()) << iterator->key().ToString();
+      ASSERT_EQ(iterator->key().ToString(), expected[i].first);
+      ASSERT_TRUE(iterator->value() == Slice(*expected[i].second)) << expected[i].first;
+    }
+    ASSERT_TRUE(IsOk(iterator->status()));
+    ASSERT_EQ(i, expected.size());
+    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+      ASSERT_GT(i, 0U);
+      ASSERT_EQ(iterator->key().ToString(), expected[--i].first);
+      ASSERT_TRUE(iterator->value() == Slice(*expected[i].second)) << expected[i].first;
+    }
+    ASSERT_EQ(i, 0U);
+    std::vector<Slice> keys;
+    for (const auto& pair : expected) keys.emplace_back(pair.first);
+    std::vector<PinnableSlice> values(keys.size());
+    std::vector<Status> statuses(keys.size());
+    db->MultiGet(read, keys.size(), keys.data(), values.data(), statuses.data());
+    for (size_t k = 0; k < keys.size(); ++k) {
+      ASSERT_TRUE(IsOk(statuses[k])) << expected[k].first;
+      ASSERT_TRUE(values[k] == Slice(*expected[k].second)) << expected[k].first;
+      std::string value;
+      ASSERT_TRUE(IsOk(db->Get(read, keys[k], &value)));
+      ASSERT_EQ(value, *expected[k].second);
+    }
+  }
+  void ExpectModel() { ExpectModel(db_.get(), nullptr, model_.Now()); }
+
+  Random random_;
+  ModelDB model_;
+  std::unique_ptr<MemnodeProcesses> nodes_;
+  Options options_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(DBMergeTest, SurvivesFlushesCompactionsOwnersAndFollowers) {
+  ASSERT_NO_FATAL_FAILURE(StartNodes());
+  ASSERT_NO_FATAL_FAILURE(Open());
+  std::unique_ptr<DB> follower;
+  ASSERT_TRUE(IsOk(DB::OpenAsSecondary(options_, "db", &follower)));
+  std::unique_ptr<DB> predecessor;
+  uint64_t near_data = 0;
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    for (int i = 0; i < 150; ++i) ASSERT_NO_FATAL_FAILURE(Write());
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    const uint64_t time = model_.Now();
+    for (int i = 0; i < 150; ++i) ASSERT_NO_FATAL_FAILURE(Write());
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel(follower.get(), nullptr, model_.Now()));
+    options_.compaction = round % 2 == 0 ? CompactionSite::kMemnode : CompactionSite::kCompute;
+    if (round % 4 == 3) {  // The next owner finds all of it in the log.
+      db_->ReleaseSnapshot(snapshot);
+      options_.take_over = true;
+      near_data += GetNumber(db_.get(), "nacre.flush.near-data");
+      predecessor = std::move(db_);
+      ASSERT_NO_FATAL_FAILURE(Open());
+      predecessor.reset();
+      ASSERT_NO_FATAL_FAILURE(ExpectModel());
+      continue;
+    }
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    ASSERT_NO_FATAL_FAILURE(ExpectModel(db_.get(), snapshot, time));
+    if (round % 2 == 0) {
+      ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+      ASSERT_NO_FATAL_FAILURE(ExpectModel());
+      ASSERT_NO_FATAL_FAILURE(ExpectModel(db_.get(), snapshot, time));
+    }
+    ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel(follower.get(), nullptr, model_.Now()));
+    db_->ReleaseSnapshot(snapshot);
+  }
+  EXPECT_GT(near_data, 0U);
+}
+
+TEST_F(DBMergeTest, CompactionsLeaveOneValueOfEachKey) {
+  for (const bool known : {true, false}) {
+    ASSERT_NO_FATAL_FAILURE(StartNodes());
+    if (!known) options_.merge_operator = std::make_shared<PickyOperator>();
+    model_ = ModelDB(BytewiseComparator());
+    ASSERT_NO_FATAL_FAILURE(Open());
+    for (int round = 0; round < 4; ++round) {
+      for (int i = 0; i < 20; ++i) {
+        ASSERT_NO_FATAL_FAILURE(Merge("key" + std::to_string(i), std::to_string(round)));
+      }
+      ASSERT_TRUE(IsOk(db_->Flush({})));
+      ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    }
+    // A flush whose operator nodes do not know is made here.
+    if (!known) {
+      EXPECT_EQ(4U, GetNumber(db_.get(), "nacre.flush.fallbacks"));
+      EXPECT_EQ(0U, GetNumber(db_.get(), "nacre.flush.near-data"));
+    }
+    ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    EXPECT_EQ(20U, GetNumber(db_.get(), "nacre.estimate-num-keys"));
+    // Nothing is left to be merged, so no operator is needed.
+    ASSERT_TRUE(IsOk(db_->Close()));
+    options_.merge_operator = nullptr;
+    ASSERT_NO_FATAL_FAILURE(Open());
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    db_.reset();
+  }
+}
+
+TEST_F(DBMergeTest, WithoutAnOperatorOperandsStayAndReadersAreTold) {
+  ASSERT_NO_FATAL_FAILURE(StartNodes());
+  options_.merge_operator = std::make_shared<PickyOperator>();
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(Merge("merged", "refuse"));  // So that they are not merged at once.
+  ASSERT_NO_FATAL_FAILURE(Merge("merged", "b"));
+  ASSERT_TRUE(IsOk(db_->Put({}, "plain", "value")));
+  model_.Put("plain", "value");
+  ASSERT_TRUE(IsOk(db_->Close()));
+  options_.merge_operator = nullptr;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  EXPECT_TRUE(db_->Merge({}, "merged", "c").IsNotSupported());
+  WriteBatch batch;
+  ASSERT_TRUE(IsOk(batch.Merge("merged", "c")));
+  EXPECT_TRUE(db_->Write({}, &batch).IsNotSupported());
+  std::string value;
+  EXPECT_TRUE(db_->Get({}, "merged", &value).IsInvalidArgument());
+  EXPECT_TRUE(IsOk(db_->Get({}, "plain", &value)));
+  std::unique_ptr<Iterator> iterator(db_->NewIterator({}));
+  iterator->SeekToFirst();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(iterator->status().IsInvalidArgument());
+  iterator->Seek("plain");
+  EXPECT_TRUE(iterator->Valid());
+  EXPECT_TRUE(IsOk(iterator->status()));
+  iterator.reset();
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  ASSERT_TRUE(IsOk(db_->Close()));
+  options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(ExpectModel());
+}
+
+TEST_F(DBMergeTest, WhatAnOperatorRefusesIsKept) {
+  ASSERT_NO_FATAL_FAILURE(StartNodes());
+  options_.merge_operator = std::make_shared<PickyOperator>();
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_TRUE(IsOk(db_->Put({}, "bad", "base")));
+  ASSERT_TRUE(IsOk(db_->Merge({}, "bad", "refuse")));
+  ASSERT_NO_FATAL_FAILURE(Merge("good", "a"));
+  const auto expect = [&] {
+    std::string value;
+    EXPECT_TRUE(db_->Get({}, "bad", &value).IsCorruption());
+    EXPECT_TRUE(IsOk(db_->Get({}, "good", &value)));
+    EXPECT_EQ("a", value);
+  };
+  expect();
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  expect();
+  // What makes sense of it finds all that there was.
+  ASSERT_TRUE(IsOk(db_->Close()));
+  options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+  ASSERT_NO_FATAL_FAILURE(Open());
+  std::string value;
+  ASSERT_TRUE(IsOk(db_->Get({}, "bad", &value)));
+  EXPECT_EQ("base,refuse", value);
+}
+
+TEST_F(DBMergeTest, CountsOverATakenSnapshot) {
+  ASSERT_NO_FATAL_FAILURE(StartNodes());
+  options_.merge_operator = MergeOperators::CreateUInt64AddOperator();
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto add = [&](uint64_t n) {
+    std::string operand;
+    PutFixed64(&operand, n);
+    ASSERT_TRUE(IsOk(db_->Merge({}, "counter", operand)));
+  };
+  const auto expect = [&](uint64_t n, const Snapshot* snapshot) {
+    ReadOptions read;
+    read.snapshot = snapshot;
+    std::string value;
+    ASSERT_TRUE(IsOk(db_->Get(read, "counter", &value)));
+    ASSERT_EQ(8U, value.size());
+    EXPECT_EQ(n, DecodeFixed64(value.data()));
+  };
+  for (uint64_t i = 1; i <= 10; ++i) add(i);
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  add(1000);
+  add(1000);
+  for (int i = 0; i < 2; ++i) {
+    expect(2055, nullptr);
+    expect(55, snapshot);
+    ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  }
+  expect(55, snapshot);
+  db_->ReleaseSnapshot(snapshot);
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  expect(2055, nullptr);
+  EXPECT_EQ(1U, GetNumber(db_.get(), "nacre.estimate-num-keys"));
+}
+
+TEST(MergeOperatorTest, BuiltInOnesAreFoundByNameAndId) {
+  for (const char* name :
+       {"uint64add", "UInt64AddOperator", "stringappend", "StringAppendOperator"}) {
+    std::shared_ptr<MergeOperator> found;
+    ASSERT_TRUE(IsOk(MergeOperator::CreateFromString(name, &found))) << name;
+    std::shared_ptr<MergeOperator> again;
+    ASSERT_TRUE(IsOk(MergeOperator::CreateFromString(found->Id(), &again))) << found->Id();
+    EXPECT_EQ(found->Id(), again->Id());
+  }
+  std::shared_ptr<MergeOperator> found;
+  EXPECT_TRUE(MergeOperator::CreateFromString("multiply", &found).IsNotFound());
+  // The separator is part of what has to be found.
+  ASSERT_TRUE(IsOk(MergeOperator::CreateFromString("stringappend:::", &found)));
+  EXPECT_EQ(MergeOperators::CreateStringAppendOperator("::")->Id(), found->Id());
+  EXPECT_NE(MergeOperators::CreateStringAppendOperator()->Id(), found->Id());
+}
+
+}  // namespace
+}  // namespace nacre

@@ -1,0 +1,235 @@
+// Goal: a range deletion hides what is older and nothing else, from reads, iterators, snapshots,
+// followers and later owners, wherever it and what it hides lie; what is hidden goes when it is
+// compacted, and so does the range deletion at the bottom.
+// Method: nacre-memnode processes; random updates and range deletions beside a model; single cases
+// of what has ends that touch.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memnode/pool_impl.h"
+#include "nacre/db.h"
+#include "nacre/write_batch.h"
+#include "tests/support/memnode_process.h"
+#include "tests/support/model_db.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+#include "util/random.h"
+
+namespace nacre {
+namespace {
+
+class DBRangeDeletionTest : public testing::Test {
+ protected:
+  DBRangeDeletionTest() : random_(TestSeed(4200)), model_(BytewiseComparator()) {}
+
+  void Start() {
+    nodes_ = std::make_unique<MemnodeProcesses>(
+        3, MemnodeProcessOptions{.scheme = "shm", .size = "128MiB", .slab_size = "1MiB"});
+    options_ = SmallTableOptions(nullptr);
+    options_.pool_uri = nodes_->pool_uri();
+    options_.redundancy = "rep(2)";
+    options_.near_data_flush = NearDataFlush::kOn;
+    options_.write_buffer_size = 64 << 20;  // Flushed when the test says so.
+    ASSERT_NO_FATAL_FAILURE(Open());
+  }
+  void Open() { ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_))); }
+
+  static std::string Key(uint64_t n) { return "key" + std::to_string(1000 + n); }
+  void Put(const std::string& key, const std::string& value) {
+    ASSERT_TRUE(IsOk(db_->Put({}, key, value)));
+    model_.Put(key, value);
+  }
+  void DeleteRange(const std::string& begin, const std::string& end) {
+    ASSERT_TRUE(IsOk(db_->DeleteRange({}, begin, end)));
+    model_.DeleteRange(begin, end);
+  }
+  void Write() {
+    const uint64_t n = random_.Uniform(300);
+    switch (random_.Uniform(12)) {
+      case 0: {
+        const uint64_t length = random_.Skewed(6);
+        if (random_.OneIn(2)) return DeleteRange(Key(n), Key(n + length));
+        WriteBatch batch;
+        ASSERT_TRUE(IsOk(batch.Put(Key(n), "gone at once")));
+        ASSERT_TRUE(IsOk(batch.DeleteRange(Key(n), Key(n + length))));
+        ASSERT_TRUE(IsOk(batch.Put(Key(n + 1), "stays")));
+        ASSERT_TRUE(IsOk(db_->Write({}, &batch)));
+        model_.Put(Key(n), "gone at once");
+        model_.DeleteRange(Key(n), Key(n + length));
+        model_.Put(Key(n + 1), "stays");
+        return;
+      }
+      case 1:
+        ASSERT_TRUE(IsOk(db_->Delete({}, Key(n))));
+        model_.Delete(Key(n));
+        return;
+      default:
+        return Put(Key(n), TestValue(random_.Next(), random_.Uniform(300)));
+    }
+  }
+
+  void ExpectModel(DB* db, const Snapshot* snapshot, uint64_t time) {
+    ReadOptions read;
+    read.snapshot = snapshot;
+    const ModelDB::Pairs expected = model_.Visible(time);
+    const std::unique_ptr<Iterator> iterator(db->NewIterator(read));
+    size_t i = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) {
+      ASSERT_LT(i, expected.size()) << iterator->key().ToString();
+      ASSERT_EQ(iterator->key().ToString(), expected[i].first);
+      ASSERT_TRUE(iterator->value() == Slice(*expected[i].second)) << expected[i].first;
+    }
+    ASSERT_TRUE(IsOk(iterator->status()));
+    ASSERT_EQ(i, expected.size());
+    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+      ASSERT_GT(i, 0U);
+      ASSERT_EQ(iterator->key().ToString(), expected[--i].first);
+    }
+    ASSERT_EQ(i, 0U);
+    std::vector<std::string> names;
+    for (uint64_t n = 0; n < 310; ++n) names.push_back(Key(n));
+    std::vector<Slice> keys(names.begin(), names.end());
+    std::vector<PinnableSlice> values(keys.size());
+    std::vector<Status> statuses(keys.size());
+    db->MultiGet(read, keys.size(), keys.data(), values.data(), statuses.data());
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const ModelDB::Value value = model_.Get(names[k], time);
+      std::string found;
+      const Status status = db->Get(read, keys[k], &found);
+      if (value == nullptr) {
+        ASSERT_TRUE(status.IsNotFound()) << names[k] << ": " << status.ToString();
+        ASSERT_TRUE(statuses[k].IsNotFound()) << names[k] << ": " << statuses[k].ToString();
+        continue;
+      }
+      ASSERT_TRUE(IsOk(status)) << names[k];
+      ASSERT_TRUE(IsOk(statuses[k])) << names[k];
+      ASSERT_EQ(found, *value);
+      ASSERT_TRUE(values[k] == Slice(*value));
+    }
+  }
+  void ExpectModel() { ExpectModel(db_.get(), nullptr, model_.Now()); }
+
+  Random random_;
+  ModelDB model_;
+  std::unique_ptr<MemnodeProcesses> nodes_;
+  Options options_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(DBRangeDeletionTest, SurvivesFlushesCompactionsOwnersAndFollowers) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  std::unique_ptr<DB> follower;
+  ASSERT_TRUE(IsOk(DB::OpenAsSecondary(options_, "db", &follower)));
+  std::unique_ptr<DB> predecessor;
+  uint64_t fallbacks = 0;
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    for (int i = 0; i < 150; ++i) ASSERT_NO_FATAL_FAILURE(Write());
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    const uint64_t time = model_.Now();
+    for (int i = 0; i < 150; ++i) ASSERT_NO_FATAL_FAILURE(Write());
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    ASSERT_NO_FATAL_FAILURE(ExpectModel(db_.get(), snapshot, time));
+    ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel(follower.get(), nullptr, model_.Now()));
+    if (round % 4 == 3) {  // The next owner finds all of it in the log.
+      db_->ReleaseSnapshot(snapshot);
+      options_.take_over = true;
+      options_.compaction = round == 3 ? CompactionSite::kCompute : CompactionSite::kMemnode;
+      fallbacks += GetNumber(db_.get(), "nacre.flush.fallback.range-deletions");
+      predecessor = std::move(db_);
+      ASSERT_NO_FATAL_FAILURE(Open());
+      predecessor.reset();
+      ASSERT_NO_FATAL_FAILURE(ExpectModel());
+      continue;
+    }
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    ASSERT_NO_FATAL_FAILURE(ExpectModel(db_.get(), snapshot, time));
+    if (round % 2 == 0) {
+      const std::string begin = Key(random_.Uniform(300));
+      const Slice begin_slice(begin);
+      ASSERT_TRUE(IsOk(db_->CompactRange({}, round % 4 == 0 ? &begin_slice : nullptr, nullptr)));
+      ASSERT_NO_FATAL_FAILURE(ExpectModel());
+      ASSERT_NO_FATAL_FAILURE(ExpectModel(db_.get(), snapshot, time));
+    }
+    ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel(follower.get(), nullptr, model_.Now()));
+    db_->ReleaseSnapshot(snapshot);
+  }
+  EXPECT_GT(fallbacks, 0U);
+  ASSERT_TRUE(IsOk(db_->Close()));
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(ExpectModel());
+  ASSERT_NO_FATAL_FAILURE(DeleteRange("", "z"));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  ASSERT_NO_FATAL_FAILURE(ExpectModel());
+  EXPECT_EQ(0U, GetNumber(db_.get(), "nacre.num-live-tables"))
+      << GetTextProperty(db_.get(), "nacre.sstables");
+}
+
+TEST_F(DBRangeDeletionTest, BeginIsIncludedAndEndIsNot) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  for (uint64_t n = 0; n < 30; ++n) ASSERT_NO_FATAL_FAILURE(Put(Key(n), "old"));
+  ASSERT_NO_FATAL_FAILURE(DeleteRange(Key(10), Key(20)));
+  ASSERT_NO_FATAL_FAILURE(DeleteRange(Key(25), Key(25)));
+  for (int i = 0; i < 3; ++i) {
+    std::string value;
+    EXPECT_TRUE(IsOk(db_->Get({}, Key(9), &value)));
+    EXPECT_TRUE(db_->Get({}, Key(10), &value).IsNotFound());
+    EXPECT_TRUE(db_->Get({}, Key(19), &value).IsNotFound());
+    EXPECT_TRUE(IsOk(db_->Get({}, Key(20), &value)));
+    EXPECT_TRUE(IsOk(db_->Get({}, Key(25), &value)));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    ASSERT_TRUE(IsOk(i == 0 ? db_->Flush({}) : db_->CompactRange({}, nullptr, nullptr)));
+  }
+  EXPECT_TRUE(db_->DeleteRange({}, "b", "a").IsInvalidArgument());
+  EXPECT_EQ(20U, GetNumber(db_.get(), "nacre.estimate-num-keys"));
+}
+
+TEST_F(DBRangeDeletionTest, TablesThatTouchAtTheEndOfARangeAreBothRead) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  // A table below, of which the range deletion takes a part that ends where another table begins.
+  for (uint64_t n = 0; n < 300; ++n) ASSERT_NO_FATAL_FAILURE(Put(Key(n), TestValue(n, 2000)));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  const uint64_t time = model_.Now();
+  for (uint64_t n = 0; n < 290; n += 10) {
+    ASSERT_NO_FATAL_FAILURE(DeleteRange(Key(n), Key(n + 5)));
+    ASSERT_NO_FATAL_FAILURE(Put(Key(n + 5), "at the end"));
+  }
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  EXPECT_GT(GetNumber(db_.get(), "nacre.num-live-tables"), 3U);
+  ASSERT_NO_FATAL_FAILURE(ExpectModel());
+  ASSERT_NO_FATAL_FAILURE(ExpectModel(db_.get(), snapshot, time));
+  db_->ReleaseSnapshot(snapshot);
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  ASSERT_NO_FATAL_FAILURE(ExpectModel());
+}
+
+TEST_F(DBRangeDeletionTest, AFullCompactionLeavesNothingOfThousands) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  for (int round = 0; round < 3; ++round) {
+    for (uint64_t n = 0; n < 300; ++n) ASSERT_NO_FATAL_FAILURE(Put(Key(n), "value"));
+    for (uint64_t n = 0; n < 1000; ++n) {
+      const uint64_t at = random_.Uniform(300);
+      ASSERT_NO_FATAL_FAILURE(DeleteRange(Key(at), Key(at + 1 + random_.Uniform(4))));
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    ASSERT_NO_FATAL_FAILURE(ExpectModel());
+  }
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  ASSERT_NO_FATAL_FAILURE(ExpectModel());
+  EXPECT_EQ(model_.Visible(model_.Now()).size(), GetNumber(db_.get(), "nacre.estimate-num-keys"));
+  EXPECT_EQ(0U, GetNumber(db_.get(), "nacre.num-tombstones"));
+}
+
+}  // namespace
+}  // namespace nacre

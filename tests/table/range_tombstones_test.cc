@@ -1,0 +1,160 @@
+// Goal: fragmented range tombstones hide exactly what the ranges themselves hide, for each key and
+// each snapshot, also joined from parts, encoded and decoded, or asked key after key; damaged
+// sections are found out or say something harmless.
+// Method: random ranges over few keys against brute force; iterators over vectors; every truncation
+// of a section, and random bytes.
+
+#include "table/range_tombstones.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "table/covered_iterator.h"
+#include "table/range_cover.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/vector_iterator.h"
+#include "util/random.h"
+
+namespace nacre {
+namespace {
+
+std::string Key(uint64_t n) { return "common prefix/" + std::to_string(100 + n); }
+
+std::vector<RangeTombstone> RandomTombstones(Random* random) {
+  std::vector<RangeTombstone> tombstones;
+  for (uint64_t left = random->Uniform(12); left > 0; --left) {
+    const uint64_t begin = random->Uniform(40);
+    tombstones.push_back({Key(begin), Key(random->Uniform(40)), 1 + random->Uniform(30)});
+  }
+  return tombstones;
+}
+
+SequenceNumber Covering(const Comparator& order, const std::vector<RangeTombstone>& tombstones,
+                        const std::string& key, SequenceNumber snapshot) {
+  SequenceNumber newest = 0;
+  for (const RangeTombstone& t : tombstones) {
+    const bool covers = order.Compare(t.begin, key) <= 0 && order.Compare(key, t.end) < 0;
+    if (covers && t.sequence <= snapshot) newest = std::max(newest, t.sequence);
+  }
+  return newest;
+}
+
+class RangeTombstonesTest : public testing::TestWithParam<const Comparator*> {};
+
+TEST_P(RangeTombstonesTest, HidesWhatTheRangesHide) {
+  const Comparator& order = *GetParam();
+  Random random(TestSeed(8100));
+  for (int round = 0; round < 400; ++round) {
+    std::vector<RangeTombstone> first = RandomTombstones(&random);
+    const std::vector<RangeTombstone> second = RandomTombstones(&random);
+    const RangeTombstones a(&order, first);
+    const RangeTombstones b(&order, second);
+    const RangeTombstones joined = RangeTombstones::Merge(&order, {&a, &b});
+    first.insert(first.end(), second.begin(), second.end());
+    std::string section;
+    RangeTombstones::Encode(joined.fragments(), &section);
+    std::unique_ptr<const RangeTombstones> decoded;
+    ASSERT_TRUE(IsOk(RangeTombstones::Decode(section, &order, &decoded)));
+    for (const SequenceNumber snapshot :
+         {SequenceNumber{0}, 1 + random.Uniform(30), kMaxSequenceNumber}) {
+      RangeCover cover(InternalKeyComparator(&order), snapshot);
+      cover.Add(&a);
+      cover.Add(&b);
+      for (int i = 0; i < 60; ++i) {
+        std::string key = Key(random.Uniform(41));
+        if (random.OneIn(3)) key += "x";
+        const SequenceNumber expected = Covering(order, first, key, snapshot);
+        ASSERT_EQ(expected, joined.Covering(key, snapshot)) << key;
+        ASSERT_EQ(expected, decoded->Covering(key, snapshot)) << key;
+        ASSERT_EQ(expected, cover.Of(key)) << key;
+        ASSERT_TRUE(!cover.begin().has_value() || order.Compare(*cover.begin(), key) <= 0);
+        ASSERT_TRUE(!cover.end().has_value() || order.Compare(key, *cover.end()) < 0);
+      }
+    }
+  }
+}
+
+TEST_P(RangeTombstonesTest, IteratorsPassOverWhatIsCovered) {
+  const Comparator& order = *GetParam();
+  const InternalKeyComparator comparator(&order);
+  Random random(TestSeed(8101));
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<RangeTombstone> tombstones = RandomTombstones(&random);
+    const RangeTombstones fragments(&order, tombstones);
+    RangeCover cover(comparator, kMaxSequenceNumber);
+    cover.Add(&fragments);
+    std::vector<TestEntry> all;
+    for (uint64_t n = 0; n < 41; ++n) {
+      if (random.OneIn(3)) continue;
+      for (SequenceNumber sequence = 1 + random.Uniform(3); sequence > 0; --sequence) {
+        all.push_back({Key(n), PackTag(sequence, ValueType::kValue), "v"});
+      }
+    }
+    std::stable_sort(all.begin(), all.end(), [&](const TestEntry& a, const TestEntry& b) {
+      const int r = order.Compare(a.user_key, b.user_key);
+      return r != 0 ? r < 0 : a.tag > b.tag;
+    });
+    std::vector<TestEntry> kept;
+    for (const TestEntry& entry : all) {
+      if (Covering(order, tombstones, entry.user_key, kMaxSequenceNumber) == 0) {
+        kept.push_back(entry);
+      }
+    }
+    const auto iterator =
+        NewUncoveredIterator(comparator, std::make_unique<VectorIterator>(comparator, all), cover);
+    const auto expect = [&](size_t i) {
+      ASSERT_EQ(i < kept.size(), iterator->Valid());
+      if (i >= kept.size()) return;
+      ASSERT_EQ(kept[i].user_key, iterator->user_key().ToString());
+      ASSERT_EQ(kept[i].tag, iterator->tag());
+    };
+    iterator->SeekToFirst();
+    for (size_t i = 0; i < kept.size(); ++i, iterator->Next()) ASSERT_NO_FATAL_FAILURE(expect(i));
+    ASSERT_NO_FATAL_FAILURE(expect(kept.size()));
+    iterator->SeekToLast();
+    for (size_t i = kept.size(); i-- > 0; iterator->Prev()) ASSERT_NO_FATAL_FAILURE(expect(i));
+    ASSERT_FALSE(iterator->Valid());
+  }
+}
+
+TEST_P(RangeTombstonesTest, MalformedSectionsAreFoundOut) {
+  const Comparator& order = *GetParam();
+  Random random(TestSeed(8102));
+  std::vector<RangeTombstone> tombstones;
+  for (uint64_t i = 0; i < 10; ++i) {
+    tombstones.push_back({Key(3 * i), Key(3 * i + 5), 10 + i});
+    tombstones.push_back({Key(3 * i + 5), Key(3 * i), 10 + i});
+  }
+  std::string section;
+  RangeTombstones::Encode(RangeTombstones(&order, tombstones).fragments(), &section);
+  std::unique_ptr<const RangeTombstones> decoded;
+  size_t whole = 0;
+  for (size_t size = 0; size < section.size(); ++size) {
+    whole += RangeTombstones::Decode(section.substr(0, size), &order, &decoded).ok() ? 1 : 0;
+  }
+  EXPECT_EQ(RangeTombstones(&order, tombstones).fragments().size(), whole);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bad = section;
+    bad[random.Uniform(bad.size())] = static_cast<char>(random.Next());
+    bad.resize(random.Uniform(bad.size() + 1));
+    bad.shrink_to_fit();
+    if (!RangeTombstones::Decode(bad, &order, &decoded).ok()) continue;
+    for (const auto& fragment : decoded->fragments()) {
+      ASSERT_LT(order.Compare(fragment.begin, fragment.end), 0);
+      ASSERT_FALSE(fragment.sequences.empty());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, RangeTombstonesTest,
+                         testing::Values(BytewiseComparator(), ReverseBytewiseComparator()),
+                         [](const auto& it) { return it.index == 0 ? "Bytewise" : "Reverse"; });
+
+}  // namespace
+}  // namespace nacre
