@@ -26,7 +26,9 @@ uint64_t StoredTag(uint64_t tag) {
 bool TagFromStored(uint64_t stored, uint64_t* tag) {
   const uint64_t type = stored & kTypeMask;
   const uint64_t sequence = stored >> kTypeBits;
-  if (!IsValueType(type) || sequence > kMaxSequenceNumber) {
+  // Range deletions are kept apart.
+  if (!IsValueType(type) || type == static_cast<uint64_t>(ValueType::kRangeDeletion) ||
+      sequence > kMaxSequenceNumber) {
     return false;
   }
   *tag = PackTag(sequence, static_cast<ValueType>(type));

@@ -120,7 +120,7 @@ TEST(RecordTest, EveryPrefixIsTruncated) {
 TEST(RecordTest, UnknownTypesAndAbsurdSequencesAreCorrupt) {
   // Only a writer of another make has these, with a right checksum: take it from a record that is
   // parsed without one.
-  for (const unsigned char stored_tag : {0x02, 0x0f}) {
+  for (const unsigned char stored_tag : {0x03, 0x0f}) {
     std::string bytes = Encode("k", PackTag(0, ValueType::kValue), "");
     bytes.back() = static_cast<char>(stored_tag);
     Record record;
