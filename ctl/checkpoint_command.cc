@@ -12,6 +12,7 @@
 #include "ctl/ctl_report.h"
 #include "ctl/database_view.h"
 #include "nacre/checkpoint.h"
+#include "nacre/column_family.h"
 #include "util/json_text.h"
 #include "util/uri.h"
 
@@ -97,14 +98,24 @@ Status MakeCheckpoint(memnode::PoolClient* client, const CheckpointRequest& requ
   NACRE_RETURN_IF_ERROR(MakeOptions(client, request, &options));
   options.num_levels = static_cast<int>(view.state.num_levels);
   if (options.redundancy.empty()) options.redundancy = RedundancyOf(view.state);
+  // All families must be named.
+  std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, options}};
+  for (const auto& [id, record] : view.state.families) {
+    families.emplace_back(record.name, options).options.num_levels =
+        static_cast<int>(record.num_levels);
+  }
+  std::vector<ColumnFamilyHandle*> handles;
   std::unique_ptr<DB> db;
-  Status status = DB::Open(options, request.database, &db);
+  Status status = DB::Open(options, request.database, families, &handles, &db);
   if (status.IsBusy()) {
     return Status::Busy("database '" + request.database +
                         "' is open, and its latest writes are in the memory of its process: have "
                         "that make the checkpoint (nacre/checkpoint.h), or close the database");
   }
   NACRE_RETURN_IF_ERROR(std::move(status));
+  for (ColumnFamilyHandle* handle : handles) {
+    NACRE_RETURN_IF_ERROR(db->DestroyColumnFamilyHandle(handle));
+  }
   std::unique_ptr<Checkpoint> checkpoint;
   NACRE_RETURN_IF_ERROR(Checkpoint::Create(db.get(), &checkpoint));
   CheckpointInfo info;

@@ -181,6 +181,8 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) {
     families->by_id = families_->by_id;
     families->by_id.erase(family->id());
     family->MarkDropped();
+    // The log is needed until they count as flushed.
+    dropped_entries_ = dropped_entries_ || family->FindMemTable(sequencer_.generation()) != nullptr;
     InstallFamilies(std::move(families));
     UpdateStall();
     MaybeSchedule();

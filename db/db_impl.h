@@ -551,6 +551,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   uint32_t next_family_ GUARDED_BY(mutex_) = 1;     ///< More than any that there ever was.
   uint32_t last_compacted_ GUARDED_BY(mutex_) = 0;  ///< Family of the compaction picked last.
   size_t most_memtables_ GUARDED_BY(mutex_) = 2;    ///< Of any family.
+  /// The generation that takes writes has some of a family that was dropped since.
+  bool dropped_entries_ GUARDED_BY(mutex_) = false;
   /// Views, and sets of families, that readers may still look at.
   std::vector<std::shared_ptr<const void>> unlinked_views_ GUARDED_BY(mutex_);
   std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.

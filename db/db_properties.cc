@@ -177,7 +177,11 @@ class DBProperties {
   }
 
   /// That takes writes; null if nothing has been written since the one before was full.
-  const MemTable* Active() const { return family_->FindMemTable(db_->sequencer_.generation()); }
+  const MemTable* Active() const {
+    const bool any = !view_->memtables.empty();
+    const MemTable* newest = any ? view_->memtables.front().get() : nullptr;
+    return any && newest->generation() == db_->sequencer_.generation() ? newest : nullptr;
+  }
   uint64_t ActiveEntries() { return Active() != nullptr ? Active()->entries() : 0; }
   uint64_t ActiveBytes() { return Active() != nullptr ? Active()->MemoryUsage() : 0; }
   uint64_t MemTableBytes() {

@@ -171,6 +171,7 @@ MemTable* DBImpl::MemTableFor(ColumnFamily* family, uint16_t generation) {
                                           family->options().write_buffer_size / kFilterFraction,
                                           memtable_blocks_);
   MemTable* memtable = fresh.get();
+  if (family->dropped()) dropped_entries_ = true;  // By a writer who came just before.
   // Readers can see it before anybody writes to it.
   InstallView(family, family->MemTablesWith(std::move(fresh)), family->current_view()->version);
   family->SetMemTable(memtable);
@@ -200,11 +201,13 @@ void DBImpl::SwitchGeneration() {
 
   immutables_.push_back({full, boundary});
   memtable_full_ = false;
+  dropped_entries_ = false;
   UpdateStall();
   MaybeSchedule();
 }
 
 bool DBImpl::HasEntries(const ColumnFamily* only) const {
+  if (only == nullptr && dropped_entries_) return true;
   const uint16_t generation = sequencer_.generation();
   for (const auto& [id, family] : families_->by_id) {
     if (only != nullptr && family.get() != only) continue;

@@ -80,6 +80,29 @@ TEST(CheckpointDescriptionTest, SurvivesARoundTrip) {
   EXPECT_TRUE(state.tables.empty());
 }
 
+TEST(CheckpointDescriptionTest, HasColumnFamilies) {
+  CheckpointDescription description = MakeDescription();
+  description.next_family = 4;
+  description.families[2] = {.name = "index", .comparator = "test.Other", .num_levels = 3};
+  TableMeta& meta = description.tables[1].second;
+  meta.family = 2;
+  EXPECT_TRUE(Decode(EncodeCheckpointDescription(description)).IsCorruption());  // Its comparator.
+  meta.comparator = "test.Other";
+  const std::string bytes = EncodeCheckpointDescription(description);
+  CheckpointDescription decoded;
+  ASSERT_TRUE(IsOk(DecodeCheckpointDescription(bytes, &decoded)));
+  EXPECT_EQ(EncodeCheckpointDescription(decoded), bytes);
+  EXPECT_EQ(decoded.families, description.families);
+  EXPECT_EQ(decoded.next_family, 4u);
+  EXPECT_EQ(decoded.InitialState().families, description.families);
+  EXPECT_EQ(decoded.InitialState().next_family, 4u);
+  description.tables[1].first = 3;
+  EXPECT_TRUE(Decode(EncodeCheckpointDescription(description)).IsCorruption());
+  description.tables[1].first = 2;
+  meta.family = 3;
+  EXPECT_TRUE(Decode(EncodeCheckpointDescription(description)).IsCorruption());
+}
+
 TEST(CheckpointDescriptionTest, NothingElseIsTakenForOne) {
   const std::string bytes = EncodeCheckpointDescription(MakeDescription());
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {

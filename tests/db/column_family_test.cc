@@ -187,6 +187,66 @@ TEST_F(ColumnFamilyTest, AllFamiliesHaveToBeNamed) {
   EXPECT_EQ(handles_[3]->GetID(), 3u);
 }
 
+TEST_F(ColumnFamilyTest, ANewDatabaseHasTheFamiliesThatItIsOpenedWith) {
+  const Status status = TryOpen(All({"default", "a"}));
+  EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
+  options_.create_missing_column_families = true;
+  ASSERT_NO_FATAL_FAILURE(Open({"a", "default"}));
+  ASSERT_TRUE(IsOk(db_->Put({}, handles_[0], "k", "v")));
+  EXPECT_EQ(Get(nullptr, "k"), "(none)");
+  ASSERT_NO_FATAL_FAILURE(Close());
+  ASSERT_NO_FATAL_FAILURE(Open({"default", "a"}));
+  EXPECT_EQ(Get(handles_[1], "k"), "v");
+  std::vector<std::string> names;
+  EXPECT_TRUE(DB::ListColumnFamilies(options_, "another", &names).IsNotFound());
+}
+
+TEST_F(ColumnFamilyTest, ThreadsWriteAllFamiliesWhileGenerationsEnd) {
+  options_.write_buffer_size = 128 << 10;
+  ASSERT_NO_FATAL_FAILURE(Open({"default"}));
+  Create("a");
+  Create("b");
+  constexpr uint64_t kThreads = 4;
+  const uint64_t batches = Scaled(600);
+  std::vector<std::thread> writers;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    writers.emplace_back([&, t] {
+      for (uint64_t i = 0; i < batches; ++i) {
+        const std::string key = std::to_string(t) + "/" + std::to_string(i % 50);
+        // One family alone, two of them, or all, so that others have nothing in a generation.
+        WriteBatch batch;
+        for (size_t f = 0; f < handles_.size(); ++f) {
+          if (i % 7 == f) continue;
+          ASSERT_TRUE(IsOk(batch.Put(handles_[f], key, TestValue(i, 300))));
+        }
+        ASSERT_TRUE(IsOk(db_->Write({}, &batch)));
+        ASSERT_TRUE(IsOk(db_->Put({}, handles_[i % 3], key + "/last", std::to_string(i))));
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t t = 0; t < kThreads; ++t) {
+      for (size_t f = 0; f < handles_.size(); ++f) {
+        for (uint64_t k = 0; k < 50; ++k) {
+          const std::string key = std::to_string(t) + "/" + std::to_string(k);
+          uint64_t last = UINT64_MAX;
+          uint64_t last_alone = UINT64_MAX;
+          for (uint64_t i = k; i < batches; i += 50) {
+            if (i % 7 != f) last = i;
+            if (i % 3 == f) last_alone = i;
+          }
+          ASSERT_EQ(Get(handles_[f], key), last == UINT64_MAX ? "(none)" : TestValue(last, 300));
+          ASSERT_EQ(Get(handles_[f], key + "/last"),
+                    last_alone == UINT64_MAX ? "(none)" : std::to_string(last_alone));
+        }
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(Close());
+    ASSERT_NO_FATAL_FAILURE(Open({"default", "a", "b"}));
+  }
+}
+
 TEST_F(ColumnFamilyTest, WhatIsWrongIsRefused) {
   ASSERT_NO_FATAL_FAILURE(Open({"default"}));
   ColumnFamilyHandle* a = Create("a");

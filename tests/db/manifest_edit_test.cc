@@ -53,6 +53,8 @@ TEST(ManifestEditTest, RoundTrip) {
     EXPECT_EQ(decoded.next_table_id, edit.next_table_id);
     EXPECT_EQ(decoded.last_sequence, edit.last_sequence);
     EXPECT_EQ(decoded.nodes, edit.nodes);
+    EXPECT_EQ(decoded.families_added, edit.families_added);
+    EXPECT_EQ(decoded.families_dropped, edit.families_dropped);
     ASSERT_EQ(decoded.added.size(), edit.added.size());
     ASSERT_TRUE(Encode(decoded) == bytes);
     ASSERT_TRUE(IsOk(state.Apply(decoded)));
@@ -83,6 +85,55 @@ TEST(ManifestEditTest, NewerFormatIsNamedAsSuch) {
 }
 
 // ---- States -----------------------------------------------------------------------------------
+
+TEST(ManifestStateTest, FamiliesComeAndGoWithTheirTables) {
+  Random random(TestSeed(34));
+  ManifestState state = StateWith(3);
+  const FamilyRecord wanted = {.name = "index", .comparator = "test.Order", .num_levels = 2};
+  const auto next = [&] {
+    ManifestEdit edit;
+    edit.version = state.version + 1;
+    return edit;
+  };
+  const auto refuse = [&](const ManifestEdit& edit, std::string_view why) {
+    EXPECT_TRUE(IsFailure(state.Apply(edit), Status::Code::kCorruption, why));
+  };
+  TableMeta table = RandomTableMeta(&random, 10);
+  table.family = 1;
+  ManifestEdit edit = next();
+  edit.added.emplace_back(0, table);
+  refuse(edit, "column family 1");
+  edit.families_added[1] = wanted;
+  ASSERT_TRUE(IsOk(state.Apply(edit)));
+  EXPECT_EQ(state.LevelsOf(1), 2u);
+  EXPECT_EQ(state.next_family, 2u);
+
+  edit = next();
+  edit.families_added[1] = {.name = "other", .comparator = "test.Order", .num_levels = 2};
+  refuse(edit, "column family 1 anew");
+  edit = next();
+  edit.families_added[2] = wanted;
+  refuse(edit, "a second column family index");
+  edit = next();
+  edit.added.emplace_back(2, table);
+  refuse(edit, "level 2 of 2");
+  edit = next();
+  edit.families_dropped = {2};
+  refuse(edit, "column family 2");
+  edit.families_dropped = {1};
+  refuse(edit, "not all its tables");
+  edit.removed = {10};
+  ASSERT_TRUE(IsOk(state.Apply(edit)));
+  EXPECT_TRUE(state.families.empty());
+  EXPECT_EQ(state.tables.size(), 3u);
+  // Its id is not used again; its name may be.
+  edit = next();
+  edit.families_added[1] = wanted;
+  refuse(edit, "column family 1 anew");
+  edit.families_added = {{2, wanted}};
+  ASSERT_TRUE(IsOk(state.Apply(edit)));
+  EXPECT_EQ(state.next_family, 3u);
+}
 
 TEST(ManifestStateTest, AnEditIsTakenAsAWholeOrNotAtAll) {
   Random random(TestSeed(33));

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/support/scale.h"
@@ -27,10 +28,22 @@ TableLineage RandomLineage(Random* random) {
   lineage.flushed = random->Uniform(kMaxSequenceNumber);
   lineage.num_levels = 1 + static_cast<uint32_t>(random->Uniform(9));
   lineage.slab_bytes = random->Next();
+  uint32_t levels = lineage.num_levels;
+  if (random->OneIn(2)) {
+    lineage.comparator = "nacre.BytewiseComparator";
+    lineage.next_family = 2 + static_cast<uint32_t>(random->Uniform(20));
+    for (uint32_t family = 1; family < lineage.next_family; ++family) {
+      if (random->OneIn(2)) continue;
+      const uint32_t its_levels = 1 + static_cast<uint32_t>(random->Uniform(9));
+      levels = std::max(levels, its_levels);
+      lineage.families[family] = {.name = "family " + std::to_string(family),
+                                  .comparator = "another",
+                                  .num_levels = its_levels};
+    }
+  }
   uint64_t id = random->OneIn(5) ? UINT64_MAX - 10'000 : 0;
   for (size_t i = random->Uniform(50); i > 0; --i) {
-    lineage.tables[id += 1 + random->Uniform(100)] =
-        static_cast<uint32_t>(random->Uniform(lineage.num_levels));
+    lineage.tables[id += 1 + random->Uniform(100)] = static_cast<uint32_t>(random->Uniform(levels));
     if (random->OneIn(3)) lineage.inputs.push_back(id);
   }
   return lineage;
@@ -59,11 +72,11 @@ TEST(TableLineageTest, TruncatedAndOverlongOnesAreRefused) {
 TEST(TableLineageTest, AnotherFormatIsRefusedByName) {
   Random random(TestSeed(913));
   std::string bytes = EncodeTableLineage(RandomLineage(&random));
-  bytes[0] = 2;
+  bytes[0] = 3;
   TableLineage decoded;
   const Status status = DecodeTableLineage(bytes, &decoded);
   EXPECT_TRUE(status.IsNotSupported());
-  EXPECT_NE(status.ToString().find("version 2"), std::string::npos);
+  EXPECT_NE(status.ToString().find("version 3"), std::string::npos);
 }
 
 }  // namespace

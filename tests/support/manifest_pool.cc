@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <iterator>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "memnode/copy_reader.h"
 #include "tests/support/status_assert.h"
@@ -147,10 +150,43 @@ LogSegment RandomLogSegment(Random* random, uint64_t number) {
   return segment;
 }
 
+namespace {
+
+/// Of `state`, or made by `edit`; never `but`.
+uint32_t RandomFamily(Random* random, const ManifestState& state, const ManifestEdit& edit,
+                      uint32_t but) {
+  std::vector<uint32_t> ids = {0};
+  for (const auto& [id, family] : state.families) ids.push_back(id);
+  for (const auto& [id, family] : edit.families_added) ids.push_back(id);
+  std::erase(ids, but);
+  return ids.empty() ? 0 : ids[random->Uniform(ids.size())];
+}
+
+/// Has the edit make a family, and drop another one with all its tables. Answers which; 0: none.
+uint32_t ChangeFamilies(Random* random, const ManifestState& state, ManifestEdit* edit) {
+  if (random->OneIn(12)) {
+    edit->families_added[state.next_family + static_cast<uint32_t>(random->Uniform(2))] = {
+        .name = "family " + std::to_string(random->Next()),
+        .comparator = "leveldb.BytewiseComparator",
+        .num_levels = state.num_levels};
+  }
+  if (state.families.empty() || !random->OneIn(20)) return 0;
+  auto it = state.families.begin();
+  std::advance(it, random->Uniform(state.families.size()));
+  edit->families_dropped.push_back(it->first);
+  for (const auto& [id, table] : state.tables) {
+    if (table.second.family == it->first) edit->removed.push_back(id);
+  }
+  return it->first;
+}
+
+}  // namespace
+
 ManifestEdit RandomManifestEdit(Random* random, const ManifestState& state, size_t key_bytes) {
   ManifestEdit edit;
+  const uint32_t dropped = ChangeFamilies(random, state, &edit);
   uint64_t next_id = state.next_table_id;
-  std::set<uint64_t> taken;
+  std::set<uint64_t> taken(edit.removed.begin(), edit.removed.end());
   const auto any_table = [&]() -> uint64_t {
     if (state.tables.empty()) return 0;
     auto it = state.tables.lower_bound(random->Uniform(state.next_table_id));
@@ -161,11 +197,14 @@ ManifestEdit RandomManifestEdit(Random* random, const ManifestState& state, size
   for (uint64_t n = random->Uniform(4); n > 0; --n) {
     edit.added.emplace_back(level(), RandomTableMeta(random, next_id++, key_bytes,
                                                      1 + static_cast<int>(random->Uniform(4))));
+    edit.added.back().second.family =
+        RandomFamily(random, state, edit, dropped == 0 ? UINT32_MAX : dropped);
   }
   if (const uint64_t id = any_table(); id != 0) edit.removed.push_back(id);
   if (const uint64_t id = any_table(); id != 0 && random->OneIn(2)) edit.removed.push_back(id);
   if (const uint64_t id = any_table(); id != 0) {
     edit.added.emplace_back(level(), RandomTableMeta(random, id, key_bytes));
+    edit.added.back().second.family = state.tables.at(id).second.family;
   }
   if (random->OneIn(3)) edit.segments_added.push_back(RandomLogSegment(random, state.next_segment));
   if (random->OneIn(3) && !state.segments.empty()) {
@@ -183,11 +222,12 @@ std::string EncodeForComparison(const ManifestState& state) {
   PutLengthPrefixedSlice(&out, state.comparator);
   for (const uint64_t number :
        {uint64_t{state.num_levels}, state.slab_bytes, state.database_id, state.next_table_id,
-        state.last_sequence, state.next_segment, state.restoring}) {
+        state.last_sequence, state.next_segment, state.restoring, uint64_t{state.next_family}}) {
     PutVarint64(&out, number);
   }
   ManifestEdit all;
   all.nodes = state.nodes;
+  all.families_added = state.families;
   for (const auto& [id, table] : state.tables) all.added.push_back(table);
   for (const auto& [number, segment] : state.segments) all.segments_added.push_back(segment);
   EncodeManifestEdit(all, &out);
