@@ -193,6 +193,7 @@ void nacre_approximate_sizes(nacre_t* db, int num_ranges, const char* const* sta
                              const size_t* start_sizes, const char* const* limits,
                              const size_t* limit_sizes, uint64_t* sizes, char** errptr) {
   std::vector<nacre::Range> ranges;
+  ranges.reserve(static_cast<size_t>(num_ranges));
   for (int i = 0; i < num_ranges; ++i) {
     ranges.push_back({Slice(starts[i], start_sizes[i]), Slice(limits[i], limit_sizes[i])});
   }

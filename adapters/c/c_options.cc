@@ -24,7 +24,7 @@ void Assign(Field* field, Value value) {
   if constexpr (std::is_same_v<Field, bool>) {
     *field = value != 0;
   } else if constexpr (kIsDuration<Field>) {
-    *field = Field(static_cast<Field::rep>(value));
+    *field = Field(static_cast<typename Field::rep>(value));
   } else {
     *field = static_cast<Field>(value);
   }

@@ -106,6 +106,7 @@ void leveldb_approximate_sizes(leveldb_t* db, int num_ranges, const char* const*
                                const char* const* range_limit_key,
                                const size_t* range_limit_key_len, uint64_t* sizes) {
   std::vector<nacre::Range> ranges;
+  ranges.reserve(static_cast<size_t>(num_ranges));
   for (int i = 0; i < num_ranges; ++i) {
     sizes[i] = 0;
     ranges.push_back({Slice(range_start_key[i], range_start_key_len[i]),

@@ -101,6 +101,7 @@ std::vector<uint64_t> ApproximateSizes(Database* db,
                                        const std::vector<std::pair<py::object, py::object>>& ends) {
   std::vector<ByteView> bytes;
   std::vector<nacre::Range> ranges;
+  ranges.reserve(ends.size());
   for (const auto& [start, stop] : ends) {
     bytes.emplace_back(start);
     const Slice first = bytes.back().slice();
