@@ -18,8 +18,8 @@ struct SqlOutcome {
 /// Where the tables of a connection are.
 enum class SqlTables { kNative, kNacre };
 
-/// A connection of SQLite to a database in memory, or in `file`; with kNacre, the extension is loaded
-/// into it. Failure to open fails the test.
+/// A connection of SQLite to a database in memory, or in `file`; with kNacre, the extension is
+/// loaded into it. Failure to open fails the test.
 class SqlConnection {
  public:
   explicit SqlConnection(SqlTables tables, const std::string& file = ":memory:");
