@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/job_plugins.h"
 #include "db/options_check.h"
 #include "db/table_changes.h"
 #include "db/update_limits.h"
@@ -14,31 +15,6 @@
 namespace nacre {
 
 namespace {
-
-/// What jobs are run with in this process.
-memnode::JobPlugins LocalPlugins(const ColumnFamilyOptions& options,
-                                 const memnode::CompactionJob& job) {
-  memnode::JobPlugins plugins;
-  plugins.comparator = options.comparator;
-  plugins.merge_operator = options.merge_operator;
-  if (options.compaction_filter != nullptr) {
-    const auto keep = [](const CompactionFilter*) {};  // The application's.
-    plugins.compaction_filter = {options.compaction_filter, keep};
-  } else if (options.compaction_filter_factory != nullptr) {
-    plugins.compaction_filter =
-        options.compaction_filter_factory->CreateCompactionFilter(job.filter_context);
-  }
-  return plugins;
-}
-
-/// Name of the compaction filter or of its factory; empty if there is none.
-std::string CompactionFilterName(const ColumnFamilyOptions& options) {
-  if (options.compaction_filter != nullptr) return options.compaction_filter->Name();
-  if (options.compaction_filter_factory != nullptr) {
-    return options.compaction_filter_factory->Name();
-  }
-  return {};
-}
 
 /// What nodes have of the job's input.
 std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job) {
@@ -506,125 +482,6 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
       return status;  // Each node that dies under this process costs one more try.
     }
   }
-}
-
-Status DBImpl::CompactManually(ColumnFamily* family, int level, int output_level,
-                               const Slice* begin, const Slice* end, uint32_t max_subcompactions) {
-  std::unique_ptr<Compaction> compaction;
-  {
-    MutexLock commit(&commit_mutex_);
-    MutexLock lock(&mutex_);
-    if (const auto held = families_->by_id.find(family->id()); held != families_->by_id.end()) {
-      compaction = family->picker().PickRange(family->current_view()->version, level, output_level,
-                                              begin, end);
-      if (compaction != nullptr) compaction->family = held->second;
-    }
-  }
-  if (compaction == nullptr) return Status::OK();
-  compaction->max_subcompactions = max_subcompactions;
-  compaction->manual = true;
-  const Status status = RunAndCommit(compaction.get());
-  compaction.reset();
-  RetireUnlinkedViews();
-  if (status.ok()) {
-    MutexLock lock(&mutex_);
-    MadeRoom();
-  }
-  return status;
-}
-
-Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* handle,
-                            const Slice* begin, const Slice* end) {
-  ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
-  if (options.change_level) {
-    return Status::NotSupported("CompactRangeOptions::change_level");
-  }
-  if (options.max_subcompactions > kMaxSubcompactions) {
-    return Status::InvalidArgument("CompactRangeOptions::max_subcompactions is " +
-                                   std::to_string(options.max_subcompactions) +
-                                   ", must be in [0, " + std::to_string(kMaxSubcompactions) + "]");
-  }
-  Status flushed = FlushFamilies(FlushOptions(), family);
-  if (flushed.IsNoSpace()) {
-    // What is shadowed in tables may be the room that the flush needs.
-    NACRE_RETURN_IF_ERROR(CompactLevels(family, options.max_subcompactions, begin, end));
-    flushed = FlushFamilies(FlushOptions(), family);
-  }
-  NACRE_RETURN_IF_ERROR(std::move(flushed));
-  return CompactLevels(family, options.max_subcompactions, begin, end);
-}
-
-Status DBImpl::CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, const Slice* begin,
-                             const Slice* end) {
-  {
-    // Alone: no automatic compaction starts, those that run are waited for.
-    MutexLock lock(&mutex_);
-    while (manual_compactions_ > 0 && !closing_.load(std::memory_order_relaxed)) changed_.Wait();
-    if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-    ++manual_compactions_;
-    while (compactions_running_ > 0) changed_.Wait();
-  }
-  Status status;
-  int depth = 0;
-  {
-    MutexLock lock(&mutex_);
-    depth = family->version().depth();
-  }
-  for (int level = 0; status.ok() && level + 1 < std::max(depth, 2); ++level) {
-    status = CompactManually(family, level, level + 1, begin, end, max_subcompactions);
-  }
-  {
-    MutexLock lock(&mutex_);
-    depth = family->version().depth();
-  }
-  if (status.ok() && depth > 1) status = RewriteGarbage(family, depth - 1, begin, end);
-  epochs_.Collect();
-  MutexLock lock(&mutex_);
-  --manual_compactions_;
-  MaybeSchedule();
-  changed_.SignalAll();
-  return status;
-}
-
-Status DBImpl::RewriteGarbage(ColumnFamily* family, int level, const Slice* begin,
-                              const Slice* end) {
-  TableList tables;
-  {
-    MutexLock lock(&mutex_);
-    tables = family->version().Overlapping(level, begin, end);
-  }
-  for (auto& table : tables) {
-    const std::shared_ptr<TableHandle> held = std::move(table);  // Its space goes with the last.
-    const TableMeta& meta = held->meta();
-    // A filter is asked for what came here by moves, too.
-    if (CompactionFilterName(family->options()).empty() && meta.tombstones == 0 &&
-        meta.entries == meta.user_keys && !meta.has_operands && !meta.has_range_deletions()) {
-      continue;
-    }
-    const Slice first = meta.smallest_user_key();
-    const Slice last = meta.largest_user_key();
-    NACRE_RETURN_IF_ERROR(CompactManually(family, level, level, &first, &last));
-  }
-  return Status::OK();
-}
-
-Status DBImpl::WaitForCompact() {
-  {
-    MutexLock lock(&mutex_);
-    for (;;) {
-      if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-      if (!flush_error_.ok()) return flush_error_;
-      if (CompactionFails()) return compaction_error_;
-      if (immutables_.empty() && !flush_running_ && compactions_running_ == 0 &&
-          manual_compactions_ == 0 && !CompactionDue()) {
-        break;
-      }
-      changed_.Wait();
-    }
-  }
-  epochs_.Collect();
-  return Status::OK();
 }
 
 }  // namespace nacre

@@ -51,12 +51,8 @@ namespace nacre {
 class PointLookup;
 struct Record;
 
-/// The database. Split by concern: db_open.cc (opening and closing), db_recovery.cc (what an owner
-/// before has left), db_families.cc (column families), db_indexes.cc (loading indexes), db_write.cc
-/// (writes, MemTable switches, stalls), db_log.cc (the log's part in writes), db_manifest.cc
-/// (durable changes), db_read.cc (gets, iterators, snapshots), db_flush.cc, db_near_flush.cc,
-/// db_compaction.cc, db_repair.cc, db_properties.cc, db_tables.cc (its tables, for checkpoints and
-/// restores).
+/// The database. Split by concern into db_*.cc, as the sections below say; db_compact_range.cc has
+/// those compactions that are asked for.
 ///
 /// Threads. Readers pin the epoch and load their family's view; they take no lock. Writers take a
 /// ticket from `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full.

@@ -3,6 +3,7 @@
 #include "db/column_family.h"
 #include "db/db_impl.h"
 #include "nacre/utilities/stackable_db.h"
+#include "table/merge_operands.h"
 
 namespace nacre {
 uint32_t IdOf(const ColumnFamilyHandle* family) { return family == nullptr ? 0 : family->GetID(); }
@@ -16,10 +17,17 @@ const Comparator* ComparatorOf(ColumnFamilyHandle* family) {
   return family->GetDescriptor(&descriptor).ok() ? descriptor.options.comparator : nullptr;
 }
 
-Status MergeBelow(DB* /*db*/, ColumnFamilyHandle* /*family*/, const Slice& /*key*/,
-                  const Slice* /*existing*/, const std::vector<Slice>& /*operands*/,
-                  std::string* /*value*/) {
-  return Status::NotSupported("Merge");
+Status MergeBelow(DB* db, ColumnFamilyHandle* family, const Slice& key, const Slice* existing,
+                  const std::vector<Slice>& operands, std::string* value) {
+  if (family == nullptr && db != nullptr) family = db->DefaultColumnFamily();
+  ColumnFamilyDescriptor described;
+  if (family == nullptr || !family->GetDescriptor(&described).ok()) {
+    return Status::InvalidArgument("Merge: the column family is not known");
+  }
+  MergeOperands all(MergeOperands::Order::kOldestFirst);
+  for (const Slice& operand : operands) all.Add(/*tag=*/0, operand);
+  return all.Apply(described.options.merge_operator.get(), key, existing, /*logger=*/nullptr,
+                   value);
 }
 
 DBImpl* EngineOf(DB* db) {

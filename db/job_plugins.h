@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "memnode/compaction_job.h"
+#include "nacre/options.h"
+
+namespace nacre {
+
+/// What jobs of a column family are run with in this process.
+memnode::JobPlugins LocalPlugins(const ColumnFamilyOptions& options,
+                                 const memnode::CompactionJob& job);
+/// Name of the compaction filter or of its factory; empty if there is none.
+std::string CompactionFilterName(const ColumnFamilyOptions& options);
+
+}  // namespace nacre
