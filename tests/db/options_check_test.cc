@@ -38,8 +38,9 @@ struct Case {
   std::function<void(Options*)> set;
 };
 
-template <typename Field, typename Value>
-Case Set(const char* option, Field Options::*field, Value value) {
+/// `Part` of the options has the field.
+template <typename Field, typename Part, typename Value>
+Case Set(const char* option, Field Part::*field, Value value) {
   return {option,
           [field, value](Options* options) { options->*field = static_cast<Field>(value); }};
 }
