@@ -8,6 +8,7 @@
 #include "db/options_check.h"
 #include "db/table_changes.h"
 #include "db/update_limits.h"
+#include "nacre/statistics.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -216,7 +217,15 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     }
     changed_.SignalAll();
   }
-  if (status.ok() && !move) RebalancePointTiers();
+  if (status.ok() && !move) {
+    RebalancePointTiers();
+    if (options_.statistics != nullptr) {
+      options_.statistics->reportTimeToHistogram(COMPACTION_TIME,
+                                                 (clock_->NowNanos() - start) / 1000);
+      options_.statistics->recordInHistogram(
+          NUM_FILES_IN_SINGLE_COMPACTION, compaction->inputs.size() + compaction->overlap.size());
+    }
+  }
   Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
       "{}: compacted level {} to {} of column family {}: {}+{} tables to {} in {} ms: {}", name_,
       compaction->level, compaction->output_level, compaction->family->name(),
@@ -458,6 +467,13 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
     }
     if (status.ok()) {
       counters_.compaction_bytes_read.fetch_add(input_bytes, std::memory_order_relaxed);
+      if (options_.statistics != nullptr) {
+        for (const auto& table : *outputs) {
+          options_.statistics->recordTick(COMPACT_WRITE_BYTES, table->size());
+        }
+        options_.statistics->recordTick(COMPACT_READ_BYTES, input_bytes);
+        options_.statistics->reportTimeToHistogram(COMPACTION_CPU_TIME, result.cpu_nanos / 1000);
+      }
       counters_.compaction_cpu_nanos.fetch_add(result.cpu_nanos, std::memory_order_relaxed);
       return status;
     }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "nacre/statistics.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -39,7 +40,14 @@ Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
 }
 
 Status DBImpl::FlushWAL(bool /*sync*/) {
-  return log_ == nullptr ? Status::OK() : Explain(log_->Sync());
+  if (log_ == nullptr) return Status::OK();
+  if (options_.statistics == nullptr) return Explain(log_->Sync());
+  const uint64_t start = clock_->NowNanos();
+  Status status = Explain(log_->Sync());
+  options_.statistics->recordTick(WAL_FILE_SYNCED);
+  options_.statistics->reportTimeToHistogram(WAL_FILE_SYNC_MICROS,
+                                             (clock_->NowNanos() - start) / 1000);
+  return status;
 }
 
 Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,

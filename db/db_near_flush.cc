@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "nacre/statistics.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -24,6 +25,10 @@ void DBImpl::FallBack(FlushFallback why, const std::string& detail) {
 void DBImpl::NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) {
   counters_.flushes.fetch_add(1, std::memory_order_relaxed);
   counters_.flush_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (options_.statistics != nullptr) {
+    options_.statistics->recordTick(FLUSH_WRITE_BYTES, bytes);
+    options_.statistics->reportTimeToHistogram(FLUSH_TIME, nanos / 1000);
+  }
   if (near_data) flush_sites_.CountNearData();
   bool writers_wait = false;
   {

@@ -5,6 +5,7 @@
 
 #include "db/db_impl.h"
 #include "db/family_check.h"
+#include "db/log_of_options.h"
 #include "db/manifest_recovery.h"
 #include "db/open_timeline.h"
 #include "db/options_check.h"
@@ -87,14 +88,16 @@ Status DBImpl::Open(const DBOptions& options, const std::string& name,
   return Status::OK();
 }
 
-Status DBImpl::OpenAs(const DBOptions& options, const std::string& name,
+Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
                       const std::vector<ColumnFamilyDescriptor>& families,
                       const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db) {
   RedundancyPolicy redundancy;
   const ColumnFamilyOptions* default_options = nullptr;
   NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
+  NACRE_RETURN_IF_ERROR(CheckOptions(Options(given, *default_options), name, &redundancy));
+  DBOptions options = given;
+  NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
   const Options of_default(options, *default_options);
-  NACRE_RETURN_IF_ERROR(CheckOptions(of_default, name, &redundancy));
 
   OpenTimeline timeline(Clock::System());
   std::shared_ptr<memnode::PoolImpl> pool;

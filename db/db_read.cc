@@ -6,6 +6,7 @@
 
 #include "db/db_impl.h"
 #include "db/db_iterator.h"
+#include "db/operation_counts.h"
 #include "db/point_lookup.h"
 #include "db/view_reads.h"
 #include "util/hash.h"
@@ -62,7 +63,12 @@ Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(*family, options, &snapshot);
-  return GetAt(view, options, key, snapshot, value);
+  if (options_.statistics == nullptr) [[likely]]
+    return GetAt(view, options, key, snapshot, value);
+  const uint64_t start = clock_->NowNanos();
+  Status status = GetAt(view, options, key, snapshot, value);
+  CountGet(options_.statistics.get(), clock_, start, status, *value);
+  return status;
 }
 
 Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Slice& key,
@@ -146,6 +152,7 @@ void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, si
     return;
   }
   EpochDomain::Guard guard(&epochs_);
+  const uint64_t start = options_.statistics == nullptr ? 0 : clock_->NowNanos();
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(*family, options, &snapshot);
   InlineArray<PointLookup, kBatch> lookups(std::min(kBatch, num_keys));
@@ -153,6 +160,10 @@ void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, si
   for (size_t first = 0; first < num_keys; first += kBatch) {
     MultiGetBatch(options, view, snapshot, std::min(kBatch, num_keys - first), keys + first,
                   lookups.data(), reads.data(), values + first, statuses + first);
+  }
+  if (options_.statistics != nullptr) [[unlikely]] {
+    CountMultiGet(options_.statistics.get(), clock_, start, {statuses, num_keys},
+                  {values, num_keys});
   }
 }
 
@@ -289,8 +300,11 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
   const ReadRules& rules = view->rules;
   RangeCover cover(comparator, snapshot);
   auto internal = NewViewIterator(*view, options, snapshot, &cover);
-  return NewDBIterator(comparator, rules, std::move(internal), std::move(cover), snapshot, options,
-                       std::move(view));
+  auto iterator = NewDBIterator(comparator, rules, std::move(internal), std::move(cover), snapshot,
+                                options, std::move(view));
+  if (options_.statistics == nullptr) [[likely]]
+    return iterator;
+  return NewCountedIterator(std::move(iterator), options_.statistics, clock_);
 }
 
 const Snapshot* DBImpl::GetSnapshot() {

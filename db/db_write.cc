@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/operation_counts.h"
 #include "db/update_limits.h"
+#include "nacre/statistics.h"
 #include "table/write_batch_format.h"
 #include "util/log.h"
 
@@ -65,6 +67,7 @@ Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle,
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(FindFamily(handle, &family, Use::kWrite));
   NACRE_RETURN_IF_ERROR(CheckUpdateOf(family->options(), type, key, value));
+  const uint64_t start = options_.statistics == nullptr ? 0 : clock_->NowNanos();
   NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
   const bool logged = log_ != nullptr && !options.disable_wal;
   if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
@@ -83,6 +86,10 @@ Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle,
   Status status = EndWrite(options, ticket, position);
   if (full) [[unlikely]]
     HandleFullMemTable(ticket.generation);
+  if (options_.statistics != nullptr) [[unlikely]] {
+    CountWrite(options_.statistics.get(), clock_, start, status, /*updates=*/1,
+               key.size() + value.size(), logged);
+  }
   return status;
 }
 
@@ -132,8 +139,14 @@ Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   std::shared_ptr<const ColumnFamilySet> families;
   NACRE_RETURN_IF_ERROR(CheckBatch(options, updates, &families));
   if (updates->Count() == 0) return Status::OK();
+  const uint64_t start = options_.statistics == nullptr ? 0 : clock_->NowNanos();
   NACRE_RETURN_IF_ERROR(Admit(options, updates->GetDataSize()));
-  return FinishWrite(options, InsertBatch(options, *updates, families.get()));
+  Status status = FinishWrite(options, InsertBatch(options, *updates, families.get()));
+  if (options_.statistics != nullptr) [[unlikely]] {
+    CountWrite(options_.statistics.get(), clock_, start, status, updates->Count(),
+               updates->GetDataSize(), log_ != nullptr && !options.disable_wal);
+  }
+  return status;
 }
 
 bool DBImpl::StartWrite(const WriteOptions& options, WriteBatch* updates, StartedWrite* started) {
@@ -319,7 +332,12 @@ Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes) {
   if (pay_until > start + kWorthSleeping) {
     clock_->SleepFor(std::chrono::nanoseconds(pay_until - start));
   }
-  counters_.stall_nanos.fetch_add(clock_->NowNanos() - start, std::memory_order_relaxed);
+  const uint64_t stalled = clock_->NowNanos() - start;
+  counters_.stall_nanos.fetch_add(stalled, std::memory_order_relaxed);
+  if (options_.statistics != nullptr) {
+    options_.statistics->recordTick(STALL_MICROS, stalled / 1000);
+    options_.statistics->reportTimeToHistogram(WRITE_STALL, stalled / 1000);
+  }
   return status;
 }
 

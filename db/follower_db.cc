@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/family_check.h"
+#include "db/log_of_options.h"
 #include "db/options_check.h"
 #include "db/pool_of_options.h"
 #include "db/view_reads.h"
@@ -61,7 +62,7 @@ FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode m
                                                    memnode::TableStore::Memory::kUnheld)),
       state_(name, client_, store_.get(), &epochs_) {}
 
-Status FollowerDB::Open(const DBOptions& options, const std::string& name,
+Status FollowerDB::Open(const DBOptions& given, const std::string& name,
                         const std::vector<ColumnFamilyDescriptor>& families, Mode mode,
                         bool error_if_wal_file_exists, std::vector<ColumnFamilyHandle*>* handles,
                         std::unique_ptr<DB>* db) {
@@ -70,7 +71,9 @@ Status FollowerDB::Open(const DBOptions& options, const std::string& name,
   RedundancyPolicy redundancy;
   const ColumnFamilyOptions* default_options = nullptr;
   NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
-  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
+  NACRE_RETURN_IF_ERROR(CheckOptions(Options(given, *default_options), name, &redundancy));
+  DBOptions options = given;
+  NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
   std::shared_ptr<memnode::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));

@@ -33,10 +33,9 @@ struct EnumName {
   int value;
 };
 std::span<const EnumName> NamesOf(CompactionSite) {
-  static constexpr EnumName kNames[] = {
-      {"kMemnode", int{static_cast<int>(CompactionSite::kMemnode)}},
-      {"kCompute", static_cast<int>(CompactionSite::kCompute)},
-      {"kAuto", static_cast<int>(CompactionSite::kAuto)}};
+  static constexpr EnumName kNames[] = {{"kMemnode", static_cast<int>(CompactionSite::kMemnode)},
+                                        {"kCompute", static_cast<int>(CompactionSite::kCompute)},
+                                        {"kAuto", static_cast<int>(CompactionSite::kAuto)}};
   return kNames;
 }
 std::span<const EnumName> NamesOf(NearDataFlush) {
@@ -52,6 +51,14 @@ std::span<const EnumName> NamesOf(WALRecoveryMode) {
       {"kAbsoluteConsistency", static_cast<int>(WALRecoveryMode::kAbsoluteConsistency)},
       {"kPointInTimeRecovery", static_cast<int>(WALRecoveryMode::kPointInTimeRecovery)},
       {"kSkipAnyCorruptedRecords", static_cast<int>(WALRecoveryMode::kSkipAnyCorruptedRecords)}};
+  return kNames;
+}
+
+std::span<const EnumName> NamesOf(LogLevel) {
+  static constexpr EnumName kNames[] = {{"kDebug", static_cast<int>(LogLevel::kDebug)},
+                                        {"kInfo", static_cast<int>(LogLevel::kInfo)},
+                                        {"kWarn", static_cast<int>(LogLevel::kWarn)},
+                                        {"kError", static_cast<int>(LogLevel::kError)}};
   return kNames;
 }
 
@@ -220,6 +227,11 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(create_missing_column_families),
     NACRE_DB_OPTION(take_over),
     NACRE_DB_OPTION(follow_interval),
+    NACRE_DB_OPTION(db_log_dir),
+    NACRE_DB_OPTION(info_log_level),
+    NACRE_DB_OPTION(max_log_file_size),
+    NACRE_DB_OPTION(log_file_time_to_roll),
+    NACRE_DB_OPTION(keep_log_file_num),
     NACRE_DB_OPTION(manual_wal_flush),
     NACRE_DB_OPTION(wal_recovery_mode),
     NACRE_DB_OPTION(manifest_checkpoint_interval),

@@ -13,12 +13,6 @@
 namespace nacre {
 
 const std::vector<std::pair<Tickers, std::string>> TickersNameMap = {
-    {MEMTABLE_HIT, "rocksdb.memtable.hit"},
-    {MEMTABLE_MISS, "rocksdb.memtable.miss"},
-    {GET_HIT_L0, "rocksdb.l0.hit"},
-    {GET_HIT_L1, "rocksdb.l1.hit"},
-    {GET_HIT_L2_AND_UP, "rocksdb.l2andup.hit"},
-    {COMPACTION_CANCELLED, "rocksdb.compaction.cancelled"},
     {NUMBER_KEYS_WRITTEN, "rocksdb.number.keys.written"},
     {NUMBER_KEYS_READ, "rocksdb.number.keys.read"},
     {BYTES_WRITTEN, "rocksdb.bytes.written"},
@@ -35,7 +29,6 @@ const std::vector<std::pair<Tickers, std::string>> TickersNameMap = {
     {NUMBER_MULTIGET_KEYS_READ, "rocksdb.number.multiget.keys.read"},
     {NUMBER_MULTIGET_BYTES_READ, "rocksdb.number.multiget.bytes.read"},
     {NUMBER_MULTIGET_KEYS_FOUND, "rocksdb.number.multiget.keys.found"},
-    {NUMBER_MERGE_FAILURES, "rocksdb.number.merge.failures"},
     {WAL_FILE_SYNCED, "rocksdb.wal.synced"},
     {WAL_FILE_BYTES, "rocksdb.wal.bytes"},
     {WRITE_WITH_WAL, "rocksdb.write.wal"},
@@ -52,16 +45,13 @@ const std::vector<std::pair<Histograms, std::string>> HistogramsNameMap = {
     {COMPACTION_TIME, "rocksdb.compaction.times.micros"},
     {COMPACTION_CPU_TIME, "rocksdb.compaction.times.cpu_micros"},
     {WAL_FILE_SYNC_MICROS, "rocksdb.wal.file.sync.micros"},
-    {MANIFEST_FILE_SYNC_MICROS, "rocksdb.manifest.file.sync.micros"},
     {DB_MULTIGET, "rocksdb.db.multiget.micros"},
     {NUM_FILES_IN_SINGLE_COMPACTION, "rocksdb.numfiles.in.singlecompaction"},
     {DB_SEEK, "rocksdb.db.seek.micros"},
     {WRITE_STALL, "rocksdb.db.write.stall"},
-    {NUM_SUBCOMPACTIONS_SCHEDULED, "rocksdb.num.subcompactions.scheduled"},
     {BYTES_PER_READ, "rocksdb.bytes.per.read"},
     {BYTES_PER_WRITE, "rocksdb.bytes.per.write"},
     {BYTES_PER_MULTIGET, "rocksdb.bytes.per.multiget"},
-    {READ_NUM_MERGE_OPERANDS, "rocksdb.read.num.merge_operands"},
     {FLUSH_TIME, "rocksdb.db.flush.micros"},
 };
 

@@ -24,8 +24,8 @@ using Setter = std::function<void(const std::string& name, const py::handle&, Op
 }
 
 /// A number or a boolean. A Python bool is no number here, although it is one in Python.
-template <typename Field>
-Setter Plain(Field Options::*field) {
+template <typename Part, typename Field>
+Setter Plain(Field Part::*field) {
   return [field](const std::string& name, const py::handle& value, Options* options) {
     if constexpr (std::is_same_v<Field, bool>) {
       if (!py::isinstance<py::bool_>(value)) ThrowType(name, "bool", value);
@@ -65,8 +65,8 @@ Setter Seconds(std::chrono::milliseconds Options::*field) {
   };
 }
 
-template <typename Field>
-Setter Choice(Field Options::*field, std::map<std::string, Field> choices) {
+template <typename Part, typename Field>
+Setter Choice(Field Part::*field, std::map<std::string, Field> choices) {
   return [field, choices](const std::string& name, const py::handle& value, Options* options) {
     if (!py::isinstance<py::str>(value)) ThrowType(name, "str", value);
     const auto found = choices.find(py::cast<std::string>(value));

@@ -20,7 +20,7 @@ namespace nacre {
 
 struct ConfigOptions {
   bool ignore_unknown_options = false;
-  /// Between the options of GetStringFrom...
+  /// Between the options of GetStringFromDBOptions and GetStringFromColumnFamilyOptions.
   std::string delimiter = ";";
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "nacre/comparator.h"
+#include "nacre/logger.h"
 #include "nacre/slice.h"
 #include "nacre/wal_recovery_mode.h"
 
@@ -14,11 +15,11 @@ namespace nacre {
 
 class CompactionFilter;
 class CompactionFilterFactory;
-class Logger;
 class MergeOperator;
 class Pool;
 class SliceTransform;
 class Snapshot;
+class Statistics;
 
 enum class CompactionSite : uint8_t {
   kMemnode,  ///< On the memory node that holds most of the input; so far the same as kAuto.
@@ -82,8 +83,18 @@ struct DBOptions {
   bool take_over = false;
   /// Of `DB::OpenAsSecondary`: how often it catches up with the owner by itself; 0: never.
   std::chrono::milliseconds follow_interval{0};
-  /// Receives what would go to RocksDB's LOG. None if null.
+  /// Receives what would go to RocksDB's LOG. If null, `db_log_dir` says where that is.
   std::shared_ptr<Logger> info_log;
+  /// Directory of this machine for the LOG of the database, DIR/NAME_LOG; none if empty. At each
+  /// opening the one that there is gets another name, with the time in it, and so it does when it
+  /// has `max_log_file_size` bytes or is `log_file_time_to_roll` seconds old (0: never).
+  std::string db_log_dir;
+  LogLevel info_log_level = LogLevel::kInfo;  ///< Of what goes into the LOG, and above.
+  size_t max_log_file_size = 0;
+  size_t log_file_time_to_roll = 0;
+  size_t keep_log_file_num = 1000;  ///< With the current one; older ones are removed.
+  /// Counts what the database does (nacre/statistics.h). Not counted if null.
+  std::shared_ptr<Statistics> statistics;
 
   // ---- Log and manifest ----------------------------------------------------------------------
 

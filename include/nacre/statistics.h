@@ -18,16 +18,10 @@ namespace nacre {
 
 /// Counters. Micros are of wall time.
 enum Tickers : uint32_t {
-  MEMTABLE_HIT = 0,  ///< Keys of Get and MultiGet that a MemTable answered.
-  MEMTABLE_MISS,
-  GET_HIT_L0,  ///< Keys that a table of level 0 answered.
-  GET_HIT_L1,
-  GET_HIT_L2_AND_UP,
-  COMPACTION_CANCELLED,  ///< By closing.
-  NUMBER_KEYS_WRITTEN,   ///< Updates of any kind.
-  NUMBER_KEYS_READ,      ///< By Get.
-  BYTES_WRITTEN,         ///< Of batches, as WriteBatch::GetDataSize.
-  BYTES_READ,            ///< Of values, by Get.
+  NUMBER_KEYS_WRITTEN = 0,  ///< Updates of any kind.
+  NUMBER_KEYS_READ,         ///< By Get.
+  BYTES_WRITTEN,            ///< Of batches, as GetDataSize, or of key and value.
+  BYTES_READ,               ///< Of values, by Get.
   NUMBER_DB_SEEK,
   NUMBER_DB_NEXT,
   NUMBER_DB_PREV,
@@ -40,8 +34,7 @@ enum Tickers : uint32_t {
   NUMBER_MULTIGET_KEYS_READ,
   NUMBER_MULTIGET_BYTES_READ,
   NUMBER_MULTIGET_KEYS_FOUND,
-  NUMBER_MERGE_FAILURES,
-  WAL_FILE_SYNCED,  ///< FlushWAL and writes with `sync`.
+  WAL_FILE_SYNCED,  ///< Calls of FlushWAL and SyncWAL.
   WAL_FILE_BYTES,   ///< Of batches that went to the log.
   WRITE_WITH_WAL,   ///< Calls.
   COMPACT_READ_BYTES,
@@ -58,16 +51,13 @@ enum Histograms : uint32_t {
   COMPACTION_TIME,
   COMPACTION_CPU_TIME,  ///< Micros of processors, of nodes too.
   WAL_FILE_SYNC_MICROS,
-  MANIFEST_FILE_SYNC_MICROS,  ///< An edit that becomes durable.
   DB_MULTIGET,
   NUM_FILES_IN_SINGLE_COMPACTION,
   DB_SEEK,
   WRITE_STALL,
-  NUM_SUBCOMPACTIONS_SCHEDULED,
   BYTES_PER_READ,
   BYTES_PER_WRITE,
   BYTES_PER_MULTIGET,
-  READ_NUM_MERGE_OPERANDS,
   FLUSH_TIME,
   HISTOGRAM_ENUM_MAX
 };
@@ -99,8 +89,9 @@ enum StatsLevel : uint8_t {
   kAll,
 };
 
-/// What databases count (`Options::statistics`): each thread in memory of its own, so a number
-/// costs a few nanoseconds whatever the number of threads; a time costs two looks at the clock.
+/// What databases count (`Options::statistics`), save for operations of an AsyncDB: each thread in
+/// memory of its own, so a number costs a few nanoseconds whatever the number of threads; a time
+/// costs two looks at the clock.
 ///
 /// Thread safety: every method may be called from many threads at once. What is counted meanwhile
 /// may be seen or not.
