@@ -65,7 +65,7 @@ Setter Seconds(std::chrono::milliseconds Options::*field) {
   };
 }
 
-template <typename Part, typename Field>
+template <typename Field, typename Part>
 Setter Choice(Field Part::*field, std::map<std::string, Field> choices) {
   return [field, choices](const std::string& name, const py::handle& value, Options* options) {
     if (!py::isinstance<py::str>(value)) ThrowType(name, "str", value);
