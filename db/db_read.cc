@@ -82,7 +82,7 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
   const MemTableAnswer in_memory = GetFromMemTables(view, key, hash, snapshot, value, &status);
   if (in_memory == MemTableAnswer::kSettled) return status;
   if (in_memory == MemTableAnswer::kSearch) [[unlikely]]
-    return SearchView(view, options, view.rules, key, snapshot, value);
+    return SearchView(view, options, key, snapshot, value);
 
   memnode::PointRead read;
   Record record;
@@ -127,10 +127,10 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
       if (TagType(record.tag) != ValueType::kMerge) return Status::NotFound();
       [[fallthrough]];
     case PointLookup::Outcome::kSearch:
-      return SearchView(view, options, view.rules, lookup.key(), lookup.snapshot(), value);
+      return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kUnloaded:
       NACRE_RETURN_IF_ERROR(lookup.table()->PrepareLookups());
-      return SearchView(view, options, view.rules, lookup.key(), lookup.snapshot(), value);
+      return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kFailed:
       break;
   }
@@ -205,7 +205,7 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
           GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i]);
       if (in_memory == MemTableAnswer::kSettled) continue;
       if (in_memory == MemTableAnswer::kSearch) [[unlikely]] {
-        statuses[i] = SearchView(view, options, view.rules, keys[i], snapshot, &values[i]);
+        statuses[i] = SearchView(view, options, keys[i], snapshot, &values[i]);
         continue;
       }
       lookups[i].Start(view.version.get(), store_.get(), keys[i], hash, snapshot,
@@ -296,12 +296,7 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
     EpochDomain::Guard guard(&epochs_);
     view = PinConsistent(*family, options, &snapshot)->shared_from_this();
   }
-  const InternalKeyComparator& comparator = *view->comparator;
-  const ReadRules& rules = view->rules;
-  RangeCover cover(comparator, snapshot);
-  auto internal = NewViewIterator(*view, options, snapshot, &cover);
-  auto iterator = NewDBIterator(comparator, rules, std::move(internal), std::move(cover), snapshot,
-                                options, std::move(view));
+  auto iterator = NewUserIterator(std::move(view), snapshot, options);
   if (options_.statistics == nullptr) [[likely]]
     return iterator;
   return NewCountedIterator(std::move(iterator), options_.statistics, clock_);

@@ -56,13 +56,7 @@ class FollowerIterator final : public Iterator {
   }
 
  private:
-  void Open() {
-    const std::shared_ptr<const ReadView>& view = view_->Of(family_);
-    RangeCover cover(*view->comparator, snapshot_);
-    auto internal = NewViewIterator(*view, options_, snapshot_, &cover);
-    inner_ = NewDBIterator(*view->comparator, view->rules, std::move(internal), std::move(cover),
-                           snapshot_, options_, view);
-  }
+  void Open() { inner_ = NewUserIterator(view_->Of(family_), snapshot_, options_); }
   void SaveKey() {
     const Slice key = inner_->key();
     key_.assign(key.data(), key.size());

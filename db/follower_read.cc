@@ -142,8 +142,7 @@ class Lookups {
         [[fallthrough]];
       case PointLookup::Outcome::kSearch:
       case PointLookup::Outcome::kUnloaded:
-        *item->status =
-            SearchView(view_, ReadOptions(), view_.rules, item->key, snapshot_, item->value);
+        *item->status = SearchView(view_, ReadOptions(), item->key, snapshot_, item->value);
         return;
       case PointLookup::Outcome::kFailed:
         *item->status = item->lookup.status();
@@ -259,7 +258,7 @@ bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumb
           GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i]);
       if (in_memory == MemTableAnswer::kSettled) continue;
       if (in_memory == MemTableAnswer::kSearch) {
-        statuses[i] = SearchView(view, ReadOptions(), view.rules, keys[i], snapshot, &values[i]);
+        statuses[i] = SearchView(view, ReadOptions(), keys[i], snapshot, &values[i]);
         continue;
       }
       lookups.Add(keys[i], hash, &values[i], &statuses[i]);

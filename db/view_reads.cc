@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/db_iterator.h"
 #include "table/concatenating_iterator.h"
 #include "table/covered_iterator.h"
 #include "table/merge_operands.h"
@@ -132,8 +133,18 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const Re
   return children.Merge();
 }
 
-Status SearchView(const ReadView& view, const ReadOptions& options, const ReadRules& rules,
-                  const Slice& key, SequenceNumber snapshot, PinnableSlice* value) {
+std::unique_ptr<Iterator> NewUserIterator(std::shared_ptr<const ReadView> view,
+                                          SequenceNumber snapshot, const ReadOptions& options) {
+  const InternalKeyComparator& comparator = *view->comparator;
+  const ReadRules& rules = view->rules;
+  RangeCover cover(comparator, snapshot);
+  auto internal = NewViewIterator(*view, options, snapshot, &cover);
+  return NewDBIterator(comparator, rules, std::move(internal), std::move(cover), snapshot, options,
+                       std::move(view));
+}
+
+Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
+                  SequenceNumber snapshot, PinnableSlice* value) {
   RangeCover covers(view.version->comparator(), snapshot);
   const std::unique_ptr<InternalIterator> iterator =
       NewViewIterator(view, options, snapshot, &covers);
@@ -144,7 +155,7 @@ Status SearchView(const ReadView& view, const ReadOptions& options, const ReadRu
   const auto merge = [&](const Slice* existing) {
     std::string merged;
     NACRE_RETURN_IF_ERROR(
-        operands.Apply(rules.merge_operator, key, existing, rules.logger, &merged));
+        operands.Apply(view.rules.merge_operator, key, existing, view.rules.logger, &merged));
     value->PinSelf(merged);
     return Status::OK();
   };

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "db/read_rules.h"
 #include "db/read_view.h"
 #include "nacre/db.h"
+#include "nacre/iterator.h"
 #include "nacre/options.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -33,9 +33,13 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const Re
                                                   SequenceNumber snapshot, RangeCover* cover);
 
 /// What `key` is in `view` up to `snapshot`, found by an iterator: for a version older than the
-/// newest one in its table, and for operands and what they apply to, which takes `rules`.
-Status SearchView(const ReadView& view, const ReadOptions& options, const ReadRules& rules,
-                  const Slice& key, SequenceNumber snapshot, PinnableSlice* value);
+/// newest one in its table, and for operands and what they apply to.
+Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
+                  SequenceNumber snapshot, PinnableSlice* value);
+
+/// What a user sees of `view` at `snapshot`; keeps the view.
+std::unique_ptr<Iterator> NewUserIterator(std::shared_ptr<const ReadView> view,
+                                          SequenceNumber snapshot, const ReadOptions& options);
 
 /// See DB::GetApproximateSizes.
 Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint64_t* sizes);
