@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "memnode/pool_client_rep.h"
+#include "memnode/post_read.h"
 
 namespace nacre::memnode {
 
@@ -110,33 +111,12 @@ void AsyncReader::PostTo(NodeId node, Peer* peer, uint64_t now) {
     read->posted_nanos = now;
     peer->posted.Push(read);
     // The last one reports for all.
-    status =
-        PostOne(*read, queue_pair, *link, peer->number << kNodeBits | node, peer->added.empty());
+    status = PostPointRead(read->read, *link, queue_pair, peer->number << kNodeBits | node,
+                           SlotData(read->slot), landing_.get(), peer->added.empty());
     // What was posted before it may have nobody to report for it: it is given up as well.
     if (!status.ok()) [[unlikely]]
       FailNode(node, status);
   }
-}
-
-Status AsyncReader::PostOne(const AsyncRead& read, rdma::QueuePair* queue_pair,
-                            const NodeLink& link, uint64_t id, bool last) {
-  char* landing = SlotData(read.slot);
-  uint64_t offset = read.read.from.offset;
-  uint32_t left = read.read.length;
-  do {
-    uint64_t contiguous = 0;
-    // An empty read at the very end of the region has nothing to translate.
-    const rdma::RemoteBuffer from =
-        left == 0 ? link.Translate(0, &contiguous) : link.Translate(offset, &contiguous);
-    const auto part = static_cast<uint32_t>(std::min<uint64_t>(left, contiguous));
-    const uint8_t flags = last && part == left ? rdma::kSignaled : rdma::kMore;
-    NACRE_RETURN_IF_ERROR(queue_pair->PostRead(
-        id, {.data = landing, .size = part, .region = landing_.get()}, from, flags));
-    offset += part;
-    landing += part;
-    left -= part;
-  } while (left > 0);
-  return Status::OK();
 }
 
 AsyncRead* AsyncReader::Take() {

@@ -89,8 +89,6 @@ class AsyncReader {
 
   char* SlotData(uint32_t slot) const;
   void PostTo(NodeId node, Peer* peer, uint64_t now);
-  Status PostOne(const AsyncRead& read, rdma::QueuePair* queue_pair, const NodeLink& link,
-                 uint64_t id, bool last);
   void Poll();
   void TakeCompletion(const rdma::Completion& completion);
   /// Those that wait longer than an operation may.

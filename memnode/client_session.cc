@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "memnode/post_read.h"
 #include "memnode/spin_wait.h"
 
 namespace nacre::memnode {
@@ -213,22 +214,7 @@ Status ClientSession::Post(const PointRead& read, const NodeLink& link, uint64_t
                            bool last) {
   rdma::QueuePair* queue_pair = targets_[read.from.node].queue_pair;
   if (queue_pair == nullptr) return Status::Unavailable(link.address() + ": connection lost");
-  uint64_t offset = read.from.offset;
-  uint32_t left = read.length;
-  do {
-    uint64_t contiguous = 0;
-    // An empty read at the very end of the region has nothing to translate.
-    const rdma::RemoteBuffer from =
-        left == 0 ? link.Translate(0, &contiguous) : link.Translate(offset, &contiguous);
-    const auto part = static_cast<uint32_t>(std::min<uint64_t>(left, contiguous));
-    const uint8_t flags = last && part == left ? rdma::kSignaled : rdma::kMore;
-    NACRE_RETURN_IF_ERROR(queue_pair->PostRead(
-        id, {.data = landing, .size = part, .region = landing_.get()}, from, flags));
-    offset += part;
-    landing += part;
-    left -= part;
-  } while (left > 0);
-  return Status::OK();
+  return PostPointRead(read, link, queue_pair, id, landing, landing_.get(), last);
 }
 
 void ClientSession::Await(Window* window) {

@@ -31,7 +31,6 @@ class AsyncExecutor {
 class AsyncOperation {
  public:
   virtual ~AsyncOperation() = default;
-  bool ended() const { return ended_; }
 
  protected:
   /// Its end was taken note of.
