@@ -81,6 +81,16 @@ void Model::OwnerOpened(uint32_t owner, uint64_t begun_nanos) {
     if (other.replaced_nanos == 0) other.replaced_nanos = scheduler_->TrueNanos();
   }
   owners_[owner].opened_nanos = scheduler_->TrueNanos();
+  for (OwnerState& other : owners_) {
+    // What one that was killed while it opened the database has begun, this one has ended.
+    if (!scheduler_->alive(other.process)) other.opening = false;
+  }
+  owners_[owner].opening = false;
+}
+
+bool Model::HasSuccessor(uint32_t owner) const {
+  return overtaken(owner) || std::any_of(owners_.begin(), owners_.end(),
+                                         [](const OwnerState& other) { return other.opening; });
 }
 
 void Model::JudgeReplaced(uint32_t owner, uint64_t begun_nanos) {
@@ -127,12 +137,11 @@ bool Model::forbidden(size_t group, uint64_t attempt) const {
 uint64_t Model::KeptOf(size_t group, uint64_t attempt) const {
   const std::vector<Attempt>& attempts = groups_[group].attempts;
   const auto stays = [&](const Attempt& seen) {
-    return seen.owner == newest_owner_ ||
+    return !HasSuccessor(seen.owner) ||
            // An owner shows nothing that is without an earlier write of its own.
-           std::any_of(attempts.begin() + (&seen - attempts.data()), attempts.end(),
-                       [&](const Attempt& later) {
-                         return later.owner == seen.owner && later.proved;
-                       });
+           std::any_of(
+               attempts.begin() + (&seen - attempts.data()), attempts.end(),
+               [&](const Attempt& later) { return later.owner == seen.owner && later.proved; });
   };
   while (attempt > 0 && !stays(attempts[attempt - 1])) --attempt;
   return attempt;

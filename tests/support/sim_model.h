@@ -57,8 +57,11 @@ class Model {
   /// All groups by an iterator, which pauses after so many keys.
   bool Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status);
 
-  /// This owner is to follow the others.
-  void OwnerStarts(uint32_t owner) { newest_owner_ = owner; }
+  /// This process is to open the database, as this owner.
+  void OwnerStarts(uint32_t owner, ProcessId process) {
+    owners_[owner].process = process;
+    owners_[owner].opening = true;
+  }
   /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
   /// that had it before that are replaced: they acknowledge and answer nothing that they begin from
   /// now on, and nobody sees it.
@@ -84,8 +87,8 @@ class Model {
   /// Whether its owner had been replaced when the attempt began.
   bool forbidden(size_t group, uint64_t attempt) const;
   /// The newest attempt up to this one, which somebody saw, that has to stay until the next. One
-  /// need not whose owner is not the newest, if no owner acknowledged or showed it, nor a later one
-  /// of that owner.
+  /// need not whose owner may have a successor, if no owner acknowledged or showed it, nor a later
+  /// one of that owner.
   uint64_t KeptOf(size_t group, uint64_t attempt) const;
   /// Fails the simulation.
   void Fail(size_t group, const std::string& why);
@@ -96,6 +99,8 @@ class Model {
 
  private:
   struct OwnerState {
+    ProcessId process = 0;
+    bool opening = false;         ///< It may have taken the database over; dead or alive.
     uint64_t opened_nanos = 0;    ///< 0: it has not.
     uint64_t replaced_nanos = 0;  ///< 0: it has not been.
   };
@@ -134,10 +139,12 @@ class Model {
   /// The owner has answered a read that began at this time: perhaps it had been replaced by then.
   void JudgeReplaced(uint32_t owner, uint64_t begun_nanos);
 
+  /// Whether another owner has had the database since, or may be about to.
+  bool HasSuccessor(uint32_t owner) const;
+
   Scheduler* const scheduler_;
   std::vector<Group> groups_;
   std::vector<OwnerState> owners_ = std::vector<OwnerState>(kMaxOwners);  ///< By number.
-  uint32_t newest_owner_ = 0;
   uint64_t moment_ = 1;
   uint64_t acknowledged_ = 0;
   uint64_t unresolved_ = 0;

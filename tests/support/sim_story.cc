@@ -154,7 +154,6 @@ void Story::StartOwner(bool take_over, Follower* promoted) {
   options.seed = random_.Next();
   options.database = database_;
   if (options_.many_scans) options.scan_one_in = 5;
-  model_->OwnerStarts(options.number);
   Tell(fmt::format("owner {} starts{}{}", options.number, take_over ? " and takes over" : "",
                    promoted != nullptr ? ", a follower until now" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
