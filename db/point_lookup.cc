@@ -230,7 +230,8 @@ PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record
     bucket_is_home_ = false;
     return outcome_;
   }
-  switch (table_->reader().MatchRecord(Slice(read.data, read.length), key_, snapshot_,
+  switch (table_->reader().MatchRecord(candidates_[candidate_].offset,
+                                       Slice(read.data, read.length), key_, snapshot_,
                                        verify_checksums_, record)) {
     case TableReader::Match::kNo:
       FinishRead();

@@ -11,7 +11,8 @@ namespace nacre {
 
 // A record (docs/formats.md):
 //
-//     fixed32  CRC32C of the table id (fixed64) and everything after this field
+//     fixed32  CRC32C of everything after this field, begun with the table's id and the record's
+//              offset in the table
 //     varint32 key length + 1 (0: no more records in this chunk)
 //     varint32 length of tag and value
 //     bytes    user key
@@ -32,9 +33,19 @@ inline constexpr size_t kEndOfChunkMarkBytes = 5;
 inline constexpr size_t kMinRecordBytes = 7;
 
 /// What the checksums of one table's records start from. Cheap to make, cheaper to keep.
+///
+/// With the offset in it a checksum also tells when the same table has other bytes at this place:
+/// a fragment may lie where another one of its table was before. Two offsets that differ give two
+/// checksums that do, as a CRC of the same bytes from two states ends in two.
 class RecordSeed {
  public:
   explicit RecordSeed(uint64_t table_id);
+  /// For what begins at this offset of the table.
+  RecordSeed At(uint64_t offset) const {
+    RecordSeed seed = *this;
+    seed.crc_ ^= static_cast<uint32_t>(offset) ^ static_cast<uint32_t>(offset >> 32);
+    return seed;
+  }
   uint32_t crc() const { return crc_; }
 
  private:

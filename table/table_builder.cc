@@ -188,11 +188,11 @@ Status TableBuilder::Rep::WriteRecord(const Slice& user_key, uint64_t tag, const
   if (start > chunk_used_) std::memset(chunk_ + chunk_used_, 0, start - chunk_used_);
   chunk_used_ = start;
   if (bytes <= chunk_size_ - start) [[likely]] {
-    EncodeRecord(chunk_ + start, seed_, user_key, tag, value);
+    EncodeRecord(chunk_ + start, seed_.At(at), user_key, tag, value);
     chunk_used_ += bytes;
     return CommitIfFull();
   }
-  const RecordPieces pieces = MakeRecordPieces(seed_, user_key, tag, value);
+  const RecordPieces pieces = MakeRecordPieces(seed_.At(at), user_key, tag, value);
   NACRE_RETURN_IF_ERROR(Append(pieces.header, pieces.header_bytes));
   NACRE_RETURN_IF_ERROR(Append(user_key.data(), user_key.size()));
   NACRE_RETURN_IF_ERROR(Append(pieces.tag, pieces.tag_bytes));
@@ -220,7 +220,7 @@ Status TableBuilder::Rep::CloseRecordChunk() {
   const uint64_t mark_at = AlignUp(chunk_used_, alignment_);
   std::memset(chunk_ + chunk_used_, 0, chunk_size_ - chunk_used_);
   if (mark_at + kEndOfChunkMarkBytes <= chunk_size_) {
-    EncodeEndOfChunkMark(chunk_ + mark_at, seed_);
+    EncodeEndOfChunkMark(chunk_ + mark_at, seed_.At(chunk_begin_ + mark_at));
   }
   chunk_used_ = chunk_size_;
   return CommitIfFull();

@@ -53,7 +53,7 @@ void TableIterator::MoveForwardTo(uint64_t offset) {
     if (offset + kEndOfChunkMarkBytes > settled_until_ && !Settle(&offset)) [[unlikely]]
       return;
     const RecordParse parse =
-        ParseRecord(BytesAt(offset), table_->seed, verify_checksums_, &record_);
+        ParseRecord(BytesAt(offset), table_->seed.At(offset), verify_checksums_, &record_);
     if (parse == RecordParse::kOk) [[likely]] {
       offset_ = offset;
       next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;
@@ -75,7 +75,7 @@ bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
   while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
     if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
     settled_until_ = 0;
-    parse = ParseRecord(BytesAt(offset), table_->seed, true, &record_);
+    parse = ParseRecord(BytesAt(offset), table_->seed.At(offset), true, &record_);
     if (parse == RecordParse::kOk || parse == RecordParse::kEndOfChunk) return true;
   }
   return FailAt(offset, parse, damage.nodes());
@@ -195,7 +195,8 @@ RecordParse TableIterator::ListRecords(uint64_t begin, uint64_t end, bool verify
       continue;
     }
     Record record;
-    const RecordParse parse = ParseRecord(BytesAt(offset), table_->seed, verify, &record);
+    const RecordParse parse =
+        ParseRecord(BytesAt(offset), table_->seed.At(offset), verify, &record);
     if (parse == RecordParse::kEndOfChunk) {
       offset = chunk_end;
       continue;
@@ -225,7 +226,8 @@ bool TableIterator::ListAgain(uint64_t begin, uint64_t end, uint64_t fault, Reco
 }
 
 RecordParse TableIterator::ParseAt(uint64_t offset) {
-  const RecordParse parse = ParseRecord(BytesAt(offset), table_->seed, verify_checksums_, &record_);
+  const RecordParse parse =
+      ParseRecord(BytesAt(offset), table_->seed.At(offset), verify_checksums_, &record_);
   if (parse != RecordParse::kOk) return parse;
   offset_ = offset;
   next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;

@@ -64,7 +64,7 @@ static_assert(kPlacementAt + 4 == kFixedBytes);
 static_assert(kFragmentBytes == sizeof(ExtentAddr));
 
 constexpr uint32_t kMagic = 0x4d54434e;  // "NCTM"
-constexpr uint16_t kFormatVersion = 4;
+constexpr uint16_t kFormatVersion = 5;
 constexpr uint16_t kBoundsShortened = 1;
 constexpr uint16_t kLastPart = 2;
 constexpr uint16_t kHasOperands = 4;

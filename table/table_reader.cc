@@ -146,10 +146,10 @@ std::unique_ptr<InternalIterator> TableReader::NewIterator(
   return std::make_unique<TableIterator>(&rep_->context(), options);
 }
 
-TableReader::Match TableReader::MatchRecord(const Slice& bytes, const Slice& user_key,
-                                            SequenceNumber snapshot, bool verify_checksum,
-                                            Record* record) const {
-  switch (ParseRecord(bytes, rep_->context().seed, verify_checksum, record)) {
+TableReader::Match TableReader::MatchRecord(uint64_t offset, const Slice& bytes,
+                                            const Slice& user_key, SequenceNumber snapshot,
+                                            bool verify_checksum, Record* record) const {
+  switch (ParseRecord(bytes, rep_->context().seed.At(offset), verify_checksum, record)) {
     case RecordParse::kOk:
       break;
     case RecordParse::kTruncated:
@@ -178,7 +178,7 @@ TableReader::Match TableReader::SearchInterval(const RecordInterval& interval, c
       continue;
     }
     const Slice rest(bytes.data() + (offset - interval.begin), interval.end - offset);
-    const RecordParse parse = ParseRecord(rest, rep_->context().seed, true, record);
+    const RecordParse parse = ParseRecord(rest, rep_->context().seed.At(offset), true, record);
     if (parse == RecordParse::kEndOfChunk) {
       offset = chunk_end;
       continue;

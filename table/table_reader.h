@@ -65,10 +65,10 @@ class TableReader {
     kTruncated,  ///< The candidate's length did not hold the record (the index is malformed).
     kCorrupt,
   };
-  /// `bytes` were read at a candidate's place. The checksum, if asked for, comes first: a damaged
-  /// key is kCorrupt, not kNo.
-  Match MatchRecord(const Slice& bytes, const Slice& user_key, SequenceNumber snapshot,
-                    bool verify_checksum, Record* record) const;
+  /// `bytes` were read at `offset`, a candidate's place. The checksum, if asked for, comes first: a
+  /// damaged key is kCorrupt, not kNo, and so is another record of the table.
+  Match MatchRecord(uint64_t offset, const Slice& bytes, const Slice& user_key,
+                    SequenceNumber snapshot, bool verify_checksum, Record* record) const;
 
   /// Where the newest record of `user_key` that `snapshot` sees lies, if the table has one.
   RecordInterval IntervalOf(const Slice& user_key, SequenceNumber snapshot) const;

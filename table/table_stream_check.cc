@@ -74,7 +74,7 @@ Status TableStreamCheck::AddRecords(uint64_t begin, const Slice& bytes) {
     if (chunk_end - at < kEndOfChunkMarkBytes) return Status::OK();
     const Slice rest(bytes.data() + (at - begin), end - at);
     Record record;
-    switch (ParseRecord(rest, seed_, /*verify_checksum=*/true, &record)) {
+    switch (ParseRecord(rest, seed_.At(at), /*verify_checksum=*/true, &record)) {
       case RecordParse::kOk:
         ++entries_;
         at = (at + record.encoded_bytes + alignment_ - 1) & ~(alignment_ - 1);
@@ -94,8 +94,8 @@ Status TableStreamCheck::AddRecords(uint64_t begin, const Slice& bytes) {
     large_begin_ = at;
     large_left_ = length - rest.size();
     large_expected_ = DecodeFixed32(rest.data());
-    large_crc_ =
-        Crc32c(rest.data() + kRecordChecksumBytes, rest.size() - kRecordChecksumBytes, seed_.crc());
+    large_crc_ = Crc32c(rest.data() + kRecordChecksumBytes, rest.size() - kRecordChecksumBytes,
+                        seed_.At(at).crc());
     return Status::OK();
   }
   return Status::OK();

@@ -103,6 +103,25 @@ TEST(RecordTest, RecordOfAnotherTableIsSeen) {
   EXPECT_EQ(ParseRecord(bytes, kTableId + 1, true, &record), RecordParse::kCorrupt);
 }
 
+TEST(RecordTest, RecordOfAnotherPlaceIsSeen) {
+  const RecordSeed seed(kTableId);
+  const std::string key = "key";
+  std::string bytes(RecordBytes(key.size(), PackTag(5, ValueType::kValue), 5), '\0');
+  std::string mark(kEndOfChunkMarkBytes, '\0');
+  Record record;
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{4096}, uint64_t{5} << 32}) {
+    EncodeRecord(bytes.data(), seed.At(offset), key, PackTag(5, ValueType::kValue), "value");
+    EncodeEndOfChunkMark(mark.data(), seed.At(offset));
+    EXPECT_EQ(ParseRecord(bytes, seed.At(offset), true, &record), RecordParse::kOk);
+    EXPECT_EQ(ParseRecord(mark, seed.At(offset), true, &record), RecordParse::kEndOfChunk);
+    for (int bit = 0; bit < 40; ++bit) {
+      const uint64_t other = offset ^ uint64_t { 1 } << bit;
+      EXPECT_EQ(ParseRecord(bytes, seed.At(other), true, &record), RecordParse::kCorrupt) << other;
+      EXPECT_EQ(ParseRecord(mark, seed.At(other), true, &record), RecordParse::kCorrupt) << other;
+    }
+  }
+}
+
 TEST(RecordTest, EveryPrefixIsTruncated) {
   Random random(TestSeed(4));
   for (size_t round = 0; round < Scaled(50); ++round) {

@@ -96,8 +96,8 @@ void CheckLookups(const TestTable& table, const std::vector<TestEntry>& entries,
       Slice bytes;
       ASSERT_TRUE(read->Await(&bytes).ok());
       Record record;
-      const auto match =
-          table.reader->MatchRecord(bytes, entries[i].user_key, kMaxSequenceNumber, true, &record);
+      const auto match = table.reader->MatchRecord(candidates[c].offset, bytes, entries[i].user_key,
+                                                   kMaxSequenceNumber, true, &record);
       if (match == TableReader::Match::kNo) continue;
       answered = true;
       if (match != TableReader::Match::kYes) {

@@ -144,16 +144,21 @@ void LookUpAll(const TestTable& table, const std::vector<TestEntry>& entries) {
       Slice bytes;
       ASSERT_TRUE(read->Await(&bytes).ok());
       Record record;
-      const auto match =
-          table.reader->MatchRecord(bytes, entries[i].user_key, kMaxSequenceNumber, true, &record);
+      const auto match = table.reader->MatchRecord(candidates[c].offset, bytes, entries[i].user_key,
+                                                   kMaxSequenceNumber, true, &record);
       if (match == TableReader::Match::kNo) continue;
       ASSERT_EQ(match, TableReader::Match::kYes);
       ASSERT_EQ(record.tag, entries[i].tag);
       ASSERT_EQ(record.value, Slice(entries[i].value));
       const SequenceNumber sequence = TagSequence(record.tag);
       found = true;
+      // What lies elsewhere in the table is not here.
+      ASSERT_EQ(table.reader->MatchRecord(candidates[c].offset + 4096, bytes, entries[i].user_key,
+                                          kMaxSequenceNumber, true, &record),
+                TableReader::Match::kCorrupt);
       if (sequence == 0) continue;
-      ASSERT_EQ(table.reader->MatchRecord(bytes, entries[i].user_key, sequence - 1, true, &record),
+      ASSERT_EQ(table.reader->MatchRecord(candidates[c].offset, bytes, entries[i].user_key,
+                                          sequence - 1, true, &record),
                 TableReader::Match::kOlder);
     }
     ASSERT_TRUE(found) << "entry " << i;
