@@ -89,13 +89,16 @@ Status DBImpl::SealLog(const std::vector<LogSegment>& segments) {
   if (segments.empty()) return Status::OK();
   std::unique_ptr<LogSealer> sealer;
   NACRE_RETURN_IF_ERROR(LogSealer::Create(client_, database_id_, &sealer));
+  bool all = true;
   for (const LogSegment& segment : segments) {
     if (Status status = sealer->Seal(segment, {}); !status.ok()) {
-      // As a rule those who follow the log cannot reach its nodes either.
+      all = false;
       Log(options_.info_log, LogLevel::kWarn, "{}: log segment {} is not marked as sealed: {}",
           name_, segment.number, status.ToString());
     }
   }
+  // The root has named the new manifest before.
+  if (!all) clock_->SleepFor(kUnmarkedPause);
   return Status::OK();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "db/family_check.h"
+#include "db/log_seal.h"
 #include "db/state_record.h"
 #include "memnode/database_report.h"
 #include "table/write_batch_format.h"
@@ -50,7 +51,20 @@ Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptor
   return CatchUp(Goal::kAcknowledged);
 }
 
+bool FollowerState::CatchUpByMarks() {
+  const uint64_t hold = std::chrono::nanoseconds(kMarksHold).count();
+  const bool certain = !incomplete_ && whole_look_nanos_ != 0 &&
+                       client_->clock()->NowNanos() - whole_look_nanos_ < hold;
+  if (!certain) return false;
+  LogFollower::End end = LogFollower::End::kUnknown;
+  const Status log = ReadLog(LogFollower::Look::kSealsInFull, &end);
+  // What waits may do so for what is in tables by now.
+  return log.ok() && end == LogFollower::End::kReached && waiting_.empty() &&
+         client_->clock()->NowNanos() - whole_look_nanos_ < hold;
+}
+
 Status FollowerState::CatchUp(Goal goal) {
+  if (goal == Goal::kAcknowledged && CatchUpByMarks()) return Status::OK();
   bool changed = false;
   Status manifest;
   const bool due = client_->clock()->NowNanos() - root_looked_at_nanos_ > kRootPeriodNanos;
@@ -61,13 +75,17 @@ Status FollowerState::CatchUp(Goal goal) {
   const Deadline deadline = Deadline::After(client_->clock(), client_->options().operation_timeout);
   for (;;) {
     LogFollower::End end = LogFollower::End::kUnknown;
+    const uint64_t begun = client_->clock()->NowNanos();
     const Status log = ReadLog(look, &end);
     if (log.ok()) incomplete_ = false;
     if (log.ok() && end == LogFollower::End::kReached) return manifest;
     // If the manifest has no segment that was not looked at, what was read of the log was all.
     changed = false;
     NACRE_RETURN_IF_ERROR(ReadManifest(ManifestFollower::Look::kRoot, &changed));
-    if (!changed) return log;
+    if (!changed) {
+      if (log.ok() && look == LogFollower::Look::kHeads) whole_look_nanos_ = begun;
+      return log;
+    }
     look = LogFollower::Look::kHeads;
     // A failure of the log says nothing: segments that are no more may be behind it.
     if (deadline.Expired()) {

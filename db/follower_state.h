@@ -47,8 +47,9 @@ class FollowerState {
     /// What manifest and log have got: as a rule all. Where the owner has lost all nodes that keep
     /// the segment which is read here, and has gone on in another one, what there was a second ago.
     kRecent,
-    /// All that was acknowledged before the call, wherever it is: the heads of later segments are
-    /// looked at, and then the root, from more than half of its members.
+    /// All that was acknowledged before the call, wherever it is. What the log's marks do not tell
+    /// is found out by the heads of later segments, edits, and then the root, from more than half
+    /// of its members.
     kAcknowledged,
   };
   /// After a failure, too, the state is one that the database had, and not an earlier one than
@@ -81,6 +82,8 @@ class FollowerState {
 
   /// `*changed`: there was something new.
   Status ReadManifest(ManifestFollower::Look look, bool* changed);
+  /// Reads the log by marks, if they are certain. False: that did not tell whether it was all.
+  bool CatchUpByMarks();
   /// The log as far as it is known; whether that was all goes to `*end`.
   Status ReadLog(LogFollower::Look look, LogFollower::End* end);
   /// Takes the manifest's state over; after `replaced`, everything anew.
@@ -129,6 +132,8 @@ class FollowerState {
   bool has_log_ = false;
   uint64_t owner_epoch_ = 0;  ///< Of whoever made the manifest.
   uint64_t root_looked_at_nanos_ = 0;
+  /// When the last look at log, manifest and root began that found all; 0: none has.
+  uint64_t whole_look_nanos_ = 0;
   /// Since a manifest took another's place the log has not been read to its end.
   bool incomplete_ = true;
   bool changed_ = true;  ///< Since view_ was made.

@@ -56,7 +56,7 @@ Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& sett
     if (at_.number != 0) {
       Seen seen = Seen::kMore;
       NACRE_RETURN_IF_ERROR(ReadOpen(look, visit, &seen));
-      const bool trusted = look == Look::kSeals ||
+      const bool trusted = look != Look::kHeads ||
                            NACRE_PLANTED_BUG("follower.segment-without-a-mark-taken-for-the-last");
       if (seen == Seen::kOpen && trusted) {
         *end = End::kReached;
@@ -266,7 +266,7 @@ Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
     NACRE_RETURN_IF_ERROR(TakeHeads(reads, numbers));
   }
   if (heads_.used.empty()) {
-    return look == Look::kSeals ? Status::OK() : CheckHeads();
+    return look == Look::kHeads ? CheckHeads() : Status::OK();
   }
   *found = true;
   const auto [number, header] = *heads_.used.begin();

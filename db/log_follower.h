@@ -27,8 +27,9 @@ namespace nacre {
 /// copy after the end of the records was. If it is there without the mark (table/log_format.h) the
 /// segment was open, and its memory nobody else's, when the end was read. This takes one round
 /// trip, and no look at the manifest. But an owner that reaches no copy goes on without having
-/// marked one; so what has to be certain is told by the headers of all later segments, which are
-/// read together with the end of the records, and by a manifest that has no others.
+/// marked one, after a while (db/log_seal.h). So marks are certain for less than that after the
+/// headers of all later segments were read, together with the end of the records, and a manifest
+/// that has no others.
 ///
 /// Thread safety: none.
 class LogFollower {
@@ -50,8 +51,10 @@ class LogFollower {
   void OwnerChanged() { foreign_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
 
   enum class Look : uint8_t {
-    kSeals,  ///< A segment without a mark is the open one.
-    kHeads,  ///< The headers of all later segments are read; the end is never reached by itself.
+    kSeals,        ///< A segment without a mark is the open one. What may be on its way is left.
+    kSealsInFull,  ///< The same, but all that was acknowledged is waited for.
+    kHeads,        ///< The headers of all later segments are read, and all that was acknowledged is
+                   ///< waited for; the end is never reached by itself.
   };
   enum class End : uint8_t {
     kReached,  ///< All that was acknowledged before the call was visited, as far as marks tell.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/log_copies.h"
 #include "memnode/mirrored_extent.h"
 #include "table/log_format.h"
 #include "util/clock.h"
@@ -40,7 +41,10 @@ Status LogSealer::Seal(const LogSegment& segment, const std::vector<NodeId>& los
     const bool skip = std::find(lost.begin(), lost.end(), node) != lost.end();
     if (!skip && copy.start.valid() && client_->alive(node)) copies.push_back(copy);
   }
-  if (copies.empty()) return Status::OK();
+  if (copies.empty()) {
+    return Status::Unavailable("all nodes that have a copy are lost: " +
+                               LogSegmentNodes(client_, segment));
+  }
   Status status = Write(segment, copies);
   if (status.ok() || copies.size() == 1) return status;
   // One of them has failed, and taken the others with it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,13 @@
 
 namespace nacre {
 
+/// For so long after it began to look at log, manifest and root a follower that found its segment
+/// open, and without a mark since, takes what is in it for all that was acknowledged.
+inline constexpr std::chrono::milliseconds kMarksHold{250};
+/// So an owner that has left a segment which it could not mark in any copy waits longer, once the
+/// next one can be found, before it acknowledges anything there. Clocks run alike within a tenth.
+inline constexpr std::chrono::milliseconds kUnmarkedPause = kMarksHold + kMarksHold / 10;
+
 /// Marks segments of a log as sealed (db/log_format.h), for those who follow the log from outside.
 ///
 /// Thread safety: none.
@@ -19,9 +27,9 @@ class LogSealer {
   static Status Create(memnode::PoolClient* client, uint64_t database_id,
                        std::unique_ptr<LogSealer>* sealer);
 
-  /// Marks all copies that are on live nodes but not on one of `lost`. OK if one copy has the mark,
-  /// or none could be tried; otherwise the failure of the last one. Waits for nodes that do not
-  /// answer, at most the time that any operation may take.
+  /// Marks all copies that are on live nodes but not on one of `lost`. OK if one copy has the mark;
+  /// otherwise the failure of the last one, or `Unavailable` if none could be tried. Waits for
+  /// nodes that do not answer, at most the time that any operation may take.
   Status Seal(const LogSegment& segment, const std::vector<NodeId>& lost);
 
   /// What to write at kLogSealAt to seal the segment; there until the next call of any kind.

@@ -279,7 +279,10 @@ Status LogWriter::OpenFor(uint64_t bytes) {
     current_.offset = kLogHeaderBytes;
     current_.generations = {};
     Status s = WriteHeader();
-    if (s.ok()) break;
+    if (s.ok()) {
+      if (std::exchange(unmarked_, false)) options_.clock->SleepFor(kUnmarkedPause);
+      break;
+    }
     SealFailed();
     if (failures == kMaxFailures) return Note(std::move(s));
   }
@@ -322,6 +325,7 @@ void LogWriter::MarkSealed() {
   }
   s = sealer_->Seal(current_.segment, current_.extent->failed_nodes());
   if (s.ok()) return;
+  unmarked_ = true;
   Log(options_.log, LogLevel::kWarn, "log segment {} is not marked as sealed: {}",
       current_.segment.number, s.ToString());
 }
@@ -414,6 +418,8 @@ void LogWriter::Close() {
   AwaitPosted().IgnoreError();  // Its writers hear that the log is closed.
   Note(Status::ShutdownInProgress("the log is closed")).IgnoreError();
   if (current_.extent != nullptr) Seal();
+  // Nor is anything acknowledged soon after by whoever opens the database next.
+  if (unmarked_ && !status().IsFenced()) options_.clock->SleepFor(kUnmarkedPause);
   lead_.Give();
 }
 

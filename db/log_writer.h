@@ -64,7 +64,8 @@ struct LogWriterStats {
 ///     in order, so who can read an acknowledged record there can read it too. No write to an
 ///     ensemble that has failed is needed;
 ///   - before a record of the next segment is acknowledged, a segment is marked as sealed in the
-///     copies that can be reached: followers rely on it, nobody else does;
+///     copies that can be reached, or a pause is made (db/log_seal.h): followers rely on it, nobody
+///     else does;
 ///   - what lies behind that byte was not acknowledged: the ring still has it, and it goes to the
 ///     next segment. What only some copies have of the last segment was not acknowledged either.
 ///
@@ -219,6 +220,7 @@ class LogWriter {
   uint64_t last_ticket_ GUARDED_BY(lead_) = 0;
   uint64_t previous_number_ GUARDED_BY(lead_);
   uint64_t previous_bytes_ GUARDED_BY(lead_);
+  bool unmarked_ GUARDED_BY(lead_) = false;  ///< A segment was left that has no mark.
 
   /// Written by the leader, read by anyone.
   std::atomic<uint64_t> bytes_appended_{0};

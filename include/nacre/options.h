@@ -189,9 +189,9 @@ struct ReadOptions {
   /// Not owned. Null reads the latest state.
   const Snapshot* snapshot = nullptr;
   /// Of `DB::OpenAsSecondary`: sees all that the owner acknowledged before the call, and what reads
-  /// like this one that had ended by then saw of any follower, for three round trips more, one of
-  /// which is a request to the nodes. What an owner reads is so in any case. Limits:
-  /// docs/design.md, section 8.
+  /// like this one that had ended by then saw of any follower, for one round trip more; now and
+  /// then for three, one of which is a request to the nodes. What an owner reads is so in any case.
+  /// Limits: docs/design.md, section 8.
   bool linearizable = false;
   bool verify_checksums = true;
   bool fill_cache = true;

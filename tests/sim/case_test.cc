@@ -374,5 +374,84 @@ TEST(CaseTest, WhatAnOpeningDoesNotReachIsThereForTheNext) {
   EXPECT_GT(seen, 0u) << "no opening came as far as the manifest";
 }
 
+uint64_t ManifestBytesRead(DB* follower) {
+  std::string bytes;
+  follower->GetProperty("nacre.follower.manifest-bytes-read", &bytes);
+  return std::stoull(bytes);
+}
+
+TEST(CaseTest, MarksTellAFollowerWhatWasAcknowledged) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        c->In(owner, [&] { c->Expect(DB::Open(c->DatabaseOptions(), "db", &db)); });
+        c->In(follower,
+              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        ReadOptions latest;
+        latest.linearizable = true;
+        uint64_t looks = 0;
+        constexpr size_t kWrites = 20;
+        for (size_t i = 0; i < kWrites; ++i) {
+          c->In(owner, [&] { c->Expect(db->Put({}, "key", Key(i))); });
+          c->In(follower, [&] {
+            const uint64_t before = ManifestBytesRead(following.get());
+            // As marks hold for a while only, the first read looks at all, and the second need not.
+            for (int read = 0; read < 2; ++read) {
+              std::string value;
+              c->Expect(following->Get(latest, "key", &value));
+              c->Expect(value == Key(i), "it shows " + value + " after " + Key(i));
+            }
+            if (ManifestBytesRead(following.get()) != before) ++looks;
+          });
+        }
+        c->Expect(looks > 0 && looks <= kWrites, "it looked " + std::to_string(looks) + " times");
+        return std::to_string(scheduler->steps());
+      },
+      3);
+}
+
+TEST(CaseTest, AFollowerSeesWhatWasWrittenSinceNoCopyOfTheLogCouldBeMarked) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        Options options = c->DatabaseOptions();
+        options.operation_timeout = milliseconds(20);
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        c->In(owner, [&] {
+          c->Expect(DB::Open(options, "db", &db));
+          c->Expect(db->Put({}, "key", "before"));
+        });
+        const std::vector<size_t> nodes = c->LogNodes();
+        ReadOptions latest;
+        latest.linearizable = true;
+        c->In(follower,
+              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        // The owner loses what it cannot do without, and goes on elsewhere.
+        for (const size_t node : nodes) c->CutOff(owner, node);
+        bool written = false;
+        std::string seen;
+        c->cluster().Run(owner, "writer", [&] {
+          while (!db->Put({}, "key", "after").ok()) Clock::System()->SleepFor(milliseconds(1));
+          written = true;
+        });
+        c->In(follower, [&] {
+          for (bool last = false; !last;) {
+            last = written;
+            const Status status = following->Get(latest, "key", &seen);
+            c->Expect(status);
+            if (last) c->Expect(seen == "after", "it shows " + seen);
+            Clock::System()->SleepFor(milliseconds(1));
+          }
+        });
+        return std::to_string(scheduler->steps());
+      },
+      7);
+}
+
 }  // namespace
 }  // namespace nacre::sim
