@@ -62,6 +62,13 @@ Status FollowerState::CatchUp(Goal goal) {
   for (;;) {
     LogFollower::End end = LogFollower::End::kUnknown;
     const Status log = ReadLog(look, &end);
+    if (end == LogFollower::End::kForeign) {
+      ForgetLog();
+      NACRE_RETURN_IF_ERROR(TablesThrough(manifest_.state().last_sequence));
+      look = LogFollower::Look::kHeads;
+      NACRE_RETURN_IF_ERROR(CheckPatience(deadline));
+      continue;
+    }
     if (log.ok()) incomplete_ = false;
     if (log.ok() && end == LogFollower::End::kReached) return manifest;
     // If the manifest has no segment that was not looked at, what was read of the log was all.
@@ -70,11 +77,14 @@ Status FollowerState::CatchUp(Goal goal) {
     if (!changed) return log;
     look = LogFollower::Look::kHeads;
     // A failure of the log says nothing: segments that are no more may be behind it.
-    if (deadline.Expired()) {
-      return Status::TimedOut(
-          fmt::format("database '{}': its manifest changes faster than it can be followed", name_));
-    }
+    NACRE_RETURN_IF_ERROR(CheckPatience(deadline));
   }
+}
+
+Status FollowerState::CheckPatience(const Deadline& deadline) const {
+  if (!deadline.Expired()) return Status::OK();
+  return Status::TimedOut(
+      fmt::format("database '{}': it changes faster than it can be followed", name_));
 }
 
 Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
@@ -135,16 +145,18 @@ ExtentAddr FollowerState::Here(ExtentAddr extent) const {
   return extent;
 }
 
+void FollowerState::ForgetLog() {
+  incomplete_ = changed_ = true;
+  memtables_.clear();
+  waiting_.clear();
+  applied_ = 0;
+  log_->Reset();
+}
+
 Status FollowerState::TakeManifest(bool replaced) {
   const ManifestState& state = manifest_.state();
   numbers_ = NumberNodes();
-  if (replaced) {
-    incomplete_ = true;
-    memtables_.clear();
-    waiting_.clear();
-    applied_ = 0;
-    log_->Reset();
-  }
+  if (replaced) ForgetLog();
   std::map<uint64_t, LogSegment> segments;
   for (const auto& [number, segment] : state.segments) {
     if (number == kStateRecordNumber || segment.copies.empty()) continue;

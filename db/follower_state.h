@@ -79,12 +79,15 @@ class FollowerState {
     SequenceNumber last = 0;                                  ///< Its highest sequence.
   };
 
+  Status CheckPatience(const Deadline& deadline) const;
   /// `*changed`: there was something new.
   Status ReadManifest(ManifestFollower::Look look, bool* changed);
   /// The log as far as it is known; whether that was all goes to `*end`.
   Status ReadLog(LogFollower::Look look, LogFollower::End* end);
   /// Takes the manifest's state over; after `replaced`, everything anew.
   Status TakeManifest(bool replaced);
+  /// Forgets what is not in tables; it is shown until the log has been read anew.
+  void ForgetLog();
   /// Which node of the client each node of the manifest is.
   std::map<NodeId, NodeId> NumberNodes() const;
   /// Has nodes join of which only the nodes know that were there before.

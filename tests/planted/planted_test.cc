@@ -80,6 +80,9 @@ constexpr Bug kBugs[] = {
     {"follower.ring-that-has-gone-around-taken-for-its-end",
      "a follower takes the end of a later lap of the ring of edits for its place", 1,
      kManyFollowersAndSmallRings},
+    {"follower.end-that-a-new-owner-tells-passed-over",
+     "a follower keeps what lies behind the end that a new owner tells of the last one's log", 1,
+     kManyFollowers},
 };
 
 /// Of this process.

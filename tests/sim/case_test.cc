@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -372,6 +373,68 @@ TEST(CaseTest, WhatAnOpeningDoesNotReachIsThereForTheNext) {
   size_t seen = 0;
   for (const std::string& summary : summaries) seen += summary == "1" ? 1 : 0;
   EXPECT_GT(seen, 0u) << "no opening came as far as the manifest";
+}
+
+TEST(CaseTest, AFollowerForgetsWhatANewOwnerHasNotFoundInTheLog) {
+  const std::vector<std::string> summaries = Tell(
+      [](Scheduler*, Case* c) {
+        const ProcessId first = c->NewProcess("first");
+        const ProcessId second = c->NewProcess("second");
+        const ProcessId follower = c->NewProcess("follower");
+        auto* const lost = new std::unique_ptr<DB>;  // Ends with its process.
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        c->In(first, [&] {
+          c->Expect(DB::Open(c->DatabaseOptions(), "db", lost));
+          c->Expect((*lost)->Put({}, "before", "value"));
+        });
+        c->In(follower,
+              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        const std::vector<size_t> log = c->LogNodes();
+        c->Expect(log.size() == 2, "the log has not two copies");
+        // A record that one copy has only, which its owner's successor loses sight of.
+        c->CutOff(first, log[0]);
+        c->cluster().Run(first, "put", [&] { (*lost)->Put({}, "lost", "value").IgnoreError(); });
+        Clock::System()->SleepFor(milliseconds(100));
+        c->cluster().KillProcess(first, /*told=*/true);
+        // The follower meets the successor before this has told where that log ends.
+        bool waits = false;
+        bool goes_on = false;
+        SetPointVisitor([&](const char* name) {
+          if (std::string_view(name) == "open.tables-opened") c->CutOff(second, log[1]);
+          if (std::string_view(name) != "open.manifest-created") return;
+          waits = true;
+          while (!goes_on) Clock::System()->SleepFor(milliseconds(10));
+        });
+        bool opened = false;
+        c->cluster().Run(second, "open", [&] {
+          c->Await("opening", [&] { return DB::Open(c->DatabaseOptions(), "db", &db).ok(); });
+          opened = true;
+        });
+        c->Await("a manifest", [&] { return waits; });
+        c->CutOff(follower, log[0]);
+        std::string value;
+        c->In(follower, [&] {
+          c->Await("catching up", [&] { return following->TryCatchUpWithPrimary().ok(); });
+          c->Expect(following->Get({}, "before", &value));
+        });
+        bool shown = false;
+        c->In(follower, [&] { shown = following->Get({}, "lost", &value).ok(); });
+        goes_on = true;
+        c->Await("the opening's end", [&] { return opened; });
+        c->In(second, [&] { c->Expect(db->Put({}, "after", "value")); });
+        c->Heal();
+        c->In(follower, [&] {
+          c->Await("catching up", [&] { return following->TryCatchUpWithPrimary().ok(); });
+          c->Expect(following->Get({}, "after", &value));
+          c->Expect(following->Get({}, "before", &value));
+          c->Expect(following->Get({}, "lost", &value).IsNotFound(), "it shows what was lost");
+        });
+        return std::string(shown ? "1" : "0");
+      },
+      5);
+  EXPECT_TRUE(std::find(summaries.begin(), summaries.end(), "1") != summaries.end())
+      << "no follower has seen it";
 }
 
 }  // namespace

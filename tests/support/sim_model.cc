@@ -97,6 +97,17 @@ bool Model::overtaken(uint32_t owner) const {
   });
 }
 
+bool Model::contended(uint32_t owner) const {
+  const uint64_t opened = owners_[owner].opened_nanos;
+  return std::any_of(owners_.begin(), owners_.end(), [&](const OwnerState& other) {
+    if (!other.started || &other == &owners_[owner]) return false;
+    if (other.opened_nanos != 0) return other.opened_nanos > opened;
+    return other.ended_nanos == 0 || other.ended_nanos > opened;
+  });
+}
+
+void Model::OwnerEnds(uint32_t owner) { owners_[owner].ended_nanos = scheduler_->TrueNanos(); }
+
 // ---- Histories ----------------------------------------------------------------------------------
 
 uint64_t Model::BegunAt(size_t group, uint64_t attempt) const {
@@ -127,12 +138,11 @@ bool Model::forbidden(size_t group, uint64_t attempt) const {
 uint64_t Model::KeptOf(size_t group, uint64_t attempt) const {
   const std::vector<Attempt>& attempts = groups_[group].attempts;
   const auto stays = [&](const Attempt& seen) {
-    return seen.owner == newest_owner_ ||
+    return !contended(seen.owner) ||
            // An owner shows nothing that is without an earlier write of its own.
-           std::any_of(attempts.begin() + (&seen - attempts.data()), attempts.end(),
-                       [&](const Attempt& later) {
-                         return later.owner == seen.owner && later.proved;
-                       });
+           std::any_of(
+               attempts.begin() + (&seen - attempts.data()), attempts.end(),
+               [&](const Attempt& later) { return later.owner == seen.owner && later.proved; });
   };
   while (attempt > 0 && !stays(attempts[attempt - 1])) --attempt;
   return attempt;

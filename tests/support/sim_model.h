@@ -57,8 +57,10 @@ class Model {
   /// All groups by an iterator, which pauses after so many keys.
   bool Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status);
 
-  /// This owner is to follow the others.
-  void OwnerStarts(uint32_t owner) { newest_owner_ = owner; }
+  /// This owner is to follow the others: from now on it may have the database.
+  void OwnerStarts(uint32_t owner) { owners_[owner].started = true; }
+  /// It was killed, or has given up: if it has not had the database it will not any more.
+  void OwnerEnds(uint32_t owner);
   /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
   /// that had it before that are replaced: they acknowledge and answer nothing that they begin from
   /// now on, and nobody sees it.
@@ -84,8 +86,8 @@ class Model {
   /// Whether its owner had been replaced when the attempt began.
   bool forbidden(size_t group, uint64_t attempt) const;
   /// The newest attempt up to this one, which somebody saw, that has to stay until the next. One
-  /// need not whose owner is not the newest, if no owner acknowledged or showed it, nor a later one
-  /// of that owner.
+  /// need not if another owner may have had the database since, unless an owner acknowledged or
+  /// showed it, or a later one of that owner.
   uint64_t KeptOf(size_t group, uint64_t attempt) const;
   /// Fails the simulation.
   void Fail(size_t group, const std::string& why);
@@ -98,6 +100,8 @@ class Model {
   struct OwnerState {
     uint64_t opened_nanos = 0;    ///< 0: it has not.
     uint64_t replaced_nanos = 0;  ///< 0: it has not been.
+    uint64_t ended_nanos = 0;     ///< 0: it has not.
+    bool started = false;
   };
   struct Attempt {
     uint32_t owner = 0;
@@ -121,6 +125,8 @@ class Model {
     std::vector<std::string> values = std::vector<std::string>(kKeysPerGroup);
   };
 
+  /// Whether another owner may have had the database after this one, or may be opening it.
+  bool contended(uint32_t owner) const;
   static std::string KeyOf(size_t group, size_t i);
   static std::string ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes);
   Status Fetch(DB* db, const ReadOptions& options, size_t group, Values* values) const;
@@ -137,7 +143,6 @@ class Model {
   Scheduler* const scheduler_;
   std::vector<Group> groups_;
   std::vector<OwnerState> owners_ = std::vector<OwnerState>(kMaxOwners);  ///< By number.
-  uint32_t newest_owner_ = 0;
   uint64_t moment_ = 1;
   uint64_t acknowledged_ = 0;
   uint64_t unresolved_ = 0;

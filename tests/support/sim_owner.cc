@@ -46,6 +46,7 @@ void Owner::Run() {
     if (closed.IsFenced()) fenced_ = true;
     db_.reset();
   }
+  model_->OwnerEnds(options_.number);
   ended_ = true;
 }
 

@@ -170,6 +170,7 @@ void Story::KillOwner() {
   ++faults_;
   const ProcessId process = owner().process();
   KillSomewhere(process, [=, this] { cluster_->KillProcess(process, told); });
+  model_->OwnerEnds(owner().number());
   if (random_.OneIn(2)) Sleep(milliseconds(random_.Uniform(500)));
   Follower* const promoted = random_.OneIn(2) ? TakeFollower() : nullptr;
   StartOwner(/*take_over=*/promoted != nullptr || random_.OneIn(3), promoted);
