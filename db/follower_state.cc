@@ -245,6 +245,7 @@ Status FollowerState::TablesThrough(SequenceNumber sequence) {
   // What they have is in the tables, and all of it, so none is looked at before a later version.
   while (!memtables_.empty() && memtables_.back().last <= sequence) memtables_.pop_back();
   if (memtables_.empty()) memtables_.emplace_back();
+  if (sequence != left_out_) LeaveOut(sequence);
   if (sequence <= applied_) return Status::OK();
   applied_ = sequence;
   while (!waiting_.empty() &&
@@ -254,15 +255,29 @@ Status FollowerState::TablesThrough(SequenceNumber sequence) {
   return InsertWaiting();
 }
 
+void FollowerState::LeaveOut(SequenceNumber sequence) {
+  left_out_ = sequence;
+  for (Filled& filled : memtables_) {
+    for (auto& [id, memtable] : filled.memtables) {
+      if (memtable->operands() == 0) continue;
+      // Views still have the one that there was.
+      std::shared_ptr<MemTable> later = NewMemTable(*families_.at(id));
+      later->AddLaterOf(*memtable, sequence);
+      memtable = std::move(later);
+    }
+  }
+}
+
 // ---- The log's part ---------------------------------------------------------------------------
+
+std::shared_ptr<MemTable> FollowerState::NewMemTable(const ColumnFamily& family) {
+  return std::make_shared<MemTable>(family.user_comparator(), ++memtable_generation_,
+                                    family.options().write_buffer_size / kFilterShare, blocks_);
+}
 
 MemTable* FollowerState::MemTableOf(const ColumnFamily& family) {
   std::shared_ptr<MemTable>& memtable = memtables_.front().memtables[family.id()];
-  if (memtable == nullptr) {
-    memtable =
-        std::make_shared<MemTable>(family.user_comparator(), ++memtable_generation_,
-                                   family.options().write_buffer_size / kFilterShare, blocks_);
-  }
+  if (memtable == nullptr) memtable = NewMemTable(family);
   return memtable.get();
 }
 

@@ -17,6 +17,7 @@
 #include "ctl/database_view.h"
 #include "memnode/pool_device.h"
 #include "nacre/db.h"
+#include "nacre/merge_operator.h"
 #include "tests/support/sim_cluster.h"
 #include "tests/support/sim_run.h"
 #include "tests/support/test_db.h"
@@ -435,6 +436,52 @@ TEST(CaseTest, AFollowerForgetsWhatANewOwnerHasNotFoundInTheLog) {
       5);
   EXPECT_TRUE(std::find(summaries.begin(), summaries.end(), "1") != summaries.end())
       << "no follower has seen it";
+}
+
+TEST(CaseTest, AFollowerAppliesOperandsOnceThatAreInTheLogAndInTables) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        Options options = c->DatabaseOptions();
+        options.merge_operator = MergeOperators::CreateStringAppendOperator();
+        const auto expect = [&](const std::string& key, const std::string& expected) {
+          c->In(follower, [&] {
+            c->Await("catching up", [&] { return following->TryCatchUpWithPrimary().ok(); });
+            std::string value;
+            const Status status = following->Get({}, key, &value);
+            c->Expect((status.ok() ? value : "none") == expected, key + " is " + value);
+            const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
+            iterator->Seek(key);
+            const bool found = iterator->Valid() && iterator->key() == Slice(key);
+            value = found ? iterator->value().ToString() : "none";
+            c->Expect(value == expected, "an iterator shows " + key + " as " + value);
+          });
+        };
+        c->In(owner, [&] { c->Expect(DB::Open(options, "db", &db)); });
+        c->In(follower, [&] { c->Expect(DB::OpenAsSecondary(options, "db", &following)); });
+        c->In(owner, [&] {
+          c->Expect(db->Put({}, "deleted", "1"));
+          c->Expect(db->Merge({}, "key", "1"));
+          c->Expect(db->Merge({}, "key", "2"));
+        });
+        expect("key", "1,2");
+        // What is in the log is read before the manifest that has the tables.
+        c->In(owner, [&] {
+          c->Expect(db->Flush({}));
+          c->Expect(db->Merge({}, "key", "3"));
+          c->Expect(db->DeleteRange({}, nullptr, "d", "e"));
+        });
+        expect("key", "1,2,3");
+        expect("deleted", "none");
+        c->In(owner, [&] { c->Expect(db->Flush({})); });
+        expect("key", "1,2,3");
+        expect("deleted", "none");
+        return std::to_string(scheduler->steps());
+      },
+      3);
 }
 
 }  // namespace
