@@ -10,6 +10,7 @@
 #include "memnode/database_report.h"
 #include "table/write_batch_format.h"
 #include "util/clock.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -245,7 +246,9 @@ Status FollowerState::TablesThrough(SequenceNumber sequence) {
   // What they have is in the tables, and all of it, so none is looked at before a later version.
   while (!memtables_.empty() && memtables_.back().last <= sequence) memtables_.pop_back();
   if (memtables_.empty()) memtables_.emplace_back();
-  if (sequence != left_out_) LeaveOut(sequence);
+  if (sequence != left_out_ && !NACRE_PLANTED_BUG("follower.operands-of-log-and-tables-applied")) {
+    LeaveOut(sequence);
+  }
   if (sequence <= applied_) return Status::OK();
   applied_ = sequence;
   while (!waiting_.empty() &&

@@ -39,6 +39,7 @@ constexpr sim::StoryOptions kManyScans{.many_scans = true};
 constexpr sim::StoryOptions kManySplits{.many_splits = true};
 constexpr sim::StoryOptions kSmallRings{.small_rings = true};
 constexpr sim::StoryOptions kManyFollowers{.many_followers = true};
+constexpr sim::StoryOptions kManyFamilies{.many_families = true};
 constexpr sim::StoryOptions kManyFollowersAndSmallRings{.small_rings = true,
                                                         .many_followers = true};
 
@@ -80,6 +81,14 @@ constexpr Bug kBugs[] = {
     {"follower.ring-that-has-gone-around-taken-for-its-end",
      "a follower takes the end of a later lap of the ring of edits for its place", 1,
      kManyFollowersAndSmallRings},
+    {"follower.operands-of-log-and-tables-applied",
+     "a follower applies operands to a value that has them"},
+    {"recovery.other-families-of-a-batch-left-out",
+     "of what the log has, only the default family's is there again"},
+    {"table.range-deletion-forgotten-by-a-flush", "range deletions end with their MemTable"},
+    {"family.space-kept-when-it-is-dropped", "a dropped family's tables stay", 1, kManyFamilies},
+    {"family.that-was-dropped-comes-back", "a checkpoint of the manifest has dropped families", 1,
+     kManyFamilies},
     {"follower.end-that-a-new-owner-tells-passed-over",
      "a follower keeps what lies behind the end that a new owner tells of the last one's log", 1,
      kManyFollowers},

@@ -16,12 +16,15 @@ namespace nacre::sim {
 /// Given back to the database by whoever has it last.
 using FamilyHandle = std::shared_ptr<ColumnFamilyHandle>;
 
+/// Of a database that is open, with the numbers of a FamilyModel.
+using Extras = std::vector<std::pair<uint32_t, FamilyHandle>>;
+
 /// A database as somebody has it open. Two families are there from the first opening on: the
 /// default one and `other`. The rest come and go. The database outlives this.
 struct OpenDatabase {
   DB* db = nullptr;
   FamilyHandle other;
-  std::vector<std::pair<uint32_t, FamilyHandle>> extras;  ///< With the numbers of a FamilyModel.
+  Extras extras;
 };
 
 /// The families that come and go. Each has a number of its own, also where it has the name of one

@@ -160,6 +160,8 @@ class Model {
   /// Of the family that has this key of the group.
   static ColumnFamilyHandle* FamilyOf(const OpenDatabase& opened, size_t group, size_t i);
   static std::string ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes);
+  /// What is to be read of the families that come and go.
+  Extras ExtrasOf(const OpenDatabase& opened) const;
   Status Fetch(const OpenDatabase& opened, const ReadOptions& options, size_t group,
                Values* values) const;
   Status FetchAll(const OpenDatabase& opened, const ReadOptions& options, uint64_t pauses_at,

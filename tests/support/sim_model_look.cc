@@ -169,6 +169,13 @@ void Model::Check(const Sight& sight, uint64_t floor) {
   ++reads_;
 }
 
+Extras Model::ExtrasOf(const OpenDatabase& opened) const {
+  Extras extras = opened.extras;
+  // On a follower it may be that these cannot be read any more.
+  std::erase_if(extras, [this](const auto& family) { return families_.dropped(family.first); });
+  return extras;
+}
+
 Status Model::Fetch(const OpenDatabase& opened, const ReadOptions& options, size_t group,
                     Values* values) const {
   std::vector<std::string> names;
@@ -177,7 +184,8 @@ Status Model::Fetch(const OpenDatabase& opened, const ReadOptions& options, size
     names.push_back(KeyOf(group, i));
     families.push_back(FamilyOf(opened, group, i));
   }
-  for (const auto& [number, family] : opened.extras) {
+  const Extras extras = ExtrasOf(opened);
+  for (const auto& [number, family] : extras) {
     names.push_back(KeyOf(group, 0));
     families.push_back(family.get());
   }
@@ -191,9 +199,9 @@ Status Model::Fetch(const OpenDatabase& opened, const ReadOptions& options, size
     if (!status.ok() && !status.IsNotFound()) return status;
   }
   for (size_t i = 0; i < kKeysPerGroup; ++i) values->found[i] = statuses[i].ok();
-  for (size_t i = 0; i < opened.extras.size(); ++i) {
+  for (size_t i = 0; i < extras.size(); ++i) {
     const size_t at = kKeysPerGroup + i;
-    values->copies[opened.extras[i].first] = statuses[at].ok() ? values->values[at] : "";
+    values->copies[extras[i].first] = statuses[at].ok() ? values->values[at] : "";
   }
   return Status::OK();
 }
@@ -202,7 +210,8 @@ Status Model::FetchAll(const OpenDatabase& opened, const ReadOptions& options, u
                        const std::function<void()>& at_first, std::vector<Values>* values) {
   values->assign(groups_.size(), Values());
   std::vector<ColumnFamilyHandle*> families{nullptr, opened.other.get()};
-  for (const auto& [number, family] : opened.extras) {
+  const Extras extras = ExtrasOf(opened);
+  for (const auto& [number, family] : extras) {
     families.push_back(family.get());
     for (Values& each : *values) each.copies[number] = "";
   }
@@ -220,7 +229,7 @@ Status Model::FetchAll(const OpenDatabase& opened, const ReadOptions& options, u
       if (i < kStandingFamilies) {
         TakeKey(iterator->key().ToString(), iterator->value().ToString(), i, values);
       } else {
-        const uint32_t family = opened.extras[i - kStandingFamilies].first;
+        const uint32_t family = extras[i - kStandingFamilies].first;
         TakeCopy(iterator->key().ToString(), iterator->value().ToString(), family, values);
       }
     }
