@@ -302,80 +302,6 @@ TEST(CaseTest, AFollowerAnswersUnavailableForDamageWhoseOtherCopyIsOutOfItsSight
       3);
 }
 
-TEST(CaseTest, SpaceOfAnEditOfUnknownFateComesBack) {
-  Tell(
-      [](Scheduler* scheduler, Case* c) {
-        const ProcessId owner = c->NewProcess("owner");
-        std::unique_ptr<DB> db;
-        c->In(owner, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
-          for (size_t i = 0; i < 100; ++i) c->Expect(db->Put({}, Key(i), TestValue(i, 1000)));
-        });
-        bool flushed = false;
-        bool cut = false;
-        SetPointVisitor([&](const char* name) {
-          flushed = flushed || std::string_view(name) == "flush.tables-written";
-          if (cut || !flushed || std::string_view(name) != "edit.encoded") return;
-          cut = true;
-          c->CutOffFromAll(owner);
-        });
-        c->cluster().Run(owner, "flush", [&] { db->Flush({}).IgnoreError(); });
-        c->Await("the edit", [&] { return cut; });
-        // Until nobody waits for an answer any more.
-        Clock::System()->SleepFor(seconds(5));
-        c->Heal();
-        c->In(owner, [&] {
-          c->Await("a flush", [&] { return db->Flush({}).ok(); });
-          c->Await("an account of all space", [&] {
-            uint64_t unlinked = 1;
-            return db->WaitForCompact().ok() &&
-                   db->GetIntProperty("nacre.space.unlinked-bytes", &unlinked) && unlinked == 0;
-          });
-        });
-        return std::to_string(scheduler->steps());
-      },
-      3);
-}
-
-TEST(CaseTest, WhatAnOpeningDoesNotReachIsThereForTheNext) {
-  const std::vector<std::string> summaries = Tell(
-      [](Scheduler*, Case* c) {
-        constexpr size_t kKeys = 20;
-        const ProcessId first = c->NewProcess("first");
-        const ProcessId second = c->NewProcess("second");
-        std::unique_ptr<DB> db;
-        c->In(first, [&] {
-          auto* const lost = new std::unique_ptr<DB>;  // Ends with its process.
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", lost));
-          for (size_t i = 0; i < kKeys; ++i) {
-            c->Expect((*lost)->Put({}, Key(i), TestValue(i, 100)));
-          }
-        });
-        c->cluster().KillProcess(first, /*told=*/true);
-        const std::vector<size_t> log = c->LogNodes();
-        for (const size_t node : log) c->CutOff(second, node);
-        c->In(second, [&] {
-          const Status status = DB::Open(c->DatabaseOptions(), "db", &db);
-          c->Expect(!status.ok(), "it opens without its log");
-        });
-        const bool manifest_seen = c->ManifestNodes() != log;
-        c->Heal();
-        c->In(c->NewProcess("third"), [&] {
-          c->Await("opening", [&] { return DB::Open(c->DatabaseOptions(), "db", &db).ok(); });
-          for (size_t i = 0; i < kKeys; ++i) {
-            std::string value;
-            c->Expect(db->Get({}, Key(i), &value));
-            c->Expect(value == TestValue(i, 100), "another value of " + Key(i));
-          }
-        });
-        return std::string(manifest_seen ? "1" : "0");
-      },
-      5);
-  size_t seen = 0;
-  for (const std::string& summary : summaries) seen += summary == "1" ? 1 : 0;
-  EXPECT_GT(seen, 0u) << "no opening came as far as the manifest";
-}
-
 TEST(CaseTest, AFollowerForgetsWhatANewOwnerHasNotFoundInTheLog) {
   const std::vector<std::string> summaries = Tell(
       [](Scheduler*, Case* c) {
@@ -482,6 +408,80 @@ TEST(CaseTest, AFollowerAppliesOperandsOnceThatAreInTheLogAndInTables) {
         return std::to_string(scheduler->steps());
       },
       3);
+}
+
+TEST(CaseTest, SpaceOfAnEditOfUnknownFateComesBack) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId owner = c->NewProcess("owner");
+        std::unique_ptr<DB> db;
+        c->In(owner, [&] {
+          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
+          for (size_t i = 0; i < 100; ++i) c->Expect(db->Put({}, Key(i), TestValue(i, 1000)));
+        });
+        bool flushed = false;
+        bool cut = false;
+        SetPointVisitor([&](const char* name) {
+          flushed = flushed || std::string_view(name) == "flush.tables-written";
+          if (cut || !flushed || std::string_view(name) != "edit.encoded") return;
+          cut = true;
+          c->CutOffFromAll(owner);
+        });
+        c->cluster().Run(owner, "flush", [&] { db->Flush({}).IgnoreError(); });
+        c->Await("the edit", [&] { return cut; });
+        // Until nobody waits for an answer any more.
+        Clock::System()->SleepFor(seconds(5));
+        c->Heal();
+        c->In(owner, [&] {
+          c->Await("a flush", [&] { return db->Flush({}).ok(); });
+          c->Await("an account of all space", [&] {
+            uint64_t unlinked = 1;
+            return db->WaitForCompact().ok() &&
+                   db->GetIntProperty("nacre.space.unlinked-bytes", &unlinked) && unlinked == 0;
+          });
+        });
+        return std::to_string(scheduler->steps());
+      },
+      3);
+}
+
+TEST(CaseTest, WhatAnOpeningDoesNotReachIsThereForTheNext) {
+  const std::vector<std::string> summaries = Tell(
+      [](Scheduler*, Case* c) {
+        constexpr size_t kKeys = 20;
+        const ProcessId first = c->NewProcess("first");
+        const ProcessId second = c->NewProcess("second");
+        std::unique_ptr<DB> db;
+        c->In(first, [&] {
+          auto* const lost = new std::unique_ptr<DB>;  // Ends with its process.
+          c->Expect(DB::Open(c->DatabaseOptions(), "db", lost));
+          for (size_t i = 0; i < kKeys; ++i) {
+            c->Expect((*lost)->Put({}, Key(i), TestValue(i, 100)));
+          }
+        });
+        c->cluster().KillProcess(first, /*told=*/true);
+        const std::vector<size_t> log = c->LogNodes();
+        for (const size_t node : log) c->CutOff(second, node);
+        c->In(second, [&] {
+          const Status status = DB::Open(c->DatabaseOptions(), "db", &db);
+          c->Expect(!status.ok(), "it opens without its log");
+        });
+        const bool manifest_seen = c->ManifestNodes() != log;
+        c->Heal();
+        c->In(c->NewProcess("third"), [&] {
+          c->Await("opening", [&] { return DB::Open(c->DatabaseOptions(), "db", &db).ok(); });
+          for (size_t i = 0; i < kKeys; ++i) {
+            std::string value;
+            c->Expect(db->Get({}, Key(i), &value));
+            c->Expect(value == TestValue(i, 100), "another value of " + Key(i));
+          }
+        });
+        return std::string(manifest_seen ? "1" : "0");
+      },
+      5);
+  size_t seen = 0;
+  for (const std::string& summary : summaries) seen += summary == "1" ? 1 : 0;
+  EXPECT_GT(seen, 0u) << "no opening came as far as the manifest";
 }
 
 }  // namespace

@@ -94,6 +94,16 @@ void Model::OwnerOpened(uint32_t owner, uint64_t begun_nanos) {
     if (other.replaced_nanos == 0) other.replaced_nanos = scheduler_->TrueNanos();
   }
   owners_[owner].opened_nanos = scheduler_->TrueNanos();
+  for (OwnerState& other : owners_) {
+    // What one that was killed while it opened the database has begun, this one has ended.
+    if (!scheduler_->alive(other.process)) other.opening = false;
+  }
+  owners_[owner].opening = false;
+}
+
+bool Model::HasSuccessor(uint32_t owner) const {
+  return overtaken(owner) || std::any_of(owners_.begin(), owners_.end(),
+                                         [](const OwnerState& other) { return other.opening; });
 }
 
 void Model::JudgeReplaced(uint32_t owner, uint64_t begun_nanos) {
@@ -109,17 +119,6 @@ bool Model::overtaken(uint32_t owner) const {
     return other.opened_nanos > owners_[owner].opened_nanos;
   });
 }
-
-bool Model::contended(uint32_t owner) const {
-  const uint64_t opened = owners_[owner].opened_nanos;
-  return std::any_of(owners_.begin(), owners_.end(), [&](const OwnerState& other) {
-    if (!other.started || &other == &owners_[owner]) return false;
-    if (other.opened_nanos != 0) return other.opened_nanos > opened;
-    return other.ended_nanos == 0 || other.ended_nanos > opened;
-  });
-}
-
-void Model::OwnerEnds(uint32_t owner) { owners_[owner].ended_nanos = scheduler_->TrueNanos(); }
 
 // ---- Histories ----------------------------------------------------------------------------------
 
@@ -151,7 +150,7 @@ bool Model::forbidden(size_t group, uint64_t attempt) const {
 uint64_t Model::KeptOf(size_t group, uint64_t attempt) const {
   const std::vector<Attempt>& attempts = groups_[group].attempts;
   const auto stays = [&](const Attempt& seen) {
-    return !contended(seen.owner) ||
+    return !HasSuccessor(seen.owner) ||
            // An owner shows nothing that is without an earlier write of its own.
            std::any_of(
                attempts.begin() + (&seen - attempts.data()), attempts.end(),

@@ -79,10 +79,11 @@ class Model {
   /// All groups by an iterator, which pauses after so many keys.
   bool Scan(uint32_t owner, const OpenDatabase& opened, uint64_t pauses_at, Status* status);
 
-  /// This owner is to follow the others: from now on it may have the database.
-  void OwnerStarts(uint32_t owner) { owners_[owner].started = true; }
-  /// It was killed, or has given up: if it has not had the database it will not any more.
-  void OwnerEnds(uint32_t owner);
+  /// This process is to open the database, as this owner.
+  void OwnerStarts(uint32_t owner, ProcessId process) {
+    owners_[owner].process = process;
+    owners_[owner].opening = true;
+  }
   /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
   /// that had it before that are replaced: they acknowledge and answer nothing that they begin from
   /// now on, and nobody sees it.
@@ -108,8 +109,8 @@ class Model {
   /// Whether its owner had been replaced when the attempt began.
   bool forbidden(size_t group, uint64_t attempt) const;
   /// The newest attempt up to this one, which somebody saw, that has to stay until the next. One
-  /// need not if another owner may have had the database since, unless an owner acknowledged or
-  /// showed it, or a later one of that owner.
+  /// need not whose owner may have a successor, if no owner acknowledged or showed it, nor a later
+  /// one of that owner.
   uint64_t KeptOf(size_t group, uint64_t attempt) const;
   /// Fails the simulation.
   void Fail(size_t group, const std::string& why);
@@ -120,10 +121,10 @@ class Model {
 
  private:
   struct OwnerState {
+    ProcessId process = 0;
+    bool opening = false;         ///< It may have taken the database over; dead or alive.
     uint64_t opened_nanos = 0;    ///< 0: it has not.
     uint64_t replaced_nanos = 0;  ///< 0: it has not been.
-    uint64_t ended_nanos = 0;     ///< 0: it has not.
-    bool started = false;
   };
   struct Attempt {
     uint32_t owner = 0;
@@ -153,8 +154,6 @@ class Model {
     std::set<uint64_t> single{};               ///< Attempts whose own keys are there.
   };
 
-  /// Whether another owner may have had the database after this one, or may be opening it.
-  bool contended(uint32_t owner) const;
   static std::string KeyOf(size_t group, size_t i);
   static std::string SingleKeyOf(size_t group, uint64_t attempt);
   /// Of the family that has this key of the group.
@@ -183,6 +182,9 @@ class Model {
             Sight* sight, Status* status);
   /// The owner has answered a read that began at this time: perhaps it had been replaced by then.
   void JudgeReplaced(uint32_t owner, uint64_t begun_nanos);
+
+  /// Whether another owner has had the database since, or may be about to.
+  bool HasSuccessor(uint32_t owner) const;
 
   Scheduler* const scheduler_;
   FamilyModel families_;

@@ -27,6 +27,7 @@ Owner::Owner(Cluster* cluster, Model* model, const OwnerOptions& options)
       process_(options.promoted != nullptr
                    ? options.promoted->process()
                    : cluster->scheduler().NewProcess("o" + std::to_string(options.number))) {
+  model_->OwnerStarts(options_.number, process_);
   cluster_->Run(process_, "main", [this] { Run(); });
 }
 
@@ -49,7 +50,6 @@ void Owner::Run() {
     if (closed.IsFenced()) fenced_ = true;
     db_.reset();
   }
-  model_->OwnerEnds(options_.number);
   ended_ = true;
 }
 

@@ -152,6 +152,7 @@ void Story::Await(const char* what, seconds patience, const std::function<bool()
 
 void Story::StartOwner(bool take_over, Follower* promoted) {
   OwnerOptions options;
+  if (options_.many_families) options.family_one_in = 5;
   options.promoted = promoted;
   options.number = static_cast<uint32_t>(owners_.size() + 1);
   options.first = owners_.empty();
@@ -159,8 +160,6 @@ void Story::StartOwner(bool take_over, Follower* promoted) {
   options.seed = random_.Next();
   options.database = database_;
   if (options_.many_scans) options.scan_one_in = 5;
-  if (options_.many_families) options.family_one_in = 5;
-  model_->OwnerStarts(options.number);
   Tell(fmt::format("owner {} starts{}{}", options.number, take_over ? " and takes over" : "",
                    promoted != nullptr ? ", a follower until now" : ""));
   owners_.push_back(std::make_unique<Owner>(cluster_, model_, options));
@@ -176,7 +175,6 @@ void Story::KillOwner() {
   ++faults_;
   const ProcessId process = owner().process();
   KillSomewhere(process, [=, this] { cluster_->KillProcess(process, told); });
-  model_->OwnerEnds(owner().number());
   if (random_.OneIn(2)) Sleep(milliseconds(random_.Uniform(500)));
   Follower* const promoted = random_.OneIn(2) ? TakeFollower() : nullptr;
   StartOwner(/*take_over=*/promoted != nullptr || random_.OneIn(3), promoted);
