@@ -397,7 +397,8 @@ Status DBImpl::FlushMemTable(const FlushPart& part, const Version& version, Merg
     largest_value = std::max(largest_value, std::min(data_bytes, kMergedBytesMax));
     merge.merged_bytes_max = largest_value;
   }
-  if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones(); runs != nullptr) {
+  if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones();
+      runs != nullptr && !NACRE_PLANTED_BUG("table.range-deletion-forgotten-by-a-flush")) {
     merge.range_tombstones =
         std::make_shared<const RangeTombstones>(RangeTombstones::Merge(family.comparator, *runs));
   }

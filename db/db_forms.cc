@@ -87,8 +87,14 @@ std::vector<Status> DB::MultiGet(const ReadOptions& options,
     return std::vector<Status>(
         keys.size(), Status::InvalidArgument("MultiGet: there must be a family for each key"));
   }
-  std::map<ColumnFamilyHandle*, std::vector<size_t>> by_family;
-  for (size_t i = 0; i < keys.size(); ++i) by_family[families[i]].push_back(i);
+  // In the order in which they are named first: where handles lie decides nothing.
+  std::vector<std::pair<ColumnFamilyHandle*, std::vector<size_t>>> by_family;
+  std::map<ColumnFamilyHandle*, size_t> known;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto [at, fresh] = known.emplace(families[i], by_family.size());
+    if (fresh) by_family.emplace_back(families[i], std::vector<size_t>());
+    by_family[at->second].second.push_back(i);
+  }
   ReadOptions as_of = options;
   const Snapshot* taken = nullptr;
   if (options.snapshot == nullptr && by_family.size() > 1) as_of.snapshot = taken = GetSnapshot();

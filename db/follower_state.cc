@@ -11,6 +11,7 @@
 #include "memnode/database_report.h"
 #include "table/write_batch_format.h"
 #include "util/clock.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -77,6 +78,13 @@ Status FollowerState::CatchUp(Goal goal) {
     LogFollower::End end = LogFollower::End::kUnknown;
     const uint64_t begun = client_->clock()->NowNanos();
     const Status log = ReadLog(look, &end);
+    if (end == LogFollower::End::kForeign) {
+      ForgetLog();
+      NACRE_RETURN_IF_ERROR(TablesThrough(manifest_.state().last_sequence));
+      look = LogFollower::Look::kHeads;
+      NACRE_RETURN_IF_ERROR(CheckPatience(deadline));
+      continue;
+    }
     if (log.ok()) incomplete_ = false;
     if (log.ok() && end == LogFollower::End::kReached) return manifest;
     // If the manifest has no segment that was not looked at, what was read of the log was all.
@@ -88,11 +96,14 @@ Status FollowerState::CatchUp(Goal goal) {
     }
     look = LogFollower::Look::kHeads;
     // A failure of the log says nothing: segments that are no more may be behind it.
-    if (deadline.Expired()) {
-      return Status::TimedOut(
-          fmt::format("database '{}': its manifest changes faster than it can be followed", name_));
-    }
+    NACRE_RETURN_IF_ERROR(CheckPatience(deadline));
   }
+}
+
+Status FollowerState::CheckPatience(const Deadline& deadline) const {
+  if (!deadline.Expired()) return Status::OK();
+  return Status::TimedOut(
+      fmt::format("database '{}': it changes faster than it can be followed", name_));
 }
 
 Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
@@ -153,16 +164,18 @@ ExtentAddr FollowerState::Here(ExtentAddr extent) const {
   return extent;
 }
 
+void FollowerState::ForgetLog() {
+  incomplete_ = changed_ = true;
+  memtables_.clear();
+  waiting_.clear();
+  applied_ = 0;
+  log_->Reset();
+}
+
 Status FollowerState::TakeManifest(bool replaced) {
   const ManifestState& state = manifest_.state();
   numbers_ = NumberNodes();
-  if (replaced) {
-    incomplete_ = true;
-    memtables_.clear();
-    waiting_.clear();
-    applied_ = 0;
-    log_->Reset();
-  }
+  if (replaced) ForgetLog();
   std::map<uint64_t, LogSegment> segments;
   for (const auto& [number, segment] : state.segments) {
     if (number == kStateRecordNumber || segment.copies.empty()) continue;
@@ -251,6 +264,9 @@ Status FollowerState::TablesThrough(SequenceNumber sequence) {
   // What they have is in the tables, and all of it, so none is looked at before a later version.
   while (!memtables_.empty() && memtables_.back().last <= sequence) memtables_.pop_back();
   if (memtables_.empty()) memtables_.emplace_back();
+  if (sequence != left_out_ && !NACRE_PLANTED_BUG("follower.operands-of-log-and-tables-applied")) {
+    LeaveOut(sequence);
+  }
   if (sequence <= applied_) return Status::OK();
   applied_ = sequence;
   while (!waiting_.empty() &&
@@ -260,15 +276,29 @@ Status FollowerState::TablesThrough(SequenceNumber sequence) {
   return InsertWaiting();
 }
 
+void FollowerState::LeaveOut(SequenceNumber sequence) {
+  left_out_ = sequence;
+  for (Filled& filled : memtables_) {
+    for (auto& [id, memtable] : filled.memtables) {
+      if (memtable->operands() == 0) continue;
+      // Views still have the one that there was.
+      std::shared_ptr<MemTable> later = NewMemTable(*families_.at(id));
+      later->AddLaterOf(*memtable, sequence);
+      memtable = std::move(later);
+    }
+  }
+}
+
 // ---- The log's part ---------------------------------------------------------------------------
+
+std::shared_ptr<MemTable> FollowerState::NewMemTable(const ColumnFamily& family) {
+  return std::make_shared<MemTable>(family.user_comparator(), ++memtable_generation_,
+                                    family.options().write_buffer_size / kFilterShare, blocks_);
+}
 
 MemTable* FollowerState::MemTableOf(const ColumnFamily& family) {
   std::shared_ptr<MemTable>& memtable = memtables_.front().memtables[family.id()];
-  if (memtable == nullptr) {
-    memtable =
-        std::make_shared<MemTable>(family.user_comparator(), ++memtable_generation_,
-                                   family.options().write_buffer_size / kFilterShare, blocks_);
-  }
+  if (memtable == nullptr) memtable = NewMemTable(family);
   return memtable.get();
 }
 

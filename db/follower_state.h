@@ -29,7 +29,8 @@ namespace nacre {
 /// Records lie in the log in another order than that of their sequences. Those are shown up to the
 /// first sequence that is missing: the owner acknowledges nothing beyond one that it is still to
 /// write (db/write_sequencer.h). What waits behind it is kept aside, so that MemTables have all
-/// records between the tables' last sequence and theirs.
+/// records between the tables' last sequence and theirs. Most have earlier ones besides, which
+/// show the same as the tables do.
 ///
 /// Thread safety: none; used by one thread at a time. Views are read by any number.
 class FollowerState {
@@ -80,6 +81,7 @@ class FollowerState {
     SequenceNumber last = 0;                                  ///< Its highest sequence.
   };
 
+  Status CheckPatience(const Deadline& deadline) const;
   /// `*changed`: there was something new.
   Status ReadManifest(ManifestFollower::Look look, bool* changed);
   /// Reads the log by marks, if they are certain. False: that did not tell whether it was all.
@@ -88,6 +90,8 @@ class FollowerState {
   Status ReadLog(LogFollower::Look look, LogFollower::End* end);
   /// Takes the manifest's state over; after `replaced`, everything anew.
   Status TakeManifest(bool replaced);
+  /// Forgets what is not in tables; it is shown until the log has been read anew.
+  void ForgetLog();
   /// Which node of the client each node of the manifest is.
   std::map<NodeId, NodeId> NumberNodes() const;
   /// Has nodes join of which only the nodes know that were there before.
@@ -97,12 +101,15 @@ class FollowerState {
   Status TakeTables();
   /// All up to `sequence` is in tables.
   Status TablesThrough(SequenceNumber sequence);
+  /// Operands apply once: MemTables that have any lose what is in tables.
+  void LeaveOut(SequenceNumber sequence);
   Status TakeRecord(SequenceNumber first, uint32_t count, const Slice& updates);
   Status Insert(SequenceNumber first, uint32_t count, const Slice& updates);
   /// Nothing up to `sequence` is still to come.
   Status Settle(SequenceNumber sequence);
   /// Inserts what does not wait any more.
   Status InsertWaiting();
+  std::shared_ptr<MemTable> NewMemTable(const ColumnFamily& family);
   /// Of the newest of memtables_.
   MemTable* MemTableOf(const ColumnFamily& family);
 
@@ -125,6 +132,7 @@ class FollowerState {
   SequenceNumber tables_through_ = 0;
   std::vector<Filled> memtables_;  ///< Newest first; the first takes records.
   uint64_t memtable_generation_ = 0;
+  SequenceNumber left_out_ = 0;  ///< By the last LeaveOut.
   std::shared_ptr<ArenaBlockPool> blocks_;
   SequenceNumber applied_ = 0;  ///< All up to here is in tables or MemTables.
   std::map<SequenceNumber, Waiting> waiting_;

@@ -41,7 +41,7 @@ bool RecordAt(const Slice& window, uint64_t offset, uint32_t stamp, LogRecord* r
 
 void LogFollower::SetSegments(std::map<uint64_t, LogSegment> segments) {
   segments_ = std::move(segments);
-  if (!segments_.contains(at_.number)) Reset();
+  if (!segments_.contains(at_.number)) at_ = Position();
 }
 
 bool LogFollower::Readable(const ExtentAddr& copy) const {
@@ -63,9 +63,10 @@ Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& sett
         return Status::OK();
       }
     }
-    bool found = false;
-    NACRE_RETURN_IF_ERROR(FindNext(look, settled, &found));
-    if (!found) return Status::OK();
+    Next next = Next::kNone;
+    NACRE_RETURN_IF_ERROR(FindNext(look, settled, &next));
+    if (next == Next::kForeign) *end = End::kForeign;
+    if (next != Next::kFound) return Status::OK();
   }
 }
 
@@ -133,8 +134,8 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   }
   if (heads_.read && at_.end == 0 && at_.number <= foreign_through_) {
     NACRE_RETURN_IF_ERROR(CheckHeads());
-    if (!heads_.used.empty() && heads_.used.begin()->second.previous_number == at_.number) {
-      at_.end = heads_.used.begin()->second.previous_bytes;
+    if (!heads_.used.empty() && heads_.used.begin()->second.previous_number <= at_.number) {
+      LearnEnd(heads_.used.begin()->second);
       *seen = Seen::kMore;
       return Status::OK();
     }
@@ -210,6 +211,7 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
       if (bytes != nullptr) *needed = 0;
       return Status::OK();
     }
+    unproven_ = unproven_ || (at_.end == 0 && at_.number <= foreign_through_);
     NACRE_RETURN_IF_ERROR(visit(record.first, record.count, record.payload));
     offset += record.bytes;
     at_.offset += record.bytes;
@@ -245,6 +247,11 @@ Status LogFollower::TakeHeads(std::span<const memnode::PointRead> reads,
     if (decoded.IsNotSupported()) return decoded;
     if (decoded.ok()) heads_.used.emplace(numbers[i], header);
   }
+  // What lies between a segment and the one before it was given up, as recovery has it.
+  for (auto it = heads_.used.end(); it != heads_.used.begin();) {
+    --it;
+    heads_.used.erase(heads_.used.upper_bound(it->second.previous_number), it);
+  }
   return Status::OK();
 }
 
@@ -255,8 +262,17 @@ Status LogFollower::CheckHeads() const {
                                          unread, LogSegmentNodes(client_, segments_.at(unread))));
 }
 
-Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
-  *found = false;
+void LogFollower::LearnEnd(const LogSegmentHeader& later) {
+  if (later.previous_number == at_.number) {
+    at_.end = later.previous_bytes;
+    if (at_.offset <= at_.end) unproven_ = false;
+  } else {
+    at_.end = at_.offset;  // It was given up, with all that is in it.
+  }
+}
+
+Status LogFollower::FindNext(Look look, const Settled& settled, Next* next) {
+  *next = Next::kNone;
   if (!heads_.read) {
     std::vector<memnode::PointRead> reads;
     std::vector<uint64_t> numbers;
@@ -268,16 +284,20 @@ Status LogFollower::FindNext(Look look, const Settled& settled, bool* found) {
   if (heads_.used.empty()) {
     return look == Look::kHeads ? CheckHeads() : Status::OK();
   }
-  *found = true;
+  *next = Next::kFound;
   const auto [number, header] = *heads_.used.begin();
   if (header.previous_number == at_.number && at_.number != 0 && at_.end == 0) {
-    at_.end = header.previous_bytes;
+    LearnEnd(header);
     if (at_.offset < at_.end) return Status::OK();  // First what is left of this one.
   }
   if (header.previous_number > at_.number && segments_.contains(header.previous_number)) {
     return Status::Unavailable(fmt::format(
         "log segment {}: no copy has its header, or can be read ({})", header.previous_number,
         LogSegmentNodes(client_, segments_.at(header.previous_number))));
+  }
+  if (unproven_) {
+    *next = Next::kForeign;
+    return Status::OK();
   }
   return Enter(number, header, settled);
 }

@@ -43,11 +43,15 @@ class LogFollower {
   /// the first that is in use.
   void SetSegments(std::map<uint64_t, LogSegment> segments);
   /// Begins anew with the first one.
-  void Reset() { at_ = Position(); }
+  void Reset() {
+    at_ = Position();
+    unproven_ = false;
+  }
   /// Another owner has begun: what the segments of now have behind the ends that are told is none
   /// of its log, which gives the same sequences to others. (Behind an end that the owner of a
   /// segment tells itself is what it writes once more, so that is read as long as nobody has told
-  /// the end.)
+  /// the end.) As long as nobody of the new owner's has told one, what is there is visited, as it
+  /// may have been acknowledged.
   void OwnerChanged() { foreign_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
 
   enum class Look : uint8_t {
@@ -59,6 +63,10 @@ class LogFollower {
   enum class End : uint8_t {
     kReached,  ///< All that was acknowledged before the call was visited, as far as marks tell.
     kUnknown,  ///< There may be more in a segment that this does not know, and nowhere else.
+    /// What was visited since the last Reset may be none of the log: it lies behind an end that
+    /// another owner has told since, or nobody tells any more whether it does. What follows has not
+    /// been visited; the caller forgets all that was, and resets this.
+    kForeign,
   };
   /// Each record, in the order of the log; some may come twice, or were visited before.
   using Visitor = std::function<Status(SequenceNumber first, uint32_t count, const Slice& updates)>;
@@ -116,9 +124,12 @@ class LogFollower {
   Status TakeHeads(std::span<const memnode::PointRead> reads, const std::vector<uint64_t>& numbers);
   /// `Unavailable` if no segment of heads_ is in use, but one of them might be.
   Status CheckHeads() const;
+  /// A later segment tells where the records of the one that is read end.
+  void LearnEnd(const LogSegmentHeader& later);
+  enum class Next : uint8_t { kNone, kFound, kForeign };
   /// Enters the first segment of heads_ in use, or learns from it where the one that is read ends.
-  /// `*found` false: none is. All of them have to be readable for kHeads.
-  Status FindNext(Look look, const Settled& settled, bool* found);
+  /// All of them have to be readable for kHeads.
+  Status FindNext(Look look, const Settled& settled, Next* next);
   Status Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled);
   bool Readable(const ExtentAddr& copy) const;
 
@@ -127,6 +138,8 @@ class LogFollower {
   std::map<uint64_t, LogSegment> segments_;
   Position at_;
   uint64_t foreign_through_ = 0;  ///< See OwnerChanged.
+  /// Records were visited of which an owner after theirs may say that they are none.
+  bool unproven_ = false;
   Heads heads_;
   Doubt doubt_;
   uint64_t stayed_ = 0;  ///< Records that counted since they stayed in doubt.

@@ -11,6 +11,7 @@
 #include "util/coding.h"
 #include "util/crc32c.h"
 #include "util/hash.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -69,7 +70,9 @@ void ManifestSlots::Apply(const ManifestEdit& edit) {
   // Slots that become free are taken again at once.
   for (const uint64_t id : edit.removed) Remove(Kind::kTable, id);
   for (const uint64_t number : edit.segments_removed) Remove(Kind::kSegment, number);
-  for (const uint64_t id : edit.families_dropped) Remove(Kind::kFamily, id);
+  for (const uint64_t id : edit.families_dropped) {
+    if (!NACRE_PLANTED_BUG("family.that-was-dropped-comes-back")) Remove(Kind::kFamily, id);
+  }
   for (const auto& [node, instance] : edit.nodes) PutNode(node, instance);
   for (const auto& [id, family] : edit.families_added) PutFamily(id, family);
   for (const auto& [level, meta] : edit.added) PutTable(level, meta);

@@ -232,6 +232,27 @@ void MemTable::AddRange(SequenceNumber sequence, const Slice& begin, const Slice
   *new_chunk = true;  // Not from the arena.
 }
 
+void MemTable::AddLaterOf(const MemTable& other, SequenceNumber sequence) {
+  bool new_chunk = false;
+  const std::unique_ptr<InternalIterator> entry = other.NewIterator();
+  for (entry->SeekToFirst(); entry->Valid(); entry->Next()) {
+    const SequenceNumber of_entry = TagSequence(entry->tag());
+    if (of_entry <= sequence) continue;
+    Add(of_entry, TagType(entry->tag()), entry->user_key(), entry->value(), &new_chunk);
+  }
+  const RangeTombstoneList::Runs* const runs = other.range_tombstones();
+  if (runs == nullptr) return;
+  for (const RangeTombstones* run : *runs) {
+    for (const RangeTombstones::Fragment& fragment : run->fragments()) {
+      for (const SequenceNumber of_fragment : fragment.sequences) {
+        if (of_fragment > sequence) {
+          range_tombstones_.Add(of_fragment, fragment.begin, fragment.end);
+        }
+      }
+    }
+  }
+}
+
 ConcurrentArena* MemTable::arena() { return rep_->arena(); }
 
 MemTable::LookupResult MemTable::Search(const Slice& user_key, SequenceNumber snapshot,

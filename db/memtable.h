@@ -50,8 +50,11 @@ class MemTable {
   void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
            bool* new_chunk);
 
-  /// The same, with Hash64 of the key, but a value that is not small stays where it is: in memory
-  /// of `arena`.
+  /// Adds what `other` has of later sequences than this one.
+  void AddLaterOf(const MemTable& other, SequenceNumber sequence);
+
+  /// The same as Add, with Hash64 of the key, but a value that is not small stays where it is: in
+  /// memory of `arena`.
   void AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key, uint64_t hash,
                const Slice& value, bool* new_chunk);
   /// Values of AddKept lie in the arena of `other`, which lives as long as this.

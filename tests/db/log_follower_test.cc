@@ -202,6 +202,76 @@ TEST_F(LogFollowerTest, WhereNoCopyIsMarkedTheNextHeaderTells) {
   for (size_t i = 0; i < model_.size(); ++i) EXPECT_TRUE(followed_[i] == model_[i]) << i;
 }
 
+/// Whether the segment is gone by the time the follower meets what its successor has written.
+class LogFollowerMeetsAnOwner : public LogFollowerTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, LogFollowerMeetsAnOwner, testing::Bool(),
+                         testing::PrintToStringParamName());
+
+TEST_P(LogFollowerMeetsAnOwner, AndForgetsWhatThatHasNotFound) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
+  const uint64_t found = End();
+  const SequenceNumber next = next_;
+  ASSERT_NO_FATAL_FAILURE(Append(4, 500));
+  const LogSegment segment = log_space_->segments().front();
+  TellSegments();
+  // The follower meets a new owner that has no segment yet.
+  follower_->OwnerChanged();
+  LogFollower::End end = LogFollower::End::kReached;
+  ASSERT_TRUE(IsOk(Advance(&end, LogFollower::Look::kHeads)));
+  EXPECT_EQ(end, LogFollower::End::kUnknown);
+  EXPECT_EQ(followed_.size(), model_.size());
+
+  // That owner has found three records, and gives the sequences of the rest to others.
+  writer_->Close();
+  LogWriterOptions options = Options();
+  options.previous_number = segment.number;
+  options.previous_bytes = found;
+  OpenWriter(options);
+  model_.resize(3);
+  next_ = next;
+  ASSERT_NO_FATAL_FAILURE(Append(2, 700));
+  if (GetParam()) log_space_->Drop({segment});
+  TellSegments();
+  ASSERT_TRUE(IsOk(Advance(&end)));
+  EXPECT_EQ(end, LogFollower::End::kForeign);
+
+  follower_->Reset();
+  followed_.clear();
+  followed_through_ = 0;
+  ASSERT_TRUE(IsOk(Advance(&end, LogFollower::Look::kHeads)));
+  EXPECT_EQ(end, LogFollower::End::kUnknown);
+  if (GetParam()) model_.erase(model_.begin(), model_.begin() + 3);
+  ASSERT_EQ(followed_.size(), model_.size());
+  for (size_t i = 0; i < model_.size(); ++i) EXPECT_TRUE(followed_[i] == model_[i]) << i;
+}
+
+TEST_F(LogFollowerTest, WhatANewOwnerHasGivenUpIsPassedOver) {
+  Open();
+  ASSERT_NO_FATAL_FAILURE(Append(3, 500));
+  const LogSegment first = log_space_->segments().front();
+  const uint64_t found = End();
+  const SequenceNumber next = next_;
+  // All of a segment whose header the new owner has not met.
+  ASSERT_TRUE(IsOk(writer_->StartSegment()));
+  ASSERT_NO_FATAL_FAILURE(Append(2, 500));
+  writer_->Close();
+  LogWriterOptions options = Options();
+  options.previous_number = first.number;
+  options.previous_bytes = found;
+  OpenWriter(options);
+  model_.resize(3);
+  next_ = next;
+  ASSERT_NO_FATAL_FAILURE(Append(2, 700));
+  TellSegments();
+  follower_->OwnerChanged();
+  LogFollower::End end = LogFollower::End::kReached;
+  ASSERT_TRUE(IsOk(Advance(&end, LogFollower::Look::kHeads)));
+  ASSERT_EQ(followed_.size(), model_.size());
+  for (size_t i = 0; i < model_.size(); ++i) EXPECT_TRUE(followed_[i] == model_[i]) << i;
+}
+
 TEST_F(LogFollowerTest, ASegmentThatEndsIsMarkedWhereItCanBeReached) {
   Open();
   ASSERT_NO_FATAL_FAILURE(Append(2, 500));

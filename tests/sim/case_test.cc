@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "ctl/database_view.h"
 #include "memnode/pool_device.h"
 #include "nacre/db.h"
+#include "nacre/merge_operator.h"
 #include "tests/support/sim_cluster.h"
 #include "tests/support/sim_run.h"
 #include "tests/support/test_db.h"
@@ -295,6 +297,114 @@ TEST(CaseTest, AFollowerAnswersUnavailableForDamageWhoseOtherCopyIsOutOfItsSight
             c->Expect(value == TestValue(i, kValueBytes), "another value of " + Key(i));
           }
         });
+        return std::to_string(scheduler->steps());
+      },
+      3);
+}
+
+TEST(CaseTest, AFollowerForgetsWhatANewOwnerHasNotFoundInTheLog) {
+  const std::vector<std::string> summaries = Tell(
+      [](Scheduler*, Case* c) {
+        const ProcessId first = c->NewProcess("first");
+        const ProcessId second = c->NewProcess("second");
+        const ProcessId follower = c->NewProcess("follower");
+        auto* const lost = new std::unique_ptr<DB>;  // Ends with its process.
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        c->In(first, [&] {
+          c->Expect(DB::Open(c->DatabaseOptions(), "db", lost));
+          c->Expect((*lost)->Put({}, "before", "value"));
+        });
+        c->In(follower,
+              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        const std::vector<size_t> log = c->LogNodes();
+        c->Expect(log.size() == 2, "the log has not two copies");
+        // A record that one copy has only, which its owner's successor loses sight of.
+        c->CutOff(first, log[0]);
+        c->cluster().Run(first, "put", [&] { (*lost)->Put({}, "lost", "value").IgnoreError(); });
+        Clock::System()->SleepFor(milliseconds(100));
+        c->cluster().KillProcess(first, /*told=*/true);
+        // The follower meets the successor before this has told where that log ends.
+        bool waits = false;
+        bool goes_on = false;
+        SetPointVisitor([&](const char* name) {
+          if (std::string_view(name) == "open.tables-opened") c->CutOff(second, log[1]);
+          if (std::string_view(name) != "open.manifest-created") return;
+          waits = true;
+          while (!goes_on) Clock::System()->SleepFor(milliseconds(10));
+        });
+        bool opened = false;
+        c->cluster().Run(second, "open", [&] {
+          c->Await("opening", [&] { return DB::Open(c->DatabaseOptions(), "db", &db).ok(); });
+          opened = true;
+        });
+        c->Await("a manifest", [&] { return waits; });
+        c->CutOff(follower, log[0]);
+        std::string value;
+        c->In(follower, [&] {
+          c->Await("catching up", [&] { return following->TryCatchUpWithPrimary().ok(); });
+          c->Expect(following->Get({}, "before", &value));
+        });
+        bool shown = false;
+        c->In(follower, [&] { shown = following->Get({}, "lost", &value).ok(); });
+        goes_on = true;
+        c->Await("the opening's end", [&] { return opened; });
+        c->In(second, [&] { c->Expect(db->Put({}, "after", "value")); });
+        c->Heal();
+        c->In(follower, [&] {
+          c->Await("catching up", [&] { return following->TryCatchUpWithPrimary().ok(); });
+          c->Expect(following->Get({}, "after", &value));
+          c->Expect(following->Get({}, "before", &value));
+          c->Expect(following->Get({}, "lost", &value).IsNotFound(), "it shows what was lost");
+        });
+        return std::string(shown ? "1" : "0");
+      },
+      5);
+  EXPECT_TRUE(std::find(summaries.begin(), summaries.end(), "1") != summaries.end())
+      << "no follower has seen it";
+}
+
+TEST(CaseTest, AFollowerAppliesOperandsOnceThatAreInTheLogAndInTables) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        Options options = c->DatabaseOptions();
+        options.merge_operator = MergeOperators::CreateStringAppendOperator();
+        const auto expect = [&](const std::string& key, const std::string& expected) {
+          c->In(follower, [&] {
+            c->Await("catching up", [&] { return following->TryCatchUpWithPrimary().ok(); });
+            std::string value;
+            const Status status = following->Get({}, key, &value);
+            c->Expect((status.ok() ? value : "none") == expected, key + " is " + value);
+            const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
+            iterator->Seek(key);
+            const bool found = iterator->Valid() && iterator->key() == Slice(key);
+            value = found ? iterator->value().ToString() : "none";
+            c->Expect(value == expected, "an iterator shows " + key + " as " + value);
+          });
+        };
+        c->In(owner, [&] { c->Expect(DB::Open(options, "db", &db)); });
+        c->In(follower, [&] { c->Expect(DB::OpenAsSecondary(options, "db", &following)); });
+        c->In(owner, [&] {
+          c->Expect(db->Put({}, "deleted", "1"));
+          c->Expect(db->Merge({}, "key", "1"));
+          c->Expect(db->Merge({}, "key", "2"));
+        });
+        expect("key", "1,2");
+        // What is in the log is read before the manifest that has the tables.
+        c->In(owner, [&] {
+          c->Expect(db->Flush({}));
+          c->Expect(db->Merge({}, "key", "3"));
+          c->Expect(db->DeleteRange({}, nullptr, "d", "e"));
+        });
+        expect("key", "1,2,3");
+        expect("deleted", "none");
+        c->In(owner, [&] { c->Expect(db->Flush({})); });
+        expect("key", "1,2,3");
+        expect("deleted", "none");
         return std::to_string(scheduler->steps());
       },
       3);

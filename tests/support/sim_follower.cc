@@ -39,6 +39,7 @@ void Follower::Run() {
       threads.emplace_back("reader", [this, reader] { Read(reader); });
     }
     for (Thread& thread : threads) thread.Join();
+    database_ = {};
     const Status closed = db_->Close();
     if (!closed.ok()) cluster_->scheduler().Fail("a follower closes: " + closed.ToString());
     db_.reset();
@@ -46,21 +47,39 @@ void Follower::Run() {
   ended_ = true;
 }
 
-bool Follower::Open() {
+Status Follower::TryOpen() {
   Options options = options_.database;
   options.create_if_missing = false;
+  // With nodes that have joined: nobody else tells it of them.
+  options.pool_uri = cluster_->pool_uri();
+  FamilyModel& families = model_->families();
+  const FollowerModel::Bounds bounds = follower_model_.Begin(/*latest=*/true);
+  std::vector<std::string> names;
+  NACRE_RETURN_IF_ERROR(ListExtraFamilies(options, "db", &names));
+  std::vector<uint32_t> numbers = families.NumbersOf(names);
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(
+      DB::OpenAsSecondary(options, "db", DescriptorsOf(names, options), &handles, &db_));
+  database_ = TakeHandles(db_.get(), numbers, handles);
+  // What had this name may have been dropped meanwhile, and there is another one.
+  std::erase_if(database_.extras,
+                [&](const auto& family) { return families.dropped(family.first); });
+  follower_model_.CaughtUp(bounds);
+  return Status::OK();
+}
+
+bool Follower::Open() {
   while (!finishing_ && !destruction_) {
-    // With nodes that have joined: nobody else tells it of them.
-    options.pool_uri = cluster_->pool_uri();
-    const FollowerModel::Bounds bounds = follower_model_.Begin(/*latest=*/true);
-    const Status status = DB::OpenAsSecondary(options, "db", &db_);
+    const Status status = TryOpen();
     if (status.ok()) {
-      follower_model_.CaughtUp(bounds);
       opened_ = true;
       return true;
     }
     last_failure_ = status;
-    if (!IsPassing(status)) cluster_->scheduler().Fail("a follower opens: " + status.ToString());
+    // Families may have gone meanwhile.
+    if (!IsPassing(status) && !status.IsInvalidArgument()) {
+      cluster_->scheduler().Fail("a follower opens: " + status.ToString());
+    }
     Clock::System()->SleepFor(kOpenPause);
   }
   return false;
@@ -109,7 +128,7 @@ Status Follower::ReadGroup(Random* random) {
   const FollowerModel::Bounds bounds = follower_model_.Begin(options.linearizable);
   Model::Sight sight;
   Status status;
-  if (model_->Look(db_.get(), options, random->Uniform(model_->size()), &sight, &status)) {
+  if (model_->Look(database_, options, random->Uniform(model_->size()), &sight, &status)) {
     follower_model_.Judge(bounds, {sight}, options.linearizable ? "a linearizable read" : "a read");
   }
   return status;
@@ -119,11 +138,11 @@ Status Follower::Scan(Random* random) {
   ReadOptions options;
   options.linearizable = random->OneIn(5);
   FollowerModel::Bounds bounds = follower_model_.Begin(options.linearizable);
-  const uint64_t pauses_at = random->Uniform(2 * Model::kKeysPerGroup * model_->size());
+  const uint64_t pauses_at = random->Uniform(Model::kMostKeysPerGroup * model_->size());
   std::vector<Model::Sight> sights;
   Status status;
   if (model_->LookAtAll(
-          db_.get(), options, pauses_at, [&] { follower_model_.Fix(&bounds); }, &sights, &status)) {
+          database_, options, pauses_at, [&] { follower_model_.Fix(&bounds); }, &sights, &status)) {
     follower_model_.Judge(bounds, sights, "an iterator");
   }
   return status;
@@ -141,7 +160,7 @@ Status Follower::ReadBySnapshot(Random* random) {
     for (size_t i = 0; i < 5; ++i) {
       Model::Sight sight;
       const size_t group = (first + i) % model_->size();
-      if (!model_->Look(db_.get(), options, group, &sight, &status)) break;
+      if (!model_->Look(database_, options, group, &sight, &status)) break;
       if (seen.size() == i) {
         seen.push_back(sight);
       } else if (seen[i].found != sight.found || seen[i].attempt != sight.attempt) {
@@ -165,7 +184,7 @@ bool Follower::ShowsAll() {
   }
   std::vector<Model::Sight> sights;
   Status seen;
-  if (!model_->LookAtAll(db_.get(), {}, UINT64_MAX, nullptr, &sights, &seen)) {
+  if (!model_->LookAtAll(database_, {}, UINT64_MAX, nullptr, &sights, &seen)) {
     Judge(seen);
     return false;
   }

@@ -49,6 +49,7 @@ class Follower {
  private:
   void Run();
   bool Open();
+  Status TryOpen();
   void Read(int reader);
   Status ReadSome(Random* random);
   Status CatchUp();
@@ -64,6 +65,7 @@ class Follower {
   const ProcessId process_;
   FollowerModel follower_model_;
   std::unique_ptr<DB> db_;
+  OpenDatabase database_;
   bool opened_ = false;
   bool ended_ = false;
   bool finishing_ = false;

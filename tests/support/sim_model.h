@@ -2,11 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "nacre/db.h"
 #include "nacre/write_batch.h"
+#include "tests/support/sim_families.h"
 #include "tests/support/sim_scheduler.h"
 
 namespace nacre::sim {
@@ -18,6 +21,14 @@ namespace nacre::sim {
 /// seen in half shows. A group has one writer at a time in each owner. A write that was not
 /// acknowledged may take place or not; one that was acknowledged, or seen, stays until the next.
 ///
+/// The keys of a group are in both families that are always there:
+/// - two whose values begin with the attempt's number;
+/// - a list, to which attempts merge their numbers, or begin it anew: so its last one is the
+///   group's, and none that was acknowledged since the first is missing, or there twice;
+/// - one for each attempt, which the next attempt deletes by SingleDelete;
+/// - and a copy of the number in each family that comes and goes which the writer has open: what
+///   that shows is the last attempt that wrote to it, unless somebody has begun to drop it.
+///
 /// Thread safety: as Simulation (no method is a scheduling point but those that read, meanwhile).
 class Model {
  public:
@@ -28,34 +39,45 @@ class Model {
     uint64_t attempt = 0;  ///< If it was found.
   };
 
-  static constexpr size_t kKeysPerGroup = 3;
+  static constexpr size_t kValuesPerGroup = 2;
+  static constexpr size_t kKeysPerGroup = kValuesPerGroup + 1;  ///< The last one is the list.
+  static constexpr size_t kMostKeysPerGroup = 2 * (kKeysPerGroup + 1);  ///< As a rule.
   static constexpr size_t kMaxOwners = 64;
 
-  Model(Scheduler* scheduler, size_t groups) : scheduler_(scheduler), groups_(groups) {}
+  enum class Kind : uint8_t { kPut, kMerge, kDelete, kDeleteRange };
+
+  Model(Scheduler* scheduler, size_t groups)
+      : scheduler_(scheduler), families_(scheduler), groups_(groups) {}
 
   size_t size() const { return groups_.size(); }
+  FamilyModel& families() { return families_; }
 
-  /// The next write of the group by this owner; its number goes to EndWrite.
-  uint64_t BeginWrite(size_t group, uint32_t owner, bool deletes, size_t value_bytes,
-                      WriteBatch* batch);
+  /// The next write of the group by this owner; its number goes to EndWrite. What a range deletes
+  /// is for DeleteGroups to add.
+  uint64_t BeginWrite(size_t group, uint32_t owner, Kind kind, size_t value_bytes,
+                      const OpenDatabase& opened, WriteBatch* batch);
+  /// The keys of `count` groups, by a range in each family.
+  static void DeleteGroups(size_t first, size_t count, const OpenDatabase& opened,
+                           WriteBatch* batch);
   void EndWrite(size_t group, uint64_t attempt, bool acknowledged);
 
   /// Looks at the group, or at all by an iterator that pauses after so many keys, through any
   /// database; fails the simulation for bytes that nobody wrote, and half batches. False if it
   /// answers a failure, which `*status` gets.
-  bool Look(DB* db, const ReadOptions& options, size_t group, Sight* sight, Status* status);
+  bool Look(const OpenDatabase& opened, const ReadOptions& options, size_t group, Sight* sight,
+            Status* status);
   /// `at_first` is called once the iterator has its moment.
-  bool LookAtAll(DB* db, const ReadOptions& options, uint64_t pauses_at,
+  bool LookAtAll(const OpenDatabase& opened, const ReadOptions& options, uint64_t pauses_at,
                  const std::function<void()>& at_first, std::vector<Sight>* sights, Status* status);
 
   /// Looks at the group through the owner's database, and at what it answers. False if it answers a
   /// failure, which `*status` gets; never kCorruption: that fails the simulation.
-  bool Read(uint32_t owner, DB* db, size_t group, Status* status);
+  bool Read(uint32_t owner, const OpenDatabase& opened, size_t group, Status* status);
   /// The same for a snapshot that has been read before: `*seen` is what it showed, 0 at first.
-  bool ReadSnapshot(uint32_t owner, DB* db, const Snapshot* snapshot, size_t group, uint64_t* seen,
-                    Status* status);
+  bool ReadSnapshot(uint32_t owner, const OpenDatabase& opened, const Snapshot* snapshot,
+                    size_t group, uint64_t* seen, Status* status);
   /// All groups by an iterator, which pauses after so many keys.
-  bool Scan(uint32_t owner, DB* db, uint64_t pauses_at, Status* status);
+  bool Scan(uint32_t owner, const OpenDatabase& opened, uint64_t pauses_at, Status* status);
 
   /// This process is to open the database, as this owner.
   void OwnerStarts(uint32_t owner, ProcessId process) {
@@ -106,12 +128,15 @@ class Model {
   };
   struct Attempt {
     uint32_t owner = 0;
-    bool deletes = false;
+    Kind kind = Kind::kPut;
     bool forbidden = false;  ///< Begun by an owner that had been replaced.
     bool proved = false;     ///< An owner acknowledged or showed it.
     uint32_t value_bytes = 0;
     uint64_t begun = 0;
-    uint64_t acknowledged = 0;  ///< 0: it was not.
+    uint64_t acknowledged = 0;         ///< 0: it was not.
+    std::vector<uint32_t> families{};  ///< Those that come and go to which it writes.
+
+    bool deletes() const { return kind == Kind::kDelete || kind == Kind::kDeleteRange; }
   };
   struct Group {
     /// By number - 1. What was there at first, nothing, is attempt 0.
@@ -124,18 +149,37 @@ class Model {
   struct Values {
     std::vector<bool> found = std::vector<bool>(kKeysPerGroup);
     std::vector<std::string> values = std::vector<std::string>(kKeysPerGroup);
+    std::map<uint32_t, std::string> copies{};  ///< By family; empty: there is none.
+    bool all = false;                          ///< `single` has been looked for.
+    std::set<uint64_t> single{};               ///< Attempts whose own keys are there.
   };
 
   static std::string KeyOf(size_t group, size_t i);
+  static std::string SingleKeyOf(size_t group, uint64_t attempt);
+  /// Of the family that has this key of the group.
+  static ColumnFamilyHandle* FamilyOf(const OpenDatabase& opened, size_t group, size_t i);
   static std::string ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes);
-  Status Fetch(DB* db, const ReadOptions& options, size_t group, Values* values) const;
-  Status FetchAll(DB* db, const ReadOptions& options, uint64_t pauses_at,
+  /// What is to be read of the families that come and go.
+  Extras ExtrasOf(const OpenDatabase& opened) const;
+  Status Fetch(const OpenDatabase& opened, const ReadOptions& options, size_t group,
+               Values* values) const;
+  Status FetchAll(const OpenDatabase& opened, const ReadOptions& options, uint64_t pauses_at,
                   const std::function<void()>& at_first, std::vector<Values>* values);
+  /// What an iterator has shown of one of the families that are always there, or another one.
+  void TakeKey(const std::string& key, const std::string& value, size_t family,
+               std::vector<Values>* values);
+  void TakeCopy(const std::string& key, const std::string& value, uint32_t family,
+                std::vector<Values>* values);
   /// What `values` show, or a failure of the simulation.
   Sight Decode(size_t group, const Values& values);
+  void DecodeList(size_t group, uint64_t attempt, const std::string& list);
+  void DecodeCopies(const Sight& sight, const Values& values);
+  /// Whether a family may have this copy (0: none) in a state in which the group is at `attempt`.
+  bool CopyFits(size_t group, uint64_t attempt, uint32_t family, uint64_t copy) const;
+  void DecodeSingles(const Sight& sight, const std::set<uint64_t>& single);
   void Check(const Sight& sight, uint64_t floor);
-  bool Load(uint32_t owner, DB* db, const ReadOptions& options, size_t group, Sight* sight,
-            Status* status);
+  bool Load(uint32_t owner, const OpenDatabase& opened, const ReadOptions& options, size_t group,
+            Sight* sight, Status* status);
   /// The owner has answered a read that began at this time: perhaps it had been replaced by then.
   void JudgeReplaced(uint32_t owner, uint64_t begun_nanos);
 
@@ -143,6 +187,7 @@ class Model {
   bool HasSuccessor(uint32_t owner) const;
 
   Scheduler* const scheduler_;
+  FamilyModel families_;
   std::vector<Group> groups_;
   std::vector<OwnerState> owners_ = std::vector<OwnerState>(kMaxOwners);  ///< By number.
   uint64_t moment_ = 1;

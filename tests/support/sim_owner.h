@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "nacre/db.h"
 #include "nacre/options.h"
 #include "tests/support/sim_cluster.h"
 #include "tests/support/sim_follower.h"
 #include "tests/support/sim_model.h"
+#include "util/random.h"
 
 namespace nacre::sim {
 
@@ -19,7 +21,8 @@ struct OwnerOptions {
   Follower* promoted = nullptr;  ///< Ends first; the owner is of its process. Null: of a new one.
   int writers = 2;
   uint64_t seed = 1;
-  uint64_t scan_one_in = 50;  ///< Of reads, how many are iterators over everything.
+  uint64_t scan_one_in = 50;    ///< Of reads, how many are iterators over everything.
+  uint64_t family_one_in = 60;  ///< Of writes, instead of how many a family comes or goes.
   Options database{};
 };
 
@@ -44,12 +47,19 @@ class Owner {
   void Finish() { finishing_ = true; }
   /// It stops writing, and goes on owning it.
   void Rest() { resting_ = true; }
-  DB* db() { return db_.get(); }
+  /// As it is now; whoever uses it has a copy, as families come and go.
+  OpenDatabase database() const { return database_; }
 
  private:
   void Run();
   bool Open();
+  Status TryOpen();
   void Write(int writer);
+  /// Writes to one of these groups, or deletes some.
+  Status WriteSome(size_t first, size_t count, Random* random);
+  Status ChangeFamilies(Random* random);
+  Status CreateFamily();
+  Status DropFamily();
   void Read();
   void ReadBySnapshot(Random* random);
   /// False if the thread is to end.
@@ -61,6 +71,9 @@ class Owner {
   const OwnerOptions options_;
   const ProcessId process_;
   std::unique_ptr<DB> db_;
+  OpenDatabase database_;
+  /// Which is to be dropped, until that is acknowledged.
+  std::pair<uint32_t, FamilyHandle> dropping_;
   bool opened_ = false;
   bool ended_ = false;
   bool fenced_ = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "nacre/merge_operator.h"
 #include "tests/support/sim_run.h"
 
 namespace nacre::sim {
@@ -40,6 +41,7 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
       database_(cluster_->DatabaseOptions()) {
   database_.redundancy = redundancy_.name;
   database_.operation_timeout = seconds(2);
+  database_.merge_operator = MergeOperators::CreateStringAppendOperator();
   // Tables of less than 64 KiB are replicated.
   if (random_.OneIn(2)) database_.target_file_size_base = 160 << 10;
   if (random_.OneIn(3)) database_.compaction = CompactionSite::kCompute;
@@ -72,15 +74,18 @@ std::string Story::Run() {
   Heal();
   CheckAll();
   return fmt::format(
-      "{}, {} nodes, {} owners, {} followers, {} faults; {} writes, {} unresolved, {} reads, {} "
+      "{}, {} nodes, {} owners, {} followers, {} faults; {} families, {} writes, {} unresolved, {} "
+      "reads, {} "
       "that were lost afterwards",
       redundancy_.name, cluster_->size(), owners_.size(), followers_made_, faults_,
-      model_->acknowledged(), model_->unresolved(), model_->reads(), lost_by_followers_);
+      model_->families().made(), model_->acknowledged(), model_->unresolved(), model_->reads(),
+      lost_by_followers_);
 }
 
 void Story::Act() {
   if (options_.many_flips && random_.OneIn(2)) return FlipBits();
   if (options_.small_rings && random_.OneIn(2)) return KillOwner();
+  if (options_.many_families && random_.OneIn(2)) return KillOwner();
   if (options_.many_followers && random_.OneIn(2)) return DisturbFollower();
   if (options_.many_splits && random_.OneIn(2)) return SplitNetwork();
   switch (random_.Uniform(25)) {
@@ -147,6 +152,7 @@ void Story::Await(const char* what, seconds patience, const std::function<bool()
 
 void Story::StartOwner(bool take_over, Follower* promoted) {
   OwnerOptions options;
+  if (options_.many_families) options.family_one_in = 5;
   options.promoted = promoted;
   options.number = static_cast<uint32_t>(owners_.size() + 1);
   options.first = owners_.empty();

@@ -30,6 +30,8 @@ struct StoryOptions {
   bool small_rings = false;
   /// There are three, and something happens to them.
   bool many_followers = false;
+  /// Column families come and go, and owners with them.
+  bool many_families = false;
 };
 
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,

@@ -132,7 +132,7 @@ void Story::AwaitWhole() {
 void Story::AwaitSound() {
   Await("soundness", seconds(120), [this] {
     InOwner([this] {
-      const Status status = owner().db()->VerifyChecksum();
+      const Status status = owner().database().db->VerifyChecksum();
       if (status.IsCorruption()) scheduler_->Fail("all damage: " + status.ToString());
     });
     return Check(/*full=*/true).exit_status() == 0;
@@ -159,8 +159,8 @@ void Story::AwaitNoUnlinkedSpace() {
     uint64_t unlinked = 1;
     InOwner([this, &unlinked] {
       // Waits for what is going on, and lets go of what nobody reads any more.
-      if (!owner().db()->WaitForCompact().ok()) return;
-      owner().db()->GetIntProperty("nacre.space.unlinked-bytes", &unlinked);
+      if (!owner().database().db->WaitForCompact().ok()) return;
+      owner().database().db->GetIntProperty("nacre.space.unlinked-bytes", &unlinked);
     });
     return unlinked == 0;
   });
@@ -174,7 +174,7 @@ void Story::CheckAll() {
     for (size_t group = 0; group < model_->size(); ++group) {
       Status status;
       // A connection that was cut may show so only now; the next is a new one.
-      while (!model_->Read(owner().number(), owner().db(), group, &status)) Sleep(kLook);
+      while (!model_->Read(owner().number(), owner().database(), group, &status)) Sleep(kLook);
     }
   });
   CheckFollowers();
@@ -186,7 +186,8 @@ void Story::CheckAll() {
   owner().Rest();
   InOwner([this] {
     Status status;
-    while (!model_->Scan(owner().number(), owner().db(), /*pauses_at=*/0, &status)) Sleep(kLook);
+    while (!model_->Scan(owner().number(), owner().database(), /*pauses_at=*/0, &status))
+      Sleep(kLook);
   });
   FinishOwner();
   const ctl::FsckReport report = Check(/*full=*/true);
