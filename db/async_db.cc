@@ -3,7 +3,9 @@
 #include <cassert>
 #include <utility>
 
+#include "db/operation_counts.h"
 #include "db/view_reads.h"
+#include "nacre/statistics.h"
 #include "util/epoch.h"
 #include "util/hash.h"
 
@@ -21,6 +23,7 @@ struct AsyncDBImpl::Operation : AsyncOperation {
   using AsyncOperation::waiter_;
 
   AsyncDBImpl* const owner;
+  uint64_t start_nanos = 0;  ///< With statistics only.
 };
 
 struct AsyncDBImpl::Read final : Operation {
@@ -55,6 +58,8 @@ struct AsyncDBImpl::MultiRead final : Operation {
   void TakeResult() override {}
 
   size_t left = 0;
+  std::span<const PinnableSlice> values;
+  std::span<const Status> statuses;
 };
 
 struct AsyncDBImpl::Write final : Operation {
@@ -62,7 +67,10 @@ struct AsyncDBImpl::Write final : Operation {
   void Recycle() override { delete this; }
   void TakeResult() override { owner->EndWrite(this); }
 
-  bool whole = false;  ///< The thread does all of it.
+  bool whole = false;  ///< The thread does all of it, and counts it.
+  uint64_t updates = 0;
+  uint64_t bytes = 0;
+  bool logged = false;
 };
 
 struct AsyncDBImpl::Driver::promise_type {
@@ -111,6 +119,10 @@ AsyncStatus AsyncDBImpl::Refuse(Status status) {
   return AsyncStatus(refused);
 }
 
+uint64_t AsyncDBImpl::StartOfCount() const {
+  return db_->options_.statistics == nullptr ? 0 : db_->clock_->NowNanos();
+}
+
 // ---- Calls --------------------------------------------------------------------------------------
 
 AsyncDBImpl::PinnedView* AsyncDBImpl::Pin(const ColumnFamily& family, const ReadOptions& options,
@@ -156,6 +168,7 @@ AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& k
   value->Reset();
   read->options = options;
   read->value = value;
+  read->start_nanos = StartOfCount();
   read->pinned = pinned;
   read->all = nullptr;
   read->hash = Hash64(key);
@@ -191,6 +204,9 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyH
   }
   auto* const all = new MultiRead(this);
   all->left = num_keys;
+  all->start_nanos = StartOfCount();
+  all->values = {values, num_keys};
+  all->statuses = {statuses, num_keys};
   if (num_keys == 0) {
     all->ended_ = true;
     return AsyncStatus(all);
@@ -310,14 +326,21 @@ void AsyncDBImpl::TakeArrived() {
 void AsyncDBImpl::EndRead(Read* read, Status status) {
   Unpin(std::exchange(read->pinned, nullptr));
   MultiRead* const all = read->all;
+  Statistics* const statistics = db_->options_.statistics.get();
   if (all == nullptr) [[likely]] {
+    if (statistics != nullptr) [[unlikely]]
+      CountGet(statistics, db_->clock_, read->start_nanos, status, *read->value);
     End(read, std::move(status));
     return;
   }
   *read->status_of_key = std::move(status);
   --under_way_;
   read->Recycle();
-  if (--all->left == 0) End(all, Status::OK());
+  if (--all->left > 0) return;
+  if (statistics != nullptr) {
+    CountMultiGet(statistics, db_->clock_, all->start_nanos, all->statuses, all->values);
+  }
+  End(all, Status::OK());
 }
 
 void AsyncDBImpl::End(Operation* operation, Status status) {
@@ -347,6 +370,7 @@ AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* upd
   ++under_way_;
   if (write_thread_ == nullptr) write_thread_ = NewThreadPool(1, "nacre-async-w");
   StartedWrite started;
+  write->start_nanos = StartOfCount();
   // While anything waits to be begun all others wait behind it: a write that has begun must end
   // soon, and would not behind one that waits for a stall to pass.
   write->whole = whole_writes_ > 0 || !db_->StartWrite(options, updates, &started);
@@ -357,6 +381,10 @@ AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* upd
       Finished(write);
     });
   } else {
+    // A batch that was refused or is empty is not counted, as by Write.
+    write->updates = started.ticket.count;
+    write->bytes = write->updates > 0 ? updates->GetDataSize() : 0;
+    write->logged = db_->log_ != nullptr && !options.disable_wal;
     write_thread_->Schedule([this, write, options, started] {
       write->status_ = db_->FinishWrite(options, started);
       Finished(write);
@@ -368,6 +396,11 @@ AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* upd
 
 void AsyncDBImpl::EndWrite(Write* write) {
   if (write->whole) --whole_writes_;
+  if (Statistics* statistics = db_->options_.statistics.get();
+      statistics != nullptr && write->updates > 0) {
+    CountWrite(statistics, db_->clock_, write->start_nanos, write->status_, write->updates,
+               write->bytes, write->logged);
+  }
   End(write, std::move(write->status_));
 }
 

@@ -58,6 +58,8 @@ class AsyncDBImpl final : public AsyncDB {
 
   AsyncDBImpl(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<memnode::AsyncReader> reader);
 
+  /// Now, if operations are counted.
+  uint64_t StartOfCount() const;
   /// A call that has ended before it began.
   AsyncStatus Refuse(Status status);
   /// The view that is current, and the newest sequence that it covers, or that of the snapshot.

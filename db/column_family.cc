@@ -12,6 +12,11 @@ std::shared_ptr<ReadView> ColumnFamily::NewView() const {
   return view;
 }
 
+void ColumnFamily::SetOptions(const ColumnFamilyOptions& options) {
+  set_options_.push_back(std::make_unique<const ColumnFamilyOptions>(options));
+  current_options_.store(set_options_.back().get(), std::memory_order_release);
+}
+
 std::shared_ptr<const ReadView> ColumnFamily::InstallView(
     std::vector<std::shared_ptr<MemTable>> memtables, std::shared_ptr<const Version> version) {
   std::shared_ptr<ReadView> view = NewView();

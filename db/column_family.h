@@ -48,13 +48,20 @@ class ColumnFamily {
         rules_(*options_, log),
         num_levels_(num_levels),
         comparator_(std::make_shared<const InternalKeyComparator>(options.comparator)),
-        picker_(*options_, comparator_.get()) {}
+        current_options_(options_.get()),
+        picker_(&current_options_, comparator_.get()) {}
   ColumnFamily(const ColumnFamily&) = delete;
   ColumnFamily& operator=(const ColumnFamily&) = delete;
 
   uint32_t id() const { return id_; }
   const std::string& name() const { return name_; }
-  const ColumnFamilyOptions& options() const { return *options_; }
+  /// Valid as long as this, also when others are set.
+  const ColumnFamilyOptions& options() const {
+    return *current_options_.load(std::memory_order_acquire);  // Pairs with SetOptions.
+  }
+  /// Under the database's mutex. Others only in what may change while the database is open: views
+  /// go on with what they had.
+  void SetOptions(const ColumnFamilyOptions& options);
   /// That the manifest has.
   uint32_t num_levels() const { return num_levels_; }
   const InternalKeyComparator& comparator() const { return *comparator_; }
@@ -63,6 +70,7 @@ class ColumnFamily {
   const Comparator* user_comparator() const { return options_->comparator; }
   /// Guarded by the database's mutex.
   const CompactionPicker& picker() const { return picker_; }
+  CompactionPicker& picker() { return picker_; }
 
   const ReadView* view() const {
     return view_.load(std::memory_order_acquire);  // Pairs with InstallView.
@@ -108,7 +116,10 @@ class ColumnFamily {
   const ReadRules rules_;
   const uint32_t num_levels_;
   const std::shared_ptr<const InternalKeyComparator> comparator_;  ///< Views have it, too.
-  const CompactionPicker picker_;
+  std::atomic<const ColumnFamilyOptions*> current_options_;
+  /// All that were ever set: somebody may still look at them.
+  std::vector<std::unique_ptr<const ColumnFamilyOptions>> set_options_;
+  CompactionPicker picker_;
   std::atomic<const ReadView*> view_{nullptr};
   std::shared_ptr<const ReadView> current_view_;
   /// A slot is empty before its generation begins and once it is flushed. A writer's MemTable

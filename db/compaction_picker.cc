@@ -47,16 +47,16 @@ bool Compaction::IsTrivialMove() const {
 }
 
 uint64_t CompactionPicker::MaxLevelBytes(int level) const {
-  double bytes = static_cast<double>(options_.max_bytes_for_level_base);
-  for (int i = 1; i < level; ++i) bytes *= options_.max_bytes_for_level_multiplier;
+  double bytes = static_cast<double>(options().max_bytes_for_level_base);
+  for (int i = 1; i < level; ++i) bytes *= options().max_bytes_for_level_multiplier;
   return bytes > 1e18 ? static_cast<uint64_t>(1e18) : static_cast<uint64_t>(bytes);
 }
 
 uint64_t CompactionPicker::TargetTableBytes(int level) const {
   constexpr uint64_t kMost = uint64_t{1} << 40;  // The largest base; far below an overflow.
-  uint64_t bytes = options_.target_file_size_base;
+  uint64_t bytes = options().target_file_size_base;
   for (int i = 1; i < level && bytes < kMost; ++i) {
-    bytes *= static_cast<uint64_t>(options_.target_file_size_multiplier);
+    bytes *= static_cast<uint64_t>(options().target_file_size_multiplier);
   }
   return std::min(bytes, kMost);
 }
@@ -64,9 +64,9 @@ uint64_t CompactionPicker::TargetTableBytes(int level) const {
 double CompactionPicker::Score(const Version& version, int level) const {
   if (level == 0) {
     const auto count = static_cast<double>(version.level0_runs());
-    const double by_count = count / options_.level0_file_num_compaction_trigger;
+    const double by_count = count / options().level0_file_num_compaction_trigger;
     const double by_bytes = static_cast<double>(version.LevelBytes(0)) /
-                            static_cast<double>(options_.max_bytes_for_level_base);
+                            static_cast<double>(options().max_bytes_for_level_base);
     // Bytes alone make a compaction due only once there is more than one flush to merge.
     return count > 1 ? std::max(by_count, by_bytes) : by_count;
   }
@@ -75,7 +75,8 @@ double CompactionPicker::Score(const Version& version, int level) const {
 }
 
 bool CompactionPicker::Due(const Version& version) const {
-  if (options_.disable_auto_compactions) return false;
+  if (options().disable_auto_compactions) return false;
+  if (!suggested_.empty()) return true;
   for (int level = 0; level < version.num_levels() - 1; ++level) {
     if (Score(version, level) >= 1) return true;
   }
@@ -101,9 +102,8 @@ uint64_t CompactionPicker::PendingBytes(const Version& version) const {
   return pending;
 }
 
-std::unique_ptr<Compaction> CompactionPicker::Pick(
-    const std::shared_ptr<const Version>& version) const {
-  if (options_.disable_auto_compactions) return nullptr;
+std::unique_ptr<Compaction> CompactionPicker::Pick(const std::shared_ptr<const Version>& version) {
+  if (options().disable_auto_compactions) return nullptr;
   std::vector<std::pair<double, int>> scores;
   for (int level = 0; level < version->num_levels() - 1; ++level) {
     const double score = Score(*version, level);
@@ -115,7 +115,39 @@ std::unique_ptr<Compaction> CompactionPicker::Pick(
   for (const auto& [score, level] : scores) {
     if (auto compaction = PickLevel(version, level)) return compaction;
   }
-  return nullptr;
+  return suggested_.empty() ? nullptr : PickSuggested(version);
+}
+
+void CompactionPicker::Suggest(const TableList& tables) {
+  for (const auto& table : tables) suggested_.insert(table->id());
+}
+
+std::unique_ptr<Compaction> CompactionPicker::PickSuggested(
+    const std::shared_ptr<const Version>& version) {
+  std::set<uint64_t> still;
+  std::unique_ptr<Compaction> picked;
+  for (int level = 0; level + 1 < version->depth(); ++level) {
+    for (const auto& table : version->tables(level)) {
+      if (suggested_.count(table->id()) == 0) continue;
+      if (picked == nullptr) {
+        auto compaction = std::make_unique<Compaction>();
+        compaction->level = level;
+        compaction->output_level = level + 1;
+        compaction->version = version;
+        compaction->inputs = level == 0 ? version->tables(0) : TableList{table};
+        if (Complete(compaction.get())) {
+          picked = std::move(compaction);
+          continue;
+        }
+      }
+      still.insert(table->id());
+    }
+  }
+  if (picked != nullptr) {
+    for (const auto& table : picked->inputs) still.erase(table->id());
+  }
+  suggested_ = std::move(still);
+  return picked;
 }
 
 std::unique_ptr<Compaction> CompactionPicker::PickLevel(

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "db/version.h"
@@ -34,15 +37,20 @@ struct Compaction {
 /// Leveled compaction as in RocksDB: chooses what to merge by each level's score, within a level
 /// by the least overlap with the next one.
 ///
-/// Thread safety: none; guarded by the database's mutex.
+/// Thread safety: none; guarded by the database's mutex, but for the sizes that options give.
 class CompactionPicker {
  public:
-  CompactionPicker(const ColumnFamilyOptions& options, const InternalKeyComparator* comparator)
+  /// `options` may become others between two calls.
+  CompactionPicker(const std::atomic<const ColumnFamilyOptions*>* options,
+                   const InternalKeyComparator* comparator)
       : options_(options), comparator_(comparator) {}
 
   /// The most urgent compaction that does not touch marked tables, marked; null if none is due.
-  std::unique_ptr<Compaction> Pick(const std::shared_ptr<const Version>& version) const;
-  /// Whether some level's score is 1 or more, whether or not tables are marked.
+  std::unique_ptr<Compaction> Pick(const std::shared_ptr<const Version>& version);
+  /// Has these tables go one level down when nothing is more urgent.
+  void Suggest(const TableList& tables);
+  /// Whether some level's score is 1 or more, or tables are suggested, whether or not they are
+  /// marked.
   bool Due(const Version& version) const;
 
   /// All of `level` that overlaps [begin, end] (null: open), marked; null if there is nothing.
@@ -63,14 +71,20 @@ class CompactionPicker {
   double Score(const Version& version, int level) const;
   std::unique_ptr<Compaction> PickLevel(const std::shared_ptr<const Version>& version,
                                         int level) const;
+  /// Of what was suggested; forgets what is there no more.
+  std::unique_ptr<Compaction> PickSuggested(const std::shared_ptr<const Version>& version);
+  const ColumnFamilyOptions& options() const {
+    return *options_->load(std::memory_order_acquire);  // Pairs with ColumnFamily::SetOptions.
+  }
   /// Completes `compaction` from its inputs; false if a table is marked already.
   bool Complete(Compaction* compaction) const;
   /// Adds neighbours that share a user key with the ends of `tables`, until none does: versions of
   /// one key move together.
   void ExpandToCleanCut(const Version& version, int level, TableList* tables) const;
 
-  const ColumnFamilyOptions& options_;
-  const InternalKeyComparator* comparator_;
+  const std::atomic<const ColumnFamilyOptions*>* const options_;
+  const InternalKeyComparator* const comparator_;
+  std::set<uint64_t> suggested_;  ///< Ids of tables.
 };
 
 }  // namespace nacre

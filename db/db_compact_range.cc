@@ -33,6 +33,11 @@ Status DBImpl::CompactManually(ColumnFamily* family, int level, int output_level
   return status;
 }
 
+Status DBImpl::CheckManual() const {
+  MutexLock lock(&mutex_);
+  return background_.manual_running == 0 ? Status::OK() : background_.CheckManual();
+}
+
 Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* handle,
                             const Slice* begin, const Slice* end) {
   ColumnFamily* family = nullptr;
@@ -60,10 +65,15 @@ Status DBImpl::CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, 
   {
     // Alone: no automatic compaction starts, those that run are waited for.
     MutexLock lock(&mutex_);
-    while (manual_compactions_ > 0 && !closing_.load(std::memory_order_relaxed)) changed_.Wait();
+    while ((background_.manual_compactions > 0 || background_.pauses > 0) &&
+           background_.manual_bans == 0 && !closing_.load(std::memory_order_relaxed)) {
+      changed_.Wait();
+    }
     if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-    ++manual_compactions_;
-    while (compactions_running_ > 0) changed_.Wait();
+    NACRE_RETURN_IF_ERROR(background_.CheckManual());
+    ++background_.manual_compactions;
+    ++background_.manual_running;
+    while (background_.compactions_running > 0) changed_.Wait();
   }
   Status status;
   int depth = 0;
@@ -72,6 +82,8 @@ Status DBImpl::CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, 
     depth = family->version().depth();
   }
   for (int level = 0; status.ok() && level + 1 < std::max(depth, 2); ++level) {
+    status = CheckManual();
+    if (!status.ok()) break;
     status = CompactManually(family, level, level + 1, begin, end, max_subcompactions);
   }
   {
@@ -81,7 +93,8 @@ Status DBImpl::CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, 
   if (status.ok() && depth > 1) status = RewriteGarbage(family, depth - 1, begin, end);
   epochs_.Collect();
   MutexLock lock(&mutex_);
-  --manual_compactions_;
+  --background_.manual_compactions;
+  --background_.manual_running;
   MaybeSchedule();
   changed_.SignalAll();
   return status;
@@ -104,6 +117,7 @@ Status DBImpl::RewriteGarbage(ColumnFamily* family, int level, const Slice* begi
     }
     const Slice first = meta.smallest_user_key();
     const Slice last = meta.largest_user_key();
+    NACRE_RETURN_IF_ERROR(CheckManual());
     NACRE_RETURN_IF_ERROR(CompactManually(family, level, level, &first, &last));
   }
   return Status::OK();
@@ -114,10 +128,11 @@ Status DBImpl::WaitForCompact() {
     MutexLock lock(&mutex_);
     for (;;) {
       if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-      if (!flush_error_.ok()) return flush_error_;
-      if (CompactionFails()) return compaction_error_;
-      if (immutables_.empty() && !flush_running_ && compactions_running_ == 0 &&
-          manual_compactions_ == 0 && !CompactionDue()) {
+      if (!background_.flush_error.ok()) return background_.flush_error;
+      if (CompactionFails()) return background_.compaction_error;
+      if (immutables_.empty() && !background_.flush_running &&
+          background_.compactions_running == 0 && background_.manual_compactions == 0 &&
+          !CompactionDue()) {
         break;
       }
       changed_.Wait();

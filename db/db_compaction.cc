@@ -72,14 +72,14 @@ bool DBImpl::CompactionDue() const {
 
 std::unique_ptr<Compaction> DBImpl::PickCompaction() {
   const auto& families = families_->by_id;
-  auto next = families.upper_bound(last_compacted_);
+  auto next = families.upper_bound(background_.last_compacted);
   for (size_t i = 0; i < families.size(); ++i, ++next) {
     if (next == families.end()) next = families.begin();
     std::unique_ptr<Compaction> compaction =
         next->second->picker().Pick(next->second->current_view()->version);
     if (compaction == nullptr) continue;
     compaction->family = next->second;
-    last_compacted_ = next->first;
+    background_.last_compacted = next->first;
     return compaction;
   }
   return nullptr;
@@ -93,12 +93,13 @@ void DBImpl::CompactionTask() {
     {
       MutexLock commit(&commit_mutex_);  // What is being changed is not picked.
       MutexLock lock(&mutex_);
-      room = room_made_;
-      if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0) {
+      room = background_.room_made;
+      if (!closing_.load(std::memory_order_relaxed) && background_.manual_compactions == 0 &&
+          background_.pauses == 0) {
         compaction = PickCompaction();
       }
       if (compaction == nullptr) {
-        --compactions_running_;
+        --background_.compactions_running;
         changed_.SignalAll();
         return;
       }
@@ -111,11 +112,12 @@ void DBImpl::CompactionTask() {
     if (status.ok()) {
       failures = 0;
       MadeRoom();
-    } else if (!closing_.load(std::memory_order_relaxed) && room_made_ == room) {
-      ++compactions_stuck_;
+    } else if (!closing_.load(std::memory_order_relaxed) && background_.room_made == room) {
+      ++background_.compactions_stuck;
+      events_.WorkFailed(BackgroundErrorReason::kCompaction, status);
       changed_.SignalAll();  // Whoever waits for room may wait in vain now.
       BackOff(Work::kCompaction, ++failures, room);
-      if (room_made_ == room) --compactions_stuck_;
+      if (background_.room_made == room) --background_.compactions_stuck;
     }
   }
 }
@@ -130,7 +132,7 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
   uint64_t total = 0;
   for (const auto& table : tables) total += table->size();
   const uint32_t pieces = compaction.max_subcompactions > 0 ? compaction.max_subcompactions
-                                                            : options_.max_subcompactions;
+                                                            : live_.max_subcompactions.load();
   const uint64_t share = total / pieces + 1;
   std::vector<std::string> cuts;
   uint64_t collected = 0;
@@ -157,9 +159,12 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     for (const auto& table : compaction->inputs) {
       edit.added.push_back({compaction->output_level, table});
     }
+    events_.CompactionBegins(*compaction, change_of_family.job, move);
   } else {
     const std::vector<std::string> cuts = CutIntoRanges(*compaction);
     const TableLineage lineage = LineageOf(*compaction, cuts.size() + 1);
+    change_of_family.job = lineage.job;
+    events_.CompactionBegins(*compaction, lineage.job, move);
     std::vector<TableList> outputs(cuts.size() + 1);
     std::vector<Status> statuses(cuts.size() + 1);
     RunTogether("nacre-compact", cuts.size() + 1, [&](size_t i) {
@@ -187,6 +192,8 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     status = CommitChange({&change_of_family, 1}, &change, [&]() REQUIRES(mutex_) {
       // A moved table is removed from one level and added to another; Apply does both.
       Install(change_of_family);
+      events_.CompactionCompleted(*compaction, change_of_family, move, Status::OK(),
+                                  clock_->NowNanos() - start);
     });
     if (!status.ok() && !move) GiveUp({&change_of_family, 1}, status);
   } else if (!move) {
@@ -199,7 +206,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   {
     MutexLock lock(&mutex_);
     compaction->family->picker().Release(*compaction);
-    compaction_error_ = status;
+    background_.compaction_error = status;
     if (status.ok()) {
       if (!move) {
         for (const auto& table : edit.removed) {
@@ -216,6 +223,10 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
       MaybeSchedule();
     }
     changed_.SignalAll();
+  }
+  if (!status.ok()) {
+    events_.CompactionCompleted(*compaction, change_of_family, move, status,
+                                clock_->NowNanos() - start);
   }
   if (status.ok() && !move) {
     RebalancePointTiers();
@@ -424,7 +435,7 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
   const uint64_t target = family.picker().TargetTableBytes(static_cast<int>(job->output_level));
   const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
   std::vector<NodeId> tried;
-  bool here = options_.compaction == CompactionSite::kCompute;
+  bool here = live_.compaction == CompactionSite::kCompute;
   // Gaps at the ends of chunks may take more of the outputs than they took of the inputs.
   uint64_t output_bytes = OutputBound(input_bytes);
   const uint64_t most_output_bytes = 8 * output_bytes;

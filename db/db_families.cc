@@ -54,14 +54,18 @@ std::shared_ptr<const ColumnFamilySet> DBImpl::Families() const {
 }
 
 void DBImpl::InstallFamilies(std::shared_ptr<const ColumnFamilySet> families) {
-  most_memtables_ = SIZE_MAX;
-  for (const auto& [id, family] : families->by_id) {
-    most_memtables_ =
-        std::min(most_memtables_, static_cast<size_t>(family->options().max_write_buffer_number));
-  }
   family_set_.store(families.get(), std::memory_order_release);  // Pairs with Families.
   if (families_ != nullptr) unlinked_views_.push_back(std::move(families_));
   families_ = std::move(families);
+  BoundMemTables();
+}
+
+void DBImpl::BoundMemTables() {
+  most_memtables_ = SIZE_MAX;
+  for (const auto& [id, family] : families_->by_id) {
+    most_memtables_ =
+        std::min(most_memtables_, static_cast<size_t>(family->options().max_write_buffer_number));
+  }
 }
 
 std::shared_ptr<ColumnFamily> DBImpl::NewFamily(uint32_t id, const std::string& name,
@@ -196,10 +200,16 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) {
   for (const auto& table : tables) {
     if (!NACRE_PLANTED_BUG("family.space-kept-when-it-is-dropped")) table->MarkDropped();
   }
+  events_.TablesDeleted(tables, /*job=*/0);
   RetireUnlinkedViews();
   Log(options_.info_log, LogLevel::kInfo, "{}: dropped column family {} with {} tables", name_,
       family->name(), tables.size());
   return Status::OK();
+}
+
+Status DBImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* handle) {
+  if (handle != nullptr && handle != default_handle_.get()) events_.HandleDeleted(handle);
+  return DB::DestroyColumnFamilyHandle(handle);
 }
 
 void DBImpl::RecordStateOfFamilies() {

@@ -33,42 +33,44 @@ Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
 Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* only) {
   MutexLock lock(&mutex_);
   if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-  ++flush_waiters_;
+  ++background_.flush_waiters;
   changed_.SignalAll();
   const Status status = FlushAndWait(options, only);
-  --flush_waiters_;
+  --background_.flush_waiters;
   return status;
 }
 
 Status DBImpl::FlushAndWait(const FlushOptions& options, const ColumnFamily* only) {
   // An attempt that began earlier may have failed for a reason that is gone.
-  const uint64_t earlier = flush_attempts_;
+  const uint64_t earlier = background_.flush_attempts;
   // Full MemTables that wait keep their bound even against explicit flushes.
   const auto most = [this]() REQUIRES(mutex_) { return most_memtables_ - 1; };
-  while (immutables_.size() >= most() && (flush_error_.ok() || flush_failed_attempt_ <= earlier)) {
+  while (immutables_.size() >= most() &&
+         (background_.flush_error.ok() || background_.flush_failed_attempt <= earlier)) {
     changed_.Wait();
   }
-  if (immutables_.size() >= most()) return flush_error_;
+  if (immutables_.size() >= most()) return background_.flush_error;
   if (HasEntries(only)) SwitchGeneration();
   if (immutables_.empty() || !options.wait) return Status::OK();
   const SequenceNumber boundary = immutables_.back().boundary;
   while (!immutables_.empty() && immutables_.front().boundary <= boundary &&
-         (flush_error_.ok() || flush_failed_attempt_ <= earlier)) {
+         (background_.flush_error.ok() || background_.flush_failed_attempt <= earlier)) {
     changed_.Wait();
   }
   const bool flushed = immutables_.empty() || immutables_.front().boundary > boundary;
-  return flushed ? Status::OK() : flush_error_;
+  return flushed ? Status::OK() : background_.flush_error;
 }
 
 void DBImpl::MaybeSchedule() {
-  if (!immutables_.empty() && !flush_running_) {
-    flush_running_ = true;
+  if (background_.pauses > 0) return;
+  if (!immutables_.empty() && !background_.flush_running) {
+    background_.flush_running = true;
     flush_executor_->Schedule([this] { FlushLoop(); });
   }
   const int limit = std::max(1, options_.max_background_jobs - 1);
-  if (!closing_.load(std::memory_order_relaxed) && manual_compactions_ == 0 &&
-      compactions_running_ < limit && CompactionDue()) {
-    ++compactions_running_;
+  if (!closing_.load(std::memory_order_relaxed) && background_.manual_compactions == 0 &&
+      background_.compactions_running < limit && CompactionDue()) {
+    ++background_.compactions_running;
     compaction_executor_->Schedule([this] { CompactionTask(); });
   }
 }
@@ -79,37 +81,41 @@ void DBImpl::BackOff(Work work, int failures, uint64_t room) {
   const auto wait =
       std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
   const Deadline deadline = Deadline::After(clock_, wait);
-  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed) && room_made_ == room &&
-         (work == Work::kCompaction || flush_waiters_ == 0)) {
+  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed) &&
+         background_.room_made == room && background_.pauses == 0 &&
+         (work == Work::kCompaction || background_.flush_waiters == 0)) {
     changed_.WaitFor(deadline.Remaining());
   }
 }
 
 void DBImpl::MadeRoom() {
-  ++room_made_;
-  compactions_stuck_ = 0;
+  ++background_.room_made;
+  background_.compactions_stuck = 0;
   changed_.SignalAll();
 }
 
 bool DBImpl::RoomMayCome() const {
-  return compactions_running_ > compactions_stuck_ || manual_compactions_ > 0;
+  return background_.compactions_running > background_.compactions_stuck ||
+         background_.manual_compactions > 0;
 }
 
 bool DBImpl::CompactionFails() const {
-  return !compaction_error_.ok() && !(compaction_error_.IsNoSpace() && RoomMayCome());
+  return !background_.compaction_error.ok() &&
+         !(background_.compaction_error.IsNoSpace() && RoomMayCome());
 }
 
 bool DBImpl::AwaitRoom(uint64_t room) {
   {
     MutexLock lock(&mutex_);
-    while (room_made_ == room && RoomMayCome() && !closing_.load(std::memory_order_relaxed)) {
+    while (background_.room_made == room && RoomMayCome() &&
+           !closing_.load(std::memory_order_relaxed)) {
       changed_.Wait();
     }
-    if (room_made_ != room) return true;
+    if (background_.room_made != room) return true;
   }
   CompactForSpace();
   MutexLock lock(&mutex_);
-  return room_made_ != room;
+  return background_.room_made != room;
 }
 
 void DBImpl::FlushLoop() {
@@ -121,14 +127,14 @@ void DBImpl::FlushLoop() {
     {
       MutexLock lock(&mutex_);
       const bool give_up = closing_.load(std::memory_order_relaxed) && failures > 0;
-      if (immutables_.empty() || give_up) {
-        flush_running_ = false;
+      if (immutables_.empty() || give_up || background_.pauses > 0) {
+        background_.flush_running = false;
         changed_.SignalAll();
         return;
       }
       oldest = immutables_.front();
-      attempt = ++flush_attempts_;
-      room = room_made_;
+      attempt = ++background_.flush_attempts;
+      room = background_.room_made;
     }
     std::vector<FamilyEdit> edits;
     NACRE_POINT("flush.begin");
@@ -143,12 +149,13 @@ void DBImpl::FlushLoop() {
     if (status.IsNoSpace() && AwaitRoom(room)) continue;
     {
       MutexLock lock(&mutex_);
-      flush_error_ = status;
+      background_.flush_error = status;
       if (status.ok()) {
         failures = 0;
       } else {
         Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
-        flush_failed_attempt_ = attempt;
+        events_.WorkFailed(BackgroundErrorReason::kFlush, status);
+        background_.flush_failed_attempt = attempt;
         changed_.SignalAll();  // Writers that wait for room are told why there is none.
         BackOff(Work::kFlush, ++failures, room);
       }
@@ -167,7 +174,7 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
   change.last_sequence = flushed.boundary - 1;
   const Status status = CommitChange(*edits, &change, [&]() REQUIRES(mutex_) {
     flushed_ = std::max(flushed_, flushed.boundary - 1);
-    flush_error_ = Status::OK();
+    background_.flush_error = Status::OK();
     immutables_.pop_front();
     for (const auto& [id, family] : families_->by_id) {
       if (family->FindMemTable(flushed.generation) == nullptr) continue;
@@ -178,8 +185,10 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
       InstallView(family.get(), family->MemTablesWithout(flushed.generation), std::move(version));
       family->ForgetMemTable(flushed.generation);
     }
-    if (memtable_full_) SwitchGeneration();
+    if (background_.memtable_full) SwitchGeneration();
     UpdateStall();
+    // Before anybody can do anything with the tables.
+    events_.FlushCompleted(*edits, ConditionOf(stall_.load(std::memory_order_relaxed)));
     MaybeSchedule();
     changed_.SignalAll();
   });
@@ -192,11 +201,11 @@ void DBImpl::CompactForSpace() {
   std::shared_ptr<const ColumnFamilySet> families;
   {
     MutexLock lock(&mutex_);
-    if (compactions_running_ > 0 || manual_compactions_ > 0 ||
+    if (background_.compactions_running > 0 || background_.manual_compactions > 0 ||
         closing_.load(std::memory_order_relaxed)) {
       return;
     }
-    ++manual_compactions_;
+    ++background_.manual_compactions;
     std::vector<SequenceNumber> snapshots = snapshots_.Sequences();
     snapshots_changed = snapshots != snapshots_at_last_rewrite_;
     snapshots_at_last_rewrite_ = std::move(snapshots);
@@ -219,7 +228,7 @@ void DBImpl::CompactForSpace() {
   }
   epochs_.Collect();
   MutexLock lock(&mutex_);
-  --manual_compactions_;
+  --background_.manual_compactions;
   MaybeSchedule();
   changed_.SignalAll();
 }
@@ -256,7 +265,7 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
 }
 
 Redundancy DBImpl::Allowed(const Redundancy& wanted) const {
-  if (!options_.allow_degraded_writes) return wanted;
+  if (!live_.allow_degraded_writes) return wanted;
   const int alive = client_->domain_count();
   if (alive >= wanted.fragments()) return wanted;
   const Redundancy allowed = wanted.OnNodes(alive);
@@ -349,6 +358,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
   }
   AddTables(all, &lineage);
   lineage.through = boundary - 1;
+  for (const FlushPart& part : *parts) events_.FlushBegins(*part.family, lineage.job);
 
   Status status;
   for (size_t i = 0; i < parts->size() && status.ok(); ++i) {
@@ -366,6 +376,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
     merge.deeper = versions[i]->DeeperRanges(-1, &begin, has_ranges ? nullptr : &end);
     FamilyEdit& edit = edits->emplace_back();
     edit.family = part.family;
+    edit.job = lineage.job;
     status = FlushMemTable(part, *versions[i], merge, lineage, manifest_version, &edit.edit);
   }
   if (status.ok()) return status;

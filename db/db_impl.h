@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "db/background_work.h"
 #include "db/column_family.h"
 #include "db/db_counters.h"
 #include "db/family_edit.h"
 #include "db/flush_range.h"
 #include "db/flush_site.h"
+#include "db/live_options.h"
 #include "db/log_reader.h"
 #include "db/log_segments.h"
 #include "db/log_space.h"
@@ -24,6 +26,8 @@
 #include "db/manifest_state.h"
 #include "db/node_reporter.h"
 #include "db/open_timeline.h"
+#include "db/owner_controls.h"
+#include "db/owner_events.h"
 #include "db/owner_lease.h"
 #include "db/pinned_tables.h"
 #include "db/repair_pass.h"
@@ -38,7 +42,6 @@
 #include "memnode/pool_impl.h"
 #include "memnode/space_allocator.h"
 #include "memnode/table_store.h"
-#include "nacre/db.h"
 #include "util/arena.h"
 #include "util/clock.h"
 #include "util/epoch.h"
@@ -58,7 +61,7 @@ struct Record;
 /// ticket from `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full.
 /// `mutex_` guards the rest and is never held over I/O; `commit_mutex_` is held while a change is
 /// made durable.
-class DBImpl final : public DB, private ManifestSpace, private LogSpace {
+class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpace {
  public:
   /// The default family's handle is made, too, if `handles` is not null.
   static Status Open(const DBOptions& options, const std::string& name,
@@ -72,6 +75,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                             ColumnFamilyHandle** handle) override EXCLUDES(mutex_, commit_mutex_);
   Status DropColumnFamily(ColumnFamilyHandle* family) override EXCLUDES(mutex_, commit_mutex_);
+  Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
              const Slice& value) override;
@@ -87,6 +91,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
              PinnableSlice* value) override;
   void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                 const Slice* keys, PinnableSlice* values, Status* statuses) override;
+  bool KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                   std::string* value, bool* value_found) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
                                         ColumnFamilyHandle* family) override;
   const Snapshot* GetSnapshot() override;
@@ -98,10 +104,6 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
                       const Slice* begin, const Slice* end) override;
   Status WaitForCompact() override;
   Status VerifyChecksum() override { return scrubber_.VerifyNow(); }
-  bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override;
-  bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property, uint64_t* value) override;
-  Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
-                             uint64_t* sizes) override;
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override { return sequencer_.LastPublished(); }
 
@@ -135,10 +137,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
  private:
   friend class AsyncDBImpl;
   friend class DBProperties;
+  friend class OwnerControls;
   friend class KeySequences;
-
-  /// Why writers do not go ahead at full speed.
-  enum class Stall : int { kNone, kDelay, kStop, kClosed };
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
@@ -162,6 +162,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors)
       EXCLUDES(mutex_, commit_mutex_);
   void InstallFamilies(std::shared_ptr<const ColumnFamilySet> families) REQUIRES(mutex_);
+  /// By the options that the families have now.
+  void BoundMemTables() REQUIRES(mutex_);
   /// With an empty version.
   std::shared_ptr<ColumnFamily> NewFamily(uint32_t id, const std::string& name,
                                           const ColumnFamilyOptions& options, uint32_t num_levels)
@@ -340,6 +342,10 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
   const ReadView* PinConsistent(const ColumnFamily& family, const ReadOptions& options,
                                 SequenceNumber* snapshot) const;
+  std::shared_ptr<const ReadView> HoldView(const ColumnFamily& family) const EXCLUDES(mutex_);
+  /// GetAt, for statistics and the thread's PerfContext.
+  Status GetCounted(const ReadView& view, const ReadOptions& options, const Slice& key,
+                    SequenceNumber snapshot, PinnableSlice* value) const;
   Status GetAt(const ReadView& view, const ReadOptions& options, const Slice& key,
                SequenceNumber snapshot, PinnableSlice* value) const;
   /// The same for one who holds no guard and has not checked the lease.
@@ -416,7 +422,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
       EXCLUDES(mutex_, commit_mutex_);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again; ends early when closing, when
-  /// room was made since room_made_ was `room`, and for a flush when somebody waits for it.
+  /// room was made since background_.room_made was `room`, and for a flush when somebody waits for
+  /// it.
   void BackOff(Work work, int failures, uint64_t room) REQUIRES(mutex_);
   /// A compaction has ended and what it dropped is free.
   void MadeRoom() REQUIRES(mutex_);
@@ -425,7 +432,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   bool RoomMayCome() const REQUIRES(mutex_);
   bool CompactionFails() const REQUIRES(mutex_);
   /// After a flush found none: waits for the compactions that may make room, then merges level 0.
-  /// Whether there is room that was not there when room_made_ was `room`.
+  /// Whether there is room that was not there when background_.room_made was `room`.
   bool AwaitRoom(uint64_t room) EXCLUDES(mutex_);
 
   // ---- db_compaction.cc ----
@@ -461,6 +468,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   Status CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, const Slice* begin,
                        const Slice* end) EXCLUDES(mutex_);
   void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
+  /// Whether CompactRange may go on; OK for what is done without one.
+  Status CheckManual() const EXCLUDES(mutex_);
 
   // ---- db_repair.cc ----
   NodeViews NodeViewsForRepair() const;
@@ -488,6 +497,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
 
   const DBOptions options_;
+  LiveOptions live_;  ///< Those of options_ that may have changed since.
   const std::string name_;
   const RedundancyPolicy redundancy_;
   const std::shared_ptr<memnode::PoolImpl> pool_;
@@ -512,6 +522,7 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::atomic<const ColumnFamilySet*> family_set_{nullptr};  ///< Read under an epoch guard.
   std::atomic<bool> closing_{false};                         ///< Also cancels running compactions.
   DBCounters counters_;
+  OwnerEvents events_;
   FlushSites flush_sites_;
   FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
@@ -548,9 +559,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::deque<UnsettledWrite> unsettled_ GUARDED_BY(mutex_);  ///< By position.
   CondVar changed_{&mutex_};  ///< Whatever background work waits for, or waits on it.
   std::shared_ptr<const ColumnFamilySet> families_ GUARDED_BY(mutex_);
-  uint32_t next_family_ GUARDED_BY(mutex_) = 1;     ///< More than any that there ever was.
-  uint32_t last_compacted_ GUARDED_BY(mutex_) = 0;  ///< Family of the compaction picked last.
-  size_t most_memtables_ GUARDED_BY(mutex_) = 2;    ///< Of any family.
+  uint32_t next_family_ GUARDED_BY(mutex_) = 1;   ///< More than any that there ever was.
+  size_t most_memtables_ GUARDED_BY(mutex_) = 2;  ///< Of any family.
   /// The generation that takes writes has some of a family that was dropped since.
   bool dropped_entries_ GUARDED_BY(mutex_) = false;
   /// Views, and sets of families, that readers may still look at.
@@ -558,18 +568,8 @@ class DBImpl final : public DB, private ManifestSpace, private LogSpace {
   std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.
   /// When the tables were begun that are in no version yet, as PoolClient::membership_changes.
   std::multiset<uint64_t> tables_begun_ GUARDED_BY(mutex_);
-  bool memtable_full_ GUARDED_BY(mutex_) = false;  ///< No room for another generation yet.
-  bool flush_running_ GUARDED_BY(mutex_) = false;
-  int compactions_running_ GUARDED_BY(mutex_) = 0;
-  int manual_compactions_ GUARDED_BY(mutex_) = 0;
+  BackgroundWork background_ GUARDED_BY(mutex_);
   std::map<NodeId, uint64_t> jobs_on_node_ GUARDED_BY(mutex_);
-  int compactions_stuck_ GUARDED_BY(mutex_) = 0;  ///< Of those that run: failed, and no room since.
-  uint64_t room_made_ GUARDED_BY(mutex_) = 0;     ///< How often.
-  Status flush_error_ GUARDED_BY(mutex_);         ///< Of the latest attempt.
-  uint64_t flush_attempts_ GUARDED_BY(mutex_) = 0;
-  uint64_t flush_failed_attempt_ GUARDED_BY(mutex_) = 0;  ///< The latest one that failed.
-  int flush_waiters_ GUARDED_BY(mutex_) = 0;              ///< Calls of Flush.
-  Status compaction_error_ GUARDED_BY(mutex_);
   uint64_t manifest_version_ GUARDED_BY(mutex_) = 0;
   SequenceNumber flushed_ GUARDED_BY(mutex_) = 0;        ///< All up to here is in tables.
   uint64_t last_job_ GUARDED_BY(mutex_) = 0;             ///< Of flushes and compactions.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "table/merge_operands.h"
+#include "util/perf_step.h"
 
 namespace nacre {
 
@@ -127,7 +128,10 @@ class DBIterator final : public Iterator {
     forward_ = true;
     seek_key_.clear();
     AppendInternalKey(&seek_key_, from, PackTag(snapshot_, kValueTypeForSeek));
-    internal_->Seek(seek_key_);
+    {
+      const PerfTimer timer(&PerfContext::seek_internal_seek_time);
+      internal_->Seek(seek_key_);
+    }
     FindVisibleForward(/*skip_saved=*/false);
   }
 
@@ -152,6 +156,7 @@ class DBIterator final : public Iterator {
   /// Stops at the first visible value at or after the current entry; with `skip_saved`, of a key
   /// other than saved_key_.
   void FindVisibleForward(bool skip_saved) {
+    const PerfTimer timer(&PerfContext::find_next_user_entry_time);
     valid_ = false;
     saved_ = false;
     merge_status_ = Status::OK();
@@ -160,10 +165,13 @@ class DBIterator final : public Iterator {
       if (upper_.has_value() && comparator_.CompareUserKeys(user_key, *upper_) >= 0) return;
       if (!plain_ && HasOtherPrefix(user_key)) return;
       const uint64_t tag = internal_->tag();
-      if (TagSequence(tag) > snapshot_) continue;
-      if (skip_saved && user_key == Slice(saved_key_)) continue;
+      if (TagSequence(tag) > snapshot_ || (skip_saved && user_key == Slice(saved_key_))) {
+        CountPerf(&PerfContext::internal_key_skipped_count);
+        continue;
+      }
       const ValueType type = plain_ ? TagType(tag) : TypeOf(user_key, tag);
       if (type == ValueType::kValue) [[likely]] {
+        CountPerf(&PerfContext::iter_read_bytes, user_key.size() + internal_->value().size());
         valid_ = true;
         return;
       }
@@ -172,6 +180,7 @@ class DBIterator final : public Iterator {
         MergeForward();
         return;
       }
+      CountPerf(&PerfContext::internal_delete_skipped_count);
       skip_saved = true;
     }
   }
@@ -203,6 +212,7 @@ class DBIterator final : public Iterator {
     merge_status_ =
         operands.Apply(rules_.merge_operator, saved_key_, existing, rules_.logger, &saved_value_);
     valid_ = saved_ = merge_status_.ok();
+    if (valid_) CountPerf(&PerfContext::iter_read_bytes, saved_key_.size() + saved_value_.size());
   }
 
   /// Collects, going backward, the newest visible version of the nearest key that has a value.
@@ -235,6 +245,8 @@ class DBIterator final : public Iterator {
     if (!internal_->status().ok()) return;
     if (operands_.empty()) {
       valid_ = has_value;
+      const size_t bytes = saved_key_.size() + saved_value_.size();
+      CountPerf(&PerfContext::iter_read_bytes, valid_ ? bytes : 0);
       return;
     }
     const std::string existing = std::move(saved_value_);

@@ -4,6 +4,7 @@
 #include "db/db_impl.h"
 #include "nacre/statistics.h"
 #include "util/log.h"
+#include "util/perf_step.h"
 
 namespace nacre {
 
@@ -54,7 +55,10 @@ Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticke
                         uint64_t position) {
   Status failure;
   if (position != 0 && AwaitsLog(options)) {
-    if (Status status = log_->Await(position); !status.ok()) [[unlikely]] {
+    PerfTimer timer(&PerfContext::write_wal_time);
+    Status status = log_->Await(position);
+    timer.Stop();
+    if (!status.ok()) [[unlikely]] {
       MutexLock lock(&mutex_);
       const auto at = std::find_if(
           unsettled_.begin(), unsettled_.end(),
@@ -66,7 +70,10 @@ Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticke
   }
   if (!failure.ok()) [[unlikely]]
     return Explain(std::move(failure));
-  if (sequencer_.Publish(ticket, log_is_stuck_)) [[likely]] {
+  PerfTimer timer(&PerfContext::write_thread_wait_nanos);
+  const bool published = sequencer_.Publish(ticket, log_is_stuck_);
+  timer.Stop();
+  if (published) [[likely]] {
     // Acquire: pairs with Append, by way of the sequencer.
     const bool told = untold_.load(std::memory_order_acquire) == 0 || position == 0;
     return told ? Status::OK() : TellFollowers();
@@ -103,9 +110,12 @@ Status DBImpl::SealLog(const std::vector<LogSegment>& segments) {
 }
 
 Status DBImpl::Explain(Status status) {
+  if (status.IsFenced()) events_.Fenced(status);
   if (status.ok() || status.IsFenced() || lease_ == nullptr) return status;
   Status owner = lease_->Renew();
-  return owner.IsFenced() ? owner : status;
+  if (!owner.IsFenced()) return status;
+  events_.Fenced(owner);
+  return owner;
 }
 
 Status DBImpl::SettleWrites() {

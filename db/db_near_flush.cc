@@ -33,13 +33,13 @@ void DBImpl::NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) {
   bool writers_wait = false;
   {
     MutexLock lock(&mutex_);
-    writers_wait = memtable_full_;
+    writers_wait = background_.memtable_full;
   }
   flush_site_chooser_.Flushed(near_data, bytes, nanos, writers_wait);
 }
 
 bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near) {
-  if (options_.near_data_flush == NearDataFlush::kOff || log_ == nullptr) return false;
+  if (live_.near_data_flush == NearDataFlush::kOff || log_ == nullptr) return false;
   if (memtable.entries() == 0) return false;
   const auto fall_back = [this](FlushFallback why, const std::string& detail) {
     FallBack(why, detail);
@@ -52,7 +52,7 @@ bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, Ne
     return fall_back(FlushFallback::kRangeDeletions, "there are range deletions");
   }
   const uint64_t bytes = memtable.data_bytes();
-  if (options_.near_data_flush == NearDataFlush::kAuto) {
+  if (live_.near_data_flush == NearDataFlush::kAuto) {
     if (bytes < options_.chunk_size) {
       return fall_back(FlushFallback::kSmall, std::to_string(bytes) + " bytes");
     }

@@ -172,7 +172,9 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
 DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
                std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
                const ManifestState& state)
-    : options_(options),
+    : OwnerControls(this),
+      options_(options),
+      live_(options),
       name_(name),
       redundancy_(std::move(redundancy)),
       pool_(std::move(pool)),
@@ -193,6 +195,7 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
                                                      options, state.num_levels,
                                                      options.info_log.get())),
       default_handle_(std::make_unique<ColumnFamilyHandleImpl>(default_family_, this)),
+      events_(this, name_, options.listeners),
       manifest_version_(state.version),
       flushed_(state.last_sequence),
       open_timeline_(clock_),
@@ -263,6 +266,9 @@ Status DBImpl::Close() {
   {
     MutexLock lock(&mutex_);
     if (closed_) return close_status_;
+    background_.pauses = 0;
+    MaybeSchedule();
+    changed_.SignalAll();
   }
   // What was acknowledged without a log is in the MemTables: it has to reach the nodes first. If it
   // cannot, that is answered, and the tables and the log are kept nevertheless.
@@ -298,7 +304,7 @@ void DBImpl::StopThreads() {
     closing_.store(true, std::memory_order_release);
     UpdateStall();
     changed_.SignalAll();
-    while (flush_running_ || compactions_running_ > 0) changed_.Wait();
+    while (background_.flush_running || background_.compactions_running > 0) changed_.Wait();
   }
   if (index_thread_.joinable()) index_thread_.Join();
   if (repair_thread_.joinable()) repair_thread_.Join();
@@ -307,6 +313,7 @@ void DBImpl::StopThreads() {
   reporter_.Stop();
   scrubber_.Stop();
   if (lease_ != nullptr) lease_->Stop();
+  events_.Stop();
 }
 
 void DBImpl::Abandon() {

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "db/db_impl.h"
 #include "db/space_report.h"
-#include "db/view_reads.h"
+#include "nacre/statistics.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -20,6 +24,7 @@ class DBProperties {
     MutexLock lock(&db_->mutex_);
     view_ = family->current_view();
     versions_ = db_->CurrentVersions();
+    compaction_due_ = family->picker().Due(*view_->version);
   }
 
   bool Number(const std::string& name, uint64_t* value) {
@@ -28,6 +33,10 @@ class DBProperties {
         {"num-entries-active-mem-table", &DBProperties::ActiveEntries},
         {"cur-size-active-mem-table", &DBProperties::ActiveBytes},
         {"cur-size-all-mem-tables", &DBProperties::MemTableBytes},
+        {"size-all-mem-tables", &DBProperties::MemTableBytes},
+        {"num-entries-imm-mem-tables", &DBProperties::ImmutableEntries},
+        {"num-deletes-active-mem-table", &DBProperties::ActiveDeletions},
+        {"num-deletes-imm-mem-tables", &DBProperties::ImmutableDeletions},
         {"num-immutable-mem-table", &DBProperties::Immutables},
         {"mem-table-flush-pending", &DBProperties::FlushPending},
         {"num-running-flushes", &DBProperties::RunningFlushes},
@@ -35,6 +44,10 @@ class DBProperties {
         {"compaction-pending", &DBProperties::CompactionPending},
         {"estimate-pending-compaction-bytes", &DBProperties::PendingBytes},
         {"num-snapshots", &DBProperties::Snapshots},
+        {"oldest-snapshot-sequence", &DBProperties::OldestSnapshot},
+        {"estimate-table-readers-mem", &DBProperties::IndexBytesOfFamily},
+        {"estimate-live-data-size", &DBProperties::LiveBytes},
+        {"actual-delayed-write-rate", &DBProperties::DelayedRate},
         {"estimate-num-keys", &DBProperties::EstimatedKeys},
         {"is-write-stopped", &DBProperties::WriteStopped},
         {"total-sst-files-size", &DBProperties::TableBytes},
@@ -98,6 +111,74 @@ class DBProperties {
     const auto found = kNumbers.find(name);
     if (found == kNumbers.end()) return false;
     *value = (this->*found->second)();
+    return true;
+  }
+
+  /// Whether the number is of the family: there is one for each.
+  static bool IsOfFamily(const std::string& name) {
+    static const std::unordered_set<std::string> kOfFamily = {
+        "num-entries-active-mem-table",
+        "num-entries-imm-mem-tables",
+        "num-deletes-active-mem-table",
+        "num-deletes-imm-mem-tables",
+        "cur-size-active-mem-table",
+        "cur-size-all-mem-tables",
+        "size-all-mem-tables",
+        "num-immutable-mem-table",
+        "mem-table-flush-pending",
+        "compaction-pending",
+        "estimate-num-keys",
+        "estimate-pending-compaction-bytes",
+        "estimate-table-readers-mem",
+        "estimate-live-data-size",
+        "total-sst-files-size",
+        "live-sst-files-size",
+        "num-live-tables",
+        "num-tombstones",
+    };
+    return name.starts_with("num-files-at-level") || kOfFamily.count(name) > 0;
+  }
+
+  bool Map(const std::string& name, std::map<std::string, std::string>* value) {
+    const auto add = [&](const std::string& key, uint64_t number) {
+      (*value)[key] = std::to_string(number);
+    };
+    if (name == "cfstats") {
+      for (int level = 0; level < version().num_levels(); ++level) {
+        const std::string prefix = "L" + std::to_string(level);
+        add(prefix + ".num-files", version().tables(level).size());
+        add(prefix + ".bytes", version().LevelBytes(level));
+      }
+      add("mem-table-bytes", MemTableBytes());
+      add("estimate-num-keys", EstimatedKeys());
+      add("estimate-pending-compaction-bytes", PendingBytes());
+    } else if (name == "dbstats") {
+      const DBCounters& counters = db_->counters_;
+      add("flushes", counters.flushes.load());
+      add("flush.bytes-written", counters.flush_bytes.load());
+      add("compactions", counters.compactions.load());
+      add("compaction.moves", counters.trivial_moves.load());
+      add("compaction.bytes-read", CompactionRead());
+      add("compaction.bytes-written", CompactionWritten());
+      add("compaction.cpu-nanos", CompactionCpu());
+      add("stall-nanos", StallNanos());
+    } else if (name == "aggregated-table-properties") {
+      add("num-files", Tables());
+      add("num-entries", SumOverTables([](const TableHandle& t) { return t.meta().entries; }));
+      add("num-deletions", Tombstones());
+      add("raw-bytes", SumOverTables([](const TableHandle& t) { return t.meta().user_bytes; }));
+      add("data-size", SumOverTables([](const TableHandle& t) { return t.meta().records.length; }));
+      add("index-size", SumOverTables([](const TableHandle& t) {
+            return t.meta().point_index.length + t.meta().range_index.length;
+          }));
+      add("filter-size", SumOverTables([](const TableHandle& t) { return t.meta().bloom.length; }));
+    } else if (name == "space") {
+      const SpaceReport space = Space();
+      for (const SpaceField& field : SpaceFields())
+        add(std::string(field.name), field.value(space));
+    } else {
+      return false;
+    }
     return true;
   }
 
@@ -195,17 +276,53 @@ class DBProperties {
           return memtable->generation() != db_->sequencer_.generation() && memtable->entries() > 0;
         }));
   }
+  template <typename Function>
+  uint64_t SumOverImmutables(Function function) const {
+    uint64_t sum = 0;
+    for (const auto& memtable : view_->memtables) {
+      if (memtable.get() != Active()) sum += function(*memtable);
+    }
+    return sum;
+  }
+  uint64_t ImmutableEntries() {
+    return SumOverImmutables([](const MemTable& memtable) { return memtable.entries(); });
+  }
+  uint64_t ActiveDeletions() { return Active() != nullptr ? Active()->deletions() : 0; }
+  uint64_t ImmutableDeletions() {
+    return SumOverImmutables([](const MemTable& memtable) { return memtable.deletions(); });
+  }
+  /// 0 if there is none.
+  uint64_t OldestSnapshot() {
+    MutexLock lock(&db_->mutex_);
+    const std::vector<SequenceNumber> sequences = db_->snapshots_.Sequences();
+    return sequences.empty() ? 0 : *std::min_element(sequences.begin(), sequences.end());
+  }
+  uint64_t IndexBytesOfFamily() {
+    EpochDomain::Guard guard(&db_->epochs_);
+    return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });
+  }
+  /// An estimate: the deepest level has each key once, and nearly all that there are.
+  uint64_t LiveBytes() {
+    const int depth = version().depth();
+    return depth == 0 ? 0 : version().LevelBytes(depth - 1);
+  }
+  /// Bytes a second that writers are slowed down to; 0: they are not.
+  uint64_t DelayedRate() {
+    if (db_->stall_.load(std::memory_order_relaxed) != Stall::kDelay) return 0;
+    const uint64_t rate = db_->live_.delayed_write_rate;
+    return rate > 0 ? rate : kDefaultDelayedRate;
+  }
   uint64_t FlushPending() { return Immutables() > 0 ? 1 : 0; }
   uint64_t RunningFlushes() {
     MutexLock lock(&db_->mutex_);
-    return db_->flush_running_ ? 1 : 0;
+    return db_->background_.flush_running ? 1 : 0;
   }
   uint64_t RunningCompactions() {
     MutexLock lock(&db_->mutex_);
-    return static_cast<uint64_t>(db_->compactions_running_) +
-           static_cast<uint64_t>(db_->manual_compactions_);
+    return static_cast<uint64_t>(db_->background_.compactions_running) +
+           static_cast<uint64_t>(db_->background_.manual_compactions);
   }
-  uint64_t CompactionPending() { return family_->picker().Due(version()) ? 1 : 0; }
+  uint64_t CompactionPending() { return compaction_due_ ? 1 : 0; }
   uint64_t PendingBytes() { return family_->picker().PendingBytes(version()); }
   uint64_t Snapshots() {
     MutexLock lock(&db_->mutex_);
@@ -224,7 +341,7 @@ class DBProperties {
     return entries > 2 * deletions ? entries - 2 * deletions : 0;
   }
   uint64_t WriteStopped() {
-    return db_->stall_.load(std::memory_order_relaxed) == DBImpl::Stall::kStop ? 1 : 0;
+    return db_->stall_.load(std::memory_order_relaxed) == Stall::kStop ? 1 : 0;
   }
   uint64_t TableBytes() {
     return SumOverTables([](const TableHandle& table) { return table.size(); });
@@ -311,20 +428,28 @@ class DBProperties {
   const ColumnFamily* const family_;
   std::shared_ptr<const ReadView> view_;  ///< Of the family.
   VersionList versions_;                  ///< Of all.
+  bool compaction_due_ = false;
 };
 
 namespace {
 
-constexpr std::string_view kPrefix = "nacre.";
+/// What follows the prefix; none: it has no prefix that is known.
+std::optional<std::string> NameOf(const Slice& property) {
+  for (const std::string_view prefix : {"nacre.", "rocksdb."}) {
+    if (property.starts_with(prefix)) return property.ToString().substr(prefix.size());
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
-bool DBImpl::GetProperty(ColumnFamilyHandle* handle, const Slice& property, std::string* value) {
+bool OwnerControls::GetProperty(ColumnFamilyHandle* handle, const Slice& property,
+                                std::string* value) {
   value->clear();
   ColumnFamily* family = nullptr;
-  if (!FindFamily(handle, &family).ok() || !property.starts_with(kPrefix)) return false;
-  const std::string name = property.ToString().substr(kPrefix.size());
-  DBProperties properties(this, family);
+  const std::optional<std::string> name = NameOf(property);
+  if (!name.has_value() || !db_->FindFamily(handle, &family).ok()) return false;
+  DBProperties properties(db_, family);
   if (name == "levelstats") {
     *value = properties.LevelStats();
   } else if (name == "stats") {
@@ -332,35 +457,68 @@ bool DBImpl::GetProperty(ColumnFamilyHandle* handle, const Slice& property, std:
   } else if (name == "space") {
     *value = properties.Space().ToString();
   } else if (name == "open.timeline") {
-    MutexLock lock(&mutex_);
-    *value = open_timeline_.ToString();
+    MutexLock lock(&db_->mutex_);
+    *value = db_->open_timeline_.ToString();
   } else if (name == "sstables") {
     *value = properties.Tables("\n");
+  } else if (name == "options-statistics") {
+    if (db_->options_.statistics != nullptr) *value = db_->options_.statistics->ToString();
+  } else if (std::map<std::string, std::string> map; properties.Map(*name, &map)) {
+    for (const auto& [key, number] : map) *value += key + ": " + number + "\n";
   } else {
     uint64_t number = 0;
-    if (!properties.Number(name, &number)) return false;
+    if (!properties.Number(*name, &number)) return false;
     *value = std::to_string(number);
   }
   return true;
 }
 
-bool DBImpl::GetIntProperty(ColumnFamilyHandle* handle, const Slice& property, uint64_t* value) {
+bool OwnerControls::GetIntProperty(ColumnFamilyHandle* handle, const Slice& property,
+                                   uint64_t* value) {
   *value = 0;
   ColumnFamily* family = nullptr;
-  if (!FindFamily(handle, &family).ok() || !property.starts_with(kPrefix)) return false;
-  return DBProperties(this, family).Number(property.ToString().substr(kPrefix.size()), value);
+  const std::optional<std::string> name = NameOf(property);
+  if (!name.has_value() || !db_->FindFamily(handle, &family).ok()) return false;
+  return DBProperties(db_, family).Number(*name, value);
 }
 
-Status DBImpl::GetApproximateSizes(ColumnFamilyHandle* handle, const Range* ranges, int n,
-                                   uint64_t* sizes) {
+bool OwnerControls::GetMapProperty(ColumnFamilyHandle* handle, const Slice& property,
+                                   std::map<std::string, std::string>* value) {
+  value->clear();
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
-  std::shared_ptr<const ReadView> view;
-  {
-    MutexLock lock(&mutex_);
-    view = family->current_view();
+  const std::optional<std::string> name = NameOf(property);
+  if (!name.has_value() || !db_->FindFamily(handle, &family).ok()) return false;
+  return DBProperties(db_, family).Map(*name, value);
+}
+
+bool OwnerControls::GetAggregatedIntProperty(const Slice& property, uint64_t* value) {
+  *value = 0;
+  const std::optional<std::string> name = NameOf(property);
+  if (!name.has_value()) return false;
+  if (!DBProperties::IsOfFamily(*name)) {
+    return DBProperties(db_, db_->default_family_.get()).Number(*name, value);
   }
-  return ApproximateSizes(*view->version, ranges, n, sizes);
+  bool known = false;
+  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  for (const auto& [id, family] : families->by_id) {
+    uint64_t of_family = 0;
+    // A level may be beyond those of some families.
+    if (!DBProperties(db_, family.get()).Number(*name, &of_family)) continue;
+    known = true;
+    *value += of_family;
+  }
+  return known;
+}
+
+Status OwnerControls::ResetStats() {
+  DBCounters& counters = db_->counters_;
+  for (std::atomic<uint64_t>* counter :
+       {&counters.flushes, &counters.flush_bytes, &counters.compactions, &counters.trivial_moves,
+        &counters.compaction_bytes_read, &counters.compaction_bytes_written,
+        &counters.compaction_cpu_nanos, &counters.stall_nanos}) {
+    counter->store(0, std::memory_order_relaxed);
+  }
+  return Status::OK();
 }
 
 }  // namespace nacre

@@ -10,6 +10,7 @@
 #include "db/point_lookup.h"
 #include "db/view_reads.h"
 #include "util/hash.h"
+#include "util/perf_step.h"
 #include "util/planted_bug.h"
 
 namespace nacre {
@@ -54,6 +55,11 @@ const ReadView* DBImpl::PinConsistent(const ColumnFamily& family, const ReadOpti
   }
 }
 
+std::shared_ptr<const ReadView> DBImpl::HoldView(const ColumnFamily& family) const {
+  MutexLock lock(&mutex_);
+  return family.current_view();
+}
+
 Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
                    PinnableSlice* value) {
   value->Reset();
@@ -63,11 +69,26 @@ Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(*family, options, &snapshot);
-  if (options_.statistics == nullptr) [[likely]]
+  if (options_.statistics == nullptr && !PerfCounts()) [[likely]]
     return GetAt(view, options, key, snapshot, value);
+  return GetCounted(view, options, key, snapshot, value);
+}
+
+Status DBImpl::GetCounted(const ReadView& view, const ReadOptions& options, const Slice& key,
+                          SequenceNumber snapshot, PinnableSlice* value) const {
+  const PerfContext before = perf_internal::context;
   const uint64_t start = clock_->NowNanos();
   Status status = GetAt(view, options, key, snapshot, value);
-  CountGet(options_.statistics.get(), clock_, start, status, *value);
+  if (PerfTimes()) {
+    const uint64_t in_memory =
+        perf_internal::context.get_from_memtable_time - before.get_from_memtable_time;
+    const uint64_t whole = clock_->NowNanos() - start;
+    CountPerf(&PerfContext::get_from_output_files_time, whole - std::min(whole, in_memory));
+  }
+  if (status.ok()) CountPerf(&PerfContext::get_read_bytes, value->size());
+  if (options_.statistics != nullptr) {
+    CountGet(options_.statistics.get(), clock_, start, status, *value);
+  }
   return status;
 }
 
@@ -160,6 +181,9 @@ void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, si
   for (size_t first = 0; first < num_keys; first += kBatch) {
     MultiGetBatch(options, view, snapshot, std::min(kBatch, num_keys - first), keys + first,
                   lookups.data(), reads.data(), values + first, statuses + first);
+  }
+  for (size_t i = 0; PerfCounts() && i < num_keys; ++i) {
+    CountPerf(&PerfContext::multiget_read_bytes, statuses[i].ok() ? values[i].size() : 0);
   }
   if (options_.statistics != nullptr) [[unlikely]] {
     CountMultiGet(options_.statistics.get(), clock_, start, {statuses, num_keys},

@@ -27,6 +27,8 @@ constexpr size_t kBatchTables = 16;
 /// Jobs at a time.
 constexpr size_t kRepairWorkers = 2;
 
+constexpr const char* kFencedMessage = "another owner has taken the database over";
+
 bool Holds(const Version& version, int level, const std::shared_ptr<TableHandle>& table) {
   const TableList& tables = version.tables(level);
   return std::find(tables.begin(), tables.end(), table) != tables.end();
@@ -51,7 +53,7 @@ void DBImpl::FollowDirections(RepairOrders* orders) {
   orders->paused = directions.repair_paused;
   orders->bytes_per_second = directions.repair_bytes_per_second != 0
                                  ? directions.repair_bytes_per_second
-                                 : options_.repair_bytes_per_second;
+                                 : live_.repair_bytes_per_second.load();
   std::vector<NodeId> draining;
   std::vector<bool> nodes;
   for (int i = 0; i < client_->node_count(); ++i) {
@@ -61,6 +63,7 @@ void DBImpl::FollowDirections(RepairOrders* orders) {
     if (nodes.back()) draining.push_back(node);
   }
   orders->changed = nodes != orders->nodes;
+  events_.NodesChanged(orders->nodes, nodes, *client_);
   if (orders->changed) space_->SetDraining(std::move(draining));
   orders->nodes = std::move(nodes);
   for (const std::string& address : directions.added_addresses) client_->AddNode(address);
@@ -78,6 +81,9 @@ void DBImpl::RepairLoop() {
     FollowDirections(&orders);
     FollowNodes();
     SettleWrites().IgnoreError();  // Who writes next is told.
+    if (events_.listens() && client_->Fenced(database_id_)) {
+      events_.Fenced(Status::Fenced(kFencedMessage));
+    }
     const uint64_t now = clock_->NowNanos();
     if (!orders.changed && now < look_at_nanos) continue;
     look_at_nanos = now + kLookAroundNanos;
@@ -124,6 +130,7 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
   MutexLock lock(&mutex_);
   const uint64_t nanos = clock_->NowNanos() - pass.started_nanos;
   if (pass.bytes_repaired > 0) {
+    events_.Rebuilt({.tables = pass.tables_repaired, .bytes = pass.bytes_repaired});
     Log(options_.info_log, LogLevel::kInfo,
         "{}: repaired {} tables, {} bytes of fragments in {} ms", name_, pass.tables_repaired,
         pass.bytes_repaired, nanos / 1'000'000);
@@ -210,7 +217,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     NACRE_POINT("repair.space-reserved");
     // Where the first of them goes: as a rule, where all go.
     const NodeId executor = job.tables.front().fragments.front().to.start.node;
-    Status s = options_.compaction == CompactionSite::kCompute
+    Status s = live_.compaction == CompactionSite::kCompute
                    ? memnode::RunRebuild(job, store_.get(), &closing_, &result)
                    : client_->Rebuild(executor, job, &closing_, &result);
     if (!s.ok()) result.tables.assign(items.size(), s);

@@ -10,6 +10,7 @@
 #include "nacre/statistics.h"
 #include "table/write_batch_format.h"
 #include "util/log.h"
+#include "util/perf_step.h"
 
 namespace nacre {
 namespace {
@@ -80,7 +81,10 @@ Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle,
   MemTable* memtable = MemTableOf(family, ticket);
   if (!logged && log_ != nullptr) memtable->NoteUnlogged();
   bool new_chunk = false;
-  memtable->Add(ticket.first, type, key, value, &new_chunk);
+  {
+    const PerfTimer timer(&PerfContext::write_memtable_time);
+    memtable->Add(ticket.first, type, key, value, &new_chunk);
+  }
   // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
   const bool full = new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
   Status status = EndWrite(options, ticket, position);
@@ -95,6 +99,7 @@ Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle,
 
 Status DBImpl::Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                       std::span<const Slice> updates, uint64_t* position) {
+  const PerfTimer timer(&PerfContext::write_wal_time);
   const SequenceNumber last = ticket.first + ticket.count - 1;
   Status status =
       log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
@@ -172,6 +177,7 @@ StartedWrite DBImpl::InsertBatch(const WriteOptions& options, const WriteBatch& 
     started.status = Append(options, started.ticket, {&encoded, 1}, &started.position);
     if (!started.status.ok()) return started;
   }
+  const PerfTimer timer(&PerfContext::write_memtable_time);
   SequenceNumber sequence = started.ticket.first;
   ColumnFamily* family = nullptr;
   MemTable* memtable = nullptr;
@@ -227,7 +233,7 @@ void DBImpl::HandleFullMemTable(uint16_t generation) {
   MutexLock lock(&mutex_);
   if (sequencer_.generation() != generation) return;  // Somebody did.
   if (immutables_.size() + 1 >= most_memtables_) {
-    memtable_full_ = true;
+    background_.memtable_full = true;
     UpdateStall();
     return;
   }
@@ -237,15 +243,18 @@ void DBImpl::HandleFullMemTable(uint16_t generation) {
 void DBImpl::SwitchGeneration() {
   const uint16_t full = sequencer_.generation();
   const auto generation = static_cast<uint16_t>(full + 1);
+  const SequenceNumber earliest = immutables_.empty() ? flushed_ + 1 : immutables_.back().boundary;
   for (const auto& [id, family] : families_->by_id) {
     // What was written now will be written next; writers need not wait for one another then.
     const MemTable* memtable = family->FindMemTable(full);
-    if (memtable != nullptr && memtable->entries() > 0) MemTableFor(family.get(), generation);
+    if (memtable == nullptr || memtable->entries() == 0) continue;
+    MemTableFor(family.get(), generation);
+    events_.MemTableSealed(*family, *memtable, earliest);
   }
   const SequenceNumber boundary = sequencer_.NextGeneration();
 
   immutables_.push_back({full, boundary});
-  memtable_full_ = false;
+  background_.memtable_full = false;
   dropped_entries_ = false;
   UpdateStall();
   MaybeSchedule();
@@ -262,7 +271,7 @@ bool DBImpl::HasEntries(const ColumnFamily* only) const {
   return false;
 }
 
-DBImpl::Stall DBImpl::StallOf(const ColumnFamily& family) const {
+Stall DBImpl::StallOf(const ColumnFamily& family) const {
   const ColumnFamilyOptions& options = family.options();
   if (options.disable_auto_compactions) return Stall::kNone;
   const auto level0 = family.version().level0_runs();
@@ -281,15 +290,21 @@ DBImpl::Stall DBImpl::StallOf(const ColumnFamily& family) const {
 void DBImpl::UpdateStall() {
   Stall stall = Stall::kNone;
   int level0 = 0;
+  const ColumnFamily* behind_it = default_family_.get();
   for (const auto& [id, family] : families_->by_id) {
-    stall = std::max(stall, StallOf(*family));
+    const Stall of_family = StallOf(*family);
+    if (of_family > stall) behind_it = family.get();
+    stall = std::max(stall, of_family);
     level0 = std::max(level0, family->version().level0_runs());
   }
-  if (memtable_full_) stall = Stall::kStop;
+  if (background_.memtable_full) stall = Stall::kStop;
   if (closing_.load(std::memory_order_relaxed)) stall = Stall::kClosed;
   const Stall before = stall_.exchange(stall, std::memory_order_acq_rel);
   if (before == stall) return;
   changed_.SignalAll();
+  if (stall != Stall::kClosed) {
+    events_.StallChanged(*behind_it, ConditionOf(before), ConditionOf(stall));
+  }
   Log(options_.info_log, LogLevel::kInfo,
       "{}: writes {} ({} generations of MemTables to flush, {} flushes in level 0)", name_,
       stall == Stall::kNone    ? "go on"
@@ -299,8 +314,8 @@ void DBImpl::UpdateStall() {
 }
 
 Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes) {
-  constexpr uint64_t kDefaultDelayedRate = 16 << 20;
   constexpr uint64_t kNanosPerSecond = 1'000'000'000;
+  const PerfTimer timer(&PerfContext::write_delay_time);
   const uint64_t start = clock_->NowNanos();
   Status status;
   uint64_t pay_until = 0;
@@ -312,13 +327,13 @@ Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes) {
       if (stall == Stall::kClosed) return Status::ShutdownInProgress("database is closing");
       if (stall == Stall::kStop) {
         // Work that fails will not end the stall; the writer is told instead of kept.
-        if (!flush_error_.ok()) return flush_error_;
-        if (!memtable_full_ && CompactionFails()) return compaction_error_;
+        if (!background_.flush_error.ok()) return background_.flush_error;
+        if (!background_.memtable_full && CompactionFails()) return background_.compaction_error;
       }
       if (options.no_slowdown) return Status::Incomplete("write stall");
       if (stall == Stall::kDelay) {
         const uint64_t rate =
-            options_.delayed_write_rate > 0 ? options_.delayed_write_rate : kDefaultDelayedRate;
+            live_.delayed_write_rate > 0 ? live_.delayed_write_rate.load() : kDefaultDelayedRate;
         delayed_until_nanos_ =
             std::max(delayed_until_nanos_, start) + bytes * kNanosPerSecond / rate;
         pay_until = delayed_until_nanos_;

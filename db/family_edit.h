@@ -11,6 +11,7 @@ namespace nacre {
 struct FamilyEdit {
   std::shared_ptr<ColumnFamily> family;
   VersionEdit edit;
+  uint64_t job = 0;  ///< Of the flush or compaction; 0: tables only change their place.
 
   /// Nobody has seen the tables that it would have added: their space is free.
   void DropTables() const {

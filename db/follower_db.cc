@@ -6,6 +6,7 @@
 #include "db/log_of_options.h"
 #include "db/options_check.h"
 #include "db/pool_of_options.h"
+#include "db/table_metadata.h"
 #include "db/view_reads.h"
 #include "memnode/space_allocator.h"
 #include "table/write_batch_format.h"
@@ -230,19 +231,51 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
   const std::shared_ptr<const FollowerView> view = CurrentView();
   MutexLock lock(&mutex_);
   const std::pair<std::string_view, uint64_t> all[] = {
-      {"nacre.follower.manifest-version", view->manifest_version},
-      {"nacre.follower.catch-ups", counters_.catch_ups.load(std::memory_order_relaxed)},
-      {"nacre.follower.reads-again", counters_.reads_again.load(std::memory_order_relaxed)},
-      {"nacre.follower.log-bytes-read", log_bytes_read_},
-      {"nacre.follower.manifest-bytes-read", manifest_bytes_read_},
-      {"nacre.follower.manifest-reloads", manifest_reloads_},
+      {"follower.manifest-version", view->manifest_version},
+      {"follower.catch-ups", counters_.catch_ups.load(std::memory_order_relaxed)},
+      {"follower.reads-again", counters_.reads_again.load(std::memory_order_relaxed)},
+      {"follower.log-bytes-read", log_bytes_read_},
+      {"follower.manifest-bytes-read", manifest_bytes_read_},
+      {"follower.manifest-reloads", manifest_reloads_},
   };
   for (const auto& [name, number] : all) {
-    if (property != Slice(name)) continue;
+    if (property != "nacre." + std::string(name) && property != "rocksdb." + std::string(name)) {
+      continue;
+    }
     *value = number;
     return true;
   }
   return false;
+}
+
+void FollowerDB::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {
+  tables->clear();
+  const std::shared_ptr<const FollowerView> view = CurrentView();
+  // Which there are does not change while it is open.
+  for (const auto& [id, family] : state_.families()) {
+    AppendTables(MetaDataOf(family->name(), *view->Of(id)->version, *client_, /*with_marks=*/false),
+                 tables);
+  }
+}
+
+void FollowerDB::GetColumnFamilyMetaData(ColumnFamilyHandle* family,
+                                         ColumnFamilyMetaData* metadata) {
+  *metadata = ColumnFamilyMetaData();
+  uint32_t id = kDefaultFamily;
+  if (!FindFamily(family, &id).ok()) return;
+  *metadata = MetaDataOf(state_.families().at(id)->name(), *CurrentView()->Of(id)->version,
+                         *client_, /*with_marks=*/false);
+}
+
+int FollowerDB::NumberLevels(ColumnFamilyHandle* family) {
+  uint32_t id = kDefaultFamily;
+  return FindFamily(family, &id).ok() ? CurrentView()->Of(id)->version->num_levels() : 0;
+}
+
+Options FollowerDB::GetOptions(ColumnFamilyHandle* family) const {
+  uint32_t id = kDefaultFamily;
+  if (!FindFamily(family, &id).ok()) return Options(options_, ColumnFamilyOptions());
+  return Options(options_, *CurrentView()->Of(id)->options);
 }
 
 Status FollowerDB::GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "db/follower_state.h"
 #include "db/follower_view.h"
@@ -85,6 +86,11 @@ class FollowerDB final : public DB {
       EXCLUDES(mutex_);
   Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
                              uint64_t* sizes) override;
+  void GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) override;
+  void GetColumnFamilyMetaData(ColumnFamilyHandle* family, ColumnFamilyMetaData* metadata) override;
+  int NumberLevels(ColumnFamilyHandle* family) override;
+  Options GetOptions(ColumnFamilyHandle* family) const override;
+  DBOptions GetDBOptions() const override { return options_; }
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override;
 

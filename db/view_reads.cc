@@ -10,6 +10,7 @@
 #include "table/covered_iterator.h"
 #include "table/merge_operands.h"
 #include "table/merging_iterator.h"
+#include "util/perf_step.h"
 
 namespace nacre {
 
@@ -76,6 +77,8 @@ SequenceNumber Covering(const MemTable& memtable, const Slice& key, SequenceNumb
 
 MemTableAnswer GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
                                 SequenceNumber snapshot, PinnableSlice* value, Status* status) {
+  CountPerf(&PerfContext::get_from_memtable_count);
+  const PerfTimer timer(&PerfContext::get_from_memtable_time);
   const auto not_found = [status] {
     *status = Status::NotFound();
     return MemTableAnswer::kSettled;

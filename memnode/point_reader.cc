@@ -2,6 +2,7 @@
 
 #include "memnode/client_session.h"
 #include "memnode/pool_client_rep.h"
+#include "util/perf_step.h"
 #include "util/thread_index.h"
 
 namespace nacre::memnode {
@@ -42,6 +43,17 @@ PointReader::PointReader(PoolClient* client) {
   session_ = turn_->session;
 }
 
+namespace {
+
+void CountReads(std::span<const PointRead> reads) {
+  if (!PerfCounts()) [[likely]]
+    return;
+  CountPerf(&PerfContext::remote_read_count, reads.size());
+  for (const PointRead& read : reads) CountPerf(&PerfContext::remote_read_bytes, read.length);
+}
+
+}  // namespace
+
 void PointReader::EndTurn() { turn_->Give(); }
 
 void PointReader::Fail(std::span<PointRead> reads) const {
@@ -49,14 +61,18 @@ void PointReader::Fail(std::span<PointRead> reads) const {
 }
 
 void PointReader::ReadAll(std::span<PointRead> reads) {
+  CountReads(reads);
+  const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   session_ != nullptr ? session_->ReadAll(reads) : Fail(reads);
 }
 
 void PointReader::StartReads(std::span<PointRead> reads) {
+  CountReads(reads);
   session_ != nullptr ? session_->StartReads(reads) : Fail(reads);
 }
 
 void PointReader::FinishReads() {
+  const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   if (session_ != nullptr) [[likely]]
     session_->FinishReads();
 }

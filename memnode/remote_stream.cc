@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "memnode/spin_wait.h"
+#include "util/perf_step.h"
 
 namespace nacre::memnode {
 
@@ -33,8 +34,10 @@ std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> part
     EndPart(read.get());
     return read;
   }
+  CountPerf(&PerfContext::remote_read_count, parts.size());
   MutexLock lock(&mutex_);
   for (const StreamPart& part : parts) {
+    CountPerf(&PerfContext::remote_read_bytes, part.length);
     if (Status s = StartPart(part, read); !s.ok()) Fail(read.get(), part.link, s);
   }
   EndPart(read.get());
@@ -153,6 +156,7 @@ void RemoteStream::EndPart(StreamRead* read) {
 
 void RemoteStream::Await(const StreamRead& read) {
   if (read.done()) return;
+  const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   SpinWait pause(context_->clock);
   const Deadline deadline = context_->OperationDeadline();
   while (!read.done()) {

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "nacre/column_family.h"
 #include "nacre/iterator.h"
+#include "nacre/metadata.h"
 #include "nacre/options.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -215,6 +218,19 @@ class DB {
                                        const std::vector<Slice>& keys,
                                        std::vector<std::string>* values);
 
+  /// False: the key is not there. True: it may be; looks at this process's memory alone. If
+  /// `value_found` is not null, it says whether `*value` was found on the way.
+  virtual bool KeyMayExist(const ReadOptions& /*options*/, ColumnFamilyHandle* /*family*/,
+                           const Slice& /*key*/, std::string* /*value*/,
+                           bool* value_found = nullptr) {
+    if (value_found != nullptr) *value_found = false;
+    return true;
+  }
+  bool KeyMayExist(const ReadOptions& options, const Slice& key, std::string* value,
+                   bool* value_found = nullptr) {
+    return KeyMayExist(options, nullptr, key, value, value_found);
+  }
+
   /// Never null; a failure shows in `status()`. Owned by the caller.
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
                                                 ColumnFamilyHandle* family) = 0;
@@ -256,6 +272,30 @@ class DB {
   }
   /// Returns when no flush and no compaction is due or running.
   virtual Status WaitForCompact() = 0;
+  /// Has compactions take the tables that overlap [*begin, *end] one level down, in the background
+  /// and after what is more urgent; not those of the deepest level that has any.
+  virtual Status SuggestCompactRange(ColumnFamilyHandle* /*family*/, const Slice* /*begin*/,
+                                     const Slice* /*end*/) {
+    return OnlyByOwner("SuggestCompactRange");
+  }
+
+  /// Returns when flushes and compactions that run have ended; no other one begins until
+  /// ContinueBackgroundWork was called as often. Meanwhile full MemTables stall writers, and Flush,
+  /// CompactRange and WaitForCompact wait. `Close` ends it.
+  virtual Status PauseBackgroundWork() { return OnlyByOwner("PauseBackgroundWork"); }
+  /// `InvalidArgument`: it is not paused.
+  virtual Status ContinueBackgroundWork() { return OnlyByOwner("ContinueBackgroundWork"); }
+  /// Sets `disable_auto_compactions` of these families to false.
+  virtual Status EnableAutoCompaction(const std::vector<ColumnFamilyHandle*>& /*families*/) {
+    return OnlyByOwner("EnableAutoCompaction");
+  }
+  /// CompactRange answers `Incomplete` until EnableManualCompaction was called as often; those that
+  /// run end so after the step that they are at, which this waits for.
+  virtual void DisableManualCompaction() {}
+  virtual void EnableManualCompaction() {}
+  /// Has work in the background that failed tried again at once instead of after a while, flushes,
+  /// and answers what came of that.
+  virtual Status Resume() { return OnlyByOwner("Resume"); }
 
   /// Has the nodes check all they hold of the tables against its checksums, at full speed; nothing
   /// of it comes here. `Corruption` names tables with more damage than can be read around,
@@ -272,8 +312,8 @@ class DB {
 
   // ---- What there is --------------------------------------------------------------------------
 
-  /// Properties start with "nacre."; docs/operations.md lists them, and says which are of a family.
-  /// False for an unknown one.
+  /// Properties start with "nacre." or, which is the same, "rocksdb."; docs/operations.md lists
+  /// them, and says which are of a family. False for an unknown one.
   virtual bool GetProperty(ColumnFamilyHandle* family, const Slice& property,
                            std::string* value) = 0;
   bool GetProperty(const Slice& property, std::string* value) {
@@ -284,6 +324,24 @@ class DB {
   bool GetIntProperty(const Slice& property, uint64_t* value) {
     return GetIntProperty(nullptr, property, value);
   }
+  /// What a property that is a text says, by name: "nacre.cfstats", "nacre.dbstats",
+  /// "nacre.aggregated-table-properties" and "nacre.space". False for any other.
+  virtual bool GetMapProperty(ColumnFamilyHandle* /*family*/, const Slice& /*property*/,
+                              std::map<std::string, std::string>* /*value*/) {
+    return false;
+  }
+  bool GetMapProperty(const Slice& property, std::map<std::string, std::string>* value) {
+    return GetMapProperty(nullptr, property, value);
+  }
+  /// A number over all families: the sum of one that is of a family. One that is of the database
+  /// stays as it is.
+  virtual bool GetAggregatedIntProperty(const Slice& /*property*/, uint64_t* /*value*/) {
+    return false;
+  }
+  /// What properties count of flushes, compactions and stalls starts anew at 0. Statistics are not
+  /// touched.
+  virtual Status ResetStats() { return OnlyByOwner("ResetStats"); }
+
   /// Bytes of tables in each of `n` ranges; MemTables are not counted.
   virtual Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
                                      uint64_t* sizes) = 0;
@@ -291,8 +349,60 @@ class DB {
     return GetApproximateSizes(nullptr, ranges, n, sizes);
   }
 
+  /// Entries of MemTables in `range`, and their bytes; estimates where there are many.
+  virtual void GetApproximateMemTableStats(ColumnFamilyHandle* /*family*/, const Range& /*range*/,
+                                           uint64_t* count, uint64_t* size) {
+    *count = *size = 0;
+  }
+  void GetApproximateMemTableStats(const Range& range, uint64_t* count, uint64_t* size) {
+    GetApproximateMemTableStats(nullptr, range, count, size);
+  }
+  /// All live tables, of all families, with what is known of each.
+  virtual void GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) { tables->clear(); }
+  /// Those of one family, by level; as of one moment.
+  virtual void GetColumnFamilyMetaData(ColumnFamilyHandle* /*family*/,
+                                       ColumnFamilyMetaData* metadata) {
+    *metadata = ColumnFamilyMetaData();
+  }
+  void GetColumnFamilyMetaData(ColumnFamilyMetaData* metadata) {
+    GetColumnFamilyMetaData(nullptr, metadata);
+  }
+  virtual int NumberLevels(ColumnFamilyHandle* /*family*/) {
+    return ColumnFamilyOptions().num_levels;
+  }
+  int NumberLevels() { return NumberLevels(nullptr); }
+
   virtual const std::string& GetName() const = 0;
   virtual uint64_t GetLatestSequenceNumber() const = 0;
+
+  // ---- Options --------------------------------------------------------------------------------
+
+  /// As they are now; of a database that another process owns, those that it was opened with.
+  virtual Options GetOptions(ColumnFamilyHandle* /*family*/) const { return Options(); }
+  Options GetOptions() const { return GetOptions(nullptr); }
+  virtual DBOptions GetDBOptions() const { return DBOptions(); }
+  /// Changes options while the database is open, until it is closed: values as in
+  /// nacre/convenience.h. All or none: `InvalidArgument` for one that is unknown, is out of range
+  /// or cannot be changed so. Of a family these can: write_buffer_size, max_write_buffer_number,
+  /// the triggers of level 0, disable_auto_compactions, and the sizes of tables and levels and of
+  /// pending compactions.
+  virtual Status SetOptions(ColumnFamilyHandle* /*family*/,
+                            const std::unordered_map<std::string, std::string>& /*changes*/) {
+    return OnlyByOwner("SetOptions");
+  }
+  Status SetOptions(const std::unordered_map<std::string, std::string>& changes) {
+    return SetOptions(nullptr, changes);
+  }
+  /// Of the database: delayed_write_rate, max_subcompactions, repair_bytes_per_second,
+  /// near_data_flush, compaction and allow_degraded_writes.
+  virtual Status SetDBOptions(const std::unordered_map<std::string, std::string>& /*changes*/) {
+    return OnlyByOwner("SetDBOptions");
+  }
+
+ protected:
+  static Status OnlyByOwner(const char* method) {
+    return Status::NotSupported(std::string(method) + ": only who owns the database has it");
+  }
 };
 
 /// Deletes the database `name` in the pool of `options`, with all it has there. OK if there is

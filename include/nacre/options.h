@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nacre/comparator.h"
 #include "nacre/logger.h"
@@ -15,6 +16,7 @@ namespace nacre {
 
 class CompactionFilter;
 class CompactionFilterFactory;
+class EventListener;
 class MergeOperator;
 class Pool;
 class SliceTransform;
@@ -95,6 +97,8 @@ struct DBOptions {
   size_t keep_log_file_num = 1000;  ///< With the current one; older ones are removed.
   /// Counts what the database does (nacre/statistics.h). Not counted if null.
   std::shared_ptr<Statistics> statistics;
+  /// Told of what happens (nacre/listener.h), in their order.
+  std::vector<std::shared_ptr<EventListener>> listeners;
 
   // ---- Log and manifest ----------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ enum StatsLevel : uint8_t {
   kAll,
 };
 
-/// What databases count (`Options::statistics`), save for operations of an AsyncDB: each thread in
+/// What databases count (`Options::statistics`), operations of an AsyncDB too: each thread in
 /// memory of its own, so a number costs a few nanoseconds whatever the number of threads; a time
 /// costs two looks at the clock.
 ///

@@ -24,7 +24,7 @@ class CompactionPickerTest : public testing::Test {
  protected:
   CompactionPickerTest()
       : factory_(BytewiseComparator()),
-        picker_(options_, &factory_.comparator()),
+        picker_(&current_options_, &factory_.comparator()),
         version_(std::make_shared<const Version>(&factory_.comparator(), 5)) {
     options_.num_levels = 5;
     options_.level0_file_num_compaction_trigger = 4;
@@ -59,7 +59,8 @@ class CompactionPickerTest : public testing::Test {
 
   TableFactory factory_;
   Options options_;
-  const CompactionPicker picker_;
+  std::atomic<const ColumnFamilyOptions*> current_options_{&options_};
+  CompactionPicker picker_;
   std::shared_ptr<const Version> version_;
 };
 

@@ -9,8 +9,10 @@
 #include <sstream>
 #include <string>
 
+#include "nacre/async.h"
 #include "nacre/db.h"
 #include "nacre/statistics.h"
+#include "nacre/task.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
@@ -35,6 +37,41 @@ class DBStatisticsTest : public testing::Test {
   Options options_;
   std::unique_ptr<DB> db_;
 };
+
+Task<void> ReadAndWrite(AsyncDB* async) {
+  WriteBatch batch;
+  EXPECT_TRUE(IsOk(batch.Put("a", "12345")));
+  EXPECT_TRUE(IsOk(batch.Delete("b")));
+  EXPECT_TRUE(IsOk(co_await async->WriteAsync({}, &batch)));
+  PinnableSlice value;
+  EXPECT_TRUE(IsOk(co_await async->GetAsync({}, "a", &value)));
+  const Status absent = co_await async->GetAsync({}, "x", &value);
+  EXPECT_TRUE(absent.IsNotFound());
+  const Slice keys[] = {"a", "b", "c"};
+  PinnableSlice values[3];
+  Status statuses[3];
+  EXPECT_TRUE(IsOk(co_await async->MultiGetAsync({}, 3, keys, values, statuses)));
+}
+
+TEST_F(DBStatisticsTest, CountsWhatCoroutinesDo) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  RunLoop loop;
+  std::unique_ptr<AsyncDB> async;
+  ASSERT_TRUE(IsOk(db_->NewAsyncDB(&loop, &async)));
+  loop.Spawn(ReadAndWrite(async.get()));
+  loop.Run();
+  EXPECT_EQ(Ticker(NUMBER_KEYS_WRITTEN), 2u);
+  EXPECT_EQ(Data(DB_WRITE).count, 1u);
+  EXPECT_EQ(Data(BYTES_PER_WRITE).sum, Ticker(BYTES_WRITTEN));
+  EXPECT_EQ(Ticker(NUMBER_KEYS_READ), 2u);
+  EXPECT_EQ(Ticker(BYTES_READ), 5u);
+  EXPECT_EQ(Data(DB_GET).count, 2u);
+  EXPECT_EQ(Ticker(NUMBER_MULTIGET_CALLS), 1u);
+  EXPECT_EQ(Ticker(NUMBER_MULTIGET_KEYS_READ), 3u);
+  EXPECT_EQ(Ticker(NUMBER_MULTIGET_KEYS_FOUND), 1u);
+  EXPECT_EQ(Ticker(NUMBER_MULTIGET_BYTES_READ), 5u);
+  EXPECT_EQ(Data(DB_MULTIGET).count, 1u);
+}
 
 TEST_F(DBStatisticsTest, CountsOperations) {
   ASSERT_NO_FATAL_FAILURE(Open());

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,13 +26,20 @@ class StackableDB : public DB {
   using DB::DeleteRange;
   using DB::Flush;
   using DB::Get;
+  using DB::GetApproximateMemTableStats;
   using DB::GetApproximateSizes;
+  using DB::GetColumnFamilyMetaData;
   using DB::GetIntProperty;
+  using DB::GetMapProperty;
+  using DB::GetOptions;
   using DB::GetProperty;
+  using DB::KeyMayExist;
   using DB::Merge;
   using DB::MultiGet;
   using DB::NewIterator;
+  using DB::NumberLevels;
   using DB::Put;
+  using DB::SetOptions;
   using DB::SingleDelete;
   Status Close() override { return db_->Close(); }
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
@@ -111,6 +120,51 @@ class StackableDB : public DB {
   Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
                              uint64_t* sizes) override {
     return db_->GetApproximateSizes(family, ranges, n, sizes);
+  }
+  bool KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                   std::string* value, bool* value_found = nullptr) override {
+    return db_->KeyMayExist(options, family, key, value, value_found);
+  }
+  Status SuggestCompactRange(ColumnFamilyHandle* family, const Slice* begin,
+                             const Slice* end) override {
+    return db_->SuggestCompactRange(family, begin, end);
+  }
+  Status PauseBackgroundWork() override { return db_->PauseBackgroundWork(); }
+  Status ContinueBackgroundWork() override { return db_->ContinueBackgroundWork(); }
+  Status EnableAutoCompaction(const std::vector<ColumnFamilyHandle*>& families) override {
+    return db_->EnableAutoCompaction(families);
+  }
+  void DisableManualCompaction() override { db_->DisableManualCompaction(); }
+  void EnableManualCompaction() override { db_->EnableManualCompaction(); }
+  Status Resume() override { return db_->Resume(); }
+  bool GetMapProperty(ColumnFamilyHandle* family, const Slice& property,
+                      std::map<std::string, std::string>* value) override {
+    return db_->GetMapProperty(family, property, value);
+  }
+  bool GetAggregatedIntProperty(const Slice& property, uint64_t* value) override {
+    return db_->GetAggregatedIntProperty(property, value);
+  }
+  Status ResetStats() override { return db_->ResetStats(); }
+  void GetApproximateMemTableStats(ColumnFamilyHandle* family, const Range& range, uint64_t* count,
+                                   uint64_t* size) override {
+    db_->GetApproximateMemTableStats(family, range, count, size);
+  }
+  void GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) override {
+    db_->GetLiveTablesMetaData(tables);
+  }
+  void GetColumnFamilyMetaData(ColumnFamilyHandle* family,
+                               ColumnFamilyMetaData* metadata) override {
+    db_->GetColumnFamilyMetaData(family, metadata);
+  }
+  int NumberLevels(ColumnFamilyHandle* family) override { return db_->NumberLevels(family); }
+  Options GetOptions(ColumnFamilyHandle* family) const override { return db_->GetOptions(family); }
+  DBOptions GetDBOptions() const override { return db_->GetDBOptions(); }
+  Status SetOptions(ColumnFamilyHandle* family,
+                    const std::unordered_map<std::string, std::string>& changes) override {
+    return db_->SetOptions(family, changes);
+  }
+  Status SetDBOptions(const std::unordered_map<std::string, std::string>& changes) override {
+    return db_->SetDBOptions(changes);
   }
   const std::string& GetName() const override { return db_->GetName(); }
   uint64_t GetLatestSequenceNumber() const override { return db_->GetLatestSequenceNumber(); }

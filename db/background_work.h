@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "nacre/listener.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// Why writers do not go ahead at full speed.
+enum class Stall : uint8_t { kNone, kDelay, kStop, kClosed };
+
+inline WriteStallCondition ConditionOf(Stall stall) {
+  return stall == Stall::kNone    ? WriteStallCondition::kNormal
+         : stall == Stall::kDelay ? WriteStallCondition::kDelayed
+                                  : WriteStallCondition::kStopped;
+}
+
+/// How flushes and compactions of a database stand, and what calls have said about them. Guarded by
+/// the database's mutex; whoever changes it signals those who wait.
+struct BackgroundWork {
+  bool memtable_full = false;  ///< No room for another generation yet.
+  bool flush_running = false;
+  int compactions_running = 0;
+  int manual_compactions = 0;
+  int compactions_stuck = 0;  ///< Of those that run: failed, and no room since.
+  uint64_t room_made = 0;     ///< How often.
+  Status flush_error;         ///< Of the latest attempt.
+  uint64_t flush_attempts = 0;
+  uint64_t flush_failed_attempt = 0;  ///< The latest one that failed.
+  int flush_waiters = 0;              ///< Calls of Flush.
+  Status compaction_error;
+  uint32_t last_compacted = 0;  ///< Family of the compaction picked last.
+
+  int pauses = 0;          ///< Calls of PauseBackgroundWork that have no counterpart yet.
+  int manual_bans = 0;     ///< Likewise, of DisableManualCompaction.
+  int manual_running = 0;  ///< Calls of CompactRange that compact; part of manual_compactions.
+
+  /// `Incomplete`: compactions are not to be asked for.
+  Status CheckManual() const {
+    return manual_bans == 0 ? Status::OK() : Status::Incomplete("Manual compaction paused");
+  }
+};
+
+}  // namespace nacre

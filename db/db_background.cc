@@ -1,0 +1,64 @@
+#include <utility>
+
+#include "db/db_impl.h"
+
+namespace nacre {
+
+Status OwnerControls::SuggestCompactRange(ColumnFamilyHandle* handle, const Slice* begin,
+                                          const Slice* end) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family));
+  MutexLock lock(&db_->mutex_);
+  const Version& version = family->version();
+  for (int level = 0; level + 1 < version.depth(); ++level) {
+    family->picker().Suggest(version.Overlapping(level, begin, end));
+  }
+  db_->MaybeSchedule();
+  return Status::OK();
+}
+
+Status OwnerControls::PauseBackgroundWork() {
+  MutexLock lock(&db_->mutex_);
+  if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+  ++db_->background_.pauses;
+  db_->changed_.SignalAll();
+  while (db_->background_.flush_running || db_->background_.compactions_running > 0 ||
+         db_->background_.manual_compactions > 0) {
+    db_->changed_.Wait();
+  }
+  return Status::OK();
+}
+
+Status OwnerControls::ContinueBackgroundWork() {
+  MutexLock lock(&db_->mutex_);
+  if (db_->background_.pauses == 0) {
+    return Status::InvalidArgument("ContinueBackgroundWork: it is not paused");
+  }
+  if (--db_->background_.pauses > 0) return Status::OK();
+  db_->MaybeSchedule();
+  db_->changed_.SignalAll();
+  return Status::OK();
+}
+
+void OwnerControls::DisableManualCompaction() {
+  MutexLock lock(&db_->mutex_);
+  ++db_->background_.manual_bans;
+  db_->changed_.SignalAll();
+  while (db_->background_.manual_running > 0) db_->changed_.Wait();
+}
+
+void OwnerControls::EnableManualCompaction() {
+  MutexLock lock(&db_->mutex_);
+  if (db_->background_.manual_bans > 0) --db_->background_.manual_bans;
+}
+
+Status OwnerControls::Resume() {
+  {
+    MutexLock lock(&db_->mutex_);
+    db_->MadeRoom();  // What waits before it tries again need not.
+    db_->MaybeSchedule();
+  }
+  return db_->FlushFamilies(FlushOptions(), /*only=*/nullptr);
+}
+
+}  // namespace nacre

@@ -1,0 +1,120 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/db_impl.h"
+#include "db/hidden_family.h"
+#include "db/point_lookup.h"
+#include "db/table_metadata.h"
+#include "db/view_reads.h"
+#include "util/hash.h"
+
+namespace nacre {
+
+namespace {
+
+/// Counts what is in `range`: one by one where there is little, else by how many of the cuts into
+/// equal parts lie in it.
+void AddStats(const MemTable& memtable, const InternalKeyComparator& comparator, const Range& range,
+              uint64_t* count, uint64_t* size) {
+  constexpr uint64_t kFew = 4096;
+  constexpr size_t kParts = 64;
+  const uint64_t entries = memtable.entries();
+  if (entries == 0) return;
+  const auto inside = [&](const Slice& key) {
+    return comparator.CompareUserKeys(key, range.start) >= 0 &&
+           comparator.CompareUserKeys(key, range.limit) < 0;
+  };
+  uint64_t found = 0;
+  if (entries <= kFew) {
+    std::string start;
+    AppendInternalKey(&start, range.start, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
+    const std::unique_ptr<InternalIterator> iterator = memtable.NewIterator();
+    for (iterator->Seek(start); iterator->Valid() && inside(iterator->user_key());
+         iterator->Next()) {
+      ++found;
+    }
+  } else {
+    const std::vector<std::string> cuts = memtable.Divide(kParts);
+    uint64_t cuts_inside = 0;
+    for (const std::string& cut : cuts) cuts_inside += inside(cut) ? 1 : 0;
+    found = entries * cuts_inside / (cuts.size() + 1);
+  }
+  *count += found;
+  *size += memtable.data_bytes() * found / entries;
+}
+
+}  // namespace
+
+bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
+                         std::string* value, bool* value_found) {
+  if (value_found != nullptr) *value_found = false;
+  ColumnFamily* family = nullptr;
+  if (!FindFamily(handle, &family).ok() || !CheckLease().ok()) return true;
+  EpochDomain::Guard guard(&epochs_);
+  SequenceNumber snapshot = 0;
+  const ReadView& view = *PinConsistent(*family, options, &snapshot);
+  const uint64_t hash = Hash64(key);
+  PinnableSlice found;
+  Status status;
+  switch (GetFromMemTables(view, key, hash, snapshot, &found, &status)) {
+    case MemTableAnswer::kSettled:
+      if (!status.ok()) return false;
+      if (value != nullptr) *value = found.ToString();
+      if (value_found != nullptr) *value_found = value != nullptr;
+      return true;
+    case MemTableAnswer::kSearch:
+      return true;
+    case MemTableAnswer::kAbsent:
+      break;
+  }
+  PointLookup lookup;
+  lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
+  memnode::PointRead read;
+  return lookup.Next(&read) || lookup.outcome() != PointLookup::Outcome::kContinue;
+}
+
+Status OwnerControls::GetApproximateSizes(ColumnFamilyHandle* handle, const Range* ranges, int n,
+                                          uint64_t* sizes) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family));
+  return ApproximateSizes(*db_->HoldView(*family)->version, ranges, n, sizes);
+}
+
+void OwnerControls::GetApproximateMemTableStats(ColumnFamilyHandle* handle, const Range& range,
+                                                uint64_t* count, uint64_t* size) {
+  *count = *size = 0;
+  ColumnFamily* family = nullptr;
+  if (!db_->FindFamily(handle, &family).ok()) return;
+  const std::shared_ptr<const ReadView> view = db_->HoldView(*family);
+  for (const auto& memtable : view->memtables) {
+    AddStats(*memtable, family->comparator(), range, count, size);
+  }
+}
+
+void OwnerControls::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {
+  tables->clear();
+  MutexLock lock(&db_->mutex_);
+  for (const auto& [id, family] : db_->families_->by_id) {
+    if (family->name() == kPreparedFamilyName) continue;
+    AppendTables(MetaDataOf(family->name(), family->version(), *db_->client_, /*with_marks=*/true),
+                 tables);
+  }
+}
+
+void OwnerControls::GetColumnFamilyMetaData(ColumnFamilyHandle* handle,
+                                            ColumnFamilyMetaData* metadata) {
+  *metadata = ColumnFamilyMetaData();
+  ColumnFamily* family = nullptr;
+  if (!db_->FindFamily(handle, &family).ok()) return;
+  MutexLock lock(&db_->mutex_);
+  *metadata = MetaDataOf(family->name(), family->version(), *db_->client_, /*with_marks=*/true);
+}
+
+int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {
+  ColumnFamily* family = nullptr;
+  if (!db_->FindFamily(handle, &family).ok()) return 0;
+  return family->options().num_levels;
+}
+
+}  // namespace nacre

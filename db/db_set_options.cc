@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "db/db_impl.h"
+#include "db/options_check.h"
+#include "nacre/convenience.h"
+#include "util/log.h"
+
+namespace nacre {
+
+namespace {
+
+constexpr std::string_view kOfFamilies[] = {
+    "write_buffer_size",
+    "max_write_buffer_number",
+    "level0_file_num_compaction_trigger",
+    "level0_slowdown_writes_trigger",
+    "level0_stop_writes_trigger",
+    "target_file_size_base",
+    "target_file_size_multiplier",
+    "max_bytes_for_level_base",
+    "max_bytes_for_level_multiplier",
+    "soft_pending_compaction_bytes_limit",
+    "hard_pending_compaction_bytes_limit",
+    "disable_auto_compactions",
+};
+constexpr std::string_view kOfDatabases[] = {
+    "delayed_write_rate", "max_subcompactions", "repair_bytes_per_second",
+    "near_data_flush",    "compaction",         "allow_degraded_writes",
+};
+
+/// Of options that there are.
+Status CheckChangeable(std::span<const std::string_view> changeable,
+                       const std::unordered_map<std::string, std::string>& changes) {
+  for (const auto& [name, value] : changes) {
+    if (std::find(changeable.begin(), changeable.end(), name) == changeable.end()) {
+      return Status::InvalidArgument("Option not changeable: " + name);
+    }
+  }
+  return Status::OK();
+}
+
+std::string TextOf(const std::unordered_map<std::string, std::string>& changes) {
+  std::string text;
+  for (const auto& [name, value] : changes) text += " " + name + "=" + value;
+  return text;
+}
+
+}  // namespace
+
+Options OwnerControls::GetOptions(ColumnFamilyHandle* handle) const {
+  ColumnFamily* family = nullptr;
+  if (!db_->FindFamily(handle, &family).ok()) return Options(GetDBOptions(), ColumnFamilyOptions());
+  return Options(GetDBOptions(), family->options());
+}
+
+DBOptions OwnerControls::GetDBOptions() const {
+  DBOptions options = db_->options_;
+  db_->live_.PutInto(&options);
+  return options;
+}
+
+Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
+                                 const std::unordered_map<std::string, std::string>& changes) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family, DBImpl::Use::kWrite));
+  if (changes.empty()) return Status::InvalidArgument("SetOptions: there is nothing to be set");
+  MutexLock lock(&db_->mutex_);
+  ColumnFamilyOptions options;
+  NACRE_RETURN_IF_ERROR(
+      GetColumnFamilyOptionsFromMap(ConfigOptions(), family->options(), changes, &options));
+  NACRE_RETURN_IF_ERROR(CheckChangeable(kOfFamilies, changes));
+  NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, family->name()));
+  family->SetOptions(options);
+  db_->BoundMemTables();
+  // What was full may not be so any more; what became so is when it is written next.
+  if (db_->background_.memtable_full && db_->immutables_.size() + 1 < db_->most_memtables_) {
+    db_->SwitchGeneration();
+  }
+  db_->UpdateStall();
+  db_->MaybeSchedule();
+  db_->changed_.SignalAll();
+  Log(db_->options_.info_log, LogLevel::kInfo, "{}: options of column family {} set:{}", db_->name_,
+      family->name(), TextOf(changes));
+  return Status::OK();
+}
+
+Status OwnerControls::SetDBOptions(const std::unordered_map<std::string, std::string>& changes) {
+  if (changes.empty()) return Status::InvalidArgument("SetDBOptions: there is nothing to be set");
+  MutexLock lock(&db_->mutex_);  // One change after the other.
+  DBOptions options;
+  NACRE_RETURN_IF_ERROR(GetDBOptionsFromMap(ConfigOptions(), GetDBOptions(), changes, &options));
+  NACRE_RETURN_IF_ERROR(CheckChangeable(kOfDatabases, changes));
+  RedundancyPolicy redundancy;
+  NACRE_RETURN_IF_ERROR(
+      CheckOptions(Options(options, db_->default_family_->options()), db_->name_, &redundancy));
+  db_->live_.Take(options);
+  db_->changed_.SignalAll();
+  Log(db_->options_.info_log, LogLevel::kInfo, "{}: options set:{}", db_->name_, TextOf(changes));
+  return Status::OK();
+}
+
+Status OwnerControls::EnableAutoCompaction(const std::vector<ColumnFamilyHandle*>& families) {
+  for (ColumnFamilyHandle* family : families) {
+    NACRE_RETURN_IF_ERROR(SetOptions(family, {{"disable_auto_compactions", "false"}}));
+  }
+  return Status::OK();
+}
+
+}  // namespace nacre

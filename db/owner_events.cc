@@ -1,0 +1,215 @@
+#include "db/owner_events.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/column_family.h"
+
+namespace nacre {
+
+namespace {
+
+TableFileCreationInfo InfoOf(const std::string& db, const ColumnFamily& family,
+                             const TableHandle& table, uint64_t job,
+                             TableFileCreationReason reason) {
+  TableFileCreationInfo info;
+  info.db_name = db;
+  info.cf_name = family.name();
+  info.file_number = table.id();
+  info.file_size = table.size();
+  info.job_id = job;
+  info.reason = reason;
+  return info;
+}
+
+CompactionJobInfo InfoOf(const Compaction& compaction, uint64_t job, bool move) {
+  CompactionJobInfo info;
+  info.cf_id = compaction.family->id();
+  info.cf_name = compaction.family->name();
+  info.job_id = job;
+  info.base_input_level = compaction.level;
+  info.output_level = compaction.output_level;
+  info.is_trivial_move = move;
+  for (const auto& table : compaction.inputs) {
+    info.input_file_infos.push_back({compaction.level, table->id()});
+  }
+  for (const auto& table : compaction.overlap) {
+    info.input_file_infos.push_back({compaction.output_level, table->id()});
+  }
+  info.stats.is_manual_compaction = compaction.manual;
+  info.stats.num_input_files = info.input_file_infos.size();
+  info.stats.total_input_bytes = compaction.InputBytes();
+  return info;
+}
+
+}  // namespace
+
+OwnerEvents::OwnerEvents(DB* db, std::string name,
+                         std::vector<std::shared_ptr<EventListener>> listeners)
+    : db_(db), name_(std::move(name)), listeners_(std::move(listeners)) {
+  if (listens()) executor_ = NewThreadPool(1, "nacre-events");
+}
+
+void OwnerEvents::Post(Event event) {
+  if (!listens()) return;
+  MutexLock lock(&mutex_);
+  if (executor_ == nullptr) return;
+  executor_->Schedule([this, event = std::move(event)] {
+    for (const auto& listener : listeners_) event(listener.get(), db_);
+  });
+}
+
+void OwnerEvents::Stop() {
+  std::unique_ptr<Executor> executor;
+  {
+    MutexLock lock(&mutex_);
+    executor = std::move(executor_);
+  }
+  executor.reset();  // Without the lock: listeners may call what posts.
+}
+
+void OwnerEvents::FlushBegins(const ColumnFamily& family, uint64_t job) {
+  if (!listens()) return;
+  FlushJobInfo info;
+  info.cf_id = family.id();
+  info.cf_name = family.name();
+  info.job_id = job;
+  Post([info = std::move(info)](EventListener* listener, DB* db) {
+    listener->OnFlushBegin(db, info);
+  });
+}
+
+void OwnerEvents::FlushCompleted(std::span<const FamilyEdit> edits, WriteStallCondition stall) {
+  if (!listens()) return;
+  for (const FamilyEdit& edit : edits) {
+    TablesCreated(edit, TableFileCreationReason::kFlush);
+    FlushJobInfo info;
+    info.cf_id = edit.family->id();
+    info.cf_name = edit.family->name();
+    info.job_id = edit.job;
+    info.triggered_writes_slowdown = stall == WriteStallCondition::kDelayed;
+    info.triggered_writes_stop = stall == WriteStallCondition::kStopped;
+    for (const auto& added : edit.edit.added) {
+      const TableMeta& meta = added.table->meta();
+      const bool first = info.file_numbers.empty();
+      info.file_numbers.push_back(meta.id);
+      info.smallest_seqno =
+          first ? meta.smallest_sequence : std::min(info.smallest_seqno, meta.smallest_sequence);
+      info.largest_seqno = std::max(info.largest_seqno, meta.largest_sequence);
+      info.num_entries += meta.entries;
+      info.total_bytes += meta.size;
+    }
+    Post([info = std::move(info)](EventListener* listener, DB* db) {
+      listener->OnFlushCompleted(db, info);
+    });
+  }
+}
+
+void OwnerEvents::TablesCreated(const FamilyEdit& edit, TableFileCreationReason reason) {
+  for (const auto& added : edit.edit.added) {
+    Post([info = InfoOf(name_, *edit.family, *added.table, edit.job, reason)](
+             EventListener* listener, DB*) { listener->OnTableFileCreated(info); });
+  }
+}
+
+void OwnerEvents::TablesDeleted(const TableList& tables, uint64_t job) {
+  if (!listens()) return;
+  for (const auto& table : tables) {
+    TableFileDeletionInfo info;
+    info.db_name = name_;
+    info.file_number = table->id();
+    info.job_id = job;
+    Post([info = std::move(info)](EventListener* listener, DB*) {
+      listener->OnTableFileDeleted(info);
+    });
+  }
+}
+
+void OwnerEvents::CompactionBegins(const Compaction& compaction, uint64_t job, bool move) {
+  if (!listens()) return;
+  Post([info = InfoOf(compaction, job, move)](EventListener* listener, DB* db) {
+    listener->OnCompactionBegin(db, info);
+  });
+}
+
+void OwnerEvents::CompactionCompleted(const Compaction& compaction, const FamilyEdit& edit,
+                                      bool move, const Status& status, uint64_t nanos) {
+  if (!listens()) return;
+  CompactionJobInfo info = InfoOf(compaction, edit.job, move);
+  info.status = status;
+  info.stats.elapsed_micros = nanos / 1000;
+  if (status.ok()) {
+    if (!move) TablesCreated(edit, TableFileCreationReason::kCompaction);
+    for (const auto& added : edit.edit.added) {
+      info.output_file_infos.push_back({added.level, added.table->id()});
+      info.stats.total_output_bytes += added.table->size();
+    }
+    info.stats.num_output_files = info.output_file_infos.size();
+  }
+  Post([info = std::move(info)](EventListener* listener, DB* db) {
+    listener->OnCompactionCompleted(db, info);
+  });
+  if (status.ok() && !move) TablesDeleted(edit.edit.removed, edit.job);
+}
+
+void OwnerEvents::NodesChanged(const std::vector<bool>& before, const std::vector<bool>& now,
+                               const memnode::PoolClient& client) {
+  // Each node has its life and then whether it is drained. At first all count as alive.
+  if (!listens()) return;
+  for (size_t i = 0; i < now.size(); i += 2) {
+    const bool was_alive = before.empty() || (i < before.size() && before[i]);
+    if (now[i] == was_alive) continue;
+    NodeInfo info{client.node_address(static_cast<NodeId>(i / 2))};
+    Post([info = std::move(info), alive = now[i]](EventListener* listener, DB* db) {
+      alive ? listener->OnNodeJoined(db, info) : listener->OnNodeLost(db, info);
+    });
+  }
+}
+
+void OwnerEvents::Rebuilt(const NodeRebuildInfo& info) {
+  if (!listens()) return;
+  Post([info](EventListener* listener, DB* db) { listener->OnRebuildCompleted(db, info); });
+}
+
+void OwnerEvents::MemTableSealed(const ColumnFamily& family, const MemTable& memtable,
+                                 SequenceNumber earliest) {
+  if (!listens()) return;
+  MemTableInfo info;
+  info.cf_name = family.name();
+  info.earliest_seqno = earliest;
+  info.num_entries = memtable.entries();
+  info.num_deletes = memtable.deletions();
+  Post(
+      [info = std::move(info)](EventListener* listener, DB*) { listener->OnMemTableSealed(info); });
+}
+
+void OwnerEvents::StallChanged(const ColumnFamily& family, WriteStallCondition before,
+                               WriteStallCondition now) {
+  if (!listens()) return;
+  WriteStallInfo info;
+  info.cf_name = family.name();
+  info.condition.cur = now;
+  info.condition.prev = before;
+  Post([info = std::move(info)](EventListener* listener, DB*) {
+    listener->OnStallConditionsChanged(info);
+  });
+}
+
+void OwnerEvents::WorkFailed(BackgroundErrorReason reason, const Status& error) {
+  if (!listens()) return;
+  Post([reason, error](EventListener* listener, DB*) {
+    Status copy = error;
+    listener->OnBackgroundError(reason, &copy);
+  });
+}
+
+void OwnerEvents::Fenced(const Status& status) {
+  if (!listens() || fenced_.exchange(true, std::memory_order_relaxed)) return;
+  Post([status](EventListener* listener, DB* db) { listener->OnFenced(db, status); });
+}
+
+void OwnerEvents::HandleDeleted(ColumnFamilyHandle* handle) {
+  for (const auto& listener : listeners_) listener->OnColumnFamilyHandleDeletionStarted(handle);
+}
+
+}  // namespace nacre

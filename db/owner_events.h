@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "db/compaction_picker.h"
+#include "db/family_edit.h"
+#include "db/memtable.h"
+#include "memnode/pool_client.h"
+#include "nacre/listener.h"
+#include "nacre/status.h"
+#include "util/executor.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// Has a thread tell the listeners of a database what happens, in order. Whoever has something to
+/// tell may hold locks; the listeners run with none. Without listeners there is no thread, and
+/// nothing is done.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class OwnerEvents {
+ public:
+  OwnerEvents(DB* db, std::string name, std::vector<std::shared_ptr<EventListener>> listeners);
+
+  bool listens() const { return !listeners_.empty(); }
+  /// Returns when all was told; what comes later is not.
+  void Stop() EXCLUDES(mutex_);
+
+  void FlushBegins(const ColumnFamily& family, uint64_t job);
+  void FlushCompleted(std::span<const FamilyEdit> edits, WriteStallCondition stall);
+  void CompactionBegins(const Compaction& compaction, uint64_t job, bool move);
+  void CompactionCompleted(const Compaction& compaction, const FamilyEdit& edit, bool move,
+                           const Status& status, uint64_t nanos);
+  void TablesDeleted(const TableList& tables, uint64_t job);
+  /// None of its entries is before `earliest`.
+  void MemTableSealed(const ColumnFamily& family, const MemTable& memtable,
+                      SequenceNumber earliest);
+  void StallChanged(const ColumnFamily& family, WriteStallCondition before,
+                    WriteStallCondition now);
+  void WorkFailed(BackgroundErrorReason reason, const Status& error);
+  /// As RepairOrders::nodes.
+  void NodesChanged(const std::vector<bool>& before, const std::vector<bool>& now,
+                    const memnode::PoolClient& client);
+  void Rebuilt(const NodeRebuildInfo& info);
+  /// Told once, however often it is called.
+  void Fenced(const Status& status);
+  /// At once, in the calling thread.
+  void HandleDeleted(ColumnFamilyHandle* handle);
+
+ private:
+  using Event = std::function<void(EventListener* listener, DB* db)>;
+
+  void Post(Event event) EXCLUDES(mutex_);
+  void TablesCreated(const FamilyEdit& edit, TableFileCreationReason reason);
+
+  DB* const db_;
+  const std::string name_;
+  const std::vector<std::shared_ptr<EventListener>> listeners_;
+  std::atomic<bool> fenced_{false};
+  Mutex mutex_;
+  std::unique_ptr<Executor> executor_ GUARDED_BY(mutex_);
+};
+
+}  // namespace nacre
