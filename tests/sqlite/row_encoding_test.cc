@@ -26,8 +26,8 @@ TEST(RowEncodingTest, ReadsInAnyOrder) {
   for (const int slot : {2, 0, 1, 0, 2}) {
     ASSERT_TRUE(reader.Read(slot, &value)) << slot;
     EXPECT_EQ(value.IsNull(), slot == 2);
-    if (slot == 0) EXPECT_EQ(value.integer, -5);
-    if (slot == 1) EXPECT_EQ(value.bytes, Slice("text"));
+    EXPECT_EQ(value.integer, slot == 0 ? -5 : 0);
+    EXPECT_EQ(value.bytes, Slice(slot == 1 ? "text" : ""));
   }
   EXPECT_FALSE(reader.Read(3, &value));
 }
