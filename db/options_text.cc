@@ -320,17 +320,32 @@ Status FromString(const ConfigOptions& config, const Struct& base, const std::st
   return status;
 }
 
+/// Whether `text` is read as the value that it was made of: braces and spaces of strings may be in
+/// the way.
+template <typename Struct>
+bool IsReadAgain(const Field<Struct>& field, const std::string& text) {
+  std::unordered_map<std::string, std::string> map;
+  if (!StringToMap(std::string(field.name) + "=" + text, &map).ok() || map.size() != 1)
+    return false;
+  Struct read;
+  return field.parse(Trim(map.begin()->second), &read) && field.text(read) == text;
+}
+
 template <typename Struct, size_t N>
-std::string ToText(const ConfigOptions& config, const Field<Struct> (&fields)[N],
-                   const Struct& options) {
-  std::string text;
+Status ToText(const ConfigOptions& config, const Field<Struct> (&fields)[N], const Struct& options,
+              std::string* text) {
+  std::string result;
   for (const Field<Struct>& field : fields) {
     const std::optional<std::string> value = field.text(options);
-    if (value.has_value()) {
-      text += std::string(field.name) + "=" + *value + config.delimiter;
+    if (!value.has_value()) continue;
+    const std::string name(field.name);
+    if (!IsReadAgain(field, *value)) {
+      return Status::InvalidArgument("option " + name + " cannot be written as text: " + *value);
     }
+    result += name + "=" + *value + config.delimiter;
   }
-  return text;
+  *text = std::move(result);
+  return Status::OK();
 }
 
 }  // namespace
@@ -403,13 +418,11 @@ Status GetColumnFamilyOptionsFromMap(const ConfigOptions& config, const ColumnFa
 }
 Status GetStringFromDBOptions(const ConfigOptions& config, const DBOptions& options,
                               std::string* text) {
-  *text = ToText(config, kDBFields, options);
-  return Status::OK();
+  return ToText(config, kDBFields, options, text);
 }
 Status GetStringFromColumnFamilyOptions(const ConfigOptions& config,
                                         const ColumnFamilyOptions& options, std::string* text) {
-  *text = ToText(config, kFamilyFields, options);
-  return Status::OK();
+  return ToText(config, kFamilyFields, options, text);
 }
 
 }  // namespace nacre

@@ -147,14 +147,22 @@ class Parser {
     return false;
   }
 
-  /// Words of the type, with "(10,2)" as it is written.
-  std::string ParseType() {
-    std::string type;
+  /// Words of the type, with "(10,2)" as it is written. SQLite reads them again in CreateTable: no
+  /// comma or quoted word may declare a column there that is none here.
+  Status ParseType(std::string* type) {
+    int depth = 0;
     for (; at_ < tokens_.size() && !AtConstraint(); ++at_) {
-      if (!type.empty() && !Peek().Is("(") && !Peek().Is(")") && !Peek().Is(",")) type += ' ';
-      type += Peek().text;
+      const Token& token = Peek();
+      const bool opens = token.Is("(");
+      const bool closes = token.Is(")");
+      if (token.quoted || token.Is("=") || (depth == 0 && (closes || token.Is(",")))) {
+        return Wrong("'" + token.text + "' cannot stand in a type");
+      }
+      depth += int{opens} - int{closes};
+      if (!type->empty() && !opens && !closes && !token.Is(",")) *type += ' ';
+      *type += token.text;
     }
-    return type;
+    return depth == 0 ? Status::OK() : Wrong(") is missing");
   }
 
   Status AddColumn() {
@@ -164,7 +172,7 @@ class Parser {
     int other;
     if (ColumnNumber(column.name, &other).ok()) return Wrong("duplicate column name");
     ++at_;
-    column.type = ParseType();
+    NACRE_RETURN_IF_ERROR(ParseType(&column.type));
     column.affinity = AffinityOf(column.type);
     declaration_->columns.push_back(column);
     while (at_ < tokens_.size()) NACRE_RETURN_IF_ERROR(AddColumnConstraint());

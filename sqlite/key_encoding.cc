@@ -116,7 +116,9 @@ bool ReadNumber(Slice* key, double* number, uint64_t* remainder) {
 Value NumberValue(double number, uint64_t remainder, Affinity affinity) {
   const bool whole = number >= -kIntegers && number < kIntegers && number == std::floor(number);
   if (affinity == Affinity::kReal || !whole) return Value::Real(number);
-  return Value::Integer(static_cast<int64_t>(number) + static_cast<int64_t>(remainder));
+  // Malformed bytes may lead beyond the largest integer: unsigned, as that wraps around.
+  const uint64_t integer = static_cast<uint64_t>(static_cast<int64_t>(number)) + remainder;
+  return Value::Integer(static_cast<int64_t>(integer));
 }
 
 }  // namespace

@@ -111,11 +111,13 @@ bool RowReader::Read(int slot, Value* value) {
     body_ = first_body_;
   }
   while (true) {
-    uint64_t header;
+    uint64_t header = 0;
     header_ = DecodeVarint64(header_, row_.end(), &header);
-    if (header_ == nullptr) return false;
     const size_t size = BodySize(header);
-    if (size > static_cast<size_t>(row_.end() - body_)) return false;
+    if (header_ == nullptr || size > static_cast<size_t>(row_.end() - body_)) {
+      first_body_ = nullptr;  // Where it stands means nothing now.
+      return false;
+    }
     const char* const body = body_;
     body_ += size;
     if (next_++ == slot) {

@@ -17,14 +17,17 @@ Status FindOrCreate(Transaction* transaction, const std::string& name,
   Status status = FindTable(transaction->view(), name, record);
   transaction->Unpin();
   const std::string signature = declaration.Signature();
+  const uint32_t count = static_cast<uint32_t>(declaration.indexes.size()) + 1;
   if (status.ok()) {
-    if (record->signature == signature) return Status::OK();
-    return Status::InvalidArgument("table " + name +
-                                   " is in the database with other columns or keys");
+    if (record->signature != signature) {
+      return Status::InvalidArgument("table " + name +
+                                     " is in the database with other columns or keys");
+    }
+    if (record->spaces.size() == count) return Status::OK();
+    return Status::Corruption("catalogue: table " + name + " has another number of indexes");
   }
   if (!status.IsNotFound()) return status;
   if (!create) return Status::NotFound("table " + name + " is not in the database any more");
-  const uint32_t count = static_cast<uint32_t>(declaration.indexes.size()) + 1;
   uint32_t first;
   NACRE_RETURN_IF_ERROR(transaction->database().AllocateSpaces(count, &first));
   for (uint32_t i = 0; i < count; ++i) record->spaces.push_back(first + i);

@@ -208,9 +208,11 @@ class StatisticsImpl final : public Statistics {
       for (size_t i = 0; i < buckets.size(); ++i) {
         buckets[i] = counts.buckets[i].load(std::memory_order_relaxed);
       }
-      values.MergeCounts(buckets, ~counts.inverse_min.load(std::memory_order_relaxed),
-                         counts.max.load(std::memory_order_relaxed),
-                         counts.sum.load(std::memory_order_relaxed),
+      const uint64_t min = ~counts.inverse_min.load(std::memory_order_relaxed);
+      const uint64_t max = counts.max.load(std::memory_order_relaxed);
+      // Its thread is about to count a first value, or to forget what was before a reset.
+      if (min > max) return;
+      values.MergeCounts(buckets, min, max, counts.sum.load(std::memory_order_relaxed),
                          counts.sum_squares.load(std::memory_order_relaxed));
     });
     return values;

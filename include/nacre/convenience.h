@@ -41,6 +41,8 @@ Status GetColumnFamilyOptionsFromMap(const ConfigOptions& config, const ColumnFa
                                      ColumnFamilyOptions* options);
 
 /// All options that have a text: given back to Get...FromString they are as they were.
+/// `InvalidArgument` names a string that no text gives back, as with a brace of which the other is
+/// missing, or spaces around it.
 Status GetStringFromDBOptions(const ConfigOptions& config, const DBOptions& options,
                               std::string* text);
 Status GetStringFromColumnFamilyOptions(const ConfigOptions& config,

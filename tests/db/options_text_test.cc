@@ -114,5 +114,25 @@ TEST(OptionsTextTest, GoesThereAndBack) {
   EXPECT_EQ(back.write_buffer_size, options.write_buffer_size);
 }
 
+TEST(OptionsTextTest, StringsThatNoTextGivesBackAreNamed) {
+  for (const char* name : {"plain", "", "a;b", "{a}b", "a={b}"}) {
+    Options options;
+    options.db_log_dir = name;
+    std::string text;
+    Options back;
+    ASSERT_TRUE(IsOk(GetStringFromDBOptions({}, options, &text))) << name;
+    ASSERT_TRUE(IsOk(GetOptionsFromString(Options(), text, &back))) << text;
+    EXPECT_EQ(back.db_log_dir, name);
+  }
+  for (const char* name : {"a{b", "a}b", "}{", " a", "a\n"}) {
+    Options options;
+    options.db_log_dir = name;
+    std::string text;
+    const Status status = GetStringFromDBOptions({}, options, &text);
+    EXPECT_TRUE(status.IsInvalidArgument()) << name;
+    EXPECT_NE(status.ToString().find("db_log_dir"), std::string::npos) << status.ToString();
+  }
+}
+
 }  // namespace
 }  // namespace nacre

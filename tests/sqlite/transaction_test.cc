@@ -115,6 +115,7 @@ TEST_F(TransactionTest, SaysWhatItDoesNotKnow) {
   refuse("CREATE VIRTUAL TABLE u USING nacre(id INT)", "pool='...' is missing");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT DEFAULT 3)", "DEFAULT");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT, CHECK(id > 1))", "CHECK");
+  refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id \"INT, b INT\")", "a type");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT, INDEX(other))", "'other'");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id TEXT COLLATE wild)", "NOCASE");
   refuse("CREATE VIRTUAL TABLE t USING nacre(" + pool + "id INT)", "other columns or keys");

@@ -55,6 +55,33 @@ TEST(StatisticsTest, NothingIsLostBetweenResets) {
   EXPECT_EQ(taken, counted);
 }
 
+TEST(StatisticsTest, WhatIsReadBesideCountsAndResetsIsOfTheValuesCounted) {
+  const auto statistics = CreateDBStatistics();
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop.load()) {
+      for (const uint64_t value : {100, 200}) statistics->recordInHistogram(DB_GET, value);
+    }
+  });
+  std::thread resetter([&] {
+    while (!stop.load()) EXPECT_TRUE(statistics->Reset().ok());
+  });
+  HistogramData data;
+  const auto is_sound = [&] {
+    return data.count == 0 || (data.min >= 100 && data.max <= 200 && data.median >= data.min &&
+                               data.median <= data.max);
+  };
+  for (int i = 0; i < 5'000; ++i) {
+    statistics->histogramData(DB_GET, &data);
+    if (!is_sound()) break;
+  }
+  stop = true;
+  writer.join();
+  resetter.join();
+  EXPECT_TRUE(is_sound()) << data.count << " from " << data.min << " to " << data.max << ", median "
+                          << data.median;
+}
+
 TEST(StatisticsTest, ResetForgetsAll) {
   const auto statistics = CreateDBStatistics();
   statistics->recordTick(NUMBER_KEYS_READ, 7);
