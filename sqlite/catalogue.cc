@@ -10,11 +10,11 @@ namespace {
 
 constexpr char kVersion = 1;
 
-std::string KeyOf(const std::string& name) {
+std::string KeyOf(const std::string& name, char kind = 't') {
   std::string lower = name;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return CatalogueKey('t', lower);
+  return CatalogueKey(kind, lower);
 }
 
 Status Decode(Slice input, TableRecord* record) {
@@ -48,6 +48,33 @@ void AddTable(Transaction* transaction, const std::string& name, const TableReco
 
 void RemoveTable(Transaction* transaction, const std::string& name) {
   transaction->Delete(KeyOf(name));
+}
+
+Status FindDeclaration(const ReadView& view, const std::string& name,
+                       std::vector<std::string>* arguments) {
+  PinnableSlice value;
+  NACRE_RETURN_IF_ERROR(view.Get(KeyOf(name, 'a'), &value));
+  Slice input = value;
+  arguments->clear();
+  while (!input.empty()) {
+    Slice argument;
+    if (!GetLengthPrefixedSlice(&input, &argument)) {
+      return Status::Corruption("catalogue: the declaration of " + name + " is malformed");
+    }
+    arguments->push_back(argument.ToString());
+  }
+  return Status::OK();
+}
+
+void AddDeclaration(Transaction* transaction, const std::string& name,
+                    const std::vector<std::string>& arguments) {
+  std::string value;
+  for (const std::string& argument : arguments) PutLengthPrefixedSlice(&value, argument);
+  transaction->Put(KeyOf(name, 'a'), value);
+}
+
+void RemoveDeclaration(Transaction* transaction, const std::string& name) {
+  transaction->Delete(KeyOf(name, 'a'));
 }
 
 void DropSpaces(Transaction* transaction, const std::vector<uint32_t>& spaces) {

@@ -23,6 +23,14 @@ struct TableRecord {
 Status FindTable(const ReadView& view, const std::string& name, TableRecord* record);
 void AddTable(Transaction* transaction, const std::string& name, const TableRecord& record);
 void RemoveTable(Transaction* transaction, const std::string& name);
+
+/// The arguments that a table was declared with, but for options: what is needed to use it without
+/// a connection of SQLite. Each as varint, bytes.
+Status FindDeclaration(const ReadView& view, const std::string& name,
+                       std::vector<std::string>* arguments);
+void AddDeclaration(Transaction* transaction, const std::string& name,
+                    const std::vector<std::string>& arguments);
+void RemoveDeclaration(Transaction* transaction, const std::string& name);
 /// Its spaces are emptied by Database::FreeDroppedSpaces once the transaction has committed.
 void DropSpaces(Transaction* transaction, const std::vector<uint32_t>& spaces);
 

@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "sqlite/command_checkpoints.h"
+#include "sqlite/command_log.h"
+#include "sqlite/command_log_opening.h"
 #include "sqlite/key_encoding.h"
 #include "util/coding.h"
 #include "util/hash.h"
@@ -18,6 +21,12 @@ std::string Persisted(int64_t rows) {
   std::string value;
   PutVarint64(&value, rows > 0 ? static_cast<uint64_t>(rows) : 0);
   return value;
+}
+
+WriteOptions WriteOptionsOf(const DatabaseOptions& options) {
+  WriteOptions write;
+  write.disable_wal = !options.remote_log || !options.command_log.empty();
+  return write;
 }
 
 /// Plans do not change for less.
@@ -45,9 +54,10 @@ std::string CatalogueKey(char kind, const Slice& name) {
 }
 
 Database::Database(const DatabaseOptions& options, std::unique_ptr<DB> db)
-    : options_(options), db_(std::move(db)) {}
+    : options_(options), db_(std::move(db)), write_options_(WriteOptionsOf(options)) {}
 
 Database::~Database() {
+  checkpoints_.reset();
   WriteStatistics();
   std::shared_ptr<ReadState> last;
   {
@@ -78,7 +88,16 @@ std::shared_ptr<ReadState> Database::Read() {
   return latest;
 }
 
-Status Database::Commit(const ReadState& state, const Overlay& overlay, const RowDeltas& deltas) {
+Status Database::WriteLogged(WriteBatch* batch, const Slice& commands) {
+  if (log_ == nullptr) return db_->Write(write_options_, batch);
+  return log_->Commit(commands, [this, batch](uint64_t number) {
+    NACRE_RETURN_IF_ERROR(batch->Put(CatalogueKey('c'), EncodeLogPosition({log_->id(), number})));
+    return db_->Write(write_options_, batch);
+  });
+}
+
+Status Database::Commit(const ReadState& state, const Overlay& overlay, const RowDeltas& deltas,
+                        const Slice& commands, uint64_t* updates) {
   WriteBatch batch;
   std::vector<uint64_t> hashes;
   hashes.reserve(overlay.entries().size());
@@ -99,7 +118,8 @@ Status Database::Commit(const ReadState& state, const Overlay& overlay, const Ro
     number = order_.Begin(state.number(), std::move(hashes));
   }
   if (number == 0) return Status::Busy("another transaction has changed the same rows");
-  const Status status = db_->Write(WriteOptions(), &batch);
+  const Status status = WriteLogged(&batch, commands);
+  *updates = batch.Count();
   std::shared_ptr<ReadState> stale;
   {
     MutexLock lock(&mutex_);
@@ -125,7 +145,7 @@ Status Database::AllocateSpaces(uint32_t count, uint32_t* first) {
   // tables, too.
   std::string value;
   PutFixed32(&value, next);
-  return db_->Put(WriteOptions(), CatalogueKey('n'), value);
+  return db_->Put(write_options_, CatalogueKey('n'), value);
 }
 
 std::shared_ptr<TableStatistics> Database::StatisticsOf(uint32_t space) {
@@ -158,7 +178,7 @@ void Database::WriteStatistics() {
     }
   }
   // They are estimates: without this write the next owner has slightly worse ones.
-  if (batch.Count() > 0) db_->Write(WriteOptions(), &batch).IgnoreError();
+  if (batch.Count() > 0) db_->Write(write_options_, &batch).IgnoreError();
 }
 
 Status Database::FreeDroppedSpaces() {
@@ -185,7 +205,7 @@ Status Database::FreeDroppedSpaces() {
            iterator->Next()) {
         NACRE_RETURN_IF_ERROR(batch.Delete(iterator->key()));
       }
-      NACRE_RETURN_IF_ERROR(db_->Write(WriteOptions(), &batch));
+      NACRE_RETURN_IF_ERROR(db_->Write(write_options_, &batch));
     }
     NACRE_RETURN_IF_ERROR(iterator->status());
     const Slice first = begin;
@@ -194,8 +214,16 @@ Status Database::FreeDroppedSpaces() {
     WriteBatch batch;
     NACRE_RETURN_IF_ERROR(batch.Delete(mark));
     NACRE_RETURN_IF_ERROR(batch.Delete(CatalogueKey('s', SpaceOf(begin))));
-    NACRE_RETURN_IF_ERROR(db_->Write(WriteOptions(), &batch));
+    NACRE_RETURN_IF_ERROR(db_->Write(write_options_, &batch));
   }
+  return Status::OK();
+}
+
+Status Database::UseLog(std::unique_ptr<CommandLog> log) {
+  NACRE_RETURN_IF_ERROR(CatchUp(this, log.get()));
+  log_ = std::move(log);
+  checkpoints_ =
+      std::make_unique<CommandCheckpoints>(db_.get(), log_.get(), options_.command_log_size);
   return Status::OK();
 }
 
@@ -244,13 +272,39 @@ void CloseAndForget(const std::string& identity, Database* database) {
   registry.closed.SignalAll();
 }
 
-Status OpenDB(const DatabaseOptions& options, std::unique_ptr<DB>* db) {
+/// Whether one that is open with `there` may be used by who wants `options`.
+Status CheckSame(const DatabaseOptions& there, const DatabaseOptions& options) {
+  const auto differ = [&](const char* name, const std::string& wanted, const std::string& is) {
+    return Status::InvalidArgument(std::string(name) + ": '" + wanted + "', but database '" +
+                                   options.name + "' is open with '" + is + "'");
+  };
+  if (there.redundancy != options.redundancy) {
+    return differ("redundancy", options.redundancy, there.redundancy);
+  }
+  if (there.command_log != options.command_log) {
+    return differ("command_log", options.command_log, there.command_log);
+  }
+  if (there.remote_log != options.remote_log) {
+    return differ("remote_log", options.remote_log ? "on" : "off", there.remote_log ? "on" : "off");
+  }
+  return Status::OK();
+}
+
+Status OpenDB(const DatabaseOptions& options, std::unique_ptr<DB>* db,
+              std::unique_ptr<CommandLog>* log) {
   Options nacre;
   nacre.pool_uri = options.pool;
   nacre.redundancy = options.redundancy;
   nacre.create_if_missing = true;
   if (options.write_buffer_size != 0) nacre.write_buffer_size = options.write_buffer_size;
-  return DB::Open(nacre, options.name, db);
+  if (!options.command_log.empty()) NACRE_RETURN_IF_ERROR(OpenCommandLog(options, &nacre, log));
+  Status status = DB::Open(nacre, options.name, db);
+  if (status.IsIncomplete() && *log != nullptr) {
+    NACRE_RETURN_IF_ERROR(GoOnRestoring(nacre, options.name, **log));
+    status = DB::Open(nacre, options.name, db);
+  }
+  if (status.ok() && *log == nullptr) status = CheckHasNoLog(db->get());
+  return status;
 }
 
 }  // namespace
@@ -267,15 +321,14 @@ Status Database::Open(const DatabaseOptions& options, std::shared_ptr<Database>*
       registry.closed.Wait();
       continue;
     }
-    if ((*database)->options().redundancy == options.redundancy) return Status::OK();
-    return Status::InvalidArgument("redundancy: '" + options.redundancy + "', but database '" +
-                                   options.name + "' is open with '" +
-                                   (*database)->options().redundancy + "'");
+    return CheckSame((*database)->options(), options);
   }
   std::unique_ptr<DB> db;
-  NACRE_RETURN_IF_ERROR(OpenDB(options, &db));
+  std::unique_ptr<CommandLog> log;
+  NACRE_RETURN_IF_ERROR(OpenDB(options, &db, &log));
   auto opened = std::make_unique<Database>(options, std::move(db));
   NACRE_RETURN_IF_ERROR(opened->Recover());
+  if (log != nullptr) NACRE_RETURN_IF_ERROR(opened->UseLog(std::move(log)));
   NACRE_RETURN_IF_ERROR(opened->FreeDroppedSpaces());
   *database = std::shared_ptr<Database>(
       opened.release(), [identity](Database* last) { CloseAndForget(identity, last); });

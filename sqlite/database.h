@@ -8,6 +8,7 @@
 
 #include "nacre/db.h"
 #include "sqlite/commit_order.h"
+#include "sqlite/log_position.h"
 #include "sqlite/overlay.h"
 #include "sqlite/read_state.h"
 #include "sqlite/statistics.h"
@@ -16,12 +17,22 @@
 
 namespace nacre::sqlite {
 
+class CommandCheckpoints;
+class CommandLog;
+
 /// What a virtual table says of where it is.
 struct DatabaseOptions {
   std::string pool;  ///< Options::pool_uri.
   std::string name = "sqlite";
   std::string redundancy = "none";
   uint64_t write_buffer_size = 0;  ///< 0: Nacre's default.
+  /// Folder of the command log (sqlite/command_log.h), instead of the log on the nodes; empty:
+  /// none.
+  std::string command_log{};
+  uint64_t command_log_size = 64 << 20;  ///< Bytes of it at which a checkpoint is made.
+  /// Whether commits are in the log on the nodes. With neither log, a process that dies takes with
+  /// it what was not flushed.
+  bool remote_log = true;
 };
 
 /// A Nacre database that the connections of this process share: its owner has it open once. Holds
@@ -33,6 +44,8 @@ struct DatabaseOptions {
 ///     'n'           u32: the first space that was not given out
 ///     'g' u32       big-endian: a space of a dropped table, to be emptied
 ///     's' u32       big-endian: varint, about how many rows the table of this space has
+///     'a' name      the arguments that the table was declared with
+///     'c'           LogPosition, if the database has a command log
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class Database {
@@ -49,14 +62,19 @@ class Database {
 
   const DatabaseOptions& options() const { return options_; }
   DB* db() { return db_.get(); }
+  const WriteOptions& write_options() const { return write_options_; }
+  /// Whether `Commit` wants commands.
+  bool logs_commands() const { return log_ != nullptr; }
 
   /// The latest state.
   std::shared_ptr<ReadState> Read();
 
   /// Writes all of `overlay`, or nothing: `Busy` if another transaction has committed one of the
-  /// keys after `state`. `deltas` are the rows that tables have gained.
+  /// keys after `state`. `deltas` are the rows that tables have gained, `commands` what the command
+  /// log is to have of it. `*updates`: how many the batch had.
   using RowDeltas = std::vector<std::pair<std::shared_ptr<TableStatistics>, int64_t>>;
-  Status Commit(const ReadState& state, const Overlay& overlay, const RowDeltas& deltas);
+  Status Commit(const ReadState& state, const Overlay& overlay, const RowDeltas& deltas,
+                const Slice& commands, uint64_t* updates);
 
   /// Numbers of `count` new spaces in a row.
   Status AllocateSpaces(uint32_t count, uint32_t* first);
@@ -67,9 +85,16 @@ class Database {
  private:
   Status Recover();
   void WriteStatistics();
+  /// Brings the database up to `log`, which takes its commits from now on.
+  Status UseLog(std::unique_ptr<CommandLog> log);
+  /// Makes the batch of a transaction, with its number in the command log, if there is one.
+  Status WriteLogged(WriteBatch* batch, const Slice& commands);
 
   const DatabaseOptions options_;
   const std::unique_ptr<DB> db_;
+  const WriteOptions write_options_;
+  std::unique_ptr<CommandLog> log_;
+  std::unique_ptr<CommandCheckpoints> checkpoints_;
 
   Mutex mutex_;
   CommitOrder order_ GUARDED_BY(mutex_);

@@ -31,6 +31,10 @@ Status FindOrCreate(Transaction* transaction, const std::string& name,
   record->signature = signature;
   transaction->Begin();
   AddTable(transaction, name, *record);
+  AddDeclaration(transaction, name, declaration.arguments);
+  if (CommandList* commands = transaction->commands()) {
+    commands->Create(name, declaration.arguments);
+  }
   return Status::OK();
 }
 
@@ -59,6 +63,11 @@ Status Table::Connect(Session* session, const std::string& name,
   }
   Transaction* transaction;
   NACRE_RETURN_IF_ERROR(session->TransactionOf(declaration.database, &transaction));
+  return Attach(session, transaction, name, std::move(declaration), create, table);
+}
+
+Status Table::Attach(Session* session, Transaction* transaction, const std::string& name,
+                     Declaration declaration, bool create, std::unique_ptr<Table>* table) {
   TableRecord record;
   NACRE_RETURN_IF_ERROR(FindOrCreate(transaction, name, declaration, create, &record));
   Schema schema(name, std::move(declaration), record.spaces);
@@ -84,29 +93,43 @@ int Table::Drop() {
   const int code = session_->Join();
   if (code != SQLITE_OK) return code;
   transaction_->Begin();
+  const Status status = DropFromDatabase();
+  if (!status.ok()) return Fail(status);
+  session_->FreeSpacesAtCommit();
+  return SQLITE_OK;
+}
+
+Status Table::DropFromDatabase() {
   std::vector<uint32_t> spaces = {schema_.primary.space};
   for (const KeySpace& index : schema_.indexes) spaces.push_back(index.space);
   RemoveTable(transaction_, schema_.name);
+  RemoveDeclaration(transaction_, schema_.name);
   DropSpaces(transaction_, spaces);
-  session_->FreeSpacesAtCommit();
-  return SQLITE_OK;
+  if (CommandList* commands = transaction_->commands()) commands->Drop(schema_.name);
+  return Status::OK();
 }
 
 int Table::Rename(const char* name) {
   const int code = session_->Join();
   if (code != SQLITE_OK) return code;
   transaction_->Begin();
+  const Status status = RenameInDatabase(name);
+  return status.ok() ? SQLITE_OK : Fail(status);
+}
+
+Status Table::RenameInDatabase(const std::string& name) {
   TableRecord record;
-  Status status = FindTable(transaction_->view(), name, &record);
-  if (status.ok()) {
-    return Fail(Status::InvalidArgument(std::string("the database has a table ") + name));
-  }
-  if (status.IsNotFound()) status = FindTable(transaction_->view(), schema_.name, &record);
-  if (!status.ok()) return Fail(status);
+  const Status taken = FindTable(transaction_->view(), name, &record);
+  if (taken.ok()) return Status::InvalidArgument("the database has a table " + name);
+  if (!taken.IsNotFound()) return taken;
+  NACRE_RETURN_IF_ERROR(FindTable(transaction_->view(), schema_.name, &record));
   RemoveTable(transaction_, schema_.name);
+  RemoveDeclaration(transaction_, schema_.name);
   AddTable(transaction_, name, record);
+  AddDeclaration(transaction_, name, schema_.declaration.arguments);
+  if (CommandList* commands = transaction_->commands()) commands->Rename(schema_.name, name);
   schema_.name = name;
-  return SQLITE_OK;
+  return Status::OK();
 }
 
 }  // namespace nacre::sqlite

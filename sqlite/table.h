@@ -30,6 +30,10 @@ class Table : public sqlite3_vtab {
                         const std::vector<std::string>& arguments, bool create,
                         std::unique_ptr<Table>* table);
 
+  /// The same without SQLite.
+  static Status Attach(Session* session, Transaction* transaction, const std::string& name,
+                       Declaration declaration, bool create, std::unique_ptr<Table>* table);
+
   Session* session() { return session_; }
   Transaction* transaction() { return transaction_; }
   const Schema& schema() const { return schema_; }
@@ -44,6 +48,12 @@ class Table : public sqlite3_vtab {
   int Rename(const char* name);
   /// xUpdate, with its arguments.
   int Update(int count, sqlite3_value** arguments, sqlite3_int64* rowid);
+
+  // What a command log says that they came to, within a transaction.
+  Status DropFromDatabase();
+  Status RenameInDatabase(const std::string& name);
+  Status RedoPut(const Slice& primary_key, const Slice& bytes);
+  Status RedoDelete(const Slice& primary_key);
 
  private:
   /// A row as xUpdate is given it.

@@ -44,11 +44,13 @@ void Transaction::Begin() {
 
 Status Transaction::Prepare() {
   if (written_ || view_.overlay->empty()) return Status::OK();
-  NACRE_RETURN_IF_ERROR(database_->Commit(*view_.state, *view_.overlay, deltas_));
+  uint64_t updates;
+  NACRE_RETURN_IF_ERROR(
+      database_->Commit(*view_.state, *view_.overlay, deltas_, commands_.bytes(), &updates));
   written_ = true;
   // If nobody else has written meanwhile, what is known of the tables stays true.
   const uint64_t sequence = database_->db()->GetLatestSequenceNumber();
-  const bool alone = sequence == last_rows_sequence_ + view_.overlay->entries().size();
+  const bool alone = sequence == last_rows_sequence_ + updates;
   if (!alone) last_rows_.clear();
   last_rows_sequence_ = sequence;
   return Status::OK();
@@ -66,6 +68,7 @@ void Transaction::Finish() {
   DropWrites();
   view_.state.reset();
   deltas_.clear();
+  commands_.Clear();
   marks_.clear();
   written_ = false;
   begun_ = false;
@@ -86,7 +89,8 @@ void Transaction::Savepoint(int number) {
   if (!begun_ || number < 0) return;
   const size_t count = static_cast<size_t>(number) + 1;
   // One is told of by each table that takes part; a later table must not move it.
-  while (marks_.size() < count) marks_.push_back({view_.overlay->Mark(), deltas_});
+  while (marks_.size() < count)
+    marks_.push_back({view_.overlay->Mark(), commands_.bytes().size(), deltas_});
 }
 
 void Transaction::Release(int number) {
@@ -98,6 +102,7 @@ void Transaction::RollbackTo(int number) {
   if (number < 0) {  // A save point that began the transaction.
     marks_.clear();
     deltas_.clear();
+    commands_.Clear();
     last_rows_.clear();
     DropWrites();
     return;
@@ -105,6 +110,7 @@ void Transaction::RollbackTo(int number) {
   if (marks_.size() <= static_cast<size_t>(number)) return;
   marks_.resize(static_cast<size_t>(number) + 1);
   view_.overlay->UndoTo(marks_.back().undo);
+  commands_.UndoTo(marks_.back().command_bytes);
   deltas_ = marks_.back().deltas;
   last_rows_.clear();
 }

@@ -8,6 +8,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "sqlite/command_list.h"
 #include "sqlite/database.h"
 #include "sqlite/overlay.h"
 
@@ -63,6 +64,9 @@ class Transaction {
   /// Need `Begin` before them.
   void Put(const Slice& key, const Slice& value) { view_.overlay->Put(key, value); }
   void Delete(const Slice& key) { view_.overlay->Delete(key); }
+  /// Where to say what is done, for the command log; null if there is none. What is said is undone
+  /// with the writes.
+  CommandList* commands() { return database_->logs_commands() ? &commands_ : nullptr; }
   void CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta);
 
   /// The greatest row number of a table as this transaction sees it; null if it is not known.
@@ -73,6 +77,7 @@ class Transaction {
  private:
   struct Mark {
     size_t undo;
+    size_t command_bytes;
     Database::RowDeltas deltas;
   };
 
@@ -86,6 +91,7 @@ class Transaction {
   bool begun_ = false;
   bool written_ = false;  ///< `Prepare` has written the overlay.
   Database::RowDeltas deltas_;
+  CommandList commands_;
   std::vector<Mark> marks_;  ///< By number of the save point.
   /// Valid in the state of this sequence, with the overlay.
   std::map<uint32_t, int64_t> last_rows_;

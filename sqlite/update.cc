@@ -178,6 +178,9 @@ void Table::Remove(const OldRow& old) {
     transaction_->Delete(entry.key);
   }
   transaction_->Delete(RowKey(old.primary_key));
+  if (CommandList* commands = transaction_->commands()) {
+    commands->Delete(schema_.name, old.primary_key);
+  }
   transaction_->CountRows(statistics_, -1);
   if (!schema_.has_rowid()) return;
   const int64_t* const last = transaction_->LastRow(schema_.primary.space);
@@ -189,7 +192,11 @@ void Table::Store(const NewRow& row, OldRow* old) {
     Remove(*old);
     old = nullptr;
   }
-  transaction_->Put(RowKey(row.primary_key), EncodeRow(schema_, row.values, &writer_));
+  const Slice bytes = EncodeRow(schema_, row.values, &writer_);
+  transaction_->Put(RowKey(row.primary_key), bytes);
+  if (CommandList* commands = transaction_->commands()) {
+    commands->Put(schema_.name, row.primary_key, bytes);
+  }
   IndexEntry before;
   for (size_t i = 0; i < row.entries.size(); ++i) {
     const IndexEntry& entry = row.entries[i];
@@ -266,6 +273,36 @@ int Table::DeleteRow(sqlite3_value* identity) {
   if (!status.ok()) return Fail(status);
   if (found) Remove(old);
   return SQLITE_OK;
+}
+
+Status Table::RedoPut(const Slice& primary_key, const Slice& bytes) {
+  OldRow old;
+  bool found;
+  NACRE_RETURN_IF_ERROR(FindRow(primary_key.ToString(), &old, &found));
+  StoredRow stored;
+  stored.Reset(&schema_, primary_key, bytes);
+  NewRow& row = new_row_;
+  NACRE_RETURN_IF_ERROR(stored.ReadAll(&row.values));
+  if (schema_.has_rowid()) {
+    Value rowid;
+    NACRE_RETURN_IF_ERROR(stored.Read(kRowNumber, &rowid));
+    row.rowid = rowid.integer;
+  }
+  Finish(&row);
+  if (Slice(row.primary_key) != primary_key) {
+    return Status::Corruption("a row of the command log does not fit its key");
+  }
+  Store(row, found ? &old : nullptr);
+  return Status::OK();
+}
+
+Status Table::RedoDelete(const Slice& primary_key) {
+  OldRow old;
+  bool found;
+  NACRE_RETURN_IF_ERROR(FindRow(primary_key.ToString(), &old, &found));
+  if (!found) return Status::Corruption("a row that the command log deletes is not there");
+  Remove(old);
+  return Status::OK();
 }
 
 int Table::Update(int count, sqlite3_value** arguments, sqlite3_int64* rowid) {
