@@ -222,12 +222,12 @@ TEST_F(CommandCrash, LosesNothingAtAnyMoment) {
   MemnodeProcesses nodes(2, NodeOptions());
   UsePool(nodes.pool_uri());
   std::mt19937_64 random(seed_);
-  constexpr int kRounds = 6;
+  constexpr int kRounds = 4;
   for (int round = 0; round < kRounds; ++round) {
     const bool lose_nodes = random() % 3 == 0;
     SCOPED_TRACE("round " + std::to_string(round) + (lose_nodes ? ", with the nodes" : ""));
     const std::unique_ptr<ChildProcess> process = Start("ledger");
-    ASSERT_NO_FATAL_FAILURE(KillAfter(process.get(), random() % 300));
+    ASSERT_NO_FATAL_FAILURE(KillAfter(process.get(), random() % 150));
     if (lose_nodes) RestartEmpty(&nodes);
     // Else the next process finds what this one left.
     if (round + 1 == kRounds || random() % 2 == 0) {
@@ -241,7 +241,7 @@ TEST_F(CommandCrash, LosesNothingOfAPoolThatGoesWithTheProcess) {
   std::mt19937_64 random(seed_);
   for (int round = 0; round < 3; ++round) {
     const std::unique_ptr<ChildProcess> process = Start("ledger");
-    ASSERT_NO_FATAL_FAILURE(KillAfter(process.get(), 1 + random() % 300));
+    ASSERT_NO_FATAL_FAILURE(KillAfter(process.get(), 1 + random() % 150));
     ASSERT_NO_FATAL_FAILURE(Check());
   }
 }
