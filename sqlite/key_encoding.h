@@ -28,6 +28,10 @@ inline constexpr size_t kSpaceBytes = 4;
 
 void AppendSpace(uint32_t space, std::string* key);
 uint32_t SpaceOf(const Slice& key);
+/// Of bytes that stay: `key` as a column family has it.
+inline Slice WithoutSpace(const Slice& key) {
+  return {key.data() + kSpaceBytes, key.size() - kSpaceBytes};
+}
 void AppendValue(const Value& value, Collation collation, std::string* key);
 /// The smallest bytes that are greater than all that begin with `prefix`; empty if there are none.
 std::string PrefixEnd(const Slice& prefix);

@@ -60,17 +60,10 @@ Status Session::Prepare() {
 void Session::Commit() {
   joined_ = false;
   for (const auto& transaction : transactions_) transaction->Commit();
-  if (!free_spaces_) return;
-  free_spaces_ = false;
-  for (const auto& transaction : transactions_) {
-    // What is left is freed when the database is opened the next time.
-    transaction->database().FreeDroppedSpaces().IgnoreError();
-  }
 }
 
 void Session::Rollback() {
   joined_ = false;
-  free_spaces_ = false;
   for (const auto& transaction : transactions_) transaction->Rollback();
 }
 

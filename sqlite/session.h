@@ -46,9 +46,6 @@ class Session {
   void AddTable() { ++tables_; }
   void RemoveTable();
 
-  /// At the next commit the spaces of dropped tables are freed.
-  void FreeSpacesAtCommit() { free_spaces_ = true; }
-
  private:
   int PrepareJoin();
 
@@ -57,7 +54,6 @@ class Session {
   int tables_ = 0;
   sqlite3_stmt* join_ = nullptr;  ///< Writes to `temp.nacre_transaction`.
   bool joined_ = false;
-  bool free_spaces_ = false;
 };
 
 /// Registers the module of `temp.nacre_transaction`. An SQLite error code.
