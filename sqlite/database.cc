@@ -21,7 +21,8 @@ std::string FamilyName(uint32_t space) { return kFamilyPrefix + std::to_string(s
 /// False if it is not one of FamilyName.
 bool ParseFamilyName(const std::string& name, uint32_t* space) {
   if (!name.starts_with(kFamilyPrefix)) return false;
-  *space = static_cast<uint32_t>(std::strtoul(name.c_str() + sizeof(kFamilyPrefix) - 1, nullptr, 10));
+  *space =
+      static_cast<uint32_t>(std::strtoul(name.c_str() + sizeof(kFamilyPrefix) - 1, nullptr, 10));
   return *space != kCatalogueSpace && FamilyName(*space) == name;
 }
 
@@ -178,7 +179,8 @@ Status Database::CreateFamilies(uint32_t count,
       made.push_back(space);
     }
     ColumnFamilyHandle* handle = nullptr;
-    if (Status status = db_->CreateColumnFamily(options, FamilyName(space), &handle); !status.ok()) {
+    if (Status status = db_->CreateColumnFamily(options, FamilyName(space), &handle);
+        !status.ok()) {
       families->clear();
       // What is left of them is dropped when the database is opened the next time.
       DropUnusedFamilies(made).IgnoreError();

@@ -36,8 +36,8 @@ struct DatabaseOptions {
 ///     't' name      a table (sqlite/catalogue.h)
 ///     's' u32       big-endian: varint, about how many rows the table of this space has
 ///
-/// A family of that name which no table has is left from a transaction that made a table and did not
-/// commit, or from a table that was removed, and is dropped.
+/// A family of that name which no table has is left from a transaction that made a table and did
+/// not commit, or from a table that was removed, and is dropped.
 ///
 /// Each commit that changes tables makes a new version of the schema. States know theirs.
 ///
@@ -69,14 +69,13 @@ class Database {
   Status Commit(const ReadState& state, const Overlay& overlay, const RowDeltas& deltas,
                 const std::vector<uint32_t>& dropped);
 
-  /// New families, which are kept until DropUnusedFamilies is told that their transaction has ended.
-  /// As `DB::CreateColumnFamily`; none is left after a failure.
+  /// New families, which are kept until DropUnusedFamilies is told that their transaction has
+  /// ended. As `DB::CreateColumnFamily`; none is left after a failure.
   Status CreateFamilies(uint32_t count, std::vector<std::shared_ptr<const Family>>* families);
   /// Drops the families that no table of the catalogue has, and none that may get a table. `ended`:
   /// of CreateFamilies, by a transaction that has ended. Memory is free once no state has them.
   Status DropUnusedFamilies(const std::vector<uint32_t>& ended);
   std::shared_ptr<TableStatistics> StatisticsOf(uint32_t space);
-
 
  private:
   Status FindUsedSpaces(std::set<uint32_t>* spaces);

@@ -39,10 +39,10 @@ Table::Table(Session* session, Transaction* transaction, Schema schema)
       transaction_(transaction),
       schema_(std::move(schema)),
       statistics_(transaction->database().StatisticsOf(schema_.primary.space)) {
-  session_->AddTable();
+  session_->AddTable(this);
 }
 
-Table::~Table() { session_->RemoveTable(); }
+Table::~Table() { session_->RemoveTable(this); }
 
 Status Table::Connect(Session* session, const std::string& name,
                       const std::vector<std::string>& arguments, bool create,

@@ -24,8 +24,8 @@ Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
   return state->Get(*family, WithoutSpace(key), value);
 }
 
-void ReadView::MultiGetStored(uint32_t space, const std::vector<Slice>& keys,
-                              PinnableSlice* values, Status* statuses) const {
+void ReadView::MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
+                              Status* statuses) const {
   if (const Family* const family = FamilyOf(space); family != nullptr) {
     return state->MultiGet(*family, keys, values, statuses);
   }

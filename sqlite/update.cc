@@ -51,8 +51,7 @@ Status Table::LastRowNumber(int64_t* rowid) {
   *rowid = 0;
   if (iterator.Valid()) {
     Value value;
-    NACRE_RETURN_IF_ERROR(
-        ReadKeyPart(schema_.primary.parts, 0, iterator.key(), nullptr, &value));
+    NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_.primary.parts, 0, iterator.key(), nullptr, &value));
     *rowid = value.integer;
   }
   transaction_->SetLastRow(space, *rowid);
