@@ -8,7 +8,7 @@
 namespace nacre::sqlite {
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kVersion = 2;
 
 std::string KeyOf(const std::string& name, char kind = 't') {
   std::string lower = name;
@@ -17,8 +17,11 @@ std::string KeyOf(const std::string& name, char kind = 't') {
   return CatalogueKey(kind, lower);
 }
 
-Status Decode(Slice input, TableRecord* record) {
+}  // namespace
+
+Status DecodeTable(const Slice& value, TableRecord* record) {
   const Status malformed = Status::Corruption("catalogue: a table's record is malformed");
+  Slice input = value;
   if (input.empty() || input[0] != kVersion) return malformed;
   input.remove_prefix(1);
   uint32_t count;
@@ -31,12 +34,10 @@ Status Decode(Slice input, TableRecord* record) {
   return count == 0 ? malformed : Status::OK();
 }
 
-}  // namespace
-
 Status FindTable(const ReadView& view, const std::string& name, TableRecord* record) {
   PinnableSlice value;
   NACRE_RETURN_IF_ERROR(view.Get(KeyOf(name), &value));
-  return Decode(value, record).WithContext(name);
+  return DecodeTable(value, record).WithContext(name);
 }
 
 void AddTable(Transaction* transaction, const std::string& name, const TableRecord& record) {
@@ -75,10 +76,6 @@ void AddDeclaration(Transaction* transaction, const std::string& name,
 
 void RemoveDeclaration(Transaction* transaction, const std::string& name) {
   transaction->Delete(KeyOf(name, 'a'));
-}
-
-void DropSpaces(Transaction* transaction, const std::vector<uint32_t>& spaces) {
-  for (uint32_t space : spaces) transaction->Put(CatalogueKey('g', space), Slice());
 }
 
 }  // namespace nacre::sqlite

@@ -11,13 +11,16 @@ namespace nacre::sqlite {
 
 /// What a database knows of a table, under its name in lower case; see Database for the key:
 ///
-///     u8       1, the version of this format
+///     u8       2, the version of this format
 ///     varint   n, then n varints: the spaces, that of the clustered rows first
 ///     bytes    Declaration::Signature
 struct TableRecord {
   std::vector<uint32_t> spaces;
   std::string signature;
 };
+
+/// From what the catalogue has of it. `Corruption` if that is malformed.
+Status DecodeTable(const Slice& value, TableRecord* record);
 
 /// `NotFound` if there is no such table. `Corruption` if the record is malformed.
 Status FindTable(const ReadView& view, const std::string& name, TableRecord* record);
@@ -31,7 +34,5 @@ Status FindDeclaration(const ReadView& view, const std::string& name,
 void AddDeclaration(Transaction* transaction, const std::string& name,
                     const std::vector<std::string>& arguments);
 void RemoveDeclaration(Transaction* transaction, const std::string& name);
-/// Its spaces are emptied by Database::FreeDroppedSpaces once the transaction has committed.
-void DropSpaces(Transaction* transaction, const std::vector<uint32_t>& spaces);
 
 }  // namespace nacre::sqlite

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "nacre/checkpoint.h"
-#include "nacre/pool.h"
 #include "sqlite/command_checkpoints.h"
 #include "sqlite/command_log_file.h"
 #include "sqlite/command_replay.h"
+#include "sqlite/key_encoding.h"
 #include "util/draw_id.h"
 
 namespace nacre::sqlite {
@@ -27,7 +27,8 @@ Status RestoreIfGone(const Options& database, const std::string& name, const Com
 /// Where the database is in a log; the id is 0 if it has none.
 Status ReadPosition(DB* db, LogPosition* position) {
   std::string value;
-  const Status status = db->Get(ReadOptions(), CatalogueKey('c'), &value);
+  const std::string key = CatalogueKey('c');
+  const Status status = db->Get(ReadOptions(), WithoutSpace(key), &value);
   if (status.IsNotFound()) return Status::OK();
   NACRE_RETURN_IF_ERROR(status);
   return DecodeLogPosition(value, position);
@@ -41,7 +42,8 @@ Status IsEmpty(DB* db, bool* empty) {
 }
 
 Status SetPosition(Database* database, uint64_t log_id) {
-  return database->db()->Put(database->write_options(), CatalogueKey('c'),
+  const std::string key = CatalogueKey('c');
+  return database->db()->Put(database->write_options(), WithoutSpace(key),
                              EncodeLogPosition({log_id, 0}));
 }
 
@@ -57,11 +59,10 @@ Status BeginLog(Database* database, bool empty, CommandLog* log) {
 
 }  // namespace
 
-Status OpenCommandLog(const DatabaseOptions& options, Options* database,
+Status OpenCommandLog(const DatabaseOptions& options, const Options& database,
                       std::unique_ptr<CommandLog>* log) {
   NACRE_RETURN_IF_ERROR(CommandLog::Open(options.command_log, options.name, OpenCommandFile, log));
-  NACRE_RETURN_IF_ERROR(Pool::Open(options.pool, &database->pool));
-  return RestoreIfGone(*database, options.name, **log);
+  return RestoreIfGone(database, options.name, **log);
 }
 
 Status GoOnRestoring(const Options& database, const std::string& name, const CommandLog& log) {

@@ -15,9 +15,9 @@ namespace nacre::sqlite {
 // out; if the pool has no such database, the log's checkpoint is restored; the database is opened;
 // and what the log has behind it is done once more.
 
-/// Opens the log of `options`. `database`: gets the opened pool, and the database in it unless
-/// there is neither one nor a checkpoint.
-Status OpenCommandLog(const DatabaseOptions& options, Options* database,
+/// Opens the log of `options`. `database` has an opened pool, in which the database is afterwards
+/// unless there is neither one nor a checkpoint.
+Status OpenCommandLog(const DatabaseOptions& options, const Options& database,
                       std::unique_ptr<CommandLog>* log);
 
 /// The database answered `Incomplete`: a restore was interrupted, and goes on.

@@ -48,11 +48,10 @@ Status CommandReplay::Run(const Command& command) {
       return table->RedoPut(command.primary_key, command.row);
     case CommandList::Kind::kDelete:
       return table->RedoDelete(command.primary_key);
-    case CommandList::Kind::kDrop: {
-      const Status status = table->DropFromDatabase();
+    case CommandList::Kind::kDrop:
+      table->DropFromDatabase();
       tables_.clear();
-      return status;
-    }
+      return Status::OK();
     default: {
       const Status status = table->RenameInDatabase(command.name);
       tables_.clear();

@@ -53,6 +53,12 @@ int Destroy(sqlite3_vtab* table) {
 }
 
 int BestIndex(sqlite3_vtab* table, sqlite3_index_info* info) {
+  // As SQLite does it: who prepares a statement is told that there is no such table any more.
+  Transaction* const transaction = TableOf(table)->transaction();
+  transaction->Pin();
+  const int code = TableOf(table)->Check();
+  transaction->Unpin();
+  if (code != SQLITE_OK) return code;
   return ChoosePlan(TableOf(table)->schema(), *TableOf(table)->statistics(), info);
 }
 

@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "sqlite/key_encoding.h"
+
 namespace nacre::sqlite {
+
+const Family* ReadView::FamilyOf(uint32_t space) const {
+  const Family* const family = FindFamily(state->families(), space);
+  return family != nullptr ? family : FindFamily(overlay->families(), space);
+}
 
 Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
   if (const Overlay::Entry* entry = overlay->Find(key)) {
@@ -12,7 +19,17 @@ Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
         entry->value, [](void*, void*) {}, nullptr, nullptr);
     return Status::OK();
   }
-  return state->Get(key, value);
+  const Family* const family = FamilyOf(SpaceOf(key));
+  if (family == nullptr) return FamilyIsGone();
+  return state->Get(*family, WithoutSpace(key), value);
+}
+
+void ReadView::MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
+                              Status* statuses) const {
+  if (const Family* const family = FamilyOf(space); family != nullptr) {
+    return state->MultiGet(*family, keys, values, statuses);
+  }
+  std::fill_n(statuses, keys.size(), FamilyIsGone());
 }
 
 Transaction::Transaction(std::shared_ptr<Database> database) : database_(std::move(database)) {
@@ -45,8 +62,8 @@ void Transaction::Begin() {
 Status Transaction::Prepare() {
   if (written_ || view_.overlay->empty()) return Status::OK();
   uint64_t updates;
-  NACRE_RETURN_IF_ERROR(
-      database_->Commit(*view_.state, *view_.overlay, deltas_, commands_.bytes(), &updates));
+  NACRE_RETURN_IF_ERROR(database_->Commit(*view_.state, *view_.overlay, deltas_, dropped_spaces_,
+                                          commands_.bytes(), &updates));
   written_ = true;
   // If nobody else has written meanwhile, what is known of the tables stays true.
   const uint64_t sequence = database_->db()->GetLatestSequenceNumber();
@@ -70,6 +87,12 @@ void Transaction::Finish() {
   deltas_.clear();
   commands_.Clear();
   marks_.clear();
+  if (!created_spaces_.empty() || (written_ && !dropped_spaces_.empty())) {
+    // What cannot be dropped now is dropped when the database is opened the next time.
+    database_->DropUnusedFamilies(created_spaces_).IgnoreError();
+  }
+  created_spaces_.clear();
+  dropped_spaces_.clear();
   written_ = false;
   begun_ = false;
   if (pins_ > 0) TakeState();
@@ -120,6 +143,22 @@ Status Transaction::Exists(const Slice& key, bool* exists) {
   *exists = status.ok();
   scratch_.Reset();
   return status.IsNotFound() ? Status::OK() : status;
+}
+
+Status Transaction::CreateSpaces(uint32_t count, std::vector<uint32_t>* spaces) {
+  std::vector<std::shared_ptr<const Family>> families;
+  NACRE_RETURN_IF_ERROR(database_->CreateFamilies(count, &families));
+  Begin();
+  for (auto& family : families) {
+    spaces->push_back(family->space());
+    created_spaces_.push_back(family->space());
+    view_.overlay->AddFamily(std::move(family));
+  }
+  return Status::OK();
+}
+
+void Transaction::DropSpaces(const std::vector<uint32_t>& spaces) {
+  dropped_spaces_.insert(dropped_spaces_.end(), spaces.begin(), spaces.end());
 }
 
 void Transaction::CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta) {

@@ -50,10 +50,8 @@ Status Table::LastRowNumber(int64_t* rowid) {
   NACRE_RETURN_IF_ERROR(iterator.status());
   *rowid = 0;
   if (iterator.Valid()) {
-    Slice key = iterator.key();
-    key.remove_prefix(kSpaceBytes);
     Value value;
-    NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_.primary.parts, 0, key, nullptr, &value));
+    NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_.primary.parts, 0, iterator.key(), nullptr, &value));
     *rowid = value.integer;
   }
   transaction_->SetLastRow(space, *rowid);
@@ -207,7 +205,7 @@ void Table::Store(const NewRow& row, OldRow* old) {
     }
     transaction_->Put(entry.key, entry.value);
   }
-  if (old == nullptr) transaction_->CountRows(statistics_, 1);
+  transaction_->CountRows(statistics_, old == nullptr ? 1 : 0);
   if (schema_.has_rowid() && IsAboveAllRows(row.rowid)) {
     transaction_->SetLastRow(schema_.primary.space, row.rowid);
   }
@@ -306,6 +304,8 @@ Status Table::RedoDelete(const Slice& primary_key) {
 }
 
 int Table::Update(int count, sqlite3_value** arguments, sqlite3_int64* rowid) {
+  const int code = Check();
+  if (code != SQLITE_OK) return code;
   if (count == 1) return DeleteRow(arguments[0]);
   if (sqlite3_value_type(arguments[0]) == SQLITE_NULL) return InsertRow(arguments, rowid);
   return UpdateRow(arguments);
