@@ -142,6 +142,13 @@ TEST(CommandCrashChild, Run) {
   points.Install();
   SqlLedger open(SqlTables::kNacre, options, seed);  // So that the database is.
   RunLedger(options, seed, 1, 4, &acknowledged);
+  // What a table that is gone again had is freed at once.
+  open.connection().Query("CREATE VIRTUAL TABLE gone USING nacre(" + options +
+                          "id INTEGER PRIMARY KEY, n INT, INDEX(n))");
+  open.connection().Query("INSERT INTO gone VALUES(1, 1), (2, 2)");
+  open.connection().Query("UPDATE gone SET n = n + 1");
+  open.connection().Query("DELETE FROM gone WHERE id = 1");
+  open.connection().Query("DROP TABLE gone");
   // Until a checkpoint has made the first file superfluous.
   const auto start = std::chrono::steady_clock::now();
   while (std::filesystem::exists(FirstFile(log)) &&
