@@ -10,6 +10,7 @@
 #include "nacre/db.h"
 #include "sqlite/commit_order.h"
 #include "sqlite/family_set.h"
+#include "sqlite/memory_bound.h"
 #include "sqlite/overlay.h"
 #include "sqlite/read_state.h"
 #include "sqlite/statistics.h"
@@ -23,7 +24,7 @@ struct DatabaseOptions {
   std::string pool;  ///< Options::pool_uri.
   std::string name = "sqlite";
   std::string redundancy = "none";
-  uint64_t write_buffer_size = 0;  ///< 0: Nacre's default.
+  uint64_t write_buffer_size = 0;  ///< Of all tables together; 0: Nacre's default.
 };
 
 /// A Nacre database that the connections of this process share: its owner has it open once. Holds
@@ -84,6 +85,7 @@ class Database {
 
   const DatabaseOptions options_;
   const std::unique_ptr<DB> db_;
+  MemoryBound memory_;
 
   Mutex mutex_;
   CommitOrder order_ GUARDED_BY(mutex_);
