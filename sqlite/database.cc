@@ -65,9 +65,20 @@ std::string CatalogueKey(char kind, const Slice& name) {
   return CatalogueKey(kind).append(name.data(), name.size());
 }
 
+namespace {
+
+uint64_t WriteBufferOf(const DatabaseOptions& options) {
+  return options.write_buffer_size != 0 ? options.write_buffer_size : Options().write_buffer_size;
+}
+
+}  // namespace
+
 Database::Database(const DatabaseOptions& options, std::unique_ptr<DB> db,
                    const std::vector<ColumnFamilyHandle*>& handles)
-    : options_(options), db_(std::move(db)), write_options_(WriteOptionsOf(options)) {
+    : options_(options),
+      db_(std::move(db)),
+      write_options_(WriteOptionsOf(options)),
+      memory_(WriteBufferOf(options)) {
   auto families = std::make_shared<FamilySet>();
   (*families)[kCatalogueSpace] =
       std::make_shared<const Family>(db_.get(), kCatalogueSpace, nullptr);
@@ -183,13 +194,15 @@ Status Database::Commit(const ReadState& state, const Overlay& overlay, const Ro
   for (const auto& [statistics, delta] : deltas) {
     statistics->rows.fetch_add(delta, std::memory_order_relaxed);
   }
+  // The batch is written; whoever comes next is told of flushes that fail.
+  memory_.Wrote(db_.get(), state.families(), batch.Count(), batch.GetDataSize()).IgnoreError();
   return Status::OK();
 }
 
 Status Database::CreateFamilies(uint32_t count,
                                 std::vector<std::shared_ptr<const Family>>* families) {
   ColumnFamilyOptions options;
-  if (options_.write_buffer_size != 0) options.write_buffer_size = options_.write_buffer_size;
+  options.write_buffer_size = WriteBufferOf(options_);
   std::vector<uint32_t> made;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t space;
@@ -373,7 +386,7 @@ Status OpenDB(const DatabaseOptions& options, std::unique_ptr<DB>* db,
   NACRE_RETURN_IF_ERROR(Pool::Open(options.pool, &nacre.pool));
   nacre.redundancy = options.redundancy;
   nacre.create_if_missing = true;
-  if (options.write_buffer_size != 0) nacre.write_buffer_size = options.write_buffer_size;
+  nacre.write_buffer_size = WriteBufferOf(options);
   if (!options.command_log.empty()) NACRE_RETURN_IF_ERROR(OpenCommandLog(options, nacre, log));
   Status status = OpenWithFamilies(nacre, options.name, handles, db);
   if (status.IsIncomplete() && *log != nullptr) {

@@ -11,6 +11,7 @@
 #include "sqlite/commit_order.h"
 #include "sqlite/family_set.h"
 #include "sqlite/log_position.h"
+#include "sqlite/memory_bound.h"
 #include "sqlite/overlay.h"
 #include "sqlite/read_state.h"
 #include "sqlite/statistics.h"
@@ -27,7 +28,7 @@ struct DatabaseOptions {
   std::string pool;  ///< Options::pool_uri.
   std::string name = "sqlite";
   std::string redundancy = "none";
-  uint64_t write_buffer_size = 0;  ///< 0: Nacre's default.
+  uint64_t write_buffer_size = 0;  ///< Of all tables together; 0: Nacre's default.
   /// Folder of the command log (sqlite/command_log.h), instead of the log on the nodes; empty:
   /// none.
   std::string command_log{};
@@ -108,6 +109,7 @@ class Database {
   const WriteOptions write_options_;
   std::unique_ptr<CommandLog> log_;
   std::unique_ptr<CommandCheckpoints> checkpoints_;
+  MemoryBound memory_;
 
   Mutex mutex_;
   CommitOrder order_ GUARDED_BY(mutex_);
