@@ -7,7 +7,7 @@
 #include <string>
 
 #include "db/checkpoint_description.h"
-#include "db/posix_file.h"
+#include "util/posix_file.h"
 #include "db/table_file.h"
 #include "nacre/status.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "db/posix_file.h"
+#include "util/posix_file.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/fragment_checksums.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "db/posix_file.h"
+#include "util/posix_file.h"
 #include "util/random.h"
 
 namespace nacre::bench {

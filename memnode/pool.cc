@@ -22,6 +22,14 @@ struct EmbeddedNode {
   std::unique_ptr<MemoryNode> node;
 };
 
+/// As Options::slab_size has them.
+Status ParseSlabSize(const std::string& text, uint64_t* bytes) {
+  constexpr uint64_t kMiB = 1 << 20;
+  NACRE_RETURN_IF_ERROR(ParseSize(text, bytes));
+  if (*bytes >= kMiB && *bytes <= 64 * 1024 * kMiB && *bytes % kMiB == 0) return Status::OK();
+  return Status::InvalidArgument(fmt::format("'{}': whole MiB, 1MiB to 64GiB", text));
+}
+
 class OpenedPool : public PoolImpl {
  public:
   OpenedPool(std::string uri, Clock* clock) : uri_(std::move(uri)), clock_(clock) {}
@@ -44,7 +52,8 @@ class OpenedPool : public PoolImpl {
 
  private:
   Status AddEmbeddedNode() override;
-  /// Takes "nodes" and "size" out of the URI, starts the nodes, and names them in `*uri`.
+  /// Takes "nodes", "size" and "slab_size" out of the URI, starts the nodes, and names them in
+  /// `*uri`.
   Status StartNodes(const PoolOpenOptions& options, const std::string& secret, Uri* uri);
   Status StartNode(std::string* address);
 
@@ -72,7 +81,11 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string&
   }
   node_options_.listen = uri->scheme + ":@";  // The system chooses a name.
   node_options_.region_bytes = bytes;
-  node_options_.slab_bytes = options.slab_bytes;
+  if (options.slab_bytes != 0) node_options_.slab_bytes = options.slab_bytes;
+  if (const auto slab = uri->parameters.extract("slab_size"); !slab.empty()) {
+    NACRE_RETURN_IF_ERROR(ParseSlabSize(slab.mapped(), &node_options_.slab_bytes)
+                              .WithContext("parameter 'slab_size'"));
+  }
   node_options_.workers = options.node_workers;
   node_options_.device = {
       .parameters = uri->parameters, .secret = secret, .logger = options.pool.info_log};
@@ -123,7 +136,7 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, clock_, &device_).WithContext(uri_));
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
-  client_options.slab_bytes = options.slab_bytes;
+  client_options.slab_bytes = embedded() ? node_options_.slab_bytes : options.slab_bytes;
   client_options.max_queue_pairs_per_node = options.pool.max_queue_pairs_per_node;
   return PoolClient::Connect(pool, client_options, device_.get(), clock_, &client_);
 }
@@ -156,8 +169,12 @@ namespace nacre {
 Status Pool::Open(const std::string& uri, const PoolOptions& options, std::shared_ptr<Pool>* pool) {
   memnode::PoolOpenOptions open_options;
   open_options.pool = options;
+  open_options.slab_bytes = 0;  // As the nodes have it; embedded ones have their default.
   std::shared_ptr<memnode::PoolImpl> opened;
   NACRE_RETURN_IF_ERROR(memnode::OpenPool(uri, open_options, Clock::System(), &opened));
+  if (opened->client()->options().slab_bytes == 0) {
+    return Status::InvalidArgument("pool '" + uri + "' has nodes with slabs of different sizes");
+  }
   *pool = std::move(opened);
   return Status::OK();
 }

@@ -31,6 +31,21 @@ void PoolClient::Rep::SetReaders(int max_queue_pairs_per_node) {
   for (int i = 0; i < readers; ++i) turns.push_back(std::make_unique<PointReader::Turn>());
 }
 
+namespace {
+
+/// That all nodes have that were reached; 0 if they differ, or none was. Nobody reconnects yet.
+uint64_t CommonSlabBytes(const Fabric& fabric) {
+  uint64_t common = 0;
+  for (const auto& link : fabric.links) {
+    if (link == nullptr || !link->alive()) continue;
+    if (common != 0 && link->slab_bytes() != common) return 0;
+    common = link->slab_bytes();
+  }
+  return common;
+}
+
+}  // namespace
+
 Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rdma::Device* device,
                            Clock* clock, std::unique_ptr<PoolClient>* client) {
   if (pool.addresses.empty()) {
@@ -70,6 +85,7 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   };
   NACRE_RETURN_IF_ERROR(NodeMonitor::Create(&fabric, welcome, &fabric.monitor));
   if (options.connect_all) NACRE_RETURN_IF_ERROR(fabric.monitor->ConnectAll());
+  if (options.slab_bytes == 0) context.options.slab_bytes = CommonSlabBytes(fabric);
   fabric.monitor->Start();
   rep->SetReaders(options.max_queue_pairs_per_node);
   *client = std::move(result);

@@ -8,17 +8,20 @@
 namespace nacre::sqlite {
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kVersion = 2;
 
-std::string KeyOf(const std::string& name) {
+std::string KeyOf(const std::string& name, char kind = 't') {
   std::string lower = name;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return CatalogueKey('t', lower);
+  return CatalogueKey(kind, lower);
 }
 
-Status Decode(Slice input, TableRecord* record) {
+}  // namespace
+
+Status DecodeTable(const Slice& value, TableRecord* record) {
   const Status malformed = Status::Corruption("catalogue: a table's record is malformed");
+  Slice input = value;
   if (input.empty() || input[0] != kVersion) return malformed;
   input.remove_prefix(1);
   uint32_t count;
@@ -31,12 +34,10 @@ Status Decode(Slice input, TableRecord* record) {
   return count == 0 ? malformed : Status::OK();
 }
 
-}  // namespace
-
 Status FindTable(const ReadView& view, const std::string& name, TableRecord* record) {
   PinnableSlice value;
   NACRE_RETURN_IF_ERROR(view.Get(KeyOf(name), &value));
-  return Decode(value, record).WithContext(name);
+  return DecodeTable(value, record).WithContext(name);
 }
 
 void AddTable(Transaction* transaction, const std::string& name, const TableRecord& record) {
@@ -50,8 +51,31 @@ void RemoveTable(Transaction* transaction, const std::string& name) {
   transaction->Delete(KeyOf(name));
 }
 
-void DropSpaces(Transaction* transaction, const std::vector<uint32_t>& spaces) {
-  for (uint32_t space : spaces) transaction->Put(CatalogueKey('g', space), Slice());
+Status FindDeclaration(const ReadView& view, const std::string& name,
+                       std::vector<std::string>* arguments) {
+  PinnableSlice value;
+  NACRE_RETURN_IF_ERROR(view.Get(KeyOf(name, 'a'), &value));
+  Slice input = value;
+  arguments->clear();
+  while (!input.empty()) {
+    Slice argument;
+    if (!GetLengthPrefixedSlice(&input, &argument)) {
+      return Status::Corruption("catalogue: the declaration of " + name + " is malformed");
+    }
+    arguments->push_back(argument.ToString());
+  }
+  return Status::OK();
+}
+
+void AddDeclaration(Transaction* transaction, const std::string& name,
+                    const std::vector<std::string>& arguments) {
+  std::string value;
+  for (const std::string& argument : arguments) PutLengthPrefixedSlice(&value, argument);
+  transaction->Put(KeyOf(name, 'a'), value);
+}
+
+void RemoveDeclaration(Transaction* transaction, const std::string& name) {
+  transaction->Delete(KeyOf(name, 'a'));
 }
 
 }  // namespace nacre::sqlite

@@ -21,7 +21,9 @@ class CommitOrder {
   void RemoveSnapshot(uint64_t number) { snapshots_.erase(snapshots_.find(number)); }
 
   /// The number of a commit that may go on, which has to be told of by `End`; 0 if it conflicts.
-  uint64_t Begin(uint64_t snapshot_number, std::vector<uint64_t> key_hashes);
+  /// It writes `key_hashes`; nobody may have written those, nor `watched_hashes`.
+  uint64_t Begin(uint64_t snapshot_number, std::vector<uint64_t> key_hashes,
+                 const std::vector<uint64_t>& watched_hashes);
   /// Whether or not it was written.
   void End(uint64_t number);
 

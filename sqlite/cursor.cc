@@ -132,6 +132,8 @@ int Cursor::Filter(int index, const char* plan, sqlite3_value** arguments) {
   }
   if (!pinned_) transaction->Pin();
   pinned_ = true;
+  const int code = table_->Check();
+  if (code != SQLITE_OK) return code;
   if (view_.state != transaction->view().state || view_.overlay != transaction->view().overlay) {
     view_ = transaction->view();
   }
@@ -155,7 +157,7 @@ int Cursor::ReadOneRow() {
   Status status = view_.Get(bounds_.begin, &single_);
   if (status.ok() && index_ != 0) {
     if (covering_) {
-      entry_key_ = bounds_.begin;
+      entry_key_ = WithoutSpace(bounds_.begin);
       entry_value_ = single_;
       return SQLITE_OK;
     }
@@ -169,7 +171,7 @@ int Cursor::ReadOneRow() {
     return SQLITE_OK;
   }
   if (!status.ok()) return Fail(status);
-  ShowRow(bounds_.begin, single_);
+  ShowRow(WithoutSpace(bounds_.begin), single_);
   return SQLITE_OK;
 }
 
@@ -221,9 +223,11 @@ int Cursor::FetchRows() {
 Status Cursor::ReadRows() {
   fetched_statuses_.assign(fetched_count_, Status::OK());
   if (view_.overlay->empty() && fetched_count_ > 1) {
-    const std::vector<Slice> keys(fetched_keys_.begin(),
-                                  fetched_keys_.begin() + static_cast<ptrdiff_t>(fetched_count_));
-    view_.state->MultiGet(keys, fetched_rows_.data(), fetched_statuses_.data());
+    std::vector<Slice> keys;
+    keys.reserve(fetched_count_);
+    for (size_t i = 0; i < fetched_count_; ++i) keys.push_back(WithoutSpace(fetched_keys_[i]));
+    view_.MultiGetStored(table_->schema().primary.space, keys, fetched_rows_.data(),
+                         fetched_statuses_.data());
   } else {
     for (size_t i = 0; i < fetched_count_; ++i) {
       fetched_statuses_[i] = view_.Get(fetched_keys_[i], &fetched_rows_[i]);
@@ -239,13 +243,11 @@ bool Cursor::ShowFetched() {
   // A row may have been removed since its entry was read, by the same connection.
   while (fetched_at_ < fetched_count_ && !fetched_statuses_[fetched_at_].ok()) ++fetched_at_;
   if (fetched_at_ == fetched_count_) return false;
-  ShowRow(fetched_keys_[fetched_at_], fetched_rows_[fetched_at_]);
+  ShowRow(WithoutSpace(fetched_keys_[fetched_at_]), fetched_rows_[fetched_at_]);
   return true;
 }
 
-void Cursor::ShowRow(const Slice& key, const Slice& row) {
-  Slice primary_key = key;
-  primary_key.remove_prefix(kSpaceBytes);
+void Cursor::ShowRow(const Slice& primary_key, const Slice& row) {
   row_.Reset(&table_->schema(), primary_key, row);
 }
 
@@ -273,12 +275,11 @@ Status Cursor::CurrentPrimaryKey(Slice* primary_key) const {
 Status Cursor::ReadEntry(int column, Value* value) {
   const Schema& schema = table_->schema();
   const KeySpace& keys = schema.key_space(index_);
-  Slice key = entry_key_;
-  key.remove_prefix(kSpaceBytes);
   for (size_t place = 0; place < keys.parts.size(); ++place) {
     if (keys.parts[place].column != column || !keys.parts[place].exact) continue;
-    return ReadKeyPart(keys.parts, static_cast<int>(place), key, &scratch_, value);
+    return ReadKeyPart(keys.parts, static_cast<int>(place), entry_key_, &scratch_, value);
   }
+  Slice key;
   NACRE_RETURN_IF_ERROR(CurrentPrimaryKey(&key));
   const int place = column == kRowNumber ? 0 : schema.key_place[static_cast<size_t>(column)];
   return ReadKeyPart(schema.primary.parts, place, key, &scratch_, value);

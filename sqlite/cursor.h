@@ -54,8 +54,7 @@ class Cursor : public sqlite3_vtab_cursor {
   Status ReadRows();
   /// False if none is left of those that were fetched.
   bool ShowFetched();
-  /// `key` with its space.
-  void ShowRow(const Slice& key, const Slice& row);
+  void ShowRow(const Slice& primary_key, const Slice& row);
   Status CurrentPrimaryKey(Slice* primary_key) const;
   Status ReadEntry(int column, Value* value);
 

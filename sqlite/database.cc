@@ -1,8 +1,14 @@
 #include "sqlite/database.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
+#include "nacre/pool.h"
+#include "sqlite/catalogue.h"
+#include "sqlite/command_checkpoints.h"
+#include "sqlite/command_log.h"
+#include "sqlite/command_log_opening.h"
 #include "sqlite/key_encoding.h"
 #include "util/coding.h"
 #include "util/hash.h"
@@ -11,13 +17,28 @@ namespace nacre::sqlite {
 namespace {
 
 constexpr uint32_t kCatalogueSpace = 0;
-/// Of a dropped table, in one batch.
-constexpr uint32_t kFreedAtOnce = 4096;
+constexpr char kFamilyPrefix[] = "sqlite.";
+
+std::string FamilyName(uint32_t space) { return kFamilyPrefix + std::to_string(space); }
+
+/// False if it is not one of FamilyName.
+bool ParseFamilyName(const std::string& name, uint32_t* space) {
+  if (!name.starts_with(kFamilyPrefix)) return false;
+  *space =
+      static_cast<uint32_t>(std::strtoul(name.c_str() + sizeof(kFamilyPrefix) - 1, nullptr, 10));
+  return *space != kCatalogueSpace && FamilyName(*space) == name;
+}
 
 std::string Persisted(int64_t rows) {
   std::string value;
   PutVarint64(&value, rows > 0 ? static_cast<uint64_t>(rows) : 0);
   return value;
+}
+
+WriteOptions WriteOptionsOf(const DatabaseOptions& options) {
+  WriteOptions write;
+  write.disable_wal = !options.remote_log || !options.command_log.empty();
+  return write;
 }
 
 /// Plans do not change for less.
@@ -44,17 +65,50 @@ std::string CatalogueKey(char kind, const Slice& name) {
   return CatalogueKey(kind).append(name.data(), name.size());
 }
 
-Database::Database(const DatabaseOptions& options, std::unique_ptr<DB> db)
-    : options_(options), db_(std::move(db)) {}
+namespace {
+
+uint64_t WriteBufferOf(const DatabaseOptions& options) {
+  return options.write_buffer_size != 0 ? options.write_buffer_size : Options().write_buffer_size;
+}
+
+}  // namespace
+
+Database::Database(const DatabaseOptions& options, std::unique_ptr<DB> db,
+                   const std::vector<ColumnFamilyHandle*>& handles)
+    : options_(options),
+      db_(std::move(db)),
+      write_options_(WriteOptionsOf(options)),
+      memory_(WriteBufferOf(options)) {
+  auto families = std::make_shared<FamilySet>();
+  (*families)[kCatalogueSpace] =
+      std::make_shared<const Family>(db_.get(), kCatalogueSpace, nullptr);
+  for (ColumnFamilyHandle* handle : handles) {
+    uint32_t space = kCatalogueSpace;
+    const bool ours = ParseFamilyName(handle->GetName(), &space);
+    auto family = std::make_unique<const Family>(db_.get(), space, handle);
+    if (!ours) {
+      others_.push_back(std::move(family));
+      continue;
+    }
+    (*families)[space] = std::move(family);
+    next_space_ = std::max(next_space_, space + 1);
+  }
+  families_ = std::move(families);
+}
 
 Database::~Database() {
+  checkpoints_.reset();
   WriteStatistics();
   std::shared_ptr<ReadState> last;
+  std::shared_ptr<const FamilySet> families;
   {
     MutexLock lock(&mutex_);
     last = std::move(current_);
+    families = std::move(families_);
   }
   last.reset();
+  families.reset();
+  others_.clear();
   db_->Close().IgnoreError();  // Nobody is left to tell; the DB's log has it.
 }
 
@@ -66,66 +120,113 @@ std::shared_ptr<ReadState> Database::Read() {
   std::shared_ptr<ReadState> stale = std::move(current_);
   const uint64_t number = order_.BeginNumber();
   order_.AddSnapshot(number);
-  current_ = std::shared_ptr<ReadState>(new ReadState(db_.get(), number), [this](ReadState* state) {
-    const uint64_t gone = state->number();
-    delete state;
-    MutexLock inner(&mutex_);
-    order_.RemoveSnapshot(gone);
-  });
+  current_ = std::shared_ptr<ReadState>(
+      new ReadState(db_.get(), number, families_, schema_version_), [this](ReadState* state) {
+        const uint64_t gone = state->number();
+        delete state;
+        MutexLock inner(&mutex_);
+        order_.RemoveSnapshot(gone);
+      });
   std::shared_ptr<ReadState> latest = current_;
   MutexUnlock unlock(&mutex_);
   stale.reset();
   return latest;
 }
 
-Status Database::Commit(const ReadState& state, const Overlay& overlay, const RowDeltas& deltas) {
+Status Database::WriteLogged(WriteBatch* batch, const Slice& commands) {
+  if (log_ == nullptr) return db_->Write(write_options_, batch);
+  return log_->Commit(commands, [this, batch](uint64_t number) {
+    const std::string key = CatalogueKey('c');
+    NACRE_RETURN_IF_ERROR(batch->Put(WithoutSpace(key), EncodeLogPosition({log_->id(), number})));
+    return db_->Write(write_options_, batch);
+  });
+}
+
+Status Database::Commit(const ReadState& state, const Overlay& overlay, const RowDeltas& deltas,
+                        const std::vector<uint32_t>& dropped, const Slice& commands,
+                        uint64_t* updates) {
   WriteBatch batch;
   std::vector<uint64_t> hashes;
-  hashes.reserve(overlay.entries().size());
+  hashes.reserve(overlay.entries().size() + dropped.size());
+  const Family* family = nullptr;
   for (const auto& [key, entry] : overlay.entries()) {
     hashes.push_back(Hash64(key));
-    NACRE_RETURN_IF_ERROR(entry.deleted ? batch.Delete(key) : batch.Put(key, entry.value));
+    const uint32_t space = SpaceOf(key);
+    if (family == nullptr || family->space() != space) {
+      family = FindFamily(state.families(), space);
+      if (family == nullptr) family = FindFamily(overlay.families(), space);
+      if (family == nullptr) return Status::Aborted("a table was dropped");
+    }
+    const Slice rest = WithoutSpace(key);
+    NACRE_RETURN_IF_ERROR(entry.deleted ? batch.Delete(family->handle(), rest)
+                                        : batch.Put(family->handle(), rest, entry.value));
   }
+  const bool changes_tables =
+      !overlay.empty() && SpaceOf(overlay.entries().begin()->first) == kCatalogueSpace;
+  // A table stands for all its rows: who drops it conflicts with who writes them.
+  for (uint32_t space : dropped) hashes.push_back(Hash64(CatalogueKey('s', space)));
+  std::vector<uint64_t> watched;
   for (const auto& [statistics, delta] : deltas) {
+    watched.push_back(Hash64(CatalogueKey('s', statistics->space)));
     const int64_t rows = statistics->rows.load(std::memory_order_relaxed) + delta;
     if (!IsWorthWriting(rows, statistics->written_rows.load(std::memory_order_relaxed))) continue;
-    NACRE_RETURN_IF_ERROR(batch.Put(CatalogueKey('s', statistics->space), Persisted(rows)));
+    const std::string key = CatalogueKey('s', statistics->space);
+    NACRE_RETURN_IF_ERROR(batch.Put(WithoutSpace(key), Persisted(rows)));
     statistics->written_rows.store(rows, std::memory_order_relaxed);
   }
 
   uint64_t number;
   {
     MutexLock lock(&mutex_);
-    number = order_.Begin(state.number(), std::move(hashes));
+    number = order_.Begin(state.number(), std::move(hashes), watched);
   }
   if (number == 0) return Status::Busy("another transaction has changed the same rows");
-  const Status status = db_->Write(WriteOptions(), &batch);
+  const Status status = WriteLogged(&batch, commands);
+  *updates = batch.Count();
   std::shared_ptr<ReadState> stale;
   {
     MutexLock lock(&mutex_);
     order_.End(number);
+    if (changes_tables) ++schema_version_;
     stale = std::move(current_);
   }
   if (!status.ok()) return status;
   for (const auto& [statistics, delta] : deltas) {
     statistics->rows.fetch_add(delta, std::memory_order_relaxed);
   }
+  // The batch is written; whoever comes next is told of flushes that fail.
+  memory_.Wrote(db_.get(), state.families(), batch.Count(), batch.GetDataSize()).IgnoreError();
   return Status::OK();
 }
 
-Status Database::AllocateSpaces(uint32_t count, uint32_t* first) {
-  uint32_t next;
-  {
+Status Database::CreateFamilies(uint32_t count,
+                                std::vector<std::shared_ptr<const Family>>* families) {
+  ColumnFamilyOptions options;
+  options.write_buffer_size = WriteBufferOf(options_);
+  std::vector<uint32_t> made;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t space;
+    {
+      MutexLock lock(&mutex_);
+      space = next_space_++;
+      pending_.insert(space);
+      made.push_back(space);
+    }
+    ColumnFamilyHandle* handle = nullptr;
+    if (Status status = db_->CreateColumnFamily(options, FamilyName(space), &handle);
+        !status.ok()) {
+      families->clear();
+      // What is left of them is dropped when the database is opened the next time.
+      DropUnusedFamilies(made).IgnoreError();
+      return status;
+    }
+    families->push_back(std::make_shared<const Family>(db_.get(), space, handle));
     MutexLock lock(&mutex_);
-    *first = next_space_;
-    next_space_ += count;
-    next = next_space_;
+    auto more = std::make_shared<FamilySet>(*families_);
+    (*more)[space] = families->back();
+    families_ = std::move(more);
   }
-  // Of two at once the one with the smaller number may be written last: `Recover` looks at the
-  // tables, too.
-  std::string value;
-  PutFixed32(&value, next);
-  return db_->Put(WriteOptions(), CatalogueKey('n'), value);
+  return Status::OK();
 }
 
 std::shared_ptr<TableStatistics> Database::StatisticsOf(uint32_t space) {
@@ -136,7 +237,7 @@ std::shared_ptr<TableStatistics> Database::StatisticsOf(uint32_t space) {
   }
   std::string value;
   uint64_t rows = 0;
-  if (db_->Get(ReadOptions(), CatalogueKey('s', space), &value).ok()) {
+  if (db_->Get(ReadOptions(), WithoutSpace(CatalogueKey('s', space)), &value).ok()) {
     Slice input = value;
     if (!GetVarint64(&input, &rows)) rows = 0;
   }
@@ -154,70 +255,75 @@ void Database::WriteStatistics() {
     for (const auto& [space, statistics] : statistics_) {
       const int64_t rows = statistics->rows.load(std::memory_order_relaxed);
       if (rows == statistics->written_rows.load(std::memory_order_relaxed)) continue;
-      batch.Put(CatalogueKey('s', space), Persisted(rows)).IgnoreError();  // Far below 4 GiB.
+      // Far below 4 GiB.
+      batch.Put(WithoutSpace(CatalogueKey('s', space)), Persisted(rows)).IgnoreError();
     }
   }
   // They are estimates: without this write the next owner has slightly worse ones.
-  if (batch.Count() > 0) db_->Write(WriteOptions(), &batch).IgnoreError();
+  if (batch.Count() > 0) db_->Write(write_options_, &batch).IgnoreError();
 }
 
-Status Database::FreeDroppedSpaces() {
-  MutexLock lock(&free_mutex_);
-  const std::string marks = CatalogueKey('g');
-  std::vector<std::string> dropped;
-  {
-    const std::unique_ptr<Iterator> iterator = db_->NewIterator(ReadOptions());
-    for (iterator->Seek(marks); iterator->Valid() && iterator->key().starts_with(marks);
-         iterator->Next()) {
-      dropped.push_back(iterator->key().ToString());
-    }
-    NACRE_RETURN_IF_ERROR(iterator->status());
-  }
-  for (const std::string& mark : dropped) {
-    const std::string begin = mark.substr(marks.size());
-    const std::string end = PrefixEnd(begin);
-    const std::unique_ptr<Iterator> iterator = db_->NewIterator(ReadOptions());
-    iterator->Seek(begin);
-    while (iterator->Valid() && iterator->key().starts_with(begin)) {
-      WriteBatch batch;
-      for (;
-           batch.Count() < kFreedAtOnce && iterator->Valid() && iterator->key().starts_with(begin);
-           iterator->Next()) {
-        NACRE_RETURN_IF_ERROR(batch.Delete(iterator->key()));
-      }
-      NACRE_RETURN_IF_ERROR(db_->Write(WriteOptions(), &batch));
-    }
-    NACRE_RETURN_IF_ERROR(iterator->status());
-    const Slice first = begin;
-    const Slice last = end;
-    NACRE_RETURN_IF_ERROR(db_->CompactRange(CompactRangeOptions(), &first, &last));
-    WriteBatch batch;
-    NACRE_RETURN_IF_ERROR(batch.Delete(mark));
-    NACRE_RETURN_IF_ERROR(batch.Delete(CatalogueKey('s', SpaceOf(begin))));
-    NACRE_RETURN_IF_ERROR(db_->Write(WriteOptions(), &batch));
-  }
-  return Status::OK();
-}
-
-Status Database::Recover() {
-  std::string value;
-  const Status status = db_->Get(ReadOptions(), CatalogueKey('n'), &value);
-  if (!status.ok() && !status.IsNotFound()) return status;
-  uint32_t next = 1;
-  if (status.ok()) {
-    Slice input = value;
-    if (!GetFixed32(&input, &next)) return Status::Corruption("catalogue: the next space");
-  }
-  // The highest space in use is that of the last key.
+Status Database::FindUsedSpaces(std::set<uint32_t>* spaces) {
+  const std::string table_keys = CatalogueKey('t');
+  const Slice first = WithoutSpace(table_keys);
   const std::unique_ptr<Iterator> iterator = db_->NewIterator(ReadOptions());
-  iterator->SeekToLast();
-  NACRE_RETURN_IF_ERROR(iterator->status());
-  if (iterator->Valid() && iterator->key().size() >= kSpaceBytes) {
-    next = std::max(next, SpaceOf(iterator->key()) + 1);
+  for (iterator->Seek(first); iterator->Valid() && iterator->key().starts_with(first);
+       iterator->Next()) {
+    TableRecord record;
+    NACRE_RETURN_IF_ERROR(
+        DecodeTable(iterator->value(), &record).WithContext(iterator->key().ToString()));
+    spaces->insert(record.spaces.begin(), record.spaces.end());
   }
-  MutexLock lock(&mutex_);
-  next_space_ = next;
+  return iterator->status();
+}
+
+Status Database::DropUnusedFamilies(const std::vector<uint32_t>& ended) {
+  MutexLock drop(&drop_mutex_);
+  std::shared_ptr<const FamilySet> families;
+  std::set<uint32_t> used;
+  {
+    MutexLock lock(&mutex_);
+    for (uint32_t space : ended) pending_.erase(space);
+    used = pending_;
+    families = families_;
+  }
+  // One that gets its table from now on is among the pending ones.
+  used.insert(kCatalogueSpace);
+  NACRE_RETURN_IF_ERROR(FindUsedSpaces(&used));
+  bool flushed = false;
+  for (const auto& [space, family] : *families) {
+    if (used.contains(space)) continue;
+    // What is not in a log on the nodes must not have them find a table without its families.
+    if (write_options_.disable_wal && !std::exchange(flushed, true)) {
+      NACRE_RETURN_IF_ERROR(db_->Flush(FlushOptions()));
+    }
+    NACRE_RETURN_IF_ERROR(DropFamily(*family));
+  }
   return Status::OK();
+}
+
+Status Database::UseLog(std::unique_ptr<CommandLog> log) {
+  NACRE_RETURN_IF_ERROR(CatchUp(this, log.get()));
+  log_ = std::move(log);
+  checkpoints_ =
+      std::make_unique<CommandCheckpoints>(db_.get(), log_.get(), options_.command_log_size);
+  return Status::OK();
+}
+
+Status Database::DropFamily(const Family& family) {
+  NACRE_RETURN_IF_ERROR(db_->DropColumnFamily(family.handle()));
+  std::shared_ptr<ReadState> stale;
+  std::shared_ptr<const FamilySet> before;
+  {
+    MutexLock lock(&mutex_);
+    statistics_.erase(family.space());
+    auto fewer = std::make_shared<FamilySet>(*families_);
+    fewer->erase(family.space());
+    before = std::exchange(families_, std::move(fewer));
+    stale = std::move(current_);  // It has the family.
+  }
+  const std::string key = CatalogueKey('s', family.space());
+  return db_->Delete(write_options_, WithoutSpace(key));
 }
 
 namespace {
@@ -244,13 +350,50 @@ void CloseAndForget(const std::string& identity, Database* database) {
   registry.closed.SignalAll();
 }
 
-Status OpenDB(const DatabaseOptions& options, std::unique_ptr<DB>* db) {
+/// Whether one that is open with `there` may be used by who wants `options`.
+Status CheckSame(const DatabaseOptions& there, const DatabaseOptions& options) {
+  const auto differ = [&](const char* name, const std::string& wanted, const std::string& is) {
+    return Status::InvalidArgument(std::string(name) + ": '" + wanted + "', but database '" +
+                                   options.name + "' is open with '" + is + "'");
+  };
+  if (there.redundancy != options.redundancy) {
+    return differ("redundancy", options.redundancy, there.redundancy);
+  }
+  if (there.command_log != options.command_log) {
+    return differ("command_log", options.command_log, there.command_log);
+  }
+  if (there.remote_log != options.remote_log) {
+    return differ("remote_log", options.remote_log ? "on" : "off", there.remote_log ? "on" : "off");
+  }
+  return Status::OK();
+}
+
+Status OpenWithFamilies(const Options& nacre, const std::string& name,
+                        std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db) {
+  std::vector<std::string> names;
+  const Status listed = DB::ListColumnFamilies(nacre, name, &names);
+  if (listed.IsNotFound()) names = {kDefaultColumnFamilyName};
+  if (!listed.ok() && !listed.IsNotFound()) return listed;
+  std::vector<ColumnFamilyDescriptor> families;
+  families.reserve(names.size());
+  for (const std::string& family : names) families.emplace_back(family, nacre);
+  return DB::Open(nacre, name, families, handles, db);
+}
+
+Status OpenDB(const DatabaseOptions& options, std::unique_ptr<DB>* db,
+              std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<CommandLog>* log) {
   Options nacre;
-  nacre.pool_uri = options.pool;
+  NACRE_RETURN_IF_ERROR(Pool::Open(options.pool, &nacre.pool));
   nacre.redundancy = options.redundancy;
   nacre.create_if_missing = true;
-  if (options.write_buffer_size != 0) nacre.write_buffer_size = options.write_buffer_size;
-  return DB::Open(nacre, options.name, db);
+  nacre.write_buffer_size = WriteBufferOf(options);
+  if (!options.command_log.empty()) NACRE_RETURN_IF_ERROR(OpenCommandLog(options, nacre, log));
+  Status status = OpenWithFamilies(nacre, options.name, handles, db);
+  if (status.IsIncomplete() && *log != nullptr) {
+    NACRE_RETURN_IF_ERROR(GoOnRestoring(nacre, options.name, **log));
+    status = OpenWithFamilies(nacre, options.name, handles, db);
+  }
+  return status;
 }
 
 }  // namespace
@@ -267,16 +410,16 @@ Status Database::Open(const DatabaseOptions& options, std::shared_ptr<Database>*
       registry.closed.Wait();
       continue;
     }
-    if ((*database)->options().redundancy == options.redundancy) return Status::OK();
-    return Status::InvalidArgument("redundancy: '" + options.redundancy + "', but database '" +
-                                   options.name + "' is open with '" +
-                                   (*database)->options().redundancy + "'");
+    return CheckSame((*database)->options(), options);
   }
   std::unique_ptr<DB> db;
-  NACRE_RETURN_IF_ERROR(OpenDB(options, &db));
-  auto opened = std::make_unique<Database>(options, std::move(db));
-  NACRE_RETURN_IF_ERROR(opened->Recover());
-  NACRE_RETURN_IF_ERROR(opened->FreeDroppedSpaces());
+  std::vector<ColumnFamilyHandle*> handles;
+  std::unique_ptr<CommandLog> log;
+  NACRE_RETURN_IF_ERROR(OpenDB(options, &db, &handles, &log));
+  auto opened = std::make_unique<Database>(options, std::move(db), handles);
+  if (log == nullptr) NACRE_RETURN_IF_ERROR(CheckHasNoLog(opened->db()));
+  NACRE_RETURN_IF_ERROR(opened->DropUnusedFamilies({}));
+  if (log != nullptr) NACRE_RETURN_IF_ERROR(opened->UseLog(std::move(log)));
   *database = std::shared_ptr<Database>(
       opened.release(), [identity](Database* last) { CloseAndForget(identity, last); });
   registry.databases[identity] = *database;

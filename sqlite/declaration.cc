@@ -36,6 +36,7 @@ class Parser {
     at_ = 0;
     NACRE_RETURN_IF_ERROR(Tokenize(argument, &tokens_));
     if (tokens_.size() >= 2 && tokens_[1].Is("=")) return AddOption();
+    declaration_->arguments.push_back(argument);
     if (Take("PRIMARY")) {
       if (!Take("KEY")) return Wrong("KEY is missing after PRIMARY");
       return AddPrimaryKey(&declaration_->primary_key);
@@ -90,6 +91,15 @@ class Parser {
       char* end;
       options.write_buffer_size = std::strtoull(value.c_str(), &end, 10);
       if (value.empty() || *end != '\0') return Wrong("not a number of bytes");
+    } else if (tokens_[0].Is("command_log")) {
+      options.command_log = value;
+    } else if (tokens_[0].Is("command_log_size")) {
+      char* end;
+      options.command_log_size = std::strtoull(value.c_str(), &end, 10);
+      if (options.command_log_size == 0 || *end != '\0') return Wrong("not a number of bytes");
+    } else if (tokens_[0].Is("remote_log")) {
+      options.remote_log = SameName(value, "on");
+      if (!options.remote_log && !SameName(value, "off")) return Wrong("neither on nor off");
     } else {
       return Wrong("unknown option");
     }
@@ -225,6 +235,15 @@ class Parser {
 
 Status Declaration::Parse(const std::vector<std::string>& arguments, Declaration* declaration) {
   *declaration = Declaration();
+  Parser parser(declaration);
+  for (const std::string& argument : arguments) NACRE_RETURN_IF_ERROR(parser.Add(argument));
+  return parser.Finish();
+}
+
+Status Declaration::ParseTable(const std::vector<std::string>& arguments,
+                               const DatabaseOptions& options, Declaration* declaration) {
+  *declaration = Declaration();
+  declaration->database = options;
   Parser parser(declaration);
   for (const std::string& argument : arguments) NACRE_RETURN_IF_ERROR(parser.Add(argument));
   return parser.Finish();

@@ -32,10 +32,15 @@ struct Declaration {
   std::vector<ColumnDeclaration> columns;
   std::vector<int> primary_key;  ///< Empty: rows are only numbered.
   std::vector<IndexDeclaration> indexes;
+  std::vector<std::string> arguments;  ///< As they were given, but for the options.
 
   /// `InvalidArgument` names what is wrong, `NotSupported` what SQLite's tables have and these have
   /// not (CHECK, DEFAULT, ...).
   static Status Parse(const std::vector<std::string>& arguments, Declaration* declaration);
+
+  /// From the `arguments` of another one, for a table in the database of `options`.
+  static Status ParseTable(const std::vector<std::string>& arguments,
+                           const DatabaseOptions& options, Declaration* declaration);
 
   /// Rows have numbers: the primary key is one INTEGER column, or missing.
   bool HasRowid() const;

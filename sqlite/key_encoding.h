@@ -8,11 +8,12 @@
 
 namespace nacre::sqlite {
 
-/// Keys whose bytewise order is SQLite's order of the values. Each key begins with the number of a
-/// space (a clustered table or an index; MyRocks numbers indexes so), and each value of a key is
-/// self-delimiting, so that the encoding of some first columns is a prefix of the whole:
+/// Keys whose bytewise order is SQLite's order of the values. In this process each key begins with
+/// the number of its space (a clustered table or an index); what follows is the key in the column
+/// family of the space. Each value of a key is self-delimiting, so that the encoding of some first
+/// columns is a prefix of the whole:
 ///
-///     key      u32 big-endian    space
+///     key      u32 big-endian    space, in this process
 ///     value    u8                0x10 NULL, 0x20 number, 0x30 text, 0x40 blob
 ///     number   u64 big-endian    the largest double that is not greater, sign bit flipped, and all
 ///                                other bits too if it was negative
@@ -28,6 +29,10 @@ inline constexpr size_t kSpaceBytes = 4;
 
 void AppendSpace(uint32_t space, std::string* key);
 uint32_t SpaceOf(const Slice& key);
+/// Of bytes that stay: `key` as a column family has it.
+inline Slice WithoutSpace(const Slice& key) {
+  return {key.data() + kSpaceBytes, key.size() - kSpaceBytes};
+}
 void AppendValue(const Value& value, Collation collation, std::string* key);
 /// The smallest bytes that are greater than all that begin with `prefix`; empty if there are none.
 std::string PrefixEnd(const Slice& prefix);

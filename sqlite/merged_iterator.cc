@@ -2,31 +2,46 @@
 
 #include <utility>
 
-namespace nacre::sqlite {
+#include "sqlite/key_encoding.h"
 
+namespace nacre::sqlite {
 void MergedIterator::Open(const ReadView& view, std::string begin, std::string end,
                           bool backwards) {
-  if (view_.state != view.state) Close();
+  const uint32_t space = SpaceOf(begin);
+  if (view_.state != view.state || (family_ != nullptr && family_->space() != space)) Close();
   view_ = view;
-  if (stored_ == nullptr) stored_ = view_.state->TakeIterator();
+  family_ = view_.FamilyOf(space);
+  valid_ = false;
+  if (family_ == nullptr) return;
+  if (stored_ == nullptr) stored_ = view_.state->TakeIterator(*family_);
   begin_ = std::move(begin);
   end_ = std::move(end);
   backwards_ = backwards;
+  ends_with_family_ = !Slice(end_).starts_with(Slice(begin_.data(), kSpaceBytes));
+  here_.assign(begin_, 0, kSpaceBytes);
   SeekStart();
   Settle();
 }
 
 void MergedIterator::Close() {
-  if (stored_ != nullptr) view_.state->GiveBack(std::move(stored_));
+  if (stored_ != nullptr) view_.state->GiveBack(*family_, std::move(stored_));
   stored_ = nullptr;
+  family_ = nullptr;
   view_ = ReadView();
   valid_ = false;
 }
 
+Status MergedIterator::status() const {
+  if (stored_ != nullptr) return stored_->status();
+  return view_.state == nullptr ? Status::OK() : ReadView::FamilyIsGone();
+}
+
+Slice MergedIterator::OwnKey() const { return WithoutSpace(own_->first); }
+
 bool MergedIterator::StoredInRange() const {
   if (!stored_->Valid()) return false;
-  return backwards_ ? stored_->key().compare(begin_) >= 0
-                    : end_.empty() || stored_->key().compare(end_) < 0;
+  return backwards_ ? stored_->key().compare(WithoutSpace(begin_)) >= 0
+                    : ends_with_family_ || stored_->key().compare(WithoutSpace(end_)) < 0;
 }
 
 bool MergedIterator::OwnInRange() const {
@@ -66,17 +81,17 @@ void MergedIterator::SeekOwn(const Slice& key, bool strictly) {
 
 void MergedIterator::SeekStart() {
   if (!backwards_) {
-    stored_->Seek(begin_);
+    stored_->Seek(WithoutSpace(begin_));
     SeekOwn(begin_, /*strictly=*/false);
     return;
   }
-  if (end_.empty()) {
+  if (ends_with_family_) {
     stored_->SeekToLast();
-    SeekOwn(std::string(8, '\xff'), /*strictly=*/false);
-    return;
+  } else {
+    const Slice end = WithoutSpace(end_);
+    stored_->SeekForPrev(end);
+    if (stored_->Valid() && stored_->key() == end) stored_->Prev();
   }
-  stored_->SeekForPrev(end_);
-  if (stored_->Valid() && stored_->key() == Slice(end_)) stored_->Prev();
   SeekOwn(end_, /*strictly=*/true);
 }
 
@@ -88,7 +103,7 @@ void MergedIterator::Settle() {
     if (!valid_) return;
     int order = stored ? -1 : 1;
     if (stored && own) {
-      order = stored_->key().compare(own_->first);
+      order = stored_->key().compare(OwnKey());
       if (backwards_) order = -order;
     }
     from_overlay_ = order >= 0;
@@ -104,7 +119,8 @@ void MergedIterator::Next() {
     from_overlay_ ? StepOwn() : StepStored();
   } else {
     const Slice key = this->key();
-    here_.assign(key.data(), key.size());
+    here_.resize(kSpaceBytes);
+    here_.append(key.data(), key.size());
     if (!from_overlay_) StepStored();
     SeekOwn(here_, /*strictly=*/true);
   }

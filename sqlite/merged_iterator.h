@@ -21,18 +21,20 @@ class MergedIterator {
   MergedIterator& operator=(const MergedIterator&) = delete;
 
   /// Goes to the first key of [begin, end), or to the last one if `backwards`.
+  /// Both with the space; all of the range is in one.
   void Open(const ReadView& view, std::string begin, std::string end, bool backwards);
   void Close();
 
   bool Valid() const { return valid_; }
   /// Requires Valid().
   void Next();
-  /// Stay until `Next`.
-  Slice key() const { return from_overlay_ ? own_->first : stored_->key(); }
+  /// Without the space. Both stay until `Next`.
+  Slice key() const { return from_overlay_ ? OwnKey() : stored_->key(); }
   Slice value() const { return from_overlay_ ? own_->second.value : stored_->value(); }
-  Status status() const { return stored_ == nullptr ? Status::OK() : stored_->status(); }
+  Status status() const;
 
  private:
+  Slice OwnKey() const;
   bool StoredInRange() const;
   bool OwnInRange() const;
   void StepStored() { backwards_ ? stored_->Prev() : stored_->Next(); }
@@ -44,9 +46,12 @@ class MergedIterator {
   void Settle();
 
   ReadView view_;
+  /// Of `stored_`; the view holds it. Null: it is not there any more, which `status` says.
+  const Family* family_ = nullptr;
   std::unique_ptr<Iterator> stored_;
   std::string begin_;
   std::string end_;
+  bool ends_with_family_ = false;  ///< No key of the space is behind `end_`.
   bool backwards_ = false;
   bool valid_ = false;
   bool from_overlay_ = false;

@@ -36,6 +36,7 @@ void Overlay::Write(const Slice& key, const Entry& entry) {
 }
 
 void Overlay::Clear() {
+  if (!families_.empty()) families_.clear();
   if (entries_.empty() && !keep_undo_) return;
   ++version_;
   entries_.clear();

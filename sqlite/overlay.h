@@ -3,10 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <memory_resource>
+#include <utility>
 #include <vector>
 
 #include "nacre/slice.h"
+#include "sqlite/family_set.h"
 
 namespace nacre::sqlite {
 
@@ -39,6 +42,12 @@ class Overlay {
   void Put(const Slice& key, const Slice& value) { Write(key, {Copy(value), false}); }
   void Delete(const Slice& key) { Write(key, {Slice(), true}); }
   void Clear();
+  /// Families that the transaction has made are known to it only, until it commits.
+  void AddFamily(std::shared_ptr<const Family> family) {
+    const uint32_t space = family->space();
+    families_[space] = std::move(family);
+  }
+  const FamilySet& families() const { return families_; }
 
   /// From now on, and until `Clear`, `UndoTo` can go back to here.
   size_t Mark();
@@ -58,6 +67,7 @@ class Overlay {
   std::array<char, 4096> first_bytes_;
   std::pmr::monotonic_buffer_resource memory_;
   Map entries_;
+  FamilySet families_;
   bool keep_undo_ = false;
   std::vector<Undo> undo_;
   uint64_t version_ = 0;

@@ -45,4 +45,10 @@ Schema::Schema(std::string table_name, Declaration table_declaration,
   }
 }
 
+std::vector<uint32_t> Schema::Spaces() const {
+  std::vector<uint32_t> spaces = {primary.space};
+  for (const KeySpace& index : indexes) spaces.push_back(index.space);
+  return spaces;
+}
+
 }  // namespace nacre::sqlite

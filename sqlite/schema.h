@@ -47,6 +47,8 @@ class Schema {
          const std::vector<uint32_t>& spaces);
 
   int column_count() const { return static_cast<int>(declaration.columns.size()); }
+  /// That of the rows, then those of the indexes.
+  std::vector<uint32_t> Spaces() const;
   bool has_rowid() const { return has_rowid_; }
   /// The column that holds the row's number, or kRowNumber.
   int rowid_column() const { return primary.parts[0].column; }

@@ -3,6 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "sqlite/declaration_tokens.h"
+#include "sqlite/table.h"
+
 namespace nacre::sqlite {
 namespace {
 
@@ -25,8 +28,23 @@ Status Session::TransactionOf(const DatabaseOptions& options, Transaction** tran
   return Status::OK();
 }
 
-void Session::RemoveTable() {
-  if (--tables_ > 0) return;
+Table* Session::FindTable(const std::string& name) {
+  // SQLite connects a table when a statement names it.
+  char* const sql = sqlite3_mprintf("SELECT 1 FROM \"%w\"", name.c_str());
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(connection_, sql, -1, &statement, nullptr);
+  sqlite3_finalize(statement);
+  sqlite3_free(sql);
+  if (code != SQLITE_OK) return nullptr;
+  for (Table* table : tables_) {
+    if (SameName(table->schema().name, name)) return table;
+  }
+  return nullptr;
+}
+
+void Session::RemoveTable(Table* table) {
+  std::erase(tables_, table);
+  if (!tables_.empty()) return;
   sqlite3_finalize(join_);
   join_ = nullptr;
 }
@@ -60,17 +78,10 @@ Status Session::Prepare() {
 void Session::Commit() {
   joined_ = false;
   for (const auto& transaction : transactions_) transaction->Commit();
-  if (!free_spaces_) return;
-  free_spaces_ = false;
-  for (const auto& transaction : transactions_) {
-    // What is left is freed when the database is opened the next time.
-    transaction->database().FreeDroppedSpaces().IgnoreError();
-  }
 }
 
 void Session::Rollback() {
   joined_ = false;
-  free_spaces_ = false;
   for (const auto& transaction : transactions_) transaction->Rollback();
 }
 

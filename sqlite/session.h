@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "nacre/status.h"
@@ -8,6 +9,8 @@
 #include "sqlite/transaction.h"
 
 namespace nacre::sqlite {
+
+class Table;
 
 /// A connection of SQLite, and what it does in Nacre databases. Owned by SQLite, as the client data
 /// of the module.
@@ -43,21 +46,19 @@ class Session {
 
   /// Each table of the connection tells of its life: without any, no statement is kept, which would
   /// keep the connection from being closed.
-  void AddTable() { ++tables_; }
-  void RemoveTable();
-
-  /// At the next commit the spaces of dropped tables are freed.
-  void FreeSpacesAtCommit() { free_spaces_ = true; }
+  void AddTable(Table* table) { tables_.push_back(table); }
+  void RemoveTable(Table* table);
+  /// The table `name` of the connection, by SQLite's rules for names; null if there is none.
+  Table* FindTable(const std::string& name);
 
  private:
   int PrepareJoin();
 
   sqlite3* const connection_;
   std::vector<std::unique_ptr<Transaction>> transactions_;
-  int tables_ = 0;
+  std::vector<Table*> tables_;
   sqlite3_stmt* join_ = nullptr;  ///< Writes to `temp.nacre_transaction`.
   bool joined_ = false;
-  bool free_spaces_ = false;
 };
 
 /// Registers the module of `temp.nacre_transaction`. An SQLite error code.

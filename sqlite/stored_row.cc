@@ -97,7 +97,6 @@ Status PrimaryKeyOf(const KeySpace& index, const Slice& key, const Slice& value,
     return Status::OK();
   }
   Slice rest = key;
-  rest.remove_prefix(kSpaceBytes);
   for (size_t i = 0; i < index.parts.size(); ++i) {
     if (!SkipValue(&rest)) return Status::Corruption("an index entry cannot be decoded");
   }

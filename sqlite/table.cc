@@ -28,28 +28,28 @@ Status FindOrCreate(Transaction* transaction, const std::string& name,
   }
   if (!status.IsNotFound()) return status;
   if (!create) return Status::NotFound("table " + name + " is not in the database any more");
-  uint32_t first;
-  NACRE_RETURN_IF_ERROR(transaction->database().AllocateSpaces(count, &first));
-  for (uint32_t i = 0; i < count; ++i) record->spaces.push_back(first + i);
+  NACRE_RETURN_IF_ERROR(transaction->CreateSpaces(count, &record->spaces));
   record->signature = signature;
-  transaction->Begin();
   AddTable(transaction, name, *record);
+  AddDeclaration(transaction, name, declaration.arguments);
+  if (CommandList* commands = transaction->commands()) {
+    commands->Create(name, declaration.arguments);
+  }
   return Status::OK();
 }
 
 }  // namespace
 
-Table::Table(Session* session, Transaction* transaction, Schema schema,
-             std::shared_ptr<TableStatistics> statistics)
+Table::Table(Session* session, Transaction* transaction, Schema schema)
     : sqlite3_vtab{},
       session_(session),
       transaction_(transaction),
       schema_(std::move(schema)),
-      statistics_(std::move(statistics)) {
-  session_->AddTable();
+      statistics_(transaction->database().StatisticsOf(schema_.primary.space)) {
+  session_->AddTable(this);
 }
 
-Table::~Table() { session_->RemoveTable(); }
+Table::~Table() { session_->RemoveTable(this); }
 
 Status Table::Connect(Session* session, const std::string& name,
                       const std::vector<std::string>& arguments, bool create,
@@ -62,12 +62,15 @@ Status Table::Connect(Session* session, const std::string& name,
   }
   Transaction* transaction;
   NACRE_RETURN_IF_ERROR(session->TransactionOf(declaration.database, &transaction));
+  return Attach(session, transaction, name, std::move(declaration), create, table);
+}
+
+Status Table::Attach(Session* session, Transaction* transaction, const std::string& name,
+                     Declaration declaration, bool create, std::unique_ptr<Table>* table) {
   TableRecord record;
   NACRE_RETURN_IF_ERROR(FindOrCreate(transaction, name, declaration, create, &record));
-  Schema schema(name, std::move(declaration), record.spaces);
-  std::shared_ptr<TableStatistics> statistics =
-      transaction->database().StatisticsOf(schema.primary.space);
-  *table = std::make_unique<Table>(session, transaction, std::move(schema), std::move(statistics));
+  *table = std::make_unique<Table>(session, transaction,
+                                   Schema(name, std::move(declaration), record.spaces));
   return Status::OK();
 }
 
@@ -87,29 +90,68 @@ int Table::Drop() {
   const int code = session_->Join();
   if (code != SQLITE_OK) return code;
   transaction_->Begin();
-  std::vector<uint32_t> spaces = {schema_.primary.space};
-  for (const KeySpace& index : schema_.indexes) spaces.push_back(index.space);
-  RemoveTable(transaction_, schema_.name);
-  DropSpaces(transaction_, spaces);
-  session_->FreeSpacesAtCommit();
+  bool is_there = false;
+  const Status status = FindAgain(&is_there);
+  if (!status.ok()) return Fail(status);
+  if (is_there) DropFromDatabase();  // Else another connection has dropped or renamed it.
   return SQLITE_OK;
+}
+
+void Table::DropFromDatabase() {
+  RemoveTable(transaction_, schema_.name);
+  RemoveDeclaration(transaction_, schema_.name);
+  transaction_->DropSpaces(schema_.Spaces());
+  if (CommandList* commands = transaction_->commands()) commands->Drop(schema_.name);
+}
+
+Status Table::FindAgain(bool* is_there) {
+  TableRecord record;
+  const Status status = FindTable(transaction_->view(), schema_.name, &record);
+  *is_there = status.ok() && record.signature == schema_.declaration.Signature();
+  if (!status.ok() && !status.IsNotFound()) return status;
+  if (!*is_there || record.spaces == schema_.Spaces()) return Status::OK();
+  // Somebody has dropped it and made it again.
+  schema_ = Schema(schema_.name, std::move(schema_.declaration), record.spaces);
+  statistics_ = transaction_->database().StatisticsOf(schema_.primary.space);
+  return Status::OK();
+}
+
+int Table::CheckAgain() {
+  bool is_there = false;
+  const Status status = FindAgain(&is_there);
+  if (!status.ok()) return Fail(status);
+  if (is_there) {
+    checked_version_ = transaction_->view().state->schema_version();
+    return SQLITE_OK;
+  }
+  sqlite3_free(zErrMsg);
+  zErrMsg = sqlite3_mprintf("no such table: %s", schema_.name.c_str());
+  return SQLITE_ERROR;
 }
 
 int Table::Rename(const char* name) {
   const int code = session_->Join();
   if (code != SQLITE_OK) return code;
   transaction_->Begin();
+  const int there = CheckAgain();
+  if (there != SQLITE_OK) return there;
+  const Status status = RenameInDatabase(name);
+  return status.ok() ? SQLITE_OK : Fail(status);
+}
+
+Status Table::RenameInDatabase(const std::string& name) {
   TableRecord record;
-  Status status = FindTable(transaction_->view(), name, &record);
-  if (status.ok()) {
-    return Fail(Status::InvalidArgument(std::string("the database has a table ") + name));
-  }
-  if (status.IsNotFound()) status = FindTable(transaction_->view(), schema_.name, &record);
-  if (!status.ok()) return Fail(status);
+  const Status taken = FindTable(transaction_->view(), name, &record);
+  if (taken.ok()) return Status::InvalidArgument("the database has a table " + name);
+  if (!taken.IsNotFound()) return taken;
+  NACRE_RETURN_IF_ERROR(FindTable(transaction_->view(), schema_.name, &record));
   RemoveTable(transaction_, schema_.name);
+  RemoveDeclaration(transaction_, schema_.name);
   AddTable(transaction_, name, record);
+  AddDeclaration(transaction_, name, schema_.declaration.arguments);
+  if (CommandList* commands = transaction_->commands()) commands->Rename(schema_.name, name);
   schema_.name = name;
-  return SQLITE_OK;
+  return Status::OK();
 }
 
 }  // namespace nacre::sqlite

@@ -18,8 +18,7 @@ class Cursor;
 /// Thread safety: none; SQLite uses a connection from one thread at a time.
 class Table : public sqlite3_vtab {
  public:
-  Table(Session* session, Transaction* transaction, Schema schema,
-        std::shared_ptr<TableStatistics> statistics);
+  Table(Session* session, Transaction* transaction, Schema schema);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -30,12 +29,24 @@ class Table : public sqlite3_vtab {
                         const std::vector<std::string>& arguments, bool create,
                         std::unique_ptr<Table>* table);
 
+  /// The same without SQLite.
+  static Status Attach(Session* session, Transaction* transaction, const std::string& name,
+                       Declaration declaration, bool create, std::unique_ptr<Table>* table);
+
   Session* session() { return session_; }
   Transaction* transaction() { return transaction_; }
   const Schema& schema() const { return schema_; }
   const std::shared_ptr<TableStatistics>& statistics() const { return statistics_; }
 
   int Fail(const Status& status) { return SetError(status, &zErrMsg); }
+
+  /// Another connection may have dropped or renamed the table since the last call: then an SQLite
+  /// code, "no such table". One that was dropped and made again in the same way is used as it is
+  /// now. Needs the transaction's view.
+  int Check() {
+    const bool known = checked_version_ == transaction_->view().state->schema_version();
+    return known ? SQLITE_OK : CheckAgain();
+  }
 
   std::unique_ptr<Cursor> TakeCursor();
   void GiveBack(std::unique_ptr<Cursor> cursor);
@@ -44,6 +55,12 @@ class Table : public sqlite3_vtab {
   int Rename(const char* name);
   /// xUpdate, with its arguments.
   int Update(int count, sqlite3_value** arguments, sqlite3_int64* rowid);
+
+  // What a command log says that they came to, within a transaction.
+  void DropFromDatabase();
+  Status RenameInDatabase(const std::string& name);
+  Status RedoPut(const Slice& primary_key, const Slice& bytes);
+  Status RedoDelete(const Slice& primary_key);
 
  private:
   /// A row as xUpdate is given it.
@@ -61,6 +78,10 @@ class Table : public sqlite3_vtab {
     std::vector<Value> values{};
     int64_t rowid = 0;
   };
+
+  int CheckAgain();
+  /// In the catalogue, as it was declared.
+  Status FindAgain(bool* is_there);
 
   int InsertRow(sqlite3_value** arguments, sqlite3_int64* rowid);
   int UpdateRow(sqlite3_value** arguments);
@@ -91,7 +112,8 @@ class Table : public sqlite3_vtab {
   Session* const session_;
   Transaction* const transaction_;
   Schema schema_;
-  const std::shared_ptr<TableStatistics> statistics_;
+  std::shared_ptr<TableStatistics> statistics_;
+  uint64_t checked_version_ = 0;  ///< Of the schema (Database), which has the table as it is here.
   std::vector<std::unique_ptr<Cursor>> idle_cursors_;
   RowWriter writer_;
   NewRow new_row_;  ///< Its memory is used again.

@@ -21,6 +21,10 @@ int ConnectTable(Session* session, int count, const char* const* arguments, bool
   const std::vector<std::string> declared(arguments + 3, arguments + count);
   std::unique_ptr<Table> connected;
   const Status status = Table::Connect(session, arguments[2], declared, create, &connected);
+  if (status.IsBusy()) {  // Here SQLite has no words for it.
+    *message = sqlite3_mprintf("%s", status.ToString().c_str());
+    return SQLITE_BUSY;
+  }
   if (!status.ok()) return SetError(status, message);
   sqlite3_vtab_config(session->connection(), SQLITE_VTAB_CONSTRAINT_SUPPORT, 1);
   *table = connected.release();
@@ -49,6 +53,12 @@ int Destroy(sqlite3_vtab* table) {
 }
 
 int BestIndex(sqlite3_vtab* table, sqlite3_index_info* info) {
+  // As SQLite does it: who prepares a statement is told that there is no such table any more.
+  Transaction* const transaction = TableOf(table)->transaction();
+  transaction->Pin();
+  const int code = TableOf(table)->Check();
+  transaction->Unpin();
+  if (code != SQLITE_OK) return code;
   return ChoosePlan(TableOf(table)->schema(), *TableOf(table)->statistics(), info);
 }
 

@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "sqlite/key_encoding.h"
+
 namespace nacre::sqlite {
+
+const Family* ReadView::FamilyOf(uint32_t space) const {
+  const Family* const family = FindFamily(state->families(), space);
+  return family != nullptr ? family : FindFamily(overlay->families(), space);
+}
 
 Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
   if (const Overlay::Entry* entry = overlay->Find(key)) {
@@ -12,7 +19,17 @@ Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
         entry->value, [](void*, void*) {}, nullptr, nullptr);
     return Status::OK();
   }
-  return state->Get(key, value);
+  const Family* const family = FamilyOf(SpaceOf(key));
+  if (family == nullptr) return FamilyIsGone();
+  return state->Get(*family, WithoutSpace(key), value);
+}
+
+void ReadView::MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
+                              Status* statuses) const {
+  if (const Family* const family = FamilyOf(space); family != nullptr) {
+    return state->MultiGet(*family, keys, values, statuses);
+  }
+  std::fill_n(statuses, keys.size(), FamilyIsGone());
 }
 
 Transaction::Transaction(std::shared_ptr<Database> database) : database_(std::move(database)) {
@@ -44,11 +61,13 @@ void Transaction::Begin() {
 
 Status Transaction::Prepare() {
   if (written_ || view_.overlay->empty()) return Status::OK();
-  NACRE_RETURN_IF_ERROR(database_->Commit(*view_.state, *view_.overlay, deltas_));
+  uint64_t updates;
+  NACRE_RETURN_IF_ERROR(database_->Commit(*view_.state, *view_.overlay, deltas_, dropped_spaces_,
+                                          commands_.bytes(), &updates));
   written_ = true;
   // If nobody else has written meanwhile, what is known of the tables stays true.
   const uint64_t sequence = database_->db()->GetLatestSequenceNumber();
-  const bool alone = sequence == last_rows_sequence_ + view_.overlay->entries().size();
+  const bool alone = sequence == last_rows_sequence_ + updates;
   if (!alone) last_rows_.clear();
   last_rows_sequence_ = sequence;
   return Status::OK();
@@ -66,7 +85,14 @@ void Transaction::Finish() {
   DropWrites();
   view_.state.reset();
   deltas_.clear();
+  commands_.Clear();
   marks_.clear();
+  if (!created_spaces_.empty() || (written_ && !dropped_spaces_.empty())) {
+    // What cannot be dropped now is dropped when the database is opened the next time.
+    database_->DropUnusedFamilies(created_spaces_).IgnoreError();
+  }
+  created_spaces_.clear();
+  dropped_spaces_.clear();
   written_ = false;
   begun_ = false;
   if (pins_ > 0) TakeState();
@@ -86,7 +112,8 @@ void Transaction::Savepoint(int number) {
   if (!begun_ || number < 0) return;
   const size_t count = static_cast<size_t>(number) + 1;
   // One is told of by each table that takes part; a later table must not move it.
-  while (marks_.size() < count) marks_.push_back({view_.overlay->Mark(), deltas_});
+  while (marks_.size() < count)
+    marks_.push_back({view_.overlay->Mark(), commands_.bytes().size(), deltas_});
 }
 
 void Transaction::Release(int number) {
@@ -98,6 +125,7 @@ void Transaction::RollbackTo(int number) {
   if (number < 0) {  // A save point that began the transaction.
     marks_.clear();
     deltas_.clear();
+    commands_.Clear();
     last_rows_.clear();
     DropWrites();
     return;
@@ -105,6 +133,7 @@ void Transaction::RollbackTo(int number) {
   if (marks_.size() <= static_cast<size_t>(number)) return;
   marks_.resize(static_cast<size_t>(number) + 1);
   view_.overlay->UndoTo(marks_.back().undo);
+  commands_.UndoTo(marks_.back().command_bytes);
   deltas_ = marks_.back().deltas;
   last_rows_.clear();
 }
@@ -114,6 +143,22 @@ Status Transaction::Exists(const Slice& key, bool* exists) {
   *exists = status.ok();
   scratch_.Reset();
   return status.IsNotFound() ? Status::OK() : status;
+}
+
+Status Transaction::CreateSpaces(uint32_t count, std::vector<uint32_t>* spaces) {
+  std::vector<std::shared_ptr<const Family>> families;
+  NACRE_RETURN_IF_ERROR(database_->CreateFamilies(count, &families));
+  Begin();
+  for (auto& family : families) {
+    spaces->push_back(family->space());
+    created_spaces_.push_back(family->space());
+    view_.overlay->AddFamily(std::move(family));
+  }
+  return Status::OK();
+}
+
+void Transaction::DropSpaces(const std::vector<uint32_t>& spaces) {
+  dropped_spaces_.insert(dropped_spaces_.end(), spaces.begin(), spaces.end());
 }
 
 void Transaction::CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta) {

@@ -8,6 +8,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "sqlite/command_list.h"
 #include "sqlite/database.h"
 #include "sqlite/overlay.h"
 
@@ -19,8 +20,14 @@ struct ReadView {
   std::shared_ptr<ReadState> state{};
   std::shared_ptr<Overlay> overlay{};
 
-  /// As DB::Get.
+  /// Null if it was dropped before the state.
+  const Family* FamilyOf(uint32_t space) const;
+  static Status FamilyIsGone() { return Status::Aborted("the table was dropped"); }
+  /// As DB::Get; `key` begins with its space. `Aborted`: that was dropped before the state.
   Status Get(const Slice& key, PinnableSlice* value) const;
+  /// Without the own writes. `keys` are all of `space`, and without it.
+  void MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
+                      Status* statuses) const;
 };
 
 /// What one connection does in one database: the state it reads and what it has written since. Used
@@ -45,7 +52,8 @@ class Transaction {
 
   /// The latest state, which stays until `Commit` or `Rollback`. Idempotent.
   void Begin();
-  /// Writes what was written. `Busy`: another transaction was faster with one of the keys.
+  /// Writes what was written. `Busy`: another transaction was faster with one of the keys, or with
+  /// dropping one of the tables.
   Status Prepare();
   void Commit();
   void Rollback();
@@ -60,9 +68,18 @@ class Transaction {
   /// `*exists`: whether there is such a key.
   Status Exists(const Slice& key, bool* exists);
 
+  /// New families for a table with `count` key spaces; gone with the transaction unless it commits
+  /// a table that has them. `Begin` is part of it.
+  Status CreateSpaces(uint32_t count, std::vector<uint32_t>* spaces);
+  /// They are a table's that this transaction removes.
+  void DropSpaces(const std::vector<uint32_t>& spaces);
+
   /// Need `Begin` before them.
   void Put(const Slice& key, const Slice& value) { view_.overlay->Put(key, value); }
   void Delete(const Slice& key) { view_.overlay->Delete(key); }
+  /// Where to say what is done, for the command log; null if there is none. What is said is undone
+  /// with the writes.
+  CommandList* commands() { return database_->logs_commands() ? &commands_ : nullptr; }
   void CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta);
 
   /// The greatest row number of a table as this transaction sees it; null if it is not known.
@@ -73,6 +90,7 @@ class Transaction {
  private:
   struct Mark {
     size_t undo;
+    size_t command_bytes;
     Database::RowDeltas deltas;
   };
 
@@ -86,7 +104,10 @@ class Transaction {
   bool begun_ = false;
   bool written_ = false;  ///< `Prepare` has written the overlay.
   Database::RowDeltas deltas_;
+  CommandList commands_;
   std::vector<Mark> marks_;  ///< By number of the save point.
+  std::vector<uint32_t> created_spaces_;
+  std::vector<uint32_t> dropped_spaces_;
   /// Valid in the state of this sequence, with the overlay.
   std::map<uint32_t, int64_t> last_rows_;
   uint64_t last_rows_sequence_ = 0;

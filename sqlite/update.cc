@@ -50,10 +50,8 @@ Status Table::LastRowNumber(int64_t* rowid) {
   NACRE_RETURN_IF_ERROR(iterator.status());
   *rowid = 0;
   if (iterator.Valid()) {
-    Slice key = iterator.key();
-    key.remove_prefix(kSpaceBytes);
     Value value;
-    NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_.primary.parts, 0, key, nullptr, &value));
+    NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_.primary.parts, 0, iterator.key(), nullptr, &value));
     *rowid = value.integer;
   }
   transaction_->SetLastRow(space, *rowid);
@@ -178,6 +176,9 @@ void Table::Remove(const OldRow& old) {
     transaction_->Delete(entry.key);
   }
   transaction_->Delete(RowKey(old.primary_key));
+  if (CommandList* commands = transaction_->commands()) {
+    commands->Delete(schema_.name, old.primary_key);
+  }
   transaction_->CountRows(statistics_, -1);
   if (!schema_.has_rowid()) return;
   const int64_t* const last = transaction_->LastRow(schema_.primary.space);
@@ -189,7 +190,11 @@ void Table::Store(const NewRow& row, OldRow* old) {
     Remove(*old);
     old = nullptr;
   }
-  transaction_->Put(RowKey(row.primary_key), EncodeRow(schema_, row.values, &writer_));
+  const Slice bytes = EncodeRow(schema_, row.values, &writer_);
+  transaction_->Put(RowKey(row.primary_key), bytes);
+  if (CommandList* commands = transaction_->commands()) {
+    commands->Put(schema_.name, row.primary_key, bytes);
+  }
   IndexEntry before;
   for (size_t i = 0; i < row.entries.size(); ++i) {
     const IndexEntry& entry = row.entries[i];
@@ -200,7 +205,7 @@ void Table::Store(const NewRow& row, OldRow* old) {
     }
     transaction_->Put(entry.key, entry.value);
   }
-  if (old == nullptr) transaction_->CountRows(statistics_, 1);
+  transaction_->CountRows(statistics_, old == nullptr ? 1 : 0);
   if (schema_.has_rowid() && IsAboveAllRows(row.rowid)) {
     transaction_->SetLastRow(schema_.primary.space, row.rowid);
   }
@@ -268,7 +273,39 @@ int Table::DeleteRow(sqlite3_value* identity) {
   return SQLITE_OK;
 }
 
+Status Table::RedoPut(const Slice& primary_key, const Slice& bytes) {
+  OldRow old;
+  bool found;
+  NACRE_RETURN_IF_ERROR(FindRow(primary_key.ToString(), &old, &found));
+  StoredRow stored;
+  stored.Reset(&schema_, primary_key, bytes);
+  NewRow& row = new_row_;
+  NACRE_RETURN_IF_ERROR(stored.ReadAll(&row.values));
+  if (schema_.has_rowid()) {
+    Value rowid;
+    NACRE_RETURN_IF_ERROR(stored.Read(kRowNumber, &rowid));
+    row.rowid = rowid.integer;
+  }
+  Finish(&row);
+  if (Slice(row.primary_key) != primary_key) {
+    return Status::Corruption("a row of the command log does not fit its key");
+  }
+  Store(row, found ? &old : nullptr);
+  return Status::OK();
+}
+
+Status Table::RedoDelete(const Slice& primary_key) {
+  OldRow old;
+  bool found;
+  NACRE_RETURN_IF_ERROR(FindRow(primary_key.ToString(), &old, &found));
+  if (!found) return Status::Corruption("a row that the command log deletes is not there");
+  Remove(old);
+  return Status::OK();
+}
+
 int Table::Update(int count, sqlite3_value** arguments, sqlite3_int64* rowid) {
+  const int code = Check();
+  if (code != SQLITE_OK) return code;
   if (count == 1) return DeleteRow(arguments[0]);
   if (sqlite3_value_type(arguments[0]) == SQLITE_NULL) return InsertRow(arguments, rowid);
   return UpdateRow(arguments);

@@ -19,6 +19,10 @@ constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kPage = 4 << 10;
 constexpr size_t kLine = 64;
 
+/// Of the first chunks of an arena, each of which gets memory of its own: a small one, of which a
+/// database with many column families has many, does not take a block and touch a huge page of it.
+constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
+
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Memory straight from the kernel, given back on destruction.
@@ -109,10 +113,12 @@ struct ConcurrentArena::Rep {
 
   /// Carves `bytes`, a multiple of the line size, from the current block, or takes a new one.
   char* Take(size_t bytes) EXCLUDES(mutex) {
-    memory_usage.fetch_add(bytes, std::memory_order_relaxed);
+    const size_t before = memory_usage.fetch_add(bytes, std::memory_order_relaxed);
     MutexLock lock(&mutex);
-    // A piece that would waste much of a block gets memory of its own.
-    if (bytes > ArenaBlockPool::kBlockSize / 4) return blocks.emplace_back(bytes).data();
+    // A piece that would waste much of a block gets memory of its own, too.
+    if (before + bytes <= kSmallBytes || bytes > ArenaBlockPool::kBlockSize / 4) {
+      return blocks.emplace_back(bytes).data();
+    }
     if (bytes > left) {
       blocks.push_back(pool != nullptr ? pool->rep_->Take() : Block(ArenaBlockPool::kBlockSize));
       next = blocks.back().data();

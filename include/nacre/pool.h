@@ -35,7 +35,7 @@ struct PoolOptions {
 /// Parameters follow after `?` as `name=value`, with `&` between them:
 ///
 ///     secret_file       file with the pool's secret; see below
-///     nodes, size       embedded: how many (4), and bytes of each (1GiB)
+///     nodes, size, slab_size  embedded: how many (4), bytes of each (1GiB) and of a slab (64MiB)
 ///     rtt_us, gbps      any: put the NIC model before every node: a round trip in microseconds, a
 ///                       bandwidth in Gbit/s (0: none)
 ///     io_threads        tcp: threads of this process that serve sockets, 1 to 256 (1)

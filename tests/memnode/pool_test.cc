@@ -270,6 +270,40 @@ TEST_F(PoolTest, BoundedQueuePairs) {
   }
 }
 
+TEST_F(PoolTest, LearnsTheSlabSizeOfItsNodes) {
+  std::unique_ptr<rdma::Device> device;
+  std::vector<std::unique_ptr<MemoryNode>> nodes;
+  ASSERT_TRUE(rdma::OpenDevice("shm", {}, Clock::System(), &device).ok());
+  const auto start = [&](uint64_t slab_bytes) {
+    MemoryNodeOptions options;
+    options.listen = "shm:@";
+    options.region_bytes = 32 << 20;
+    options.slab_bytes = slab_bytes;
+    return MemoryNode::Start(options, device.get(), Clock::System(), &nodes.emplace_back());
+  };
+  ASSERT_TRUE(start(2 << 20).ok());
+  ASSERT_TRUE(start(2 << 20).ok());
+  ASSERT_TRUE(start(4 << 20).ok());
+  const auto open = [&](size_t one, size_t two, std::shared_ptr<Pool>* pool) {
+    const std::string second = nodes[two]->address();
+    return Pool::Open(nodes[one]->address() + ',' + second.substr(second.find(':') + 1), pool);
+  };
+  std::shared_ptr<Pool> pool;
+  ASSERT_TRUE(open(0, 1, &pool).ok());
+  EXPECT_EQ(std::dynamic_pointer_cast<PoolImpl>(pool)->client()->options().slab_bytes, 2u << 20);
+  const Status mixed = open(0, 2, &pool);
+  EXPECT_TRUE(mixed.IsInvalidArgument()) << mixed.ToString();
+  EXPECT_NE(mixed.ToString().find("different sizes"), std::string::npos) << mixed.ToString();
+
+  ASSERT_TRUE(Pool::Open("embedded:?nodes=2&size=32MiB&slab_size=4MiB", &pool).ok());
+  EXPECT_EQ(std::dynamic_pointer_cast<PoolImpl>(pool)->client()->options().slab_bytes, 4u << 20);
+  for (const char* bad : {"1", "0", "1536KiB", "many"}) {
+    EXPECT_TRUE(
+        Pool::Open(std::string("embedded:?size=32MiB&slab_size=") + bad, &pool).IsInvalidArgument())
+        << bad;
+  }
+}
+
 TEST_F(PoolTest, MalformedPlacementsAreErrors) {
   OpenPoolAt("embedded:?nodes=2&size=4MiB");
   CreateDatabase();

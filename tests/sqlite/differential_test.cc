@@ -1,14 +1,18 @@
 // Goal: tables of Nacre answer as SQLite's own do.
 // Method: random statements (tests/support/sql_generator.h) run on two connections, one with tables
 // of SQLite in memory, one with the same tables in Nacre. After each statement codes, messages,
-// rows and counts of changes are compared, every so often the contents of all tables. A seed
-// replays a run; NACRE_TEST_SQL_STATEMENTS makes it longer.
+// rows and counts of changes are compared, every so often the contents of all tables. A third
+// connection has the same tables of Nacre open: it sees what was committed, and is told which of
+// them are there no more. At the end each table is checked against its indexes. A seed replays a
+// run; NACRE_TEST_SQL_STATEMENTS makes it longer.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/seed.h"
@@ -51,11 +55,51 @@ class Differential {
     if (number % kStatementsPerCheck != 0) return true;
     for (const SqlStatement& statement : generator_.Contents()) {
       if (!Compare(statement)) return false;
+      if (sqlite3_get_autocommit(native_.get()) != 0 && !CompareBeside(statement)) return false;
     }
     return true;
   }
 
+  void CheckTables() {
+    for (const auto& [name, created] : created_) {
+      EXPECT_EQ(nacre_.Query("SELECT * FROM nacre_integrity_check('" + name + "')"),
+                std::vector<std::string>{"t:ok|"})
+          << created;
+    }
+  }
+
  private:
+  /// The third connection reads what the others do.
+  bool CompareBeside(const SqlStatement& statement) {
+    EXPECT_EQ(native_.Query(statement.native), beside_.Query(statement.native)) << last_;
+    return !testing::Test::HasFailure();
+  }
+
+  /// After a statement that makes, renames or drops a table.
+  void FollowBeside(const SqlStatement& statement) {
+    std::vector<std::string> words;  // CREATE TABLE a(..., ALTER TABLE a RENAME TO b, DROP TABLE a
+    for (size_t at = 0; at != std::string::npos && words.size() < 6;) {
+      const size_t end = statement.native.find_first_of(" (", at);
+      words.push_back(statement.native.substr(at, end - at));
+      at = end == std::string::npos ? end : end + 1;
+    }
+    const std::string& name = words[2];
+    if (words[0] == "CREATE") {
+      created_[name] = statement.nacre.substr(statement.nacre.find(" USING "));
+      beside_.Query(statement.nacre);
+      return;
+    }
+    const SqlOutcome gone = beside_.Run("SELECT count(*) FROM " + name);
+    EXPECT_EQ(gone.code, SQLITE_ERROR) << statement.native;
+    EXPECT_EQ(gone.message, "no such table: " + name);
+    beside_.Query("DROP TABLE " + name);
+    auto created = created_.extract(name);
+    if (words[0] == "DROP") return;
+    created.key() = words[5];
+    beside_.Query("CREATE VIRTUAL TABLE " + words[5] + created.mapped());
+    created_.insert(std::move(created));
+  }
+
   bool Compare(const SqlStatement& statement) {
     // Tables outlive no transaction that may undo them.
     const bool creates = !statement.nacre.empty();
@@ -75,6 +119,9 @@ class Differential {
         statement.native.starts_with("DELETE")) {
       EXPECT_EQ(sqlite3_changes(native_.get()), sqlite3_changes(nacre_.get()));
     }
+    const bool changes_tables =
+        creates || statement.native.starts_with("DROP") || statement.native.starts_with("ALTER");
+    if (changes_tables && !testing::Test::HasFailure()) FollowBeside(statement);
     if (!testing::Test::HasFailure()) {
       if (!statement.ordered) last_ = nacre_sql;
       return true;
@@ -85,6 +132,8 @@ class Differential {
 
   SqlConnection native_{SqlTables::kNative};
   SqlConnection nacre_{SqlTables::kNacre};
+  SqlConnection beside_{SqlTables::kNacre};
+  std::map<std::string, std::string> created_;  ///< What follows on the name of each table.
   SqlGenerator generator_;
   std::string last_;  ///< The last statement that may have changed something.
 };
@@ -95,6 +144,7 @@ TEST_P(DifferentialTest, AnswersAsSqlitesOwnTables) {
   Differential differential(TestSeed(static_cast<uint64_t>(GetParam())));
   const int statements = Statements();
   for (int i = 0; i < statements; ++i) ASSERT_TRUE(differential.Step(i)) << "statement " << i;
+  differential.CheckTables();
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DifferentialTest, testing::Range(1, 5));

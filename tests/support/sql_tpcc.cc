@@ -43,14 +43,14 @@ const TableText kTables[] = {
 
 std::string LastName(int number) { return "NAME" + std::to_string(number % 10); }
 
-void CreateTables(SqlTables tables, const std::string& pool, SqlConnection* connection) {
+void CreateTables(SqlTables tables, const std::string& options, SqlConnection* connection) {
   for (const TableText& table : kTables) {
     const std::string name = table.name;
     if (tables == SqlTables::kNacre) {
       const std::string index =
           table.index == nullptr ? "" : std::string(", INDEX(") + table.index + ")";
-      connection->Query("CREATE VIRTUAL TABLE " + name + " USING nacre(pool='" + pool + "', " +
-                        table.columns + index + ")");
+      connection->Query("CREATE VIRTUAL TABLE " + name + " USING nacre(" + options + table.columns +
+                        index + ")");
       continue;
     }
     const bool has_rowid = std::string(table.columns).find("INTEGER") != std::string::npos;
@@ -65,7 +65,7 @@ void CreateTables(SqlTables tables, const std::string& pool, SqlConnection* conn
 
 TpccClient::TpccClient(SqlTables tables, const std::string& pool, const Scale& scale, uint64_t seed)
     : scale_(scale), random_(seed), connection_(tables) {
-  CreateTables(tables, pool, &connection_);
+  CreateTables(tables, (pool.empty() ? "" : "pool='" + pool + "', ") + scale.options, &connection_);
 }
 
 TpccClient::~TpccClient() {

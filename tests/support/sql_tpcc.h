@@ -22,9 +22,11 @@ class TpccClient {
     int warehouses = 2;
     int customers = 30;  ///< Of a district, of which a warehouse has ten.
     int items = 100;
+    std::string options{};  ///< Of the tables, with the pool: "name='value', ".
   };
 
-  /// `pool`: of the tables, for kNacre. They are created, or found if another client has done so.
+  /// `pool`: of the tables, for kNacre; empty if `scale` has it. They are created, or found if
+  /// another client has done so.
   TpccClient(SqlTables tables, const std::string& pool, const Scale& scale, uint64_t seed);
   ~TpccClient();
   TpccClient(const TpccClient&) = delete;

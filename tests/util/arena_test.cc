@@ -116,6 +116,30 @@ TEST(ArenaTest, SeveralThreads) {
   ExpectIntact(all);
 }
 
+/// What an arena takes in chunks before it takes blocks.
+constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
+
+/// Of an empty arena.
+char* FirstOfABlock(ConcurrentArena* arena) {
+  bool new_chunk = false;
+  while (arena->MemoryUsage() < kSmallBytes)
+    arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
+  char* piece = nullptr;
+  for (new_chunk = false; !new_chunk;)
+    piece = arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
+  return piece;
+}
+
+TEST(ArenaBlockPoolTest, ASmallArenaTakesNoBlock) {
+  const auto pool = std::make_shared<ArenaBlockPool>(ArenaBlockPool::kBlockSize);
+  {
+    ConcurrentArena arena(pool);
+    bool new_chunk = false;
+    while (arena.MemoryUsage() < kSmallBytes) arena.Allocate(8, &new_chunk);
+  }
+  EXPECT_EQ(0U, pool->FreeBytes());
+}
+
 TEST(ArenaBlockPoolTest, BlocksServeAgainUpToTheBound) {
   constexpr size_t kBlock = ArenaBlockPool::kBlockSize;
   const auto pool = std::make_shared<ArenaBlockPool>(2 * kBlock);
@@ -123,16 +147,16 @@ TEST(ArenaBlockPoolTest, BlocksServeAgainUpToTheBound) {
   char* first = nullptr;
   {
     ConcurrentArena arena(pool);
-    first = arena.Allocate(8, &new_chunk);
+    first = FirstOfABlock(&arena);
     EXPECT_EQ(0U, pool->FreeBytes());
   }
   EXPECT_EQ(kBlock, pool->FreeBytes());
   {
     ConcurrentArena arena(pool);
-    EXPECT_EQ(first, arena.Allocate(8, &new_chunk));
+    EXPECT_EQ(first, FirstOfABlock(&arena));
     EXPECT_EQ(0U, pool->FreeBytes());
     // Three more blocks, and one of another size, which the pool does not keep.
-    while (arena.MemoryUsage() < 4 * kBlock) arena.Allocate(32 << 10, &new_chunk);
+    while (arena.MemoryUsage() < 4 * kBlock + kSmallBytes) arena.Allocate(32 << 10, &new_chunk);
     arena.Allocate(kBlock / 2, &new_chunk);
   }
   EXPECT_EQ(2 * kBlock, pool->FreeBytes());

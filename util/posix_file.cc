@@ -1,10 +1,11 @@
-#include "db/posix_file.h"
+#include "util/posix_file.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -51,6 +52,18 @@ Status PosixFile::Open(const std::string& path, std::unique_ptr<PosixFile>* file
   return Status::OK();
 }
 
+Status PosixFile::OpenToAppend(const std::string& path, std::unique_ptr<PosixFile>* file) {
+  const int descriptor = OpenDescriptor(path, O_WRONLY | O_APPEND);
+  if (descriptor < 0) return Failure(path, "cannot be opened", errno);
+  std::unique_ptr<PosixFile> opened(new PosixFile(path, descriptor));
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) return Failure(path, "cannot be looked at", errno);
+  opened->size_ = static_cast<uint64_t>(info.st_size);
+  opened->handed_over_ = opened->size_;
+  *file = std::move(opened);
+  return Status::OK();
+}
+
 PosixFile::~PosixFile() { ::close(descriptor_); }
 
 Status PosixFile::Append(const Slice& bytes) {
@@ -72,6 +85,20 @@ Status PosixFile::Append(const Slice& bytes) {
 
 Status PosixFile::Sync() {
   if (::fsync(descriptor_) != 0) return Failure(path_, "cannot be brought to the disk", errno);
+  return Status::OK();
+}
+
+Status PosixFile::SyncData() {
+  if (::fdatasync(descriptor_) != 0) return Failure(path_, "cannot be brought to the disk", errno);
+  return Status::OK();
+}
+
+Status PosixFile::Truncate(uint64_t bytes) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
+    return Failure(path_, "cannot be cut", errno);
+  }
+  size_ = bytes;
+  handed_over_ = std::min(handed_over_, bytes);
   return Status::OK();
 }
 

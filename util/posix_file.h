@@ -11,8 +11,8 @@
 
 namespace nacre {
 
-// Files of an ordinary file system, which only checkpoints use. All failures are `IOError` with the
-// path and what the system says, if nothing else is said.
+// Files of an ordinary file system, which only checkpoints and logs of commands use. All failures
+// are `IOError` with the path and what the system says, if nothing else is said.
 
 /// An open file. Thread safety: reads from many threads at once; nothing else.
 class PosixFile {
@@ -21,6 +21,8 @@ class PosixFile {
   static Status Create(const std::string& path, std::unique_ptr<PosixFile>* file);
   /// To be read. `NotFound` if there is none.
   static Status Open(const std::string& path, std::unique_ptr<PosixFile>* file);
+  /// To be written from its end on. `NotFound` if there is none.
+  static Status OpenToAppend(const std::string& path, std::unique_ptr<PosixFile>* file);
   ~PosixFile();
   PosixFile(const PosixFile&) = delete;
   PosixFile& operator=(const PosixFile&) = delete;
@@ -34,6 +36,10 @@ class PosixFile {
   Status Append(const Slice& bytes);
   /// Returns when all is on the disk.
   Status Sync();
+  /// The same, but for times that nobody needs to read the bytes.
+  Status SyncData();
+  /// Cuts off what is behind the first `bytes`, also for what is appended next.
+  Status Truncate(uint64_t bytes);
   /// Exactly `n` bytes; `Corruption` if the file ends before.
   Status Read(uint64_t offset, size_t n, char* to) const;
 
