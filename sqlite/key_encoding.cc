@@ -70,45 +70,48 @@ Slice WithoutSpacesAtEnd(Slice text) {
 }
 
 /// Of text or a blob, from behind the tag: bytes up to the end mark; `size()` if there is none.
-size_t EscapedSize(const Slice& key, bool* escapes) {
+/// `flip`: 0, or 0xff if all bytes are inverted.
+size_t EscapedSize(const Slice& key, unsigned char flip, bool* escapes) {
   *escapes = false;
   size_t at = 0;
   while (at < key.size()) {
-    const void* const found = std::memchr(key.data() + at, 0, key.size() - at);
+    const void* const found = std::memchr(key.data() + at, flip, key.size() - at);
     if (found == nullptr) return key.size();
     at = static_cast<size_t>(static_cast<const char*>(found) - key.data());
-    if (at + 1 == key.size() || key[at + 1] != kEscape) return at;
+    if (at + 1 == key.size() || key[at + 1] != static_cast<char>(kEscape ^ flip)) return at;
     *escapes = true;
     at += 2;
   }
   return key.size();
 }
 
-bool ReadBytes(Slice* key, std::string* scratch, Slice* bytes) {
+bool ReadBytes(Slice* key, unsigned char flip, std::string* scratch, Slice* bytes) {
   bool escapes;
-  const size_t size = EscapedSize(*key, &escapes);
+  const size_t size = EscapedSize(*key, flip, &escapes);
   if (size >= key->size()) return false;
   *bytes = Slice(key->data(), size);
   key->remove_prefix(size + 1);
-  if (!escapes || scratch == nullptr) return true;
+  if ((!escapes && flip == 0) || scratch == nullptr) return true;
   scratch->clear();
   for (size_t i = 0; i < bytes->size(); ++i) {
-    scratch->push_back((*bytes)[i]);
-    if ((*bytes)[i] == 0) ++i;
+    const char c = static_cast<char>((*bytes)[i] ^ flip);
+    scratch->push_back(c);
+    if (c == 0) ++i;
   }
   *bytes = *scratch;
   return true;
 }
 
-bool ReadNumber(Slice* key, double* number, uint64_t* remainder) {
+bool ReadNumber(Slice* key, bool descending, double* number, uint64_t* remainder) {
   if (key->size() < 8) return false;
-  const uint64_t bits = BigEndian(key->data(), 8);
+  const uint64_t stored = BigEndian(key->data(), 8);
+  const uint64_t bits = descending ? ~stored : stored;
   *number = std::bit_cast<double>((bits & kSignBit) != 0 ? bits ^ kSignBit : ~bits);
   key->remove_prefix(8);
   *remainder = 0;
   if (!HasRemainder(*number)) return true;
   if (key->size() < 2) return false;
-  *remainder = BigEndian(key->data(), 2);
+  *remainder = BigEndian(key->data(), 2) ^ (descending ? 0xffff : 0);
   key->remove_prefix(2);
   return true;
 }
@@ -154,28 +157,41 @@ std::string PrefixEnd(const Slice& prefix) {
 
 void AppendAfterNull(std::string* key) { key->push_back(kNullTag + 1); }
 
+void AppendTextPrefix(const Slice& prefix, Collation collation, std::string* key) {
+  AppendValue(Value::Text(prefix), collation, key);
+  key->pop_back();
+}
+
+void AppendBeforeBlobs(std::string* key) { key->push_back(kBlobTag); }
+
+void Invert(size_t begin, std::string* key) {
+  for (size_t i = begin; i < key->size(); ++i) (*key)[i] = static_cast<char>(~(*key)[i]);
+}
+
 bool IsExact(Affinity affinity, Collation collation) {
   // Only a column without affinity holds both 1 and 1.0.
   return affinity != Affinity::kBlob && collation == Collation::kBinary;
 }
 
-bool SkipValue(Slice* key) {
+bool SkipValue(Slice* key, bool descending) {
   if (key->empty()) return false;
-  const char tag = (*key)[0];
+  const unsigned char flip = descending ? 0xff : 0;
+  const char tag = static_cast<char>((*key)[0] ^ flip);
   key->remove_prefix(1);
   if (tag == kNullTag) return true;
   if (tag == kNumberTag) {
     double number;
     uint64_t remainder;
-    return ReadNumber(key, &number, &remainder);
+    return ReadNumber(key, descending, &number, &remainder);
   }
   Slice bytes;
-  return (tag == kTextTag || tag == kBlobTag) && ReadBytes(key, nullptr, &bytes);
+  return (tag == kTextTag || tag == kBlobTag) && ReadBytes(key, flip, nullptr, &bytes);
 }
 
-bool ReadValue(Slice* key, Affinity affinity, std::string* scratch, Value* value) {
+bool ReadValue(Slice* key, bool descending, Affinity affinity, std::string* scratch, Value* value) {
   if (key->empty()) return false;
-  const char tag = (*key)[0];
+  const unsigned char flip = descending ? 0xff : 0;
+  const char tag = static_cast<char>((*key)[0] ^ flip);
   key->remove_prefix(1);
   if (tag == kNullTag) {
     *value = Value();
@@ -184,12 +200,12 @@ bool ReadValue(Slice* key, Affinity affinity, std::string* scratch, Value* value
   if (tag == kNumberTag) {
     double number;
     uint64_t remainder;
-    if (!ReadNumber(key, &number, &remainder)) return false;
+    if (!ReadNumber(key, descending, &number, &remainder)) return false;
     *value = NumberValue(number, remainder, affinity);
     return true;
   }
   Slice bytes;
-  if ((tag != kTextTag && tag != kBlobTag) || !ReadBytes(key, scratch, &bytes)) return false;
+  if ((tag != kTextTag && tag != kBlobTag) || !ReadBytes(key, flip, scratch, &bytes)) return false;
   *value = tag == kTextTag ? Value::Text(bytes) : Value::Blob(bytes);
   return true;
 }

@@ -32,6 +32,9 @@ class Session {
   /// that SQLite would not tell of. An SQLite error code.
   int Join();
 
+  /// Whether the connection has functions LIKE or GLOB of its own, which may match anything.
+  bool HasOwnPatterns();
+
   // What SQLite tells, once or more often for the same event.
   void Begin() { joined_ = true; }
   Status Prepare();

@@ -47,7 +47,8 @@ struct IndexEntry {
 /// Reuses the memory of `entry`.
 void MakeIndexEntry(const KeySpace& index, const std::vector<Value>& values, int64_t rowid,
                     const Slice& primary_key, IndexEntry* entry);
-/// The encoded primary key that an entry names: in its key behind `parts`, or in its value.
+/// The encoded primary key that an entry names: in its key behind `parts`, or in its value. Its
+/// `key` without the space.
 Status PrimaryKeyOf(const KeySpace& index, const Slice& key, const Slice& value,
                     Slice* primary_key);
 

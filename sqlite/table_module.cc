@@ -49,7 +49,8 @@ int Destroy(sqlite3_vtab* table) {
 }
 
 int BestIndex(sqlite3_vtab* table, sqlite3_index_info* info) {
-  return ChoosePlan(TableOf(table)->schema(), *TableOf(table)->statistics(), info);
+  return ChoosePlan(SessionOf(table), TableOf(table)->schema(), *TableOf(table)->statistics(),
+                    info);
 }
 
 int Open(sqlite3_vtab* table, sqlite3_vtab_cursor** cursor) {

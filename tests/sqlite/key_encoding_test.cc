@@ -103,7 +103,7 @@ TEST(KeyBytesTest, GivesExactValuesBack) {
     std::string scratch;
     Value value;
     // A real number that is whole comes back as an integer, as a numeric column would keep it.
-    ASSERT_TRUE(ReadValue(&rest, Affinity::kNumeric, &scratch, &value)) << sample.literal;
+    ASSERT_TRUE(ReadValue(&rest, descending, Affinity::kNumeric, &scratch, &value)) << sample.literal;
     EXPECT_TRUE(rest.empty()) << sample.literal;
     EXPECT_EQ(value.bytes, sample.value.bytes) << sample.literal;
     std::string again;
@@ -127,8 +127,8 @@ TEST(KeyBytesTest, RefusesKeysThatEndTooEarly) {
       Slice read(key.data(), size);
       std::string scratch;
       Value value;
-      EXPECT_FALSE(SkipValue(&skipped)) << sample.literal << ' ' << size;
-      EXPECT_FALSE(ReadValue(&read, Affinity::kNumeric, &scratch, &value)) << sample.literal;
+      EXPECT_FALSE(SkipValue(&skipped, descending)) << sample.literal << ' ' << size;
+      EXPECT_FALSE(ReadValue(&read, descending, Affinity::kNumeric, &scratch, &value)) << sample.literal;
     }
   }
 }
