@@ -30,7 +30,8 @@ int Cursor::ReadPlan(const char* plan, sqlite3_value** arguments) {
   const char* const scan = std::strchr(plan, '|') + 1;
   backwards_ = scan[Plan::kDirection] == 'b';
   covering_ = scan[Plan::kCovering] == 'c';
-  left_out_ = 0;
+  unread_ = 0;
+  waits_ = false;
   fetch_next_ = 1;
   size_t used;
   const KeySpace& keys = table_->schema().key_space(index_);
@@ -46,8 +47,11 @@ void Cursor::ReadLimit(const char* scan, sqlite3_value** arguments) {
   if (wanted < 0) wanted = static_cast<int64_t>(kFetchMax);  // There is none.
   if (scan[Plan::kOffset] != '-') {
     const int64_t offset = std::max<int64_t>(sqlite3_value_int64(arguments[1]), 0);
-    if (scan[Plan::kOffset] == 'O') left_out_ = offset;
-    wanted += std::min<int64_t>(offset, kFetchMax);
+    if (scan[Plan::kOffset] == 'O' && !ranges_.only_keys()) {
+      unread_ = offset;
+    } else {
+      wanted += std::min<int64_t>(offset, kFetchMax);
+    }
   }
   fetch_next_ = static_cast<size_t>(std::clamp<int64_t>(wanted, 1, kFetchMax));
 }
@@ -78,15 +82,14 @@ int Cursor::Filter(int index, const char* plan, sqlite3_value** arguments) {
   if (ranges_.one_key()) return ReadOneRow();
   if (ranges_.only_keys()) return FetchRows();
   if (ranges_.Next()) iterator_.Open(view_, ranges_.begin(), ranges_.end(), backwards_);
-  for (; left_out_ > 0 && SettleIterator(); --left_out_) iterator_.Next();
-  return fetches_ ? FetchRows() : ReadFromIterator();
+  if (!fetches_) return ReadFromIterator();
+  return unread_ > 0 ? WaitAtEntry() : FetchRows();
 }
 
 int Cursor::ReadOneRow() {
   const Schema& schema = table_->schema();
   std::string& key = ranges_.begin();
   Status status = view_.Get(key, &single_);
-  if (left_out_ > 0) status = status.ok() ? Status::NotFound() : status;
   if (status.ok() && index_ != 0) {
     if (covering_) {
       entry_key_ = WithoutSpace(key);
@@ -176,6 +179,22 @@ Status Cursor::GatherKeys() {
   return status;
 }
 
+int Cursor::WaitAtEntry() {
+  --unread_;
+  waits_ = SettleIterator();
+  at_end_ = !waits_;
+  return Fail(iterator_.status());
+}
+
+int Cursor::EnsureRow() {
+  if (!waits_) return SQLITE_OK;
+  waits_ = false;
+  unread_ = 0;
+  const int code = FetchRows();
+  if (code != SQLITE_OK || !at_end_) return code;
+  return Fail(Status::Aborted("the row was removed"));
+}
+
 int Cursor::FetchRows() {
   while (true) {
     Status status = GatherKeys();
@@ -205,12 +224,8 @@ Status Cursor::GetMany(size_t count, const std::vector<std::string>& keys,
 }
 
 bool Cursor::ShowFetched() {
-  for (; fetched_at_ < fetched_count_; ++fetched_at_) {
-    // There may be none, or it was removed since its entry was read, by the same connection.
-    if (!fetched_statuses_[fetched_at_].ok()) continue;
-    if (left_out_ == 0) break;
-    --left_out_;
-  }
+  // There may be none, or it was removed since its entry was read, by the same connection.
+  while (fetched_at_ < fetched_count_ && !fetched_statuses_[fetched_at_].ok()) ++fetched_at_;
   if (fetched_at_ == fetched_count_) return false;
   ShowRow(WithoutSpace(fetched_keys_[fetched_at_]), fetched_rows_[fetched_at_]);
   return true;
@@ -228,6 +243,12 @@ int Cursor::Next() {
   if (!fetches_) {
     iterator_.Next();
     return ReadFromIterator();
+  }
+  if (waits_) {
+    iterator_.Next();
+    if (unread_ > 0) return WaitAtEntry();
+    waits_ = false;
+    return FetchRows();
   }
   ++fetched_at_;
   return ShowFetched() ? SQLITE_OK : FetchRows();
@@ -255,6 +276,8 @@ Status Cursor::ReadEntry(int column, Value* value) {
 }
 
 int Cursor::Column(sqlite3_context* context, int column) {
+  const int code = EnsureRow();
+  if (code != SQLITE_OK) return code;
   Value value;
   Status status;
   if (column == table_->schema().column_count()) {
@@ -270,6 +293,8 @@ int Cursor::Column(sqlite3_context* context, int column) {
 }
 
 int Cursor::Rowid(sqlite3_int64* rowid) {
+  const int code = EnsureRow();
+  if (code != SQLITE_OK) return code;
   Value value;
   const Status status =
       index_ != 0 && covering_ ? ReadEntry(kRowNumber, &value) : row_.Read(kRowNumber, &value);

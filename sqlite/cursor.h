@@ -40,6 +40,8 @@ class Cursor : public sqlite3_vtab_cursor {
   int ReadFromIterator();
   /// Goes on in the next range behind the end of one. False behind the last one, or if it failed.
   bool SettleIterator();
+  /// Stands at the next entry without reading its row.
+  int WaitAtEntry();
   /// The next rows by their keys, or by entries of the index.
   int FetchRows();
   /// Up to `fetch_next_` keys of rows.
@@ -52,6 +54,8 @@ class Cursor : public sqlite3_vtab_cursor {
   /// False if none is left of those that were fetched.
   bool ShowFetched();
   void ShowRow(const Slice& primary_key, const Slice& row);
+  /// Reads the row that was waited with. An SQLite code.
+  int EnsureRow();
   Status CurrentPrimaryKey(Slice* primary_key) const;
   Status ReadEntry(int column, Value* value);
 
@@ -65,7 +69,9 @@ class Cursor : public sqlite3_vtab_cursor {
   MergedIterator iterator_;
   KeyRanges ranges_;
   bool fetches_ = false;  ///< Rows come from `FetchRows`.
-  int64_t left_out_ = 0;  ///< So many rows are to be passed over.
+  int64_t unread_ = 0;    ///< So many rows are likely to be passed over unread (OFFSET).
+  /// The iterator stands at the current entry, whose row is read when somebody asks for it.
+  bool waits_ = false;
   PinnableSlice single_;  ///< Of `ReadOneRow`.
 
   // Where the cursor stands: a row, or an entry of an index that has all that is wanted.

@@ -259,9 +259,10 @@ class Chooser {
     chosen->plan.scan[Plan::kLimit] = 'L';
     Use(limit, ++argument, false);
     if (offset < 0 || Constraint(offset).usable == 0) return;
-    const bool left_out = sure == others;
-    chosen->plan.scan[Plan::kOffset] = left_out ? 'O' : 'o';
-    Use(offset, ++argument, left_out);
+    // SQLite itself has to pass over them: in a UNION ALL the rest of the number counts for the
+    // next table, and nobody tells of it.
+    chosen->plan.scan[Plan::kOffset] = sure == others ? 'O' : 'o';
+    Use(offset, ++argument, false);
   }
 
   /// Whether entries of `keys` have all columns that the statement reads.

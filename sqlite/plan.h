@@ -25,7 +25,7 @@ struct Plan {
     kCovering,   ///< 'c': the index has all columns that are read
     kConstant,   ///< 'K': both bounds are texts or blobs, whatever they are compared with
     kLimit,      ///< 'L': about how many rows are wanted
-    kOffset,     ///< 'O': so many rows are to be left out; 'o': they will be by SQLite
+    kOffset,     ///< 'O': so many rows SQLite will pass over unread; 'o': it will read them
     kPlaces,
   };
 
