@@ -7,12 +7,6 @@
 namespace nacre::sqlite {
 namespace {
 
-std::string Quoted(const std::string& name) {
-  std::string quoted = "\"";
-  for (char c : name) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + '"';
-}
-
 class Parser {
  public:
   explicit Parser(Declaration* declaration) : declaration_(declaration) {}
@@ -262,6 +256,12 @@ class Parser {
 };
 
 }  // namespace
+
+std::string Quoted(const std::string& name) {
+  std::string quoted = "\"";
+  for (char c : name) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
 
 Status Declaration::Parse(const std::vector<std::string>& arguments, Declaration* declaration) {
   *declaration = Declaration();

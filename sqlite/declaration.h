@@ -10,6 +10,9 @@
 
 namespace nacre::sqlite {
 
+/// As a name in SQL.
+std::string Quoted(const std::string& name);
+
 struct ColumnDeclaration {
   std::string name;
   std::string type;

@@ -37,12 +37,13 @@ Status FindOrCreate(Transaction* transaction, const std::string& name,
 }  // namespace
 
 Table::Table(Session* session, Transaction* transaction, Schema schema,
-             std::shared_ptr<TableStatistics> statistics)
+             std::shared_ptr<TableStatistics> statistics, std::unique_ptr<RowCheck> check)
     : sqlite3_vtab{},
       session_(session),
       transaction_(transaction),
       schema_(std::move(schema)),
-      statistics_(std::move(statistics)) {
+      statistics_(std::move(statistics)),
+      check_(std::move(check)) {
   session_->AddTable();
 }
 
@@ -57,6 +58,8 @@ Status Table::Connect(Session* session, const std::string& name,
   if (sqlite3_declare_vtab(connection, declaration.CreateTable().c_str()) != SQLITE_OK) {
     return Status::InvalidArgument(sqlite3_errmsg(connection));
   }
+  std::unique_ptr<RowCheck> check;
+  NACRE_RETURN_IF_ERROR(RowCheck::Open(declaration, &check));
   Transaction* transaction;
   NACRE_RETURN_IF_ERROR(session->TransactionOf(declaration.database, &transaction));
   TableRecord record;
@@ -64,7 +67,8 @@ Status Table::Connect(Session* session, const std::string& name,
   Schema schema(name, std::move(declaration), record.spaces);
   std::shared_ptr<TableStatistics> statistics =
       transaction->database().StatisticsOf(schema.primary.space);
-  *table = std::make_unique<Table>(session, transaction, std::move(schema), std::move(statistics));
+  *table = std::make_unique<Table>(session, transaction, std::move(schema), std::move(statistics),
+                                   std::move(check));
   return Status::OK();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sqlite/row_check.h"
 #include "sqlite/schema.h"
 #include "sqlite/session.h"
 #include "sqlite/stored_row.h"
@@ -19,7 +20,7 @@ class Cursor;
 class Table : public sqlite3_vtab {
  public:
   Table(Session* session, Transaction* transaction, Schema schema,
-        std::shared_ptr<TableStatistics> statistics);
+        std::shared_ptr<TableStatistics> statistics, std::unique_ptr<RowCheck> check);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -72,6 +73,8 @@ class Table : public sqlite3_vtab {
   void ReadNewRow(sqlite3_value** values, NewRow* row) const;
   /// An SQLite code: a missing value, a wrong type.
   int CheckNotNull(const NewRow& row);
+  /// An SQLite code: a CHECK condition. Of a finished row.
+  int CheckConditions(const NewRow& row);
   int TakeRowNumber(sqlite3_value* value, int64_t* rowid);
   int NextRowNumber(int64_t* rowid);
   void Finish(NewRow* row) const;
@@ -92,6 +95,7 @@ class Table : public sqlite3_vtab {
   Transaction* const transaction_;
   Schema schema_;
   const std::shared_ptr<TableStatistics> statistics_;
+  const std::unique_ptr<RowCheck> check_;  ///< Null: no conditions.
   std::vector<std::unique_ptr<Cursor>> idle_cursors_;
   RowWriter writer_;
   NewRow new_row_;  ///< Its memory is used again.
