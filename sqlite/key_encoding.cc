@@ -12,7 +12,7 @@ constexpr char kNumberTag = 0x20;
 constexpr char kTextTag = 0x30;
 constexpr char kBlobTag = 0x40;
 constexpr char kEnd = 0x00;
-constexpr char kEscape = static_cast<char>(0xff);
+constexpr char kEscape = 0x01;
 constexpr uint64_t kSignBit = 1ULL << 63;
 constexpr double kExactIntegers = 9007199254740992.0;  // 2^53.
 constexpr double kIntegers = 9223372036854775808.0;    // 2^63.
@@ -50,15 +50,23 @@ void AppendInteger(int64_t integer, std::string* key) {
   AppendNumber(number, static_cast<uint64_t>(integer) - below, key);
 }
 
+bool Has(const Slice& bytes, unsigned char c) {
+  return !bytes.empty() && std::memchr(bytes.data(), c, bytes.size()) != nullptr;
+}
+
 void AppendBytes(char tag, const Slice& bytes, bool fold, std::string* key) {
   key->push_back(tag);
-  if (!fold && (bytes.empty() || std::memchr(bytes.data(), 0, bytes.size()) == nullptr)) {
+  if (!fold && !Has(bytes, kEnd) && !Has(bytes, kEscape)) {
     key->append(bytes.data(), bytes.size());
   } else {
     for (char c : bytes) {
       if (fold && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-      key->push_back(c);
-      if (c == 0) key->push_back(kEscape);
+      if (c != kEnd && c != kEscape) {
+        key->push_back(c);
+        continue;
+      }
+      key->push_back(kEscape);
+      key->push_back(static_cast<char>(c + 1));
     }
   }
   key->push_back(kEnd);
@@ -69,34 +77,23 @@ Slice WithoutSpacesAtEnd(Slice text) {
   return text;
 }
 
-/// Of text or a blob, from behind the tag: bytes up to the end mark; `size()` if there is none.
-/// `flip`: 0, or 0xff if all bytes are inverted.
-size_t EscapedSize(const Slice& key, unsigned char flip, bool* escapes) {
-  *escapes = false;
-  size_t at = 0;
-  while (at < key.size()) {
-    const void* const found = std::memchr(key.data() + at, flip, key.size() - at);
-    if (found == nullptr) return key.size();
-    at = static_cast<size_t>(static_cast<const char*>(found) - key.data());
-    if (at + 1 == key.size() || key[at + 1] != static_cast<char>(kEscape ^ flip)) return at;
-    *escapes = true;
-    at += 2;
-  }
-  return key.size();
-}
-
+/// Of text or a blob, from behind the tag. `flip`: 0, or 0xff if all bytes are inverted. Bytes stay
+/// as they are in the key if `scratch` is null.
 bool ReadBytes(Slice* key, unsigned char flip, std::string* scratch, Slice* bytes) {
-  bool escapes;
-  const size_t size = EscapedSize(*key, flip, &escapes);
-  if (size >= key->size()) return false;
-  *bytes = Slice(key->data(), size);
-  key->remove_prefix(size + 1);
-  if ((!escapes && flip == 0) || scratch == nullptr) return true;
+  if (key->empty()) return false;
+  const void* const end = std::memchr(key->data(), kEnd ^ flip, key->size());
+  if (end == nullptr) return false;
+  *bytes = Slice(key->data(), static_cast<size_t>(static_cast<const char*>(end) - key->data()));
+  key->remove_prefix(bytes->size() + 1);
+  if (scratch == nullptr || (flip == 0 && !Has(*bytes, kEscape))) return true;
   scratch->clear();
   for (size_t i = 0; i < bytes->size(); ++i) {
-    const char c = static_cast<char>((*bytes)[i] ^ flip);
+    char c = static_cast<char>((*bytes)[i] ^ flip);
+    if (c == kEscape) {
+      if (++i == bytes->size()) return false;
+      c = static_cast<char>(((*bytes)[i] ^ flip) - 1);
+    }
     scratch->push_back(c);
-    if (c == 0) ++i;
   }
   *bytes = *scratch;
   return true;

@@ -18,8 +18,9 @@ namespace nacre::sqlite {
 ///                                other bits too if it was negative
 ///              u16 big-endian    only if that double is 2^53 or more on either side of zero: by
 ///                                how much an integer is greater than it
-///     text     bytes             folded by the collation; 0x00 is written 0x00 0xff; ends with
-///     0x00 blob     bytes             as text, not folded
+///     text     bytes             folded by the collation; 0x00 is written 0x01 0x01, and 0x01 is
+///                                written 0x01 0x02; ends with 0x00
+///     blob     bytes             as text, not folded
 ///
 /// A part of a key that is declared DESC has all its bytes inverted: since no encoded value begins
 /// with another one, that turns the order around.
