@@ -33,6 +33,7 @@ struct DatabaseOptions {
 ///     'n'           u32: the first space that was not given out
 ///     'g' u32       big-endian: a space of a dropped table, to be emptied
 ///     's' u32       big-endian: varint, about how many rows the table of this space has
+///     'd' u32       big-endian: how many of its keys are equal (sqlite/key_distribution.h)
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class Database {

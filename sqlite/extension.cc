@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "sqlite/analyze.h"
 #include "sqlite/session.h"
 #include "sqlite/sqlite_api.h"
 #include "sqlite/table_module.h"
@@ -11,7 +12,8 @@ extern "C" __attribute__((visibility("default"))) int sqlite3_nacresqlite_init(
     sqlite3* connection, char** /*message*/, const sqlite3_api_routines* api) {
   sqlite3_api = api;
   auto session = std::make_unique<nacre::sqlite::Session>(connection);
-  const int code = nacre::sqlite::RegisterTransactionModule(session.get());
+  int code = nacre::sqlite::RegisterTransactionModule(session.get());
+  if (code == SQLITE_OK) code = nacre::sqlite::RegisterAnalyze(session.get());
   if (code != SQLITE_OK) return code;
   const int table_code = nacre::sqlite::RegisterTableModule(std::move(session));
   // Threads of an opened database may run after the last connection is closed.

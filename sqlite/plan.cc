@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "sqlite/declaration_tokens.h"
+#include "sqlite/key_distribution.h"
 
 namespace nacre::sqlite {
 namespace {
@@ -42,7 +44,8 @@ class Chooser {
         schema_(schema),
         info_(info),
         rows_(std::max(kRowsMin,
-                       static_cast<double>(statistics.rows.load(std::memory_order_relaxed)))) {}
+                       static_cast<double>(statistics.rows.load(std::memory_order_relaxed)))),
+        distribution_(statistics.distribution()) {}
 
   Candidate Best() {
     Candidate best = Consider(0);
@@ -56,21 +59,24 @@ class Chooser {
   int Apply(Candidate chosen) {
     int argument = 0;
     int sure = 0;  // How many constraints SQLite need not look at again.
-    const auto use = [&](int constraint, const KeyPart& part) {
+    const auto use = [&](int constraint, bool is_sure) {
       if (constraint < 0) return;
       // What comes behind a value that is not looked for alone does not narrow the scan.
-      const bool is_sure = sure == argument && IsSure(constraint, part);
+      is_sure = is_sure && sure == argument;
       if (is_sure) ++sure;
       Use(constraint, ++argument, is_sure);
     };
     for (size_t i = 0; i < chosen.equal.size(); ++i) {
-      use(chosen.equal[i], Part(chosen.index, i));
+      use(chosen.equal[i], IsSure(chosen.equal[i], Part(chosen.index, i)));
       sqlite3_vtab_in(info_, chosen.equal[i], 1);
     }
     if (chosen.lower >= 0 || chosen.upper >= 0) {
+      // An unsure bound adds keys that the other one would leave out.
       const KeyPart& part = Part(chosen.index, chosen.equal.size());
-      use(chosen.lower, part);
-      use(chosen.upper, part);
+      const bool both = (chosen.lower < 0 || IsSure(chosen.lower, part)) &&
+                        (chosen.upper < 0 || IsSure(chosen.upper, part));
+      use(chosen.lower, both);
+      use(chosen.upper, both);
     }
     if (chosen.pattern >= 0) Use(chosen.pattern, ++argument, false);
     UseLimit(sure, argument, &chosen);
@@ -317,18 +323,26 @@ class Chooser {
     return false;
   }
 
+  /// That are equal in the first parts of the key.
+  double EqualRows(const KeySpace& keys, const Candidate& candidate) const {
+    const size_t equal = candidate.equal.size();
+    double rows;
+    if (distribution_ != nullptr) {
+      rows = distribution_->equal_entries[static_cast<size_t>(candidate.index)][equal - 1];
+    } else {
+      const double share = static_cast<double>(equal) / static_cast<double>(keys.parts.size());
+      rows = std::max(keys.unique ? 1.0 : 4.0, std::pow(rows_, 1 - share));
+    }
+    for (const char letter : candidate.plan.equal) rows *= letter == 'n' ? kListed : 1;
+    return std::min(rows, rows_);
+  }
+
   void Estimate(const KeySpace& keys, Candidate* candidate) const {
     double rows = rows_;
     if (candidate->one_row) {
       rows = 1;
     } else {
-      const size_t parts = keys.parts.size();
-      const double fewest = keys.unique ? 1 : 4;
-      if (!candidate->equal.empty()) {
-        const double share =
-            static_cast<double>(candidate->equal.size()) / static_cast<double>(parts);
-        rows = std::max(fewest, std::pow(rows_, 1 - share));
-      }
+      if (!candidate->equal.empty()) rows = EqualRows(keys, *candidate);
       if (candidate->lower >= 0) rows /= candidate->plan.scan[Plan::kLower] == '!' ? 1.25 : 4;
       if (candidate->upper >= 0) rows /= 4;
       if (candidate->pattern >= 0) rows /= 8;
@@ -350,6 +364,7 @@ class Chooser {
   const Schema& schema_;
   sqlite3_index_info* const info_;
   const double rows_;
+  const std::shared_ptr<const KeyDistribution> distribution_;
 };
 
 }  // namespace

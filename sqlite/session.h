@@ -9,6 +9,8 @@
 
 namespace nacre::sqlite {
 
+class Table;
+
 /// A connection of SQLite, and what it does in Nacre databases. Owned by SQLite, as the client data
 /// of the module.
 ///
@@ -24,6 +26,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   sqlite3* connection() const { return connection_; }
+  /// Of this connection; each of them is entered as long as it stands.
+  std::vector<Table*>& open_tables() { return open_tables_; }
   /// This connection's transaction in the database, which is opened if need be. Stays valid as long
   /// as the session.
   Status TransactionOf(const DatabaseOptions& options, Transaction** transaction);
@@ -56,6 +60,7 @@ class Session {
   int PrepareJoin();
 
   sqlite3* const connection_;
+  std::vector<Table*> open_tables_;
   std::vector<std::unique_ptr<Transaction>> transactions_;
   int tables_ = 0;
   sqlite3_stmt* join_ = nullptr;  ///< Writes to `temp.nacre_transaction`.

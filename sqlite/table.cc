@@ -4,6 +4,7 @@
 
 #include "sqlite/catalogue.h"
 #include "sqlite/cursor.h"
+#include "sqlite/key_distribution.h"
 
 namespace nacre::sqlite {
 namespace {
@@ -45,9 +46,13 @@ Table::Table(Session* session, Transaction* transaction, Schema schema,
       statistics_(std::move(statistics)),
       check_(std::move(check)) {
   session_->AddTable();
+  session_->open_tables().push_back(this);
 }
 
-Table::~Table() { session_->RemoveTable(); }
+Table::~Table() {
+  std::erase(session_->open_tables(), this);
+  session_->RemoveTable();
+}
 
 Status Table::Connect(Session* session, const std::string& name,
                       const std::vector<std::string>& arguments, bool create,
@@ -67,6 +72,14 @@ Status Table::Connect(Session* session, const std::string& name,
   Schema schema(name, std::move(declaration), record.spaces);
   std::shared_ptr<TableStatistics> statistics =
       transaction->database().StatisticsOf(schema.primary.space);
+  if (statistics->distribution() == nullptr) {
+    transaction->Pin();
+    std::shared_ptr<const KeyDistribution> distribution;
+    const Status status = FindDistribution(transaction->view(), schema, &distribution);
+    transaction->Unpin();
+    NACRE_RETURN_IF_ERROR(status);
+    statistics->SetDistribution(std::move(distribution));
+  }
   *table = std::make_unique<Table>(session, transaction, std::move(schema), std::move(statistics),
                                    std::move(check));
   return Status::OK();
@@ -84,6 +97,17 @@ void Table::GiveBack(std::unique_ptr<Cursor> cursor) {
   if (idle_cursors_.size() < kIdleCursorsMax) idle_cursors_.push_back(std::move(cursor));
 }
 
+Status Table::Analyze(uint64_t limit) {
+  auto distribution = std::make_shared<KeyDistribution>();
+  transaction_->Pin();
+  const Status status = CountKeys(transaction_->view(), schema_, limit, distribution.get());
+  transaction_->Unpin();
+  NACRE_RETURN_IF_ERROR(status);
+  NACRE_RETURN_IF_ERROR(WriteDistribution(schema_, *distribution));
+  statistics_->SetDistribution(std::move(distribution));
+  return Status::OK();
+}
+
 int Table::Drop() {
   const int code = session_->Join();
   if (code != SQLITE_OK) return code;
@@ -91,6 +115,7 @@ int Table::Drop() {
   std::vector<uint32_t> spaces = {schema_.primary.space};
   for (const KeySpace& index : schema_.indexes) spaces.push_back(index.space);
   RemoveTable(transaction_, schema_.name);
+  transaction_->Delete(CatalogueKey('d', schema_.primary.space));
   DropSpaces(transaction_, spaces);
   session_->FreeSpacesAtCommit();
   return SQLITE_OK;

@@ -41,6 +41,9 @@ class Table : public sqlite3_vtab {
   std::unique_ptr<Cursor> TakeCursor();
   void GiveBack(std::unique_ptr<Cursor> cursor);
 
+  /// Counts equal keys for later plans, in the first `limit` of each index if that is not 0.
+  Status Analyze(uint64_t limit);
+
   int Drop();
   int Rename(const char* name);
   /// xUpdate, with its arguments.
