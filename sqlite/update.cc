@@ -56,7 +56,8 @@ Status Table::LastRowNumber(int64_t* rowid) {
     NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_.primary.parts, 0, key, nullptr, &value));
     *rowid = value.integer;
   }
-  transaction_->SetLastRow(space, *rowid);
+  // The first row may have any number, also one below zero.
+  if (iterator.Valid()) transaction_->SetLastRow(space, *rowid);
   return Status::OK();
 }
 
