@@ -75,7 +75,9 @@ Status CommandReplay::Attach(const std::string& name, const std::vector<std::str
                              bool create, std::unique_ptr<Table>* table) {
   Declaration declaration;
   NACRE_RETURN_IF_ERROR(Declaration::ParseTable(arguments, database_->options(), &declaration));
-  return Table::Attach(&session_, &transaction_, name, std::move(declaration), create, table);
+  // What is replayed has passed the conditions.
+  return Table::Attach(&session_, &transaction_, name, std::move(declaration), create,
+                       /*check=*/nullptr, table);
 }
 
 }  // namespace nacre::sqlite

@@ -12,35 +12,13 @@ namespace {
 /// Rows that are asked for together on the way through an index.
 constexpr size_t kFetchMax = 64;
 
-/// Whether `argument` can be looked for in the order of `part`, and as what.
-///
-/// SQLite converts both sides of a comparison by the types of columns on either side, but does not
-/// tell a virtual table of the other side's. Against a column with a numeric type the outcome is
-/// the same with all of them. Otherwise only constants, which have no type, are sure.
-bool IsSearchable(sqlite3_value* argument, const KeyPart& part, bool constant, Value* value) {
-  const int type = sqlite3_value_type(argument);
-  if (part.affinity == Affinity::kText) {
-    if (type != SQLITE_TEXT && type != SQLITE_BLOB && type != SQLITE_NULL && !constant) {
-      return false;
-    }
-    *value = StoredValue(argument, Affinity::kText);
-    return true;
-  }
-  if (part.affinity == Affinity::kBlob) {
-    if (type != SQLITE_BLOB && type != SQLITE_NULL && !constant) return false;
-    *value = StoredValue(argument, Affinity::kBlob);
-    return true;
-  }
-  *value = StoredValue(argument, Affinity::kNumeric);
-  return true;
-}
-
 }  // namespace
 
 void Cursor::Close() {
   iterator_.Close();
   single_.Reset();
   for (PinnableSlice& row : fetched_rows_) row.Reset();
+  for (PinnableSlice& entry : fetched_entries_) entry.Reset();
   fetched_count_ = 0;
   view_ = ReadView();
   at_end_ = true;
@@ -48,78 +26,34 @@ void Cursor::Close() {
   pinned_ = false;
 }
 
-void Cursor::AddBound(char op, sqlite3_value* argument, const KeyPart& part, bool constant,
-                      const std::string& prefix) {
-  if (sqlite3_value_type(argument) == SQLITE_NULL) {
-    bounds_.empty = true;
-    return;
-  }
-  Value value;
-  if (!IsSearchable(argument, part, constant, &value)) return;
-  std::string key = prefix;
-  AppendValue(value, part.collation, &key);
-  switch (op) {
-    case '>':
-      bounds_.begin = PrefixEnd(key);
-      return;
-    case 'g':
-      bounds_.begin = std::move(key);
-      return;
-    case '<':
-      bounds_.end = std::move(key);
-      break;
-    default:
-      bounds_.end = PrefixEnd(key);
-  }
-  if (part.affinity != Affinity::kText || constant) return;
-  // If the other side is a numeric column, texts that look like numbers are less than all others.
-  std::string numbers_end = prefix;
-  AppendValue(Value::Text(":"), Collation::kBinary, &numbers_end);  // Follows on '9'.
-  if (bounds_.end < numbers_end) bounds_.end = std::move(numbers_end);
-}
-
-const char* Cursor::AddEqualParts(const KeySpace& keys, const char* plan,
-                                  sqlite3_value*** argument) {
-  bool searchable = true;
-  bool has_null = false;
-  size_t place = 0;
-  for (; *plan != '|'; ++plan, ++*argument) {
-    if (!searchable) continue;
-    const KeyPart& part = keys.parts[place];
-    const bool constant = *plan == 'E' || *plan == 'I';
-    const bool is = *plan == 'i' || *plan == 'I';
-    Value value;
-    searchable = IsSearchable(**argument, part, constant, &value);
-    if (!searchable) continue;
-    if (value.IsNull() && !is) bounds_.empty = true;
-    has_null = has_null || value.IsNull();
-    AppendValue(value, part.collation, &bounds_.begin);
-    ++place;
-  }
-  bounds_.parts = place;
-  bounds_.one_row = keys.unique && place == keys.parts.size() && !has_null;
-  return searchable ? plan + 1 : nullptr;
-}
-
-void Cursor::MakeBounds(const char* plan, sqlite3_value** arguments) {
-  const KeySpace& keys = table_->schema().key_space(index_);
-  bounds_.begin.clear();
-  bounds_.end.clear();
-  bounds_.empty = false;
-  AppendSpace(keys.space, &bounds_.begin);
+int Cursor::ReadPlan(const char* plan, sqlite3_value** arguments) {
   const char* const scan = std::strchr(plan, '|') + 1;
-  backwards_ = scan[2] == 'b';
-  covering_ = scan[3] == 'c';
-  const bool constant = scan[4] == 'K';
-  const bool searchable = AddEqualParts(keys, plan, &arguments) != nullptr;
-  if (bounds_.one_row) return;
-  const std::string prefix = bounds_.begin;
-  bounds_.end = PrefixEnd(prefix);
-  if (!searchable || (scan[0] == '-' && scan[1] == '-')) return;
-  const KeyPart& part = keys.parts[bounds_.parts];
-  AppendAfterNull(&bounds_.begin);  // NULL is in no range.
-  if (scan[0] != '-') AddBound(scan[0], *arguments++, part, constant, prefix);
-  if (scan[1] != '-') AddBound(scan[1], *arguments, part, constant, prefix);
+  backwards_ = scan[Plan::kDirection] == 'b';
+  covering_ = scan[Plan::kCovering] == 'c';
+  unread_ = 0;
+  waits_ = false;
+  fetch_next_ = 1;
+  size_t used;
+  const KeySpace& keys = table_->schema().key_space(index_);
+  const int code = ranges_.Reset(keys, plan, backwards_, arguments, &used);
+  if (code == SQLITE_OK && scan[Plan::kLimit] != '-') ReadLimit(scan, arguments + used);
+  if (ranges_.only_keys() && !ranges_.one_key()) covering_ = false;  // Rows are fetched.
+  fetches_ = index_ != 0 ? !covering_ : ranges_.only_keys();
+  return code;
+}
+
+void Cursor::ReadLimit(const char* scan, sqlite3_value** arguments) {
+  int64_t wanted = sqlite3_value_int64(arguments[0]);
+  if (wanted < 0) wanted = static_cast<int64_t>(kFetchMax);  // There is none.
+  if (scan[Plan::kOffset] != '-') {
+    const int64_t offset = std::max<int64_t>(sqlite3_value_int64(arguments[1]), 0);
+    if (scan[Plan::kOffset] == 'O' && !ranges_.only_keys()) {
+      unread_ = offset;
+    } else {
+      wanted += std::min<int64_t>(offset, kFetchMax);
+    }
+  }
+  fetch_next_ = static_cast<size_t>(std::clamp<int64_t>(wanted, 1, kFetchMax));
 }
 
 int Cursor::Filter(int index, const char* plan, sqlite3_value** arguments) {
@@ -132,7 +66,7 @@ int Cursor::Filter(int index, const char* plan, sqlite3_value** arguments) {
   }
   if (!pinned_) transaction->Pin();
   pinned_ = true;
-  const int code = table_->Check();
+  int code = table_->Check();
   if (code != SQLITE_OK) return code;
   if (view_.state != transaction->view().state || view_.overlay != transaction->view().overlay) {
     view_ = transaction->view();
@@ -141,97 +75,151 @@ int Cursor::Filter(int index, const char* plan, sqlite3_value** arguments) {
   at_end_ = false;
   fetched_count_ = 0;
   fetched_at_ = 0;
-  fetch_next_ = 1;
-  MakeBounds(plan, arguments);
-  if (bounds_.empty) {
+  code = ReadPlan(plan, arguments);
+  if (code != SQLITE_OK) return code;
+  if (ranges_.empty()) {
     at_end_ = true;
     return SQLITE_OK;
   }
-  if (bounds_.one_row) return ReadOneRow();
-  iterator_.Open(view_, bounds_.begin, bounds_.end, backwards_);
-  return index_ == 0 || covering_ ? ReadFromIterator() : FetchRows();
+  if (ranges_.one_key()) return ReadOneRow();
+  if (ranges_.only_keys()) return FetchRows();
+  if (ranges_.Next()) iterator_.Open(view_, ranges_.begin(), ranges_.end(), backwards_);
+  if (!fetches_) return ReadFromIterator();
+  return unread_ > 0 ? WaitAtEntry() : FetchRows();
 }
 
 int Cursor::ReadOneRow() {
   const Schema& schema = table_->schema();
-  Status status = view_.Get(bounds_.begin, &single_);
+  std::string& key = ranges_.begin();
+  Status status = view_.Get(key, &single_);
   if (status.ok() && index_ != 0) {
     if (covering_) {
-      entry_key_ = WithoutSpace(bounds_.begin);
+      entry_key_ = WithoutSpace(key);
       entry_value_ = single_;
       return SQLITE_OK;
     }
-    bounds_.begin.clear();
-    AppendSpace(schema.primary.space, &bounds_.begin);
-    bounds_.begin.append(single_.data(), single_.size());
-    status = view_.Get(bounds_.begin, &single_);
+    key.clear();
+    AppendSpace(schema.primary.space, &key);
+    key.append(single_.data(), single_.size());
+    status = view_.Get(key, &single_);
   }
   if (status.IsNotFound()) {
     at_end_ = true;
     return SQLITE_OK;
   }
   if (!status.ok()) return Fail(status);
-  ShowRow(WithoutSpace(bounds_.begin), single_);
+  ShowRow(WithoutSpace(key), single_);
   return SQLITE_OK;
 }
 
+bool Cursor::SettleIterator() {
+  while (!iterator_.Valid()) {
+    if (!iterator_.status().ok() || !ranges_.Next()) return false;
+    iterator_.Open(view_, ranges_.begin(), ranges_.end(), backwards_);
+  }
+  return true;
+}
+
 int Cursor::ReadFromIterator() {
-  if (!iterator_.Valid()) {
+  if (!SettleIterator()) {
     at_end_ = true;
     return Fail(iterator_.status());
   }
+  const Slice key = iterator_.key();
   if (index_ == 0) {
-    ShowRow(iterator_.key(), iterator_.value());
+    ShowRow(key, iterator_.value());
   } else {
-    entry_key_ = iterator_.key();
+    entry_key_ = key;
     entry_value_ = iterator_.value();
   }
   return SQLITE_OK;
 }
 
-int Cursor::FetchRows() {
+Status Cursor::GatherFromIterator() {
   const Schema& schema = table_->schema();
   const KeySpace& keys = schema.key_space(index_);
-  while (true) {
-    if (fetched_keys_.size() < fetch_next_) {
-      fetched_keys_.resize(fetch_next_);
-      fetched_rows_.resize(fetch_next_);
-    }
-    fetched_count_ = 0;
-    fetched_at_ = 0;
-    for (; fetched_count_ < fetch_next_ && iterator_.Valid(); iterator_.Next()) {
-      Slice primary_key;
-      const Status status = PrimaryKeyOf(keys, iterator_.key(), iterator_.value(), &primary_key);
-      if (!status.ok()) return Fail(status);
+  for (; fetched_count_ < fetch_next_ && SettleIterator(); iterator_.Next()) {
+    Slice primary_key;
+    NACRE_RETURN_IF_ERROR(
+        PrimaryKeyOf(keys, iterator_.key(), iterator_.value(), &primary_key));
+    std::string& key = fetched_keys_[fetched_count_++];
+    key.clear();
+    AppendSpace(schema.primary.space, &key);
+    key.append(primary_key.data(), primary_key.size());
+  }
+  return iterator_.status();
+}
+
+Status Cursor::GatherUniqueKeys() {
+  while (fetched_count_ == 0) {
+    size_t count = 0;
+    while (count < fetch_next_ && ranges_.Next()) fetched_keys_[count++] = ranges_.begin();
+    if (index_ == 0) fetched_count_ = count;
+    if (index_ == 0 || count == 0) return Status::OK();
+    if (fetched_entries_.size() < count) fetched_entries_.resize(count);
+    NACRE_RETURN_IF_ERROR(GetMany(count, fetched_keys_, &fetched_entries_));
+    for (size_t i = 0; i < count; ++i) {
+      if (!fetched_statuses_[i].ok()) continue;
       std::string& key = fetched_keys_[fetched_count_++];
       key.clear();
-      AppendSpace(schema.primary.space, &key);
-      key.append(primary_key.data(), primary_key.size());
+      AppendSpace(table_->schema().primary.space, &key);
+      key.append(fetched_entries_[i].data(), fetched_entries_[i].size());
     }
-    if (!iterator_.status().ok()) return Fail(iterator_.status());
-    fetch_next_ = std::min(kFetchMax, 2 * fetch_next_);
-    if (fetched_count_ == 0) {
+  }
+  return Status::OK();
+}
+
+Status Cursor::GatherKeys() {
+  if (fetched_keys_.size() < fetch_next_) {
+    fetched_keys_.resize(fetch_next_);
+    fetched_rows_.resize(fetch_next_);
+  }
+  fetched_count_ = 0;
+  fetched_at_ = 0;
+  const Status status = ranges_.only_keys() ? GatherUniqueKeys() : GatherFromIterator();
+  fetch_next_ = std::min(kFetchMax, 2 * fetch_next_);
+  return status;
+}
+
+int Cursor::WaitAtEntry() {
+  --unread_;
+  waits_ = SettleIterator();
+  at_end_ = !waits_;
+  return Fail(iterator_.status());
+}
+
+int Cursor::EnsureRow() {
+  if (!waits_) return SQLITE_OK;
+  waits_ = false;
+  unread_ = 0;
+  const int code = FetchRows();
+  if (code != SQLITE_OK || !at_end_) return code;
+  return Fail(Status::Aborted("the row was removed"));
+}
+
+int Cursor::FetchRows() {
+  while (true) {
+    Status status = GatherKeys();
+    if (status.ok() && fetched_count_ == 0) {
       at_end_ = true;
       return SQLITE_OK;
     }
-    const Status status = ReadRows();
+    if (status.ok()) status = GetMany(fetched_count_, fetched_keys_, &fetched_rows_);
     if (!status.ok()) return Fail(status);
     if (ShowFetched()) return SQLITE_OK;
   }
 }
 
-Status Cursor::ReadRows() {
-  fetched_statuses_.assign(fetched_count_, Status::OK());
-  if (view_.overlay->empty() && fetched_count_ > 1) {
-    std::vector<Slice> keys;
-    keys.reserve(fetched_count_);
-    for (size_t i = 0; i < fetched_count_; ++i) keys.push_back(WithoutSpace(fetched_keys_[i]));
-    view_.MultiGetStored(table_->schema().primary.space, keys, fetched_rows_.data(),
-                         fetched_statuses_.data());
+Status Cursor::GetMany(size_t count, const std::vector<std::string>& keys,
+                       std::vector<PinnableSlice>* values) {
+  fetched_statuses_.assign(count, Status::OK());
+  if (view_.overlay->empty() && count > 1) {
+    std::vector<Slice> stored;
+    stored.reserve(count);
+    for (size_t i = 0; i < count; ++i) stored.push_back(WithoutSpace(keys[i]));
+    view_.MultiGetStored(SpaceOf(keys[0]), stored, values->data(), fetched_statuses_.data());
   } else {
-    for (size_t i = 0; i < fetched_count_; ++i) {
-      fetched_statuses_[i] = view_.Get(fetched_keys_[i], &fetched_rows_[i]);
-    }
+    for (size_t i = 0; i < count; ++i) fetched_statuses_[i] = view_.Get(keys[i], &(*values)[i]);
   }
   for (const Status& status : fetched_statuses_) {
     if (!status.ok() && !status.IsNotFound()) return status;
@@ -240,7 +228,7 @@ Status Cursor::ReadRows() {
 }
 
 bool Cursor::ShowFetched() {
-  // A row may have been removed since its entry was read, by the same connection.
+  // There may be none, or it was removed since its entry was read, by the same connection.
   while (fetched_at_ < fetched_count_ && !fetched_statuses_[fetched_at_].ok()) ++fetched_at_;
   if (fetched_at_ == fetched_count_) return false;
   ShowRow(WithoutSpace(fetched_keys_[fetched_at_]), fetched_rows_[fetched_at_]);
@@ -252,13 +240,19 @@ void Cursor::ShowRow(const Slice& primary_key, const Slice& row) {
 }
 
 int Cursor::Next() {
-  if (bounds_.one_row) {
+  if (ranges_.one_key()) {
     at_end_ = true;
     return SQLITE_OK;
   }
-  if (index_ == 0 || covering_) {
+  if (!fetches_) {
     iterator_.Next();
     return ReadFromIterator();
+  }
+  if (waits_) {
+    iterator_.Next();
+    if (unread_ > 0) return WaitAtEntry();
+    waits_ = false;
+    return FetchRows();
   }
   ++fetched_at_;
   return ShowFetched() ? SQLITE_OK : FetchRows();
@@ -286,6 +280,8 @@ Status Cursor::ReadEntry(int column, Value* value) {
 }
 
 int Cursor::Column(sqlite3_context* context, int column) {
+  const int code = EnsureRow();
+  if (code != SQLITE_OK) return code;
   Value value;
   Status status;
   if (column == table_->schema().column_count()) {
@@ -301,6 +297,8 @@ int Cursor::Column(sqlite3_context* context, int column) {
 }
 
 int Cursor::Rowid(sqlite3_int64* rowid) {
+  const int code = EnsureRow();
+  if (code != SQLITE_OK) return code;
   Value value;
   const Status status =
       index_ != 0 && covering_ ? ReadEntry(kRowNumber, &value) : row_.Read(kRowNumber, &value);

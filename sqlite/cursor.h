@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sqlite/key_ranges.h"
 #include "sqlite/merged_iterator.h"
 #include "sqlite/plan.h"
 #include "sqlite/stored_row.h"
@@ -12,7 +13,7 @@
 namespace nacre::sqlite {
 
 /// A statement's reading of a table: one row by its key, rows or index entries in their order, or
-/// rows that an index names, which are read many at a time.
+/// rows that an index or a list of keys names, which are read many at a time.
 /// Errors are SQLite's codes; the message is in the table's zErrMsg.
 /// Thread safety: none; SQLite uses a connection from one thread at a time.
 class Cursor : public sqlite3_vtab_cursor {
@@ -31,30 +32,30 @@ class Cursor : public sqlite3_vtab_cursor {
   void Close();
 
  private:
-  /// What `Filter` reads.
-  struct Bounds {
-    std::string begin{};
-    std::string end{};
-    size_t parts = 0;  ///< First parts of the index that are equal in all of it.
-    bool empty = false;
-    bool one_row = false;  ///< `begin` is the only key.
-  };
-
   int Fail(const Status& status) { return table_->Fail(status); }
-  void MakeBounds(const char* plan, sqlite3_value** arguments);
-  /// Null if a value cannot be looked for in the index, which is then read without the parts from
-  /// there on, and SQLite looks at each row.
-  const char* AddEqualParts(const KeySpace& keys, const char* plan, sqlite3_value*** argument);
-  void AddBound(char op, sqlite3_value* argument, const KeyPart& part, bool constant,
-                const std::string& prefix);
+  /// What `Filter` reads.
+  int ReadPlan(const char* plan, sqlite3_value** arguments);
+  void ReadLimit(const char* scan, sqlite3_value** arguments);
   int ReadOneRow();
   int ReadFromIterator();
-  /// The next entries of the index and their rows.
+  /// Goes on in the next range behind the end of one. False behind the last one, or if it failed.
+  bool SettleIterator();
+  /// Stands at the next entry without reading its row.
+  int WaitAtEntry();
+  /// The next rows by their keys, or by entries of the index.
   int FetchRows();
-  Status ReadRows();
+  /// Up to `fetch_next_` keys of rows.
+  Status GatherKeys();
+  Status GatherFromIterator();
+  Status GatherUniqueKeys();
+  /// Into `fetched_statuses_`.
+  Status GetMany(size_t count, const std::vector<std::string>& keys,
+                 std::vector<PinnableSlice>* values);
   /// False if none is left of those that were fetched.
   bool ShowFetched();
   void ShowRow(const Slice& primary_key, const Slice& row);
+  /// Reads the row that was waited with. An SQLite code.
+  int EnsureRow();
   Status CurrentPrimaryKey(Slice* primary_key) const;
   Status ReadEntry(int column, Value* value);
 
@@ -66,22 +67,27 @@ class Cursor : public sqlite3_vtab_cursor {
   bool backwards_ = false;
   ReadView view_;
   MergedIterator iterator_;
-  Bounds bounds_;
+  KeyRanges ranges_;
+  bool fetches_ = false;  ///< Rows come from `FetchRows`.
+  int64_t unread_ = 0;    ///< So many rows are likely to be passed over unread (OFFSET).
+  /// The iterator stands at the current entry, whose row is read when somebody asks for it.
+  bool waits_ = false;
   PinnableSlice single_;  ///< Of `ReadOneRow`.
 
   // Where the cursor stands: a row, or an entry of an index that has all that is wanted.
   StoredRow row_;
-  Slice entry_key_;
+  Slice entry_key_;  ///< Without the space.
   Slice entry_value_;
   std::string scratch_;
 
-  // Rows that an index named, and their keys.
+  // Rows that an index or a list named, and their keys, with the space.
   std::vector<std::string> fetched_keys_;
   std::vector<PinnableSlice> fetched_rows_;
+  std::vector<PinnableSlice> fetched_entries_;  ///< Of a unique index.
   std::vector<Status> fetched_statuses_;
   size_t fetched_count_ = 0;
   size_t fetched_at_ = 0;
-  size_t fetch_next_ = 1;  ///< How many are read together: twice as many each time.
+  size_t fetch_next_ = 1;  ///< How many are read together: at first the limit, then more and more.
 };
 
 }  // namespace nacre::sqlite

@@ -47,6 +47,7 @@ struct DatabaseOptions {
 ///
 ///     't' name      a table (sqlite/catalogue.h)
 ///     's' u32       big-endian: varint, about how many rows the table of this space has
+///     'd' u32       big-endian: how many of its keys are equal (sqlite/key_distribution.h)
 ///     'a' name      the arguments that the table was declared with
 ///     'c'           LogPosition, if the database has a command log
 ///

@@ -1,31 +1,11 @@
 #include "sqlite/declaration.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
 #include "sqlite/declaration_tokens.h"
 
 namespace nacre::sqlite {
 namespace {
-
-std::string Quoted(const std::string& name) {
-  std::string quoted = "\"";
-  for (char c : name) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + '"';
-}
-
-const char* CollationName(Collation collation) {
-  switch (collation) {
-    case Collation::kNoCase:
-      return "NOCASE";
-    case Collation::kRightTrim:
-      return "RTRIM";
-    case Collation::kBinary:
-      break;
-  }
-  return "BINARY";
-}
 
 class Parser {
  public:
@@ -37,15 +17,20 @@ class Parser {
     NACRE_RETURN_IF_ERROR(Tokenize(argument, &tokens_));
     if (tokens_.size() >= 2 && tokens_[1].Is("=")) return AddOption();
     declaration_->arguments.push_back(argument);
+    if (Peek().Is("CONSTRAINT")) at_ += 2;  // And its name.
+    if (Peek().Is("CHECK")) {
+      NACRE_RETURN_IF_ERROR(TakeCheck(0));
+      return at_ == tokens_.size() ? Status::OK() : NotUnderstood();
+    }
+    NACRE_RETURN_IF_ERROR(RefuseOperators());
     if (Take("PRIMARY")) {
       if (!Take("KEY")) return Wrong("KEY is missing after PRIMARY");
-      return AddPrimaryKey(&declaration_->primary_key);
+      return AddPrimaryKey();
     }
     if (Peek().Is("UNIQUE") && Peek(1).Is("(")) return AddIndex(/*unique=*/true);
     if (Peek().Is("INDEX") && (Peek(1).Is("(") || Peek(2).Is("("))) return AddIndex(false);
-    for (const char* word : {"CHECK", "FOREIGN", "CONSTRAINT"}) {
-      if (Peek().Is(word)) return Lacking(word);
-    }
+    if (Peek().Is("FOREIGN")) return Lacking("FOREIGN KEY");
+    if (at_ != 0) return Wrong("no key or CHECK behind CONSTRAINT");
     return AddColumn();
   }
 
@@ -54,8 +39,8 @@ class Parser {
       return Status::InvalidArgument("pool='...' is missing (see nacre/pool.h)");
     }
     if (declaration_->columns.empty()) return Status::InvalidArgument("no column is declared");
-    for (int column : declaration_->primary_key) {
-      declaration_->columns[static_cast<size_t>(column)].not_null = true;
+    for (const KeyColumn& part : declaration_->primary_key) {
+      declaration_->columns[static_cast<size_t>(part.column)].not_null = true;
     }
     return Status::OK();
   }
@@ -73,8 +58,38 @@ class Parser {
   Status Wrong(const std::string& what) const {
     return Status::InvalidArgument(what + " in '" + argument_ + "'");
   }
+  Status NotUnderstood() const { return Wrong("'" + Peek().text + "' is not understood"); }
   static Status Lacking(const std::string& what) {
     return Status::NotSupported(what + " has no effect on a virtual table, and is refused");
+  }
+
+  /// At CHECK; its text begins with the token `begin`.
+  Status TakeCheck(size_t begin) {
+    if (!Peek(1).Is("(")) return Wrong("( is missing after CHECK");
+    ++at_;
+    int depth = 0;
+    do {
+      if (at_ == tokens_.size()) return Wrong(") is missing");
+      depth += Peek().Is("(") ? 1 : 0;
+      depth -= Peek().Is(")") ? 1 : 0;
+      ++at_;
+    } while (depth > 0);
+    const size_t first = tokens_[begin].begin;
+    declaration_->checks.push_back(argument_.substr(first, tokens_[at_ - 1].end - first));
+    return Status::OK();
+  }
+
+  /// Only conditions have them.
+  Status RefuseOperators() const {
+    int depth = 0;
+    bool in_check = false;
+    for (const Token& token : tokens_) {
+      if (depth == 0 && !token.Is("(")) in_check = token.Is("CHECK");
+      depth += token.Is("(") ? 1 : 0;
+      depth -= token.Is(")") ? 1 : 0;
+      if (token.is_operator && !in_check) return Wrong("unexpected '" + token.text + "'");
+    }
+    return Status::OK();
   }
 
   Status AddOption() {
@@ -116,27 +131,46 @@ class Parser {
     return Wrong("no column '" + name + "' is declared before it");
   }
 
-  Status ParseColumns(std::vector<int>* columns) {
-    if (!Take("(")) return Wrong("( is missing");
-    do {
-      int column = 0;
-      NACRE_RETURN_IF_ERROR(ColumnNumber(Peek().text, &column));
-      if (std::find(columns->begin(), columns->end(), column) != columns->end()) {
-        return Wrong("column '" + Peek().text + "' twice");
-      }
-      ++at_;
-      columns->push_back(column);
-      Take("ASC");
-      if (Peek().Is("DESC") || Peek().Is("COLLATE")) return Lacking(Peek().text + " of a key");
-    } while (Take(","));
-    if (!Take(")")) return Wrong(") is missing");
-    if (at_ != tokens_.size()) return Wrong("'" + Peek().text + "' is not understood");
+  Status ParseKeyColumn(std::vector<KeyColumn>* columns) {
+    KeyColumn part;
+    NACRE_RETURN_IF_ERROR(ColumnNumber(Peek().text, &part.column));
+    for (const KeyColumn& other : *columns) {
+      if (other.column == part.column) return Wrong("column '" + Peek().text + "' twice");
+    }
+    ++at_;
+    if (Take("COLLATE")) {
+      part.collation.emplace();
+      NACRE_RETURN_IF_ERROR(ParseCollation(&*part.collation));
+    }
+    part.descending = TakeDirection();
+    columns->push_back(part);
     return Status::OK();
   }
 
-  Status AddPrimaryKey(std::vector<int>* columns) {
-    if (!columns->empty()) return Wrong("a second primary key");
-    return ParseColumns(columns);
+  /// Whether it is DESC.
+  bool TakeDirection() {
+    if (Take("DESC")) return true;
+    Take("ASC");
+    return false;
+  }
+
+  Status ParseColumns(std::vector<KeyColumn>* columns) {
+    if (!Take("(")) return Wrong("( is missing");
+    do {
+      NACRE_RETURN_IF_ERROR(ParseKeyColumn(columns));
+    } while (Take(","));
+    if (!Take(")")) return Wrong(") is missing");
+    return at_ == tokens_.size() ? Status::OK() : NotUnderstood();
+  }
+
+  Status AddPrimaryKey() {
+    std::vector<KeyColumn>& key = declaration_->primary_key;
+    if (!key.empty()) return Wrong("a second primary key");
+    NACRE_RETURN_IF_ERROR(ParseColumns(&key));
+    // As in SQLite, such a key is the row's number, which has an order of its own.
+    const std::string& type = declaration_->columns[static_cast<size_t>(key[0].column)].type;
+    if (key.size() == 1 && SameName(type, "INTEGER")) key[0] = {key[0].column};
+    return Status::OK();
   }
 
   Status AddIndex(bool unique) {
@@ -198,27 +232,35 @@ class Parser {
       return Take("NULL") ? Status::OK() : Wrong("NULL is missing after NOT");
     }
     if (Take("UNIQUE")) {
-      declaration_->indexes.push_back({{number}, true});
+      declaration_->indexes.push_back({{{number}}, true});
       return Status::OK();
     }
     if (Take("PRIMARY")) {
       if (!Take("KEY")) return Wrong("KEY is missing after PRIMARY");
       if (!declaration_->primary_key.empty()) return Wrong("a second primary key");
-      declaration_->primary_key = {number};
-      Take("ASC");
+      declaration_->primary_key = {{number}};
+      declaration_->primary_key[0].descending = TakeDirection();
       return Status::OK();
     }
-    if (Take("COLLATE")) return ParseCollation(&column);
+    if (Take("COLLATE")) return ParseCollation(&column.collation);
+    const size_t begin = at_;
+    if (Peek().Is("CONSTRAINT")) at_ += 2;
+    if (Peek().Is("CHECK")) return TakeCheck(begin);
+    if (at_ != begin) return Status::OK();             // Other constraints need no name.
+    if (Peek().Is("DEFAULT") && Peek(1).Is("NULL")) {  // As without it.
+      at_ += 2;
+      return Status::OK();
+    }
     return Lacking("'" + Peek().text + "' of a column");
   }
 
-  Status ParseCollation(ColumnDeclaration* column) {
+  Status ParseCollation(Collation* collation) {
     if (Take("BINARY")) {
-      column->collation = Collation::kBinary;
+      *collation = Collation::kBinary;
     } else if (Take("NOCASE")) {
-      column->collation = Collation::kNoCase;
+      *collation = Collation::kNoCase;
     } else if (Take("RTRIM")) {
-      column->collation = Collation::kRightTrim;
+      *collation = Collation::kRightTrim;
     } else {
       return Wrong("only BINARY, NOCASE and RTRIM have keys in their order");
     }
@@ -232,6 +274,12 @@ class Parser {
 };
 
 }  // namespace
+
+std::string Quoted(const std::string& name) {
+  std::string quoted = "\"";
+  for (char c : name) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
 
 Status Declaration::Parse(const std::vector<std::string>& arguments, Declaration* declaration) {
   *declaration = Declaration();
@@ -251,30 +299,36 @@ Status Declaration::ParseTable(const std::vector<std::string>& arguments,
 
 bool Declaration::HasRowid() const {
   if (primary_key.empty()) return true;
-  return primary_key.size() == 1 &&
-         SameName(columns[static_cast<size_t>(primary_key[0])].type, "INTEGER");
+  return primary_key.size() == 1 && !primary_key[0].descending &&
+         SameName(columns[static_cast<size_t>(primary_key[0].column)].type, "INTEGER");
 }
 
-std::string Declaration::CreateTable() const {
-  std::string sql = "CREATE TABLE x(";
+std::string Declaration::ColumnList() const {
+  std::string sql;
   for (const ColumnDeclaration& column : columns) {
+    if (!sql.empty()) sql += ", ";
     sql += Quoted(column.name) + ' ' + column.type;
     if (column.collation != Collation::kBinary) {
       sql.append(" COLLATE ").append(CollationName(column.collation));
     }
-    sql += ", ";
   }
-  if (HasRowid()) {
-    sql.resize(sql.size() - 2);
-    return sql + ')';
-  }
-  return sql + "\"nacre key\" BLOB HIDDEN NOT NULL PRIMARY KEY) WITHOUT ROWID";
+  return sql;
+}
+
+std::string Declaration::CreateTable() const {
+  const std::string sql = "CREATE TABLE x(" + ColumnList();
+  if (HasRowid()) return sql + ')';
+  return sql + ", \"nacre key\" BLOB HIDDEN NOT NULL PRIMARY KEY) WITHOUT ROWID";
 }
 
 std::string Declaration::Signature() const {
-  const auto key = [](const char* kind, const std::vector<int>& numbers) {
+  const auto key = [](const char* kind, const std::vector<KeyColumn>& parts) {
     std::string text = kind;
-    for (int number : numbers) text += ' ' + std::to_string(number);
+    for (const KeyColumn& part : parts) {
+      text += ' ' + std::to_string(part.column);
+      if (part.collation) text.append(" COLLATE ").append(CollationName(*part.collation));
+      if (part.descending) text += " DESC";
+    }
     return text + '\n';
   };
   std::string text;
@@ -286,6 +340,7 @@ std::string Declaration::Signature() const {
   for (const IndexDeclaration& index : indexes) {
     text += key(index.unique ? "UNIQUE" : "INDEX", index.columns);
   }
+  for (const std::string& check : checks) text += check + '\n';
   return text;
 }
 

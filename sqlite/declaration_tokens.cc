@@ -45,6 +45,7 @@ Status Tokenize(const std::string& text, std::vector<Token>* tokens) {
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
     Token token;
+    token.begin = at;
     if (std::isspace(static_cast<unsigned char>(c)) != 0) {
       ++at;
       continue;
@@ -58,8 +59,11 @@ Status Tokenize(const std::string& text, std::vector<Token>* tokens) {
     } else if (IsWordCharacter(c)) {
       while (at < text.size() && IsWordCharacter(text[at])) token.text.push_back(text[at++]);
     } else {
-      return Status::InvalidArgument(std::string("unexpected '") + c + "' in '" + text + "'");
+      token.text = c;
+      token.is_operator = true;
+      ++at;
     }
+    token.end = at;
     tokens->push_back(std::move(token));
   }
   return Status::OK();

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "sqlite/analyze.h"
 #include "sqlite/integrity_module.h"
 #include "sqlite/session.h"
 #include "sqlite/sqlite_api.h"
@@ -14,6 +15,7 @@ extern "C" __attribute__((visibility("default"))) int sqlite3_nacresqlite_init(
   auto session = std::make_unique<nacre::sqlite::Session>(connection);
   int code = nacre::sqlite::RegisterTransactionModule(session.get());
   if (code == SQLITE_OK) code = nacre::sqlite::RegisterIntegrityModule(session.get());
+  if (code == SQLITE_OK) code = nacre::sqlite::RegisterAnalyze(session.get());
   if (code != SQLITE_OK) return code;
   const int table_code = nacre::sqlite::RegisterTableModule(std::move(session));
   // Threads of an opened database may run after the last connection is closed.

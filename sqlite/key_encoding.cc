@@ -12,7 +12,7 @@ constexpr char kNumberTag = 0x20;
 constexpr char kTextTag = 0x30;
 constexpr char kBlobTag = 0x40;
 constexpr char kEnd = 0x00;
-constexpr char kEscape = static_cast<char>(0xff);
+constexpr char kEscape = 0x01;
 constexpr uint64_t kSignBit = 1ULL << 63;
 constexpr double kExactIntegers = 9007199254740992.0;  // 2^53.
 constexpr double kIntegers = 9223372036854775808.0;    // 2^63.
@@ -50,15 +50,23 @@ void AppendInteger(int64_t integer, std::string* key) {
   AppendNumber(number, static_cast<uint64_t>(integer) - below, key);
 }
 
+bool Has(const Slice& bytes, unsigned char c) {
+  return !bytes.empty() && std::memchr(bytes.data(), c, bytes.size()) != nullptr;
+}
+
 void AppendBytes(char tag, const Slice& bytes, bool fold, std::string* key) {
   key->push_back(tag);
-  if (!fold && (bytes.empty() || std::memchr(bytes.data(), 0, bytes.size()) == nullptr)) {
+  if (!fold && !Has(bytes, kEnd) && !Has(bytes, kEscape)) {
     key->append(bytes.data(), bytes.size());
   } else {
     for (char c : bytes) {
       if (fold && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-      key->push_back(c);
-      if (c == 0) key->push_back(kEscape);
+      if (c != kEnd && c != kEscape) {
+        key->push_back(c);
+        continue;
+      }
+      key->push_back(kEscape);
+      key->push_back(static_cast<char>(c + 1));
     }
   }
   key->push_back(kEnd);
@@ -69,46 +77,38 @@ Slice WithoutSpacesAtEnd(Slice text) {
   return text;
 }
 
-/// Of text or a blob, from behind the tag: bytes up to the end mark; `size()` if there is none.
-size_t EscapedSize(const Slice& key, bool* escapes) {
-  *escapes = false;
-  size_t at = 0;
-  while (at < key.size()) {
-    const void* const found = std::memchr(key.data() + at, 0, key.size() - at);
-    if (found == nullptr) return key.size();
-    at = static_cast<size_t>(static_cast<const char*>(found) - key.data());
-    if (at + 1 == key.size() || key[at + 1] != kEscape) return at;
-    *escapes = true;
-    at += 2;
-  }
-  return key.size();
-}
-
-bool ReadBytes(Slice* key, std::string* scratch, Slice* bytes) {
-  bool escapes;
-  const size_t size = EscapedSize(*key, &escapes);
-  if (size >= key->size()) return false;
-  *bytes = Slice(key->data(), size);
-  key->remove_prefix(size + 1);
-  if (!escapes || scratch == nullptr) return true;
+/// Of text or a blob, from behind the tag. `flip`: 0, or 0xff if all bytes are inverted. Bytes stay
+/// as they are in the key if `scratch` is null.
+bool ReadBytes(Slice* key, unsigned char flip, std::string* scratch, Slice* bytes) {
+  if (key->empty()) return false;
+  const void* const end = std::memchr(key->data(), kEnd ^ flip, key->size());
+  if (end == nullptr) return false;
+  *bytes = Slice(key->data(), static_cast<size_t>(static_cast<const char*>(end) - key->data()));
+  key->remove_prefix(bytes->size() + 1);
+  if (scratch == nullptr || (flip == 0 && !Has(*bytes, kEscape))) return true;
   scratch->clear();
   for (size_t i = 0; i < bytes->size(); ++i) {
-    scratch->push_back((*bytes)[i]);
-    if ((*bytes)[i] == 0) ++i;
+    char c = static_cast<char>((*bytes)[i] ^ flip);
+    if (c == kEscape) {
+      if (++i == bytes->size()) return false;
+      c = static_cast<char>(((*bytes)[i] ^ flip) - 1);
+    }
+    scratch->push_back(c);
   }
   *bytes = *scratch;
   return true;
 }
 
-bool ReadNumber(Slice* key, double* number, uint64_t* remainder) {
+bool ReadNumber(Slice* key, bool descending, double* number, uint64_t* remainder) {
   if (key->size() < 8) return false;
-  const uint64_t bits = BigEndian(key->data(), 8);
+  const uint64_t stored = BigEndian(key->data(), 8);
+  const uint64_t bits = descending ? ~stored : stored;
   *number = std::bit_cast<double>((bits & kSignBit) != 0 ? bits ^ kSignBit : ~bits);
   key->remove_prefix(8);
   *remainder = 0;
   if (!HasRemainder(*number)) return true;
   if (key->size() < 2) return false;
-  *remainder = BigEndian(key->data(), 2);
+  *remainder = BigEndian(key->data(), 2) ^ (descending ? 0xffff : 0);
   key->remove_prefix(2);
   return true;
 }
@@ -156,28 +156,41 @@ std::string PrefixEnd(const Slice& prefix) {
 
 void AppendAfterNull(std::string* key) { key->push_back(kNullTag + 1); }
 
+void AppendTextPrefix(const Slice& prefix, Collation collation, std::string* key) {
+  AppendValue(Value::Text(prefix), collation, key);
+  key->pop_back();
+}
+
+void AppendBeforeBlobs(std::string* key) { key->push_back(kBlobTag); }
+
+void Invert(size_t begin, std::string* key) {
+  for (size_t i = begin; i < key->size(); ++i) (*key)[i] = static_cast<char>(~(*key)[i]);
+}
+
 bool IsExact(Affinity affinity, Collation collation) {
   // Only a column without affinity holds both 1 and 1.0.
   return affinity != Affinity::kBlob && collation == Collation::kBinary;
 }
 
-bool SkipValue(Slice* key) {
+bool SkipValue(Slice* key, bool descending) {
   if (key->empty()) return false;
-  const char tag = (*key)[0];
+  const unsigned char flip = descending ? 0xff : 0;
+  const char tag = static_cast<char>((*key)[0] ^ flip);
   key->remove_prefix(1);
   if (tag == kNullTag) return true;
   if (tag == kNumberTag) {
     double number;
     uint64_t remainder;
-    return ReadNumber(key, &number, &remainder);
+    return ReadNumber(key, descending, &number, &remainder);
   }
   Slice bytes;
-  return (tag == kTextTag || tag == kBlobTag) && ReadBytes(key, nullptr, &bytes);
+  return (tag == kTextTag || tag == kBlobTag) && ReadBytes(key, flip, nullptr, &bytes);
 }
 
-bool ReadValue(Slice* key, Affinity affinity, std::string* scratch, Value* value) {
+bool ReadValue(Slice* key, bool descending, Affinity affinity, std::string* scratch, Value* value) {
   if (key->empty()) return false;
-  const char tag = (*key)[0];
+  const unsigned char flip = descending ? 0xff : 0;
+  const char tag = static_cast<char>((*key)[0] ^ flip);
   key->remove_prefix(1);
   if (tag == kNullTag) {
     *value = Value();
@@ -186,12 +199,12 @@ bool ReadValue(Slice* key, Affinity affinity, std::string* scratch, Value* value
   if (tag == kNumberTag) {
     double number;
     uint64_t remainder;
-    if (!ReadNumber(key, &number, &remainder)) return false;
+    if (!ReadNumber(key, descending, &number, &remainder)) return false;
     *value = NumberValue(number, remainder, affinity);
     return true;
   }
   Slice bytes;
-  if ((tag != kTextTag && tag != kBlobTag) || !ReadBytes(key, scratch, &bytes)) return false;
+  if ((tag != kTextTag && tag != kBlobTag) || !ReadBytes(key, flip, scratch, &bytes)) return false;
   *value = tag == kTextTag ? Value::Text(bytes) : Value::Blob(bytes);
   return true;
 }

@@ -19,8 +19,12 @@ namespace nacre::sqlite {
 ///                                other bits too if it was negative
 ///              u16 big-endian    only if that double is 2^53 or more on either side of zero: by
 ///                                how much an integer is greater than it
-///     text     bytes             folded by the collation; 0x00 is written 0x00 0xff; ends with
-///     0x00 blob     bytes             as text, not folded
+///     text     bytes             folded by the collation; 0x00 is written 0x01 0x01, and 0x01 is
+///                                written 0x01 0x02; ends with 0x00
+///     blob     bytes             as text, not folded
+///
+/// A part of a key that is declared DESC has all its bytes inverted: since no encoded value begins
+/// with another one, that turns the order around.
 ///
 /// Whether a number is an integer or real, and what a collation folds, is not in the key: the
 /// columns that need it are `exact` only if their affinity and collation tell (IsExact).
@@ -34,18 +38,24 @@ inline Slice WithoutSpace(const Slice& key) {
   return {key.data() + kSpaceBytes, key.size() - kSpaceBytes};
 }
 void AppendValue(const Value& value, Collation collation, std::string* key);
+/// Inverts the bytes of `key` from `begin` on.
+void Invert(size_t begin, std::string* key);
 /// The smallest bytes that are greater than all that begin with `prefix`; empty if there are none.
 std::string PrefixEnd(const Slice& prefix);
 /// Smaller than every value but NULL.
 void AppendAfterNull(std::string* key);
+/// The beginning of a text that begins with `prefix`, which is folded by the collation.
+void AppendTextPrefix(const Slice& prefix, Collation collation, std::string* key);
+/// Smaller than every blob, and greater than every text.
+void AppendBeforeBlobs(std::string* key);
 
 /// Whether a stored value can be had back from the key.
 bool IsExact(Affinity affinity, Collation collation);
 
 /// Takes the value at the beginning of `key` off. False if the bytes are malformed.
-bool SkipValue(Slice* key);
+bool SkipValue(Slice* key, bool descending);
 /// The same, and decodes it for a column of `affinity`. Bytes are those of `key`, or of `scratch`
-/// if they had to be unescaped.
-bool ReadValue(Slice* key, Affinity affinity, std::string* scratch, Value* value);
+/// if they had to be unescaped or inverted.
+bool ReadValue(Slice* key, bool descending, Affinity affinity, std::string* scratch, Value* value);
 
 }  // namespace nacre::sqlite

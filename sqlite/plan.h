@@ -3,6 +3,7 @@
 #include <string>
 
 #include "sqlite/schema.h"
+#include "sqlite/session.h"
 #include "sqlite/sqlite_api.h"
 #include "sqlite/statistics.h"
 
@@ -10,26 +11,32 @@ namespace nacre::sqlite {
 
 /// How a statement reads a table: an index (0: the clustered rows), values of its first parts,
 /// bounds of the next one, a direction. SQLite hands it from xBestIndex to xFilter as a number and
-/// a short text:
+/// a short text, with the values of the constraints in the same order:
 ///
-///     one letter for each equal part: 'e' for =, 'i' for IS, in capitals if the value is a
-///     constant
-///     '|'  then '>' or 'g' (>=) or '-', '<' or 'l' (<=) or '-', 'b' or 'f' for the direction,
-///     'c' if the index has all columns that are read, else '-'; capitals 'K' at the end if the
-///     bounds are constants, else '-'
+///     one letter for each equal part: 'e' for =, 'i' for IS, in capitals if the value is a text or
+///     a blob whatever it is compared with, 'n' for a list of values
+///     '|'  then a letter for each Place below
 struct Plan {
-  std::string equal{};
-  char lower = '-';
-  char upper = '-';
-  bool backwards = false;
-  bool covering = false;
-  bool constant_bounds = false;
+  enum Place : size_t {
+    kLower,      ///< '>', 'g' for >=, '!' for IS NOT NULL
+    kUpper,      ///< '<', 'l' for <=
+    kPattern,    ///< 'L' for LIKE, 'G' for GLOB, in place of bounds
+    kDirection,  ///< 'b' backwards, 'f' forwards
+    kCovering,   ///< 'c': the index has all columns that are read
+    kConstant,   ///< 'K': both bounds are texts or blobs, whatever they are compared with
+    kLimit,      ///< 'L': about how many rows are wanted
+    kOffset,     ///< 'O': so many rows SQLite will pass over unread; 'o': it will read them
+    kPlaces,
+  };
 
-  std::string Encode() const;
-  static Plan Decode(const char* text);
+  std::string equal{};
+  std::string scan = "---f----";
+
+  std::string Encode() const { return equal + '|' + scan; }
 };
 
 /// xBestIndex: picks the index, says what its scan costs and which constraints it sees to.
-int ChoosePlan(const Schema& schema, const TableStatistics& statistics, sqlite3_index_info* info);
+int ChoosePlan(Session* session, const Schema& schema, const TableStatistics& statistics,
+               sqlite3_index_info* info);
 
 }  // namespace nacre::sqlite

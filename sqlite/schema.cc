@@ -6,17 +6,18 @@ namespace nacre::sqlite {
 namespace {
 
 KeySpace MakeKeySpace(const Declaration& declaration, uint32_t space, bool unique,
-                      const std::vector<int>& columns) {
+                      const std::vector<KeyColumn>& columns) {
   KeySpace keys;
   keys.space = space;
   keys.unique = unique;
-  for (int number : columns) {
-    const ColumnDeclaration& column = declaration.columns[static_cast<size_t>(number)];
-    keys.parts.push_back(
-        {number, column.affinity, column.collation, IsExact(column.affinity, column.collation)});
+  for (const KeyColumn& declared : columns) {
+    const ColumnDeclaration& column = declaration.columns[static_cast<size_t>(declared.column)];
+    const Collation collation = declared.collation.value_or(column.collation);
+    keys.parts.push_back({declared.column, column.affinity, collation,
+                          IsExact(column.affinity, collation), declared.descending});
   }
   if (columns.empty()) {
-    keys.parts.push_back({kRowNumber, Affinity::kInteger, Collation::kBinary, true});
+    keys.parts.push_back({kRowNumber, Affinity::kInteger, Collation::kBinary, true, false});
   }
   return keys;
 }

@@ -18,6 +18,14 @@ struct KeyPart {
   Affinity affinity;
   Collation collation;
   bool exact;
+  bool descending;
+
+  /// Appends `value` as keys have it in this part.
+  void Append(const Value& value, std::string* key) const {
+    const size_t begin = key->size();
+    AppendValue(value, collation, key);
+    if (descending) Invert(begin, key);
+  }
 };
 
 /// A clustered table or a secondary index, and the order of its keys. A secondary index goes on

@@ -10,6 +10,8 @@ namespace nacre::sqlite {
 namespace {
 
 constexpr char kJoin[] = "DELETE FROM temp.nacre_transaction";
+constexpr char kOwnPatterns[] =
+    "SELECT 1 FROM pragma_function_list WHERE NOT builtin AND name IN ('like', 'glob')";
 constexpr char kCreate[] = "CREATE VIRTUAL TABLE temp.nacre_transaction USING nacre_transaction";
 
 }  // namespace
@@ -68,6 +70,14 @@ int Session::Join() {
     join_ = nullptr;
   }
   return code;
+}
+
+bool Session::HasOwnPatterns() {
+  sqlite3_stmt* statement = nullptr;
+  sqlite3_prepare_v2(connection_, kOwnPatterns, -1, &statement, nullptr);
+  const bool none = statement != nullptr && sqlite3_step(statement) == SQLITE_DONE;
+  sqlite3_finalize(statement);
+  return !none;
 }
 
 Status Session::Prepare() {

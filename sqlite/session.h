@@ -27,6 +27,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   sqlite3* connection() const { return connection_; }
+  /// Of this connection.
+  const std::vector<Table*>& tables() const { return tables_; }
   /// This connection's transaction in the database, which is opened if need be. Stays valid as long
   /// as the session.
   Status TransactionOf(const DatabaseOptions& options, Transaction** transaction);
@@ -34,6 +36,9 @@ class Session {
   /// Has SQLite tell of the transaction's end: before a read in an explicit one, and before a write
   /// that SQLite would not tell of. An SQLite error code.
   int Join();
+
+  /// Whether the connection has functions LIKE or GLOB of its own, which may match anything.
+  bool HasOwnPatterns();
 
   // What SQLite tells, once or more often for the same event.
   void Begin() { joined_ = true; }

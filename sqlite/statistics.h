@@ -2,8 +2,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "util/mutex.h"
+#include "util/thread_annotations.h"
 
 namespace nacre::sqlite {
+
+struct KeyDistribution;
 
 /// How many rows a table has, as far as its plans need to know: right but for what a crash lost,
 /// which is less than an eighth.
@@ -15,6 +22,20 @@ struct TableStatistics {
   const uint32_t space;               ///< Of the clustered rows.
   std::atomic<int64_t> rows;          ///< Committed.
   std::atomic<int64_t> written_rows;  ///< Of `rows`, what the catalogue has.
+
+  /// Null if nobody has counted.
+  std::shared_ptr<const KeyDistribution> distribution() const {
+    MutexLock lock(&mutex_);
+    return distribution_;
+  }
+  void SetDistribution(std::shared_ptr<const KeyDistribution> counted) {
+    MutexLock lock(&mutex_);
+    distribution_ = std::move(counted);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const KeyDistribution> distribution_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::sqlite

@@ -49,9 +49,11 @@ Status StoredRow::ReadAll(std::vector<Value>* values) {
 Status ReadKeyPart(const std::vector<KeyPart>& parts, int place, Slice key, std::string* scratch,
                    Value* value) {
   for (int i = 0; i < place; ++i) {
-    if (!SkipValue(&key)) return Status::Corruption("a key cannot be decoded");
+    const bool descending = parts[static_cast<size_t>(i)].descending;
+    if (!SkipValue(&key, descending)) return Status::Corruption("a key cannot be decoded");
   }
-  const bool read = ReadValue(&key, parts[static_cast<size_t>(place)].affinity, scratch, value);
+  const KeyPart& part = parts[static_cast<size_t>(place)];
+  const bool read = ReadValue(&key, part.descending, part.affinity, scratch, value);
   return read ? Status::OK() : Status::Corruption("a key cannot be decoded");
 }
 
@@ -62,7 +64,7 @@ void AppendPrimaryKey(const Schema& schema, const std::vector<Value>& values, in
     return;
   }
   for (const KeyPart& part : schema.primary.parts) {
-    AppendValue(values[static_cast<size_t>(part.column)], part.collation, key);
+    part.Append(values[static_cast<size_t>(part.column)], key);
   }
 }
 
@@ -84,7 +86,7 @@ void MakeIndexEntry(const KeySpace& index, const std::vector<Value>& values, int
     const Value value = part.column == kRowNumber ? Value::Integer(rowid)
                                                   : values[static_cast<size_t>(part.column)];
     if (value.IsNull()) entry->must_be_unique = false;
-    AppendValue(value, part.collation, &entry->key);
+    part.Append(value, &entry->key);
   }
   std::string* const target = entry->must_be_unique ? &entry->value : &entry->key;
   target->append(primary_key.data(), primary_key.size());
@@ -97,8 +99,9 @@ Status PrimaryKeyOf(const KeySpace& index, const Slice& key, const Slice& value,
     return Status::OK();
   }
   Slice rest = key;
-  for (size_t i = 0; i < index.parts.size(); ++i) {
-    if (!SkipValue(&rest)) return Status::Corruption("an index entry cannot be decoded");
+  for (const KeyPart& part : index.parts) {
+    if (!SkipValue(&rest, part.descending))
+      return Status::Corruption("an index entry cannot be decoded");
   }
   *primary_key = rest;
   return Status::OK();

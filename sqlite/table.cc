@@ -4,6 +4,7 @@
 
 #include "sqlite/catalogue.h"
 #include "sqlite/cursor.h"
+#include "sqlite/key_distribution.h"
 
 namespace nacre::sqlite {
 namespace {
@@ -38,14 +39,27 @@ Status FindOrCreate(Transaction* transaction, const std::string& name,
   return Status::OK();
 }
 
+/// With how its keys are distributed, if that is known. The transaction is pinned.
+Status FindStatistics(Transaction* transaction, const Schema& schema,
+                      std::shared_ptr<TableStatistics>* statistics) {
+  *statistics = transaction->database().StatisticsOf(schema.primary.space);
+  if ((*statistics)->distribution() != nullptr) return Status::OK();
+  std::shared_ptr<const KeyDistribution> distribution;
+  NACRE_RETURN_IF_ERROR(FindDistribution(transaction->view(), schema, &distribution));
+  (*statistics)->SetDistribution(std::move(distribution));
+  return Status::OK();
+}
+
 }  // namespace
 
-Table::Table(Session* session, Transaction* transaction, Schema schema)
+Table::Table(Session* session, Transaction* transaction, Schema schema,
+             std::shared_ptr<TableStatistics> statistics, std::unique_ptr<RowCheck> check)
     : sqlite3_vtab{},
       session_(session),
       transaction_(transaction),
       schema_(std::move(schema)),
-      statistics_(transaction->database().StatisticsOf(schema_.primary.space)) {
+      statistics_(std::move(statistics)),
+      check_(std::move(check)) {
   session_->AddTable(this);
 }
 
@@ -60,17 +74,27 @@ Status Table::Connect(Session* session, const std::string& name,
   if (sqlite3_declare_vtab(connection, declaration.CreateTable().c_str()) != SQLITE_OK) {
     return Status::InvalidArgument(sqlite3_errmsg(connection));
   }
+  std::unique_ptr<RowCheck> check;
+  NACRE_RETURN_IF_ERROR(RowCheck::Open(declaration, &check));
   Transaction* transaction;
   NACRE_RETURN_IF_ERROR(session->TransactionOf(declaration.database, &transaction));
-  return Attach(session, transaction, name, std::move(declaration), create, table);
+  return Attach(session, transaction, name, std::move(declaration), create, std::move(check),
+                table);
 }
 
 Status Table::Attach(Session* session, Transaction* transaction, const std::string& name,
-                     Declaration declaration, bool create, std::unique_ptr<Table>* table) {
+                     Declaration declaration, bool create, std::unique_ptr<RowCheck> check,
+                     std::unique_ptr<Table>* table) {
   TableRecord record;
   NACRE_RETURN_IF_ERROR(FindOrCreate(transaction, name, declaration, create, &record));
-  *table = std::make_unique<Table>(session, transaction,
-                                   Schema(name, std::move(declaration), record.spaces));
+  Schema schema(name, std::move(declaration), record.spaces);
+  std::shared_ptr<TableStatistics> statistics;
+  transaction->Pin();
+  const Status status = FindStatistics(transaction, schema, &statistics);
+  transaction->Unpin();
+  NACRE_RETURN_IF_ERROR(status);
+  *table = std::make_unique<Table>(session, transaction, std::move(schema), std::move(statistics),
+                                   std::move(check));
   return Status::OK();
 }
 
@@ -84,6 +108,17 @@ std::unique_ptr<Cursor> Table::TakeCursor() {
 void Table::GiveBack(std::unique_ptr<Cursor> cursor) {
   cursor->Close();
   if (idle_cursors_.size() < kIdleCursorsMax) idle_cursors_.push_back(std::move(cursor));
+}
+
+Status Table::Analyze(uint64_t limit) {
+  auto distribution = std::make_shared<KeyDistribution>();
+  transaction_->Pin();
+  const Status status = CountKeys(transaction_->view(), schema_, limit, distribution.get());
+  transaction_->Unpin();
+  NACRE_RETURN_IF_ERROR(status);
+  NACRE_RETURN_IF_ERROR(WriteDistribution(schema_, *distribution));
+  statistics_->SetDistribution(std::move(distribution));
+  return Status::OK();
 }
 
 int Table::Drop() {
@@ -100,6 +135,7 @@ int Table::Drop() {
 void Table::DropFromDatabase() {
   RemoveTable(transaction_, schema_.name);
   RemoveDeclaration(transaction_, schema_.name);
+  transaction_->Delete(CatalogueKey('d', schema_.primary.space));
   transaction_->DropSpaces(schema_.Spaces());
   if (CommandList* commands = transaction_->commands()) commands->Drop(schema_.name);
 }
@@ -112,8 +148,7 @@ Status Table::FindAgain(bool* is_there) {
   if (!*is_there || record.spaces == schema_.Spaces()) return Status::OK();
   // Somebody has dropped it and made it again.
   schema_ = Schema(schema_.name, std::move(schema_.declaration), record.spaces);
-  statistics_ = transaction_->database().StatisticsOf(schema_.primary.space);
-  return Status::OK();
+  return FindStatistics(transaction_, schema_, &statistics_);
 }
 
 int Table::CheckAgain() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sqlite/row_check.h"
 #include "sqlite/schema.h"
 #include "sqlite/session.h"
 #include "sqlite/stored_row.h"
@@ -18,7 +19,8 @@ class Cursor;
 /// Thread safety: none; SQLite uses a connection from one thread at a time.
 class Table : public sqlite3_vtab {
  public:
-  Table(Session* session, Transaction* transaction, Schema schema);
+  Table(Session* session, Transaction* transaction, Schema schema,
+        std::shared_ptr<TableStatistics> statistics, std::unique_ptr<RowCheck> check);
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -29,9 +31,10 @@ class Table : public sqlite3_vtab {
                         const std::vector<std::string>& arguments, bool create,
                         std::unique_ptr<Table>* table);
 
-  /// The same without SQLite.
+  /// The same without SQLite. `check`: the conditions of rows, if they are to be checked.
   static Status Attach(Session* session, Transaction* transaction, const std::string& name,
-                       Declaration declaration, bool create, std::unique_ptr<Table>* table);
+                       Declaration declaration, bool create, std::unique_ptr<RowCheck> check,
+                       std::unique_ptr<Table>* table);
 
   Session* session() { return session_; }
   Transaction* transaction() { return transaction_; }
@@ -50,6 +53,9 @@ class Table : public sqlite3_vtab {
 
   std::unique_ptr<Cursor> TakeCursor();
   void GiveBack(std::unique_ptr<Cursor> cursor);
+
+  /// Counts equal keys for later plans, in the first `limit` of each index if that is not 0.
+  Status Analyze(uint64_t limit);
 
   int Drop();
   int Rename(const char* name);
@@ -93,6 +99,8 @@ class Table : public sqlite3_vtab {
   void ReadNewRow(sqlite3_value** values, NewRow* row) const;
   /// An SQLite code: a missing value, a wrong type.
   int CheckNotNull(const NewRow& row);
+  /// An SQLite code: a CHECK condition. Of a finished row.
+  int CheckConditions(const NewRow& row);
   int TakeRowNumber(sqlite3_value* value, int64_t* rowid);
   int NextRowNumber(int64_t* rowid);
   void Finish(NewRow* row) const;
@@ -113,6 +121,7 @@ class Table : public sqlite3_vtab {
   Transaction* const transaction_;
   Schema schema_;
   std::shared_ptr<TableStatistics> statistics_;
+  const std::unique_ptr<RowCheck> check_;  ///< Null: no conditions.
   uint64_t checked_version_ = 0;  ///< Of the schema (Database), which has the table as it is here.
   std::vector<std::unique_ptr<Cursor>> idle_cursors_;
   RowWriter writer_;

@@ -59,7 +59,8 @@ int BestIndex(sqlite3_vtab* table, sqlite3_index_info* info) {
   const int code = TableOf(table)->Check();
   transaction->Unpin();
   if (code != SQLITE_OK) return code;
-  return ChoosePlan(TableOf(table)->schema(), *TableOf(table)->statistics(), info);
+  return ChoosePlan(SessionOf(table), TableOf(table)->schema(), *TableOf(table)->statistics(),
+                    info);
 }
 
 int Open(sqlite3_vtab* table, sqlite3_vtab_cursor** cursor) {

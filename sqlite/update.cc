@@ -54,7 +54,8 @@ Status Table::LastRowNumber(int64_t* rowid) {
     NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_.primary.parts, 0, iterator.key(), nullptr, &value));
     *rowid = value.integer;
   }
-  transaction_->SetLastRow(space, *rowid);
+  // The first row may have any number, also one below zero.
+  if (iterator.Valid()) transaction_->SetLastRow(space, *rowid);
   return Status::OK();
 }
 
@@ -92,6 +93,16 @@ int Table::CheckNotNull(const NewRow& row) {
     return SQLITE_CONSTRAINT;
   }
   return SQLITE_OK;
+}
+
+int Table::CheckConditions(const NewRow& row) {
+  if (check_ == nullptr) return SQLITE_OK;
+  std::string message;
+  const int code = check_->Try(row.values, row.rowid, &message);
+  if (code == SQLITE_OK) return SQLITE_OK;
+  sqlite3_free(zErrMsg);
+  zErrMsg = sqlite3_mprintf("%s", message.c_str());
+  return code;
 }
 
 void Table::Finish(NewRow* row) const {
@@ -230,7 +241,8 @@ int Table::InsertRow(sqlite3_value** arguments, sqlite3_int64* rowid) {
   int code = CheckNotNull(row);
   if (code != SQLITE_OK) return code;
   Finish(&row);
-  code = ResolveConflicts(row, nullptr);
+  code = CheckConditions(row);
+  if (code == SQLITE_OK) code = ResolveConflicts(row, nullptr);
   if (code != SQLITE_OK) return code;
   Store(row, nullptr);
   if (schema_.has_rowid()) *rowid = row.rowid;
@@ -258,7 +270,8 @@ int Table::UpdateRow(sqlite3_value** arguments) {
   int code = CheckNotNull(row);
   if (code != SQLITE_OK) return code;
   Finish(&row);
-  code = ResolveConflicts(row, &old);
+  code = CheckConditions(row);
+  if (code == SQLITE_OK) code = ResolveConflicts(row, &old);
   if (code != SQLITE_OK) return code;
   Store(row, &old);
   return SQLITE_OK;

@@ -44,6 +44,18 @@ void SetText(sqlite3_context* context, const Slice& text) {
 
 }  // namespace
 
+const char* CollationName(Collation collation) {
+  switch (collation) {
+    case Collation::kNoCase:
+      return "NOCASE";
+    case Collation::kRightTrim:
+      return "RTRIM";
+    case Collation::kBinary:
+      break;
+  }
+  return "BINARY";
+}
+
 Affinity AffinityOf(std::string_view type) {
   std::string upper(type);
   std::transform(upper.begin(), upper.end(), upper.begin(),
@@ -58,7 +70,7 @@ Affinity AffinityOf(std::string_view type) {
 
 Value StoredValue(sqlite3_value* value, Affinity affinity) {
   int type = sqlite3_value_type(value);
-  const bool numeric = affinity != Affinity::kBlob && affinity != Affinity::kText;
+  const bool numeric = IsNumeric(affinity);
   if (numeric && type == SQLITE_TEXT) type = sqlite3_value_numeric_type(value);
   switch (type) {
     case SQLITE_NULL:

@@ -31,6 +31,13 @@ struct Value {
   static Value Blob(const Slice& bytes) { return {ValueType::kBlob, 0, 0, bytes}; }
 };
 
+inline bool IsNumeric(Affinity affinity) {
+  return affinity != Affinity::kText && affinity != Affinity::kBlob;
+}
+
+/// As COLLATE has it.
+const char* CollationName(Collation collation);
+
 /// Of a column whose declared type is `type`, by SQLite's five rules.
 Affinity AffinityOf(std::string_view type);
 

@@ -114,7 +114,10 @@ TEST_F(TransactionTest, SaysWhatItDoesNotKnow) {
   const std::string pool = std::string("pool='") + kPool + "', ";
   refuse("CREATE VIRTUAL TABLE u USING nacre(id INT)", "pool='...' is missing");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT DEFAULT 3)", "DEFAULT");
-  refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT, CHECK(id > 1))", "CHECK");
+  refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT, CHECK(id > other))",
+         "no such column: other");
+  refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT, CHECK(own(id)))", "own");
+  refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT > 1)", "'>'");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id \"INT, b INT\")", "a type");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT, INDEX(other))", "'other'");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id TEXT COLLATE wild)", "NOCASE");

@@ -21,6 +21,12 @@ const char* const kNumbers[] = {"0.5",
                                 "-0.0",
                                 "7.0"};
 
+const char* const kPatterns[] = {"LIKE 'a%'",    "LIKE 'AB%'",     "LIKE '1%'",  "LIKE 'b_%'",
+                                 "LIKE '%'",     "LIKE 'b %'",     "LIKE 'abc'", "LIKE NULL",
+                                 "GLOB 'a*'",    "GLOB 'A[A-C]*'", "GLOB '1?'",  "GLOB 'zz1*'",
+                                 "NOT LIKE 'a%'"};
+const char* const kCastTypes[] = {"TEXT", "INT", "REAL", "BLOB", "NUMERIC"};
+
 std::string Joined(const std::vector<std::string>& parts, const char* separator) {
   std::string text;
   for (const std::string& part : parts) {
@@ -39,7 +45,9 @@ const SqlGenerator::Column& SqlGenerator::AnyColumn(const Table& table) {
 std::string SqlGenerator::Literal() {
   switch (Pick(8)) {
     case 0:
-      return OneIn(2) ? "NULL" : std::string("x'") + (OneIn(2) ? "00" : "ff01") + "'";
+      if (OneIn(3)) return "x'6162'";  // As a text it is "ab".
+      if (OneIn(2)) return "NULL";
+      return std::string("x'") + (OneIn(3) ? "" : OneIn(2) ? "00" : "ff01") + "'";
     case 1:
     case 2:
       return std::string("'") + kTexts[Pick(std::size(kTexts))] + "'";
@@ -58,22 +66,64 @@ std::string SqlGenerator::LiteralFor(const Column& column) {
   return std::to_string(Pick(60));
 }
 
+std::string SqlGenerator::Operand(const Column& column) {
+  const std::string literal = LiteralFor(column);
+  switch (Pick(8)) {
+    case 0:
+      return std::string("CAST(") + literal + " AS " + kCastTypes[Pick(std::size(kCastTypes))] +
+             ")";
+    case 1:
+    case 2:
+      return "(SELECT " + literal + ")";  // SQLite does not know it before it runs.
+    default:
+      return literal;
+  }
+}
+
+std::string SqlGenerator::List(const Column& column) {
+  std::vector<std::string> values = {LiteralFor(column), Literal()};
+  for (int i = Pick(6); i > 0; --i) values.push_back(Operand(column));
+  return "(" + Joined(values, ", ") + ")";
+}
+
+std::string SqlGenerator::KeyPart(int column, bool may_collate) {
+  std::string part = "c" + std::to_string(column);
+  if (may_collate && OneIn(5)) part += OneIn(2) ? " COLLATE NOCASE" : " COLLATE BINARY";
+  if (OneIn(3)) part += " DESC";
+  return part;
+}
+
+/// One of a table, and on a column without other conditions: rows may be visited in any order.
+std::string SqlGenerator::Check(const std::string& column) {
+  const std::string name = OneIn(2) ? "CONSTRAINT holds " : "";
+  switch (Pick(4)) {
+    case 0:
+      return name + "CHECK(" + column + " <> 'abc')";
+    case 1:
+      return name + "CHECK (" + column + " < 50 OR " + column + " > 'a5')";
+    case 2:
+      return name + "CHECK(length(" + column + ") + 0 < 4)";
+    default:
+      return name + "CHECK(" + column + " IS NULL OR " + column + " NOT IN (3, '7', 'b'))";
+  }
+}
+
 std::string SqlGenerator::Term(const Table& table, const std::string& alias) {
   static const char* const kOperators[] = {"=", "=", "<", "<=", ">", ">=", "<>", "IS", "IS NOT"};
   const Column& column = AnyColumn(table);
   const std::string name = alias + column.name;
-  switch (Pick(8)) {
+  switch (Pick(9)) {
     case 0:
-      return name + " BETWEEN " + LiteralFor(column) + " AND " + LiteralFor(column);
+      return name + " BETWEEN " + Operand(column) + " AND " + Operand(column);
     case 1:
-      return name + " IN (" + LiteralFor(column) + ", " + LiteralFor(column) + ", " + Literal() +
-             ")";
     case 2:
-      return name + (OneIn(2) ? " IS NULL" : " IS NOT NULL");
+      return name + " IN " + List(column);
     case 3:
-      return name + " LIKE 'a%'";
+      return name + (OneIn(2) ? " IS NULL" : " IS NOT NULL");
+    case 4:
+      return name + ' ' + kPatterns[Pick(std::size(kPatterns))];
     default:
-      return name + ' ' + kOperators[Pick(std::size(kOperators))] + ' ' + LiteralFor(column);
+      return name + ' ' + kOperators[Pick(std::size(kOperators))] + ' ' + Operand(column);
   }
 }
 
@@ -139,15 +189,15 @@ SqlStatement SqlGenerator::Create() {
   if (kind < 2) table.primary_key = {0};
   if (kind == 2) {
     table.primary_key = {1, 0};
-    declared.push_back("PRIMARY KEY(c1, c0)");
+    declared.push_back("PRIMARY KEY(" + KeyPart(1, false) + ", " + KeyPart(0, false) + ")");
     table.columns[0].in_key = table.columns[1].in_key = true;
   }
   std::vector<std::string> indexes;
   for (int i = Pick(4); i > 0; --i) {
     const int first = Pick(count);
     const int second = (first + 1 + Pick(count - 1)) % count;
-    std::string columns = "c" + std::to_string(first);
-    if (OneIn(2)) columns += ", c" + std::to_string(second);
+    std::string columns = KeyPart(first, true);
+    if (OneIn(2)) columns += ", " + KeyPart(second, true);
     if (OneIn(3)) {
       declared.push_back("UNIQUE(" + columns + ")");
       table.columns[static_cast<size_t>(first)].in_key = true;
@@ -156,6 +206,8 @@ SqlStatement SqlGenerator::Create() {
       indexes.push_back("INDEX(" + columns + ")");
     }
   }
+  const Column& last = table.columns.back();
+  if (OneIn(3) && !last.not_null && !last.in_key) declared.push_back(Check(last.name));
   SqlStatement statement;
   statement.native = "CREATE TABLE " + table.name + "(" + Joined(declared, ", ") + ")" +
                      (table.has_rowid ? "" : " WITHOUT ROWID");
@@ -169,14 +221,26 @@ SqlStatement SqlGenerator::Create() {
 SqlStatement SqlGenerator::Select() {
   const Table& table = AnyTable();
   const std::string columns = OneIn(2) ? "*" : AnyColumn(table).name + ", " + AnyColumn(table).name;
+  if (OneIn(8)) return LimitedUnion();
   return {"SELECT " + columns + " FROM " + table.name + " WHERE " + Condition(table, "")};
+}
+
+SqlStatement SqlGenerator::LimitedUnion() {
+  const Table& one = AnyTable();
+  const Table& two = AnyTable();
+  return {"SELECT count(*) FROM (SELECT " + AnyColumn(one).name + " FROM " + one.name + " WHERE " +
+          Term(one, "") + " UNION ALL SELECT " + AnyColumn(two).name + " FROM " + two.name +
+          " WHERE " + Term(two, "") + " LIMIT " + std::to_string(Pick(20)) + " OFFSET " +
+          std::to_string(Pick(20)) + ")"};
 }
 
 SqlStatement SqlGenerator::OrderedSelect() {
   const Table& table = AnyTable();
   const bool descending = OneIn(2);
   std::string order = Key(table, "", descending);
-  if (OneIn(2)) order = AnyColumn(table).name + (OneIn(2) ? " DESC, " : ", ") + order;
+  for (int i = Pick(3); i > 0; --i) {
+    order = AnyColumn(table).name + (OneIn(2) ? " DESC, " : ", ") + order;
+  }
   std::string sql =
       "SELECT * FROM " + table.name + " WHERE " + Condition(table, "") + " ORDER BY " + order;
   if (OneIn(3)) sql += " LIMIT " + std::to_string(Pick(8));

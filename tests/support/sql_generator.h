@@ -54,6 +54,11 @@ class SqlGenerator {
 
   std::string Literal();
   std::string LiteralFor(const Column& column);
+  /// To compare a column with: a constant, perhaps one that SQLite does not see as such.
+  std::string Operand(const Column& column);
+  std::string List(const Column& column);
+  std::string KeyPart(int column, bool may_collate);
+  std::string Check(const std::string& column);
   std::string Term(const Table& table, const std::string& alias);
   std::string Condition(const Table& table, const std::string& alias);
   std::string KeyEquals(const Table& table);
@@ -61,6 +66,8 @@ class SqlGenerator {
   std::string Conflict();
 
   SqlStatement Select();
+  /// LIMIT and OFFSET over both of two queries.
+  SqlStatement LimitedUnion();
   SqlStatement OrderedSelect();
   SqlStatement Aggregate();
   SqlStatement Join();
