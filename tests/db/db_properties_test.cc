@@ -99,7 +99,7 @@ TEST_F(DBPropertiesTest, UnknownOnes) {
   std::string text = "left over";
   uint64_t number = 7;
   for (const char* name :
-       {"", "nacre", "nacre.", "nacre.no-such-thing", "rocksdb.stats", "num-snapshots",
+       {"", "nacre", "nacre.", "nacre.no-such-thing", "leveldb.stats", "num-snapshots",
         "nacre.num-files-at-level", "nacre.num-files-at-level7", "nacre.num-files-at-level-1",
         "nacre.num-files-at-level99999999999999999999", "nacre.num-files-at-level0x",
         "nacre.num-files-at-level "}) {
