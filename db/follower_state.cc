@@ -184,11 +184,12 @@ Status FollowerState::TakeManifest(bool replaced) {
     for (const ExtentAddr& copy : segment.copies) here.copies.push_back(Here(copy));
   }
   has_log_ = !segments.empty();
+  const uint64_t epoch = manifest_.root().identity.epoch;
+  const bool another = epoch != owner_epoch_;
+  if (another) log_->OwnerLeaves();
   log_->SetSegments(std::move(segments));
-  if (const uint64_t epoch = manifest_.root().identity.epoch; epoch != owner_epoch_) {
-    owner_epoch_ = epoch;
-    log_->OwnerChanged();
-  }
+  if (another) log_->OwnerChanged();
+  owner_epoch_ = epoch;
   TakeFamilies();
   NACRE_RETURN_IF_ERROR(TakeTables());
   changed_ = true;

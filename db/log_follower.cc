@@ -211,7 +211,7 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
       if (bytes != nullptr) *needed = 0;
       return Status::OK();
     }
-    unproven_ = unproven_ || (at_.end == 0 && at_.number <= foreign_through_);
+    unproven_ = unproven_ || (at_.end == 0 && at_.number <= left_through_);
     NACRE_RETURN_IF_ERROR(visit(record.first, record.count, record.payload));
     offset += record.bytes;
     at_.offset += record.bytes;

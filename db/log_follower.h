@@ -54,6 +54,11 @@ class LogFollower {
   /// may have been acknowledged.
   void OwnerChanged() { foreign_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
 
+  /// Told before the segments of another owner's manifest are set: those that are known now are
+  /// none of that owner's, so records there have to be forgotten if they lie behind an end that it
+  /// tells. (What an owner leaves behind in a segment of its own it writes once more.)
+  void OwnerLeaves() { left_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
+
   enum class Look : uint8_t {
     kSeals,        ///< A segment without a mark is the open one. What may be on its way is left.
     kSealsInFull,  ///< The same, but all that was acknowledged is waited for.
@@ -138,6 +143,7 @@ class LogFollower {
   std::map<uint64_t, LogSegment> segments_;
   Position at_;
   uint64_t foreign_through_ = 0;  ///< See OwnerChanged.
+  uint64_t left_through_ = 0;     ///< See OwnerLeaves.
   /// Records were visited of which an owner after theirs may say that they are none.
   bool unproven_ = false;
   Heads heads_;

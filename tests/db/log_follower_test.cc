@@ -217,6 +217,7 @@ TEST_P(LogFollowerMeetsAnOwner, AndForgetsWhatThatHasNotFound) {
   const LogSegment segment = log_space_->segments().front();
   TellSegments();
   // The follower meets a new owner that has no segment yet.
+  follower_->OwnerLeaves();
   follower_->OwnerChanged();
   LogFollower::End end = LogFollower::End::kReached;
   ASSERT_TRUE(IsOk(Advance(&end, LogFollower::Look::kHeads)));

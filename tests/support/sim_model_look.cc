@@ -41,8 +41,10 @@ std::string Model::ValueOf(size_t group, size_t i, uint64_t attempt, size_t byte
 // ---- Looking ------------------------------------------------------------------------------------
 
 Model::Sight Model::Decode(size_t group, const Values& values) {
-  Sight sight{.group = group, .found = values.found[0]};
+  const size_t first = values.looked[0] ? 0 : 1;
+  Sight sight{.group = group, .found = values.found[first]};
   for (size_t i = 0; i < kKeysPerGroup; ++i) {
+    if (!values.looked[i]) continue;
     if (values.found[i] != sight.found) Fail(group, "half of a batch is there");
     if (!sight.found || i >= kValuesPerGroup) continue;
     const std::string& value = values.values[i];
@@ -51,7 +53,7 @@ Model::Sight Model::Decode(size_t group, const Values& values) {
     if (attempt == 0 || attempt > groups_[group].attempts.size()) {
       Fail(group, "a value that nobody wrote");
     }
-    if (i == 0) sight.attempt = attempt;
+    if (i == first) sight.attempt = attempt;
     if (attempt != sight.attempt) {
       Fail(group, fmt::format("attempts {} and {} at once", sight.attempt, attempt));
     }
@@ -60,7 +62,8 @@ Model::Sight Model::Decode(size_t group, const Values& values) {
       Fail(group, fmt::format("attempt {} with other bytes", attempt));
     }
   }
-  if (sight.found) DecodeList(group, sight.attempt, values.values[kValuesPerGroup]);
+  if (sight.found && values.looked[kValuesPerGroup])
+    DecodeList(group, sight.attempt, values.values[kValuesPerGroup]);
   DecodeCopies(sight, values);
   if (values.all && sight.found) DecodeSingles(sight, values.single);
   return sight;
@@ -177,31 +180,39 @@ Extras Model::ExtrasOf(const OpenDatabase& opened) const {
 }
 
 Status Model::Fetch(const OpenDatabase& opened, const ReadOptions& options, size_t group,
-                    Values* values) const {
+                    Values* values) {
   std::vector<std::string> names;
   std::vector<ColumnFamilyHandle*> families;
+  std::vector<size_t> wanted;
+  const bool narrow = IsNarrow();
   for (size_t i = 0; i < kKeysPerGroup; ++i) {
+    values->looked[i] = !narrow || FamilyOf(opened, group, i) == FamilyOf(opened, group, 0);
+    if (!values->looked[i]) continue;
+    wanted.push_back(i);
     names.push_back(KeyOf(group, i));
     families.push_back(FamilyOf(opened, group, i));
   }
-  const Extras extras = ExtrasOf(opened);
+  const Extras extras = narrow ? Extras() : ExtrasOf(opened);
   for (const auto& [number, family] : extras) {
     names.push_back(KeyOf(group, 0));
     families.push_back(family.get());
   }
   const std::vector<Slice> keys(names.begin(), names.end());
-  const std::vector<Status> statuses =
-      opened.db->MultiGet(options, families, keys, &values->values);
+  std::vector<std::string> found;
+  const std::vector<Status> statuses = opened.db->MultiGet(options, families, keys, &found);
   for (const Status& status : statuses) {
     if (status.IsCorruption()) return status;
   }
   for (const Status& status : statuses) {
     if (!status.ok() && !status.IsNotFound()) return status;
   }
-  for (size_t i = 0; i < kKeysPerGroup; ++i) values->found[i] = statuses[i].ok();
+  for (size_t at = 0; at < wanted.size(); ++at) {
+    values->found[wanted[at]] = statuses[at].ok();
+    values->values[wanted[at]] = found[at];
+  }
   for (size_t i = 0; i < extras.size(); ++i) {
-    const size_t at = kKeysPerGroup + i;
-    values->copies[extras[i].first] = statuses[at].ok() ? values->values[at] : "";
+    const size_t at = wanted.size() + i;
+    values->copies[extras[i].first] = statuses[at].ok() ? found[at] : "";
   }
   return Status::OK();
 }
@@ -209,15 +220,27 @@ Status Model::Fetch(const OpenDatabase& opened, const ReadOptions& options, size
 Status Model::FetchAll(const OpenDatabase& opened, const ReadOptions& options, uint64_t pauses_at,
                        const std::function<void()>& at_first, std::vector<Values>* values) {
   values->assign(groups_.size(), Values());
-  std::vector<ColumnFamilyHandle*> families{nullptr, opened.other.get()};
-  const Extras extras = ExtrasOf(opened);
+  const bool narrow = IsNarrow();
+  std::vector<ColumnFamilyHandle*> families{nullptr};
+  if (!narrow) families.push_back(opened.other.get());
+  const Extras extras = narrow ? Extras() : ExtrasOf(opened);
   for (const auto& [number, family] : extras) {
     families.push_back(family.get());
     for (Values& each : *values) each.copies[number] = "";
   }
-  for (Values& each : *values) each.all = true;
+  for (size_t group = 0; group < values->size(); ++group) {
+    Values& each = (*values)[group];
+    for (size_t i = 0; i < kKeysPerGroup && narrow; ++i) {
+      each.looked[i] = FamilyOf(opened, group, i) == nullptr;
+    }
+    each.all = !narrow || FamilyOf(opened, group, kKeysPerGroup) == nullptr;
+  }
   std::vector<std::unique_ptr<Iterator>> iterators;
-  NACRE_RETURN_IF_ERROR(opened.db->NewIterators(options, families, &iterators));
+  if (narrow) {
+    iterators.push_back(opened.db->NewIterator(options));
+  } else {
+    NACRE_RETURN_IF_ERROR(opened.db->NewIterators(options, families, &iterators));
+  }
   uint64_t left = pauses_at;
   for (size_t i = 0; i < iterators.size(); ++i) {
     Iterator* const iterator = iterators[i].get();
