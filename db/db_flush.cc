@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -233,7 +234,7 @@ void DBImpl::CompactForSpace() {
   changed_.SignalAll();
 }
 
-Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
+Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes, uint64_t earlier) {
   // Once level 0 is due its compaction writes these levels anew before it frees them.
   const uint64_t level0 = version.LevelBytes(0) + bytes;
   const uint64_t compaction = level0 + version.LevelBytes(1);
@@ -255,7 +256,7 @@ Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes) {
   const Redundancy compacted = Allowed(redundancy_.For(1));
   // It is not room that lacks: the reservation says so.
   if (nodes < static_cast<uint64_t>(flushed.fragments())) return Status::OK();
-  const uint64_t flush = flushed.StoredBytes(bytes);
+  const uint64_t flush = flushed.StoredBytes(bytes + earlier);
   const uint64_t both = flush + compacted.StoredBytes(compaction);
   if (free >= both) return Status::OK();
   NACRE_RETURN_IF_ERROR(std::move(unknown));
@@ -326,7 +327,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
                         std::vector<FamilyEdit>* edits) {
   edits->clear();
   if (parts->empty()) return Status::OK();
-  uint64_t manifest_version = 0;  // One for all tables of a flush: level 0 is sorted by it.
+  uint64_t manifest_version = 0;
   std::vector<SequenceNumber> snapshots;
   TableLineage lineage;
   VersionList all;
@@ -360,13 +361,17 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
   lineage.through = boundary - 1;
   for (const FlushPart& part : *parts) events_.FlushBegins(*part.family, lineage.job);
 
-  Status status;
-  for (size_t i = 0; i < parts->size() && status.ok(); ++i) {
+  std::vector<PartFlush> flushes(parts->size());
+  uint64_t reserved = 0;
+  for (size_t i = 0; i < parts->size(); ++i) {
     const FlushPart& part = (*parts)[i];
-    MergeOptions merge;
+    flushes[i].part = &part;
+    flushes[i].manifest_version = manifest_version;
+    MergeOptions& merge = flushes[i].merge;
     merge.comparator = part.family->user_comparator();
     merge.table.comparator = part.family->user_comparator();
     merge.table.bloom_bits_per_key = BloomBitsPerKey();
+    merge.table.lineage = EncodeTableLineage(lineage);
     merge.target_table_bytes = UINT64_MAX;
     merge.snapshots = snapshots;
     const Slice begin(part.first);
@@ -374,10 +379,18 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
     // Range tombstones may reach further than the entries.
     const bool has_ranges = part.memtable->range_tombstones() != nullptr;
     merge.deeper = versions[i]->DeeperRanges(-1, &begin, has_ranges ? nullptr : &end);
+    NACRE_RETURN_IF_ERROR(PrepareFlush(*versions[i], reserved, &flushes[i]));
+    reserved += flushes[i].ReservedBytes();
+  }
+  FlushRanges(&flushes, lineage);
+
+  Status status;
+  for (PartFlush& flush : flushes) {
     FamilyEdit& edit = edits->emplace_back();
-    edit.family = part.family;
+    edit.family = flush.part->family;
     edit.job = lineage.job;
-    status = FlushMemTable(part, *versions[i], merge, lineage, manifest_version, &edit.edit);
+    const Status finished = FinishFlush(&flush, &edit.edit);
+    if (status.ok()) status = finished;
   }
   if (status.ok()) return status;
   for (const FamilyEdit& edit : *edits) edit.DropTables();
@@ -385,10 +398,9 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
   return status;
 }
 
-Status DBImpl::FlushMemTable(const FlushPart& part, const Version& version, MergeOptions merge,
-                             const TableLineage& lineage, uint64_t manifest_version,
-                             VersionEdit* edit) {
-  const uint64_t start = clock_->NowNanos();
+Status DBImpl::PrepareFlush(const Version& version, uint64_t earlier, PartFlush* flush) {
+  const FlushPart& part = *flush->part;
+  MergeOptions& merge = flush->merge;
   const MemTable& memtable = *part.memtable;
   const uint64_t count = part.ranges();
   // Sized for records of about one size, and for any one of them alone; a table that turns out too
@@ -410,70 +422,94 @@ Status DBImpl::FlushMemTable(const FlushPart& part, const Version& version, Merg
   }
   if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones();
       runs != nullptr && !NACRE_PLANTED_BUG("table.range-deletion-forgotten-by-a-flush")) {
-    merge.range_tombstones =
-        std::make_shared<const RangeTombstones>(RangeTombstones::Merge(family.comparator, *runs));
+    merge.range_tombstones = std::make_shared<const RangeTombstones>(
+        RangeTombstones::Merge(family.comparator, runs->tombstones));
   }
-  const uint64_t bound =
+  flush->bound =
       std::max(TableBuilder::SizeBound(share(entries), share(data_bytes),
                                        2 * data_bytes / entries + 64, options_.chunk_size),
                largest_value +
                    TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size)) +
-      EncodeTableLineage(lineage).size() + 2 * kMaxVarint64Bytes +
+      merge.table.lineage.size() + 2 * kMaxVarint64Bytes +
       (merge.range_tombstones == nullptr
            ? 0
            : 2 * RangeDeletionBytes(*merge.range_tombstones) + 8 * key_bytes);
-  NACRE_RETURN_IF_ERROR(CheckHeadroom(version, bound * count));
+  flush->ranges.resize(count);
+  return CheckHeadroom(version, flush->ReservedBytes(), earlier);
+}
 
-  std::vector<FlushedRange> ranges(count);
-  RunTogether("nacre-flush", count, [&](size_t i) {
-    MergeOptions range = merge;
+void DBImpl::FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage) {
+  std::vector<std::pair<PartFlush*, size_t>> work;
+  for (PartFlush& flush : *flushes) {
+    for (size_t i = 0; i < flush.ranges.size(); ++i) work.emplace_back(&flush, i);
+  }
+  const auto run = [&](PartFlush* flush, size_t i) {
+    const FlushPart& part = *flush->part;
+    FlushedRange* const result = &flush->ranges[i];
+    MergeOptions range = flush->merge;
     TableLineage of_range = lineage;
     of_range.range = part.first_range + static_cast<uint32_t>(i);
     range.table.lineage = EncodeTableLineage(of_range);
     if (i > 0) range.begin = part.cuts[i - 1];
     if (i < part.cuts.size()) range.end = part.cuts[i];
-    const bool done =
-        part.near.has_value() && FlushRangeNear(part, range, bound, manifest_version, &ranges[i]);
-    if (!done) FlushRange(part, range, bound, manifest_version, &ranges[i]);
+    result->begun_nanos = clock_->NowNanos();
+    const bool done = part.near.has_value() && FlushRangeNear(*flush, range, result);
+    if (!done) FlushRange(*flush, range, result);
+    result->ended_nanos = clock_->NowNanos();
+  };
+  const auto jobs = static_cast<size_t>(std::max(1, options_.max_background_jobs));
+  std::atomic<size_t> next{0};
+  RunTogether("nacre-flush", std::min(jobs, work.size()), [&](size_t /*thread*/) {
+    for (size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {
+      run(work[i].first, work[i].second);
+    }
   });
+}
 
+Status DBImpl::FinishFlush(PartFlush* flush, VersionEdit* edit) {
+  const MemTable& memtable = *flush->part->memtable;
+  const uint64_t count = flush->ranges.size();
   Status status;
   MergeStats stats;
   uint64_t near_ranges = 0;
-  for (FlushedRange& range : ranges) {
+  uint64_t begun = UINT64_MAX;
+  uint64_t ended = 0;
+  for (FlushedRange& range : flush->ranges) {
     if (status.ok()) status = range.status;
     stats.entries_read += range.stats.entries_read;
     stats.bytes_read += range.stats.bytes_read;
     stats.entries_written += range.stats.entries_written;
     stats.bytes_written += range.stats.bytes_written;
     near_ranges += range.near ? 1 : 0;
+    begun = std::min(begun, range.begun_nanos);
+    ended = std::max(ended, range.ended_nanos);
     for (auto& table : range.tables) edit->added.push_back({0, std::move(table)});
   }
   // What nodes found in the log are the MemTable's entries, and each was in one range.
   if (status.ok() && near_ranges > 0 &&
-      (stats.entries_read != entries || stats.bytes_read != data_bytes)) {
-    status = Status::Corruption("a flush took " + std::to_string(stats.entries_read) +
-                                " entries of " + std::to_string(stats.bytes_read) +
-                                " bytes from the log, the MemTable has " + std::to_string(entries) +
-                                " of " + std::to_string(data_bytes));
+      (stats.entries_read != memtable.entries() || stats.bytes_read != memtable.data_bytes())) {
+    status = Status::Corruption(
+        "a flush took " + std::to_string(stats.entries_read) + " entries of " +
+        std::to_string(stats.bytes_read) + " bytes from the log, the MemTable has " +
+        std::to_string(memtable.entries()) + " of " + std::to_string(memtable.data_bytes()));
     FallBack(FlushFallback::kFailed, status.ToString());
   }
   NACRE_RETURN_IF_ERROR(std::move(status));
-  const uint64_t nanos = clock_->NowNanos() - start;
-  NoteFlush(near_ranges == count, stats.bytes_written, nanos);
+  NoteFlush(near_ranges == count, stats.bytes_written, ended - begun);
   Log(options_.info_log, LogLevel::kInfo,
       "{}: flushed {} entries of column family {}, {} bytes in {} ms, {} of {} "
       "ranges near the data",
-      name_, stats.entries_written, part.family->name(), stats.bytes_written, nanos / 1'000'000,
-      near_ranges, count);
+      name_, stats.entries_written, flush->part->family->name(), stats.bytes_written,
+      (ended - begun) / 1'000'000, near_ranges, count);
   return Status::OK();
 }
 
-void DBImpl::FlushRange(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
-                        uint64_t manifest_version, FlushedRange* result) {
+void DBImpl::FlushRange(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result) {
+  const FlushPart& part = *flush.part;
   std::vector<Placement> reserved;
   const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
-    const Status status = NewFlushOutput(*part.family, bound, manifest_version, identity, writer);
+    const Status status =
+        NewFlushOutput(*part.family, flush.bound, flush.manifest_version, identity, writer);
     if (status.ok()) reserved.push_back(identity->placement);
     return status;
   };

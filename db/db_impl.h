@@ -370,13 +370,13 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// `boundary`: of Immutable.
   Status TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
                   std::vector<FamilyEdit>* edits) EXCLUDES(mutex_);
-  /// What `merge` makes of one MemTable. Answers with tables that are not given up after a failure.
-  Status FlushMemTable(const FlushPart& part, const Version& version, MergeOptions merge,
-                       const TableLineage& lineage, uint64_t manifest_version, VersionEdit* edit)
-      EXCLUDES(mutex_);
-  /// `bound`: bytes reserved for a table.
-  void FlushRange(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
-                  uint64_t manifest_version, FlushedRange* result);
+  /// Given part and merge. `earlier`: bytes that other parts of the flush reserve.
+  Status PrepareFlush(const Version& version, uint64_t earlier, PartFlush* flush) EXCLUDES(mutex_);
+  /// As many ranges at once as there are background jobs.
+  void FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage) EXCLUDES(mutex_);
+  /// Answers with tables that are not given up after a failure.
+  Status FinishFlush(PartFlush* flush, VersionEdit* edit) EXCLUDES(mutex_);
+  void FlushRange(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result);
   /// Opens the tables of a range, and frees what was reserved for others.
   void TakeTables(const ColumnFamily& family, std::vector<TableMeta> tables,
                   const std::vector<Placement>& reserved, FlushedRange* result);
@@ -387,8 +387,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
       EXCLUDES(mutex_);
   /// As FlushRange, on the best node that can. False, with nothing left behind: it is to be done
   /// here.
-  bool FlushRangeNear(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
-                      uint64_t manifest_version, FlushedRange* result) EXCLUDES(mutex_);
+  bool FlushRangeNear(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result)
+      EXCLUDES(mutex_);
   void FallBack(FlushFallback why, const std::string& detail);
   void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(mutex_);
 
@@ -405,7 +405,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void RetireUnlinkedViews() EXCLUDES(mutex_);
   /// `NoSpace` if a flush of `bytes` would leave compaction no room to work in: a pool that is full
   /// to the last byte could never be emptied again.
-  Status CheckHeadroom(const Version& version, uint64_t bytes) EXCLUDES(mutex_);
+  Status CheckHeadroom(const Version& version, uint64_t bytes, uint64_t earlier) EXCLUDES(mutex_);
   /// Merges level 0 early, for the space of what is shadowed in it.
   void CompactForSpace() EXCLUDES(mutex_);
   /// Reserves space and a writer for the next table of a flush of `bytes` at most.

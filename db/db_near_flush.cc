@@ -86,8 +86,9 @@ bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, Ne
   return true;
 }
 
-bool DBImpl::FlushRangeNear(const FlushPart& part, const MergeOptions& merge, uint64_t bound,
-                            uint64_t manifest_version, FlushedRange* result) {
+bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
+                            FlushedRange* result) {
+  const FlushPart& part = *flush.part;
   const NearFlush& near = *part.near;
   memnode::FlushJob job;
   job.log = near.log;
@@ -107,7 +108,7 @@ bool DBImpl::FlushRangeNear(const FlushPart& part, const MergeOptions& merge, ui
   tables.chunk_size = options_.chunk_size;
   tables.bloom_bits_per_key = merge.table.bloom_bits_per_key;
   tables.output_level = 0;
-  tables.manifest_version = manifest_version;
+  tables.manifest_version = flush.manifest_version;
   tables.lineage = merge.table.lineage;
   std::vector<NodeId> tried;
   for (;;) {
@@ -118,7 +119,7 @@ bool DBImpl::FlushRangeNear(const FlushPart& part, const MergeOptions& merge, ui
     }
     memnode::ReservedTable output;
     output.id = NewTableId();
-    Status status = Reserve(redundancy_.For(0), bound, executor, &output.placement);
+    Status status = Reserve(redundancy_.For(0), flush.bound, executor, &output.placement);
     if (!status.ok()) {  // Which a flush here meets as well, and answers.
       LeaveExecutor(executor);
       FallBack(FlushFallback::kFailed, status.ToString());

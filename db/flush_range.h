@@ -45,6 +45,19 @@ struct FlushedRange {
   TableList tables;
   MergeStats stats;
   bool near = false;  ///< The data: a node did it.
+  uint64_t begun_nanos = 0;
+  uint64_t ended_nanos = 0;
+};
+
+/// The flush of one MemTable, with those of other families or alone.
+struct PartFlush {
+  const FlushPart* part = nullptr;
+  MergeOptions merge;             ///< Of the whole MemTable.
+  uint64_t manifest_version = 0;  ///< One for all tables of a flush: level 0 is sorted by it.
+  uint64_t bound = 0;             ///< Bytes reserved for a table.
+  std::vector<FlushedRange> ranges;
+
+  uint64_t ReservedBytes() const { return bound * ranges.size(); }
 };
 
 }  // namespace nacre

@@ -88,11 +88,10 @@ class MemTable::RepOf final : public Rep {
     if (node == nullptr || !(node->key() == user_key)) return LookupResult::kAbsent;
     *sequence = TagSequence(node->tag());
     const ValueType type = TagType(node->tag());
-    if (type == ValueType::kValue) [[likely]] {
-      *value = node->value();
-      return LookupResult::kFound;
-    }
-    return type == ValueType::kMerge ? LookupResult::kOperand : LookupResult::kDeleted;
+    if (IsDeletion(type)) [[unlikely]]
+      return LookupResult::kDeleted;
+    *value = node->value();
+    return type == ValueType::kValue ? LookupResult::kFound : LookupResult::kOperand;
   }
 
   std::unique_ptr<InternalIterator> NewIterator() const override {

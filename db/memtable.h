@@ -63,8 +63,8 @@ class MemTable {
   ConcurrentArena* arena();
 
   /// The newest entry of `user_key`, whose Hash64 is `hash`, with sequence <= `snapshot`. Sets
-  /// `*sequence` unless absent, and `*value` if found; the value's bytes live as long as this
-  /// object.
+  /// `*sequence` unless absent, and `*value` if it is a value or an operand, whose bytes live as
+  /// long as this object.
   LookupResult Get(const Slice& user_key, uint64_t hash, SequenceNumber snapshot, Slice* value,
                    SequenceNumber* sequence) const {
     if (!filter_.MayContain(hash)) return LookupResult::kAbsent;

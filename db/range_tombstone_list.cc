@@ -19,8 +19,10 @@ void RangeTombstoneList::Add(SequenceNumber sequence, const Slice& begin, const 
   current_.push_back(all_.size());
   all_.push_back({std::move(added), count});
   auto runs = std::make_unique<Runs>();
-  for (const size_t run : current_) runs->push_back(all_[run].tombstones.get());
-  bytes += sizeof(*runs) + runs->size() * sizeof(runs->front());
+  for (const size_t run : current_) runs->tombstones.push_back(all_[run].tombstones.get());
+  newest_ = std::max(newest_, sequence);
+  runs->newest = newest_;
+  bytes += sizeof(*runs) + runs->tombstones.capacity() * sizeof(void*);
   memory_.fetch_add(bytes, std::memory_order_relaxed);
   runs_.store(runs.get(), std::memory_order_release);  // Pairs with runs().
   published_.push_back(std::move(runs));

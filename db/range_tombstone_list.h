@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -24,7 +25,19 @@ namespace nacre {
 /// whatever happens after Add has returned.
 class RangeTombstoneList {
  public:
-  using Runs = std::vector<const RangeTombstones*>;
+  struct Runs {
+    std::vector<const RangeTombstones*> tombstones;
+    SequenceNumber newest = 0;  ///< Of all of them: what is not older is covered by none.
+
+    /// The newest one up to `snapshot` that covers the key; 0: there is none.
+    SequenceNumber Covering(const Slice& user_key, SequenceNumber snapshot) const {
+      SequenceNumber covering = 0;
+      for (const RangeTombstones* run : tombstones) {
+        covering = std::max(covering, run->Covering(user_key, snapshot));
+      }
+      return covering;
+    }
+  };
 
   /// `comparator` is not owned and outlives this.
   explicit RangeTombstoneList(const Comparator* comparator) : comparator_(comparator) {}
@@ -46,6 +59,7 @@ class RangeTombstoneList {
   std::atomic<const Runs*> runs_{nullptr};
   std::atomic<size_t> memory_{0};
   Mutex mutex_;
+  SequenceNumber newest_ GUARDED_BY(mutex_) = 0;
   std::vector<size_t> current_ GUARDED_BY(mutex_);  ///< Those of `runs_`, by number.
   std::vector<Run> all_ GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<const Runs>> published_ GUARDED_BY(mutex_);

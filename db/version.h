@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,13 @@ class SortedLevel {
     const size_t index = bounds_.FirstNotBefore(user_key);
     const bool found = index < tables_.size() && bounds_.Holds(index, user_key);
     return found ? tables_[index].get() : nullptr;
+  }
+  /// All of them, of which several have versions of `user_key` only if the first one ends with it.
+  std::span<const std::shared_ptr<TableHandle>> FindAll(const Slice& user_key) const {
+    const size_t first = bounds_.FirstNotBefore(user_key);
+    size_t end = first;
+    while (end < tables_.size() && bounds_.Holds(end, user_key)) ++end;
+    return std::span(tables_).subspan(first, end - first);
   }
 
  private:

@@ -8,7 +8,6 @@
 #include "db/db_iterator.h"
 #include "table/concatenating_iterator.h"
 #include "table/covered_iterator.h"
-#include "table/merge_operands.h"
 #include "table/merging_iterator.h"
 #include "util/perf_step.h"
 
@@ -27,7 +26,7 @@ class ViewChildren {
     if (memtable.entries() == 0) return;
     Add(memtable.NewIterator());
     if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones(); runs != nullptr) {
-      for (const RangeTombstones* run : *runs) Note(run);
+      for (const RangeTombstones* run : runs->tombstones) Note(run);
     }
   }
   void Add(std::vector<const TableReader*> readers, const TableIteratorOptions& options) {
@@ -63,16 +62,6 @@ class ViewChildren {
   std::vector<std::unique_ptr<InternalIterator>> children_;
 };
 
-/// The newest tombstone that covers `key`; 0: there is none.
-SequenceNumber Covering(const MemTable& memtable, const Slice& key, SequenceNumber snapshot) {
-  const RangeTombstoneList::Runs* const runs = memtable.range_tombstones();
-  if (runs == nullptr) [[likely]]
-    return 0;
-  SequenceNumber newest = 0;
-  for (const RangeTombstones* run : *runs) newest = std::max(newest, run->Covering(key, snapshot));
-  return newest;
-}
-
 }  // namespace
 
 MemTableAnswer GetFromMemTables(const ReadView& view, const Slice& key, uint64_t hash,
@@ -84,13 +73,14 @@ MemTableAnswer GetFromMemTables(const ReadView& view, const Slice& key, uint64_t
     return MemTableAnswer::kSettled;
   };
   for (const auto& memtable : view.memtables) {
-    const SequenceNumber cover = Covering(*memtable, key, snapshot);
     Slice found;
     SequenceNumber sequence = 0;
     const MemTable::LookupResult result = memtable->Get(key, hash, snapshot, &found, &sequence);
-    // All that is older than a tombstone that covers it, in this MemTable and elsewhere, is gone.
-    if (sequence < cover) [[unlikely]]
-      return not_found();
+    if (const RangeTombstoneList::Runs* runs = memtable->range_tombstones(); runs != nullptr)
+        [[unlikely]] {
+      // All that is older than a tombstone that covers it, in this MemTable and elsewhere, is gone.
+      if (sequence < runs->newest && sequence < runs->Covering(key, snapshot)) return not_found();
+    }
     switch (result) {
       case MemTable::LookupResult::kAbsent:
         continue;
@@ -144,39 +134,6 @@ std::unique_ptr<Iterator> NewUserIterator(std::shared_ptr<const ReadView> view,
   auto internal = NewViewIterator(*view, options, snapshot, &cover);
   return NewDBIterator(comparator, rules, std::move(internal), std::move(cover), snapshot, options,
                        std::move(view));
-}
-
-Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
-                  SequenceNumber snapshot, PinnableSlice* value) {
-  RangeCover covers(view.version->comparator(), snapshot);
-  const std::unique_ptr<InternalIterator> iterator =
-      NewViewIterator(view, options, snapshot, &covers);
-  const SequenceNumber cover = covers.Of(key);
-  std::string target;
-  AppendInternalKey(&target, key, PackTag(snapshot, kValueTypeForSeek));
-  MergeOperands operands(MergeOperands::Order::kNewestFirst);
-  const auto merge = [&](const Slice* existing) {
-    std::string merged;
-    NACRE_RETURN_IF_ERROR(
-        operands.Apply(view.rules.merge_operator, key, existing, view.rules.logger, &merged));
-    value->PinSelf(merged);
-    return Status::OK();
-  };
-  for (iterator->Seek(target); iterator->Valid() && iterator->user_key() == key; iterator->Next()) {
-    if (TagSequence(iterator->tag()) < cover) break;  // And so is all that follows.
-    const ValueType type = TagType(iterator->tag());
-    const Slice found = iterator->value();
-    if (type == ValueType::kMerge) {
-      operands.Add(iterator->tag(), found);
-      continue;
-    }
-    if (!operands.empty()) return merge(type == ValueType::kValue ? &found : nullptr);
-    if (type != ValueType::kValue) return Status::NotFound();
-    value->PinSelf(found);
-    return Status::OK();
-  }
-  NACRE_RETURN_IF_ERROR(iterator->status());
-  return operands.empty() ? Status::NotFound() : merge(nullptr);
 }
 
 Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint64_t* sizes) {

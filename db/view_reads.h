@@ -32,8 +32,10 @@ MemTableAnswer GetFromMemTables(const ReadView& view, const Slice& key, uint64_t
 std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const ReadOptions& options,
                                                   SequenceNumber snapshot, RangeCover* cover);
 
-/// What `key` is in `view` up to `snapshot`, found by an iterator: for a version older than the
-/// newest one in its table, and for operands and what they apply to.
+/// What `key` is in `view` up to `snapshot`, found version after version, from the newest source to
+/// the oldest, until a value or a deletion: for a version older than the newest one in its table,
+/// and for operands and what they apply to. Does I/O in those tables only that have the key, as far
+/// as their indexes and filters tell. Under the guard that PointLookup wants.
 Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
                   SequenceNumber snapshot, PinnableSlice* value);
 

@@ -11,11 +11,14 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "memnode/plugin_loader.h"
 #include "memnode/pool_secret.h"
 #include "util/log.h"
 #include "util/uri.h"
@@ -30,6 +33,9 @@ DEFINE_bool(populate, false,
             "take all of the memory from the system at the start, in huge pages where it gives "
             "them: what comes later is faster");
 DEFINE_int32(workers, 1, "threads that run compactions, and as many for flushes");
+DEFINE_string(plugin, "",
+              "shared libraries (PATH,PATH,...) with comparators, merge operators and compaction "
+              "filters that jobs may need");
 DEFINE_string(
     domain, "",
     "failure domain, such as rack1: nodes of one domain may fail together, and get no two "
@@ -156,6 +162,18 @@ Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
   return Status::OK();
 }
 
+Status LoadPlugins(MemoryNodeOptions* options) {
+  auto registry = std::make_shared<PluginRegistry>();
+  for (const auto part : std::views::split(std::string_view(FLAGS_plugin), ',')) {
+    std::string added;
+    NACRE_RETURN_IF_ERROR(LoadPlugin(std::string(part.begin(), part.end()), registry.get(), &added)
+                              .WithContext("--plugin"));
+    Log(options->log, LogLevel::kInfo, "{}", added);
+  }
+  options->plugins = std::move(registry);
+  return Status::OK();
+}
+
 Status ServeMetrics(const MemoryNode* node, std::shared_ptr<NodeMetrics>* metrics,
                     std::unique_ptr<prometheus::Exposer>* exposer) {
   if (FLAGS_metrics.empty()) return Status::OK();
@@ -174,6 +192,7 @@ Status Run() {
   MemoryNodeOptions options;
   Uri listen;
   NACRE_RETURN_IF_ERROR(ParseFlags(&options, &listen));
+  NACRE_RETURN_IF_ERROR(LoadPlugins(&options));
   std::unique_ptr<rdma::Device> device;
   // Without a log, whoever started the node is to hear of strangers at its door.
   const std::shared_ptr<Logger> log =

@@ -30,6 +30,10 @@ Status PluginRegistry::Find(const std::string& name, const Comparator** comparat
 
 Status PluginRegistry::Register(std::shared_ptr<const MergeOperator> merge_operator) {
   const std::string id = merge_operator->Id();
+  std::shared_ptr<MergeOperator> built_in;
+  if (MergeOperator::CreateFromString(id, &built_in).ok()) {
+    return Status::InvalidArgument(fmt::format("merge operator '{}' is built in", id));
+  }
   const auto [it, is_new] = merge_operators_.try_emplace(id, merge_operator);
   if (is_new || it->second == merge_operator) return Status::OK();
   return Status::InvalidArgument(fmt::format("there are two merge operators '{}'", id));

@@ -23,7 +23,7 @@ class PluginRegistry {
   /// `NotSupported` naming it if it is not known.
   Status Find(const std::string& name, const Comparator** comparator) const;
 
-  /// `InvalidArgument` if another one has its id.
+  /// `InvalidArgument` if another one has its id, or one that is built in.
   Status Register(std::shared_ptr<const MergeOperator> merge_operator);
   /// `NotSupported` naming it if it is not known.
   Status FindMergeOperator(const std::string& id,

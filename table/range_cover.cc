@@ -17,8 +17,8 @@ void RangeCover::Find(const Slice& user_key) {
   };
   for (const RangeTombstones* part : parts_) {
     const auto& fragments = part->fragments();
-    const size_t i = part->FirstEndingAfter(user_key);
-    if (i < fragments.size() && part->Begins(i, user_key)) {
+    const auto [i, covered] = part->Find(user_key);
+    if (covered) {
       sequence_ = std::max(sequence_, fragments[i].Newest(snapshot_));
       begin_at(fragments[i].begin);
       end_at(fragments[i].end);

@@ -98,33 +98,56 @@ RangeTombstones RangeTombstones::Merge(const Comparator* comparator,
 }
 
 void RangeTombstones::Index() {
-  if (!comparator_.bytewise()) return;
-  end_prefixes_.reserve(fragments_.size());
-  for (const Fragment& fragment : fragments_) end_prefixes_.push_back(KeyPrefix(fragment.end));
+  if (!comparator_.bytewise() || fragments_.empty()) return;
+  common_ = CommonPrefix(fragments_.front().begin, fragments_.back().end);
+  std::vector<uint64_t> ends;
+  ends.reserve(fragments_.size());
+  begins_.reserve(fragments_.size());
+  for (const Fragment& fragment : fragments_) {
+    ends.push_back(common_.Number(fragment.end));
+    begins_.push_back(common_.Number(fragment.begin));
+  }
+  ends_ = SortedNumbers(ends);
 }
 
-size_t RangeTombstones::FirstEndingAfter(const Slice& user_key) const {
-  const auto first_in = [&](size_t from, size_t to) {
-    const auto begin = fragments_.begin();
-    return static_cast<size_t>(std::partition_point(begin + static_cast<ptrdiff_t>(from),
-                                                    begin + static_cast<ptrdiff_t>(to),
-                                                    [&](const Fragment& fragment) {
-                                                      return comparator_.CompareUserKeys(
-                                                                 fragment.end, user_key) <= 0;
-                                                    }) -
-                               begin);
-  };
-  if (!comparator_.bytewise()) return first_in(0, fragments_.size());
-  const uint64_t prefix = KeyPrefix(user_key);
-  const auto [from, to] = std::equal_range(end_prefixes_.begin(), end_prefixes_.end(), prefix);
-  const auto first = from - end_prefixes_.begin();
-  const auto last = to - end_prefixes_.begin();
-  return first == last ? static_cast<size_t>(first)
-                       : first_in(static_cast<size_t>(first), static_cast<size_t>(last));
+RangeTombstones::Position RangeTombstones::Find(const Slice& user_key) const {
+  if (ends_.empty()) return FindByKeys(user_key, 0, fragments_.size());
+  uint64_t number = 0;
+  switch (common_.Find(user_key, &number)) {
+    case CommonPrefix::Place::kAmong:
+      break;
+    case CommonPrefix::Place::kBefore:
+      return {0, false};
+    case CommonPrefix::Place::kBehind:
+      return {fragments_.size(), false};
+  }
+  // Of what was deleted lately, and is a small part of it, often all lies on one side of the key.
+  if (number < begins_.front()) return {0, false};
+  if (number > ends_.back()) return {fragments_.size(), false};
+  const size_t i = ends_.CountLess(number);
+  if (ends_[i] == number || begins_[i] == number) [[unlikely]] {
+    // Keys of one number may be equal or not.
+    const size_t end = number < ends_.back() ? ends_.CountLess(number + 1) : ends_.size();
+    return FindByKeys(user_key, i, end);
+  }
+  return {i, begins_[i] < number};
+}
+
+RangeTombstones::Position RangeTombstones::FindByKeys(const Slice& user_key, size_t from,
+                                                      size_t to) const {
+  const auto begin = fragments_.begin();
+  const auto found =
+      std::partition_point(begin + static_cast<ptrdiff_t>(from), begin + static_cast<ptrdiff_t>(to),
+                           [&](const Fragment& fragment) {
+                             return comparator_.CompareUserKeys(fragment.end, user_key) <= 0;
+                           });
+  const bool covered =
+      found != fragments_.end() && comparator_.CompareUserKeys(found->begin, user_key) <= 0;
+  return {static_cast<size_t>(found - begin), covered};
 }
 
 size_t RangeTombstones::MemoryUsage() const {
-  size_t bytes = sizeof(*this) + end_prefixes_.capacity() * sizeof(uint64_t);
+  size_t bytes = sizeof(*this) + ends_.MemoryUsage() + begins_.capacity() * sizeof(uint64_t);
   for (const Fragment& fragment : fragments_) {
     bytes += sizeof(fragment) + fragment.begin.size() + fragment.end.size() +
              fragment.sequences.size() * sizeof(SequenceNumber);

@@ -26,8 +26,9 @@ LAYERS = {
     "perf": ("nacre", "util", "rdma", "memnode", "perf"),
     "ctl": ("nacre", "util", "rdma", "table", "memnode", "db", "ctl"),
     "sqlite": ("nacre", "util", "sqlite"),
+    "examples": ("nacre", "examples"),
     "tests": ("nacre", "util", "rdma", "table", "memnode", "db", "transactions", "adapters",
-              "db_bench", "perf", "ctl", "sqlite", "tests"),
+              "db_bench", "perf", "ctl", "sqlite", "examples", "tests"),
 }
 
 # What a memory node runs. The engine reaches it through a transport only; the one door is the

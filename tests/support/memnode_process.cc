@@ -151,6 +151,7 @@ void MemnodeProcess::Start() {
       "--listen=" + address() + options_.parameters, "--size=" + options_.size,
       "--slab_size=" + options_.slab_size, "--workers=" + std::to_string(options_.workers),
       options_.populate ? "--populate" : "--nopopulate"};
+  if (!options_.plugins.empty()) arguments.push_back("--plugin=" + options_.plugins);
   if (!region_file_.empty()) arguments.push_back("--region_file=" + region_file_);
   process_ = std::make_unique<ChildProcess>("nacre-memnode", arguments, options_.environment);
   // "ready: tcp:127.0.0.1:40123 with ..."

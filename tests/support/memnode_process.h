@@ -27,6 +27,7 @@ struct MemnodeProcessOptions {
   /// Of the URI to listen at: "?secret_file=..."; of the process: "NACRE_SECRET=...".
   std::string parameters = "";
   std::vector<std::string> environment{};
+  std::string plugins = "";  ///< As --plugin takes them.
 };
 
 /// A process started from a binary that lies beside the test's own, with its output in a pipe.

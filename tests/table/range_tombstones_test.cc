@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,7 +46,52 @@ SequenceNumber Covering(const Comparator& order, const std::vector<RangeTombston
   return newest;
 }
 
+/// Keys that differ early or late, or by zeros at their ends only.
+std::string KeyLike(const std::string& common, Random* random) {
+  std::string key = common;
+  for (uint64_t left = random->Uniform(20); left > 0; --left) {
+    const char bytes[] = {'\0', '\1', 'a', '\xff'};
+    key += bytes[random->Uniform(random->OneIn(2) ? 1 : 4)];
+  }
+  return key;
+}
+
 class RangeTombstonesTest : public testing::TestWithParam<const Comparator*> {};
+
+TEST_P(RangeTombstonesTest, FindsKeysAmongAnyNumberOfFragments) {
+  const Comparator& order = *GetParam();
+  const auto less = [&](const std::string& a, const std::string& b) {
+    return order.Compare(a, b) < 0;
+  };
+  Random random(TestSeed(8101));
+  for (int round = 0; round < 60; ++round) {
+    const std::string common(random.Uniform(20), 'p');
+    // Around the sizes at which the search looks at one more block, or level of them.
+    const uint64_t sizes[] = {1, 2, 31, 32, 33, 64, 65, 200, 1023, 1024, 1025, 1500};
+    const size_t wanted = 2 * sizes[random.Uniform(std::size(sizes))];
+    std::vector<std::string> edges;
+    for (size_t i = 0; i < 4 * wanted + 50; ++i) edges.push_back(KeyLike(common, &random));
+    std::sort(edges.begin(), edges.end(), less);
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    edges.resize(std::min(edges.size() / 2 * 2, wanted));
+    std::vector<RangeTombstone> tombstones;
+    for (size_t i = 0; i + 1 < edges.size(); i += 2) {
+      tombstones.push_back({edges[i], edges[i + 1], 1 + i});
+    }
+    const RangeTombstones fragments(&order, tombstones);
+    ASSERT_EQ(tombstones.size(), fragments.fragments().size());
+    for (int i = 0; i < 500; ++i) {
+      const std::string key = random.OneIn(4)   ? edges[random.Uniform(edges.size())]
+                              : random.OneIn(8) ? KeyLike("", &random)
+                                                : KeyLike(common, &random);
+      const auto behind = static_cast<size_t>(
+          std::upper_bound(edges.begin(), edges.end(), key, less) - edges.begin());
+      // Behind an odd number of edges it is within a range.
+      const SequenceNumber expected = behind % 2 == 1 ? behind : 0;
+      ASSERT_EQ(expected, fragments.Covering(key, kMaxSequenceNumber)) << i;
+    }
+  }
+}
 
 TEST_P(RangeTombstonesTest, HidesWhatTheRangesHide) {
   const Comparator& order = *GetParam();
