@@ -241,7 +241,7 @@ void MemTable::AddLaterOf(const MemTable& other, SequenceNumber sequence) {
   }
   const RangeTombstoneList::Runs* const runs = other.range_tombstones();
   if (runs == nullptr) return;
-  for (const RangeTombstones* run : *runs) {
+  for (const RangeTombstones* run : runs->tombstones) {
     for (const RangeTombstones::Fragment& fragment : run->fragments()) {
       for (const SequenceNumber of_fragment : fragment.sequences) {
         if (of_fragment > sequence) {
