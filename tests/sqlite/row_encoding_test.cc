@@ -56,7 +56,7 @@ TEST(RowEncodingTest, AKeyBeyondTheLargestIntegerIsRead) {
   Slice input = key;
   std::string scratch;
   Value value;
-  EXPECT_TRUE(ReadValue(&input, Affinity::kInteger, &scratch, &value));
+  EXPECT_TRUE(ReadValue(&input, /*descending=*/false, Affinity::kInteger, &scratch, &value));
   EXPECT_TRUE(input.empty());
   EXPECT_EQ(value.type, ValueType::kInteger);
 }
