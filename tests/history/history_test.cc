@@ -258,7 +258,11 @@ TEST_P(HistoryTest, FollowersReadWhileOwnersTakeOverAndNodesAreKilled) {
   for (int round = 0; round < 3 && !HasFailure(); ++round) {
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(1500))));
     const size_t victim = random_.Uniform(nodes_->size());
-    if (random_.OneIn(2)) (*nodes_)[victim].Kill();
+    if (random_.OneIn(2)) {
+      // Not at the same moment: what was under way then may be seen, and lost (docs/design.md).
+      ASSERT_NO_FATAL_FAILURE(Kill(victim));
+      ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(200)));
+    }
     ASSERT_NO_FATAL_FAILURE(TakeOver());
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500)));
     if (!(*nodes_)[victim].running()) (*nodes_)[victim].Start();
