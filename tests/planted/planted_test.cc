@@ -36,7 +36,8 @@ struct Bug {
 
 constexpr sim::StoryOptions kManyFlips{.many_flips = true};
 constexpr sim::StoryOptions kManyScans{.many_scans = true};
-constexpr sim::StoryOptions kManySplits{.many_splits = true};
+constexpr sim::StoryOptions kManySplits{.many_splits = true, .one_family = true};
+constexpr sim::StoryOptions kOneFamily{.one_family = true};
 constexpr sim::StoryOptions kSmallRings{.small_rings = true};
 constexpr sim::StoryOptions kManyFollowers{.many_followers = true};
 constexpr sim::StoryOptions kManyFamilies{.many_families = true};
@@ -66,7 +67,8 @@ constexpr Bug kBugs[] = {
      1, kSmallRings},
     {"manifest.edits-sought-in-the-wrong-place", "a checkpoint does not say which edits follow it"},
     {"manifest.stale-slots-preferred", "parts of an older checkpoint are taken for the latest"},
-    {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity"},
+    {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 1,
+     kOneFamily},
     {"table.damage-copied-by-repair", "repair does not check what it reads", 1, kManyFlips},
     {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way"},
     {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 1,

@@ -165,6 +165,7 @@ int main(int argc, char** argv) {
     options.small_rings |= argument == "--small-rings";
     options.many_followers |= argument == "--followers";
     options.many_families |= argument == "--families";
+    options.one_family |= argument == "--one-family";
     nacre::sim::Takes(argv[i], "--seeds=", &seeds);
     nacre::sim::Takes(argv[i], "--seed=", &seed);
     nacre::sim::Takes(argv[i], "--first=", &first);

@@ -49,6 +49,8 @@ class Model {
   Model(Scheduler* scheduler, size_t groups)
       : scheduler_(scheduler), families_(scheduler), groups_(groups) {}
 
+  /// Before anything is written: all keys are in the default family.
+  void KeepToOneFamily() { one_family_ = true; }
   size_t size() const { return groups_.size(); }
   FamilyModel& families() { return families_; }
 
@@ -158,7 +160,8 @@ class Model {
   static std::string KeyOf(size_t group, size_t i);
   static std::string SingleKeyOf(size_t group, uint64_t attempt);
   /// Of the family that has this key of the group.
-  static ColumnFamilyHandle* FamilyOf(const OpenDatabase& opened, size_t group, size_t i);
+  size_t StandingFamilyOf(size_t group, size_t i) const;
+  ColumnFamilyHandle* FamilyOf(const OpenDatabase& opened, size_t group, size_t i) const;
   static std::string ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes);
   /// What is to be read of the families that come and go.
   Extras ExtrasOf(const OpenDatabase& opened) const;
@@ -190,6 +193,7 @@ class Model {
   bool HasSuccessor(uint32_t owner) const;
 
   Scheduler* const scheduler_;
+  bool one_family_ = false;
   FamilyModel families_;
   std::vector<Group> groups_;
   std::vector<OwnerState> owners_ = std::vector<OwnerState>(kMaxOwners);  ///< By number.

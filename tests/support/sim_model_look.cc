@@ -29,8 +29,12 @@ std::string Model::SingleKeyOf(size_t group, uint64_t attempt) {
   return fmt::format("s-{:04}-{}", group, attempt);
 }
 
-ColumnFamilyHandle* Model::FamilyOf(const OpenDatabase& opened, size_t group, size_t i) {
-  return (group + i) % kStandingFamilies == 0 ? nullptr : opened.other.get();
+size_t Model::StandingFamilyOf(size_t group, size_t i) const {
+  return one_family_ ? 0 : (group + i) % kStandingFamilies;
+}
+
+ColumnFamilyHandle* Model::FamilyOf(const OpenDatabase& opened, size_t group, size_t i) const {
+  return StandingFamilyOf(group, i) == 0 ? nullptr : opened.other.get();
 }
 
 std::string Model::ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes) {
@@ -275,8 +279,7 @@ void Model::TakeKey(const std::string& key, const std::string& value, size_t fam
     known = attempt > 0 && attempt <= groups_[group].attempts.size() && value.empty() &&
             (*values)[group].single.insert(attempt).second;
   } else if (known) {
-    known = i < kKeysPerGroup && (group + i) % kStandingFamilies == family &&
-            !(*values)[group].found[i];
+    known = i < kKeysPerGroup && StandingFamilyOf(group, i) == family && !(*values)[group].found[i];
   }
   if (!known) scheduler_->Fail("an iterator shows key " + key + ", or shows it again");
   if (key[0] == 's') return;

@@ -39,6 +39,8 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
                    .release()),
       model_(std::make_unique<Model>(scheduler, kGroups).release()),
       database_(cluster_->DatabaseOptions()) {
+  one_family_ = !options_.many_families && (random_.OneIn(2) || options_.one_family);
+  if (one_family_) model_->KeepToOneFamily();
   database_.redundancy = redundancy_.name;
   database_.operation_timeout = seconds(2);
   database_.merge_operator = MergeOperators::CreateStringAppendOperator();
@@ -152,6 +154,7 @@ void Story::Await(const char* what, seconds patience, const std::function<bool()
 
 void Story::StartOwner(bool take_over, Follower* promoted) {
   OwnerOptions options;
+  if (one_family_) options.family_one_in = UINT64_MAX;
   if (options_.many_families) options.family_one_in = 5;
   options.promoted = promoted;
   options.number = static_cast<uint32_t>(owners_.size() + 1);

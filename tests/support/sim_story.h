@@ -32,6 +32,8 @@ struct StoryOptions {
   bool many_followers = false;
   /// Column families come and go, and owners with them.
   bool many_families = false;
+  /// All is in the default one, so its tables are larger; as in half of the stories.
+  bool one_family = false;
 };
 
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,
@@ -144,6 +146,7 @@ class Story {
   const StoryOptions options_;
   Scheduler* const scheduler_;
   Random random_;
+  bool one_family_ = false;
   const Redundancy& redundancy_;
   Cluster* const cluster_;
   Model* const model_;
