@@ -168,14 +168,18 @@ void FollowerState::ForgetLog() {
   incomplete_ = changed_ = true;
   memtables_.clear();
   waiting_.clear();
-  applied_ = 0;
+  applied_ = covered_ = 0;
   log_->Reset();
 }
 
 Status FollowerState::TakeManifest(bool replaced) {
   const ManifestState& state = manifest_.state();
   numbers_ = NumberNodes();
-  if (replaced) ForgetLog();
+  const uint64_t epoch = manifest_.root().identity.epoch;
+  const bool another = epoch != owner_epoch_;
+  // An edit that its predecessor had, of a flush, may be missing. Else what the same owner has in
+  // its log stays right, also what it is still to write once more.
+  if (replaced && (another || state.last_sequence < covered_)) ForgetLog();
   std::map<uint64_t, LogSegment> segments;
   for (const auto& [number, segment] : state.segments) {
     if (number == kStateRecordNumber || segment.copies.empty()) continue;
@@ -184,8 +188,6 @@ Status FollowerState::TakeManifest(bool replaced) {
     for (const ExtentAddr& copy : segment.copies) here.copies.push_back(Here(copy));
   }
   has_log_ = !segments.empty();
-  const uint64_t epoch = manifest_.root().identity.epoch;
-  const bool another = epoch != owner_epoch_;
   if (another) log_->OwnerLeaves();
   log_->SetSegments(std::move(segments));
   if (another) log_->OwnerChanged();
@@ -262,6 +264,7 @@ Status FollowerState::TakeTables() {
 }
 
 Status FollowerState::TablesThrough(SequenceNumber sequence) {
+  covered_ = std::max(covered_, sequence);
   // What they have is in the tables, and all of it, so none is looked at before a later version.
   while (!memtables_.empty() && memtables_.back().last <= sequence) memtables_.pop_back();
   if (memtables_.empty()) memtables_.emplace_back();

@@ -88,7 +88,7 @@ class FollowerState {
   bool CatchUpByMarks();
   /// The log as far as it is known; whether that was all goes to `*end`.
   Status ReadLog(LogFollower::Look look, LogFollower::End* end);
-  /// Takes the manifest's state over; after `replaced`, everything anew.
+  /// Takes the manifest's state over; after `replaced`, everything anew if need be.
   Status TakeManifest(bool replaced);
   /// Forgets what is not in tables; it is shown until the log has been read anew.
   void ForgetLog();
@@ -133,6 +133,7 @@ class FollowerState {
   std::vector<Filled> memtables_;  ///< Newest first; the first takes records.
   uint64_t memtable_generation_ = 0;
   SequenceNumber left_out_ = 0;  ///< By the last LeaveOut.
+  SequenceNumber covered_ = 0;   ///< What is in tables up to here may be in no MemTable any more.
   std::shared_ptr<ArenaBlockPool> blocks_;
   SequenceNumber applied_ = 0;  ///< All up to here is in tables or MemTables.
   std::map<SequenceNumber, Waiting> waiting_;
