@@ -4,7 +4,9 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "adapters/rocksdb/callbacks.h"
 #include "nacre/comparator.h"
 
 namespace nacre::rocksdb_api {
@@ -58,26 +60,24 @@ rocksdb::Status ToNacre(const rocksdb::ReadOptions& options, nacre::ReadOptions*
   return rocksdb::Status::OK();
 }
 
-namespace {
-
-rocksdb::Status Supported(const rocksdb::Options& options) {
-  if (options.merge_operator != nullptr) {
-    return rocksdb::Status::NotSupported("Options::merge_operator");
-  }
-  if (options.compaction_filter != nullptr || options.compaction_filter_factory != nullptr) {
-    return rocksdb::Status::NotSupported("Options::compaction_filter");
-  }
-  if (options.compaction_style != rocksdb::kCompactionStyleLevel) {
-    return rocksdb::Status::NotSupported("Options::compaction_style");
-  }
+rocksdb::Status ToNacre(const rocksdb::DBOptions& options, nacre::DBOptions* result) {
   if (!options.listeners.empty()) return rocksdb::Status::NotSupported("Options::listeners");
+  result->create_if_missing = options.create_if_missing;
+  result->create_missing_column_families = options.create_missing_column_families;
+  result->error_if_exists = options.error_if_exists;
+  result->manual_wal_flush = options.manual_wal_flush;
+  result->delayed_write_rate = options.delayed_write_rate;
+  result->max_background_jobs = options.max_background_jobs;
+  result->max_subcompactions = options.max_subcompactions;
   return rocksdb::Status::OK();
 }
 
-}  // namespace
-
-rocksdb::Status ToNacre(const rocksdb::Options& options, nacre::Options* result) {
-  if (rocksdb::Status s = Supported(options); !s.ok()) return s;
+rocksdb::Status ToNacre(const rocksdb::ColumnFamilyOptions& options,
+                        const std::shared_ptr<rocksdb::Logger>& logger,
+                        nacre::ColumnFamilyOptions* result) {
+  if (options.compaction_style != rocksdb::kCompactionStyleLevel) {
+    return rocksdb::Status::NotSupported("Options::compaction_style");
+  }
   if (options.comparator == rocksdb::BytewiseComparator()) {
     result->comparator = nacre::BytewiseComparator();
   } else if (options.comparator == rocksdb::ReverseBytewiseComparator()) {
@@ -85,11 +85,15 @@ rocksdb::Status ToNacre(const rocksdb::Options& options, nacre::Options* result)
   } else {
     return rocksdb::Status::NotSupported("Options::comparator", options.comparator->Name());
   }
-  result->create_if_missing = options.create_if_missing;
-  result->error_if_exists = options.error_if_exists;
+  if (options.merge_operator != nullptr) {
+    result->merge_operator = AdaptMergeOperator(options.merge_operator, logger);
+  }
+  if (auto factory = AdaptCompactionFilter(options); factory != nullptr) {
+    result->compaction_filter = nullptr;
+    result->compaction_filter_factory = std::move(factory);
+  }
   result->write_buffer_size = options.write_buffer_size;
   result->max_write_buffer_number = options.max_write_buffer_number;
-  result->manual_wal_flush = options.manual_wal_flush;
   result->num_levels = options.num_levels;
   result->level0_file_num_compaction_trigger = options.level0_file_num_compaction_trigger;
   result->level0_slowdown_writes_trigger = options.level0_slowdown_writes_trigger;
@@ -98,11 +102,28 @@ rocksdb::Status ToNacre(const rocksdb::Options& options, nacre::Options* result)
   result->target_file_size_multiplier = options.target_file_size_multiplier;
   result->max_bytes_for_level_base = options.max_bytes_for_level_base;
   result->max_bytes_for_level_multiplier = options.max_bytes_for_level_multiplier;
-  result->delayed_write_rate = options.delayed_write_rate;
   result->disable_auto_compactions = options.disable_auto_compactions;
-  result->max_background_jobs = options.max_background_jobs;
-  result->max_subcompactions = options.max_subcompactions;
   return rocksdb::Status::OK();
+}
+
+void CopyMutable(const nacre::ColumnFamilyOptions& ours, rocksdb::ColumnFamilyOptions* result) {
+  result->write_buffer_size = ours.write_buffer_size;
+  result->max_write_buffer_number = ours.max_write_buffer_number;
+  result->level0_file_num_compaction_trigger = ours.level0_file_num_compaction_trigger;
+  result->level0_slowdown_writes_trigger = ours.level0_slowdown_writes_trigger;
+  result->level0_stop_writes_trigger = ours.level0_stop_writes_trigger;
+  result->target_file_size_base = ours.target_file_size_base;
+  result->target_file_size_multiplier = ours.target_file_size_multiplier;
+  result->max_bytes_for_level_base = ours.max_bytes_for_level_base;
+  result->max_bytes_for_level_multiplier = ours.max_bytes_for_level_multiplier;
+  result->soft_pending_compaction_bytes_limit = ours.soft_pending_compaction_bytes_limit;
+  result->hard_pending_compaction_bytes_limit = ours.hard_pending_compaction_bytes_limit;
+  result->disable_auto_compactions = ours.disable_auto_compactions;
+}
+
+void CopyMutable(const nacre::DBOptions& ours, rocksdb::DBOptions* result) {
+  result->delayed_write_rate = ours.delayed_write_rate;
+  result->max_subcompactions = ours.max_subcompactions;
 }
 
 }  // namespace nacre::rocksdb_api

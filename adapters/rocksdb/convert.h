@@ -4,6 +4,8 @@
 #include <rocksdb/slice.h>
 #include <rocksdb/status.h>
 
+#include <memory>
+
 #include "nacre/options.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -31,6 +33,15 @@ inline nacre::WriteOptions ToNacre(const rocksdb::WriteOptions& options) {
 rocksdb::Status ToNacre(const rocksdb::ReadOptions& options, nacre::ReadOptions* result);
 
 /// `*result` has what RocksDB has no word for. `NotSupported` names what is missing.
-rocksdb::Status ToNacre(const rocksdb::Options& options, nacre::Options* result);
+rocksdb::Status ToNacre(const rocksdb::DBOptions& options, nacre::DBOptions* result);
+/// The same of a family. `logger` (may be null) is for what the options call. What is null in them
+/// (merge operator, compaction filter) stays as it is in `*result`.
+rocksdb::Status ToNacre(const rocksdb::ColumnFamilyOptions& options,
+                        const std::shared_ptr<rocksdb::Logger>& logger,
+                        nacre::ColumnFamilyOptions* result);
+
+/// What `SetOptions` and `SetDBOptions` can change.
+void CopyMutable(const nacre::ColumnFamilyOptions& ours, rocksdb::ColumnFamilyOptions* result);
+void CopyMutable(const nacre::DBOptions& ours, rocksdb::DBOptions* result);
 
 }  // namespace nacre::rocksdb_api

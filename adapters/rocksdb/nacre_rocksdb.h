@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nacre/options.h"
 
@@ -15,12 +16,17 @@ namespace nacre::rocksdb_api {
 /// create, sizes of MemTables and tables, triggers, background jobs; what there is about speed
 /// beyond that has no counterpart, and no effect.
 ///
-/// There are Put, Delete, SingleDelete (as Delete), Write, Get, MultiGet, iterators with bounds,
-/// snapshots, Flush, CompactRange, the log, properties (those of Nacre also under "rocksdb."
-/// names), approximate sizes of tables, VerifyChecksum. The default column family is the only one.
-/// The rest answers `NotSupported`: merging, ranges of deletions, wide columns, timestamps,
-/// ingestion, live files, WAL files. So do options that would change what is read: a merge
-/// operator, a compaction filter, a comparator that is not one of RocksDB's two bytewise ones.
+/// There are column families, Put, Delete, SingleDelete, DeleteRange, Merge with the application's
+/// operators, Write, Get, MultiGet, KeyMayExist, iterators with bounds, snapshots, compaction
+/// filters, Flush (of all families together), CompactRange, the log, SetOptions and GetOptions as
+/// nacre::DB has them, properties (those of Nacre also under "rocksdb." names), approximate sizes
+/// of tables, VerifyChecksum. The rest answers `NotSupported`: operands of merges, wide columns,
+/// timestamps, ingestion, live files, WAL files. So do options that would change what is read, as a
+/// comparator that is not one of RocksDB's two bytewise ones, and listeners.
+///
+/// Merge operators and compaction filters run in this process: memory nodes have not got them. What
+/// the nodes know is used if `nacre_options` name it and RocksDB's options name none. Filters are
+/// asked for values, not for operands, and change nothing that a snapshot sees.
 ///
 /// Failures are those of nacre::DB with RocksDB's codes: `Unavailable` of nodes is `IOError`, so is
 /// `Fenced`.
@@ -28,6 +34,19 @@ namespace nacre::rocksdb_api {
 /// Thread safety: as rocksdb::DB.
 rocksdb::Status Open(const rocksdb::Options& options, const nacre::Options& nacre_options,
                      const std::string& name, std::unique_ptr<rocksdb::DB>* db);
+
+/// The same with these column families, as `rocksdb::DB::Open` has it. What `nacre_options` say of
+/// families holds for each of them. `*handles` are given back, by deleting them or with
+/// `DestroyColumnFamilyHandle`, before the database is deleted.
+rocksdb::Status Open(const rocksdb::DBOptions& options, const nacre::Options& nacre_options,
+                     const std::string& name,
+                     const std::vector<rocksdb::ColumnFamilyDescriptor>& families,
+                     std::vector<rocksdb::ColumnFamilyHandle*>* handles,
+                     std::unique_ptr<rocksdb::DB>* db);
+
+/// rocksdb::DB::ListColumnFamilies of such a database.
+rocksdb::Status ListColumnFamilies(const nacre::Options& nacre_options, const std::string& name,
+                                   std::vector<std::string>* families);
 
 /// rocksdb::DestroyDB of such a database.
 rocksdb::Status Destroy(const nacre::Options& nacre_options, const std::string& name);

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace nacre::rocksdb_api {
@@ -15,7 +14,6 @@ class UnsupportedDb : public rocksdb::DB {
  public:
   using DB::CompactFiles;
   using DB::Delete;
-  using DB::EnableAutoCompaction;
   using DB::Merge;
   using DB::Put;
   using DB::SingleDelete;
@@ -24,7 +22,7 @@ class UnsupportedDb : public rocksdb::DB {
   using Slice = rocksdb::Slice;
   using Status = rocksdb::Status;
 
-  // ---- Timestamps, merging ------------------------------------------------------------------
+  // ---- Timestamps, operands of merges --------------------------------------------------------
 
   Status Put(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&,
              const Slice&) override {
@@ -36,9 +34,6 @@ class UnsupportedDb : public rocksdb::DB {
   Status SingleDelete(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&) override {
     return No("timestamps");
   }
-  Status Merge(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&) override {
-    return No("Merge");
-  }
   Status GetMergeOperands(const rocksdb::ReadOptions&, Family*, const Slice&,
                           rocksdb::PinnableSlice*, rocksdb::GetMergeOperandsOptions*,
                           int*) override {
@@ -49,19 +44,10 @@ class UnsupportedDb : public rocksdb::DB {
 
   // ---- What decides over background work ----------------------------------------------------
 
-  Status SetDBOptions(const std::unordered_map<std::string, std::string>&) override {
-    return No("SetDBOptions");
-  }
   Status CompactFiles(const rocksdb::CompactionOptions&, Family*, const std::vector<std::string>&,
                       int, int, std::vector<std::string>*, rocksdb::CompactionJobInfo*) override {
     return No("CompactFiles");
   }
-  Status PauseBackgroundWork() override { return No("PauseBackgroundWork"); }
-  Status ContinueBackgroundWork() override { return No("ContinueBackgroundWork"); }
-  Status EnableAutoCompaction(const Families&) override { return No("EnableAutoCompaction"); }
-  /// These two have no answer: CompactRange goes on as if they had not been called.
-  void DisableManualCompaction() override {}
-  void EnableManualCompaction() override {}
 
   // ---- Files, of which there are none -------------------------------------------------------
 

@@ -6,8 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
-#include <rocksdb/env.h>
-#include <rocksdb/merge_operator.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/snapshot.h>
 #include <rocksdb/write_batch.h>
 
@@ -17,10 +16,9 @@
 #include <vector>
 
 #include "adapters/rocksdb/nacre_rocksdb.h"
-#include "nacre/pool.h"
+#include "tests/rocksdb_api/both_databases.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
-#include "tests/support/status_assert.h"
 #include "util/random.h"
 
 namespace nacre::rocksdb_api {
@@ -155,53 +153,7 @@ class Program {
   std::ostringstream text_;
 };
 
-/// The first line in which two transcripts differ; empty if they are equal.
-std::string FirstDifference(const std::string& ours, const std::string& theirs) {
-  std::istringstream our_lines(ours);
-  std::istringstream their_lines(theirs);
-  for (int number = 1;; ++number) {
-    std::string our_line;
-    std::string their_line;
-    const bool more = static_cast<bool>(std::getline(our_lines, our_line));
-    if (more != static_cast<bool>(std::getline(their_lines, their_line)) ||
-        our_line != their_line) {
-      return "line " + std::to_string(number) + ": " + our_line + ", RocksDB: " + their_line;
-    }
-    if (!more) return "";
-  }
-}
-
-class ProgramTest : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(IsOk(Pool::Open("embedded:?nodes=2&size=256MiB", &pool_)));
-    nacre_options_.pool = pool_;
-    options_.create_if_missing = true;
-    options_.write_buffer_size = 1 << 20;
-    options_.compression = rocksdb::kNoCompression;
-  }
-  void OpenNacre() {
-    nacre_db_.reset();
-    const rocksdb::Status status = Open(options_, nacre_options_, "program", &nacre_db_);
-    ASSERT_TRUE(status.ok()) << status.ToString();
-  }
-  void OpenRocksdb() {
-    rocksdb_.reset();
-    rocksdb::Options options = options_;
-    options.env = memory_.get();
-    rocksdb::DB* db = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open(options, "/program", &db);
-    ASSERT_TRUE(status.ok()) << status.ToString();
-    rocksdb_.reset(db);
-  }
-
-  std::shared_ptr<Pool> pool_;
-  nacre::Options nacre_options_;
-  rocksdb::Options options_;
-  const std::unique_ptr<rocksdb::Env> memory_{rocksdb::NewMemEnv(rocksdb::Env::Default())};
-  std::unique_ptr<rocksdb::DB> rocksdb_;
-  std::unique_ptr<rocksdb::DB> nacre_db_;
-};
+class ProgramTest : public BothDatabases {};
 
 TEST_F(ProgramTest, DoesTheSameOnBoth) {
   const uint64_t seed = TestSeed(20260103);
@@ -223,15 +175,20 @@ TEST_F(ProgramTest, IsToldWhatThereIsNot) {
   rocksdb::DB* const db = nacre_db_.get();
   const rocksdb::WriteOptions write;
   ASSERT_TRUE(db->Put(write, "a", "1").ok());
-  EXPECT_TRUE(db->Merge(write, "a", "2").IsNotSupported());
-  EXPECT_TRUE(db->DeleteRange(write, db->DefaultColumnFamily(), "a", "b").IsNotSupported());
+  EXPECT_TRUE(db->Merge(write, "a", "2").IsNotSupported());  // Without an operator.
+  rocksdb::PinnableSlice operand;
+  int count = 0;
+  rocksdb::GetMergeOperandsOptions operands;
+  operands.expected_max_number_of_operands = 1;
+  EXPECT_TRUE(db->GetMergeOperands(rocksdb::ReadOptions(), db->DefaultColumnFamily(), "a", &operand,
+                                   &operands, &count)
+                  .IsNotSupported());
+  EXPECT_TRUE(db->PutEntity(write, db->DefaultColumnFamily(), "a", {}).IsNotSupported());
   EXPECT_TRUE(db->Put(write, db->DefaultColumnFamily(), "a", "timestamp", "2").IsNotSupported());
   rocksdb::WriteBatch batch;
   ASSERT_TRUE(batch.Put("b", "1").ok());
-  ASSERT_TRUE(batch.Merge("a", "2").ok());
+  ASSERT_TRUE(batch.PutEntity(db->DefaultColumnFamily(), "a", {{"column", "2"}}).ok());
   EXPECT_TRUE(db->Write(write, &batch).IsNotSupported());
-  rocksdb::ColumnFamilyHandle* family = nullptr;
-  EXPECT_FALSE(db->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), "more", &family).ok());
   std::vector<std::string> files;
   uint64_t bytes = 0;
   EXPECT_TRUE(db->GetLiveFiles(files, &bytes).IsNotSupported());
@@ -268,21 +225,19 @@ TEST_F(ProgramTest, HasPropertiesAndSizes) {
   EXPECT_EQ(nacre_db_->GetOptions().write_buffer_size, options_.write_buffer_size);
 }
 
-class AnyMerge final : public rocksdb::AssociativeMergeOperator {
- public:
-  bool Merge(const rocksdb::Slice&, const rocksdb::Slice*, const rocksdb::Slice&, std::string*,
-             rocksdb::Logger*) const override {
-    return true;
-  }
-  const char* Name() const override { return "AnyMerge"; }
-};
+class Listener final : public rocksdb::EventListener {};
 
-TEST_F(ProgramTest, OptionsThatChangeReadsAreRefused) {
-  options_.merge_operator = std::make_shared<AnyMerge>();
-  const rocksdb::Status status = Open(options_, nacre_options_, "program", &nacre_db_);
+TEST_F(ProgramTest, OptionsThatWouldMeanNothingAreRefused) {
+  options_.listeners.push_back(std::make_shared<Listener>());
+  rocksdb::Status status = Open(options_, nacre_options_, "program", &nacre_db_);
   EXPECT_TRUE(status.IsNotSupported());
-  EXPECT_NE(status.ToString().find("merge_operator"), std::string::npos) << status.ToString();
-  options_.merge_operator.reset();
+  EXPECT_NE(status.ToString().find("listeners"), std::string::npos) << status.ToString();
+  options_.listeners.clear();
+  options_.compaction_style = rocksdb::kCompactionStyleUniversal;
+  status = Open(options_, nacre_options_, "program", &nacre_db_);
+  EXPECT_TRUE(status.IsNotSupported());
+  EXPECT_NE(status.ToString().find("compaction_style"), std::string::npos) << status.ToString();
+  options_.compaction_style = rocksdb::kCompactionStyleLevel;
   options_.create_if_missing = false;
   EXPECT_TRUE(Open(options_, nacre_options_, "program", &nacre_db_).IsInvalidArgument());
 }

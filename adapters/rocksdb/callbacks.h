@@ -1,0 +1,28 @@
+#pragma once
+
+#include <rocksdb/compaction_filter.h>
+#include <rocksdb/env.h>
+#include <rocksdb/merge_operator.h>
+#include <rocksdb/options.h>
+
+#include <memory>
+
+#include "nacre/compaction_filter.h"
+#include "nacre/merge_operator.h"
+
+namespace nacre::rocksdb_api {
+
+// Code of an application that RocksDB's options carry, for a Nacre database to call. Each has the
+// name "rocksdb." with its own behind it: what memory nodes know by its own name may do something
+// else, so this process does the compactions, unless a plug-in of the nodes has that name.
+
+/// `logger` may be null; it is handed to the operator.
+std::shared_ptr<nacre::MergeOperator> AdaptMergeOperator(
+    std::shared_ptr<rocksdb::MergeOperator> theirs, std::shared_ptr<rocksdb::Logger> logger);
+
+/// Of the filter or the factory in `options`, of which the filter counts if both are there. Null if
+/// there is neither. A filter must outlive the database, as in RocksDB.
+std::shared_ptr<nacre::CompactionFilterFactory> AdaptCompactionFilter(
+    const rocksdb::ColumnFamilyOptions& options);
+
+}  // namespace nacre::rocksdb_api
