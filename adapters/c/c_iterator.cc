@@ -7,6 +7,11 @@ using nacre::Slice;
 using nacre::Succeeded;
 
 nacre_iterator_t* nacre_create_iterator(nacre_t* db, const nacre_readoptions_t* options) {
+  return nacre_create_iterator_cf(db, options, /*family=*/nullptr);
+}
+
+nacre_iterator_t* nacre_create_iterator_cf(nacre_t* db, const nacre_readoptions_t* options,
+                                           nacre_column_family_handle_t* family) {
   auto iterator = std::make_unique<nacre_iterator_t>();
   nacre::ReadOptions read_options = options->rep;
   if (options->lower != nullptr) {
@@ -19,7 +24,7 @@ nacre_iterator_t* nacre_create_iterator(nacre_t* db, const nacre_readoptions_t* 
     iterator->upper_bound = iterator->upper;
     read_options.iterate_upper_bound = &iterator->upper_bound;
   }
-  iterator->rep = db->rep->NewIterator(read_options);
+  iterator->rep = db->rep->NewIterator(read_options, nacre::FamilyOf(family));
   return iterator.release();
 }
 

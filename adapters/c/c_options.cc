@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "adapters/c/c_types.h"
+#include "nacre/merge_operator.h"
 
 using nacre::Status;
 
@@ -82,6 +83,16 @@ void nacre_options_set_info_log(nacre_options_t* options, const nacre_logger_t* 
   options->rep.info_log = logger->rep;
 }
 
+void nacre_options_set_merge_operator(nacre_options_t* options, const char* name) {
+  options->rep.merge_operator = nullptr;
+  if (name == nullptr) return;
+  const Status found = nacre::MergeOperator::CreateFromString(name, &options->rep.merge_operator);
+  if (!found.ok() && options->invalid.ok()) {
+    options->invalid = Status::InvalidArgument("nacre_options_set_merge_operator: " +
+                                               std::string(found.message()));
+  }
+}
+
 void nacre_options_set_compaction(nacre_options_t* options, int value) {
   Choose(options, "compaction", &nacre::Options::compaction, value, nacre_compaction_auto);
 }
@@ -124,6 +135,7 @@ NACRE_C_OPTION(Boolean, allow_degraded_writes, allow_degraded_writes)
 NACRE_C_OPTION(uint64_t, scrub_bytes_per_second, scrub_bytes_per_second)
 NACRE_C_OPTION(Boolean, create_if_missing, create_if_missing)
 NACRE_C_OPTION(Boolean, error_if_exists, error_if_exists)
+NACRE_C_OPTION(Boolean, create_missing_column_families, create_missing_column_families)
 NACRE_C_OPTION(Boolean, take_over, take_over)
 NACRE_C_OPTION(uint64_t, follow_interval_ms, follow_interval)
 NACRE_C_OPTION(size_t, write_buffer_size, write_buffer_size)

@@ -21,6 +21,11 @@ struct nacre_t {
   std::unique_ptr<nacre::DB> rep;
 };
 
+struct nacre_column_family_handle_t {
+  nacre::DB* db;  ///< Whose it is; not owned.
+  nacre::ColumnFamilyHandle* rep;
+};
+
 struct nacre_pool_t {
   std::shared_ptr<nacre::Pool> rep;
 };
@@ -85,3 +90,16 @@ struct nacre_comparator_t {
 struct nacre_logger_t {
   std::shared_ptr<nacre::Logger> rep;
 };
+
+namespace nacre {
+
+/// Of null: null, which is the default family.
+inline ColumnFamilyHandle* FamilyOf(const nacre_column_family_handle_t* family) {
+  return family == nullptr ? nullptr : family->rep;
+}
+
+/// Names for C; `*count` is set, and each is freed with `FreeNames`.
+char** CopyNames(const std::vector<std::string>& names, size_t* count);
+void FreeNames(char** names, size_t count);
+
+}  // namespace nacre

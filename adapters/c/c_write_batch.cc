@@ -4,6 +4,7 @@
 #include "adapters/c/c_types.h"
 #include "adapters/common/callback_handler.h"
 
+using nacre::FamilyOf;
 using nacre::Slice;
 using nacre::Status;
 using nacre::Succeeded;
@@ -41,11 +42,57 @@ int nacre_writebatch_count(const nacre_writebatch_t* batch) {
 
 void nacre_writebatch_put(nacre_writebatch_t* batch, const char* key, size_t key_size,
                           const char* value, size_t value_size) {
-  KeepFailure(batch, batch->rep.Put(Slice(key, key_size), Slice(value, value_size)));
+  nacre_writebatch_put_cf(batch, /*family=*/nullptr, key, key_size, value, value_size);
+}
+
+void nacre_writebatch_put_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
+                             const char* key, size_t key_size, const char* value,
+                             size_t value_size) {
+  KeepFailure(batch,
+              batch->rep.Put(FamilyOf(family), Slice(key, key_size), Slice(value, value_size)));
 }
 
 void nacre_writebatch_delete(nacre_writebatch_t* batch, const char* key, size_t key_size) {
-  KeepFailure(batch, batch->rep.Delete(Slice(key, key_size)));
+  nacre_writebatch_delete_cf(batch, /*family=*/nullptr, key, key_size);
+}
+
+void nacre_writebatch_delete_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
+                                const char* key, size_t key_size) {
+  KeepFailure(batch, batch->rep.Delete(FamilyOf(family), Slice(key, key_size)));
+}
+
+void nacre_writebatch_singledelete(nacre_writebatch_t* batch, const char* key, size_t key_size) {
+  nacre_writebatch_singledelete_cf(batch, /*family=*/nullptr, key, key_size);
+}
+
+void nacre_writebatch_singledelete_cf(nacre_writebatch_t* batch,
+                                      nacre_column_family_handle_t* family, const char* key,
+                                      size_t key_size) {
+  KeepFailure(batch, batch->rep.SingleDelete(FamilyOf(family), Slice(key, key_size)));
+}
+
+void nacre_writebatch_merge(nacre_writebatch_t* batch, const char* key, size_t key_size,
+                            const char* operand, size_t operand_size) {
+  nacre_writebatch_merge_cf(batch, /*family=*/nullptr, key, key_size, operand, operand_size);
+}
+
+void nacre_writebatch_merge_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
+                               const char* key, size_t key_size, const char* operand,
+                               size_t operand_size) {
+  KeepFailure(batch, batch->rep.Merge(FamilyOf(family), Slice(key, key_size),
+                                      Slice(operand, operand_size)));
+}
+
+void nacre_writebatch_delete_range(nacre_writebatch_t* batch, const char* begin, size_t begin_size,
+                                   const char* end, size_t end_size) {
+  nacre_writebatch_delete_range_cf(batch, /*family=*/nullptr, begin, begin_size, end, end_size);
+}
+
+void nacre_writebatch_delete_range_cf(nacre_writebatch_t* batch,
+                                      nacre_column_family_handle_t* family, const char* begin,
+                                      size_t begin_size, const char* end, size_t end_size) {
+  KeepFailure(batch, batch->rep.DeleteRange(FamilyOf(family), Slice(begin, begin_size),
+                                            Slice(end, end_size)));
 }
 
 void nacre_writebatch_iterate(const nacre_writebatch_t* batch, void* state,

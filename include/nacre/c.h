@@ -17,7 +17,8 @@
 // - Memory that is answered (values, messages) comes from malloc; `nacre_free` gives it back.
 // - Booleans are 0 for false and anything else for true.
 // - Threads: as in C++. A database may be used by many threads at once, anything else by one at a
-//   time. Iterators, snapshots and pinned values must be given back before the database is closed.
+//   time. Iterators, snapshots, pinned values and handles of column families must be given back
+//   before the database is closed.
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,7 @@ extern "C" {
 /// What the functions work on; all opaque.
 typedef struct nacre_t nacre_t;
 typedef struct nacre_pool_t nacre_pool_t;
+typedef struct nacre_column_family_handle_t nacre_column_family_handle_t;
 typedef struct nacre_options_t nacre_options_t;
 typedef struct nacre_readoptions_t nacre_readoptions_t;
 typedef struct nacre_writeoptions_t nacre_writeoptions_t;
@@ -147,6 +149,97 @@ const nacre_snapshot_t* nacre_create_snapshot(nacre_t* db);
 void nacre_release_snapshot(nacre_t* db, const nacre_snapshot_t* snapshot);
 uint64_t nacre_snapshot_get_sequence_number(const nacre_snapshot_t* snapshot);
 
+// ---- Column families and merges --------------------------------------------------------------
+
+// A null family is the default one, in all functions that take one. One of another database, and
+// writing to one that was dropped, is "Invalid argument".
+
+/// With these families: all that there are, the default one among them, unless the database is to
+/// make those that are missing. The arrays have `num_families` elements; `handles` are filled in,
+/// each for `nacre_column_family_handle_destroy`. Of `family_options` what is of a family counts;
+/// of `options` the rest.
+nacre_t* nacre_open_column_families(const nacre_options_t* options, const char* name,
+                                    int num_families, const char* const* family_names,
+                                    const nacre_options_t* const* family_options,
+                                    nacre_column_family_handle_t** handles, char** errptr);
+/// These two need not name all families.
+nacre_t* nacre_open_for_read_only_column_families(const nacre_options_t* options, const char* name,
+                                                  int num_families, const char* const* family_names,
+                                                  const nacre_options_t* const* family_options,
+                                                  nacre_column_family_handle_t** handles,
+                                                  unsigned char error_if_wal_file_exists,
+                                                  char** errptr);
+nacre_t* nacre_open_as_secondary_column_families(const nacre_options_t* options, const char* name,
+                                                 int num_families, const char* const* family_names,
+                                                 const nacre_options_t* const* family_options,
+                                                 nacre_column_family_handle_t** handles,
+                                                 char** errptr);
+/// `*count` of them, to be given to `nacre_list_column_families_destroy`. Null on failure.
+char** nacre_list_column_families(const nacre_options_t* options, const char* name, size_t* count,
+                                  char** errptr);
+void nacre_list_column_families_destroy(char** names, size_t count);
+/// Null on failure.
+nacre_column_family_handle_t* nacre_create_column_family(nacre_t* db,
+                                                         const nacre_options_t* family_options,
+                                                         const char* family_name, char** errptr);
+/// The handle still has to be destroyed, and reads what there was until then.
+void nacre_drop_column_family(nacre_t* db, nacre_column_family_handle_t* family, char** errptr);
+/// Null is allowed, and destroys nothing.
+void nacre_column_family_handle_destroy(nacre_column_family_handle_t* family);
+uint32_t nacre_column_family_handle_get_id(const nacre_column_family_handle_t* family);
+/// The caller's.
+char* nacre_column_family_handle_get_name(const nacre_column_family_handle_t* family,
+                                          size_t* name_size);
+
+void nacre_put_cf(nacre_t* db, const nacre_writeoptions_t* options,
+                  nacre_column_family_handle_t* family, const char* key, size_t key_size,
+                  const char* value, size_t value_size, char** errptr);
+void nacre_delete_cf(nacre_t* db, const nacre_writeoptions_t* options,
+                     nacre_column_family_handle_t* family, const char* key, size_t key_size,
+                     char** errptr);
+/// For a key that was put once since it was last deleted, and not merged.
+void nacre_singledelete(nacre_t* db, const nacre_writeoptions_t* options, const char* key,
+                        size_t key_size, char** errptr);
+void nacre_singledelete_cf(nacre_t* db, const nacre_writeoptions_t* options,
+                           nacre_column_family_handle_t* family, const char* key, size_t key_size,
+                           char** errptr);
+/// Keys from `begin` up to, and without, `end`.
+void nacre_delete_range_cf(nacre_t* db, const nacre_writeoptions_t* options,
+                           nacre_column_family_handle_t* family, const char* begin,
+                           size_t begin_size, const char* end, size_t end_size, char** errptr);
+void nacre_merge(nacre_t* db, const nacre_writeoptions_t* options, const char* key, size_t key_size,
+                 const char* operand, size_t operand_size, char** errptr);
+void nacre_merge_cf(nacre_t* db, const nacre_writeoptions_t* options,
+                    nacre_column_family_handle_t* family, const char* key, size_t key_size,
+                    const char* operand, size_t operand_size, char** errptr);
+char* nacre_get_cf(nacre_t* db, const nacre_readoptions_t* options,
+                   nacre_column_family_handle_t* family, const char* key, size_t key_size,
+                   size_t* value_size, char** errptr);
+nacre_pinnableslice_t* nacre_get_pinned_cf(nacre_t* db, const nacre_readoptions_t* options,
+                                           nacre_column_family_handle_t* family, const char* key,
+                                           size_t key_size, char** errptr);
+/// As `nacre_multi_get`, key i of `families[i]`.
+void nacre_multi_get_cf(nacre_t* db, const nacre_readoptions_t* options,
+                        const nacre_column_family_handle_t* const* families, size_t num_keys,
+                        const char* const* keys, const size_t* key_sizes, char** values,
+                        size_t* value_sizes, char** errors);
+nacre_iterator_t* nacre_create_iterator_cf(nacre_t* db, const nacre_readoptions_t* options,
+                                           nacre_column_family_handle_t* family);
+/// Flushes all families, as `nacre_flush` does.
+void nacre_flush_cf(nacre_t* db, const nacre_flushoptions_t* options,
+                    nacre_column_family_handle_t* family, char** errptr);
+void nacre_compact_range_cf(nacre_t* db, const nacre_compactoptions_t* options,
+                            nacre_column_family_handle_t* family, const char* begin,
+                            size_t begin_size, const char* end, size_t end_size, char** errptr);
+char* nacre_property_value_cf(nacre_t* db, nacre_column_family_handle_t* family,
+                              const char* property);
+int nacre_property_int_cf(nacre_t* db, nacre_column_family_handle_t* family, const char* property,
+                          uint64_t* value);
+void nacre_approximate_sizes_cf(nacre_t* db, nacre_column_family_handle_t* family, int num_ranges,
+                                const char* const* starts, const size_t* start_sizes,
+                                const char* const* limits, const size_t* limit_sizes,
+                                uint64_t* sizes, char** errptr);
+
 // ---- Iterators -------------------------------------------------------------------------------
 
 /// Never null. A new one is not valid until a seek. The bounds of `options` are copied.
@@ -178,7 +271,29 @@ int nacre_writebatch_count(const nacre_writebatch_t* batch);
 void nacre_writebatch_put(nacre_writebatch_t* batch, const char* key, size_t key_size,
                           const char* value, size_t value_size);
 void nacre_writebatch_delete(nacre_writebatch_t* batch, const char* key, size_t key_size);
-/// Calls one of the two for each update, in order.
+/// As those of a database.
+void nacre_writebatch_put_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
+                             const char* key, size_t key_size, const char* value,
+                             size_t value_size);
+void nacre_writebatch_delete_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
+                                const char* key, size_t key_size);
+void nacre_writebatch_singledelete(nacre_writebatch_t* batch, const char* key, size_t key_size);
+void nacre_writebatch_singledelete_cf(nacre_writebatch_t* batch,
+                                      nacre_column_family_handle_t* family, const char* key,
+                                      size_t key_size);
+void nacre_writebatch_merge(nacre_writebatch_t* batch, const char* key, size_t key_size,
+                            const char* operand, size_t operand_size);
+void nacre_writebatch_merge_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
+                               const char* key, size_t key_size, const char* operand,
+                               size_t operand_size);
+void nacre_writebatch_delete_range(nacre_writebatch_t* batch, const char* begin, size_t begin_size,
+                                   const char* end, size_t end_size);
+void nacre_writebatch_delete_range_cf(nacre_writebatch_t* batch,
+                                      nacre_column_family_handle_t* family, const char* begin,
+                                      size_t begin_size, const char* end, size_t end_size);
+/// Calls one of the two for each put and delete, in order; single deletes and merges are passed
+/// over. Ends with "Invalid argument" at a range of deletions, and at another family's update than
+/// the default one's.
 void nacre_writebatch_iterate(const nacre_writebatch_t* batch, void* state,
                               void (*put)(void* state, const char* key, size_t key_size,
                                           const char* value, size_t value_size),
@@ -217,6 +332,10 @@ enum {
   nacre_skip_any_corrupted_records_recovery = 3
 };
 
+/// What `nacre_merge` does, by the name of one that Nacre has: "uint64add", "stringappend" or
+/// "stringappend:SEPARATOR" (nacre/merge_operator.h). Opening fails for any other. Null: none.
+void nacre_options_set_merge_operator(nacre_options_t* options, const char* name);
+
 /// Numbers and booleans, each as nacre/options.h has it; opening checks their bounds.
 void nacre_options_set_allow_degraded_writes(nacre_options_t* options, unsigned char value);
 unsigned char nacre_options_get_allow_degraded_writes(const nacre_options_t* options);
@@ -230,6 +349,9 @@ void nacre_options_set_create_if_missing(nacre_options_t* options, unsigned char
 unsigned char nacre_options_get_create_if_missing(const nacre_options_t* options);
 void nacre_options_set_error_if_exists(nacre_options_t* options, unsigned char value);
 unsigned char nacre_options_get_error_if_exists(const nacre_options_t* options);
+void nacre_options_set_create_missing_column_families(nacre_options_t* options,
+                                                      unsigned char value);
+unsigned char nacre_options_get_create_missing_column_families(const nacre_options_t* options);
 void nacre_options_set_take_over(nacre_options_t* options, unsigned char value);
 unsigned char nacre_options_get_take_over(const nacre_options_t* options);
 void nacre_options_set_follow_interval_ms(nacre_options_t* options, uint64_t value);

@@ -2,37 +2,18 @@
 // Method: calls all of them (exports_test.py sees to that) over the pool argv[1] names, checks each
 // answer, and ends with 0 if all were right. Checkpoints go to the folder argv[2].
 
+#include "tests/adapters/c_api_program.h"
+
 #include "nacre/c.h"
-#include "tests/adapters/check.h"
 
-static char* error = NULL;
-static nacre_options_t* options;
-static nacre_readoptions_t* reads;
-static nacre_writeoptions_t* writes;
-
-/// The last call failed with `code`; the message is given back.
-#define CHECK_FAILED(code)                    \
-  do {                                        \
-    CHECK(nacre_error_code(error) == (code)); \
-    nacre_free(error);                        \
-    error = NULL;                             \
-  } while (0)
+char* error = NULL;
+nacre_options_t* options;
+nacre_readoptions_t* reads;
+nacre_writeoptions_t* writes;
 
 static void Put(nacre_t* db, const char* key, const char* value) {
   nacre_put(db, writes, key, strlen(key), value, strlen(value), &error);
   CHECK_OK(error);
-}
-
-/// `value` null: there is no such key.
-static void CheckValue(nacre_t* db, const nacre_readoptions_t* read_options, const char* key,
-                       const char* value) {
-  size_t size = 1;
-  char* found = nacre_get(db, read_options, key, strlen(key), &size, &error);
-  CHECK_OK(error);
-  CHECK((found == NULL) == (value == NULL));
-  CHECK(size == (value == NULL ? 0 : strlen(value)));
-  CHECK(value == NULL || memcmp(found, value, size) == 0);
-  nacre_free(found);
 }
 
 static void TestErrors(void) {
@@ -74,6 +55,7 @@ static void TestOptions(void) {
   CHECK_OPTION(scrub_bytes_per_second, 1);
   CHECK_OPTION(create_if_missing, 1);
   CHECK_OPTION(error_if_exists, 1);
+  CHECK_OPTION(create_missing_column_families, 1);
   CHECK_OPTION(take_over, 1);
   CHECK_OPTION(follow_interval_ms, 7);
   CHECK_OPTION(write_buffer_size, 1 << 20);
@@ -152,16 +134,6 @@ static void TestReadsAndWrites(nacre_t* db) {
   nacre_release_snapshot(db, NULL);
 }
 
-/// What an iteration over a batch has seen, as text.
-static void NotePut(void* state, const char* key, size_t key_size, const char* value,
-                    size_t value_size) {
-  sprintf((char*)state + strlen(state), "+%.*s=%.*s", (int)key_size, key, (int)value_size, value);
-}
-
-static void NoteDelete(void* state, const char* key, size_t key_size) {
-  sprintf((char*)state + strlen(state), "-%.*s", (int)key_size, key);
-}
-
 static void TestBatches(nacre_t* db) {
   nacre_writebatch_t* batch = nacre_writebatch_create();
   nacre_writebatch_put(batch, "gone", 4, "", 0);
@@ -196,15 +168,6 @@ static void TestBatches(nacre_t* db) {
   nacre_writebatch_destroy(batch);
   nacre_writebatch_destroy(same);
   nacre_writebatch_destroy(torn);
-}
-
-static void CheckAt(const nacre_iterator_t* iterator, const char* key, const char* value) {
-  CHECK(nacre_iter_valid(iterator));
-  size_t size = 0;
-  const char* found = nacre_iter_key(iterator, &size);
-  CHECK(size == strlen(key) && memcmp(found, key, size) == 0);
-  found = nacre_iter_value(iterator, &size);
-  CHECK(size == strlen(value) && memcmp(found, value, size) == 0);
 }
 
 /// The database has a=2, b=3, c=4.
@@ -474,6 +437,7 @@ int main(int argc, char** argv) {
   TestFollowers(db);
   TestCheckpoints(db, argv[2]);
   TestCallbacks();
+  TestFamilies(db);
   nacre_close(db);
   TestNames(argv[1]);
 

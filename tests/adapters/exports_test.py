@@ -1,6 +1,6 @@
 """Goal: a library exports all functions of its C header and nothing else, and a test calls each.
 
-Method: usage: exports_test.py LIBRARY HEADER PROGRAM. Compares what `nm` sees in the library with
+Method: usage: exports_test.py LIBRARY HEADER PROGRAM... Compares what `nm` sees in the library with
 what the header declares, and looks for a call of each in the program.
 """
 
@@ -17,12 +17,12 @@ def declared(header: str) -> set[str]:
 
 
 def main() -> int:
-    library, header, program = sys.argv[1:]
+    library, header, *programs = sys.argv[1:]
     names = declared(pathlib.Path(header).read_text(encoding="utf-8"))
     symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
                              capture_output=True, text=True).stdout
     exported = {line.split()[-1] for line in symbols.splitlines()}
-    code = pathlib.Path(program).read_text(encoding="utf-8")
+    code = "".join(pathlib.Path(program).read_text(encoding="utf-8") for program in programs)
     # The program has macros for the pairs of functions that set and get an option.
     called = set(re.findall(r"\b(\w+)\s*\(", code))
     for option in re.findall(r"\bCHECK_OPTION\((\w+),", code):
