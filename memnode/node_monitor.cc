@@ -20,6 +20,7 @@ constexpr nanoseconds kLastBackOff = milliseconds(2000);
 /// trouble for one of a single connection.
 constexpr nanoseconds kSuspicion = milliseconds(100);
 /// Of an attempt to reach a node that may be gone for good: it keeps the thread from the others.
+/// A node that is there, but slow, is given more by and by, up to kConnectTimeout.
 constexpr nanoseconds kJoinTimeout = milliseconds(300);
 /// Wake-ups tell of all that happens; this bounds the damage if one is missed.
 constexpr nanoseconds kIdle = milliseconds(500);
@@ -263,7 +264,7 @@ void NodeMonitor::Follow(const std::string& address) {
   for (const Candidate& candidate : candidates_) {
     if (candidate.address == address) return;
   }
-  candidates_.push_back({.address = address, .back_off = kFirstBackOff});
+  candidates_.push_back({.address = address, .back_off = kFirstBackOff, .patience = kJoinTimeout});
 }
 
 uint64_t NodeMonitor::TryCandidates() {
@@ -272,7 +273,7 @@ uint64_t NodeMonitor::TryCandidates() {
     Candidate& candidate = candidates_[i];
     const uint64_t now = context_->clock->NowNanos();
     if (now >= candidate.act_at_nanos) {
-      const bool joined = Join(candidate.address).ok();
+      const bool joined = Join(&candidate).ok();
       {
         MutexLock lock(&mutex_);
         if (!joined) not_reached_.insert(candidate.address);
@@ -291,7 +292,8 @@ uint64_t NodeMonitor::TryCandidates() {
   return next;
 }
 
-Status NodeMonitor::Join(const std::string& address) {
+Status NodeMonitor::Join(Candidate* candidate) {
+  const std::string& address = candidate->address;
   const auto slot = static_cast<size_t>(fabric_->node_count());
   if (slot == lifelines_.size()) {
     return Status::NoSpace(address + ": no slot is left for another node");
@@ -304,11 +306,15 @@ Status NodeMonitor::Join(const std::string& address) {
   lifeline->failed = false;
   ++lifeline->attempt;
   const Deadline deadline = Deadline::After(
-      context_->clock, std::min<nanoseconds>(kJoinTimeout, context_->options.operation_timeout));
+      context_->clock,
+      std::min<nanoseconds>(candidate->patience, context_->options.operation_timeout));
   std::unique_ptr<RequestChannel> channel;
   Status s = Introduce(lifeline, deadline, &channel);
   if (s.ok()) s = welcome_(link.get(), /*returns=*/false, deadline);
   if (!s.ok()) {
+    if (deadline.Expired() && lifeline->queue_pair != nullptr) {
+      candidate->patience = std::min<nanoseconds>(2 * candidate->patience, kConnectTimeout);
+    }
     HangUp(lifeline);
     return s;
   }

@@ -74,6 +74,7 @@ class NodeMonitor {
   struct Candidate {
     std::string address;
     std::chrono::nanoseconds back_off{0};
+    std::chrono::nanoseconds patience{0};  ///< Of the next attempt.
     uint64_t act_at_nanos = 0;
   };
 
@@ -96,7 +97,8 @@ class NodeMonitor {
   bool Knows(const std::string& address) const;
   /// Lets those join who can be reached; returns when to look again.
   uint64_t TryCandidates();
-  Status Join(const std::string& address);
+  /// Makes one attempt. If its time runs out though the node has answered, the next one has more.
+  Status Join(Candidate* candidate);
   /// `*channel` is for the first who has a request for the node.
   Status Introduce(Lifeline* lifeline, Deadline deadline, std::unique_ptr<RequestChannel>* channel);
 
