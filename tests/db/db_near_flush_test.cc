@@ -4,13 +4,10 @@
 // nacre-memnode processes under one database with near-data flushes; random writes, batches,
 // deletions, snapshots and threads beside a model; properties tell where flushes ran.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,6 +21,7 @@
 #include "nacre/write_batch.h"
 #include "tests/support/comparators.h"
 #include "tests/support/memnode_process.h"
+#include "tests/support/node_memory.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -363,40 +361,17 @@ TEST_F(DBNearFlushTest, NodesThatDieUnderAFlush) {
   ASSERT_NO_FATAL_FAILURE(ExpectEqual(model_));
 }
 
-/// Where a node's region begins in its process, and how long it is. The process has regions of its
-/// peers mapped as well, but later, and so below.
-std::pair<uint64_t, uint64_t> RegionOf(pid_t pid, uint64_t least_bytes) {
-  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
-  std::pair<uint64_t, uint64_t> region;
-  for (std::string line; std::getline(maps, line);) {
-    uint64_t begin = 0;
-    uint64_t end = 0;
-    char dash = 0;
-    std::string rights;
-    std::istringstream fields(line);
-    fields >> std::hex >> begin >> dash >> end >> rights;
-    if (line.find("memfd:nacre") == std::string::npos || end - begin < least_bytes) continue;
-    if (rights.starts_with("rw")) region = {begin, end - begin};
-  }
-  return region;
-}
-
 /// Changes a bit in each place of a node's memory where `bytes` are, behind its back; answers how
 /// many there were.
 int DamageAll(pid_t pid, const std::string& bytes) {
-  const auto [begin, size] = RegionOf(pid, 8 << 20);
-  const int fd = ::open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC);
-  EXPECT_GE(fd, 0);
-  std::string memory(size, '\0');
-  EXPECT_EQ(::pread(fd, memory.data(), size, static_cast<off_t>(begin)),
-            static_cast<ssize_t>(size));
+  NodeMemory region(pid, 8 << 20);
+  std::string memory;
+  EXPECT_TRUE(region.Read(0, region.size(), &memory));
   int places = 0;
   for (size_t at = memory.find(bytes); at != std::string::npos; at = memory.find(bytes, at + 1)) {
-    const auto changed = static_cast<char>(bytes[0] ^ 1);
-    EXPECT_EQ(::pwrite(fd, &changed, 1, static_cast<off_t>(begin + at)), 1);
+    EXPECT_TRUE(region.FlipBit(at, 0));
     ++places;
   }
-  ::close(fd);
   return places;
 }
 

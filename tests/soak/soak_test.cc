@@ -5,14 +5,11 @@
 // written, while another thread does harm to nacre-memnode processes. NACRE_SOAK_SECONDS says for
 // how long (60). NACRE_TEST_SEED replays the operations and the choice of harm; not their timing.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -25,6 +22,7 @@
 #include "nacre/db.h"
 #include "tests/soak/soak_time.h"
 #include "tests/support/memnode_process.h"
+#include "tests/support/node_memory.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -40,40 +38,6 @@ constexpr int kFragments = 6;  // rs(4,2)
 constexpr int kSpare = 2;
 constexpr int kThreads = 3;
 constexpr uint64_t kNodeBytes = 128 << 20;
-
-/// Where a node's region begins in its process; 0 if there is none. The process has regions of its
-/// peers mapped as well, but all of them later, and so below.
-uint64_t RegionOf(pid_t pid) {
-  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
-  uint64_t region = 0;
-  for (std::string line; std::getline(maps, line);) {
-    uint64_t begin = 0;
-    uint64_t end = 0;
-    char dash = 0;
-    std::string rights;
-    std::istringstream fields(line);
-    fields >> std::hex >> begin >> dash >> end >> rights;
-    const bool shared =
-        line.find("memfd:nacre") != std::string::npos || line.find(".region") != std::string::npos;
-    if (!shared || end - begin < kNodeBytes) continue;
-    if (rights.starts_with("rw")) region = begin;
-  }
-  return region;
-}
-
-/// Flips a bit of a node's memory, behind its back.
-bool FlipBit(pid_t pid, uint64_t offset, int bit) {
-  const uint64_t region = RegionOf(pid);
-  const int fd = ::open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC);
-  if (region == 0 || fd < 0) return false;
-  const auto at = static_cast<off_t>(region + offset);
-  char byte = 0;
-  bool done = ::pread(fd, &byte, 1, at) == 1;
-  byte = static_cast<char>(byte ^ 1 << bit);
-  done = done && ::pwrite(fd, &byte, 1, at) == 1;
-  ::close(fd);
-  return done;
-}
 
 /// One thread's keys, what they should be, and the operations on them.
 class Worker {
@@ -288,7 +252,8 @@ class SoakTest : public testing::Test {
       for (const size_t process : Running(true)) {
         if (NodeOf(process) != node) continue;
         const uint64_t at = offset + random_.Uniform(kFragmentHeadBytes + fragment_bytes);
-        ASSERT_TRUE(FlipBit(Process(process).pid(), at, static_cast<int>(random_.Uniform(8))));
+        NodeMemory memory(Process(process).pid(), kNodeBytes);
+        ASSERT_TRUE(memory.FlipBit(at, static_cast<int>(random_.Uniform(8))));
         ++flips_;
       }
     }
