@@ -38,8 +38,7 @@ AsyncReader::AsyncReader(std::unique_ptr<Lane> lane, std::unique_ptr<rdma::Memor
     : landing_(std::move(landing)),
       timeout_nanos_(static_cast<uint64_t>(
           std::chrono::nanoseconds(lane->fabric()->context.options.operation_timeout).count())),
-      lane_(std::move(lane)),
-      peers_(lane_->fabric()->slots()) {
+      lane_(std::move(lane)) {
   // The slots that were used last are used next: they are in the cache.
   for (uint32_t slot = kSmallSlots; slot-- > 0;) small_.push_back(slot);
   for (uint32_t slot = kLargeSlots; slot-- > 0;) large_.push_back(kSmallSlots + slot);
@@ -58,6 +57,9 @@ bool AsyncReader::Add(AsyncRead* read) {
   std::vector<uint32_t>& slots = read->read.length <= kSmallBytes ? small_ : large_;
   const NodeId node = read->read.from.node;
   if (slots.empty()) return false;
+  if (node >= peers_.size()) [[unlikely]] {
+    peers_.resize(static_cast<size_t>(lane_->fabric()->node_count()));
+  }
   if (node < peers_.size()) [[likely]] {
     Peer& peer = peers_[node];
     if (peer.requests + kRequestsOfRead > Lane::kDepth) return false;
@@ -152,9 +154,8 @@ void AsyncReader::TakeCompletion(const rdma::Completion& completion) {
 
 void AsyncReader::FailLate() {
   const uint64_t now = lane_->fabric()->context.clock->CoarseNanos();
-  const int nodes = lane_->fabric()->node_count();
-  for (int node = 0; node < nodes; ++node) {
-    const Peer& peer = peers_[static_cast<size_t>(node)];
+  for (size_t node = 0; node < peers_.size(); ++node) {
+    const Peer& peer = peers_[node];
     if (peer.posted.empty() || now < peer.posted.front()->posted_nanos + timeout_nanos_) continue;
     const auto id = static_cast<NodeId>(node);
     FailNode(id, Status::TimedOut(lane_->fabric()->link(id)->address() + ": a read did not end"));

@@ -100,7 +100,7 @@ class AsyncReader {
   std::unique_ptr<rdma::MemoryRegion> landing_;  ///< Outlives the lane's queue pairs.
   const uint64_t timeout_nanos_;
   std::unique_ptr<Lane> lane_;
-  std::vector<Peer> peers_;       ///< By node.
+  std::vector<Peer> peers_;       ///< By node, as far as was needed.
   std::vector<NodeId> added_to_;  ///< Nodes with reads to be posted.
   std::vector<uint32_t> small_;   ///< Free slots.
   std::vector<uint32_t> large_;

@@ -60,8 +60,8 @@ bool ClientSession::ReadOne(PointRead* read) {
   Window* window = BeginWindow({read, 1});
   window->number = window_number_;
   window->posted = true;
-  window->waiting.set(read->from.node);
   window->pending.set(0);
+  window->waiting.set(0);
   if (completion.id == id) TakeCompletion(completion);
   Await(window);
   ++finished_;
@@ -142,25 +142,24 @@ void ClientSession::PostWindow(Window* window, char* landing) {
   reads_under_way_ += reads.size();
 
   // Connects, which may take time, before anything is posted.
-  NodeSet usable;
   for (PointRead& read : reads) {
     NodeLink* link = nullptr;
     read.status = Prepare(read, &link);
-    if (read.status.ok()) usable.set(read.from.node);
   }
   // A node's last read rings its doorbell and reports for all.
-  std::bitset<PointReader::kMaxReadsAtOnce> last_of;
+  ReadSet last_of;
   for (size_t i = reads.size(); i-- > 0;) {
     if (!reads[i].status.ok()) continue;
-    if (!usable[reads[i].from.node]) continue;
-    usable.reset(reads[i].from.node);
-    last_of.set(i);
+    if (std::exchange(window_of_[reads[i].from.node], window->number) != window->number) {
+      last_of.set(i);
+    }
   }
   if (last_of.count() > 1) {
     for (size_t i = 0; i < reads.size(); ++i) {
-      const Target& target = targets_[reads[i].from.node];
       // What follows in its own batch is seen by the transport itself.
-      if (!last_of[i] || target.limit == 0) continue;
+      if (!last_of[i]) continue;
+      const Target& target = targets_[reads[i].from.node];
+      if (target.limit == 0) continue;
       target.queue_pair->ExpectRead(
           {.address = target.address + reads[i].from.offset, .key = target.key}, reads[i].length);
     }
@@ -181,13 +180,17 @@ void ClientSession::PostWindow(Window* window, char* landing) {
       continue;
     }
     window->pending.set(i);
-    if (last) window->waiting.set(read.from.node);
+    if (last) window->waiting.set(i);
   }
 }
 
 Status ClientSession::Prepare(const PointRead& read, NodeLink** link) {
   *link = lane_->fabric()->link(read.from.node);
   if (*link == nullptr) return Status::InvalidArgument("the pool has no such node");
+  if (read.from.node >= targets_.size()) {
+    targets_.resize(size_t{read.from.node} + 1);
+    window_of_.resize(targets_.size());
+  }
   Target& target = targets_[read.from.node];
   if (target.queue_pair == nullptr || target.queue_pair->broken()) {
     // Windows that were started before will get no completion from a queue pair that is replaced.
@@ -239,7 +242,7 @@ void ClientSession::Await(Window* window) {
     }
     if (now < deadline_nanos) continue;
     while (window->waiting.any()) {
-      const auto node = static_cast<NodeId>(window->waiting._Find_first());
+      const NodeId node = window->reads[window->waiting._Find_first()].from.node;
       FailNode(window, node, 0,
                Status::TimedOut(lane_->fabric()->link(node)->address() + ": a read did not end"));
     }
@@ -253,12 +256,12 @@ void ClientSession::TakeCompletion(const rdma::Completion& completion) {
     Window* window = WindowAt(i);
     if (!window->posted || window->number != number) continue;
     const size_t index = completion.id & ((uint64_t{1} << kIndexBits) - 1);
-    const NodeId node = window->reads[index].from.node;
-    if (!window->waiting[node]) return;
     if (completion.code == rdma::CompletionCode::kSuccess) {
-      window->waiting.reset(node);
+      window->waiting.reset(index);
       return;
     }
+    const NodeId node = window->reads[index].from.node;
+    if (!WaitsFor(*window, node)) return;
     // Requests complete in order: what was posted before this one has succeeded.
     FailNode(window, node, index,
              StatusOfCompletion(lane_->fabric()->link(node)->address(), completion.code));
@@ -266,11 +269,18 @@ void ClientSession::TakeCompletion(const rdma::Completion& completion) {
   }
 }
 
+bool ClientSession::WaitsFor(const Window& window, NodeId node) {
+  for (size_t i = 0; i < window.reads.size(); ++i) {
+    if (window.waiting[i] && window.reads[i].from.node == node) return true;
+  }
+  return false;
+}
+
 void ClientSession::FailNode(Window* window, NodeId node, size_t first, const Status& why) {
   if (window != nullptr) FailReads(window, node, first, why);
   for (uint64_t i = finished_; i != started_; ++i) {
     Window* other = WindowAt(i);
-    if (other->posted && other->waiting[node]) FailReads(other, node, 0, why);
+    if (other->posted && WaitsFor(*other, node)) FailReads(other, node, 0, why);
   }
   targets_[node] = Target();
   lane_->Discard(lane_->fabric()->link(node), why);
@@ -281,7 +291,9 @@ void ClientSession::FailReads(Window* window, NodeId node, size_t first, const S
     PointRead& read = window->reads[i];
     if (read.from.node == node && window->pending[i]) read.status = why;
   }
-  window->waiting.reset(node);
+  for (size_t i = 0; i < window->reads.size(); ++i) {
+    if (window->reads[i].from.node == node) window->waiting.reset(i);
+  }
 }
 
 Status ClientSession::EnsureLanding(size_t bytes) {

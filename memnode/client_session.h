@@ -42,14 +42,15 @@ class ClientSession {
     uint32_t key = 0;
   };
 
+  using ReadSet = std::bitset<PointReader::kMaxReadsAtOnce>;
   /// Reads that were started together.
   struct Window {
     std::span<PointRead> reads;
     size_t bytes = 0;     ///< That they need to land in.
     bool posted = false;  ///< Else they wait for FinishReads.
     uint64_t number = 0;  ///< Above the index in the ids of its requests.
-    NodeSet waiting;      ///< Nodes whose last read has not completed.
-    std::bitset<PointReader::kMaxReadsAtOnce> pending;  ///< Reads that were posted.
+    ReadSet pending;      ///< Reads that were posted.
+    ReadSet waiting;      ///< Those that report for their node, and have not completed.
   };
   /// More than a pipeline of them needs.
   static constexpr uint64_t kWindows = PointReader::kMaxStarted;
@@ -59,8 +60,7 @@ class ClientSession {
   static constexpr size_t kMaxKeptLandingBytes = 4 << 20;
   static constexpr uint64_t kIndexBits = 16;
 
-  explicit ClientSession(std::unique_ptr<Lane> lane)
-      : lane_(std::move(lane)), targets_(lane_->fabric()->slots()) {}
+  explicit ClientSession(std::unique_ptr<Lane> lane) : lane_(std::move(lane)) {}
 
   /// The one read that most calls are. False: nothing has happened, go the long way.
   bool ReadOne(PointRead* read);
@@ -76,6 +76,8 @@ class ClientSession {
   /// Gives the node's connection up: ends its reads of `window` (may be null) from number `first`
   /// on, and those of all other windows that wait for it.
   void FailNode(Window* window, NodeId node, size_t first, const Status& why);
+  /// Whether the window's reads of `node` have not all completed.
+  static bool WaitsFor(const Window& window, NodeId node);
   static void FailReads(Window* window, NodeId node, size_t first, const Status& why);
   Status EnsureLanding(size_t bytes);
 
@@ -91,7 +93,9 @@ class ClientSession {
   size_t reads_under_way_ = 0;  ///< Of posted windows.
   std::array<Window, kWindows> windows_;
   std::unique_ptr<Lane> lane_;
-  std::vector<Target> targets_;
+  std::vector<Target> targets_;  ///< By node, as far as was needed.
+  /// By node: the last window that has had reads of it.
+  std::vector<uint64_t> window_of_;
 };
 
 }  // namespace nacre::memnode

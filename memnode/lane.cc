@@ -29,8 +29,13 @@ Status Lane::Create(Fabric* fabric, int nodes_at_once, std::unique_ptr<Lane>* la
   return Status::OK();
 }
 
+Lane::Peer& Lane::PeerOf(const NodeLink& link) {
+  if (link.id() >= peers_.size()) peers_.resize(size_t{link.id()} + 1);
+  return peers_[link.id()];
+}
+
 Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
-  Peer& peer = peers_[link->id()];
+  Peer& peer = PeerOf(*link);
   if (peer.queue_pair != nullptr) {
     if (!peer.queue_pair->broken()) {
       *queue_pair = peer.queue_pair.get();
@@ -60,7 +65,7 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
 }
 
 void Lane::Discard(NodeLink* link, const Status& why) {
-  Peer& peer = peers_[link->id()];
+  Peer& peer = PeerOf(*link);
   if (peer.queue_pair == nullptr) return;
   peer.queue_pair.reset();
   peer.last_failure = why;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,9 +12,11 @@
 
 namespace nacre::memnode {
 
-/// Most node slots of one client.
-inline constexpr size_t kMaxSlots = 256;
-using NodeSet = std::bitset<kMaxSlots>;
+/// Most node slots of one client, for as long as it lives. Each node that comes back without its
+/// memory takes one.
+inline constexpr size_t kMaxSlots = 4096;
+/// Most of them whose nodes are reached at a time.
+inline constexpr size_t kMaxLifelines = 256;
 
 /// The nodes of a pool, as the parts of a client share them. Each has a slot, whose number is its
 /// NodeId: first the nodes in the order of the pool's URI, then those that joined later. A node
@@ -55,7 +56,10 @@ class Lane {
   /// The queue pair to `link`, if there is one in working order; connects if need be.
   /// `Unavailable` naming the node, soon, when it is down or was not reached a moment ago.
   Status Get(NodeLink* link, rdma::QueuePair** queue_pair);
-  rdma::QueuePair* GetConnected(NodeId node) const { return peers_[node].queue_pair.get(); }
+  /// Null if there is none.
+  rdma::QueuePair* GetConnected(NodeId node) const {
+    return node < peers_.size() ? peers_[node].queue_pair.get() : nullptr;
+  }
 
   /// Gives the queue pair up, with all that is outstanding on it: from here on the transport
   /// does not touch the buffers any more. Completions of it may still be in the queue; a caller
@@ -73,11 +77,13 @@ class Lane {
     Status last_failure;
   };
 
-  explicit Lane(Fabric* fabric) : fabric_(fabric), peers_(fabric->slots()) {}
+  explicit Lane(Fabric* fabric) : fabric_(fabric) {}
+
+  Peer& PeerOf(const NodeLink& link);
 
   Fabric* const fabric_;
   std::unique_ptr<rdma::CompletionQueue> queue_;
-  std::vector<Peer> peers_;  ///< Destroyed before the queue.
+  std::vector<Peer> peers_;  ///< By node, as far as was needed. Destroyed before the queue.
 };
 
 }  // namespace nacre::memnode

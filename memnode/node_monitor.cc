@@ -1,5 +1,7 @@
 #include "memnode/node_monitor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +26,7 @@ constexpr nanoseconds kSuspicion = milliseconds(100);
 constexpr nanoseconds kJoinTimeout = milliseconds(300);
 /// Wake-ups tell of all that happens; this bounds the damage if one is missed.
 constexpr nanoseconds kIdle = milliseconds(500);
-/// Nothing arrives on a lifeline; the receive is there to be flushed.
+/// Nothing arrives on a lifeline; the receive is there to be flushed, so all share its memory.
 constexpr uint32_t kReceiveBytes = 64;
 constexpr int kNodeBits = 16;
 
@@ -36,18 +38,20 @@ NodeMonitor::NodeMonitor(Fabric* fabric, Welcome welcome)
     : fabric_(fabric),
       context_(&fabric->context),
       welcome_(std::move(welcome)),
-      lifelines_(fabric->slots()),
-      wanted_(fabric->slots(), false) {
-  for (size_t i = 0; i < lifelines_.size(); ++i) lifelines_[i].link = fabric->links[i].get();
+      wanted_(static_cast<size_t>(fabric->node_count()), false) {
+  for (int i = 0; i < fabric->node_count(); ++i) {
+    lifelines_.emplace_back().link = fabric->links[static_cast<size_t>(i)].get();
+  }
 }
 
 Status NodeMonitor::Create(Fabric* fabric, Welcome welcome, std::unique_ptr<NodeMonitor>* monitor) {
   std::unique_ptr<NodeMonitor> result(new NodeMonitor(fabric, std::move(welcome)));
   rdma::Device* device = fabric->context.device;
+  const size_t lifelines = std::min(fabric->slots(), kMaxLifelines);
   NACRE_RETURN_IF_ERROR(
-      device->CreateCompletionQueue(static_cast<int>(4 * fabric->slots() + 4), &result->queue_));
-  NACRE_RETURN_IF_ERROR(device->AllocateRegion(kReceiveBytes * fabric->slots(),
-                                               rdma::Access::kLocalOnly, &result->region_));
+      device->CreateCompletionQueue(static_cast<int>(4 * lifelines + 4), &result->queue_));
+  NACRE_RETURN_IF_ERROR(
+      device->AllocateRegion(kReceiveBytes, rdma::Access::kLocalOnly, &result->region_));
   *monitor = std::move(result);
   return Status::OK();
 }
@@ -97,6 +101,7 @@ Status NodeMonitor::AwaitConnected(NodeLink* link) {
   if (link->state() != NodeLink::State::kUnconnected) return link->CheckUp();
   const Deadline deadline = context_->OperationDeadline();
   MutexLock lock(&mutex_);
+  if (link->id() >= wanted_.size()) wanted_.resize(size_t{link->id()} + 1, false);
   wanted_[link->id()] = true;
   queue_->Wake();
   while (link->state() == NodeLink::State::kUnconnected && !deadline.Expired()) {
@@ -178,7 +183,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     case NodeLink::State::kUnconnected: {
       {
         MutexLock lock(&mutex_);
-        if (!wanted_[link->id()]) return UINT64_MAX;
+        if (link->id() >= wanted_.size() || !wanted_[link->id()]) return UINT64_MAX;
       }
       if (Status s = TryConnect(lifeline, AttemptDeadline()); !s.ok()) {
         lifeline->back_off = kFirstBackOff;
@@ -295,9 +300,17 @@ uint64_t NodeMonitor::TryCandidates() {
 Status NodeMonitor::Join(Candidate* candidate) {
   const std::string& address = candidate->address;
   const auto slot = static_cast<size_t>(fabric_->node_count());
-  if (slot == lifelines_.size()) {
-    return Status::NoSpace(address + ": no slot is left for another node");
+  if (slot == fabric_->slots()) {
+    return Status::NoSpace(
+        fmt::format("{}: all {} slots for nodes have been used", address, fabric_->slots()));
   }
+  const auto alive = std::count_if(lifelines_.begin(), lifelines_.end(),
+                                   [](const Lifeline& l) { return l.queue_pair != nullptr; });
+  if (static_cast<size_t>(alive) >= kMaxLifelines) {
+    return Status::NoSpace(
+        fmt::format("{}: {} nodes are connected, and no more can be", address, alive));
+  }
+  if (slot == lifelines_.size()) lifelines_.emplace_back();
   // Nobody knows of the slot before it is taken.
   std::unique_ptr<NodeLink>& link = fabric_->links[slot];
   Lifeline* lifeline = &lifelines_[slot];
@@ -348,11 +361,9 @@ Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline,
   NACRE_RETURN_IF_ERROR(link->Connect(context_->device, ConnectionKind::kLifeline,
                                       rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
                                       deadline, &lifeline->queue_pair));
-  NACRE_RETURN_IF_ERROR(
-      lifeline->queue_pair->PostRecv(lifeline->attempt << kNodeBits | link->id(),
-                                     {.data = region_->data() + kReceiveBytes * link->id(),
-                                      .size = kReceiveBytes,
-                                      .region = region_.get()}));
+  NACRE_RETURN_IF_ERROR(lifeline->queue_pair->PostRecv(
+      lifeline->attempt << kNodeBits | link->id(),
+      {.data = region_->data(), .size = kReceiveBytes, .region = region_.get()}));
   NACRE_RETURN_IF_ERROR(RequestChannel::Open(context_, link, deadline, channel));
   control::Request request;
   request.mutable_describe();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
@@ -107,8 +108,8 @@ class NodeMonitor {
   const Welcome welcome_;
   std::unique_ptr<rdma::CompletionQueue> queue_;
   std::unique_ptr<rdma::MemoryRegion> region_;
-  /// Of the thread, once it runs. By slot; those that are not taken have no link.
-  std::vector<Lifeline> lifelines_;
+  /// Of the thread, once it runs. By slot, those that were taken and perhaps one more.
+  std::deque<Lifeline> lifelines_;
   std::vector<Candidate> candidates_;
   std::atomic<int> databases_{0};
   std::atomic<bool> stopping_{false};

@@ -51,7 +51,7 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   if (pool.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' has no nodes", pool.ToString()));
   }
-  const size_t most = options.nodes_join ? kMaxNodes : kMaxSlots;
+  const size_t most = options.nodes_join ? kMaxNodes : kMaxLifelines;
   if (pool.addresses.size() > most) {
     return Status::InvalidArgument(fmt::format("pool '{}' has {} nodes, more than {}",
                                                pool.ToString(), pool.addresses.size(), most));
@@ -98,7 +98,6 @@ const std::atomic<uint64_t>& PoolClient::hang_ups() const { return rep_->fabric.
 uint64_t PoolClient::membership_changes() const {
   return rep_->fabric.membership_changes.load(std::memory_order_acquire);
 }
-int PoolClient::max_nodes() const { return static_cast<int>(rep_->fabric.slots()); }
 const std::string& PoolClient::node_address(NodeId node) const {
   static const std::string kGone = "a node of earlier days";
   const NodeLink* link = rep_->fabric.link(node);

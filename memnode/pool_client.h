@@ -158,8 +158,6 @@ class PoolClient {
 
   /// Nodes so far, lost ones included; grows as nodes join.
   int node_count() const;
-  /// What node_count() cannot exceed.
-  int max_nodes() const;
   /// "shm:/run/n0.sock".
   const std::string& node_address(NodeId node) const;
   /// Has the node at `address` ("shm:/run/n6.sock", with the scheme of the pool) join when it can

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <set>
@@ -53,8 +54,7 @@ class SpaceAllocator::Rep {
         database_id_(database_id),
         slab_bytes_(slab_bytes),
         chunk_size_(chunk_size),
-        executor_(executor),
-        nodes_(static_cast<size_t>(client->max_nodes())) {}
+        executor_(executor) {}
   ~Rep();
 
   Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
@@ -84,6 +84,20 @@ class SpaceAllocator::Rep {
     bool draining = false;
     bool lease_scheduled = false;
     bool return_scheduled = false;
+  };
+
+  /// By node, each made when it is first asked for. References stay valid.
+  class PerNode {
+   public:
+    Node& operator[](size_t node) {
+      while (node >= nodes_.size()) nodes_.emplace_back();
+      return nodes_[node];
+    }
+    auto begin() { return nodes_.begin(); }
+    auto end() { return nodes_.end(); }
+
+   private:
+    std::deque<Node> nodes_;
   };
 
   /// Slabs that would make the free end of a slab before them as large as is needed.
@@ -126,7 +140,8 @@ class SpaceAllocator::Rep {
   Executor* const executor_;
   mutable Mutex mutex_;
   CondVar changed_{&mutex_};
-  std::vector<Node> nodes_ GUARDED_BY(mutex_);
+  /// Mutable, as one for a node that was not used yet is made when it is asked for.
+  mutable PerNode nodes_ GUARDED_BY(mutex_);
   uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;  ///< Of the latest extent: the next may be alike.
   int background_ GUARDED_BY(mutex_) = 0;
   uint64_t turn_ GUARDED_BY(mutex_) = 0;
@@ -150,12 +165,12 @@ void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
 std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t bytes) const {
   std::vector<std::pair<uint64_t, NodeId>> by_use;
   uint64_t total = 0;
-  for (size_t i = 0; i < nodes_.size(); ++i) {
+  for (int i = 0; i < client_->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
     // Nodes that are to be left come last.
-    by_use.emplace_back(nodes_[i].draining ? UINT64_MAX : nodes_[i].used_bytes, node);
-    total += nodes_[i].used_bytes;
+    by_use.emplace_back(nodes_[node].draining ? UINT64_MAX : nodes_[node].used_bytes, node);
+    total += nodes_[node].used_bytes;
   }
   std::sort(by_use.begin(), by_use.end());
   std::vector<NodeId> order;
@@ -455,7 +470,7 @@ Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep) {
 Status SpaceAllocator::Rep::ReturnFreeSlabs() {
   MutexLock lock(&mutex_);
   Status failure;
-  for (size_t i = 0; i < nodes_.size(); ++i) {
+  for (int i = 0; i < client_->node_count(); ++i) {
     if (!client_->alive(static_cast<NodeId>(i))) continue;
     Status s = ReturnSurplus(static_cast<NodeId>(i), 0);
     // A node that died meanwhile has nothing to take back.

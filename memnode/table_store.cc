@@ -48,8 +48,8 @@ Status TableStore::Rep::TakeLane(std::unique_ptr<Lane>* lane) {
       return Status::OK();
     }
   }
-  const size_t nodes_at_once = std::min<size_t>(fabric->slots(), kMaxFragments);
-  return Lane::Create(fabric, static_cast<int>(nodes_at_once), lane);
+  return Lane::Create(fabric, static_cast<int>(std::min<size_t>(fabric->slots(), kMaxFragments)),
+                      lane);
 }
 
 Status TableStore::Rep::ConnectedLane(const Placement& placement, std::unique_ptr<Lane>* lane) {
