@@ -70,6 +70,14 @@ TEST(LibrariesTest, MayMeetInOneProcess) {
   }
 }
 
+TEST(LibrariesTest, AProgramMayLoadTheExtensionOfSqlite) {
+  const MemnodeProcesses nodes(3, Nodes());
+  const std::string extension = std::string(NACRE_TEST_BIN_DIR) + "/nacre_sqlite.so";
+  const ProcessResult result =
+      RunBinary("c_beside_sqlite", {nodes.pool_uri(), extension}, kSeconds);
+  EXPECT_EQ(0, result.exit_code) << result.output;
+}
+
 /// Runs leveldb_program with each of the libraries.
 class LevelDBTest : public testing::Test {
  protected:

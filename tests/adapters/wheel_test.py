@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
-TESTS = ("python_api", "python_updates")
+TESTS = ("python_api", "python_updates", "python_beside_sqlite")
 
 
 def run(*command: object, **arguments) -> None:
@@ -58,6 +58,7 @@ def main() -> int:
     run(*pip, "install", "--no-deps", "--no-index", *(work / "wheels").glob("nacre-*.whl"),
         env=environment)
     environment["NACRE_MEMNODE"] = str(build / "bin" / "nacre-memnode")
+    environment["NACRE_SQLITE"] = str(build / "bin" / "nacre_sqlite.so")
     # Elsewhere, so that nothing but what is installed can be imported.
     environment["PYTHONPATH"] = str(source / "tests" / "adapters")
     run(python, "-B", "-X", "faulthandler", "-m", "unittest", "-v", *patterns, *TESTS,
