@@ -423,6 +423,14 @@ class TransactionTests:
             with self.assertRaises(nacre.NotSupportedError):
                 db.transaction()
 
+    def test_ranges_of_deletions_are_refused(self) -> None:
+        with self.assertRaises(nacre.NotSupportedError):
+            self.db.delete_range(b"a", b"b")
+        batch = self.db.batch()
+        batch.delete_range(b"a", b"b")
+        with self.assertRaises(nacre.NotSupportedError):
+            batch.write()
+
     def test_forgotten_ones_are_rolled_back(self) -> None:
         transaction = self.db.transaction()
         transaction[b"a"] = b"1"

@@ -202,7 +202,8 @@ class _Map(_Reader):
     def delete_range(
         self, start: BytesLike, stop: BytesLike, *, sync: bool = False, disable_wal: bool = False
     ) -> None:
-        """Deletes the keys from `start` to `stop`, without `stop`, at the cost of one update."""
+        """Deletes the keys from `start` to `stop`, without `stop`, at the cost of one update.
+        NotSupportedError if the database was opened with transactions."""
         self._core.delete_range(start, stop, sync, disable_wal, self._family)
 
     def flush(self, *, wait: bool = True) -> None:
