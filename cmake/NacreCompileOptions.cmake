@@ -23,10 +23,11 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
+# Who builds this as a part of something else, as pip does, may have a compiler that warns of more.
 add_compile_options(
   -Wall -Wextra -Wshadow
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast>
-  -Werror -fno-omit-frame-pointer)
+  $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror> -fno-omit-frame-pointer)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options(-Wthread-safety)
 elseif(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -77,6 +77,11 @@ void nacre_singledelete_cf(nacre_t* db, const nacre_writeoptions_t* options,
                   errptr);
 }
 
+void nacre_delete_range(nacre_t* db, const nacre_writeoptions_t* options, const char* begin,
+                        size_t begin_size, const char* end, size_t end_size, char** errptr) {
+  nacre_delete_range_cf(db, options, /*family=*/nullptr, begin, begin_size, end, end_size, errptr);
+}
+
 void nacre_delete_range_cf(nacre_t* db, const nacre_writeoptions_t* options,
                            nacre_column_family_handle_t* family, const char* begin,
                            size_t begin_size, const char* end, size_t end_size, char** errptr) {

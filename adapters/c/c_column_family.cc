@@ -1,8 +1,8 @@
+#include "adapters/c/c_column_family.h"
+
 #include <utility>
-#include <vector>
 
 #include "adapters/c/c_error.h"
-#include "adapters/c/c_types.h"
 #include "adapters/common/c_memory.h"
 
 using nacre::ColumnFamilyDescriptor;
@@ -11,22 +11,22 @@ using nacre::DB;
 using nacre::Status;
 using nacre::Succeeded;
 
-namespace {
-
-nacre_column_family_handle_t* NewHandle(DB* db, ColumnFamilyHandle* family) {
+nacre_column_family_handle_t* nacre::NewHandle(DB* db, ColumnFamilyHandle* family) {
   return std::make_unique<nacre_column_family_handle_t>(nacre_column_family_handle_t{db, family})
       .release();
 }
 
-/// The families as C names them; what a setter of options could not take is a failure.
-Status Describe(int count, const char* const* names, const nacre_options_t* const* options,
-                std::vector<ColumnFamilyDescriptor>* families) {
+Status nacre::DescribeFamilies(int count, const char* const* names,
+                               const nacre_options_t* const* options,
+                               std::vector<ColumnFamilyDescriptor>* families) {
   for (int i = 0; i < count; ++i) {
     if (!options[i]->invalid.ok()) return options[i]->invalid;
     families->emplace_back(names[i], options[i]->rep);
   }
   return Status::OK();
 }
+
+namespace {
 
 /// `open` fills in the database and the handles of its families.
 template <typename Open>
@@ -37,11 +37,11 @@ nacre_t* OpenWith(const nacre_options_t* options, int count, const char* const* 
   std::vector<ColumnFamilyHandle*> opened;
   std::unique_ptr<DB> db;
   if (!Succeeded(options->invalid, errptr) ||
-      !Succeeded(Describe(count, names, family_options, &families), errptr) ||
+      !Succeeded(nacre::DescribeFamilies(count, names, family_options, &families), errptr) ||
       !Succeeded(open(families, &opened, &db), errptr)) {
     return nullptr;
   }
-  for (size_t i = 0; i < opened.size(); ++i) handles[i] = NewHandle(db.get(), opened[i]);
+  for (size_t i = 0; i < opened.size(); ++i) handles[i] = nacre::NewHandle(db.get(), opened[i]);
   return std::make_unique<nacre_t>(nacre_t{std::move(db)}).release();
 }
 
@@ -104,7 +104,7 @@ nacre_column_family_handle_t* nacre_create_column_family(nacre_t* db,
       !Succeeded(db->rep->CreateColumnFamily(family_options->rep, family_name, &made), errptr)) {
     return nullptr;
   }
-  return NewHandle(db->rep.get(), made);
+  return nacre::NewHandle(db->rep.get(), made);
 }
 
 void nacre_drop_column_family(nacre_t* db, nacre_column_family_handle_t* family, char** errptr) {

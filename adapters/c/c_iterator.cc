@@ -1,31 +1,61 @@
+#include "adapters/c/c_iterator.h"
+
 #include <utility>
+#include <vector>
 
 #include "adapters/c/c_error.h"
-#include "adapters/c/c_types.h"
 
+using nacre::FamilyOf;
 using nacre::Slice;
 using nacre::Succeeded;
+using nacre::WithBounds;
+using nacre::Wrap;
+
+nacre::ReadOptions nacre::WithBounds(const nacre_readoptions_t& options,
+                                     std::shared_ptr<const IteratorBounds>* bounds) {
+  auto copied = std::make_shared<IteratorBounds>();
+  ReadOptions result = options.rep;
+  if (options.lower != nullptr) {
+    copied->lower = *options.lower;
+    copied->lower_bound = copied->lower;
+    result.iterate_lower_bound = &copied->lower_bound;
+  }
+  if (options.upper != nullptr) {
+    copied->upper = *options.upper;
+    copied->upper_bound = copied->upper;
+    result.iterate_upper_bound = &copied->upper_bound;
+  }
+  *bounds = std::move(copied);
+  return result;
+}
+
+nacre_iterator_t* nacre::Wrap(std::unique_ptr<Iterator> rep,
+                              std::shared_ptr<const IteratorBounds> bounds) {
+  return std::make_unique<nacre_iterator_t>(nacre_iterator_t{std::move(bounds), std::move(rep)})
+      .release();
+}
 
 nacre_iterator_t* nacre_create_iterator(nacre_t* db, const nacre_readoptions_t* options) {
-  return nacre_create_iterator_cf(db, options, /*family=*/nullptr);
+  return nacre_create_iterator_cf(db, options, nullptr);
 }
 
 nacre_iterator_t* nacre_create_iterator_cf(nacre_t* db, const nacre_readoptions_t* options,
                                            nacre_column_family_handle_t* family) {
-  auto iterator = std::make_unique<nacre_iterator_t>();
-  nacre::ReadOptions read_options = options->rep;
-  if (options->lower != nullptr) {
-    iterator->lower = *options->lower;
-    iterator->lower_bound = iterator->lower;
-    read_options.iterate_lower_bound = &iterator->lower_bound;
-  }
-  if (options->upper != nullptr) {
-    iterator->upper = *options->upper;
-    iterator->upper_bound = iterator->upper;
-    read_options.iterate_upper_bound = &iterator->upper_bound;
-  }
-  iterator->rep = db->rep->NewIterator(read_options, nacre::FamilyOf(family));
-  return iterator.release();
+  std::shared_ptr<const IteratorBounds> bounds;
+  const nacre::ReadOptions with_bounds = WithBounds(*options, &bounds);
+  return Wrap(db->rep->NewIterator(with_bounds, FamilyOf(family)), std::move(bounds));
+}
+
+void nacre_create_iterators(nacre_t* db, const nacre_readoptions_t* options,
+                            nacre_column_family_handle_t* const* families,
+                            nacre_iterator_t** iterators, size_t count, char** errptr) {
+  std::shared_ptr<const IteratorBounds> bounds;
+  const nacre::ReadOptions with_bounds = WithBounds(*options, &bounds);
+  std::vector<nacre::ColumnFamilyHandle*> reps;
+  for (size_t i = 0; i < count; ++i) reps.push_back(FamilyOf(families[i]));
+  std::vector<std::unique_ptr<nacre::Iterator>> made;
+  if (!Succeeded(db->rep->NewIterators(with_bounds, reps, &made), errptr)) return;
+  for (size_t i = 0; i < count; ++i) iterators[i] = Wrap(std::move(made[i]), bounds);
 }
 
 void nacre_iter_destroy(nacre_iterator_t* iterator) {

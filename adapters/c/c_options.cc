@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "adapters/c/c_types.h"
-#include "nacre/merge_operator.h"
 
 using nacre::Status;
 
@@ -75,6 +74,18 @@ void nacre_options_set_redundancy(nacre_options_t* options, const char* redundan
   options->rep.redundancy = redundancy;
 }
 
+void nacre_options_set_db_log_dir(nacre_options_t* options, const char* dir) {
+  options->rep.db_log_dir = dir;
+}
+
+void nacre_options_set_info_log_level(nacre_options_t* options, int value) {
+  Choose(options, "info_log_level", &nacre::Options::info_log_level, value, nacre_log_error);
+}
+
+int nacre_options_get_info_log_level(const nacre_options_t* options) {
+  return ValueOf<int>(options->rep.info_log_level);
+}
+
 void nacre_options_set_comparator(nacre_options_t* options, const nacre_comparator_t* comparator) {
   options->rep.comparator = comparator->rep;
 }
@@ -83,14 +94,28 @@ void nacre_options_set_info_log(nacre_options_t* options, const nacre_logger_t* 
   options->rep.info_log = logger->rep;
 }
 
-void nacre_options_set_merge_operator(nacre_options_t* options, const char* name) {
-  options->rep.merge_operator = nullptr;
-  if (name == nullptr) return;
-  const Status found = nacre::MergeOperator::CreateFromString(name, &options->rep.merge_operator);
-  if (!found.ok() && options->invalid.ok()) {
-    options->invalid = Status::InvalidArgument("nacre_options_set_merge_operator: " +
-                                               std::string(found.message()));
-  }
+void nacre_options_set_compaction_filter(nacre_options_t* options,
+                                         const nacre_compactionfilter_t* filter) {
+  options->rep.compaction_filter = filter == nullptr ? nullptr : filter->rep.get();
+}
+
+void nacre_options_set_compaction_filter_factory(nacre_options_t* options,
+                                                 const nacre_compactionfilterfactory_t* factory) {
+  options->rep.compaction_filter_factory = factory->rep;
+}
+
+void nacre_options_set_merge_operator(nacre_options_t* options,
+                                      const nacre_mergeoperator_t* merge_operator) {
+  options->rep.merge_operator = merge_operator == nullptr ? nullptr : merge_operator->rep;
+}
+
+void nacre_options_set_prefix_extractor(nacre_options_t* options,
+                                        const nacre_slicetransform_t* transform) {
+  options->rep.prefix_extractor = transform->rep;
+}
+
+void nacre_options_set_statistics(nacre_options_t* options, const nacre_statistics_t* statistics) {
+  options->rep.statistics = statistics->rep;
 }
 
 void nacre_options_set_compaction(nacre_options_t* options, int value) {
@@ -134,8 +159,8 @@ using Boolean = unsigned char;
 NACRE_C_OPTION(Boolean, allow_degraded_writes, allow_degraded_writes)
 NACRE_C_OPTION(uint64_t, scrub_bytes_per_second, scrub_bytes_per_second)
 NACRE_C_OPTION(Boolean, create_if_missing, create_if_missing)
-NACRE_C_OPTION(Boolean, error_if_exists, error_if_exists)
 NACRE_C_OPTION(Boolean, create_missing_column_families, create_missing_column_families)
+NACRE_C_OPTION(Boolean, error_if_exists, error_if_exists)
 NACRE_C_OPTION(Boolean, take_over, take_over)
 NACRE_C_OPTION(uint64_t, follow_interval_ms, follow_interval)
 NACRE_C_OPTION(size_t, write_buffer_size, write_buffer_size)
@@ -162,6 +187,9 @@ NACRE_C_OPTION(size_t, chunk_size, chunk_size)
 NACRE_C_OPTION(int, max_queue_pairs_per_node, max_queue_pairs_per_node)
 NACRE_C_OPTION(uint64_t, repair_bytes_per_second, repair_bytes_per_second)
 NACRE_C_OPTION(uint64_t, operation_timeout_ms, operation_timeout)
+NACRE_C_OPTION(size_t, max_log_file_size, max_log_file_size)
+NACRE_C_OPTION(size_t, log_file_time_to_roll, log_file_time_to_roll)
+NACRE_C_OPTION(size_t, keep_log_file_num, keep_log_file_num)
 NACRE_C_OPTION(size_t, index_memory_budget, index_memory_budget)
 
 #undef NACRE_C_OPTION
@@ -197,6 +225,14 @@ void nacre_readoptions_set_iterate_lower_bound(nacre_readoptions_t* options, con
 void nacre_readoptions_set_iterate_upper_bound(nacre_readoptions_t* options, const char* key,
                                                size_t key_size) {
   options->upper = key == nullptr ? nullptr : std::make_unique<std::string>(key, key_size);
+}
+
+void nacre_readoptions_set_prefix_same_as_start(nacre_readoptions_t* options, unsigned char value) {
+  options->rep.prefix_same_as_start = value != 0;
+}
+
+void nacre_readoptions_set_total_order_seek(nacre_readoptions_t* options, unsigned char value) {
+  options->rep.total_order_seek = value != 0;
 }
 
 void nacre_readoptions_set_readahead_size(nacre_readoptions_t* options, size_t value) {

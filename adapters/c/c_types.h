@@ -7,11 +7,16 @@
 
 #include "nacre/c.h"
 #include "nacre/checkpoint.h"
+#include "nacre/column_family.h"
+#include "nacre/compaction_filter.h"
 #include "nacre/comparator.h"
 #include "nacre/db.h"
 #include "nacre/logger.h"
+#include "nacre/merge_operator.h"
 #include "nacre/options.h"
 #include "nacre/pool.h"
+#include "nacre/slice_transform.h"
+#include "nacre/statistics.h"
 #include "nacre/status.h"
 
 // What stands behind the opaque types of nacre/c.h. Each owns what it holds, unless something else
@@ -19,11 +24,6 @@
 
 struct nacre_t {
   std::unique_ptr<nacre::DB> rep;
-};
-
-struct nacre_column_family_handle_t {
-  nacre::DB* db;  ///< Whose it is; not owned.
-  nacre::ColumnFamilyHandle* rep;
 };
 
 struct nacre_pool_t {
@@ -66,11 +66,16 @@ struct nacre_writebatch_t {
   nacre::Status failure;  ///< Of the first update that did not fit.
 };
 
-struct nacre_iterator_t {
+/// The bounds of iterators, in memory that stays where it is.
+struct IteratorBounds {
   std::string lower;
   std::string upper;
   nacre::Slice lower_bound;
   nacre::Slice upper_bound;
+};
+
+struct nacre_iterator_t {
+  std::shared_ptr<const IteratorBounds> bounds;  // Outlives the iterator.
   std::unique_ptr<nacre::Iterator> rep;
 };
 
@@ -82,6 +87,15 @@ struct nacre_pinnableslice_t {
   nacre::PinnableSlice rep;
 };
 
+struct nacre_column_family_handle_t {
+  nacre::DB* db;
+  nacre::ColumnFamilyHandle* rep;  ///< Given back to `db`.
+};
+
+struct nacre_statistics_t {
+  std::shared_ptr<nacre::Statistics> rep;
+};
+
 struct nacre_comparator_t {
   const nacre::Comparator* rep;
   std::unique_ptr<nacre::Comparator> owned;  ///< Null for the two that live for ever.
@@ -89,6 +103,26 @@ struct nacre_comparator_t {
 
 struct nacre_logger_t {
   std::shared_ptr<nacre::Logger> rep;
+};
+
+struct nacre_mergeoperator_t {
+  std::shared_ptr<nacre::MergeOperator> rep;
+};
+
+struct nacre_compactionfilter_t {
+  std::unique_ptr<nacre::CompactionFilter> rep;
+};
+
+struct nacre_compactionfiltercontext_t {
+  nacre::CompactionFilter::Context rep;
+};
+
+struct nacre_compactionfilterfactory_t {
+  std::shared_ptr<nacre::CompactionFilterFactory> rep;
+};
+
+struct nacre_slicetransform_t {
+  std::shared_ptr<const nacre::SliceTransform> rep;
 };
 
 namespace nacre {

@@ -2,6 +2,9 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
+#include <string>
+
 #include "nacre/slice.h"
 
 namespace nacre::python {
@@ -31,6 +34,20 @@ class ByteView {
  private:
   Py_buffer buffer_{};
 };
+
+/// None: nothing.
+inline std::optional<std::string> CopyOf(const pybind11::object& key) {
+  if (key.is_none()) return std::nullopt;
+  return std::string(ByteView(key).slice().ToStringView());
+}
+
+/// Names in messages may be any bytes; those that are no text are as in Python's names of files.
+inline pybind11::object ToText(const Slice& text) {
+  PyObject* const decoded =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (decoded == nullptr) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::object>(decoded);
+}
 
 inline pybind11::bytes ToBytes(const Slice& slice) {
   return pybind11::bytes(slice.data(), slice.size());

@@ -1,10 +1,41 @@
 #include "adapters/python/core_database.h"
 
+#include "nacre/utilities/optimistic_transaction_db.h"
+#include "nacre/utilities/transaction_db.h"
+
 namespace nacre::python {
 
 namespace py = pybind11;
 
 namespace {
+
+/// Opens a database that has transactions, or none.
+Status OpenAs(Database::Kind kind, const Options& options, const std::string& name,
+              const Database::Families& families, std::vector<ColumnFamilyHandle*>* handles,
+              std::unique_ptr<DB>* db) {
+  switch (kind) {
+    case Database::Kind::kReadOnly:
+      return DB::OpenForReadOnly(options, name, families, handles, db);
+    case Database::Kind::kSecondary:
+      return DB::OpenAsSecondary(options, name, families, handles, db);
+    case Database::Kind::kOptimistic: {
+      std::unique_ptr<OptimisticTransactionDB> opened;
+      const Status status =
+          OptimisticTransactionDB::Open(options, {}, name, families, handles, &opened);
+      *db = std::move(opened);
+      return status;
+    }
+    case Database::Kind::kLocking: {
+      std::unique_ptr<TransactionDB> opened;
+      const Status status = TransactionDB::Open(options, {}, name, families, handles, &opened);
+      *db = std::move(opened);
+      return status;
+    }
+    case Database::Kind::kOwner:
+      break;
+  }
+  return DB::Open(options, name, families, handles, db);
+}
 
 /// With the database's lock.
 ReadOptions ReadOptionsOf(const ReadFrom& from) {
@@ -38,22 +69,55 @@ void Snapshot::End(DB* db) {
 
 const nacre::Snapshot* Snapshot::Get() const { return snapshot_; }
 
-std::shared_ptr<Database> Database::Open(const Options& options, const std::string& name,
-                                         Kind kind) {
+Family::Family(std::shared_ptr<Database> database, ColumnFamilyHandle* handle)
+    : database_(std::move(database)),
+      handle_(handle),
+      name_(handle->GetName()),
+      id_(handle->GetID()) {
+  database_->Add(this);
+}
+
+Family::~Family() {
+  database_->IfOpen([this](DB* db) {
+    database_->Remove(this);
+    End(db);
+  });
+}
+
+void Family::End(DB* db) {
+  db->DestroyColumnFamilyHandle(handle_).IgnoreError();
+  handle_ = nullptr;
+}
+
+ColumnFamilyHandle* Family::Get(const Database* database) const {
+  if (database == database_.get()) return handle_;
+  throw StatusFailure(
+      Status::InvalidArgument("column family " + name_ + " is of another database"));
+}
+
+std::pair<std::shared_ptr<Database>, std::vector<FamilyPtr>> Database::Open(
+    const Options& options, const std::string& name, Kind kind, const Families& others) {
   py::gil_scoped_release release;
+  Families families = {{kDefaultColumnFamilyName, options}};
+  families.insert(families.end(), others.begin(), others.end());
   std::unique_ptr<DB> db;
-  switch (kind) {
-    case Kind::kOwner:
-      Check(DB::Open(options, name, &db));
-      break;
-    case Kind::kReadOnly:
-      Check(DB::OpenForReadOnly(options, name, &db));
-      break;
-    case Kind::kSecondary:
-      Check(DB::OpenAsSecondary(options, name, &db));
-      break;
+  std::vector<ColumnFamilyHandle*> handles;
+  Check(OpenAs(kind, options, name, families, &handles, &db));
+  Check(db->DestroyColumnFamilyHandle(handles.front()));  // Null stands for it.
+  auto database = std::make_shared<Database>(std::move(db), options, kind);
+  std::vector<FamilyPtr> wrapped;
+  for (size_t i = 1; i < handles.size(); ++i) {
+    wrapped.push_back(std::make_shared<Family>(database, handles[i]));
   }
-  return std::make_shared<Database>(std::move(db));
+  return {std::move(database), std::move(wrapped)};
+}
+
+FamilyPtr Database::CreateFamily(const ColumnFamilyOptions& options, const std::string& name) {
+  return With([&](DB* db) {
+    ColumnFamilyHandle* handle = nullptr;
+    Check(db->CreateColumnFamily(options, name, &handle));
+    return std::make_shared<Family>(shared_from_this(), handle);
+  });
 }
 
 Database::~Database() {
@@ -67,13 +131,17 @@ Database::~Database() {
 void Database::Close() {
   py::gil_scoped_release release;
   closing_.store(true, std::memory_order_release);
-  const std::unique_lock<std::shared_mutex> lock(mutex_);
-  if (db_ == nullptr) return;
-  for (Dependent* dependent : dependents_) dependent->End(db_.get());
-  dependents_.clear();
-  const Status status = db_->Close();
-  db_.reset();
-  Check(status);
+  const std::lock_guard<std::mutex> one(close_mutex_);
+  std::unique_ptr<DB> db;
+  {
+    const std::unique_lock<std::shared_mutex> lock(mutex_);
+    if (db_ == nullptr) return;
+    for (Dependent* dependent : dependents_) dependent->End(db_.get());
+    dependents_.clear();
+    db = std::move(db_);
+  }
+  // Without the lock: a merge operator in Python may be called still, and may end dependents.
+  Check(db->Close());
 }
 
 std::shared_lock<std::shared_mutex> Database::Enter() {
@@ -102,7 +170,7 @@ py::object Database::Get(const py::handle& key, const ReadFrom& from) {
   {
     py::gil_scoped_release release;
     lock = Enter();
-    status = db_->Get(ReadOptionsOf(from), bytes.slice(), &value);
+    status = db_->Get(ReadOptionsOf(from), HandleOf(from.family), bytes.slice(), &value);
   }
   if (status.IsNotFound()) return py::none();
   Check(status);
@@ -113,7 +181,8 @@ bool Database::Contains(const py::handle& key, const ReadFrom& from) {
   const ByteView bytes(key);
   return With([&](DB* db) {
     PinnableSlice value;
-    const Status status = db->Get(ReadOptionsOf(from), bytes.slice(), &value);
+    const Status status =
+        db->Get(ReadOptionsOf(from), HandleOf(from.family), bytes.slice(), &value);
     if (status.IsNotFound()) return false;
     Check(status);
     return true;
@@ -133,8 +202,8 @@ py::list Database::MultiGet(const py::sequence& keys, const ReadFrom& from) {
   {
     py::gil_scoped_release release;
     lock = Enter();
-    db_->MultiGet(ReadOptionsOf(from), slices.size(), slices.data(), values.data(),
-                  statuses.data());
+    db_->MultiGet(ReadOptionsOf(from), HandleOf(from.family), slices.size(), slices.data(),
+                  values.data(), statuses.data());
   }
   py::list found;
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -148,17 +217,16 @@ py::list Database::MultiGet(const py::sequence& keys, const ReadFrom& from) {
   return found;
 }
 
-std::optional<std::string> Database::Property(const std::string& name) {
-  return With([&](DB* db) {
-    std::string value;
-    return db->GetProperty(name, &value) ? std::optional(value) : std::nullopt;
-  });
+py::object Database::Property(const std::string& name, const FamilyPtr& family) {
+  std::string value;
+  const bool known = With([&](DB* db) { return db->GetProperty(HandleOf(family), name, &value); });
+  return known ? ToText(value) : py::none();
 }
 
-std::optional<uint64_t> Database::IntProperty(const std::string& name) {
+std::optional<uint64_t> Database::IntProperty(const std::string& name, const FamilyPtr& family) {
   return With([&](DB* db) {
     uint64_t value = 0;
-    return db->GetIntProperty(name, &value) ? std::optional(value) : std::nullopt;
+    return db->GetIntProperty(HandleOf(family), name, &value) ? std::optional(value) : std::nullopt;
   });
 }
 

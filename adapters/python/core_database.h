@@ -14,6 +14,7 @@
 
 #include "adapters/python/core_bytes.h"
 #include "adapters/python/core_error.h"
+#include "nacre/column_family.h"
 #include "nacre/db.h"
 #include "nacre/options.h"
 
@@ -52,19 +53,47 @@ class Snapshot final : public Dependent {
   uint64_t sequence_number_ = 0;
 };
 
-/// How a read is to be done. Null: the latest state.
+/// A column family's handle; given back when nobody uses it any more.
+class Family final : public Dependent {
+ public:
+  /// With the database's lock, or before others know the database.
+  Family(std::shared_ptr<Database> database, ColumnFamilyHandle* handle);
+  ~Family() override;
+  void End(DB* db) override;
+  /// With the lock of `database`. Throws if the family is another database's.
+  ColumnFamilyHandle* Get(const Database* database) const;
+  const std::string& name() const { return name_; }
+  uint32_t id() const { return id_; }
+
+ private:
+  const std::shared_ptr<Database> database_;
+  ColumnFamilyHandle* handle_;
+  const std::string name_;
+  const uint32_t id_;
+};
+using FamilyPtr = std::shared_ptr<Family>;
+
+/// How a read is to be done. Null: the latest state, the default family.
 struct ReadFrom {
   std::shared_ptr<Snapshot> snapshot;
   bool linearizable = false;
+  FamilyPtr family;
 };
 
 /// An open database, or a closed one, whose calls throw.
 class Database : public std::enable_shared_from_this<Database> {
  public:
-  enum class Kind { kOwner, kReadOnly, kSecondary };
+  /// The last two are of owners, with transactions.
+  enum class Kind { kOwner, kReadOnly, kSecondary, kOptimistic, kLocking };
+  using Families = std::vector<ColumnFamilyDescriptor>;
 
-  static std::shared_ptr<Database> Open(const Options& options, const std::string& name, Kind kind);
-  explicit Database(std::unique_ptr<DB> db) : db_(std::move(db)) {}
+  /// Opens the default family and `others`; answers handles of these.
+  static std::pair<std::shared_ptr<Database>, std::vector<FamilyPtr>> Open(const Options& options,
+                                                                           const std::string& name,
+                                                                           Kind kind,
+                                                                           const Families& others);
+  Database(std::unique_ptr<DB> db, const Options& options, Kind kind)
+      : options_(options), kind_(kind), db_(std::move(db)) {}
   /// Closes.
   ~Database();
   Database(const Database&) = delete;
@@ -91,14 +120,21 @@ class Database : public std::enable_shared_from_this<Database> {
   pybind11::object Get(const pybind11::handle& key, const ReadFrom& from);
   pybind11::list MultiGet(const pybind11::sequence& keys, const ReadFrom& from);
   bool Contains(const pybind11::handle& key, const ReadFrom& from);
-  std::optional<std::string> Property(const std::string& name);
-  std::optional<uint64_t> IntProperty(const std::string& name);
+  pybind11::object Property(const std::string& name, const FamilyPtr& family);
+  std::optional<uint64_t> IntProperty(const std::string& name, const FamilyPtr& family);
+  FamilyPtr CreateFamily(const ColumnFamilyOptions& options, const std::string& name);
+
+  /// With the database's lock. Null, for the default family, stays null.
+  ColumnFamilyHandle* HandleOf(const FamilyPtr& family) const {
+    return family == nullptr ? nullptr : family->Get(this);
+  }
+  /// That it was opened with.
+  const Options& options() const { return options_; }
+  Kind kind() const { return kind_; }
 
   /// For calls that hold the lock longer than With does; without the interpreter's lock. Throws if
   /// it is closed.
   std::shared_lock<std::shared_mutex> Enter();
-  /// With the database's lock, by whoever has it.
-  DB* db() const { return db_.get(); }
   void Add(Dependent* dependent);
   void Remove(Dependent* dependent);
   /// For destructors of dependents: calls `work` if the database is open still.
@@ -110,7 +146,10 @@ class Database : public std::enable_shared_from_this<Database> {
   }
 
  private:
+  const Options options_;
+  const Kind kind_;
   std::atomic<bool> closing_{false};  ///< Keeps new calls from making Close wait for ever.
+  std::mutex close_mutex_;            ///< Whoever closes it; taken before `mutex_`.
   std::shared_mutex mutex_;
   std::unique_ptr<DB> db_;  ///< Null when it is closed. Changed under `mutex_` alone.
   std::mutex dependents_mutex_;

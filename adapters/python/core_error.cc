@@ -1,5 +1,7 @@
 #include "adapters/python/core_error.h"
 
+#include "adapters/python/core_bytes.h"
+
 namespace nacre::python {
 
 namespace py = pybind11;
@@ -9,8 +11,8 @@ void RegisterErrors() {
     try {
       if (thrown) std::rethrow_exception(thrown);
     } catch (const StatusFailure& failure) {
-      const py::object error =
-          py::module_::import("nacre.errors").attr("make")(failure.code(), py::str(failure.what()));
+      const py::object error = py::module_::import("nacre.errors")
+                                   .attr("make")(failure.code(), ToText(Slice(failure.what())));
       PyErr_SetObject(py::type::handle_of(error).ptr(), error.ptr());
     }
   });

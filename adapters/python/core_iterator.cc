@@ -7,8 +7,9 @@ namespace nacre::python {
 
 namespace py = pybind11;
 
-Iterator::Iterator(std::shared_ptr<Database> database, const ReadFrom& from, Range range)
-    : database_(std::move(database)), range_(std::move(range)) {
+Iterator::Iterator(std::shared_ptr<Database> database, const ReadFrom& from, Range range,
+                   std::shared_ptr<Turn> turn, const Maker& make)
+    : database_(std::move(database)), range_(std::move(range)), turn_(std::move(turn)) {
   ReadOptions options;
   options.linearizable = from.linearizable;
   if (range_.start.has_value()) {
@@ -21,7 +22,8 @@ Iterator::Iterator(std::shared_ptr<Database> database, const ReadFrom& from, Ran
   }
   database_->With([&](DB* db) {
     if (from.snapshot != nullptr) options.snapshot = from.snapshot->Get();
-    iterator_ = db->NewIterator(options);
+    const std::lock_guard<std::recursive_mutex> lock(turn_->mutex);
+    iterator_ = make(db, options);
     if (range_.reverse) {
       iterator_->SeekToLast();
     } else {
@@ -32,26 +34,35 @@ Iterator::Iterator(std::shared_ptr<Database> database, const ReadFrom& from, Ran
       iterator_.reset();  // The destructor will not run.
       Check(status);
     }
+    turn_->iterators.insert(this);
     database_->Add(this);
   });
 }
 
 Iterator::~Iterator() { Close(); }
 
-void Iterator::End(DB*) { iterator_.reset(); }
+void Turn::CutIterators() {
+  for (Iterator* iterator : iterators) iterator->iterator_.reset();
+  iterators.clear();
+}
+
+void Iterator::End(DB*) {
+  const std::lock_guard<std::recursive_mutex> lock(turn_->mutex);
+  turn_->iterators.erase(this);
+  iterator_.reset();
+}
 
 void Iterator::Close() {
-  database_->IfOpen([this](DB*) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+  database_->IfOpen([this](DB* db) {
     database_->Remove(this);
-    iterator_.reset();
+    End(db);
   });
 }
 
 template <typename Work>
 void Iterator::With(const Work& work) {
   database_->With([&](DB*) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<std::recursive_mutex> lock(turn_->mutex);
     if (iterator_ == nullptr) throw StatusFailure(kClosed, "the iterator is closed");
     work(iterator_.get());
   });

@@ -2,15 +2,30 @@
 
 #include <pybind11/pybind11.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "adapters/python/core_database.h"
 #include "nacre/iterator.h"
 
 namespace nacre::python {
+
+class Iterator;
+
+/// What takes turns with other things of a transaction, or an iterator with itself alone.
+struct Turn {
+  /// Taken after the database's. Recursive: a merge operator in Python that is called by its holder
+  /// may have the interpreter collect another iterator.
+  std::recursive_mutex mutex;
+  std::set<Iterator*> iterators;  ///< Those that are open.
+
+  /// Ends the iterators; later calls to them raise ClosedError. With the mutex.
+  void CutIterators();
+};
 
 /// Goes over the keys of a range in one direction. Entries are fetched many at a time, so that the
 /// interpreter's lock is not given up and taken for each one.
@@ -25,7 +40,11 @@ class Iterator final : public Dependent {
   /// Which parts of an entry are wanted.
   enum class Part { kKeys, kValues, kItems };
 
-  Iterator(std::shared_ptr<Database> database, const ReadFrom& from, Range range);
+  /// Makes the iterator, with the database's lock and the turn's.
+  using Maker = std::function<std::unique_ptr<nacre::Iterator>(DB* db, const ReadOptions& options)>;
+  /// Goes over what `make` answers; takes turns with what has the same `turn`.
+  Iterator(std::shared_ptr<Database> database, const ReadFrom& from, Range range,
+           std::shared_ptr<Turn> turn, const Maker& make);
   ~Iterator() override;
   void End(DB* db) override;
 
@@ -44,8 +63,10 @@ class Iterator final : public Dependent {
   const Range range_;
   Slice start_;
   Slice stop_;
-  std::mutex mutex_;  ///< Taken after the database's.
-  std::unique_ptr<nacre::Iterator> iterator_;
+  const std::shared_ptr<Turn> turn_;
+  std::unique_ptr<nacre::Iterator> iterator_;  ///< With the turn's mutex.
+
+  friend struct Turn;
 };
 
 }  // namespace nacre::python

@@ -3,12 +3,17 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <type_traits>
 
 #include "adapters/python/core_error.h"
+#include "adapters/python/core_merge.h"
 #include "nacre/comparator.h"
+#include "nacre/merge_operator.h"
+#include "nacre/statistics.h"
 
 namespace nacre::python {
 
@@ -81,8 +86,35 @@ Setter Choice(Field Part::*field, std::map<std::string, Field> choices) {
   };
 }
 
-const std::map<std::string, Setter>& Setters() {
-  static const std::map<std::string, Setter> kSetters = {
+/// One of Nacre's own, by its name, or a function.
+Setter Merge() {
+  return [](const std::string& name, const py::handle& value, Options* options) {
+    if (PyCallable_Check(value.ptr()) != 0) {
+      options->merge_operator = MakePythonMerge(py::reinterpret_borrow<py::object>(value));
+      return;
+    }
+    if (!py::isinstance<py::str>(value)) ThrowType(name, "str or a function", value);
+    const Status status =
+        MergeOperator::CreateFromString(py::cast<std::string>(value), &options->merge_operator);
+    if (status.ok()) return;
+    throw StatusFailure(Status::InvalidArgument(
+        "option 'merge_operator' is '" + py::cast<std::string>(value) +
+        "', must be one of: stringappend, stringappend:SEPARATOR, uint64add"));
+  };
+}
+
+Setter Counters() {
+  return [](const std::string& name, const py::handle& value, Options* options) {
+    if (!py::isinstance<Statistics>(value)) ThrowType(name, "nacre.Statistics", value);
+    options->statistics = py::cast<std::shared_ptr<Statistics>>(value);
+  };
+}
+
+using Setters = std::map<std::string, Setter>;
+
+/// Of the database as a whole.
+const Setters& DatabaseSetters() {
+  static const Setters kSetters = {
       {"redundancy", Text(&Options::redundancy)},
       {"allow_degraded_writes", Plain(&Options::allow_degraded_writes)},
       {"compaction",
@@ -98,12 +130,6 @@ const std::map<std::string, Setter>& Setters() {
       {"error_if_exists", Plain(&Options::error_if_exists)},
       {"take_over", Plain(&Options::take_over)},
       {"follow_interval", Seconds(&Options::follow_interval)},
-      {"comparator",
-       Choice<const Comparator*>(&Options::comparator,
-                                 {{"bytewise", BytewiseComparator()},
-                                  {"reverse_bytewise", ReverseBytewiseComparator()}})},
-      {"write_buffer_size", Plain(&Options::write_buffer_size)},
-      {"max_write_buffer_number", Plain(&Options::max_write_buffer_number)},
       {"manual_wal_flush", Plain(&Options::manual_wal_flush)},
       {"wal_recovery_mode",
        Choice<WALRecoveryMode>(
@@ -114,6 +140,31 @@ const std::map<std::string, Setter>& Setters() {
             {"skip_any_corrupted_records", WALRecoveryMode::kSkipAnyCorruptedRecords}})},
       {"manifest_checkpoint_interval", Seconds(&Options::manifest_checkpoint_interval)},
       {"manifest_checkpoint_edits", Plain(&Options::manifest_checkpoint_edits)},
+      {"delayed_write_rate", Plain(&Options::delayed_write_rate)},
+      {"max_background_jobs", Plain(&Options::max_background_jobs)},
+      {"max_subcompactions", Plain(&Options::max_subcompactions)},
+      {"slab_size", Plain(&Options::slab_size)},
+      {"chunk_size", Plain(&Options::chunk_size)},
+      {"max_queue_pairs_per_node", Plain(&Options::max_queue_pairs_per_node)},
+      {"repair_bytes_per_second", Plain(&Options::repair_bytes_per_second)},
+      {"operation_timeout", Seconds(&Options::operation_timeout)},
+      {"index_memory_budget", Plain(&Options::index_memory_budget)},
+      {"create_missing_column_families", Plain(&Options::create_missing_column_families)},
+      {"db_log_dir", Text(&Options::db_log_dir)},
+      {"statistics", Counters()},
+  };
+  return kSetters;
+}
+
+/// Of each column family.
+const Setters& FamilySetters() {
+  static const Setters kSetters = {
+      {"comparator",
+       Choice<const Comparator*>(&Options::comparator,
+                                 {{"bytewise", BytewiseComparator()},
+                                  {"reverse_bytewise", ReverseBytewiseComparator()}})},
+      {"write_buffer_size", Plain(&Options::write_buffer_size)},
+      {"max_write_buffer_number", Plain(&Options::max_write_buffer_number)},
       {"num_levels", Plain(&Options::num_levels)},
       {"level0_file_num_compaction_trigger", Plain(&Options::level0_file_num_compaction_trigger)},
       {"level0_slowdown_writes_trigger", Plain(&Options::level0_slowdown_writes_trigger)},
@@ -124,18 +175,18 @@ const std::map<std::string, Setter>& Setters() {
       {"max_bytes_for_level_multiplier", Plain(&Options::max_bytes_for_level_multiplier)},
       {"soft_pending_compaction_bytes_limit", Plain(&Options::soft_pending_compaction_bytes_limit)},
       {"hard_pending_compaction_bytes_limit", Plain(&Options::hard_pending_compaction_bytes_limit)},
-      {"delayed_write_rate", Plain(&Options::delayed_write_rate)},
       {"disable_auto_compactions", Plain(&Options::disable_auto_compactions)},
-      {"max_background_jobs", Plain(&Options::max_background_jobs)},
-      {"max_subcompactions", Plain(&Options::max_subcompactions)},
-      {"slab_size", Plain(&Options::slab_size)},
-      {"chunk_size", Plain(&Options::chunk_size)},
-      {"max_queue_pairs_per_node", Plain(&Options::max_queue_pairs_per_node)},
-      {"repair_bytes_per_second", Plain(&Options::repair_bytes_per_second)},
-      {"operation_timeout", Seconds(&Options::operation_timeout)},
-      {"index_memory_budget", Plain(&Options::index_memory_budget)},
+      {"merge_operator", Merge()},
   };
   return kSetters;
+}
+
+/// Null if it is in none of `setters`.
+const Setter* Find(const std::string& name, std::initializer_list<const Setters*> setters) {
+  for (const Setters* some : setters) {
+    if (const auto found = some->find(name); found != some->end()) return &found->second;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -143,10 +194,23 @@ const std::map<std::string, Setter>& Setters() {
 void SetOptions(const py::dict& named, Options* options) {
   for (const auto& [key, value] : named) {
     const std::string name = py::cast<std::string>(key);
-    const auto found = Setters().find(name);
-    if (found == Setters().end()) throw py::type_error("there is no option '" + name + "'");
-    found->second(name, value, options);
+    const Setter* const setter = Find(name, {&DatabaseSetters(), &FamilySetters()});
+    if (setter == nullptr) throw py::type_error("there is no option '" + name + "'");
+    (*setter)(name, value, options);
   }
+}
+
+void SetFamilyOptions(const py::dict& named, ColumnFamilyOptions* options) {
+  Options all({}, *options);
+  for (const auto& [key, value] : named) {
+    const std::string name = py::cast<std::string>(key);
+    const Setter* const setter = Find(name, {&FamilySetters()});
+    if (setter == nullptr) {
+      throw py::type_error("column families have no option '" + name + "'");
+    }
+    (*setter)(name, value, &all);
+  }
+  *options = all;
 }
 
 }  // namespace nacre::python

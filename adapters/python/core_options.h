@@ -10,5 +10,7 @@ namespace nacre::python {
 /// choices their names in small letters. TypeError for an unknown name or a value of another type,
 /// InvalidArgument for an unknown choice.
 void SetOptions(const pybind11::dict& named, Options* options);
+/// The same of options of column families; others are unknown here.
+void SetFamilyOptions(const pybind11::dict& named, ColumnFamilyOptions* options);
 
 }  // namespace nacre::python

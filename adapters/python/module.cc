@@ -1,6 +1,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,12 +9,15 @@
 #include <variant>
 #include <vector>
 
+#include "adapters/python/core_batch.h"
 #include "adapters/python/core_database.h"
 #include "adapters/python/core_error.h"
 #include "adapters/python/core_iterator.h"
 #include "adapters/python/core_options.h"
+#include "adapters/python/core_transaction.h"
 #include "nacre/checkpoint.h"
 #include "nacre/pool.h"
+#include "nacre/statistics.h"
 
 // The module nacre._core: what the Python files of the package, which users see, are made of. Their
 // docstrings say what each call does.
@@ -27,41 +31,6 @@ namespace {
 using PoolPtr = std::shared_ptr<Pool>;
 /// One that is open, or the URI of one that is opened with the other options.
 using PoolLike = std::variant<PoolPtr, std::string>;
-
-/// A batch; not to be changed while a call writes it.
-class Batch {
- public:
-  void Put(const py::handle& key, const py::handle& value) {
-    const ByteView key_bytes(key);
-    const ByteView value_bytes(value);
-    Check(Changeable()->Put(key_bytes.slice(), value_bytes.slice()));
-  }
-  void Delete(const py::handle& key) {
-    const ByteView bytes(key);
-    Check(Changeable()->Delete(bytes.slice()));
-  }
-  void Clear() { Changeable()->Clear(); }
-  uint32_t Count() const { return batch_.Count(); }
-
-  void Write(Database* db, const WriteOptions& options) {
-    WriteBatch* batch = Changeable();
-    writing_ = true;
-    struct Finally {
-      bool* writing;
-      ~Finally() { *writing = false; }
-    } finally{&writing_};
-    db->CheckWith([&](DB* open) { return open->Write(options, batch); });
-  }
-
- private:
-  WriteBatch* Changeable() {
-    if (writing_) throw StatusFailure(Status::Busy("another thread is writing this batch"));
-    return &batch_;
-  }
-
-  WriteBatch batch_;
-  bool writing_ = false;  ///< Guarded by the interpreter's lock.
-};
 
 WriteOptions WriteOptionsOf(bool sync, bool disable_wal) {
   return {.sync = sync, .disable_wal = disable_wal};
@@ -98,7 +67,8 @@ struct OptionalKey {
 };
 
 std::vector<uint64_t> ApproximateSizes(Database* db,
-                                       const std::vector<std::pair<py::object, py::object>>& ends) {
+                                       const std::vector<std::pair<py::object, py::object>>& ends,
+                                       const FamilyPtr& family) {
   std::vector<ByteView> bytes;
   std::vector<nacre::Range> ranges;
   ranges.reserve(ends.size());
@@ -110,7 +80,8 @@ std::vector<uint64_t> ApproximateSizes(Database* db,
   }
   std::vector<uint64_t> sizes(ranges.size());
   db->CheckWith([&](DB* open) {
-    return open->GetApproximateSizes(ranges.data(), static_cast<int>(ranges.size()), sizes.data());
+    return open->GetApproximateSizes(db->HandleOf(family), ranges.data(),
+                                     static_cast<int>(ranges.size()), sizes.data());
   });
   return sizes;
 }
@@ -118,59 +89,123 @@ std::vector<uint64_t> ApproximateSizes(Database* db,
 std::shared_ptr<Iterator> MakeIterator(const std::shared_ptr<Database>& db, const ReadFrom& from,
                                        const py::object& start, const py::object& stop,
                                        bool reverse) {
-  const auto copy = [](const py::object& key) -> std::optional<std::string> {
-    if (key.is_none()) return std::nullopt;
-    return std::string(ByteView(key).slice().ToStringView());
+  const auto make = [&](DB* open, const ReadOptions& options) {
+    return open->NewIterator(options, db->HandleOf(from.family));
   };
-  return std::make_shared<Iterator>(db, from, Iterator::Range{copy(start), copy(stop), reverse});
+  const auto alone = std::make_shared<Turn>();
+  return std::make_shared<Iterator>(db, from, Iterator::Range{CopyOf(start), CopyOf(stop), reverse},
+                                    alone, make);
+}
+
+/// Options of each, by name; what they do not name is as in `options`.
+Database::Families FamiliesOf(const std::vector<std::pair<std::string, py::dict>>& named,
+                              const Options& options) {
+  Database::Families families;
+  for (const auto& [name, own] : named) {
+    SetFamilyOptions(own, &families.emplace_back(name, options).options);
+  }
+  return families;
+}
+
+void BindWrites(py::class_<Database, std::shared_ptr<Database>>* database) {
+  database
+      ->def("put",
+            [](Database* db, const py::object& key, const py::object& value, bool sync,
+               bool disable_wal, const FamilyPtr& family) {
+              const ByteView key_bytes(key);
+              const ByteView value_bytes(value);
+              db->CheckWith([&](DB* open) {
+                return open->Put(WriteOptionsOf(sync, disable_wal), db->HandleOf(family),
+                                 key_bytes.slice(), value_bytes.slice());
+              });
+            })
+      .def("merge",
+           [](Database* db, const py::object& key, const py::object& operand, bool sync,
+              bool disable_wal, const FamilyPtr& family) {
+             const ByteView key_bytes(key);
+             const ByteView operand_bytes(operand);
+             db->CheckWith([&](DB* open) {
+               return open->Merge(WriteOptionsOf(sync, disable_wal), db->HandleOf(family),
+                                  key_bytes.slice(), operand_bytes.slice());
+             });
+           })
+      .def("delete",
+           [](Database* db, const py::object& key, bool sync, bool disable_wal,
+              const FamilyPtr& family) {
+             const ByteView bytes(key);
+             db->CheckWith([&](DB* open) {
+               return open->Delete(WriteOptionsOf(sync, disable_wal), db->HandleOf(family),
+                                   bytes.slice());
+             });
+           })
+      .def("single_delete",
+           [](Database* db, const py::object& key, bool sync, bool disable_wal,
+              const FamilyPtr& family) {
+             const ByteView bytes(key);
+             db->CheckWith([&](DB* open) {
+               return open->SingleDelete(WriteOptionsOf(sync, disable_wal), db->HandleOf(family),
+                                         bytes.slice());
+             });
+           })
+      .def("delete_range",
+           [](Database* db, const py::object& start, const py::object& stop, bool sync,
+              bool disable_wal, const FamilyPtr& family) {
+             const ByteView first(start);
+             const ByteView last(stop);
+             db->CheckWith([&](DB* open) {
+               return open->DeleteRange(WriteOptionsOf(sync, disable_wal), db->HandleOf(family),
+                                        first.slice(), last.slice());
+             });
+           })
+      .def("write", [](Database* db, Batch* batch, bool sync, bool disable_wal) {
+        batch->Write(db, WriteOptionsOf(sync, disable_wal));
+      });
 }
 
 void BindDatabase(py::module_* module) {
   using Db = std::shared_ptr<Database>;
   py::class_<ReadFrom>(*module, "ReadFrom")
-      .def(py::init<std::shared_ptr<Snapshot>, bool>(), py::arg("snapshot").none(true),
-           py::arg("linearizable"));
-  py::class_<Database, Db>(*module, "Database")
-      .def("close", &Database::Close)
+      .def(py::init<std::shared_ptr<Snapshot>, bool, FamilyPtr>(), py::arg("snapshot").none(true),
+           py::arg("linearizable"), py::arg("family").none(true));
+  py::class_<Family, FamilyPtr>(*module, "Family")
+      .def_property_readonly("name", [](const Family& family) { return ToBytes(family.name()); })
+      .def_property_readonly("id", &Family::id);
+  py::class_<Database, Db> database(*module, "Database");
+  BindWrites(&database);
+  database.def("close", &Database::Close)
       .def_property_readonly("closed", &Database::closed)
       .def("get", &Database::Get)
       .def("multi_get", &Database::MultiGet)
       .def("contains", &Database::Contains)
-      .def("put",
-           [](Database* db, const py::object& key, const py::object& value, bool sync,
-              bool disable_wal) {
-             const ByteView key_bytes(key);
-             const ByteView value_bytes(value);
-             db->CheckWith([&](DB* open) {
-               return open->Put(WriteOptionsOf(sync, disable_wal), key_bytes.slice(),
-                                value_bytes.slice());
-             });
+      .def("create_family",
+           [](Database* db, const std::string& name, const py::dict& named) {
+             ColumnFamilyOptions options = db->options();
+             SetFamilyOptions(named, &options);
+             return db->CreateFamily(options, name);
            })
-      .def("delete",
-           [](Database* db, const py::object& key, bool sync, bool disable_wal) {
-             const ByteView bytes(key);
-             db->CheckWith([&](DB* open) {
-               return open->Delete(WriteOptionsOf(sync, disable_wal), bytes.slice());
-             });
+      .def("drop_family",
+           [](Database* db, const FamilyPtr& family) {
+             db->CheckWith([&](DB* open) { return open->DropColumnFamily(db->HandleOf(family)); });
            })
-      .def("write", [](Database* db, Batch* batch, bool sync,
-                       bool disable_wal) { batch->Write(db, WriteOptionsOf(sync, disable_wal)); })
       .def("iterator", &MakeIterator)
       .def("snapshot", [](const Db& db) { return std::make_shared<Snapshot>(db); })
       .def("flush",
-           [](Database* db, bool wait) {
-             db->CheckWith([&](DB* open) { return open->Flush({.wait = wait}); });
+           [](Database* db, bool wait, const FamilyPtr& family) {
+             db->CheckWith(
+                 [&](DB* open) { return open->Flush({.wait = wait}, db->HandleOf(family)); });
            })
       .def("flush_wal",
            [](Database* db, bool sync) {
              db->CheckWith([&](DB* open) { return open->FlushWAL(sync); });
            })
       .def("compact_range",
-           [](Database* db, const py::object& start, const py::object& stop) {
+           [](Database* db, const py::object& start, const py::object& stop,
+              const FamilyPtr& family) {
              const OptionalKey first(start);
              const OptionalKey last(stop);
-             db->CheckWith(
-                 [&](DB* open) { return open->CompactRange({}, first.get(), last.get()); });
+             db->CheckWith([&](DB* open) {
+               return open->CompactRange({}, db->HandleOf(family), first.get(), last.get());
+             });
            })
       .def("wait_for_compact",
            [](Database* db) { db->CheckWith([](DB* open) { return open->WaitForCompact(); }); })
@@ -200,6 +235,40 @@ void BindDatabase(py::module_* module) {
            });
 }
 
+/// By their names.
+std::map<std::string, uint64_t> TickersOf(Statistics* statistics) {
+  std::map<std::string, uint64_t> counts;
+  for (const auto& [ticker, name] : TickersNameMap) {
+    counts[name] = statistics->getTickerCount(ticker);
+  }
+  return counts;
+}
+
+std::map<std::string, std::map<std::string, double>> HistogramsOf(Statistics* statistics) {
+  std::map<std::string, std::map<std::string, double>> all;
+  for (const auto& [histogram, name] : HistogramsNameMap) {
+    HistogramData data;
+    statistics->histogramData(histogram, &data);
+    all[name] = {{"median", data.median},
+                 {"percentile95", data.percentile95},
+                 {"percentile99", data.percentile99},
+                 {"average", data.average},
+                 {"standard_deviation", data.standard_deviation},
+                 {"min", data.min},
+                 {"max", data.max},
+                 {"count", static_cast<double>(data.count)},
+                 {"sum", static_cast<double>(data.sum)}};
+  }
+  return all;
+}
+
+/// Names may be any bytes.
+py::list ToBytesList(const std::vector<std::string>& names) {
+  py::list list;
+  for (const std::string& name : names) list.append(ToBytes(name));
+  return list;
+}
+
 void BindParts(py::module_* module) {
   py::class_<Pool, PoolPtr>(*module, "Pool")
       .def_property_readonly("uri", &Pool::uri)
@@ -207,11 +276,25 @@ void BindParts(py::module_* module) {
   py::class_<Batch>(*module, "Batch")
       .def(py::init<>())
       .def("put", &Batch::Put)
+      .def("merge", &Batch::Merge)
       .def("delete", &Batch::Delete)
+      .def("single_delete", &Batch::SingleDelete)
+      .def("delete_range", &Batch::DeleteRange)
       .def("clear", &Batch::Clear)
       .def("count", &Batch::Count);
   py::class_<Snapshot, std::shared_ptr<Snapshot>>(*module, "Snapshot")
       .def_property_readonly("sequence_number", &Snapshot::sequence_number);
+  py::class_<Statistics, std::shared_ptr<Statistics>>(
+      *module, "Statistics",
+      "Counts what the databases do that are opened with the option `statistics`, together.")
+      .def(py::init(&CreateDBStatistics))
+      .def("tickers", &TickersOf, "All counters, by names such as \"rocksdb.number.keys.written\".")
+      .def("histograms", &HistogramsOf,
+           "All histograms, each as \"median\", \"percentile99\", \"count\", \"sum\" and so on.")
+      .def(
+          "reset", [](Statistics* statistics) { Check(statistics->Reset()); },
+          "Sets everything to 0.")
+      .def("text", &Statistics::ToString, "A line for each counter and histogram.");
   py::enum_<Iterator::Part>(*module, "Part")
       .value("KEYS", Iterator::Part::kKeys)
       .value("VALUES", Iterator::Part::kValues)
@@ -226,12 +309,26 @@ void BindFunctions(py::module_* module) {
   py::enum_<Database::Kind>(*module, "Kind")
       .value("OWNER", Database::Kind::kOwner)
       .value("READ_ONLY", Database::Kind::kReadOnly)
-      .value("SECONDARY", Database::Kind::kSecondary);
+      .value("SECONDARY", Database::Kind::kSecondary)
+      .value("OPTIMISTIC", Database::Kind::kOptimistic)
+      .value("LOCKING", Database::Kind::kLocking);
   module->def("open_pool", &OpenPool);
   module->def("open", [](const PoolLike& pool, const std::string& name, Database::Kind kind,
-                         const py::dict& options) {
-    return Database::Open(OptionsOf(pool, options), name, kind);
+                         const std::vector<std::pair<std::string, py::dict>>& families,
+                         const py::dict& named) {
+    const Options options = OptionsOf(pool, named);
+    return Database::Open(options, name, kind, FamiliesOf(families, options));
   });
+  module->def("list_families",
+              [](const PoolLike& pool, const std::string& name, const py::dict& named) {
+                const Options options = OptionsOf(pool, named);
+                std::vector<std::string> names;
+                {
+                  const py::gil_scoped_release release;
+                  Check(DB::ListColumnFamilies(options, name, &names));
+                }
+                return ToBytesList(names);
+              });
   module->def("destroy", [](const PoolLike& pool, const std::string& name, const py::dict& named) {
     const Options options = OptionsOf(pool, named);
     const py::gil_scoped_release release;
@@ -239,10 +336,12 @@ void BindFunctions(py::module_* module) {
   });
   module->def("list_databases", [](const PoolLike& pool, const py::dict& named) {
     const Options options = OptionsOf(pool, named);
-    const py::gil_scoped_release release;
     std::vector<std::string> names;
-    Check(ListDBs(options, &names));
-    return names;
+    {
+      const py::gil_scoped_release release;
+      Check(ListDBs(options, &names));
+    }
+    return ToBytesList(names);
   });
   module->def("restore", [](const PoolLike& pool, const std::string& name,
                             const std::string& folder, uint64_t number, const py::dict& named) {
@@ -259,6 +358,7 @@ PYBIND11_MODULE(_core, module) {
   RegisterErrors();
   BindParts(&module);
   BindDatabase(&module);
+  BindTransactions(&module);
   BindFunctions(&module);
 }
 

@@ -5,7 +5,8 @@
 
 // Nacre for C, and for languages that call C. Names and manners are those of rocksdb/c.h, so that
 // what is known of the one holds for the other; nacre/db.h says what each call does. Link with
-// libnacre_c.so, which exports nothing but what is here.
+// libnacre_c.so, which exports nothing but what is here, in nacre/c_callbacks.h (merge operators,
+// compaction filters, prefixes, statistics) and in nacre/c_transactions.h.
 //
 // - Each type is opaque. What `create`, `open` and the like answer is the caller's, who gives it
 //   to the `destroy` or `close` of its type. An argument is borrowed for the call, unless
@@ -17,8 +18,8 @@
 // - Memory that is answered (values, messages) comes from malloc; `nacre_free` gives it back.
 // - Booleans are 0 for false and anything else for true.
 // - Threads: as in C++. A database may be used by many threads at once, anything else by one at a
-//   time. Iterators, snapshots, pinned values and handles of column families must be given back
-//   before the database is closed.
+//   time. Iterators, snapshots, pinned values and handles of families must be given back before the
+//   database is closed.
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,7 +28,6 @@ extern "C" {
 /// What the functions work on; all opaque.
 typedef struct nacre_t nacre_t;
 typedef struct nacre_pool_t nacre_pool_t;
-typedef struct nacre_column_family_handle_t nacre_column_family_handle_t;
 typedef struct nacre_options_t nacre_options_t;
 typedef struct nacre_readoptions_t nacre_readoptions_t;
 typedef struct nacre_writeoptions_t nacre_writeoptions_t;
@@ -39,7 +39,14 @@ typedef struct nacre_writebatch_t nacre_writebatch_t;
 typedef struct nacre_iterator_t nacre_iterator_t;
 typedef struct nacre_snapshot_t nacre_snapshot_t;
 typedef struct nacre_pinnableslice_t nacre_pinnableslice_t;
+typedef struct nacre_column_family_handle_t nacre_column_family_handle_t;
+typedef struct nacre_statistics_t nacre_statistics_t;
 typedef struct nacre_comparator_t nacre_comparator_t;
+typedef struct nacre_mergeoperator_t nacre_mergeoperator_t;
+typedef struct nacre_compactionfilter_t nacre_compactionfilter_t;
+typedef struct nacre_compactionfiltercontext_t nacre_compactionfiltercontext_t;
+typedef struct nacre_compactionfilterfactory_t nacre_compactionfilterfactory_t;
+typedef struct nacre_slicetransform_t nacre_slicetransform_t;
 typedef struct nacre_logger_t nacre_logger_t;
 
 // ---- Errors and memory -----------------------------------------------------------------------
@@ -105,6 +112,15 @@ void nacre_put(nacre_t* db, const nacre_writeoptions_t* options, const char* key
                const char* value, size_t value_size, char** errptr);
 void nacre_delete(nacre_t* db, const nacre_writeoptions_t* options, const char* key,
                   size_t key_size, char** errptr);
+/// For a key that was put once since it was last deleted, and not merged.
+void nacre_singledelete(nacre_t* db, const nacre_writeoptions_t* options, const char* key,
+                        size_t key_size, char** errptr);
+/// Keys from `begin` up to, and without, `end`.
+void nacre_delete_range(nacre_t* db, const nacre_writeoptions_t* options, const char* begin,
+                        size_t begin_size, const char* end, size_t end_size, char** errptr);
+/// With the operator of the options (nacre/c_callbacks.h).
+void nacre_merge(nacre_t* db, const nacre_writeoptions_t* options, const char* key, size_t key_size,
+                 const char* operand, size_t operand_size, char** errptr);
 /// Fails, with nothing written, if an update did not fit into the batch.
 void nacre_write(nacre_t* db, const nacre_writeoptions_t* options, nacre_writebatch_t* batch,
                  char** errptr);
@@ -149,7 +165,7 @@ const nacre_snapshot_t* nacre_create_snapshot(nacre_t* db);
 void nacre_release_snapshot(nacre_t* db, const nacre_snapshot_t* snapshot);
 uint64_t nacre_snapshot_get_sequence_number(const nacre_snapshot_t* snapshot);
 
-// ---- Column families and merges --------------------------------------------------------------
+// ---- Column families -------------------------------------------------------------------------
 
 // A null family is the default one, in all functions that take one. One of another database, and
 // writing to one that was dropped, is "Invalid argument".
@@ -197,18 +213,12 @@ void nacre_put_cf(nacre_t* db, const nacre_writeoptions_t* options,
 void nacre_delete_cf(nacre_t* db, const nacre_writeoptions_t* options,
                      nacre_column_family_handle_t* family, const char* key, size_t key_size,
                      char** errptr);
-/// For a key that was put once since it was last deleted, and not merged.
-void nacre_singledelete(nacre_t* db, const nacre_writeoptions_t* options, const char* key,
-                        size_t key_size, char** errptr);
 void nacre_singledelete_cf(nacre_t* db, const nacre_writeoptions_t* options,
                            nacre_column_family_handle_t* family, const char* key, size_t key_size,
                            char** errptr);
-/// Keys from `begin` up to, and without, `end`.
 void nacre_delete_range_cf(nacre_t* db, const nacre_writeoptions_t* options,
                            nacre_column_family_handle_t* family, const char* begin,
                            size_t begin_size, const char* end, size_t end_size, char** errptr);
-void nacre_merge(nacre_t* db, const nacre_writeoptions_t* options, const char* key, size_t key_size,
-                 const char* operand, size_t operand_size, char** errptr);
 void nacre_merge_cf(nacre_t* db, const nacre_writeoptions_t* options,
                     nacre_column_family_handle_t* family, const char* key, size_t key_size,
                     const char* operand, size_t operand_size, char** errptr);
@@ -225,6 +235,10 @@ void nacre_multi_get_cf(nacre_t* db, const nacre_readoptions_t* options,
                         size_t* value_sizes, char** errors);
 nacre_iterator_t* nacre_create_iterator_cf(nacre_t* db, const nacre_readoptions_t* options,
                                            nacre_column_family_handle_t* family);
+/// One for each of `count` families, all as of one state of the database.
+void nacre_create_iterators(nacre_t* db, const nacre_readoptions_t* options,
+                            nacre_column_family_handle_t* const* families,
+                            nacre_iterator_t** iterators, size_t count, char** errptr);
 /// Flushes all families, as `nacre_flush` does.
 void nacre_flush_cf(nacre_t* db, const nacre_flushoptions_t* options,
                     nacre_column_family_handle_t* family, char** errptr);
@@ -271,34 +285,51 @@ int nacre_writebatch_count(const nacre_writebatch_t* batch);
 void nacre_writebatch_put(nacre_writebatch_t* batch, const char* key, size_t key_size,
                           const char* value, size_t value_size);
 void nacre_writebatch_delete(nacre_writebatch_t* batch, const char* key, size_t key_size);
-/// As those of a database.
+void nacre_writebatch_singledelete(nacre_writebatch_t* batch, const char* key, size_t key_size);
+void nacre_writebatch_delete_range(nacre_writebatch_t* batch, const char* begin, size_t begin_size,
+                                   const char* end, size_t end_size);
+void nacre_writebatch_merge(nacre_writebatch_t* batch, const char* key, size_t key_size,
+                            const char* operand, size_t operand_size);
 void nacre_writebatch_put_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
                              const char* key, size_t key_size, const char* value,
                              size_t value_size);
 void nacre_writebatch_delete_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
                                 const char* key, size_t key_size);
-void nacre_writebatch_singledelete(nacre_writebatch_t* batch, const char* key, size_t key_size);
 void nacre_writebatch_singledelete_cf(nacre_writebatch_t* batch,
                                       nacre_column_family_handle_t* family, const char* key,
                                       size_t key_size);
-void nacre_writebatch_merge(nacre_writebatch_t* batch, const char* key, size_t key_size,
-                            const char* operand, size_t operand_size);
-void nacre_writebatch_merge_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
-                               const char* key, size_t key_size, const char* operand,
-                               size_t operand_size);
-void nacre_writebatch_delete_range(nacre_writebatch_t* batch, const char* begin, size_t begin_size,
-                                   const char* end, size_t end_size);
 void nacre_writebatch_delete_range_cf(nacre_writebatch_t* batch,
                                       nacre_column_family_handle_t* family, const char* begin,
                                       size_t begin_size, const char* end, size_t end_size);
-/// Calls one of the two for each put and delete, in order; single deletes and merges are passed
-/// over. Ends with "Invalid argument" at a range of deletions, and at another family's update than
-/// the default one's.
+void nacre_writebatch_merge_cf(nacre_writebatch_t* batch, nacre_column_family_handle_t* family,
+                               const char* key, size_t key_size, const char* operand,
+                               size_t operand_size);
+/// Goes to the log with the updates and nowhere else.
+void nacre_writebatch_put_log_data(nacre_writebatch_t* batch, const char* blob, size_t size);
+void nacre_writebatch_append(nacre_writebatch_t* batch, const nacre_writebatch_t* other);
+/// Save points are a stack. The latter two fail ("NotFound") if there is none.
+void nacre_writebatch_set_save_point(nacre_writebatch_t* batch);
+void nacre_writebatch_rollback_to_save_point(nacre_writebatch_t* batch, char** errptr);
+void nacre_writebatch_pop_save_point(nacre_writebatch_t* batch, char** errptr);
+/// Calls one of the two for each put and each deletion of the default family, in order; other
+/// updates of it are not told, those of other families end it with "Invalid argument".
 void nacre_writebatch_iterate(const nacre_writebatch_t* batch, void* state,
                               void (*put)(void* state, const char* key, size_t key_size,
                                           const char* value, size_t value_size),
                               void (*deleted)(void* state, const char* key, size_t key_size),
                               char** errptr);
+/// Calls one of these for each update, in order, with the id of its family. Null: not told.
+void nacre_writebatch_iterate_cf(
+    const nacre_writebatch_t* batch, void* state,
+    void (*put)(void* state, uint32_t family, const char* key, size_t key_size, const char* value,
+                size_t value_size),
+    void (*deleted)(void* state, uint32_t family, const char* key, size_t key_size),
+    void (*single_deleted)(void* state, uint32_t family, const char* key, size_t key_size),
+    void (*range_deleted)(void* state, uint32_t family, const char* begin, size_t begin_size,
+                          const char* end, size_t end_size),
+    void (*merged)(void* state, uint32_t family, const char* key, size_t key_size,
+                   const char* operand, size_t operand_size),
+    char** errptr);
 /// Stays until the batch is changed.
 const char* nacre_writebatch_data(const nacre_writebatch_t* batch, size_t* size);
 
@@ -314,9 +345,25 @@ void nacre_options_set_pool_uri(nacre_options_t* options, const char* uri);
 /// In place of the URI. The options, and what is opened with them, keep the pool open.
 void nacre_options_set_pool(nacre_options_t* options, nacre_pool_t* pool);
 void nacre_options_set_redundancy(nacre_options_t* options, const char* redundancy);
+/// Of this machine; see `DBOptions::db_log_dir`.
+void nacre_options_set_db_log_dir(nacre_options_t* options, const char* dir);
+/// One of nacre_log_debug and so on.
+void nacre_options_set_info_log_level(nacre_options_t* options, int value);
+int nacre_options_get_info_log_level(const nacre_options_t* options);
 /// Not copied: it must outlive the options and the databases that are opened with them.
 void nacre_options_set_comparator(nacre_options_t* options, const nacre_comparator_t* comparator);
-/// The options, and what is opened with them, keep it; `logger` may be destroyed.
+/// Not copied: as the comparator. Null takes it away.
+void nacre_options_set_compaction_filter(nacre_options_t* options,
+                                         const nacre_compactionfilter_t* filter);
+/// All of these: the options, and what is opened with them, keep it; the argument may be destroyed.
+/// Null takes an operator away.
+void nacre_options_set_compaction_filter_factory(nacre_options_t* options,
+                                                 const nacre_compactionfilterfactory_t* factory);
+void nacre_options_set_merge_operator(nacre_options_t* options,
+                                      const nacre_mergeoperator_t* merge_operator);
+void nacre_options_set_prefix_extractor(nacre_options_t* options,
+                                        const nacre_slicetransform_t* transform);
+void nacre_options_set_statistics(nacre_options_t* options, const nacre_statistics_t* statistics);
 void nacre_options_set_info_log(nacre_options_t* options, const nacre_logger_t* logger);
 
 enum { nacre_compaction_memnode = 0, nacre_compaction_compute = 1, nacre_compaction_auto = 2 };
@@ -332,10 +379,6 @@ enum {
   nacre_skip_any_corrupted_records_recovery = 3
 };
 
-/// What `nacre_merge` does, by the name of one that Nacre has: "uint64add", "stringappend" or
-/// "stringappend:SEPARATOR" (nacre/merge_operator.h). Opening fails for any other. Null: none.
-void nacre_options_set_merge_operator(nacre_options_t* options, const char* name);
-
 /// Numbers and booleans, each as nacre/options.h has it; opening checks their bounds.
 void nacre_options_set_allow_degraded_writes(nacre_options_t* options, unsigned char value);
 unsigned char nacre_options_get_allow_degraded_writes(const nacre_options_t* options);
@@ -347,11 +390,11 @@ void nacre_options_set_scrub_bytes_per_second(nacre_options_t* options, uint64_t
 uint64_t nacre_options_get_scrub_bytes_per_second(const nacre_options_t* options);
 void nacre_options_set_create_if_missing(nacre_options_t* options, unsigned char value);
 unsigned char nacre_options_get_create_if_missing(const nacre_options_t* options);
-void nacre_options_set_error_if_exists(nacre_options_t* options, unsigned char value);
-unsigned char nacre_options_get_error_if_exists(const nacre_options_t* options);
 void nacre_options_set_create_missing_column_families(nacre_options_t* options,
                                                       unsigned char value);
 unsigned char nacre_options_get_create_missing_column_families(const nacre_options_t* options);
+void nacre_options_set_error_if_exists(nacre_options_t* options, unsigned char value);
+unsigned char nacre_options_get_error_if_exists(const nacre_options_t* options);
 void nacre_options_set_take_over(nacre_options_t* options, unsigned char value);
 unsigned char nacre_options_get_take_over(const nacre_options_t* options);
 void nacre_options_set_follow_interval_ms(nacre_options_t* options, uint64_t value);
@@ -408,6 +451,12 @@ void nacre_options_set_repair_bytes_per_second(nacre_options_t* options, uint64_
 uint64_t nacre_options_get_repair_bytes_per_second(const nacre_options_t* options);
 void nacre_options_set_operation_timeout_ms(nacre_options_t* options, uint64_t value);
 uint64_t nacre_options_get_operation_timeout_ms(const nacre_options_t* options);
+void nacre_options_set_max_log_file_size(nacre_options_t* options, size_t value);
+size_t nacre_options_get_max_log_file_size(const nacre_options_t* options);
+void nacre_options_set_log_file_time_to_roll(nacre_options_t* options, size_t value);
+size_t nacre_options_get_log_file_time_to_roll(const nacre_options_t* options);
+void nacre_options_set_keep_log_file_num(nacre_options_t* options, size_t value);
+size_t nacre_options_get_keep_log_file_num(const nacre_options_t* options);
 void nacre_options_set_index_memory_budget(nacre_options_t* options, size_t value);
 size_t nacre_options_get_index_memory_budget(const nacre_options_t* options);
 
@@ -424,6 +473,8 @@ void nacre_readoptions_set_iterate_lower_bound(nacre_readoptions_t* options, con
                                                size_t key_size);
 void nacre_readoptions_set_iterate_upper_bound(nacre_readoptions_t* options, const char* key,
                                                size_t key_size);
+void nacre_readoptions_set_prefix_same_as_start(nacre_readoptions_t* options, unsigned char value);
+void nacre_readoptions_set_total_order_seek(nacre_readoptions_t* options, unsigned char value);
 void nacre_readoptions_set_readahead_size(nacre_readoptions_t* options, size_t value);
 
 nacre_writeoptions_t* nacre_writeoptions_create(void);

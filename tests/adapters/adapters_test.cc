@@ -1,9 +1,9 @@
 // Goal: the C APIs do what their headers say, over nodes inside the process and over others, and a
 // program that was written for LevelDB answers the same with Nacre in LevelDB's place.
 //
-// Method: programs in C that call each function (c_api_program.c, leveldb_program.c) run as
-// processes of their own. The first checks what it is answered. The second prints it, and the
-// output with LevelDB's library is the yardstick for that with ours.
+// Method: programs in C that call each function run as processes of their own. Those of nacre/c.h
+// check what they are answered. leveldb_program.c prints it, and the output with LevelDB's library
+// is the yardstick for that with ours.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -44,6 +44,21 @@ TEST(CApiTest, EachFunctionOverNodesOfThisHost) {
   EXPECT_EQ(0, result.exit_code) << result.output;
 }
 
+/// Over nodes inside the process and over others.
+void ExpectToEndWell(const std::string& program) {
+  const ProcessResult embedded = RunBinary(program, {kEmbedded}, kSeconds);
+  EXPECT_EQ(0, embedded.exit_code) << embedded.output;
+  const MemnodeProcesses nodes(3, Nodes());
+  const ProcessResult others = RunBinary(program, {nodes.pool_uri()}, kSeconds);
+  EXPECT_EQ(0, others.exit_code) << others.output;
+}
+
+TEST(CApiTest, FamiliesAndKindsOfUpdates) { ExpectToEndWell("c_families_program"); }
+
+TEST(CApiTest, Callbacks) { ExpectToEndWell("c_callbacks_program"); }
+
+TEST(CApiTest, Transactions) { ExpectToEndWell("c_transactions_program"); }
+
 // This process holds Nacre itself, and each library has a copy of its own: message types that are
 // registered twice, or one's functions taken for the other's, would end it.
 TEST(LibrariesTest, MayMeetInOneProcess) {
@@ -53,6 +68,14 @@ TEST(LibrariesTest, MayMeetInOneProcess) {
     ASSERT_NE(library, nullptr) << ::dlerror();
     EXPECT_NE(::dlsym(library, function), nullptr);
   }
+}
+
+TEST(LibrariesTest, AProgramMayLoadTheExtensionOfSqlite) {
+  const MemnodeProcesses nodes(3, Nodes());
+  const std::string extension = std::string(NACRE_TEST_BIN_DIR) + "/nacre_sqlite.so";
+  const ProcessResult result =
+      RunBinary("c_beside_sqlite", {nodes.pool_uri(), extension}, kSeconds);
+  EXPECT_EQ(0, result.exit_code) << result.output;
 }
 
 /// Runs leveldb_program with each of the libraries.

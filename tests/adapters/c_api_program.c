@@ -1,20 +1,10 @@
 // Goal: each function of nacre/c.h does what the header says, for a program in C.
-// Method: calls all of them (exports_test.py sees to that) over the pool argv[1] names, checks each
+// Method: calls all but those of families and kinds of updates, which c_families_program.c calls
+// (exports_test.py sees to it that all are called) over the pool argv[1] names, checks each
 // answer, and ends with 0 if all were right. Checkpoints go to the folder argv[2].
 
-#include "tests/adapters/c_api_program.h"
-
 #include "nacre/c.h"
-
-char* error = NULL;
-nacre_options_t* options;
-nacre_readoptions_t* reads;
-nacre_writeoptions_t* writes;
-
-static void Put(nacre_t* db, const char* key, const char* value) {
-  nacre_put(db, writes, key, strlen(key), value, strlen(value), &error);
-  CHECK_OK(error);
-}
+#include "tests/adapters/c_client.h"
 
 static void TestErrors(void) {
   CHECK(nacre_error_code(NULL) == nacre_code_ok);
@@ -54,8 +44,8 @@ static void TestOptions(void) {
   CHECK_OPTION(near_data_flush, nacre_near_data_flush_off);
   CHECK_OPTION(scrub_bytes_per_second, 1);
   CHECK_OPTION(create_if_missing, 1);
-  CHECK_OPTION(error_if_exists, 1);
   CHECK_OPTION(create_missing_column_families, 1);
+  CHECK_OPTION(error_if_exists, 1);
   CHECK_OPTION(take_over, 1);
   CHECK_OPTION(follow_interval_ms, 7);
   CHECK_OPTION(write_buffer_size, 1 << 20);
@@ -83,6 +73,10 @@ static void TestOptions(void) {
   CHECK_OPTION(max_queue_pairs_per_node, 9);
   CHECK_OPTION(repair_bytes_per_second, 4);
   CHECK_OPTION(operation_timeout_ms, 1234);
+  CHECK_OPTION(max_log_file_size, 1 << 20);
+  CHECK_OPTION(log_file_time_to_roll, 60);
+  CHECK_OPTION(keep_log_file_num, 3);
+  CHECK_OPTION(info_log_level, nacre_log_warn);
   CHECK_OPTION(index_memory_budget, 1 << 20);
   nacre_options_destroy(set);
 }
@@ -132,6 +126,16 @@ static void TestReadsAndWrites(nacre_t* db) {
   nacre_readoptions_destroy(old_reads);
   nacre_release_snapshot(db, snapshot);
   nacre_release_snapshot(db, NULL);
+}
+
+/// What an iteration over a batch has seen, as text.
+static void NotePut(void* state, const char* key, size_t key_size, const char* value,
+                    size_t value_size) {
+  sprintf((char*)state + strlen(state), "+%.*s=%.*s", (int)key_size, key, (int)value_size, value);
+}
+
+static void NoteDelete(void* state, const char* key, size_t key_size) {
+  sprintf((char*)state + strlen(state), "-%.*s", (int)key_size, key);
 }
 
 static void TestBatches(nacre_t* db) {
@@ -380,6 +384,24 @@ static void TestCallbacks(void) {
   nacre_comparator_destroy(reverse);
 }
 
+/// A LOG in a folder of this machine.
+static void TestLogFolder(const char* dir) {
+  nacre_options_t* own = nacre_options_create_copy(options);
+  nacre_options_set_create_if_missing(own, 1);
+  nacre_options_set_db_log_dir(own, dir);
+  nacre_t* db = nacre_open(own, "logged", &error);
+  CHECK_OK(error);
+  nacre_close(db);
+  nacre_destroy_db(own, "logged", &error);
+  CHECK_OK(error);
+  nacre_options_destroy(own);
+  char path[512];
+  CHECK(snprintf(path, sizeof(path), "%s/logged_LOG", dir) < (int)sizeof(path));
+  FILE* log = fopen(path, "r");
+  CHECK(log != NULL && fgetc(log) != EOF);
+  fclose(log);
+}
+
 static void TestNames(const char* uri) {
   size_t count = 0;
   char** names = nacre_list_dbs(options, &count, &error);
@@ -405,23 +427,7 @@ static void TestNames(const char* uri) {
 
 int main(int argc, char** argv) {
   CHECK(argc == 3);
-  nacre_pool_t* pool = nacre_pool_open(argv[1], NULL, &error);
-  CHECK_OK(error);
-  CHECK(strcmp(nacre_pool_uri(pool), argv[1]) == 0 && nacre_pool_node_count(pool) >= 2);
-  options = nacre_options_create();
-  nacre_options_set_pool(options, pool);
-  nacre_options_set_redundancy(options, "rep(2)");
-  nacre_options_set_chunk_size(options, 64 << 10);
-  nacre_pool_close(pool);
-  reads = nacre_readoptions_create();
-  nacre_readoptions_set_verify_checksums(reads, 1);
-  nacre_readoptions_set_fill_cache(reads, 0);
-  nacre_readoptions_set_linearizable(reads, 0);
-  writes = nacre_writeoptions_create();
-  nacre_writeoptions_set_sync(writes, 1);
-  nacre_writeoptions_disable_wal(writes, 0);
-  nacre_writeoptions_set_no_slowdown(writes, 0);
-
+  SetUp(argv[1]);
   TestOptions();
   TestErrors();
   nacre_options_set_create_if_missing(options, 1);
@@ -436,14 +442,12 @@ int main(int argc, char** argv) {
   TestTables(db);
   TestFollowers(db);
   TestCheckpoints(db, argv[2]);
+  TestLogFolder(argv[2]);
   TestCallbacks();
-  TestFamilies(db);
   nacre_close(db);
   TestNames(argv[1]);
 
-  nacre_readoptions_destroy(reads);
-  nacre_writeoptions_destroy(writes);
-  nacre_options_destroy(options);
+  TearDown();
   puts("all is well");
   return 0;
 }

@@ -1,8 +1,8 @@
 """Goal: the Python package does what its docstrings say, as a user has it: from a wheel, installed.
 
 Method: installs this build's libraries into an empty prefix, builds a wheel against it (so that the
-library itself is not compiled once more), installs that into an empty virtual environment, and runs
-python_api.py there. Ends with 77, which skips the test, where the build requirements cannot be had.
+library itself is not compiled once more), installs that into an empty virtual environment, and
+runs TESTS there. Ends with 77, which skips the test, where the build requirements cannot be had.
 
 usage: wheel_test.py SOURCE_DIR BUILD_DIR WORK_DIR [PATTERN of tests]
 """
@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
+TESTS = ("python_api", "python_updates", "python_beside_sqlite")
 
 
 def run(*command: object, **arguments) -> None:
@@ -57,9 +58,11 @@ def main() -> int:
     run(*pip, "install", "--no-deps", "--no-index", *(work / "wheels").glob("nacre-*.whl"),
         env=environment)
     environment["NACRE_MEMNODE"] = str(build / "bin" / "nacre-memnode")
+    environment["NACRE_SQLITE"] = str(build / "bin" / "nacre_sqlite.so")
     # Elsewhere, so that nothing but what is installed can be imported.
-    run(python, "-B", "-X", "faulthandler", source / "tests" / "adapters" / "python_api.py", "-v",
-        *patterns, env=environment, cwd=work)
+    environment["PYTHONPATH"] = str(source / "tests" / "adapters")
+    run(python, "-B", "-X", "faulthandler", "-m", "unittest", "-v", *patterns, *TESTS,
+        env=environment, cwd=work)
     shutil.rmtree(work)
     return 0
 

@@ -16,14 +16,16 @@ Keys and values are bytes (or bytearray, or memoryview). Every call may be made 
 interpreter's lock is given up while one waits. What goes wrong is raised as a `nacre.Error`.
 """
 
+from nacre._core import Statistics
 from nacre.database import (
-    Batch,
     Database,
+    Family,
     Pool,
     Snapshot,
     destroy,
     follow,
     list_databases,
+    list_families,
     open,
     open_read_only,
     restore,
@@ -47,6 +49,7 @@ from nacre.errors import (
     UnavailableError,
 )
 from nacre.reading import BytesLike, Iterator
+from nacre.updates import Batch, Transaction
 
 __version__ = "0.1.0"
 
@@ -59,6 +62,7 @@ __all__ = [
     "CorruptionError",
     "Database",
     "Error",
+    "Family",
     "FencedError",
     "IncompleteError",
     "InvalidArgumentError",
@@ -70,12 +74,15 @@ __all__ = [
     "Pool",
     "ShutdownInProgressError",
     "Snapshot",
+    "Statistics",
     "TimedOutError",
+    "Transaction",
     "TryAgainError",
     "UnavailableError",
     "destroy",
     "follow",
     "list_databases",
+    "list_families",
     "open",
     "open_read_only",
     "restore",

@@ -1,13 +1,12 @@
-"""What databases and snapshots have in common: reads, and iterators over them."""
+"""What databases, families, snapshots and transactions have in common: reads, and iterators."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any, Generic, Iterable, Optional, TypeVar, Union, overload
 
-from nacre._core import Database as CoreDatabase
 from nacre._core import Iterator as CoreIterator
-from nacre._core import Part, ReadFrom
+from nacre._core import Part
 
 BytesLike = Union[bytes, bytearray, memoryview]
 Entry = TypeVar("Entry")
@@ -26,13 +25,14 @@ def prefix_range(prefix: BytesLike) -> tuple[bytes, Optional[bytes]]:
 class Iterator(Generic[Entry]):
     """Goes over the keys of a range, as of the moment when it was made.
 
-    Made by `keys`, `values` and `items` of a database or a snapshot. Entries are fetched ahead, in
+    Made by `keys`, `values` and `items` of what can be read. Entries are fetched ahead, in
     growing pieces. It may be used by several threads, which then share the entries.
     """
 
     _FETCH_MAX = 256
 
-    def __init__(self, core: CoreIterator, part: Part) -> None:
+    def __init__(self, owner: Readable, core: CoreIterator, part: Part) -> None:
+        self._owner = owner  # Keeps the database, so that it is closed when the interpreter ends.
         self._core = core
         self._part = part
         self._lock = threading.Lock()
@@ -73,15 +73,28 @@ class Iterator(Generic[Entry]):
 
 
 class Readable:
-    """Reads of a state of a database."""
+    """Reads of a state of a column family."""
 
-    _core: CoreDatabase
+    def _get(self, key: BytesLike, linearizable: bool) -> Optional[bytes]:
+        raise NotImplementedError
 
-    def _reads(self, linearizable: bool) -> ReadFrom:
+    def _multi_get(self, keys: list[BytesLike], linearizable: bool) -> list[Optional[bytes]]:
+        raise NotImplementedError
+
+    def _has(self, key: BytesLike) -> bool:
+        raise NotImplementedError
+
+    def _range(
+        self,
+        start: Optional[BytesLike],
+        stop: Optional[BytesLike],
+        reverse: bool,
+        linearizable: bool,
+    ) -> CoreIterator:
         raise NotImplementedError
 
     def __getitem__(self, key: BytesLike) -> bytes:
-        value = self._core.get(key, self._reads(False))
+        value = self._get(key, False)
         if value is None:
             raise KeyError(bytes(key))
         return value
@@ -99,7 +112,7 @@ class Readable:
 
         `linearizable`: of a follower, sees all that its owner acknowledged before this call.
         """
-        value = self._core.get(key, self._reads(linearizable))
+        value = self._get(key, linearizable)
         return default if value is None else value
 
     def multi_get(
@@ -107,10 +120,10 @@ class Readable:
     ) -> list[Optional[bytes]]:
         """The values of `keys`, None for a missing one, all as of one moment. The reads are under
         way together, so this is much quicker than one after the other."""
-        return self._core.multi_get(list(keys), self._reads(linearizable))
+        return self._multi_get(list(keys), linearizable)
 
     def __contains__(self, key: BytesLike) -> bool:
-        return self._core.contains(key, self._reads(False))
+        return self._has(key)
 
     def __iter__(self) -> Iterator[bytes]:
         return self.keys()
@@ -127,7 +140,7 @@ class Readable:
         """The keys from `start` (inclusive) to `stop` (exclusive), or those that begin with
         `prefix`, in order; with `reverse` from the last to the first."""
         how = (start, stop, prefix, reverse, linearizable)
-        return Iterator(self._iterate(*how), Part.KEYS)
+        return Iterator(self, self._iterate(*how), Part.KEYS)
 
     def values(
         self,
@@ -140,7 +153,7 @@ class Readable:
     ) -> Iterator[bytes]:
         """The values of the keys that `keys` answers."""
         how = (start, stop, prefix, reverse, linearizable)
-        return Iterator(self._iterate(*how), Part.VALUES)
+        return Iterator(self, self._iterate(*how), Part.VALUES)
 
     def items(
         self,
@@ -153,7 +166,7 @@ class Readable:
     ) -> Iterator[tuple[bytes, bytes]]:
         """The keys that `keys` answers, each with its value."""
         how = (start, stop, prefix, reverse, linearizable)
-        return Iterator(self._iterate(*how), Part.ITEMS)
+        return Iterator(self, self._iterate(*how), Part.ITEMS)
 
     def _iterate(
         self,
@@ -167,4 +180,4 @@ class Readable:
             if start is not None or stop is not None:
                 raise TypeError("either prefix, or start and stop")
             start, stop = prefix_range(prefix)
-        return self._core.iterator(self._reads(linearizable), start, stop, reverse)
+        return self._range(start, stop, reverse, linearizable)
