@@ -14,16 +14,6 @@
 #include "util/uri.h"
 
 namespace nacre {
-namespace {
-
-/// What they take in a table at most.
-uint64_t RangeDeletionBytes(const RangeTombstones& tombstones) {
-  std::string encoded;
-  RangeTombstones::Encode(tombstones.fragments(), &encoded);
-  return encoded.size();
-}
-
-}  // namespace
 
 Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
@@ -423,7 +413,7 @@ Status DBImpl::PrepareFlush(const Version& version, uint64_t earlier, PartFlush*
   if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones();
       runs != nullptr && !NACRE_PLANTED_BUG("table.range-deletion-forgotten-by-a-flush")) {
     merge.range_tombstones = std::make_shared<const RangeTombstones>(
-        RangeTombstones::Merge(family.comparator, runs->tombstones));
+        RangeTombstones::Merge(family.comparator, runs->All()));
   }
   flush->bound =
       std::max(TableBuilder::SizeBound(share(entries), share(data_bytes),
@@ -433,7 +423,8 @@ Status DBImpl::PrepareFlush(const Version& version, uint64_t earlier, PartFlush*
       merge.table.lineage.size() + 2 * kMaxVarint64Bytes +
       (merge.range_tombstones == nullptr
            ? 0
-           : 2 * RangeDeletionBytes(*merge.range_tombstones) + 8 * key_bytes);
+           : 2 * merge.range_tombstones->EncodedBytesMax(merge.snapshots.size() + 1) +
+                 8 * key_bytes);
   flush->ranges.resize(count);
   return CheckHeadroom(version, flush->ReservedBytes(), earlier);
 }

@@ -241,12 +241,10 @@ void MemTable::AddLaterOf(const MemTable& other, SequenceNumber sequence) {
   }
   const RangeTombstoneList::Runs* const runs = other.range_tombstones();
   if (runs == nullptr) return;
-  for (const RangeTombstones* run : runs->tombstones) {
-    for (const RangeTombstones::Fragment& fragment : run->fragments()) {
-      for (const SequenceNumber of_fragment : fragment.sequences) {
-        if (of_fragment > sequence) {
-          range_tombstones_.Add(of_fragment, fragment.begin, fragment.end);
-        }
+  for (const RangeTombstones* run : runs->All()) {
+    for (const RangeTombstone& tombstone : run->Tombstones()) {
+      if (tombstone.sequence > sequence) {
+        range_tombstones_.Add(tombstone.sequence, tombstone.begin, tombstone.end);
       }
     }
   }

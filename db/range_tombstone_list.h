@@ -1,23 +1,26 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "table/internal_key.h"
+#include "table/key_search.h"
 #include "table/range_tombstones.h"
 #include "util/mutex.h"
 
 namespace nacre {
 
-/// The range tombstones of a MemTable. They lie in runs whose sizes are different powers of two:
-/// one that is added is a run of its own, and runs of one size become one of twice that size. So
-/// each is fragmented anew a logarithmic number of times, and who reads looks at a logarithmic
-/// number of runs, none of which ever changes (the logarithmic method of Bentley and Saxe).
+/// The range tombstones of a MemTable. They lie in runs, each of at least four times the size of
+/// the one behind it: one that is added takes in all runs at the end that are less than four times
+/// what it has so far. So each is fragmented anew a logarithmic number of times, and who reads
+/// looks at a logarithmic number of runs, none of which ever changes (the logarithmic method of
+/// Bentley and Saxe). Of a thousand there are three runs on average, and each was written ten
+/// times; with sizes that differ by twice there would be five, written five times.
 ///
 /// Nothing is freed before the object is: readers need no lock and pin nothing.
 ///
@@ -25,18 +28,32 @@ namespace nacre {
 /// whatever happens after Add has returned.
 class RangeTombstoneList {
  public:
-  struct Runs {
-    std::vector<const RangeTombstones*> tombstones;
-    SequenceNumber newest = 0;  ///< Of all of them: what is not older is covered by none.
+  /// What readers see, in one piece of memory as far as most of them get.
+  class Runs {
+   public:
+    /// Some, in the order in which they are to be asked.
+    Runs(const Comparator* comparator, const std::vector<const RangeTombstones*>& runs);
 
-    /// The newest one up to `snapshot` that covers the key; 0: there is none.
-    SequenceNumber Covering(const Slice& user_key, SequenceNumber snapshot) const {
-      SequenceNumber covering = 0;
-      for (const RangeTombstones* run : tombstones) {
-        covering = std::max(covering, run->Covering(user_key, snapshot));
-      }
-      return covering;
-    }
+    /// The newest one up to `snapshot` that covers the key, if it is newer than `sequence`; 0:
+    /// there is none.
+    SequenceNumber Covering(const Slice& user_key, SequenceNumber snapshot,
+                            SequenceNumber sequence = 0) const;
+    std::vector<const RangeTombstones*> All() const;
+    size_t MemoryUsage() const { return sizeof(*this) + runs_.capacity() * sizeof(Bounded); }
+
+   private:
+    struct Bounded {
+      // Numbers of their first begin and of their last end; 0 and the greatest: unknown.
+      uint64_t first;
+      uint64_t last;
+      SequenceNumber newest;
+      const RangeTombstones* tombstones;
+      bool numbers_alike;  ///< To them a key's number is the same.
+    };
+
+    CommonPrefix common_;  ///< Of all keys, so that the key is made a number once.
+    bool numbered_;        ///< The order is that of bytes.
+    std::vector<Bounded> runs_;
   };
 
   /// `comparator` is not owned and outlives this.
@@ -55,11 +72,12 @@ class RangeTombstoneList {
     size_t count;  ///< Of what was added.
   };
 
+  static constexpr size_t kRatio = 4;  ///< Of the sizes of runs.
+
   const Comparator* const comparator_;
   std::atomic<const Runs*> runs_{nullptr};
   std::atomic<size_t> memory_{0};
   Mutex mutex_;
-  SequenceNumber newest_ GUARDED_BY(mutex_) = 0;
   std::vector<size_t> current_ GUARDED_BY(mutex_);  ///< Those of `runs_`, by number.
   std::vector<Run> all_ GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<const Runs>> published_ GUARDED_BY(mutex_);

@@ -26,7 +26,7 @@ class ViewChildren {
     if (memtable.entries() == 0) return;
     Add(memtable.NewIterator());
     if (const RangeTombstoneList::Runs* runs = memtable.range_tombstones(); runs != nullptr) {
-      for (const RangeTombstones* run : runs->tombstones) Note(run);
+      for (const RangeTombstones* run : runs->All()) Note(run);
     }
   }
   void Add(std::vector<const TableReader*> readers, const TableIteratorOptions& options) {
@@ -79,7 +79,7 @@ MemTableAnswer GetFromMemTables(const ReadView& view, const Slice& key, uint64_t
     if (const RangeTombstoneList::Runs* runs = memtable->range_tombstones(); runs != nullptr)
         [[unlikely]] {
       // All that is older than a tombstone that covers it, in this MemTable and elsewhere, is gone.
-      if (sequence < runs->newest && sequence < runs->Covering(key, snapshot)) return not_found();
+      if (runs->Covering(key, snapshot, sequence) > 0) return not_found();
     }
     switch (result) {
       case MemTable::LookupResult::kAbsent:

@@ -30,6 +30,7 @@ class CommonPrefix {
     bytes_.assign(first.data(), size_);
   }
 
+  size_t size() const { return size_; }
   /// Sets `*number`, unless `key` begins otherwise: then it lies before or behind all of them.
   Place Find(const Slice& key, uint64_t* number) const {
     if (key.size() < size_ || !Begins(key)) [[unlikely]]

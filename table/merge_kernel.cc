@@ -60,9 +60,9 @@ class Merge {
   /// Those of the input, by number: the first that does not end before the current key, and that
   /// which covers it.
   size_t fragment_next_ = 0;
-  const RangeTombstones::Fragment* fragment_ = nullptr;
-  std::vector<RangeTombstones::Fragment> kept_;  ///< What the outputs get.
-  size_t kept_next_ = 0;                         ///< The first that is in no finished table.
+  bool has_fragment_ = false;                          ///< The next one covers the key at hand.
+  std::vector<RangeTombstones::ListedFragment> kept_;  ///< What the outputs get.
+  size_t kept_next_ = 0;                               ///< The first that is in no finished table.
 
   // Entries whose fate hangs on what follows them.
   enum class Held : uint8_t { kNothing, kSingleDeletion, kOperands };
@@ -155,7 +155,7 @@ Status Merge::Consider(const Slice& user_key, uint64_t tag) {
   ++stats_->entries_read;
   stats_->bytes_read += user_key.size() + value.size();
   const size_t stripe = StripeOf(TagSequence(tag));
-  if (fragment_ != nullptr && IsCovered(TagSequence(tag), stripe)) [[unlikely]] {
+  if (has_fragment_ && IsCovered(TagSequence(tag), stripe)) [[unlikely]] {
     // As if there were a deletion in its place, but that nothing needs to be written of it.
     bool consumed = false;
     if (held_ != Held::kNothing) {
@@ -221,7 +221,7 @@ Status Merge::EmitVersion(const Slice& user_key, size_t stripe, uint64_t tag, co
       return Status::OK();
     }
     // Range tombstones that are kept cover what is older than they are.
-    if (fragment_ == nullptr) [[likely]]
+    if (!has_fragment_) [[likely]]
       tag = PackTag(0, TagType(tag));
   }
   return Emit(user_key, tag, value);
@@ -343,8 +343,11 @@ void Merge::PrepareFragments() {
   const auto before = [this](const Slice& a, const Slice& b) {
     return comparator_.CompareUserKeys(a, b) < 0;
   };
-  for (const RangeTombstones::Fragment& fragment : options_.range_tombstones->fragments()) {
-    RangeTombstones::Fragment kept{.begin = fragment.begin, .end = fragment.end, .sequences = {}};
+  const RangeTombstones& tombstones = *options_.range_tombstones;
+  for (size_t i = 0; i < tombstones.fragments().size(); ++i) {
+    const RangeTombstones::Fragment& fragment = tombstones.fragments()[i];
+    RangeTombstones::ListedFragment kept{
+        .begin = fragment.begin, .end = fragment.end, .sequences = {}};
     if (options_.begin.has_value() && before(kept.begin, *options_.begin)) {
       kept.begin = *options_.begin;
     }
@@ -354,11 +357,11 @@ void Merge::PrepareFragments() {
         std::any_of(options_.deeper.begin(), options_.deeper.end(), [&](const KeyRange& range) {
           return before(range.smallest, kept.end) && !before(range.largest, kept.begin);
         });
-    size_t stripe = kNoStripe;
-    for (const SequenceNumber sequence : fragment.sequences) {
-      if (StripeOf(sequence) == stripe) continue;
-      stripe = StripeOf(sequence);
+    for (SequenceNumber sequence = fragment.newest; sequence > 0;) {
+      const size_t stripe = StripeOf(sequence);
       if (stripe > 0 || deeper) kept.sequences.push_back(sequence);
+      if (stripe == 0) break;
+      sequence = tombstones.Newest(i, options_.snapshots[stripe - 1]);
     }
     if (kept.sequences.empty()) {
       ++stats_->tombstones_dropped;
@@ -378,24 +381,23 @@ void Merge::FindFragment(const Slice& user_key) {
          comparator_.CompareUserKeys(fragments[fragment_next_].end, user_key) <= 0) {
     ++fragment_next_;
   }
-  const bool covers = fragment_next_ < fragments.size() &&
-                      comparator_.CompareUserKeys(fragments[fragment_next_].begin, user_key) <= 0;
-  fragment_ = covers ? &fragments[fragment_next_] : nullptr;
+  has_fragment_ = fragment_next_ < fragments.size() &&
+                  comparator_.CompareUserKeys(fragments[fragment_next_].begin, user_key) <= 0;
 }
 
 /// Whether whoever sees an entry of the key at hand, with this sequence, sees that it is deleted.
 bool Merge::IsCovered(SequenceNumber sequence, size_t stripe) const {
   const SequenceNumber last =
       stripe < options_.snapshots.size() ? options_.snapshots[stripe] : kMaxSequenceNumber;
-  return fragment_->Newest(last) > sequence;
+  return options_.range_tombstones->Newest(fragment_next_, last) > sequence;
 }
 
 /// To the table at hand: what is before `limit`, a user key with which the next one begins, or with
 /// `last` all the rest.
 void Merge::GiveFragments(bool last, const Slice& limit) {
-  std::vector<RangeTombstones::Fragment> given;
+  std::vector<RangeTombstones::ListedFragment> given;
   for (; kept_next_ < kept_.size(); ++kept_next_) {
-    RangeTombstones::Fragment& fragment = kept_[kept_next_];
+    RangeTombstones::ListedFragment& fragment = kept_[kept_next_];
     if (!last && comparator_.CompareUserKeys(fragment.begin, limit) >= 0) break;
     const bool whole = last || comparator_.CompareUserKeys(fragment.end, limit) <= 0;
     given.push_back(fragment);

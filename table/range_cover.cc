@@ -19,7 +19,7 @@ void RangeCover::Find(const Slice& user_key) {
     const auto& fragments = part->fragments();
     const auto [i, covered] = part->Find(user_key);
     if (covered) {
-      sequence_ = std::max(sequence_, fragments[i].Newest(snapshot_));
+      sequence_ = std::max(sequence_, part->Newest(i, snapshot_));
       begin_at(fragments[i].begin);
       end_at(fragments[i].end);
       continue;

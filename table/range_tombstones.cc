@@ -1,7 +1,8 @@
 #include "table/range_tombstones.h"
 
 #include <algorithm>
-#include <functional>
+#include <optional>
+#include <queue>
 #include <utility>
 
 #include "util/coding.h"
@@ -9,78 +10,101 @@
 namespace nacre {
 namespace {
 
-/// The sequences of the tombstones that are open at some key, each as often as it is open.
-class OpenTombstones {
- public:
-  void Open(SequenceNumber sequence) {
-    sequences_.insert(std::lower_bound(sequences_.begin(), sequences_.end(), sequence,
-                                       std::greater<SequenceNumber>()),
-                      sequence);
+/// Joins those of one sequence that touch, so that what merges of merges have cut becomes one
+/// again.
+void Join(const InternalKeyComparator& comparator, std::vector<RangeTombstone>* tombstones) {
+  std::erase_if(*tombstones, [&](const RangeTombstone& tombstone) {
+    return comparator.CompareUserKeys(tombstone.begin, tombstone.end) >= 0;
+  });
+  std::sort(tombstones->begin(), tombstones->end(),
+            [&](const RangeTombstone& a, const RangeTombstone& b) {
+              if (a.sequence != b.sequence) return a.sequence < b.sequence;
+              return comparator.CompareUserKeys(a.begin, b.begin) < 0;
+            });
+  size_t joined = 0;
+  for (size_t i = 1; i < tombstones->size(); ++i) {
+    RangeTombstone& last = (*tombstones)[joined];
+    RangeTombstone& next = (*tombstones)[i];
+    if (next.sequence == last.sequence && comparator.CompareUserKeys(next.begin, last.end) <= 0) {
+      if (comparator.CompareUserKeys(last.end, next.end) < 0) last.end = std::move(next.end);
+    } else if (++joined != i) {
+      (*tombstones)[joined] = std::move(next);
+    }
   }
-  void Close(SequenceNumber sequence) {
-    sequences_.erase(std::lower_bound(sequences_.begin(), sequences_.end(), sequence,
-                                      std::greater<SequenceNumber>()));
-  }
-  bool empty() const { return sequences_.empty(); }
-  std::vector<SequenceNumber> Distinct() const {
-    std::vector<SequenceNumber> distinct = sequences_;
-    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-    return distinct;
-  }
-
- private:
-  std::vector<SequenceNumber> sequences_;  ///< Descending.
-};
+  if (!tombstones->empty()) tombstones->resize(joined + 1);
+}
 
 /// Where a tombstone begins or ends.
 struct Edge {
   const std::string* key;
-  SequenceNumber sequence;
+  uint32_t tombstone;
   bool begins;
+};
+
+std::vector<Edge> SortedEdges(const InternalKeyComparator& comparator,
+                              const std::vector<RangeTombstone>& tombstones) {
+  std::vector<Edge> edges;
+  edges.reserve(2 * tombstones.size());
+  for (uint32_t i = 0; i < tombstones.size(); ++i) {
+    edges.push_back({&tombstones[i].begin, i, true});
+    edges.push_back({&tombstones[i].end, i, false});
+  }
+  std::sort(edges.begin(), edges.end(), [&](const Edge& a, const Edge& b) {
+    return comparator.CompareUserKeys(*a.key, *b.key) < 0;
+  });
+  return edges;
+}
+
+/// The newest of the tombstones that are open at some key, each of which has a number; greater
+/// numbers are newer. Those that were closed leave it once they are on top.
+class OpenTombstones {
+ public:
+  explicit OpenTombstones(size_t tombstones) : closed_(tombstones) {}
+  void Open(uint32_t tombstone) { open_.push(tombstone); }
+  void Close(uint32_t tombstone) { closed_[tombstone] = true; }
+  std::optional<uint32_t> Newest() {
+    while (!open_.empty() && closed_[open_.top()]) open_.pop();
+    if (open_.empty()) return std::nullopt;
+    return open_.top();
+  }
+
+ private:
+  std::priority_queue<uint32_t> open_;
+  std::vector<bool> closed_;
 };
 
 }  // namespace
 
-SequenceNumber RangeTombstones::Fragment::Newest(SequenceNumber snapshot) const {
-  // As a rule the first one.
-  for (const SequenceNumber sequence : sequences) {
-    if (sequence <= snapshot) return sequence;
-  }
-  return 0;
-}
-
 RangeTombstones::RangeTombstones(const Comparator* comparator,
-                                 const std::vector<RangeTombstone>& tombstones)
+                                 std::vector<RangeTombstone> tombstones)
     : comparator_(comparator) {
-  std::vector<Edge> edges;
-  edges.reserve(2 * tombstones.size());
-  for (const RangeTombstone& tombstone : tombstones) {
-    if (comparator_.CompareUserKeys(tombstone.begin, tombstone.end) >= 0) continue;
-    edges.push_back({&tombstone.begin, tombstone.sequence, true});
-    edges.push_back({&tombstone.end, tombstone.sequence, false});
-  }
-  std::sort(edges.begin(), edges.end(), [this](const Edge& a, const Edge& b) {
-    return comparator_.CompareUserKeys(*a.key, *b.key) < 0;
-  });
-  OpenTombstones open;
+  Join(comparator_, &tombstones);
+  const std::vector<Edge> edges = SortedEdges(comparator_, tombstones);
+  std::vector<CoveringSequences::Interval> intervals(tombstones.size());
+  OpenTombstones open(tombstones.size());
+  bool goes_on = false;  // The last fragment, up to the key at hand.
   for (size_t i = 0; i < edges.size();) {
     const std::string& key = *edges[i].key;
-    if (!open.empty()) fragments_.back().end = key;
-    const size_t first = i;
+    if (goes_on) fragments_.back().end = key;
+    const auto next = static_cast<uint32_t>(fragments_.size());
     for (; i < edges.size() && comparator_.CompareUserKeys(*edges[i].key, key) == 0; ++i) {
-      if (edges[i].begins) open.Open(edges[i].sequence);
+      const uint32_t tombstone = edges[i].tombstone;
+      if (edges[i].begins) {
+        intervals[tombstone].first = next;
+        intervals[tombstone].sequence = tombstones[tombstone].sequence;
+        open.Open(tombstone);
+      } else {
+        intervals[tombstone].last = next;
+        open.Close(tombstone);
+      }
     }
-    for (size_t j = first; j < i; ++j) {
-      if (!edges[j].begins) open.Close(edges[j].sequence);
-    }
-    if (open.empty()) continue;
-    std::vector<SequenceNumber> sequences = open.Distinct();
-    const bool goes_on = !fragments_.empty() && fragments_.back().end == key &&
-                         fragments_.back().sequences == sequences;
-    if (!goes_on) {
-      fragments_.push_back({.begin = key, .end = {}, .sequences = std::move(sequences)});
+    const std::optional<uint32_t> newest = open.Newest();
+    goes_on = newest.has_value();
+    if (goes_on) {
+      fragments_.push_back({.begin = key, .end = {}, .newest = tombstones[*newest].sequence});
     }
   }
+  SetSequences(std::move(intervals));
   Index();
 }
 
@@ -88,16 +112,54 @@ RangeTombstones RangeTombstones::Merge(const Comparator* comparator,
                                        const std::vector<const RangeTombstones*>& parts) {
   std::vector<RangeTombstone> all;
   for (const RangeTombstones* part : parts) {
-    for (const Fragment& fragment : part->fragments()) {
-      for (const SequenceNumber sequence : fragment.sequences) {
-        all.push_back({fragment.begin, fragment.end, sequence});
-      }
+    for (RangeTombstone& tombstone : part->Tombstones()) all.push_back(std::move(tombstone));
+  }
+  return {comparator, std::move(all)};
+}
+
+void RangeTombstones::SetSequences(std::vector<CoveringSequences::Interval> intervals) {
+  // As each fragment is covered, none has two.
+  if (std::all_of(intervals.begin(), intervals.end(),
+                  [](const CoveringSequences::Interval& i) { return i.last - i.first == 1; }) &&
+      intervals.size() == fragments_.size()) {
+    return;
+  }
+  sequences_ = CoveringSequences(fragments_.size(), std::move(intervals));
+}
+
+std::vector<RangeTombstone> RangeTombstones::Tombstones() const {
+  std::vector<RangeTombstone> tombstones;
+  if (disjoint()) {
+    tombstones.reserve(fragments_.size());
+    for (const Fragment& fragment : fragments_) {
+      tombstones.push_back({fragment.begin, fragment.end, fragment.newest});
+    }
+    return tombstones;
+  }
+  tombstones.reserve(sequences_.intervals().size());
+  for (const CoveringSequences::Interval& interval : sequences_.intervals()) {
+    // Nothing that is not covered lies between fragments of one tombstone.
+    tombstones.push_back(
+        {fragments_[interval.first].begin, fragments_[interval.last - 1].end, interval.sequence});
+  }
+  return tombstones;
+}
+
+std::vector<RangeTombstones::ListedFragment> RangeTombstones::Listed() const {
+  std::vector<ListedFragment> listed;
+  listed.reserve(fragments_.size());
+  for (size_t i = 0; i < fragments_.size(); ++i) {
+    listed.push_back({.begin = fragments_[i].begin, .end = fragments_[i].end, .sequences = {}});
+    for (SequenceNumber sequence = fragments_[i].newest; sequence > 0;
+         sequence = Newest(i, sequence - 1)) {
+      listed.back().sequences.push_back(sequence);
     }
   }
-  return {comparator, all};
+  return listed;
 }
 
 void RangeTombstones::Index() {
+  for (const Fragment& fragment : fragments_) newest_ = std::max(newest_, fragment.newest);
   if (!comparator_.bytewise() || fragments_.empty()) return;
   common_ = CommonPrefix(fragments_.front().begin, fragments_.back().end);
   std::vector<uint64_t> ends;
@@ -121,6 +183,10 @@ RangeTombstones::Position RangeTombstones::Find(const Slice& user_key) const {
     case CommonPrefix::Place::kBehind:
       return {fragments_.size(), false};
   }
+  return FindAmong(user_key, number);
+}
+
+RangeTombstones::Position RangeTombstones::FindAmong(const Slice& user_key, uint64_t number) const {
   // Of what was deleted lately, and is a small part of it, often all lies on one side of the key.
   if (number < begins_.front()) return {0, false};
   if (number > ends_.back()) return {fragments_.size(), false};
@@ -147,16 +213,16 @@ RangeTombstones::Position RangeTombstones::FindByKeys(const Slice& user_key, siz
 }
 
 size_t RangeTombstones::MemoryUsage() const {
-  size_t bytes = sizeof(*this) + ends_.MemoryUsage() + begins_.capacity() * sizeof(uint64_t);
+  size_t bytes = sizeof(*this) + ends_.MemoryUsage() + begins_.capacity() * sizeof(uint64_t) +
+                 sequences_.MemoryUsage();
   for (const Fragment& fragment : fragments_) {
-    bytes += sizeof(fragment) + fragment.begin.size() + fragment.end.size() +
-             fragment.sequences.size() * sizeof(SequenceNumber);
+    bytes += sizeof(fragment) + fragment.begin.size() + fragment.end.size();
   }
   return bytes;
 }
 
-void RangeTombstones::Encode(const std::vector<Fragment>& fragments, std::string* dst) {
-  for (const Fragment& fragment : fragments) {
+void RangeTombstones::Encode(const std::vector<ListedFragment>& fragments, std::string* dst) {
+  for (const ListedFragment& fragment : fragments) {
     PutLengthPrefixedSlice(dst, fragment.begin);
     PutLengthPrefixedSlice(dst, fragment.end);
     PutVarint32(dst, static_cast<uint32_t>(fragment.sequences.size()));
@@ -164,10 +230,21 @@ void RangeTombstones::Encode(const std::vector<Fragment>& fragments, std::string
   }
 }
 
+size_t RangeTombstones::EncodedBytesMax(size_t sequences) const {
+  size_t bytes = 0;
+  for (size_t i = 0; i < fragments_.size(); ++i) {
+    const size_t count = disjoint() ? 1 : std::min(sequences, sequences_.Count(i));
+    bytes += fragments_[i].begin.size() + fragments_[i].end.size() + 3 * kMaxVarint32Bytes +
+             count * kMaxVarint64Bytes;
+  }
+  return bytes;
+}
+
 Status RangeTombstones::Decode(const Slice& bytes, const Comparator* comparator,
                                std::unique_ptr<const RangeTombstones>* tombstones) {
   const auto malformed = [] { return Status::Corruption("malformed range tombstones"); };
   auto decoded = std::make_unique<RangeTombstones>(comparator);
+  std::vector<CoveringSequences::Interval> intervals;
   Slice input = bytes;
   while (!input.empty()) {
     Slice begin;
@@ -185,15 +262,17 @@ Status RangeTombstones::Decode(const Slice& bytes, const Comparator* comparator,
     Fragment& fragment = fragments.emplace_back();
     fragment.begin = begin.ToString();
     fragment.end = end.ToString();
-    for (; count > 0; --count) {
+    const auto at = static_cast<uint32_t>(fragments.size() - 1);
+    for (uint64_t above = kMaxSequenceNumber + 1; count > 0; --count) {
       uint64_t sequence = 0;
       const bool read = GetVarint64(&input, &sequence);
-      const uint64_t above =
-          fragment.sequences.empty() ? kMaxSequenceNumber + 1 : fragment.sequences.back();
       if (!read || sequence == 0 || sequence >= above) return malformed();
-      fragment.sequences.push_back(sequence);
+      fragment.newest = std::max(fragment.newest, sequence);
+      intervals.push_back({.first = at, .last = at + 1, .sequence = sequence});
+      above = sequence;
     }
   }
+  decoded->SetSequences(std::move(intervals));
   decoded->Index();
   *tombstones = std::move(decoded);
   return Status::OK();

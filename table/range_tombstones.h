@@ -9,6 +9,7 @@
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "table/covering_sequences.h"
 #include "table/internal_key.h"
 #include "table/key_search.h"
 
@@ -21,9 +22,10 @@ struct RangeTombstone {
   SequenceNumber sequence = 0;
 };
 
-/// Range tombstones, cut where others begin or end: fragments that do not overlap, each with the
-/// sequences of all tombstones that cover it. Which one covers a key is found by one binary search,
-/// whatever overlaps (the idea is RocksDB's FragmentedRangeTombstoneList).
+/// Range tombstones, cut where others begin or end: fragments that do not overlap, of each of which
+/// the newest sequence is known, and the older ones by a tree of them all (covering_sequences.h).
+/// Which one covers a key is found by one binary search, whatever overlaps (fragments are an idea
+/// of RocksDB's FragmentedRangeTombstoneList); n of them take no more than n log n words.
 ///
 /// Thread safety: immutable once made.
 class RangeTombstones {
@@ -31,16 +33,19 @@ class RangeTombstones {
   struct Fragment {
     std::string begin;
     std::string end;
-    std::vector<SequenceNumber> sequences;  ///< Descending, none twice.
-
-    /// The greatest one up to `snapshot`; 0 if there is none.
-    SequenceNumber Newest(SequenceNumber snapshot) const;
+    SequenceNumber newest = 0;  ///< The greatest of all tombstones that cover it.
+  };
+  /// A fragment as a table has it.
+  struct ListedFragment {
+    std::string begin;
+    std::string end;
+    std::vector<SequenceNumber> sequences;  ///< Descending, none twice, some.
   };
 
   /// None. `comparator` is not owned and outlives this.
   explicit RangeTombstones(const Comparator* comparator) : comparator_(comparator) {}
   /// Empty ranges are left out.
-  RangeTombstones(const Comparator* comparator, const std::vector<RangeTombstone>& tombstones);
+  RangeTombstones(const Comparator* comparator, std::vector<RangeTombstone> tombstones);
   /// Of what other ones have.
   static RangeTombstones Merge(const Comparator* comparator,
                                const std::vector<const RangeTombstones*>& parts);
@@ -48,6 +53,20 @@ class RangeTombstones {
   bool empty() const { return fragments_.empty(); }
   /// In the order of keys.
   const std::vector<Fragment>& fragments() const { return fragments_; }
+  /// The greatest sequence of all; 0: there are none.
+  SequenceNumber newest() const { return newest_; }
+  /// The greatest sequence up to `snapshot` of the tombstones that cover a fragment; 0 if there is
+  /// none.
+  SequenceNumber Newest(size_t fragment, SequenceNumber snapshot) const {
+    const SequenceNumber newest = fragments_[fragment].newest;
+    if (newest <= snapshot) [[likely]]
+      return newest;
+    return disjoint() ? 0 : sequences_.Newest(fragment, snapshot);
+  }
+  /// Ranges with their sequences that together hide what these do.
+  std::vector<RangeTombstone> Tombstones() const;
+  /// All fragments with all sequences: as many as the square of the tombstones if all overlap.
+  std::vector<ListedFragment> Listed() const;
 
   /// Where a key lies among the fragments.
   struct Position {
@@ -58,8 +77,15 @@ class RangeTombstones {
   /// The sequence of the newest tombstone up to `snapshot` that covers the key; 0: there is none.
   SequenceNumber Covering(const Slice& user_key, SequenceNumber snapshot) const {
     const Position position = Find(user_key);
-    return position.covered ? fragments_[position.fragment].Newest(snapshot) : 0;
+    return position.covered ? Newest(position.fragment, snapshot) : 0;
   }
+  /// The same for a key of which CommonPrefix::Find of `common()` has told the number.
+  SequenceNumber Covering(const Slice& user_key, uint64_t number, SequenceNumber snapshot) const {
+    const Position position = FindAmong(user_key, number);
+    return position.covered ? Newest(position.fragment, snapshot) : 0;
+  }
+  /// What all keys begin with, if the order is that of bytes.
+  const CommonPrefix& common() const { return common_; }
 
   size_t MemoryUsage() const;
 
@@ -67,18 +93,26 @@ class RangeTombstones {
   //
   //     for each fragment: varint32 length and bytes of its begin, of its end; varint32 number of
   //         sequences; varint64 each, descending
-  static void Encode(const std::vector<Fragment>& fragments, std::string* dst);
+  static void Encode(const std::vector<ListedFragment>& fragments, std::string* dst);
+  /// Of the section at most, if no more than `sequences` of each fragment are kept.
+  size_t EncodedBytesMax(size_t sequences) const;
   /// `Corruption` unless `bytes` are such a section: fragments in order, with sequences.
   static Status Decode(const Slice& bytes, const Comparator* comparator,
                        std::unique_ptr<const RangeTombstones>* tombstones);
 
  private:
+  /// No fragment has more than one sequence.
+  bool disjoint() const { return sequences_.intervals().empty(); }
+  void SetSequences(std::vector<CoveringSequences::Interval> intervals);
   void Index();
+  Position FindAmong(const Slice& user_key, uint64_t number) const;
   /// By comparing keys; in [from, to) is the fragment, or `to` is it.
   Position FindByKeys(const Slice& user_key, size_t from, size_t to) const;
 
   InternalKeyComparator comparator_;
   std::vector<Fragment> fragments_;
+  SequenceNumber newest_ = 0;
+  CoveringSequences sequences_;  ///< Of the fragments, unless these are disjoint.
   // If the order is that of bytes: numbers of the fragments' ends and begins, which decide nearly
   // all searches, so that no key is touched.
   CommonPrefix common_;

@@ -57,7 +57,7 @@ class TableBuilder::Rep {
   bool Fits(size_t key_size, size_t value_size) const;
   uint64_t EstimatedSize() const { return offset() + TailBound(meta_.user_keys, last_key_.size()); }
   uint64_t entries() const { return meta_.entries; }
-  void SetRangeTombstones(const std::vector<RangeTombstones::Fragment>& fragments);
+  void SetRangeTombstones(const std::vector<RangeTombstones::ListedFragment>& fragments);
   Status Finish(TableMeta* meta, bool last_part);
 
  private:
@@ -263,11 +263,11 @@ Status TableBuilder::Rep::AppendSection(const std::string& bytes, TableSection* 
 }
 
 void TableBuilder::Rep::SetRangeTombstones(
-    const std::vector<RangeTombstones::Fragment>& fragments) {
+    const std::vector<RangeTombstones::ListedFragment>& fragments) {
   RangeTombstones::Encode(fragments, &range_deletions_);
   range_begin_ = fragments.front().begin;
   range_end_ = fragments.back().end;
-  for (const RangeTombstones::Fragment& fragment : fragments) {
+  for (const RangeTombstones::ListedFragment& fragment : fragments) {
     meta_.smallest_sequence = std::min(meta_.smallest_sequence, fragment.sequences.back());
     meta_.largest_sequence = std::max(meta_.largest_sequence, fragment.sequences.front());
   }
@@ -340,7 +340,8 @@ Status TableBuilder::Add(const Slice& user_key, uint64_t tag, const Slice& value
   return rep_->Add(user_key, tag, value);
 }
 
-void TableBuilder::SetRangeTombstones(const std::vector<RangeTombstones::Fragment>& fragments) {
+void TableBuilder::SetRangeTombstones(
+    const std::vector<RangeTombstones::ListedFragment>& fragments) {
   rep_->SetRangeTombstones(fragments);
 }
 

@@ -43,7 +43,7 @@ class TableBuilder {
   Status Add(const Slice& user_key, uint64_t tag, const Slice& value);
 
   /// What the table has of range tombstones, some. Widens its bounds. Once, before Finish.
-  void SetRangeTombstones(const std::vector<RangeTombstones::Fragment>& fragments);
+  void SetRangeTombstones(const std::vector<RangeTombstones::ListedFragment>& fragments);
 
   /// Whether the table, with such a record added and everything after the records, would stay
   /// within the writer's capacity.

@@ -7,11 +7,11 @@
 #include <benchmark/benchmark.h>
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "nacre/db.h"
 #include "nacre/merge_operator.h"
+#include "tests/support/bench_db.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -24,39 +24,26 @@ constexpr size_t kValueBytes = 100;
 
 enum Place { kNone, kMemTable, kTable };
 
-void Check(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.ToString());
-}
-
-std::string Key(uint64_t n) { return "key" + std::to_string(1'000'000 + n); }
-
 void BM_GetMerged(benchmark::State& state) {
   const auto place = static_cast<Place>(state.range(0));
-  Options options;
-  options.create_if_missing = true;
-  options.pool_uri = "embedded:?nodes=1&size=512MiB";
-  options.disable_auto_compactions = true;
+  Options options = BenchOptions();
   options.merge_operator = MergeOperators::CreateStringAppendOperator();
-  std::unique_ptr<DB> db;
-  Check(DB::Open(options, "bench", &db));
-  for (uint64_t n = 0; n < kKeys; ++n) {
-    Check(db->Put({}, Key(n), std::string(kValueBytes, 'v')));
-  }
-  Check(db->CompactRange({}, nullptr, nullptr));
+  const std::unique_ptr<DB> db = FillBench(options, kKeys);
   for (uint64_t flush = 0; flush < kOtherFlushes; ++flush) {
     for (uint64_t n = 0; n < kRead; ++n) {
-      Check(db->Put({}, Key(n * (kKeys / kRead) + 1 + flush), std::string(kValueBytes, 'w')));
+      BenchCheck(
+          db->Put({}, BenchKey(n * (kKeys / kRead) + 1 + flush), std::string(kValueBytes, 'w')));
     }
-    Check(db->Flush({}));
+    BenchCheck(db->Flush({}));
   }
   for (uint64_t n = 0; place != kNone && n < kRead; ++n) {
-    Check(db->Merge({}, Key(n * (kKeys / kRead)), "more"));
+    BenchCheck(db->Merge({}, BenchKey(n * (kKeys / kRead)), "more"));
   }
-  if (place == kTable) Check(db->Flush({}));
+  if (place == kTable) BenchCheck(db->Flush({}));
   Random random(1);
   PinnableSlice value;
   for (auto _ : state) {
-    Check(db->Get({}, Key(random.Uniform(kRead) * (kKeys / kRead)), &value));
+    BenchCheck(db->Get({}, BenchKey(random.Uniform(kRead) * (kKeys / kRead)), &value));
     benchmark::DoNotOptimize(value.data());
   }
 }

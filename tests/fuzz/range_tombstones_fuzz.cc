@@ -15,11 +15,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::unique_ptr<const RangeTombstones> decoded;
   if (!RangeTombstones::Decode(bytes, BytewiseComparator(), &decoded).ok()) return 0;
   std::string again;
-  RangeTombstones::Encode(decoded->fragments(), &again);
+  RangeTombstones::Encode(decoded->Listed(), &again);
   std::unique_ptr<const RangeTombstones> parsed;
   if (!RangeTombstones::Decode(again, BytewiseComparator(), &parsed).ok()) std::abort();
   if (parsed->fragments().size() != decoded->fragments().size()) std::abort();
-  for (const auto& fragment : decoded->fragments()) {
+  for (const auto& fragment : decoded->Listed()) {
     const SequenceNumber newest = fragment.sequences.front();
     if (decoded->Covering(fragment.begin, kMaxSequenceNumber) != newest) std::abort();
     if (decoded->Covering(fragment.begin, newest - 1) >= newest) std::abort();

@@ -115,7 +115,7 @@ struct Outputs {
       const RangeTombstones* const tombstones = opened.reader->range_tombstones();
       EXPECT_EQ(metas[i].has_range_deletions(), tombstones != nullptr);
       if (tombstones == nullptr) continue;
-      for (const auto& fragment : tombstones->fragments()) {
+      for (const auto& fragment : tombstones->Listed()) {
         EXPECT_LE(metas[i].smallest_user_key().ToString(), fragment.begin);
         EXPECT_GE(metas[i].largest_user_key().ToString(), fragment.end);
         for (const SequenceNumber sequence : fragment.sequences) {

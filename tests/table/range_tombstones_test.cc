@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -104,7 +105,7 @@ TEST_P(RangeTombstonesTest, HidesWhatTheRangesHide) {
     const RangeTombstones joined = RangeTombstones::Merge(&order, {&a, &b});
     first.insert(first.end(), second.begin(), second.end());
     std::string section;
-    RangeTombstones::Encode(joined.fragments(), &section);
+    RangeTombstones::Encode(joined.Listed(), &section);
     std::unique_ptr<const RangeTombstones> decoded;
     ASSERT_TRUE(IsOk(RangeTombstones::Decode(section, &order, &decoded)));
     for (const SequenceNumber snapshot :
@@ -124,6 +125,73 @@ TEST_P(RangeTombstonesTest, HidesWhatTheRangesHide) {
       }
     }
   }
+}
+
+TEST_P(RangeTombstonesTest, ManyThatOverlapHideWhatTheRangesHide) {
+  const Comparator& order = *GetParam();
+  Random random(TestSeed(8103));
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t keys = 1 + random.Uniform(400);
+    // Sequences that are few, or all different; ranges that are short, or nearly all of the keys.
+    const uint64_t sequences = random.OneIn(2) ? 5 : 1'000'000;
+    const uint64_t longest = random.OneIn(2) ? keys : 1 + keys / 20;
+    std::vector<RangeTombstone> tombstones;
+    for (uint64_t left = random.Uniform(300); left > 0; --left) {
+      uint64_t begin = random.Uniform(keys);
+      uint64_t end = begin + random.Uniform(longest + 1);
+      if (order.Compare(Key(begin), Key(end)) > 0) std::swap(begin, end);
+      tombstones.push_back({Key(begin), Key(end), 1 + random.Uniform(sequences)});
+    }
+    std::vector<RangeTombstone> halves[2];
+    for (const RangeTombstone& t : tombstones) halves[random.Uniform(2)].push_back(t);
+    const RangeTombstones whole(&order, tombstones);
+    const RangeTombstones a(&order, halves[0]);
+    const RangeTombstones b(&order, halves[1]);
+    const RangeTombstones joined = RangeTombstones::Merge(&order, {&a, &b});
+    const RangeTombstones again(&order, joined.Tombstones());
+    // What was cut and joined is what it was before.
+    ASSERT_EQ(whole.fragments().size(), joined.fragments().size());
+    ASSERT_EQ(whole.fragments().size(), again.fragments().size());
+    for (int i = 0; i < 300; ++i) {
+      const std::string key = Key(random.Uniform(2 * keys));
+      const SequenceNumber snapshot =
+          random.OneIn(4) ? kMaxSequenceNumber : random.Uniform(sequences + 2);
+      const SequenceNumber expected = Covering(order, tombstones, key, snapshot);
+      ASSERT_EQ(expected, whole.Covering(key, snapshot)) << key << " at " << snapshot;
+      ASSERT_EQ(expected, joined.Covering(key, snapshot)) << key << " at " << snapshot;
+      ASSERT_EQ(expected, again.Covering(key, snapshot)) << key << " at " << snapshot;
+    }
+    for (const RangeTombstones::ListedFragment& fragment : joined.Listed()) {
+      std::vector<SequenceNumber> expected;
+      for (const RangeTombstone& t : tombstones) {
+        const bool covers =
+            order.Compare(t.begin, fragment.begin) <= 0 && order.Compare(fragment.begin, t.end) < 0;
+        if (covers) expected.push_back(t.sequence);
+      }
+      std::sort(expected.begin(), expected.end(), std::greater<SequenceNumber>());
+      expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+      ASSERT_EQ(expected, fragment.sequences) << fragment.begin;
+    }
+    std::string section;
+    RangeTombstones::Encode(joined.Listed(), &section);
+    ASSERT_LE(section.size(), joined.EncodedBytesMax(tombstones.size()));
+  }
+}
+
+TEST_P(RangeTombstonesTest, TheMemoryOfManyThatOverlapIsNotTheirSquare) {
+  const Comparator& order = *GetParam();
+  const auto nested = [&](uint64_t count) {
+    std::vector<RangeTombstone> tombstones;
+    for (uint64_t n = 0; n < count; ++n) {
+      std::string begin = std::to_string(100'000 + n);
+      std::string end = std::to_string(900'000 - n);
+      if (order.Compare(begin, end) > 0) begin.swap(end);
+      tombstones.push_back({begin, end, n + 1});
+    }
+    return RangeTombstones(&order, tombstones).MemoryUsage();
+  };
+  // Sixteen times as many; a logarithm that grows by less than twice.
+  EXPECT_LT(nested(4096), 32 * nested(256));
 }
 
 TEST_P(RangeTombstonesTest, IteratorsPassOverWhatIsCovered) {
@@ -178,7 +246,7 @@ TEST_P(RangeTombstonesTest, MalformedSectionsAreFoundOut) {
     tombstones.push_back({Key(3 * i + 5), Key(3 * i), 10 + i});
   }
   std::string section;
-  RangeTombstones::Encode(RangeTombstones(&order, tombstones).fragments(), &section);
+  RangeTombstones::Encode(RangeTombstones(&order, tombstones).Listed(), &section);
   std::unique_ptr<const RangeTombstones> decoded;
   size_t whole = 0;
   for (size_t size = 0; size < section.size(); ++size) {
@@ -191,7 +259,7 @@ TEST_P(RangeTombstonesTest, MalformedSectionsAreFoundOut) {
     bad.resize(random.Uniform(bad.size() + 1));
     bad.shrink_to_fit();
     if (!RangeTombstones::Decode(bad, &order, &decoded).ok()) continue;
-    for (const auto& fragment : decoded->fragments()) {
+    for (const auto& fragment : decoded->Listed()) {
       ASSERT_LT(order.Compare(fragment.begin, fragment.end), 0);
       ASSERT_FALSE(fragment.sequences.empty());
     }
