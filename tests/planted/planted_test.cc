@@ -34,8 +34,6 @@ struct Bug {
   const char* what;    ///< Is wrong.
   uint64_t first = 1;  ///< Seed: some way before the one that finds it, to save time.
   sim::StoryOptions stories{};
-  /// It takes thousands of seeds: looked for by --table only.
-  bool rare = false;
 };
 
 constexpr sim::StoryOptions kManyFlips{.many_flips = true};
@@ -65,10 +63,9 @@ constexpr Bug kBugs[] = {
      1231},
     {"fence.lease-ignored", "a new owner is let in while the one before may still be read"},
     {"root.first-value-preferred", "of several values of the root, any one is taken", 21},
-    {"root.half-is-enough-to-open", "half of the members let a new owner in", 1, kManySplits,
-     /*rare=*/true},
+    {"root.half-is-enough-to-open", "half of the members let a new owner in", 1, kManySplits},
     {"root.one-node-too-few-to-write", "less than half of the members acknowledge a root", 1,
-     kManySplits, /*rare=*/true},
+     kManySplits},
     {"manifest.end-of-the-ring-taken-for-the-last-edit", "edits after the ring's end are not read",
      111, kSmallRings},
     {"manifest.edits-sought-in-the-wrong-place", "a checkpoint does not say which edits follow it"},
@@ -159,14 +156,7 @@ std::string TestName(const testing::TestParamInfo<Bug>& bug) {
   return name;
 }
 
-std::vector<Bug> BugsThatAreFoundSoon() {
-  std::vector<Bug> bugs;
-  std::copy_if(std::begin(kBugs), std::end(kBugs), std::back_inserter(bugs),
-               [](const Bug& bug) { return !bug.rare; });
-  return bugs;
-}
-
-INSTANTIATE_TEST_SUITE_P(, PlantedBug, testing::ValuesIn(BugsThatAreFoundSoon()), TestName);
+INSTANTIATE_TEST_SUITE_P(, PlantedBug, testing::ValuesIn(kBugs), TestName);
 
 TEST(PlantedBugs, AreThoseThatAreKnown) {
   const std::set<std::string> there(__start_nacre_bugs, __stop_nacre_bugs);
