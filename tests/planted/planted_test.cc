@@ -81,7 +81,7 @@ constexpr Bug kBugs[] = {
     {"snapshot.forgotten-by-a-flush", "a flush drops versions that a snapshot shows"},
     {"batch.seen-in-half", "a reader sees one update more than is published"},
     {"follower.segment-without-a-mark-taken-for-the-last",
-     "a follower trusts that an owner marks each segment that ends", 1, kManyFollowers},
+     "a follower trusts that an owner marks each segment that ends", 61, kManyFollowers},
     {"follower.ring-that-has-gone-around-taken-for-its-end",
      "a follower takes the end of a later lap of the ring of edits for its place", 81,
      kManyFollowersAndSmallRings},
