@@ -116,7 +116,7 @@ class FollowerDB final : public DB {
 
  private:
   using Goal = FollowerState::Goal;
-  static constexpr size_t kGoals = 2;
+  static constexpr size_t kGoals = 3;
 
   /// What catching up for a goal, or for a higher one, has come to.
   struct Caught {

@@ -290,7 +290,7 @@ bool FollowerDB::ReadAgain(const FollowerView& view, uint32_t family, bool keep,
     return latest_generation_.load(std::memory_order_acquire) != view.generation;
   };
   Status status;
-  for (const Goal goal : {Goal::kRecent, Goal::kAcknowledged}) {
+  for (const Goal goal : {Goal::kRecent, Goal::kTables}) {
     if (!gone_on()) status = CatchUp(goal);
   }
   if (CurrentView()->dropped.contains(family)) {

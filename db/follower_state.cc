@@ -69,7 +69,7 @@ Status FollowerState::CatchUp(Goal goal) {
   bool changed = false;
   Status manifest;
   const bool due = client_->clock()->NowNanos() - root_looked_at_nanos_ > kRootPeriodNanos;
-  const bool all = goal == Goal::kAcknowledged || due;
+  const bool all = goal != Goal::kRecent || due;
   if (!all) manifest = ReadManifest(ManifestFollower::Look::kEdits, &changed);
   // What is read anew must not end before where it ended last.
   auto look = all || changed || incomplete_ ? LogFollower::Look::kHeads : LogFollower::Look::kSeals;

@@ -52,6 +52,9 @@ class FollowerState {
     /// is found out by the heads of later segments, edits, and then the root, from more than half
     /// of its members.
     kAcknowledged,
+    /// That, and the manifest that the root names: tables that are gone are not in it. What the
+    /// log's marks tell is not enough, as its memory does not say when a manifest has been left.
+    kTables,
   };
   /// After a failure, too, the state is one that the database had, and not an earlier one than
   /// before: what could be read counts.

@@ -174,9 +174,10 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   at_.window = 0;
   if (at_.end != 0) {
     if (at_.offset == at_.end) return Status::OK();
-    return Status::Corruption(fmt::format("log segment {} on {}: no copy has the record at {}",
-                                          at_.number, LogSegmentNodes(client_, segment),
-                                          at_.offset));
+    std::string missing = fmt::format("log segment {} on {}: no copy has the record at {}",
+                                      at_.number, LogSegmentNodes(client_, segment), at_.offset);
+    if (windows.size() == segment.copies.size()) return Status::Corruption(missing);
+    return Status::Unavailable(missing + " that can be read");
   }
   *seen = open ? Seen::kOpen : Seen::kSealed;
   return Status::OK();

@@ -79,8 +79,9 @@ class LogFollower {
   using Settled = std::function<Status(SequenceNumber)>;
 
   /// Visits what is new. After a failure, too, what was visited counts. `Unavailable`: no copy of a
-  /// segment can be read that has to be; `Corruption`: no copy has a record that is known to be
-  /// there; `NotSupported`: of a later version. A failure of the visitors is the answer, and final.
+  /// segment can be read that has to be, or those that can have not got a record that is known to
+  /// be there; `Corruption`: no copy has it; `NotSupported`: of a later version. A failure of the
+  /// visitors is the answer, and final.
   Status Advance(Look look, const Visitor& visit, const Settled& settled, End* end);
 
   uint64_t bytes_read() const { return bytes_read_; }

@@ -53,6 +53,8 @@ class Recovery {
   /// Whether the image of some copy is later than what was recovered: then edits may have been
   /// where others are now.
   bool WasOvertaken() const;
+  /// What to answer for damage that was found: a copy that could not be read may be sound.
+  Status Judge(Status damage) const;
 
  private:
   /// The copies on nodes that this client has.
@@ -155,6 +157,15 @@ bool Recovery::WasOvertaken() const {
            header.identity == recovered_->root.identity &&
            header.version > recovered_->state.version;
   });
+}
+
+Status Recovery::Judge(Status damage) const {
+  const size_t all = recovered_->root.copies.size();
+  const auto read = std::count_if(copies_.begin(), copies_.end(),
+                                  [](const Copy& copy) { return copy.status.ok(); });
+  if (static_cast<size_t>(read) == all) return damage;
+  return Status::Unavailable(
+      fmt::format("{}; only {} of its {} copies can be reached", damage.message(), read, all));
 }
 
 Status Recovery::ReadHeaders() {
@@ -333,8 +344,10 @@ Status RecoverManifest(PoolClient* client, const std::string& root_value, uint64
     status = recovery.Run();
     if (status.ok() && recovery.WasOvertaken()) {
       status = Status::TimedOut("manifest: it changes faster than it can be read");
-    } else if (!status.IsCorruption() || !recovery.CopiesChanged()) {
+    } else if (!status.IsCorruption()) {
       return status;
+    } else if (!recovery.CopiesChanged()) {
+      return recovery.Judge(std::move(status));
     }
   }
   return status;

@@ -37,7 +37,8 @@ struct ManifestRecovered {
 /// there or not there as a whole.
 ///
 /// `Corruption` naming the place if something that counts is damaged in all copies: never a state
-/// that has not been, never an older one. `Unavailable` naming the nodes if no copy can be read;
+/// that has not been, never an older one. `Unavailable` naming the nodes if no copy can be read, or
+/// the place if it is damaged in those that can, but not in all that there are;
 /// `NotSupported` for newer formats. Writes nothing. Of a manifest whose owner is at work, this
 /// gives a state that there was a moment ago, unless it is renewed meanwhile: then this may fail.
 /// `TimedOut`: checkpoints follow each other faster than it can be read.

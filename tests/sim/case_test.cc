@@ -13,16 +13,13 @@
 #include <string_view>
 #include <vector>
 
-#include "ctl/ctl_directions.h"
 #include "ctl/database_view.h"
-#include "memnode/pool_device.h"
 #include "nacre/db.h"
 #include "nacre/merge_operator.h"
-#include "tests/support/sim_cluster.h"
+#include "tests/support/sim_case.h"
 #include "tests/support/sim_run.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
-#include "util/uri.h"
 
 namespace nacre::sim {
 namespace {
@@ -30,119 +27,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t kSeeds = 10;
-
 std::string Key(size_t i) { return fmt::format("key{:05}", i); }
-
-/// Some nodes, and processes that own a database, or follow it. Lives until the simulation's
-/// process ends.
-class Case {
- public:
-  Case(Scheduler* scheduler, size_t nodes)
-      : scheduler_(scheduler), cluster_(scheduler, {.nodes = nodes}) {}
-
-  Cluster& cluster() { return cluster_; }
-  Options DatabaseOptions() {
-    Options options = cluster_.DatabaseOptions();
-    options.operation_timeout = seconds(2);
-    return options;
-  }
-  ProcessId NewProcess(const std::string& name) { return scheduler_->NewProcess(name); }
-  /// Has a thread of the process do it, and waits for its end.
-  void In(ProcessId process, const std::function<void()>& body) {
-    auto* const done = new bool(false);
-    cluster_.Run(process, "main", [=] {
-      body();
-      *done = true;
-    });
-    Await("a step", [=] { return *done; });
-  }
-  void Await(const char* what, const std::function<bool()>& done) {
-    constexpr int kLooks = 1200;
-    for (int i = 0; !done(); ++i) {
-      if (i == kLooks) Fail(std::string(what) + ": not within two minutes");
-      scheduler_->SleepFor(milliseconds(100));
-    }
-  }
-  void Fail(const std::string& why) { scheduler_->Fail(why); }
-  void Expect(bool holds, const std::string& why) {
-    if (!holds) Fail(why);
-  }
-  void Expect(const Status& status) { Expect(status.ok(), status.ToString()); }
-
-  void CutOff(ProcessId process, size_t node) {
-    cluster_.network().Block(process, cluster_.process(node));
-    cluster_.network().Block(cluster_.process(node), process);
-  }
-  void CutOffFromAll(ProcessId process) {
-    for (size_t i = 0; i < cluster_.size(); ++i) CutOff(process, i);
-  }
-  void Heal() { cluster_.network().UnblockAll(); }
-
-  Status WithPool(const std::function<Status(memnode::PoolClient*)>& body) {
-    Uri pool;
-    NACRE_RETURN_IF_ERROR(ParseUri(cluster_.pool_uri(), &pool));
-    std::unique_ptr<rdma::Device> device;
-    std::unique_ptr<memnode::PoolClient> client;
-    memnode::PoolClientOptions options;
-    options.slab_bytes = 0;
-    options.connect_all = false;
-    options.operation_timeout = seconds(2);
-    NACRE_RETURN_IF_ERROR(memnode::OpenPoolDevice(pool, {}, Clock::System(), &device));
-    NACRE_RETURN_IF_ERROR(
-        memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
-    return body(client.get());
-  }
-  /// On which nodes the database has this, in order; empty if it cannot be seen now.
-  using Extents = std::function<std::vector<ExtentAddr>(const ctl::DatabaseView&)>;
-  std::vector<size_t> NodesOf(const Extents& extents) {
-    std::vector<size_t> nodes;
-    const Status status = WithPool([&](memnode::PoolClient* client) {
-      ctl::DatabaseView view;
-      NACRE_RETURN_IF_ERROR(ctl::ViewDatabase(client, "db", &view));
-      std::vector<bool> there(cluster_.size());
-      for (const ExtentAddr& extent : extents(view)) {
-        const std::string address = client->node_address(static_cast<NodeId>(extent.start.node));
-        for (size_t i = 0; i < there.size(); ++i) {
-          if (cluster_.AddressOf(i) == address) there[i] = true;
-        }
-      }
-      for (size_t i = 0; i < there.size(); ++i) {
-        if (there[i]) nodes.push_back(i);
-      }
-      return Status::OK();
-    });
-    if (!status.ok()) nodes.clear();
-    return nodes;
-  }
-  std::vector<size_t> ManifestNodes() {
-    return NodesOf([](const ctl::DatabaseView& view) { return view.manifest.copies; });
-  }
-  /// Of the first segment.
-  std::vector<size_t> LogNodes() {
-    return NodesOf(
-        [](const ctl::DatabaseView& view) { return view.state.segments.begin()->second.copies; });
-  }
-
- private:
-  Scheduler* const scheduler_;
-  Cluster cluster_;
-};
-
-/// Tells `tell` for some seeds. It gives what each came to.
-std::vector<std::string> Tell(const std::function<std::string(Scheduler*, Case*)>& tell,
-                              size_t nodes) {
-  std::vector<std::string> summaries;
-  const auto scenario = [&](Scheduler* scheduler, uint64_t) {
-    return tell(scheduler, std::make_unique<Case>(scheduler, nodes).release());
-  };
-  RunSeeds(1, kSeeds, scenario, {}, [&](const Outcome& outcome) {
-    EXPECT_TRUE(outcome.passed) << "seed " << outcome.seed << ": " << outcome.failure;
-    summaries.push_back(outcome.summary);
-    return true;
-  });
-  return summaries;
-}
 
 TEST(CaseTest, AFollowerFindsAManifestThatHasMovedToNodesThatJoined) {
   Tell(
@@ -158,24 +43,8 @@ TEST(CaseTest, AFollowerFindsAManifestThatHasMovedToNodesThatJoined) {
         c->In(follower,
               [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
         const size_t before = c->cluster().size();
-        for (int i = 0; i < 2; ++i) c->cluster().AddNode();
-        c->cluster().AwaitNodes();
-        c->Expect(c->WithPool([&](memnode::PoolClient* client) {
-          return ctl::ChangeDirections(client, [&](memnode::Directions* directions) {
-            for (size_t i = before; i < c->cluster().size(); ++i) {
-              directions->added_addresses.push_back(c->cluster().AddressOf(i));
-            }
-          });
-        }));
-        c->Expect(c->WithPool([&](memnode::PoolClient* client) {
-          for (size_t i = 0; i < before; ++i) {
-            NodeId node = kNoNode;
-            memnode::NodeStats stats;
-            NACRE_RETURN_IF_ERROR(ctl::FindNode(client, c->cluster().AddressOf(i), &node, &stats));
-            NACRE_RETURN_IF_ERROR(ctl::SetDraining(client, stats, true));
-          }
-          return Status::OK();
-        }));
+        c->AddNodes(2);
+        for (size_t i = 0; i < before; ++i) c->Drain(i);
         c->Await("the manifest to move", [&] {
           const std::vector<size_t> nodes = c->ManifestNodes();
           return !nodes.empty() && nodes.front() >= before;
@@ -257,29 +126,16 @@ TEST(CaseTest, AFollowerAnswersUnavailableForDamageWhoseOtherCopyIsOutOfItsSight
         c->In(follower,
               [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
         // The follower loses sight of one copy of everything, and the other is damaged.
+        const auto first_table = [](const ctl::DatabaseView& view) {
+          return view.state.tables.begin()->second.second.placement.fragments;
+        };
         std::vector<size_t> nodes;
         c->Await("a look at the tables", [&] {
-          nodes = c->NodesOf([](const ctl::DatabaseView& view) {
-            return view.state.tables.begin()->second.second.placement.fragments;
-          });
+          nodes = c->NodesOf(first_table);
           return nodes.size() == 2;
         });
         c->CutOff(follower, nodes[0]);
-        c->Expect(c->WithPool([&](memnode::PoolClient* client) {
-          ctl::DatabaseView view;
-          NACRE_RETURN_IF_ERROR(ctl::ViewDatabase(client, "db", &view));
-          for (const auto& [id, table] : view.state.tables) {
-            for (const ExtentAddr& copy : table.second.placement.fragments) {
-              const auto node = static_cast<NodeId>(copy.start.node);
-              if (client->node_address(node) != c->cluster().AddressOf(nodes[1])) continue;
-              for (uint64_t at = 0; at < copy.length; at += kValueBytes / 2) {
-                c->cluster().network().FlipBit(c->cluster().process(nodes[1]),
-                                               copy.start.offset + at, 3);
-              }
-            }
-          }
-          return Status::OK();
-        }));
+        c->Damage(nodes[1], kValueBytes / 2, first_table);
         c->In(follower, [&] {
           std::string value;
           Status status = following->Get({}, Key(0), &value);

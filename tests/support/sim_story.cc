@@ -18,8 +18,12 @@ using std::chrono::seconds;
 constexpr size_t kGroups = 60;
 constexpr milliseconds kLook{100};
 
-/// One more than the fragments of a table; and a new owner needs more than half of the nodes.
-size_t NodesFor(size_t fragments, size_t spare) { return std::max(fragments, 2 * spare) + 1; }
+/// One more than the fragments of a table at least; and a new owner needs more than half of the
+/// nodes.
+size_t NodesFor(size_t fragments, size_t spare, const StoryOptions& options, Random* random) {
+  const size_t nodes = std::max(fragments, 2 * spare) + 1 + random->Uniform(2);
+  return options.many_splits ? nodes + nodes % 2 : nodes;
+}
 
 }  // namespace
 
@@ -32,11 +36,11 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
       random_(seed),
       redundancy_(kRedundancies[random_.Uniform(std::size(kRedundancies))]),
       // These live until the simulation's process ends, as what was killed still refers to them.
-      cluster_(std::make_unique<Cluster>(
-                   scheduler,
-                   ClusterOptions{.nodes = NodesFor(redundancy_.fragments, redundancy_.spare) +
-                                           random_.Uniform(2)})
-                   .release()),
+      cluster_(
+          std::make_unique<Cluster>(
+              scheduler, ClusterOptions{.nodes = NodesFor(redundancy_.fragments, redundancy_.spare,
+                                                          options, &random_)})
+              .release()),
       model_(std::make_unique<Model>(scheduler, kGroups).release()),
       database_(cluster_->DatabaseOptions()) {
   one_family_ = !options_.many_families && (random_.OneIn(2) || options_.one_family);
@@ -89,7 +93,7 @@ void Story::Act() {
   if (options_.small_rings && random_.OneIn(2)) return KillOwner();
   if (options_.many_families && random_.OneIn(2)) return KillOwner();
   if (options_.many_followers && random_.OneIn(2)) return DisturbFollower();
-  if (options_.many_splits && random_.OneIn(2)) return SplitNetwork();
+  if (options_.many_splits && random_.OneIn(2)) return HalveNetwork();
   switch (random_.Uniform(25)) {
     case 0:
     case 1:

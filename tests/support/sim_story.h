@@ -24,7 +24,7 @@ namespace nacre::sim {
 struct StoryOptions {
   bool many_flips = false;
   bool many_scans = false;
-  /// Networks are split for longer, and there may be more nodes.
+  /// There is an even number of nodes, and owners lose sight of half of them, or of one more.
   bool many_splits = false;
   /// The manifest's ring is as small as it can be, goes around, and owners are killed.
   bool small_rings = false;
@@ -103,6 +103,9 @@ class Story {
   void CutOffOwner();
   /// The owner sees some of the nodes, and who would be its successor the others.
   void SplitNetwork();
+  /// The owner goes on with half of the nodes, or one less, and then there is a successor that sees
+  /// the others only.
+  void HalveNetwork();
   void Cut(ProcessId a, ProcessId b, uint64_t ways, uint64_t millis);
 
   // Clocks.

@@ -250,8 +250,7 @@ void Story::CutOffOwner() {
 
 void Story::SplitNetwork() {
   if (flipped_) return;
-  const uint64_t longest = options_.many_splits ? 12'000 : 4000;
-  const uint64_t millis = Bounded(random_.Uniform(longest), redundancy_.spare);
+  const uint64_t millis = Bounded(random_.Uniform(4000), redundancy_.spare);
   Tell(fmt::format("the network is split for {} ms", millis));
   Disturb();
   const ProcessId before = owner().process();
@@ -265,6 +264,34 @@ void Story::SplitNetwork() {
     Cut(successors ? before : owner().process(), cluster_->process(i), 3, millis);
   }
   Tell(fmt::format("{} of {} nodes are on the side of owner {}", seen, nodes, owner().number()));
+}
+
+void Story::HalveNetwork() {
+  if (lost_ > 0 || flipped_) {
+    Heal();
+    AwaitWhole();
+  }
+  // It takes some seconds to give up nodes that do not answer; who opens the database does so
+  // twice.
+  const uint64_t alone = 2000 + random_.Uniform(6000);
+  const uint64_t together = 5000 + random_.Uniform(10'000);
+  lost_ += redundancy_.spare;
+  Disturb();
+  const size_t nodes = cluster_->size();
+  const size_t seen = (nodes + 1) / 2 + random_.Uniform(2);
+  const size_t first = random_.Uniform(nodes);
+  Tell(fmt::format("owner {} loses sight of {} of {} nodes", owner().number(), seen, nodes));
+  const auto cut = [&](bool successors, uint64_t millis) {
+    for (size_t i = 0; i < nodes; ++i) {
+      if ((i < seen) != successors) continue;
+      Cut(owner().process(), cluster_->process((first + i) % nodes), 3, millis);
+    }
+  };
+  cut(/*successors=*/true, alone + together);
+  Sleep(milliseconds(alone));
+  StartOwner(/*take_over=*/true);
+  cut(/*successors=*/false, together);
+  Sleep(milliseconds(together));
 }
 
 // ---- Clocks -------------------------------------------------------------------------------------
