@@ -16,9 +16,10 @@ namespace nacre {
 /// changes some of its calls derives from it. RocksDB's.
 class StackableDB : public DB {
  public:
-  explicit StackableDB(std::unique_ptr<DB> db) : db_(std::move(db)) {}
+  /// Others may own it, too.
+  explicit StackableDB(std::shared_ptr<DB> db) : db_(std::move(db)) {}
 
-  /// What it stands on, owned by this.
+  /// What it stands on.
   virtual DB* GetBaseDB() { return db_.get(); }
 
   using DB::CompactRange;
@@ -170,7 +171,7 @@ class StackableDB : public DB {
   uint64_t GetLatestSequenceNumber() const override { return db_->GetLatestSequenceNumber(); }
 
  protected:
-  const std::unique_ptr<DB> db_;
+  const std::shared_ptr<DB> db_;
 };
 
 }  // namespace nacre
