@@ -96,7 +96,7 @@ void DBImpl::CompactionTask() {
       MutexLock lock(&mutex_);
       room = background_.room_made;
       if (!closing_.load(std::memory_order_relaxed) && background_.manual_compactions == 0 &&
-          background_.pauses == 0) {
+          background_.pauses == 0 && background_.compactions_running <= live_.most_compactions()) {
         compaction = PickCompaction();
       }
       if (compaction == nullptr) {
