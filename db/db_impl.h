@@ -90,6 +90,10 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status Write(const WriteOptions& options, WriteBatch* updates) override;
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
              PinnableSlice* value) override;
+  Status GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                          PinnableSlice* merge_operands,
+                          GetMergeOperandsOptions* get_merge_operands_options,
+                          int* number_of_operands) override;
   void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                 const Slice* keys, PinnableSlice* values, Status* statuses) override;
   bool KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,

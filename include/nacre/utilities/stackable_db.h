@@ -81,6 +81,13 @@ class StackableDB : public DB {
              PinnableSlice* value) override {
     return db_->Get(options, family, key, value);
   }
+  Status GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                          PinnableSlice* merge_operands,
+                          GetMergeOperandsOptions* get_merge_operands_options,
+                          int* number_of_operands) override {
+    return db_->GetMergeOperands(options, family, key, merge_operands, get_merge_operands_options,
+                                 number_of_operands);
+  }
   void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                 const Slice* keys, PinnableSlice* values, Status* statuses) override {
     db_->MultiGet(options, family, num_keys, keys, values, statuses);
