@@ -8,6 +8,7 @@
 #include "db/options_check.h"
 #include "db/table_changes.h"
 #include "db/update_limits.h"
+#include "memnode/node_start.h"
 #include "nacre/statistics.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -95,7 +96,7 @@ void DBImpl::CompactionTask() {
       MutexLock lock(&mutex_);
       room = background_.room_made;
       if (!closing_.load(std::memory_order_relaxed) && background_.manual_compactions == 0 &&
-          background_.pauses == 0) {
+          background_.pauses == 0 && background_.compactions_running <= live_.most_compactions()) {
         compaction = PickCompaction();
       }
       if (compaction == nullptr) {
@@ -434,8 +435,9 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
                        const TableList& inputs, uint64_t input_bytes, TableList* outputs) {
   const uint64_t target = family.picker().TargetTableBytes(static_cast<int>(job->output_level));
   const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
-  std::vector<NodeId> tried;
-  bool here = live_.compaction == CompactionSite::kCompute;
+  const JobNeeds needs(*job);
+  std::vector<NodeId> tried = refusals_.NodesWithout(*client_, needs);
+  const bool here = live_.compaction == CompactionSite::kCompute;
   // Gaps at the ends of chunks may take more of the outputs than they took of the inputs.
   uint64_t output_bytes = OutputBound(input_bytes);
   const uint64_t most_output_bytes = 8 * output_bytes;
@@ -443,6 +445,8 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
   for (;;) {
     // This process, when no node can.
     const NodeId executor = here ? kNoNode : TakeExecutor(local_bytes, tried);
+    // Before the node is asked: another process of it may answer, never an earlier one.
+    const uint32_t start = executor == kNoNode ? 0 : memnode::StartOf(*client_, executor);
     const int alive = client_->alive_count();
     status = ReserveOutputs(output_bytes, target, executor, job);
     const bool reserved = status.ok();
@@ -497,14 +501,13 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
       output_bytes *= 2;  // Of what was reserved, that is: once more, with more of it.
       continue;
     }
-    // A node that is lost, busy or does not know the comparator leaves the job to the next one.
+    // A node that is lost, busy or lacks what the job needs leaves it to the next one.
     const bool elsewhere =
         status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() || status.IsNotSupported();
     if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
     if (executor != kNoNode) {
       tried.push_back(executor);
-      // No node knows a comparator that one of them does not: they run the same program.
-      here = here || status.IsNotSupported();
+      if (status.IsNotSupported()) refusals_.Add(executor, start, needs);
     } else if (client_->alive_count() == alive) {
       return status;  // Each node that dies under this process costs one more try.
     }

@@ -58,9 +58,8 @@ void DBImpl::MaybeSchedule() {
     background_.flush_running = true;
     flush_executor_->Schedule([this] { FlushLoop(); });
   }
-  const int limit = std::max(1, options_.max_background_jobs - 1);
   if (!closing_.load(std::memory_order_relaxed) && background_.manual_compactions == 0 &&
-      background_.compactions_running < limit && CompactionDue()) {
+      background_.compactions_running < live_.most_compactions() && CompactionDue()) {
     ++background_.compactions_running;
     compaction_executor_->Schedule([this] { CompactionTask(); });
   }
@@ -343,7 +342,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
     part.first = input->user_key().ToString();
     const uint64_t most = std::max<uint64_t>(1, part.memtable->data_bytes() / kMinRangeBytes);
     part.cuts = part.memtable->Divide(
-        std::min<uint64_t>(most, static_cast<uint64_t>(options_.max_background_jobs)));
+        std::min<uint64_t>(most, static_cast<uint64_t>(live_.max_background_jobs.load())));
     part.first_range = lineage.ranges;
     lineage.ranges += static_cast<uint32_t>(part.ranges());
   }
@@ -448,7 +447,7 @@ void DBImpl::FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& li
     if (!done) FlushRange(*flush, range, result);
     result->ended_nanos = clock_->NowNanos();
   };
-  const auto jobs = static_cast<size_t>(std::max(1, options_.max_background_jobs));
+  const auto jobs = static_cast<size_t>(std::max(1, live_.max_background_jobs.load()));
   std::atomic<size_t> next{0};
   RunTogether("nacre-flush", std::min(jobs, work.size()), [&](size_t /*thread*/) {
     for (size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {

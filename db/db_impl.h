@@ -24,6 +24,7 @@
 #include "db/manifest_edit.h"
 #include "db/manifest_log.h"
 #include "db/manifest_state.h"
+#include "db/node_refusals.h"
 #include "db/node_reporter.h"
 #include "db/open_timeline.h"
 #include "db/owner_controls.h"
@@ -89,6 +90,10 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status Write(const WriteOptions& options, WriteBatch* updates) override;
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
              PinnableSlice* value) override;
+  Status GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                          PinnableSlice* merge_operands,
+                          GetMergeOperandsOptions* get_merge_operands_options,
+                          int* number_of_operands) override;
   void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                 const Slice* keys, PinnableSlice* values, Status* statuses) override;
   bool KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -257,10 +262,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// tables are repaired, segments are not, and where nobody writes they would stay as they are.
   /// Those without records, too: whoever opens the database cannot tell when all copies are lost.
   void LeaveLogSegments() EXCLUDES(mutex_, commit_mutex_);
-
   /// Of a flush or compaction that begins now. The caller adds what only it knows.
   TableLineage BeginLineage(TableLineage::Kind kind) REQUIRES(mutex_);
-
   /// Writes the state as it is to where a repair finds it: after a compaction that left no table to
   /// tell of it. A failure goes to the LOG.
   void RecordState() EXCLUDES(mutex_, commit_mutex_);
@@ -381,23 +384,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void TakeTables(const ColumnFamily& family, std::vector<TableMeta> tables,
                   const std::vector<Placement>& reserved, FlushedRange* result);
 
-  // ---- db_near_flush.cc ----
-  /// Whether nodes shall flush this MemTable, all of which is published, and from where.
-  bool PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near)
-      EXCLUDES(mutex_);
-  /// As FlushRange, on the best node that can. False, with nothing left behind: it is to be done
-  /// here.
-  bool FlushRangeNear(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result)
-      EXCLUDES(mutex_);
-  void FallBack(FlushFallback why, const std::string& detail);
-  void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(mutex_);
-
-  // ---- db_tables.cc ----
-  Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(mutex_, commit_mutex_);
-  std::string RestoredLineage() EXCLUDES(mutex_);
-
-  // ---- db_flush.cc ----
   /// Makes a new view the current one. The old one waits in unlinked_views_, because destroying
   /// what it held last is too much work to do under the mutex or on a writer's thread.
   void InstallView(ColumnFamily* family, std::vector<std::shared_ptr<MemTable>> memtables,
@@ -434,6 +420,22 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// After a flush found none: waits for the compactions that may make room, then merges level 0.
   /// Whether there is room that was not there when background_.room_made was `room`.
   bool AwaitRoom(uint64_t room) EXCLUDES(mutex_);
+
+  // ---- db_near_flush.cc ----
+  /// Whether nodes shall flush this MemTable, all of which is published, and from where.
+  bool PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near)
+      EXCLUDES(mutex_);
+  /// As FlushRange, on the best node that can. False, with nothing left behind: it is to be done
+  /// here.
+  bool FlushRangeNear(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result)
+      EXCLUDES(mutex_);
+  void FallBack(FlushFallback why, const std::string& detail);
+  void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(mutex_);
+
+  // ---- db_tables.cc ----
+  Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
+      EXCLUDES(mutex_, commit_mutex_);
+  std::string RestoredLineage() EXCLUDES(mutex_);
 
   // ---- db_compaction.cc ----
   void CompactionTask() EXCLUDES(mutex_);
@@ -523,6 +525,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   std::atomic<bool> closing_{false};                         ///< Also cancels running compactions.
   DBCounters counters_;
   OwnerEvents events_;
+  NodeRefusals refusals_;
   FlushSites flush_sites_;
   FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
@@ -584,7 +587,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
 
   Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
-
   Scrubber scrubber_;
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "memnode/node_start.h"
 #include "nacre/statistics.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -110,13 +111,18 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
   tables.output_level = 0;
   tables.manifest_version = flush.manifest_version;
   tables.lineage = merge.table.lineage;
-  std::vector<NodeId> tried;
+  const JobNeeds needs(tables);
+  std::vector<NodeId> tried = refusals_.NodesWithout(*client_, needs);
+  Status refusal = Status::Busy("no node has a thread for it");
+  if (!tried.empty()) refusal = Status::NotSupported("what it needs is not known to the nodes");
   for (;;) {
     const NodeId executor = TakeExecutor(near.local_bytes, tried);
     if (executor == kNoNode) {
-      FallBack(FlushFallback::kBusy, "no node has a thread for it");
+      FallBack(refusal.IsBusy() ? FlushFallback::kBusy : FlushFallback::kComparator,
+               refusal.ToString());
       return false;
     }
+    const uint32_t start = memnode::StartOf(*client_, executor);
     memnode::ReservedTable output;
     output.id = NewTableId();
     Status status = Reserve(redundancy_.For(0), flush.bound, executor, &output.placement);
@@ -140,13 +146,13 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
     // A node that lives but does not answer may still write there: who opens the database next
     // finds that it is free.
     if (!status.IsTimedOut()) space_->Free(output.placement);
-    if (status.IsBusy()) {
-      tried.push_back(executor);
-      continue;
+    if (!status.IsBusy() && !status.IsNotSupported()) {
+      FallBack(FlushFallback::kFailed, status.ToString());
+      return false;
     }
-    FallBack(status.IsNotSupported() ? FlushFallback::kComparator : FlushFallback::kFailed,
-             status.ToString());
-    return false;
+    tried.push_back(executor);
+    if (status.IsNotSupported()) refusals_.Add(executor, start, needs);
+    refusal = std::move(status);
   }
 }
 

@@ -206,8 +206,7 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
                  .log = options_.info_log.get(),
                  .versions = [this] { return Versions(); }}),
       flush_executor_(NewThreadPool(1, "nacre-flush")),
-      compaction_executor_(
-          NewThreadPool(std::max(1, options.max_background_jobs - 1), "nacre-compact")),
+      compaction_executor_(NewThreadPool(live_.most_compactions(), "nacre-compact")),
       reporter_(
           client_, [this] { return MakeReport(); },
           [this] {

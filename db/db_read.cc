@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -156,6 +157,25 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
       break;
   }
   return lookup.status();
+}
+
+Status DBImpl::GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* handle,
+                                const Slice& key, PinnableSlice* merge_operands,
+                                GetMergeOperandsOptions* get_merge_operands_options,
+                                int* number_of_operands) {
+  NACRE_RETURN_IF_ERROR(
+      CheckOperandsCall(merge_operands, get_merge_operands_options, number_of_operands));
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
+  NACRE_RETURN_IF_ERROR(CheckLease());
+  std::vector<std::string> operands;
+  {
+    EpochDomain::Guard guard(&epochs_);
+    SequenceNumber snapshot = 0;
+    const ReadView& view = *PinConsistent(*family, options, &snapshot);
+    NACRE_RETURN_IF_ERROR(OperandsOf(view, options, key, snapshot, &operands));
+  }
+  return GiveOperands(operands, *get_merge_operands_options, merge_operands, number_of_operands);
 }
 
 void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, size_t num_keys,

@@ -29,8 +29,8 @@ constexpr std::string_view kOfFamilies[] = {
     "disable_auto_compactions",
 };
 constexpr std::string_view kOfDatabases[] = {
-    "delayed_write_rate", "max_subcompactions", "repair_bytes_per_second",
-    "near_data_flush",    "compaction",         "allow_degraded_writes",
+    "delayed_write_rate", "max_background_jobs", "max_subcompactions",    "repair_bytes_per_second",
+    "near_data_flush",    "compaction",          "allow_degraded_writes",
 };
 
 /// Of options that there are.
@@ -99,6 +99,8 @@ Status OwnerControls::SetDBOptions(const std::unordered_map<std::string, std::st
   NACRE_RETURN_IF_ERROR(
       CheckOptions(Options(options, db_->default_family_->options()), db_->name_, &redundancy));
   db_->live_.Take(options);
+  db_->compaction_executor_->Grow(db_->live_.most_compactions());
+  db_->MaybeSchedule();
   db_->changed_.SignalAll();
   Log(db_->options_.info_log, LogLevel::kInfo, "{}: options set:{}", db_->name_, TextOf(changes));
   return Status::OK();

@@ -20,7 +20,7 @@ enum class FlushFallback : uint8_t {
   kLostCopy,        ///< A node that has a copy of the log is lost.
   kRangeDeletions,  ///< There are some, which the log has in no order of keys.
   kBusy,            ///< No node had a thread for it.
-  kComparator,      ///< The nodes do not know the comparator.
+  kComparator,      ///< No node knows the comparator, or the merge operator.
   kFailed,  ///< On the node: the log is damaged, the table outgrew its space, the node died.
 };
 inline constexpr size_t kFlushFallbacks = 10;

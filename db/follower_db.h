@@ -62,6 +62,10 @@ class FollowerDB final : public DB {
   Status Write(const WriteOptions& options, WriteBatch* updates) override;
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
              PinnableSlice* value) override;
+  Status GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                          PinnableSlice* merge_operands,
+                          GetMergeOperandsOptions* get_merge_operands_options,
+                          int* number_of_operands) override;
   void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                 const Slice* keys, PinnableSlice* values, Status* statuses) override;
   std::vector<Status> MultiGet(const ReadOptions& options,
@@ -140,6 +144,11 @@ class FollowerDB final : public DB {
   Status Prepare(const ReadOptions& options) EXCLUDES(mutex_);
   /// Of this database, or null. `InvalidArgument` for another one's.
   Status FindFamily(ColumnFamilyHandle* handle, uint32_t* id) const;
+  /// Has `read` look at the latest view, or the snapshot's, and again at later ones as long as it
+  /// answers that some of the failures in `statuses` are suspect; these are answers then.
+  template <typename Read>
+  void ReadStatuses(const ReadOptions& options, ColumnFamilyHandle* handle,
+                    std::span<Status> statuses, const Read& read) EXCLUDES(mutex_);
   void ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle, std::span<const Slice> keys,
                 PinnableSlice* values, Status* statuses) EXCLUDES(mutex_);
   /// One look at one view. Whether some of the failures are suspect.

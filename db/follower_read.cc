@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -188,6 +189,23 @@ Status FollowerDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, c
   return status;
 }
 
+Status FollowerDB::GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family,
+                                    const Slice& key, PinnableSlice* merge_operands,
+                                    GetMergeOperandsOptions* get_merge_operands_options,
+                                    int* number_of_operands) {
+  NACRE_RETURN_IF_ERROR(
+      CheckOperandsCall(merge_operands, get_merge_operands_options, number_of_operands));
+  Status status;
+  std::vector<std::string> operands;
+  ReadStatuses(options, family, {&status, 1},
+               [&](const FollowerView& view, uint32_t id, SequenceNumber snapshot) {
+                 status = OperandsOf(*view.Of(id), ReadOptions(), key, snapshot, &operands);
+                 return Suspect(status);
+               });
+  NACRE_RETURN_IF_ERROR(status);
+  return GiveOperands(operands, *get_merge_operands_options, merge_operands, number_of_operands);
+}
+
 void FollowerDB::MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                           const Slice* keys, PinnableSlice* values, Status* statuses) {
   for (size_t i = 0; i < num_keys; ++i) values[i].Reset();
@@ -206,13 +224,14 @@ Status FollowerDB::FindFamily(ColumnFamilyHandle* handle, uint32_t* id) const {
   return Status::OK();
 }
 
-void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle,
-                          std::span<const Slice> keys, PinnableSlice* values, Status* statuses) {
+template <typename Read>
+void FollowerDB::ReadStatuses(const ReadOptions& options, ColumnFamilyHandle* handle,
+                              std::span<Status> statuses, const Read& read) {
   uint32_t family = kDefaultFamily;
   Status status = FindFamily(handle, &family);
   if (status.ok()) status = Prepare(options);
   if (!status.ok()) {
-    std::fill_n(statuses, keys.size(), status);
+    std::fill(statuses.begin(), statuses.end(), status);
     return;
   }
   SequenceNumber snapshot = 0;
@@ -223,7 +242,7 @@ void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle
                                    ? Ours(options.snapshot).view().get()
                                    : view_.load(std::memory_order_acquire);  // See InstallView.
     snapshot = view->sequence;
-    if (!LookUp(*view, family, snapshot, keys, values, statuses)) [[likely]]
+    if (!read(*view, family, snapshot)) [[likely]]
       return;
     held = view->shared_from_this();
   }
@@ -232,14 +251,22 @@ void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle
     std::shared_ptr<const FollowerView> newer;
     Status why;
     if (!ReadAgain(*held, family, options.snapshot != nullptr, &newer, &snapshot, &why)) {
-      for (size_t i = 0; i < keys.size(); ++i) {
-        if (Suspect(statuses[i])) statuses[i] = why.ok() ? Answer(*held, family, statuses[i]) : why;
+      for (Status& answer : statuses) {
+        if (Suspect(answer)) answer = why.ok() ? Answer(*held, family, answer) : why;
       }
       return;
     }
     held = std::move(newer);
-    for (size_t i = 0; i < keys.size(); ++i) values[i].Reset();
-  } while (LookUp(*held, family, snapshot, keys, values, statuses) && !deadline.Expired());
+  } while (read(*held, family, snapshot) && !deadline.Expired());
+}
+
+void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle,
+                          std::span<const Slice> keys, PinnableSlice* values, Status* statuses) {
+  ReadStatuses(options, handle, {statuses, keys.size()},
+               [&](const FollowerView& view, uint32_t family, SequenceNumber snapshot) {
+                 for (size_t i = 0; i < keys.size(); ++i) values[i].Reset();
+                 return LookUp(view, family, snapshot, keys, values, statuses);
+               });
 }
 
 bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumber snapshot,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,7 @@ struct LiveOptions {
 
   void Take(const DBOptions& options) {
     delayed_write_rate = options.delayed_write_rate;
+    max_background_jobs = options.max_background_jobs;
     max_subcompactions = options.max_subcompactions;
     repair_bytes_per_second = options.repair_bytes_per_second;
     near_data_flush = options.near_data_flush;
@@ -28,6 +30,7 @@ struct LiveOptions {
   }
   void PutInto(DBOptions* options) const {
     options->delayed_write_rate = delayed_write_rate;
+    options->max_background_jobs = max_background_jobs;
     options->max_subcompactions = max_subcompactions;
     options->repair_bytes_per_second = repair_bytes_per_second;
     options->near_data_flush = near_data_flush;
@@ -35,7 +38,11 @@ struct LiveOptions {
     options->allow_degraded_writes = allow_degraded_writes;
   }
 
+  /// At once: one of the jobs is a flush.
+  int most_compactions() const { return std::max(1, max_background_jobs.load() - 1); }
+
   std::atomic<uint64_t> delayed_write_rate;
+  std::atomic<int> max_background_jobs;
   std::atomic<uint32_t> max_subcompactions;
   std::atomic<uint64_t> repair_bytes_per_second;
   std::atomic<NearDataFlush> near_data_flush;

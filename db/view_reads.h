@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "db/read_view.h"
 #include "nacre/db.h"
@@ -38,6 +40,17 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const Re
 /// as their indexes and filters tell. Under the guard that PointLookup wants.
 Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
                   SequenceNumber snapshot, PinnableSlice* value);
+
+/// What SearchView would merge, from the oldest: a value, operands. `NotFound` if there is nothing.
+Status OperandsOf(const ReadView& view, const ReadOptions& options, const Slice& key,
+                  SequenceNumber snapshot, std::vector<std::string>* operands);
+/// As DB::GetMergeOperands has them: `InvalidArgument` if one is null.
+Status CheckOperandsCall(const PinnableSlice* merge_operands,
+                         const GetMergeOperandsOptions* options, const int* number);
+/// Answers DB::GetMergeOperands.
+Status GiveOperands(const std::vector<std::string>& operands,
+                    const GetMergeOperandsOptions& options, PinnableSlice* merge_operands,
+                    int* number);
 
 /// What a user sees of `view` at `snapshot`; keeps the view.
 std::unique_ptr<Iterator> NewUserIterator(std::shared_ptr<const ReadView> view,

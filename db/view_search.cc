@@ -1,6 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "db/view_reads.h"
 #include "table/merge_operands.h"
@@ -20,24 +24,49 @@ class VersionWalk {
     AppendInternalKey(&target_, key, PackTag(snapshot, kValueTypeForSeek));
   }
 
-  Status Run() {
+  /// Leaves in `value` what the key is.
+  Status Value() {
+    Walk();
+    NACRE_RETURN_IF_ERROR(std::move(status_));
+    if (operands_.empty()) return found_ ? Status::OK() : Status::NotFound();
+    const Slice base(base_);
+    std::string merged;
+    NACRE_RETURN_IF_ERROR(operands_.Apply(view_.rules.merge_operator, key_,
+                                          found_ ? &base : nullptr, view_.rules.logger, &merged));
+    value_->PinSelf(merged);
+    return Status::OK();
+  }
+
+  /// What `Value` makes that of, from the oldest.
+  Status Operands(std::vector<std::string>* operands) {
+    Walk();
+    NACRE_RETURN_IF_ERROR(std::move(status_));
+    operands->clear();
+    if (found_) operands->push_back(operands_.empty() ? value_->ToString() : std::move(base_));
+    const auto& newest_first = operands_.operands();
+    for (auto operand = newest_first.rbegin(); operand != newest_first.rend(); ++operand) {
+      operands->push_back(operand->value);
+    }
+    return operands->empty() ? Status::NotFound() : Status::OK();
+  }
+
+ private:
+  void Walk() {
     for (const auto& memtable : view_.memtables) {
-      if (InMemTable(*memtable)) return Answer();
+      if (InMemTable(*memtable)) return;
     }
     const Version& version = *view_.version;
     const TableList& level0 = version.tables(0);
     for (size_t i = 0; i < level0.size(); ++i) {
-      if (version.Level0Holds(i, key_) && InTable(*level0[i])) return Answer();
+      if (version.Level0Holds(i, key_) && InTable(*level0[i])) return;
     }
     for (int level = 1; level < version.depth(); ++level) {
       for (const auto& table : version.sorted_level(level).FindAll(key_)) {
-        if (InTable(*table)) return Answer();
+        if (InTable(*table)) return;
       }
     }
-    return Answer();
   }
 
- private:
   // Each of these is true once older sources do not count.
 
   bool InMemTable(const MemTable& memtable) {
@@ -103,17 +132,6 @@ class VersionWalk {
     return true;
   }
 
-  Status Answer() {
-    NACRE_RETURN_IF_ERROR(std::move(status_));
-    if (operands_.empty()) return found_ ? Status::OK() : Status::NotFound();
-    const Slice base(base_);
-    std::string merged;
-    NACRE_RETURN_IF_ERROR(operands_.Apply(view_.rules.merge_operator, key_,
-                                          found_ ? &base : nullptr, view_.rules.logger, &merged));
-    value_->PinSelf(merged);
-    return Status::OK();
-  }
-
   const ReadView& view_;
   const Slice key_;
   const SequenceNumber snapshot_;
@@ -132,7 +150,31 @@ class VersionWalk {
 
 Status SearchView(const ReadView& view, const ReadOptions& options, const Slice& key,
                   SequenceNumber snapshot, PinnableSlice* value) {
-  return VersionWalk(view, options, key, snapshot, value).Run();
+  return VersionWalk(view, options, key, snapshot, value).Value();
+}
+
+Status OperandsOf(const ReadView& view, const ReadOptions& options, const Slice& key,
+                  SequenceNumber snapshot, std::vector<std::string>* operands) {
+  PinnableSlice value;
+  return VersionWalk(view, options, key, snapshot, &value).Operands(operands);
+}
+
+Status CheckOperandsCall(const PinnableSlice* merge_operands,
+                         const GetMergeOperandsOptions* options, const int* number) {
+  if (merge_operands != nullptr && options != nullptr && number != nullptr) return Status::OK();
+  return Status::InvalidArgument("GetMergeOperands: merge_operands, options or number is null");
+}
+
+Status GiveOperands(const std::vector<std::string>& operands,
+                    const GetMergeOperandsOptions& options, PinnableSlice* merge_operands,
+                    int* number) {
+  *number = static_cast<int>(operands.size());
+  if (*number > options.expected_max_number_of_operands) {
+    return Status::Incomplete(fmt::format("GetMergeOperands: there are {}, with room for {}",
+                                          *number, options.expected_max_number_of_operands));
+  }
+  for (size_t i = 0; i < operands.size(); ++i) merge_operands[i].PinSelf(operands[i]);
+  return Status::OK();
 }
 
 }  // namespace nacre

@@ -72,6 +72,10 @@ class NodeLink {
   // ---- one of an earlier process is dead, and one of a later one was made with its translation.
 
   uint64_t instance_id() const { return instance_id_.load(std::memory_order_relaxed); }
+  uint32_t start_id() const {
+    const Place* at = place();
+    return at == nullptr ? 0 : at->start_id;
+  }
   uint64_t region_bytes() const { return region_bytes_.load(std::memory_order_relaxed); }
   uint64_t slab_bytes() const { return slab_bytes_; }
   bool single_piece() const { return place()->pieces.size() == 1; }

@@ -13,21 +13,20 @@ namespace {
 
 class ThreadPool final : public Executor {
  public:
-  ThreadPool(int threads, const std::string& name) : work_(&mutex_) {
+  ThreadPool(int threads, const std::string& name) : name_(name), work_(&mutex_) {
     assert(threads >= 1);
-    threads_.reserve(static_cast<size_t>(threads));
-    for (int i = 0; i < threads; ++i) {
-      threads_.emplace_back(name, [this] { Run(); });
-    }
+    Grow(threads);
   }
 
   ~ThreadPool() override {
+    std::vector<Thread> threads;
     {
       MutexLock lock(&mutex_);
       stopping_ = true;
       work_.SignalAll();
+      threads.swap(threads_);
     }
-    for (Thread& thread : threads_) thread.Join();
+    for (Thread& thread : threads) thread.Join();
     assert(tasks_.empty());
   }
 
@@ -35,6 +34,13 @@ class ThreadPool final : public Executor {
     MutexLock lock(&mutex_);
     tasks_.push_back(std::move(task));
     work_.Signal();
+  }
+
+  void Grow(int threads) override EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    while (threads_.size() < static_cast<size_t>(threads)) {
+      threads_.emplace_back(name_, [this] { Run(); });
+    }
   }
 
  private:
@@ -55,11 +61,12 @@ class ThreadPool final : public Executor {
     }
   }
 
+  const std::string name_;
   Mutex mutex_;
   CondVar work_;
   std::deque<std::function<void()>> tasks_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
-  std::vector<Thread> threads_;
+  std::vector<Thread> threads_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

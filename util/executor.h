@@ -18,6 +18,8 @@ class Executor {
   virtual ~Executor() = default;
   /// Tasks start in the order of their calls. They must not throw.
   virtual void Schedule(std::function<void()> task) = 0;
+  /// Has at least so many threads from now on.
+  virtual void Grow(int threads) = 0;
 };
 
 /// `threads` >= 1; `name` (cut after 15 bytes) shows in `ps` and `perf`.

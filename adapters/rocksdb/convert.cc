@@ -123,6 +123,7 @@ void CopyMutable(const nacre::ColumnFamilyOptions& ours, rocksdb::ColumnFamilyOp
 
 void CopyMutable(const nacre::DBOptions& ours, rocksdb::DBOptions* result) {
   result->delayed_write_rate = ours.delayed_write_rate;
+  result->max_background_jobs = ours.max_background_jobs;
   result->max_subcompactions = ours.max_subcompactions;
 }
 

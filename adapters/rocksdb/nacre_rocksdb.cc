@@ -2,6 +2,7 @@
 
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -128,6 +129,27 @@ class NacreRocksdb final : public UnsupportedDb {
     nacre::PinnableSlice found;
     const nacre::Status status = db_->Get(ours, Ours(family), ToNacre(key), &found);
     if (status.ok()) value->PinSelf(ToRocksdb(found));
+    return ToRocksdb(status);
+  }
+  Status GetMergeOperands(const rocksdb::ReadOptions& options, Family* family, const Slice& key,
+                          rocksdb::PinnableSlice* merge_operands,
+                          rocksdb::GetMergeOperandsOptions* get_merge_operands_options,
+                          int* number_of_operands) override {
+    if (family == nullptr) return NoSuchFamily();
+    if (get_merge_operands_options == nullptr || merge_operands == nullptr) {
+      return Status::InvalidArgument("GetMergeOperands: options or merge_operands is null");
+    }
+    nacre::ReadOptions ours;
+    if (Status s = OptionsOf(options, &ours); !s.ok()) return s;
+    const int most = std::max(0, get_merge_operands_options->expected_max_number_of_operands);
+    nacre::GetMergeOperandsOptions our_options{.expected_max_number_of_operands = most};
+    // One more, so that there is always an array.
+    std::vector<nacre::PinnableSlice> operands(static_cast<size_t>(most) + 1);
+    const nacre::Status status = db_->GetMergeOperands(
+        ours, Ours(family), ToNacre(key), operands.data(), &our_options, number_of_operands);
+    for (int i = 0; status.ok() && i < *number_of_operands; ++i) {
+      merge_operands[i].PinSelf(ToRocksdb(operands[static_cast<size_t>(i)]));
+    }
     return ToRocksdb(status);
   }
   void MultiGet(const rocksdb::ReadOptions& options, Family* family, size_t count,

@@ -22,7 +22,7 @@ class UnsupportedDb : public rocksdb::DB {
   using Slice = rocksdb::Slice;
   using Status = rocksdb::Status;
 
-  // ---- Timestamps, operands of merges --------------------------------------------------------
+  // ---- Timestamps ----------------------------------------------------------------------------
 
   Status Put(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&,
              const Slice&) override {
@@ -33,11 +33,6 @@ class UnsupportedDb : public rocksdb::DB {
   }
   Status SingleDelete(const rocksdb::WriteOptions&, Family*, const Slice&, const Slice&) override {
     return No("timestamps");
-  }
-  Status GetMergeOperands(const rocksdb::ReadOptions&, Family*, const Slice&,
-                          rocksdb::PinnableSlice*, rocksdb::GetMergeOperandsOptions*,
-                          int*) override {
-    return No("GetMergeOperands");
   }
   Status IncreaseFullHistoryTsLow(Family*, std::string) override { return No("timestamps"); }
   Status GetFullHistoryTsLow(Family*, std::string*) override { return No("timestamps"); }

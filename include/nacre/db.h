@@ -36,6 +36,11 @@ struct Range {
   Slice limit;
 };
 
+struct GetMergeOperandsOptions {
+  /// Room for so many is given.
+  int expected_max_number_of_operands = 0;
+};
+
 /// An ordered map from keys to values, kept in a pool of memory nodes. This process is its owner:
 /// it holds the MemTables, the metadata and small indexes; tables live on the nodes.
 ///
@@ -201,6 +206,15 @@ class DB {
   Status Get(const ReadOptions& options, const Slice& key, std::string* value) {
     return Get(options, nullptr, key, value);
   }
+  /// What a Get of `key` would merge, from the oldest to the newest: the value that operands apply
+  /// to, if there is one, and the operands; those that flushes and compactions have combined are
+  /// one. The operator is not asked, and need not be there. `merge_operands` has room for
+  /// `options->expected_max_number_of_operands`; `*number_of_operands` is how many there are.
+  /// `Incomplete`: there are more than fit, and none is given. `NotFound` if the key is absent.
+  virtual Status GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family,
+                                  const Slice& key, PinnableSlice* merge_operands,
+                                  GetMergeOperandsOptions* get_merge_operands_options,
+                                  int* number_of_operands) = 0;
   /// `values` and `statuses` have `num_keys` elements; all keys are read as of one snapshot, with
   /// their remote reads in flight together.
   virtual void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
@@ -393,8 +407,8 @@ class DB {
   Status SetOptions(const std::unordered_map<std::string, std::string>& changes) {
     return SetOptions(nullptr, changes);
   }
-  /// Of the database: delayed_write_rate, max_subcompactions, repair_bytes_per_second,
-  /// near_data_flush, compaction and allow_degraded_writes.
+  /// Of the database: max_background_jobs, delayed_write_rate, max_subcompactions,
+  /// repair_bytes_per_second, near_data_flush, compaction and allow_degraded_writes.
   virtual Status SetDBOptions(const std::unordered_map<std::string, std::string>& /*changes*/) {
     return OnlyByOwner("SetDBOptions");
   }

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "nacre/compaction_filter.h"
 #include "nacre/db.h"
 #include "nacre/perf_context.h"
 #include "nacre/utilities/stackable_db.h"
@@ -232,7 +233,52 @@ TEST_F(DBControlsTest, OptionsOfTheDatabaseChange) {
         Changes{{"delayed_write_rate", "2m"}, {"max_subcompactions", "0"}}}) {
     EXPECT_TRUE(db_->SetDBOptions(wrong).IsInvalidArgument());
   }
+  const Status fixed = db_->SetDBOptions({{"slab_size", "1m"}});
+  EXPECT_NE(fixed.ToString().find("slab_size"), std::string::npos) << fixed.ToString();
   EXPECT_EQ(db_->GetDBOptions().delayed_write_rate, uint64_t{1} << 20) << "all or none";
+}
+
+/// Has each compaction wait for another one.
+class MeetingFactory final : public CompactionFilterFactory {
+ public:
+  std::unique_ptr<CompactionFilter> CreateCompactionFilter(
+      const CompactionFilter::Context& /*context*/) override {
+    arrived.fetch_add(1);
+    if (Eventually([this] { return arrived.load() >= 2; })) met.fetch_add(1);
+    return nullptr;
+  }
+  const char* Name() const override { return "Meeting"; }
+  std::atomic<int> arrived{0};
+  std::atomic<int> met{0};
+};
+
+TEST_F(DBControlsTest, MoreJobsRunAtOnce) {
+  const auto meeting = std::make_shared<MeetingFactory>();
+  options_.compaction_filter_factory = meeting;
+  options_.max_background_jobs = 1;
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options_, "jobs", &db)));
+  ColumnFamilyHandle* other = nullptr;
+  ASSERT_TRUE(IsOk(db->CreateColumnFamily(options_, "other", &other)));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(IsOk(db->Put(NoLog(), "a", "1")));
+    ASSERT_TRUE(IsOk(db->Put(NoLog(), other, "a", "1")));
+    ASSERT_TRUE(IsOk(db->Flush({})));
+  }
+  ASSERT_TRUE(IsOk(db->EnableAutoCompaction({db->DefaultColumnFamily(), other})));
+  ASSERT_TRUE(Eventually([&] { return meeting->arrived.load() > 0; }));
+  EXPECT_EQ(meeting->arrived.load(), 1) << "one job at once";
+  ASSERT_TRUE(IsOk(db->SetDBOptions({{"max_background_jobs", "3"}})));
+  EXPECT_EQ(db->GetDBOptions().max_background_jobs, 3);
+  ASSERT_TRUE(IsOk(db->WaitForCompact()));
+  EXPECT_EQ(meeting->met.load(), 2) << "two at once";
+
+  for (const char* wrong : {"0", "257", "many"}) {
+    EXPECT_TRUE(db->SetDBOptions({{"max_background_jobs", wrong}}).IsInvalidArgument());
+  }
+  ASSERT_TRUE(IsOk(db->SetDBOptions({{"max_background_jobs", "1"}})));
+  EXPECT_EQ(db->GetDBOptions().max_background_jobs, 1);
+  ASSERT_TRUE(IsOk(db->DestroyColumnFamilyHandle(other)));
 }
 
 TEST_F(DBControlsTest, WorkIsPausedAndGoesOn) {

@@ -1,7 +1,9 @@
 // Goal: listeners are told of flushes, compactions, tables, sealed MemTables, stalls, failures,
-// lost nodes and dropped handles as they are, each once and in order, and may call the database.
+// lost and joined nodes, dropped handles and the end of ownership as they are, each once and in
+// order, and may call the database.
 // Method: a listener that writes down what it hears, databases on embedded nodes, one of which dies
-// in one test; what was heard is compared with the tables that there are.
+// in one test, and on nacre-memnode processes, one of which is killed and started anew, or which
+// another owner takes over; what was heard is compared with the tables that there are.
 
 #include <gtest/gtest.h>
 
@@ -14,6 +16,7 @@
 
 #include "nacre/db.h"
 #include "nacre/listener.h"
+#include "tests/support/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "tests/support/test_nodes.h"
@@ -73,6 +76,11 @@ class Recorder final : public EventListener {
     Note("stall " + std::to_string(static_cast<int>(info.condition.cur)));
   }
   void OnNodeLost(DB*, const NodeInfo& info) override { Note("lost " + info.address); }
+  void OnNodeJoined(DB*, const NodeInfo& info) override { Note("joined " + info.address); }
+  void OnFenced(DB*, const Status& status) override {
+    EXPECT_TRUE(status.IsFenced()) << status.ToString();
+    Note("fenced");
+  }
   void OnRebuildCompleted(DB*, const NodeRebuildInfo& info) override {
     EXPECT_GT(info.tables, 0u);
     EXPECT_GT(info.bytes, 0u);
@@ -248,6 +256,57 @@ TEST_F(DBListenerTest, ANodeIsLostAndWhatItHadIsRebuilt) {
   EXPECT_TRUE(Eventually([&] { return heard_->Count("rebuilt") > 0; }));
   ASSERT_TRUE(IsOk(db_->Close()));
   EXPECT_EQ(heard_->Count("lost " + tables[0].nodes[0]), 1u);
+}
+
+TEST_F(DBListenerTest, ANodeThatWasStartedAnewHasJoined) {
+  MemnodeProcesses nodes(3);
+  options_.pool = ConnectTestPool(nodes.pool_uri());
+  options_.redundancy = "rep(2)";
+  options_.allow_degraded_writes = true;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(Fill(0, 100));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  const std::string address = nodes[1].address();
+  nodes[1].Kill();
+  EXPECT_TRUE(Eventually([&] { return heard_->Count("lost " + address) > 0; }));
+  nodes[1].Start();
+  EXPECT_TRUE(Eventually([&] { return heard_->Count("joined " + address) > 0; }));
+  ASSERT_TRUE(IsOk(db_->Close()));
+  // In turns, however often a slow machine had it look lost.
+  std::string expected = "lost " + address;
+  for (const std::string& event : heard_->events()) {
+    if (!event.ends_with(address)) continue;
+    EXPECT_EQ(event, expected);
+    expected = (event.starts_with("lost") ? "joined " : "lost ") + address;
+  }
+}
+
+TEST_F(DBListenerTest, WhoIsFencedIsToldOnce) {
+  MemnodeProcesses nodes(3);
+  options_.pool = ConnectTestPool(nodes.pool_uri());
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_TRUE(IsOk(db_->Put({}, "a", "1")));
+  EXPECT_EQ(heard_->Count("fenced"), 0u);
+
+  Options theirs = options_;
+  theirs.pool = ConnectTestPool(nodes.pool_uri());
+  theirs.listeners.clear();
+  theirs.take_over = true;
+  std::unique_ptr<DB> successor;
+  ASSERT_TRUE(IsOk(DB::Open(theirs, "db", &successor)));
+  Status status;
+  ASSERT_TRUE(Eventually([&] {
+    status = db_->Put({}, "b", "1");
+    return !status.ok();
+  }));
+  EXPECT_TRUE(status.IsFenced()) << status.ToString();
+  EXPECT_TRUE(Eventually([&] { return heard_->Count("fenced") > 0; }));
+  EXPECT_TRUE(db_->Put({}, "b", "1").IsFenced());
+  EXPECT_TRUE(db_->Flush({}).IsFenced());
+  EXPECT_TRUE(db_->Close().IsFenced());
+  EXPECT_EQ(heard_->Count("fenced"), 1u);
+  std::string value;
+  EXPECT_TRUE(IsOk(successor->Get({}, "a", &value)));
 }
 
 TEST_F(DBListenerTest, AFailureIsTold) {

@@ -1,8 +1,9 @@
 // Goal: merges and single deletions survive whatever happens to the log and the tables: they are
 // flushed near the data and here, compacted on nodes and here, replayed by the next owner,
-// followed; and what goes wrong with an operator is said to who reads the key, and loses nothing.
-// Method: nacre-memnode processes; random updates of all kinds beside a model, with snapshots;
-// operators that nodes do not know, that fail, and none.
+// followed; operands are given one by one to who asks for them; and what goes wrong with an
+// operator is said to who reads the key, and loses nothing. Method: nacre-memnode processes; random
+// updates of all kinds beside a model, with snapshots; operators that nodes do not know, that fail,
+// and none.
 
 #include <gtest/gtest.h>
 
@@ -243,6 +244,70 @@ TEST_F(DBMergeTest, WithoutAnOperatorOperandsStayAndReadersAreTold) {
   options_.merge_operator = MergeOperators::CreateStringAppendOperator();
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(ExpectModel());
+}
+
+using Operands = std::vector<std::string>;
+
+/// What GetMergeOperands gives, with room for as many; nothing for a key that is absent.
+Operands OperandsOf(DB* db, const std::string& key, const Snapshot* snapshot = nullptr) {
+  ReadOptions read;
+  read.snapshot = snapshot;
+  GetMergeOperandsOptions options{.expected_max_number_of_operands = 8};
+  std::vector<PinnableSlice> values(8);
+  int count = -1;
+  const Status status = db->GetMergeOperands(read, nullptr, key, values.data(), &options, &count);
+  if (status.IsNotFound()) return {};
+  EXPECT_TRUE(IsOk(status)) << key;
+  Operands operands;
+  for (int i = 0; i < count; ++i) operands.push_back(values[static_cast<size_t>(i)].ToString());
+  return operands;
+}
+
+TEST_F(DBMergeTest, OperandsAreGivenOneByOne) {
+  ASSERT_NO_FATAL_FAILURE(StartNodes());
+  options_.merge_operator = std::make_shared<PickyOperator>();  // Which combines none.
+  options_.disable_auto_compactions = true;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  for (const char* key : {"base", "deleted", "covered", "value"}) {
+    ASSERT_TRUE(IsOk(db_->Put({}, key, "0")));
+  }
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  ASSERT_TRUE(IsOk(db_->Merge({}, "base", "1")));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  const Snapshot* const before = db_->GetSnapshot();
+  ASSERT_TRUE(IsOk(db_->Delete({}, "deleted")));
+  ASSERT_TRUE(IsOk(db_->DeleteRange({}, "c", "d")));
+  for (const char* key : {"base", "deleted", "covered", "fresh"}) {
+    ASSERT_TRUE(IsOk(db_->Merge({}, key, "refuse")));  // It would only fail when it is applied.
+    ASSERT_TRUE(IsOk(db_->Merge({}, key, "3")));
+  }
+
+  std::unique_ptr<DB> follower;
+  ASSERT_TRUE(IsOk(DB::OpenAsSecondary(options_, "db", &follower)));
+  ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
+  for (DB* const db : {db_.get(), follower.get()}) {
+    SCOPED_TRACE(db == follower.get() ? "follower" : "owner");
+    EXPECT_EQ(OperandsOf(db, "base"), (Operands{"0", "1", "refuse", "3"}));
+    EXPECT_EQ(OperandsOf(db, "deleted"), (Operands{"refuse", "3"}));
+    EXPECT_EQ(OperandsOf(db, "covered"), (Operands{"refuse", "3"}));
+    EXPECT_EQ(OperandsOf(db, "fresh"), (Operands{"refuse", "3"}));
+    EXPECT_EQ(OperandsOf(db, "value"), Operands{"0"});
+    EXPECT_EQ(OperandsOf(db, "absent"), Operands{});
+
+    std::vector<PinnableSlice> values(4);
+    GetMergeOperandsOptions room{.expected_max_number_of_operands = 3};
+    int count = 0;
+    EXPECT_TRUE(
+        db->GetMergeOperands({}, nullptr, "base", values.data(), &room, &count).IsIncomplete());
+    EXPECT_EQ(count, 4);
+    EXPECT_TRUE(values[0].empty());
+    EXPECT_TRUE(db->GetMergeOperands({}, nullptr, "base", values.data(), &room, nullptr)
+                    .IsInvalidArgument());
+  }
+  EXPECT_EQ(OperandsOf(db_.get(), "base", before), (Operands{"0", "1"}));
+  EXPECT_EQ(OperandsOf(db_.get(), "covered", before), Operands{"0"});
+  EXPECT_EQ(OperandsOf(db_.get(), "fresh", before), Operands{});
+  db_->ReleaseSnapshot(before);
 }
 
 TEST_F(DBMergeTest, WhatAnOperatorRefusesIsKept) {

@@ -7,14 +7,14 @@
 #include <thread>
 #include <utility>
 
-#include "nacre/db.h"
+#include "nacre/utilities/stackable_db.h"
 #include "nacre/write_batch.h"
 
 namespace nacre {
 
 /// A database that does what none may do, so that a test can see it found out; or one whose owner
 /// is fenced at some moment, which any may be.
-class FaultyDB final : public DB {
+class FaultyDB final : public StackableDB {
  public:
   enum class Fault : uint8_t {
     kStaleGets,  ///< From time to time Get answers as of when this object was made.
@@ -27,14 +27,13 @@ class FaultyDB final : public DB {
   };
 
   FaultyDB(std::shared_ptr<DB> db, Fault fault)
-      : db_(std::move(db)), fault_(fault), old_(db_->GetSnapshot()) {}
+      : StackableDB(std::move(db)), fault_(fault), old_(db_->GetSnapshot()) {}
   ~FaultyDB() override { db_->ReleaseSnapshot(old_); }
 
-  using DB::Delete;
-  using DB::Get;
-  using DB::MultiGet;
-  using DB::Put;
-  Status Close() override { return db_->Close(); }
+  using StackableDB::Delete;
+  using StackableDB::Get;
+  using StackableDB::MultiGet;
+  using StackableDB::Put;
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
              const Slice& value) override {
     WriteBatch batch;
@@ -46,18 +45,6 @@ class FaultyDB final : public DB {
     WriteBatch batch;
     NACRE_RETURN_IF_ERROR(batch.Delete(family, key));
     return Write(options, &batch);
-  }
-  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
-                      const Slice& key) override {
-    return db_->SingleDelete(options, family, key);
-  }
-  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
-                     const Slice& end) override {
-    return db_->DeleteRange(options, family, begin, end);
-  }
-  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
-               const Slice& operand) override {
-    return db_->Merge(options, family, key, operand);
   }
   Status Write(const WriteOptions& options, WriteBatch* updates) override {
     const uint64_t number = writes_.fetch_add(1);
@@ -91,36 +78,6 @@ class FaultyDB final : public DB {
     reads_.fetch_add(1);
     for (size_t i = 0; IsFenced() && i < num_keys; ++i) statuses[i] = Status::Fenced("by the test");
   }
-  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options,
-                                        ColumnFamilyHandle* family) override {
-    return db_->NewIterator(options, family);
-  }
-  ColumnFamilyHandle* DefaultColumnFamily() const override { return db_->DefaultColumnFamily(); }
-  const Snapshot* GetSnapshot() override { return db_->GetSnapshot(); }
-  void ReleaseSnapshot(const Snapshot* snapshot) override { db_->ReleaseSnapshot(snapshot); }
-
-  Status FlushWAL(bool sync) override { return db_->FlushWAL(sync); }
-  Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override {
-    return db_->Flush(options, family);
-  }
-  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
-                      const Slice* begin, const Slice* end) override {
-    return db_->CompactRange(options, family, begin, end);
-  }
-  Status WaitForCompact() override { return db_->WaitForCompact(); }
-  Status VerifyChecksum() override { return db_->VerifyChecksum(); }
-  bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override {
-    return db_->GetProperty(family, property, value);
-  }
-  bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property, uint64_t* value) override {
-    return db_->GetIntProperty(family, property, value);
-  }
-  Status GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
-                             uint64_t* sizes) override {
-    return db_->GetApproximateSizes(family, ranges, n, sizes);
-  }
-  const std::string& GetName() const override { return db_->GetName(); }
-  uint64_t GetLatestSequenceNumber() const override { return db_->GetLatestSequenceNumber(); }
 
  private:
   static constexpr uint64_t kSeldom = 200;
@@ -149,7 +106,6 @@ class FaultyDB final : public DB {
   }
   bool IsFenced() const { return fault_ == Fault::kFenced && writes_.load() > kFencedAt; }
 
-  const std::shared_ptr<DB> db_;
   const Fault fault_;
   const Snapshot* const old_;
   std::atomic<uint64_t> writes_{0};

@@ -1,9 +1,12 @@
 // Goal: memory nodes that were given a plug-in flush and compact by the application's own order,
 // merge operator and compaction filter, as the compute node would; nodes that were not leave it to
-// the compute node; and a file that is no proper plug-in is refused with the reason.
+// those that were, are not asked twice, and are asked anew when they were started anew; where there
+// are no others, the compute node does it; and a file that is no proper plug-in is refused with the
+// reason.
 // Method: real nacre-memnode processes with the example's plug-in; counters beside a model; a
-// filter factory of the same name that counts how often this process asked it, and the nodes' own
-// counters; libraries that are no plug-ins, or of another version, on the command line.
+// filter factory of the same name that counts how often this process asked it, the nodes' own
+// counters, and the refusals in the LOG; a node with a region file, killed and started with a
+// plug-in; libraries that are no plug-ins, or of another version, on the command line.
 
 #include <gtest/gtest.h>
 
@@ -13,10 +16,12 @@
 #include <string>
 
 #include "examples/counters/counters.h"
+#include "memnode/node_start.h"
 #include "nacre/db.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
 
@@ -35,14 +40,23 @@ class CountingFactory final : public counters::ForgetZerosFactory {
   std::atomic<uint64_t> made{0};
 };
 
+/// Counts what nodes say that they do not know.
+class RefusalCounter final : public Logger {
+ public:
+  void Log(LogLevel /*level*/, std::string_view message) override {
+    if (message.find("is not known here") != message.npos) refusals.fetch_add(1);
+  }
+  std::atomic<uint64_t> refusals{0};
+};
+
 class NodePluginTest : public testing::Test {
  protected:
   /// Nodes, one with the plug-ins in each of `plugins`.
-  void Open(const std::vector<std::string>& plugins) {
+  void Open(const std::vector<std::string>& plugins, const std::string& redundancy = "none") {
     std::string uri = "shm:";
     for (const std::string& plugin : plugins) {
-      nodes_.push_back(std::make_unique<MemnodeProcess>(
-          MemnodeProcessOptions{.size = "64MiB", .plugins = plugin}));
+      nodes_.push_back(std::make_unique<MemnodeProcess>(MemnodeProcessOptions{
+          .size = "64MiB", .region_folder = region_folder_, .plugins = plugin}));
       uri += (nodes_.size() == 1 ? "" : ",") + nodes_.back()->socket_path();
     }
     pool_ = ConnectTestPool(uri);
@@ -51,6 +65,10 @@ class NodePluginTest : public testing::Test {
     options.comparator = &order_;
     options.merge_operator = std::make_shared<counters::Add>();
     options.compaction_filter_factory = factory_;
+    options.info_log = log_;
+    options.redundancy = redundancy;
+    options.allow_degraded_writes = true;
+    options.max_background_jobs = 1;  // One job after the other.
     options.disable_auto_compactions = true;
     ASSERT_TRUE(IsOk(DB::Open(options, "counters", &db_)));
   }
@@ -95,6 +113,8 @@ class NodePluginTest : public testing::Test {
 
   const counters::ByNumber order_;
   const std::shared_ptr<CountingFactory> factory_ = std::make_shared<CountingFactory>();
+  const std::shared_ptr<RefusalCounter> log_ = std::make_shared<RefusalCounter>();
+  std::string region_folder_;  ///< Empty: the nodes' memory ends with them.
   std::vector<std::unique_ptr<MemnodeProcess>> nodes_;
   std::shared_ptr<memnode::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
@@ -107,6 +127,63 @@ TEST_F(NodePluginTest, NodesCompactWithWhatThePluginHas) {
   ASSERT_NO_FATAL_FAILURE(Count(&random));
   EXPECT_GT(Compactions(), 0U);
   EXPECT_EQ(0U, factory_->made.load()) << "compactions of this process";
+  ASSERT_NO_FATAL_FAILURE(ExpectCounters());
+}
+
+TEST_F(NodePluginTest, ANodeWithoutItLeavesTheJobsToTheOther) {
+  Random random(TestSeed(9311));
+  ASSERT_NO_FATAL_FAILURE(Open({"", kPlugin}));
+  ASSERT_NO_FATAL_FAILURE(Count(&random));
+  EXPECT_GT(Compactions(), 0U);
+  EXPECT_EQ(0U, factory_->made.load()) << "compactions of this process";
+  EXPECT_GT(log_->refusals.load(), 0U);
+  // Flushes and compactions of operands, and compactions of what is merged.
+  EXPECT_LE(log_->refusals.load(), 3U);
+  ASSERT_NO_FATAL_FAILURE(ExpectCounters());
+}
+
+TEST_F(NodePluginTest, NodesThatWereStartedAnewAreAskedAnew) {
+  Random random(TestSeed(9313));
+  const TempFolder folder(MemoryFolder());
+  region_folder_ = folder.path();
+  ASSERT_NO_FATAL_FAILURE(Open({"", "", ""}, "rep(2)"));
+  ASSERT_NO_FATAL_FAILURE(Count(&random));
+  EXPECT_EQ(0U, Compactions());
+  EXPECT_LE(log_->refusals.load(), 3U * nodes_.size());
+
+  memnode::PoolClient* const client = pool_->client();
+  const WriteOptions write;
+  for (NodeId node = 0; node < nodes_.size(); ++node) {
+    const uint32_t before = memnode::StartOf(*client, node);
+    nodes_[node]->set_plugins(kPlugin);
+    nodes_[node]->Kill();
+    nodes_[node]->Start();
+    ASSERT_TRUE(Eventually([&] {
+      return memnode::StartOf(*client, node) != before && client->Ping(node).ok() &&
+             db_->Put(write, "5000", "7").ok() && db_->Flush({}).ok();
+    }));
+  }
+  model_[5000] = 7;
+  ASSERT_EQ(static_cast<int>(nodes_.size()), client->node_count()) << "a node came back empty";
+  // What still leads to the processes before is found out by using it, so that a try may fail.
+  ASSERT_TRUE(Eventually([&] {
+    if (!db_->Put(write, "5000", "7").ok() || !db_->Flush({}).ok() ||
+        !db_->CompactRange({}, nullptr, nullptr).ok()) {
+      return false;
+    }
+    uint64_t compactions = 0;
+    for (NodeId node = 0; node < nodes_.size(); ++node) {
+      memnode::NodeStats stats;
+      if (client->GetStats(node, &stats).ok()) compactions += stats.compactions;
+    }
+    return compactions > 0;
+  }));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  ASSERT_TRUE(Eventually([&] {
+    const std::unique_ptr<Iterator> iterator(db_->NewIterator({}));
+    for (iterator->SeekToFirst(); iterator->Valid();) iterator->Next();
+    return iterator->status().ok();
+  }));
   ASSERT_NO_FATAL_FAILURE(ExpectCounters());
 }
 

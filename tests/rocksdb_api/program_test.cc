@@ -182,7 +182,13 @@ TEST_F(ProgramTest, IsToldWhatThereIsNot) {
   operands.expected_max_number_of_operands = 1;
   EXPECT_TRUE(db->GetMergeOperands(rocksdb::ReadOptions(), db->DefaultColumnFamily(), "a", &operand,
                                    &operands, &count)
-                  .IsNotSupported());
+                  .ok());
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(operand.ToString(), "1");
+  operands.expected_max_number_of_operands = 0;
+  EXPECT_TRUE(db->GetMergeOperands(rocksdb::ReadOptions(), db->DefaultColumnFamily(), "a", &operand,
+                                   &operands, &count)
+                  .IsIncomplete());
   EXPECT_TRUE(db->PutEntity(write, db->DefaultColumnFamily(), "a", {}).IsNotSupported());
   EXPECT_TRUE(db->Put(write, db->DefaultColumnFamily(), "a", "timestamp", "2").IsNotSupported());
   rocksdb::WriteBatch batch;

@@ -125,7 +125,8 @@ ProcessResult RunBinary(const std::string& binary, const std::vector<std::string
   return result;
 }
 
-MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options) : options_(options) {
+MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options)
+    : options_(options), plugins_(options.plugins) {
   if (folder_.path().empty()) return;
   socket_path_ = folder_.File("node.sock");
   if (!options.region_folder.empty()) {
@@ -151,7 +152,7 @@ void MemnodeProcess::Start() {
       "--listen=" + address() + options_.parameters, "--size=" + options_.size,
       "--slab_size=" + options_.slab_size, "--workers=" + std::to_string(options_.workers),
       options_.populate ? "--populate" : "--nopopulate"};
-  if (!options_.plugins.empty()) arguments.push_back("--plugin=" + options_.plugins);
+  if (!plugins_.empty()) arguments.push_back("--plugin=" + plugins_);
   if (!region_file_.empty()) arguments.push_back("--region_file=" + region_file_);
   process_ = std::make_unique<ChildProcess>("nacre-memnode", arguments, options_.environment);
   // "ready: tcp:127.0.0.1:40123 with ..."

@@ -95,6 +95,7 @@ class MemnodeProcess {
   /// Where it keeps its memory. What is set counts from the next Start on.
   const std::string& region_file() const { return region_file_; }
   void set_region_file(std::string path) { region_file_ = std::move(path); }
+  void set_plugins(std::string plugins) { plugins_ = std::move(plugins); }
 
  private:
   const MemnodeProcessOptions options_;
@@ -102,6 +103,7 @@ class MemnodeProcess {
   std::string socket_path_;
   std::string address_;
   std::string region_file_;
+  std::string plugins_;
   std::unique_ptr<ChildProcess> process_;
 };
 

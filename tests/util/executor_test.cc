@@ -50,6 +50,25 @@ TEST(ThreadPoolTest, RunsAsManyAtOnceAsItHasThreads) {
   EXPECT_EQ(kThreads, ran);
 }
 
+TEST(ThreadPoolTest, GrowsAndDoesNotShrink) {
+  constexpr int kThreads = 3;
+  std::barrier together(kThreads);
+  std::atomic<int> ran = 0;
+  {
+    const auto pool = NewThreadPool(1, "test");
+    for (int round = 0; round < 2; ++round) {
+      for (int i = 0; i < kThreads; ++i) {
+        pool->Schedule([&] {
+          together.arrive_and_wait();  // The first ones are waiting already.
+          ++ran;
+        });
+      }
+      pool->Grow(round == 0 ? kThreads : 1);
+    }
+  }
+  EXPECT_EQ(2 * kThreads, ran);
+}
+
 TEST(ThreadPoolTest, TasksMayScheduleTasksUntilTheEnd) {
   std::atomic<int> ran = 0;
   {

@@ -16,9 +16,10 @@ namespace nacre {
 /// changes some of its calls derives from it. RocksDB's.
 class StackableDB : public DB {
  public:
-  explicit StackableDB(std::unique_ptr<DB> db) : db_(std::move(db)) {}
+  /// Others may own it, too.
+  explicit StackableDB(std::shared_ptr<DB> db) : db_(std::move(db)) {}
 
-  /// What it stands on, owned by this.
+  /// What it stands on.
   virtual DB* GetBaseDB() { return db_.get(); }
 
   using DB::CompactRange;
@@ -79,6 +80,13 @@ class StackableDB : public DB {
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
              PinnableSlice* value) override {
     return db_->Get(options, family, key, value);
+  }
+  Status GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                          PinnableSlice* merge_operands,
+                          GetMergeOperandsOptions* get_merge_operands_options,
+                          int* number_of_operands) override {
+    return db_->GetMergeOperands(options, family, key, merge_operands, get_merge_operands_options,
+                                 number_of_operands);
   }
   void MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                 const Slice* keys, PinnableSlice* values, Status* statuses) override {
@@ -170,7 +178,7 @@ class StackableDB : public DB {
   uint64_t GetLatestSequenceNumber() const override { return db_->GetLatestSequenceNumber(); }
 
  protected:
-  const std::unique_ptr<DB> db_;
+  const std::shared_ptr<DB> db_;
 };
 
 }  // namespace nacre
