@@ -44,12 +44,12 @@ class UncoveredIterator final : public InternalIterator {
 
  private:
   void SkipForward() {
-    while (base_->Valid() && cover_.Of(base_->user_key()) > 0) SeekTo(*cover_.end());
+    while (base_->Valid() && cover_.Of(base_->user_key()) > 0) SeekTo(cover_.swath_end());
   }
   /// What is covered is at or behind the beginning.
   void SkipBackward() {
     while (base_->Valid() && cover_.Of(base_->user_key()) > 0) {
-      const std::string begin = *cover_.begin();
+      const std::string& begin = cover_.swath_begin();
       seek_key_.clear();
       AppendInternalKey(&seek_key_, begin, kGreatestTag);
       base_->SeekForPrev(seek_key_);

@@ -38,6 +38,10 @@ class RangeCover {
   /// nothing: open.
   const std::optional<std::string>& begin() const { return begin_; }
   const std::optional<std::string>& end() const { return end_; }
+  /// After Of has told of a tombstone: all keys in [swath_begin, swath_end) are covered, by some
+  /// tombstone each. They hold those of begin() and end().
+  const std::string& swath_begin() const { return *swath_begin_; }
+  const std::string& swath_end() const { return *swath_end_; }
 
  private:
   bool Holds(const Slice& user_key) const {
@@ -45,6 +49,8 @@ class RangeCover {
            (!end_.has_value() || comparator_.CompareUserKeys(user_key, *end_) < 0);
   }
   void Find(const Slice& user_key);
+  /// Keys around the one at hand that one part covers, as of the snapshot.
+  void FindSwath(const RangeTombstones& part, size_t fragment);
 
   const InternalKeyComparator comparator_;
   const SequenceNumber snapshot_;
@@ -53,6 +59,8 @@ class RangeCover {
   std::optional<std::string> begin_;
   std::optional<std::string> end_;
   SequenceNumber sequence_ = 0;
+  const std::string* swath_begin_ = nullptr;  ///< Of a part.
+  const std::string* swath_end_ = nullptr;
 };
 
 }  // namespace nacre

@@ -159,7 +159,15 @@ std::vector<RangeTombstones::ListedFragment> RangeTombstones::Listed() const {
 }
 
 void RangeTombstones::Index() {
-  for (const Fragment& fragment : fragments_) newest_ = std::max(newest_, fragment.newest);
+  swath_of_.reserve(fragments_.size());
+  for (uint32_t i = 0; i < fragments_.size(); ++i) {
+    newest_ = std::max(newest_, fragments_[i].newest);
+    const bool joins =
+        i > 0 && comparator_.CompareUserKeys(fragments_[i - 1].end, fragments_[i].begin) == 0;
+    if (!joins) swaths_.push_back({i, i});
+    swaths_.back().last = i + 1;
+    swath_of_.push_back(static_cast<uint32_t>(swaths_.size() - 1));
+  }
   if (!comparator_.bytewise() || fragments_.empty()) return;
   common_ = CommonPrefix(fragments_.front().begin, fragments_.back().end);
   std::vector<uint64_t> ends;
@@ -214,7 +222,8 @@ RangeTombstones::Position RangeTombstones::FindByKeys(const Slice& user_key, siz
 
 size_t RangeTombstones::MemoryUsage() const {
   size_t bytes = sizeof(*this) + ends_.MemoryUsage() + begins_.capacity() * sizeof(uint64_t) +
-                 sequences_.MemoryUsage();
+                 sequences_.MemoryUsage() + swath_of_.capacity() * sizeof(uint32_t) +
+                 swaths_.capacity() * sizeof(Swath);
   for (const Fragment& fragment : fragments_) {
     bytes += sizeof(fragment) + fragment.begin.size() + fragment.end.size();
   }

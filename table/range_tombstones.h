@@ -55,6 +55,13 @@ class RangeTombstones {
   const std::vector<Fragment>& fragments() const { return fragments_; }
   /// The greatest sequence of all; 0: there are none.
   SequenceNumber newest() const { return newest_; }
+  /// Fragments [first, last) of which each but the last one ends where the next one begins.
+  struct Swath {
+    uint32_t first;
+    uint32_t last;
+  };
+  /// The largest one with a fragment.
+  Swath SwathOf(size_t fragment) const { return swaths_[swath_of_[fragment]]; }
   /// The greatest sequence up to `snapshot` of the tombstones that cover a fragment; 0 if there is
   /// none.
   SequenceNumber Newest(size_t fragment, SequenceNumber snapshot) const {
@@ -111,6 +118,8 @@ class RangeTombstones {
 
   InternalKeyComparator comparator_;
   std::vector<Fragment> fragments_;
+  std::vector<uint32_t> swath_of_;  ///< By fragment.
+  std::vector<Swath> swaths_;
   SequenceNumber newest_ = 0;
   CoveringSequences sequences_;  ///< Of the fragments, unless these are disjoint.
   // If the order is that of bytes: numbers of the fragments' ends and begins, which decide nearly

@@ -201,8 +201,11 @@ TEST_P(RangeTombstonesTest, IteratorsPassOverWhatIsCovered) {
   for (int round = 0; round < 300; ++round) {
     const std::vector<RangeTombstone> tombstones = RandomTombstones(&random);
     const RangeTombstones fragments(&order, tombstones);
-    RangeCover cover(comparator, kMaxSequenceNumber);
+    const RangeTombstones more(&order, RandomTombstones(&random));
+    const SequenceNumber snapshot = random.OneIn(2) ? kMaxSequenceNumber : random.Uniform(40);
+    RangeCover cover(comparator, snapshot);
     cover.Add(&fragments);
+    cover.Add(&more);
     std::vector<TestEntry> all;
     for (uint64_t n = 0; n < 41; ++n) {
       if (random.OneIn(3)) continue;
@@ -216,7 +219,8 @@ TEST_P(RangeTombstonesTest, IteratorsPassOverWhatIsCovered) {
     });
     std::vector<TestEntry> kept;
     for (const TestEntry& entry : all) {
-      if (Covering(order, tombstones, entry.user_key, kMaxSequenceNumber) == 0) {
+      if (Covering(order, tombstones, entry.user_key, snapshot) == 0 &&
+          more.Covering(entry.user_key, snapshot) == 0) {
         kept.push_back(entry);
       }
     }
