@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "nacre/utilities/stackable_db.h"
 #include "nacre/write_batch.h"
@@ -77,6 +78,14 @@ class FaultyDB final : public StackableDB {
     db_->MultiGet(options, family, num_keys, keys, values, statuses);
     reads_.fetch_add(1);
     for (size_t i = 0; IsFenced() && i < num_keys; ++i) statuses[i] = Status::Fenced("by the test");
+  }
+
+  /// By the MultiGet of one family, which is faulty.
+  std::vector<Status> MultiGet(const ReadOptions& options,
+                               const std::vector<ColumnFamilyHandle*>& families,
+                               const std::vector<Slice>& keys,
+                               std::vector<std::string>* values) override {
+    return DB::MultiGet(options, families, keys, values);
   }
 
  private:
