@@ -64,7 +64,7 @@ constexpr Bug kBugs[] = {
      1231},
     {"fence.lease-ignored", "a new owner is let in while the one before may still be read"},
     {"root.first-value-preferred", "of several values of the root, any one is taken", 21},
-    {"root.half-is-enough-to-open", "half of the members let a new owner in", 1, kManySplits},
+    {"root.half-is-enough-to-open", "half of the members let a new owner in", 4, kManySplits},
     {"root.one-node-too-few-to-write", "less than half of the members acknowledge a root", 1,
      kManySplits},
     {"manifest.end-of-the-ring-taken-for-the-last-edit", "edits after the ring's end are not read",
