@@ -75,7 +75,7 @@ constexpr Bug kBugs[] = {
      kOneFamily},
     {"table.damage-copied-by-repair", "repair does not check what it reads", 1, kManyFlips},
     {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way",
-     21},
+     81},
     {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 214,
      kManyScans},
     {"snapshot.forgotten-by-a-flush", "a flush drops versions that a snapshot shows"},
