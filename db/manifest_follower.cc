@@ -40,7 +40,14 @@ Status ManifestFollower::Open() {
 
 Status ManifestFollower::Load(const std::string& value) {
   ManifestRecovered recovered;
-  NACRE_RETURN_IF_ERROR(RecoverManifest(client_, value, database_id(), &recovered));
+  const Status s = RecoverManifest(client_, value, database_id(), &recovered);
+  const size_t all = recovered.root.copies.size();
+  if (s.IsCorruption() && recovered.copies_read < all) {
+    // The others may be sound, on nodes that have joined and were not met yet.
+    return Status::Unavailable(fmt::format("{}; only {} of its {} copies can be reached",
+                                           s.message(), recovered.copies_read, all));
+  }
+  NACRE_RETURN_IF_ERROR(s);
   root_value_ = value;
   root_ = recovered.root;
   state_ = std::move(recovered.state);

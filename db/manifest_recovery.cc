@@ -53,8 +53,7 @@ class Recovery {
   /// Whether the image of some copy is later than what was recovered: then edits may have been
   /// where others are now.
   bool WasOvertaken() const;
-  /// What to answer for damage that was found: a copy that could not be read may be sound.
-  Status Judge(Status damage) const;
+  size_t CopiesRead() const;
 
  private:
   /// The copies on nodes that this client has.
@@ -159,13 +158,10 @@ bool Recovery::WasOvertaken() const {
   });
 }
 
-Status Recovery::Judge(Status damage) const {
-  const size_t all = recovered_->root.copies.size();
+size_t Recovery::CopiesRead() const {
   const auto read = std::count_if(copies_.begin(), copies_.end(),
                                   [](const Copy& copy) { return copy.status.ok(); });
-  if (static_cast<size_t>(read) == all) return damage;
-  return Status::Unavailable(
-      fmt::format("{}; only {} of its {} copies can be reached", damage.message(), read, all));
+  return static_cast<size_t>(read);
 }
 
 Status Recovery::ReadHeaders() {
@@ -342,12 +338,11 @@ Status RecoverManifest(PoolClient* client, const std::string& root_value, uint64
     }
     Recovery recovery(client, recovered);
     status = recovery.Run();
+    recovered->copies_read = recovery.CopiesRead();
     if (status.ok() && recovery.WasOvertaken()) {
       status = Status::TimedOut("manifest: it changes faster than it can be read");
-    } else if (!status.IsCorruption()) {
+    } else if (!status.IsCorruption() || !recovery.CopiesChanged()) {
       return status;
-    } else if (!recovery.CopiesChanged()) {
-      return recovery.Judge(std::move(status));
     }
   }
   return status;

@@ -22,6 +22,7 @@ struct ManifestRecovered {
   /// The copies that lie on nodes of this client, as it numbers them: what to free once a new
   /// manifest has been made.
   std::vector<ExtentAddr> copies;
+  size_t copies_read = 0;  ///< Of those that the root names, the ones whose node answered.
   uint64_t image_version = 0;
   uint64_t ring_position = 0;       ///< Where the edit after the last one has to be.
   std::vector<ManifestEdit> edits;  ///< Replayed on top of the image, in order.
@@ -37,8 +38,7 @@ struct ManifestRecovered {
 /// there or not there as a whole.
 ///
 /// `Corruption` naming the place if something that counts is damaged in all copies: never a state
-/// that has not been, never an older one. `Unavailable` naming the nodes if no copy can be read, or
-/// the place if it is damaged in those that can, but not in all that there are;
+/// that has not been, never an older one. `Unavailable` naming the nodes if no copy can be read;
 /// `NotSupported` for newer formats. Writes nothing. Of a manifest whose owner is at work, this
 /// gives a state that there was a moment ago, unless it is renewed meanwhile: then this may fail.
 /// `TimedOut`: checkpoints follow each other faster than it can be read.
