@@ -3,8 +3,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/follower_state.h"
@@ -107,12 +109,21 @@ class FollowerDB final : public DB {
   static bool Suspect(const Status& status) {
     return status.IsCorruption() || status.IsUnavailable();
   }
-  /// After such a failure of a read of `family` in `view`: whether to read again, in `*newer` at
-  /// `*snapshot`, which with `keep` stays as it is. When not, `*why` is the answer; OK: that
-  /// failure is.
-  bool ReadAgain(const FollowerView& view, uint32_t family, bool keep,
-                 std::shared_ptr<const FollowerView>* newer, SequenceNumber* snapshot, Status* why)
-      EXCLUDES(mutex_);
+  /// A read that is tried more than once.
+  struct Attempt {
+    std::shared_ptr<const FollowerView> view;
+    SequenceNumber snapshot = 0;
+    Deadline deadline;
+    /// PoolClient::membership_changes, if it was looked at before the last try.
+    std::optional<uint64_t> membership;
+
+    Attempt(std::shared_ptr<const FollowerView> of, SequenceNumber at, Deadline until)
+        : view(std::move(of)), snapshot(at), deadline(until) {}
+  };
+  /// After such a failure of a read of `family`: whether to read again, in the attempt's view at
+  /// its snapshot, which with `keep` stays as it is. When not, `*why` is the answer; OK: that
+  /// failure is, and no node came or went while it was met.
+  bool ReadAgain(uint32_t family, bool keep, Attempt* attempt, Status* why) EXCLUDES(mutex_);
   /// What to answer for a failure of a read of `family` in `view` that stands. Damage where a table
   /// has a part on a node that cannot be reached is `Unavailable`: that node may have what is
   /// missing.
@@ -154,6 +165,8 @@ class FollowerDB final : public DB {
   /// One look at one view. Whether some of the failures are suspect.
   bool LookUp(const FollowerView& whole, uint32_t family, SequenceNumber snapshot,
               std::span<const Slice> keys, PinnableSlice* values, Status* statuses) const;
+  /// Whether there is no time for another try; `*why`: `TimedOut`.
+  bool GivesUp(const Attempt& attempt, Status* why) const;
   /// Of a table that is loaded now: what of its point index there is room for.
   PointTier::Kind TierFor(const FollowerView& view, const TableHandle& table) const;
 

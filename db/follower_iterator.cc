@@ -78,18 +78,18 @@ class FollowerIterator final : public Iterator {
   }
   template <typename Move>
   void RepairSlowly(const Move& move) {
-    const Deadline deadline = db_->ReadDeadline();
-    while (FollowerDB::Suspect(inner_->status()) && !deadline.Expired()) {
-      std::shared_ptr<const FollowerView> newer;
-      const bool keep = shown_ || options_.linearizable || options_.snapshot != nullptr;
-      if (!db_->ReadAgain(*view_, family_, keep, &newer, &snapshot_, &failure_)) {
+    FollowerDB::Attempt attempt(view_, snapshot_, db_->ReadDeadline());
+    const bool keep = shown_ || options_.linearizable || options_.snapshot != nullptr;
+    do {
+      if (!db_->ReadAgain(family_, keep, &attempt, &failure_)) {
         if (failure_.ok()) failure_ = db_->Answer(*view_, family_, inner_->status());
         return;
       }
-      view_ = std::move(newer);
+      view_ = attempt.view;
+      snapshot_ = attempt.snapshot;
       Open();
       move();
-    }
+    } while (FollowerDB::Suspect(inner_->status()));
   }
 
   FollowerDB* const db_;

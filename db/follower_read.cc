@@ -234,30 +234,25 @@ void FollowerDB::ReadStatuses(const ReadOptions& options, ColumnFamilyHandle* ha
     std::fill(statuses.begin(), statuses.end(), status);
     return;
   }
-  SequenceNumber snapshot = 0;
-  std::shared_ptr<const FollowerView> held;
+  std::optional<Attempt> attempt;
   {
     const EpochDomain::Guard guard(&epochs_);
     const FollowerView* view = options.snapshot != nullptr
                                    ? Ours(options.snapshot).view().get()
                                    : view_.load(std::memory_order_acquire);  // See InstallView.
-    snapshot = view->sequence;
-    if (!read(*view, family, snapshot)) [[likely]]
+    if (!read(*view, family, view->sequence)) [[likely]]
       return;
-    held = view->shared_from_this();
+    attempt.emplace(view->shared_from_this(), view->sequence, ReadDeadline());
   }
-  const Deadline deadline = ReadDeadline();
   do {
-    std::shared_ptr<const FollowerView> newer;
     Status why;
-    if (!ReadAgain(*held, family, options.snapshot != nullptr, &newer, &snapshot, &why)) {
+    if (!ReadAgain(family, options.snapshot != nullptr, &*attempt, &why)) {
       for (Status& answer : statuses) {
-        if (Suspect(answer)) answer = why.ok() ? Answer(*held, family, answer) : why;
+        if (Suspect(answer)) answer = why.ok() ? Answer(*attempt->view, family, answer) : why;
       }
       return;
     }
-    held = std::move(newer);
-  } while (read(*held, family, snapshot) && !deadline.Expired());
+  } while (read(*attempt->view, family, attempt->snapshot));
 }
 
 void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle,
@@ -308,40 +303,50 @@ PointTier::Kind FollowerDB::TierFor(const FollowerView& view, const TableHandle&
   return bytes <= options_.index_memory_budget ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
 }
 
-bool FollowerDB::ReadAgain(const FollowerView& view, uint32_t family, bool keep,
-                           std::shared_ptr<const FollowerView>* newer, SequenceNumber* snapshot,
-                           Status* why) {
+bool FollowerDB::ReadAgain(uint32_t family, bool keep, Attempt* attempt, Status* why) {
   *why = Status::OK();
   const auto gone_on = [&] {
     // Acquire: pairs with InstallView.
-    return latest_generation_.load(std::memory_order_acquire) != view.generation;
+    return latest_generation_.load(std::memory_order_acquire) != attempt->view->generation;
   };
   Status status;
   for (const Goal goal : {Goal::kRecent, Goal::kTables}) {
     if (!gone_on()) status = CatchUp(goal);
   }
+  const uint64_t membership = client_->membership_changes();
+  const bool nodes_stayed = attempt->membership == membership;
+  attempt->membership = membership;
   if (CurrentView()->dropped.contains(family)) {
     *why = Gone("a column family that it has dropped");
     return false;
   }
   if (!gone_on()) {
     // The owner still has the tables, so they are damaged, or their nodes lost; unless it was not
-    // to be found out: then nobody knows whose bytes these are.
+    // to be found out: then nobody knows whose bytes these are. Or nodes are back by now that had
+    // been away while it was read.
     *why = std::move(status);
-    return false;
+    return why->ok() && !nodes_stayed && !GivesUp(*attempt, why);
   }
   if (mode_ == Mode::kFixed) {
     *why = Gone("the state as of opening");
     return false;
   }
   std::shared_ptr<const FollowerView> latest = CurrentView();
-  if (keep && *snapshot < latest->tables_through) {
+  if (keep && attempt->snapshot < latest->tables_through) {
     *why = Gone("the snapshot");
     return false;
   }
-  if (!keep) *snapshot = latest->sequence;
-  *newer = std::move(latest);
+  if (GivesUp(*attempt, why)) return false;
+  if (!keep) attempt->snapshot = latest->sequence;
+  attempt->view = std::move(latest);
   counters_.reads_again.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool FollowerDB::GivesUp(const Attempt& attempt, Status* why) const {
+  if (!attempt.deadline.Expired()) return false;
+  *why =
+      Status::TimedOut(fmt::format("database '{}': it changes faster than it can be read", name_));
   return true;
 }
 

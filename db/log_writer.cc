@@ -280,7 +280,8 @@ Status LogWriter::OpenFor(uint64_t bytes) {
     current_.generations = {};
     Status s = WriteHeader();
     if (s.ok()) {
-      if (std::exchange(unmarked_, false)) options_.clock->SleepFor(kUnmarkedPause);
+      current_.after_unmarked = std::exchange(unmarked_, false);
+      if (current_.after_unmarked) options_.clock->SleepFor(kUnmarkedPause);
       break;
     }
     SealFailed();
@@ -341,6 +342,8 @@ void LogWriter::Seal() {
     previous_bytes_ = current_.offset;
     sealed_.push_back({std::move(current_.segment), current_.offset, current_.generations});
   } else {
+    // Who follows the log finds the segment before it open again once the manifest lacks this one.
+    unmarked_ = unmarked_ || current_.after_unmarked;
     unused_.push_back(std::move(current_.segment));
   }
   current_ = Current();

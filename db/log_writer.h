@@ -162,9 +162,10 @@ class LogWriter {
     LogSegment segment;
     std::unique_ptr<memnode::MirroredExtent> extent;  ///< Null: no segment is open.
     uint32_t stamp = 0;
-    uint64_t offset = 0;      ///< Of the first byte that is not acknowledged.
-    Generations generations;  ///< Of acknowledged records.
-    Group posted;             ///< At `offset`.
+    uint64_t offset = 0;          ///< Of the first byte that is not acknowledged.
+    Generations generations;      ///< Of acknowledged records.
+    Group posted;                 ///< At `offset`.
+    bool after_unmarked = false;  ///< The one before it that has records is not marked.
     bool has_records() const { return offset > kLogHeaderBytes; }
   };
   struct Sealed {
@@ -220,7 +221,8 @@ class LogWriter {
   uint64_t last_ticket_ GUARDED_BY(lead_) = 0;
   uint64_t previous_number_ GUARDED_BY(lead_);
   uint64_t previous_bytes_ GUARDED_BY(lead_);
-  bool unmarked_ GUARDED_BY(lead_) = false;  ///< A segment was left that has no mark.
+  /// The last segment that has records was left without a mark, and none with records followed.
+  bool unmarked_ GUARDED_BY(lead_) = false;
 
   /// Written by the leader, read by anyone.
   std::atomic<uint64_t> bytes_appended_{0};

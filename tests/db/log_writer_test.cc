@@ -7,18 +7,23 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "db/log_seal.h"
 #include "tests/support/log_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
+#include "util/clock.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -197,6 +202,50 @@ TEST_F(LogWriterTest, ThreadsWriteOnWhileNodesAreLost) {
     ASSERT_TRUE(record == MakeRecord(record.first, 20 + record.first % 300));
   }
   for (size_t t = 0; t < acknowledged.size(); ++t) EXPECT_EQ(next[t], acknowledged[t]);
+}
+
+/// Counts the pauses after a segment that could not be marked, and does not make them.
+class PauseClock final : public Clock {
+ public:
+  uint64_t NowNanos() override { return Clock::System()->NowNanos(); }
+  void SleepFor(std::chrono::nanoseconds duration) override {
+    if (duration != kUnmarkedPause) return Clock::System()->SleepFor(duration);
+    ++pauses;
+    if (const auto then = std::exchange(in_next, nullptr)) then();
+  }
+
+  int pauses = 0;
+  std::function<void()> in_next;
+};
+
+TEST_F(LogWriterTest, PausesAgainIfTheSegmentAfterAnUnmarkedOneIsLeftWithoutRecords) {
+  PauseClock clock;
+  OpenPoolFor(7, 2);
+  LogWriterOptions options = Options();
+  options.clock = &clock;
+  OpenWriter(options);
+  Random random(TestSeed(504));
+  AppendSome(10, 900, &random, &next_, &model_);
+  const LogSegment unmarked = log_space_->segments()[0];
+  // The one after it, with its header and nothing else, has one node left, where it is marked.
+  clock.in_next = [&] {
+    for (const LogSegment& segment : log_space_->segments()) {
+      const bool usable =
+          std::all_of(segment.copies.begin(), segment.copies.end(),
+                      [&](const ExtentAddr& copy) { return client_->alive(copy.start.node); });
+      if (!usable) continue;
+      pool_->KillEmbeddedNode(segment.copies[0].start.node);
+      return;
+    }
+    ADD_FAILURE() << "no segment is in use";
+  };
+  for (const ExtentAddr& copy : unmarked.copies) pool_->KillEmbeddedNode(copy.start.node);
+  AppendSome(10, 900, &random, &next_, &model_);
+  EXPECT_EQ(clock.pauses, 2);
+  AppendSome(600, 900, &random, &next_, &model_);
+  EXPECT_EQ(clock.pauses, 2);
+  EXPECT_GE(writer_->stats().segments, 4u);
+  writer_.reset();
 }
 
 TEST_F(LogWriterTest, WhatWasStartedIsMetByWhoeverLeadsNext) {

@@ -2,17 +2,27 @@
 // (tests/support/sim_story.h) have found wrong there stays mended.
 // Method: a small simulated cluster, in which just that happens, for several seeds each.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "ctl/database_view.h"
 #include "nacre/db.h"
 #include "tests/support/sim_case.h"
+#include "tests/support/test_db.h"
+#include "util/clock.h"
 
 namespace nacre::sim {
 namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+std::string Key(size_t i) { return fmt::format("key{:05}", i); }
 
 std::vector<ExtentAddr> ManifestCopies(const ctl::DatabaseView& view) {
   return view.manifest.copies;
@@ -44,6 +54,65 @@ TEST(FollowerCaseTest, AManifestThatIsDamagedWhereItIsKnownIsReadWhereNodesHaveJ
           c->Expect(following->Get({}, "key", &value));
           c->Expect(value == "after", "it shows " + value);
         });
+        return std::to_string(scheduler->steps());
+      },
+      3);
+}
+
+TEST(FollowerCaseTest, DamageIsNotToldOfATableThatWasReadWhileItsOtherCopyWasAway) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 40;
+        constexpr uint64_t kValueBytes = 1000;
+        constexpr int kTimes = 20;
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        c->In(owner, [&] {
+          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
+          for (size_t i = 0; i < kKeys; ++i) {
+            c->Expect(db->Put({}, Key(i), TestValue(i, kValueBytes)));
+          }
+          c->Expect(db->Flush({}));
+        });
+        Options options = c->DatabaseOptions();
+        options.operation_timeout = milliseconds(100);
+        c->In(follower, [&] { c->Expect(DB::OpenAsSecondary(options, "db", &following)); });
+        const auto first_table = [](const ctl::DatabaseView& view) {
+          return view.state.tables.begin()->second.second.placement.fragments;
+        };
+        std::vector<size_t> nodes;
+        c->Await("a look at the tables", [&] {
+          nodes = c->NodesOf(first_table);
+          return nodes.size() == 2;
+        });
+        c->Damage(nodes[1], kValueBytes / 2, first_table);
+        bool done = false;
+        bool ended = false;
+        c->cluster().Run(follower, "reader", [&] {
+          std::string value;
+          for (size_t i = 0; !done; i = (i + 1) % kKeys) {
+            const Status status = following->Get({}, Key(i), &value);
+            const bool unreachable = status.IsUnavailable() || status.IsTimedOut();
+            c->Expect(status.ok() || unreachable, status.ToString());
+            if (status.ok()) c->Expect(value == TestValue(i, kValueBytes), "another " + Key(i));
+            const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
+            iterator->Seek(Key(i));
+            const Status found = iterator->status();
+            c->Expect(found.ok() || found.IsUnavailable() || found.IsTimedOut(), found.ToString());
+            Clock::System()->SleepFor(microseconds(100));
+          }
+          ended = true;
+        });
+        for (int i = 0; i < kTimes; ++i) {
+          c->CutOff(follower, nodes[0]);
+          Clock::System()->SleepFor(milliseconds(30 + 17 * i));
+          c->Heal();
+          Clock::System()->SleepFor(milliseconds(150));
+        }
+        done = true;
+        c->Await("the reader's end", [&] { return ended; });
         return std::to_string(scheduler->steps());
       },
       3);
