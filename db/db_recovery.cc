@@ -5,6 +5,7 @@
 
 #include "db/db_impl.h"
 #include "db/log_reader.h"
+#include "db/log_tail.h"
 #include "db/open_timeline.h"
 #include "db/sorted_inserts.h"
 #include "db/state_record.h"
@@ -246,6 +247,12 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
     of_family.InsertInto(memtable, OpeningThreads());
     memtable->NoteUnlogged();  // In the last owner's log only.
     *replayed = true;
+  }
+  if (result->tail_begin != 0) {
+    const LogSegment& last = state.segments.at(result->end_number);
+    NACRE_RETURN_IF_ERROR(CompleteLogTail(client_, database_id_, last, result->tail_begin,
+                                          result->end_bytes, &result->notes)
+                              .WithContext("log of " + name_));
   }
   for (const std::string& note : result->notes) {
     Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);

@@ -23,6 +23,9 @@ struct LogReadResult {
   /// Where the last record ends, for LogWriterOptions::previous_*; 0: there was none.
   uint64_t end_number = 0;
   uint64_t end_bytes = 0;
+  /// Where a record begins, such that all that the writer may have had under way is from here to
+  /// `end_bytes`; 0: nothing was.
+  uint64_t tail_begin = 0;
   bool healed = false;             ///< Something was damaged in one copy and taken from another.
   std::vector<std::string> notes;  ///< Of what is not well: damage, copies that cannot be read.
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "db/log_reader.h"
 #include "util/planted_bug.h"
@@ -30,6 +31,9 @@ void LogScan::Run(memnode::CopyReader* reader, const Visitor& visit) {
 Status LogScan::Scan(const Visitor& visit) {
   NACRE_RETURN_IF_ERROR(copies_.CheckReadable());
   Stretch* stretch = &stretches_.emplace_back();
+  // Beginnings of records that are kLogRingBytes apart at least; the later one is not behind that
+  // of the last record.
+  uint64_t marks[2] = {offset_, offset_};
   bool passed_over = false;
   while (offset_ < end_) {
     LogRecord record;
@@ -41,12 +45,15 @@ Status LogScan::Scan(const Visitor& visit) {
       stretch->next = offset_ = FindNext();
       if (offset_ == end_ || mode_ != WALRecoveryMode::kSkipAnyCorruptedRecords) break;
       stretch = &stretches_.emplace_back();
+      marks[0] = marks[1] = offset_;
       continue;
     }
     // At the end of the log copies differ without damage.
     if (passed_over && !lacking) stretch->healed = true;
     passed_over = lacking;
     NACRE_RETURN_IF_ERROR(visit(record.first, record.count, record.payload));
+    if (offset_ - marks[1] >= kLogRingBytes) marks[0] = std::exchange(marks[1], offset_);
+    stretch->tail = marks[0];
     offset_ += record.bytes;
     ++stretch->records;
     stretch->bytes += record.bytes;
@@ -120,6 +127,7 @@ Status LogScan::Settle(LogReadResult* result, bool* stop) {
       result->last_sequence = std::max(result->last_sequence, stretch.last_sequence);
       result->end_number = link_->segment->number;
       result->end_bytes = stretch.end;
+      result->tail_begin = open_ended_ ? stretch.tail : 0;
     }
     if (!stretch.damaged) continue;
     const bool at_tail = open_ended_ && stretch.next == end_;

@@ -54,6 +54,7 @@ class LogScan {
     uint64_t bytes = 0;
     SequenceNumber last_sequence = 0;
     uint64_t end = 0;      ///< Of the last record.
+    uint64_t tail = 0;     ///< Where the first record begins that may have been under way.
     bool healed = false;   ///< A copy lacked something that another one had.
     bool damaged = false;  ///< No copy has a record at `at`,
     uint64_t at = 0;

@@ -9,6 +9,9 @@
 
 namespace nacre {
 
+/// Of records that no copy has yet: so much, or one large record, an owner has under way at most.
+inline constexpr uint64_t kLogRingBytes = 256 << 10;
+
 /// A part of a database's write-ahead log: an extent on each of several nodes, all with the same
 /// bytes (docs/formats.md, "Log"). Recorded in the manifest.
 struct LogSegment {

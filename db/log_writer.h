@@ -30,8 +30,8 @@ struct LogWriterOptions {
   Clock* clock = nullptr;
   uint64_t database_id = 0;
   uint64_t segment_bytes = 4 << 20;
-  size_t ring_bytes = 256 << 10;  ///< Of records that no copy has yet; a power of two.
-  uint64_t next_number = 1;       ///< Above all numbers that any segment of the database had.
+  size_t ring_bytes = kLogRingBytes;  ///< At most; a power of two.
+  uint64_t next_number = 1;           ///< Above all numbers that any segment of the database had.
   /// Where replay of an earlier log has ended (LogReadResult), if its segments are still recorded:
   /// what lies behind is void from now on.
   uint64_t previous_number = 0;

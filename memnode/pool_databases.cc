@@ -340,6 +340,12 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
     request.mutable_read_root()->set_name(database->name);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
     const bool known = reply.database().exists() && reply.database().database_id() == id;
+    // Who wrote a root was granted the database by more than half. He may have left it again, and
+    // none of the nodes has seen this client since: nobody else would tell it.
+    if (known && reply.database().root().epoch() > database->epoch) {
+      return Heed(id, Status::Fenced(fmt::format("{}: database '{}' was taken over",
+                                                 link->address(), database->name)));
+    }
     if (returns && !known) {
       return Status::NotFound(link->address() + ": has dropped what it held");
     }

@@ -224,7 +224,7 @@ TEST_F(LogWriterTest, PausesAgainIfTheSegmentAfterAnUnmarkedOneIsLeftWithoutReco
   LogWriterOptions options = Options();
   options.clock = &clock;
   OpenWriter(options);
-  Random random(TestSeed(504));
+  Random random(TestSeed(509));
   AppendSome(10, 900, &random, &next_, &model_);
   const LogSegment unmarked = log_space_->segments()[0];
   // The one after it, with its header and nothing else, has one node left, where it is marked.

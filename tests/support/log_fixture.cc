@@ -130,6 +130,7 @@ void LogFixture::ExpectSameInParts(WALRecoveryMode mode, const Status& expected,
   EXPECT_EQ(result.last_sequence, result_.last_sequence);
   EXPECT_EQ(result.end_number, result_.end_number);
   EXPECT_EQ(result.end_bytes, result_.end_bytes);
+  EXPECT_EQ(result.tail_begin, result_.tail_begin);
   EXPECT_EQ(result.healed, result_.healed);
   EXPECT_EQ(result.notes.size(), result_.notes.size());
   std::vector<TestRecord> together;
