@@ -338,7 +338,12 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
     control::Request request;
     control::Reply reply;
     request.mutable_read_root()->set_name(database->name);
+    request.mutable_read_root()->set_database_id(id);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
+    if (reply.database().destroyed()) {
+      return Heed(id, Status::Fenced(fmt::format("{}: database '{}' was destroyed", link->address(),
+                                                 database->name)));
+    }
     const bool known = reply.database().exists() && reply.database().database_id() == id;
     // Who wrote a root was granted the database by more than half. He may have left it again, and
     // none of the nodes has seen this client since: nobody else would tell it.

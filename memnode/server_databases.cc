@@ -17,6 +17,8 @@ namespace {
 
 /// Of what the node keeps for others without looking at it.
 constexpr size_t kMaxKeptBytes = 64 << 10;
+/// Destroyed databases that are remembered. Only owners that were cut off since ask for one.
+constexpr size_t kMaxDestroyed = 256;
 
 uint64_t LeaseNanos() {
   return static_cast<uint64_t>(std::chrono::nanoseconds(kOwnerLease).count());
@@ -44,6 +46,11 @@ Status ServerDatabases::Keep(bool clean, const control::KeptRedo* redo) {
     kept->set_ready(database.ready);
     *kept->mutable_root() = database.root;
   }
+  for (const auto& [id, epoch] : destroyed_) {
+    control::DestroyedDatabase* destroyed = state.add_destroyed();
+    destroyed->set_database_id(id);
+    destroyed->set_epoch(epoch);
+  }
   *state.mutable_directions() = directions_;
   state.set_clean(clean);
   if (redo != nullptr) *state.mutable_redo() = *redo;
@@ -70,6 +77,9 @@ Status ServerDatabases::TakeKept(uint64_t now_nanos, bool* clean) {
     if (kept.claimant() != 0) database.lease_until_nanos = now_nanos + LeaseNanos();
     ids.insert(kept.database_id());
   }
+  for (const control::DestroyedDatabase& destroyed : state.destroyed()) {
+    destroyed_.emplace_back(destroyed.database_id(), destroyed.epoch());
+  }
   directions_ = state.directions();
   count_.store(databases_.size(), std::memory_order_relaxed);
   region_->ReturnAllBut(ids);
@@ -93,8 +103,9 @@ Status ServerDatabases::Redo(const control::KeptRedo& redo) const {
   return RedoCheckpoint(redo.redo(), region_->data() + redo.offset(), redo.length());
 }
 
-void ServerDatabases::Read(const std::string& name, control::DatabaseState* state) const {
-  const auto it = databases_.find(name);
+void ServerDatabases::Read(const control::ReadRoot& request, control::DatabaseState* state) const {
+  state->set_destroyed(DestroyedIn(request.database_id()) != 0);
+  const auto it = databases_.find(request.name());
   if (it == databases_.end()) return;
   const Database& database = it->second;
   state->set_exists(true);
@@ -109,6 +120,9 @@ Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase
   if (name.empty() || name.size() > kMaxDatabaseNameBytes || request.database_id() == 0 ||
       request.epoch() == 0) {
     return Status::InvalidArgument("a claim without name, id or epoch");
+  }
+  if (request.epoch() <= DestroyedIn(request.database_id())) {
+    return Status::Fenced(fmt::format("database '{}' was destroyed", name));
   }
   const auto same_id = Find(request.database_id());
   if (same_id != databases_.end() && same_id->first != name) {
@@ -183,7 +197,9 @@ Status ServerDatabases::MakeClaim(uint64_t client, const control::ClaimDatabase&
   }
   fenced_.erase({client, database.id});
   NACRE_RETURN_IF_ERROR(region_->GrantAll(database.id));
-  Read(request.name(), state);
+  control::ReadRoot of_name;
+  of_name.set_name(request.name());
+  Read(of_name, state);
   return Status::OK();
 }
 
@@ -245,6 +261,9 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
 }
 
 Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase& request) {
+  // Whoever asks again has not heard that it was done.
+  const uint64_t destroyed_in = DestroyedIn(request.database_id());
+  if (destroyed_in != 0 && destroyed_in == request.epoch()) return Status::OK();
   Map::iterator it;
   NACRE_RETURN_IF_ERROR(Claimed(client, request.database_id(), request.epoch(), &it));
   Fence(&it->second);
@@ -253,6 +272,7 @@ Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase&
   }
   NACRE_POINT("node.destroy");
   it->second.dropping = true;
+  NoteDestroyed(it->second);
   // What is not remembered any more has no slabs: never the other way around.
   Status kept = Keep();
   FinishDrop(it);
@@ -285,6 +305,9 @@ Status ServerDatabases::CheckOwner(uint64_t client, uint64_t database_id) const 
   }
   if (fenced_.contains({client, database_id})) {
     return Status::Fenced(fmt::format("database {:x} was taken over", database_id));
+  }
+  if (DestroyedIn(database_id) != 0) {
+    return Status::Fenced(fmt::format("database {:x} was destroyed", database_id));
   }
   return Status::InvalidArgument(
       fmt::format("database {:x} is not open at this client", database_id));
@@ -369,6 +392,17 @@ std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client, bool hung_up) 
     Drop(current);
   }
   return dropped;
+}
+
+uint64_t ServerDatabases::DestroyedIn(uint64_t database_id) const {
+  const auto it = std::find_if(destroyed_.rbegin(), destroyed_.rend(),
+                               [&](const auto& each) { return each.first == database_id; });
+  return it == destroyed_.rend() ? 0 : it->second;
+}
+
+void ServerDatabases::NoteDestroyed(const Database& database) {
+  if (destroyed_.size() == kMaxDestroyed) destroyed_.pop_front();
+  destroyed_.emplace_back(database.id, database.epoch);
 }
 
 void ServerDatabases::Drop(Map::iterator database) {

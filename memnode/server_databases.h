@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -30,6 +31,9 @@ namespace nacre::memnode {
 /// has none is dropped then: its slabs are freed as soon as no pin is left; until then its name is
 /// Busy.
 ///
+/// A database that was destroyed stays so: the ids of the latest ones are remembered, so that an
+/// owner that was cut off meanwhile learns of it, and does not bring the database back.
+///
 /// Where the node's memory outlives its process, what was promised or taken over is in `file`
 /// before it is answered, and before anybody else can read it.
 ///
@@ -52,10 +56,11 @@ class ServerDatabases {
   /// The process is about to stop by itself.
   Status KeepAtEnd() { return Keep(/*clean=*/true); }
 
-  void Read(const std::string& name, control::DatabaseState* state) const;
-  /// `Busy`: it is open elsewhere, or the epoch is not later than all before. `TryAgain`: the claim
-  /// is accepted, and to be repeated until nothing writes for the former owner, and until that one
-  /// knows that it must not answer reads any more.
+  void Read(const control::ReadRoot& request, control::DatabaseState* state) const;
+  /// `Fenced`: it was destroyed in that epoch or a later one. `Busy`: it is open elsewhere, or the
+  /// epoch is not later than all before. `TryAgain`: the claim is accepted, and to be repeated
+  /// until nothing writes for the former owner, and until that one knows that it must not answer
+  /// reads any more.
   Status Claim(uint64_t client, const control::ClaimDatabase& request, uint64_t now_nanos,
                control::DatabaseState* state);
   /// OK if `client` has the database open; nobody else gets it for kOwnerLease then, unless the
@@ -67,8 +72,8 @@ class ServerDatabases {
   Status Release(uint64_t client, const control::ReleaseDatabase& request);
   Status Destroy(uint64_t client, const control::DestroyDatabase& request);
 
-  /// OK if `client` has the database open; `Fenced` if another has taken it over from it, else
-  /// `InvalidArgument`.
+  /// OK if `client` has the database open; `Fenced` if another has taken it over from it, or it was
+  /// destroyed; else `InvalidArgument`.
   Status CheckOwner(uint64_t client, uint64_t database_id) const;
   /// OK if its present owner is that of `epoch`; `Fenced` if that is a later one, else
   /// `InvalidArgument`.
@@ -123,6 +128,9 @@ class ServerDatabases {
   Map::const_iterator Find(uint64_t database_id) const;
   /// Ends what was written for the owner.
   void Fence(Database* database);
+  /// The epoch of who destroyed the database; 0: nobody has, as far as is remembered.
+  uint64_t DestroyedIn(uint64_t database_id) const;
+  void NoteDestroyed(const Database& database);
   void Drop(Map::iterator database);
   void FinishDrop(Map::iterator database);
 
@@ -132,6 +140,8 @@ class ServerDatabases {
   Map databases_;
   std::set<std::pair<uint64_t, uint64_t>> fenced_;  ///< Client and database, as long as both live.
   std::map<uint64_t, int> pins_;                    ///< By database id.
+  /// Ids and epochs, oldest first.
+  std::deque<std::pair<uint64_t, uint64_t>> destroyed_;
   control::Directions directions_;
   std::atomic<uint64_t> count_{0};
 };

@@ -106,5 +106,51 @@ TEST(TakeoverCaseTest, AnOwnerThatMissesAllOfItsSuccessorIsFenced) {
       4);
 }
 
+TEST(TakeoverCaseTest, AnOwnerWhoseDatabaseWasDestroyedIsFenced) {
+  for (const bool made_anew : {false, true}) {
+    Tell(
+        [made_anew](Scheduler* scheduler, Case* c) {
+          const ProcessId first = c->NewProcess("first");
+          const ProcessId second = c->NewProcess("second");
+          Options options = c->DatabaseOptions();
+          options.operation_timeout = milliseconds(100);
+          std::unique_ptr<DB> db;
+          std::unique_ptr<DB> next;
+          c->In(first, [&] {
+            c->Expect(DB::Open(options, "db", &db));
+            c->Expect(db->Put({}, "key", "first"));
+          });
+          c->CutOffFromAll(first);
+          c->In(second, [&] {
+            c->Await("the end", [&] { return DestroyDB("db", options).ok(); });
+            if (!made_anew) return;
+            c->Expect(DB::Open(options, "db", &next));
+            c->Expect(next->Put({}, "other", "second"));
+          });
+          c->Heal();
+          c->In(first, [&] {
+            c->Await("word of it", [&] {
+              const Status status = db->Put({}, "key", "first again");
+              c->Expect(!status.ok(), "it writes on");
+              return status.IsFenced();
+            });
+            db.reset();
+          });
+          c->In(second, [&] {
+            std::vector<std::string> names;
+            c->Expect(ListDBs(options, &names));
+            c->Expect(names.size() == (made_anew ? 1 : 0), "it is back");
+            if (!made_anew) return;
+            std::string value;
+            c->Expect(next->Get({}, "other", &value));
+            c->Expect(next->Get({}, "key", &value).IsNotFound(), "it has what was destroyed");
+            next.reset();
+          });
+          return std::to_string(scheduler->steps());
+        },
+        4);
+  }
+}
+
 }  // namespace
 }  // namespace nacre::sim
