@@ -109,6 +109,7 @@ struct DatabaseRoot {
   uint64_t version = 0;           ///< Grows with each root of that owner.
   bool owned = false;             ///< Somebody has it open.
   std::vector<uint64_t> members;  ///< Instance ids of the nodes that count.
+  bool members_change = false;    ///< Those that counted before do so, too, for a moment.
   std::string value;
 };
 

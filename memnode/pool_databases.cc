@@ -67,6 +67,7 @@ Status PoolClient::FindDatabase(const std::string& name, DatabaseRoot* root) {
   root->epoch = seen.root.epoch();
   root->version = seen.root.version();
   root->members.assign(seen.root.members().begin(), seen.root.members().end());
+  root->members_change = seen.root.old_members_size() > 0;
   root->value = seen.root.value();
   return Status::OK();
 }

@@ -331,6 +331,7 @@ Status PoolClient::ReadRootCopies(const std::string& name, std::vector<RootCopy>
     copy.root.version = root.version();
     copy.root.owned = answer.state.owner() != 0;
     copy.root.members.assign(root.members().begin(), root.members().end());
+    copy.root.members_change = root.old_members_size() > 0;
     copy.root.value = root.value();
   }
   return Status::OK();

@@ -213,7 +213,8 @@ TEST_F(DBLogTest, TooFewNodesForALogUntilThereIsOneMore) {
   ASSERT_NE(pool, nullptr);
   ASSERT_TRUE(Eventually([&] {
     memnode::DatabaseRoot root;
-    return pool->client()->FindDatabase("db", &root).ok() && root.members.size() == 2;
+    return pool->client()->FindDatabase("db", &root).ok() && root.members.size() == 2 &&
+           !root.members_change;
   }));
   ASSERT_TRUE(IsOk(db_->Put({}, "in between", "1")));
   (*nodes_)[2].Kill();
