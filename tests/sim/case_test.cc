@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "ctl/database_view.h"
 #include "nacre/db.h"
 #include "nacre/merge_operator.h"
 #include "tests/support/sim_case.h"
@@ -105,57 +104,6 @@ TEST(CaseTest, AFollowerThatCannotAskWhoseBytesItReadsDoesNotTakeThemForDamaged)
   size_t refused = 0;
   for (const std::string& summary : summaries) refused += std::stoul("0" + summary);
   EXPECT_GT(refused, 0u) << "no memory was used again";
-}
-
-TEST(CaseTest, AFollowerAnswersUnavailableForDamageWhoseOtherCopyIsOutOfItsSight) {
-  Tell(
-      [](Scheduler* scheduler, Case* c) {
-        constexpr size_t kKeys = 100;
-        constexpr uint64_t kValueBytes = 1000;
-        const ProcessId owner = c->NewProcess("owner");
-        const ProcessId follower = c->NewProcess("follower");
-        std::unique_ptr<DB> db;
-        std::unique_ptr<DB> following;
-        c->In(owner, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
-          for (size_t i = 0; i < kKeys; ++i) {
-            c->Expect(db->Put({}, Key(i), TestValue(i, kValueBytes)));
-          }
-          c->Expect(db->Flush({}));
-        });
-        c->In(follower,
-              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
-        // The follower loses sight of one copy of everything, and the other is damaged.
-        const auto first_table = [](const ctl::DatabaseView& view) {
-          return view.state.tables.begin()->second.second.placement.fragments;
-        };
-        std::vector<size_t> nodes;
-        c->Await("a look at the tables", [&] {
-          nodes = c->NodesOf(first_table);
-          return nodes.size() == 2;
-        });
-        c->CutOff(follower, nodes[0]);
-        c->Damage(nodes[1], kValueBytes / 2, first_table);
-        c->In(follower, [&] {
-          std::string value;
-          Status status = following->Get({}, Key(0), &value);
-          c->Expect(status.IsUnavailable() || status.IsTimedOut(), status.ToString());
-          const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
-          iterator->SeekToFirst();
-          status = iterator->status();
-          c->Expect(status.IsUnavailable() || status.IsTimedOut(), status.ToString());
-        });
-        c->Heal();
-        c->In(follower, [&] {
-          for (size_t i = 0; i < kKeys; ++i) {
-            std::string value;
-            c->Await("a read", [&] { return following->Get({}, Key(i), &value).ok(); });
-            c->Expect(value == TestValue(i, kValueBytes), "another value of " + Key(i));
-          }
-        });
-        return std::to_string(scheduler->steps());
-      },
-      3);
 }
 
 TEST(CaseTest, AFollowerForgetsWhatANewOwnerHasNotFoundInTheLog) {

@@ -24,6 +24,28 @@ using std::chrono::milliseconds;
 
 std::string Key(size_t i) { return fmt::format("key{:05}", i); }
 
+constexpr uint64_t kValueBytes = 1000;
+
+std::vector<ExtentAddr> FirstTable(const ctl::DatabaseView& view) {
+  return view.state.tables.begin()->second.second.placement.fragments;
+}
+
+/// Has `owner` open the database and write so many keys into a table of two copies. The nodes of
+/// these.
+std::vector<size_t> WriteTable(Case* c, ProcessId owner, size_t keys, std::unique_ptr<DB>* db) {
+  c->In(owner, [&] {
+    c->Expect(DB::Open(c->DatabaseOptions(), "db", db));
+    for (size_t i = 0; i < keys; ++i) c->Expect((*db)->Put({}, Key(i), TestValue(i, kValueBytes)));
+    c->Expect((*db)->Flush({}));
+  });
+  std::vector<size_t> nodes;
+  c->Await("a look at the tables", [&] {
+    nodes = c->NodesOf(FirstTable);
+    return nodes.size() == 2;
+  });
+  return nodes;
+}
+
 std::vector<ExtentAddr> ManifestCopies(const ctl::DatabaseView& view) {
   return view.manifest.copies;
 }
@@ -59,35 +81,56 @@ TEST(FollowerCaseTest, AManifestThatIsDamagedWhereItIsKnownIsReadWhereNodesHaveJ
       3);
 }
 
+TEST(FollowerCaseTest, DamageIsUnavailableWhoseOtherCopyIsOutOfSight) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 100;
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        const std::vector<size_t> nodes = WriteTable(c, owner, kKeys, &db);
+        c->In(follower,
+              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        // The follower loses sight of one copy of everything, and the other is damaged.
+        c->CutOff(follower, nodes[0]);
+        c->Damage(nodes[1], kValueBytes / 2, FirstTable);
+        c->In(follower, [&] {
+          std::string value;
+          Status status = following->Get({}, Key(0), &value);
+          c->Expect(status.IsUnavailable() || status.IsTimedOut(), status.ToString());
+          const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
+          iterator->SeekToFirst();
+          status = iterator->status();
+          c->Expect(status.IsUnavailable() || status.IsTimedOut(), status.ToString());
+        });
+        c->Heal();
+        c->In(follower, [&] {
+          for (size_t i = 0; i < kKeys; ++i) {
+            std::string value;
+            c->Await("a read", [&] { return following->Get({}, Key(i), &value).ok(); });
+            c->Expect(value == TestValue(i, kValueBytes), "another value of " + Key(i));
+          }
+        });
+        return std::to_string(scheduler->steps());
+      },
+      3);
+}
+
 TEST(FollowerCaseTest, DamageIsNotToldOfATableThatWasReadWhileItsOtherCopyWasAway) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
         constexpr size_t kKeys = 40;
-        constexpr uint64_t kValueBytes = 1000;
         constexpr int kTimes = 20;
         const ProcessId owner = c->NewProcess("owner");
         const ProcessId follower = c->NewProcess("follower");
         std::unique_ptr<DB> db;
         std::unique_ptr<DB> following;
-        c->In(owner, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
-          for (size_t i = 0; i < kKeys; ++i) {
-            c->Expect(db->Put({}, Key(i), TestValue(i, kValueBytes)));
-          }
-          c->Expect(db->Flush({}));
-        });
+        const std::vector<size_t> nodes = WriteTable(c, owner, kKeys, &db);
         Options options = c->DatabaseOptions();
         options.operation_timeout = milliseconds(100);
         c->In(follower, [&] { c->Expect(DB::OpenAsSecondary(options, "db", &following)); });
-        const auto first_table = [](const ctl::DatabaseView& view) {
-          return view.state.tables.begin()->second.second.placement.fragments;
-        };
-        std::vector<size_t> nodes;
-        c->Await("a look at the tables", [&] {
-          nodes = c->NodesOf(first_table);
-          return nodes.size() == 2;
-        });
-        c->Damage(nodes[1], kValueBytes / 2, first_table);
+        c->Damage(nodes[1], kValueBytes / 2, FirstTable);
         bool done = false;
         bool ended = false;
         c->cluster().Run(follower, "reader", [&] {
