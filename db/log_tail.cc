@@ -50,8 +50,7 @@ class Tail {
   };
 
   bool Alive(const ExtentAddr& extent) const {
-    return extent.start.valid() && extent.start.node != kLostNode &&
-           client_->alive(static_cast<NodeId>(extent.start.node));
+    return client_->alive(static_cast<NodeId>(extent.start.node));
   }
   bool Same(const Copy& copy, const char* other) const {
     return std::memcmp(copy.bytes.get(), other, bytes_) == 0;

@@ -103,9 +103,8 @@ Status ServerDatabases::Redo(const control::KeptRedo& redo) const {
   return RedoCheckpoint(redo.redo(), region_->data() + redo.offset(), redo.length());
 }
 
-void ServerDatabases::Read(const control::ReadRoot& request, control::DatabaseState* state) const {
-  state->set_destroyed(DestroyedIn(request.database_id()) != 0);
-  const auto it = databases_.find(request.name());
+void ServerDatabases::Read(const std::string& name, control::DatabaseState* state) const {
+  const auto it = databases_.find(name);
   if (it == databases_.end()) return;
   const Database& database = it->second;
   state->set_exists(true);
@@ -197,9 +196,7 @@ Status ServerDatabases::MakeClaim(uint64_t client, const control::ClaimDatabase&
   }
   fenced_.erase({client, database.id});
   NACRE_RETURN_IF_ERROR(region_->GrantAll(database.id));
-  control::ReadRoot of_name;
-  of_name.set_name(request.name());
-  Read(of_name, state);
+  Read(request.name(), state);
   return Status::OK();
 }
 
@@ -306,7 +303,7 @@ Status ServerDatabases::CheckOwner(uint64_t client, uint64_t database_id) const 
   if (fenced_.contains({client, database_id})) {
     return Status::Fenced(fmt::format("database {:x} was taken over", database_id));
   }
-  if (DestroyedIn(database_id) != 0) {
+  if (Destroyed(database_id)) {
     return Status::Fenced(fmt::format("database {:x} was destroyed", database_id));
   }
   return Status::InvalidArgument(

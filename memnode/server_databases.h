@@ -56,7 +56,9 @@ class ServerDatabases {
   /// The process is about to stop by itself.
   Status KeepAtEnd() { return Keep(/*clean=*/true); }
 
-  void Read(const control::ReadRoot& request, control::DatabaseState* state) const;
+  void Read(const std::string& name, control::DatabaseState* state) const;
+  /// Whether the database was destroyed, as far as is remembered.
+  bool Destroyed(uint64_t database_id) const { return DestroyedIn(database_id) != 0; }
   /// `Fenced`: it was destroyed in that epoch or a later one. `Busy`: it is open elsewhere, or the
   /// epoch is not later than all before. `TryAgain`: the claim is accepted, and to be repeated
   /// until nothing writes for the former owner, and until that one knows that it must not answer

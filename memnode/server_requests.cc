@@ -143,7 +143,9 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       return region_->Return(slabs.database_id(), {slabs.offsets().begin(), slabs.offsets().end()});
     }
     case control::Request::kReadRoot:
-      databases_->Read(request.read_root(), reply->mutable_database());
+      databases_->Read(request.read_root().name(), reply->mutable_database());
+      reply->mutable_database()->set_destroyed(
+          databases_->Destroyed(request.read_root().database_id()));
       return Status::OK();
     case control::Request::kClaimDatabase: {
       control::DatabaseState* state = reply->mutable_database();

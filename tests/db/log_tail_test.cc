@@ -1,13 +1,12 @@
 // Goal: what a log's writer had under way when it died is in all copies once CompleteLogTail has
 // returned, whichever part of it a copy lacked, so that any one of them is enough afterwards.
-// Method: logs of three copies on embedded nodes, of which the end is taken away or damaged in each
-// copy but one, record by record; then the log is read from each copy alone.
+// Method: logs of three copies on embedded nodes, of which the end is taken away or damaged, record
+// by record, so that one copy still has each; then all copies are compared with what was written.
 
 #include "db/log_tail.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -39,10 +38,14 @@ class LogTailTest : public LogFixture {
       ASSERT_TRUE(IsOk(AppendAndAwait(model_.back())));
     }
     segment_ = log_space_->segments().front();
-    before_.resize(segment_.copies.front().length);
+    Remember();
+  }
+  /// What there is now is what ExpectAllWhole expects.
+  void Remember() {
     ExpectLog(model_);
-    end_ = result_.end_bytes;
     ASSERT_EQ(result_.end_number, segment_.number);
+    end_ = result_.end_bytes;
+    before_.resize(end_);
     std::memcpy(before_.data(), Byte(segment_.copies[0], 0), end_);
   }
   /// Where the record begins; end_ for one more than there are.
@@ -129,9 +132,7 @@ TEST_F(LogTailTest, ALargeRecordThatWasUnderWayIsWhole) {
   const SequenceNumber next = model_.back().first + model_.back().count;
   model_.push_back(MakeRecord(next, 3 * kLogRingBytes));
   ASSERT_TRUE(IsOk(AppendAndAwait(model_.back())));
-  ExpectLog(model_);
-  end_ = result_.end_bytes;
-  std::memcpy(before_.data(), Byte(segment_.copies[0], 0), end_);
+  Remember();
   for (size_t copy = 0; copy + 1 < kCopies; ++copy) Take(copy, BeginOf(model_.size() - 1), end_);
   ASSERT_TRUE(IsOk(Complete()));
   ExpectAllWhole();
