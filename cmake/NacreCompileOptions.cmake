@@ -19,7 +19,9 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(NACRE_CCACHE ccache)
   if(NACRE_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${NACRE_CCACHE})
+    # Without this it does not cache what is compiled with precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${NACRE_CCACHE})
   endif()
 endif()
 

@@ -20,6 +20,7 @@
 #include "ctl/repair_command.h"
 #include "memnode/pool_client.h"
 #include "memnode/pool_device.h"
+#include "memnode/pool_file.h"
 #include "memnode/pool_secret.h"
 #include "nacre/checkpoint.h"
 #include "util/json_text.h"
@@ -108,6 +109,7 @@ Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   if (FLAGS_pool.empty()) return Status::InvalidArgument("--pool is missing");
   if (FLAGS_timeout_ms <= 0) return Status::InvalidArgument("--timeout_ms must be positive");
   NACRE_RETURN_IF_ERROR(ParseUri(FLAGS_pool, pool).WithContext("--pool"));
+  NACRE_RETURN_IF_ERROR(memnode::ResolvePoolFile(pool).WithContext("--pool"));
   if (pool->scheme == "embedded") {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }

@@ -74,10 +74,11 @@ std::string DatabaseJson(const memnode::KnownDatabase& database) {
   return json + fmt::format(
                     ", \"redundancy\": {}, \"report_age_seconds\": {:.3f}, \"space\": {{{}}}, "
                     "\"repair\": {{\"state\": \"{}\", \"bytes_done\": {}, \"bytes_total\": {}, "
-                    "\"bytes_per_second\": {}, \"seconds_left\": {}}}}}",
+                    "\"bytes_per_second\": {}, \"seconds_left\": {}}}, \"notice\": {}}}",
                     JsonString(database.report.redundancy), Seconds(database.report_age_nanos),
                     space, ToString(repair.state), repair.bytes_done, repair.bytes_total,
-                    repair.bytes_per_second, repair.seconds_left);
+                    repair.bytes_per_second, repair.seconds_left,
+                    JsonString(database.report.notice));
 }
 
 /// Those of `items` that `text` gives something for, with ", " between them.
@@ -155,6 +156,7 @@ void PrintDatabases(const std::vector<memnode::KnownDatabase>& databases) {
     fmt::print("{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}  {}\n", database.name, width,
                "open", database.report.redundancy, figure("user-bytes"), figure("stored-bytes"),
                figure("garbage-bytes"), leased, RepairText(database.report.repair));
+    if (!database.report.notice.empty()) fmt::print("  {}\n", database.report.notice);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "db/view_reads.h"
 #include "nacre/statistics.h"
 #include "util/epoch.h"
+#include "util/exceptions.h"
 #include "util/hash.h"
 
 namespace nacre {
@@ -269,8 +270,14 @@ void AsyncDBImpl::LookUp(Read* read) {
     return;
   }
   Status status;
-  switch (GetFromMemTables(*read->pinned->view, read->lookup.key(), read->hash,
-                           read->lookup.snapshot(), read->value, &status)) {
+  MemTableAnswer answer = MemTableAnswer::kSettled;
+  try {
+    answer = GetFromMemTables(*read->pinned->view, read->lookup.key(), read->hash,
+                              read->lookup.snapshot(), read->value, &status);
+  } catch (...) {
+    status = StatusOfException();
+  }
+  switch (answer) {
     case MemTableAnswer::kSettled:
       EndRead(read, std::move(status));
       return;
@@ -285,7 +292,16 @@ void AsyncDBImpl::LookUp(Read* read) {
 
 void AsyncDBImpl::Advance(Read* read) {
   memnode::PointRead& next = read->arriving.read;
-  if (!read->lookup.Next(&next)) {
+  bool more = false;
+  if (Status thrown = CatchAll([&] {
+        more = read->lookup.Next(&next);
+        return Status::OK();
+      });
+      !thrown.ok()) [[unlikely]] {
+    EndRead(read, std::move(thrown));
+    return;
+  }
+  if (!more) {
     if (read->lookup.outcome() == PointLookup::Outcome::kContinue) {
       EndRead(read, Status::NotFound());
     } else {

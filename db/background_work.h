@@ -22,14 +22,20 @@ struct BackgroundWork {
   bool memtable_full = false;  ///< No room for another generation yet.
   bool flush_running = false;
   int compactions_running = 0;
-  int manual_compactions = 0;
-  int compactions_stuck = 0;  ///< Of those that run: failed, and no room since.
-  uint64_t room_made = 0;     ///< How often.
-  Status flush_error;         ///< Of the latest attempt.
+  int manual_compactions = 0;      ///< Calls that compact what was asked for; one at a time.
+  int compactions_held = 0;        ///< Those for whom no automatic compaction is to begin.
+  uint64_t compactions_ended = 0;  ///< Of all kinds; their tables are not marked any more.
+  int compactions_stuck = 0;       ///< Of those that run: failed, and no room since.
+  uint64_t room_made = 0;          ///< How often.
+  Status flush_error;              ///< Of the latest attempt.
   uint64_t flush_attempts = 0;
   uint64_t flush_failed_attempt = 0;  ///< The latest one that failed.
   int flush_waiters = 0;              ///< Calls of Flush.
   Status compaction_error;
+  /// Of deletions that were admitted while the pool was full; 0 once these are in tables. The
+  /// generation of the last of them.
+  uint64_t deleted_bytes = 0;
+  uint16_t deletes_in = 0;
   uint32_t last_compacted = 0;  ///< Family of the compaction picked last.
 
   int pauses = 0;          ///< Calls of PauseBackgroundWork that have no counterpart yet.

@@ -222,7 +222,7 @@ class CheckpointImpl final : public Checkpoint {
       if (status.ok()) return jobs->Done(0);
       if (!status.IsUnavailable() && !status.IsTimedOut()) return status;
       // Its nodes may be lost since, and the table repaired onto others.
-      std::shared_ptr<TableHandle> moved = db_->FindTable(meta.id);
+      std::shared_ptr<TableHandle> moved = db_->FindTable(meta);
       if (moved == nullptr || moved == table) return status;
       table = std::move(moved);
     }

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "db/checkpoint_description.h"
-#include "util/posix_file.h"
 #include "db/table_file.h"
 #include "nacre/status.h"
+#include "util/posix_file.h"
 
 namespace nacre {
 

@@ -34,7 +34,7 @@ struct Immutable {
 ///
 /// Threads. What says so is guarded by the database's mutex. Readers load `view()` under a guard of
 /// the epoch domain, or with the view held otherwise; writers ask for MemTables with their ticket.
-class ColumnFamily {
+class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
  public:
   /// Of the generations that are at work at once, with the ones that writers may just have left.
   static constexpr size_t kMemTableSlots = 64;

@@ -7,6 +7,9 @@ namespace nacre {
 
 namespace {
 
+/// How many tables one choice compares.
+constexpr size_t kCompared = 128;
+
 uint64_t TotalBytes(const TableList& tables) {
   uint64_t bytes = 0;
   for (const auto& table : tables) bytes += table->size();
@@ -42,7 +45,7 @@ bool Compaction::IsTrivialMove() const {
     // Where nothing lies below, a rewrite gets rid of the tombstones.
     const Slice begin = table->meta().smallest_user_key();
     const Slice end = table->meta().largest_user_key();
-    return version->DeeperRanges(output_level, &begin, &end).empty();
+    return !version->AnyBelow(output_level, begin, end);
   });
 }
 
@@ -118,78 +121,127 @@ std::unique_ptr<Compaction> CompactionPicker::Pick(const std::shared_ptr<const V
   return suggested_.empty() ? nullptr : PickSuggested(version);
 }
 
-void CompactionPicker::Suggest(const TableList& tables) {
-  for (const auto& table : tables) suggested_.insert(table->id());
+void CompactionPicker::Suggest(int level, const TableList& tables) {
+  for (const auto& table : tables) {
+    suggested_.insert_or_assign({level, table->id()}, table->shared_meta());
+  }
 }
 
 std::unique_ptr<Compaction> CompactionPicker::PickSuggested(
     const std::shared_ptr<const Version>& version) {
-  std::set<uint64_t> still;
-  std::unique_ptr<Compaction> picked;
-  for (int level = 0; level + 1 < version->depth(); ++level) {
-    for (const auto& table : version->tables(level)) {
-      if (suggested_.count(table->id()) == 0) continue;
-      if (picked == nullptr) {
-        auto compaction = std::make_unique<Compaction>();
-        compaction->level = level;
-        compaction->output_level = level + 1;
-        compaction->version = version;
-        compaction->inputs = level == 0 ? version->tables(0) : TableList{table};
-        if (Complete(compaction.get())) {
-          picked = std::move(compaction);
-          continue;
-        }
-      }
-      still.insert(table->id());
+  // Those that are being compacted are passed over, a bounded number of times: they are asked for
+  // again when a compaction has ended.
+  size_t passed_over = 0;
+  for (auto next = suggested_.begin(); next != suggested_.end() && passed_over < kCompared;) {
+    const auto suggested = next++;
+    const int level = suggested->first.first;
+    const std::shared_ptr<TableHandle> table =
+        level + 1 < version->depth() ? version->Find(level, *suggested->second) : nullptr;
+    if (table == nullptr) {
+      suggested_.erase(suggested);  // It has been compacted since, or there is nothing below.
+      continue;
     }
+    auto compaction = std::make_unique<Compaction>();
+    compaction->level = level;
+    compaction->output_level = level + 1;
+    compaction->version = version;
+    compaction->inputs = level == 0 ? version->level0() : TableList{table};
+    if (!Complete(compaction.get())) {
+      ++passed_over;
+      continue;
+    }
+    for (const auto& input : compaction->inputs) suggested_.erase({level, input->id()});
+    return compaction;
   }
-  if (picked != nullptr) {
-    for (const auto& table : picked->inputs) still.erase(table->id());
-  }
-  suggested_ = std::move(still);
-  return picked;
+  return nullptr;
 }
 
 std::unique_ptr<Compaction> CompactionPicker::PickLevel(
-    const std::shared_ptr<const Version>& version, int level) const {
+    const std::shared_ptr<const Version>& version, int level) {
   auto compaction = std::make_unique<Compaction>();
   compaction->level = level;
   compaction->output_level = level + 1;
   compaction->version = version;
   if (level == 0) {
     // Level 0 goes as a whole: its tables overlap one another.
-    compaction->inputs = version->tables(0);
+    compaction->inputs = version->level0();
     return Complete(compaction.get()) ? std::move(compaction) : nullptr;
   }
-  std::vector<std::pair<double, std::shared_ptr<TableHandle>>> order;
-  for (const auto& table : version->tables(level)) {
-    if (table->being_compacted) continue;
-    const Slice begin = table->meta().smallest_user_key();
-    const Slice end = table->meta().largest_user_key();
-    const auto overlap =
-        static_cast<double>(TotalBytes(version->Overlapping(level + 1, &begin, &end)));
-    order.emplace_back(overlap / static_cast<double>(table->size()), table);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [ratio, table] : order) {
-    compaction->inputs = {table};
-    if (Complete(compaction.get())) return compaction;
+  // If others work on all of these, the next choice goes on behind them.
+  constexpr size_t kLookedAtMax = 8 * kCompared;
+  const size_t most = std::min(version->CountTables(level), kLookedAtMax);
+  for (size_t looked_at = 0; looked_at < most;) {
+    if (PickBest(compaction.get(), &looked_at)) return compaction;
   }
   return nullptr;
 }
 
-std::unique_ptr<Compaction> CompactionPicker::PickRange(
-    const std::shared_ptr<const Version>& version, int level, int output_level, const Slice* begin,
-    const Slice* end) const {
-  auto compaction = std::make_unique<Compaction>();
-  compaction->level = level;
-  compaction->output_level = output_level;
-  compaction->version = version;
-  compaction->inputs = version->Overlapping(level, begin, end);
-  if (compaction->inputs.empty()) return nullptr;
-  if (level == 0) compaction->inputs = version->tables(0);
-  return Complete(compaction.get()) ? std::move(compaction) : nullptr;
+bool CompactionPicker::PickBest(Compaction* compaction, size_t* looked_at) {
+  const SortedLevel& level = compaction->version->sorted_level(compaction->level);
+  const SortedLevel& next_level = compaction->version->sorted_level(compaction->output_level);
+  // All tables of a small level are compared, in their order.
+  LevelIterator at = level.Begin();
+  const auto from = compare_from_.find(compaction->level);
+  if (level.size() > kCompared && from != compare_from_.end()) {
+    const Slice key(from->second);
+    at = level.Overlapping(&key, nullptr).begin();
+  }
+  std::vector<std::pair<double, std::shared_ptr<TableHandle>>> order;
+  for (size_t i = std::min(level.size(), kCompared); i > 0; --i) {
+    if (at == level.End()) at = level.Begin();
+    const std::shared_ptr<TableHandle>& table = *at++;
+    ++*looked_at;
+    if (table->being_compacted) continue;
+    const Slice begin = table->meta().smallest_user_key();
+    const Slice end = table->meta().largest_user_key();
+    const auto overlap =
+        static_cast<double>(next_level.BytesOf(next_level.Overlapping(&begin, &end)));
+    order.emplace_back(overlap / static_cast<double>(table->size()), table);
+  }
+  if (at == level.End()) at = level.Begin();
+  compare_from_[compaction->level] = (*at)->meta().largest_user_key().ToString();
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return std::any_of(order.begin(), order.end(), [&](const auto& candidate) {
+    compaction->inputs = {candidate.second};
+    return Complete(compaction);
+  });
+}
+
+CompactionPicker::Found CompactionPicker::PickRange(const std::shared_ptr<const Version>& version,
+                                                    const Range& range,
+                                                    std::unique_ptr<Compaction>* compaction) const {
+  auto picked = std::make_unique<Compaction>();
+  picked->level = range.level;
+  picked->output_level = range.output_level;
+  picked->version = version;
+  if (range.level == 0) {
+    const bool any = !version->Overlapping(0, range.begin, range.end).empty();
+    if (any) picked->inputs = version->level0();
+  } else {
+    const SortedLevel& level = version->sorted_level(range.level);
+    uint64_t bytes = 0;
+    for (const auto& table : level.Overlapping(range.begin, range.end, range.after_begin)) {
+      if (table->being_compacted && !picked->inputs.empty()) break;
+      bytes += table->size();
+      picked->inputs.push_back(table);
+      uint64_t overlap_bytes = 0;
+      if (range.output_level != range.level) {
+        const SortedLevel& output = version->sorted_level(range.output_level);
+        const Slice begin = picked->inputs.front()->meta().smallest_user_key();
+        const Slice end = table->meta().largest_user_key();
+        overlap_bytes = output.BytesOf(output.Overlapping(&begin, &end));
+      }
+      if (picked->inputs.size() > 1 && bytes + overlap_bytes > range.bytes_max) {
+        picked->inputs.pop_back();
+        break;
+      }
+    }
+  }
+  if (picked->inputs.empty()) return Found::kNothing;
+  if (!Complete(picked.get())) return Found::kMarked;
+  *compaction = std::move(picked);
+  return Found::kPicked;
 }
 
 bool CompactionPicker::Complete(Compaction* compaction) const {

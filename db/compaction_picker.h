@@ -2,9 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
-#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "db/version.h"
@@ -35,7 +36,9 @@ struct Compaction {
 };
 
 /// Leveled compaction as in RocksDB: chooses what to merge by each level's score, within a level
-/// by the least overlap with the next one.
+/// by the least overlap with the next one. Of a large level it compares some tables at a time, the
+/// next ones with each choice, so that all get their turn and a choice costs the same however many
+/// tables there are.
 ///
 /// Thread safety: none; guarded by the database's mutex, but for the sizes that options give.
 class CompactionPicker {
@@ -47,17 +50,28 @@ class CompactionPicker {
 
   /// The most urgent compaction that does not touch marked tables, marked; null if none is due.
   std::unique_ptr<Compaction> Pick(const std::shared_ptr<const Version>& version);
-  /// Has these tables go one level down when nothing is more urgent.
-  void Suggest(const TableList& tables);
+  /// Has these tables of `level` go one level down when nothing is more urgent.
+  void Suggest(int level, const TableList& tables);
   /// Whether some level's score is 1 or more, or tables are suggested, whether or not they are
   /// marked.
   bool Due(const Version& version) const;
 
-  /// All of `level` that overlaps [begin, end] (null: open), marked; null if there is nothing.
-  /// Requires that no table is marked. `output_level` may be `level` itself: a rewrite.
-  std::unique_ptr<Compaction> PickRange(const std::shared_ptr<const Version>& version, int level,
-                                        int output_level, const Slice* begin,
-                                        const Slice* end) const;
+  /// What somebody asks to have compacted.
+  struct Range {
+    int level = 0;
+    int output_level = 0;  ///< May be `level` itself: a rewrite.
+    // User keys; null: open.
+    const Slice* begin = nullptr;
+    const Slice* end = nullptr;
+    bool after_begin = false;  ///< Without the tables that end with `begin`.
+    uint64_t bytes_max = UINT64_MAX;
+  };
+  enum class Found : uint8_t { kNothing, kMarked, kPicked };
+  /// The first tables of the range, marked: as many as come to `bytes_max` with those that they
+  /// overlap in the output level, and one at least; of level 0, all. kMarked: some are already, by
+  /// a compaction that is to end first.
+  Found PickRange(const std::shared_ptr<const Version>& version, const Range& range,
+                  std::unique_ptr<Compaction>* compaction) const;
 
   /// Takes the marks away. Every compaction is released once, whatever became of it.
   void Release(const Compaction& compaction) const;
@@ -69,8 +83,10 @@ class CompactionPicker {
 
  private:
   double Score(const Version& version, int level) const;
-  std::unique_ptr<Compaction> PickLevel(const std::shared_ptr<const Version>& version,
-                                        int level) const;
+  std::unique_ptr<Compaction> PickLevel(const std::shared_ptr<const Version>& version, int level);
+  /// Compares the next tables of `compaction`'s level, kCompared at most, and takes the best that
+  /// it can. `*looked_at` grows by those that it looked at.
+  bool PickBest(Compaction* compaction, size_t* looked_at);
   /// Of what was suggested; forgets what is there no more.
   std::unique_ptr<Compaction> PickSuggested(const std::shared_ptr<const Version>& version);
   const ColumnFamilyOptions& options() const {
@@ -84,7 +100,10 @@ class CompactionPicker {
 
   const std::atomic<const ColumnFamilyOptions*>* const options_;
   const InternalKeyComparator* const comparator_;
-  std::set<uint64_t> suggested_;  ///< Ids of tables.
+  /// Tables that were suggested, and may be elsewhere by now, by level and id.
+  std::map<std::pair<int, uint64_t>, std::shared_ptr<const TableMeta>> suggested_;
+  /// By level: the user key at which the next tables are compared from.
+  std::map<int, std::string> compare_from_;
 };
 
 }  // namespace nacre

@@ -1,20 +1,23 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 
 Status OwnerControls::SuggestCompactRange(ColumnFamilyHandle* handle, const Slice* begin,
-                                          const Slice* end) {
+                                          const Slice* end) try {
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family));
   MutexLock lock(&db_->mutex_);
   const Version& version = family->version();
   for (int level = 0; level + 1 < version.depth(); ++level) {
-    family->picker().Suggest(version.Overlapping(level, begin, end));
+    family->picker().Suggest(level, version.Overlapping(level, begin, end));
   }
   db_->MaybeSchedule();
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
 Status OwnerControls::PauseBackgroundWork() {

@@ -1,15 +1,18 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "db/db_impl.h"
 #include "db/job_plugins.h"
 #include "db/options_check.h"
+#include "db/reserved_outputs.h"
 #include "db/table_changes.h"
 #include "db/update_limits.h"
 #include "memnode/node_start.h"
 #include "nacre/statistics.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -35,25 +38,31 @@ std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job) {
   return local_bytes;
 }
 
-/// What a table may need beyond its share of the input: padding of a larger alignment, sections
-/// that were smaller when split differently, the footer.
-constexpr uint64_t kOutputSlackBytes = 256 << 10;
 /// Records of smaller tables are not aligned at all.
 constexpr uint64_t kLeastAlignedBytes = 16 << 20;
 
 /// A merged value is at most such a part of a table: room for one is reserved in each.
 constexpr uint64_t kMergedPart = 4;
 
+/// Outputs of fewer largest records than this go into one table: room for one more is reserved in
+/// each of several.
+constexpr uint64_t kRecordsInTable = 8;
+
+/// How often what is reserved is doubled after a job that needed more: gaps at the ends of chunks
+/// may take more of the outputs than they took of the inputs, and values that an operator or a
+/// filter makes may be of any size, so for these the largest record counts eight times as much.
+constexpr int kDoublingsMax = 3;
+constexpr int kDoublingsMaxOfNewValues = 10;
+
 /// How much more a section of range tombstones may take once it is merged with others.
 constexpr uint64_t kFragmentedPart = 8;
 
-uint64_t OutputBound(uint64_t input_bytes) { return input_bytes + input_bytes / 16; }
-
-size_t CountTables(const Version& version) {
-  size_t count = 0;
-  for (int level = 0; level < version.depth(); ++level) count += version.tables(level).size();
-  return count;
+/// Whether outputs may have larger records than inputs.
+bool MakesValues(const memnode::CompactionJob& job) {
+  return !job.compaction_filter.empty() || !job.merge_operator.empty();
 }
+
+uint64_t OutputBound(uint64_t input_bytes) { return input_bytes + input_bytes / 16; }
 
 std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
   std::vector<std::shared_ptr<const TableMeta>> metas;
@@ -95,16 +104,24 @@ void DBImpl::CompactionTask() {
       MutexLock commit(&commit_mutex_);  // What is being changed is not picked.
       MutexLock lock(&mutex_);
       room = background_.room_made;
-      if (!closing_.load(std::memory_order_relaxed) && background_.manual_compactions == 0 &&
+      if (!closing_.load(std::memory_order_relaxed) && background_.compactions_held == 0 &&
           background_.pauses == 0 && background_.compactions_running <= live_.most_compactions()) {
-        compaction = PickCompaction();
+        try {
+          compaction = PickCompaction();
+        } catch (...) {
+          // A comparator that throws has none picked until something changes.
+        }
       }
       if (compaction == nullptr) {
         --background_.compactions_running;
         changed_.SignalAll();
         return;
       }
-      MaybeSchedule();  // Perhaps another one can run beside this one.
+      try {
+        MaybeSchedule();  // Perhaps another one can run beside this one.
+      } catch (...) {
+        // This one looks for the next one itself when it has ended.
+      }
     }
     const Status status = RunAndCommit(compaction.get());
     compaction.reset();
@@ -131,10 +148,15 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
     return comparator.Compare(a->meta().smallest, b->meta().smallest) < 0;
   });
   uint64_t total = 0;
-  for (const auto& table : tables) total += table->size();
+  uint64_t largest_record = 0;
+  for (const auto& table : tables) {
+    total += table->size();
+    largest_record = std::max(largest_record, table->meta().largest_record);
+  }
   const uint32_t pieces = compaction.max_subcompactions > 0 ? compaction.max_subcompactions
                                                             : live_.max_subcompactions.load();
-  const uint64_t share = total / pieces + 1;
+  // Room for the largest record is reserved for each.
+  const uint64_t share = std::max(total / pieces + 1, kRecordsInTable * largest_record);
   std::vector<std::string> cuts;
   uint64_t collected = 0;
   for (const auto& table : tables) {
@@ -150,11 +172,30 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
 }
 
 Status DBImpl::RunAndCommit(Compaction* compaction) {
+  std::optional<uint64_t> begun;
+  bool released = false;
+  Status status = CatchAll([&] {
+    begun = tables_begun_.Begin();
+    return TryCompaction(compaction, &released);
+  });
+  if (begun.has_value()) tables_begun_.End(*begun);
+  if (released) [[likely]]
+    return status;
+  // It threw. What it had reserved and written is free, unless it was about to be recorded.
+  MutexLock lock(&mutex_);
+  compaction->family->picker().Release(*compaction);
+  ++background_.compactions_ended;
+  background_.compaction_error = status;
+  changed_.SignalAll();
+  return status;
+}
+
+Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
   const uint64_t start = clock_->NowNanos();
-  const uint64_t begun = BeginTables();
   FamilyEdit change_of_family{.family = compaction->family, .edit = {}};
   VersionEdit& edit = change_of_family.edit;
   Status status;
+  UnseenTables outputs;
   const bool move = compaction->IsTrivialMove();
   if (move) {
     for (const auto& table : compaction->inputs) {
@@ -166,7 +207,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
     const TableLineage lineage = LineageOf(*compaction, cuts.size() + 1);
     change_of_family.job = lineage.job;
     events_.CompactionBegins(*compaction, lineage.job, move);
-    std::vector<TableList> outputs(cuts.size() + 1);
+    outputs.lists()->resize(cuts.size() + 1);
     std::vector<Status> statuses(cuts.size() + 1);
     RunTogether("nacre-compact", cuts.size() + 1, [&](size_t i) {
       std::optional<std::string> begin;
@@ -175,12 +216,13 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
       if (i < cuts.size()) end = cuts[i];
       TableLineage of_range = lineage;
       of_range.range = static_cast<uint32_t>(i);
-      statuses[i] = RunRange(*compaction, of_range, begin, end, &outputs[i]);
+      statuses[i] = CatchAll(
+          [&] { return RunRange(*compaction, of_range, begin, end, &(*outputs.lists())[i]); });
     });
     for (size_t i = 0; i <= cuts.size(); ++i) {
       if (status.ok()) status = statuses[i];
-      for (auto& table : outputs[i]) {
-        edit.added.push_back({compaction->output_level, std::move(table)});
+      for (const auto& table : (*outputs.lists())[i]) {
+        edit.added.push_back({compaction->output_level, table});
       }
     }
   }
@@ -190,6 +232,7 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   NACRE_POINT("compaction.tables-written");
   if (status.ok()) {
     ManifestEdit change;
+    outputs.Keep();
     status = CommitChange({&change_of_family, 1}, &change, [&]() REQUIRES(mutex_) {
       // A moved table is removed from one level and added to another; Apply does both.
       Install(change_of_family);
@@ -197,16 +240,17 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
                                   clock_->NowNanos() - start);
     });
     if (!status.ok() && !move) GiveUp({&change_of_family, 1}, status);
-  } else if (!move) {
-    change_of_family.DropTables();
+  } else {
+    outputs.Drop();
   }
-  EndTables(begun);
   status = Explain(std::move(status));
   NACRE_POINT("compaction.committed");
   if (status.ok() && edit.added.empty()) RecordState();  // Before the inputs are free.
   {
     MutexLock lock(&mutex_);
     compaction->family->picker().Release(*compaction);
+    ++background_.compactions_ended;
+    *released = true;
     background_.compaction_error = status;
     if (status.ok()) {
       if (!move) {
@@ -288,7 +332,7 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   job.filter_context.column_family_id = compaction.family->id();
   job.filter_context.is_manual_compaction = compaction.manual;
   job.filter_context.is_full_compaction =
-      compaction.inputs.size() + compaction.overlap.size() == CountTables(*compaction.version);
+      compaction.inputs.size() + compaction.overlap.size() == compaction.version->CountTables();
   job.begin = begin;
   job.end = end;
   job.chunk_size = options_.chunk_size;
@@ -301,7 +345,9 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   }
   TableList all = compaction.inputs;
   all.insert(all.end(), compaction.overlap.begin(), compaction.overlap.end());
-  const auto [first, last] = UserKeyRange(compaction.family->comparator(), all);
+  auto [first, last] = UserKeyRange(compaction.family->comparator(), all);
+  if (begin.has_value()) first = *begin;
+  if (end.has_value()) last = *end;
   job.deeper = compaction.version->DeeperRanges(compaction.output_level, &first, &last);
   const bool has_operands = std::any_of(
       all.begin(), all.end(), [](const auto& table) { return table->meta().has_operands; });
@@ -334,40 +380,8 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   return Execute(*compaction.family, &job, all, bytes, outputs);
 }
 
-NodeId DBImpl::TakeExecutor(const std::map<NodeId, uint64_t>& local_bytes,
-                            const std::vector<NodeId>& tried) {
-  std::vector<uint64_t> used_bytes;
-  for (int node = 0; node < client_->node_count(); ++node) {
-    used_bytes.push_back(space_->Usage(static_cast<NodeId>(node)).used_bytes);
-  }
-  MutexLock lock(&mutex_);
-  NodeId best = kNoNode;
-  std::pair<uint64_t, uint64_t> best_rank;
-  for (int node = 0; node < client_->node_count(); ++node) {
-    const auto id = static_cast<NodeId>(node);
-    if (!client_->alive(id) || std::find(tried.begin(), tried.end(), id) != tried.end()) continue;
-    // Most input first, shared with the jobs that run there; among equals the one with the least
-    // data.
-    const auto local = local_bytes.find(id);
-    const uint64_t bytes = local == local_bytes.end() ? 0 : local->second;
-    const uint64_t share = bytes / (1 + jobs_on_node_[id]);
-    const std::pair<uint64_t, uint64_t> rank{UINT64_MAX - share, used_bytes[id]};
-    if (best != kNoNode && rank >= best_rank) continue;
-    best = id;
-    best_rank = rank;
-  }
-  if (best != kNoNode) ++jobs_on_node_[best];
-  return best;
-}
-
-void DBImpl::LeaveExecutor(NodeId executor) {
-  if (executor == kNoNode) return;
-  MutexLock lock(&mutex_);
-  --jobs_on_node_[executor];
-}
-
-Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
-                              memnode::CompactionJob* job) {
+Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target,
+                              NodeId preferred, memnode::CompactionJob* job) {
   uint64_t largest_record = 0;
   uint64_t range_deletion_bytes = 0;
   for (const auto& run : job->runs) {
@@ -379,8 +393,14 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   // Where tombstones of different tables overlap, they are cut at one another's ends, and each
   // piece has a sequence for each snapshot at most.
   range_deletion_bytes *= kFragmentedPart + 2 * job->snapshots.size();
+  output_bytes <<= doublings;
+  if (MakesValues(*job)) {
+    largest_record = std::min(largest_record << 3 * doublings, kMaxRecordBytes);
+  }
   const uint64_t merged_bytes_max = std::max(largest_record, target / kMergedPart);
   // Room for the largest record is reserved in each table, so there had better be few of them.
+  const bool one_table =
+      4 * largest_record > target && output_bytes <= kRecordsInTable * largest_record;
   target = std::max(target, 4 * largest_record);
   // Every table but the last nearly reaches the target before it is cut (its size is estimated to
   // within a chunk), and exceeds it by one record, the rest of a chunk and its indexes at most.
@@ -391,6 +411,11 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes +
                          job->lineage.size() + range_deletion_bytes;
   uint64_t capacity = target + target / 16 + slack;
+  if (one_table) {
+    // Its records are those of the inputs, so none comes on top.
+    capacity = output_bytes + slack - (MakesValues(*job) ? 0 : largest_record);
+    target = std::max(target, capacity);
+  }
   // Where a table may be a little larger than a power of two, its records would be aligned twice as
   // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is
   // sure to fit, it ends where its last row does, of which the parity is as long whatever it holds.
@@ -401,13 +426,14 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
   if (finer >= kLeastAlignedBytes - row && finer + row > target && capacity - finer < finer / 4 &&
       slack < finer / 16) {
     capacity = finer;
-    target = finer - record;
+    target = finer - record - job->lineage.size();
   }
   capacity = std::min(capacity, output_bytes + slack);
+  // Each output has the whole lineage, which grows with the number of tables; that of its inputs
+  // may be much shorter. So what is as long as the target is the rest.
+  job->target_table_bytes = target + job->lineage.size();
   const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * options_.chunk_size);
-  const uint64_t count = output_bytes < least ? 1 : output_bytes / least + 2;
-  job->target_table_bytes = target;
-  job->outputs.clear();
+  const uint64_t count = one_table || output_bytes < least ? 1 : output_bytes / least + 2;
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     memnode::ReservedTable table;
     table.id = NewTableId();
@@ -424,8 +450,6 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId pre
       continue;
     }
     if (status.IsNoSpace() && !job->outputs.empty()) break;
-    for (const auto& reserved : job->outputs) space_->Free(reserved.placement);
-    job->outputs.clear();
     return status;
   }
   return Status::OK();
@@ -438,46 +462,51 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
   const JobNeeds needs(*job);
   std::vector<NodeId> tried = refusals_.NodesWithout(*client_, needs);
   const bool here = live_.compaction == CompactionSite::kCompute;
-  // Gaps at the ends of chunks may take more of the outputs than they took of the inputs.
-  uint64_t output_bytes = OutputBound(input_bytes);
-  const uint64_t most_output_bytes = 8 * output_bytes;
+  const int most_doublings = MakesValues(*job) ? kDoublingsMaxOfNewValues : kDoublingsMax;
+  int doublings = 0;
   Status status;
   for (;;) {
     // This process, when no node can.
-    const NodeId executor = here ? kNoNode : TakeExecutor(local_bytes, tried);
+    const NodeId executor = here ? kNoNode : executors_.Take(*client_, *space_, local_bytes, tried);
+    Executors::Turn turn(&executors_, executor);
     // Before the node is asked: another process of it may answer, never an earlier one.
     const uint32_t start = executor == kNoNode ? 0 : memnode::StartOf(*client_, executor);
     const int alive = client_->alive_count();
-    status = ReserveOutputs(output_bytes, target, executor, job);
+    memnode::CompactionResult result;
+    memnode::JobEnd end;
+    job->outputs.clear();
+    ReservedOutputs reserved_outputs(space_.get(), &end, &job->outputs);
+    status = ReserveOutputs(OutputBound(input_bytes), doublings, target, executor, job);
     const bool reserved = status.ok();
     NACRE_POINT("compaction.space-reserved");
-    memnode::CompactionResult result;
     if (reserved && executor != kNoNode) {
-      status = client_->Compact(executor, *job, &closing_, &result);
+      status = client_->Compact(executor, *job, &closing_, &result, &end);
     } else if (reserved) {
-      status = memnode::RunCompaction(*job, LocalPlugins(family.options(), *job), store_.get(),
+      status = CatchAll([&] {
+        return memnode::RunCompaction(*job, LocalPlugins(family.options(), *job), store_.get(),
                                       &closing_, &result);
+      });
     }
-    LeaveExecutor(executor);
+    turn.Leave();
     if (!reserved) return status;
     if (!status.ok()) result.tables.clear();
+    if (!status.ok() && executor == kNoNode) space_->EndAbandonedWrites();
     for (const memnode::DamagedTable& damaged : result.damaged) {
       for (const auto& input : inputs) {
         if (input->id() == damaged.id) input->ReportDamage(damaged.fragments);
       }
     }
-    for (size_t i = result.tables.size(); i < job->outputs.size(); ++i) {
-      space_->Free(job->outputs[i].placement);
-    }
     for (TableMeta& meta : result.tables) {
-      space_->Trim(&meta.placement, meta.size);
+      space_->Trim(reserved_outputs.Next(), meta.size);
+      meta.placement = *reserved_outputs.Next();
       counters_.compaction_bytes_written.fetch_add(meta.size, std::memory_order_relaxed);
       std::shared_ptr<TableHandle> handle;
       if (status.ok()) status = OpenTable(family, meta, &handle);
       if (status.ok()) {
         outputs->push_back(std::move(handle));
+        reserved_outputs.Taken();
       } else {
-        space_->Free(meta.placement);
+        reserved_outputs.FreeNext();
       }
     }
     if (status.ok()) {
@@ -497,13 +526,15 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
     Log(options_.info_log, LogLevel::kWarn, "{}: compaction on {}: {}", name_,
         executor == kNoNode ? "the compute node" : client_->node_address(executor),
         status.ToString());
-    if (status.IsNoSpace() && output_bytes < most_output_bytes) {
-      output_bytes *= 2;  // Of what was reserved, that is: once more, with more of it.
+    // The space was that which was reserved: once more, with more of it.
+    if (status.IsNoSpace() && doublings < most_doublings) {
+      ++doublings;
       continue;
     }
-    // A node that is lost, busy or lacks what the job needs leaves it to the next one.
-    const bool elsewhere =
-        status.IsUnavailable() || status.IsTimedOut() || status.IsBusy() || status.IsNotSupported();
+    // Whatever keeps a node from the job, it need not keep the next one; damage and the loss of
+    // the database do.
+    const bool elsewhere = executor != kNoNode ? !status.IsCorruption() && !status.IsFenced()
+                                               : status.IsUnavailable() || status.IsTimedOut();
     if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
     if (executor != kNoNode) {
       tried.push_back(executor);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cassert>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "db/options_check.h"
 #include "db/pool_of_options.h"
 #include "table/write_batch_format.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -37,6 +39,7 @@ constexpr uint32_t kMostFamilies = uint32_t{1} << 31;
 }  // namespace
 
 Status DBImpl::FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use) const {
+  assert(handle != nullptr);  // That is the default family, which FindFamily knows.
   const auto* ours = dynamic_cast<const ColumnFamilyHandleImpl*>(handle);
   if (ours == nullptr || ours->owner() != this) {
     return Status::InvalidArgument("the handle of column family " + handle->GetName() +
@@ -117,9 +120,12 @@ void DBImpl::MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
   }
 }
 
-Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
-                                  ColumnFamilyHandle** handle) {
+Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::string& name,
+                                  ColumnFamilyHandle** handle) try {
   *handle = nullptr;
+  std::vector<std::string> notes;
+  const ColumnFamilyOptions options = SanitizeFamilyOptions(given, name, &notes);
+  LogNotes(options_.info_log.get(), name_, notes);
   NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, name));
   MutexLock commit(&commit_mutex_);
   if (Families()->Find(name) != nullptr) {
@@ -157,9 +163,11 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std:
   *handle = new ColumnFamilyHandleImpl(std::move(family), this);
   Log(options_.info_log, LogLevel::kInfo, "{}: made column family {} with id {}", name_, name, id);
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
-Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) {
+Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(FindFamily(handle, &family, Use::kWrite));
   if (family == default_family_.get()) {
@@ -174,7 +182,8 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) {
     if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
     version = family->current_view()->version;
   }
-  const TableList tables = TablesOf(*version);
+  TableList tables;
+  ForEachTable({version}, [&](const auto& table, int /*level*/) { tables.push_back(table); });
   ManifestEdit edit;
   edit.families_dropped.push_back(family->id());
   for (const auto& table : tables) edit.removed.push_back(table->id());
@@ -205,6 +214,8 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) {
   Log(options_.info_log, LogLevel::kInfo, "{}: dropped column family {} with {} tables", name_,
       family->name(), tables.size());
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
 Status DBImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* handle) {

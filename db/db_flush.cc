@@ -1,13 +1,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/manual_compaction.h"
 #include "db/table_changes.h"
 #include "table/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/coding.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -18,10 +21,12 @@ namespace nacre {
 Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
+  // It may be dropped while others are waited for, and the handle destroyed.
+  const std::shared_ptr<const ColumnFamily> held = family->shared_from_this();
   return FlushFamilies(options, family);
 }
 
-Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* only) {
+Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* only) try {
   MutexLock lock(&mutex_);
   if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
   ++background_.flush_waiters;
@@ -29,6 +34,8 @@ Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* on
   const Status status = FlushAndWait(options, only);
   --background_.flush_waiters;
   return status;
+} catch (...) {
+  return StatusOfException();
 }
 
 Status DBImpl::FlushAndWait(const FlushOptions& options, const ColumnFamily* only) {
@@ -54,14 +61,15 @@ Status DBImpl::FlushAndWait(const FlushOptions& options, const ColumnFamily* onl
 
 void DBImpl::MaybeSchedule() {
   if (background_.pauses > 0) return;
+  // What cannot be scheduled is not running; both begin with the mutex.
   if (!immutables_.empty() && !background_.flush_running) {
-    background_.flush_running = true;
     flush_executor_->Schedule([this] { FlushLoop(); });
+    background_.flush_running = true;
   }
-  if (!closing_.load(std::memory_order_relaxed) && background_.manual_compactions == 0 &&
+  if (!closing_.load(std::memory_order_relaxed) && background_.compactions_held == 0 &&
       background_.compactions_running < live_.most_compactions() && CompactionDue()) {
-    ++background_.compactions_running;
     compaction_executor_->Schedule([this] { CompactionTask(); });
+    ++background_.compactions_running;
   }
 }
 
@@ -128,12 +136,14 @@ void DBImpl::FlushLoop() {
     }
     std::vector<FamilyEdit> edits;
     NACRE_POINT("flush.begin");
-    const uint64_t begun = BeginTables();
+    const uint64_t begun = tables_begun_.Begin();
     if (NACRE_PLANTED_BUG("log.released-before-the-flush")) ReleaseLog(oldest.boundary - 1);
-    Status status = FlushOne(oldest, &edits);
-    NACRE_POINT("flush.tables-written");
-    if (status.ok()) status = CommitFlush(oldest, &edits);
-    EndTables(begun);
+    Status status = CatchAll([&] {
+      Status written = FlushOne(oldest, &edits);
+      NACRE_POINT("flush.tables-written");
+      return written.ok() ? CommitFlush(oldest, &edits) : written;
+    });
+    tables_begun_.End(begun);
     status = Explain(std::move(status));
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && AwaitRoom(room)) continue;
@@ -166,6 +176,7 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
     flushed_ = std::max(flushed_, flushed.boundary - 1);
     background_.flush_error = Status::OK();
     immutables_.pop_front();
+    if (flushed.generation == background_.deletes_in) background_.deleted_bytes = 0;
     for (const auto& [id, family] : families_->by_id) {
       if (family->FindMemTable(flushed.generation) == nullptr) continue;
       std::shared_ptr<const Version> version = family->current_view()->version;
@@ -184,74 +195,6 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
   });
   if (!status.ok()) GiveUp(*edits, status);
   return status;
-}
-
-void DBImpl::CompactForSpace() {
-  bool snapshots_changed = false;
-  std::shared_ptr<const ColumnFamilySet> families;
-  {
-    MutexLock lock(&mutex_);
-    if (background_.compactions_running > 0 || background_.manual_compactions > 0 ||
-        closing_.load(std::memory_order_relaxed)) {
-      return;
-    }
-    ++background_.manual_compactions;
-    std::vector<SequenceNumber> snapshots = snapshots_.Sequences();
-    snapshots_changed = snapshots != snapshots_at_last_rewrite_;
-    snapshots_at_last_rewrite_ = std::move(snapshots);
-    families = families_;
-  }
-  for (const auto& [id, family] : families->by_id) {
-    if (family->options().disable_auto_compactions) continue;
-    int depth = 0;
-    {
-      MutexLock lock(&mutex_);
-      depth = family->version().depth();
-    }
-    // What they answer is in the LOG.
-    CompactManually(family.get(), 0, 1, nullptr, nullptr).IgnoreError();
-    // Versions that snapshots held are garbage once these are released; while they are not,
-    // writing the tables anew would free nothing.
-    for (int level = 1; snapshots_changed && level < std::max(depth, 2); ++level) {
-      RewriteGarbage(family.get(), level, nullptr, nullptr).IgnoreError();
-    }
-  }
-  epochs_.Collect();
-  MutexLock lock(&mutex_);
-  --background_.manual_compactions;
-  MaybeSchedule();
-  changed_.SignalAll();
-}
-
-Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes, uint64_t earlier) {
-  // Once level 0 is due its compaction writes these levels anew before it frees them.
-  const uint64_t level0 = version.LevelBytes(0) + bytes;
-  const uint64_t compaction = level0 + version.LevelBytes(1);
-  uint64_t free = 0;
-  uint64_t nodes = 0;
-  Status unknown;
-  for (int i = 0; i < client_->node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    if (!client_->alive(node)) continue;
-    uint64_t there = 0;
-    if (Status status = space_->FreeBytes(node, &there); !status.ok()) {
-      if (client_->alive(node)) unknown = std::move(status);
-      continue;
-    }
-    free += there;
-    ++nodes;
-  }
-  const Redundancy flushed = Allowed(redundancy_.For(0));
-  const Redundancy compacted = Allowed(redundancy_.For(1));
-  // It is not room that lacks: the reservation says so.
-  if (nodes < static_cast<uint64_t>(flushed.fragments())) return Status::OK();
-  const uint64_t flush = flushed.StoredBytes(bytes + earlier);
-  const uint64_t both = flush + compacted.StoredBytes(compaction);
-  if (free >= both) return Status::OK();
-  NACRE_RETURN_IF_ERROR(std::move(unknown));
-  return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(free) +
-                         " free, a flush of " + FormatBytes(flush) +
-                         " and the compaction after it need " + FormatBytes(both));
 }
 
 Redundancy DBImpl::Allowed(const Redundancy& wanted) const {
@@ -289,8 +232,9 @@ std::vector<FlushPart> DBImpl::PartsOf(const Immutable& immutable) {
 
 Status DBImpl::FlushOne(const Immutable& immutable, std::vector<FamilyEdit>* edits) {
   // Writers that got their tickets before the switch may still be inserting.
-  if (!sequencer_.AwaitPublished(immutable.boundary, log_is_stuck_)) {
-    return log_->status().WithContext("writes wait for the log");
+  if (Status s = sequencer_.AwaitPublished(immutable.boundary, why_stuck_); !s.ok()) {
+    NACRE_POINT("flush.given-up");
+    return s.WithContext("writes are not published yet");
   }
   std::vector<FlushPart> parts = PartsOf(immutable);
   bool near = false;
@@ -331,8 +275,6 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
   }
   if (NACRE_PLANTED_BUG("snapshot.forgotten-by-a-flush")) snapshots.clear();
 
-  // One thread takes twice as long to flush a record as one writer does to put it.
-  constexpr uint64_t kMinRangeBytes = 4 << 20;
   lineage.ranges = 0;
   for (FlushPart& part : *parts) {
     const std::unique_ptr<InternalIterator> input = part.memtable->NewIterator();
@@ -340,9 +282,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
     part.last = input->user_key().ToString();
     input->SeekToFirst();
     part.first = input->user_key().ToString();
-    const uint64_t most = std::max<uint64_t>(1, part.memtable->data_bytes() / kMinRangeBytes);
-    part.cuts = part.memtable->Divide(
-        std::min<uint64_t>(most, static_cast<uint64_t>(live_.max_background_jobs.load())));
+    part.cuts = part.memtable->Divide(FlushRangesMax(*part.memtable, live_.max_background_jobs));
     part.first_range = lineage.ranges;
     lineage.ranges += static_cast<uint32_t>(part.ranges());
   }
@@ -392,14 +332,8 @@ Status DBImpl::PrepareFlush(const Version& version, uint64_t earlier, PartFlush*
   MergeOptions& merge = flush->merge;
   const MemTable& memtable = *part.memtable;
   const uint64_t count = part.ranges();
-  // Sized for records of about one size, and for any one of them alone; a table that turns out too
-  // small is followed by another. Ranges of chance need some more than their part.
-  const uint64_t entries = memtable.entries();
   const uint64_t data_bytes = memtable.data_bytes();
   const uint64_t key_bytes = memtable.largest_key();
-  const auto share = [count](uint64_t whole) {
-    return count == 1 ? whole : whole / count + whole / count / 8 + 1;
-  };
   /// Larger ones are left to compactions.
   constexpr uint64_t kMergedBytesMax = 1 << 20;
   const ColumnFamilyOptions& family = part.family->options();
@@ -414,16 +348,14 @@ Status DBImpl::PrepareFlush(const Version& version, uint64_t earlier, PartFlush*
     merge.range_tombstones = std::make_shared<const RangeTombstones>(
         RangeTombstones::Merge(family.comparator, runs->All()));
   }
-  flush->bound =
-      std::max(TableBuilder::SizeBound(share(entries), share(data_bytes),
-                                       2 * data_bytes / entries + 64, options_.chunk_size),
-               largest_value +
-                   TableBuilder::SizeBound(1, key_bytes, key_bytes + 64, options_.chunk_size)) +
+  const uint64_t besides =
       merge.table.lineage.size() + 2 * kMaxVarint64Bytes +
       (merge.range_tombstones == nullptr
            ? 0
            : 2 * merge.range_tombstones->EncodedBytesMax(merge.snapshots.size() + 1) +
                  8 * key_bytes);
+  const uint64_t chunk = options_.chunk_size;
+  flush->bound = FlushedTableBytes(memtable, count, largest_value, chunk) + besides;
   flush->ranges.resize(count);
   return CheckHeadroom(version, flush->ReservedBytes(), earlier);
 }
@@ -443,8 +375,11 @@ void DBImpl::FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& li
     if (i > 0) range.begin = part.cuts[i - 1];
     if (i < part.cuts.size()) range.end = part.cuts[i];
     result->begun_nanos = clock_->NowNanos();
-    const bool done = part.near.has_value() && FlushRangeNear(*flush, range, result);
-    if (!done) FlushRange(*flush, range, result);
+    result->status = CatchAll([&] {
+      const bool done = part.near.has_value() && FlushRangeNear(*flush, range, result);
+      if (!done) FlushRange(*flush, range, result);
+      return result->status;
+    });
     result->ended_nanos = clock_->NowNanos();
   };
   const auto jobs = static_cast<size_t>(std::max(1, live_.max_background_jobs.load()));
@@ -498,8 +433,7 @@ void DBImpl::FlushRange(const PartFlush& flush, const MergeOptions& merge, Flush
   const FlushPart& part = *flush.part;
   std::vector<Placement> reserved;
   const auto new_output = [&](TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
-    const Status status =
-        NewFlushOutput(*part.family, flush.bound, flush.manifest_version, identity, writer);
+    const Status status = NewFlushOutput(flush, identity, writer);
     if (status.ok()) reserved.push_back(identity->placement);
     return status;
   };
@@ -512,24 +446,30 @@ void DBImpl::FlushRange(const PartFlush& flush, const MergeOptions& merge, Flush
 void DBImpl::TakeTables(const ColumnFamily& family, std::vector<TableMeta> tables,
                         const std::vector<Placement>& reserved, FlushedRange* result) {
   Status& status = result->status;
+  if (!status.ok()) space_->EndAbandonedWrites();
   // Outputs come in order; what was reserved for a table that was not finished goes back.
   for (size_t i = tables.size(); i < reserved.size(); ++i) space_->Free(reserved[i]);
   for (TableMeta& meta : tables) {
     space_->Trim(&meta.placement, meta.size);
     std::shared_ptr<TableHandle> handle;
-    if (status.ok()) status = OpenTable(family, meta, &handle);
     if (status.ok()) {
-      result->tables.push_back(std::move(handle));
-    } else {
+      status = CatchAll([&] {
+        NACRE_RETURN_IF_ERROR(OpenTable(family, meta, &handle));
+        result->tables.push_back(std::move(handle));
+        return Status::OK();
+      });
+    }
+    if (!status.ok()) {
       space_->Free(meta.placement);
     }
   }
 }
 
-Status DBImpl::NewFlushOutput(const ColumnFamily& family, uint64_t bytes, uint64_t manifest_version,
-                              TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
+Status DBImpl::NewFlushOutput(const PartFlush& flush, TableMeta* identity,
+                              std::unique_ptr<ExtentWriter>* writer) {
+  const ColumnFamily& family = *flush.part->family;
   Placement placement;
-  NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(0), bytes, kNoNode, &placement));
+  NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(0), flush.bound, kNoNode, &placement));
   identity->id = NewTableId();
   if (Status status = store_->NewWriter(identity->id, placement, options_.chunk_size, writer);
       !status.ok()) {
@@ -541,7 +481,7 @@ Status DBImpl::NewFlushOutput(const ColumnFamily& family, uint64_t bytes, uint64
   identity->level = 0;
   identity->comparator = family.user_comparator()->Name();
   identity->placement = std::move(placement);
-  identity->manifest_version = manifest_version;
+  identity->manifest_version = flush.manifest_version;
   return Status::OK();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -12,10 +11,14 @@
 
 #include "db/background_work.h"
 #include "db/column_family.h"
+#include "db/copy_bytes.h"
+#include "db/copy_scrubber.h"
 #include "db/db_counters.h"
+#include "db/executors.h"
 #include "db/family_edit.h"
 #include "db/flush_range.h"
 #include "db/flush_site.h"
+#include "db/index_loader.h"
 #include "db/live_options.h"
 #include "db/log_reader.h"
 #include "db/log_segments.h"
@@ -24,6 +27,7 @@
 #include "db/manifest_edit.h"
 #include "db/manifest_log.h"
 #include "db/manifest_state.h"
+#include "db/membership_keeper.h"
 #include "db/node_refusals.h"
 #include "db/node_reporter.h"
 #include "db/open_timeline.h"
@@ -36,6 +40,8 @@
 #include "db/snapshot_list.h"
 #include "db/started_write.h"
 #include "db/table_lineage.h"
+#include "db/tables_begun.h"
+#include "db/troubled_writes.h"
 #include "db/version.h"
 #include "db/write_sequencer.h"
 #include "memnode/compaction_job.h"
@@ -46,9 +52,7 @@
 #include "util/arena.h"
 #include "util/clock.h"
 #include "util/epoch.h"
-#include "util/executor.h"
 #include "util/mutex.h"
-#include "util/thread.h"
 
 namespace nacre {
 
@@ -108,7 +112,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
                       const Slice* begin, const Slice* end) override;
   Status WaitForCompact() override;
-  Status VerifyChecksum() override { return scrubber_.VerifyNow(); }
+  Status VerifyChecksum() override;
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override { return sequencer_.LastPublished(); }
 
@@ -117,13 +121,17 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Flushes, and pins the tables that there are then. Fails as flushes and reads do.
   Status PinTables(PinnedTables* pinned) EXCLUDES(mutex_);
   /// The table where it lies now; null if it is not part of the database any more.
-  std::shared_ptr<TableHandle> FindTable(uint64_t id) const EXCLUDES(mutex_);
+  std::shared_ptr<TableHandle> FindTable(const TableMeta& meta) const EXCLUDES(mutex_);
   /// Opens a database that the restore of `checkpoint.restoring` has begun, or makes one that is
   /// as `checkpoint`, without its tables. `Busy` if somebody has it open, `InvalidArgument` if it
   /// is none that this restore has begun.
   static Status OpenToRestore(const DBOptions& options, const std::string& name,
                               const std::vector<ColumnFamilyDescriptor>& families,
                               const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db);
+  /// `NoSpace` unless there is room for those of the tables (with their levels) that are not
+  /// `there`, and for a compaction of levels 0 and 1 afterwards.
+  Status CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMeta>>& tables,
+                            const std::set<uint64_t>& there) EXCLUDES(mutex_);
   /// Writes all bytes of a table, of which the last are `ending`.
   using FillTable = std::function<Status(ExtentWriter* writer, const Slice& ending)>;
   /// Makes a table that another database had, with its id and level, part of this one, which is
@@ -144,6 +152,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   friend class DBProperties;
   friend class OwnerControls;
   friend class KeySequences;
+  friend class ManualCompaction;
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
@@ -191,6 +200,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Whether tables cannot be read for lack of nodes.
   bool NeedsLostNodes() const EXCLUDES(mutex_);
   void StartThreads();
+  /// Whether the nodes have all that MemTables have, in logs.
+  Status CloseNow() EXCLUDES(mutex_);  ///< Once.
+  bool AllInLog() EXCLUDES(mutex_);
   /// Waits for all background work to end.
   void StopThreads() EXCLUDES(mutex_);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
@@ -212,19 +224,15 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
       EXCLUDES(mutex_);
 
   // ---- db_indexes.cc ----
-  /// Loads the indexes of the tables that were there when the database was opened, upper levels
-  /// first, and tries again what failed as long as the database is open. Reads that come before
-  /// load what they need themselves.
+  /// Loads the indexes of the tables that were there when the database was opened, and tries again
+  /// what failed as long as it is open. Reads that come before load what they need themselves.
   void LoadIndexes() EXCLUDES(mutex_);
-  std::vector<std::weak_ptr<const TableHandle>> UnloadedTables() const EXCLUDES(mutex_);
+  IndexLoader::Needs IndexNeeds() const;
 
   // ---- db_manifest.cc ----
   /// Of log and manifest: as many may be lost as of any table.
   Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
   void FreeCopies(const std::vector<ExtentAddr>& copies) override;
-  void CountCopies(const std::vector<ExtentAddr>& copies) EXCLUDES(copies_mutex_);
-  /// Of log and manifest, by node.
-  std::map<NodeId, uint64_t> LogBytes() const EXCLUDES(copies_mutex_);
   Status PublishRoot(const std::string& value) override;
   Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override
       EXCLUDES(mutex_, commit_mutex_);
@@ -239,12 +247,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
                       const std::function<void()>& install) EXCLUDES(mutex_, commit_mutex_);
   /// A new version, which is durable already, with the MemTables that there are.
   void Install(const FamilyEdit& change) REQUIRES(mutex_);
-  /// Around the work that makes tables, until they are in a version: what nodes take with them
-  /// meanwhile nobody repairs. The same number ends it.
-  uint64_t BeginTables() EXCLUDES(mutex_);
-  void EndTables(uint64_t begun) EXCLUDES(mutex_);
-  /// Such works that began before nodes changed the last time.
-  uint64_t TablesAtRisk() const EXCLUDES(mutex_);
   /// Of tables that a failed change would have added.
   void GiveUp(std::span<const FamilyEdit> changes, const Status& why)
       EXCLUDES(mutex_, commit_mutex_);
@@ -253,6 +255,11 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void ReleaseLog(SequenceNumber flushed) EXCLUDES(mutex_, commit_mutex_);
   /// The same at the end of a database, for all segments: everything is in tables.
   Status DropLog() EXCLUDES(mutex_, commit_mutex_);
+
+  // ---- db_membership.cc: for membership_keeper.h ----
+  NodeStates LookAtNodes() const;
+  void NodesChanged(const NodeStates& before, const NodeStates& now);
+  void KeepUpWithNodes() EXCLUDES(mutex_, commit_mutex_);
   /// Whether what lies on `node` has to be elsewhere: it is lost, or is to be emptied.
   bool MustLeave(NodeId node) const;
   /// Moves the manifest off nodes that are lost or drained, and has the root name those that are
@@ -262,6 +269,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// tables are repaired, segments are not, and where nobody writes they would stay as they are.
   /// Those without records, too: whoever opens the database cannot tell when all copies are lost.
   void LeaveLogSegments() EXCLUDES(mutex_, commit_mutex_);
+  /// Begins to flush all that takes writes, unless a flush is under way.
+  void FlushLog() EXCLUDES(mutex_);
   /// Of a flush or compaction that begins now. The caller adds what only it knows.
   TableLineage BeginLineage(TableLineage::Kind kind) REQUIRES(mutex_);
   /// Writes the state as it is to where a repair finds it: after a compaction that left no table to
@@ -271,7 +280,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void RecordStateOfFamilies() REQUIRES(commit_mutex_) EXCLUDES(mutex_);
 
   // ---- db_log.cc ----
-  bool HasLog() const;
   Status OpenLog(uint64_t next_number, const LogReadResult& replayed)
       EXCLUDES(mutex_, commit_mutex_);
   /// Ends a write that was appended at `position` of the log (0: it was not): awaits it there, and
@@ -280,25 +288,24 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
                   uint64_t position) EXCLUDES(mutex_);
   /// Has the log take once more what it failed to take, and publishes those writes. The log's
   /// failure, if there are still some.
-  Status SettleWrites() EXCLUDES(mutex_, settle_mutex_);
+  Status SettleWrites() EXCLUDES(mutex_, troubled_.settling);
   /// Has a header of the log say that writes which it did not take are not to be waited for.
-  Status TellFollowers() EXCLUDES(mutex_, settle_mutex_);
+  Status TellFollowers() EXCLUDES(mutex_, troubled_.settling);
   /// Marks what the last owner left, before this one's log begins.
   Status SealLog(const std::vector<LogSegment>& segments);
-  /// Whether writes wait for a log that has failed.
-  bool LogIsStuck() const {
-    return unsettled_count_.load(std::memory_order_acquire) > 0 && !log_->status().ok();
-  }
+  /// Why nothing more will be published for now: a write broke off, or some wait for a log that
+  /// has failed. OK: nothing stands against it.
+  Status WhyStuck() const;
 
   // ---- db_write.cc ----
-  Status CheckWriteOptions(const WriteOptions& options) const;
-  /// Waits while writes are stalled; `bytes` are about to be written.
-  Status Admit(const WriteOptions& options, uint64_t bytes) {
+  /// Waits while writes are stalled; `bytes` are about to be written, of deletions only or not.
+  Status Admit(const WriteOptions& options, uint64_t bytes, bool deletes) {
     if (stall_.load(std::memory_order_acquire) == Stall::kNone) [[likely]]
       return Status::OK();
-    return AdmitStalled(options, bytes);
+    return AdmitStalled(options, bytes, deletes);
   }
-  Status AdmitStalled(const WriteOptions& options, uint64_t bytes) EXCLUDES(mutex_);
+  Status AdmitStalled(const WriteOptions& options, uint64_t bytes, bool deletes) EXCLUDES(mutex_);
+  bool AdmitDeletes(uint64_t bytes) REQUIRES(mutex_);
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
                   const Slice& key, const Slice& value);
   /// `status`, or `Fenced` if that is what is behind it.
@@ -316,9 +323,16 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
                     std::shared_ptr<const ColumnFamilySet>* families) const;
   StartedWrite InsertBatch(const WriteOptions& options, const WriteBatch& updates,
                            const ColumnFamilySet* families);
+  void InsertUpdates(const WriteBatch& updates, const ColumnFamilySet* families, bool logged,
+                     StartedWrite* started);
   /// Write up to FinishWrite, if nothing has to be waited for.
   bool StartWrite(const WriteOptions& options, WriteBatch* updates, StartedWrite* started);
   Status FinishWrite(const WriteOptions& options, const StartedWrite& started);
+  /// A write threw that may be in the log or MemTables in part: it is never published, so that no
+  /// write can be taken any more. Answers `why`.
+  Status BreakOff(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(mutex_);
+  /// Has the ticket, of which nothing is anywhere, published without entries. Answers `why`.
+  Status GiveUpTicket(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(mutex_);
   /// Where what the ticket is for goes.
   MemTable* MemTableOf(ColumnFamily* family, const WriteSequencer::Ticket& ticket) {
     MemTable* memtable = family->FindMemTable(ticket.generation);
@@ -338,10 +352,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
 
   // ---- db_read.cc ----
   /// Whether reads may be answered.
-  Status CheckLease() const {
-    if (lease_ == nullptr) return Status::OK();
-    return lease_->Check();
-  }
+  Status CheckLease() const { return lease_ == nullptr ? Status::OK() : lease_->Check(); }
   /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
   const ReadView* PinConsistent(const ColumnFamily& family, const ReadOptions& options,
                                 SequenceNumber* snapshot) const;
@@ -389,14 +400,18 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void InstallView(ColumnFamily* family, std::vector<std::shared_ptr<MemTable>> memtables,
                    std::shared_ptr<const Version> version) REQUIRES(mutex_);
   void RetireUnlinkedViews() EXCLUDES(mutex_);
+
+  // ---- db_room.cc ----
+  /// Bytes that the database may still fill, and on how many nodes. A failure: some may have more.
+  Status MeasureFree(uint64_t* free, int* nodes) EXCLUDES(mutex_);
   /// `NoSpace` if a flush of `bytes` would leave compaction no room to work in: a pool that is full
   /// to the last byte could never be emptied again.
   Status CheckHeadroom(const Version& version, uint64_t bytes, uint64_t earlier) EXCLUDES(mutex_);
   /// Merges level 0 early, for the space of what is shadowed in it.
   void CompactForSpace() EXCLUDES(mutex_);
-  /// Reserves space and a writer for the next table of a flush of `bytes` at most.
-  Status NewFlushOutput(const ColumnFamily& family, uint64_t bytes, uint64_t manifest_version,
-                        TableMeta* identity, std::unique_ptr<ExtentWriter>* writer);
+  /// Reserves space and a writer for the next table of a flush.
+  Status NewFlushOutput(const PartFlush& flush, TableMeta* identity,
+                        std::unique_ptr<ExtentWriter>* writer);
   /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow.
   Redundancy Allowed(const Redundancy& wanted) const;
   /// Reserves space for `bytes` with as much of `wanted` as is allowed.
@@ -443,6 +458,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   std::unique_ptr<Compaction> PickCompaction() REQUIRES(commit_mutex_, mutex_);
   bool CompactionDue() const REQUIRES(mutex_);
   Status RunAndCommit(Compaction* compaction) EXCLUDES(mutex_);
+  Status TryCompaction(Compaction* compaction, bool* released) EXCLUDES(mutex_);
   /// Of the outputs; the range is still to be set.
   TableLineage LineageOf(const Compaction& compaction, size_t ranges) EXCLUDES(mutex_);
   /// First keys of the second and later key ranges that the compaction is run in.
@@ -453,36 +469,23 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(const ColumnFamily& family, memnode::CompactionJob* job, const TableList& inputs,
                  uint64_t input_bytes, TableList* outputs);
-  /// The node with most of a job's input that has not been tried, busy with it until LeaveExecutor;
-  /// kNoNode if there is none.
-  NodeId TakeExecutor(const std::map<NodeId, uint64_t>& local_bytes,
-                      const std::vector<NodeId>& tried) EXCLUDES(mutex_);
-  void LeaveExecutor(NodeId executor) EXCLUDES(mutex_);
-  Status ReserveOutputs(uint64_t output_bytes, uint64_t target, NodeId preferred,
+  /// `doublings`: tries before this one, whose outputs did not fit into what was reserved.
+  Status ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
-  /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
-  /// versions that a snapshot held once.
-  Status RewriteGarbage(ColumnFamily* family, int level, const Slice* begin, const Slice* end)
-      EXCLUDES(mutex_);
-  Status CompactManually(ColumnFamily* family, int level, int output_level, const Slice* begin,
-                         const Slice* end, uint32_t max_subcompactions = 0);
-  /// Merges all levels of [begin, end] into the deepest, with no other compaction beside it.
-  Status CompactLevels(ColumnFamily* family, uint32_t max_subcompactions, const Slice* begin,
-                       const Slice* end) EXCLUDES(mutex_);
   void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
-  /// Whether CompactRange may go on; OK for what is done without one.
-  Status CheckManual() const EXCLUDES(mutex_);
 
   // ---- db_repair.cc ----
-  NodeViews NodeViewsForRepair() const;
   /// Repairs tables whose nodes are lost or to be left, as long as the database is open.
   void RepairLoop() EXCLUDES(mutex_);
-  void FollowDirections(RepairOrders* orders);
-  /// Whether anything was repaired: then there may be more.
-  bool RepairAll(const RepairOrders& orders) EXCLUDES(mutex_);
+  RepairPass PlanPass(RepairRun* run) const EXCLUDES(mutex_);
+  /// Whether there may be more to do at once.
+  bool RepairAll(RepairRun* run) EXCLUDES(mutex_);
+  void EndRun(RepairRun* run);
   void RepairWorker(RepairPass* pass) EXCLUDES(mutex_);
   /// The next tables, once the limit allows them. False: none, or no more for now.
   bool TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
+  bool ChooseBatch(RepairPass* pass, uint64_t now_nanos, std::vector<RepairItem>* batch)
+      REQUIRES(mutex_);
   void RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
   /// Puts the repaired tables in the old ones' places, unless these are gone meanwhile.
   void CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
@@ -526,6 +529,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   DBCounters counters_;
   OwnerEvents events_;
   NodeRefusals refusals_;
+  Executors executors_;
   FlushSites flush_sites_;
   FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
@@ -536,12 +540,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Null: an embedded pool. Set before anybody writes.
   std::unique_ptr<LogWriter> log_;
   std::unique_ptr<OwnerLease> lease_;  ///< Null: an embedded pool.
-  const std::function<bool()> log_is_stuck_ = [this] { return LogIsStuck(); };
-  std::atomic<size_t> unsettled_count_{0};
-  Mutex settle_mutex_;  ///< One settling at a time.
-  /// The last sequence that is in no log since that did not take it, if followers have not been
-  /// told; else 0. Release by Append: pairs with EndWrite.
-  std::atomic<SequenceNumber> untold_{0};
+  const WriteSequencer::WhyGiveUp why_stuck_ = [this] { return WhyStuck(); };
+  TroubledWrites troubled_;
   /// Those nodes that the manifest names.
   std::set<NodeId> recorded_nodes_ GUARDED_BY(commit_mutex_);
   std::vector<LogSegment> unneeded_segments_
@@ -555,11 +555,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   std::vector<std::function<void()>> uncertain_ GUARDED_BY(commit_mutex_);
   uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
 
-  mutable Mutex copies_mutex_;
-  std::map<NodeId, uint64_t> log_bytes_ GUARDED_BY(copies_mutex_);
+  CopyBytes copy_bytes_;
 
   mutable Mutex mutex_ ACQUIRED_AFTER(commit_mutex_);
-  std::deque<UnsettledWrite> unsettled_ GUARDED_BY(mutex_);  ///< By position.
   CondVar changed_{&mutex_};  ///< Whatever background work waits for, or waits on it.
   std::shared_ptr<const ColumnFamilySet> families_ GUARDED_BY(mutex_);
   uint32_t next_family_ GUARDED_BY(mutex_) = 1;   ///< More than any that there ever was.
@@ -569,32 +567,34 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Views, and sets of families, that readers may still look at.
   std::vector<std::shared_ptr<const void>> unlinked_views_ GUARDED_BY(mutex_);
   std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.
-  /// When the tables were begun that are in no version yet, as PoolClient::membership_changes.
-  std::multiset<uint64_t> tables_begun_ GUARDED_BY(mutex_);
   BackgroundWork background_ GUARDED_BY(mutex_);
-  std::map<NodeId, uint64_t> jobs_on_node_ GUARDED_BY(mutex_);
   uint64_t manifest_version_ GUARDED_BY(mutex_) = 0;
   SequenceNumber flushed_ GUARDED_BY(mutex_) = 0;        ///< All up to here is in tables.
   uint64_t last_job_ GUARDED_BY(mutex_) = 0;             ///< Of flushes and compactions.
   uint64_t delayed_until_nanos_ GUARDED_BY(mutex_) = 0;  ///< When the delayed bytes are paid for.
   SnapshotList snapshots_ GUARDED_BY(mutex_);
   std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(mutex_);
+  bool close_begun_ GUARDED_BY(mutex_) = false;  ///< By whoever decides what it answers.
   bool closed_ GUARDED_BY(mutex_) = false;
   Status close_status_ GUARDED_BY(mutex_);
 
+  TablesBegun tables_begun_;
   OpenTimeline open_timeline_ GUARDED_BY(mutex_);  ///< Ends when all indexes are there.
   memnode::RepairProgress repair_progress_ GUARDED_BY(mutex_);
   Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
 
   Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
   Scrubber scrubber_;
+  std::unique_ptr<CopyScrubber> copy_scrubber_;     ///< Null until the threads start.
+  mutable IndexLoader index_loader_{IndexNeeds()};  ///< Reads tell it what they want.
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;
   Thread index_thread_;
   Thread repair_thread_;
-  /// Signals changed_ when its directions have changed.
-  NodeReporter reporter_;
+  NodeReporter reporter_;  ///< Wakes the keeper when its directions have changed.
+  Status join_refusal_;  ///< Of the keeper's thread: why a node could not join, as the LOG has it.
+  MembershipKeeper keeper_;
 };
 
 }  // namespace nacre

@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "db/iterator_bounds.h"
 #include "table/merge_operands.h"
+#include "util/exceptions.h"
 #include "util/perf_step.h"
 
 namespace nacre {
@@ -25,11 +27,9 @@ class DBIterator final : public Iterator {
         internal_(std::move(internal)),
         cover_(std::move(cover)),
         snapshot_(snapshot),
+        bounds_(options),
         keep_prefix_(options.prefix_same_as_start && !options.total_order_seek &&
-                     rules.prefix_extractor != nullptr) {
-    if (options.iterate_lower_bound != nullptr) lower_ = options.iterate_lower_bound->ToString();
-    if (options.iterate_upper_bound != nullptr) upper_ = options.iterate_upper_bound->ToString();
-  }
+                     rules.prefix_extractor != nullptr) {}
 
   bool Valid() const override { return valid_; }
   Status status() const override {
@@ -45,7 +45,8 @@ class DBIterator final : public Iterator {
     return saved_ ? Slice(saved_value_) : internal_->value();
   }
 
-  void SeekToFirst() override {
+  void SeekToFirst() override try {
+    bounds_.CopyTo(&lower_, &upper_);
     ForgetPrefix();
     if (lower_.has_value()) {
       SeekForward(*lower_);
@@ -56,14 +57,20 @@ class DBIterator final : public Iterator {
     internal_->SeekToFirst();
     FindVisibleForward(/*skip_saved=*/false);
     if (valid_) SetPrefix(key());
+  } catch (...) {
+    Fail();
   }
 
-  void Seek(const Slice& target) override {
+  void Seek(const Slice& target) override try {
+    bounds_.CopyTo(&lower_, &upper_);
     SetPrefix(target);
     SeekForward(target);
+  } catch (...) {
+    Fail();
   }
 
-  void SeekToLast() override {
+  void SeekToLast() override try {
+    bounds_.CopyTo(&lower_, &upper_);
     ForgetPrefix();
     forward_ = false;
     if (upper_.has_value()) {
@@ -73,9 +80,12 @@ class DBIterator final : public Iterator {
     }
     FindVisibleBackward();
     if (valid_) SetPrefix(key());
+  } catch (...) {
+    Fail();
   }
 
-  void SeekForPrev(const Slice& target) override {
+  void SeekForPrev(const Slice& target) override try {
+    bounds_.CopyTo(&lower_, &upper_);
     SetPrefix(target);
     forward_ = false;
     if (upper_.has_value() && comparator_.CompareUserKeys(target, *upper_) >= 0) {
@@ -86,9 +96,11 @@ class DBIterator final : public Iterator {
       internal_->SeekForPrev(seek_key_);
     }
     FindVisibleBackward();
+  } catch (...) {
+    Fail();
   }
 
-  void Next() override {
+  void Next() override try {
     assert(valid_);
     if (forward_ && !saved_) [[likely]] {
       const Slice current = internal_->user_key();
@@ -103,9 +115,11 @@ class DBIterator final : public Iterator {
       }
     }
     FindVisibleForward(/*skip_saved=*/true);
+  } catch (...) {
+    Fail();
   }
 
-  void Prev() override {
+  void Prev() override try {
     assert(valid_);
     if (forward_ && !saved_) {
       const Slice current = internal_->user_key();
@@ -119,6 +133,8 @@ class DBIterator final : public Iterator {
     // Step over what is left of the current key's versions.
     while (internal_->Valid() && internal_->user_key() == Slice(saved_key_)) internal_->Prev();
     FindVisibleBackward();
+  } catch (...) {
+    Fail();
   }
 
  private:
@@ -133,6 +149,13 @@ class DBIterator final : public Iterator {
       internal_->Seek(seek_key_);
     }
     FindVisibleForward(/*skip_saved=*/false);
+  }
+
+  /// What the application's comparator or operator has thrown ends the position, until it is sent
+  /// elsewhere.
+  void Fail() {
+    valid_ = false;
+    merge_status_ = StatusOfException();
   }
 
   /// With `prefix_same_as_start`: keys with other prefixes than the target are beyond the end.
@@ -270,6 +293,7 @@ class DBIterator final : public Iterator {
   const std::unique_ptr<InternalIterator> internal_;
   RangeCover cover_;
   const SequenceNumber snapshot_;
+  const IteratorBounds bounds_;
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;
   const bool keep_prefix_;

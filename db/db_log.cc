@@ -4,6 +4,7 @@
 #include "db/db_impl.h"
 #include "nacre/statistics.h"
 #include "util/log.h"
+#include "util/named_point.h"
 #include "util/perf_step.h"
 
 namespace nacre {
@@ -18,8 +19,6 @@ uint64_t SegmentBytes(uint64_t write_buffer_size) {
 }
 
 }  // namespace
-
-bool DBImpl::HasLog() const { return !pool_->embedded(); }
 
 Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
   LogWriterOptions options;
@@ -53,42 +52,45 @@ Status DBImpl::FlushWAL(bool /*sync*/) {
 
 Status DBImpl::EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                         uint64_t position) {
-  Status failure;
   if (position != 0 && AwaitsLog(options)) {
     PerfTimer timer(&PerfContext::write_wal_time);
     Status status = log_->Await(position);
     timer.Stop();
     if (!status.ok()) [[unlikely]] {
-      MutexLock lock(&mutex_);
-      const auto at = std::find_if(
-          unsettled_.begin(), unsettled_.end(),
-          [position](const UnsettledWrite& other) { return other.position > position; });
-      unsettled_.insert(at, {.ticket = ticket, .position = position});
-      unsettled_count_.store(unsettled_.size(), std::memory_order_release);
-      failure = std::move(status);
+      troubled_.unsettled.Add({.ticket = ticket, .position = position});
+      return Explain(std::move(status));
     }
   }
-  if (!failure.ok()) [[unlikely]]
-    return Explain(std::move(failure));
   PerfTimer timer(&PerfContext::write_thread_wait_nanos);
-  const bool published = sequencer_.Publish(ticket, log_is_stuck_);
-  timer.Stop();
-  if (published) [[likely]] {
-    // Acquire: pairs with Append, by way of the sequencer.
-    const bool told = untold_.load(std::memory_order_acquire) == 0 || position == 0;
-    return told ? Status::OK() : TellFollowers();
+  Status status = sequencer_.Finish(ticket, why_stuck_);
+  if (status.ok()) [[likely]] {
+    status = sequencer_.AwaitPublished(ticket.first + ticket.count, why_stuck_);
+  } else {
+    troubled_.unsettled.Add({.ticket = ticket});
   }
-  return Explain(log_->status().WithContext("a write before this one is not in the log yet"));
+  timer.Stop();
+  if (!status.ok()) [[unlikely]] {
+    NACRE_POINT("write.given-up");
+    return Explain(status.WithContext("a write before this one is not in the log yet"));
+  }
+  // Acquire: pairs with GiveUpTicket, by way of the sequencer.
+  const bool told = troubled_.untold.load(std::memory_order_acquire) == 0 || position == 0;
+  return told ? Status::OK() : TellFollowers();
+}
+
+Status DBImpl::WhyStuck() const {
+  NACRE_RETURN_IF_ERROR(troubled_.fault.status());
+  return log_ != nullptr && troubled_.unsettled.any() ? log_->status() : Status::OK();
 }
 
 Status DBImpl::TellFollowers() {
-  MutexLock settling(&settle_mutex_);
-  SequenceNumber untold = untold_.load(std::memory_order_acquire);
+  MutexLock settling(&troubled_.settling);
+  SequenceNumber untold = troubled_.untold.load(std::memory_order_acquire);
   if (untold == 0) return Status::OK();
   const bool all = untold <= sequencer_.LastPublished();
   if (Status status = log_->StartSegment(); !status.ok()) return Explain(std::move(status));
   // Unless there are more meanwhile.
-  if (all) untold_.compare_exchange_strong(untold, 0, std::memory_order_acq_rel);
+  if (all) troubled_.untold.compare_exchange_strong(untold, 0, std::memory_order_acq_rel);
   return Status::OK();
 }
 
@@ -119,26 +121,31 @@ Status DBImpl::Explain(Status status) {
 }
 
 Status DBImpl::SettleWrites() {
-  if (unsettled_count_.load(std::memory_order_acquire) == 0) [[likely]]
+  if (log_ == nullptr || !troubled_.unsettled.any()) [[likely]]
     return Status::OK();
-  MutexLock settling(&settle_mutex_);
-  for (;;) {
-    UnsettledWrite write;
-    {
-      MutexLock lock(&mutex_);
-      if (unsettled_.empty()) return Status::OK();
-      write = unsettled_.front();
-    }
+  MutexLock settling(&troubled_.settling);
+  UnsettledWrite write;
+  // One before it may be given up while this one waits for it to be published.
+  const auto is_first = [this, &write] {
+    UnsettledWrite first;
+    return troubled_.unsettled.First(&first) && first.ticket.first == write.ticket.first;
+  };
+  while (troubled_.unsettled.First(&write)) {
     if (Status status = log_->Await(write.position); !status.ok()) {
       return Explain(std::move(status));
     }
-    sequencer_.Finish(write.ticket);
-    MutexLock lock(&mutex_);
-    // One that was given up meanwhile may be before it.
-    std::erase_if(unsettled_,
-                  [&](const UnsettledWrite& other) { return other.position == write.position; });
-    unsettled_count_.store(unsettled_.size(), std::memory_order_release);
+    bool overtaken = false;
+    Status status = sequencer_.Finish(write.ticket, [&] {
+      overtaken = !is_first();
+      return overtaken ? Status::TryAgain("an earlier write is to be settled first") : WhyStuck();
+    });
+    if (status.ok()) {
+      troubled_.unsettled.Remove(write);
+    } else if (!overtaken) {
+      return Explain(std::move(status));
+    }
   }
+  return Status::OK();
 }
 
 }  // namespace nacre

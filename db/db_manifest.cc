@@ -4,6 +4,7 @@
 #include "db/db_impl.h"
 #include "db/state_record.h"
 #include "db/table_changes.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -16,30 +17,13 @@ Status DBImpl::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
       redundancy_.MostParity() + (NACRE_PLANTED_BUG("log.one-copy-too-few") ? 0 : 1);
   NACRE_RETURN_IF_ERROR(Reserve(Redundancy::Copies(copies_wanted), bytes, kNoNode, &placement));
   *copies = std::move(placement.fragments);
-  CountCopies(*copies);
+  copy_bytes_.Add(*copies);
   return Status::OK();
 }
 
 void DBImpl::FreeCopies(const std::vector<ExtentAddr>& copies) {
-  {
-    MutexLock lock(&copies_mutex_);
-    for (const ExtentAddr& copy : copies) {
-      if (copy.start.node != kLostNode) log_bytes_[copy.start.node] -= copy.length;
-    }
-  }
+  copy_bytes_.Remove(copies);
   for (const ExtentAddr& copy : copies) space_->Free(copy);
-}
-
-void DBImpl::CountCopies(const std::vector<ExtentAddr>& copies) {
-  MutexLock lock(&copies_mutex_);
-  for (const ExtentAddr& copy : copies) {
-    if (copy.start.node != kLostNode) log_bytes_[copy.start.node] += copy.length;
-  }
-}
-
-std::map<NodeId, uint64_t> DBImpl::LogBytes() const {
-  MutexLock lock(&copies_mutex_);
-  return log_bytes_;
 }
 
 Status DBImpl::PublishRoot(const std::string& value) {
@@ -61,6 +45,7 @@ Status DBImpl::CommitEdit(ManifestEdit* edit) {
   for (const LogSegment& segment : unneeded_segments_) {
     edit->segments_removed.push_back(segment.number);
   }
+  NACRE_RETURN_IF_ERROR(troubled_.install.status());
   if (Status status = manifest_->Commit(edit); !status.ok()) {
     // Whether the edit is durable is the next owner's business then.
     return Explain(std::move(status));
@@ -91,23 +76,6 @@ Status DBImpl::CheckReadable(const VersionEdit& change) const {
   return Status::OK();
 }
 
-uint64_t DBImpl::BeginTables() {
-  MutexLock lock(&mutex_);
-  return *tables_begun_.insert(client_->membership_changes());
-}
-
-void DBImpl::EndTables(uint64_t begun) {
-  MutexLock lock(&mutex_);
-  tables_begun_.erase(tables_begun_.find(begun));
-}
-
-uint64_t DBImpl::TablesAtRisk() const {
-  const uint64_t now = client_->membership_changes();
-  MutexLock lock(&mutex_);
-  return static_cast<uint64_t>(
-      std::distance(tables_begun_.begin(), tables_begun_.lower_bound(now)));
-}
-
 Status DBImpl::CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
                             const std::function<void()>& install) {
   for (const FamilyEdit& change : changes) NACRE_RETURN_IF_ERROR(CheckReadable(change.edit));
@@ -122,7 +90,15 @@ Status DBImpl::CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
   NACRE_RETURN_IF_ERROR(CommitEdit(edit));
   MutexLock lock(&mutex_);
   manifest_version_ = edit->version;
-  install();
+  try {
+    install();
+  } catch (...) {
+    // The tables are the manifest's now, and the next owner has them: they are not given up.
+    const Status why = StatusOfException();
+    troubled_.install.Set(why);
+    troubled_.fault.Set(why);
+    throw;
+  }
   return Status::OK();
 }
 
@@ -235,9 +211,9 @@ Status DBImpl::DropLog() {
   MutexLock commit(&commit_mutex_);
   ManifestEdit edit;
   std::vector<ExtentAddr> copies;
-  for (const auto& [number, segment] : manifest_->Snapshot().segments) {
-    if (number == kStateRecordNumber) continue;
-    edit.segments_removed.push_back(number);
+  for (const LogSegment& segment : manifest_->segments()) {
+    if (segment.number == kStateRecordNumber) continue;
+    edit.segments_removed.push_back(segment.number);
     copies.insert(copies.end(), segment.copies.begin(), segment.copies.end());
   }
   unneeded_segments_.clear();  // They are among these.
@@ -245,45 +221,6 @@ Status DBImpl::DropLog() {
   NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
   FreeCopies(copies);
   return Status::OK();
-}
-
-bool DBImpl::MustLeave(NodeId node) const {
-  return !client_->alive(node) || reporter_.draining(node);
-}
-
-void DBImpl::FollowNodes() {
-  MutexLock commit(&commit_mutex_);
-  const auto leave = [this](NodeId node) { return MustLeave(node); };
-  if (HasCopyOn(state_record_, leave)) {
-    if (Status status = TryRecordState(); !status.ok()) {
-      Log(options_.info_log, LogLevel::kWarn, "{}: the state record stays where it is: {}", name_,
-          status.ToString());
-    }
-  }
-  const std::vector<ExtentAddr> copies = manifest_->copies();
-  const bool move = std::any_of(copies.begin(), copies.end(),
-                                [&](const ExtentAddr& copy) { return leave(copy.start.node); });
-  // Whoever opens the database asks the nodes that the root names.
-  const uint64_t membership = client_->membership_changes();
-  if (!move && membership == membership_published_) return;
-  NACRE_POINT("membership.changed");
-  if (Status status = manifest_->Renew(); !status.ok()) {
-    Log(options_.info_log, LogLevel::kWarn, "{}: the manifest stays where it is: {}", name_,
-        status.ToString());
-    return;
-  }
-  membership_published_ = membership;
-  NACRE_POINT("membership.published");
-}
-
-void DBImpl::LeaveLogSegments() {
-  const auto leave = [this](NodeId node) { return MustLeave(node); };
-  if (log_ == nullptr || !log_->LeaveNodes(leave)) return;
-  // Those that were never written, and those whose last records were flushed while they were open.
-  ReleaseLog(manifest_->Snapshot().last_sequence);
-  MutexLock lock(&mutex_);
-  if (closing_.load(std::memory_order_relaxed) || !immutables_.empty()) return;  // Under way.
-  if (HasEntries(nullptr)) SwitchGeneration();
 }
 
 }  // namespace nacre

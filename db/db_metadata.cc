@@ -7,6 +7,7 @@
 #include "db/point_lookup.h"
 #include "db/table_metadata.h"
 #include "db/view_reads.h"
+#include "util/exceptions.h"
 #include "util/hash.h"
 
 namespace nacre {
@@ -47,7 +48,7 @@ void AddStats(const MemTable& memtable, const InternalKeyComparator& comparator,
 }  // namespace
 
 bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
-                         std::string* value, bool* value_found) {
+                         std::string* value, bool* value_found) try {
   if (value_found != nullptr) *value_found = false;
   ColumnFamily* family = nullptr;
   if (!FindFamily(handle, &family).ok() || !CheckLease().ok()) return true;
@@ -72,6 +73,8 @@ bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle,
   lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
   memnode::PointRead read;
   return lookup.Next(&read) || lookup.outcome() != PointLookup::Outcome::kContinue;
+} catch (...) {
+  return true;
 }
 
 Status OwnerControls::GetApproximateSizes(ColumnFamilyHandle* handle, const Range* ranges, int n,

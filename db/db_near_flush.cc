@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/reserved_outputs.h"
 #include "memnode/node_start.h"
 #include "nacre/statistics.h"
 #include "util/log.h"
@@ -116,36 +117,36 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
   Status refusal = Status::Busy("no node has a thread for it");
   if (!tried.empty()) refusal = Status::NotSupported("what it needs is not known to the nodes");
   for (;;) {
-    const NodeId executor = TakeExecutor(near.local_bytes, tried);
+    const NodeId executor = executors_.Take(*client_, *space_, near.local_bytes, tried);
     if (executor == kNoNode) {
       FallBack(refusal.IsBusy() ? FlushFallback::kBusy : FlushFallback::kComparator,
                refusal.ToString());
       return false;
     }
+    Executors::Turn turn(&executors_, executor);
     const uint32_t start = memnode::StartOf(*client_, executor);
-    memnode::ReservedTable output;
-    output.id = NewTableId();
-    Status status = Reserve(redundancy_.For(0), flush.bound, executor, &output.placement);
+    memnode::JobEnd end;
+    tables.outputs.assign(1, memnode::ReservedTable());
+    tables.outputs.front().id = NewTableId();
+    Status status =
+        Reserve(redundancy_.For(0), flush.bound, executor, &tables.outputs.front().placement);
     if (!status.ok()) {  // Which a flush here meets as well, and answers.
-      LeaveExecutor(executor);
       FallBack(FlushFallback::kFailed, status.ToString());
       return false;
     }
-    tables.outputs = {output};
+    ReservedOutputs reserved(space_.get(), &end, &tables.outputs);
     NACRE_POINT("flush.space-reserved");
     memnode::CompactionResult made;
     // A flush ends, also while the database closes.
-    status = client_->Flush(executor, job, /*cancelled=*/nullptr, &made);
-    LeaveExecutor(executor);
+    status = client_->Flush(executor, job, /*cancelled=*/nullptr, &made, &end);
+    turn.Leave();
     if (status.ok()) {
       result->near = true;
       result->stats = made.stats;
-      TakeTables(*part.family, std::move(made.tables), {output.placement}, result);
+      if (!made.tables.empty()) reserved.Taken();
+      TakeTables(*part.family, std::move(made.tables), {}, result);
       return true;
     }
-    // A node that lives but does not answer may still write there: who opens the database next
-    // finds that it is free.
-    if (!status.IsTimedOut()) space_->Free(output.placement);
     if (!status.IsBusy() && !status.IsNotSupported()) {
       FallBack(FlushFallback::kFailed, status.ToString());
       return false;

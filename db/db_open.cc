@@ -13,6 +13,7 @@
 #include "db/space_report.h"
 #include "memnode/database_report.h"
 #include "table/write_batch_format.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -75,7 +76,7 @@ Status ListDBs(const Options& options, std::vector<std::string>* names) {
 
 Status DBImpl::Open(const DBOptions& options, const std::string& name,
                     const std::vector<ColumnFamilyDescriptor>& families,
-                    std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db) {
+                    std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db) try {
   db->reset();
   if (handles != nullptr) handles->clear();
   std::unique_ptr<DBImpl> opened;
@@ -86,17 +87,22 @@ Status DBImpl::Open(const DBOptions& options, const std::string& name,
   }
   *db = std::move(opened);
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
 Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
-                      const std::vector<ColumnFamilyDescriptor>& families,
-                      const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db) {
+                      const std::vector<ColumnFamilyDescriptor>& given_families,
+                      const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db) try {
   RedundancyPolicy redundancy;
   const ColumnFamilyOptions* default_options = nullptr;
+  std::vector<std::string> notes;
+  DBOptions options = SanitizeDBOptions(given, &notes);
+  const std::vector<ColumnFamilyDescriptor> families = SanitizeFamilies(given_families, &notes);
   NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
-  NACRE_RETURN_IF_ERROR(CheckOptions(Options(given, *default_options), name, &redundancy));
-  DBOptions options = given;
+  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
   NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
+  LogNotes(options.info_log.get(), name, notes);
   const Options of_default(options, *default_options);
 
   OpenTimeline timeline(Clock::System());
@@ -147,11 +153,16 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
     if (status.ok()) status = CheckState(last.state, checkpoint);
     if (!status.ok()) return give_back(status.WithContext("database " + name));
   }
+  if (last.state.last_sequence > WriteSequencer::kLastPossible) {
+    return give_back(Status::Corruption("database " + name + ": absurd sequence number"));
+  }
   // A checkpoint's comparators are looked at here, too.
   const bool may_miss = options.create_missing_column_families && checkpoint == nullptr;
   if (Status status = CheckFamiliesOf(last.state, families, may_miss); !status.ok()) {
     return give_back(status.WithContext("database " + name));
   }
+  // The new manifest, which is made of this, has the levels that tables are written to from now on.
+  SetLevels(families, *default_options, &last.state);
   timeline.EndStep("manifest");
   NACRE_POINT("open.manifest-read");
   std::unique_ptr<DBImpl> opened(
@@ -160,13 +171,17 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   for (const std::string& note : last.notes) {
     Log(options.info_log, LogLevel::kWarn, "{}: manifest: {}", name, note);
   }
-  Status status = opened->Recover(lease, std::move(last.state), std::move(last.copies), &timeline);
+  Status status = CatchAll([&] {
+    return opened->Recover(lease, std::move(last.state), std::move(last.copies), &timeline);
+  });
   if (!status.ok()) {
     opened->Abandon();
     return give_back(status.WithContext("database " + name));
   }
   *db = std::move(opened);
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
 DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
@@ -198,6 +213,7 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       events_(this, name_, options.listeners),
       manifest_version_(state.version),
       flushed_(state.last_sequence),
+      tables_begun_(client_),
       open_timeline_(clock_),
       scrubber_({.name = name_,
                  .id = database_id_,
@@ -208,11 +224,13 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       flush_executor_(NewThreadPool(1, "nacre-flush")),
       compaction_executor_(NewThreadPool(live_.most_compactions(), "nacre-compact")),
       reporter_(
-          client_, [this] { return MakeReport(); },
-          [this] {
-            MutexLock lock(&mutex_);
-            changed_.SignalAll();
-          }) {}
+          client_, [this] { return MakeReport(); }, [this] { keeper_.Wake(); }),
+      keeper_({.clock = clock_,
+               .look = [this] { return LookAtNodes(); },
+               .changed = [this](const NodeStates& before,
+                                 const NodeStates& now) { NodesChanged(before, now); },
+               .follow = [this] { KeepUpWithNodes(); },
+               .leave_nodes = [this] { LeaveLogSegments(); }}) {}
 
 Status DBImpl::OpenTable(const ColumnFamily& family, const TableMeta& meta,
                          std::shared_ptr<TableHandle>* handle) {
@@ -241,9 +259,27 @@ bool DBImpl::NeedsLostNodes() const {
 void DBImpl::StartThreads() {
   client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
   reporter_.Start();
+  keeper_.Start();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
   repair_thread_ = Thread("nacre-repair", [this] { RepairLoop(); });
   scrubber_.Start(options_.scrub_bytes_per_second);
+  copy_scrubber_ = std::make_unique<CopyScrubber>(
+      CopyScrubber::Database{.name = name_,
+                             .id = database_id_,
+                             .client = client_,
+                             .clock = clock_,
+                             .logger = options_.info_log.get(),
+                             .manifest = manifest_.get(),
+                             .log = log_.get(),
+                             .flush_log = [this] { FlushLog(); },
+                             .release_log = [this] { ReleaseLog(manifest_->last_sequence()); }});
+  copy_scrubber_->Start(options_.scrub_bytes_per_second);
+}
+
+Status DBImpl::VerifyChecksum() {
+  const Status tables = scrubber_.VerifyNow();
+  const Status copies = copy_scrubber_->VerifyNow();
+  return tables.ok() ? copies : tables;
 }
 
 memnode::DatabaseReport DBImpl::MakeReport() {
@@ -254,7 +290,11 @@ memnode::DatabaseReport DBImpl::MakeReport() {
   }
   report.database_id = database_id_;
   report.redundancy = redundancy_.ToString();
-  const SpaceReport space = MakeSpaceReport(Versions(), *space_, LogBytes(), client_->node_count());
+  if (const Status joins = client_->JoinRefusal(); !joins.ok()) {
+    report.notice = "a node cannot join: " + joins.ToString();
+  }
+  const SpaceReport space =
+      MakeSpaceReport(Versions(), *space_, copy_bytes_.ByNode(), client_->node_count());
   for (const SpaceField& field : SpaceFields()) {
     report.space.emplace_back(field.name, field.value(space));
   }
@@ -264,15 +304,34 @@ memnode::DatabaseReport DBImpl::MakeReport() {
 Status DBImpl::Close() {
   {
     MutexLock lock(&mutex_);
-    if (closed_) return close_status_;
+    if (std::exchange(close_begun_, true)) {
+      while (!closed_) changed_.Wait();
+      return close_status_;
+    }
     background_.pauses = 0;
     MaybeSchedule();
     changed_.SignalAll();
   }
+  const Status status = CatchAll([this] { return CloseNow(); });
+  MutexLock lock(&mutex_);
+  closed_ = true;
+  close_status_ = status;
+  changed_.SignalAll();
+  return status;
+}
+
+Status DBImpl::CloseNow() {
   // What was acknowledged without a log is in the MemTables: it has to reach the nodes first. If it
-  // cannot, that is answered, and the tables and the log are kept nevertheless.
+  // cannot, that is answered, and the tables and the log are kept nevertheless. What a log has is
+  // safe without a flush: the next owner has it from there.
   NACRE_POINT("close.begin");
   Status status = FlushFamilies(FlushOptions(), /*only=*/nullptr);
+  const bool in_tables = status.ok();
+  if (!in_tables && AllInLog()) {
+    Log(options_.info_log, LogLevel::kWarn, "{}: the log stays, since a flush failed: {}", name_,
+        status.ToString());
+    status = Status::OK();
+  }
   NACRE_POINT("close.flushed");
   const auto also = [&status](Status step) {
     if (status.ok()) status = std::move(step);
@@ -280,7 +339,7 @@ Status DBImpl::Close() {
   StopThreads();
   if (log_ != nullptr) log_->Close();
   NACRE_POINT("close.log-closed");
-  if (status.ok()) also(DropLog());
+  if (in_tables) also(DropLog());
   NACRE_POINT("close.log-dropped");
   manifest_->Close();
   NACRE_POINT("close.manifest-closed");
@@ -291,10 +350,18 @@ Status DBImpl::Close() {
   NACRE_POINT("close.database-left");
   Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
       status.ToString());
-  MutexLock lock(&mutex_);
-  closed_ = true;
-  close_status_ = status;
   return status;
+}
+
+bool DBImpl::AllInLog() {
+  if (log_ == nullptr || !log_->Sync().ok()) return false;
+  MutexLock lock(&mutex_);
+  for (const auto& [id, family] : families_->by_id) {
+    for (const auto& memtable : family->current_view()->memtables) {
+      if (!memtable->all_in_some_log()) return false;
+    }
+  }
+  return true;
 }
 
 void DBImpl::StopThreads() {
@@ -305,12 +372,15 @@ void DBImpl::StopThreads() {
     changed_.SignalAll();
     while (background_.flush_running || background_.compactions_running > 0) changed_.Wait();
   }
+  keeper_.Stop();
   if (index_thread_.joinable()) index_thread_.Join();
   if (repair_thread_.joinable()) repair_thread_.Join();
   flush_executor_.reset();
   compaction_executor_.reset();
+  space_->EndQuarantine();
   reporter_.Stop();
   scrubber_.Stop();
+  if (copy_scrubber_ != nullptr) copy_scrubber_->Stop();
   if (lease_ != nullptr) lease_->Stop();
   events_.Stop();
 }
@@ -318,6 +388,7 @@ void DBImpl::StopThreads() {
 void DBImpl::Abandon() {
   {
     MutexLock lock(&mutex_);
+    close_begun_ = true;
     closed_ = true;
   }
   StopThreads();

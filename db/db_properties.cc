@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
+#include <string_view>
+#include <utility>
 
 #include "db/db_impl.h"
 #include "db/space_report.h"
@@ -29,7 +29,7 @@ class DBProperties {
 
   bool Number(const std::string& name, uint64_t* value) {
     using Function = uint64_t (DBProperties::*)();
-    static const std::unordered_map<std::string, Function> kNumbers = {
+    static constexpr std::pair<std::string_view, Function> kNumbers[] = {
         {"num-entries-active-mem-table", &DBProperties::ActiveEntries},
         {"cur-size-active-mem-table", &DBProperties::ActiveBytes},
         {"cur-size-all-mem-tables", &DBProperties::MemTableBytes},
@@ -45,6 +45,7 @@ class DBProperties {
         {"estimate-pending-compaction-bytes", &DBProperties::PendingBytes},
         {"num-snapshots", &DBProperties::Snapshots},
         {"oldest-snapshot-sequence", &DBProperties::OldestSnapshot},
+        {"events.dropped", &DBProperties::EventsDropped},
         {"estimate-table-readers-mem", &DBProperties::IndexBytesOfFamily},
         {"estimate-live-data-size", &DBProperties::LiveBytes},
         {"actual-delayed-write-rate", &DBProperties::DelayedRate},
@@ -56,6 +57,7 @@ class DBProperties {
         {"num-unloaded-tables", &DBProperties::UnloadedTables},
         {"num-tombstones", &DBProperties::Tombstones},
         {"space.used-bytes", &DBProperties::UsedBytes},
+        {"space.quarantined-bytes", &DBProperties::QuarantinedBytes},
         {"space.compute-bytes", &DBProperties::ComputeBytes},
         {"space.index-bytes", &DBProperties::IndexBytes},
         {"network.compute-read", &DBProperties::ComputeRead},
@@ -78,6 +80,10 @@ class DBProperties {
         {"scrub.bytes", &DBProperties::ScrubBytes},
         {"scrub.damaged-fragments", &DBProperties::ScrubDamaged},
         {"scrub.passes", &DBProperties::ScrubPasses},
+        {"scrub.copy-bytes", &DBProperties::ScrubCopyBytes},
+        {"scrub.copy-passes", &DBProperties::ScrubCopyPasses},
+        {"scrub.damaged-copies", &DBProperties::ScrubDamagedCopies},
+        {"scrub.healed-copies", &DBProperties::ScrubHealedCopies},
         {"manifest.edits", &DBProperties::ManifestEdits},
         {"manifest.checkpoints", &DBProperties::ManifestCheckpoints},
         {"manifest.delta-bytes", &DBProperties::ManifestDeltaBytes},
@@ -92,7 +98,7 @@ class DBProperties {
       const Slice digits(name.data() + kFilesAtLevel.size(), name.size() - kFilesAtLevel.size());
       const auto deepest = static_cast<uint64_t>(version().num_levels() - 1);
       if (!ParseNumber(digits, 0, deepest, &level).ok()) return false;
-      *value = version().tables(static_cast<int>(level)).size();
+      *value = version().CountTables(static_cast<int>(level));
       return true;
     }
     constexpr std::string_view kFallback = "flush.fallback.";
@@ -108,15 +114,17 @@ class DBProperties {
       *value = field.value(Space());
       return true;
     }
-    const auto found = kNumbers.find(name);
-    if (found == kNumbers.end()) return false;
-    *value = (this->*found->second)();
-    return true;
+    for (const auto& [of, number] : kNumbers) {
+      if (of != name) continue;
+      *value = (this->*number)();
+      return true;
+    }
+    return false;
   }
 
   /// Whether the number is of the family: there is one for each.
   static bool IsOfFamily(const std::string& name) {
-    static const std::unordered_set<std::string> kOfFamily = {
+    static constexpr std::string_view kOfFamily[] = {
         "num-entries-active-mem-table",
         "num-entries-imm-mem-tables",
         "num-deletes-active-mem-table",
@@ -136,7 +144,7 @@ class DBProperties {
         "num-live-tables",
         "num-tombstones",
     };
-    return name.starts_with("num-files-at-level") || kOfFamily.count(name) > 0;
+    return name.starts_with("num-files-at-level") || std::ranges::count(kOfFamily, name) > 0;
   }
 
   bool Map(const std::string& name, std::map<std::string, std::string>* value) {
@@ -146,7 +154,7 @@ class DBProperties {
     if (name == "cfstats") {
       for (int level = 0; level < version().num_levels(); ++level) {
         const std::string prefix = "L" + std::to_string(level);
-        add(prefix + ".num-files", version().tables(level).size());
+        add(prefix + ".num-files", version().CountTables(level));
         add(prefix + ".bytes", version().LevelBytes(level));
       }
       add("mem-table-bytes", MemTableBytes());
@@ -185,7 +193,7 @@ class DBProperties {
   std::string LevelStats() {
     std::string text = "Level Files Size(MB)\n--------------------\n";
     for (int level = 0; level < version().num_levels(); ++level) {
-      text += fmt::format("{:3d} {:8d} {:8.0f}\n", level, version().tables(level).size(),
+      text += fmt::format("{:3d} {:8d} {:8.0f}\n", level, version().CountTables(level),
                           static_cast<double>(version().LevelBytes(level)) / (1 << 20));
     }
     return text;
@@ -234,7 +242,8 @@ class DBProperties {
   }
 
   SpaceReport Space() const {
-    return MakeSpaceReport(versions_, *db_->space_, db_->LogBytes(), db_->client_->node_count());
+    return MakeSpaceReport(versions_, *db_->space_, db_->copy_bytes_.ByNode(),
+                           db_->client_->node_count());
   }
 
  private:
@@ -244,16 +253,15 @@ class DBProperties {
   template <typename Function>
   uint64_t SumOverTables(Function function) const {
     uint64_t sum = 0;
-    for (const auto& table : TablesOf(version())) sum += function(*table);
+    ForEachTable({view_->version},
+                 [&](const auto& table, int /*level*/) { sum += function(*table); });
     return sum;
   }
   /// Of all families.
   template <typename Function>
   uint64_t SumOverAllTables(Function function) const {
     uint64_t sum = 0;
-    for (const auto& version : versions_) {
-      for (const auto& table : TablesOf(*version)) sum += function(*table);
-    }
+    ForEachTable(versions_, [&](const auto& table, int /*level*/) { sum += function(*table); });
     return sum;
   }
 
@@ -294,9 +302,9 @@ class DBProperties {
   /// 0 if there is none.
   uint64_t OldestSnapshot() {
     MutexLock lock(&db_->mutex_);
-    const std::vector<SequenceNumber> sequences = db_->snapshots_.Sequences();
-    return sequences.empty() ? 0 : *std::min_element(sequences.begin(), sequences.end());
+    return db_->snapshots_.Oldest();
   }
+  uint64_t EventsDropped() { return db_->events_.dropped(); }
   uint64_t IndexBytesOfFamily() {
     EpochDomain::Guard guard(&db_->epochs_);
     return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });
@@ -344,14 +352,16 @@ class DBProperties {
     return db_->stall_.load(std::memory_order_relaxed) == Stall::kStop ? 1 : 0;
   }
   uint64_t TableBytes() {
-    return SumOverTables([](const TableHandle& table) { return table.size(); });
+    uint64_t bytes = 0;
+    for (int level = 0; level < version().depth(); ++level) bytes += version().LevelBytes(level);
+    return bytes;
   }
-  uint64_t Tables() {
-    return SumOverTables([](const TableHandle&) { return 1; });
-  }
+  uint64_t Tables() { return version().CountTables(); }
   uint64_t Tombstones() {
     return SumOverTables([](const TableHandle& table) { return table.meta().tombstones; });
   }
+  /// Of jobs that nodes have not said they ended.
+  uint64_t QuarantinedBytes() { return db_->space_->quarantined_bytes(); }
   uint64_t UsedBytes() {
     const SpaceReport space = Space();
     return space.stored_bytes() + space.unlinked_bytes - space.lost_bytes;
@@ -405,12 +415,16 @@ class DBProperties {
   uint64_t ScrubBytes() { return db_->scrubber_.counters().bytes.load(); }
   uint64_t ScrubDamaged() { return db_->scrubber_.counters().fragments.load(); }
   uint64_t ScrubPasses() { return db_->scrubber_.counters().passes.load(); }
+  uint64_t ScrubCopyBytes() { return db_->copy_scrubber_->counters().bytes.load(); }
+  uint64_t ScrubCopyPasses() { return db_->copy_scrubber_->counters().passes.load(); }
+  uint64_t ScrubDamagedCopies() { return db_->copy_scrubber_->counters().damaged.load(); }
+  uint64_t ScrubHealedCopies() { return db_->copy_scrubber_->counters().healed.load(); }
   uint64_t StallNanos() { return db_->counters_.stall_nanos.load(); }
   /// Whoever sees 0 may take further nodes away.
   uint64_t TablesToRepair() {
     // First: what is made by then is in the version.
-    const uint64_t at_risk = db_->TablesAtRisk();
-    return at_risk + PlanRepair(db_->Versions(), db_->NodeViewsForRepair()).size();
+    const uint64_t at_risk = db_->tables_begun_.AtRisk();
+    return at_risk + PlanRepair(db_->Versions(), db_->LookAtNodes()).size();
   }
   uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }
   uint64_t RepairCpu() { return db_->counters_.repair_cpu_nanos.load(); }

@@ -10,6 +10,7 @@
 #include "db/operation_counts.h"
 #include "db/point_lookup.h"
 #include "db/view_reads.h"
+#include "util/exceptions.h"
 #include "util/hash.h"
 #include "util/perf_step.h"
 #include "util/planted_bug.h"
@@ -62,7 +63,7 @@ std::shared_ptr<const ReadView> DBImpl::HoldView(const ColumnFamily& family) con
 }
 
 Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
-                   PinnableSlice* value) {
+                   PinnableSlice* value) try {
   value->Reset();
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
@@ -73,6 +74,8 @@ Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const
   if (options_.statistics == nullptr && !PerfCounts()) [[likely]]
     return GetAt(view, options, key, snapshot, value);
   return GetCounted(view, options, key, snapshot, value);
+} catch (...) {
+  return StatusOfException();
 }
 
 Status DBImpl::GetCounted(const ReadView& view, const ReadOptions& options, const Slice& key,
@@ -111,7 +114,7 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
   while (!lookup.Next(&read)) {
     if (lookup.outcome() != PointLookup::Outcome::kUnloaded) [[likely]]
       return Conclude(view, options, lookup, record, value);
-    NACRE_RETURN_IF_ERROR(lookup.table()->PrepareLookups());
+    NACRE_RETURN_IF_ERROR(index_loader_.PrepareLookups(*lookup.table()));
     lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
   }
   memnode::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
@@ -129,10 +132,12 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
 }
 
 Status DBImpl::FinishGet(const ReadView& view, const ReadOptions& options, const Slice& key,
-                         SequenceNumber snapshot, PinnableSlice* value) {
+                         SequenceNumber snapshot, PinnableSlice* value) try {
   NACRE_RETURN_IF_ERROR(CheckLease());
   EpochDomain::Guard guard(&epochs_);
   return GetAt(view, options, key, snapshot, value);
+} catch (...) {
+  return StatusOfException();
 }
 
 Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
@@ -151,7 +156,7 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
     case PointLookup::Outcome::kSearch:
       return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kUnloaded:
-      NACRE_RETURN_IF_ERROR(lookup.table()->PrepareLookups());
+      NACRE_RETURN_IF_ERROR(index_loader_.PrepareLookups(*lookup.table()));
       return SearchView(view, options, lookup.key(), lookup.snapshot(), value);
     case PointLookup::Outcome::kFailed:
       break;
@@ -162,7 +167,7 @@ Status DBImpl::Conclude(const ReadView& view, const ReadOptions& options, const 
 Status DBImpl::GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* handle,
                                 const Slice& key, PinnableSlice* merge_operands,
                                 GetMergeOperandsOptions* get_merge_operands_options,
-                                int* number_of_operands) {
+                                int* number_of_operands) try {
   NACRE_RETURN_IF_ERROR(
       CheckOperandsCall(merge_operands, get_merge_operands_options, number_of_operands));
   ColumnFamily* family = nullptr;
@@ -176,10 +181,12 @@ Status DBImpl::GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* 
     NACRE_RETURN_IF_ERROR(OperandsOf(view, options, key, snapshot, &operands));
   }
   return GiveOperands(operands, *get_merge_operands_options, merge_operands, number_of_operands);
+} catch (...) {
+  return StatusOfException();
 }
 
 void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, size_t num_keys,
-                      const Slice* keys, PinnableSlice* values, Status* statuses) {
+                      const Slice* keys, PinnableSlice* values, Status* statuses) try {
   // Lookups under way together: enough to hide a round trip, few enough to stay in the cache.
   constexpr size_t kBatch = 64;
   ColumnFamily* family = nullptr;
@@ -209,6 +216,9 @@ void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, si
     CountMultiGet(options_.statistics.get(), clock_, start, {statuses, num_keys},
                   {values, num_keys});
   }
+} catch (...) {
+  const Status why = StatusOfException();
+  for (size_t i = 0; i < num_keys; ++i) statuses[i] = why;
 }
 
 void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
@@ -329,7 +339,7 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
 }
 
 std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
-                                              ColumnFamilyHandle* handle) {
+                                              ColumnFamilyHandle* handle) try {
   ColumnFamily* family = nullptr;
   Status status = FindFamily(handle, &family);
   if (status.ok()) status = CheckLease();
@@ -344,6 +354,8 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
   if (options_.statistics == nullptr) [[likely]]
     return iterator;
   return NewCountedIterator(std::move(iterator), options_.statistics, clock_);
+} catch (...) {
+  return NewErrorIterator(StatusOfException());
 }
 
 const Snapshot* DBImpl::GetSnapshot() {

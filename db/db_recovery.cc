@@ -11,6 +11,7 @@
 #include "db/state_record.h"
 #include "db/update_limits.h"
 #include "table/write_batch_format.h"
+#include "util/boot_clock.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -18,6 +19,9 @@
 namespace nacre {
 
 namespace {
+
+/// A thread for what is done for each table costs less than it saves.
+constexpr size_t kManyTables = 10'000;
 
 /// Until a database is open its process has little else to do, but a few threads are enough.
 size_t OpeningThreads() {
@@ -71,10 +75,10 @@ Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* 
   }
   for (const auto& [number, segment] : state->segments) {
     if (!NACRE_PLANTED_BUG("recovery.log-taken-for-free-space")) use(segment.copies);
-    CountCopies(segment.copies);
+    copy_bytes_.Add(segment.copies);
   }
   use(*copies);
-  CountCopies(*copies);
+  copy_bytes_.Add(*copies);
   for (const auto& [node, slabs] : lease.slabs) {
     NACRE_RETURN_IF_ERROR(space_->Restore(node, slabs, live[node]));
   }
@@ -109,14 +113,38 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
   timeline->EndStep("space");
   NACRE_POINT("open.space-restored");
-  NACRE_RETURN_IF_ERROR(OpenTables(state));
-  timeline->EndStep("tables");
-  NACRE_POINT("open.tables-opened");
   LogReadResult log;
   bool replayed = false;
-  NACRE_RETURN_IF_ERROR(ReplayLog(state, &log, &replayed));
-  timeline->EndStep("replay");
-  NACRE_POINT("open.log-replayed");
+  const auto read = [&] {
+    NACRE_RETURN_IF_ERROR(OpenTables(state));
+    timeline->EndStep("tables");
+    NACRE_POINT("open.tables-opened");
+    NACRE_RETURN_IF_ERROR(ReplayLog(state, &log, &replayed));
+    timeline->EndStep("replay");
+    NACRE_POINT("open.log-replayed");
+    return Status::OK();
+  };
+  // Of many tables the new manifest's image takes as long to make as their handles.
+  std::unique_ptr<ManifestSlots> image;
+  Status readable;
+  RunTogether("nacre-open", state.tables.size() < kManyTables ? 1 : 2, [&](size_t part) {
+    if (part == 0) {
+      readable = read();
+    } else {
+      image = std::make_unique<ManifestSlots>(state, /*ring_position=*/0);
+    }
+  });
+  NACRE_RETURN_IF_ERROR(readable);
+  SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
+  if (NACRE_PLANTED_BUG("recovery.sequences-given-again")) last = state.last_sequence;
+  // After a repair tables may have later ones than either.
+  for (const auto& [id, table] : state.tables) {
+    last = std::max(last, table.second.largest_sequence);
+  }
+  if (last > WriteSequencer::kLastPossible) return Status::Corruption("absurd sequence number");
+  const size_t tables = state.tables.size();
+  const std::map<uint64_t, LogSegment> segments = state.segments;
+  const uint64_t next_segment = state.next_segment;
   // Only now: what is on nodes that cannot be reached is nowhere in it, and they may come back.
   {
     MutexLock commit(&commit_mutex_);
@@ -133,35 +161,30 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
     constexpr uint64_t kEditBytes = 1 << 10;
     options.ring_bytes = std::min(options.ring_bytes, options.checkpoint_edits * kEditBytes);
     options.log = options_.info_log.get();
-    NACRE_RETURN_IF_ERROR(ManifestLog::Create(options, state, this, &manifest_));
+    NACRE_RETURN_IF_ERROR(
+        ManifestLog::Create(options, std::move(state), std::move(image), this, &manifest_));
   }
   NACRE_POINT("open.manifest-created");
   // From here on nobody looks for the last owner's.
   FreeCopies(copies);
   timeline->EndStep("new-manifest");
 
-  SequenceNumber last = std::max(state.last_sequence, log.last_sequence);
-  if (NACRE_PLANTED_BUG("recovery.sequences-given-again")) last = state.last_sequence;
-  // After a repair tables may have later ones than either.
-  for (const auto& [id, table] : state.tables) {
-    last = std::max(last, table.second.largest_sequence);
-  }
   sequencer_.StartAfter(last);
-  if (HasLog()) {
+  if (!pool_->embedded()) {
     std::vector<LogSegment> left;
-    for (const auto& [number, segment] : state.segments) {
+    for (const auto& [number, segment] : segments) {
       if (number != kStateRecordNumber) left.push_back(segment);
     }
     NACRE_RETURN_IF_ERROR(SealLog(left));
-    NACRE_RETURN_IF_ERROR(OpenLog(state.next_segment, log));
+    NACRE_RETURN_IF_ERROR(OpenLog(next_segment, log));
     NACRE_POINT("open.log-opened");
-    lease_ = std::make_unique<OwnerLease>(client_, database_id_);
+    lease_ = std::make_unique<OwnerLease>(client_, database_id_, BootClock());
     NACRE_RETURN_IF_ERROR(lease_->Start());
   }
   timeline->EndStep("log");
   {
     MutexLock commit(&commit_mutex_);
-    for (const auto& [number, segment] : state.segments) {
+    for (const auto& [number, segment] : segments) {
       if (number == kStateRecordNumber) {
         state_record_ = segment;
       } else {
@@ -184,7 +207,7 @@ Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
   }
   StartThreads();
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",
-      name_, pool_->uri(), state.tables.size(), last, timeline->TotalMicros());
+      name_, pool_->uri(), tables, last, timeline->TotalMicros());
   return Status::OK();
 }
 
@@ -245,7 +268,7 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
     MemTable* memtable = MakeMemTable(families->Find(id), generation);
     if (memtable != first) memtable->KeepAlive(keeper);
     of_family.InsertInto(memtable, OpeningThreads());
-    memtable->NoteUnlogged();  // In the last owner's log only.
+    memtable->NoteReplayed();
     *replayed = true;
   }
   if (result->tail_begin != 0) {

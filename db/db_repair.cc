@@ -7,6 +7,7 @@
 #include "db/db_impl.h"
 #include "db/repair_planner.h"
 #include "db/table_changes.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -21,56 +22,21 @@ constexpr std::chrono::milliseconds kTick{20};
 /// How often the tables are looked through without such a change: one may have come whose nodes
 /// were lost while it was made.
 constexpr uint64_t kLookAroundNanos = 1'000'000'000;
+/// How long a plan holds while the nodes stay as they are: damage is found, and tables come and go.
+constexpr uint64_t kPlanNanos = 10'000'000'000;
+/// How long a table that could not be repaired comes after the others.
+constexpr uint64_t kForgetNanos = 60'000'000'000;
 /// Of fragments in one job: small enough to be limited evenly, and to be done again.
 constexpr uint64_t kBatchBytes = 16 << 20;
 constexpr size_t kBatchTables = 16;
 /// Jobs at a time.
 constexpr size_t kRepairWorkers = 2;
 
-constexpr const char* kFencedMessage = "another owner has taken the database over";
-
-bool Holds(const Version& version, int level, const std::shared_ptr<TableHandle>& table) {
-  const TableList& tables = version.tables(level);
-  return std::find(tables.begin(), tables.end(), table) != tables.end();
-}
-
 }  // namespace
 
-NodeViews DBImpl::NodeViewsForRepair() const {
-  // Asked once here, not for each fragment of each table: the reporter's lock is also taken by
-  // threads that others wait for.
-  std::vector<bool> draining;
-  for (int i = 0; i < client_->node_count(); ++i) {
-    draining.push_back(reporter_.draining(static_cast<NodeId>(i)));
-  }
-  return {.alive = [this](NodeId node) { return client_->alive(node); },
-          .draining = [nodes = std::move(draining)](
-                          NodeId node) { return node < nodes.size() && nodes[node]; }};
-}
-
-void DBImpl::FollowDirections(RepairOrders* orders) {
-  const memnode::Directions directions = reporter_.directions();
-  orders->paused = directions.repair_paused;
-  orders->bytes_per_second = directions.repair_bytes_per_second != 0
-                                 ? directions.repair_bytes_per_second
-                                 : live_.repair_bytes_per_second.load();
-  std::vector<NodeId> draining;
-  std::vector<bool> nodes;
-  for (int i = 0; i < client_->node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    nodes.push_back(client_->alive(node));
-    nodes.push_back(reporter_.draining(node));
-    if (nodes.back()) draining.push_back(node);
-  }
-  orders->changed = nodes != orders->nodes;
-  events_.NodesChanged(orders->nodes, nodes, *client_);
-  if (orders->changed) space_->SetDraining(std::move(draining));
-  orders->nodes = std::move(nodes);
-  for (const std::string& address : directions.added_addresses) client_->AddNode(address);
-}
-
 void DBImpl::RepairLoop() {
-  RepairOrders orders;
+  RepairRun run;
+  uint64_t node_changes = 0;
   uint64_t look_at_nanos = 0;
   for (;;) {
     {
@@ -78,36 +44,47 @@ void DBImpl::RepairLoop() {
       if (!closing_.load(std::memory_order_relaxed)) changed_.WaitFor(kTick);
       if (closing_.load(std::memory_order_relaxed)) return;
     }
-    FollowDirections(&orders);
-    FollowNodes();
-    SettleWrites().IgnoreError();  // Who writes next is told.
-    if (events_.listens() && client_->Fenced(database_id_)) {
-      events_.Fenced(Status::Fenced(kFencedMessage));
-    }
     const uint64_t now = clock_->NowNanos();
-    if (!orders.changed && now < look_at_nanos) continue;
+    const uint64_t changes = keeper_.changes();
+    if (changes == node_changes && now < look_at_nanos) continue;
+    node_changes = changes;
     look_at_nanos = now + kLookAroundNanos;
-    LeaveLogSegments();
-    if (RepairAll(orders)) look_at_nanos = 0;
+    const Status status = CatchAll([&] {
+      if (RepairAll(&run)) look_at_nanos = 0;
+      return Status::OK();
+    });
+    if (!status.ok()) node_changes = UINT64_MAX;  // The change is looked at again.
   }
 }
 
-bool DBImpl::RepairAll(const RepairOrders& orders) {
+RepairPass DBImpl::PlanPass(RepairRun* run) const {
   RepairPass pass;
-  {
-    const VersionList versions = Versions();
-    pass.items = PlanRepair(versions, NodeViewsForRepair());
-    if (pass.items.empty()) {
-      pass.items = PlanBalance(versions, NodeViewsForRepair(), client_->node_count());
-    }
+  pass.run = run;
+  pass.node_changes = keeper_.changes();
+  const uint64_t now = clock_->NowNanos();
+  pass.until_nanos = now + kPlanNanos;
+  if (now >= run->forget_at_nanos) {
+    run->failed.clear();
+    run->forget_at_nanos = now + kForgetNanos;
   }
+  const VersionList versions = Versions();
+  const NodeStates nodes = LookAtNodes();
+  pass.items = PlanRepair(versions, nodes);
+  std::stable_partition(pass.items.begin(), pass.items.end(), [run](const RepairItem& item) {
+    return !run->failed.contains(item.table->id());
+  });
+  if (pass.items.empty()) pass.items = PlanBalance(versions, nodes);
+  return pass;
+}
+
+bool DBImpl::RepairAll(RepairRun* run) {
+  RepairPass pass = PlanPass(run);
   uint64_t to_do = 0;
   for (const RepairItem& item : pass.items) to_do += item.bytes;
   const bool only_balance = to_do > 0 && pass.items.front().target != kNoNode;
-  pass.bytes_per_second = orders.bytes_per_second;
-  pass.started_nanos = clock_->NowNanos();
-  pass.next_nanos = pass.started_nanos;
-  const bool at_risk = TablesAtRisk() > 0;
+  if (run->bytes_repaired == 0) run->started_nanos = clock_->NowNanos();
+  const bool paused = reporter_.directions().repair_paused;
+  const bool at_risk = tables_begun_.AtRisk() > 0;
   {
     MutexLock lock(&mutex_);
     RepairProgress& progress = repair_progress_;
@@ -115,35 +92,26 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
       progress = RepairProgress();
       if (at_risk) progress.state = RepairProgress::State::kRunning;
     } else {
-      progress.state =
-          orders.paused ? RepairProgress::State::kPaused : RepairProgress::State::kRunning;
+      progress.state = paused ? RepairProgress::State::kPaused : RepairProgress::State::kRunning;
       progress.bytes_total = progress.bytes_done + to_do;
-      progress.bytes_per_second = 0;
       progress.seconds_left = 0;
     }
   }
-  if (to_do == 0 || orders.paused) return false;
-
-  RunTogether("nacre-repair", kRepairWorkers, [&](size_t) { RepairWorker(&pass); });
-  RetireUnlinkedViews();
+  if (to_do > 0 && !paused) {
+    RunTogether("nacre-repair", kRepairWorkers, [&](size_t) { RepairWorker(&pass); });
+    RetireUnlinkedViews();
+    if (pass.outdated || pass.bytes_repaired > 0) return true;
+  }
+  EndRun(run);
+  if (to_do == 0 || paused) return false;
 
   MutexLock lock(&mutex_);
-  const uint64_t nanos = clock_->NowNanos() - pass.started_nanos;
-  if (pass.bytes_repaired > 0) {
-    events_.Rebuilt({.tables = pass.tables_repaired, .bytes = pass.bytes_repaired});
-    Log(options_.info_log, LogLevel::kInfo,
-        "{}: repaired {} tables, {} bytes of fragments in {} ms", name_, pass.tables_repaired,
-        pass.bytes_repaired, nanos / 1'000'000);
-    return true;
-  }
   // Without a failure compactions have what there was to do.
   const bool stuck = !only_balance && !pass.failure.ok();
-  const bool paused = reporter_.directions().repair_paused;
-  repair_progress_.state = paused  ? RepairProgress::State::kPaused
-                           : stuck ? RepairProgress::State::kWaiting
-                                   : RepairProgress::State::kIdle;
-  if (!stuck) return false;
-  if (!(repair_failure_ == pass.failure)) {
+  repair_progress_.state = reporter_.directions().repair_paused ? RepairProgress::State::kPaused
+                           : stuck                              ? RepairProgress::State::kWaiting
+                                                                : RepairProgress::State::kIdle;
+  if (stuck && !(repair_failure_ == pass.failure)) {
     repair_failure_ = pass.failure;
     Log(options_.info_log, LogLevel::kWarn, "{}: {} bytes of fragments wait to be repaired: {}",
         name_, to_do, pass.failure.ToString());
@@ -151,33 +119,53 @@ bool DBImpl::RepairAll(const RepairOrders& orders) {
   return false;
 }
 
+void DBImpl::EndRun(RepairRun* run) {
+  if (run->bytes_repaired == 0) return;
+  events_.Rebuilt({.tables = run->tables_repaired, .bytes = run->bytes_repaired});
+  Log(options_.info_log, LogLevel::kInfo, "{}: repaired {} tables, {} bytes of fragments in {} ms",
+      name_, run->tables_repaired, run->bytes_repaired,
+      (clock_->NowNanos() - run->started_nanos) / 1'000'000);
+  run->bytes_repaired = 0;
+  run->tables_repaired = 0;
+}
+
 bool DBImpl::TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
   batch->clear();
-  uint64_t wait_until = 0;
-  {
-    MutexLock lock(&mutex_);
-    uint64_t bytes = 0;
-    while (pass->next < pass->items.size() && batch->size() < kBatchTables &&
-           (batch->empty() || bytes + pass->items[pass->next].bytes <= kBatchBytes)) {
-      RepairItem& item = pass->items[pass->next++];
-      if (item.table->being_compacted) continue;  // It is about to be replaced as a whole.
-      bytes += item.bytes;
-      batch->push_back(std::move(item));
-    }
-    if (batch->empty()) return false;
-    wait_until = pass->next_nanos;
-    if (pass->bytes_per_second > 0) {
-      pass->next_nanos = std::max(pass->next_nanos, clock_->NowNanos()) +
-                         bytes * 1'000'000'000 / pass->bytes_per_second;
-    }
-  }
-  while (!closing_.load(std::memory_order_relaxed)) {
+  // Nothing is chosen before it may be moved: the most urgent may be another one by then.
+  for (;;) {
+    const memnode::Directions directions = reporter_.directions();
+    if (closing_.load(std::memory_order_relaxed) || directions.repair_paused) return false;
+    const uint64_t bytes_per_second = directions.repair_bytes_per_second != 0
+                                          ? directions.repair_bytes_per_second
+                                          : live_.repair_bytes_per_second.load();
     const uint64_t now = clock_->NowNanos();
-    if (now >= wait_until) break;
-    const std::chrono::nanoseconds left(wait_until - now);
+    uint64_t ready = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (keeper_.changes() != pass->node_changes || now >= pass->until_nanos) {
+        pass->outdated = true;
+        return false;
+      }
+      ready = pass->run->pace.ReadyNanos(bytes_per_second);
+      if (now >= ready) return ChooseBatch(pass, now, batch);
+    }
+    const std::chrono::nanoseconds left(ready - now);
     clock_->SleepFor(std::min<std::chrono::nanoseconds>(left, kTick));
   }
-  return !closing_.load(std::memory_order_relaxed) && !reporter_.directions().repair_paused;
+}
+
+bool DBImpl::ChooseBatch(RepairPass* pass, uint64_t now_nanos, std::vector<RepairItem>* batch) {
+  uint64_t bytes = 0;
+  while (pass->next < pass->items.size() && batch->size() < kBatchTables &&
+         (batch->empty() || bytes + pass->items[pass->next].bytes <= kBatchBytes)) {
+    RepairItem& item = pass->items[pass->next++];
+    if (item.table->being_compacted) continue;  // It is about to be replaced as a whole.
+    bytes += item.bytes;
+    batch->push_back(std::move(item));
+  }
+  if (batch->empty()) return false;
+  pass->run->pace.Spend(bytes, now_nanos);
+  return true;
 }
 
 void DBImpl::RepairWorker(RepairPass* pass) {
@@ -189,9 +177,11 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
   memnode::RebuildJob job;
   job.database_id = database_id_;
   std::vector<RepairItem> items;
+  std::map<uint64_t, uint64_t> failed;  // Bytes, by table.
   Status status;
   for (RepairItem& item : *batch) {
     const TableMeta& meta = item.table->meta();
+    failed[meta.id] = item.bytes;
     std::vector<ExtentAddr> extents;
     Status s = space_->ReserveFragments(meta.placement, meta.size, item.wanted, &extents);
     if (s.ok() && item.target != kNoNode && extents.front().start.node != item.target) {
@@ -213,13 +203,23 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     items.push_back(std::move(item));
   }
   memnode::RebuildResult result;
+  memnode::JobEnd end;
   if (!items.empty()) {
     NACRE_POINT("repair.space-reserved");
     // Where the first of them goes: as a rule, where all go.
     const NodeId executor = job.tables.front().fragments.front().to.start.node;
-    Status s = live_.compaction == CompactionSite::kCompute
-                   ? memnode::RunRebuild(job, store_.get(), &closing_, &result)
-                   : client_->Rebuild(executor, job, &closing_, &result);
+    bool here = live_.compaction == CompactionSite::kCompute;
+    Status s;
+    if (!here) {
+      s = client_->Rebuild(executor, job, &closing_, &result, &end);
+      // What keeps the node from the job need not keep this process.
+      here = !s.ok() && end.ended() && !s.IsFenced() && !closing_.load(std::memory_order_relaxed);
+    }
+    if (here) {
+      result = memnode::RebuildResult();
+      s = memnode::RunRebuild(job, store_.get(), &closing_, &result);
+      space_->EndAbandonedWrites();  // Some of the tables may have failed.
+    }
     if (!s.ok()) result.tables.assign(items.size(), s);
     NACRE_POINT("repair.fragments-written");
   }
@@ -237,11 +237,23 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
       s = items[i].table->OpenMoved(std::move(placement), store_.get(), &moved);
     }
     if (s.ok()) {
+      failed.erase(rebuild.table_id);
       repaired.push_back({.item = std::move(items[i]), .moved = std::move(moved)});
       continue;
     }
-    for (const memnode::FragmentRebuild& fragment : rebuild.fragments) space_->Free(fragment.to);
+    std::vector<ExtentAddr> unused;
+    for (const memnode::FragmentRebuild& fragment : rebuild.fragments) {
+      unused.push_back(fragment.to);
+    }
+    space_->Free(end, unused);
     if (status.ok()) status = std::move(s);
+  }
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [table, bytes] : failed) {
+      pass->run->failed.insert(table);
+      pass->run->pace.GiveBack(bytes);
+    }
   }
   CommitRepaired(pass, repaired, status);
 }
@@ -259,7 +271,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
       // It may be gone, or on its way down, or be read by a compaction that will drop it.
       const auto family = families_->by_id.find(old->meta().family);
       if (family == families_->by_id.end() || old->being_compacted ||
-          !Holds(family->second->version(), table.item.level, old)) {
+          !family->second->version().Has(table.item.level, old)) {
         table.moved->MarkReplacedBy(*old);
         continue;
       }
@@ -295,15 +307,16 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
     table->item.table->PassDamageTo(*table->moved);
     table->item.table->MarkReplacedBy(*table->moved);
     pass->bytes_repaired += table->item.bytes;
-    ++pass->tables_repaired;
+    pass->run->bytes_repaired += table->item.bytes;
+    ++pass->run->tables_repaired;
     repair_progress_.bytes_done += table->item.bytes;
     counters_.repaired_bytes.fetch_add(table->item.bytes, std::memory_order_relaxed);
   }
   for (const auto& [id, edit] : edits) Install(edit);
   MadeRoom();
-  const uint64_t nanos = clock_->NowNanos() - pass->started_nanos + 1;
+  const uint64_t millis = (clock_->NowNanos() - pass->run->started_nanos) / 1'000'000 + 1;
   RepairProgress& progress = repair_progress_;
-  progress.bytes_per_second = pass->bytes_repaired * 1'000'000'000 / nanos;
+  progress.bytes_per_second = pass->run->bytes_repaired * 1000 / millis;
   const uint64_t left = progress.bytes_total - std::min(progress.bytes_total, progress.bytes_done);
   if (progress.bytes_per_second > 0) progress.seconds_left = left / progress.bytes_per_second + 1;
 }

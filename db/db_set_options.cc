@@ -74,7 +74,10 @@ Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
   NACRE_RETURN_IF_ERROR(
       GetColumnFamilyOptionsFromMap(ConfigOptions(), family->options(), changes, &options));
   NACRE_RETURN_IF_ERROR(CheckChangeable(kOfFamilies, changes));
+  std::vector<std::string> notes;
+  options = SanitizeFamilyOptions(options, family->name(), &notes);
   NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, family->name()));
+  LogNotes(db_->options_.info_log.get(), db_->name_, notes);
   family->SetOptions(options);
   db_->BoundMemTables();
   // What was full may not be so any more; what became so is when it is written next.
@@ -95,6 +98,9 @@ Status OwnerControls::SetDBOptions(const std::unordered_map<std::string, std::st
   DBOptions options;
   NACRE_RETURN_IF_ERROR(GetDBOptionsFromMap(ConfigOptions(), GetDBOptions(), changes, &options));
   NACRE_RETURN_IF_ERROR(CheckChangeable(kOfDatabases, changes));
+  std::vector<std::string> notes;
+  options = SanitizeDBOptions(options, &notes);
+  LogNotes(db_->options_.info_log.get(), db_->name_, notes);
   RedundancyPolicy redundancy;
   NACRE_RETURN_IF_ERROR(
       CheckOptions(Options(options, db_->default_family_->options()), db_->name_, &redundancy));

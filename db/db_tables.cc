@@ -24,18 +24,16 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
   NACRE_RETURN_IF_ERROR(CheckLease());
   pinned->next_table_id = next_table_id_.load(std::memory_order_relaxed);
   pinned->tables.clear();
-  for (int level = 0; level < Depth(versions); ++level) {
-    for (const auto& table : TablesOf(versions, level)) {
-      // After a repair from footers tables may be ahead of what the manifest knew.
-      pinned->sequence = std::max(pinned->sequence, table->meta().largest_sequence);
-      pinned->tables.push_back({level, table});
-    }
-  }
+  ForEachTable(versions, [&](const auto& table, int level) {
+    // After a repair from footers tables may be ahead of what the manifest knew.
+    pinned->sequence = std::max(pinned->sequence, table->meta().largest_sequence);
+    pinned->tables.push_back({level, table});
+  });
   return Status::OK();
 }
 
-std::shared_ptr<TableHandle> DBImpl::FindTable(uint64_t id) const {
-  return nacre::FindTable(Versions(), id).first;
+std::shared_ptr<TableHandle> DBImpl::FindTable(const TableMeta& meta) const {
+  return nacre::FindTable(Versions(), meta);
 }
 
 Status DBImpl::OpenToRestore(const DBOptions& options, const std::string& name,
@@ -62,9 +60,9 @@ Status DBImpl::RestoreTable(uint32_t level, const TableMeta& original, const Fil
   Status status;
   // Each node that dies meanwhile costs one more try on those that are left.
   for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
-    const uint64_t begun = BeginTables();
+    const uint64_t begun = tables_begun_.Begin();
     status = TryRestoreTable(level, original, fill);
-    EndTables(begun);
+    tables_begun_.End(begun);
     RetireUnlinkedViews();
     if (!status.IsUnavailable()) break;
     Log(options_.info_log, LogLevel::kWarn, "{}: restoring table {} is tried again: {}", name_,
@@ -109,6 +107,7 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   if (status.ok()) status = fill(writer.get(), ending);
   if (status.ok()) status = writer->Finish(head);
   writer.reset();
+  if (!status.ok()) space_->EndAbandonedWrites();
   space_->Trim(&meta.placement, meta.size);
   if (status.ok()) {
     status = TableHandle::OpenUnread(meta, family->second->user_comparator(), store_.get(),

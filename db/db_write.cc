@@ -9,6 +9,7 @@
 #include "db/update_limits.h"
 #include "nacre/statistics.h"
 #include "table/write_batch_format.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/perf_step.h"
 
@@ -29,14 +30,16 @@ Status CheckUpdateOf(const ColumnFamilyOptions& options, ValueType type, const S
   return CheckUpdate(key, value);
 }
 
-}  // namespace
+bool DeletesOnly(const WriteBatch& updates) { return !updates.HasPut() && !updates.HasMerge(); }
 
-Status DBImpl::CheckWriteOptions(const WriteOptions& options) const {
+Status CheckWriteOptions(const WriteOptions& options) {
   if (options.disable_wal && options.sync) {
     return Status::InvalidArgument("WriteOptions::sync needs the log, which disable_wal turns off");
   }
   return Status::OK();
 }
+
+}  // namespace
 
 Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                    const Slice& value) {
@@ -63,31 +66,44 @@ Status DBImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, co
 }
 
 Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
-                        const Slice& key, const Slice& value) {
+                        const Slice& key, const Slice& value) try {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(FindFamily(handle, &family, Use::kWrite));
   NACRE_RETURN_IF_ERROR(CheckUpdateOf(family->options(), type, key, value));
   const uint64_t start = options_.statistics == nullptr ? 0 : clock_->NowNanos();
-  NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size()));
+  const bool deletes = IsDeletion(type) || type == ValueType::kRangeDeletion;
+  NACRE_RETURN_IF_ERROR(Admit(options, key.size() + value.size(), deletes));
   const bool logged = log_ != nullptr && !options.disable_wal;
   if (logged) NACRE_RETURN_IF_ERROR(SettleWrites());
   const WriteSequencer::Ticket ticket = sequencer_.Begin(1);
   uint64_t position = 0;
-  if (logged) {
-    const EncodedUpdate update(type, family->id(), key, value);
-    NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
+  bool full = false;
+  Status status;
+  // Later writes wait for the ticket: whatever happens, it ends or breaks off.
+  bool inserted = type == ValueType::kRangeDeletion;  // Those may be there in part.
+  try {
+    if (!WriteSequencer::HasNumbers(ticket)) [[unlikely]]
+      return GiveUpTicket(ticket, Status::OK());
+    if (logged) {
+      const EncodedUpdate update(type, family->id(), key, value);
+      NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
+    }
+    MemTable* memtable = MemTableOf(family, ticket);
+    if (!logged && log_ != nullptr) memtable->NoteUnlogged();
+    bool new_chunk = false;
+    {
+      const PerfTimer timer(&PerfContext::write_memtable_time);
+      memtable->Add(ticket.first, type, key, value, &new_chunk);
+    }
+    inserted = true;
+    // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
+    full = new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
+    status = EndWrite(options, ticket, position);
+  } catch (...) {
+    return inserted || position != 0 ? BreakOff(ticket, StatusOfException())
+                                     : GiveUpTicket(ticket, StatusOfException());
   }
-  MemTable* memtable = MemTableOf(family, ticket);
-  if (!logged && log_ != nullptr) memtable->NoteUnlogged();
-  bool new_chunk = false;
-  {
-    const PerfTimer timer(&PerfContext::write_memtable_time);
-    memtable->Add(ticket.first, type, key, value, &new_chunk);
-  }
-  // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
-  const bool full = new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
-  Status status = EndWrite(options, ticket, position);
   if (full) [[unlikely]]
     HandleFullMemTable(ticket.generation);
   if (options_.statistics != nullptr) [[unlikely]] {
@@ -95,26 +111,53 @@ Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle,
                key.size() + value.size(), logged);
   }
   return status;
+} catch (...) {
+  return StatusOfException();
 }
 
 Status DBImpl::Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
                       std::span<const Slice> updates, uint64_t* position) {
   const PerfTimer timer(&PerfContext::write_wal_time);
   const SequenceNumber last = ticket.first + ticket.count - 1;
-  Status status =
-      log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
+  Status status = CatchAll([&] {
+    return log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
+  });
   if (status.ok()) [[likely]] {
     // It travels while the MemTable takes it.
     if (AwaitsLog(options)) log_->Start();
     return status;
   }
-  // Its sequence numbers stay without entries. Followers must hear of that before a later write is
-  // acknowledged, or they would wait for these.
-  SequenceNumber untold = untold_.load(std::memory_order_relaxed);
-  while (untold < last && !untold_.compare_exchange_weak(untold, last, std::memory_order_release)) {
+  return Explain(GiveUpTicket(ticket, std::move(status)));
+}
+
+Status DBImpl::GiveUpTicket(const WriteSequencer::Ticket& ticket, Status why) {
+  if (!WriteSequencer::HasNumbers(ticket)) {
+    why = Status::Aborted("the database has given out all of its sequence numbers");
+    troubled_.fault.Set(why);
+    MutexLock lock(&mutex_);
+    UpdateStall();
   }
-  sequencer_.Finish(ticket);
-  return Explain(std::move(status));
+  // Followers must hear that these numbers have no entries before a later write is acknowledged, or
+  // they would wait for them.
+  const SequenceNumber last = ticket.first + ticket.count - 1;
+  SequenceNumber untold = troubled_.untold.load(std::memory_order_relaxed);
+  while (log_ != nullptr && untold < last &&
+         !troubled_.untold.compare_exchange_weak(untold, last, std::memory_order_release)) {
+  }
+  if (!sequencer_.Finish(ticket, why_stuck_).ok()) troubled_.unsettled.Add({.ticket = ticket});
+  return why;
+}
+
+Status DBImpl::BreakOff(const WriteSequencer::Ticket& ticket, Status why) {
+  if (ticket.first + ticket.count - 1 <= sequencer_.LastPublished()) return why;
+  troubled_.fault.Set(why);
+  Log(options_.info_log, LogLevel::kError,
+      "{}: a write broke off; no more are taken until it is opened again: {}", name_,
+      why.ToString());
+  MutexLock lock(&mutex_);
+  UpdateStall();
+  changed_.SignalAll();
+  return why;
 }
 
 Status DBImpl::CheckBatch(const WriteOptions& options, const WriteBatch* updates,
@@ -140,27 +183,35 @@ Status DBImpl::CheckBatch(const WriteOptions& options, const WriteBatch* updates
   return refused;
 }
 
-Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
+Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) try {
   std::shared_ptr<const ColumnFamilySet> families;
   NACRE_RETURN_IF_ERROR(CheckBatch(options, updates, &families));
   if (updates->Count() == 0) return Status::OK();
   const uint64_t start = options_.statistics == nullptr ? 0 : clock_->NowNanos();
-  NACRE_RETURN_IF_ERROR(Admit(options, updates->GetDataSize()));
+  const bool stalled = stall_.load(std::memory_order_relaxed) != Stall::kNone;
+  const bool deletes = stalled && DeletesOnly(*updates);  // Which takes a look at all of them.
+  NACRE_RETURN_IF_ERROR(Admit(options, updates->GetDataSize(), deletes));
   Status status = FinishWrite(options, InsertBatch(options, *updates, families.get()));
   if (options_.statistics != nullptr) [[unlikely]] {
     CountWrite(options_.statistics.get(), clock_, start, status, updates->Count(),
                updates->GetDataSize(), log_ != nullptr && !options.disable_wal);
   }
   return status;
+} catch (...) {
+  return StatusOfException();
 }
 
-bool DBImpl::StartWrite(const WriteOptions& options, WriteBatch* updates, StartedWrite* started) {
+bool DBImpl::StartWrite(const WriteOptions& options, WriteBatch* updates,
+                        StartedWrite* started) try {
   std::shared_ptr<const ColumnFamilySet> families;
   started->status = CheckBatch(options, updates, &families);
   if (!started->status.ok() || updates->Count() == 0) return true;
   if (stall_.load(std::memory_order_acquire) != Stall::kNone) return false;
-  if (unsettled_count_.load(std::memory_order_acquire) > 0) return false;
+  if (troubled_.unsettled.any()) return false;
   *started = InsertBatch(options, *updates, families.get());
+  return true;
+} catch (...) {
+  started->status = StatusOfException();
   return true;
 }
 
@@ -171,42 +222,66 @@ StartedWrite DBImpl::InsertBatch(const WriteOptions& options, const WriteBatch& 
   if (logged) started.status = SettleWrites();
   if (!started.status.ok()) return started;
   started.ticket = sequencer_.Begin(updates.Count());
-  if (logged) {
-    Slice encoded(updates.Data());
-    encoded.remove_prefix(kWriteBatchHeader);
-    started.status = Append(options, started.ticket, {&encoded, 1}, &started.position);
-    if (!started.status.ok()) return started;
+  bool touched = false;
+  // Later writes wait for the ticket: whatever happens, it ends or breaks off.
+  try {
+    if (!WriteSequencer::HasNumbers(started.ticket)) [[unlikely]] {
+      started.status = GiveUpTicket(started.ticket, Status::OK());
+      return started;
+    }
+    if (logged) {
+      Slice encoded(updates.Data());
+      encoded.remove_prefix(kWriteBatchHeader);
+      started.status = Append(options, started.ticket, {&encoded, 1}, &started.position);
+      if (!started.status.ok()) return started;
+    }
+    touched = true;
+    InsertUpdates(updates, families, logged, &started);
+  } catch (...) {
+    started.status = touched ? BreakOff(started.ticket, StatusOfException())
+                             : GiveUpTicket(started.ticket, StatusOfException());
   }
+  return started;
+}
+
+void DBImpl::InsertUpdates(const WriteBatch& updates, const ColumnFamilySet* families, bool logged,
+                           StartedWrite* started) {
   const PerfTimer timer(&PerfContext::write_memtable_time);
-  SequenceNumber sequence = started.ticket.first;
+  SequenceNumber sequence = started->ticket.first;
   ColumnFamily* family = nullptr;
   MemTable* memtable = nullptr;
   bool new_chunk = false;
   // Until it is published no MemTable can be flushed, let alone freed; so look before.
   const auto end_family = [&] {
-    started.full |= new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
+    started->full |= new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
     new_chunk = false;
   };
-  started.inserted = ForEachUpdate(
+  started->inserted = ForEachUpdate(
       updates.Data(), [&](ValueType type, uint32_t id, const Slice& key, const Slice& value) {
         if (memtable == nullptr || family->id() != id) [[unlikely]] {
           end_family();
           family = id == kDefaultFamily ? default_family_.get() : families->Find(id);
-          memtable = MemTableOf(family, started.ticket);
+          memtable = MemTableOf(family, started->ticket);
           if (!logged && log_ != nullptr) memtable->NoteUnlogged();
         }
         memtable->Add(sequence++, type, key, value, &new_chunk);
       });
   end_family();
-  return started;
 }
 
 Status DBImpl::FinishWrite(const WriteOptions& options, const StartedWrite& started) {
   if (started.ticket.count == 0 || !started.status.ok()) return started.status;
-  Status status = EndWrite(options, started.ticket, started.position);
-  if (started.full) [[unlikely]]
-    HandleFullMemTable(started.ticket.generation);
-  return started.inserted.ok() ? status : started.inserted;
+  Status status;
+  try {
+    status = EndWrite(options, started.ticket, started.position);
+  } catch (...) {
+    return BreakOff(started.ticket, StatusOfException());
+  }
+  return CatchAll([&] {
+    if (started.full) [[unlikely]]
+      HandleFullMemTable(started.ticket.generation);
+    return started.inserted.ok() ? status : started.inserted;
+  });
 }
 
 MemTable* DBImpl::MakeMemTable(ColumnFamily* family, uint16_t generation) {
@@ -251,9 +326,8 @@ void DBImpl::SwitchGeneration() {
     MemTableFor(family.get(), generation);
     events_.MemTableSealed(*family, *memtable, earliest);
   }
-  const SequenceNumber boundary = sequencer_.NextGeneration();
-
-  immutables_.push_back({full, boundary});
+  immutables_.push_back({full, 0});  // First, as it may throw: a generation that ends is flushed.
+  immutables_.back().boundary = sequencer_.NextGeneration();
   background_.memtable_full = false;
   dropped_entries_ = false;
   UpdateStall();
@@ -276,12 +350,13 @@ Stall DBImpl::StallOf(const ColumnFamily& family) const {
   if (options.disable_auto_compactions) return Stall::kNone;
   const auto level0 = family.version().level0_runs();
   const uint64_t pending = family.picker().PendingBytes(family.version());
+  const auto reached = [pending](uint64_t limit) { return limit > 0 && pending >= limit; };
   if (level0 >= options.level0_stop_writes_trigger ||
-      pending >= options.hard_pending_compaction_bytes_limit) {
+      reached(options.hard_pending_compaction_bytes_limit)) {
     return Stall::kStop;
   }
   if (level0 >= options.level0_slowdown_writes_trigger ||
-      pending >= options.soft_pending_compaction_bytes_limit) {
+      reached(options.soft_pending_compaction_bytes_limit)) {
     return Stall::kDelay;
   }
   return Stall::kNone;
@@ -297,7 +372,7 @@ void DBImpl::UpdateStall() {
     stall = std::max(stall, of_family);
     level0 = std::max(level0, family->version().level0_runs());
   }
-  if (background_.memtable_full) stall = Stall::kStop;
+  if (background_.memtable_full || !troubled_.fault.status().ok()) stall = Stall::kStop;
   if (closing_.load(std::memory_order_relaxed)) stall = Stall::kClosed;
   const Stall before = stall_.exchange(stall, std::memory_order_acq_rel);
   if (before == stall) return;
@@ -313,7 +388,17 @@ void DBImpl::UpdateStall() {
       immutables_.size(), level0);
 }
 
-Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes) {
+bool DBImpl::AdmitDeletes(uint64_t bytes) {
+  // A part of a MemTable more than it may have, and what an entry takes besides its key.
+  constexpr uint64_t kEntryBytes = 64;
+  const uint64_t most = default_family_->options().write_buffer_size / 8;
+  if (background_.deleted_bytes + bytes + kEntryBytes > most) return false;
+  background_.deleted_bytes += bytes + kEntryBytes;
+  background_.deletes_in = sequencer_.generation();
+  return true;
+}
+
+Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes, bool deletes) {
   constexpr uint64_t kNanosPerSecond = 1'000'000'000;
   const PerfTimer timer(&PerfContext::write_delay_time);
   const uint64_t start = clock_->NowNanos();
@@ -326,9 +411,14 @@ Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes) {
       if (stall == Stall::kNone) break;
       if (stall == Stall::kClosed) return Status::ShutdownInProgress("database is closing");
       if (stall == Stall::kStop) {
+        NACRE_RETURN_IF_ERROR(troubled_.fault.status());
         // Work that fails will not end the stall; the writer is told instead of kept.
-        if (!background_.flush_error.ok()) return background_.flush_error;
-        if (!background_.memtable_full && CompactionFails()) return background_.compaction_error;
+        Status failure = background_.flush_error;
+        if (failure.ok() && !background_.memtable_full && CompactionFails()) {
+          failure = background_.compaction_error;
+        }
+        if (failure.IsNoSpace() && deletes && AdmitDeletes(bytes)) break;
+        if (!failure.ok()) return failure;
       }
       if (options.no_slowdown) return Status::Incomplete("write stall");
       if (stall == Stall::kDelay) {

@@ -6,9 +6,19 @@
 
 #include "db/hidden_family.h"
 #include "db/options_check.h"
+#include "table/write_batch_format.h"
 
 namespace nacre {
 namespace {
+
+/// Levels of a family down to its deepest table; of one that is being restored all that it had.
+uint32_t LevelsInUse(const ManifestState& state, uint32_t family) {
+  uint32_t levels = state.restoring != 0 ? state.LevelsOf(family) : 0;
+  for (const auto& [id, table] : state.tables) {
+    if (table.second.family == family) levels = std::max(levels, table.first + 1);
+  }
+  return levels;
+}
 
 Status CheckFamily(const ColumnFamilyDescriptor& family, const std::string& comparator,
                    uint32_t num_levels) {
@@ -20,7 +30,7 @@ Status CheckFamily(const ColumnFamilyDescriptor& family, const std::string& comp
                                    ", opened with " + family.options.comparator->Name());
   }
   if (num_levels > static_cast<uint32_t>(family.options.num_levels)) {
-    return Status::InvalidArgument(what + " has " + std::to_string(num_levels) +
+    return Status::InvalidArgument(what + " has tables in " + std::to_string(num_levels) +
                                    " levels, Options::num_levels is " +
                                    std::to_string(family.options.num_levels));
   }
@@ -70,18 +80,31 @@ Status CheckNamedFamiliesOf(const ManifestState& state,
                             const std::vector<ColumnFamilyDescriptor>& families, bool may_miss) {
   for (const ColumnFamilyDescriptor& family : families) {
     if (family.name == kDefaultColumnFamilyName) {
-      NACRE_RETURN_IF_ERROR(CheckFamily(family, state.comparator, state.num_levels));
+      NACRE_RETURN_IF_ERROR(
+          CheckFamily(family, state.comparator, LevelsInUse(state, kDefaultFamily)));
       continue;
     }
     const auto it = std::find_if(state.families.begin(), state.families.end(),
                                  [&](const auto& e) { return e.second.name == family.name; });
     if (it != state.families.end()) {
-      NACRE_RETURN_IF_ERROR(CheckFamily(family, it->second.comparator, it->second.num_levels));
+      NACRE_RETURN_IF_ERROR(
+          CheckFamily(family, it->second.comparator, LevelsInUse(state, it->first)));
     } else if (!may_miss) {
       return Status::InvalidArgument("Column family not found: " + family.name);
     }
   }
   return Status::OK();
+}
+
+void SetLevels(const std::vector<ColumnFamilyDescriptor>& families,
+               const ColumnFamilyOptions& default_options, ManifestState* state) {
+  state->num_levels = static_cast<uint32_t>(default_options.num_levels);
+  for (auto& [id, record] : state->families) {
+    const ColumnFamilyDescriptor* named = FindDescriptor(families, record.name);
+    const ColumnFamilyOptions& options =
+        named != nullptr ? named->options : HiddenFamilyOptions(default_options, record.num_levels);
+    record.num_levels = static_cast<uint32_t>(options.num_levels);
+  }
 }
 
 }  // namespace nacre

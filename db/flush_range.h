@@ -18,6 +18,14 @@
 
 namespace nacre {
 
+/// In how many ranges of keys a MemTable is flushed at most, by so many threads.
+uint64_t FlushRangesMax(const MemTable& memtable, int threads);
+/// What is reserved for the table of each of `ranges` ranges, but for lineage and range tombstones.
+/// Sized for records of about one size, and for any one of them alone; a table that turns out too
+/// small is followed by another.
+uint64_t FlushedTableBytes(const MemTable& memtable, uint64_t ranges, uint64_t largest_value,
+                           uint64_t chunk_size);
+
 /// What a flush near the data needs of the log.
 struct NearFlush {
   std::vector<memnode::LogPart> log;

@@ -64,17 +64,20 @@ FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode m
       state_(name, client_, store_.get(), &epochs_) {}
 
 Status FollowerDB::Open(const DBOptions& given, const std::string& name,
-                        const std::vector<ColumnFamilyDescriptor>& families, Mode mode,
+                        const std::vector<ColumnFamilyDescriptor>& given_families, Mode mode,
                         bool error_if_wal_file_exists, std::vector<ColumnFamilyHandle*>* handles,
                         std::unique_ptr<DB>* db) {
   db->reset();
   if (handles != nullptr) handles->clear();
   RedundancyPolicy redundancy;
   const ColumnFamilyOptions* default_options = nullptr;
+  std::vector<std::string> notes;
+  DBOptions options = SanitizeDBOptions(given, &notes);
+  const std::vector<ColumnFamilyDescriptor> families = SanitizeFamilies(given_families, &notes);
   NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
-  NACRE_RETURN_IF_ERROR(CheckOptions(Options(given, *default_options), name, &redundancy));
-  DBOptions options = given;
+  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
   NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
+  LogNotes(options.info_log.get(), name, notes);
   std::shared_ptr<memnode::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
@@ -119,8 +122,15 @@ Status FollowerDB::Close() {
     changed_.SignalAll();
     closing_.SignalAll();
     while (running_) changed_.Wait();
+    if (std::exchange(close_begun_, true)) {
+      while (!close_ended_) changed_.Wait();
+      return Status::OK();
+    }
   }
   if (follow_thread_.joinable()) follow_thread_.Join();
+  MutexLock lock(&mutex_);
+  close_ended_ = true;
+  changed_.SignalAll();
   return Status::OK();
 }
 

@@ -191,6 +191,8 @@ class FollowerDB final : public DB {
   uint64_t runs_ GUARDED_BY(mutex_) = 0;     ///< Begun so far.
   Caught caught_[kGoals] GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
+  bool close_begun_ GUARDED_BY(mutex_) = false;  ///< By whoever ends the thread.
+  bool close_ended_ GUARDED_BY(mutex_) = false;
   uint64_t log_bytes_read_ GUARDED_BY(mutex_) = 0;
   uint64_t manifest_bytes_read_ GUARDED_BY(mutex_) = 0;
   uint64_t manifest_reloads_ GUARDED_BY(mutex_) = 0;

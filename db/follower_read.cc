@@ -11,6 +11,7 @@
 #include "db/point_lookup.h"
 #include "db/view_reads.h"
 #include "table/write_batch_format.h"
+#include "util/exceptions.h"
 #include "util/hash.h"
 
 namespace nacre {
@@ -192,7 +193,7 @@ Status FollowerDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, c
 Status FollowerDB::GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* family,
                                     const Slice& key, PinnableSlice* merge_operands,
                                     GetMergeOperandsOptions* get_merge_operands_options,
-                                    int* number_of_operands) {
+                                    int* number_of_operands) try {
   NACRE_RETURN_IF_ERROR(
       CheckOperandsCall(merge_operands, get_merge_operands_options, number_of_operands));
   Status status;
@@ -204,6 +205,8 @@ Status FollowerDB::GetMergeOperands(const ReadOptions& options, ColumnFamilyHand
                });
   NACRE_RETURN_IF_ERROR(status);
   return GiveOperands(operands, *get_merge_operands_options, merge_operands, number_of_operands);
+} catch (...) {
+  return StatusOfException();
 }
 
 void FollowerDB::MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
@@ -256,12 +259,15 @@ void FollowerDB::ReadStatuses(const ReadOptions& options, ColumnFamilyHandle* ha
 }
 
 void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle,
-                          std::span<const Slice> keys, PinnableSlice* values, Status* statuses) {
+                          std::span<const Slice> keys, PinnableSlice* values,
+                          Status* statuses) try {
   ReadStatuses(options, handle, {statuses, keys.size()},
                [&](const FollowerView& view, uint32_t family, SequenceNumber snapshot) {
                  for (size_t i = 0; i < keys.size(); ++i) values[i].Reset();
                  return LookUp(view, family, snapshot, keys, values, statuses);
                });
+} catch (...) {
+  std::fill_n(statuses, keys.size(), StatusOfException());
 }
 
 bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumber snapshot,
@@ -295,10 +301,10 @@ PointTier::Kind FollowerDB::TierFor(const FollowerView& view, const TableHandle&
   if (options_.index_memory_budget == SIZE_MAX) return PointTier::Kind::kIndex;
   uint64_t bytes = table.meta().point_index.length;
   for (const auto& [id, family] : view.families) {
-    for (const auto& other : TablesOf(*family->version)) {
+    ForEachTable({family->version}, [&](const auto& other, int /*level*/) {
       const PointTier* tier = other->tier();
       if (tier != nullptr && tier->kind() == PointTier::Kind::kIndex) bytes += tier->MemoryUsage();
-    }
+    });
   }
   return bytes <= options_.index_memory_budget ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
 }
@@ -367,7 +373,7 @@ Status FollowerDB::Answer(const FollowerView& view, uint32_t family, const Statu
 }
 
 std::unique_ptr<Iterator> FollowerDB::NewIterator(const ReadOptions& options,
-                                                  ColumnFamilyHandle* handle) {
+                                                  ColumnFamilyHandle* handle) try {
   uint32_t family = kDefaultFamily;
   Status status = FindFamily(handle, &family);
   if (status.ok()) status = Prepare(options);
@@ -376,6 +382,8 @@ std::unique_ptr<Iterator> FollowerDB::NewIterator(const ReadOptions& options,
       options.snapshot != nullptr ? Ours(options.snapshot).view() : CurrentView();
   const SequenceNumber snapshot = view->sequence;
   return NewFollowerIterator(this, options, family, std::move(view), snapshot);
+} catch (...) {
+  return NewErrorIterator(StatusOfException());
 }
 
 std::vector<Status> FollowerDB::MultiGet(const ReadOptions& options,

@@ -10,6 +10,7 @@
 #include "db/state_record.h"
 #include "memnode/database_report.h"
 #include "table/write_batch_format.h"
+#include "util/boot_clock.h"
 #include "util/clock.h"
 #include "util/planted_bug.h"
 
@@ -54,14 +55,14 @@ Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptor
 
 bool FollowerState::CatchUpByMarks() {
   const uint64_t hold = std::chrono::nanoseconds(kMarksHold).count();
-  const bool certain = !incomplete_ && whole_look_nanos_ != 0 &&
-                       client_->clock()->NowNanos() - whole_look_nanos_ < hold;
+  const bool certain =
+      !incomplete_ && whole_look_nanos_ != 0 && BootClock()->NowNanos() - whole_look_nanos_ < hold;
   if (!certain) return false;
   LogFollower::End end = LogFollower::End::kUnknown;
   const Status log = ReadLog(LogFollower::Look::kSealsInFull, &end);
   // What waits may do so for what is in tables by now.
   return log.ok() && end == LogFollower::End::kReached && waiting_.empty() &&
-         client_->clock()->NowNanos() - whole_look_nanos_ < hold;
+         BootClock()->NowNanos() - whole_look_nanos_ < hold;
 }
 
 Status FollowerState::CatchUp(Goal goal) {
@@ -76,7 +77,7 @@ Status FollowerState::CatchUp(Goal goal) {
   const Deadline deadline = Deadline::After(client_->clock(), client_->options().operation_timeout);
   for (;;) {
     LogFollower::End end = LogFollower::End::kUnknown;
-    const uint64_t begun = client_->clock()->NowNanos();
+    const uint64_t begun = BootClock()->NowNanos();
     const Status log = ReadLog(look, &end);
     if (end == LogFollower::End::kForeign) {
       ForgetLog();
@@ -85,13 +86,16 @@ Status FollowerState::CatchUp(Goal goal) {
       NACRE_RETURN_IF_ERROR(CheckPatience(deadline));
       continue;
     }
-    if (log.ok()) incomplete_ = false;
     if (log.ok() && end == LogFollower::End::kReached) return manifest;
-    // If the manifest has no segment that was not looked at, what was read of the log was all.
+    // If the manifest is still the database's and has no segment that was not looked at, what was
+    // read of the log was all. Else its segments may have been freed, and look like a shorter log.
     changed = false;
     NACRE_RETURN_IF_ERROR(ReadManifest(ManifestFollower::Look::kRoot, &changed));
     if (!changed) {
-      if (log.ok() && look == LogFollower::Look::kHeads) whole_look_nanos_ = begun;
+      if (log.ok() && look == LogFollower::Look::kHeads) {
+        incomplete_ = false;
+        whole_look_nanos_ = log_->next_is_announced() ? 0 : begun;
+      }
       return log;
     }
     look = LogFollower::Look::kHeads;
@@ -193,9 +197,23 @@ Status FollowerState::TakeManifest(bool replaced) {
   if (another) log_->OwnerChanged();
   owner_epoch_ = epoch;
   TakeFamilies();
+  TakeLevels();
   NACRE_RETURN_IF_ERROR(TakeTables());
   changed_ = true;
   return TablesThrough(state.last_sequence);
+}
+
+void FollowerState::TakeLevels() {
+  // An owner that opened the database with more of them.
+  for (auto& [id, version] : versions_) {
+    const auto levels = static_cast<int>(manifest_.state().LevelsOf(id));
+    if (levels <= version->num_levels()) continue;
+    VersionEdit all;
+    for (int level = 0; level < version->num_levels(); ++level) {
+      for (const auto& table : version->tables(level)) all.added.push_back({level, table});
+    }
+    version = Version::Apply(Version(&families_.at(id)->comparator(), levels), all);
+  }
 }
 
 void FollowerState::TakeFamilies() {

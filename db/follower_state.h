@@ -101,6 +101,7 @@ class FollowerState {
   void LookForNodes();
   ExtentAddr Here(ExtentAddr extent) const;
   void TakeFamilies();
+  void TakeLevels();
   Status TakeTables();
   /// All up to `sequence` is in tables.
   Status TablesThrough(SequenceNumber sequence);
@@ -144,9 +145,10 @@ class FollowerState {
   bool has_log_ = false;
   uint64_t owner_epoch_ = 0;  ///< Of whoever made the manifest.
   uint64_t root_looked_at_nanos_ = 0;
-  /// When the last look at log, manifest and root began that found all; 0: none has.
+  /// When the last look at log, manifest and root began that found all, by BootClock; 0: none has.
   uint64_t whole_look_nanos_ = 0;
-  /// Since a manifest took another's place the log has not been read to its end.
+  /// The log was forgotten, and what has been read since may be less than was shown before: either
+  /// it has not been read to its end, or nobody has said that the manifest has no later segments.
   bool incomplete_ = true;
   bool changed_ = true;  ///< Since view_ was made.
   std::shared_ptr<const FollowerView> view_;

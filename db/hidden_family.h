@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "nacre/comparator.h"
 #include "nacre/options.h"
@@ -12,7 +12,7 @@ namespace nacre {
 /// The column family in which a database keeps its prepared transactions, if there ever were any
 /// (transactions/prepared_store.h). It need not be named when the database is opened, and is not
 /// listed.
-inline const std::string kPreparedFamilyName = "nacre.prepared_transactions";
+inline constexpr std::string_view kPreparedFamilyName = "nacre.prepared_transactions";
 
 /// Of such a family: as the default one's, but that nobody else's order matters. `num_levels`: that
 /// it has, if it is there.

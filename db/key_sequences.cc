@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "db/column_family.h"
 #include "db/db_impl.h"
+#include "db/db_iterator.h"
+#include "db/hidden_family.h"
+#include "db/view_reads.h"
 #include "table/internal_iterator.h"
 #include "table/table_reader.h"
 #include "table/write_batch_format.h"
+#include "util/exceptions.h"
 #include "util/hash.h"
 
 namespace nacre {
@@ -25,7 +31,28 @@ Status LookIntoTable(const TableHandle& table, const Slice& key, SequenceNumber*
   return Status::OK();
 }
 
+Status NoFamily(uint32_t family) {
+  return Status::InvalidArgument("there is no column family " + std::to_string(family));
+}
+
 }  // namespace
+
+std::unique_ptr<Iterator> KeySequences::NewMemoryIterator(const ReadOptions& options,
+                                                          uint32_t family) const try {
+  if (Status status = db_->CheckLease(); !status.ok()) return NewErrorIterator(std::move(status));
+  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const auto found = families->by_id.find(family);
+  if (found == families->by_id.end()) return NewErrorIterator(NoFamily(family));
+  std::shared_ptr<const ReadView> view;
+  SequenceNumber snapshot = 0;
+  {
+    EpochDomain::Guard guard(&db_->epochs_);
+    view = db_->PinConsistent(*found->second, options, &snapshot)->shared_from_this();
+  }
+  return nacre::NewMemoryIterator(std::move(view), snapshot, options);
+} catch (...) {
+  return NewErrorIterator(StatusOfException());
+}
 
 std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(uint32_t family) const {
   const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
@@ -40,6 +67,15 @@ std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(const std::string& 
   return found == nullptr ? nullptr : FindHandle(found->id());
 }
 
+std::vector<uint32_t> KeySequences::Families() const {
+  std::vector<uint32_t> ids;
+  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  for (const auto& [id, family] : families->by_id) {
+    if (family->name() != kPreparedFamilyName) ids.push_back(id);
+  }
+  return ids;
+}
+
 Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber known,
                             SequenceNumber* sequence) const {
   NACRE_RETURN_IF_ERROR(db_->CheckLease());
@@ -49,9 +85,7 @@ Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber kn
   if (family != kDefaultFamily) {
     families = db_->Families();
     of = families->Find(family);
-    if (of == nullptr) {
-      return Status::InvalidArgument("there is no column family " + std::to_string(family));
-    }
+    if (of == nullptr) return NoFamily(family);
   }
   EpochDomain::Guard guard(&db_->epochs_);
   const ReadView& view = *of->view();
@@ -66,7 +100,7 @@ Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber kn
     }
   }
   const Version& version = *view.version;
-  const TableList& level0 = version.tables(0);
+  const TableList& level0 = version.level0();
   const auto may_tell = [known](const TableHandle& table) {
     return table.meta().largest_sequence > known;
   };

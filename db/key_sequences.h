@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nacre/column_family.h"
+#include "nacre/iterator.h"
+#include "nacre/options.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/internal_key.h"
@@ -13,9 +16,9 @@ namespace nacre {
 
 class DBImpl;
 
-/// What transactions ask of an open database: who wrote a key last, by sequence number, and which
-/// families there are.
-/// Thread safety: all methods may be called from many threads at once.
+/// What transactions and adapters ask of an open database: who wrote a key last, by sequence
+/// number, which families there are, and what is in its memory. Thread safety: all methods may be
+/// called from many threads at once.
 class KeySequences {
  public:
   /// `db` outlives it.
@@ -28,9 +31,15 @@ class KeySequences {
   Status Latest(uint32_t family, const Slice& key, SequenceNumber known,
                 SequenceNumber* sequence) const;
 
+  /// As `DB::NewIterator`, over what this process has in memory: see db/view_reads.h. A failure is
+  /// that of the iterator.
+  std::unique_ptr<Iterator> NewMemoryIterator(const ReadOptions& options, uint32_t family) const;
+
   /// Null if there is none.
   std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const;
   std::unique_ptr<ColumnFamilyHandle> FindHandle(const std::string& family) const;
+  /// Ids of those that are listed, in the order in which they were made.
+  std::vector<uint32_t> Families() const;
 
  private:
   const DBImpl* const db_;

@@ -46,6 +46,7 @@ Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* read
   *head = LogSegmentHead();
   int readable = 0;
   bool records = false;
+  bool announced = false;
   Status failure = Status::Unavailable("it has none");
   for (const ExtentAddr& copy : segment.copies) {
     char bytes[kHeadBytes];
@@ -62,7 +63,9 @@ Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* read
     LogSegmentHeader header;
     s = DecodeLogHeader(Slice(bytes, kLogHeaderBytes), database_id, segment.number, &header);
     if (s.IsNotSupported()) return s;
-    if (s.ok()) {
+    if (s.ok() && header.announced) {
+      announced = true;
+    } else if (s.ok()) {
       head->kind = LogSegmentHead::Kind::kUsed;
       head->header = header;
     } else if (has_records) {
@@ -70,7 +73,7 @@ Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* read
     }
   }
   if (readable == 0) return NoneReadable(client, segment, failure);
-  if (head->kind == LogSegmentHead::Kind::kUnused && records) {
+  if (head->kind == LogSegmentHead::Kind::kUnused && records && !announced) {
     head->kind = LogSegmentHead::Kind::kDamaged;
     head->healed = false;
   }

@@ -155,7 +155,7 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
            DecodeLogHeader(Slice(reads[i + 1].data, kLogHeaderBytes), database_id_, at_.number,
                            &header)
                .ok() &&
-           !header.sealed;
+           !header.sealed && !header.announced;
   }
   if (windows.empty()) {
     return Status::Unavailable(fmt::format("log segment {}: no copy of it can be read ({}): {}",
@@ -234,7 +234,7 @@ void LogFollower::AskForHeads(std::vector<memnode::PointRead>* reads,
 
 Status LogFollower::TakeHeads(std::span<const memnode::PointRead> reads,
                               const std::vector<uint64_t>& numbers) {
-  heads_ = {.read = true, .unread = {}, .used = {}};
+  heads_ = {.read = true, .unread = {}, .used = {}, .announced = false};
   for (auto it = segments_.upper_bound(at_.number); it != segments_.end(); ++it) {
     heads_.unread.insert(it->first);
   }
@@ -246,7 +246,8 @@ Status LogFollower::TakeHeads(std::span<const memnode::PointRead> reads,
     const Status decoded =
         DecodeLogHeader(Slice(reads[i].data, kLogHeaderBytes), database_id_, numbers[i], &header);
     if (decoded.IsNotSupported()) return decoded;
-    if (decoded.ok()) heads_.used.emplace(numbers[i], header);
+    if (decoded.ok() && header.announced) heads_.announced = true;
+    if (decoded.ok() && !header.announced) heads_.used.emplace(numbers[i], header);
   }
   // What lies between a segment and the one before it was given up, as recovery has it.
   for (auto it = heads_.used.end(); it != heads_.used.begin();) {

@@ -84,6 +84,10 @@ class LogFollower {
   /// visitors is the answer, and final.
   Status Advance(Look look, const Visitor& visit, const Settled& settled, End* end);
 
+  /// Whether the last look was kHeads and found a segment announced: the owner is about to leave
+  /// the open one, perhaps without a mark, so marks tell nothing from here on.
+  bool next_is_announced() const { return heads_.announced; }
+
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
@@ -112,6 +116,7 @@ class LogFollower {
     bool read = false;
     std::set<uint64_t> unread;                  ///< Segments of which no copy could be read.
     std::map<uint64_t, LogSegmentHeader> used;  ///< Of those that have one.
+    bool announced = false;                     ///< One that is not in use yet.
   };
 
   /// For kHeads, these are read with it.

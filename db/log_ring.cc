@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr size_t kMinRingBytes = 4096;
 LogRing::LogRing(std::unique_ptr<rdma::MemoryRegion> memory, uint64_t bytes)
     : memory_(std::move(memory)),
       mask_(bytes - 1),
+      over_the_end_(std::make_unique<char[]>(bytes / kLargestPart)),
       slots_(std::make_unique<Slot[]>(bytes / kMinLogRecordBytes)) {}
 
 Status LogRing::Create(memnode::PoolClient* client, size_t bytes, std::unique_ptr<LogRing>* ring) {
@@ -55,22 +57,23 @@ void LogRing::Copy(uint64_t at, const char* from, uint64_t n) {
 }
 
 void LogRing::Fill(uint64_t at, uint64_t generation, SequenceNumber first, uint32_t count,
-                   std::span<const Slice> parts, uint64_t payload) {
+                   std::span<const Slice> parts, uint64_t payload) noexcept {
   const uint64_t bytes = LogRecordBytes(payload);
   if ((at & mask_) + bytes <= capacity()) [[likely]] {
     EncodeLogRecord(memory_->data() + (at & mask_), first, count, parts, payload);
   } else {
     // Once a lap: a copy costs nothing that anyone would notice.
-    const auto whole = std::make_unique<char[]>(bytes);
-    EncodeLogRecord(whole.get(), first, count, parts, payload);
-    Copy(at, whole.get(), bytes);
+    assert(bytes <= capacity() / kLargestPart);
+    EncodeLogRecord(over_the_end_.get(), first, count, parts, payload);
+    Copy(at, over_the_end_.get(), bytes);
   }
   Slot& slot = SlotOf(at);
   slot.generation = generation;
   slot.end.store(at + bytes, std::memory_order_release);
 }
 
-void LogRing::FillLarge(uint64_t at, uint64_t generation, std::unique_ptr<LargeLogRecord> large) {
+void LogRing::FillLarge(uint64_t at, uint64_t generation,
+                        std::unique_ptr<LargeLogRecord> large) noexcept {
   // Eight aligned bytes do not straddle the ring's end.
   const LargeLogRecord* const pointer = large.release();
   std::memcpy(memory_->data() + (at & mask_), &pointer, sizeof(pointer));

@@ -47,11 +47,13 @@ class LogRing {
   /// False if there is no room now. `bytes` is a multiple of kLogAlignment, and not more than the
   /// capacity. Room that was reserved must be filled, soon: what is behind it waits.
   bool TryReserve(uint64_t bytes, uint64_t* at);
-  /// The record of `parts`, one behind the other, in the room of LogRecordBytes(payload) at `at`.
+  /// The record of `parts`, one behind the other, in the room of LogRecordBytes(payload) at `at`:
+  /// at most the ring's kLargestPart-th part.
   void Fill(uint64_t at, uint64_t generation, SequenceNumber first, uint32_t count,
-            std::span<const Slice> parts, uint64_t payload);
+            std::span<const Slice> parts, uint64_t payload) noexcept;
+  static constexpr uint64_t kLargestPart = 4;
   /// Stands for a record elsewhere, in room of kMinLogRecordBytes.
-  void FillLarge(uint64_t at, uint64_t generation, std::unique_ptr<LargeLogRecord> large);
+  void FillLarge(uint64_t at, uint64_t generation, std::unique_ptr<LargeLogRecord> large) noexcept;
   uint64_t reserved() const { return reserved_.load(std::memory_order_acquire); }
   /// Acquire: pairs with Release.
   uint64_t released() const { return released_.load(std::memory_order_acquire); }
@@ -92,6 +94,9 @@ class LogRing {
 
   const std::unique_ptr<rdma::MemoryRegion> memory_;
   const uint64_t mask_;
+  /// Where a record that goes over the ring's end is laid out first: Fill must not fail for want of
+  /// memory. There is one such record at a time, as the next one needs its room.
+  const std::unique_ptr<char[]> over_the_end_;
   const std::unique_ptr<Slot[]> slots_;
   alignas(64) std::atomic<uint64_t> reserved_{0};
   alignas(64) std::atomic<uint64_t> released_{0};

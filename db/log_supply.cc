@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -113,8 +114,11 @@ void LogSupply::Run() {
     preparing_ = true;
     {
       MutexUnlock unlock(&mutex_);
-      s = Prepare(bytes, &prepared);
-      if (!s.ok()) Log(log_, LogLevel::kWarn, "no segment for the log: {}", s.ToString());
+      s = CatchAll([&] {
+        Status done = Prepare(bytes, &prepared);
+        if (!done.ok()) Log(log_, LogLevel::kWarn, "no segment for the log: {}", done.ToString());
+        return done;
+      });
     }
     preparing_ = false;
     if (s.ok()) spare_ = std::move(prepared);

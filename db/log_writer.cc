@@ -7,6 +7,7 @@
 
 #include "memnode/mirrored_extent.h"
 #include "memnode/spin_wait.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -14,8 +15,6 @@
 namespace nacre {
 namespace {
 
-/// A record that takes more of the ring than one in so many goes around it.
-constexpr uint64_t kLargeShare = 4;
 /// Ensembles that fail one after the other before a writer is told.
 constexpr int kMaxFailures = 4;
 
@@ -37,13 +36,19 @@ LogWriter::~LogWriter() { Close(); }
 
 Status LogWriter::Open(const LogWriterOptions& options, LogSpace* space,
                        std::unique_ptr<LogWriter>* writer) {
+  // Whoever takes the log over compares as much of its end (log_tail.h), and no more.
+  if (options.ring_bytes > kLogRingBytes) {
+    return Status::InvalidArgument(fmt::format("a ring of {} bytes for the log, more than {}",
+                                               options.ring_bytes, kLogRingBytes));
+  }
   std::unique_ptr<LogWriter> result(new LogWriter(options, space));
   NACRE_RETURN_IF_ERROR(LogRing::Create(options.client, options.ring_bytes, &result->ring_));
-  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(options.client, kLogHeaderBytes, &result->header_));
+  NACRE_RETURN_IF_ERROR(
+      memnode::AllocateBuffer(options.client, 2 * kLogHeaderBytes, &result->headers_));
   NACRE_RETURN_IF_ERROR(LogSealer::Create(options.client, options.database_id, &result->sealer_));
   result->TakeLead();
+  const LeadScope leading(&result->lead_);
   const Status s = result->OpenFor(0);
-  result->lead_.Give();
   if (s.ok()) *writer = std::move(result);
   return s;
 }
@@ -82,9 +87,8 @@ Status LogWriter::CheckWorking() {
     return Status::OK();
   // Somebody has to try again, or it would fail for ever.
   if (lead_.TryTake()) {
-    Status s = OpenFor(0);
-    lead_.Give();
-    return s;
+    const LeadScope leading(&lead_);
+    return OpenFor(0);
   }
   return status();
 }
@@ -99,7 +103,7 @@ Status LogWriter::Append(uint64_t generation, SequenceNumber first, uint32_t cou
   }
   NACRE_RETURN_IF_ERROR(CheckWorking());
   const uint64_t bytes = LogRecordBytes(payload);
-  if (bytes > ring_->capacity() / kLargeShare) [[unlikely]] {
+  if (bytes > ring_->capacity() / LogRing::kLargestPart) [[unlikely]] {
     return AppendLarge(generation, first, count, parts, payload, position);
   }
   uint64_t at = 0;
@@ -116,9 +120,8 @@ Status LogWriter::Reserve(uint64_t bytes, uint64_t* at) {
   while (!ring_->TryReserve(bytes, at)) {
     // Nobody may be waiting for what fills the ring.
     if (lead_.TryTake()) {
-      Status s = Lead();
-      lead_.Give();
-      NACRE_RETURN_IF_ERROR(s);
+      const LeadScope leading(&lead_);
+      NACRE_RETURN_IF_ERROR(Lead());
       if (ring_->TryReserve(bytes, at)) break;
     }
     pause.Pause();
@@ -144,10 +147,8 @@ Status LogWriter::Await(uint64_t position) {
   memnode::SpinWait pause(options_.clock);
   while (true) {
     if (lead_.TryTake()) {
-      Status s;
-      if (ring_->released() < position) s = Lead();
-      lead_.Give();
-      NACRE_RETURN_IF_ERROR(s);
+      const LeadScope leading(&lead_);
+      if (ring_->released() < position) NACRE_RETURN_IF_ERROR(Lead());
     }
     if (ring_->released() >= position) return Status::OK();
     pause.Pause();
@@ -158,6 +159,7 @@ Status LogWriter::Await(uint64_t position) {
 
 void LogWriter::Start() {
   if (!lead_.TryTake()) return;
+  const LeadScope leading(&lead_);
   if (current_.posted.bytes > 0 && current_.extent->Poll() >= last_ticket_) AcknowledgePosted();
   LogRing::Entry first;
   if (current_.extent != nullptr && current_.posted.bytes == 0 &&
@@ -166,16 +168,17 @@ void LogWriter::Start() {
     // Whoever awaits these records finds them in the ring, and tries the next segment.
     Post(first).IgnoreError();
   }
-  lead_.Give();
 }
 
-Status LogWriter::Lead() {
+Status LogWriter::Lead() try {
   for (int failures = 1;; ++failures) {
     Status s;
     if (current_.posted.bytes == 0) {
       LogRing::Entry first;
-      if (!ring_->Finished(ring_->released(), &first)) return s;
+      const uint64_t at = ring_->released();
+      if (!ring_->Finished(at, &first)) return s;
       NACRE_RETURN_IF_ERROR(OpenFor(first.bytes));
+      if (ring_->released() != at) return s;  // They came with the header.
       s = Post(first);
     }
     if (s.ok()) s = AwaitPosted();
@@ -183,13 +186,26 @@ Status LogWriter::Lead() {
       return s;
     if (failures == kMaxFailures) return Note(std::move(s));
   }
+} catch (...) {
+  return Break(StatusOfException());
 }
 
-Status LogWriter::Post(const LogRing::Entry& first) {
+Status LogWriter::Break(Status s) {
+  current_ = Current();
+  MutexLock lock(&mutex_);
+  if (state_.load(std::memory_order_relaxed) == State::kEnded) return status_;
+  status_ = s;
+  state_.store(State::kEnded, std::memory_order_release);
+  return s;
+}
+
+Status LogWriter::Post(const LogRing::Entry& first) try {
   Status s = first.large == nullptr ? PostRecords() : PostLarge(first);
   if (!s.ok()) [[unlikely]]
     SealFailed();
   return s;
+} catch (...) {
+  return Break(StatusOfException());
 }
 
 Status LogWriter::PostRecords() {
@@ -238,7 +254,7 @@ Status LogWriter::AwaitWrites() {
       last_ticket_, Deadline::After(options_.clock, options_.client->options().operation_timeout));
 }
 
-Status LogWriter::AwaitPosted() {
+Status LogWriter::AwaitPosted() try {
   if (current_.posted.bytes == 0) return Status::OK();
   Status s = AwaitWrites();
   if (s.ok()) [[likely]] {
@@ -247,6 +263,8 @@ Status LogWriter::AwaitPosted() {
     SealFailed();
   }
   return s;
+} catch (...) {
+  return Break(StatusOfException());
 }
 
 void LogWriter::AcknowledgePosted() {
@@ -261,7 +279,7 @@ void LogWriter::AcknowledgePosted() {
   }
 }
 
-Status LogWriter::OpenFor(uint64_t bytes) {
+Status LogWriter::OpenFor(uint64_t bytes) try {
   if (current_.extent != nullptr) [[likely]] {
     if (bytes <= current_.extent->length() - current_.offset) return Status::OK();
     Seal();
@@ -270,7 +288,8 @@ Status LogWriter::OpenFor(uint64_t bytes) {
     // The last look at this: who ended the log has waited for the leader before.
     if (state_.load(std::memory_order_acquire) == State::kEnded) return status();
     PreparedSegment next;
-    if (Status s = supply_->Take(kLogHeaderBytes + bytes, &next); !s.ok()) {
+    if (Status s = supply_->Take(kLogHeaderBytes + std::max(bytes, failed_bytes_), &next);
+        !s.ok()) {
       return Note(std::move(s));
     }
     current_.segment = std::move(next.segment);
@@ -278,12 +297,8 @@ Status LogWriter::OpenFor(uint64_t bytes) {
     current_.stamp = LogStamp(options_.database_id, current_.segment.number);
     current_.offset = kLogHeaderBytes;
     current_.generations = {};
-    Status s = WriteHeader();
-    if (s.ok()) {
-      current_.after_unmarked = std::exchange(unmarked_, false);
-      if (current_.after_unmarked) options_.clock->SleepFor(kUnmarkedPause);
-      break;
-    }
+    Status s = BeginSegment();
+    if (s.ok()) break;
     SealFailed();
     if (failures == kMaxFailures) return Note(std::move(s));
   }
@@ -293,27 +308,52 @@ Status LogWriter::OpenFor(uint64_t bytes) {
   status_ = Status::OK();
   state_.store(State::kWorking, std::memory_order_release);
   return Status::OK();
+} catch (...) {
+  return Break(StatusOfException());
 }
 
-Status LogWriter::WriteHeader() {
+Status LogWriter::BeginSegment() {
+  current_.after_unmarked = std::exchange(unmarked_, false);
+  if (current_.after_unmarked || failed_bytes_ > 0) {
+    NACRE_RETURN_IF_ERROR(WriteHeader(/*announced=*/true));
+  }
+  if (current_.after_unmarked) {
+    NACRE_RETURN_IF_ERROR(AwaitWrites());
+    options_.clock->SleepFor(kUnmarkedPause);
+  }
+  NACRE_RETURN_IF_ERROR(PostFailed());
+  NACRE_RETURN_IF_ERROR(WriteHeader(/*announced=*/false));
+  NACRE_POINT("log.header-posted");
+  NACRE_RETURN_IF_ERROR(AwaitWrites());
+  NACRE_POINT("log.header-acknowledged");
+  failed_bytes_ = 0;
+  if (current_.posted.bytes > 0) AcknowledgePosted();
+  return Status::OK();
+}
+
+Status LogWriter::WriteHeader(bool announced) {
+  char* const header = headers_->data() + (announced ? kLogHeaderBytes : 0);
   EncodeLogHeader({.database_id = options_.database_id,
                    .number = current_.segment.number,
                    .previous_number = previous_number_,
                    .previous_bytes = previous_bytes_,
-                   .settled = options_.settled == nullptr ? 0 : options_.settled()},
-                  header_->data());
-  NACRE_RETURN_IF_ERROR(
-      Write(0, {.data = header_->data(), .size = kLogHeaderBytes, .region = header_.get()}));
-  NACRE_POINT("log.header-posted");
-  NACRE_RETURN_IF_ERROR(AwaitWrites());
-  NACRE_POINT("log.header-acknowledged");
-  return Status::OK();
+                   .settled = options_.settled == nullptr ? 0 : options_.settled(),
+                   .announced = announced},
+                  header);
+  return Write(0, {.data = header, .size = kLogHeaderBytes, .region = headers_.get()});
+}
+
+Status LogWriter::PostFailed() {
+  LogRing::Entry first;
+  if (failed_bytes_ == 0 || !ring_->Finished(ring_->released(), &first)) return Status::OK();
+  return first.large == nullptr ? PostRecords() : PostLarge(first);
 }
 
 void LogWriter::SealFailed() {
   Log(options_.log, LogLevel::kWarn, "log segment {} ends at {} since a write failed: {}",
       current_.segment.number, current_.offset, current_.extent->failure().ToString());
   Add(&ensemble_changes_, 1);
+  failed_bytes_ = std::max(failed_bytes_, current_.posted.bytes);
   Seal();
 }
 
@@ -331,7 +371,7 @@ void LogWriter::MarkSealed() {
       current_.segment.number, s.ToString());
 }
 
-void LogWriter::Seal() {
+void LogWriter::Seal() try {
   NACRE_POINT("log.seal");
   MarkSealed();
   supply_->GiveLane(current_.extent->TakeLane());
@@ -347,15 +387,16 @@ void LogWriter::Seal() {
     unused_.push_back(std::move(current_.segment));
   }
   current_ = Current();
+} catch (...) {
+  Break(StatusOfException()).IgnoreError();
 }
 
 Status LogWriter::StartSegment() {
   TakeLead();
+  const LeadScope leading(&lead_);
   AwaitPosted().IgnoreError();  // The ring has its records for the next segment.
   if (current_.extent != nullptr) Seal();
-  Status s = OpenFor(0);
-  lead_.Give();
-  return s;
+  return OpenFor(0);
 }
 
 // ---- The database -----------------------------------------------------------------------------
@@ -363,6 +404,7 @@ Status LogWriter::StartSegment() {
 std::vector<WrittenSegment> LogWriter::SegmentsOf(uint64_t first, uint64_t last) {
   std::vector<WrittenSegment> segments;
   TakeLead();
+  const LeadScope leading(&lead_);
   {
     MutexLock lock(&mutex_);
     for (const Sealed& sealed : sealed_) {
@@ -372,26 +414,28 @@ std::vector<WrittenSegment> LogWriter::SegmentsOf(uint64_t first, uint64_t last)
   if (current_.has_records() && current_.generations.Touch(first, last)) {
     segments.push_back({current_.segment, current_.offset});
   }
-  lead_.Give();
   return segments;
 }
 
 std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_open) {
   TakeLead();
-  // A failure is that of the writers: the ring has their records, and they write them elsewhere.
-  AwaitPosted().IgnoreError();
-  const bool full = current_.extent != nullptr && current_.offset > current_.extent->length() / 2;
-  if (current_.has_records() && current_.generations.highest <= flushed && (full || close_open)) {
-    Seal();
+  {
+    const LeadScope leading(&lead_);
+    // A failure is that of the writers: the ring has their records, and they write them elsewhere.
+    AwaitPosted().IgnoreError();
+    const bool full = current_.extent != nullptr && current_.offset > current_.extent->length() / 2;
+    if (current_.has_records() && current_.generations.highest <= flushed && (full || close_open)) {
+      Seal();
+    }
   }
-  lead_.Give();
   std::vector<LogSegment> unneeded = supply_->TakeUnused();
   MutexLock lock(&mutex_);
   for (LogSegment& segment : unused_) unneeded.push_back(std::move(segment));
   unused_.clear();
   // A successor is read by what its predecessors are, so none of these goes before them.
+  const uint64_t kept = kept_;
   auto needed = std::find_if(sealed_.begin(), sealed_.end(), [=](const Sealed& sealed) {
-    return sealed.generations.highest > flushed;
+    return sealed.generations.highest > flushed || sealed.segment.number == kept;
   });
   for (auto it = sealed_.begin(); it != needed; ++it) unneeded.push_back(std::move(it->segment));
   sealed_.erase(sealed_.begin(), needed);
@@ -403,9 +447,11 @@ std::vector<LogSegment> LogWriter::TakeUnneeded(uint64_t flushed, bool close_ope
 bool LogWriter::LeaveNodes(const std::function<bool(NodeId)>& leave) {
   const bool unused = supply_->LeaveNodes(leave);
   TakeLead();
-  AwaitPosted().IgnoreError();  // As above.
-  if (current_.extent != nullptr && HasCopyOn(current_.segment, leave)) Seal();
-  lead_.Give();
+  {
+    const LeadScope leading(&lead_);
+    AwaitPosted().IgnoreError();  // As above.
+    if (current_.extent != nullptr && HasCopyOn(current_.segment, leave)) Seal();
+  }
   MutexLock lock(&mutex_);
   return unused ||
          std::any_of(unused_.begin(), unused_.end(),
@@ -414,16 +460,45 @@ bool LogWriter::LeaveNodes(const std::function<bool(NodeId)>& leave) {
                      [&](const Sealed& sealed) { return HasCopyOn(sealed.segment, leave); });
 }
 
+bool LogWriter::WithSealed(uint64_t number,
+                           const std::function<void(const WrittenSegment&)>& body) {
+  TakeLead();
+  {
+    const LeadScope leading(&lead_);
+    AwaitPosted().IgnoreError();  // As above.
+    if (current_.has_records() && current_.segment.number == number) Seal();
+  }
+  WrittenSegment written;
+  {
+    MutexLock lock(&mutex_);
+    const auto it = std::find_if(sealed_.begin(), sealed_.end(), [number](const Sealed& sealed) {
+      return sealed.segment.number == number;
+    });
+    if (it == sealed_.end()) return false;
+    written = {it->segment, it->bytes};
+    kept_ = number;
+  }
+  Status thrown;
+  try {
+    body(written);
+  } catch (...) {
+    thrown = StatusOfException();  // What was not done is the caller's to see.
+  }
+  MutexLock lock(&mutex_);
+  kept_ = 0;
+  return thrown.ok();
+}
+
 void LogWriter::Close() {
   // First, so that a leader that waits for a segment does not hold this up.
   supply_->Stop();
   TakeLead();
+  const LeadScope leading(&lead_);
   AwaitPosted().IgnoreError();  // Its writers hear that the log is closed.
   Note(Status::ShutdownInProgress("the log is closed")).IgnoreError();
   if (current_.extent != nullptr) Seal();
   // Nor is anything acknowledged soon after by whoever opens the database next.
   if (unmarked_ && !status().IsFenced()) options_.clock->SleepFor(kUnmarkedPause);
-  lead_.Give();
 }
 
 }  // namespace nacre

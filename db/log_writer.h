@@ -63,16 +63,20 @@ struct LogWriterStats {
 ///     the next one says where. That header is posted before any record there, to the same copies
 ///     in order, so who can read an acknowledged record there can read it too. No write to an
 ///     ensemble that has failed is needed;
-///   - before a record of the next segment is acknowledged, a segment is marked as sealed in the
-///     copies that can be reached, or a pause is made (db/log_seal.h): followers rely on it, nobody
-///     else does;
+///   - a follower may have shown what one copy had of a group that failed, so that group is never
+///     without a segment that counts: the next one is announced by a header that hides nothing,
+///     then comes the group, then the header that hides it, to the same copies in order;
+///   - before a record is written to the next segment, a segment is marked as sealed in the copies
+///     that can be reached, or a pause is made after the announcement (db/log_seal.h): followers
+///     rely on it, nobody else does;
 ///   - what lies behind that byte was not acknowledged: the ring still has it, and it goes to the
 ///     next segment. What only some copies have of the last segment was not acknowledged either.
 ///
 /// Failures: when a copy fails, writers wait for the next segment only, which is ready as a rule.
 /// When there is none (`NoSpace`, `Unavailable`), those who wait get the failure, and so does who
 /// appends; each call tries again, once. What the ring has taken is written as soon as that works,
-/// though its Await may have answered a failure. `Fenced` ends the log.
+/// though its Await may have answered a failure. `Fenced` ends the log, and so does an exception on
+/// the leader's way.
 ///
 /// Thread safety: all methods may be called from many threads at once, by callers that hold nothing
 /// that LogSpace::NewSegment needs. No lock and no allocation on the way of a record that fits into
@@ -115,6 +119,14 @@ class LogWriter {
   /// for which its records must be in tables.
   bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
 
+  /// Calls `body` with segment `number` and its acknowledged bytes, with the segment sealed and its
+  /// memory kept meanwhile: nothing is written there but by `body`. Ends the segment first if it is
+  /// the open one. False, without the call, if the log has no such segment with records any more.
+  /// TakeUnneeded, called meanwhile, leaves the segment and those behind it for its next call. Not
+  /// to be called by two threads at once.
+  bool WithSealed(uint64_t number, const std::function<void(const WrittenSegment&)>& body)
+      EXCLUDES(mutex_);
+
   /// Nothing more is written; later calls answer `ShutdownInProgress`. Waits for a NewSegment that
   /// is under way, and for what is on its way. After this TakeUnneeded gives the open segment out
   /// like the others.
@@ -136,6 +148,17 @@ class LogWriter {
 
    private:
     std::atomic<bool> taken_{false};
+  };
+  /// Gives the lead, which the caller has taken, back at its end: whatever is thrown until then.
+  class SCOPED_CAPABILITY LeadScope {
+   public:
+    explicit LeadScope(Leadership* lead) REQUIRES(lead) : lead_(lead) {}
+    ~LeadScope() RELEASE() { lead_->Give(); }
+    LeadScope(const LeadScope&) = delete;
+    LeadScope& operator=(const LeadScope&) = delete;
+
+   private:
+    Leadership* const lead_;
   };
   /// Of records.
   struct Generations {
@@ -201,7 +224,12 @@ class LogWriter {
   void AcknowledgePosted() REQUIRES(lead_);
   /// Makes sure that a segment with room for `bytes` of records is open.
   Status OpenFor(uint64_t bytes) REQUIRES(lead_) EXCLUDES(mutex_);
-  Status WriteHeader() REQUIRES(lead_);
+  /// Brings the header of the open segment to all copies, with what failed before in front of it.
+  Status BeginSegment() REQUIRES(lead_);
+  /// Posts it.
+  Status WriteHeader(bool announced) REQUIRES(lead_);
+  /// Posts the group that failed with the segment before, if one did, to the one that was opened.
+  Status PostFailed() REQUIRES(lead_);
   /// Ends the open segment at its last acknowledged byte.
   void Seal() REQUIRES(lead_) EXCLUDES(mutex_);
   /// Marks the copies of the open segment, of which nothing is on its way.
@@ -209,10 +237,13 @@ class LogWriter {
   void SealFailed() REQUIRES(lead_) EXCLUDES(mutex_);
   /// From now on status() is `s`; also answers it.
   Status Note(Status s) EXCLUDES(mutex_);
+  /// The leader's work threw, for want of memory as a rule, and may have left a segment without its
+  /// header or a link: nothing is written any more, and the next owner finds what there is.
+  Status Break(Status s) REQUIRES(lead_) EXCLUDES(mutex_);
 
   const LogWriterOptions options_;
   std::unique_ptr<LogRing> ring_;
-  std::unique_ptr<rdma::MemoryRegion> header_;  ///< Source of the writes of headers.
+  std::unique_ptr<rdma::MemoryRegion> headers_;  ///< Two: an announcement and what follows it.
   std::unique_ptr<LogSupply> supply_;
   std::unique_ptr<LogSealer> sealer_;
 
@@ -221,6 +252,8 @@ class LogWriter {
   uint64_t last_ticket_ GUARDED_BY(lead_) = 0;
   uint64_t previous_number_ GUARDED_BY(lead_);
   uint64_t previous_bytes_ GUARDED_BY(lead_);
+  /// Bytes of the group that failed, whose records the ring has; 0: the last one did not.
+  uint64_t failed_bytes_ GUARDED_BY(lead_) = 0;
   /// The last segment that has records was left without a mark, and none with records followed.
   bool unmarked_ GUARDED_BY(lead_) = false;
 
@@ -237,6 +270,7 @@ class LogWriter {
   Status status_ GUARDED_BY(mutex_);
   std::vector<Sealed> sealed_ GUARDED_BY(mutex_);      ///< In order.
   std::vector<LogSegment> unused_ GUARDED_BY(mutex_);  ///< Failed before any record was there.
+  uint64_t kept_ GUARDED_BY(mutex_) = 0;               ///< Of WithSealed; 0: none.
 };
 
 }  // namespace nacre

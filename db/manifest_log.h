@@ -14,6 +14,7 @@
 #include "memnode/checkpoint.h"
 #include "memnode/pool_client.h"
 #include "nacre/logger.h"
+#include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/placement.h"
 #include "util/clock.h"
@@ -28,8 +29,8 @@ inline bool MayBeDurable(const Status& failure) {
   return failure.IsTimedOut() || failure.IsFenced();
 }
 
-/// What a manifest needs of its database. Called with the log's mutex held, by whoever commits and
-/// by the log's thread: never calls the log.
+/// What a manifest needs of its database. Called by whoever commits or renews, and by the log's
+/// thread, PublishRoot with the log's mutex held: never calls the log.
 class ManifestSpace {
  public:
   virtual ~ManifestSpace() = default;
@@ -62,11 +63,26 @@ struct ManifestCounters {
   uint64_t renewals = 0;     ///< Manifests made after the first.
 };
 
+/// Where a manifest lies at one moment, and which edits the rings of its copies have to have.
+struct ManifestPlace {
+  ManifestRoot root;
+  std::vector<ExtentAddr> copies;
+  uint64_t first_edit = 0;     ///< Version of the first edit that the images may lack.
+  uint64_t ring_position = 0;  ///< Where in the ring it is, or will be.
+  uint64_t version = 0;        ///< Of the latest edit.
+};
+
 /// The manifest of one open database: the authority on what it consists of. Every change is an
 /// edit, which counts when it lies in the rings of all copies (one round trip); in the background,
 /// checkpoints bring the copies' images up to the latest edits, which frees the ring (Aceso, SOSP
 /// 2024, section 3.2). When a copy is lost, when an edit is too large for the ring, or the image
 /// for its place, a fresh manifest is made elsewhere and the root is set to it: a renewal.
+///
+/// A renewal writes the image as it was at one moment, while commits go on in the manifest that
+/// there is; checkpoints bring the new copies up to the latest edit, and only the last of these, if
+/// it is needed, and the setting of the root keep commits waiting. A manifest whose image is
+/// about to outgrow its place is renewed by the log's thread. Commits wait for a renewal if
+/// they cannot do without: a copy is lost, or there is no room in any other way.
 ///
 /// Invariant: an edit whose Commit answered OK is on all copies that the root names, in the ring or
 /// in the image; so is every edit before it.
@@ -79,7 +95,13 @@ class ManifestLog {
   /// name outlive the log. `Fenced`, `NoSpace`, `Unavailable` as ManifestSpace answers them; after
   /// any failure but these of ReserveCopies the root may or may not have been set.
   static Status Create(const ManifestLogOptions& options, ManifestState initial,
-                       ManifestSpace* space, std::unique_ptr<ManifestLog>* log);
+                       ManifestSpace* space, std::unique_ptr<ManifestLog>* log) {
+    return Create(options, std::move(initial), /*slots=*/nullptr, space, log);
+  }
+  /// The same with the image of `initial`, at ring position 0, if it was made already.
+  static Status Create(const ManifestLogOptions& options, ManifestState initial,
+                       std::unique_ptr<ManifestSlots> slots, ManifestSpace* space,
+                       std::unique_ptr<ManifestLog>* log);
   /// As Close.
   ~ManifestLog();
   ManifestLog(const ManifestLog&) = delete;
@@ -108,9 +130,14 @@ class ManifestLog {
   /// `TimedOut` of this, too, commits fail until a Renew succeeds.
   Status Renew() EXCLUDES(mutex_);
 
+  /// A copy of all of it: for tools and tests, as it takes as long as there are tables.
   ManifestState Snapshot() const EXCLUDES(mutex_);
+  std::vector<LogSegment> segments() const EXCLUDES(mutex_);
+  SequenceNumber last_sequence() const EXCLUDES(mutex_);
   uint64_t version() const EXCLUDES(mutex_);
   std::vector<ExtentAddr> copies() const EXCLUDES(mutex_);
+  /// For those who look at the copies' bytes.
+  ManifestPlace place() const EXCLUDES(mutex_);
   ManifestCounters counters() const EXCLUDES(mutex_);
   /// Why commits fail; OK while they do not.
   Status status() const EXCLUDES(mutex_);
@@ -133,27 +160,53 @@ class ManifestLog {
     std::vector<Retired> copies;
   };
 
-  ManifestLog(const ManifestLogOptions& options, ManifestState initial, ManifestSpace* space);
+  /// What a manifest that is made has to have room for.
+  struct Room {
+    size_t edit_bytes = 0;  ///< Of an edit, encoded.
+    size_t slots = 0;       ///< Beside those in use.
+  };
+  /// An edit of which nobody knows whether it is on any copy. No other one may have its version.
+  struct DoubtfulEdit {
+    uint64_t version = 0;
+    Slice encoded;
+  };
+
+  ManifestLog(const ManifestLogOptions& options, ManifestState initial,
+              std::unique_ptr<ManifestSlots> slots, ManifestSpace* space);
 
   void Run() EXCLUDES(mutex_);
   Status Usable() const REQUIRES(mutex_);
-  bool ImageFits(const ManifestEdit& edit, size_t encoded_bytes) const REQUIRES(mutex_);
+  /// Slots that items may still take.
+  uint64_t FreeSlots() const REQUIRES(mutex_);
+  /// Whether a renewal is due that nobody waits for yet.
+  bool RenewalIsDue() const REQUIRES(mutex_);
   /// The state, and the image, take an edit that is durable.
   void Applied(const ManifestEdit& edit, size_t encoded_bytes) REQUIRES(mutex_);
-  /// `written`: why the ring did not take it, or OK if that was not tried.
-  Status CommitByRenewal(const ManifestEdit& edit, size_t encoded_bytes, const Status& written)
-      REQUIRES(mutex_);
+  /// The edit that the manifest failed to take becomes durable with another one.
+  Status CommitByRenewal(const DoubtfulEdit& edit, const Status& written) REQUIRES(mutex_);
+  Status AppendToAnother(const DoubtfulEdit& edit) REQUIRES(mutex_);
   Status CheckpointLocked() REQUIRES(mutex_);
   void PrepareCheckpoint(Sending* sending) REQUIRES(mutex_);
-  /// Without the mutex. Marks the copies of which nobody knows whether they have it.
+  /// Marks the copies of which nobody knows whether they have it.
   Status Send(Sending* sending) const;
   /// `sent`: how that went.
   Status FinishCheckpoint(const Sending& sending, const Status& sent) REQUIRES(mutex_);
-  /// `edit` may be null.
-  Status RenewLocked(const ManifestEdit* edit) REQUIRES(mutex_);
-  Status MakeManifest(const ManifestSlots& slots, uint64_t version,
-                      std::unique_ptr<ManifestWriter>* writer) REQUIRES(mutex_);
+  /// Afterwards none is under way. False: none was.
+  bool AwaitRenewal() REQUIRES(mutex_);
+  /// Once no other one is under way. Gives the mutex up meanwhile, but not any more when the
+  /// manifest with `edit`, which may be null, has become the root's.
+  Status RenewLocked(const Room& room, const DoubtfulEdit* edit) REQUIRES(mutex_);
+  /// A manifest as of now, which has `edit`; not the root's yet. `*again`: other nodes may do.
+  Status MakeManifest(const Room& room, const DoubtfulEdit* edit,
+                      std::unique_ptr<ManifestWriter>* writer, bool* again) REQUIRES(mutex_);
+  ManifestRoot SizesOf(const Room& room) REQUIRES(mutex_);
+  /// Brings the copies of `writer`, whose image is of `version`, to the latest edit.
+  Status CatchUp(const ManifestWriter& writer, uint64_t version, std::vector<Retired>* copies)
+      REQUIRES(mutex_);
   Status Publish(const ManifestWriter& writer) REQUIRES(mutex_);
+  /// What was made and published is the manifest from here on.
+  void Adopt(std::unique_ptr<ManifestWriter> writer) REQUIRES(mutex_);
+  /// May give the mutex up meanwhile.
   void FreeRetired() REQUIRES(mutex_);
   /// Whether nothing will be written into the copy any more.
   bool IsQuiet(const Retired& retired) const;
@@ -162,13 +215,17 @@ class ManifestLog {
   ManifestSpace* const space_;
   mutable Mutex mutex_;
   CondVar wake_{&mutex_};  ///< Of the thread.
-  CondVar idle_{&mutex_};  ///< No checkpoint is being sent.
+  CondVar idle_{&mutex_};  ///< A checkpoint or a renewal has ended, or an edit's doubtful fate.
   ManifestState state_ GUARDED_BY(mutex_);
   std::unique_ptr<ManifestSlots> slots_ GUARDED_BY(mutex_);
   std::unique_ptr<ManifestWriter> writer_ GUARDED_BY(mutex_);
   uint32_t generation_ GUARDED_BY(mutex_) = 0;
   uint64_t image_version_ GUARDED_BY(mutex_) = 0;  ///< That the copies' images have, or will.
+  uint64_t ring_version_ GUARDED_BY(mutex_) = 0;   ///< Edits up to it are free in the ring.
   bool sending_ GUARDED_BY(mutex_) = false;
+  bool renewing_ GUARDED_BY(mutex_) = false;
+  bool in_doubt_ GUARDED_BY(mutex_) = false;            ///< An edit is; others wait.
+  uint64_t next_renewal_nanos_ GUARDED_BY(mutex_) = 0;  ///< Of the thread, not before.
   /// The copies' images are not what they should be: no checkpoint can be sent to them.
   bool images_lost_ GUARDED_BY(mutex_) = false;
   Status broken_ GUARDED_BY(mutex_);  ///< Why commits fail until Renew succeeds.

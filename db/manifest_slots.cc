@@ -58,10 +58,12 @@ ManifestSlots::ManifestSlots(const ManifestState& state, uint64_t ring_position)
   Seal(state, ring_position);
   for (const auto& [node, instance] : state.nodes) PutNode(node, instance);
   for (const auto& [id, family] : state.families) PutFamily(id, family);
-  for (const auto& [id, table] : state.tables) PutTable(table.first, table.second);
+  // One after the other, before all that are of kinds behind theirs.
+  const auto next = items_.lower_bound({Kind::kSegment, 0});
+  for (const auto& [id, table] : state.tables) PutTable(table.first, table.second, next);
   for (const auto& [number, segment] : state.segments) PutSegment(segment);
   Seal(state, ring_position);
-  used_before_ = used();
+  changes_.used_before = used();
   tracking_ = true;
 }
 
@@ -75,14 +77,14 @@ void ManifestSlots::Apply(const ManifestEdit& edit) {
   }
   for (const auto& [node, instance] : edit.nodes) PutNode(node, instance);
   for (const auto& [id, family] : edit.families_added) PutFamily(id, family);
-  for (const auto& [level, meta] : edit.added) PutTable(level, meta);
+  for (const auto& [level, meta] : edit.added) PutTable(level, meta, items_.end());
   for (const LogSegment& segment : edit.segments_added) PutSegment(segment);
 }
 
-void ManifestSlots::PutTable(uint32_t level, const TableMeta& meta) {
-  std::string payload;
-  EncodeLevelAndTable(level, meta, &payload);
-  Put(Kind::kTable, meta.id, payload);
+void ManifestSlots::PutTable(uint32_t level, const TableMeta& meta, Items::iterator next) {
+  payload_.clear();
+  EncodeLevelAndTable(level, meta, &payload_);
+  Put(Kind::kTable, meta.id, payload_, next);
 }
 
 void ManifestSlots::PutSegment(const LogSegment& segment) {
@@ -128,14 +130,29 @@ void ManifestSlots::Seal(const ManifestState& state, uint64_t ring_position) {
   Put(Kind::kHeader, 0, encode());
 }
 
-void ManifestSlots::Put(Kind kind, uint64_t id, const Slice& payload) {
-  std::vector<uint32_t>& chain = items_[{kind, id}];
+void ManifestSlots::FindChain(uint32_t first, std::vector<uint32_t>* chain) const {
+  chain->clear();
+  for (uint32_t slot = first;;) {
+    chain->push_back(slot);
+    slot = DecodeFixed32(image_.slot(slot) + kNextAt);
+    if (slot == 0) return;
+  }
+}
+
+void ManifestSlots::Put(Kind kind, uint64_t id, const Slice& payload, Items::iterator next) {
+  const size_t before = items_.size();
+  const auto item = items_.try_emplace(next, {kind, id}, 0);
+  const bool fresh = items_.size() > before;
+  std::vector<uint32_t>& chain = chain_;
+  chain.clear();
+  if (!fresh) FindChain(item->second, &chain);
   const size_t parts = std::max<size_t>(1, (payload.size() + kPayloadBytes - 1) / kPayloadBytes);
   while (chain.size() > parts) {
     FreeSlot(chain.back());
     chain.pop_back();
   }
   while (chain.size() < parts) chain.push_back(TakeSlot());
+  item->second = chain.front();
   for (size_t part = 0; part < parts; ++part) {
     const size_t done = part * kPayloadBytes;
     const size_t n = std::min(kPayloadBytes, payload.size() - done);
@@ -147,7 +164,7 @@ void ManifestSlots::Put(Kind kind, uint64_t id, const Slice& payload) {
     EncodeFixed32(content + kNextAt, part + 1 < parts ? chain[part + 1] : 0);
     std::memcpy(content + kHeadBytes, payload.data() + done, n);
     // A slot that stays as it is keeps its version.
-    const char* const old = bytes_.data() + chain[part] * kSlotBytes;
+    const char* const old = image_.slot(chain[part]);
     EncodeFixed64(content + kVersionAt, DecodeFixed64(old + kVersionAt));
     if (std::memcmp(content + kKindAt, old + kKindAt, kSlotBytes - kKindAt) == 0) continue;
     EncodeFixed64(content + kVersionAt, version_);
@@ -159,18 +176,16 @@ void ManifestSlots::Put(Kind kind, uint64_t id, const Slice& payload) {
 void ManifestSlots::Remove(Kind kind, uint64_t id) {
   const auto it = items_.find({kind, id});
   assert(it != items_.end());
-  for (const uint32_t slot : it->second) FreeSlot(slot);
+  FindChain(it->second, &chain_);
+  for (const uint32_t slot : chain_) FreeSlot(slot);
   items_.erase(it);
 }
 
 uint32_t ManifestSlots::TakeSlot() {
-  if (!free_.empty()) {
-    const uint32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
-  }
-  bytes_.resize(bytes_.size() + kSlotBytes);
-  return used() - 1;
+  if (free_.empty()) return image_.Add();
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  return slot;
 }
 
 void ManifestSlots::FreeSlot(uint32_t slot) {
@@ -180,28 +195,42 @@ void ManifestSlots::FreeSlot(uint32_t slot) {
 }
 
 void ManifestSlots::Write(uint32_t slot, const char* content) {
-  char* const bytes = bytes_.data() + slot * kSlotBytes;
-  if (tracking_ && !before_.contains(slot)) {
-    before_[slot] = slot < used_before_ ? std::string(bytes, kSlotBytes) : std::string();
-  }
+  const char* const bytes = image_.slot(slot);
+  const auto note = [&](Changes* changes) {
+    const auto [it, fresh] = changes->before.try_emplace(slot);
+    if (fresh && slot < changes->used_before) it->second.assign(bytes, kSlotBytes);
+  };
+  if (tracking_) note(&changes_);
+  if (copy_changes_.has_value()) note(&*copy_changes_);
   const auto counts = [](const char* what) {
     return !IsFree(what) && static_cast<Kind>(what[kKindAt]) != Kind::kHeader;
   };
   if (counts(bytes)) sum_ -= SlotHash(slot, bytes);
   if (counts(content)) sum_ += SlotHash(slot, content);
-  std::memcpy(bytes, content, kSlotBytes);
+  std::memcpy(image_.Change(slot), content, kSlotBytes);
 }
 
-std::vector<memnode::SlotChange> ManifestSlots::TakeChanges() {
-  std::vector<memnode::SlotChange> changes;
-  for (auto& [slot, before] : before_) {
-    std::string after = bytes_.substr(slot * kSlotBytes, kSlotBytes);
+std::vector<memnode::SlotChange> ManifestSlots::Take(Changes* changes) const {
+  std::vector<memnode::SlotChange> taken;
+  for (auto& [slot, before] : changes->before) {
+    std::string after(image_.slot(slot), kSlotBytes);
     if (after == before) continue;
-    changes.push_back({.slot = slot, .before = std::move(before), .after = std::move(after)});
+    taken.push_back({.slot = slot, .before = std::move(before), .after = std::move(after)});
   }
-  before_.clear();
-  used_before_ = used();
-  return changes;
+  changes->before.clear();
+  changes->used_before = used();
+  return taken;
+}
+
+SlotImage ManifestSlots::BeginCopy() {
+  copy_changes_ = Changes{.before = {}, .used_before = used()};
+  return image_;
+}
+
+void ManifestSlots::SwitchToCopy() {
+  assert(copy_changes_.has_value());
+  changes_ = std::move(*copy_changes_);
+  copy_changes_.reset();
 }
 
 bool ManifestSlotReader::IsWhole(const char* slot) {
@@ -319,7 +348,10 @@ Status ManifestSlotReader::DecodeItem(Kind kind, const std::string& payload, Man
       std::pair<uint32_t, TableMeta> table;
       NACRE_RETURN_IF_ERROR(DecodeLevelAndTable(&input, &table.first, &table.second));
       const uint64_t id = table.second.id;
-      fresh = state->tables.emplace(id, std::move(table)).second;
+      // As a manifest is made they are in order.
+      const size_t before = state->tables.size();
+      state->tables.emplace_hint(state->tables.end(), id, std::move(table));
+      fresh = state->tables.size() > before;
       break;
     }
     case Kind::kSegment: {

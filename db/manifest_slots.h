@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "db/manifest_edit.h"
 #include "db/manifest_state.h"
+#include "db/slot_image.h"
 #include "memnode/checkpoint.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -24,10 +26,13 @@ namespace nacre {
 /// its last change and a checksum; a free one is all zeros. The header, an item too, whose chain
 /// begins in slot 0, has the rest of the state, and a checksum over all other slots.
 ///
-/// Thread safety: none.
+/// Besides the copies that follow its checkpoints the image can have one more set of copies that is
+/// being made: these begin as the image was at one moment, and get what has changed since.
+///
+/// Thread safety: none; but what BeginCopy gave may be read by another thread meanwhile.
 class ManifestSlots {
  public:
-  static constexpr size_t kSlotBytes = 256;
+  static constexpr size_t kSlotBytes = SlotImage::kSlotBytes;
 
   /// The image of `state`, sealed, with nothing changed since.
   ManifestSlots(const ManifestState& state, uint64_t ring_position);
@@ -43,13 +48,22 @@ class ManifestSlots {
   void Seal(const ManifestState& state, uint64_t ring_position);
   /// What differs from the time of the last call (at first: of the making), in the order of slots.
   /// The image is sealed.
-  std::vector<memnode::SlotChange> TakeChanges();
+  std::vector<memnode::SlotChange> TakeChanges() { return Take(&changes_); }
+
+  /// What new copies are to begin with: the image as it is, which is sealed. One set of copies is
+  /// made at a time; a set that was begun before is given up.
+  SlotImage BeginCopy();
+  /// As TakeChanges, since BeginCopy or the last call of this.
+  std::vector<memnode::SlotChange> TakeCopyChanges() { return Take(&*copy_changes_); }
+  /// From here on TakeChanges is about the new copies.
+  void SwitchToCopy();
+  void AbandonCopy() { copy_changes_.reset(); }
 
   /// Slots that mean anything: the first so many. Never fewer than before.
-  uint32_t used() const { return static_cast<uint32_t>(bytes_.size() / kSlotBytes); }
+  uint32_t used() const { return image_.used(); }
   /// Of these, those that hold nothing.
   size_t free() const { return free_.size(); }
-  const std::string& bytes() const { return bytes_; }
+  const SlotImage& image() const { return image_; }
 
  private:
   friend class ManifestSlotReader;
@@ -64,25 +78,39 @@ class ManifestSlots {
   static constexpr size_t kHeadBytes = 32;
   static constexpr size_t kPayloadBytes = kSlotBytes - kHeadBytes;
   using ItemKey = std::pair<Kind, uint64_t>;
+  /// Slots changed since a moment.
+  struct Changes {
+    std::map<uint32_t, std::string> before;  ///< As they were then; empty: not in use.
+    uint32_t used_before = 0;
+  };
 
-  void Put(Kind kind, uint64_t id, const Slice& payload);
+  using Items = std::map<ItemKey, uint32_t>;
+
+  void Put(Kind kind, uint64_t id, const Slice& payload) { Put(kind, id, payload, items_.end()); }
+  /// `next`: what is likely to be the first item behind this one.
+  void Put(Kind kind, uint64_t id, const Slice& payload, Items::iterator next);
   void Remove(Kind kind, uint64_t id);
-  void PutTable(uint32_t level, const TableMeta& meta);
+  void PutTable(uint32_t level, const TableMeta& meta, Items::iterator next);
   void PutSegment(const LogSegment& segment);
   void PutNode(NodeId node, uint64_t instance);
   void PutFamily(uint32_t id, const FamilyRecord& family);
+  std::vector<memnode::SlotChange> Take(Changes* changes) const;
+  /// The slots of the item that begins in `first`.
+  void FindChain(uint32_t first, std::vector<uint32_t>* chain) const;
   uint32_t TakeSlot();
   void FreeSlot(uint32_t slot);
   /// Replaces the slot's bytes.
   void Write(uint32_t slot, const char* content);
 
   uint64_t version_ = 0;  ///< Of the edit that is being applied.
-  std::string bytes_;
+  SlotImage image_;
   uint64_t sum_ = 0;  ///< Of the hashes of all slots but the header's.
-  std::map<ItemKey, std::vector<uint32_t>> items_;
+  Items items_;       ///< First slot of each.
   std::vector<uint32_t> free_;
-  std::map<uint32_t, std::string> before_;  ///< Slots changed since TakeChanges: as they were then.
-  uint32_t used_before_ = 0;
+  std::vector<uint32_t> chain_;  ///< Of the item that is being changed.
+  std::string payload_;          ///< Of the table that is being changed.
+  Changes changes_;              ///< Since TakeChanges.
+  std::optional<Changes> copy_changes_;
   bool tracking_ = false;  ///< Not while the image is made.
 };
 

@@ -14,15 +14,17 @@ namespace {
 
 /// Of registered memory that is kept; longer entries get theirs for a while.
 constexpr uint64_t kMinBufferBytes = 64 << 10;
+/// An image travels in chunks, of which so many are on their way at once.
+constexpr size_t kChunksInFlight = 32;
 
 }  // namespace
 
 Status ManifestWriter::Create(memnode::PoolClient* client, const ManifestRoot& sizes,
-                              std::vector<ExtentAddr> copies, const ManifestSlots& slots,
+                              std::vector<ExtentAddr> copies, const SlotImage& image,
                               uint64_t version, std::unique_ptr<ManifestWriter>* writer) {
   std::unique_ptr<ManifestWriter> made(new ManifestWriter(client, sizes));
   ManifestRoot& root = made->root_;
-  assert(slots.used() <= root.image_slots);
+  assert(image.used() <= root.image_slots);
   root.copies.clear();
   for (const ExtentAddr& copy : copies) {
     if (copy.length < root.bytes()) return Status::InvalidArgument("manifest: a copy is too short");
@@ -32,27 +34,52 @@ Status ManifestWriter::Create(memnode::PoolClient* client, const ManifestRoot& s
   }
   made->copies_ = copies;
   NACRE_RETURN_IF_ERROR(memnode::MirroredExtent::Open(client, std::move(copies), &made->extent_));
-  NACRE_RETURN_IF_ERROR(made->WriteAll(slots, version));
+  NACRE_RETURN_IF_ERROR(made->WriteAll(image, version));
   *writer = std::move(made);
   return Status::OK();
 }
 
-Status ManifestWriter::WriteAll(const ManifestSlots& slots, uint64_t version) {
+Status ManifestWriter::WriteAll(const SlotImage& image, uint64_t version) {
+  NACRE_RETURN_IF_ERROR(WriteImage(image));
   const memnode::CheckpointHeader header{.identity = root_.identity,
                                          .version = version,
                                          .slot_bytes = root_.slot_bytes,
                                          .image_slots = root_.image_slots,
-                                         .slots_used = slots.used()};
+                                         .slots_used = image.used()};
   std::string bytes(memnode::CheckpointHeader::kBytes, '\0');
   header.Encode(bytes.data());
-  bytes.append(slots.bytes());
   const size_t cut = bytes.size();
   bytes.append(ManifestRing::kTerminatorBytes, '\0');
   const Part parts[] = {{.from = 0, .to = cut, .offset = 0},
                         {.from = cut, .to = bytes.size(), .offset = root_.ring_offset()}};
-  const Status s = Write(bytes, parts);
-  if (s.ok()) buffer_.reset();
-  return s;
+  return Write(bytes, parts);
+}
+
+Status ManifestWriter::WriteImage(const SlotImage& image) {
+  constexpr size_t kChunkBytes = SlotImage::kChunkBytes;
+  const size_t places = std::min(image.chunks(), kChunksInFlight);
+  std::unique_ptr<rdma::MemoryRegion> buffer;
+  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(client_, places * kChunkBytes, &buffer));
+  uint64_t ticket = 0;
+  Status status;
+  for (size_t i = 0; i < image.chunks() && status.ok(); ++i) {
+    // The chunk that was in this place before has to be gone.
+    if (i >= places) status = extent_->Await(ticket - places + 1, OperationDeadline());
+    if (!status.ok()) break;
+    const Slice chunk = image.chunk(i);
+    char* const place = buffer->data() + i % places * kChunkBytes;
+    std::memcpy(place, chunk.data(), chunk.size());
+    status = extent_->Write(
+        root_.slots_offset() + i * kChunkBytes,
+        {.data = place, .size = static_cast<uint32_t>(chunk.size()), .region = buffer.get()},
+        &ticket);
+  }
+  // After a failure nothing is under way any more.
+  return status.ok() ? extent_->Await(ticket, OperationDeadline()) : status;
+}
+
+Deadline ManifestWriter::OperationDeadline() const {
+  return Deadline::After(client_->clock(), client_->options().operation_timeout);
 }
 
 Status ManifestWriter::Write(const std::string& bytes, std::span<const Part> parts) {
@@ -71,8 +98,7 @@ Status ManifestWriter::Write(const std::string& bytes, std::span<const Part> par
     NACRE_RETURN_IF_ERROR(extent_->Write(part.offset, from, &ticket));
   }
   NACRE_POINT("manifest.posted");
-  return extent_->Await(ticket,
-                        Deadline::After(client_->clock(), client_->options().operation_timeout));
+  return extent_->Await(ticket, OperationDeadline());
 }
 
 uint64_t ManifestWriter::Skipped(size_t edit_bytes) const {

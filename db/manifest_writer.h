@@ -8,13 +8,14 @@
 
 #include "db/manifest_ring.h"
 #include "db/manifest_root.h"
-#include "db/manifest_slots.h"
+#include "db/slot_image.h"
 #include "memnode/mirrored_extent.h"
 #include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
 #include "table/placement.h"
+#include "util/clock.h"
 
 namespace nacre {
 
@@ -24,11 +25,12 @@ namespace nacre {
 /// Thread safety: none.
 class ManifestWriter {
  public:
-  /// Writes a manifest of `identity` whose image is `slots`, at `version`, into `copies` (at least
-  /// `root.bytes()` each); `root` says how large it is to be. When this returns OK, all of it is on
-  /// all copies, and root() is what to publish. Failures are those of MirroredExtent.
+  /// Writes a manifest whose image is `image`, of `version`, into `copies` (at least
+  /// `sizes.bytes()` each); `sizes` also says whose it is. When this returns OK, all of it is on
+  /// all copies, and root() is what to publish. Failures are those of MirroredExtent; each chunk of
+  /// the image has a deadline of its own.
   static Status Create(memnode::PoolClient* client, const ManifestRoot& sizes,
-                       std::vector<ExtentAddr> copies, const ManifestSlots& slots, uint64_t version,
+                       std::vector<ExtentAddr> copies, const SlotImage& image, uint64_t version,
                        std::unique_ptr<ManifestWriter>* writer);
 
   /// Whether an edit of so many bytes can be appended to an empty ring.
@@ -44,6 +46,8 @@ class ManifestWriter {
   /// Where the next entry will be, counted without end; in the ring, modulo its size.
   uint64_t tail() const { return tail_; }
   uint64_t tail_in_ring() const { return tail_ % root_.ring_bytes; }
+  /// Where the first entry that is still needed is, or will be.
+  uint64_t head_in_ring() const { return head_ % root_.ring_bytes; }
   /// What lies before `position`, an earlier tail, is not needed any more.
   void FreeUpTo(uint64_t position) { head_ = position; }
   bool half_full() const { return Free() < root_.ring_bytes / 2; }
@@ -55,7 +59,9 @@ class ManifestWriter {
   ManifestWriter(memnode::PoolClient* client, const ManifestRoot& root)
       : client_(client), root_(root), ring_(root.identity) {}
 
-  Status WriteAll(const ManifestSlots& slots, uint64_t version);
+  Status WriteAll(const SlotImage& image, uint64_t version);
+  Status WriteImage(const SlotImage& image);
+  Deadline OperationDeadline() const;
   /// Bytes [from, to) of what is written, and where they go.
   struct Part {
     size_t from = 0;

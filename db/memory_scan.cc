@@ -266,7 +266,7 @@ bool FindLogHead(const Slice& page, uint64_t database_id, LogSegmentHeader* head
                  Status* status) {
   const Status decoded = DecodeAnyLogHeader(page, database_id, header);
   if (decoded.IsNotSupported() && status->ok()) *status = decoded;
-  return decoded.ok();
+  return decoded.ok() && !header->announced;
 }
 
 Status ScanMemory(memnode::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,

@@ -87,6 +87,13 @@ class MemTable {
   }
   /// As exact as `entries`.
   bool all_logged() const { return all_logged_.load(std::memory_order_relaxed); }
+  /// Its entries are in the log of the last owner, which stays until they are in tables.
+  void NoteReplayed() {
+    replayed_.store(true, std::memory_order_relaxed);
+    NoteUnlogged();
+  }
+  /// Whether some log has all entries. As exact as `entries`.
+  bool all_in_some_log() const { return all_logged() || replayed_.load(std::memory_order_relaxed); }
 
   /// Of the range deletions that were added; null if there are none. Entries that they cover are
   /// found all the same.
@@ -124,6 +131,7 @@ class MemTable {
   const Comparator* const comparator_;
   const uint64_t generation_;
   std::atomic<bool> all_logged_{true};
+  std::atomic<bool> replayed_{false};
   MemTableFilter filter_;
   RangeTombstoneList range_tombstones_;
   const std::unique_ptr<Rep> rep_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "util/exceptions.h"
+
 namespace nacre {
 
 NodeReporter::NodeReporter(memnode::PoolClient* client,
@@ -41,7 +43,11 @@ bool NodeReporter::draining(NodeId node) const {
 
 void NodeReporter::Run() {
   for (;;) {
-    ReportOnce();
+    // A lack of memory is over at the next round, perhaps.
+    CatchAll([this] {
+      ReportOnce();
+      return Status::OK();
+    }).IgnoreError();
     MutexLock lock(&mutex_);
     if (!stopping_) wake_.WaitFor(kPeriod);
     if (stopping_) return;

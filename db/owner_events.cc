@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/column_family.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 
@@ -50,13 +51,35 @@ OwnerEvents::OwnerEvents(DB* db, std::string name,
   if (listens()) executor_ = NewThreadPool(1, "nacre-events");
 }
 
-void OwnerEvents::Post(Event event) {
+void OwnerEvents::Post(EventWeight weight, Event event) {
   if (!listens()) return;
   MutexLock lock(&mutex_);
   if (executor_ == nullptr) return;
-  executor_->Schedule([this, event = std::move(event)] {
-    for (const auto& listener : listeners_) event(listener.get(), db_);
-  });
+  queue_.Push(std::move(event), weight);
+  if (telling_) return;
+  telling_ = true;
+  executor_->Schedule([this] { Tell(); });
+}
+
+void OwnerEvents::Tell() {
+  MutexLock lock(&mutex_);
+  while (!queue_.empty()) {
+    const Event event = queue_.Pop();
+    MutexUnlock unlock(&mutex_);
+    // What a listener throws is its own affair: nobody is there to be told.
+    for (const auto& listener : listeners_) {
+      CatchAll([&] {
+        event(listener.get(), db_);
+        return Status::OK();
+      }).IgnoreError();
+    }
+  }
+  telling_ = false;
+}
+
+uint64_t OwnerEvents::dropped() const {
+  MutexLock lock(&mutex_);
+  return queue_.dropped();
 }
 
 void OwnerEvents::Stop() {
@@ -74,7 +97,7 @@ void OwnerEvents::FlushBegins(const ColumnFamily& family, uint64_t job) {
   info.cf_id = family.id();
   info.cf_name = family.name();
   info.job_id = job;
-  Post([info = std::move(info)](EventListener* listener, DB* db) {
+  Post(EventWeight::kDetail, [info = std::move(info)](EventListener* listener, DB* db) {
     listener->OnFlushBegin(db, info);
   });
 }
@@ -99,7 +122,7 @@ void OwnerEvents::FlushCompleted(std::span<const FamilyEdit> edits, WriteStallCo
       info.num_entries += meta.entries;
       info.total_bytes += meta.size;
     }
-    Post([info = std::move(info)](EventListener* listener, DB* db) {
+    Post(EventWeight::kImportant, [info = std::move(info)](EventListener* listener, DB* db) {
       listener->OnFlushCompleted(db, info);
     });
   }
@@ -107,7 +130,8 @@ void OwnerEvents::FlushCompleted(std::span<const FamilyEdit> edits, WriteStallCo
 
 void OwnerEvents::TablesCreated(const FamilyEdit& edit, TableFileCreationReason reason) {
   for (const auto& added : edit.edit.added) {
-    Post([info = InfoOf(name_, *edit.family, *added.table, edit.job, reason)](
+    Post(EventWeight::kDetail,
+         [info = InfoOf(name_, *edit.family, *added.table, edit.job, reason)](
              EventListener* listener, DB*) { listener->OnTableFileCreated(info); });
   }
 }
@@ -119,7 +143,7 @@ void OwnerEvents::TablesDeleted(const TableList& tables, uint64_t job) {
     info.db_name = name_;
     info.file_number = table->id();
     info.job_id = job;
-    Post([info = std::move(info)](EventListener* listener, DB*) {
+    Post(EventWeight::kDetail, [info = std::move(info)](EventListener* listener, DB*) {
       listener->OnTableFileDeleted(info);
     });
   }
@@ -127,9 +151,10 @@ void OwnerEvents::TablesDeleted(const TableList& tables, uint64_t job) {
 
 void OwnerEvents::CompactionBegins(const Compaction& compaction, uint64_t job, bool move) {
   if (!listens()) return;
-  Post([info = InfoOf(compaction, job, move)](EventListener* listener, DB* db) {
-    listener->OnCompactionBegin(db, info);
-  });
+  Post(EventWeight::kDetail,
+       [info = InfoOf(compaction, job, move)](EventListener* listener, DB* db) {
+         listener->OnCompactionBegin(db, info);
+       });
 }
 
 void OwnerEvents::CompactionCompleted(const Compaction& compaction, const FamilyEdit& edit,
@@ -146,21 +171,22 @@ void OwnerEvents::CompactionCompleted(const Compaction& compaction, const Family
     }
     info.stats.num_output_files = info.output_file_infos.size();
   }
-  Post([info = std::move(info)](EventListener* listener, DB* db) {
+  Post(EventWeight::kImportant, [info = std::move(info)](EventListener* listener, DB* db) {
     listener->OnCompactionCompleted(db, info);
   });
   if (status.ok() && !move) TablesDeleted(edit.edit.removed, edit.job);
 }
 
-void OwnerEvents::NodesChanged(const std::vector<bool>& before, const std::vector<bool>& now,
+void OwnerEvents::NodesChanged(const NodeStates& before, const NodeStates& now,
                                const memnode::PoolClient& client) {
-  // Each node has its life and then whether it is drained. At first all count as alive.
   if (!listens()) return;
-  for (size_t i = 0; i < now.size(); i += 2) {
-    const bool was_alive = before.empty() || (i < before.size() && before[i]);
-    if (now[i] == was_alive) continue;
-    NodeInfo info{client.node_address(static_cast<NodeId>(i / 2))};
-    Post([info = std::move(info), alive = now[i]](EventListener* listener, DB* db) {
+  for (size_t i = 0; i < now.alive.size(); ++i) {
+    // At first all count as alive.
+    const bool was_alive = before.alive.empty() || before.Alive(static_cast<NodeId>(i));
+    if (now.alive[i] == was_alive) continue;
+    NodeInfo info{client.node_address(static_cast<NodeId>(i))};
+    const bool alive = now.alive[i];
+    Post(EventWeight::kImportant, [info = std::move(info), alive](EventListener* listener, DB* db) {
       alive ? listener->OnNodeJoined(db, info) : listener->OnNodeLost(db, info);
     });
   }
@@ -168,7 +194,8 @@ void OwnerEvents::NodesChanged(const std::vector<bool>& before, const std::vecto
 
 void OwnerEvents::Rebuilt(const NodeRebuildInfo& info) {
   if (!listens()) return;
-  Post([info](EventListener* listener, DB* db) { listener->OnRebuildCompleted(db, info); });
+  Post(EventWeight::kImportant,
+       [info](EventListener* listener, DB* db) { listener->OnRebuildCompleted(db, info); });
 }
 
 void OwnerEvents::MemTableSealed(const ColumnFamily& family, const MemTable& memtable,
@@ -179,8 +206,9 @@ void OwnerEvents::MemTableSealed(const ColumnFamily& family, const MemTable& mem
   info.earliest_seqno = earliest;
   info.num_entries = memtable.entries();
   info.num_deletes = memtable.deletions();
-  Post(
-      [info = std::move(info)](EventListener* listener, DB*) { listener->OnMemTableSealed(info); });
+  Post(EventWeight::kDetail, [info = std::move(info)](EventListener* listener, DB*) {
+    listener->OnMemTableSealed(info);
+  });
 }
 
 void OwnerEvents::StallChanged(const ColumnFamily& family, WriteStallCondition before,
@@ -190,14 +218,14 @@ void OwnerEvents::StallChanged(const ColumnFamily& family, WriteStallCondition b
   info.cf_name = family.name();
   info.condition.cur = now;
   info.condition.prev = before;
-  Post([info = std::move(info)](EventListener* listener, DB*) {
+  Post(EventWeight::kImportant, [info = std::move(info)](EventListener* listener, DB*) {
     listener->OnStallConditionsChanged(info);
   });
 }
 
 void OwnerEvents::WorkFailed(BackgroundErrorReason reason, const Status& error) {
   if (!listens()) return;
-  Post([reason, error](EventListener* listener, DB*) {
+  Post(EventWeight::kImportant, [reason, error](EventListener* listener, DB*) {
     Status copy = error;
     listener->OnBackgroundError(reason, &copy);
   });
@@ -205,7 +233,8 @@ void OwnerEvents::WorkFailed(BackgroundErrorReason reason, const Status& error) 
 
 void OwnerEvents::Fenced(const Status& status) {
   if (!listens() || fenced_.exchange(true, std::memory_order_relaxed)) return;
-  Post([status](EventListener* listener, DB* db) { listener->OnFenced(db, status); });
+  Post(EventWeight::kImportant,
+       [status](EventListener* listener, DB* db) { listener->OnFenced(db, status); });
 }
 
 void OwnerEvents::HandleDeleted(ColumnFamilyHandle* handle) {

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "db/compaction_picker.h"
+#include "db/event_queue.h"
 #include "db/family_edit.h"
 #include "db/memtable.h"
+#include "db/node_states.h"
 #include "memnode/pool_client.h"
 #include "nacre/listener.h"
 #include "nacre/status.h"
@@ -20,8 +22,9 @@
 namespace nacre {
 
 /// Has a thread tell the listeners of a database what happens, in order. Whoever has something to
-/// tell may hold locks; the listeners run with none. Without listeners there is no thread, and
-/// nothing is done.
+/// tell may hold locks and never waits; the listeners run with none. Of events that listeners are
+/// too slow for the oldest are dropped (db/event_queue.h). Without listeners there is no thread,
+/// and nothing is done.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class OwnerEvents {
@@ -29,6 +32,8 @@ class OwnerEvents {
   OwnerEvents(DB* db, std::string name, std::vector<std::shared_ptr<EventListener>> listeners);
 
   bool listens() const { return !listeners_.empty(); }
+  /// Events that the listeners were too slow for, and were not told of.
+  uint64_t dropped() const EXCLUDES(mutex_);
   /// Returns when all was told; what comes later is not.
   void Stop() EXCLUDES(mutex_);
 
@@ -44,8 +49,7 @@ class OwnerEvents {
   void StallChanged(const ColumnFamily& family, WriteStallCondition before,
                     WriteStallCondition now);
   void WorkFailed(BackgroundErrorReason reason, const Status& error);
-  /// As RepairOrders::nodes.
-  void NodesChanged(const std::vector<bool>& before, const std::vector<bool>& now,
+  void NodesChanged(const NodeStates& before, const NodeStates& now,
                     const memnode::PoolClient& client);
   void Rebuilt(const NodeRebuildInfo& info);
   /// Told once, however often it is called.
@@ -56,14 +60,21 @@ class OwnerEvents {
  private:
   using Event = std::function<void(EventListener* listener, DB* db)>;
 
-  void Post(Event event) EXCLUDES(mutex_);
+  /// Of each weight; about 20 MB, if a listener never returns.
+  static constexpr size_t kMostEvents = size_t{1} << 16;
+
+  void Post(EventWeight weight, Event event) EXCLUDES(mutex_);
+  /// Tells all that there is.
+  void Tell() EXCLUDES(mutex_);
   void TablesCreated(const FamilyEdit& edit, TableFileCreationReason reason);
 
   DB* const db_;
   const std::string name_;
   const std::vector<std::shared_ptr<EventListener>> listeners_;
   std::atomic<bool> fenced_{false};
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  EventQueue<Event> queue_ GUARDED_BY(mutex_){kMostEvents};
+  bool telling_ GUARDED_BY(mutex_) = false;  ///< Or about to.
   std::unique_ptr<Executor> executor_ GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,9 @@
 #include "db/owner_lease.h"
 
+#include <utility>
+
 #include "memnode/protocol.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 
@@ -39,23 +42,34 @@ Status OwnerLease::Renew() {
   // The lease begins before the nodes are asked, so it ends before theirs do.
   const uint64_t start = clock_->NowNanos();
   const uint64_t hang_ups = hang_ups_.load();
-  if (client_->Fenced(database_id_)) {
-    return Status::Fenced("another owner has taken the database over");
+  if (client_->Fenced(database_id_) || fenced_.load()) {
+    return Fenced(Status::Fenced("another owner has taken the database over"));
   }
-  NACRE_RETURN_IF_ERROR(client_->ConfirmOwner(database_id_, kPatience));
+  if (Status confirmed = client_->ConfirmOwner(database_id_, kPatience); !confirmed.ok()) {
+    return confirmed.IsFenced() ? Fenced(std::move(confirmed)) : confirmed;
+  }
   // What a node says after a connection to it has ended and another was made would count again;
   // but which of the answers are from before is not known.
   if (hang_ups_.load() != hang_ups) {
     return Status::Unavailable("a connection to a node ended while the nodes were asked");
   }
   hang_ups_then_.store(hang_ups, std::memory_order_relaxed);
-  const uint64_t until = start + Nanos(memnode::kOwnerLease - kMargin);
-  uint64_t known = until_nanos_.load(std::memory_order_relaxed);
-  while (known < until &&
-         !until_nanos_.compare_exchange_weak(known, until, std::memory_order_relaxed)) {
-  }
+  Extend(start + Nanos(memnode::kOwnerLease - kMargin));
   waiting_since_nanos_.store(0, std::memory_order_relaxed);
   return Status::OK();
+}
+
+void OwnerLease::Extend(uint64_t until_nanos) {
+  uint64_t known = until_nanos_.load(std::memory_order_relaxed);
+  while (known < until_nanos && !until_nanos_.compare_exchange_weak(known, until_nanos)) {
+  }
+  if (fenced_.load()) until_nanos_.store(0);
+}
+
+Status OwnerLease::Fenced(Status why) {
+  fenced_.store(true);
+  until_nanos_.store(0);
+  return why;
 }
 
 Status OwnerLease::Await() {
@@ -82,7 +96,7 @@ void OwnerLease::Run() {
       if (stopping_) return;
     }
     // Reads ask themselves once the lease has run out, and are told why.
-    Renew().IgnoreError();
+    CatchAll([this] { return Renew(); }).IgnoreError();
   }
 }
 

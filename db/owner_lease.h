@@ -26,11 +26,9 @@ namespace nacre {
 /// Thread safety: Check and Renew from any thread; Start and Stop from one.
 class OwnerLease {
  public:
-  OwnerLease(memnode::PoolClient* client, uint64_t database_id)
-      : client_(client),
-        clock_(client->clock()),
-        database_id_(database_id),
-        hang_ups_(client->hang_ups()) {}
+  /// `clock` goes on while the host sleeps (util/boot_clock.h).
+  OwnerLease(memnode::PoolClient* client, uint64_t database_id, Clock* clock)
+      : client_(client), clock_(clock), database_id_(database_id), hang_ups_(client->hang_ups()) {}
   ~OwnerLease() { Stop(); }
   OwnerLease(const OwnerLease&) = delete;
   OwnerLease& operator=(const OwnerLease&) = delete;
@@ -52,12 +50,15 @@ class OwnerLease {
            hang_ups_.load(std::memory_order_relaxed) ==
                hang_ups_then_.load(std::memory_order_relaxed);
   }
-  /// Asks now. `Fenced` is final.
+  /// Asks now. `Fenced` is final, and ends the lease at once.
   Status Renew();
 
  private:
   void Run() EXCLUDES(mutex_);
   Status Await();
+  Status Fenced(Status why);
+  /// The lease lasts until then at least, unless it was ended.
+  void Extend(uint64_t until_nanos);
 
   memnode::PoolClient* const client_;
   Clock* const clock_;
@@ -68,6 +69,9 @@ class OwnerLease {
   /// an earlier count renews once too often, an earlier time with a later count is within the lease
   /// that has just been confirmed.
   std::atomic<uint64_t> hang_ups_then_{0};
+  /// There is another owner. Sequentially consistent with until_nanos_ where either is written: who
+  /// extends the lease looks at this afterwards, who ends it has set this before.
+  std::atomic<bool> fenced_{false};
   std::atomic<uint64_t> waiting_since_nanos_{0};  ///< 0: nobody waits for a lease.
   Mutex mutex_;
   CondVar wake_{&mutex_};

@@ -41,7 +41,7 @@ void PointLookup::FindTables() {
       ended = !TakeCover(table) || cover_ > 0;
     }
   };
-  const TableList& level0 = version_->tables(0);
+  const TableList& level0 = version_->level0();
   for (; level0_next_ < level0.size() && table_count_ < kTables && !ended; ++level0_next_) {
     if (version_->Level0Holds(level0_next_, key_)) take(level0[level0_next_].get());
   }

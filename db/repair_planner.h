@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "db/node_states.h"
 #include "db/version.h"
 #include "util/reed_solomon.h"
 
@@ -20,20 +20,13 @@ struct RepairItem {
   NodeId target = kNoNode;  ///< Where they must go, or stay where they are; kNoNode: anywhere.
 };
 
-/// What is known of the nodes.
-struct NodeViews {
-  std::function<bool(NodeId)> alive;
-  std::function<bool(NodeId)> draining;
-};
-
 /// What is to be done for the tables of `version`, most urgent first: what is closest to being
 /// lost, then what reads have met, then upper levels. Of tables that have lost too much nothing.
-std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeViews& nodes);
+std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates& nodes);
 
 /// What is to be moved when there is nothing to repair: onto a node that has less than half of its
 /// share, as one that has just joined, as much as makes it an equal; from those that have more than
 /// theirs, and of the deepest tables, as compaction spreads the others soon.
-std::vector<RepairItem> PlanBalance(const VersionList& versions, const NodeViews& nodes,
-                                    int node_count);
+std::vector<RepairItem> PlanBalance(const VersionList& versions, const NodeStates& nodes);
 
 }  // namespace nacre

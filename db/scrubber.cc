@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "util/exceptions.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -28,15 +29,6 @@ FragmentSet LostFragments(const Placement& placement, const memnode::PoolClient&
     if (!client.alive(placement.fragments[i].start.node)) lost |= FragmentSet{1} << i;
   }
   return lost;
-}
-
-template <typename Function>
-void ForEachTable(const VersionList& versions, Function function) {
-  for (const auto& version : versions) {
-    for (int level = 0; level < version->depth(); ++level) {
-      for (const auto& table : version->tables(level)) function(table);
-    }
-  }
 }
 
 }  // namespace
@@ -67,11 +59,15 @@ void Scrubber::Loop(uint64_t bytes_per_second) {
     Pass pass;
     pass.bytes_per_second = bytes_per_second;
     pass.cancelled = &interrupted_;
-    const Status status = RunPass(&pass);
-    if (status.IsAborted()) continue;
-    if (!status.ok()) {
-      Log(database_.log, LogLevel::kError, "{}: scrub: {}", database_.name, status.ToString());
-    }
+    const Status status = CatchAll([&] {
+      Status done = RunPass(&pass);
+      if (!done.ok() && !done.IsAborted()) {
+        Log(database_.log, LogLevel::kError, "{}: scrub: {}", database_.name, done.ToString());
+      }
+      return done;
+    });
+    // It is Aborted, too, if memory ran out.
+    if (status.IsAborted() && interrupted_.load(std::memory_order_acquire)) continue;
     MutexLock lock(&mutex_);
     if (!stopping_.load(std::memory_order_relaxed)) changed_.WaitFor(kRest);
   }
@@ -94,14 +90,12 @@ Status Scrubber::VerifyNow() {
 
 Status Scrubber::RunPass(Pass* pass) {
   std::set<NodeId> nodes;
-  {
-    ForEachTable(database_.versions(), [&](const auto& table) {
-      pass->last_table = std::max(pass->last_table, table->id());
-      for (const ExtentAddr& fragment : table->meta().placement.fragments) {
-        nodes.insert(fragment.start.node);
-      }
-    });
-  }
+  ForEachTable(database_.versions(), [&](const auto& table, int /*level*/) {
+    pass->tables.push_back(table->shared_meta());
+    for (const ExtentAddr& fragment : table->meta().placement.fragments) {
+      nodes.insert(fragment.start.node);
+    }
+  });
   const std::vector<NodeId> each(nodes.begin(), nodes.end());
   RunTogether("nacre-scrub", each.size(), [&](size_t i) { ScrubNode(pass, each[i]); });
   return Judge(pass);
@@ -109,8 +103,8 @@ Status Scrubber::RunPass(Pass* pass) {
 
 void Scrubber::ScrubNode(Pass* pass, NodeId node) {
   int failures = 0;
-  for (uint64_t next = 0;;) {
-    uint64_t after = next;
+  for (size_t next = 0;;) {
+    size_t after = next;
     const Batch batch = NextBatch(*pass, node, &after);
     if (batch.job.fragments.empty()) return;
     if (!database_.client->alive(node)) return;  // It has nothing that could be checked.
@@ -133,23 +127,25 @@ void Scrubber::ScrubNode(Pass* pass, NodeId node) {
   }
 }
 
-Scrubber::Batch Scrubber::NextBatch(const Pass& pass, NodeId node, uint64_t* next) const {
-  std::vector<std::shared_ptr<TableHandle>> tables;
-  {
-    ForEachTable(database_.versions(), [&](const auto& table) {
-      if (table->id() >= *next && table->id() <= pass.last_table) tables.push_back(table);
-    });
-  }
-  std::sort(tables.begin(), tables.end(),
-            [](const auto& a, const auto& b) { return a->id() < b->id(); });
+Scrubber::Batch Scrubber::NextBatch(const Pass& pass, NodeId node, size_t* next) const {
+  const VersionList versions = database_.versions();
   Batch batch;
   batch.job.database_id = database_.id;
   batch.job.bytes_per_second = pass.bytes_per_second;
   const uint64_t most =
       pass.bytes_per_second == 0 ? kBatchBytesMax : std::min(kBatchBytesMax, pass.bytes_per_second);
   uint64_t bytes = 0;
-  for (const auto& table : tables) {
+  for (; *next < pass.tables.size(); ++*next) {
     if (bytes >= most || batch.tables.size() >= kBatchFragmentsMax) break;
+    const TableMeta& meta = *pass.tables[*next];
+    const auto& fragments = meta.placement.fragments;
+    const bool here =
+        std::any_of(fragments.begin(), fragments.end(),
+                    [node](const ExtentAddr& fragment) { return fragment.start.node == node; });
+    if (!here) continue;
+    // Fragments that were moved since the pass began have just been made.
+    const std::shared_ptr<TableHandle> table = FindTable(versions, meta);
+    if (table == nullptr) continue;
     const Placement& placement = table->meta().placement;
     for (size_t i = 0; i < placement.fragments.size(); ++i) {
       if (placement.fragments[i].start.node != node) continue;
@@ -161,7 +157,6 @@ Scrubber::Batch Scrubber::NextBatch(const Pass& pass, NodeId node, uint64_t* nex
       batch.tables.push_back(table);
       bytes += batch.job.fragments.back().bytes;
     }
-    *next = table->id() + 1;
   }
   return batch;
 }
@@ -205,7 +200,7 @@ Status Scrubber::Judge(Pass* pass) {
   if (named > kNamedMax) damaged += fmt::format(" and {} more", named - kNamedMax);
   if (named > 0) return Status::Corruption("more damage than can be read around: " + damaged);
   Status lost_tables;
-  ForEachTable(database_.versions(), [&](const auto& table) {
+  ForEachTable(database_.versions(), [&](const auto& table, int /*level*/) {
     const Placement& placement = table->meta().placement;
     const FragmentSet lost = LostFragments(placement, *database_.client);
     if (std::popcount(lost) <= placement.redundancy.parity || !lost_tables.ok()) return;

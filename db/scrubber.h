@@ -68,7 +68,8 @@ class Scrubber {
   struct Pass {
     uint64_t bytes_per_second = 0;
     const std::atomic<bool>* cancelled = nullptr;
-    uint64_t last_table = 0;  ///< Tables made later are the next pass's.
+    /// Tables made later are the next pass's. Metas: a pass keeps no table's space.
+    std::vector<std::shared_ptr<const TableMeta>> tables;
     Mutex mutex;
     std::map<uint64_t, DamagedTable> damaged GUARDED_BY(mutex);
     Status failure GUARDED_BY(mutex);
@@ -82,9 +83,9 @@ class Scrubber {
   void Loop(uint64_t bytes_per_second) EXCLUDES(mutex_);
   Status RunPass(Pass* pass);
   void ScrubNode(Pass* pass, NodeId node);
-  /// The next fragments on `node`, of tables from `*next` on; `*next` becomes the first table
-  /// after.
-  Batch NextBatch(const Pass& pass, NodeId node, uint64_t* next) const;
+  /// The next fragments on `node`, of the pass's tables from `*next` on; `*next` becomes the first
+  /// one after.
+  Batch NextBatch(const Pass& pass, NodeId node, size_t* next) const;
   void Report(Pass* pass, NodeId node, const Batch& batch, const memnode::ScrubResult& result);
   /// What the pass answers.
   Status Judge(Pass* pass);

@@ -67,7 +67,8 @@ class SkipList {
   SkipList& operator=(const SkipList&) = delete;
 
   /// Copies key and value, unless that is to stay where it is. No entry of the same key and tag may
-  /// be there. `*new_chunk` is set when the arena took a chunk.
+  /// be there. `*new_chunk` is set when the arena took a chunk. If the order or the arena throws,
+  /// the entry is not there.
   void Insert(const Slice& key, uint64_t tag, const Slice& value, ValuePlace place, Hint* hint,
               bool* new_chunk);
 
@@ -107,6 +108,7 @@ class SkipList {
   /// False after more than `steps` steps.
   bool Walk(int level, const Target& target, size_t steps, Node** before, Node** after) const;
   Place Find(const Target& target) const;
+  void Link(Node* node, int height, const Target& target, Hint* hint, bool* linked);
   bool FindByHint(const Target& target, int height, Hint* hint,
                   std::array<Node*, kHeightMax>* after) const;
   void FindByDescent(const Target& target, int height, Hint* hint,
@@ -336,7 +338,19 @@ void SkipList<Order>::Insert(const Slice& key, uint64_t tag, const Slice& value,
   const int height = RandomHeight(hint);
   // Filled before the search: the stores drain while the search waits for memory.
   Node* node = NewNode(height, target, value, place, new_chunk);
+  bool linked = false;
+  try {
+    Link(node, height, target, hint, &linked);
+  } catch (...) {
+    hint->before[0] = nullptr;  // Its levels may be of two places now.
+    // Express lanes that it lacks only make a search longer.
+    if (!linked) throw;
+  }
+}
 
+template <typename Order>
+inline void SkipList<Order>::Link(Node* node, int height, const Target& target, Hint* hint,
+                                  bool* linked) {
   std::array<Node*, kHeightMax> after;
   if (FindByHint(target, height, hint, &after)) {
     hint->hits = std::min(hint->hits + 1, kHitsMax);
@@ -357,7 +371,9 @@ void SkipList<Order>::Insert(const Slice& key, uint64_t tag, const Slice& value,
       // Another insert came in between; it can only have moved the place forward.
       Walk(level, target, SIZE_MAX, &hint->before[at], &after[at]);
     }
-    assert(level > 0 || after[at] == nullptr || after[at]->tag() != tag || after[at]->key() != key);
+    *linked = true;
+    assert(level > 0 || after[at] == nullptr || after[at]->tag() != target.tag ||
+           after[at]->key() != target.key);
     hint->before[at] = node;
   }
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <memory>
-#include <set>
+#include <cstddef>
+#include <iterator>
+#include <list>
 #include <vector>
 
 #include "nacre/db.h"
@@ -9,55 +10,56 @@
 
 namespace nacre {
 
-class SnapshotImpl final : public Snapshot {
- public:
-  explicit SnapshotImpl(SequenceNumber sequence) : sequence_(sequence) {}
-  ~SnapshotImpl() override = default;
-  uint64_t GetSequenceNumber() const override { return sequence_; }
-
- private:
-  const SequenceNumber sequence_;
-};
-
-/// The snapshots that are held. Thread safety: none; guarded by the database's mutex.
+/// The snapshots that are held, by rising sequence. What one costs to take and to give back does
+/// not depend on how many there are.
+///
+/// Thread safety: none; guarded by the database's mutex.
 class SnapshotList {
  public:
+  /// Sequences come in rising order as a rule; one that does not takes as long as there are later
+  /// ones.
   const Snapshot* Add(SequenceNumber sequence) {
-    auto snapshot = std::make_unique<SnapshotImpl>(sequence);
-    const Snapshot* result = snapshot.get();
-    snapshots_.insert(std::move(snapshot));
-    return result;
+    auto next = snapshots_.end();
+    while (next != snapshots_.begin() && std::prev(next)->GetSequenceNumber() > sequence) --next;
+    const auto added = snapshots_.emplace(next, sequence);
+    added->place_ = added;
+    return &*added;
   }
   /// `snapshot` came from Add.
   void Remove(const Snapshot* snapshot) {
-    for (auto it = snapshots_.begin(); it != snapshots_.end(); ++it) {
-      if (it->get() == snapshot) {
-        snapshots_.erase(it);
-        return;
-      }
-    }
-    assert(false && "not a snapshot of this database");
+    snapshots_.erase(static_cast<const Held*>(snapshot)->place_);
   }
   size_t size() const { return snapshots_.size(); }
+  /// Of the oldest one; 0 if there is none.
+  SequenceNumber Oldest() const {
+    return snapshots_.empty() ? 0 : snapshots_.front().GetSequenceNumber();
+  }
   /// Ascending, without repetition.
   std::vector<SequenceNumber> Sequences() const {
     std::vector<SequenceNumber> sequences;
-    for (const auto& snapshot : snapshots_) {
-      if (sequences.empty() || sequences.back() != snapshot->GetSequenceNumber()) {
-        sequences.push_back(snapshot->GetSequenceNumber());
+    for (const Held& held : snapshots_) {
+      if (sequences.empty() || sequences.back() != held.GetSequenceNumber()) {
+        sequences.push_back(held.GetSequenceNumber());
       }
     }
     return sequences;
   }
 
  private:
-  struct BySequence {
-    bool operator()(const std::unique_ptr<SnapshotImpl>& a,
-                    const std::unique_ptr<SnapshotImpl>& b) const {
-      return a->GetSequenceNumber() < b->GetSequenceNumber();
-    }
+  class Held final : public Snapshot {
+   public:
+    explicit Held(SequenceNumber sequence) : sequence_(sequence) {}
+    ~Held() override = default;
+    uint64_t GetSequenceNumber() const override { return sequence_; }
+
+   private:
+    friend class SnapshotList;
+
+    const SequenceNumber sequence_;
+    std::list<Held>::iterator place_;  ///< Its own.
   };
-  std::multiset<std::unique_ptr<SnapshotImpl>, BySequence> snapshots_;
+
+  std::list<Held> snapshots_;
 };
 
 }  // namespace nacre

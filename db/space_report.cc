@@ -9,47 +9,65 @@
 namespace nacre {
 namespace {
 
-/// See SpaceReport::garbage_bytes.
-uint64_t KnownGarbage(const TableMeta& meta) {
-  const uint64_t key_bytes = meta.smallest_user_key().size();
-  const uint64_t tombstone_bytes = std::min(meta.user_bytes, meta.tombstones * key_bytes);
-  const uint64_t values = meta.entries - std::min(meta.entries, meta.tombstones);
-  const uint64_t older = meta.entries - std::min(meta.entries, meta.user_keys);
-  const uint64_t value_bytes = values == 0 ? 0 : (meta.user_bytes - tombstone_bytes) / values;
-  // An older version may be a tombstone itself.
-  return std::min(meta.user_bytes, std::min(older, values) * value_bytes + tombstone_bytes);
-}
-
-bool LiesOverOthers(const Version& version, int level, const TableMeta& meta) {
-  if (level == 0 && version.level0_runs() > 1) return true;
-  const Slice begin = meta.smallest_user_key();
-  const Slice end = meta.largest_user_key();
-  for (int deeper = level + 1; deeper < version.depth(); ++deeper) {
-    if (!version.Overlapping(deeper, &begin, &end).empty()) return true;
-  }
-  return false;
-}
-
-void AddTable(const Version& version, int level, const TableHandle& table,
-              const std::vector<uint64_t>& leased, SpaceReport* report) {
-  const TableMeta& meta = table.meta();
-  uint64_t extents = 0;
-  uint64_t table_bytes = 0;
-  for (size_t i = 0; i < meta.placement.fragments.size(); ++i) {
-    const ExtentAddr& fragment = meta.placement.fragments[i];
-    extents += fragment.length;
-    table_bytes += FragmentBytes(meta.placement, static_cast<int>(i), meta.size);
-    const NodeId node = fragment.start.node;
+void AddChunk(const TableChunk& chunk, const std::vector<uint64_t>& leased, SpaceReport* report) {
+  const TableSums& sums = chunk.sums();
+  report->user_bytes += sums.user_bytes;
+  report->header_bytes += sums.records_bytes - sums.user_bytes;
+  report->index_bytes += sums.table_bytes - sums.records_bytes;
+  report->parity_bytes += sums.fragment_bytes - sums.table_bytes;
+  report->padding_bytes += sums.extent_bytes - sums.fragment_bytes;
+  report->garbage_bytes += sums.garbage_bytes;
+  for (const auto& [node, bytes] : sums.extent_bytes_by_node) {
     const bool lost = node >= leased.size() || leased[node] == 0;
-    if (lost) report->lost_bytes += fragment.length;
+    if (lost) report->lost_bytes += bytes;
   }
-  report->user_bytes += meta.user_bytes;
-  report->header_bytes += meta.records.length - meta.user_bytes;
-  report->index_bytes += meta.size - meta.records.length;
-  report->parity_bytes += table_bytes - meta.size;
-  report->padding_bytes += extents - table_bytes;
-  report->garbage_bytes += KnownGarbage(meta);
-  if (LiesOverOthers(version, level, meta)) report->shadowing_bytes += meta.user_bytes;
+}
+
+/// Tells of tables of one level, in their order, whether some table of another level overlaps them:
+/// one walk over both.
+class OverlapWalk {
+ public:
+  explicit OverlapWalk(const SortedLevel& level) : next_(level.Begin()), end_(level.End()) {}
+
+  bool Overlaps(const LevelIterator& table) {
+    while (next_ != end_ &&
+           next_.bounds().EndsBefore(next_.index(), table.bounds(), table.index())) {
+      ++next_;
+    }
+    return next_ != end_ &&
+           !table.bounds().EndsBefore(table.index(), next_.bounds(), next_.index());
+  }
+
+ private:
+  LevelIterator next_;
+  const LevelIterator end_;
+};
+
+/// Of `level`: see SpaceReport::shadowing_bytes.
+uint64_t ShadowingBytes(const Version& version, int level) {
+  uint64_t bytes = 0;
+  const TableRange tables = version.tables(level);
+  if (level == 0) {
+    // Level 0 is in no order of keys.
+    for (const auto& table : tables) {
+      const TableMeta& meta = table->meta();
+      const bool over = version.level0_runs() > 1 ||
+                        version.AnyBelow(0, meta.smallest_user_key(), meta.largest_user_key());
+      if (over) bytes += meta.user_bytes;
+    }
+    return bytes;
+  }
+  std::vector<OverlapWalk> below;
+  for (int deeper = version.depth() - 1; deeper > level; --deeper) {
+    if (!version.sorted_level(deeper).empty()) below.emplace_back(version.sorted_level(deeper));
+  }
+  if (below.empty()) return 0;
+  for (LevelIterator table = tables.begin(); table != tables.end(); ++table) {
+    const bool over = std::any_of(below.begin(), below.end(),
+                                  [&](OverlapWalk& walk) { return walk.Overlaps(table); });
+    if (over) bytes += (*table)->meta().user_bytes;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -73,17 +91,16 @@ SpaceReport MakeSpaceReport(const VersionList& versions, const memnode::SpaceAll
 
   for (const auto& version : versions) {
     for (int level = 0; level < version->depth(); ++level) {
-      for (const auto& table : version->tables(level)) {
-        AddTable(*version, level, *table, leased, &report);
-      }
+      for (const auto& chunk : version->chunks(level)) AddChunk(*chunk, leased, &report);
+      report.shadowing_bytes += ShadowingBytes(*version, level);
     }
   }
   report.unlinked_bytes = used + report.lost_bytes - report.stored_bytes() - report.log_bytes;
   return report;
 }
 
-const std::vector<SpaceField>& SpaceFields() {
-  static const std::vector<SpaceField> kFields = {
+std::span<const SpaceField> SpaceFields() {
+  static constexpr SpaceField kFields[] = {
       {"user-bytes", "keys and values, of all versions",
        [](const SpaceReport& report) { return report.user_bytes; }},
       {"header-bytes", "heads of records, gaps between them",

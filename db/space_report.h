@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "db/version.h"
 #include "memnode/space_allocator.h"
@@ -55,11 +55,11 @@ struct SpaceField {
   uint64_t (*value)(const SpaceReport& report);
 };
 /// All of them, in the order in which they are shown.
-const std::vector<SpaceField>& SpaceFields();
+std::span<const SpaceField> SpaceFields();
 
-/// Of the tables of `version`, which somebody keeps from being freed meanwhile. No I/O; a walk over
-/// the tables.
-/// `log_bytes`: by node.
+/// Of the tables of `versions`, which somebody keeps from being freed meanwhile. No I/O. What has
+/// been added up for a version before is added up again only where its tables have changed; which
+/// tables lie over others takes a walk over the bounds of all. `log_bytes`: by node.
 SpaceReport MakeSpaceReport(const VersionList& versions, const memnode::SpaceAllocator& space,
                             const std::map<NodeId, uint64_t>& log_bytes, int node_count);
 

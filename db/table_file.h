@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
-#include "util/posix_file.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/fragment_checksums.h"
 #include "table/table_meta.h"
+#include "util/posix_file.h"
 
 namespace nacre {
 

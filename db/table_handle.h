@@ -100,6 +100,7 @@ class TableHandle {
   TableHandle& operator=(const TableHandle&) = delete;
 
   const TableMeta& meta() const { return *meta_; }
+  const std::shared_ptr<const TableMeta>& shared_meta() const { return meta_; }
   const TableReader& reader() const { return *reader_; }
   uint64_t id() const { return meta_->id; }
   uint64_t size() const { return meta_->size; }

@@ -1,118 +1,82 @@
 #include "db/version.h"
 
 #include <algorithm>
-#include <bit>
 #include <unordered_set>
 #include <utility>
 
 namespace nacre {
 
-TableBounds::TableBounds(const InternalKeyComparator* comparator, const TableList& tables)
-    : comparator_(comparator) {
-  bounds_.reserve(tables.size());
-  for (const auto& table : tables) {
-    const TableMeta& meta = table->meta();
-    bounds_.push_back(
-        {KeyPrefix(meta.smallest_user_key()), KeyPrefix(meta.largest_user_key()), &meta});
-  }
-}
-
-bool TableBounds::Holds(size_t table, const Slice& user_key) const {
-  const Bounds& bounds = bounds_[table];
-  if (comparator_->bytewise()) [[likely]] {
-    const uint64_t prefix = KeyPrefix(user_key);
-    if (prefix > bounds.smallest && prefix < bounds.largest) [[likely]]
-      return true;
-    if (prefix < bounds.smallest || prefix > bounds.largest) return false;
-  }
-  return comparator_->CompareUserKeys(bounds.meta->smallest_user_key(), user_key) <= 0 &&
-         comparator_->CompareUserKeys(bounds.meta->largest_user_key(), user_key) >= 0;
-}
-
-size_t TableBounds::FirstNotBefore(const Slice& user_key) const {
-  const auto first_not = [this](const auto& is_before) {
-    return static_cast<size_t>(std::partition_point(bounds_.begin(), bounds_.end(), is_before) -
-                               bounds_.begin());
-  };
-  const auto ends_before = [&](const Bounds& bounds) {
-    const int r = comparator_->CompareUserKeys(bounds.meta->largest_user_key(), user_key);
-    // With the greatest tag its range tombstones end there, and another table may begin.
-    return r < 0 || (r == 0 && ExtractTag(bounds.meta->largest) == kGreatestTag);
-  };
-  if (comparator_ == nullptr || !comparator_->bytewise()) return first_not(ends_before);
-  const uint64_t prefix = KeyPrefix(user_key);
-  return first_not([&](const Bounds& bounds) {
-    return bounds.largest < prefix || (bounds.largest == prefix && ends_before(bounds));
-  });
-}
-
-SortedLevel::SortedLevel(const InternalKeyComparator* comparator, TableList tables)
-    : tables_(std::move(tables)), bounds_(comparator, tables_) {}
-
 Version::Version(const InternalKeyComparator* comparator, int num_levels)
     : comparator_(comparator),
-      levels_(static_cast<size_t>(num_levels) - 1, SortedLevel(comparator, {})) {}
+      level0_(std::make_shared<const TableChunk>(comparator, TableList())),
+      levels_(static_cast<size_t>(num_levels) - 1, SortedLevel(comparator)) {}
 
 std::shared_ptr<const Version> Version::Apply(const Version& base, const VersionEdit& edit) {
-  auto version = std::make_shared<Version>(base.comparator_, base.num_levels());
-  std::unordered_set<uint64_t> removed;
-  for (const auto& table : edit.removed) removed.insert(table->id());
+  auto version = std::make_shared<Version>(base);
+  const auto levels = static_cast<size_t>(base.num_levels());
+  std::vector<TableList> added(levels);
+  for (const auto& [level, table] : edit.added) added[static_cast<size_t>(level)].push_back(table);
+  std::vector<std::vector<LevelIterator>> removed(levels);
+  std::unordered_set<uint64_t> removed_from_level0;
+  for (const auto& table : edit.removed) {
+    bool found = false;
+    for (size_t level = 1; level < levels && !found; ++level) {
+      const SortedLevel& sorted = base.levels_[level - 1];
+      const LevelIterator it = sorted.Locate(table->meta());
+      found = it != sorted.End();
+      if (found) removed[level].push_back(it);
+    }
+    if (!found) removed_from_level0.insert(table->id());
+  }
 
-  for (int level = 0; level < base.num_levels(); ++level) {
-    TableList tables;
-    for (const auto& table : base.tables(level)) {
-      if (!removed.contains(table->id())) tables.push_back(table);
-    }
-    bool changed = tables.size() != base.tables(level).size();
-    for (const auto& added : edit.added) {
-      if (added.level != level) continue;
-      tables.push_back(added.table);
-      changed = true;
-    }
-    if (level == 0) {
-      // The tables of one flush in key order: when the versions of a key are cut apart, the newest
-      // come first.
-      std::sort(tables.begin(), tables.end(), [&](const auto& a, const auto& b) {
-        const uint64_t version_a = a->meta().manifest_version;
-        const uint64_t version_b = b->meta().manifest_version;
-        if (version_a != version_b) return version_a > version_b;
-        return base.comparator_->Compare(a->meta().smallest, b->meta().smallest) < 0;
-      });
-      version->level0_runs_ = 0;
-      for (size_t i = 0; i < tables.size(); ++i) {
-        const bool follows =
-            i > 0 && tables[i]->meta().manifest_version == tables[i - 1]->meta().manifest_version;
-        if (!follows) ++version->level0_runs_;
-      }
-      version->level0_ = std::move(tables);
-      version->level0_bounds_ = TableBounds(base.comparator_, version->level0_);
-    } else if (!changed) {
-      version->levels_[static_cast<size_t>(level) - 1] = base.sorted_level(level);
-    } else {
-      const InternalKeyComparator& comparator = *base.comparator_;
-      std::sort(tables.begin(), tables.end(), [&](const auto& a, const auto& b) {
-        return comparator.Compare(a->meta().smallest, b->meta().smallest) < 0;
-      });
-      version->levels_[static_cast<size_t>(level) - 1] =
-          SortedLevel(base.comparator_, std::move(tables));
-    }
-    if (!version->tables(level).empty()) version->depth_ = level + 1;
-    for (const auto& table : version->tables(level)) {
-      version->has_range_deletions_ |= table->meta().has_range_deletions();
-    }
+  for (size_t level = 1; level < levels; ++level) {
+    if (added[level].empty() && removed[level].empty()) continue;
+    version->levels_[level - 1] =
+        base.levels_[level - 1].With(std::move(added[level]), removed[level]);
+  }
+  if (!added[0].empty() || !removed_from_level0.empty()) {
+    std::copy_if(base.level0().begin(), base.level0().end(), std::back_inserter(added[0]),
+                 [&](const auto& table) { return !removed_from_level0.contains(table->id()); });
+    version->SetLevel0(std::move(added[0]));
+  }
+  version->depth_ = version->level0_->size() == 0 ? 0 : 1;
+  version->has_range_deletions_ = version->level0_->range_deletions() > 0;
+  for (int level = 1; level < base.num_levels(); ++level) {
+    const SortedLevel& sorted = version->sorted_level(level);
+    if (!sorted.empty()) version->depth_ = level + 1;
+    version->has_range_deletions_ |= sorted.range_deletions() > 0;
   }
   return version;
 }
 
-uint64_t Version::LevelBytes(int level) const {
-  uint64_t bytes = 0;
-  for (const auto& table : tables(level)) bytes += table->size();
-  return bytes;
+void Version::SetLevel0(TableList tables) {
+  // The tables of one flush in key order: when the versions of a key are cut apart, the newest come
+  // first.
+  std::sort(tables.begin(), tables.end(), [this](const auto& a, const auto& b) {
+    const uint64_t version_a = a->meta().manifest_version;
+    const uint64_t version_b = b->meta().manifest_version;
+    if (version_a != version_b) return version_a > version_b;
+    return comparator_->Compare(a->meta().smallest, b->meta().smallest) < 0;
+  });
+  level0_runs_ = 0;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const bool follows =
+        i > 0 && tables[i]->meta().manifest_version == tables[i - 1]->meta().manifest_version;
+    if (!follows) ++level0_runs_;
+  }
+  level0_ = std::make_shared<const TableChunk>(comparator_, std::move(tables));
+}
+
+size_t Version::CountTables() const {
+  size_t tables = 0;
+  for (int level = 0; level < depth_; ++level) tables += CountTables(level);
+  return tables;
 }
 
 TableList Version::Overlapping(int level, const Slice* begin, const Slice* end) const {
+  if (level > 0) return sorted_level(level).Overlapping(begin, end).ToList();
   TableList result;
-  for (const auto& table : tables(level)) {
+  for (const auto& table : level0()) {
     if (begin != nullptr &&
         comparator_->CompareUserKeys(table->meta().largest_user_key(), *begin) < 0) {
       continue;
@@ -126,12 +90,34 @@ TableList Version::Overlapping(int level, const Slice* begin, const Slice* end) 
   return result;
 }
 
+bool Version::AnyBelow(int level, const Slice& begin, const Slice& end) const {
+  for (int deeper = level + 1; deeper < depth_; ++deeper) {
+    if (!sorted_level(deeper).Overlapping(&begin, &end).empty()) return true;
+  }
+  return false;
+}
+
 std::vector<KeyRange> Version::DeeperRanges(int level, const Slice* begin, const Slice* end) const {
   std::vector<KeyRange> ranges;
-  for (int deeper = level + 1; deeper < num_levels(); ++deeper) {
-    for (const auto& table : Overlapping(deeper, begin, end)) {
-      ranges.push_back({table->meta().smallest_user_key().ToString(),
-                        table->meta().largest_user_key().ToString()});
+  const auto add = [&ranges](const TableMeta& first, const TableMeta& last) {
+    ranges.push_back({first.smallest_user_key().ToString(), last.largest_user_key().ToString()});
+  };
+  if (level < 0) {
+    for (const auto& table : Overlapping(0, begin, end)) add(table->meta(), table->meta());
+  }
+  std::vector<TableRange> below;
+  size_t tables = 0;
+  for (int deeper = std::max(level + 1, 1); deeper < depth_; ++deeper) {
+    const SortedLevel& sorted = sorted_level(deeper);
+    tables += sorted.CountOf(below.emplace_back(sorted.Overlapping(begin, end)));
+  }
+  const size_t together = tables / kDeeperRangesMax + 1;
+  for (const TableRange& range : below) {
+    for (LevelIterator it = range.begin(); it != range.end();) {
+      const LevelIterator first = it;
+      LevelIterator last = it;
+      for (size_t i = 0; i < together && it != range.end(); ++i) last = it++;
+      add((*first)->meta(), (*last)->meta());
     }
   }
   const auto less = [this](const std::string& a, const std::string& b) {
@@ -148,6 +134,28 @@ std::vector<KeyRange> Version::DeeperRanges(int level, const Slice* begin, const
     }
   }
   return merged;
+}
+
+std::shared_ptr<TableHandle> Version::Find(const TableMeta& meta) const {
+  for (int level = depth_ - 1; level >= 0; --level) {
+    if (std::shared_ptr<TableHandle> found = Find(level, meta)) return found;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<TableHandle> Version::Find(int level, const TableMeta& meta) const {
+  if (level > 0) {
+    const SortedLevel& sorted = sorted_level(level);
+    const LevelIterator found = sorted.Locate(meta);
+    return found == sorted.End() ? nullptr : *found;
+  }
+  const auto found = std::find_if(level0().begin(), level0().end(),
+                                  [&](const auto& table) { return table->id() == meta.id; });
+  return found == level0().end() ? nullptr : *found;
+}
+
+bool Version::Has(int level, const std::shared_ptr<TableHandle>& table) const {
+  return Find(level, table->meta()) == table;
 }
 
 std::pair<Slice, Slice> UserKeyRange(const InternalKeyComparator& comparator,
@@ -172,33 +180,24 @@ int Depth(const VersionList& versions) {
   return depth;
 }
 
-TableList TablesOf(const VersionList& versions, int level) {
-  TableList all;
-  for (const auto& version : versions) {
-    if (level >= version->depth()) continue;
-    const TableList& tables = version->tables(level);
-    all.insert(all.end(), tables.begin(), tables.end());
-  }
-  return all;
-}
-
-TableList TablesOf(const Version& version) {
-  TableList all;
-  for (int level = 0; level < version.depth(); ++level) {
-    all.insert(all.end(), version.tables(level).begin(), version.tables(level).end());
-  }
-  return all;
-}
-
-std::pair<std::shared_ptr<TableHandle>, int> FindTable(const VersionList& versions, uint64_t id) {
-  for (const auto& version : versions) {
-    for (int level = 0; level < version->depth(); ++level) {
-      for (const auto& table : version->tables(level)) {
-        if (table->id() == id) return {table, level};
-      }
+void ForEachTable(
+    const VersionList& versions,
+    const std::function<void(const std::shared_ptr<TableHandle>& table, int level)>& function) {
+  for (int level = 0; level < Depth(versions); ++level) {
+    for (const auto& version : versions) {
+      if (level >= version->depth()) continue;
+      for (const auto& table : version->tables(level)) function(table, level);
     }
   }
-  return {nullptr, 0};
+}
+
+std::shared_ptr<TableHandle> FindTable(const VersionList& versions, const TableMeta& meta) {
+  for (const auto& version : versions) {
+    // Those of another order are of another family.
+    if (meta.comparator != version->comparator().user_comparator()->Name()) continue;
+    if (std::shared_ptr<TableHandle> found = version->Find(meta)) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace nacre

@@ -1,19 +1,41 @@
 #include "db/view_reads.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "db/db_iterator.h"
+#include "db/unread_tables.h"
 #include "table/concatenating_iterator.h"
 #include "table/covered_iterator.h"
 #include "table/merging_iterator.h"
+#include "util/exceptions.h"
 #include "util/perf_step.h"
 
 namespace nacre {
 
 namespace {
+
+/// The tables of a level; opens none of them.
+class LevelRun final : public TableRun {
+ public:
+  explicit LevelRun(const SortedLevel& level) : level_(level), at_(level.End()) {}
+
+  const TableReader* table() const override {
+    return at_ == level_.End() ? nullptr : &(*at_)->reader();
+  }
+  void SeekToFirst() override { at_ = level_.Begin(); }
+  void SeekToLast() override { at_ = std::prev(level_.End()); }
+  void Seek(const Slice& internal_key) override { at_ = level_.FirstNotBefore(internal_key); }
+  void Next() override { ++at_; }
+  void Prev() override { at_ = at_ == level_.Begin() ? level_.End() : std::prev(at_); }
+
+ private:
+  const SortedLevel level_;  ///< Not empty.
+  LevelIterator at_;
+};
 
 /// The children of a view's iterator: sources of entries, from the newest to the oldest. Range
 /// tombstones of a source cover all that older ones have within them.
@@ -29,24 +51,47 @@ class ViewChildren {
       for (const RangeTombstones* run : runs->All()) Note(run);
     }
   }
+  /// The tables of one flush.
   void Add(std::vector<const TableReader*> readers, const TableIteratorOptions& options) {
     std::vector<const TableReader*> with_tombstones;
-    for (const TableReader* reader : readers) {
-      if (!reader->meta().has_range_deletions()) continue;
-      if (Status status = reader->LoadRangeIndex(); !status.ok()) {
-        children_.push_back(NewFailedInternalIterator(std::move(status)));
-        return;
+    std::copy_if(readers.begin(), readers.end(), std::back_inserter(with_tombstones),
+                 [](const TableReader* reader) { return reader->meta().has_range_deletions(); });
+    Add(NewConcatenatingIterator(comparator_, std::move(readers), options), with_tombstones);
+  }
+  void Add(const SortedLevel& level, const TableIteratorOptions& options) {
+    if (level.empty()) return;
+    std::vector<const TableReader*> with_tombstones;
+    for (size_t i = 0; level.range_deletions() > 0 && i < level.chunks().size(); ++i) {
+      const TableChunk& chunk = *level.chunks()[i];
+      if (chunk.range_deletions() == 0) continue;
+      for (const auto& table : chunk.tables()) {
+        if (table->meta().has_range_deletions()) with_tombstones.push_back(&table->reader());
       }
-      with_tombstones.push_back(reader);
     }
-    Add(NewConcatenatingIterator(comparator_, std::move(readers), options));
-    for (const TableReader* reader : with_tombstones) Note(reader->range_tombstones());
+    Add(level.size() == 1 ? (*level.Begin())->reader().NewIterator(options)
+                          : NewConcatenatingIterator(std::make_unique<LevelRun>(level), options),
+        with_tombstones);
+  }
+  /// In the place of all tables.
+  void AddUnreadTables(const std::shared_ptr<const Version>& version, const ReadOptions& options) {
+    if (version->depth() > 0) Add(NewUnreadTables(version, options));
   }
   std::unique_ptr<InternalIterator> Merge() {
     return NewMergingIterator(comparator_, std::move(children_));
   }
 
  private:
+  void Add(std::unique_ptr<InternalIterator> child,
+           const std::vector<const TableReader*>& with_tombstones) {
+    for (const TableReader* reader : with_tombstones) {
+      if (Status status = reader->LoadRangeIndex(); !status.ok()) {
+        children_.push_back(NewFailedInternalIterator(std::move(status)));
+        return;
+      }
+    }
+    Add(std::move(child));
+    for (const TableReader* reader : with_tombstones) Note(reader->range_tombstones());
+  }
   void Add(std::unique_ptr<InternalIterator> child) {
     if (!newer_.empty()) child = NewUncoveredIterator(comparator_, std::move(child), newer_);
     children_.push_back(std::move(child));
@@ -106,7 +151,7 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const Re
   ViewChildren children(version.comparator(), snapshot, cover);
   for (const auto& memtable : view.memtables) children.Add(*memtable);
   // The tables of one flush follow one another.
-  const TableList& level0 = version.tables(0);
+  const TableList& level0 = version.level0();
   for (size_t i = 0; i < level0.size();) {
     const uint64_t flush = level0[i]->meta().manifest_version;
     std::vector<const TableReader*> readers;
@@ -116,12 +161,7 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const Re
     children.Add(std::move(readers), table_options);
   }
   for (int level = 1; level < version.depth(); ++level) {
-    const TableList& tables = version.tables(level);
-    if (tables.empty()) continue;
-    std::vector<const TableReader*> readers;
-    readers.reserve(tables.size());
-    for (const auto& table : tables) readers.push_back(&table->reader());
-    children.Add(std::move(readers), table_options);
+    children.Add(version.sorted_level(level), table_options);
   }
   return children.Merge();
 }
@@ -136,7 +176,19 @@ std::unique_ptr<Iterator> NewUserIterator(std::shared_ptr<const ReadView> view,
                        std::move(view));
 }
 
-Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint64_t* sizes) {
+std::unique_ptr<Iterator> NewMemoryIterator(std::shared_ptr<const ReadView> view,
+                                            SequenceNumber snapshot, const ReadOptions& options) {
+  const InternalKeyComparator& comparator = *view->comparator;
+  const ReadRules& rules = view->rules;
+  RangeCover cover(comparator, snapshot);
+  ViewChildren children(comparator, snapshot, &cover);
+  for (const auto& memtable : view->memtables) children.Add(*memtable);
+  children.AddUnreadTables(view->version, options);
+  return NewDBIterator(comparator, rules, children.Merge(), std::move(cover), snapshot, options,
+                       std::move(view));
+}
+
+Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint64_t* sizes) try {
   if (n < 0 || (n > 0 && (ranges == nullptr || sizes == nullptr))) {
     return Status::InvalidArgument("GetApproximateSizes: null ranges or sizes");
   }
@@ -158,6 +210,8 @@ Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint
     }
   }
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
 }  // namespace nacre

@@ -56,6 +56,11 @@ Status GiveOperands(const std::vector<std::string>& operands,
 std::unique_ptr<Iterator> NewUserIterator(std::shared_ptr<const ReadView> view,
                                           SequenceNumber snapshot, const ReadOptions& options);
 
+/// The same without reads of tables: `Incomplete` where a table has entries in the direction of
+/// travel, within the bounds of `options`.
+std::unique_ptr<Iterator> NewMemoryIterator(std::shared_ptr<const ReadView> view,
+                                            SequenceNumber snapshot, const ReadOptions& options);
+
 /// See DB::GetApproximateSizes.
 Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint64_t* sizes);
 

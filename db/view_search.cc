@@ -56,7 +56,7 @@ class VersionWalk {
       if (InMemTable(*memtable)) return;
     }
     const Version& version = *view_.version;
-    const TableList& level0 = version.tables(0);
+    const TableList& level0 = version.level0();
     for (size_t i = 0; i < level0.size(); ++i) {
       if (version.Level0Holds(i, key_) && InTable(*level0[i])) return;
     }

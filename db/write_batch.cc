@@ -6,6 +6,7 @@
 #include "table/internal_key.h"
 #include "table/write_batch_format.h"
 #include "util/coding.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
@@ -21,17 +22,33 @@ void SetCount(std::string* representation, uint32_t count) {
   EncodeFixed32(representation->data() + kCountAt, count);
 }
 
+/// Calls `append`. If that throws, as there is no memory for what it appends, nothing is appended.
+template <typename Append>
+Status Extend(std::string* representation, Append append) {
+  const size_t before = representation->size();
+  return CatchAll([&] {
+    try {
+      // A batch of bytes from elsewhere may be no batch.
+      if (before < kWriteBatchHeader) representation->resize(kWriteBatchHeader);
+      append();
+    } catch (...) {
+      representation->resize(before);
+      throw;
+    }
+    return Status::OK();
+  });
+}
+
 Status AddUpdate(std::string* representation, ValueType type, ColumnFamilyHandle* family,
                  const Slice& key, const Slice& value) {
   NACRE_RETURN_IF_ERROR(CheckSize(key, "key"));
   NACRE_RETURN_IF_ERROR(CheckSize(value, "value"));
-  // A batch of bytes from elsewhere may be no batch.
-  if (representation->size() < kWriteBatchHeader) representation->resize(kWriteBatchHeader);
-  SetCount(representation, DecodeFixed32(representation->data() + kCountAt) + 1);
   const EncodedUpdate update(type, family == nullptr ? kDefaultFamily : family->GetID(), key,
                              value);
-  for (const Slice& part : update.parts()) representation->append(part.data(), part.size());
-  return Status::OK();
+  return Extend(representation, [&] {
+    for (const Slice& part : update.parts()) representation->append(part.data(), part.size());
+    SetCount(representation, DecodeFixed32(representation->data() + kCountAt) + 1);
+  });
 }
 
 bool Has(const std::string& representation, ValueType wanted) {
@@ -121,10 +138,10 @@ Status WriteBatch::Merge(ColumnFamilyHandle* family, const Slice& key, const Sli
 
 Status WriteBatch::PutLogData(const Slice& blob) {
   NACRE_RETURN_IF_ERROR(CheckSize(blob, "log data"));
-  if (rep_.size() < kWriteBatchHeader) rep_.resize(kWriteBatchHeader);
-  rep_.push_back(static_cast<char>(BatchTag::kLogData));
-  PutLengthPrefixedSlice(&rep_, blob);
-  return Status::OK();
+  return Extend(&rep_, [&] {
+    rep_.push_back(static_cast<char>(BatchTag::kLogData));
+    PutLengthPrefixedSlice(&rep_, blob);
+  });
 }
 
 Status WriteBatch::Append(const WriteBatch& other) {
@@ -135,12 +152,12 @@ Status WriteBatch::Append(const WriteBatch& other) {
   if (count > UINT32_MAX) {
     return Status::InvalidArgument("write batch: more than 4 billion updates");
   }
-  if (rep_.size() < kWriteBatchHeader) rep_.resize(kWriteBatchHeader);
   // It may be this one.
   const size_t bytes = other.rep_.size();
-  rep_.append(other.rep_, kWriteBatchHeader, bytes - kWriteBatchHeader);
-  SetCount(&rep_, static_cast<uint32_t>(count));
-  return Status::OK();
+  return Extend(&rep_, [&] {
+    rep_.append(other.rep_, kWriteBatchHeader, bytes - kWriteBatchHeader);
+    SetCount(&rep_, static_cast<uint32_t>(count));
+  });
 }
 
 void WriteBatch::Clear() {
@@ -177,7 +194,7 @@ bool WriteBatch::HasSingleDelete() const { return Has(rep_, ValueType::kSingleDe
 bool WriteBatch::HasDeleteRange() const { return Has(rep_, ValueType::kRangeDeletion); }
 bool WriteBatch::HasMerge() const { return Has(rep_, ValueType::kMerge); }
 
-Status WriteBatch::Iterate(Handler* handler) const {
+Status WriteBatch::Iterate(Handler* handler) const try {
   if (rep_.size() < kWriteBatchHeader) {
     return Status::Corruption("write batch: shorter than its header");
   }
@@ -196,6 +213,8 @@ Status WriteBatch::Iterate(Handler* handler) const {
     ++found;
   }
   return CheckBatchCount(found, Count());
+} catch (...) {
+  return StatusOfException();
 }
 
 }  // namespace nacre

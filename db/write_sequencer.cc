@@ -51,33 +51,43 @@ WriteSequencer::Ticket WriteSequencer::Begin(uint64_t count) {
   return {static_cast<uint16_t>(packed >> kSequenceBits), packed & kSequenceMask, count};
 }
 
-void WriteSequencer::Finish(const Ticket& ticket) {
+Status WriteSequencer::Finish(const Ticket& ticket, const WhyGiveUp& why_give_up) {
   const uint64_t end = ticket.first + ticket.count;
   // Alone at the front, the usual case of one writer: no slot is needed.
   uint64_t front = ticket.first;
   if (published_.compare_exchange_strong(front, end, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     Advance();  // Later writers may have finished meanwhile.
-    return;
+    return Status::OK();
   }
   Backoff backoff;
-  while (ticket.first - published_.load(std::memory_order_acquire) >= kSlots) backoff.Pause();
-  finished_[ticket.first % kSlots].store(end, std::memory_order_release);  // Pairs with Advance.
-  Advance();
-}
-
-bool WriteSequencer::Publish(const Ticket& ticket, const std::function<bool()>& give_up) {
-  Finish(ticket);
-  const uint64_t end = ticket.first + ticket.count;
-  Backoff backoff;
-  for (uint64_t round = 1; published_.load(std::memory_order_acquire) < end; ++round) {
-    // Whoever waits also advances, so a finished range never depends on another thread seeing it.
+  for (uint64_t round = 1; ticket.first - published_.load(std::memory_order_acquire) >= kSlots;
+       ++round) {
     Advance();
-    if (published_.load(std::memory_order_acquire) >= end) break;
-    if (round % kRoundsToAsk == 0 && give_up != nullptr && give_up()) return false;
+    if (round % kRoundsToAsk == 0) NACRE_RETURN_IF_ERROR(why_give_up());
     backoff.Pause();
   }
-  return true;
+  finished_[ticket.first % kSlots].store(end, std::memory_order_release);  // Pairs with Advance.
+  Advance();
+  return Status::OK();
+}
+
+void WriteSequencer::Publish(const Ticket& ticket) {
+  const auto never = [] { return Status::OK(); };
+  Finish(ticket, never).IgnoreError();  // Nobody gives up, so both answer OK.
+  AwaitPublished(ticket.first + ticket.count, never).IgnoreError();
+}
+
+Status WriteSequencer::AwaitPublished(SequenceNumber boundary, const WhyGiveUp& why_give_up) {
+  Backoff backoff;
+  for (uint64_t round = 1; published_.load(std::memory_order_acquire) < boundary; ++round) {
+    // Whoever waits also advances, so a finished range never depends on another thread seeing it.
+    Advance();
+    if (published_.load(std::memory_order_acquire) >= boundary) break;
+    if (round % kRoundsToAsk == 0) NACRE_RETURN_IF_ERROR(why_give_up());
+    backoff.Pause();
+  }
+  return Status::OK();
 }
 
 void WriteSequencer::Advance() {
@@ -100,16 +110,6 @@ void WriteSequencer::StartAfter(SequenceNumber last_published) {
   const uint64_t generation = state_.load(std::memory_order_relaxed) & ~kSequenceMask;
   state_.store(generation | (last_published + 1), std::memory_order_release);
   published_.store(last_published + 1, std::memory_order_release);
-}
-
-bool WriteSequencer::AwaitPublished(SequenceNumber boundary,
-                                    const std::function<bool()>& give_up) const {
-  Backoff backoff;
-  for (uint64_t round = 1; published_.load(std::memory_order_acquire) < boundary; ++round) {
-    if (round % kRoundsToAsk == 0 && give_up()) return false;
-    backoff.Pause();
-  }
-  return true;
 }
 
 }  // namespace nacre

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "nacre/status.h"
 #include "table/internal_key.h"
 #include "util/clock.h"
 
@@ -32,20 +33,38 @@ class WriteSequencer {
     uint64_t count;
   };
 
+  /// Asked now and then by waits for other writers: OK, or why the wait is to end. What it answers
+  /// is what the wait answers, so nobody has to ask a second time, when the answer may be another.
+  using WhyGiveUp = std::function<Status()>;
+
+  /// Sequence numbers up to here are given out. The rest of the 48 bits is for writers who learn at
+  /// the same time that there are none left: it keeps the sum out of the generation's bits.
+  static constexpr SequenceNumber kLastGiven = kMaxSequenceNumber - (uint64_t{1} << 40);
+  /// What an owner may have left behind at most, with those writers.
+  static constexpr SequenceNumber kLastPossible = kMaxSequenceNumber - (uint64_t{1} << 39);
+
+  /// `last_published` <= kLastPossible.
   explicit WriteSequencer(SequenceNumber last_published);
 
-  /// `count` >= 1 sequence numbers. Every ticket must be given to `Publish`, soon: later writers
+  /// `count` >= 1 sequence numbers. Every ticket must be given to `Finish`, soon: later writers
   /// wait for it.
   Ticket Begin(uint64_t count);
+  /// Whether the numbers of `ticket` may be used. Once a ticket has none, no later one has: the
+  /// caller finishes it without entries, and asks for no more.
+  static bool HasNumbers(const Ticket& ticket) {
+    return ticket.first + ticket.count - 1 <= kLastGiven;
+  }
 
-  /// The caller has inserted all entries of `ticket`. Returns once `published()` covers it, that
-  /// is, when all earlier tickets are finished too; true then. `give_up` (if any) is asked now and
-  /// then: once it answers true so does this false, and the ticket is published when it can be.
-  bool Publish(const Ticket& ticket, const std::function<bool()>& give_up = nullptr);
+  /// The caller has inserted all entries of `ticket`: `published()` covers it once all earlier
+  /// tickets are finished, which may be long after. Waits while the ticket is more than the ring
+  /// ahead of what is published. An answer of `why_give_up` other than OK ends that wait and is the
+  /// result; the ticket is then not finished, and has to be later. At most one thread for each
+  /// ticket.
+  Status Finish(const Ticket& ticket, const WhyGiveUp& why_give_up);
 
-  /// As Publish for a ticket whose writer does not wait: `published()` covers it once all earlier
-  /// tickets are finished, which may be long after. At most one thread for each ticket.
-  void Finish(const Ticket& ticket);
+  /// Finishes the ticket and returns once it is published, however long that takes: for callers
+  /// who know that all earlier writers finish.
+  void Publish(const Ticket& ticket);
 
   /// Goes on after `last_published`, which is not before what is published. Before any ticket is
   /// taken, or between two with nobody else at work.
@@ -59,9 +78,9 @@ class WriteSequencer {
   SequenceNumber LastPublished() const {
     return published_.load(std::memory_order_acquire) - 1;  // Pairs with Advance.
   }
-  /// Whether every sequence below `boundary` is published. Returns once it is, and before that when
-  /// `give_up` answers true; it is asked now and then.
-  bool AwaitPublished(SequenceNumber boundary, const std::function<bool()>& give_up) const;
+  /// OK once every sequence below `boundary` is published; before that, an answer of `why_give_up`
+  /// other than OK ends the wait and is the result.
+  Status AwaitPublished(SequenceNumber boundary, const WhyGiveUp& why_give_up);
 
   uint16_t generation() const {
     return static_cast<uint16_t>(state_.load(std::memory_order_relaxed) >> kSequenceBits);
@@ -82,13 +101,6 @@ class WriteSequencer {
   /// finished_[s % kSlots] = end of the finished range that starts at s. A value left over from
   /// an earlier lap is <= s, because published_ had passed it, so nothing has to be cleared.
   std::unique_ptr<std::atomic<uint64_t>[]> finished_;
-};
-
-/// A write whose record was not acknowledged in time. Its entries are in the MemTable and can be
-/// published once the log has got its record after all.
-struct UnsettledWrite {
-  WriteSequencer::Ticket ticket;
-  uint64_t position;
 };
 
 }  // namespace nacre

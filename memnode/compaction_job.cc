@@ -9,6 +9,7 @@
 #include "table/merging_iterator.h"
 #include "table/table_reader.h"
 #include "util/clock.h"
+#include "util/exceptions.h"
 
 namespace nacre::memnode {
 namespace {
@@ -75,13 +76,13 @@ Status RunMerge(const CompactionJob& job, InternalIterator* input,
     identity->manifest_version = job.manifest_version;
     identity->placement = output.placement;
     identity->comparator = plugins.comparator->Name();
-    return store->NewWriter(output.id, output.placement, job.chunk_size, writer);
+    return store->NewWriter(output.id, output.placement, job.chunk_size, writer, job.write_keys);
   };
   return MergeTables(input, options, new_output, &result->tables, &result->stats);
 }
 
 Status RunCompaction(const CompactionJob& job, const JobPlugins& plugins, TableStore* store,
-                     const std::atomic<bool>* cancelled, CompactionResult* result) {
+                     const std::atomic<bool>* cancelled, CompactionResult* result) try {
   const uint64_t cpu_start = ThreadCpuNanos();
   std::vector<std::vector<std::unique_ptr<TableReader>>> readers;
   NACRE_RETURN_IF_ERROR(OpenInputs(job, plugins.comparator, store, &readers));
@@ -114,6 +115,8 @@ Status RunCompaction(const CompactionJob& job, const JobPlugins& plugins, TableS
   }
   result->cpu_nanos = ThreadCpuNanos() - cpu_start;
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
 }  // namespace nacre::memnode

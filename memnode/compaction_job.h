@@ -18,6 +18,7 @@
 namespace nacre::memnode {
 
 class TableStore;
+class WriteKeys;
 
 /// Space reserved for one output table.
 struct ReservedTable {
@@ -52,6 +53,8 @@ struct CompactionJob {
   uint64_t manifest_version = 0;
   std::string lineage;                 ///< For the outputs; as in TableBuilderOptions.
   std::vector<ReservedTable> outputs;  ///< Used in order; running out of them is `NoSpace`.
+  /// What the outputs are written with on other nodes. Null: the keys of the database's owner.
+  const WriteKeys* write_keys = nullptr;
 };
 
 /// Fragments of an input in which damage was found, and read around.

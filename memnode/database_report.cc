@@ -30,11 +30,13 @@ void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message
   repair->set_bytes_total(report.repair.bytes_total);
   repair->set_bytes_per_second(report.repair.bytes_per_second);
   repair->set_seconds_left(report.repair.seconds_left);
+  message->set_notice(report.notice);
 }
 
 void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report) {
   report->database_id = message.database_id();
   report->redundancy = message.redundancy();
+  report->notice = message.notice();
   report->space.clear();
   for (const control::SpaceFigure& figure : message.space()) {
     report->space.emplace_back(figure.name(), figure.bytes());

@@ -34,6 +34,7 @@ struct DatabaseReport {
   std::string redundancy{};
   std::vector<std::pair<std::string, uint64_t>> space{};  ///< Bytes by name ("user-bytes").
   RepairProgress repair{};
+  std::string notice{};  ///< What an operator has to know; empty: nothing.
 };
 
 /// What those who run a pool want of the databases in it. Each node keeps a copy; the highest

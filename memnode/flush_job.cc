@@ -4,11 +4,12 @@
 
 #include "memnode/log_updates.h"
 #include "util/clock.h"
+#include "util/exceptions.h"
 
 namespace nacre::memnode {
 
 Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* store,
-                const std::atomic<bool>* cancelled, CompactionResult* result) {
+                const std::atomic<bool>* cancelled, CompactionResult* result) try {
   const uint64_t cpu_start = ThreadCpuNanos();
   LogUpdates updates(job, plugins.comparator);
   NACRE_RETURN_IF_ERROR(updates.Load(store, cancelled));
@@ -17,6 +18,8 @@ Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* stor
       RunMerge(job.merge, input.get(), nullptr, plugins, store, cancelled, result));
   result->cpu_nanos = ThreadCpuNanos() - cpu_start;
   return Status::OK();
+} catch (...) {
+  return StatusOfException();
 }
 
 }  // namespace nacre::memnode

@@ -12,8 +12,8 @@
 namespace nacre::memnode {
 
 FragmentWrites::FragmentWrites(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                               const Placement& placement, size_t flights)
-    : store_(store), lane_(std::move(lane)), flights_(flights) {
+                               const Placement& placement, size_t flights, const WriteKeys* keys)
+    : store_(store), keys_(keys), lane_(std::move(lane)), flights_(flights) {
   for (const ExtentAddr& extent : placement.fragments) {
     Fragment& fragment = fragments_.emplace_back();
     fragment.offset = extent.start.offset;
@@ -64,9 +64,9 @@ Status FragmentWrites::Post(size_t number, uint64_t offset, rdma::LocalBuffer fr
   while (from.size > 0) {
     uint64_t contiguous = 0;
     rdma::RemoteBuffer to;
-    if (!fragment.link->TranslateWrite(offset, &to, &contiguous)) {
+    if (!Translate(*fragment.link, offset, &to, &contiguous)) {
       return Fail(Status::InvalidArgument(
-          fmt::format("{}: no key to write at {}: the slab is not leased to this client",
+          fmt::format("{}: no key to write at {}: it is not this client's, or the job's",
                       fragment.link->address(), offset)));
     }
     rdma::LocalBuffer part = from;
@@ -142,7 +142,12 @@ Status FragmentWrites::Fail(Status why) {
     // Not the fault of the other nodes, and nothing to suspect them for.
     const bool culprit =
         failure_.message().find(fragment.link->address()) != std::string_view::npos;
-    lane_->Discard(fragment.link, culprit ? failure_ : Status::Aborted(failure_.message()));
+    const Status told = culprit ? failure_ : Status::Aborted(failure_.message());
+    if (keys_ == nullptr) {
+      lane_->AbandonWrites(fragment.link, told);
+    } else {
+      lane_->Discard(fragment.link, told);  // They end with the job's keys.
+    }
     fragment.outstanding = 0;
   }
   outstanding_ = 0;

@@ -8,6 +8,7 @@
 
 #include "memnode/lane.h"
 #include "memnode/table_store_rep.h"
+#include "memnode/write_keys.h"
 #include "nacre/status.h"
 #include "rdma/transport.h"
 #include "table/placement.h"
@@ -22,9 +23,10 @@ namespace nacre::memnode {
 /// Thread safety: none.
 class FragmentWrites {
  public:
-  /// `placement` is checked by the caller, and `lane` connected to its nodes.
+  /// `placement` is checked by the caller, and `lane` connected to its nodes. `keys`: see
+  /// TableStore::NewWriter.
   FragmentWrites(TableStore::Rep* store, std::unique_ptr<Lane> lane, const Placement& placement,
-                 size_t flights);
+                 size_t flights, const WriteKeys* keys);
   /// Waits for nothing: what is on its way is given up.
   ~FragmentWrites();
   FragmentWrites(const FragmentWrites&) = delete;
@@ -67,9 +69,15 @@ class FragmentWrites {
   static constexpr uint64_t kFragmentBits = 8;
 
   Status Post(size_t fragment, uint64_t offset, rdma::LocalBuffer from, size_t flight);
+  bool Translate(const NodeLink& link, uint64_t offset, rdma::RemoteBuffer* to,
+                 uint64_t* contiguous) const {
+    return keys_ == nullptr ? link.TranslateWrite(offset, to, contiguous)
+                            : keys_->Translate(link, offset, to, contiguous);
+  }
   Status AwaitZero(const int* outstanding);
 
   TableStore::Rep* const store_;
+  const WriteKeys* const keys_;
   std::unique_ptr<Lane> lane_;
   std::vector<Fragment> fragments_;
   std::vector<Flight> flights_;

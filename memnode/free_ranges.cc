@@ -1,5 +1,6 @@
 #include "memnode/free_ranges.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace nacre::memnode {
@@ -36,6 +37,15 @@ bool FreeRanges::Insert(uint64_t start, uint64_t length) {
   }
   Add(start, end - start);
   return true;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> FreeRanges::AtLeast(uint64_t length) const {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (auto it = by_length_.lower_bound({length, 0}); it != by_length_.end(); ++it) {
+    ranges.emplace_back(it->second, it->first);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  return ranges;
 }
 
 std::optional<uint64_t> FreeRanges::Take(uint64_t length) {

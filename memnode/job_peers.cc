@@ -20,25 +20,33 @@ Status JobPeersCache::Get(const PeersKey& key, std::shared_ptr<JobPeers>* peers)
     }
   }
 
-  Uri pool;
-  NACRE_RETURN_IF_ERROR(ParseUri(key.pool_uri, &pool));
-  if (key.self >= pool.addresses.size()) {
-    return Status::InvalidArgument(fmt::format("there is no node {} in the pool '{}'",
-                                               static_cast<unsigned>(key.self), key.pool_uri));
-  }
+  Uri pool;  // Without parameters, which are about the owner's device.
+  pool.scheme = key.scheme;
+  const size_t prefix = key.scheme == kMixedScheme ? 0 : key.scheme.size() + 1;
   PoolClientOptions options;
+  for (const JobPeer& peer : key.peers) {
+    // Those between are lost to the owner, and to this client.
+    for (size_t lost = pool.addresses.size(); lost <= peer.node; ++lost) {
+      pool.addresses.push_back(fmt::format("(lost node {})", lost));
+      options.instance_ids.push_back(kLostInstance);
+    }
+    if (peer.address.size() < prefix) {
+      return Status::InvalidArgument(fmt::format("'{}' is no address", peer.address));
+    }
+    pool.addresses[peer.node] = peer.address.substr(prefix);
+    options.instance_ids[peer.node] = peer.instance_id;
+  }
   options.operation_timeout = key.operation_timeout;
   options.slab_bytes = key.slab_bytes;
   options.self = key.self;
   options.connect_all = false;
   options.nodes_join = false;
-  options.instance_ids = key.instance_ids;
   auto made = std::make_shared<JobPeers>();
   LocalMemory local = local_;
   local.node = key.self;
   rdma::Device* device = device_;
   if (pool.scheme == kMixedScheme) {
-    NACRE_RETURN_IF_ERROR(OpenMixed(pool, made.get(), &local));
+    NACRE_RETURN_IF_ERROR(OpenMixed(key, made.get(), &local));
     device = made->device.get();
   }
   NACRE_RETURN_IF_ERROR(PoolClient::Connect(pool, options, device, clock_, &made->client));
@@ -52,7 +60,10 @@ Status JobPeersCache::Get(const PeersKey& key, std::shared_ptr<JobPeers>* peers)
   return Status::OK();
 }
 
-Status JobPeersCache::OpenMixed(const Uri& pool, JobPeers* peers, LocalMemory* local) const {
+Status JobPeersCache::OpenMixed(const PeersKey& key, JobPeers* peers, LocalMemory* local) const {
+  Uri pool;
+  pool.scheme = key.scheme;
+  for (const JobPeer& peer : key.peers) pool.addresses.push_back(peer.address);
   // What this node was started with is said of its own transport.
   rdma::DeviceOptions options = options_;
   options.parameters.clear();

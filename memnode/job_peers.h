@@ -14,7 +14,6 @@
 #include "rdma/transport.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/uri.h"
 
 namespace nacre::memnode {
 
@@ -26,10 +25,18 @@ struct JobPeers {
   std::unique_ptr<TableStore> store;  ///< Ends before the client.
 };
 
+/// One of the nodes that a job's owner reaches.
+struct JobPeer {
+  NodeId node = kNoNode;  ///< Its number at the owner; below kMaxSlots.
+  std::string address;    ///< "shm:/run/n0.sock".
+  uint64_t instance_id = 0;
+  bool operator==(const JobPeer&) const = default;
+};
+
 /// What tells pools apart: the same addresses with another instance behind one is another pool.
 struct PeersKey {
-  std::string pool_uri;
-  std::vector<uint64_t> instance_ids;
+  std::string scheme;
+  std::vector<JobPeer> peers;
   NodeId self = kNoNode;
   uint64_t slab_bytes = 0;
   std::chrono::milliseconds operation_timeout{0};
@@ -44,7 +51,7 @@ class JobPeersCache {
   JobPeersCache(rdma::Device* device, rdma::DeviceOptions options, Clock* clock, LocalMemory local)
       : device_(device), options_(std::move(options)), clock_(clock), local_(local) {}
 
-  /// `InvalidArgument` for a malformed URI or position.
+  /// Fails if no device leads to the peers.
   Status Get(const PeersKey& key, std::shared_ptr<JobPeers>* peers) EXCLUDES(mutex_);
   void Clear() EXCLUDES(mutex_);
 
@@ -55,7 +62,7 @@ class JobPeersCache {
     std::shared_ptr<JobPeers> peers;
   };
 
-  Status OpenMixed(const Uri& pool, JobPeers* peers, LocalMemory* local) const;
+  Status OpenMixed(const PeersKey& key, JobPeers* peers, LocalMemory* local) const;
 
   rdma::Device* const device_;
   const rdma::DeviceOptions options_;

@@ -48,9 +48,10 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
   Clock* clock = fabric_->context.clock;
   if (peer.back_off_nanos > 0 && clock->NowNanos() < peer.retry_at_nanos) return peer.last_failure;
 
+  peer.connection = fabric_->connections_made.fetch_add(1, std::memory_order_relaxed) + 1;
   Status s = link->Connect(fabric_->context.device, ConnectionKind::kData,
                            rdma::QueueDepths{.send = kDepth, .receive = 1}, queue_.get(),
-                           fabric_->context.OperationDeadline(), &peer.queue_pair);
+                           fabric_->context.OperationDeadline(), &peer.queue_pair, peer.connection);
   if (!s.ok()) {
     peer.back_off_nanos =
         std::clamp(2 * peer.back_off_nanos, kFirstBackOffNanos, kLastBackOffNanos);
@@ -62,6 +63,19 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
   peer.back_off_nanos = 0;
   *queue_pair = peer.queue_pair.get();
   return Status::OK();
+}
+
+void Lane::AbandonWrites(NodeLink* link, const Status& why) {
+  const Peer& peer = PeerOf(*link);
+  if (peer.queue_pair != nullptr) fabric_->abandoned_writes.Add(link->id(), peer.connection);
+  Discard(link, why);
+}
+
+void Lane::AbandonAllWrites(const Status& why) {
+  for (size_t node = 0; node < peers_.size(); ++node) {
+    if (peers_[node].queue_pair == nullptr) continue;
+    AbandonWrites(fabric_->link(static_cast<NodeId>(node)), why);
+  }
 }
 
 void Lane::Discard(NodeLink* link, const Status& why) {

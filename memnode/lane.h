@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "memnode/abandoned_writes.h"
 #include "memnode/node_link.h"
 #include "memnode/node_monitor.h"
 #include "nacre/status.h"
@@ -12,11 +13,8 @@
 
 namespace nacre::memnode {
 
-/// Most node slots of one client, for as long as it lives. Each node that comes back without its
-/// memory takes one.
-inline constexpr size_t kMaxSlots = 4096;
 /// Most of them whose nodes are reached at a time.
-inline constexpr size_t kMaxLifelines = 256;
+inline constexpr size_t kMaxLifelines = 1024;
 
 /// The nodes of a pool, as the parts of a client share them. Each has a slot, whose number is its
 /// NodeId: first the nodes in the order of the pool's URI, then those that joined later. A node
@@ -29,7 +27,9 @@ struct Fabric {
   std::atomic<int> taken{0};                    ///< Slots. Release: pairs with node_count().
   std::atomic<uint64_t> membership_changes{0};  ///< Nodes that joined or were lost.
   std::atomic<uint64_t> hang_ups{0};            ///< Lifelines that this client has ended.
-  std::unique_ptr<NodeMonitor> monitor;         ///< Ends before the links.
+  std::atomic<uint32_t> connections_made{0};  ///< For data: their numbers. Relaxed: just distinct.
+  AbandonedWrites abandoned_writes;
+  std::unique_ptr<NodeMonitor> monitor;  ///< Ends before the links.
 
   ~Fabric() { monitor.reset(); }
 
@@ -65,6 +65,11 @@ class Lane {
   /// does not touch the buffers any more. Completions of it may still be in the queue; a caller
   /// tells them by their ids. `why` is what happened to it.
   void Discard(NodeLink* link, const Status& why);
+  /// The same for a queue pair on which writes are outstanding: they may still be stored, which the
+  /// fabric's AbandonedWrites tell. Before the space that they were for is freed.
+  void AbandonWrites(NodeLink* link, const Status& why);
+  /// The same for all queue pairs of the lane.
+  void AbandonAllWrites(const Status& why);
 
   rdma::CompletionQueue* queue() const { return queue_.get(); }
   Fabric* fabric() const { return fabric_; }
@@ -72,6 +77,7 @@ class Lane {
  private:
   struct Peer {
     std::unique_ptr<rdma::QueuePair> queue_pair;
+    uint32_t connection = 0;  ///< Its number.
     uint64_t retry_at_nanos = 0;
     uint64_t back_off_nanos = 0;
     Status last_failure;

@@ -35,6 +35,12 @@ MirroredExtent::MirroredExtent(PoolClient* client, std::unique_ptr<Lane> lane, u
       length_(length),
       spin_(kShortestSpin, kLongestSpin) {}
 
+MirroredExtent::~MirroredExtent() {
+  for (const Copy& copy : copies_) {
+    if (copy.outstanding > 0) lane_->AbandonWrites(copy.link, Status::Aborted("given up"));
+  }
+}
+
 Status MirroredExtent::Open(PoolClient* client, std::vector<ExtentAddr> copies,
                             std::unique_ptr<MirroredExtent>* extent) {
   std::unique_ptr<Lane> lane;
@@ -216,7 +222,11 @@ void MirroredExtent::EndAfterFailure() {
   for (Copy& copy : copies_) {
     // Not the fault of the other nodes, and nothing to suspect them for.
     const Status why = copy.failed ? failure_ : Status::Aborted(failure_.message());
-    lane_->Discard(copy.link, why);
+    if (copy.outstanding > 0) {
+      lane_->AbandonWrites(copy.link, why);
+    } else {
+      lane_->Discard(copy.link, why);
+    }
     copy.queue_pair = nullptr;
     copy.outstanding = 0;
   }

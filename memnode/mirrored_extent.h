@@ -29,7 +29,7 @@ namespace nacre::memnode {
 /// Thread safety: none; used by one thread at a time.
 class MirroredExtent {
  public:
-  static constexpr size_t kMaxCopies = 8;
+  static constexpr size_t kMaxCopies = 16;
 
   /// Connects to the nodes of `copies`, which are of equal lengths and leased to this client.
   /// `Unavailable` naming a node that cannot be reached. `client` outlives the extent.
@@ -40,7 +40,7 @@ class MirroredExtent {
   static Status Open(PoolClient* client, std::vector<ExtentAddr> copies,
                      std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent);
   /// Waits for nothing: what is under way is given up, and its buffers are free afterwards.
-  ~MirroredExtent() = default;
+  ~MirroredExtent();
   MirroredExtent(const MirroredExtent&) = delete;
   MirroredExtent& operator=(const MirroredExtent&) = delete;
 
@@ -77,7 +77,7 @@ class MirroredExtent {
     rdma::RemoteBuffer start;
   };
   /// An id is ticket, then whether this is the last request of the ticket, then the copy.
-  static constexpr int kCopyBits = 3;
+  static constexpr int kCopyBits = 4;
   static_assert(size_t{1} << kCopyBits == kMaxCopies);
 
   MirroredExtent(PoolClient* client, std::unique_ptr<Lane> lane, uint64_t length);

@@ -9,6 +9,7 @@
 
 #include "memnode/compaction_codec.h"
 #include "memnode/flush_codec.h"
+#include "memnode/pool_client.h"
 #include "memnode/rebuild_codec.h"
 #include "memnode/scrub_codec.h"
 
@@ -51,6 +52,7 @@ class CompactionNodeJob : public NodeJob {
   }
 
   Status Run(JobPeers* peers) override {
+    job_.write_keys = &write_keys();
     return RunCompaction(job_, plugins_, peers->store.get(), cancelled(), &result_);
   }
 
@@ -90,7 +92,6 @@ class FlushNodeJob : public NodeJob {
   std::vector<ExtentAddr> Extents() const override {
     std::vector<ExtentAddr> extents;
     AppendOutputs(job_.merge, &extents);
-    // Copies elsewhere are only read, so their nodes need not be told.
     for (const LogPart& part : job_.log) {
       std::copy_if(part.copies.begin(), part.copies.end(), std::back_inserter(extents),
                    [this](const ExtentAddr& copy) { return copy.start.node == peers().self; });
@@ -99,6 +100,7 @@ class FlushNodeJob : public NodeJob {
   }
 
   Status Run(JobPeers* peers) override {
+    job_.merge.write_keys = &write_keys();
     return RunFlush(job_, plugins_, peers->store.get(), cancelled(), &result_);
   }
 
@@ -138,6 +140,7 @@ class RebuildNodeJob : public NodeJob {
   }
 
   Status Run(JobPeers* peers) override {
+    job_.write_keys = &write_keys();
     return RunRebuild(job_, peers->store.get(), cancelled(), &result_);
   }
 
@@ -194,17 +197,30 @@ Status NodeJob::SetHeader(uint64_t client, const control::JobHeader& header, uin
   job_id_ = header.job_id();
   database_id_ = header.database_id();
   owner_epoch_ = header.owner_epoch();
-  peers_.pool_uri = header.pool_uri();
-  peers_.instance_ids = {header.instance_ids().begin(), header.instance_ids().end()};
+  peers_.scheme = header.scheme();
+  peers_.self = static_cast<NodeId>(std::min<uint32_t>(header.executor(), kNoNode));
   peers_.slab_bytes = header.slab_bytes();
   peers_.operation_timeout =
       std::chrono::milliseconds(std::clamp<uint64_t>(header.operation_timeout_ms(), 1, 3'600'000));
-  if (header.executor() >= peers_.instance_ids.size() ||
-      peers_.instance_ids[header.executor()] != instance_id) {
+  bool here = false;
+  for (const control::JobPeer& peer : header.peers()) {
+    if (peer.node() >= kMaxSlots) {
+      return Status::InvalidArgument(fmt::format("job: there is no node {}", peer.node()));
+    }
+    here |= peer.node() == header.executor() && peer.instance_id() == instance_id;
+    peers_.peers.push_back({.node = static_cast<NodeId>(peer.node()),
+                            .address = peer.address(),
+                            .instance_id = peer.instance_id()});
+  }
+  if (!here) {
     return Status::InvalidArgument(
         fmt::format("job: node {} of the pool is not this one", header.executor()));
   }
-  peers_.self = static_cast<NodeId>(header.executor());
+  for (const control::WriteKey& key : header.write_keys()) {
+    ExtentAddr extent;
+    NACRE_RETURN_IF_ERROR(DecodeExtent(key.extent(), &extent));
+    write_keys_.Add(extent, key.key());
+  }
   return Status::OK();
 }
 

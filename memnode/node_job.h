@@ -8,6 +8,7 @@
 #include "memnode/control.pb.h"
 #include "memnode/job_peers.h"
 #include "memnode/plugin_registry.h"
+#include "memnode/write_keys.h"
 #include "nacre/status.h"
 #include "table/placement.h"
 
@@ -44,8 +45,10 @@ class NodeJob {
   uint64_t database_id() const { return database_id_; }
   uint64_t owner_epoch() const { return owner_epoch_; }
   const PeersKey& peers() const { return peers_; }
+  /// To the outputs' extents on other nodes.
+  const WriteKeys& write_keys() const { return write_keys_; }
 
-  /// Where the job may write, or what it reads here: of the database, as far as it is this node's.
+  /// Where the job writes, or what it reads here: of the database, as far as it is this node's.
   virtual std::vector<ExtentAddr> Extents() const = 0;
   virtual Status Run(JobPeers* peers) = 0;
   /// Once it has ended, or could not begin.
@@ -65,6 +68,7 @@ class NodeJob {
   uint64_t database_id_ = 0;
   uint64_t owner_epoch_ = 0;
   PeersKey peers_;
+  WriteKeys write_keys_;
   std::atomic<bool> cancelled_{false};
 };
 

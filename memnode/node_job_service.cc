@@ -3,57 +3,11 @@
 #include <fmt/format.h>
 
 #include <cassert>
-#include <chrono>
-#include <map>
 #include <utility>
 
 #include "util/named_point.h"
 
 namespace nacre::memnode {
-namespace {
-
-/// Announces the writes of one job to the nodes that will receive them, and withdraws that at the
-/// end: no writes are outstanding then, as every writer is finished or gone.
-class WriteTickets {
- public:
-  WriteTickets(PoolClient* client, uint64_t ticket) : client_(client), ticket_(ticket) {}
-  ~WriteTickets() {
-    for (const NodeId node : nodes_) {
-      // A dead node keeps no tickets; one that is slow, or back after its connections broke, would
-      // keep the owner from closing.
-      for (int attempt = 0; attempt < kAttempts; ++attempt) {
-        const Status s = client_->EndWrites(node, ticket_);
-        if (!s.IsTimedOut() && !s.IsUnavailable()) break;
-        if (s.IsUnavailable()) client_->clock()->SleepFor(kPause);
-      }
-    }
-  }
-  WriteTickets(const WriteTickets&) = delete;
-  WriteTickets& operator=(const WriteTickets&) = delete;
-
-  Status Take(const NodeJob& job) {
-    std::map<NodeId, std::vector<ExtentAddr>> extents;
-    for (const ExtentAddr& extent : job.Extents()) {
-      if (extent.start.node != job.peers().self) extents[extent.start.node].push_back(extent);
-    }
-    for (const auto& [node, of_node] : extents) {
-      nodes_.push_back(node);  // Also if it fails: the node may have heard of it.
-      NACRE_RETURN_IF_ERROR(
-          client_->BeginWrites(node, job.database_id(), job.owner_epoch(), ticket_, of_node));
-    }
-    return Status::OK();
-  }
-
- private:
-  static constexpr int kAttempts = 3;
-  static constexpr std::chrono::milliseconds kPause{150};
-
-  PoolClient* const client_;
-  const uint64_t ticket_;
-  std::vector<NodeId> nodes_;
-};
-
-}  // namespace
 
 NodeJobService::NodeJobService(const std::string& name, int workers, size_t most,
                                JobPeersCache* peers, JobCounters* counters,
@@ -117,9 +71,10 @@ Status NodeJobService::Execute(NodeJob* job) {
   // One that was cancelled before it ran need not connect to anybody.
   if (job->cancelled()->load(std::memory_order_acquire)) return Status::Aborted("cancelled");
   std::shared_ptr<JobPeers> peers;
-  NACRE_RETURN_IF_ERROR(peers_->Get(job->peers(), &peers));
-  WriteTickets tickets(peers->client.get(), job->job_id());
-  NACRE_RETURN_IF_ERROR(tickets.Take(*job));
+  if (Status s = peers_->Get(job->peers(), &peers); !s.ok()) {
+    // What keeps this node from the others need not keep another one.
+    return Status::Unavailable(fmt::format("cannot reach the pool's nodes: {}", s.ToString()));
+  }
   return job->Run(peers.get());
 }
 

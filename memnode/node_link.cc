@@ -77,13 +77,22 @@ control::Slabs NodeLink::TakeWriteKeys(const std::vector<uint64_t>& offsets) {
   control::Slabs taken;
   for (const uint64_t offset : offsets) {
     const uint64_t slab = SlabAt(offset);
-    if (slab == slab_count_) continue;
-    const uint64_t key = write_keys_[slab].exchange(0, std::memory_order_relaxed);
-    if ((key & kHasKey) == 0) continue;
+    const uint64_t key =
+        slab == slab_count_ ? 0 : write_keys_[slab].exchange(0, std::memory_order_relaxed);
     taken.add_offsets(offset);
     taken.add_write_keys(static_cast<uint32_t>(key));
   }
   return taken;
+}
+
+void NodeLink::GiveBackWriteKeys(const control::Slabs& taken) {
+  for (int i = 0; i < taken.offsets_size(); ++i) {
+    const uint64_t slab = SlabAt(taken.offsets(i));
+    if (slab == slab_count_ || taken.write_keys(i) == 0) continue;
+    uint64_t none = 0;
+    write_keys_[slab].compare_exchange_strong(none, kHasKey | taken.write_keys(i),
+                                              std::memory_order_relaxed);
+  }
 }
 
 std::string NodeLink::domain() const {
@@ -201,12 +210,13 @@ Status NodeLink::SetDescription(const control::Description& description) {
 
 Status NodeLink::Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueDepths depths,
                          rdma::CompletionQueue* queue, Deadline deadline,
-                         std::unique_ptr<rdma::QueuePair>* queue_pair) const {
+                         std::unique_ptr<rdma::QueuePair>* queue_pair, uint32_t connection) const {
   Hello hello;
   hello.kind = kind;
   depths.control = kind != ConnectionKind::kData;
   hello.client_id = context_->client_id;
   hello.slab_bytes = context_->options.slab_bytes;
+  hello.connection = connection;
   hello.instance_id = instance_id();
   // Requests say themselves what they mean.
   if (const Place* const known = place(); known != nullptr && kind == ConnectionKind::kData) {

@@ -92,8 +92,10 @@ class NodeLink {
   bool TranslateWrite(uint64_t offset, rdma::RemoteBuffer* to, uint64_t* contiguous) const;
   /// What the node answered; `Corruption` if it makes no sense.
   Status SetWriteKeys(const control::Slabs& slabs);
-  /// The keys that there were, as SetWriteKeys takes them back.
+  /// The keys that there were, one for each offset; 0 where there was none.
   control::Slabs TakeWriteKeys(const std::vector<uint64_t>& offsets);
+  /// Those that were taken, save where there are others by now.
+  void GiveBackWriteKeys(const control::Slabs& taken);
 
   // ---- State --------------------------------------------------------------------------------
 
@@ -117,10 +119,10 @@ class NodeLink {
   // ---- Connections --------------------------------------------------------------------------
 
   /// A further connection of this client, on a queue of `device`, which is the client's or the one
-  /// among those it is made of that leads to the node.
+  /// among those it is made of that leads to the node. `connection`: see Hello.
   Status Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueDepths depths,
                  rdma::CompletionQueue* queue, Deadline deadline,
-                 std::unique_ptr<rdma::QueuePair>* queue_pair) const;
+                 std::unique_ptr<rdma::QueuePair>* queue_pair, uint32_t connection = 0) const;
 
   /// An idle request channel, or null. Give it back after use unless it broke.
   std::unique_ptr<RequestChannel> TakeIdleChannel() EXCLUDES(mutex_);

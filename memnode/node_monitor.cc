@@ -18,12 +18,19 @@ constexpr nanoseconds kFirstBackOff = milliseconds(20);
 /// Of a first connection to a node, once another one has not answered at all.
 constexpr nanoseconds kNextPatience = milliseconds(1000);
 constexpr nanoseconds kLastBackOff = milliseconds(2000);
-/// How long the monitor waits for the lifeline of a suspected node to end before it takes the
-/// trouble for one of a single connection.
+/// How long the monitor waits for the lifeline of a suspected node to end before it asks the node
+/// whether the trouble was one of a single connection.
 constexpr nanoseconds kSuspicion = milliseconds(100);
-/// Of an attempt to reach a node that may be gone for good: it keeps the thread from the others.
-/// A node that is there, but slow, is given more by and by, up to kConnectTimeout.
-constexpr nanoseconds kJoinTimeout = milliseconds(300);
+/// How long such a node may take to answer before the members of roots go on without it.
+constexpr nanoseconds kSilence = milliseconds(100);
+/// Of an attempt to reach a node that may be gone for good, or one that was there a moment ago. If
+/// it is there, but slow, it is given more by and by, up to kConnectTimeout.
+constexpr nanoseconds kFirstPatience = milliseconds(300);
+constexpr nanoseconds kReturnPatience = milliseconds(1000);
+/// A node that has answered a knock is given so many times as long to take its client in.
+constexpr int kSlack = 10;
+/// Nodes that are asked at once whether they are there.
+constexpr size_t kMaxKnocks = 16;
 /// Wake-ups tell of all that happens; this bounds the damage if one is missed.
 constexpr nanoseconds kIdle = milliseconds(500);
 /// Nothing arrives on a lifeline; the receive is there to be flushed, so all share its memory.
@@ -60,29 +67,89 @@ NodeMonitor::~NodeMonitor() {
   stopping_.store(true, std::memory_order_release);
   queue_->Wake();
   if (thread_.joinable()) thread_.Join();
+  // They wake the queue.
+  candidates_.clear();
+  for (Lifeline& lifeline : lifelines_) lifeline.attempts.knock.reset();
   for (Lifeline& lifeline : lifelines_) lifeline.queue_pair.reset();
 }
 
 Status NodeMonitor::ConnectAll() {
-  Status failure;
-  bool connected = false;
-  std::chrono::nanoseconds patience = context_->options.operation_timeout;
+  const nanoseconds most = context_->options.operation_timeout;
+  std::vector<Lifeline*> slow;
+  Connecting result;
   for (int i = 0; i < fabric_->node_count(); ++i) {
     Lifeline* lifeline = &lifelines_[static_cast<size_t>(i)];
     if (lifeline->link->is_self() || !lifeline->link->alive()) continue;
-    const uint64_t started = context_->clock->NowNanos();
-    const Status s = TryConnect(lifeline, Deadline::After(context_->clock, patience));
-    connected = connected || s.ok();
-    if (s.ok()) continue;
-    if (!s.IsUnavailable() && !s.IsTimedOut()) return s;
-    if (failure.ok()) failure = s;
-    Lose(lifeline->link, s);
-    // Hosts that vanish do so together: the first may take its time, the others may not add to it.
-    if (context_->clock->NowNanos() - started >= Nanos(kNextPatience)) {
-      patience = std::min(patience, kNextPatience);
+    // Nodes that are there answer one after the other as fast as their client can ask. From the
+    // first silent one on, nobody is to wait for another one.
+    if (!slow.empty()) {
+      slow.push_back(lifeline);
+      continue;
+    }
+    const Deadline deadline = Deadline::After(context_->clock, std::min(most, kFirstPatience));
+    const Status s = TryConnect(lifeline, deadline);
+    if (!s.ok() && deadline.Expired()) {
+      slow.push_back(lifeline);
+    } else {
+      NACRE_RETURN_IF_ERROR(result.Take(this, lifeline, s));
     }
   }
-  return connected ? Status::OK() : failure;
+  NACRE_RETURN_IF_ERROR(ConnectSlow(&slow, &result));
+  return result.connected ? Status::OK() : result.failure;
+}
+
+Status NodeMonitor::Connecting::Take(NodeMonitor* monitor, Lifeline* lifeline, const Status& s) {
+  lifeline->attempts = Attempts();
+  connected = connected || s.ok();
+  if (s.ok()) return s;
+  if (!s.IsUnavailable() && !s.IsTimedOut()) return s;
+  if (failure.ok()) failure = s;
+  monitor->Lose(lifeline->link, s);
+  return Status::OK();
+}
+
+Status NodeMonitor::ConnectSlow(std::vector<Lifeline*>* slow, Connecting* result) {
+  nanoseconds patience = context_->options.operation_timeout;
+  while (!slow->empty()) {
+    for (size_t i = 0; i < slow->size();) {
+      Lifeline* const lifeline = (*slow)[i];
+      NodeLink* const link = lifeline->link;
+      lifeline->attempts.patience = std::min<nanoseconds>(patience, kConnectTimeout);
+      Status s;
+      const Answer answer = Knock(&lifeline->attempts, link->address(), link->instance_id(), &s);
+      if (answer == Answer::kNone) {
+        ++i;
+        continue;
+      }
+      if (answer == Answer::kYes) {
+        s = ConnectAgain(lifeline);
+      } else if (s.IsTimedOut() || s.IsUnavailable()) {
+        // Hosts that vanish do so together: the first may take their time, others may not add to
+        // it.
+        patience = std::min(patience, kNextPatience);
+      }
+      NACRE_RETURN_IF_ERROR(result->Take(this, lifeline, s));
+      slow->erase(slow->begin() + static_cast<ptrdiff_t>(i));
+    }
+    // The end of a knock wakes it; so do nodes that hang up, of which the thread will learn.
+    TakeCompletions();
+    if (slow->empty()) break;
+    const Status woken = queue_->Wait(kIdle);
+    if (!woken.ok() && !woken.IsTimedOut()) context_->clock->SleepFor(milliseconds(10));
+  }
+  return Status::OK();
+}
+
+Status NodeMonitor::ConnectAgain(Lifeline* lifeline) {
+  const Deadline deadline = Deadline::After(
+      context_->clock,
+      std::min<nanoseconds>(lifeline->attempts.patience, context_->options.operation_timeout));
+  while (true) {
+    const Status s = TryConnect(lifeline, deadline);
+    // It has yet to notice that a connection was given up, which it was too slow for.
+    if (!s.IsUnavailable() || deadline.Expired()) return s;
+    context_->clock->SleepFor(kFirstBackOff);
+  }
 }
 
 void NodeMonitor::Lose(NodeLink* link, const Status& why) {
@@ -141,7 +208,7 @@ void NodeMonitor::TakeCompletions() {
     for (int i = 0; i < n; ++i) {
       Lifeline& lifeline = lifelines_[completions[i].id & UINT16_MAX];
       // One of an earlier lifeline to the same node says nothing.
-      if (completions[i].id >> kNodeBits == lifeline.attempt) lifeline.failed = true;
+      if (completions[i].id >> kNodeBits == lifeline.number) lifeline.failed = true;
     }
   }
 }
@@ -153,76 +220,149 @@ void NodeMonitor::HangUp(Lifeline* lifeline) {
   lifeline->queue_pair.reset();
 }
 
-Deadline NodeMonitor::AttemptDeadline() const {
-  return Deadline::After(
-      context_->clock, std::min<nanoseconds>(kConnectTimeout, context_->options.operation_timeout));
+// ---- Attempts -----------------------------------------------------------------------------------
+
+NodeMonitor::Answer NodeMonitor::Knock(Attempts* attempts, const std::string& address,
+                                       uint64_t instance_id, Status* why) {
+  if (attempts->knock == nullptr) {
+    if (context_->clock->NowNanos() < attempts->act_at_nanos || knocks_ == kMaxKnocks) {
+      return Answer::kNone;
+    }
+    attempts->patience = std::max(attempts->patience, kFirstPatience);
+    ++knocks_;
+    attempts->knock = std::make_unique<NodeKnock>(
+        *context_, address, instance_id,
+        std::min<nanoseconds>(attempts->patience, context_->options.operation_timeout),
+        [this] { queue_->Wake(); });
+    return Answer::kNone;
+  }
+  if (!attempts->knock->done()) return Answer::kNone;
+  --knocks_;
+  const std::unique_ptr<NodeKnock> knock = std::move(attempts->knock);
+  if (!knock->status().ok()) {
+    *why = knock->status();
+    BackOff(attempts, *why);
+    return Answer::kNo;
+  }
+  attempts->patience =
+      std::clamp<nanoseconds>(kSlack * knock->took(), attempts->patience, kConnectTimeout);
+  return Answer::kYes;
+}
+
+uint64_t NodeMonitor::NextLook(const Attempts& attempts) const {
+  // The end of a knock wakes the thread; of others, too, if there are too many for this one.
+  return attempts.knock != nullptr || knocks_ == kMaxKnocks ? UINT64_MAX : attempts.act_at_nanos;
+}
+
+void NodeMonitor::BackOff(Attempts* attempts, const Status& why) {
+  if (why.IsTimedOut() || why.IsUnavailable()) {
+    attempts->patience = std::min<nanoseconds>(2 * attempts->patience, kConnectTimeout);
+  }
+  attempts->back_off = std::clamp(2 * attempts->back_off, kFirstBackOff, kLastBackOff);
+  attempts->act_at_nanos = context_->clock->NowNanos() + Nanos(attempts->back_off);
+}
+
+// ---- Nodes of the pool --------------------------------------------------------------------------
+
+void NodeMonitor::CutOff(Lifeline* lifeline) {
+  NodeLink* link = lifeline->link;
+  lifeline->suspected = false;
+  lifeline->attempts.patience = kReturnPatience;
+  lifeline->attempts.back_off = kFirstBackOff;
+  lifeline->attempts.act_at_nanos = context_->clock->NowNanos() + Nanos(kFirstBackOff);
+  link->SetCutOff(Status::Unavailable(link->address() + ": connection lost"));
+  HangUp(lifeline);
+  fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
 }
 
 uint64_t NodeMonitor::Step(Lifeline* lifeline) {
   NodeLink* link = lifeline->link;
   if (link->is_self()) return UINT64_MAX;
-  const uint64_t now = context_->clock->NowNanos();
-
   if (lifeline->queue_pair != nullptr && (lifeline->failed || lifeline->queue_pair->broken())) {
-    lifeline->suspected = false;
-    lifeline->back_off = kFirstBackOff;
-    lifeline->act_at_nanos = now + Nanos(lifeline->back_off);
-    link->SetCutOff(Status::Unavailable(link->address() + ": connection lost"));
-    HangUp(lifeline);
-    fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
+    CutOff(lifeline);
   }
-
   switch (link->state()) {
-    case NodeLink::State::kLost:
+    case NodeLink::State::kLost: {
       // If it lives, it may be followed.
       HangUp(lifeline);
+      NodeKnock* const knock = lifeline->attempts.knock.get();
+      if (knock != nullptr && knock->done()) {
+        lifeline->attempts.knock.reset();
+        --knocks_;
+      }
       return UINT64_MAX;
+    }
     case NodeLink::State::kUp:
       lifeline->suspected = false;
       return UINT64_MAX;
     case NodeLink::State::kUnconnected: {
-      {
-        MutexLock lock(&mutex_);
-        if (link->id() >= wanted_.size() || !wanted_[link->id()]) return UINT64_MAX;
-      }
-      if (Status s = TryConnect(lifeline, AttemptDeadline()); !s.ok()) {
-        lifeline->back_off = kFirstBackOff;
-        lifeline->act_at_nanos = context_->clock->NowNanos() + Nanos(lifeline->back_off);
-        link->SetDown(s);
-      }
       MutexLock lock(&mutex_);
-      connected_.SignalAll();
-      return link->state() == NodeLink::State::kUp ? UINT64_MAX : lifeline->act_at_nanos;
+      if (link->id() >= wanted_.size() || !wanted_[link->id()]) return UINT64_MAX;
+      lifeline->attempts.patience = kConnectTimeout;  // Somebody waits for it.
+      break;
     }
     case NodeLink::State::kDown:
       break;
   }
+  return lifeline->queue_pair != nullptr ? StepSuspected(lifeline) : StepUnreached(lifeline);
+}
 
-  if (lifeline->queue_pair != nullptr) {
-    if (!lifeline->suspected) {
-      lifeline->suspected = true;
-      lifeline->act_at_nanos = now + Nanos(kSuspicion);
-    } else if (now >= lifeline->act_at_nanos) {
-      lifeline->suspected = false;
-      link->SetUp();
-      // Roots may have been published without it meanwhile.
-      fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
-      return UINT64_MAX;
-    }
-    return lifeline->act_at_nanos;
+uint64_t NodeMonitor::StepSuspected(Lifeline* lifeline) {
+  const uint64_t now = context_->clock->NowNanos();
+  Attempts* attempts = &lifeline->attempts;
+  if (!lifeline->suspected) {
+    lifeline->suspected = true;
+    lifeline->silent_at_nanos = now + Nanos(kSuspicion + kSilence);
+    attempts->patience = kReturnPatience;
+    attempts->back_off = nanoseconds(0);
+    attempts->act_at_nanos = now + Nanos(kSuspicion);
   }
-  if (now < lifeline->act_at_nanos) return lifeline->act_at_nanos;
-  if (Status s = TryConnect(lifeline, AttemptDeadline()); !s.ok()) {
-    if (IsOtherInstance(s) || s.IsNotFound()) {
-      Lose(link, s);
-      return UINT64_MAX;
-    }
+  Status why;
+  const Answer answer =
+      Knock(attempts, lifeline->link->address(), lifeline->link->instance_id(), &why);
+  if (answer == Answer::kYes) {
+    lifeline->suspected = false;
+    lifeline->link->SetUp();
+    // Roots may have been published without it meanwhile.
+    fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
+    return UINT64_MAX;
+  }
+  if (answer == Answer::kNo) lifeline->link->SetDown(why);
+  uint64_t next = NextLook(*attempts);
+  if (lifeline->silent_at_nanos != 0) {
+    if (now < lifeline->silent_at_nanos) return std::min(next, lifeline->silent_at_nanos);
+    lifeline->silent_at_nanos = 0;
+    fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
+  }
+  return next;
+}
+
+uint64_t NodeMonitor::StepUnreached(Lifeline* lifeline) {
+  NodeLink* link = lifeline->link;
+  Attempts* attempts = &lifeline->attempts;
+  Status s;
+  const Answer answer = Knock(attempts, link->address(), link->instance_id(), &s);
+  if (answer == Answer::kNone) return NextLook(*attempts);
+  if (answer == Answer::kYes) {
+    const nanoseconds most = context_->options.operation_timeout;
+    s = TryConnect(lifeline, Deadline::After(context_->clock, std::min(attempts->patience, most)));
+    if (!s.ok()) BackOff(attempts, s);
+  }
+  if (IsOtherInstance(s) || s.IsNotFound()) {
+    Lose(link, s);
+  } else if (!s.ok()) {
     link->SetDown(s);
-    lifeline->back_off = std::min(2 * lifeline->back_off, kLastBackOff);
-    lifeline->act_at_nanos = context_->clock->NowNanos() + Nanos(lifeline->back_off);
-    return lifeline->act_at_nanos;
+  } else {
+    *attempts = Attempts();
   }
-  return UINT64_MAX;
+  MutexLock lock(&mutex_);
+  connected_.SignalAll();
+  return link->state() == NodeLink::State::kDown ? attempts->act_at_nanos : UINT64_MAX;
+}
+
+Status NodeMonitor::JoinRefusal() const {
+  MutexLock lock(&mutex_);
+  return join_refusal_;
 }
 
 void NodeMonitor::AddNode(const std::string& address) {
@@ -269,36 +409,37 @@ void NodeMonitor::Follow(const std::string& address) {
   for (const Candidate& candidate : candidates_) {
     if (candidate.address == address) return;
   }
-  candidates_.push_back({.address = address, .back_off = kFirstBackOff, .patience = kJoinTimeout});
+  candidates_.push_back({.address = address, .attempts = {}});
 }
 
 uint64_t NodeMonitor::TryCandidates() {
   uint64_t next = UINT64_MAX;
   for (size_t i = 0; i < candidates_.size();) {
     Candidate& candidate = candidates_[i];
-    const uint64_t now = context_->clock->NowNanos();
-    if (now >= candidate.act_at_nanos) {
-      const bool joined = Join(&candidate).ok();
-      {
-        MutexLock lock(&mutex_);
-        if (!joined) not_reached_.insert(candidate.address);
-        connected_.SignalAll();
-      }
-      if (joined) {
-        candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(i));
-        continue;
-      }
-      candidate.act_at_nanos = context_->clock->NowNanos() + Nanos(candidate.back_off);
-      candidate.back_off = std::min(2 * candidate.back_off, kLastBackOff);
+    Status s;
+    const Answer answer = Knock(&candidate.attempts, candidate.address, /*instance_id=*/0, &s);
+    if (answer == Answer::kYes) {
+      s = Join(candidate);
+      if (!s.ok()) BackOff(&candidate.attempts, s);
     }
-    next = std::min(next, candidate.act_at_nanos);
+    if (answer != Answer::kNone) {
+      MutexLock lock(&mutex_);
+      if (s.ok() || s.IsNoSpace()) join_refusal_ = s;
+      if (!s.ok()) not_reached_.insert(candidate.address);
+      connected_.SignalAll();
+    }
+    if (answer == Answer::kYes && s.ok()) {
+      candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(i));
+      continue;
+    }
+    next = std::min(next, NextLook(candidate.attempts));
     ++i;
   }
   return next;
 }
 
-Status NodeMonitor::Join(Candidate* candidate) {
-  const std::string& address = candidate->address;
+Status NodeMonitor::Join(const Candidate& candidate) {
+  const std::string& address = candidate.address;
   const auto slot = static_cast<size_t>(fabric_->node_count());
   if (slot == fabric_->slots()) {
     return Status::NoSpace(
@@ -317,17 +458,14 @@ Status NodeMonitor::Join(Candidate* candidate) {
   link = std::make_unique<NodeLink>(context_, static_cast<NodeId>(slot), address);
   lifeline->link = link.get();
   lifeline->failed = false;
-  ++lifeline->attempt;
-  const Deadline deadline = Deadline::After(
-      context_->clock,
-      std::min<nanoseconds>(candidate->patience, context_->options.operation_timeout));
+  ++lifeline->number;
+  const nanoseconds most = context_->options.operation_timeout;
+  const Deadline deadline =
+      Deadline::After(context_->clock, std::min(candidate.attempts.patience, most));
   std::unique_ptr<RequestChannel> channel;
   Status s = Introduce(lifeline, deadline, &channel);
   if (s.ok()) s = welcome_(link.get(), /*returns=*/false, deadline);
   if (!s.ok()) {
-    if (deadline.Expired() && lifeline->queue_pair != nullptr) {
-      candidate->patience = std::min<nanoseconds>(2 * candidate->patience, kConnectTimeout);
-    }
     HangUp(lifeline);
     return s;
   }
@@ -340,7 +478,7 @@ Status NodeMonitor::Join(Candidate* candidate) {
 
 Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
   lifeline->failed = false;
-  ++lifeline->attempt;
+  ++lifeline->number;
   std::unique_ptr<RequestChannel> channel;
   Status s = Introduce(lifeline, deadline, &channel);
   const bool returns = databases_.load(std::memory_order_relaxed) > 0;
@@ -362,7 +500,7 @@ Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline,
                                       rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
                                       deadline, &lifeline->queue_pair));
   NACRE_RETURN_IF_ERROR(lifeline->queue_pair->PostRecv(
-      lifeline->attempt << kNodeBits | link->id(),
+      lifeline->number << kNodeBits | link->id(),
       {.data = region_->data(), .size = kReceiveBytes, .region = region_.get()}));
   NACRE_RETURN_IF_ERROR(RequestChannel::Open(context_, link, deadline, channel));
   control::Request request;

@@ -68,6 +68,7 @@ void PointReader::ReadAll(std::span<PointRead> reads) {
 
 void PointReader::StartReads(std::span<PointRead> reads) {
   CountReads(reads);
+  ++started_;
   session_ != nullptr ? session_->StartReads(reads) : Fail(reads);
 }
 
@@ -75,6 +76,7 @@ void PointReader::FinishReads() {
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   if (session_ != nullptr) [[likely]]
     session_->FinishReads();
+  --started_;
 }
 
 }  // namespace nacre::memnode

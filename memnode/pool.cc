@@ -5,6 +5,7 @@
 
 #include "memnode/memory_node.h"
 #include "memnode/pool_device.h"
+#include "memnode/pool_file.h"
 #include "memnode/pool_impl.h"
 #include "memnode/pool_secret.h"
 #include "util/uri.h"
@@ -147,6 +148,7 @@ Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* c
                 std::shared_ptr<PoolImpl>* pool) {
   Uri parsed;
   NACRE_RETURN_IF_ERROR(ParseUri(uri, &parsed));
+  NACRE_RETURN_IF_ERROR(ResolvePoolFile(&parsed));
   if (options.operation_timeout.count() <= 0) {
     return Status::InvalidArgument(
         fmt::format("operation timeout of {} ms", options.operation_timeout.count()));

@@ -9,14 +9,9 @@
 #include "memnode/pool_client_rep.h"
 #include "memnode/pool_device.h"
 #include "util/draw_id.h"
+#include "util/never_destroyed.h"
 
 namespace nacre::memnode {
-namespace {
-
-/// Of a pool's URI.
-constexpr size_t kMaxNodes = 64;
-
-}  // namespace
 
 PoolClient::PoolClient() : rep_(std::make_unique<Rep>()) {}
 PoolClient::~PoolClient() = default;
@@ -51,10 +46,13 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   if (pool.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' has no nodes", pool.ToString()));
   }
-  const size_t most = options.nodes_join ? kMaxNodes : kMaxLifelines;
-  if (pool.addresses.size() > most) {
-    return Status::InvalidArgument(fmt::format("pool '{}' has {} nodes, more than {}",
-                                               pool.ToString(), pool.addresses.size(), most));
+  // Nodes that are known to be lost have a number, and nothing else.
+  const size_t lost = static_cast<size_t>(
+      std::count(options.instance_ids.begin(), options.instance_ids.end(), kLostInstance));
+  const size_t reached = pool.addresses.size() - std::min(lost, pool.addresses.size());
+  if (reached > kMaxLifelines || pool.addresses.size() > kMaxSlots) {
+    return Status::InvalidArgument(fmt::format("the pool of '{}' has {} nodes, more than {}",
+                                               NodeAddress(pool, 0), reached, kMaxLifelines));
   }
   std::unique_ptr<PoolClient> result(new PoolClient());
   Rep* rep = result->rep_.get();
@@ -67,7 +65,8 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   NACRE_RETURN_IF_ERROR(DrawId(&context.client_id));
 
   Fabric& fabric = rep->fabric;
-  fabric.links.resize(options.nodes_join ? kMaxSlots : pool.addresses.size());
+  fabric.links.resize(
+      std::max(pool.addresses.size(), options.nodes_join ? std::min(options.slots, kMaxSlots) : 0));
   for (size_t i = 0; i < pool.addresses.size(); ++i) {
     const std::string address = NodeAddress(pool, i);
     auto link = std::make_unique<NodeLink>(&context, static_cast<NodeId>(i), address);
@@ -99,11 +98,12 @@ uint64_t PoolClient::membership_changes() const {
   return rep_->fabric.membership_changes.load(std::memory_order_acquire);
 }
 const std::string& PoolClient::node_address(NodeId node) const {
-  static const std::string kGone = "a node of earlier days";
+  static const NeverDestroyed<std::string> kGone("a node of earlier days");
   const NodeLink* link = rep_->fabric.link(node);
-  return link == nullptr ? kGone : link->address();
+  return link == nullptr ? *kGone : link->address();
 }
 void PoolClient::AddNode(const std::string& address) { rep_->fabric.monitor->AddNode(address); }
+Status PoolClient::JoinRefusal() const { return rep_->fabric.monitor->JoinRefusal(); }
 bool PoolClient::alive(NodeId node) const {
   const NodeLink* link = rep_->fabric.link(node);
   return link != nullptr && link->alive();

@@ -12,6 +12,7 @@
 
 #include "memnode/compaction_job.h"
 #include "memnode/flush_job.h"
+#include "memnode/job_end.h"
 #include "memnode/rebuild_job.h"
 #include "memnode/scrub_job.h"
 #include "nacre/status.h"
@@ -120,6 +121,10 @@ struct RootCopy {
   DatabaseRoot root;  ///< `owned`: that node has heard nothing of its owner's end.
 };
 
+/// Most node slots of one client, for as long as it lives. Each node that comes back without its
+/// memory takes one.
+inline constexpr size_t kMaxSlots = 4096;
+
 struct PoolClientOptions {
   std::chrono::milliseconds operation_timeout{10'000};
   /// Slab size asked for; a node that was formatted with another one refuses. 0: any.
@@ -132,6 +137,8 @@ struct PoolClientOptions {
   bool connect_all = true;
   /// Take nodes in that come back after they were lost, and those of AddNode.
   bool nodes_join = true;
+  /// For nodes that join; at most kMaxSlots.
+  size_t slots = kMaxSlots;
   /// As PoolOptions has it.
   int max_queue_pairs_per_node = 0;
   /// By node: the instance that must answer there; 0 or absent: any; kLostInstance: the node is
@@ -167,6 +174,9 @@ class PoolClient {
   /// Has the nodes join that were added to the pool (Directions::added_addresses), as those that
   /// are reached know it, and waits until they have or could not be reached once, a second at most.
   void JoinAddedNodes();
+  /// `NoSpace` as long as there is a node that is wanted and for which there is no number, or no
+  /// connection, any more.
+  Status JoinRefusal() const;
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
   int alive_count() const;
@@ -241,35 +251,38 @@ class PoolClient {
   uint64_t membership_changes() const;
 
   /// Runs the job on `node`; the calling thread sleeps until the node wakes it. While it runs,
-  /// liveness of the node is watched: `Unavailable` soon after its death. `*cancelled` (may be
-  /// null) set: the job is aborted and `Aborted` returned once the node no longer writes. After
-  /// `Unavailable` nothing of a dead executor's output will be written any more; after `TimedOut`
-  /// (the node lives but does not answer) it may. `Busy`: the node has too many jobs already.
-  /// `NotSupported`: it does not know the comparator.
+  /// liveness of the node is watched: `Unavailable` or `TimedOut` soon after its death or silence.
+  /// `*cancelled` (may be null) set: the job is aborted, with `Aborted`. `Busy`: the node has too
+  /// many jobs already. `NotSupported`: it does not know the comparator. However it ends, `*end`
+  /// (null: nobody uses the space again) says where the job may still write.
   Status Compact(NodeId node, const CompactionJob& job, const std::atomic<bool>* cancelled,
-                 CompactionResult* result);
+                 CompactionResult* result, JobEnd* end = nullptr);
 
   /// Has `node` make a table of updates in the log. Waits, and fails, as Compact does; `Corruption`
   /// if the log is not as the job says, `Busy` while the node has no thread for it.
   Status Flush(NodeId node, const FlushJob& job, const std::atomic<bool>* cancelled,
-               CompactionResult* result);
+               CompactionResult* result, JobEnd* end = nullptr);
 
   /// Has `node` make fragments of tables anew; `result` tells of each table how that went. Waits,
   /// and fails, as Compact does.
   Status Rebuild(NodeId node, const RebuildJob& job, const std::atomic<bool>* cancelled,
-                 RebuildResult* result);
+                 RebuildResult* result, JobEnd* end = nullptr);
 
   /// Has `node` check fragments that it holds against their checksums. Waits, and fails, as Compact
   /// does.
   Status Scrub(NodeId node, const ScrubJob& job, const std::atomic<bool>* cancelled,
                ScrubResult* result);
 
-  /// Used by an executor: announces to `node` that it will write into `extents`, which belong to
-  /// `database_id`, for its owner of that epoch, until EndWrites. Meanwhile the node does not give
-  /// them to others.
-  Status BeginWrites(NodeId node, uint64_t database_id, uint64_t owner_epoch, uint64_t ticket,
-                     const std::vector<ExtentAddr>& extents);
-  Status EndWrites(NodeId node, uint64_t ticket);
+  /// Asks the nodes that are open in each of `jobs` to end it there, and closes those that have, or
+  /// that are lost. Bounded by a second or so; who does not answer stays open.
+  void EndJobs(uint64_t database_id, std::vector<JobEnd>* jobs);
+
+  /// Whether writes that were given up may still be stored on the node: space there must not be
+  /// used again before this is false (memnode/abandoned_writes.h). One load as a rule.
+  bool MayStillWriteOn(NodeId node) const;
+  /// Has the nodes end the connections of such writes. Bounded by a second or so; MayStillWriteOn
+  /// tells of those that have not answered.
+  void EndAbandonedWrites();
 
   /// Has the node that holds `copy` of a manifest apply `delta` to it; for what it answers, see
   /// memnode/checkpoint.h. `InvalidArgument` if this client does not own the database, or the copy.
@@ -307,7 +320,9 @@ class PointReader {
   static constexpr uint64_t kMaxStarted = 8;
 
   explicit PointReader(PoolClient* client);
+  /// Awaits what was started and not finished, which is so if its caller throws.
   ~PointReader() {
+    while (started_ > 0) [[unlikely]] FinishReads();
     if (turn_ != nullptr) [[unlikely]]
       EndTurn();
   }
@@ -321,7 +336,7 @@ class PointReader {
 
   /// A pipeline of reads: work goes on between the start of some and their end. Begins `reads` (at
   /// most kMaxReadsAtOnce), which stay where they are until FinishReads has ended them; at most
-  /// kMaxStarted calls are ahead of it, and none at the end of this object.
+  /// kMaxStarted calls are ahead of it.
   void StartReads(std::span<PointRead> reads);
   /// Waits until each of the reads that were started first, and are not finished, has its status.
   /// Their bytes stay until the next FinishReads or ReadAll; no ReadAll while reads are started.
@@ -336,6 +351,7 @@ class PointReader {
 
   ClientSession* session_ = nullptr;  ///< Null: there is none, for the reason below.
   Turn* turn_ = nullptr;              ///< Null: the session is the thread's own.
+  uint64_t started_ = 0;              ///< Calls of StartReads that FinishReads has not ended.
   Status failure_;
 };
 

@@ -95,12 +95,28 @@ class PoolClient::Rep {
   /// with all that it had. By the monitor.
   Status BringDatabases(NodeLink* link, bool returns, Deadline deadline) EXCLUDES(membership);
 
-  /// Sends a job, whose `header` it fills in, and waits for its end; see PoolClient::Compact.
-  Status RunJob(NodeId node, uint64_t database_id, control::JobHeader* header,
-                control::Request* request, const std::atomic<bool>* cancelled,
-                control::Reply* reply);
-  /// Of the first `count` nodes, for an executor: as it reaches them.
-  std::string PeersUri(int count) const;
+  // ---- Jobs (pool_jobs.cc) ----------------------------------------------------------------
+
+  /// What a request for a job is sent for.
+  struct JobCall {
+    NodeId executor = kNoNode;
+    uint64_t database_id = 0;
+    std::vector<ExtentAddr> outputs{};  ///< All that it may write to.
+    const std::atomic<bool>* cancelled = nullptr;
+  };
+  /// Begins a job, whose `header` it fills in, on all nodes that it concerns, has it run, and ends
+  /// it; see PoolClient::Compact.
+  Status RunJob(const JobCall& call, control::JobHeader* header, control::Request* request,
+                control::Reply* reply, JobEnd* end);
+  /// Opens the job on the nodes, and takes over the keys that they grant.
+  Status BeginJob(const JobCall& call, JobEnd* end, control::JobHeader* header);
+  /// The request and its answer.
+  Status SendJob(const JobCall& call, uint64_t job_id, control::Request* request,
+                 control::Reply* reply);
+  /// See PoolClient::EndJobs.
+  void EndJobs(uint64_t database_id, std::vector<JobEnd>* jobs);
+  /// Who the executor is, and how it reaches the others.
+  void FillHeader(const JobCall& call, control::JobHeader* header);
   Status BringAll(NodeLink* link, bool returns, Deadline deadline) REQUIRES(membership);
 
   // ---- Databases (pool_databases.cc, pool_roots.cc) ---------------------------------------

@@ -365,6 +365,7 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
     request.mutable_claim_database()->set_epoch(database->epoch);
     // Whoever has it open there was superseded by this client.
     request.mutable_claim_database()->set_take_over(true);
+    request.mutable_claim_database()->set_granted(true);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
     NACRE_POINT("membership.node-claimed");
     const control::Slabs slabs = reply.database().slabs();
@@ -387,6 +388,7 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
     }
     request.mutable_return_slabs()->set_database_id(id);
     *request.mutable_return_slabs()->mutable_offsets() = slabs.offsets();
+    *request.mutable_return_slabs()->mutable_write_keys() = slabs.write_keys();
     NACRE_RETURN_IF_ERROR(call(request, &reply));
   }
   return Status::OK();

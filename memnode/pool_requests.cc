@@ -29,7 +29,11 @@ Status PoolClient::Rep::Call(NodeId node, control::Request* request, control::Re
   const Deadline deadline = fabric.context.OperationDeadline();
   std::unique_ptr<RequestChannel> channel;
   if (Status s = link->TakeChannel(deadline, &channel); !s.ok()) return Lost(link, std::move(s));
-  if (Status s = channel->Call(request, deadline, reply); !s.ok()) return Lost(link, std::move(s));
+  if (Status s = channel->Call(request, deadline, reply); !s.ok()) {
+    // It has had as long as any operation may take; the monitor asks it whether it is there.
+    if (s.IsTimedOut()) fabric.monitor->Suspect(link, s);
+    return Lost(link, std::move(s));
+  }
   link->GiveChannel(std::move(channel));
   return GetStatus(*reply).WithContext(link->address());
 }
@@ -207,38 +211,16 @@ Status PoolClient::ReturnSlabs(NodeId node, uint64_t database_id,
   control::Request request;
   control::Reply reply;
   request.mutable_return_slabs()->set_database_id(database_id);
-  for (const uint64_t offset : offsets) request.mutable_return_slabs()->add_offsets(offset);
   NodeLink* link = nullptr;
   NACRE_RETURN_IF_ERROR(rep_->UpLink(node, &link));
   // Beforehand: when the answer is here, another thread may have leased one of them anew.
   const control::Slabs keys = link->TakeWriteKeys(offsets);
+  for (const uint64_t offset : offsets) request.mutable_return_slabs()->add_offsets(offset);
+  for (const uint32_t key : keys.write_keys()) request.mutable_return_slabs()->add_write_keys(key);
   Status s = rep_->Heed(database_id, rep_->Call(node, &request, &reply));
-  // The node said no: they are still this client's.
-  if (!s.ok() && !s.IsUnavailable() && !s.IsTimedOut()) {
-    NACRE_RETURN_IF_ERROR(link->SetWriteKeys(keys));
-  }
+  // They are still this client's, or it asks again, with the same keys.
+  if (!s.ok()) link->GiveBackWriteKeys(keys);
   return s;
-}
-
-Status PoolClient::BeginWrites(NodeId node, uint64_t database_id, uint64_t owner_epoch,
-                               uint64_t ticket, const std::vector<ExtentAddr>& extents) {
-  control::Request request;
-  control::Reply reply;
-  request.mutable_begin_writes()->set_database_id(database_id);
-  request.mutable_begin_writes()->set_owner_epoch(owner_epoch);
-  request.mutable_begin_writes()->set_ticket(ticket);
-  for (const ExtentAddr& extent : extents) {
-    EncodeExtent(extent, request.mutable_begin_writes()->add_extents());
-  }
-  NACRE_RETURN_IF_ERROR(rep_->Call(node, &request, &reply));
-  return rep_->fabric.link(node)->SetWriteKeys(reply.slabs());
-}
-
-Status PoolClient::EndWrites(NodeId node, uint64_t ticket) {
-  control::Request request;
-  control::Reply reply;
-  request.mutable_end_writes()->set_ticket(ticket);
-  return rep_->Call(node, &request, &reply);
 }
 
 Status PoolClient::ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta& delta) {

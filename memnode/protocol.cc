@@ -38,7 +38,9 @@ std::string Hello::Encode() const {
   PutFixed64(&bytes, client_id);
   // What no node can have stays what no node has.
   const uint64_t pages = slab_bytes % kPageBytes == 0 ? slab_bytes / kPageBytes : UINT32_MAX;
-  PutFixed32(&bytes, static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX)));
+  const bool is_data = kind == ConnectionKind::kData;
+  PutFixed32(&bytes,
+             is_data ? connection : static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX)));
   PutFixed32(&bytes, start_id);
   PutFixed64(&bytes, instance_id);
   return bytes;
@@ -56,7 +58,10 @@ bool Hello::Decode(const Slice& bytes, Hello* hello) {
   }
   hello->kind = static_cast<ConnectionKind>(kind);
   hello->client_id = DecodeFixed64(bytes.data() + 8);
-  hello->slab_bytes = DecodeFixed32(bytes.data() + 16) * kPageBytes;
+  const uint32_t number = DecodeFixed32(bytes.data() + 16);
+  const bool is_data = hello->kind == ConnectionKind::kData;
+  hello->slab_bytes = is_data ? 0 : number * kPageBytes;
+  hello->connection = is_data ? number : 0;
   hello->start_id = DecodeFixed32(bytes.data() + 20);
   hello->instance_id = DecodeFixed64(bytes.data() + 24);
   return true;

@@ -32,7 +32,7 @@ namespace nacre::memnode {
 // the body, the length and the id.
 
 inline constexpr uint32_t kHelloMagic = 0x4172634e;  // "NcrA"
-inline constexpr uint16_t kProtocolVersion = 6;
+inline constexpr uint16_t kProtocolVersion = 8;
 
 /// How long an owner may answer reads after a node has confirmed that it owns the database. One who
 /// takes over from an owner that is there waits for as long.
@@ -47,8 +47,12 @@ struct Hello {
   uint32_t magic = kHelloMagic;
   uint16_t version = kProtocolVersion;
   ConnectionKind kind = ConnectionKind::kLifeline;
-  uint64_t client_id = 0;    ///< The same for all connections of one client.
-  uint64_t slab_bytes = 0;   ///< That the client counts on; 0: any. On the wire in pages of 4 KiB.
+  uint64_t client_id = 0;  ///< The same for all connections of one client.
+  /// That the client counts on; 0: any. On the wire in pages of 4 KiB. Not of kData, whose client
+  /// has said it with its lifeline.
+  uint64_t slab_bytes = 0;
+  /// Of kData: its number among the client's, by which it can be ended (control::EndConnections).
+  uint32_t connection = 0;
   uint32_t start_id = 0;     ///< Of the process whose addresses and keys it has; 0: any.
   uint64_t instance_id = 0;  ///< That the client means to reach; 0: any.
 

@@ -11,7 +11,7 @@ Status RunRebuild(const RebuildJob& job, TableStore* store, const std::atomic<bo
                   RebuildResult* result) {
   const uint64_t cpu_start = ThreadCpuNanos();
   for (const TableRebuild& table : job.tables) {
-    Status status = store->Rebuild(table, cancelled, result);
+    Status status = store->Rebuild(table, cancelled, result, job.write_keys);
     if (status.IsAborted()) return status;
     result->tables.push_back(std::move(status));
   }

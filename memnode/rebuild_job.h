@@ -10,6 +10,7 @@
 namespace nacre::memnode {
 
 class TableStore;
+class WriteKeys;
 
 /// A fragment that is to be had anew.
 struct FragmentRebuild {
@@ -29,10 +30,11 @@ struct TableRebuild {
 struct RebuildJob {
   uint64_t database_id = 0;
   std::vector<TableRebuild> tables;
+  const WriteKeys* write_keys = nullptr;  ///< As in CompactionJob.
 };
 
 struct RebuildResult {
-  std::vector<Status> tables;  ///< As in the job. After a failure the space may be reused.
+  std::vector<Status> tables;  ///< As in the job.
   uint64_t bytes_read = 0;     ///< From other nodes.
   uint64_t bytes_written = 0;  ///< Of the fragments.
   uint64_t cpu_nanos = 0;

@@ -2,51 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "memnode/table_store.h"
 #include "table/fragment_checksums.h"
 #include "table/table_meta.h"
+#include "util/byte_pace.h"
 
 namespace nacre::memnode {
 namespace {
-
-/// Lets bytes pass at a rate. Sleeps in short pieces, so that a cancelled job ends soon.
-class Pace {
- public:
-  Pace(Clock* clock, uint64_t bytes_per_second, const std::atomic<bool>* cancelled)
-      : clock_(clock),
-        bytes_per_second_(bytes_per_second),
-        cancelled_(cancelled),
-        start_(clock->NowNanos()) {}
-
-  /// After `bytes` more. `Aborted` when cancelled.
-  Status Pass(uint64_t bytes) {
-    bytes_ += bytes;
-    while (true) {
-      if (cancelled_ != nullptr && cancelled_->load(std::memory_order_acquire)) {
-        return Status::Aborted("cancelled");
-      }
-      if (bytes_per_second_ == 0) return Status::OK();
-      const double due = static_cast<double>(bytes_) / static_cast<double>(bytes_per_second_) * 1e9;
-      const auto passed = static_cast<double>(clock_->NowNanos() - start_);
-      if (passed >= due) return Status::OK();
-      clock_->SleepFor(std::min<std::chrono::nanoseconds>(
-          std::chrono::nanoseconds(static_cast<int64_t>(due - passed)), kNap));
-    }
-  }
-
- private:
-  static constexpr std::chrono::nanoseconds kNap = std::chrono::milliseconds(20);
-
-  Clock* const clock_;
-  const uint64_t bytes_per_second_;
-  const std::atomic<bool>* const cancelled_;
-  const uint64_t start_;
-  uint64_t bytes_ = 0;
-};
 
 bool HeadIsWhole(const char* head, uint64_t table_id) {
   Slice input(head, kFragmentHeadBytes);
@@ -55,7 +19,7 @@ bool HeadIsWhole(const char* head, uint64_t table_id) {
 }
 
 /// `memory`: of the extent.
-Status Check(const ScrubFragment& fragment, const char* memory, Pace* pace,
+Status Check(const ScrubFragment& fragment, const char* memory, BytePace* pace,
              FragmentDamage* damage) {
   damage->head = !HeadIsWhole(memory, fragment.table_id);
   const char* const bytes = memory + kFragmentHeadBytes;
@@ -79,7 +43,7 @@ Status Check(const ScrubFragment& fragment, const char* memory, Pace* pace,
 
 Status RunScrub(const ScrubJob& job, const TableStore& store, const std::atomic<bool>* cancelled,
                 ScrubResult* result) {
-  Pace pace(store.client()->clock(), job.bytes_per_second, cancelled);
+  BytePace pace(store.client()->clock(), job.bytes_per_second, cancelled);
   for (size_t i = 0; i < job.fragments.size(); ++i) {
     const ScrubFragment& fragment = job.fragments[i];
     const char* const memory = store.InLocalMemory(fragment.extent);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "memnode/compaction_codec.h"
 #include "util/draw_id.h"
@@ -252,6 +253,7 @@ void Server::Admit(std::unique_ptr<rdma::IncomingConnection> incoming, const Hel
   connection->id = ++last_connection_;
   connection->kind = hello.kind;
   connection->client_id = hello.client_id;
+  connection->number = hello.connection;
   Welcome welcome;
   welcome.instance_id = instance_id_;
   Status s = Prepare(connection.get());
@@ -331,12 +333,6 @@ void Server::ClientGone(uint64_t client_id, bool hung_up) {
     if (connection->client_id == client_id) others.push_back(id);
   }
   for (const uint64_t id : others) Close(id);
-  for (auto ticket = tickets_.lower_bound({client_id, 0});
-       ticket != tickets_.end() && ticket->first.first == client_id;) {
-    const uint64_t database_id = ticket->second;
-    ticket = tickets_.erase(ticket);
-    databases_->Unpin(database_id);
-  }
   for (auto job = jobs_.lower_bound({client_id, 0});
        job != jobs_.end() && job->first.first == client_id; ++job) {
     job->second.job->Cancel();
@@ -345,6 +341,18 @@ void Server::ClientGone(uint64_t client_id, bool hung_up) {
     Log(options_.log, LogLevel::kWarn, "{}: the owner of database {:x} is gone, dropped it",
         address_, database_id);
   }
+}
+
+void Server::EndConnections(uint64_t client_id, const control::EndConnections& request) {
+  const std::set<uint32_t> numbers(request.connections().begin(), request.connections().end());
+  std::vector<uint64_t> ended;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->client_id == client_id && connection->kind == ConnectionKind::kData &&
+        numbers.contains(connection->number)) {
+      ended.push_back(id);
+    }
+  }
+  for (const uint64_t id : ended) Close(id);
 }
 
 NodeStats Server::stats() const {

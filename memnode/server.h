@@ -46,11 +46,9 @@ class Server {
 
   struct RunningJob {
     std::shared_ptr<NodeJob> job;
-    uint64_t connection = 0;          ///< That waits for the result.
-    std::vector<uint64_t> cancelled;  ///< Connections that wait for its end.
+    uint64_t connection = 0;  ///< That waits for the result.
   };
-  using JobKey = std::pair<uint64_t, uint64_t>;     // Client and job.
-  using TicketKey = std::pair<uint64_t, uint64_t>;  // Client and ticket.
+  using JobKey = std::pair<uint64_t, uint64_t>;  // Client and job.
 
   static uint64_t IdOf(const ServerConnection& connection, Work work) {
     return connection.id << kWorkBits | static_cast<uint64_t>(work);
@@ -73,6 +71,8 @@ class Server {
   /// Ends a connection and whatever depends on it.
   void Close(uint64_t connection_id);
   void ClientGone(uint64_t client_id, bool hung_up);
+  /// Those of the client for data that have these numbers.
+  void EndConnections(uint64_t client_id, const control::EndConnections& request);
 
   // I/O thread (server_requests.cc).
   Status PostReceive(ServerConnection* connection);
@@ -93,9 +93,6 @@ class Server {
                     control::Slabs* reply);
   /// Offsets and write keys.
   void FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* slabs) const;
-  Status BeginWrites(const ServerConnection& connection, const control::BeginWrites& request,
-                     control::Slabs* reply);
-  Status EndWrites(uint64_t client_id, uint64_t ticket);
   Status ApplyCheckpoint(const ServerConnection& connection,
                          const control::ApplyCheckpoint& request);
 
@@ -103,8 +100,10 @@ class Server {
   Status StartJob(ServerConnection* connection);
   NodeJobService* ServiceFor(const control::Request& request) const;
   Status CheckExtents(const NodeJob& job) const;
-  /// True: the answer comes when the job has ended.
-  bool CancelJob(ServerConnection* connection, uint64_t job_id);
+  Status CheckLeased(uint64_t database_id, const ExtentAddr& extent) const;
+  Status BeginJob(const ServerConnection& connection, const control::BeginJob& request,
+                  control::JobKeys* reply);
+  Status EndJobs(const ServerConnection& connection, const control::EndJobs& request);
   /// All of the database; see ServerDatabases.
   void AbortJobs(uint64_t database_id);
   void TakeFinished() EXCLUDES(mutex_);
@@ -128,7 +127,6 @@ class Server {
   std::map<uint64_t, uint64_t> lifelines_;  ///< Client to connection.
   uint64_t last_connection_ = 0;
   std::map<JobKey, RunningJob> jobs_;
-  std::map<TicketKey, uint64_t> tickets_;  ///< To the database that is pinned.
   JobCounters job_counters_;
   std::unique_ptr<JobPeersCache> peers_;
   std::unique_ptr<NodeJobService> compactions_;

@@ -23,6 +23,7 @@ struct ServerConnection {
   uint64_t id = 0;
   ConnectionKind kind = ConnectionKind::kData;
   uint64_t client_id = 0;
+  uint32_t number = 0;  ///< Of kData: the client's for it.
   Phase phase = Phase::kIdle;
   control::Request request;  ///< The current one; of a large one, the body.
   /// The next request, when it came in before the completion of the last reply was seen.

@@ -66,8 +66,9 @@ Status ServerDatabases::TakeKept(uint64_t now_nanos, bool* clean) {
   *clean = state.clean();
   std::set<uint64_t> ids;
   for (const control::KeptDatabase& kept : state.databases()) {
-    Database& database = databases_[kept.name()];
-    database.id = kept.database_id();
+    const auto it = databases_.try_emplace(kept.name()).first;
+    SetId(it, kept.database_id());
+    Database& database = it->second;
     database.epoch = kept.epoch();
     database.epoch_before = kept.epoch_before();
     database.claimant = kept.claimant();
@@ -137,7 +138,12 @@ Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase
   if (database.alive && database.claimant != client && !request.take_over()) {
     return Status::Busy(fmt::format("database '{}' is open elsewhere", name));
   }
-  const bool again = database.claimant == client && database.epoch == request.epoch();
+  // Another claim of the epoch that more than half have granted to this client was in vain, and
+  // came here late. Whoever made it has never written a root.
+  const bool over_one_in_vain =
+      request.granted() && database.root.epoch() < request.epoch() && database.claimant != client;
+  const bool again =
+      database.epoch == request.epoch() && (database.claimant == client || over_one_in_vain);
   if (!again && request.epoch() <= database.epoch &&
       !NACRE_PLANTED_BUG("fence.claim-of-an-old-epoch-granted")) {
     return Status::Busy(fmt::format("database '{}' was just opened elsewhere, with epoch {}", name,
@@ -162,14 +168,14 @@ Status ServerDatabases::MakeClaim(uint64_t client, const control::ClaimDatabase&
   Database& database = it->second;
   NACRE_POINT("node.claim");
   if (is_new) {
-    database.id = request.database_id();
+    SetId(it, request.database_id());
     count_.store(databases_.size(), std::memory_order_relaxed);
   }
-  if (database.epoch != request.epoch()) {
+  if (database.epoch != request.epoch() || database.claimant != client) {
     if (database.alive && database.claimant != client) {
       fenced_.emplace(database.claimant, database.id);
     }
-    database.epoch_before = database.epoch;
+    if (database.epoch != request.epoch()) database.epoch_before = database.epoch;
     database.epoch = request.epoch();
     database.ready = false;
   }
@@ -189,7 +195,7 @@ Status ServerDatabases::MakeClaim(uint64_t client, const control::ClaimDatabase&
     if (database.id != request.database_id()) {
       // What this node holds under the name is not what the rest of the pool does.
       region_->ReturnAll(database.id);
-      database.id = request.database_id();
+      SetId(it, request.database_id());
       database.root.Clear();
     }
     database.ready = true;
@@ -277,14 +283,20 @@ Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase&
   return kept;
 }
 
+void ServerDatabases::SetId(Map::iterator database, uint64_t database_id) {
+  by_id_.erase(database->second.id);
+  database->second.id = database_id;
+  by_id_.insert_or_assign(database_id, database);
+}
+
 ServerDatabases::Map::iterator ServerDatabases::Find(uint64_t database_id) {
-  return std::find_if(databases_.begin(), databases_.end(),
-                      [&](const auto& each) { return each.second.id == database_id; });
+  const auto found = by_id_.find(database_id);
+  return found == by_id_.end() ? databases_.end() : found->second;
 }
 
 ServerDatabases::Map::const_iterator ServerDatabases::Find(uint64_t database_id) const {
-  return std::find_if(databases_.begin(), databases_.end(),
-                      [&](const auto& each) { return each.second.id == database_id; });
+  const auto found = by_id_.find(database_id);
+  return found == by_id_.end() ? databases_.end() : Map::const_iterator(found->second);
 }
 
 Status ServerDatabases::Confirm(uint64_t client, uint64_t database_id, uint64_t now_nanos) {
@@ -325,11 +337,9 @@ Status ServerDatabases::Report(uint64_t client, const control::ReportDatabase& r
                                uint64_t now_nanos, control::Directions* directions) {
   NACRE_RETURN_IF_ERROR(CheckOwner(client, report.database_id()));
   NACRE_RETURN_IF_ERROR(CheckSize("a report", report));
-  for (auto& [name, database] : databases_) {
-    if (database.id != report.database_id()) continue;
-    database.report = report;
-    database.reported_nanos = now_nanos;
-  }
+  Database& database = Find(report.database_id())->second;
+  database.report = report;
+  database.reported_nanos = now_nanos;
   *directions = directions_;
   return Status::OK();
 }
@@ -365,12 +375,8 @@ void ServerDatabases::Unpin(uint64_t database_id) {
   const auto pin = pins_.find(database_id);
   if (pin == pins_.end() || --pin->second > 0) return;
   pins_.erase(pin);
-  for (auto it = databases_.begin(); it != databases_.end(); ++it) {
-    if (it->second.id == database_id && it->second.dropping) {
-      FinishDrop(it);
-      return;
-    }
-  }
+  const auto it = Find(database_id);
+  if (it != databases_.end() && it->second.dropping) FinishDrop(it);
 }
 
 std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client, bool hung_up) {
@@ -411,6 +417,7 @@ void ServerDatabases::FinishDrop(Map::iterator database) {
   const uint64_t id = database->second.id;
   std::erase_if(fenced_, [&](const auto& each) { return each.second == id; });
   region_->ReturnAll(id);
+  by_id_.erase(id);
   databases_.erase(database);
   count_.store(databases_.size(), std::memory_order_relaxed);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -126,6 +127,8 @@ class ServerDatabases {
                    control::DatabaseState* state);
   /// The database that `client` has claimed with `epoch`.
   Status Claimed(uint64_t client, uint64_t database_id, uint64_t epoch, Map::iterator* database);
+  /// The database gets the id, in place of the one that it may have had.
+  void SetId(Map::iterator database, uint64_t database_id);
   Map::iterator Find(uint64_t database_id);
   Map::const_iterator Find(uint64_t database_id) const;
   /// Ends what was written for the owner.
@@ -140,6 +143,7 @@ class ServerDatabases {
   RegionFile* const file_;
   const std::function<void(uint64_t)> abort_jobs_;
   Map databases_;
+  std::unordered_map<uint64_t, Map::iterator> by_id_;  ///< Each request names one.
   std::set<std::pair<uint64_t, uint64_t>> fenced_;  ///< Client and database, as long as both live.
   std::map<uint64_t, int> pins_;                    ///< By database id.
   /// Ids and epochs, oldest first.

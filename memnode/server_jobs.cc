@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
+#include "memnode/compaction_codec.h"
 #include "memnode/server.h"
 #include "util/named_point.h"
 
@@ -15,15 +17,16 @@ Status Server::StartJob(ServerConnection* connection) {
   std::shared_ptr<NodeJob> job;
   NACRE_RETURN_IF_ERROR(MakeNodeJob(request, *plugins_, connection->client_id, instance_id_, &job));
   NACRE_RETURN_IF_ERROR(CheckExtents(*job));
+  if (!region_->HasJob(job->database_id(), job->job_id())) {
+    return Status::Aborted("job: it was not begun here, or has been ended");
+  }
 
   const JobKey key{job->client_id(), job->job_id()};
-  if (job->job_id() == 0 || jobs_.contains(key)) {
-    return Status::InvalidArgument("job: its id is in use");
-  }
+  if (jobs_.contains(key)) return Status::InvalidArgument("job: its id is in use");
   NACRE_RETURN_IF_ERROR(ServiceFor(request)->Submit(job));
   connection->job_id = job->job_id();
   databases_->Pin(job->database_id());
-  jobs_[key] = {.job = std::move(job), .connection = connection->id, .cancelled = {}};
+  jobs_[key] = {.job = std::move(job), .connection = connection->id};
   NACRE_POINT("node.job-taken");
   return Status::OK();
 }
@@ -44,20 +47,49 @@ NodeJobService* Server::ServiceFor(const control::Request& request) const {
 Status Server::CheckExtents(const NodeJob& job) const {
   for (const ExtentAddr& extent : job.Extents()) {
     if (extent.start.node != job.peers().self) continue;
-    if (region_->Owns(job.database_id(), extent.start.offset, extent.length)) continue;
-    return Status::InvalidArgument(
-        fmt::format("job: {} bytes at {} are not leased to database {:x}", extent.length,
-                    static_cast<uint64_t>(extent.start.offset), job.database_id()));
+    NACRE_RETURN_IF_ERROR(CheckLeased(job.database_id(), extent));
   }
   return Status::OK();
 }
 
-bool Server::CancelJob(ServerConnection* connection, uint64_t job_id) {
-  const auto running = jobs_.find({connection->client_id, job_id});
-  if (running == jobs_.end()) return false;
-  running->second.job->Cancel();
-  running->second.cancelled.push_back(connection->id);
-  return true;
+Status Server::CheckLeased(uint64_t database_id, const ExtentAddr& extent) const {
+  if (region_->Owns(database_id, extent.start.offset, extent.length)) return Status::OK();
+  return Status::InvalidArgument(
+      fmt::format("{} bytes at {} are not leased to database {:x}", extent.length,
+                  static_cast<uint64_t>(extent.start.offset), database_id));
+}
+
+Status Server::BeginJob(const ServerConnection& connection, const control::BeginJob& request,
+                        control::JobKeys* reply) {
+  const uint64_t database_id = request.database_id();
+  NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection.client_id, database_id));
+  std::vector<ExtentAddr> extents;
+  for (const control::Extent& extent : request.extents()) {
+    ExtentAddr& decoded = extents.emplace_back();
+    NACRE_RETURN_IF_ERROR(DecodeExtent(extent, &decoded));
+    NACRE_RETURN_IF_ERROR(CheckLeased(database_id, decoded));
+  }
+  std::vector<uint32_t> keys;
+  NACRE_RETURN_IF_ERROR(region_->BeginJob(database_id, request.job_id(), extents, &keys));
+  NACRE_POINT("node.job-granted");
+  for (const uint32_t key : keys) reply->add_keys(key);
+  return Status::OK();
+}
+
+Status Server::EndJobs(const ServerConnection& connection, const control::EndJobs& request) {
+  NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection.client_id, request.database_id()));
+  Status status;
+  for (const uint64_t job_id : request.job_ids()) {
+    const auto running = jobs_.find({connection.client_id, job_id});
+    if (running != jobs_.end()) {
+      running->second.job->Cancel();
+      status = Status::TryAgain("a job still runs");
+    }
+    Status revoked = region_->EndJob(request.database_id(), job_id);
+    if (status.ok()) status = std::move(revoked);
+  }
+  NACRE_POINT("node.jobs-ended");
+  return status;
 }
 
 void Server::AbortJobs(uint64_t database_id) {
@@ -91,10 +123,6 @@ void Server::TakeFinished() {
         status = Status::Unavailable("the node is stopping");
       }
       Answer(owner->second.get(), status, std::move(reply));
-    }
-    for (const uint64_t waiting : running.cancelled) {
-      const auto connection = connections_.find(waiting);
-      if (connection != connections_.end()) Answer(connection->second.get(), Status::OK(), {});
     }
   }
 }

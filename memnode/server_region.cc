@@ -118,10 +118,16 @@ uint64_t ServerRegion::SlabAt(uint64_t offset) const {
 }
 
 Status ServerRegion::RevokeOne(uint64_t slab) {
-  if (grants_[slab] == nullptr) return Status::OK();
-  Status revoked = grants_[slab]->Revoke();
+  Status revoked = job_grants_.RevokeWithin(OffsetOf(slab), slab_bytes_);
+  if (grants_[slab] != nullptr) {
+    Status own = grants_[slab]->Revoke();
+    if (own.ok()) {
+      grants_[slab].reset();
+    } else {
+      revoked = std::move(own);
+    }
+  }
   if (revoked.ok()) {
-    grants_[slab].reset();
     stuck_.erase(slab);
   } else if (stuck_.insert(slab).second) {
     Log(log_, LogLevel::kError, "slab {} stays unused, since it may still be written to: {}", slab,
@@ -207,12 +213,18 @@ Status ServerRegion::Lease(uint64_t database_id, uint32_t count, bool contiguous
   return full();
 }
 
-Status ServerRegion::Return(uint64_t database_id, const std::vector<uint64_t>& offsets) {
-  for (const uint64_t offset : offsets) {
-    const uint64_t slab = SlabAt(offset);
+Status ServerRegion::Return(uint64_t database_id, const std::vector<uint64_t>& offsets,
+                            const std::vector<uint32_t>& keys) {
+  if (keys.size() != offsets.size()) return Status::InvalidArgument("a return without keys");
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const uint64_t slab = SlabAt(offsets[i]);
     if (slab == slab_count_ || database_id == 0 || entries()[slab].database_id != database_id) {
       return Status::InvalidArgument(
-          fmt::format("offset {} is no slab of database {:x}", offset, database_id));
+          fmt::format("offset {} is no slab of database {:x}", offsets[i], database_id));
+    }
+    if (grants_[slab] == nullptr || grants_[slab]->remote_key().key != keys[i]) {
+      return Status::InvalidArgument(
+          fmt::format("the slab at {} has another key than it is returned with", offsets[i]));
     }
   }
   for (const uint64_t offset : offsets) {
@@ -243,6 +255,7 @@ Status ServerRegion::GrantAll(uint64_t database_id) {
 }
 
 void ServerRegion::RevokeAll(uint64_t database_id) {
+  job_grants_.EndAll(database_id);
   for (uint64_t slab = 0; slab < slab_count_; ++slab) {
     // One that may still be written to is logged, and is looked at again by GrantAll.
     if (entries()[slab].database_id == database_id) RevokeOne(slab).IgnoreError();

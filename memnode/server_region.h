@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "memnode/job_grants.h"
 #include "memnode/region_file.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
@@ -22,9 +23,9 @@ namespace nacre::memnode {
 /// The header and the table describe the region to whoever finds it, such as a node started anew
 /// over the same memory (region_file.h). An entry of the table is stored before the lease is
 /// answered, and cleared after the key was revoked. Peers may read all of it; into a slab those
-/// write who were given its key, which is revoked before the slab can be anybody else's. Where
-/// somebody stands still inside a write under that key and cannot be ended
-/// (rdma::RegionGrant::Revoke), the slab stays unused.
+/// write who were given its key, or, as jobs, keys to parts of it. All of these are revoked before
+/// the slab can be anybody else's. Where somebody stands still inside a write under one of them and
+/// cannot be ended (rdma::RegionGrant::Revoke), the slab stays unused.
 ///
 /// Thread safety: the slab methods from one thread; `leased` and what is constant from any.
 class ServerRegion {
@@ -70,8 +71,10 @@ class ServerRegion {
   /// device has no keys for them.
   Status Lease(uint64_t database_id, uint32_t count, bool contiguous, uint64_t extend_at,
                uint32_t extend_count, std::vector<uint64_t>* offsets);
-  /// All or nothing; `InvalidArgument` if one of them is no slab of the database.
-  Status Return(uint64_t database_id, const std::vector<uint64_t>& offsets);
+  /// All or nothing; `InvalidArgument` if one of them is no slab of the database, or has another
+  /// key: then it has been leased anew since.
+  Status Return(uint64_t database_id, const std::vector<uint64_t>& offsets,
+                const std::vector<uint32_t>& keys);
   /// Frees every slab of the database.
   void ReturnAll(uint64_t database_id);
   /// Frees every slab of other databases.
@@ -79,20 +82,31 @@ class ServerRegion {
   /// Makes keys to all slabs of the database, for an owner that has just opened it. `Unavailable`
   /// if a writer of before may still write to one.
   Status GrantAll(uint64_t database_id);
-  /// Revokes the keys to all slabs of the database; it keeps the slabs.
+  /// Revokes the keys to all slabs of the database, and those of its jobs; it keeps the slabs.
   void RevokeAll(uint64_t database_id);
   /// Offsets of the database's slabs.
   std::vector<uint64_t> SlabsOf(uint64_t database_id) const;
   /// Of the leased slab at or around `offset`; its owner has the database open.
   uint32_t WriteKey(uint64_t offset) const;
-  /// The slab around `offset`, which is within one.
-  uint64_t SlabStart(uint64_t offset) const { return offset - (offset - slab_area_) % slab_bytes_; }
   /// Whether all of [offset, offset + length) is leased to the database.
   bool Owns(uint64_t database_id, uint64_t offset, uint64_t length) const;
+
+  /// Lets a job write into these extents, which lie in slabs of the database; see JobGrants.
+  Status BeginJob(uint64_t database_id, uint64_t job_id, const std::vector<ExtentAddr>& extents,
+                  std::vector<uint32_t>* keys) {
+    return job_grants_.Begin(database_id, job_id, extents, memory_.get(), keys);
+  }
+  bool HasJob(uint64_t database_id, uint64_t job_id) const {
+    return job_grants_.Has(database_id, job_id);
+  }
+  Status EndJob(uint64_t database_id, uint64_t job_id) {
+    return job_grants_.End(database_id, job_id);
+  }
 
   /// Unregisters and frees the memory; afterwards only the numbers below are left.
   void FreeMemory() {
     stuck_.clear();
+    job_grants_.Clear();
     grants_.clear();
     memory_.reset();
   }
@@ -124,7 +138,8 @@ class ServerRegion {
   /// Revokes the key first.
   void TakeBack(uint64_t slab);
   Status GrantOne(uint64_t slab);
-  /// Revokes the slab's key, if there is one. A failure is logged and makes the slab a stuck one.
+  /// Revokes the slab's key, if there is one, and keys of jobs to parts of it. A failure is logged
+  /// and makes the slab a stuck one.
   Status RevokeOne(uint64_t slab);
   /// Frees the stuck slabs of no database whose writes have ended since.
   void FreeStuck();
@@ -134,7 +149,8 @@ class ServerRegion {
   std::unique_ptr<rdma::MemoryRegion> memory_;
   Logger* log_ = nullptr;
   std::vector<std::unique_ptr<rdma::RegionGrant>> grants_;  ///< By slab; null: no key.
-  /// Slabs whose key is revoked, and kept in grants_, because a write under it may still land.
+  JobGrants job_grants_;
+  /// Slabs of which a key is revoked, and kept, because a write under it may still land.
   std::set<uint64_t> stuck_;
   uint64_t size_ = 0;
   uint64_t slab_bytes_ = 0;

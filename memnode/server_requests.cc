@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "memnode/checkpoint.h"
@@ -111,12 +110,6 @@ void Server::Execute(ServerConnection* connection) {
     if (!s.ok()) Answer(connection, s, {});
     return;
   }
-  if (request.body_case() == control::Request::kCancelJob) {
-    if (!CancelJob(connection, request.cancel_job().job_id())) {
-      Answer(connection, Status::OK(), {});
-    }
-    return;
-  }
   control::Reply reply;
   const Status s = ExecuteNow(connection, &reply);
   Answer(connection, s, std::move(reply));
@@ -140,7 +133,8 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       const control::ReturnSlabs& slabs = request.return_slabs();
       NACRE_RETURN_IF_ERROR(databases_->CheckOwner(client, slabs.database_id()));
       NACRE_POINT("node.slabs-return");
-      return region_->Return(slabs.database_id(), {slabs.offsets().begin(), slabs.offsets().end()});
+      return region_->Return(slabs.database_id(), {slabs.offsets().begin(), slabs.offsets().end()},
+                             {slabs.write_keys().begin(), slabs.write_keys().end()});
     }
     case control::Request::kReadRoot:
       databases_->Read(request.read_root().name(), reply->mutable_database());
@@ -162,10 +156,13 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       return databases_->Release(client, request.release_database());
     case control::Request::kDestroyDatabase:
       return databases_->Destroy(client, request.destroy_database());
-    case control::Request::kBeginWrites:
-      return BeginWrites(*connection, request.begin_writes(), reply->mutable_slabs());
-    case control::Request::kEndWrites:
-      return EndWrites(client, request.end_writes().ticket());
+    case control::Request::kBeginJob:
+      return BeginJob(*connection, request.begin_job(), reply->mutable_job_keys());
+    case control::Request::kEndJobs:
+      return EndJobs(*connection, request.end_jobs());
+    case control::Request::kEndConnections:
+      EndConnections(client, request.end_connections());
+      return Status::OK();
     case control::Request::kApplyCheckpoint:
       return ApplyCheckpoint(*connection, request.apply_checkpoint());
     case control::Request::kReportDatabase:
@@ -302,54 +299,12 @@ void Server::FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* sla
   }
 }
 
-Status Server::BeginWrites(const ServerConnection& connection, const control::BeginWrites& request,
-                           control::Slabs* reply) {
-  NACRE_RETURN_IF_ERROR(databases_->CheckEpoch(request.database_id(), request.owner_epoch()));
-  std::set<uint64_t> slabs;
-  for (const control::Extent& extent : request.extents()) {
-    ExtentAddr decoded;
-    NACRE_RETURN_IF_ERROR(DecodeExtent(extent, &decoded));
-    if (!region_->Owns(request.database_id(), decoded.start.offset, decoded.length)) {
-      return Status::InvalidArgument(
-          fmt::format("{} bytes at {} are not leased to database {:x}", decoded.length,
-                      static_cast<uint64_t>(decoded.start.offset), request.database_id()));
-    }
-    const uint64_t end = decoded.start.offset + decoded.length;
-    for (uint64_t slab = region_->SlabStart(decoded.start.offset); slab < end;
-         slab += region_->slab_bytes()) {
-      slabs.insert(slab);
-    }
-  }
-  const TicketKey key{connection.client_id, request.ticket()};
-  if (!tickets_.emplace(key, request.database_id()).second) {
-    return Status::InvalidArgument("the ticket is in use");
-  }
-  databases_->Pin(request.database_id());
-  NACRE_POINT("node.writes-announced");
-  FillSlabs({slabs.begin(), slabs.end()}, reply);
-  return Status::OK();
-}
-
-Status Server::EndWrites(uint64_t client_id, uint64_t ticket) {
-  const auto it = tickets_.find({client_id, ticket});
-  if (it == tickets_.end()) return Status::InvalidArgument("there is no such ticket");
-  const uint64_t database_id = it->second;
-  tickets_.erase(it);
-  databases_->Unpin(database_id);
-  NACRE_POINT("node.writes-ended");
-  return Status::OK();
-}
-
 Status Server::ApplyCheckpoint(const ServerConnection& connection,
                                const control::ApplyCheckpoint& request) {
   NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection.client_id, request.database_id()));
   ExtentAddr copy;
   NACRE_RETURN_IF_ERROR(DecodeExtent(request.copy(), &copy));
-  if (!region_->Owns(request.database_id(), copy.start.offset, copy.length)) {
-    return Status::InvalidArgument(
-        fmt::format("{} bytes at {} are not leased to database {:x}", copy.length,
-                    static_cast<uint64_t>(copy.start.offset), request.database_id()));
-  }
+  NACRE_RETURN_IF_ERROR(CheckLeased(request.database_id(), copy));
   RecordRedo record;
   if (file_ != nullptr) {
     record = [&](std::string redo) {

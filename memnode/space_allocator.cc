@@ -4,22 +4,19 @@
 
 #include <algorithm>
 #include <cassert>
-#include <deque>
-#include <functional>
+#include <new>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "memnode/free_ranges.h"
-#include "table/fragment_checksums.h"
-#include "util/mutex.h"
+#include "memnode/extent_placing.h"
+#include "memnode/slab_exchange.h"
+#include "memnode/space_allocator_rep.h"
+#include "util/exceptions.h"
 
 namespace nacre::memnode {
 namespace {
 
-/// Extents start and end at pages, so that heads and point indexes are aligned in the region.
-constexpr uint64_t kExtentAlignment = 4096;
 constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
 /// A node is preferred although it holds more than its share, by so many extents of the size asked
 /// for.
@@ -28,124 +25,7 @@ constexpr uint64_t kPreferenceSlack = 4;
 /// Below this, a table's fragments would be mostly heads (MicroEC section IV-E).
 constexpr uint64_t kStripedBytesMin = 64 << 10;
 
-/// Whether a fragment of `placement` lies in the node's failure domain.
-bool SharesDomain(const std::vector<NodeId>& domains, NodeId node, const Placement& placement) {
-  const auto domain_of = [&](NodeId of) { return of < domains.size() ? domains[of] : of; };
-  return std::any_of(placement.fragments.begin(), placement.fragments.end(),
-                     [&](const ExtentAddr& fragment) {
-                       return domain_of(fragment.start.node) == domain_of(node);
-                     });
-}
-
-/// Of an extent that holds `fragment_bytes`, a head and a tail.
-uint64_t ExtentBytes(uint64_t fragment_bytes, uint64_t chunk_size) {
-  const uint64_t bytes =
-      kFragmentHeadBytes + fragment_bytes + FragmentTailBytes(fragment_bytes, chunk_size);
-  return (bytes + kExtentAlignment - 1) / kExtentAlignment * kExtentAlignment;
-}
-
 }  // namespace
-
-class SpaceAllocator::Rep {
- public:
-  Rep(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, uint64_t chunk_size,
-      Executor* executor)
-      : client_(client),
-        database_id_(database_id),
-        slab_bytes_(slab_bytes),
-        chunk_size_(chunk_size),
-        executor_(executor) {}
-  ~Rep();
-
-  Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
-                 uint64_t chunk_size, Placement* placement) EXCLUDES(mutex_);
-  void Trim(Placement* placement, uint64_t table_bytes) EXCLUDES(mutex_);
-  Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
-                          std::vector<ExtentAddr>* extents) EXCLUDES(mutex_);
-  void Free(const ExtentAddr& extent) EXCLUDES(mutex_);
-  void SetDraining(std::vector<NodeId> nodes) EXCLUDES(mutex_);
-  Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
-                 const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
-  std::vector<uint64_t> Slabs(NodeId node) EXCLUDES(mutex_);
-  Status ReturnFreeSlabs() EXCLUDES(mutex_);
-  Status FreeBytes(NodeId node, uint64_t* bytes) EXCLUDES(mutex_);
-  SpaceUsage Usage(NodeId node) const EXCLUDES(mutex_);
-  int node_count() const { return client_->node_count(); }
-  uint64_t chunk_size() const { return chunk_size_; }
-
- private:
-  struct Node {
-    std::set<uint64_t> slabs;  ///< Offsets.
-    FreeRanges free;           ///< Within the slabs.
-    uint64_t used_bytes = 0;
-    /// A lease or a return is under way; the next one waits, so that slabs on their way back are
-    /// not missed and nobody leases twice for one need. So does who counts what is free.
-    bool exchanging = false;
-    bool draining = false;
-    bool lease_scheduled = false;
-    bool return_scheduled = false;
-  };
-
-  /// By node, each made when it is first asked for. References stay valid.
-  class PerNode {
-   public:
-    Node& operator[](size_t node) {
-      while (node >= nodes_.size()) nodes_.emplace_back();
-      return nodes_[node];
-    }
-    auto begin() { return nodes_.begin(); }
-    auto end() { return nodes_.end(); }
-
-   private:
-    std::deque<Node> nodes_;
-  };
-
-  /// Slabs that would make the free end of a slab before them as large as is needed.
-  struct Growth {
-    uint64_t at = 0;
-    uint64_t slabs = 0;  ///< 0: no slab has a free end.
-  };
-
-  uint64_t SlabsFor(uint64_t bytes) const { return (bytes + slab_bytes_ - 1) / slab_bytes_; }
-  /// Nodes in the order in which they are tried.
-  std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);
-  /// Takes `bytes` of the node, leasing slabs if need be, and more ahead of need. `Unavailable`
-  /// when the node is lost, `NoSpace` when it is full.
-  Status Take(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
-  bool Carve(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
-  /// Nodes are in the order of their use, which is nearly the same for each table: reads shall
-  /// spread over all of them, and parity has none.
-  void Turn(Placement* placement) REQUIRES(mutex_);
-  void Release(const ExtentAddr& extent) REQUIRES(mutex_);
-  /// Makes `bytes` fit on `node`: leases what is missing, giving the mutex up meanwhile. With
-  /// `extend`, that may be what is missing behind a free end, which somebody else may have taken
-  /// when this returns OK.
-  Status MakeRoom(NodeId node, uint64_t bytes, bool extend) REQUIRES(mutex_);
-  Growth FindGrowth(const Node& node, uint64_t bytes) const;
-  void LeaseAhead(NodeId node) REQUIRES(mutex_);
-  /// Wholly free slabs beyond the spare ones to keep, highest first.
-  std::vector<uint64_t> Surplus(const Node& node, uint64_t keep) const REQUIRES(mutex_);
-  uint64_t SparesToKeep(const Node& node) const REQUIRES(mutex_) {
-    return node.draining ? 0 : std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
-  }
-  void ReturnSurplusLater(NodeId node) REQUIRES(mutex_);
-  Status ReturnSurplus(NodeId node, uint64_t keep) REQUIRES(mutex_);
-  void Schedule(std::function<void()> task) REQUIRES(mutex_);
-  Status TooFewAlive(const Redundancy& redundancy) const;
-
-  PoolClient* const client_;
-  const uint64_t database_id_;
-  const uint64_t slab_bytes_;
-  const uint64_t chunk_size_;
-  Executor* const executor_;
-  mutable Mutex mutex_;
-  CondVar changed_{&mutex_};
-  /// Mutable, as one for a node that was not used yet is made when it is asked for.
-  mutable PerNode nodes_ GUARDED_BY(mutex_);
-  uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;  ///< Of the latest extent: the next may be alike.
-  int background_ GUARDED_BY(mutex_) = 0;
-  uint64_t turn_ GUARDED_BY(mutex_) = 0;
-};
 
 SpaceAllocator::Rep::~Rep() {
   MutexLock lock(&mutex_);
@@ -153,13 +33,16 @@ SpaceAllocator::Rep::~Rep() {
 }
 
 void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
-  ++background_;
   executor_->Schedule([this, task = std::move(task)] {
-    task();
+    CatchAll([&task] {
+      task();
+      return Status::OK();
+    }).IgnoreError();  // Whoever needs what it was to do does it, and is told.
     MutexLock lock(&mutex_);
     --background_;
     changed_.SignalAll();
   });
+  ++background_;  // Unless it could not be scheduled; its end takes the mutex.
 }
 
 std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t bytes) const {
@@ -325,11 +208,14 @@ Status SpaceAllocator::Rep::ReserveFragments(const Placement& placement, uint64_
   return Status::OK();
 }
 
-void SpaceAllocator::Rep::Free(const ExtentAddr& extent) {
+void SpaceAllocator::Rep::Free(const ExtentAddr& extent) try {
   if (extent.start.node == kLostNode) return;
   MutexLock lock(&mutex_);
   Release(extent);
   ReturnSurplusLater(extent.start.node);
+} catch (const std::bad_alloc&) {
+  // Called as tables end, where nothing may be thrown. What is not noted now is free when the
+  // database is opened again.
 }
 
 void SpaceAllocator::Rep::SetDraining(std::vector<NodeId> nodes) {
@@ -370,7 +256,7 @@ Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes, bool extend) {
   if (state.free.CanTake(bytes)) return Status::OK();
 
   const Growth growth = extend ? FindGrowth(state, bytes) : Growth();
-  state.exchanging = true;
+  const SlabExchange exchange(&state.exchanging, &changed_);
   std::vector<uint64_t> offsets;
   Status s;
   {
@@ -379,28 +265,36 @@ Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes, bool extend) {
                                  static_cast<int>(growth.slabs), &offsets);
   }
   for (const uint64_t offset : offsets) {
+    // What can be leased was taken back before.
+    std::erase_if(state.unanswered, [offset](const auto& slabs) {
+      return std::find(slabs.begin(), slabs.end(), offset) != slabs.end();
+    });
     if (!state.slabs.insert(offset).second || !state.free.Insert(offset, slab_bytes_)) {
       s = Status::Corruption(
           fmt::format("{}: leased the slab at {} twice", client_->node_address(node), offset));
     }
   }
-  state.exchanging = false;
-  changed_.SignalAll();
   return s;
 }
 
 void SpaceAllocator::Rep::LeaseAhead(NodeId node) {
   if (nodes_[node].lease_scheduled) return;
-  nodes_[node].lease_scheduled = true;
   Schedule([this, node] {
     MutexLock lock(&mutex_);
     // A failure is the business of whoever comes to need the space.
-    MakeRoom(node, ahead_bytes_, /*extend=*/true).IgnoreError();
+    try {
+      MakeRoom(node, ahead_bytes_, /*extend=*/true).IgnoreError();
+    } catch (...) {
+      nodes_[node].lease_scheduled = false;
+      throw;
+    }
     nodes_[node].lease_scheduled = false;
   });
+  nodes_[node].lease_scheduled = true;
 }
 
-void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes) {
+void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes,
+                               std::vector<ExtentAddr>* held) {
   MutexLock lock(&mutex_);
   int fragment = 0;
   for (ExtentAddr& extent : placement->fragments) {
@@ -411,13 +305,18 @@ void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes) {
     rest.start.offset = extent.start.offset + bytes;
     rest.length = extent.length - bytes;
     extent.length = bytes;
-    Release(rest);
+    if (client_->MayStillWriteOn(rest.start.node)) [[unlikely]] {
+      held->push_back(rest);
+    } else {
+      Release(rest);
+    }
   }
 }
 
 std::vector<uint64_t> SpaceAllocator::Rep::Surplus(const Node& node, uint64_t keep) const {
   std::vector<uint64_t> free_slabs;
-  for (const auto& [start, length] : node.free.ranges()) {
+  // Each extent that is freed asks this; most free ranges are shorter than a slab.
+  for (const auto& [start, length] : node.free.AtLeast(slab_bytes_)) {
     for (auto slab = node.slabs.lower_bound(start);
          slab != node.slabs.end() && *slab + slab_bytes_ <= start + length; ++slab) {
       free_slabs.push_back(*slab);
@@ -430,40 +329,50 @@ std::vector<uint64_t> SpaceAllocator::Rep::Surplus(const Node& node, uint64_t ke
 void SpaceAllocator::Rep::ReturnSurplusLater(NodeId node) {
   Node& state = nodes_[node];
   if (state.return_scheduled || !client_->alive(node)) return;
-  if (Surplus(state, SparesToKeep(state)).empty()) return;
-  state.return_scheduled = true;
+  if (state.unanswered.empty() && Surplus(state, SparesToKeep(state)).empty()) return;
   Schedule([this, node] {
     MutexLock lock(&mutex_);
     nodes_[node].return_scheduled = false;
     ReturnSurplus(node, SparesToKeep(nodes_[node])).IgnoreError();
   });
+  state.return_scheduled = true;
 }
 
 Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep) {
   Node& state = nodes_[node];
   while (state.exchanging) changed_.Wait();
   const std::vector<uint64_t> surplus = Surplus(state, keep);
-  if (surplus.empty()) return Status::OK();
+  if (surplus.empty() && state.unanswered.empty()) return Status::OK();
   for (const uint64_t slab : surplus) {
     state.slabs.erase(slab);
     [[maybe_unused]] const bool removed = state.free.Remove(slab, slab_bytes_);
     assert(removed);
   }
-  state.exchanging = true;
-  Status s;
+  const SlabExchange exchange(&state.exchanging, &changed_);
+  std::vector<std::vector<uint64_t>> requests = std::exchange(state.unanswered, {});
+  const size_t earlier = requests.size();
+  if (!surplus.empty()) requests.push_back(surplus);
+  std::vector<Status> answers;
   {
     MutexUnlock unlock(&mutex_);
-    s = client_->ReturnSlabs(node, database_id_, surplus);
-  }
-  if (!s.ok() && !s.IsUnavailable() && !s.IsTimedOut()) {
-    // The node said no. (Without an answer the slabs may be another's by now: they stay unused
-    // until the node takes them back with the database.)
-    for (const uint64_t slab : surplus) {
-      if (state.slabs.insert(slab).second) state.free.Insert(slab, slab_bytes_);
+    for (const auto& slabs : requests) {
+      answers.push_back(client_->ReturnSlabs(node, database_id_, slabs));
     }
   }
-  state.exchanging = false;
-  changed_.SignalAll();
+  Status s;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (answers[i].ok()) continue;
+    if (answers[i].IsUnavailable() || answers[i].IsTimedOut()) {
+      state.unanswered.push_back(std::move(requests[i]));  // They may be another's by now.
+    } else if (i < earlier) {
+      continue;  // They were: the node had taken them back, without an answer.
+    } else {
+      for (const uint64_t slab : requests[i]) {  // The node said no.
+        if (state.slabs.insert(slab).second) state.free.Insert(slab, slab_bytes_);
+      }
+    }
+    s = std::move(answers[i]);
+  }
   return s;
 }
 
@@ -536,7 +445,14 @@ SpaceUsage SpaceAllocator::Rep::Usage(NodeId node) const {
 
 SpaceAllocator::SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes,
                                uint64_t chunk_size, Executor* executor)
-    : rep_(std::make_unique<Rep>(client, database_id, slab_bytes, chunk_size, executor)) {}
+    : client_(client),
+      rep_(std::make_unique<Rep>(client, database_id, slab_bytes, chunk_size, executor)),
+      quarantine_(
+          {.end_jobs = [client, database_id](
+                           std::vector<JobEnd>* jobs) { client->EndJobs(database_id, jobs); },
+           .may_still_write = [client](NodeId node) { return client->MayStillWriteOn(node); },
+           .end_abandoned_writes = [client] { client->EndAbandonedWrites(); }},
+          [rep = rep_.get()](const ExtentAddr& extent) { rep->Free(extent); }) {}
 SpaceAllocator::~SpaceAllocator() = default;
 
 Status SpaceAllocator::Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
@@ -545,12 +461,18 @@ Status SpaceAllocator::Reserve(const Redundancy& redundancy, uint64_t table_byte
                        chunk_size == 0 ? rep_->chunk_size() : chunk_size, placement);
 }
 void SpaceAllocator::Trim(Placement* placement, uint64_t table_bytes) {
-  rep_->Trim(placement, table_bytes);
+  std::vector<ExtentAddr> held;
+  rep_->Trim(placement, table_bytes, &held);
+  if (!held.empty()) quarantine_.Take({}, held);
 }
 void SpaceAllocator::Free(const Placement& placement) {
-  for (const ExtentAddr& extent : placement.fragments) rep_->Free(extent);
+  for (const ExtentAddr& extent : placement.fragments) Free(extent);
 }
-void SpaceAllocator::Free(const ExtentAddr& extent) { rep_->Free(extent); }
+void SpaceAllocator::Free(const ExtentAddr& extent) {
+  if (client_->MayStillWriteOn(extent.start.node)) [[unlikely]]
+    return quarantine_.Take({}, {extent});
+  rep_->Free(extent);
+}
 Status SpaceAllocator::ReserveFragments(const Placement& placement, uint64_t table_bytes,
                                         FragmentSet wanted, std::vector<ExtentAddr>* extents) {
   return rep_->ReserveFragments(placement, table_bytes, wanted, extents);
@@ -568,7 +490,7 @@ Status SpaceAllocator::FreeBytes(NodeId node, uint64_t* bytes) {
 SpaceUsage SpaceAllocator::Usage(NodeId node) const { return rep_->Usage(node); }
 SpaceUsage SpaceAllocator::Usage() const {
   SpaceUsage total;
-  for (int node = 0; node < rep_->node_count(); ++node) {
+  for (int node = 0; node < client_->node_count(); ++node) {
     const SpaceUsage usage = rep_->Usage(static_cast<NodeId>(node));
     total.leased_bytes += usage.leased_bytes;
     total.used_bytes += usage.used_bytes;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "memnode/pool_client.h"
+#include "memnode/space_quarantine.h"
 #include "nacre/status.h"
 #include "table/placement.h"
 #include "util/executor.h"
@@ -46,9 +47,25 @@ class SpaceAllocator {
   /// that have none of its other fragments. `*extents` has one for each, in their order.
   Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
                           std::vector<ExtentAddr>* extents);
-  /// Extents on lost nodes are forgotten.
+  /// Extents on lost nodes are forgotten. Those on nodes where a write that this client gave up may
+  /// still be stored are free when it cannot any more (PoolClient::MayStillWriteOn).
   void Free(const Placement& placement);
   void Free(const ExtentAddr& extent);
+  /// A write has failed, and what it was for is about to be freed: gives the nodes a second to end
+  /// it, so that its space is not missed by who tries again.
+  void EndAbandonedWrites() { client_->EndAbandonedWrites(); }
+  /// Of a job's outputs: what the job may still write to is free when it cannot any more.
+  void Free(const JobEnd& end, const Placement& placement) { Free(end, placement.fragments); }
+  void Free(const JobEnd& end, const std::vector<ExtentAddr>& extents) {
+    quarantine_.Take(end, extents);
+  }
+  /// Whether the node has not said yet that some job has ended there.
+  bool AwaitsEndOn(NodeId node) const { return quarantine_.AwaitsEndOn(node); }
+  /// Bytes that wait for a job's end. They count as used.
+  uint64_t quarantined_bytes() const { return quarantine_.held_bytes(); }
+  /// The database is about to be left: nothing is asked of its nodes any more, and what waits for
+  /// a job's end stays used. Whoever opens it next finds that free.
+  void EndQuarantine() { quarantine_.Stop(); }
 
   /// Which nodes are to be left: nothing new goes there as long as the others have room.
   void SetDraining(std::vector<NodeId> nodes);
@@ -73,7 +90,9 @@ class SpaceAllocator {
 
  private:
   class Rep;
+  PoolClient* const client_;
   std::unique_ptr<Rep> rep_;
+  SpaceQuarantine quarantine_;  ///< Ends before what it frees.
 };
 
 }  // namespace nacre::memnode

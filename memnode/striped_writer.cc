@@ -23,7 +23,7 @@ namespace {
 class StripedWriter : public ExtentWriter {
  public:
   StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, uint64_t table_id,
-                const Placement& placement);
+                const Placement& placement, const WriteKeys* keys);
 
   size_t chunk_size() const override { return chunk_size_; }
   uint64_t capacity() const override { return capacity_; }
@@ -71,13 +71,13 @@ class StripedWriter : public ExtentWriter {
 };
 
 StripedWriter::StripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, uint64_t table_id,
-                             const Placement& placement)
+                             const Placement& placement, const WriteKeys* keys)
     : store_(store),
       chunk_size_(placement.chunk_size),
       data_(placement.redundancy.data),
       parity_(placement.redundancy.parity),
       data_flights_(static_cast<size_t>(store->buffers_in_flight)),
-      writes_(store, std::move(lane), placement, data_flights_ + kParityFlights + 1),
+      writes_(store, std::move(lane), placement, data_flights_ + kParityFlights + 1, keys),
       encoder_(parity_ == 0
                    ? nullptr
                    : &ReedSolomon::Get(placement.redundancy.data, placement.redundancy.parity)
@@ -195,8 +195,9 @@ Status StripedWriter::Finish(const Slice& head) {
 }  // namespace
 
 std::unique_ptr<ExtentWriter> NewStripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                               uint64_t table_id, const Placement& placement) {
-  return std::make_unique<StripedWriter>(store, std::move(lane), table_id, placement);
+                                               uint64_t table_id, const Placement& placement,
+                                               const WriteKeys* keys) {
+  return std::make_unique<StripedWriter>(store, std::move(lane), table_id, placement, keys);
 }
 
 }  // namespace nacre::memnode

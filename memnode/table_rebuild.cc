@@ -31,7 +31,8 @@ namespace {
 /// of its row do. So what is written is right, or nothing is.
 class TableRebuilder {
  public:
-  TableRebuilder(TableStore::Rep* store, const TableRebuild& table, RebuildResult* result);
+  TableRebuilder(TableStore::Rep* store, const TableRebuild& table, const WriteKeys* keys,
+                 RebuildResult* result);
 
   Status Run(const std::atomic<bool>* cancelled);
 
@@ -79,6 +80,7 @@ class TableRebuilder {
 
   TableStore::Rep* const store_;
   const TableRebuild& table_;
+  const WriteKeys* const keys_;
   RebuildResult* const result_;
   const uint64_t piece_bytes_;  ///< A chunk.
   uint64_t longest_ = 0;        ///< Of the wanted fragments, in bytes.
@@ -94,9 +96,10 @@ class TableRebuilder {
 };
 
 TableRebuilder::TableRebuilder(TableStore::Rep* store, const TableRebuild& table,
-                               RebuildResult* result)
+                               const WriteKeys* keys, RebuildResult* result)
     : store_(store),
       table_(table),
+      keys_(keys),
       result_(result),
       piece_bytes_(table.placement.chunk_size),
       checksums_(table.placement.fragments.size()) {
@@ -221,7 +224,7 @@ Status TableRebuilder::OpenWriter() {
   std::unique_ptr<Lane> lane;
   NACRE_RETURN_IF_ERROR(store_->ConnectedLane(to, &lane));
   writes_ = std::make_unique<FragmentWrites>(store_, std::move(lane), to,
-                                             table_.fragments.size() * kWriteFlights + 1);
+                                             table_.fragments.size() * kWriteFlights + 1, keys_);
   return Status::OK();
 }
 
@@ -432,8 +435,8 @@ Status TableRebuilder::Run(const std::atomic<bool>* cancelled) {
 }  // namespace
 
 Status TableStore::Rebuild(const TableRebuild& table, const std::atomic<bool>* cancelled,
-                           RebuildResult* result) {
-  return TableRebuilder(rep_.get(), table, result).Run(cancelled);
+                           RebuildResult* result, const WriteKeys* keys) {
+  return TableRebuilder(rep_.get(), table, keys, result).Run(cancelled);
 }
 
 }  // namespace nacre::memnode

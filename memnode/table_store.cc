@@ -152,7 +152,7 @@ std::shared_ptr<Extent> TableStore::OpenExtent(uint64_t table_id, const Placemen
 }
 
 Status TableStore::NewWriter(uint64_t table_id, const Placement& placement, size_t chunk_size,
-                             std::unique_ptr<ExtentWriter>* writer) {
+                             std::unique_ptr<ExtentWriter>* writer, const WriteKeys* keys) {
   if (placement.fragments.empty()) return Status::InvalidArgument("a table is to lie nowhere");
   if (chunk_size == 0 || chunk_size > UINT32_MAX / 2) {
     return Status::InvalidArgument(fmt::format("chunks of {} bytes", chunk_size));
@@ -163,7 +163,7 @@ Status TableStore::NewWriter(uint64_t table_id, const Placement& placement, size
   }
   std::unique_ptr<Lane> lane;
   NACRE_RETURN_IF_ERROR(rep_->ConnectedLane(placement, &lane));
-  *writer = NewTableWriter(rep_.get(), std::move(lane), table_id, placement);
+  *writer = NewTableWriter(rep_.get(), std::move(lane), table_id, placement, keys);
   return Status::OK();
 }
 

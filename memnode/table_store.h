@@ -14,6 +14,8 @@
 
 namespace nacre::memnode {
 
+class WriteKeys;
+
 /// The region of the node this process is, when a memory node runs a job.
 struct LocalMemory {
   NodeId node = kNoNode;
@@ -56,15 +58,16 @@ class TableStore {
   std::shared_ptr<Extent> OpenExtent(uint64_t table_id, const Placement& placement, uint64_t size);
 
   /// Writes a table to every fragment of `placement`. Any failed fragment fails the writer
-  /// (`Unavailable`, naming the node): the caller reserves elsewhere and starts again.
+  /// (`Unavailable`, naming the node): the caller reserves elsewhere and starts again. `keys`,
+  /// which outlive the writer, are those of a job; null: those of what was leased to this client.
   Status NewWriter(uint64_t table_id, const Placement& placement, size_t chunk_size,
-                   std::unique_ptr<ExtentWriter>* writer);
+                   std::unique_ptr<ExtentWriter>* writer, const WriteKeys* keys = nullptr);
 
   /// Makes fragments of a table anew from those that are left, and adds to `*result` what that
-  /// took. `Unavailable` naming nodes, `Aborted` once `*cancelled` (may be null) is set; after a
-  /// failure the space may be reused.
+  /// took. `Unavailable` naming nodes, `Aborted` once `*cancelled` (may be null) is set. `keys`: as
+  /// of NewWriter.
   Status Rebuild(const TableRebuild& table, const std::atomic<bool>* cancelled,
-                 RebuildResult* result);
+                 RebuildResult* result, const WriteKeys* keys = nullptr);
 
   /// Address of a table byte in copy number `copy`, for a point read: from there on, as many bytes
   /// follow in the table as are left of the chunk. An erasure-coded table has one copy. Not valid

@@ -59,9 +59,11 @@ class TableStore::Rep {
 
 /// See TableStore::NewWriter; `placement` is checked by the caller.
 std::unique_ptr<ExtentWriter> NewTableWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                             uint64_t table_id, const Placement& placement);
+                                             uint64_t table_id, const Placement& placement,
+                                             const WriteKeys* keys);
 std::unique_ptr<ExtentWriter> NewStripedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                               uint64_t table_id, const Placement& placement);
+                                               uint64_t table_id, const Placement& placement,
+                                               const WriteKeys* keys);
 
 class FragmentWrites;
 /// The end of each table: the head and the tail of each fragment, by `flight`, and the wait for all

@@ -19,7 +19,7 @@ namespace {
 class ReplicatedWriter : public ExtentWriter {
  public:
   ReplicatedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane, uint64_t table_id,
-                   const Placement& placement);
+                   const Placement& placement, const WriteKeys* keys);
 
   size_t chunk_size() const override { return chunk_size_; }
   uint64_t capacity() const override { return capacity_; }
@@ -43,10 +43,11 @@ class ReplicatedWriter : public ExtentWriter {
 };
 
 ReplicatedWriter::ReplicatedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                   uint64_t table_id, const Placement& placement)
+                                   uint64_t table_id, const Placement& placement,
+                                   const WriteKeys* keys)
     : chunk_size_(placement.chunk_size),
       flights_(static_cast<size_t>(store->buffers_in_flight)),
-      writes_(store, std::move(lane), placement, flights_ + 1) {
+      writes_(store, std::move(lane), placement, flights_ + 1, keys) {
   for (size_t i = 0; i < placement.fragments.size(); ++i) {
     capacity_ = std::min(capacity_, FragmentCapacity(placement.fragments[i].length, chunk_size_));
     if (local_ == nullptr) local_ = writes_.Local(i);
@@ -126,11 +127,12 @@ Status WriteEnds(const Slice& head, const std::vector<FragmentChecksums>& fragme
 }
 
 std::unique_ptr<ExtentWriter> NewTableWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,
-                                             uint64_t table_id, const Placement& placement) {
+                                             uint64_t table_id, const Placement& placement,
+                                             const WriteKeys* keys) {
   if (placement.redundancy.striped()) {
-    return NewStripedWriter(store, std::move(lane), table_id, placement);
+    return NewStripedWriter(store, std::move(lane), table_id, placement, keys);
   }
-  return std::make_unique<ReplicatedWriter>(store, std::move(lane), table_id, placement);
+  return std::make_unique<ReplicatedWriter>(store, std::move(lane), table_id, placement, keys);
 }
 
 }  // namespace nacre::memnode

@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "rdma/start_openssl.h"
 #include "util/coding.h"
 
 namespace nacre::rdma {
@@ -28,6 +29,7 @@ Status Authenticate(const std::string& secret, std::string text, const Handshake
   text += handshake.reply;
 
   static_assert(kProofBytes == 32, "SHA-256");
+  StartOpenssl();
   unsigned int size = 0;
   const unsigned char* const made =
       HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),

@@ -127,8 +127,11 @@ Mapping::~Mapping() {
 }
 
 Status Mapping::MakeWritable(size_t offset, size_t size) const {
-  const size_t begin = offset / kPageBytes * kPageBytes;
-  const size_t end = std::min(size_, RoundUp(offset + size, kPageBytes));
+  // Keys of jobs are to small parts, as many as there are tables. Parts of huge pages would have
+  // these split, and the system bounds the number of parts.
+  const size_t unit = size_ >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+  const size_t begin = offset / unit * unit;
+  const size_t end = std::min(size_, RoundUp(offset + size, unit));
   if (mprotect(data_ + begin, end - begin, PROT_READ | PROT_WRITE) == 0) return Status::OK();
   return SystemError("make " + FormatBytes(size) + " of a peer writable");
 }

@@ -140,8 +140,7 @@ Status Cursor::GatherFromIterator() {
   const KeySpace& keys = schema.key_space(index_);
   for (; fetched_count_ < fetch_next_ && SettleIterator(); iterator_.Next()) {
     Slice primary_key;
-    NACRE_RETURN_IF_ERROR(
-        PrimaryKeyOf(keys, iterator_.key(), iterator_.value(), &primary_key));
+    NACRE_RETURN_IF_ERROR(PrimaryKeyOf(keys, iterator_.key(), iterator_.value(), &primary_key));
     std::string& key = fetched_keys_[fetched_count_++];
     key.clear();
     AppendSpace(schema.primary.space, &key);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "sqlite/declaration_tokens.h"
+#include "util/never_destroyed.h"
 
 namespace nacre::sqlite {
 namespace {
@@ -47,8 +48,8 @@ class Parser {
 
  private:
   const Token& Peek(size_t ahead = 0) const {
-    static const Token kNone;
-    return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : kNone;
+    static const NeverDestroyed<Token> kNone;
+    return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : *kNone;
   }
   bool Take(const char* word) {
     if (!Peek().Is(word)) return false;

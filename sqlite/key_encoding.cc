@@ -77,6 +77,17 @@ Slice WithoutSpacesAtEnd(Slice text) {
   return text;
 }
 
+/// Whether the last byte says that it escapes the next one, of which there is none. Of several
+/// escapes in a row, each second one is escaped itself.
+bool EndsInEscape(const Slice& bytes, unsigned char flip) {
+  size_t escapes = 0;
+  while (escapes < bytes.size() &&
+         static_cast<char>(bytes[bytes.size() - 1 - escapes] ^ flip) == kEscape) {
+    ++escapes;
+  }
+  return escapes % 2 != 0;
+}
+
 /// Of text or a blob, from behind the tag. `flip`: 0, or 0xff if all bytes are inverted. Bytes stay
 /// as they are in the key if `scratch` is null.
 bool ReadBytes(Slice* key, unsigned char flip, std::string* scratch, Slice* bytes) {
@@ -85,7 +96,8 @@ bool ReadBytes(Slice* key, unsigned char flip, std::string* scratch, Slice* byte
   if (end == nullptr) return false;
   *bytes = Slice(key->data(), static_cast<size_t>(static_cast<const char*>(end) - key->data()));
   key->remove_prefix(bytes->size() + 1);
-  if (scratch == nullptr || (flip == 0 && !Has(*bytes, kEscape))) return true;
+  if (scratch == nullptr) return !EndsInEscape(*bytes, flip);
+  if (flip == 0 && !Has(*bytes, kEscape)) return true;
   scratch->clear();
   for (size_t i = 0; i < bytes->size(); ++i) {
     char c = static_cast<char>((*bytes)[i] ^ flip);

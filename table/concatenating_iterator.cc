@@ -7,11 +7,37 @@ namespace nacre {
 
 namespace {
 
+class ListedTables final : public TableRun {
+ public:
+  ListedTables(const InternalKeyComparator& comparator, std::vector<const TableReader*> tables)
+      : comparator_(comparator), tables_(std::move(tables)) {}
+
+  const TableReader* table() const override {
+    return index_ < tables_.size() ? tables_[index_] : nullptr;
+  }
+  void SeekToFirst() override { index_ = 0; }
+  void SeekToLast() override { index_ = tables_.size() - 1; }
+  void Seek(const Slice& internal_key) override {
+    const auto found =
+        std::lower_bound(tables_.begin(), tables_.end(), internal_key,
+                         [this](const TableReader* table, const Slice& key) {
+                           return comparator_.Compare(table->meta().largest, key) < 0;
+                         });
+    index_ = static_cast<size_t>(found - tables_.begin());
+  }
+  void Next() override { ++index_; }
+  void Prev() override { --index_; }  // Wraps past the first table, to no table.
+
+ private:
+  const InternalKeyComparator comparator_;
+  const std::vector<const TableReader*> tables_;
+  size_t index_ = SIZE_MAX;
+};
+
 class ConcatenatingIterator final : public InternalIterator {
  public:
-  ConcatenatingIterator(const InternalKeyComparator& comparator,
-                        std::vector<const TableReader*> tables, const TableIteratorOptions& options)
-      : comparator_(comparator), tables_(std::move(tables)), options_(options) {}
+  ConcatenatingIterator(std::unique_ptr<TableRun> run, const TableIteratorOptions& options)
+      : run_(std::move(run)), options_(options) {}
 
   bool Valid() const override { return current_ != nullptr && current_->Valid(); }
   Slice user_key() const override { return current_->user_key(); }
@@ -20,23 +46,27 @@ class ConcatenatingIterator final : public InternalIterator {
   Status status() const override { return current_ != nullptr ? current_->status() : Status::OK(); }
 
   void SeekToFirst() override {
-    Enter(0);
+    run_->SeekToFirst();
+    Enter();
     if (current_ != nullptr) current_->SeekToFirst();
     SkipForward();
   }
   void SeekToLast() override {
-    Enter(tables_.size() - 1);
+    run_->SeekToLast();
+    Enter();
     if (current_ != nullptr) current_->SeekToLast();
     SkipBackward();
   }
   void Seek(const Slice& internal_key) override {
-    Enter(FirstEndingAtOrAfter(internal_key));
+    run_->Seek(internal_key);
+    Enter();
     if (current_ != nullptr) current_->Seek(internal_key);
     SkipForward();
   }
   void SeekForPrev(const Slice& internal_key) override {
-    const size_t index = FirstEndingAtOrAfter(internal_key);
-    Enter(std::min(index, tables_.size() - 1));
+    run_->Seek(internal_key);
+    if (run_->table() == nullptr) run_->SeekToLast();
+    Enter();
     if (current_ != nullptr) current_->SeekForPrev(internal_key);
     SkipBackward();
   }
@@ -50,49 +80,48 @@ class ConcatenatingIterator final : public InternalIterator {
   }
 
  private:
-  size_t FirstEndingAtOrAfter(const Slice& internal_key) const {
-    const auto found =
-        std::lower_bound(tables_.begin(), tables_.end(), internal_key,
-                         [this](const TableReader* table, const Slice& key) {
-                           return comparator_.Compare(table->meta().largest, key) < 0;
-                         });
-    return static_cast<size_t>(found - tables_.begin());
-  }
-
-  /// Leaves no iterator when `index` is past either end.
-  void Enter(size_t index) {
-    if (index < tables_.size() && index == index_ && current_ != nullptr) return;
+  /// Has the iterator of the table where the run stands; none past either end.
+  void Enter() {
+    const TableReader* const table = run_->table();
+    if (table == table_ && current_ != nullptr) return;
     current_.reset();
-    index_ = index;
-    if (index_ < tables_.size()) current_ = tables_[index_]->NewIterator(options_);
+    table_ = table;
+    if (table_ != nullptr) current_ = table_->NewIterator(options_);
   }
   void SkipForward() {
     while (current_ != nullptr && !current_->Valid() && current_->status().ok()) {
-      Enter(index_ + 1);
+      run_->Next();
+      Enter();
       if (current_ != nullptr) current_->SeekToFirst();
     }
   }
   void SkipBackward() {
     while (current_ != nullptr && !current_->Valid() && current_->status().ok()) {
-      Enter(index_ - 1);  // Wraps past the first table, to no table.
+      run_->Prev();
+      Enter();
       if (current_ != nullptr) current_->SeekToLast();
     }
   }
 
-  const InternalKeyComparator comparator_;
-  const std::vector<const TableReader*> tables_;
+  const std::unique_ptr<TableRun> run_;
   const TableIteratorOptions options_;
-  size_t index_ = SIZE_MAX;
+  const TableReader* table_ = nullptr;
   std::unique_ptr<InternalIterator> current_;
 };
 
 }  // namespace
 
+std::unique_ptr<InternalIterator> NewConcatenatingIterator(std::unique_ptr<TableRun> run,
+                                                           const TableIteratorOptions& options) {
+  return std::make_unique<ConcatenatingIterator>(std::move(run), options);
+}
+
 std::unique_ptr<InternalIterator> NewConcatenatingIterator(const InternalKeyComparator& comparator,
                                                            std::vector<const TableReader*> tables,
                                                            const TableIteratorOptions& options) {
   if (tables.size() == 1) return tables.front()->NewIterator(options);
-  return std::make_unique<ConcatenatingIterator>(comparator, std::move(tables), options);
+  return NewConcatenatingIterator(std::make_unique<ListedTables>(comparator, std::move(tables)),
+                                  options);
 }
 
 }  // namespace nacre

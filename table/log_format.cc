@@ -18,6 +18,8 @@ constexpr size_t kPreviousBytesAt = 32;
 constexpr size_t kVersionAt = 40;
 /// Segments of earlier versions were not marked when they ended.
 constexpr uint32_t kFirstMarkedVersion = 2;
+/// Earlier versions had zeros there.
+constexpr size_t kAnnouncedAt = 44;
 constexpr size_t kSettledAt = 48;
 constexpr size_t kHeaderCrcAt = 60;
 static_assert(kSettledAt + 8 == kLogSealAt && kLogSealAt + kLogSealBytes == kHeaderCrcAt);
@@ -69,6 +71,7 @@ void EncodeLogHeader(const LogSegmentHeader& header, char* to) {
   EncodeFixed64(to + kPreviousNumberAt, header.previous_number);
   EncodeFixed64(to + kPreviousBytesAt, header.previous_bytes);
   EncodeFixed32(to + kVersionAt, kLogFormatVersion);
+  EncodeFixed32(to + kAnnouncedAt, header.announced ? 1 : 0);
   EncodeFixed64(to + kSettledAt, header.settled);
   EncodeFixed32(to + kHeaderCrcAt, HeaderCrc(to));
 }
@@ -102,6 +105,7 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
     return Status::NotSupported(fmt::format("log segment {}: format version {}, this is {}", number,
                                             version, kLogFormatVersion));
   }
+  header->announced = DecodeFixed32(from + kAnnouncedAt) != 0;
   header->settled = DecodeFixed64(from + kSettledAt);
   char seal[kLogSealBytes];
   EncodeLogSeal(database_id, number, seal);

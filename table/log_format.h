@@ -20,7 +20,9 @@ namespace nacre {
 // used twice.
 //
 // A segment does not say where its records end, since it may have to end while one of its nodes is
-// lost and cannot be written. Its successor's header does.
+// lost and cannot be written. Its successor's header does. A header that only announces a segment
+// does not yet: the writer first puts into the segment what it had under way in the one before, as
+// followers may have shown that. Nothing is acknowledged in a segment that is announced.
 //
 // Before there is a record in its successor, a segment is marked as sealed in all copies that can
 // be reached. So who reads the end of a copy and then, in this order, a header without the mark,
@@ -35,14 +37,15 @@ namespace nacre {
 //     24  fixed64  number of the predecessor  12  fixed32  number of updates, at least 1
 //     32  fixed64  its valid bytes            16  fixed64  first sequence
 //     40  fixed32  format version             24  payload  updates as in a WriteBatch
-//     44  4 zero bytes                            zeros to a multiple of 8, 32 bytes at least
+//     44  fixed32  1: announced                         zeros to a multiple of 8, 32 bytes at least
 //     48  fixed64  settled sequence
 //     56  fixed32  0; sealed: the stamp, or 1
 //     60  fixed32  CRC32C of 60 bytes
 
 inline constexpr size_t kLogHeaderBytes = 64;
 inline constexpr uint64_t kLogMagic = 0x474553474f4c434eULL;  ///< "NCLOGSEG"
-inline constexpr uint32_t kLogFormatVersion = 2;  ///< 1 had neither settled sequence nor mark.
+/// 1 had neither settled sequence nor mark, 2 announced nothing.
+inline constexpr uint32_t kLogFormatVersion = 3;
 
 inline constexpr size_t kLogSealAt = 56;
 inline constexpr size_t kLogSealBytes = 4;
@@ -69,6 +72,8 @@ struct LogSegmentHeader {
   /// Whatever up to this sequence is not in tables nor in the segments before is in no log, and
   /// will not be.
   SequenceNumber settled = 0;
+  /// The segment is not in use yet, so the one before has not ended.
+  bool announced = false;
   /// Nothing is acknowledged here any more, or this is of a version in which nobody can tell. Not
   /// encoded: see EncodeLogSeal.
   bool sealed = false;

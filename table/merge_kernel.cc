@@ -6,6 +6,7 @@
 
 #include "table/merge_operands.h"
 #include "table/record.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
@@ -459,7 +460,7 @@ Status Merge::FinishTable(bool last, const Slice& limit) {
 Status MergeTables(InternalIterator* input, const MergeOptions& options,
                    const NewOutput& new_output, std::vector<TableMeta>* outputs,
                    MergeStats* stats) {
-  return Merge(input, options, new_output, outputs, stats).Run();
+  return CatchAll([&] { return Merge(input, options, new_output, outputs, stats).Run(); });
 }
 
 }  // namespace nacre

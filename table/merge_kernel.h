@@ -75,7 +75,8 @@ using NewOutput = std::function<Status(TableMeta* identity, std::unique_ptr<Exte
 
 /// Merges `input` into sorted tables: the one merge-and-drop kernel of the tree, run by flush and
 /// by compaction on the memory nodes and on the compute node. On failure, `outputs` holds the
-/// tables finished so far, which the caller discards.
+/// tables finished so far, which the caller discards. `Aborted` for what a comparator, merge
+/// operator or filter throws, and for a lack of memory.
 Status MergeTables(InternalIterator* input, const MergeOptions& options,
                    const NewOutput& new_output, std::vector<TableMeta>* outputs, MergeStats* stats);
 

@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "util/exceptions.h"
+
 namespace nacre {
 
 Status MergeOperands::Apply(const MergeOperator* merge_operator, const Slice& key,
@@ -15,9 +17,13 @@ Status MergeOperands::Apply(const MergeOperator* merge_operator, const Slice& ke
   std::string merged;
   Slice one_of_them(nullptr, 0);
   MergeOperator::MergeOperationOutput out{.new_value = merged, .existing_operand = one_of_them};
-  if (!merge_operator->FullMergeV2(
-          {.key = key, .existing_value = existing, .operand_list = in_order, .logger = logger},
-          &out)) {
+  bool done = false;
+  NACRE_RETURN_IF_ERROR(CatchAll([&] {
+    done = merge_operator->FullMergeV2(
+        {.key = key, .existing_value = existing, .operand_list = in_order, .logger = logger}, &out);
+    return Status::OK();
+  }));
+  if (!done) {
     return Status::Corruption(std::string("merge operator ") + merge_operator->Name() +
                               " failed for key " + key.ToString(/*hex=*/true));
   }
@@ -30,7 +36,12 @@ bool MergeOperands::Combine(const MergeOperator& merge_operator, const Slice& ke
                             std::string* value) const {
   std::deque<Slice> in_order;
   ForEach([&](const Slice& operand) { in_order.push_back(operand); });
-  return merge_operator.PartialMergeMulti(key, in_order, value, logger);
+  bool done = false;
+  const Status status = CatchAll([&] {
+    done = merge_operator.PartialMergeMulti(key, in_order, value, logger);
+    return Status::OK();
+  });
+  return done && status.ok();
 }
 
 }  // namespace nacre

@@ -35,10 +35,10 @@ class MergeOperands {
   const std::vector<Operand>& operands() const { return operands_; }
 
   /// The value of `key`: they applied to `existing`, null for none. `InvalidArgument` without an
-  /// operator, `Corruption` if it fails.
+  /// operator, `Corruption` if it fails, `Aborted` if it throws.
   Status Apply(const MergeOperator* merge_operator, const Slice& key, const Slice* existing,
                Logger* logger, std::string* value) const;
-  /// One operand that does what they do. False if the operator has none.
+  /// One operand that does what they do. False if the operator has none, or throws.
   bool Combine(const MergeOperator& merge_operator, const Slice& key, Logger* logger,
                std::string* value) const;
 

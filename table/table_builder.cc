@@ -358,8 +358,9 @@ Status TableBuilder::Finish(TableMeta* meta, bool last_part) {
 }
 
 uint64_t TableBuilder::SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t largest_record,
-                                 size_t chunk_size) {
+                                 size_t chunk_size, uint64_t largest_key) {
   const TableBuilderOptions options;
+  largest_key = std::min(largest_key, largest_record);
   const uint64_t interval = options.range_index_interval;
   const auto length_bytes = static_cast<uint64_t>(VarintLength(largest_record));
   const uint64_t overhead =
@@ -369,7 +370,7 @@ uint64_t TableBuilder::SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t
     // A gap at the end of a chunk is smaller than the record that did not fit there, and than the
     // chunk.
     const uint64_t gap = std::min<uint64_t>(largest_record + (uint64_t{1} << shift), chunk_size);
-    uint64_t with_gaps = 2 * records;
+    uint64_t with_gaps = records + std::min(records, (entries + 1) * gap);
     if (gap < chunk_size) {
       with_gaps = std::min(with_gaps, records + (records / (chunk_size - gap) + 1) * gap);
     }
@@ -378,11 +379,11 @@ uint64_t TableBuilder::SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t
     const uint64_t charges = largest_record > interval ? 2 : 1;
     const uint64_t boundaries = std::min(charges * (with_gaps / interval) + 1, entries);
     const uint64_t separators =
-        std::min(charges * (with_gaps / kRecordBytesPerSeparatorByte), boundaries * largest_record);
+        std::min(charges * (with_gaps / kRecordBytesPerSeparatorByte), boundaries * largest_key);
     const uint64_t bound = with_gaps + kSectionAlignment + PointIndexBuilder::BytesBound(entries) +
                            boundaries * RangeIndexBuilder::BytesBound(0) + separators +
                            BloomBuilder::Bytes(entries, options.bloom_bits_per_key) +
-                           kFragmentHeadBytes + 4 * (largest_record + kMaxVarint64Bytes);
+                           kFragmentHeadBytes + 4 * (largest_key + kTagBytes + kMaxVarint64Bytes);
     // A chunk to spare: the space reserved may be rounded up, and a larger capacity may mean a
     // larger shift.
     if (bound + chunk_size <= uint64_t{1} << (24 + shift)) return bound;

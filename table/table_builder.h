@@ -58,9 +58,10 @@ class TableBuilder {
 
   /// Upper bound of a table's size for `entries` entries with `user_bytes` bytes of keys and
   /// values, the largest being `largest_record` bytes (RecordBytes), under default options and
-  /// without lineage: what to reserve before a flush.
+  /// without lineage: what to reserve before a flush. `largest_key`: of user keys, of which index
+  /// and footer have copies; not more than a record in any case.
   static uint64_t SizeBound(uint64_t entries, uint64_t user_bytes, uint64_t largest_record,
-                            size_t chunk_size);
+                            size_t chunk_size, uint64_t largest_key = UINT64_MAX);
 
  private:
   class Rep;

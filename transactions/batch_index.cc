@@ -1,5 +1,6 @@
 #include "transactions/batch_index.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "transactions/below.h"
@@ -46,34 +47,34 @@ BatchItem BatchIndex::ItemOf(const Entry& entry) const {
   return item;
 }
 
-void BatchIndex::Add(size_t at) {
+void BatchIndex::AddTo(Entries* entries, size_t at) const {
   Slice input(batch_->Data());
   input.remove_prefix(at);
   BatchItem item;
   if (!ParseBatchItem(&input, &item).ok() || item.log_data) return;
   const auto key_at = static_cast<size_t>(item.key.data() - batch_->Data().data());
-  const Cursor behind = At({item.family, &item.key, /*behind=*/true});
-  if (overwrite_ && item.type != ValueType::kMerge && behind != entries_.begin()) {
+  const Cursor behind = entries->lower_bound(Place{item.family, &item.key, /*behind=*/true});
+  if (overwrite_ && item.type != ValueType::kMerge && behind != entries->begin()) {
     const Entry& latest = *std::prev(behind);
     if (latest.family == item.family && Compare(item.family, KeyOf(latest), item.key) == 0) {
       latest.at = at;
       return;
     }
   }
-  entries_.insert(behind, {item.family, key_at, item.key.size(), at});
+  entries->insert(behind, {item.family, key_at, item.key.size(), at});
 }
 
 Status BatchIndex::Rebuild() {
-  entries_.clear();
+  Entries rebuilt{Less(this)};
   Slice input(batch_->Data());
-  if (input.size() < kWriteBatchHeader) return Status::OK();
-  input.remove_prefix(kWriteBatchHeader);
+  input.remove_prefix(std::min(input.size(), kWriteBatchHeader));
   while (!input.empty()) {
     const auto at = static_cast<size_t>(input.data() - batch_->Data().data());
     BatchItem item;
     NACRE_RETURN_IF_ERROR(ParseBatchItem(&input, &item));
-    Add(at);
+    AddTo(&rebuilt, at);
   }
+  entries_.swap(rebuilt);
   return Status::OK();
 }
 

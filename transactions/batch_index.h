@@ -18,6 +18,7 @@ namespace nacre {
 ///
 /// Entries name places in the batch, not memory, so the batch may grow. An entry whose place is
 /// changed (an overwritten key's) stays where it is in the order: it is the last one of its key.
+/// Methods that compare throw what the comparators throw, and have changed nothing then.
 /// Thread safety: none; const methods may be called together.
 class BatchIndex {
  public:
@@ -57,9 +58,12 @@ class BatchIndex {
   /// Before an update of the family is added: how its keys are ordered.
   void NoteFamily(ColumnFamilyHandle* family);
   /// The update that was added to the batch at `at`.
-  void Add(size_t at);
-  /// After the batch was cut or cleared: takes all that it has. `Corruption` if it is malformed.
+  void Add(size_t at) { AddTo(&entries_, at); }
+  /// After the batch was cut: takes all that it has, and nothing else. `Corruption` if it is
+  /// malformed; then, and if a comparator throws, the index stays as it was.
   Status Rebuild();
+  /// After the batch was cleared.
+  void Clear() { entries_.clear(); }
 
   int Compare(uint32_t family, const Slice& a, const Slice& b) const {
     return ComparatorOf(family)->Compare(a, b);
@@ -76,6 +80,7 @@ class BatchIndex {
 
  private:
   const Comparator* ComparatorOf(uint32_t family) const;
+  void AddTo(Entries* entries, size_t at) const;
 
   const WriteBatch* const batch_;
   const Comparator* const comparator_;

@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "db/iterator_bounds.h"
 #include "transactions/batch_lookup.h"
 #include "transactions/below.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
@@ -33,27 +35,45 @@ class BatchIterator final : public WBWIIterator {
       : index_(index), family_(family), at_(index->end()) {}
 
   bool Valid() const override { return at_ != index_->end() && at_->family == family_; }
-  void SeekToFirst() override { at_ = index_->At({family_, nullptr, false}); }
-  void SeekToLast() override { Before(index_->At({family_, nullptr, true})); }
-  void Seek(const Slice& key) override { at_ = index_->At({family_, &key, false}); }
-  void SeekForPrev(const Slice& key) override { Before(index_->At({family_, &key, true})); }
+  void SeekToFirst() override { Stand(index_->At({family_, nullptr, false})); }
+  void SeekToLast() override { StandBefore(index_->At({family_, nullptr, true})); }
+  void Seek(const Slice& key) override try {
+    Stand(index_->At({family_, &key, false}));
+  } catch (...) {
+    Fail();
+  }
+  void SeekForPrev(const Slice& key) override try {
+    StandBefore(index_->At({family_, &key, true}));
+  } catch (...) {
+    Fail();
+  }
   void Next() override { ++at_; }
-  void Prev() override { Before(at_); }
+  void Prev() override { StandBefore(at_); }
   WriteEntry Entry() const override {
     assert(Valid());
     const BatchItem item = index_->ItemOf(*at_);
     return {WriteTypeOf(item.type), item.key, item.value};
   }
-  Status status() const override { return Status::OK(); }
+  Status status() const override { return status_; }
 
  private:
-  void Before(BatchIndex::Cursor place) {
-    at_ = place == index_->begin() ? index_->end() : std::prev(place);
+  void Stand(BatchIndex::Cursor place) {
+    at_ = place;
+    status_ = Status::OK();
+  }
+  void StandBefore(BatchIndex::Cursor place) {
+    Stand(place == index_->begin() ? index_->end() : std::prev(place));
+  }
+  /// A comparator has thrown.
+  void Fail() {
+    at_ = index_->end();
+    status_ = StatusOfException();
   }
 
   const BatchIndex* const index_;
   const uint32_t family_;
   BatchIndex::Cursor at_;
+  Status status_;
 };
 
 /// Two cursors, `base_` and `delta_`, which stand on the entry that is shown or behind it in the
@@ -68,10 +88,8 @@ class BatchOverIterator final : public Iterator {
         handle_(family),
         family_(IdOf(family)),
         base_(std::move(base)),
-        delta_(index->end()) {
-    if (options.iterate_lower_bound != nullptr) lower_ = options.iterate_lower_bound->ToString();
-    if (options.iterate_upper_bound != nullptr) upper_ = options.iterate_upper_bound->ToString();
-  }
+        delta_(index->end()),
+        bounds_(options) {}
 
   bool Valid() const override { return shown_ != Shown::kNothing; }
   Status status() const override { return failure_.ok() ? base_->status() : failure_; }
@@ -85,37 +103,49 @@ class BatchOverIterator final : public Iterator {
     return shown_ == Shown::kDelta ? index_->ItemOf(*delta_).value : Slice(merged_);
   }
 
-  void SeekToFirst() override {
+  void SeekToFirst() override try {
+    bounds_.CopyTo(&lower_, &upper_);
     if (lower_.has_value()) return Seek(*lower_);
     Turn(/*forward=*/true);
     base_->SeekToFirst();
     EnterForward(index_->At({family_, nullptr, false}));
     Settle();
+  } catch (...) {
+    Fail();
   }
-  void SeekToLast() override {
+  void SeekToLast() override try {
+    bounds_.CopyTo(&lower_, &upper_);
     Turn(/*forward=*/false);
     base_->SeekToLast();
     const Slice upper = upper_.has_value() ? Slice(*upper_) : Slice();
     EnterBackward(upper_.has_value() ? index_->At({family_, &upper, false})
                                      : index_->At({family_, nullptr, true}));
     Settle();
+  } catch (...) {
+    Fail();
   }
-  void Seek(const Slice& target) override {
+  void Seek(const Slice& target) override try {
+    bounds_.CopyTo(&lower_, &upper_);
     Turn(/*forward=*/true);
     base_->Seek(target);
     const bool below = lower_.has_value() && index_->Compare(family_, target, *lower_) < 0;
     const Slice from = below ? Slice(*lower_) : target;
     EnterForward(index_->At({family_, &from, false}));
     Settle();
+  } catch (...) {
+    Fail();
   }
-  void SeekForPrev(const Slice& target) override {
+  void SeekForPrev(const Slice& target) override try {
+    bounds_.CopyTo(&lower_, &upper_);
     if (upper_.has_value() && index_->Compare(family_, target, *upper_) >= 0) return SeekToLast();
     Turn(/*forward=*/false);
     base_->SeekForPrev(target);
     EnterBackward(index_->At({family_, &target, true}));
     Settle();
+  } catch (...) {
+    Fail();
   }
-  void Next() override {
+  void Next() override try {
     assert(Valid());
     if (!forward_) {
       const std::string current = key().ToString();
@@ -128,8 +158,10 @@ class BatchOverIterator final : public Iterator {
       StepOver();
     }
     Settle();
+  } catch (...) {
+    Fail();
   }
-  void Prev() override {
+  void Prev() override try {
     assert(Valid());
     if (forward_) {
       const std::string current = key().ToString();
@@ -142,6 +174,8 @@ class BatchOverIterator final : public Iterator {
       StepOver();
     }
     Settle();
+  } catch (...) {
+    Fail();
   }
 
  private:
@@ -149,6 +183,11 @@ class BatchOverIterator final : public Iterator {
 
   Slice DeltaKey() const { return index_->KeyOf(*delta_); }
 
+  /// A comparator has thrown. That ends the position, until the iterator is sent elsewhere.
+  void Fail() {
+    shown_ = Shown::kNothing;
+    failure_ = StatusOfException();
+  }
   void Turn(bool forward) {
     forward_ = forward;
     shown_ = Shown::kNothing;
@@ -236,9 +275,10 @@ class BatchOverIterator final : public Iterator {
   ColumnFamilyHandle* const handle_;
   const uint32_t family_;
   const std::unique_ptr<Iterator> base_;
+  BatchIndex::Cursor delta_;
+  const IteratorBounds bounds_;
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;
-  BatchIndex::Cursor delta_;
   bool delta_valid_ = false;
   bool forward_ = true;
   bool both_ = false;  ///< Both cursors stand on the key at hand.

@@ -1,16 +1,6 @@
 #include "transactions/key_tracker.h"
 
-#include <algorithm>
-
 namespace nacre {
-
-void KeyTracker::Track(uint32_t family, const Slice& key, SequenceNumber sequence, bool read_only,
-                       bool exclusive) {
-  TrackedKey& tracked = families_[family][key.ToString()];
-  tracked.sequence = std::min(tracked.sequence, sequence);
-  ++(read_only ? tracked.reads : tracked.writes);
-  tracked.exclusive |= exclusive;
-}
 
 KeyTracker::Untracked KeyTracker::UntrackRead(uint32_t family, const Slice& key) {
   const auto keys = families_.find(family);
@@ -38,8 +28,11 @@ bool KeyTracker::Subtract(uint32_t family, const std::string& key, const Tracked
 }
 
 void KeyTracker::Merge(const KeyTracker& later) {
+  later.ForEach([this](uint32_t family, const std::string& key, const TrackedKey&) {
+    Reserve(family, key);  // From here on nothing takes memory.
+  });
   later.ForEach([this](uint32_t family, const std::string& key, const TrackedKey& more) {
-    TrackedKey& tracked = families_[family][key];
+    TrackedKey& tracked = families_.find(family)->second.find(key)->second;
     tracked.sequence = std::min(tracked.sequence, more.sequence);
     tracked.reads += more.reads;
     tracked.writes += more.writes;

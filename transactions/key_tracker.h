@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,14 +19,28 @@ struct TrackedKey {
   uint32_t writes = 0;
   uint32_t reads = 0;  ///< Got for update.
   bool exclusive = false;
+
+  void Count(SequenceNumber since, bool read_only, bool now_exclusive) {
+    sequence = std::min(sequence, since);
+    ++(read_only ? reads : writes);
+    exclusive |= now_exclusive;
+  }
 };
 
-/// The keys of a transaction, or of what it did since a save point, by family.
+/// The keys of a transaction, or of what it did since a save point, by family. A method that throws
+/// (a lack of memory) changes no counts.
 /// Thread safety: none.
 class KeyTracker {
  public:
   void Track(uint32_t family, const Slice& key, SequenceNumber sequence, bool read_only,
-             bool exclusive);
+             bool exclusive) {
+    Reserve(family, key)->Count(sequence, read_only, exclusive);
+  }
+  /// The key, with counts of zero if it was not tracked; stays where it is until it is removed. So
+  /// that a key can be tracked in two places, or in none.
+  TrackedKey* Reserve(uint32_t family, const Slice& key) {
+    return &families_[family][key.ToString()];
+  }
 
   enum class Untracked : uint8_t { kNotTracked, kCounted, kRemoved };
   /// Undoes one Track with `read_only`.

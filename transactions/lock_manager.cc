@@ -4,21 +4,36 @@
 #include <optional>
 #include <utility>
 
-#include "util/coding.h"
 #include "util/hash.h"
 
 namespace nacre {
 namespace {
 
-/// Family and key as one.
-std::string LockedKey(uint32_t family, const Slice& key) {
-  std::string result;
-  PutVarint32(&result, family);
-  result.append(key.data(), key.size());
-  return result;
-}
+/// A wait that is told of for a scope.
+class Waiting {
+ public:
+  /// Both may be null. `owner` is in `graph` already; `waiter` is told next.
+  Waiting(WaitGraph* graph, TransactionID owner, LockWaiter* waiter)
+      : graph_(graph), owner_(owner), waiter_(waiter) {}
+  ~Waiting() {
+    if (waiter_ != nullptr) waiter_->EndWait();
+    if (graph_ != nullptr) graph_->Remove(owner_);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  WaitGraph* const graph_;
+  const TransactionID owner_;
+  LockWaiter* const waiter_;
+};
 
 }  // namespace
+
+size_t LockManager::HashOf::operator()(const KeyView& key) const {
+  constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
+  return Hash64(key.key) + key.family * kSpread;
+}
 
 LockManager::LockManager(const TransactionDBOptions& options, Rob rob)
     : limit_(options.max_num_locks),
@@ -28,8 +43,8 @@ LockManager::LockManager(const TransactionDBOptions& options, Rob rob)
       stripes_(std::make_unique<Stripe[]>(stripe_count_)),
       graph_(options.max_num_deadlocks) {}
 
-LockManager::Stripe* LockManager::StripeOf(const Slice& locked_key) const {
-  return &stripes_[Hash64(locked_key) % stripe_count_];
+LockManager::Stripe* LockManager::StripeOf(const KeyView& key) const {
+  return &stripes_[HashOf()(key) % stripe_count_];
 }
 
 bool LockManager::RobAll(const Held& held, TransactionID owner) const {
@@ -37,17 +52,25 @@ bool LockManager::RobAll(const Held& held, TransactionID owner) const {
                      [&](TransactionID id) { return id == owner || rob_(id); });
 }
 
-bool LockManager::TryLock(Stripe* stripe, const LockOwner& owner, const std::string& locked_key,
+Status LockManager::AddLock(Stripe* stripe, const LockOwner& owner, const KeyView& key,
+                            bool exclusive) {
+  // All that may throw comes before it counts.
+  const auto added = stripe->keys.try_emplace({key.family, key.key.ToString()},
+                                              Held{{owner.id}, exclusive, owner.expires_nanos});
+  if (limit_ > 0 && count_.fetch_add(1, std::memory_order_relaxed) >= limit_) {
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    stripe->keys.erase(added.first);
+    return Status::Busy("lock limit of " + std::to_string(limit_) + " reached");
+  }
+  return Status::OK();
+}
+
+bool LockManager::TryLock(Stripe* stripe, const LockOwner& owner, const KeyView& key,
                           bool exclusive, std::vector<TransactionID>* others,
                           uint64_t* expires_nanos, Status* status) {
-  const auto found = stripe->keys.find(locked_key);
+  const auto found = stripe->keys.find(key);
   if (found == stripe->keys.end()) {
-    if (limit_ > 0 && count_.fetch_add(1, std::memory_order_relaxed) >= limit_) {
-      count_.fetch_sub(1, std::memory_order_relaxed);
-      *status = Status::Busy("lock limit of " + std::to_string(limit_) + " reached");
-      return true;
-    }
-    stripe->keys[locked_key] = {{owner.id}, exclusive, owner.expires_nanos};
+    *status = AddLock(stripe, owner, key, exclusive);
     return true;
   }
   Held& held = found->second;
@@ -90,6 +113,7 @@ Status LockManager::Wait(Stripe* stripe, const LockOwner& owner, LockWaiter* wai
     return Status::Busy("deadlock: transaction " + std::to_string(owner.id) +
                         " would wait for one that waits for it");
   }
+  const Waiting waiting(owner.deadlock_detect ? &graph_ : nullptr, owner.id, waiter);
   if (waiter != nullptr) waiter->BeginWait(others, info.m_cf_id, info.m_waiting_key);
   std::chrono::nanoseconds time = kSlice;
   if (deadline != nullptr) time = std::min(time, deadline->Remaining());
@@ -98,14 +122,12 @@ Status LockManager::Wait(Stripe* stripe, const LockOwner& owner, LockWaiter* wai
   ++stripe->waiters;
   stripe->changed.WaitFor(time);
   --stripe->waiters;
-  if (waiter != nullptr) waiter->EndWait();
-  if (owner.deadlock_detect) graph_.Remove(owner.id);
   return Status::OK();
 }
 
 Status LockManager::Lock(const LockOwner& owner, LockWaiter* waiter, uint32_t family,
                          const Slice& key, bool exclusive) {
-  const std::string locked_key = LockedKey(family, key);
+  const KeyView locked_key{family, key};
   Stripe* const stripe = StripeOf(locked_key);
   std::optional<Deadline> deadline;
   MutexLock lock(&stripe->mutex);
@@ -128,8 +150,18 @@ Status LockManager::Lock(const LockOwner& owner, LockWaiter* waiter, uint32_t fa
   }
 }
 
-void LockManager::Unlock(TransactionID owner, uint32_t family, const Slice& key) {
-  const std::string locked_key = LockedKey(family, key);
+void LockManager::Share(TransactionID owner, uint32_t family, const Slice& key) noexcept {
+  const KeyView locked_key{family, key};
+  Stripe* const stripe = StripeOf(locked_key);
+  MutexLock lock(&stripe->mutex);
+  const auto found = stripe->keys.find(locked_key);
+  if (found == stripe->keys.end() || found->second.owners.front() != owner) return;
+  found->second.exclusive = false;
+  if (stripe->waiters > 0) stripe->changed.SignalAll();
+}
+
+void LockManager::Unlock(TransactionID owner, uint32_t family, const Slice& key) noexcept {
+  const KeyView locked_key{family, key};
   Stripe* const stripe = StripeOf(locked_key);
   MutexLock lock(&stripe->mutex);
   const auto found = stripe->keys.find(locked_key);
@@ -151,10 +183,7 @@ std::unordered_multimap<uint32_t, KeyLockInfo> LockManager::Locks() const {
     Stripe& stripe = stripes_[i];
     MutexLock lock(&stripe.mutex);
     for (const auto& [locked_key, held] : stripe.keys) {
-      Slice key(locked_key);
-      uint32_t family = 0;
-      GetVarint32(&key, &family);
-      result.emplace(family, KeyLockInfo{key.ToString(), held.owners, held.exclusive});
+      result.emplace(locked_key.family, KeyLockInfo{locked_key.key, held.owners, held.exclusive});
     }
   }
   return result;

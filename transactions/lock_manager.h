@@ -42,6 +42,9 @@ class LockWaiter {
 /// Who waits does so on its stripe's condition, and looks anew whenever a lock of the stripe is
 /// given up or gets one more owner: that keeps the graph of waits true, too. There is no queue.
 ///
+/// What throws (a lack of memory) leaves no lock and no wait behind. Giving up a lock takes no
+/// memory.
+///
 /// Thread safety: all methods may be called from many threads at once.
 class LockManager {
  public:
@@ -54,7 +57,9 @@ class LockManager {
   Status Lock(const LockOwner& owner, LockWaiter* waiter, uint32_t family, const Slice& key,
               bool exclusive);
   /// Nothing, if it has not got it.
-  void Unlock(TransactionID owner, uint32_t family, const Slice& key);
+  void Unlock(TransactionID owner, uint32_t family, const Slice& key) noexcept;
+  /// Makes an exclusive lock shared again. Nothing, if `owner` has not got it.
+  void Share(TransactionID owner, uint32_t family, const Slice& key) noexcept;
 
   std::unordered_multimap<uint32_t, KeyLockInfo> Locks() const;
   WaitGraph* graph() { return &graph_; }
@@ -65,18 +70,41 @@ class LockManager {
     bool exclusive = true;
     uint64_t expires_nanos = 0;  ///< Of all owners; 0: never.
   };
+  /// A key of a family. Looked up by a view of it, which takes no memory.
+  struct KeyView {
+    uint32_t family;
+    Slice key;
+  };
+  struct LockedKey {
+    uint32_t family;
+    std::string key;
+    operator KeyView() const { return {family, key}; }  // NOLINT: for both to be looked up alike.
+  };
+  struct HashOf {
+    using is_transparent = void;
+    size_t operator()(const KeyView& key) const;
+  };
+  struct AreEqual {
+    using is_transparent = void;
+    bool operator()(const KeyView& a, const KeyView& b) const {
+      return a.family == b.family && a.key == b.key;
+    }
+  };
   struct Stripe {
     Mutex mutex;
     CondVar changed{&mutex};
     int waiters GUARDED_BY(mutex) = 0;
-    std::unordered_map<std::string, Held> keys GUARDED_BY(mutex);  ///< By LockedKey.
+    std::unordered_map<LockedKey, Held, HashOf, AreEqual> keys GUARDED_BY(mutex);
   };
 
-  Stripe* StripeOf(const Slice& locked_key) const;
+  Stripe* StripeOf(const KeyView& key) const;
   /// False: `*others` have it, and keep it until `*expires_nanos` at least (0: for ever).
-  bool TryLock(Stripe* stripe, const LockOwner& owner, const std::string& locked_key,
-               bool exclusive, std::vector<TransactionID>* others, uint64_t* expires_nanos,
-               Status* status) REQUIRES(stripe->mutex);
+  bool TryLock(Stripe* stripe, const LockOwner& owner, const KeyView& key, bool exclusive,
+               std::vector<TransactionID>* others, uint64_t* expires_nanos, Status* status)
+      REQUIRES(stripe->mutex);
+  /// Takes a lock that nobody has. `Busy`: there are too many.
+  Status AddLock(Stripe* stripe, const LockOwner& owner, const KeyView& key, bool exclusive)
+      REQUIRES(stripe->mutex);
   /// All but `owner`.
   bool RobAll(const Held& held, TransactionID owner) const;
   /// Until a lock of the stripe changes, one expires, or the deadline. `Busy` for a deadlock.

@@ -5,6 +5,7 @@
 #include "db/db_impl.h"
 #include "db/key_sequences.h"
 #include "transactions/below.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 
@@ -60,18 +61,20 @@ Status OptimisticTransaction::CheckKeys() const {
 }
 
 Status OptimisticTransaction::Commit() {
+  NACRE_RETURN_IF_ERROR(CatchAll([this] { return CheckAndWrite(); }));
+  return Rollback();  // What is left of it.
+}
+
+Status OptimisticTransaction::CheckAndWrite() {
   std::vector<uint32_t> buckets;
   WriteBatch* batch = GetWriteBatch()->GetWriteBatch();
   NACRE_RETURN_IF_ERROR(buckets_->AddBuckets(*batch, &buckets));
   tracked().ForEach([&](uint32_t family, const std::string& key, const TrackedKey&) {
     buckets.push_back(buckets_->BucketOf(family, key));
   });
-  {
-    const BucketLocks::Holder holder(buckets_, std::move(buckets));
-    NACRE_RETURN_IF_ERROR(CheckKeys());
-    if (batch->Count() > 0) NACRE_RETURN_IF_ERROR(db()->Write(GetWriteOptions(), batch));
-  }
-  return Rollback();  // What is left of it.
+  const BucketLocks::Holder holder(buckets_, std::move(buckets));
+  NACRE_RETURN_IF_ERROR(CheckKeys());
+  return batch->Count() == 0 ? Status::OK() : db()->Write(GetWriteOptions(), batch);
 }
 
 Status OptimisticTransaction::Rollback() {

@@ -45,6 +45,8 @@ class OptimisticTransaction final : public TransactionBase {
   void Unlock(uint32_t /*family*/, const Slice& /*key*/) override {}
   /// The sequence number of a snapshot that stays until the end.
   SequenceNumber Anchor();
+  /// All of Commit, under the buckets of all keys.
+  Status CheckAndWrite();
   /// `Busy` if a key was written. Under the buckets of all.
   Status CheckKeys() const;
 

@@ -7,6 +7,7 @@
 #include "transactions/below.h"
 #include "transactions/bucket_locks.h"
 #include "transactions/optimistic_transaction.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
@@ -26,23 +27,19 @@ class OptimisticTransactionDBImpl final : public OptimisticTransactionDB {
 
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
              const Slice& value) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
-    return db_->Put(options, family, key, value);
+    return WriteLocked(family, key, [&] { return db_->Put(options, family, key, value); });
   }
   Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
                 const Slice& key) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
-    return db_->Delete(options, family, key);
+    return WriteLocked(family, key, [&] { return db_->Delete(options, family, key); });
   }
   Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
                       const Slice& key) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
-    return db_->SingleDelete(options, family, key);
+    return WriteLocked(family, key, [&] { return db_->SingleDelete(options, family, key); });
   }
   Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                const Slice& operand) override {
-    const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
-    return db_->Merge(options, family, key, operand);
+    return WriteLocked(family, key, [&] { return db_->Merge(options, family, key, operand); });
   }
   Status DeleteRange(const WriteOptions& /*options*/, ColumnFamilyHandle* /*family*/,
                      const Slice& /*begin*/, const Slice& /*end*/) override {
@@ -50,13 +47,23 @@ class OptimisticTransactionDBImpl final : public OptimisticTransactionDB {
   }
   Status Write(const WriteOptions& options, WriteBatch* updates) override {
     if (updates == nullptr) return db_->Write(options, updates);
-    std::vector<uint32_t> buckets;
-    NACRE_RETURN_IF_ERROR(buckets_.AddBuckets(*updates, &buckets));
-    const BucketLocks::Holder holder(&buckets_, std::move(buckets));
-    return db_->Write(options, updates);
+    return CatchAll([&]() -> Status {
+      std::vector<uint32_t> buckets;
+      NACRE_RETURN_IF_ERROR(buckets_.AddBuckets(*updates, &buckets));
+      const BucketLocks::Holder holder(&buckets_, std::move(buckets));
+      return db_->Write(options, updates);
+    });
   }
 
  private:
+  template <typename WriteKey>
+  Status WriteLocked(ColumnFamilyHandle* family, const Slice& key, WriteKey write) {
+    return CatchAll([&] {
+      const BucketLocks::Holder holder(&buckets_, {buckets_.BucketOf(IdOf(family), key)});
+      return write();
+    });
+  }
+
   const DBImpl* const engine_;
   BucketLocks buckets_;
   std::atomic<TransactionID> next_id_{1};

@@ -7,9 +7,37 @@
 #include "transactions/below.h"
 #include "transactions/pessimistic_transaction_db.h"
 #include "util/clock.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
+
+/// A lock that was got, or made exclusive, and is as before at the end of the scope unless it is
+/// kept.
+class NewLock {
+ public:
+  NewLock(LockManager* locks, TransactionID owner, uint32_t family, const Slice& key)
+      : locks_(locks), owner_(owner), family_(family), key_(key) {}
+  ~NewLock() {
+    if (change_ == Change::kGot) locks_->Unlock(owner_, family_, key_);
+    if (change_ == Change::kUpgraded) locks_->Share(owner_, family_, key_);
+  }
+  NewLock(const NewLock&) = delete;
+  NewLock& operator=(const NewLock&) = delete;
+
+  void WasGot() { change_ = Change::kGot; }
+  void WasUpgraded() { change_ = Change::kUpgraded; }
+  void Keep() { change_ = Change::kNone; }
+
+ private:
+  enum class Change : uint8_t { kNone, kGot, kUpgraded };
+
+  LockManager* const locks_;
+  const TransactionID owner_;
+  const uint32_t family_;
+  const Slice key_;
+  Change change_ = Change::kNone;
+};
 
 constexpr uint64_t kNanosPerMilli = 1'000'000;
 
@@ -65,26 +93,21 @@ Status PessimisticTransaction::TryLock(ColumnFamilyHandle* family, const Slice& 
     return Status::InvalidArgument("assume_tracked is set, but the key is not tracked");
   }
   const bool upgrade = before != nullptr && exclusive && !before->exclusive;
+  NewLock lock(txn_db_->locks(), id_, id, key);
   if (before == nullptr || upgrade) {
     NACRE_RETURN_IF_ERROR(txn_db_->locks()->Lock(Owner(), this, id, key, exclusive));
+    before == nullptr ? lock.WasGot() : lock.WasUpgraded();
   }
   SetSnapshotIfNeeded();
   SequenceNumber sequence = before == nullptr ? kMaxSequenceNumber : before->sequence;
   if (do_validate && GetSnapshot() == nullptr) {
     if (before == nullptr) sequence = db()->GetLatestSequenceNumber();
   } else if (do_validate && sequence > GetSnapshot()->GetSequenceNumber()) {
-    if (Status status = Validate(id, key); !status.ok()) {
-      if (before == nullptr) {
-        Unlock(id, key);
-      } else if (upgrade) {
-        // Back to the shared lock, which nobody else can stand against.
-        txn_db_->locks()->Lock(Owner(), this, id, key, /*exclusive=*/false).IgnoreError();
-      }
-      return status;
-    }
+    NACRE_RETURN_IF_ERROR(Validate(id, key));
     sequence = GetSnapshot()->GetSequenceNumber();
   }
   TrackKey(id, key, sequence, read_only, exclusive);
+  lock.Keep();
   return Status::OK();
 }
 
@@ -181,11 +204,14 @@ Status PessimisticTransaction::SetName(const TransactionName& name) {
   if (name.empty() || name.size() > kLengthMax) {
     return Status::InvalidArgument("the name of a transaction has 1 to 512 bytes");
   }
-  if (!txn_db_->AddName(name, this)) {
-    return Status::InvalidArgument("there is a transaction named " + name);
-  }
-  name_ = name;
-  return Status::OK();
+  return CatchAll([&]() -> Status {
+    TransactionName copy = name;
+    if (!txn_db_->AddName(name, this)) {
+      return Status::InvalidArgument("there is a transaction named " + name);
+    }
+    name_ = std::move(copy);  // Where it is in the database's list it is here, too.
+    return Status::OK();
+  });
 }
 
 Status PessimisticTransaction::Prepare() {
@@ -195,8 +221,9 @@ Status PessimisticTransaction::Prepare() {
   NACRE_RETURN_IF_ERROR(Leave(AWAITING_PREPARE));
   // If that fails, nobody knows: the entry may be there, or come later.
   recorded_ = true;
-  Status status =
-      txn_db_->prepared()->Add(GetWriteOptions(), name_, *GetWriteBatch()->GetWriteBatch());
+  Status status = CatchAll([this] {
+    return txn_db_->prepared()->Add(GetWriteOptions(), name_, *GetWriteBatch()->GetWriteBatch());
+  });
   state_.store(status.ok() ? PREPARED : STARTED, std::memory_order_release);
   return status;
 }
@@ -228,21 +255,23 @@ Status PessimisticTransaction::Commit() {
     }
     NACRE_RETURN_IF_ERROR(Leave(AWAITING_COMMIT));
   }
-  NACRE_RETURN_IF_ERROR(WriteUpdates());
+  NACRE_RETURN_IF_ERROR(CatchAll([this] { return WriteUpdates(); }));
   End(COMMITTED);
   return Status::OK();
+}
+
+Status PessimisticTransaction::RemoveRecord() {
+  WriteBatch removal;
+  NACRE_RETURN_IF_ERROR(txn_db_->prepared()->AddRemoval(name_, &removal));
+  WriteOptions options = GetWriteOptions();
+  options.disable_wal = false;
+  return db()->Write(options, &removal);
 }
 
 Status PessimisticTransaction::Rollback() {
   const TransactionState state = GetState();
   if (state == COMMITTED || state == ROLLEDBACK) return NotAtWork(state);
-  if (recorded_) {
-    WriteBatch removal;
-    NACRE_RETURN_IF_ERROR(txn_db_->prepared()->AddRemoval(name_, &removal));
-    WriteOptions options = GetWriteOptions();
-    options.disable_wal = false;
-    NACRE_RETURN_IF_ERROR(db()->Write(options, &removal));
-  }
+  if (recorded_) NACRE_RETURN_IF_ERROR(CatchAll([this] { return RemoveRecord(); }));
   if (state == PREPARED) {
     End(ROLLEDBACK);
     return Status::OK();

@@ -57,6 +57,8 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
   static Status NotAtWork(TransactionState state);
   LockOwner Owner() const;
   Status WriteUpdates();
+  /// From the store of prepared transactions.
+  Status RemoveRecord();
   void End(TransactionState state);
 
   PessimisticTransactionDB* const txn_db_;

@@ -7,6 +7,7 @@
 #include "table/write_batch_format.h"
 #include "transactions/below.h"
 #include "transactions/pessimistic_transaction.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
@@ -22,9 +23,8 @@ class HeldLocks {
   HeldLocks& operator=(const HeldLocks&) = delete;
 
   Status Lock(uint32_t family, const Slice& key) {
-    NACRE_RETURN_IF_ERROR(locks_->Lock(owner_, nullptr, family, key, /*exclusive=*/true));
-    keys_.emplace_back(family, key.ToString());
-    return Status::OK();
+    keys_.emplace_back(family, key.ToString());  // First, so that no lock is forgotten.
+    return locks_->Lock(owner_, nullptr, family, key, /*exclusive=*/true);
   }
 
  private:
@@ -75,9 +75,11 @@ LockOwner PessimisticTransactionDB::PlainOwner() {
 template <typename WriteKey>
 Status PessimisticTransactionDB::WriteLocked(ColumnFamilyHandle* family, const Slice& key,
                                              WriteKey write) {
-  HeldLocks held(&locks_, PlainOwner());
-  NACRE_RETURN_IF_ERROR(held.Lock(IdOf(family), key));
-  return write();
+  return CatchAll([&]() -> Status {
+    HeldLocks held(&locks_, PlainOwner());
+    NACRE_RETURN_IF_ERROR(held.Lock(IdOf(family), key));
+    return write();
+  });
 }
 
 Status PessimisticTransactionDB::Put(const WriteOptions& options, ColumnFamilyHandle* family,
@@ -116,6 +118,10 @@ Status PessimisticTransactionDB::Write(const WriteOptions& options,
   if (updates == nullptr || optimizations.skip_concurrency_control) {
     return db_->Write(options, updates);
   }
+  return CatchAll([&] { return WriteAllLocked(options, updates); });
+}
+
+Status PessimisticTransactionDB::WriteAllLocked(const WriteOptions& options, WriteBatch* updates) {
   // In one order, so that such writes do not wait for one another in a circle.
   std::set<std::pair<uint32_t, std::string>> keys;
   bool ranges = false;
@@ -192,7 +198,7 @@ Status TransactionDB::Open(const DBOptions& options, const TransactionDBOptions&
   NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, handles, &base));
   DBImpl* engine = EngineOf(base.get());
   auto opened = std::make_unique<PessimisticTransactionDB>(std::move(base), engine, db_options);
-  if (Status status = opened->Recover(); !status.ok()) {
+  if (Status status = CatchAll([&] { return opened->Recover(); }); !status.ok()) {
     for (ColumnFamilyHandle* handle : *handles) {
       opened->DestroyColumnFamilyHandle(handle).IgnoreError();
     }

@@ -74,6 +74,7 @@ class PessimisticTransactionDB final : public TransactionDB {
   LockOwner PlainOwner();
   template <typename WriteKey>
   Status WriteLocked(ColumnFamilyHandle* family, const Slice& key, WriteKey write);
+  Status WriteAllLocked(const WriteOptions& options, WriteBatch* updates);
   bool Rob(TransactionID id) EXCLUDES(mutex_);
 
   const DBImpl* const engine_;

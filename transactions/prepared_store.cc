@@ -18,7 +18,7 @@ Status PreparedStore::Open(
   ColumnFamilyHandle* family = nullptr;
   {
     MutexLock lock(&mutex_);
-    family_ = KeySequences(engine_).FindHandle(kPreparedFamilyName);
+    family_ = KeySequences(engine_).FindHandle(std::string(kPreparedFamilyName));
     family = family_.get();
   }
   if (family == nullptr) return Status::OK();
@@ -48,7 +48,7 @@ Status PreparedStore::FindFamily(ColumnFamilyHandle** family) {
     NACRE_RETURN_IF_ERROR(engine_->DefaultColumnFamily()->GetDescriptor(&of_default));
     ColumnFamilyHandle* made = nullptr;
     NACRE_RETURN_IF_ERROR(engine_->CreateColumnFamily(HiddenFamilyOptions(of_default.options),
-                                                      kPreparedFamilyName, &made));
+                                                      std::string(kPreparedFamilyName), &made));
     family_.reset(made);
   }
   *family = family_.get();

@@ -7,6 +7,7 @@
 #include "db/key_sequences.h"
 #include "transactions/below.h"
 #include "util/clock.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 
@@ -64,40 +65,54 @@ void TransactionBase::ClearSnapshot() {
 
 void TransactionBase::SetSavePoint() {
   save_points_.push_back({snapshot_, snapshot_needed_, notifier_, counts_, {}});
-  batch_.SetSavePoint();
+  try {
+    batch_.SetSavePoint();
+  } catch (...) {
+    save_points_.pop_back();
+    throw;
+  }
 }
 
 Status TransactionBase::RollbackToSavePoint() {
   if (save_points_.empty()) return Status::NotFound("transaction: no save point");
+  NACRE_RETURN_IF_ERROR(batch_.RollbackToSavePoint());
   SavePoint& point = save_points_.back();
   snapshot_ = std::move(point.snapshot);
   snapshot_needed_ = point.snapshot_needed;
   notifier_ = std::move(point.notifier);
   counts_ = point.counts;
-  Status status = batch_.RollbackToSavePoint();
   point.tracked.ForEach([this](uint32_t family, const std::string& key, const TrackedKey& since) {
     if (tracked_.Subtract(family, key, since)) Unlock(family, key);
   });
   save_points_.pop_back();
-  return status;
+  return Status::OK();
 }
 
 Status TransactionBase::PopSavePoint() {
   if (save_points_.empty()) return Status::NotFound("transaction: no save point");
-  const SavePoint popped = std::move(save_points_.back());
-  save_points_.pop_back();
-  if (!save_points_.empty()) save_points_.back().tracked.Merge(popped.tracked);
-  return batch_.PopSavePoint();
+  return CatchAll([this] {
+    if (save_points_.size() > 1) {
+      save_points_[save_points_.size() - 2].tracked.Merge(save_points_.back().tracked);
+    }
+    save_points_.pop_back();
+    return batch_.PopSavePoint();
+  });
 }
 
 // ---- Keys -------------------------------------------------------------------------------------
 
 void TransactionBase::TrackKey(uint32_t family, const Slice& key, SequenceNumber sequence,
                                bool read_only, bool exclusive) {
+  TrackedKey* since = nullptr;
+  if (!save_points_.empty()) since = save_points_.back().tracked.Reserve(family, key);
   tracked_.Track(family, key, sequence, read_only, exclusive);
-  if (!save_points_.empty()) {
-    save_points_.back().tracked.Track(family, key, sequence, read_only, exclusive);
-  }
+  if (since != nullptr) since->Count(sequence, read_only, exclusive);
+}
+
+Status TransactionBase::LockKey(ColumnFamilyHandle* family, const Slice& key, bool read_only,
+                                bool exclusive, bool do_validate, bool assume_tracked) {
+  return CatchAll(
+      [&] { return TryLock(family, key, read_only, exclusive, do_validate, assume_tracked); });
 }
 
 void TransactionBase::UndoGetForUpdate(ColumnFamilyHandle* family, const Slice& key) {
@@ -132,7 +147,7 @@ Status TransactionBase::GetForUpdate(const ReadOptions& options, ColumnFamilyHan
         "GetForUpdate: with a snapshot and do_validate false it is not defined");
   }
   NACRE_RETURN_IF_ERROR(
-      TryLock(family, key, /*read_only=*/true, exclusive, do_validate, /*assume_tracked=*/false));
+      LockKey(family, key, /*read_only=*/true, exclusive, do_validate, /*assume_tracked=*/false));
   return value == nullptr ? Status::OK() : Get(options, family, key, value);
 }
 
@@ -213,50 +228,50 @@ Status TransactionBase::AddSingleDelete(ColumnFamilyHandle* family, const Slice&
 
 Status TransactionBase::Put(ColumnFamilyHandle* family, const Slice& key, const Slice& value,
                             bool assume_tracked) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, /*read_only=*/false, /*exclusive=*/true,
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, /*read_only=*/false, /*exclusive=*/true,
                                 /*do_validate=*/!assume_tracked, assume_tracked));
   return AddPut(family, key, value);
 }
 
 Status TransactionBase::Merge(ColumnFamilyHandle* family, const Slice& key, const Slice& operand,
                               bool assume_tracked) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, /*read_only=*/false, /*exclusive=*/true,
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, /*read_only=*/false, /*exclusive=*/true,
                                 /*do_validate=*/!assume_tracked, assume_tracked));
   return AddMerge(family, key, operand);
 }
 
 Status TransactionBase::Delete(ColumnFamilyHandle* family, const Slice& key, bool assume_tracked) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, /*read_only=*/false, /*exclusive=*/true,
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, /*read_only=*/false, /*exclusive=*/true,
                                 /*do_validate=*/!assume_tracked, assume_tracked));
   return AddDelete(family, key);
 }
 
 Status TransactionBase::SingleDelete(ColumnFamilyHandle* family, const Slice& key,
                                      bool assume_tracked) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, /*read_only=*/false, /*exclusive=*/true,
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, /*read_only=*/false, /*exclusive=*/true,
                                 /*do_validate=*/!assume_tracked, assume_tracked));
   return AddSingleDelete(family, key);
 }
 
 Status TransactionBase::PutUntracked(ColumnFamilyHandle* family, const Slice& key,
                                      const Slice& value) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, false, true, /*do_validate=*/false, false));
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, false, true, /*do_validate=*/false, false));
   return AddPut(family, key, value);
 }
 
 Status TransactionBase::MergeUntracked(ColumnFamilyHandle* family, const Slice& key,
                                        const Slice& operand) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, false, true, /*do_validate=*/false, false));
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, false, true, /*do_validate=*/false, false));
   return AddMerge(family, key, operand);
 }
 
 Status TransactionBase::DeleteUntracked(ColumnFamilyHandle* family, const Slice& key) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, false, true, /*do_validate=*/false, false));
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, false, true, /*do_validate=*/false, false));
   return AddDelete(family, key);
 }
 
 Status TransactionBase::SingleDeleteUntracked(ColumnFamilyHandle* family, const Slice& key) {
-  NACRE_RETURN_IF_ERROR(TryLock(family, key, false, true, /*do_validate=*/false, false));
+  NACRE_RETURN_IF_ERROR(LockKey(family, key, false, true, /*do_validate=*/false, false));
   return AddSingleDelete(family, key);
 }
 

@@ -81,13 +81,14 @@ class TransactionBase : public Transaction {
   TransactionBase(DB* db, const DBImpl* engine, const WriteOptions& options,
                   const Comparator* comparator, size_t max_batch_bytes);
 
-  /// What a key takes before it is written or, with `read_only`, got for update.
+  /// What a key takes before it is written or, with `read_only`, got for update. If it fails or
+  /// throws, the key is locked and tracked as before.
   virtual Status TryLock(ColumnFamilyHandle* family, const Slice& key, bool read_only,
                          bool exclusive, bool do_validate, bool assume_tracked) = 0;
   /// The key is not tracked any more.
   virtual void Unlock(uint32_t family, const Slice& key) = 0;
 
-  /// For TryLock.
+  /// For TryLock. If it throws, nothing has changed.
   void TrackKey(uint32_t family, const Slice& key, SequenceNumber sequence, bool read_only,
                 bool exclusive);
   void SetSnapshotIfNeeded();
@@ -119,6 +120,9 @@ class TransactionBase : public Transaction {
     KeyTracker tracked;
   };
 
+  /// TryLock; what is thrown in it is its answer.
+  Status LockKey(ColumnFamilyHandle* family, const Slice& key, bool read_only, bool exclusive,
+                 bool do_validate, bool assume_tracked);
   Status AddPut(ColumnFamilyHandle* family, const Slice& key, const Slice& value);
   Status AddMerge(ColumnFamilyHandle* family, const Slice& key, const Slice& operand);
   Status AddDelete(ColumnFamilyHandle* family, const Slice& key);

@@ -1,5 +1,6 @@
 #include "nacre/utilities/write_batch_with_index.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "transactions/batch_iterator.h"
 #include "transactions/batch_lookup.h"
 #include "transactions/below.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
@@ -27,6 +29,24 @@ Status ApplyOperands(DB* db, ColumnFamilyHandle* family, const Slice& key, const
   return Status::OK();
 }
 
+/// Takes back what is added to a batch in its scope, unless it is kept.
+class NewUpdate {
+ public:
+  explicit NewUpdate(WriteBatch* batch) : batch_(batch) { batch_->SetSavePoint(); }
+  ~NewUpdate() {
+    // There is a save point.
+    (kept_ ? batch_->PopSavePoint() : batch_->RollbackToSavePoint()).IgnoreError();
+  }
+  NewUpdate(const NewUpdate&) = delete;
+  NewUpdate& operator=(const NewUpdate&) = delete;
+
+  void Keep() { kept_ = true; }
+
+ private:
+  WriteBatch* const batch_;
+  bool kept_ = false;
+};
+
 }  // namespace
 
 struct WriteBatchWithIndex::Rep {
@@ -36,26 +56,28 @@ struct WriteBatchWithIndex::Rep {
   /// Has `add` put an update into the batch, and indexes it.
   template <typename AddUpdate>
   Status Add(ColumnFamilyHandle* family, AddUpdate add) {
-    index.NoteFamily(family);
-    const size_t at = batch.GetDataSize();
-    if (max_bytes == 0) {
+    return CatchAll([&]() -> Status {
+      index.NoteFamily(family);
+      const size_t at = batch.GetDataSize();
+      NewUpdate update(&batch);
       NACRE_RETURN_IF_ERROR(add());
-    } else {
-      batch.SetSavePoint();
-      Status status = add();
-      if (status.ok() && batch.GetDataSize() > max_bytes) {
-        status = Status::Aborted("write batch: memory limit of " + std::to_string(max_bytes) +
-                                 " bytes reached");
+      if (max_bytes > 0 && batch.GetDataSize() > max_bytes) {
+        return Status::Aborted("write batch: memory limit of " + std::to_string(max_bytes) +
+                               " bytes reached");
       }
-      if (!status.ok()) {
-        batch.RollbackToSavePoint().IgnoreError();  // There is one.
-        return status;
-      }
-      batch.PopSavePoint().IgnoreError();
-    }
-    index.Add(at);
-    return Status::OK();
+      index.Add(at);
+      update.Keep();
+      return Status::OK();
+    });
   }
+
+  // Reads, which throw what comparators throw. They are GetFromBatch, GetFromBatchAndDB and
+  // MultiGetFromBatchAndDB.
+  Status Get(ColumnFamilyHandle* family, const Slice& key, std::string* value) const;
+  Status Get(DB* db, const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             PinnableSlice* value) const;
+  void MultiGet(DB* db, const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                const Slice* keys, PinnableSlice* values, Status* statuses) const;
 
   WriteBatch batch;
   BatchIndex index;
@@ -95,7 +117,7 @@ Status WriteBatchWithIndex::PutLogData(const Slice& blob) { return rep_->batch.P
 
 void WriteBatchWithIndex::Clear() {
   rep_->batch.Clear();
-  rep_->index.Rebuild().IgnoreError();  // An empty batch is well-formed.
+  rep_->index.Clear();
 }
 
 WriteBatch* WriteBatchWithIndex::GetWriteBatch() { return &rep_->batch; }
@@ -120,7 +142,12 @@ std::unique_ptr<Iterator> WriteBatchWithIndex::NewIteratorOver(DB* db, ColumnFam
 
 Status WriteBatchWithIndex::GetFromBatch(ColumnFamilyHandle* family, const DBOptions& /*options*/,
                                          const Slice& key, std::string* value) {
-  const BatchLookup found = LookUp(rep_->index, IdOf(family), key);
+  return CatchAll([&] { return rep_->Get(family, key, value); });
+}
+
+Status WriteBatchWithIndex::Rep::Get(ColumnFamilyHandle* family, const Slice& key,
+                                     std::string* value) const {
+  const BatchLookup found = LookUp(index, IdOf(family), key);
   if (found.operands.empty()) {
     if (found.base != BatchLookup::Base::kValue) return Status::NotFound();
     value->assign(found.value.data(), found.value.size());
@@ -136,7 +163,12 @@ Status WriteBatchWithIndex::GetFromBatch(ColumnFamilyHandle* family, const DBOpt
 Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options,
                                               ColumnFamilyHandle* family, const Slice& key,
                                               PinnableSlice* value) {
-  const BatchLookup found = LookUp(rep_->index, IdOf(family), key);
+  return CatchAll([&] { return rep_->Get(db, options, family, key, value); });
+}
+
+Status WriteBatchWithIndex::Rep::Get(DB* db, const ReadOptions& options, ColumnFamilyHandle* family,
+                                     const Slice& key, PinnableSlice* value) const {
+  const BatchLookup found = LookUp(index, IdOf(family), key);
   if (found.settled()) {
     value->Reset();
     if (found.base == BatchLookup::Base::kDeleted) return Status::NotFound();
@@ -162,10 +194,21 @@ void WriteBatchWithIndex::MultiGetFromBatchAndDB(DB* db, const ReadOptions& opti
                                                  ColumnFamilyHandle* family, size_t num_keys,
                                                  const Slice* keys, PinnableSlice* values,
                                                  Status* statuses, bool /*sorted_input*/) {
+  const Status status = CatchAll([&] {
+    rep_->MultiGet(db, options, family, num_keys, keys, values, statuses);
+    return Status::OK();
+  });
+  if (!status.ok()) std::fill_n(statuses, num_keys, status);
+}
+
+void WriteBatchWithIndex::Rep::MultiGet(DB* db, const ReadOptions& options,
+                                        ColumnFamilyHandle* family, size_t num_keys,
+                                        const Slice* keys, PinnableSlice* values,
+                                        Status* statuses) const {
   std::vector<size_t> open;  // Keys that the batch does not settle.
   std::vector<Slice> open_keys;
   for (size_t i = 0; i < num_keys; ++i) {
-    const BatchLookup found = LookUp(rep_->index, IdOf(family), keys[i]);
+    const BatchLookup found = LookUp(index, IdOf(family), keys[i]);
     values[i].Reset();
     if (found.settled()) {
       statuses[i] = Status::OK();
@@ -188,7 +231,7 @@ void WriteBatchWithIndex::MultiGetFromBatchAndDB(DB* db, const ReadOptions& opti
     values[i] = std::move(open_values[j]);
     statuses[i] = std::move(open_statuses[j]);
     if (!statuses[i].ok() && !statuses[i].IsNotFound()) continue;
-    const BatchLookup found = LookUp(rep_->index, IdOf(family), keys[i]);
+    const BatchLookup found = LookUp(index, IdOf(family), keys[i]);
     if (found.operands.empty()) continue;
     const Status below =
         found.base == BatchLookup::Base::kUnknown ? statuses[i] : Status::NotFound();
@@ -199,8 +242,13 @@ void WriteBatchWithIndex::MultiGetFromBatchAndDB(DB* db, const ReadOptions& opti
 void WriteBatchWithIndex::SetSavePoint() { rep_->batch.SetSavePoint(); }
 
 Status WriteBatchWithIndex::RollbackToSavePoint() {
-  NACRE_RETURN_IF_ERROR(rep_->batch.RollbackToSavePoint());
-  return rep_->index.Rebuild();
+  return CatchAll([this]() -> Status {
+    WriteBatch before = rep_->batch;
+    NACRE_RETURN_IF_ERROR(rep_->batch.RollbackToSavePoint());
+    Status status = CatchAll([this] { return rep_->index.Rebuild(); });
+    if (!status.ok()) rep_->batch = std::move(before);  // As its index still has it.
+    return status;
+  });
 }
 
 Status WriteBatchWithIndex::PopSavePoint() { return rep_->batch.PopSavePoint(); }

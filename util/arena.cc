@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstdint>
@@ -19,9 +20,11 @@ constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kPage = 4 << 10;
 constexpr size_t kLine = 64;
 
-/// Of the first chunks of an arena, each of which gets memory of its own: a small one, of which a
-/// database with many column families has many, does not take a block and touch a huge page of it.
+/// Up to here an arena takes blocks of the least size from the kernel: a small one, of which a
+/// database with many column families has many, does not take a large block and touch a huge page
+/// of it.
 constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
+constexpr size_t kSmallBlock = ConcurrentArena::kChunkSize;
 
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -62,6 +65,7 @@ class Block {
 struct Chunk {
   char* next;
   size_t left;
+  size_t taken;  ///< By the thread so far, in chunks and large pieces.
 };
 
 }  // namespace
@@ -115,12 +119,15 @@ struct ConcurrentArena::Rep {
   char* Take(size_t bytes) EXCLUDES(mutex) {
     const size_t before = memory_usage.fetch_add(bytes, std::memory_order_relaxed);
     MutexLock lock(&mutex);
-    // A piece that would waste much of a block gets memory of its own, too.
-    if (before + bytes <= kSmallBytes || bytes > ArenaBlockPool::kBlockSize / 4) {
+    const bool small = before + bytes <= kSmallBytes;
+    // A piece that would waste much of a block gets memory of its own.
+    if (bytes > (small ? kSmallBlock : ArenaBlockPool::kBlockSize) / 4) {
       return blocks.emplace_back(bytes).data();
     }
     if (bytes > left) {
-      blocks.push_back(pool != nullptr ? pool->rep_->Take() : Block(ArenaBlockPool::kBlockSize));
+      blocks.push_back(small             ? Block(kSmallBlock)
+                       : pool != nullptr ? pool->rep_->Take()
+                                         : Block(ArenaBlockPool::kBlockSize));
       next = blocks.back().data();
       left = blocks.back().size();
     }
@@ -157,10 +164,15 @@ char* ConcurrentArena::Allocate(size_t bytes, bool* new_chunk, size_t same_line)
   const size_t skip = in_line + same_line > kLine ? kLine - in_line : 0;
   if (bytes + skip > chunk.left) [[unlikely]] {
     *new_chunk = true;
+    const size_t size = std::clamp(RoundUp(chunk.taken / 2, kLine), kFirstChunkSize, kChunkSize);
     // A large piece does not waste what is left of the chunk.
-    if (bytes > kChunkSize / 4) return rep_->Take(RoundUp(bytes, kLine));
-    char* result = rep_->Take(kChunkSize);
-    chunk = {result + bytes, kChunkSize - bytes};
+    if (bytes > size / 4) {
+      char* const alone = rep_->Take(RoundUp(bytes, kLine));
+      chunk.taken += bytes;
+      return alone;
+    }
+    char* const result = rep_->Take(size);
+    chunk = {result + bytes, size - bytes, chunk.taken + size};
     return result;
   }
   char* result = chunk.next + skip;

@@ -29,13 +29,15 @@ class ArenaBlockPool {
 
 /// Bump allocation for the life of one MemTable. Each thread (by ThreadIndex) carves from a chunk
 /// of its own, so the common case writes no shared cache line; chunks come from huge-page-aligned
-/// blocks (MADV_HUGEPAGE).
+/// blocks (MADV_HUGEPAGE). A chunk is about half of what the thread has taken before, within
+/// bounds: what an arena takes follows what is stored, however many threads and arenas there are.
 ///
 /// Thread safety: Allocate and MemoryUsage from many threads at once. Freed all at once by the
 /// destructor.
 class ConcurrentArena {
  public:
-  /// Handed to a thread at a time.
+  /// Handed to a thread at a time, at first and at most.
+  static constexpr size_t kFirstChunkSize = 2 << 10;
   static constexpr size_t kChunkSize = 128 << 10;
 
   /// Blocks come from `pool` and go back to it; null takes them from the kernel.

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "util/never_destroyed.h"
 #include "util/simulation.h"
 
 namespace nacre {
@@ -43,8 +44,8 @@ uint64_t ThreadCpuNanos() {
 }
 
 Clock* Clock::System() {
-  static SystemClock clock;
-  return &clock;
+  static const NeverDestroyed<SystemClock> clock;
+  return &*clock;
 }
 
 }  // namespace nacre

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "util/never_destroyed.h"
+
 namespace nacre {
 namespace {
 
@@ -76,13 +78,13 @@ class ReverseBytewiseOrder final : public Comparator {
 }  // namespace
 
 const Comparator* BytewiseComparator() {
-  static const BytewiseOrder order;
-  return &order;
+  static const NeverDestroyed<BytewiseOrder> order;
+  return &*order;
 }
 
 const Comparator* ReverseBytewiseComparator() {
-  static const ReverseBytewiseOrder order;
-  return &order;
+  static const NeverDestroyed<ReverseBytewiseOrder> order;
+  return &*order;
 }
 
 }  // namespace nacre

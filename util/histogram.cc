@@ -14,7 +14,7 @@ namespace {
 /// half each and are cut to two significant digits.
 class BucketMap {
  public:
-  BucketMap() {
+  constexpr BucketMap() {
     limits_[count_++] = 1;
     limits_[count_++] = 2;
     double exact = 2;
@@ -52,10 +52,7 @@ class BucketMap {
   size_t count_ = 0;
 };
 
-const BucketMap& Buckets() {
-  static const BucketMap map;
-  return map;
-}
+constexpr BucketMap kBuckets;
 
 template <typename... Args>
 void AppendFormat(std::string* dst, const char* format, Args... args) {
@@ -66,12 +63,12 @@ void AppendFormat(std::string* dst, const char* format, Args... args) {
 
 }  // namespace
 
-Histogram::Histogram() : buckets_(Buckets().count()) {}
+Histogram::Histogram() : buckets_(kBuckets.count()) {}
 
 void Histogram::Clear() { *this = Histogram(); }
 
 void Histogram::Add(uint64_t value) {
-  ++buckets_[Buckets().IndexOf(value)];
+  ++buckets_[kBuckets.IndexOf(value)];
   ++count_;
   min_ = std::min(min_, value);
   max_ = std::max(max_, value);
@@ -89,7 +86,7 @@ void Histogram::Merge(const Histogram& other) {
   sum_squares_ += other.sum_squares_;
 }
 
-size_t Histogram::BucketOf(uint64_t value) { return Buckets().IndexOf(value); }
+size_t Histogram::BucketOf(uint64_t value) { return kBuckets.IndexOf(value); }
 
 void Histogram::MergeCounts(std::span<const uint64_t> buckets, uint64_t min, uint64_t max,
                             double sum, double sum_squares) {
@@ -121,8 +118,8 @@ double Histogram::Percentile(double p) const {
     const uint64_t in_bucket = buckets_[i];
     cumulative += in_bucket;
     if (static_cast<double>(cumulative) < threshold) continue;
-    const double left = i == 0 ? 0 : static_cast<double>(Buckets().Limit(i - 1));
-    const auto right = static_cast<double>(Buckets().Limit(i));
+    const double left = i == 0 ? 0 : static_cast<double>(kBuckets.Limit(i - 1));
+    const auto right = static_cast<double>(kBuckets.Limit(i));
     const double before = static_cast<double>(cumulative - in_bucket);
     const double position =
         in_bucket == 0 ? 0 : (threshold - before) / static_cast<double>(in_bucket);
@@ -149,7 +146,7 @@ std::string Histogram::ToString() const {
     cumulative += buckets_[i];
     const double percent = to_percent * static_cast<double>(buckets_[i]);
     AppendFormat(&result, "%c %7" PRIu64 ", %7" PRIu64 " ] %8" PRIu64 " %7.3f%% %7.3f%% ",
-                 i == 0 ? '[' : '(', i == 0 ? 0 : Buckets().Limit(i - 1), Buckets().Limit(i),
+                 i == 0 ? '[' : '(', i == 0 ? 0 : kBuckets.Limit(i - 1), kBuckets.Limit(i),
                  buckets_[i], percent, to_percent * static_cast<double>(cumulative));
     result.append(static_cast<size_t>(std::lround(percent / 5)), '#').push_back('\n');
   }

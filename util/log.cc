@@ -54,10 +54,16 @@ std::shared_ptr<Logger> NewStderrLogger(LogLevel level) {
   return std::make_shared<SpdlogLogger>(std::make_shared<spdlog::sinks::stderr_sink_mt>(), level);
 }
 
-void LogFormatted(Logger* logger, LogLevel level, fmt::string_view format, fmt::format_args args) {
-  fmt::memory_buffer buffer;
-  fmt::vformat_to(fmt::appender(buffer), format, args);
-  logger->Log(level, std::string_view(buffer.data(), buffer.size()));
+void LogFormatted(Logger* logger, LogLevel level, fmt::string_view format,
+                  fmt::format_args args) noexcept {
+  try {
+    fmt::memory_buffer buffer;
+    fmt::vformat_to(fmt::appender(buffer), format, args);
+    logger->Log(level, std::string_view(buffer.data(), buffer.size()));
+  } catch (...) {
+    // A line that is missing changes nothing else, and there is nowhere to say so.
+    return;
+  }
 }
 
 }  // namespace nacre

@@ -38,7 +38,9 @@ struct RollingLogOptions {
 Status NewRollingLogger(const RollingLogOptions& options, Clock* clock,
                         std::shared_ptr<Logger>* logger);
 
-void LogFormatted(Logger* logger, LogLevel level, fmt::string_view format, fmt::format_args args);
+/// What the logger throws, or the lack of memory, costs the line and nothing else.
+void LogFormatted(Logger* logger, LogLevel level, fmt::string_view format,
+                  fmt::format_args args) noexcept;
 
 /// `Log(logger, LogLevel::kInfo, "table {} at {}", id, offset)`. Nothing is formatted when the
 /// logger is null. The format is checked at compile time.

@@ -8,11 +8,17 @@
 
 #include "util/histogram.h"
 #include "util/mutex.h"
+#include "util/never_destroyed.h"
 #include "util/per_thread.h"
 
 namespace nacre {
 
-const std::vector<std::pair<Tickers, std::string>> TickersNameMap = {
+namespace {
+
+using TickerNames = std::vector<std::pair<Tickers, std::string>>;
+using HistogramNames = std::vector<std::pair<Histograms, std::string>>;
+
+const NeverDestroyed<TickerNames> kTickerNames(TickerNames{
     {NUMBER_KEYS_WRITTEN, "rocksdb.number.keys.written"},
     {NUMBER_KEYS_READ, "rocksdb.number.keys.read"},
     {BYTES_WRITTEN, "rocksdb.bytes.written"},
@@ -37,9 +43,9 @@ const std::vector<std::pair<Tickers, std::string>> TickersNameMap = {
     {FLUSH_WRITE_BYTES, "rocksdb.flush.write.bytes"},
     {NO_ITERATOR_CREATED, "rocksdb.num.iterator.created"},
     {NO_ITERATOR_DELETED, "rocksdb.num.iterator.deleted"},
-};
+});
 
-const std::vector<std::pair<Histograms, std::string>> HistogramsNameMap = {
+const NeverDestroyed<HistogramNames> kHistogramNames(HistogramNames{
     {DB_GET, "rocksdb.db.get.micros"},
     {DB_WRITE, "rocksdb.db.write.micros"},
     {COMPACTION_TIME, "rocksdb.compaction.times.micros"},
@@ -53,7 +59,12 @@ const std::vector<std::pair<Histograms, std::string>> HistogramsNameMap = {
     {BYTES_PER_WRITE, "rocksdb.bytes.per.write"},
     {BYTES_PER_MULTIGET, "rocksdb.bytes.per.multiget"},
     {FLUSH_TIME, "rocksdb.db.flush.micros"},
-};
+});
+
+}  // namespace
+
+const TickerNames& TickersNameMap = *kTickerNames;
+const HistogramNames& HistogramsNameMap = *kHistogramNames;
 
 namespace {
 

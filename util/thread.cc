@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -36,11 +37,26 @@ void Thread::Join() {
 
 void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work) {
   if (count == 0) return;
+  std::vector<std::exception_ptr> thrown(count);
+  const auto run = [&work, &thrown](size_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      thrown[i] = std::current_exception();
+    }
+  };
   std::vector<Thread> others;
   others.reserve(count - 1);
-  for (size_t i = 1; i < count; ++i) others.emplace_back(name, [&work, i] { work(i); });
-  work(0);
+  try {
+    for (size_t i = 1; i < count; ++i) others.emplace_back(name, [&run, i] { run(i); });
+    run(0);
+  } catch (...) {
+    thrown[0] = std::current_exception();
+  }
   for (Thread& other : others) other.Join();
+  for (const std::exception_ptr& exception : thrown) {
+    if (exception != nullptr) std::rethrow_exception(exception);
+  }
 }
 
 size_t Thread::HardwareConcurrency() {

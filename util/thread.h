@@ -34,7 +34,9 @@ class Thread {
 };
 
 /// Calls `work` with each number below `count`, at once, and returns when all calls have: the first
-/// on the caller's thread, the others on threads of that name.
+/// on the caller's thread, the others on threads of that name. If some throw, the caller gets what
+/// the one with the least number has thrown; it gets std::system_error if the system has too few
+/// threads, once those calls have ended that had begun.
 void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work);
 
 }  // namespace nacre

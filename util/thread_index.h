@@ -13,8 +13,9 @@ namespace nacre {
 /// thread left there; the hand-over is ordered (release on thread end, acquire on reuse).
 class ThreadIndex {
  public:
-  /// One thread more than this at once gets std::system_error, as from std::thread.
-  static constexpr size_t kMax = 4096;
+  /// One thread more than this at once gets std::system_error, as from std::thread. A slot of a
+  /// thread that there is not costs addresses only.
+  static constexpr size_t kMax = size_t{1} << 17;
 
   /// Of the calling thread, < kMax. A thread-local load after the first call.
   static size_t Current() {

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -118,7 +119,59 @@ class FilterFactoryAdapter final : public nacre::CompactionFilterFactory {
   const std::string name_;
 };
 
+class LoggerAdapter final : public nacre::Logger {
+ public:
+  explicit LoggerAdapter(std::shared_ptr<rocksdb::Logger> theirs) : theirs_(std::move(theirs)) {}
+  void Log(LogLevel level, std::string_view message) override {
+    rocksdb::Log(ToRocksdb(level), theirs_.get(), "%.*s", static_cast<int>(message.size()),
+                 message.data());
+  }
+
+ private:
+  static rocksdb::InfoLogLevel ToRocksdb(LogLevel level) {
+    switch (level) {
+      case LogLevel::kDebug:
+        return rocksdb::DEBUG_LEVEL;
+      case LogLevel::kInfo:
+        return rocksdb::INFO_LEVEL;
+      case LogLevel::kWarn:
+        return rocksdb::WARN_LEVEL;
+      case LogLevel::kError:
+        return rocksdb::ERROR_LEVEL;
+    }
+    return rocksdb::ERROR_LEVEL;
+  }
+
+  const std::shared_ptr<rocksdb::Logger> theirs_;
+};
+
+class PrefixAdapter final : public nacre::SliceTransform {
+ public:
+  explicit PrefixAdapter(std::shared_ptr<const rocksdb::SliceTransform> theirs)
+      : theirs_(std::move(theirs)), name_(NameOf(theirs_->Name())) {}
+  const char* Name() const override { return name_.c_str(); }
+  nacre::Slice Transform(const nacre::Slice& key) const override {
+    return ToNacre(theirs_->Transform(ToRocksdb(key)));
+  }
+  bool InDomain(const nacre::Slice& key) const override {
+    return theirs_->InDomain(ToRocksdb(key));
+  }
+
+ private:
+  const std::shared_ptr<const rocksdb::SliceTransform> theirs_;
+  const std::string name_;
+};
+
 }  // namespace
+
+std::shared_ptr<nacre::Logger> AdaptLogger(std::shared_ptr<rocksdb::Logger> theirs) {
+  return std::make_shared<LoggerAdapter>(std::move(theirs));
+}
+
+std::shared_ptr<const nacre::SliceTransform> AdaptPrefixExtractor(
+    std::shared_ptr<const rocksdb::SliceTransform> theirs) {
+  return std::make_shared<PrefixAdapter>(std::move(theirs));
+}
 
 std::shared_ptr<nacre::MergeOperator> AdaptMergeOperator(
     std::shared_ptr<rocksdb::MergeOperator> theirs, std::shared_ptr<rocksdb::Logger> logger) {

@@ -4,11 +4,14 @@
 #include <rocksdb/env.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/options.h>
+#include <rocksdb/slice_transform.h>
 
 #include <memory>
 
 #include "nacre/compaction_filter.h"
+#include "nacre/logger.h"
 #include "nacre/merge_operator.h"
+#include "nacre/slice_transform.h"
 
 namespace nacre::rocksdb_api {
 
@@ -24,5 +27,11 @@ std::shared_ptr<nacre::MergeOperator> AdaptMergeOperator(
 /// there is neither. A filter must outlive the database, as in RocksDB.
 std::shared_ptr<nacre::CompactionFilterFactory> AdaptCompactionFilter(
     const rocksdb::ColumnFamilyOptions& options);
+
+/// Of a RocksDB's LOG, which takes what is logged at its level and above.
+std::shared_ptr<nacre::Logger> AdaptLogger(std::shared_ptr<rocksdb::Logger> theirs);
+
+std::shared_ptr<const nacre::SliceTransform> AdaptPrefixExtractor(
+    std::shared_ptr<const rocksdb::SliceTransform> theirs);
 
 }  // namespace nacre::rocksdb_api

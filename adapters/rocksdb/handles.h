@@ -3,13 +3,16 @@
 #include <rocksdb/db.h>
 #include <rocksdb/snapshot.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "adapters/rocksdb/convert.h"
 #include "nacre/column_family.h"
 #include "nacre/db.h"
+#include "nacre/merge_operator.h"
 
 namespace nacre::rocksdb_api {
 
@@ -42,13 +45,16 @@ class FamilyHandle final : public rocksdb::ColumnFamilyHandle {
     kHandle,
   };
 
-  /// `db` must outlive it. `options`: those that the family was opened or made with.
+  /// `db` must outlive it and its iterators. `options`: those that were given for the family.
   FamilyHandle(nacre::DB* db, nacre::ColumnFamilyHandle* ours,
                const rocksdb::ColumnFamilyOptions& options, Owns owns)
-      : db_(db), ours_(ours), options_(options), owns_(owns) {}
-  ~FamilyHandle() override {
-    if (owns_ == Owns::kHandle) (void)db_->DestroyColumnFamilyHandle(ours_);
-  }
+      : db_(db),
+        ours_(ours,
+              [db, owns](nacre::ColumnFamilyHandle* handle) {
+                if (owns == Owns::kHandle) (void)db->DestroyColumnFamilyHandle(handle);
+              }),
+        options_(options),
+        merge_operator_(db->GetOptions(ours).merge_operator) {}
 
   const std::string& GetName() const override { return ours_->GetName(); }
   uint32_t GetID() const override { return ours_->GetID(); }
@@ -58,19 +64,29 @@ class FamilyHandle final : public rocksdb::ColumnFamilyHandle {
   }
   const rocksdb::Comparator* GetComparator() const override { return options_.comparator; }
 
-  nacre::ColumnFamilyHandle* ours() const { return ours_; }
-  /// With what SetOptions has changed since.
+  nacre::ColumnFamilyHandle* ours() const { return ours_.get(); }
+  /// Null if the family has none.
+  const nacre::MergeOperator* merge_operator() const { return merge_operator_.get(); }
+  /// Iterators keep it.
+  const std::shared_ptr<nacre::ColumnFamilyHandle>& shared() const { return ours_; }
+  /// Whether the family was dropped, by this handle: there is no other one of it.
+  bool dropped() const { return dropped_.load(std::memory_order_acquire); }
+  /// Pairs with `dropped`.
+  void MarkDropped() { dropped_.store(true, std::memory_order_release); }
+  /// As they are in force: as Nacre has moved them into their bounds, and SetOptions has changed
+  /// them since.
   rocksdb::ColumnFamilyOptions CurrentOptions() const {
     rocksdb::ColumnFamilyOptions now = options_;
-    CopyMutable(db_->GetOptions(ours_), &now);
+    CopyInForce(db_->GetOptions(ours_.get()), &now);
     return now;
   }
 
  private:
   nacre::DB* const db_;
-  nacre::ColumnFamilyHandle* const ours_;
+  const std::shared_ptr<nacre::ColumnFamilyHandle> ours_;
   const rocksdb::ColumnFamilyOptions options_;
-  const Owns owns_;
+  const std::shared_ptr<nacre::MergeOperator> merge_operator_;
+  std::atomic<bool> dropped_{false};
 };
 
 }  // namespace nacre::rocksdb_api

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <rocksdb/env.h>
 #include <rocksdb/iterator.h>
 #include <rocksdb/options.h>
+#include <rocksdb/wide_columns.h>
 
+#include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "adapters/rocksdb/convert.h"
+#include "nacre/column_family.h"
+#include "nacre/db.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"
 
@@ -31,49 +37,59 @@ class FailedIterator final : public rocksdb::Iterator {
   const rocksdb::Status status_;
 };
 
-/// The bounds of iterators as Nacre's slices, which have to stay as long as these: each holds them.
-/// The bytes are the caller's.
-class Bounds {
- public:
-  explicit Bounds(const rocksdb::ReadOptions& options)
-      : has_lower_(options.iterate_lower_bound != nullptr),
-        has_upper_(options.iterate_upper_bound != nullptr) {
-    if (has_lower_) lower_ = ToNacre(*options.iterate_lower_bound);
-    if (has_upper_) upper_ = ToNacre(*options.iterate_upper_bound);
-  }
-  void AddTo(nacre::ReadOptions* options) const {
-    if (has_lower_) options->iterate_lower_bound = &lower_;
-    if (has_upper_) options->iterate_upper_bound = &upper_;
-  }
-
- private:
-  const bool has_lower_;
-  const bool has_upper_;
-  nacre::Slice lower_;
-  nacre::Slice upper_;
-};
-
+/// Of one column family of a Nacre database.
 class NacreIterator final : public rocksdb::Iterator {
  public:
-  /// `bounds`: those that `iterator` was made with.
-  NacreIterator(std::unique_ptr<nacre::Iterator> iterator, std::shared_ptr<const Bounds> bounds)
-      : bounds_(std::move(bounds)), iterator_(std::move(iterator)) {}
-  bool Valid() const override { return iterator_->Valid(); }
-  void SeekToFirst() override { iterator_->SeekToFirst(); }
-  void SeekToLast() override { iterator_->SeekToLast(); }
-  void Seek(const rocksdb::Slice& target) override { iterator_->Seek(ToNacre(target)); }
-  void SeekForPrev(const rocksdb::Slice& target) override {
-    iterator_->SeekForPrev(ToNacre(target));
-  }
-  void Next() override { iterator_->Next(); }
-  void Prev() override { iterator_->Prev(); }
+  /// What it is made from, again for Refresh and for each seek if it is tailing. Both outlive it.
+  struct Source {
+    nacre::DB* db = nullptr;
+    std::shared_ptr<nacre::ColumnFamilyHandle> family;
+    rocksdb::Env* env = nullptr;  ///< Its clock is that of the deadline.
+  };
+
+  /// `ours`: of `theirs`, without the bounds; its snapshot is for the time being, if `theirs` has
+  /// none. A failure shows in `status()`.
+  NacreIterator(Source source, const rocksdb::ReadOptions& theirs, nacre::ReadOptions ours);
+
+  bool Valid() const override { return failure_.ok() && iterator_->Valid(); }
+  void SeekToFirst() override;
+  void SeekToLast() override;
+  void Seek(const rocksdb::Slice& target) override;
+  void SeekForPrev(const rocksdb::Slice& target) override;
+  void Next() override;
+  void Prev() override;
   rocksdb::Slice key() const override { return ToRocksdb(iterator_->key()); }
   rocksdb::Slice value() const override { return ToRocksdb(iterator_->value()); }
-  rocksdb::Status status() const override { return ToRocksdb(iterator_->status()); }
+  const rocksdb::WideColumns& columns() const override { return columns_; }
+  rocksdb::Status status() const override {
+    return failure_.ok() ? ToRocksdb(iterator_->status()) : failure_;
+  }
+  rocksdb::Status Refresh() override;
+  rocksdb::Status GetProperty(std::string name, std::string* value) override;
 
  private:
-  const std::shared_ptr<const Bounds> bounds_;
-  const std::unique_ptr<nacre::Iterator> iterator_;
+  void Make();
+  /// Whether a seek may go on, over the bounds as they are now.
+  bool BeginSeek();
+  /// Of a tailing iterator, which goes forward only.
+  bool BeginBackward(const char* call);
+  bool InTime();
+  /// The value is one column, without a name.
+  void ShowColumns();
+
+  const Source source_;
+  const rocksdb::Slice* const lower_bound_;  ///< The caller's; may be null, as may be the next.
+  const rocksdb::Slice* const upper_bound_;
+  const std::chrono::microseconds deadline_;
+  const bool tailing_;
+  const bool memory_only_;
+  const bool has_snapshot_;
+  nacre::Slice lower_;
+  nacre::Slice upper_;
+  nacre::ReadOptions options_;
+  std::unique_ptr<nacre::Iterator> iterator_;
+  rocksdb::Status failure_;
+  rocksdb::WideColumns columns_;
 };
 
 }  // namespace nacre::rocksdb_api

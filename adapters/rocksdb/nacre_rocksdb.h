@@ -17,12 +17,14 @@ namespace nacre::rocksdb_api {
 /// beyond that has no counterpart, and no effect.
 ///
 /// There are column families, Put, Delete, SingleDelete, DeleteRange, Merge with the application's
-/// operators, Write, Get, MultiGet, KeyMayExist, iterators with bounds, snapshots, compaction
-/// filters, Flush (of all families together), CompactRange, the log, SetOptions and GetOptions as
-/// nacre::DB has them, properties (those of Nacre also under "rocksdb." names), approximate sizes
-/// of tables, VerifyChecksum. The rest answers `NotSupported`: operands of merges, wide columns,
+/// operators, Write, Get, MultiGet, KeyMayExist, operands of merges, iterators with bounds,
+/// snapshots, compaction filters, Flush (of all families together), CompactRange, the log,
+/// SetOptions and GetOptions as nacre::DB has them, RocksDB's properties and Nacre's, metadata of
+/// tables, approximate sizes, VerifyChecksum. The rest answers `NotSupported`: wide columns,
 /// timestamps, ingestion, live files, WAL files. So do options that would change what is read, as a
-/// comparator that is not one of RocksDB's two bytewise ones, and listeners.
+/// comparator that is not one of RocksDB's two bytewise ones, and listeners. docs/adapters.md goes
+/// through the options. Those that RocksDB changes when it opens a database are changed so here,
+/// and what is changed is in the LOG, which is `options.info_log` unless `nacre_options` name one.
 ///
 /// Merge operators and compaction filters run in this process: memory nodes have not got them. What
 /// the nodes know is used if `nacre_options` name it and RocksDB's options name none. Filters are

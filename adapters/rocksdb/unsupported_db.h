@@ -2,6 +2,7 @@
 
 #include <rocksdb/db.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@
 namespace nacre::rocksdb_api {
 
 /// Of rocksdb::DB, all that must be answered and that Nacre has nothing for: `NotSupported`, naming
-/// the call.
+/// the call. Every rocksdb::DB of Nacre's is one of these.
 class UnsupportedDb : public rocksdb::DB {
  public:
   using DB::CompactFiles;
@@ -21,6 +22,14 @@ class UnsupportedDb : public rocksdb::DB {
   using Family = rocksdb::ColumnFamilyHandle;
   using Slice = rocksdb::Slice;
   using Status = rocksdb::Status;
+
+  // ---- RocksDB's functions of these names (rocksdb_calls.cc) ---------------------------------
+
+  /// Nothing is flushed and compacted any more; with `wait`, returns when what runs has ended.
+  virtual void CancelAllBackgroundWork(bool wait) = 0;
+  /// Deletes what lies in the range of a table that is in one of `ranges` whole.
+  virtual Status DeleteFilesInRanges(Family* family, const rocksdb::RangePtr* ranges, size_t count,
+                                     bool include_end) = 0;
 
   // ---- Timestamps ----------------------------------------------------------------------------
 
@@ -46,8 +55,6 @@ class UnsupportedDb : public rocksdb::DB {
 
   // ---- Files, of which there are none -------------------------------------------------------
 
-  Status DisableFileDeletions() override { return No("DisableFileDeletions"); }
-  Status EnableFileDeletions(bool) override { return No("EnableFileDeletions"); }
   Status GetCreationTimeOfOldestFile(uint64_t*) override {
     return No("GetCreationTimeOfOldestFile");
   }

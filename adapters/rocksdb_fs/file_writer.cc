@@ -192,6 +192,7 @@ Status FileWriter::AwaitBelow(const int* count, int limit) {
 
 Status FileWriter::Fail(Status why) {
   if (failure_.ok()) failure_ = std::move(why);
+  if (lane_ != nullptr && outstanding_ > 0) lane_->AbandonAllWrites(failure_);
   lane_.reset();
   for (Gathered& gathered : buffers_) gathered.outstanding = 0;
   outstanding_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,7 +11,9 @@
 namespace nacre {
 
 /// The family that every database has, with id 0. What takes a handle takes null for it.
-inline const std::string kDefaultColumnFamilyName = "default";
+/// Never destroyed, so that threads may use it while the process ends.
+inline const std::string& kDefaultColumnFamilyName =
+    *std::make_unique<const std::string>("default").release();
 
 /// A column family to open or to make.
 struct ColumnFamilyDescriptor {

@@ -314,7 +314,9 @@ class DB {
   /// Has the nodes check all they hold of the tables against its checksums, at full speed; nothing
   /// of it comes here. `Corruption` names tables with more damage than can be read around,
   /// `Unavailable` tables that have lost too many nodes. Damage that can be read around is no
-  /// failure: it is logged, counted (`nacre.damage.fragments`) and left to repair.
+  /// failure: it is logged, counted (`nacre.damage.fragments`) and left to repair. The copies of
+  /// log and manifest are read and compared, too, and healed at once; a failure to do so is
+  /// answered (`NoSpace`, `Unavailable`, `TimedOut`, `Fenced`) if the tables are well.
   virtual Status VerifyChecksum() = 0;
 
   /// Of one that was opened by `OpenAsSecondary`: all that its owner acknowledged before this call

@@ -114,8 +114,8 @@ struct NodeRebuildInfo {
 /// which calls all listeners in their order, event by event in the order in which these took place,
 /// and holds no lock: a listener may call the database, also what waits for flushes, but neither
 /// `Close` nor the destructor. Work goes on meanwhile, so that what is told may be past; a listener
-/// that takes long delays those events that follow, and these take memory. `Close` returns
-/// when all was told.
+/// that takes long delays what follows. Of more than 65,536 events that wait the oldest are dropped
+/// (see the property `nacre.events.dropped`). `Close` returns when all that waits was told.
 ///
 /// Databases that another process owns have nothing to tell: their listeners are not called.
 class EventListener {

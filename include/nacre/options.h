@@ -69,8 +69,9 @@ struct DBOptions {
   CompactionSite compaction = CompactionSite::kAuto;
   NearDataFlush near_data_flush = NearDataFlush::kAuto;
   /// Each node goes through what it holds of the database without end, at this pace, and compares
-  /// it with its checksums, so that damage is known before it is met. 0: only
-  /// `DB::VerifyChecksum` does so. 16 MiB/s cost a node a few thousandths of a processor.
+  /// it with its checksums, so that damage is known before it is met. The owner reads all copies
+  /// of its log and manifest at the same pace, and compares them. 0: only `DB::VerifyChecksum` does
+  /// so. 16 MiB/s cost a node a few thousandths of a processor.
   uint64_t scrub_bytes_per_second = 16 << 20;
 
   // ---- Opening ------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ struct ReadOptions {
   bool verify_checksums = true;
   bool fill_cache = true;
   /// Iterators stay within [*iterate_lower_bound, *iterate_upper_bound). Not owned; must outlive
-  /// the iterator.
+  /// the iterator. Each of its seeks takes them as they are then.
   const Slice* iterate_lower_bound = nullptr;
   const Slice* iterate_upper_bound = nullptr;
   /// Iterators end where the prefix (`Options::prefix_extractor`) is another than that of the key
@@ -233,9 +234,9 @@ struct FlushOptions {
 };
 
 struct CompactRangeOptions {
-  /// Move the result to the bottommost level that holds data, as RocksDB does.
+  /// Then all of the deepest level moves to `target_level`, if it has keys of the range.
   bool change_level = false;
-  int target_level = -1;
+  int target_level = -1;  ///< Negative: the least that it fits into. Only across empty levels.
   /// 0 uses `Options::max_subcompactions`.
   uint32_t max_subcompactions = 0;
 };

@@ -28,9 +28,9 @@ struct PoolOptions {
 ///     tcp:10.0.0.1:7000,[fd00::2]:7000      of any host
 ///     verbs:10.1.0.1:7000,10.1.0.2:7000     of any host, by RDMA: IP addresses of RDMA devices
 ///     mixed:shm:/run/n0.sock,tcp:mn2:7000   each node over a transport of its own (but embedded)
+///     file:/etc/nacre/pool                  what a file says: a line for each node and parameters
 ///
-/// The nodes reach one another by the same addresses, so these mean the same on every host. At
-/// most 64 nodes.
+/// Nodes reach one another by the same addresses, which mean the same everywhere. At most 1,024.
 ///
 /// Parameters follow after `?` as `name=value`, with `&` between them:
 ///

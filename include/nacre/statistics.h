@@ -62,9 +62,10 @@ enum Histograms : uint32_t {
   HISTOGRAM_ENUM_MAX
 };
 
-/// With the names that dashboards know, such as "rocksdb.number.keys.written".
-extern const std::vector<std::pair<Tickers, std::string>> TickersNameMap;
-extern const std::vector<std::pair<Histograms, std::string>> HistogramsNameMap;
+/// With the names that dashboards know, such as "rocksdb.number.keys.written". Never destroyed, so
+/// that threads may use them while the process ends.
+extern const std::vector<std::pair<Tickers, std::string>>& TickersNameMap;
+extern const std::vector<std::pair<Histograms, std::string>>& HistogramsNameMap;
 
 struct HistogramData {
   double median = 0;

@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 namespace nacre::rdma {
@@ -69,7 +70,11 @@ void DeviceControl::ReturnKey(uint32_t key) {
   uint32_t next = key + ControlBlock::kKeySlots;
   if (next < ControlBlock::kKeySlots) next += ControlBlock::kKeySlots;  // Never key 0.
   MutexLock lock(&mutex_);
-  free_keys_.emplace(key % ControlBlock::kKeySlots, next);
+  try {
+    free_keys_.emplace(key % ControlBlock::kKeySlots, next);
+  } catch (const std::bad_alloc&) {
+    // The slot is not used again. This is called as regions end, where nothing may be thrown.
+  }
 }
 
 LocalDoorbell::LocalDoorbell(std::shared_ptr<DeviceControl> control, uint32_t index,

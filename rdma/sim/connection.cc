@@ -18,6 +18,8 @@ constexpr uint32_t kSplitBytes = 64;
 /// A message whose receiver is not ready is tried again, for so long.
 constexpr uint64_t kNotReadyRetryNanos = 20'000;
 constexpr uint64_t kNotReadyNanos = 200'000'000;
+/// A process that goes on takes within such a time what has waited in its sockets.
+constexpr uint64_t kAdmittedNanos = 1'000'000'000;
 
 enum Recorded : uint64_t { kPosted = 0x100, kExecuted = 0x200, kBroken = 0x300 };
 
@@ -66,6 +68,7 @@ Status SimEnd::Post(SimRequest request) {
                                    " bytes; at most " + std::to_string(Device::kMaxSendBytes) +
                                    " are possible");
   }
+  if (request.opcode == Opcode::kWrite) network_->Writing(host_, request.local.size);
   network_->simulation()->Yield();
   const uint64_t number = end_number();
   if (!send_queue_->HasRoom() || number - 1 - retired_ >= static_cast<uint64_t>(depths_.send)) {
@@ -125,7 +128,8 @@ void SimEnd::Depart(uint64_t number) {
 void SimEnd::ArrivePartly(uint64_t number) {
   const std::shared_ptr<SimEnd> peer = peer_.lock();
   if (number != executed_ || number >= end_number() || failed_ || peer == nullptr ||
-      peer->closed_ || peer->broken_ || network_->blocked(host_, peer_host_)) {
+      peer->closed_ || peer->broken_ || network_->blocked(host_, peer_host_) ||
+      network_->held(peer_host_)) {
     return;
   }
   SimRequest& request = Numbered(number);
@@ -158,6 +162,7 @@ void SimEnd::Arrive(uint64_t number) {
     if (closed_) requests_.clear();  // Nobody sends it again.
     return GiveUpLater(number);
   }
+  if (network_->held(peer_host_)) return;
   const std::shared_ptr<SimEnd> peer = peer_.lock();
   SimRequest& request = Numbered(number);
   if (request.code == CompletionCode::kSuccess) {
@@ -339,6 +344,12 @@ void SimEnd::Resume() {
   }
 }
 
+void SimEnd::Admitted() {
+  last_arrival_ = std::max(last_arrival_, Now() + network_->simulation()->Uniform(kAdmittedNanos));
+  for (uint64_t number = executed_; number < end_number() && !failed_; ++number) Depart(number);
+  if (closed_ || broken_) TellPeerLater();
+}
+
 void SimEnd::Doubt() {
   if (closed_ || broken_ || !depths_.control) return;
   const auto patience = static_cast<uint64_t>(network_->options().patience.count());
@@ -390,6 +401,7 @@ void SimEnd::TellPeerLater() {
 void SimEnd::TellPeer(uint64_t /*unused*/) {
   const std::shared_ptr<SimEnd> peer = peer_.lock();
   if (peer_told_ || peer == nullptr || network_->blocked(host_, peer_host_)) return;
+  if (network_->held(peer_host_)) return;  // Behind what waits there.
   peer_told_ = true;
   peer->PeerClosed();
 }

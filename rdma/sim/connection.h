@@ -68,6 +68,8 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
 
   /// What waited for the network goes on.
   void Resume();
+  /// The peer's process, which was stopped, takes what waited in front of it.
+  void Admitted();
   /// Finds out, in time, that the peer does not answer, as heartbeats would.
   void Doubt();
 

@@ -89,8 +89,18 @@ void SimNetwork::UnblockAll() {
   for (const auto& [from, to] : all) Unblock(from, to);
 }
 
+void SimNetwork::Admit(SimHost host) {
+  if (held_.erase(host) == 0) return;
+  for (const auto& connection : Connections()) {
+    for (const size_t i : {0, 1}) {
+      if (connection->ends[1 - i]->host() == host) connection->ends[i]->Admitted();
+    }
+  }
+}
+
 void SimNetwork::EndHost(SimHost host, bool told) {
   ended_.insert(host);
+  held_.erase(host);
   for (auto it = listeners_.begin(); it != listeners_.end();) {
     it = it->second->host == host ? listeners_.erase(it) : std::next(it);
   }
@@ -108,7 +118,12 @@ void SimNetwork::EndHost(SimHost host, bool told) {
 }
 
 void SimNetwork::AtRequest(SimHost host, uint64_t count, std::function<void()> then) {
-  armed_[host] = {count, std::move(then)};
+  armed_[host] = {.left = count, .then = std::move(then)};
+}
+
+void SimNetwork::BeforeWrite(SimHost host, uint64_t bytes, uint64_t count,
+                             std::function<void()> then) {
+  before_writes_[host] = {.left = count, .bytes = bytes, .then = std::move(then)};
 }
 
 bool SimNetwork::FlipBit(SimHost host, uint64_t offset, int bit) {
@@ -131,6 +146,15 @@ void SimNetwork::Posted(SimHost host) {
   const auto most = static_cast<uint64_t>(options_.latency_max.count());
   simulation_->At(simulation_->TrueNanos() + simulation_->Uniform(most),
                   std::exchange(armed->second.then, nullptr));
+}
+
+void SimNetwork::Writing(SimHost host, uint64_t bytes) {
+  const auto armed = before_writes_.find(host);
+  if (armed == before_writes_.end() || armed->second.then == nullptr ||
+      bytes < armed->second.bytes || --armed->second.left > 0) {
+    return;
+  }
+  std::exchange(armed->second.then, nullptr)();
 }
 
 void SimNetwork::AddKeys(SimHost host, const std::shared_ptr<SimKeys>& keys) {

@@ -55,6 +55,13 @@ class SimNetwork {
   bool blocked(SimHost from, SimHost to) const { return blocked_.contains({from, to}); }
   /// What it sends and receives takes `factor` times as long; 1 is usual.
   void SetSlowness(SimHost host, uint64_t factor) { slowness_[host] = factor; }
+  /// From now on what others send to the host waits in front of its process, which is stopped,
+  /// until Admit: so it is where the process stores what arrives (tcp), and no adapter does. It
+  /// waits even if the queue pair that sent it is gone.
+  void Hold(SimHost host) { held_.insert(host); }
+  /// What waited is stored, soon, in an order of chance among connections.
+  void Admit(SimHost host);
+  bool held(SimHost host) const { return held_.contains(host); }
   /// Its process is dead. What it had posted takes effect up to a point. `told`: its peers hear of
   /// it at once, as when a process ends; else they find out, as when a machine fails.
   void EndHost(SimHost host, bool told);
@@ -62,6 +69,10 @@ class SimNetwork {
   /// its way, or just after: between a step and the next is where a crash hurts. The latest call
   /// for a host counts; null: never.
   void AtRequest(SimHost host, uint64_t count, std::function<void()> then);
+  /// Calls `then` when the host is about to post its `count`-th write of at least `bytes` from now
+  /// on: what it stops there writes as soon as it goes on, whatever happened meanwhile. The latest
+  /// call for a host counts; null: never.
+  void BeforeWrite(SimHost host, uint64_t bytes, uint64_t count, std::function<void()> then);
   /// Damages one bit of the host's largest region of memory; false if it is not that large.
   bool FlipBit(SimHost host, uint64_t offset, int bit);
 
@@ -70,6 +81,7 @@ class SimNetwork {
   Simulation* simulation() const { return simulation_; }
   const SimNetworkOptions& options() const { return options_; }
   void Posted(SimHost host);
+  void Writing(SimHost host, uint64_t bytes);
   /// Of a packet with so many bytes, drawn anew.
   uint64_t Latency(SimHost from, SimHost to, uint64_t bytes);
   bool ended(SimHost host) const { return ended_.contains(host); }
@@ -88,6 +100,7 @@ class SimNetwork {
  private:
   struct Armed {
     uint64_t left = 0;
+    uint64_t bytes = 0;  ///< Smaller requests do not count.
     std::function<void()> then{};
   };
 
@@ -100,9 +113,11 @@ class SimNetwork {
   Simulation* const simulation_;
   const SimNetworkOptions options_;
   std::set<std::pair<SimHost, SimHost>> blocked_;
+  std::set<SimHost> held_;
   std::map<SimHost, uint64_t> slowness_;
   std::set<SimHost> ended_;
   std::map<SimHost, Armed> armed_;
+  std::map<SimHost, Armed> before_writes_;
   std::multimap<SimHost, std::weak_ptr<SimKeys>> keys_;
   std::map<uint64_t, std::weak_ptr<SimConnection>> connections_;
   uint64_t connections_made_ = 0;

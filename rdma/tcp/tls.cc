@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "rdma/start_openssl.h"
 #include "rdma/wait.h"
 
 namespace nacre::rdma {
@@ -124,6 +125,7 @@ TlsContext::TlsContext(std::unique_ptr<Library> library) : library_(std::move(li
 TlsContext::~TlsContext() = default;
 
 Status TlsContext::Create(std::unique_ptr<TlsContext>* context) {
+  StartOpenssl();
   ERR_clear_error();
   auto library = std::make_unique<Library>();
   library->socket_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "nacre socket");

@@ -103,16 +103,26 @@ Status Populate(const Mapping& mapping, const std::string& where, Logger* logger
 
 class VerbsGrant final : public RegionGrant {
  public:
-  VerbsGrant(RemoteKey key, UniqueMemoryRegion part) : key_(key), part_(std::move(part)) {}
+  VerbsGrant(RemoteKey key, UniqueMemoryRegion part, std::shared_ptr<SpentKeys> spent_keys)
+      : key_(key), part_(std::move(part)), spent_keys_(std::move(spent_keys)) {}
+  ~VerbsGrant() override { End(); }
   RemoteKey remote_key() const override { return key_; }
   Status Revoke() override {
-    part_.reset();
+    End();
     return Status::OK();
   }
 
  private:
+  void End() {
+    if (part_ == nullptr) return;
+    // Before the adapter may give the key again.
+    spent_keys_->Spend(key_.key);
+    part_.reset();
+  }
+
   const RemoteKey key_;
   UniqueMemoryRegion part_;
+  const std::shared_ptr<SpentKeys> spent_keys_;
 };
 
 }  // namespace
@@ -185,9 +195,13 @@ Status VerbsRegion::Grant(size_t offset, size_t size, Access access,
                                    std::to_string(size_));
   }
   UniqueMemoryRegion part;
-  NACRE_RETURN_IF_ERROR(RegisterPart(*adapter_, data() + offset, size, access, &part));
+  NACRE_RETURN_IF_ERROR(spent_keys_->Unspent(
+      [&](UniqueMemoryRegion* made) {
+        return RegisterPart(*adapter_, data() + offset, size, access, made);
+      },
+      [](const UniqueMemoryRegion& made) { return made->rkey; }, &part));
   const RemoteKey key{.address = Address(offset), .size = size, .key = part->rkey};
-  *grant = std::make_unique<VerbsGrant>(key, std::move(part));
+  *grant = std::make_unique<VerbsGrant>(key, std::move(part), spent_keys_);
   return Status::OK();
 }
 

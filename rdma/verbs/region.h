@@ -13,6 +13,7 @@
 #include "rdma/memory.h"
 #include "rdma/transport.h"
 #include "rdma/verbs/adapter.h"
+#include "rdma/verbs/spent_keys.h"
 
 namespace nacre::rdma {
 
@@ -80,6 +81,7 @@ class VerbsRegion final : public MemoryRegion {
   const std::shared_ptr<Mapping> mapping_;  ///< Outlives the pieces.
   const uint32_t piece_shift_;              ///< Of a region in one piece: no offset reaches it.
   std::vector<UniqueMemoryRegion> pieces_;
+  const std::shared_ptr<SpentKeys> spent_keys_ = std::make_shared<SpentKeys>();
 };
 
 }  // namespace nacre::rdma

@@ -57,7 +57,11 @@ TEST(CApiTest, FamiliesAndKindsOfUpdates) { ExpectToEndWell("c_families_program"
 
 TEST(CApiTest, Callbacks) { ExpectToEndWell("c_callbacks_program"); }
 
+TEST(CApiTest, CallbacksThatThrow) { ExpectToEndWell("c_exceptions_program"); }
+
 TEST(CApiTest, Transactions) { ExpectToEndWell("c_transactions_program"); }
+
+TEST(CApiTest, EndsWithADatabaseOpen) { ExpectToEndWell("c_exit_program"); }
 
 // This process holds Nacre itself, and each library has a copy of its own: message types that are
 // registered twice, or one's functions taken for the other's, would end it.

@@ -242,6 +242,9 @@ static void TestTables(nacre_t* db) {
   CHECK_OK(error);
   nacre_compactoptions_set_change_level(compact, 1);
   nacre_compact_range(db, compact, NULL, 0, NULL, 0, &error);
+  CHECK_OK(error);
+  nacre_compactoptions_set_target_level(compact, 0);
+  nacre_compact_range(db, compact, NULL, 0, NULL, 0, &error);
   CHECK_FAILED(nacre_code_not_supported);
   nacre_compactoptions_destroy(compact);
   nacre_wait_for_compact(db, &error);

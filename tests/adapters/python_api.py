@@ -368,7 +368,7 @@ class UpkeepTest(EmbeddedTest):
         with self.assertRaisesRegex(nacre.InvalidArgumentError, "create_if_missing"):
             self.open("missing")
         with self.assertRaises(ValueError):
-            self.open("pearls2", create_if_missing=True, num_levels=99)
+            self.open("pearls2", create_if_missing=True, redundancy="rep(99)")
         with self.assertRaisesRegex(nacre.InvalidArgumentError, "num_levels"):
             self.open("pearls2", create_if_missing=True, num_levels=1 << 80)
         with self.assertRaisesRegex(nacre.InvalidArgumentError, "auto, compute, memnode"):

@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ctl/fsck.h"
@@ -230,6 +231,8 @@ TEST_F(OwnerCrash, ReachesEveryPoint) {
   }
   for (const NamedPoint* point : AllPoints()) {
     if (IsOfNode(*point)) continue;  // See node_crash_test.cc.
+    // Waits that end in vain change nothing; tests/sim/write_case_test.cc has them.
+    if (std::string_view(point->name).ends_with(".given-up")) continue;
     EXPECT_GT(hits[point->name], 0u)
         << point->name << " (" << point->file << ":" << point->line << ") is not reached";
   }

@@ -414,6 +414,38 @@ TEST_F(DBCheckpointTest, GoesOnWhereItWasEnded) {
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
+TEST_F(DBCheckpointTest, ARestoreKeepsRoomToWriteAndCompactIn) {
+  TestPoolOptions small;
+  small.nodes = 2;
+  small.node_bytes = 64 << 20;
+  const auto pool = OpenTestPool(small);
+  ASSERT_NE(pool, nullptr);
+  const auto options = [](std::shared_ptr<Pool> where) {
+    Options made = SmallTableOptions(std::move(where));
+    made.redundancy = "none";
+    return made;
+  };
+  // As much as half of the small pool, most of it in level 0 and 1.
+  std::unique_ptr<DB> from;
+  Options merged = options(OpenTestPool());
+  merged.max_bytes_for_level_base = 1 << 30;
+  ASSERT_TRUE(IsOk(DB::Open(merged, "db", &from)));
+  const auto key = [](size_t i) { return "key" + std::to_string(i); };
+  constexpr size_t kMany = 75'000;
+  for (size_t i = 0; i < kMany; ++i) {
+    ASSERT_TRUE(IsOk(from->Put(NoLog(), key(i), TestValue(i, 1000))));
+  }
+  ASSERT_TRUE(IsOk(from->CompactRange({}, nullptr, nullptr)));
+  std::unique_ptr<Checkpoint> checkpoint;
+  CheckpointInfo info;
+  ASSERT_TRUE(IsOk(Checkpoint::Create(from.get(), &checkpoint)));
+  ASSERT_TRUE(IsOk(checkpoint->CreateCheckpoint(dir(), {}, &info)));
+  Options target = options(pool);
+  target.max_bytes_for_level_base = 1 << 30;
+  const Status status = RestoreDB(target, "copy", dir(), {});
+  EXPECT_TRUE(IsFailure(status, Code::kNoSpace, "tables to restore")) << status.ToString();
+}
+
 TEST_F(DBCheckpointTest, AHalfRestoredDatabaseIsOfItsCheckpointOrGoes) {
   ASSERT_NO_FATAL_FAILURE(Open("rep(2)", 3));
   ASSERT_NO_FATAL_FAILURE(Fill(Scaled(3000)));

@@ -255,7 +255,7 @@ TEST_F(ColumnFamilyTest, WhatIsWrongIsRefused) {
   EXPECT_TRUE(db_->CreateColumnFamily(options_, "default", &made).IsInvalidArgument());
   EXPECT_TRUE(db_->CreateColumnFamily(options_, "", &made).IsInvalidArgument());
   ColumnFamilyOptions bad = options_;
-  bad.num_levels = 1;
+  bad.comparator = nullptr;
   EXPECT_TRUE(db_->CreateColumnFamily(bad, "c", &made).IsInvalidArgument());
   EXPECT_EQ(made, nullptr);
   EXPECT_TRUE(db_->DropColumnFamily(db_->DefaultColumnFamily()).IsInvalidArgument());

@@ -43,6 +43,17 @@ class CompactionPickerTest : public testing::Test {
     return table;
   }
 
+  /// Null if there is nothing, or if some of it is marked.
+  std::unique_ptr<Compaction> PickRange(int level, int output_level, const Slice* begin,
+                                        const Slice* end) {
+    std::unique_ptr<Compaction> compaction;
+    const auto found = picker_.PickRange(
+        version_, {.level = level, .output_level = output_level, .begin = begin, .end = end},
+        &compaction);
+    EXPECT_EQ(found == CompactionPicker::Found::kPicked, compaction != nullptr);
+    return compaction;
+  }
+
   static std::set<uint64_t> Ids(const TableList& tables) {
     std::set<uint64_t> ids;
     for (const auto& table : tables) ids.insert(table->id());
@@ -86,7 +97,7 @@ TEST_F(CompactionPickerTest, Level0GoesAsAWhole) {
   ASSERT_NE(compaction, nullptr);
   EXPECT_EQ(compaction->level, 0);
   EXPECT_EQ(compaction->output_level, 1);
-  EXPECT_EQ(compaction->inputs, version_->tables(0));
+  EXPECT_EQ(compaction->inputs, version_->level0());
   EXPECT_EQ(compaction->overlap, TableList{overlap});
   EXPECT_FALSE(compaction->IsTrivialMove());
   EXPECT_EQ(compaction->InputBytes(), version_->LevelBytes(0) + overlap->size());
@@ -166,7 +177,7 @@ TEST_F(CompactionPickerTest, VersionsOfAKeyMoveTogether) {
   const auto far = Add(2, {"t", "z"});
   const Slice from("k");
   const Slice to("k");
-  const auto compaction = picker_.PickRange(version_, 1, 2, &from, &to);
+  const auto compaction = PickRange(1, 2, &from, &to);
   ASSERT_NE(compaction, nullptr);
   EXPECT_EQ(Ids(compaction->inputs), Ids(chain));
   EXPECT_EQ(Ids(compaction->overlap), Ids(below));
@@ -175,7 +186,7 @@ TEST_F(CompactionPickerTest, VersionsOfAKeyMoveTogether) {
 
 TEST_F(CompactionPickerTest, TrivialMove) {
   const auto compacted = [&](int level) {
-    const auto compaction = picker_.PickRange(version_, level, level + 1, nullptr, nullptr);
+    const auto compaction = PickRange(level, level + 1, nullptr, nullptr);
     if (compaction != nullptr) picker_.Release(*compaction);
     return compaction != nullptr && compaction->IsTrivialMove();
   };
@@ -196,7 +207,7 @@ TEST_F(CompactionPickerTest, DisjointTablesMoveTogether) {
   options_.target_file_size_base = 100'000;
   const size_t size = 50'000;
   const auto moves = [&] {
-    const auto compaction = picker_.PickRange(version_, 0, 1, nullptr, nullptr);
+    const auto compaction = PickRange(0, 1, nullptr, nullptr);
     if (compaction != nullptr) picker_.Release(*compaction);
     return compaction != nullptr && compaction->IsTrivialMove();
   };
@@ -212,15 +223,102 @@ TEST_F(CompactionPickerTest, TombstonesAtTheBottomAreNotMoved) {
   const auto table = factory_.Make(
       {{"a", PackTag(5, ValueType::kValue), "x"}, {"b", PackTag(6, ValueType::kDeletion), ""}});
   Add(1, table);
-  auto compaction = picker_.PickRange(version_, 1, 2, nullptr, nullptr);
+  auto compaction = PickRange(1, 2, nullptr, nullptr);
   ASSERT_NE(compaction, nullptr);
   EXPECT_FALSE(compaction->IsTrivialMove()) << "a rewrite would drop the tombstone";
   picker_.Release(*compaction);
   Add(4, {"a", "c"});
-  compaction = picker_.PickRange(version_, 1, 2, nullptr, nullptr);
+  compaction = PickRange(1, 2, nullptr, nullptr);
   ASSERT_NE(compaction, nullptr);
   EXPECT_TRUE(compaction->IsTrivialMove()) << "the tombstone still hides something further down";
   picker_.Release(*compaction);
+}
+
+TEST_F(CompactionPickerTest, RangesGoInPieces) {
+  const auto key = [](int i) { return "k" + std::to_string(100 + i); };
+  for (int i = 0; i < 20; ++i) Add(1, {key(2 * i), key(2 * i + 1)}, 20'000);
+  for (int i = 0; i < 20; i += 2) Add(2, {key(2 * i)}, 20'000);
+  const std::string first = key(3);
+  const std::string last = key(34);
+  const Slice begin(first);
+  const Slice end(last);
+  const TableList wanted = version_->Overlapping(1, &begin, &end);
+  CompactionPicker::Range range{
+      .level = 1, .output_level = 2, .begin = &begin, .end = &end, .bytes_max = 110'000};
+  TableList taken;
+  std::string taken_up_to;
+  Slice after;
+  std::vector<std::unique_ptr<Compaction>> pieces;
+  for (;;) {
+    std::unique_ptr<Compaction> piece;
+    const auto found = picker_.PickRange(version_, range, &piece);
+    if (found == CompactionPicker::Found::kNothing) break;
+    ASSERT_EQ(found, CompactionPicker::Found::kPicked);
+    EXPECT_LE(piece->InputBytes(), range.bytes_max);
+    EXPECT_GE(piece->inputs.size(), 2u);
+    taken.insert(taken.end(), piece->inputs.begin(), piece->inputs.end());
+    taken_up_to = piece->inputs.back()->meta().largest_user_key().ToString();
+    after = taken_up_to;
+    range.begin = &after;
+    range.after_begin = true;
+    pieces.push_back(std::move(piece));
+  }
+  EXPECT_EQ(taken, wanted);
+  EXPECT_GE(pieces.size(), 4u);
+
+  // One that is under way is in the way, unless there is something to do before it.
+  range.begin = nullptr;
+  range.end = nullptr;
+  range.after_begin = false;
+  std::unique_ptr<Compaction> before;
+  ASSERT_EQ(picker_.PickRange(version_, range, &before), CompactionPicker::Found::kPicked);
+  EXPECT_EQ(before->inputs, TableList{*version_->tables(1).begin()});
+  std::unique_ptr<Compaction> none;
+  EXPECT_EQ(picker_.PickRange(version_, range, &none), CompactionPicker::Found::kMarked);
+  EXPECT_EQ(none, nullptr);
+  picker_.Release(*before);
+  for (const auto& piece : pieces) picker_.Release(*piece);
+
+  // A table that is too large by itself is a piece.
+  range.bytes_max = 1;
+  ASSERT_EQ(picker_.PickRange(version_, range, &before), CompactionPicker::Found::kPicked);
+  EXPECT_EQ(before->inputs.size(), 1u);
+  picker_.Release(*before);
+}
+
+TEST_F(CompactionPickerTest, AllTablesOfALargeLevelGetTheirTurn) {
+  // More tables than one choice compares, in a tree that does not change, as if each compaction
+  // failed: the choices go round, and each is the best of its part of the level.
+  constexpr int kTables = 600;
+  const auto key = [](int i) { return "k" + std::to_string(1000 + i); };
+  VersionEdit edit;
+  for (int i = 0; i < kTables; ++i) {
+    TableMeta meta;
+    AppendInternalKey(&meta.smallest, key(i), PackTag(9, ValueType::kValue));
+    AppendInternalKey(&meta.largest, key(i) + "x", PackTag(9, ValueType::kValue));
+    meta.size = meta.records.length = meta.chunk_size = 1000;
+    edit.added.push_back({1, factory_.MakeUnread(meta)});
+    meta.size = meta.records.length = static_cast<uint64_t>(1000 + (i * 37) % 100);
+    edit.added.push_back({2, factory_.MakeUnread(std::move(meta))});
+  }
+  version_ = Version::Apply(*version_, edit);
+  std::set<std::string> chosen;
+  for (int i = 0; i < 20; ++i) {
+    const auto compaction = picker_.Pick(version_);
+    ASSERT_NE(compaction, nullptr);
+    ASSERT_EQ(compaction->inputs.size(), 1u);
+    ASSERT_EQ(compaction->overlap.size(), 1u);
+    EXPECT_LT(compaction->overlap[0]->size(), 1010u) << "there are such ones in each part";
+    chosen.insert(compaction->inputs[0]->meta().smallest);
+    picker_.Release(*compaction);
+  }
+  EXPECT_GE(chosen.size(), 5u);
+
+  // They go on beside those that run, until all tables are taken.
+  std::vector<std::unique_ptr<Compaction>> running;
+  while (auto compaction = picker_.Pick(version_)) running.push_back(std::move(compaction));
+  EXPECT_EQ(running.size(), static_cast<size_t>(kTables));
+  for (const auto& compaction : running) picker_.Release(*compaction);
 }
 
 TEST_F(CompactionPickerTest, RewriteOfALevelHasNoOverlap) {
@@ -228,20 +326,20 @@ TEST_F(CompactionPickerTest, RewriteOfALevelHasNoOverlap) {
   Add(4, {"c", "d"});
   const Slice begin("a");
   const Slice end("b");
-  const auto compaction = picker_.PickRange(version_, 4, 4, &begin, &end);
+  const auto compaction = PickRange(4, 4, &begin, &end);
   ASSERT_NE(compaction, nullptr);
   EXPECT_EQ(compaction->inputs, TableList{table});
   EXPECT_TRUE(compaction->overlap.empty());
   EXPECT_FALSE(compaction->IsTrivialMove());
   picker_.Release(*compaction);
-  EXPECT_EQ(picker_.PickRange(version_, 2, 3, nullptr, nullptr), nullptr) << "an empty level";
+  EXPECT_EQ(PickRange(2, 3, nullptr, nullptr), nullptr) << "an empty level";
 }
 
 TEST_F(CompactionPickerTest, RangeOfLevel0TakesAllOfIt) {
   Add(0, {"a", "b"});
   Add(0, {"x", "z"});
   const Slice begin("a");
-  const auto compaction = picker_.PickRange(version_, 0, 1, &begin, &begin);
+  const auto compaction = PickRange(0, 1, &begin, &begin);
   ASSERT_NE(compaction, nullptr);
   EXPECT_EQ(compaction->inputs.size(), 2u) << "older versions must not stay above newer ones";
   picker_.Release(*compaction);
@@ -252,7 +350,7 @@ TEST_F(CompactionPickerTest, DisabledAutomatically) {
   for (const char* key : {"a", "b", "c", "d", "e"}) Add(0, {key});
   EXPECT_FALSE(picker_.Due(*version_));
   EXPECT_EQ(picker_.Pick(version_), nullptr);
-  const auto compaction = picker_.PickRange(version_, 0, 1, nullptr, nullptr);
+  const auto compaction = PickRange(0, 1, nullptr, nullptr);
   EXPECT_NE(compaction, nullptr) << "by hand it goes on";
 }
 
@@ -310,7 +408,7 @@ TEST_F(CompactionPickerTest, RandomTreesComeToRest) {
         picker_.Release(*compaction);
         version_ = Version::Apply(*version_, edit);
         for (int level = 1; level < 5; ++level) {
-          const TableList& tables = version_->tables(level);
+          const TableList tables = version_->tables(level).ToList();
           for (size_t t = 1; t < tables.size(); ++t) {
             ASSERT_LT(tables[t - 1]->meta().largest_user_key().compare(
                           tables[t]->meta().smallest_user_key()),

@@ -204,7 +204,7 @@ TEST_F(DBControlsTest, OptionsOfAFamilyChange) {
 
   for (const Changes& wrong :
        {Changes{}, Changes{{"no_such_option", "1"}}, Changes{{"num_levels", "3"}},
-        Changes{{"write_buffer_size", "1"}}, Changes{{"write_buffer_size", "many"}},
+        Changes{{"write_buffer_size", "many"}},
         Changes{{"max_bytes_for_level_base", "1m"}, {"comparator", "nacre.BytewiseComparator"}}}) {
     EXPECT_TRUE(db_->SetOptions(wrong).IsInvalidArgument());
   }
@@ -230,7 +230,7 @@ TEST_F(DBControlsTest, OptionsOfTheDatabaseChange) {
   EXPECT_EQ(db_->GetDBOptions().near_data_flush, NearDataFlush::kOff);
   for (const Changes& wrong :
        {Changes{}, Changes{{"slab_size", "1m"}}, Changes{{"write_buffer_size", "1m"}},
-        Changes{{"delayed_write_rate", "2m"}, {"max_subcompactions", "0"}}}) {
+        Changes{{"delayed_write_rate", "2m"}, {"max_subcompactions", "-1"}}}) {
     EXPECT_TRUE(db_->SetDBOptions(wrong).IsInvalidArgument());
   }
   const Status fixed = db_->SetDBOptions({{"slab_size", "1m"}});
@@ -273,9 +273,7 @@ TEST_F(DBControlsTest, MoreJobsRunAtOnce) {
   ASSERT_TRUE(IsOk(db->WaitForCompact()));
   EXPECT_EQ(meeting->met.load(), 2) << "two at once";
 
-  for (const char* wrong : {"0", "257", "many"}) {
-    EXPECT_TRUE(db->SetDBOptions({{"max_background_jobs", wrong}}).IsInvalidArgument());
-  }
+  EXPECT_TRUE(db->SetDBOptions({{"max_background_jobs", "many"}}).IsInvalidArgument());
   ASSERT_TRUE(IsOk(db->SetDBOptions({{"max_background_jobs", "1"}})));
   EXPECT_EQ(db->GetDBOptions().max_background_jobs, 1);
   ASSERT_TRUE(IsOk(db->DestroyColumnFamilyHandle(other)));

@@ -40,6 +40,21 @@ TEST_F(DBErasureTest, HoldsAModelAndGivesItsSpaceBack) {
   }
 }
 
+// As many copies as an option can ask for, of tables and manifest.
+TEST_F(DBErasureTest, ManyCopiesOutliveAllNodesButOne) {
+  for (const int copies : {9, 16}) {
+    SCOPED_TRACE(copies);
+    options_.disable_auto_compactions = true;
+    ASSERT_NO_FATAL_FAILURE(Open("rep(" + std::to_string(copies) + ")", copies));
+    ASSERT_NO_FATAL_FAILURE(Fill(500));
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    db_.reset();
+    ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_)));
+    for (NodeId node = 1; node < copies; ++node) pool_->KillEmbeddedNode(node);
+    ASSERT_NO_FATAL_FAILURE(Check());
+  }
+}
+
 class LossTest : public RedundantDBTest, public testing::WithParamInterface<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Codes, LossTest, testing::Values("rs(2,1)", "rs(4,2)", "rs(6,3)"),

@@ -210,27 +210,42 @@ TEST(DBIteratorTest, SkipsAnyNumberOfHiddenVersions) {
   }
 }
 
-TEST(DBIteratorTest, CopiesItsBounds) {
+TEST(DBIteratorTest, TakesItsBoundsAnewWithEachSeek) {
   const InternalKeyComparator comparator(BytewiseComparator());
   std::vector<TestEntry> entries;
-  for (const char* key : {"a", "b", "c", "d"}) {
+  for (const char* key : {"a", "b", "c", "d", "e"}) {
     entries.push_back({key, PackTag(1, ValueType::kValue), key});
   }
-  std::unique_ptr<Iterator> iterator;
-  {
-    const Slice lower("b");
-    const Slice upper("d");
-    ReadOptions options;
-    options.iterate_lower_bound = &lower;
-    options.iterate_upper_bound = &upper;
-    iterator = IteratorOver(comparator, entries, 9, options);
-  }
-  iterator->SeekToFirst();
-  ASSERT_TRUE(iterator->Valid());
-  EXPECT_EQ(iterator->key().ToString(), "b");
-  iterator->SeekToLast();
-  ASSERT_TRUE(iterator->Valid());
-  EXPECT_EQ(iterator->key().ToString(), "c");
+  Slice lower("b");
+  Slice upper("d");
+  ReadOptions options;
+  options.iterate_lower_bound = &lower;
+  options.iterate_upper_bound = &upper;
+  const std::unique_ptr<Iterator> iterator = IteratorOver(comparator, entries, 9, options);
+  const auto expect = [&](const char* first, const char* last) {
+    iterator->SeekToFirst();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key().ToString(), first);
+    iterator->SeekForPrev("z");
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key().ToString(), last);
+    iterator->SeekToLast();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key().ToString(), last);
+    iterator->Seek("a");
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key().ToString(), first);
+  };
+  expect("b", "c");
+  // It stays within those of its last seek.
+  lower = "a";
+  upper = "e";
+  iterator->Next();
+  iterator->Next();
+  EXPECT_FALSE(iterator->Valid());
+  expect("a", "d");
+  lower = "c";
+  expect("c", "d");
 }
 
 TEST(DBIteratorTest, FailureShowsAsStatusNeverAsAnEnd) {

@@ -16,6 +16,7 @@
 #include "nacre/write_batch.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/seed.h"
+#include "tests/support/served_nodes.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
@@ -98,6 +99,24 @@ TEST_F(DBLogTest, EveryKindOfWrite) {
   EXPECT_EQ(Get("unlogged"), absent_);
   EXPECT_EQ(Get("last"), "5");
   EXPECT_EQ(Get("late"), absent_);
+}
+
+TEST_F(DBLogTest, AsManyCopiesAsThereMayBe) {
+  constexpr size_t kCopies = 16;
+  ServedNodes nodes(kCopies, 16 << 20, 1 << 20);
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < kCopies; ++i) addresses.push_back(nodes.address(i));
+  options_ = SmallTableOptions(nullptr);
+  options_.pool_uri = PoolUriOf(addresses);
+  options_.redundancy = "rep(16)";
+  Open();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(IsOk(db_->Put({}, "k", std::to_string(i))));
+  // A new owner needs more than half of the nodes.
+  for (size_t i = 0; i < kCopies / 2 - 1; ++i) nodes.Kill(i);
+  options_.allow_degraded_writes = true;
+  ASSERT_NO_FATAL_FAILURE(TakeOver());
+  EXPECT_EQ(Get("k"), "99");
+  db_.reset();
 }
 
 TEST_F(DBLogTest, SnapshotsAndSequencesGoOn) {

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -15,6 +18,7 @@
 #include "tests/support/comparators.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
+#include "util/named_point.h"
 
 namespace nacre {
 namespace {
@@ -113,16 +117,6 @@ TEST_F(DBOpenTest, ComparatorIsPartOfTheDatabase) {
   EXPECT_EQ(Get("k"), "v");
 }
 
-TEST_F(DBOpenTest, FewerLevelsThanItHas) {
-  options_.num_levels = 7;
-  ASSERT_TRUE(IsOk(Open(options_)));
-  ASSERT_TRUE(IsOk(db_->Close()));
-  options_.num_levels = 3;
-  EXPECT_TRUE(IsFailure(Open(options_), Code::kInvalidArgument, "num_levels"));
-  options_.num_levels = 9;
-  EXPECT_TRUE(IsOk(Open(options_)));
-}
-
 TEST_F(DBOpenTest, NonsenseIsRefusedBeforeAnythingStarts) {
   Options bad = options_;
   bad.redundancy = "rep(5)";
@@ -130,8 +124,8 @@ TEST_F(DBOpenTest, NonsenseIsRefusedBeforeAnythingStarts) {
   bad.redundancy = "rep(two)";
   EXPECT_TRUE(IsFailure(Open(bad), Code::kInvalidArgument, "rep(two)"));
   bad = options_;
-  bad.write_buffer_size = 1;
-  EXPECT_TRUE(IsFailure(Open(bad), Code::kInvalidArgument, "write_buffer_size"));
+  bad.chunk_size = 1;
+  EXPECT_TRUE(IsFailure(Open(bad), Code::kInvalidArgument, "chunk_size"));
   EXPECT_TRUE(IsFailure(Open(options_, ""), Code::kInvalidArgument, "name"));
   EXPECT_TRUE(IsOk(Open(options_))) << "none of the above holds the name";
 }
@@ -259,6 +253,33 @@ TEST_F(DBOpenTest, CloseIsIdempotentAndFinal) {
   EXPECT_TRUE(IsFailure(db_->CompactRange({}, nullptr, nullptr), Code::kShutdownInProgress));
   EXPECT_TRUE(IsFailure(db_->WaitForCompact(), Code::kShutdownInProgress));
   ASSERT_TRUE(IsOk(db_->Close()));
+  ASSERT_TRUE(IsOk(Open(options_)));
+  EXPECT_EQ(Get("k"), "v");
+}
+
+/// In how many calls of Close a database is, at its beginning.
+std::atomic<int> closing{0};
+
+TEST_F(DBOpenTest, OfSeveralClosesOneDecidesAndTheOthersWait) {
+  ASSERT_TRUE(IsOk(Open(options_)));
+  ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "v")));
+  closing = 0;
+  // The first one is held up for as long as it takes the others to come, too.
+  SetPointHandler([](const NamedPoint& point) {
+    if (std::string_view(point.name) == "close.begin") {
+      ++closing;
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  });
+  std::vector<std::thread> threads;
+  std::vector<Status> statuses(4, Status::Busy("it has not returned"));
+  for (Status& status : statuses) {
+    threads.emplace_back([&] { status = db_->Close(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  SetPointHandler(nullptr);
+  for (const Status& status : statuses) EXPECT_TRUE(IsOk(status));
+  EXPECT_EQ(closing, 1);
   ASSERT_TRUE(IsOk(Open(options_)));
   EXPECT_EQ(Get("k"), "v");
 }

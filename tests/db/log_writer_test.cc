@@ -227,7 +227,7 @@ TEST_F(LogWriterTest, PausesAgainIfTheSegmentAfterAnUnmarkedOneIsLeftWithoutReco
   Random random(TestSeed(509));
   AppendSome(10, 900, &random, &next_, &model_);
   const LogSegment unmarked = log_space_->segments()[0];
-  // The one after it, with its header and nothing else, has one node left, where it is marked.
+  // The one after it, which has been announced, has one node left, where it is marked.
   clock.in_next = [&] {
     for (const LogSegment& segment : log_space_->segments()) {
       const bool usable =
@@ -244,7 +244,7 @@ TEST_F(LogWriterTest, PausesAgainIfTheSegmentAfterAnUnmarkedOneIsLeftWithoutReco
   EXPECT_EQ(clock.pauses, 2);
   AppendSome(600, 900, &random, &next_, &model_);
   EXPECT_EQ(clock.pauses, 2);
-  EXPECT_GE(writer_->stats().segments, 4u);
+  EXPECT_GE(writer_->stats().segments, 3u);
   writer_.reset();
 }
 
@@ -467,6 +467,20 @@ TEST_F(LogWriterTest, ALogThatGoesOnAfterAnotherIsReadWithIt) {
     OpenWriter(options);
     ExpectLog(model_);
   }
+}
+
+// A takeover compares as much of a log's end as a ring of the usual size can have on its way.
+TEST_F(LogWriterTest, ALargerRingThanATakeoverKnowsIsRefused) {
+  OpenLog(1, 1);
+  LogWriterOptions options = Options();
+  options.ring_bytes = kLogRingBytes;
+  writer_->Close();
+  OpenWriter(options);
+  options = Options();
+  options.ring_bytes = kLogRingBytes + 1;
+  std::unique_ptr<LogWriter> writer;
+  const Status status = LogWriter::Open(options, log_space_.get(), &writer);
+  EXPECT_TRUE(IsFailure(status, Status::Code::kInvalidArgument, "ring"));
 }
 
 TEST_F(LogWriterTest, OldBytesOfAnExtentAreNeverRecords) {

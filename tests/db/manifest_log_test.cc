@@ -140,9 +140,129 @@ TEST_F(ManifestLogTest, AnEditLargerThanTheRingRenews) {
   }
   edit.next_table_id = 101;
   ASSERT_TRUE(IsOk(Commit(edit)));
-  EXPECT_EQ(log_->counters().renewals, 1u);
+  EXPECT_GE(log_->counters().renewals, 1u);
   EXPECT_EQ(log_->counters().edits, 1u);
   ASSERT_NO_FATAL_FAILURE(Check());
+  // The large ring does not stay.
+  ASSERT_TRUE(Eventually([&] {
+    ManifestRecovered recovered;
+    return Recover(&recovered).ok() && recovered.root.ring_bytes == options.ring_bytes;
+  }));
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
+// ---- What goes on while a manifest is renewed -------------------------------------------------
+
+TEST_F(ManifestLogTest, CommitsAndCheckpointsGoOnMeanwhile) {
+  Open();
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(IsOk(CommitRandom()));
+  bool went_on = false;
+  std::thread other;
+  pool_.on_reserve = [&] {
+    std::atomic<bool> done{false};
+    other = std::thread([&] {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(IsOk(CommitRandom()));
+        if (i % 8 != 0) continue;
+        EXPECT_TRUE(IsOk(log_->Checkpoint()));
+      }
+      done.store(true);
+    });
+    went_on = Eventually([&] { return done.load(); });
+  };
+  const uint64_t before = model_.version;
+  ASSERT_TRUE(IsOk(log_->Renew()));
+  other.join();
+  pool_.on_reserve = nullptr;
+  EXPECT_TRUE(went_on) << "commits waited for the renewal";
+  EXPECT_EQ(log_->version(), before + 20);
+  EXPECT_EQ(log_->counters().renewals, 1u);
+  ManifestRecovered recovered;
+  ASSERT_TRUE(IsOk(Recover(&recovered)));
+  EXPECT_EQ(recovered.image_version, before + 20) << "the new copies were not brought up to date";
+  ASSERT_NO_FATAL_FAILURE(Check());
+  // What comes next is in the new manifest.
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(IsOk(CommitRandom()));
+  ASSERT_NO_FATAL_FAILURE(Check());
+  ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  ASSERT_TRUE(IsOk(CommitRandom()));
+  ASSERT_NO_FATAL_FAILURE(Check());
+  EXPECT_EQ(pool_.copies_in_use(), 3u);
+}
+
+TEST_F(ManifestLogTest, ACommitThatMeetsALostNodeMeanwhileGoesIntoTheNewManifest) {
+  Open();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(IsOk(CommitRandom()));
+  std::thread other;
+  std::atomic<bool> begun{false};
+  pool_.on_reserve = [&] {
+    if (begun.exchange(true)) return;
+    pool_.pool()->KillEmbeddedNode(static_cast<NodeId>(log_->copies()[0].start.node));
+    other = std::thread([&] { EXPECT_TRUE(IsOk(CommitRandom())); });
+  };
+  ASSERT_TRUE(IsOk(log_->Renew()));
+  other.join();
+  pool_.on_reserve = nullptr;
+  ASSERT_NO_FATAL_FAILURE(Check());
+  EXPECT_LE(log_->counters().renewals, 2u);
+  ASSERT_TRUE(IsOk(CommitRandom()));
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
+TEST_F(ManifestLogTest, AnImageGrowsIntoALargerPlaceBeforeCommitsHaveToWait) {
+  Open();
+  std::atomic<bool> by_thread{false};
+  const std::thread::id committer = std::this_thread::get_id();
+  pool_.on_reserve = [&] {
+    EXPECT_NE(std::this_thread::get_id(), committer);
+    by_thread.store(true);
+  };
+  constexpr uint64_t kPlaceBytes = 256 * ManifestSlots::kSlotBytes;
+  for (uint64_t id = 1; id <= 300; ++id) {
+    if (log_->counters().image_bytes > kPlaceBytes / 8 * 7) {
+      ASSERT_TRUE(Eventually([&] { return log_->counters().renewals > 0; }));
+      break;
+    }
+    ManifestEdit edit;
+    edit.added.emplace_back(1, RandomTableMeta(&random_, id, /*key_bytes=*/4));
+    edit.next_table_id = id + 1;
+    ASSERT_TRUE(IsOk(Commit(edit)));
+  }
+  EXPECT_TRUE(by_thread.load());
+  ASSERT_NO_FATAL_FAILURE(Check());
+  log_.reset();
+}
+
+TEST_F(ManifestLogTest, RenewalsAndCheckpointsWhileManyThreadsCommit) {
+  Open();
+  constexpr int kThreads = 3;
+  const auto per_thread = static_cast<uint64_t>(Scaled(300));
+  std::atomic<int> left{kThreads};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(200 + t);
+      for (uint64_t i = 0; i < per_thread; ++i) {
+        ManifestEdit edit;
+        edit.added.emplace_back(2, RandomTableMeta(&random, 1 + t * 10'000 + i));
+        if (i > 3) edit.removed.push_back(1 + t * 10'000 + i - 3);
+        edit.next_table_id = 100'000;
+        ASSERT_TRUE(IsOk(log_->Commit(&edit)));
+      }
+      left.fetch_sub(1);
+    });
+  }
+  while (left.load() > 0) {
+    ASSERT_TRUE(IsOk(log_->Renew()));
+    ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(log_->version(), kThreads * per_thread);
+  model_ = log_->Snapshot();
+  ASSERT_NO_FATAL_FAILURE(Check());
+  ASSERT_TRUE(IsOk(CommitRandom()));
+  ASSERT_NO_FATAL_FAILURE(Check());
+  EXPECT_EQ(pool_.copies_in_use(), 3u);
 }
 
 TEST_F(ManifestLogTest, TheImageOutgrowsItsPlace) {

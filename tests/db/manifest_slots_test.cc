@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,8 @@ class Copy {
                                   .image_slots = image_slots,
                                   .slots_used = slots.used()};
     header.Encode(bytes_.data());
-    bytes_.replace(CheckpointHeader::kBytes, slots.bytes().size(), slots.bytes());
+    const std::string image = slots.image().ToString();
+    bytes_.replace(CheckpointHeader::kBytes, image.size(), image);
   }
   Status Apply(const CheckpointDelta& delta) {
     return memnode::ApplyCheckpoint(delta, bytes_.data(), bytes_.size());
@@ -105,7 +107,7 @@ TEST(ManifestSlotsTest, CopiesFollowTheState) {
     ASSERT_TRUE(IsOk(copy.Apply(delta)));
     ASSERT_TRUE(IsOk(copy.Apply(delta))) << "the same once more";
     base = state.version;
-    ASSERT_TRUE(copy.image() == slots.bytes());
+    ASSERT_TRUE(copy.image() == slots.image().ToString());
     ManifestState decoded;
     uint64_t decoded_position = 0;
     ASSERT_TRUE(IsOk(Decode(copy.image(), &decoded, &decoded_position))) << state.version;
@@ -149,6 +151,57 @@ TEST(ManifestSlotsTest, OnlyWhatAnEditTouchesChanges) {
   EXPECT_EQ(slots.used(), used);
 }
 
+TEST(ManifestSlotsTest, CopiesThatAreBegunAtAnyTimeFollowBesideTheOthers) {
+  Random random(TestSeed(47));
+  ManifestState state = EmptyState();
+  // More than a chunk of slots.
+  for (uint64_t id = 1; id <= 400; ++id) state.tables[id] = {1, RandomTableMeta(&random, id)};
+  state.next_table_id = 401;
+  ManifestSlots slots(state, 0);
+  constexpr uint32_t kImageSlots = 100'000;
+  auto current = std::make_unique<Copy>(slots, 0, kImageSlots);
+  uint64_t base = 0;
+  const auto edit = [&](size_t n) {
+    for (; n > 0; --n) {
+      const ManifestEdit next = NextEdit(&random, state, random.OneIn(8) ? 1500 : 20);
+      ASSERT_TRUE(IsOk(state.Apply(next)));
+      slots.Apply(next);
+    }
+  };
+  const auto follow = [&](Copy* copy, uint64_t* version, bool begun) {
+    if (*version == state.version) return;
+    slots.Seal(state, begun ? 0 : 64);
+    const CheckpointDelta delta = MakeDelta(begun ? slots.TakeCopyChanges() : slots.TakeChanges(),
+                                            *version, state.version, slots.used());
+    ASSERT_TRUE(IsOk(copy->Apply(delta)));
+    *version = state.version;
+    ASSERT_TRUE(copy->image() == slots.image().ToString());
+  };
+  for (size_t round = Scaled(40); round > 0; --round) {
+    ASSERT_NO_FATAL_FAILURE(edit(random.Uniform(10)));
+    slots.Seal(state, 0);
+    const SlotImage image = slots.BeginCopy();
+    const std::string begun = image.ToString();
+    uint64_t copy_version = state.version;
+    auto copy = std::make_unique<Copy>(slots, copy_version, kImageSlots);
+    for (int step = 0; step < 6; ++step) {
+      ASSERT_NO_FATAL_FAILURE(edit(random.Uniform(10)));
+      const bool to_copy = random.OneIn(2);
+      ASSERT_NO_FATAL_FAILURE(
+          follow(to_copy ? copy.get() : current.get(), to_copy ? &copy_version : &base, to_copy));
+      ASSERT_TRUE(image.ToString() == begun) << "what is read meanwhile has changed";
+    }
+    if (random.OneIn(3)) {
+      slots.AbandonCopy();
+    } else {
+      ASSERT_NO_FATAL_FAILURE(follow(copy.get(), &copy_version, /*begun=*/true));
+      slots.SwitchToCopy();
+      current = std::move(copy);
+      base = copy_version;
+    }
+  }
+}
+
 TEST(ManifestSlotsTest, WhatIsDroppedIsNotSent) {
   Random random(TestSeed(46));
   ManifestState state = EmptyState();
@@ -167,7 +220,7 @@ TEST(ManifestSlotsTest, WhatIsDroppedIsNotSent) {
   // A few bytes for the number of each; of the tables' places nothing.
   EXPECT_LT(delta.compressed.size(), 6 * changes.size() + kSlotBytes);
   ASSERT_TRUE(IsOk(copy.Apply(delta)));
-  EXPECT_TRUE(copy.image() == slots.bytes());
+  EXPECT_TRUE(copy.image() == slots.image().ToString());
 }
 
 TEST(ManifestSlotsTest, EveryFlippedBitIsSeen) {
@@ -186,8 +239,9 @@ TEST(ManifestSlotsTest, EveryFlippedBitIsSeen) {
   ASSERT_TRUE(IsOk(state.Apply(edit)));
   slots.Apply(edit);
   slots.Seal(state, 0);
-  for (size_t bit = 0; bit < 8 * slots.bytes().size(); ++bit) {
-    std::string damaged = slots.bytes();
+  const std::string whole = slots.image().ToString();
+  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
     ManifestState decoded;
     uint64_t position = 0;
@@ -202,14 +256,14 @@ TEST(ManifestSlotsTest, SlotsOfTwoVersionsAreNoImage) {
   state.next_table_id = 21;
   ManifestSlots slots(state, 0);
   for (size_t i = Scaled(300); i > 0; --i) {
-    const std::string before = slots.bytes();
+    const std::string before = slots.image().ToString();
     const ManifestEdit edit = NextEdit(&random, state);
     ASSERT_TRUE(IsOk(state.Apply(edit)));
     slots.Apply(edit);
     slots.Seal(state, 0);
     for (const memnode::SlotChange& change : slots.TakeChanges()) {
       if (change.before.empty()) continue;
-      std::string mixed = slots.bytes();
+      std::string mixed = slots.image().ToString();
       mixed.replace(change.slot * kSlotBytes, kSlotBytes, change.before);
       ManifestState decoded;
       uint64_t position = 0;

@@ -116,7 +116,7 @@ TEST_P(VersionTest, KnowsWhichTablesOfLevel0HoldAKey) {
     for (int i = 0; i < 300; ++i) {
       const std::string key = RandomKey(&random);
       for (size_t j = 0; j < tables.size(); ++j) {
-        const TableMeta& meta = version->tables(0)[j]->meta();
+        const TableMeta& meta = version->level0()[j]->meta();
         ASSERT_EQ(version->Level0Holds(j, key), !Less(key, meta.smallest_user_key().ToString()) &&
                                                     !Less(meta.largest_user_key().ToString(), key))
             << Slice(key).ToString(true);
@@ -215,8 +215,8 @@ TEST_P(VersionTest, AppliesEdits) {
   const Version empty(&comparator_, 5);
   auto version = Version::Apply(empty, Adding(0, old));
   EXPECT_EQ(version->depth(), 1);
-  ASSERT_EQ(version->tables(0).size(), 3u);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(version->tables(0)[i], old[2 - i]) << "newest first";
+  ASSERT_EQ(version->level0().size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(version->level0()[i], old[2 - i]) << "newest first";
   EXPECT_EQ(version->LevelBytes(0), old[0]->size() + old[1]->size() + old[2]->size());
 
   // A compaction: two tables become two of level 2; the base stays as it was.
@@ -226,9 +226,9 @@ TEST_P(VersionTest, AppliesEdits) {
   compaction.added.push_back({2, merged});
   const auto after = Version::Apply(*version, compaction);
   EXPECT_EQ(after->depth(), 3);
-  EXPECT_EQ(after->tables(0), TableList{old[2]});
-  EXPECT_EQ(after->tables(2), TableList{merged});
-  EXPECT_EQ(version->tables(0).size(), 3u);
+  EXPECT_EQ(after->level0(), TableList{old[2]});
+  EXPECT_EQ(after->tables(2).ToList(), TableList{merged});
+  EXPECT_EQ(version->level0().size(), 3u);
 
   // A move: taken out and put in by one edit.
   VersionEdit move;
@@ -237,7 +237,7 @@ TEST_P(VersionTest, AppliesEdits) {
   const auto moved = Version::Apply(*after, move);
   EXPECT_EQ(moved->depth(), 5);
   EXPECT_TRUE(moved->tables(2).empty());
-  EXPECT_EQ(moved->tables(4), TableList{merged});
+  EXPECT_EQ(moved->tables(4).ToList(), TableList{merged});
 
   // Levels below 0 are sorted by key, in whatever order the tables come.
   const TableList sorted = GetParam()->Compare("a", "b") < 0
@@ -246,7 +246,7 @@ TEST_P(VersionTest, AppliesEdits) {
                                : TableList{factory_.MakeOfKeys({"x3"}), factory_.MakeOfKeys({"x2"}),
                                            factory_.MakeOfKeys({"x1"})};
   const auto added = Version::Apply(*moved, Adding(1, {sorted[2], sorted[0], sorted[1]}));
-  EXPECT_EQ(added->tables(1), sorted);
+  EXPECT_EQ(added->tables(1).ToList(), sorted);
 }
 
 TEST_P(VersionTest, TableLivesAsLongAsAVersionHoldsIt) {

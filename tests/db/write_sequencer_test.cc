@@ -3,7 +3,8 @@
 // checks that through plain, unsynchronised payloads).
 // Method: threads take ranges of random lengths, leave their mark in an array and publish, while
 // one thread ends generations and another one reads everything that is published. Then the
-// corners: finishing out of order, ranges longer than the ring, generations that wrap around.
+// corners: finishing out of order, ranges longer than the ring, waits that are given up, numbers
+// that run out, generations that wrap around.
 
 #include "db/write_sequencer.h"
 
@@ -17,6 +18,7 @@
 
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -74,7 +76,7 @@ TEST(WriteSequencerTest, FinishedOutOfOrderIsPublishedInOrder) {
   EXPECT_EQ(returned, 0);
   sequencer.Publish(first);
   EXPECT_GE(sequencer.LastPublished(), 2u);
-  EXPECT_TRUE(sequencer.AwaitPublished(7, [] { return false; }));
+  EXPECT_TRUE(IsOk(sequencer.AwaitPublished(7, [] { return Status::OK(); })));
   second_writer.join();
   third_writer.join();
   EXPECT_EQ(sequencer.LastPublished(), 6u);
@@ -98,6 +100,41 @@ TEST(WriteSequencerTest, RangesLongerThanTheRing) {
   sequencer.Publish(held);
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(sequencer.LastPublished(), 4 * kRing + 9);
+}
+
+TEST(WriteSequencerTest, AWaitThatIsGivenUpAnswersWhatItWasGivenUpFor) {
+  WriteSequencer sequencer(0);
+  const Ticket held = sequencer.Begin(1);
+  const Ticket near = sequencer.Begin(kRing);
+  const Ticket beyond = sequencer.Begin(1);
+  // The reason is gone by the time that somebody could ask again.
+  int asked = 0;
+  const auto once = [&asked] { return ++asked == 1 ? Status::TimedOut("once") : Status::OK(); };
+  EXPECT_TRUE(sequencer.Finish(beyond, once).IsTimedOut()) << "its slot is a lap ahead";
+  asked = 0;
+  ASSERT_TRUE(IsOk(sequencer.Finish(near, once)));
+  EXPECT_TRUE(sequencer.AwaitPublished(near.first + near.count, once).IsTimedOut());
+  EXPECT_EQ(sequencer.LastPublished(), 0u);
+  ASSERT_TRUE(IsOk(sequencer.Finish(held, once)));
+  EXPECT_EQ(sequencer.LastPublished(), kRing + 1);
+  ASSERT_TRUE(IsOk(sequencer.Finish(beyond, once)));
+  EXPECT_EQ(sequencer.LastPublished(), kRing + 2);
+}
+
+TEST(WriteSequencerTest, NumbersRunOutBeforeTheyReachTheGeneration) {
+  WriteSequencer sequencer(WriteSequencer::kLastGiven - 1);
+  const Ticket last = sequencer.Begin(1);
+  EXPECT_TRUE(WriteSequencer::HasNumbers(last));
+  sequencer.Publish(last);
+  constexpr uint64_t kLargest = uint64_t{1} << 32;  // A batch has no more updates.
+  for (int i = 0; i < 200; ++i) {
+    const Ticket refused = sequencer.Begin(kLargest);
+    EXPECT_FALSE(WriteSequencer::HasNumbers(refused));
+    EXPECT_EQ(refused.generation, 0u);
+    sequencer.Publish(refused);
+  }
+  EXPECT_EQ(sequencer.NextGeneration(), sequencer.LastPublished() + 1);
+  EXPECT_EQ(sequencer.generation(), 1u);
 }
 
 TEST(WriteSequencerTest, GenerationsWrapAroundWithoutTouchingTheSequence) {
@@ -157,7 +194,7 @@ void RunConcurrently(const ConcurrentRun& run) {
     Random random(run.seed + 1000);
     while (!done.load()) {
       boundaries.push_back(sequencer.NextGeneration());
-      EXPECT_TRUE(sequencer.AwaitPublished(boundaries.back(), [] { return false; }));
+      EXPECT_TRUE(IsOk(sequencer.AwaitPublished(boundaries.back(), [] { return Status::OK(); })));
       ASSERT_GE(sequencer.LastPublished() + 1, boundaries.back());
       std::this_thread::sleep_for(std::chrono::microseconds(random.Uniform(200)));
     }

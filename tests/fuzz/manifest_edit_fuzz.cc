@@ -41,8 +41,8 @@ void DecodeEdit(const Slice& bytes) {
   slots.Apply(edit);
   slots.Seal(state, 0);
   std::vector<const char*> pointers;
-  for (size_t at = 0; at < slots.bytes().size(); at += nacre::ManifestSlots::kSlotBytes) {
-    pointers.push_back(slots.bytes().data() + at);
+  for (uint32_t slot = 0; slot < slots.used(); ++slot) {
+    pointers.push_back(slots.image().slot(slot));
   }
   uint64_t position = 0;
   if (!nacre::ManifestSlotReader::Decode(pointers, &empty, &position).ok()) abort();

@@ -29,15 +29,17 @@ bool Same(const Value& a, const Value& b) {
 }
 
 /// Values of `bytes` until they are no key any more.
-std::vector<Value> ReadKey(Slice bytes, Affinity affinity, std::vector<std::string>* scratches) {
+std::vector<Value> ReadKey(Slice bytes, bool descending, Affinity affinity,
+                           std::vector<std::string>* scratches) {
   std::vector<Value> values;
   // Values view their scratch, which must not move.
   scratches->resize(bytes.size());
   while (values.size() < scratches->size()) {
     Slice skipped = bytes;
-    const bool skips = nacre::sqlite::SkipValue(&skipped);
+    const bool skips = nacre::sqlite::SkipValue(&skipped, descending);
     Value value;
-    if (nacre::sqlite::ReadValue(&bytes, affinity, &(*scratches)[values.size()], &value) != skips) {
+    std::string* const scratch = &(*scratches)[values.size()];
+    if (nacre::sqlite::ReadValue(&bytes, descending, affinity, scratch, &value) != skips) {
       std::abort();
     }
     if (!skips) break;
@@ -47,13 +49,14 @@ std::vector<Value> ReadKey(Slice bytes, Affinity affinity, std::vector<std::stri
   return values;
 }
 
-void ReadAndWriteKey(const Slice& bytes, Affinity affinity) {
+void ReadAndWriteKey(const Slice& bytes, bool descending, Affinity affinity) {
   std::vector<std::string> scratches;
-  const std::vector<Value> values = ReadKey(bytes, affinity, &scratches);
+  const std::vector<Value> values = ReadKey(bytes, descending, affinity, &scratches);
+  const nacre::sqlite::KeyPart part = {0, affinity, Collation::kBinary, true, descending};
   std::string key;
-  for (const Value& value : values) nacre::sqlite::AppendValue(value, Collation::kBinary, &key);
+  for (const Value& value : values) part.Append(value, &key);
   std::vector<std::string> more_scratches;
-  const std::vector<Value> again = ReadKey(key, affinity, &more_scratches);
+  const std::vector<Value> again = ReadKey(key, descending, affinity, &more_scratches);
   if (again.size() != values.size()) std::abort();
   for (size_t i = 0; i < values.size(); ++i) {
     if (!Same(values[i], again[i])) std::abort();
@@ -81,12 +84,13 @@ void ReadRow(const Slice& row, int slots, const Slice& order) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Slice bytes(reinterpret_cast<const char*>(data), size);
   for (const Affinity affinity : {Affinity::kBlob, Affinity::kInteger, Affinity::kReal}) {
-    ReadAndWriteKey(bytes, affinity);
+    ReadAndWriteKey(bytes, /*descending=*/false, affinity);
+    ReadAndWriteKey(bytes, /*descending=*/true, affinity);
   }
   const nacre::sqlite::KeySpace index = {
       .space = 1,
-      .parts = {{0, Affinity::kBlob, Collation::kBinary, false},
-                {1, Affinity::kText, Collation::kNoCase, false}}};
+      .parts = {{0, Affinity::kBlob, Collation::kBinary, false, false},
+                {1, Affinity::kText, Collation::kNoCase, false, true}}};
   if (size >= nacre::sqlite::kSpaceBytes) {
     Slice primary_key;
     nacre::sqlite::PrimaryKeyOf(index, bytes, Slice(), &primary_key).IgnoreError();

@@ -15,12 +15,12 @@ namespace nacre {
 namespace {
 
 constexpr char kSecret[] = "the secret of this pool";
+constexpr char kSecretVariable[] = "NACRE_SECRET=the secret of this pool";
 constexpr size_t kKeys = 5'000;
 
 TEST(TlsTest, APoolWithEncryptedControlConnections) {
-  const MemnodeProcesses nodes(3, {.scheme = "tcp",
-                                   .parameters = "?tls=1",
-                                   .environment = {std::string("NACRE_SECRET=") + kSecret}});
+  const MemnodeProcesses nodes(
+      3, {.scheme = "tcp", .parameters = "?tls=1", .environment = {kSecretVariable}});
   memnode::PoolOpenOptions open;
   open.slab_bytes = 1 << 20;
   open.pool.secret = kSecret;

@@ -18,6 +18,7 @@
 #include "tests/support/memnode_process.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
+#include "tests/support/test_db.h"
 #include "util/random.h"
 
 namespace nacre::memnode {
@@ -278,7 +279,7 @@ TEST_F(NodeProcessTest, ClientWithoutDatabasesComesBackToALiveNode) {
   EXPECT_TRUE(s.IsTimedOut()) << s.ToString();
   ExpectNames(s, (*nodes_)[0].address());
   (*nodes_)[0].Resume();
-  EXPECT_TRUE(client_->Ping(0).ok());
+  EXPECT_TRUE(Eventually([&] { return client_->Ping(0).ok(); }));
 }
 
 // Run by the next test in a process of its own, which is killed.

@@ -29,9 +29,16 @@ TEST(ProtocolTest, HelloAndWelcome) {
   EXPECT_EQ(decoded.client_id, hello.client_id);
   EXPECT_EQ(decoded.slab_bytes, hello.slab_bytes);
   EXPECT_EQ(decoded.instance_id, hello.instance_id);
+  EXPECT_EQ(decoded.connection, 0u);
   for (size_t n = 0; n < bytes.size(); ++n) {
     EXPECT_FALSE(Hello::Decode(Slice(bytes.data(), n), &decoded));
   }
+  // A connection for data has a number where others say what slabs they count on.
+  hello.kind = ConnectionKind::kData;
+  hello.connection = 0x89abcdef;
+  ASSERT_TRUE(Hello::Decode(hello.Encode(), &decoded));
+  EXPECT_EQ(decoded.connection, hello.connection);
+  EXPECT_EQ(decoded.slab_bytes, 0u);
   std::string bad = bytes;
   bad[0] ^= 1;
   EXPECT_FALSE(Hello::Decode(bad, &decoded));

@@ -21,10 +21,13 @@ constexpr int kMoreThanAtATime = 300;
 class ReturningNodesTest : public PoolFixture {
  protected:
   void SetUp() override {
+    OpenPoolAt(PoolUri());
+    CreateDatabase();
+  }
+  std::string PoolUri() const {
     std::vector<std::string> addresses;
     for (size_t i = 0; i < kNodes; ++i) addresses.push_back(nodes_.address(i));
-    OpenPoolAt(PoolUriOf(addresses));
-    CreateDatabase();
+    return PoolUriOf(addresses);
   }
   void TearDown() override { ClosePool(); }
 
@@ -38,6 +41,47 @@ class ReturningNodesTest : public PoolFixture {
     for (size_t i = 1; i < kNodes; ++i) nodes_.StartAnew(i);
     const int after = before + static_cast<int>(kNodes) - 1;
     ASSERT_TRUE(Eventually([&] { return client_->node_count() == after; })) << before;
+  }
+
+  /// One of each kind, with input and output on `executor` and others.
+  void RunJobs(NodeId executor) {
+    std::shared_ptr<const TableMeta> table;
+    ASSERT_TRUE(IsOk(
+        WriteTable({{.user_key = "key", .tag = PackTag(1, ValueType::kValue), .value = "value"}}, 2,
+                   executor, &table)));
+    const CompactionJob compaction = MakeJob({{table}}, 2, 1, 400'000);
+    CompactionResult compacted;
+    JobEnd end;
+    ASSERT_TRUE(IsOk(client_->Compact(executor, compaction, nullptr, &compacted, &end)));
+    EXPECT_TRUE(end.ended());
+    EXPECT_EQ(compacted.tables.size(), 1u);
+
+    RebuildJob rebuild;
+    rebuild.database_id = database_id_;
+    TableRebuild& one = rebuild.tables.emplace_back();
+    one.table_id = table->id;
+    one.table_bytes = table->size;
+    one.placement = table->placement;
+    std::vector<ExtentAddr> extents;
+    ASSERT_TRUE(IsOk(space_->ReserveFragments(table->placement, table->size, 1, &extents)));
+    one.fragments.push_back({.fragment = 0, .to = extents[0]});
+    RebuildResult rebuilt;
+    ASSERT_TRUE(IsOk(client_->Rebuild(executor, rebuild, nullptr, &rebuilt, &end)));
+    EXPECT_TRUE(end.ended());
+    EXPECT_TRUE(IsOk(rebuilt.tables[0]));
+
+    ScrubJob scrub;
+    scrub.database_id = database_id_;
+    for (uint32_t i = 0; i < 2; ++i) {
+      const ExtentAddr& extent = table->placement.fragments[i];
+      if (extent.start.node != executor) continue;
+      scrub.fragments.push_back(
+          {.table_id = table->id, .fragment = i, .extent = extent, .bytes = table->size});
+    }
+    ASSERT_EQ(scrub.fragments.size(), 1u);
+    ScrubResult scrubbed;
+    ASSERT_TRUE(IsOk(client_->Scrub(executor, scrub, nullptr, &scrubbed)));
+    EXPECT_TRUE(scrubbed.damaged.empty());
   }
 
   ServedNodes nodes_{kNodes, 8 << 20, 1 << 20};
@@ -69,6 +113,23 @@ TEST_F(ReturningNodesTest, AnyNumberOfThem) {
     ASSERT_EQ(std::memcmp(reads[0].data, bytes.data(), 777), 0) << latest;
     for (const ExtentAddr& extent : placement.fragments) space_->Free(extent);
   }
+  ASSERT_NO_FATAL_FAILURE(RunJobs(static_cast<NodeId>(client_->node_count() - 1)));
+  EXPECT_TRUE(IsOk(client_->JoinRefusal()));
+}
+
+TEST_F(ReturningNodesTest, OneThatCannotJoinIsToldOf) {
+  PoolClientOptions options;
+  options.slab_bytes = 1 << 20;
+  options.slots = kNodes;
+  Uri uri;
+  ASSERT_TRUE(IsOk(ParseUri(PoolUri(), &uri)));
+  std::unique_ptr<PoolClient> client;
+  ASSERT_TRUE(IsOk(PoolClient::Connect(uri, options, client_->device(), Clock::System(), &client)));
+  nodes_.Kill(3);
+  ASSERT_TRUE(Eventually([&] { return !client->alive(3); }));
+  nodes_.StartAnew(3);
+  ASSERT_TRUE(Eventually([&] { return client->JoinRefusal().IsNoSpace(); }));
+  EXPECT_NE(client->JoinRefusal().ToString().find(nodes_.address(3)), std::string::npos);
 }
 
 }  // namespace

@@ -198,6 +198,42 @@ TEST_F(ServerTest, SendsOnConnectionsThatCarryNone) {
   EXPECT_TRUE(raw_->AwaitBroken(lifeline.get()));
 }
 
+TEST_F(ServerTest, AClientEndsItsOwnConnectionsForDataByTheirNumbers) {
+  const auto connect = [&](uint64_t client, uint32_t number,
+                           std::unique_ptr<rdma::QueuePair>* queue_pair) {
+    Hello hello;
+    hello.kind = number == 0 ? ConnectionKind::kLifeline : ConnectionKind::kData;
+    hello.client_id = client;
+    hello.connection = number;
+    return raw_->Connect(hello.Encode(), number == 0, queue_pair);
+  };
+  std::vector<std::unique_ptr<rdma::QueuePair>> mine(5);
+  std::unique_ptr<rdma::QueuePair> requests;
+  for (uint32_t number = 0; number < mine.size(); ++number) {
+    ASSERT_TRUE(connect(123, number, &mine[number]).ok());
+  }
+  ASSERT_TRUE(raw_->Connect(ConnectionKind::kRequest, &requests).ok());
+  std::vector<std::unique_ptr<rdma::QueuePair>> others(3);
+  for (uint32_t number = 0; number < others.size(); ++number) {
+    ASSERT_TRUE(connect(124, number, &others[number]).ok());
+  }
+  control::Request request = raw_->Request();
+  for (const uint32_t number : {0u, 1u, 3u, 4711u}) {
+    request.mutable_end_connections()->add_connections(number);
+  }
+  const NodeStats before = node_->stats();
+  ASSERT_TRUE(raw_->Send(requests.get(), request.SerializeAsString()).ok());
+  control::Reply reply;
+  ASSERT_TRUE(raw_->AwaitReply(1, &reply));
+  EXPECT_TRUE(GetStatus(reply).ok()) << reply.message();
+  // It has closed them when it answers.
+  EXPECT_EQ(node_->stats().connections, before.connections - 2);
+  for (const size_t number : {1, 3}) EXPECT_TRUE(raw_->AwaitBroken(mine[number].get())) << number;
+  for (const size_t number : {0, 2, 4}) EXPECT_FALSE(mine[number]->broken()) << number;
+  EXPECT_FALSE(requests->broken());
+  for (const auto& other : others) EXPECT_FALSE(other->broken());
+}
+
 TEST_F(ServerTest, MalformedRequestsEndTheConnection) {
   Random random(TestSeed(701));
   const auto attempt = [&](const std::string& bytes) {
@@ -279,9 +315,9 @@ TEST_F(ServerTest, UnknownAndMisplacedRequestsAreAnswered) {
   control::Request request = raw_->Request();
   request.mutable_fetch_reply();
   EXPECT_TRUE(ask(request).IsInvalidArgument());
-  request.mutable_end_writes()->set_ticket(5);
+  request.mutable_end_jobs()->set_database_id(99);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
-  request.mutable_begin_writes()->set_database_id(99);
+  request.mutable_begin_job()->set_database_id(99);
   EXPECT_TRUE(ask(request).IsInvalidArgument());
   request.mutable_claim_database()->set_name("without an epoch");
   EXPECT_TRUE(ask(request).IsInvalidArgument());
@@ -301,8 +337,6 @@ TEST_F(ServerTest, UnknownAndMisplacedRequestsAreAnswered) {
   request.mutable_claim_database()->set_database_id(database_id_);
   request.mutable_claim_database()->set_epoch(100);
   EXPECT_TRUE(ask(request).IsBusy());
-  request.mutable_cancel_job()->set_job_id(5);
-  EXPECT_TRUE(ask(request).ok());
   request.mutable_ping();
   EXPECT_TRUE(ask(request).ok());
 }
@@ -342,42 +376,6 @@ TEST_F(ServerTest, TheEndOfALifelineFreesEverything) {
   }
   EXPECT_EQ(node_->stats().slabs_leased, leased - 3);
   EXPECT_TRUE(client_->OpenDatabase("other", {}, &lease).IsInvalidArgument());
-}
-
-// An executor announced writes: the slabs stay until it withdraws, though the owner is gone.
-TEST_F(ServerTest, AnnouncedWritesKeepTheSlabsOfADeadOwner) {
-  PoolOpenOptions options;
-  options.slab_bytes = slab_bytes_;
-  std::shared_ptr<PoolImpl> owner;
-  ASSERT_TRUE(OpenPool(node_->address(), options, Clock::System(), &owner).ok());
-  DatabaseLease lease;
-  ASSERT_TRUE(owner->client()->OpenDatabase("other", {.create_if_missing = true}, &lease).ok());
-  std::vector<uint64_t> slabs;
-  ASSERT_TRUE(owner->client()->LeaseSlabs(0, lease.database_id, 1, true, &slabs).ok());
-  ExtentAddr extent;
-  extent.start = {.offset = slabs[0], .node = 0};
-  extent.length = slab_bytes_;
-  EXPECT_TRUE(
-      client_->BeginWrites(0, lease.database_id + 1, lease.epoch, 9, {extent}).IsInvalidArgument());
-  ASSERT_TRUE(client_->BeginWrites(0, lease.database_id, lease.epoch, 9, {extent}).ok());
-  EXPECT_TRUE(
-      client_->BeginWrites(0, lease.database_id, lease.epoch, 9, {extent}).IsInvalidArgument());
-  const uint64_t leased = node_->stats().slabs_leased;
-  owner.reset();
-  Status s;
-  const Deadline deadline = Deadline::After(Clock::System(), seconds(10));
-  do {  // Until the node has noticed: then the name is being dropped.
-    s = client_->OpenDatabase("other", {.create_if_missing = true}, &lease);
-    ASSERT_TRUE(s.IsBusy()) << s.ToString();
-  } while (s.message().find("dropped") == std::string_view::npos && !deadline.Expired());
-  EXPECT_EQ(node_->stats().slabs_leased, leased);
-  EXPECT_TRUE(
-      client_->BeginWrites(0, lease.database_id, lease.epoch, 10, {extent}).IsInvalidArgument());
-  ASSERT_TRUE(client_->EndWrites(0, 9).ok());
-  EXPECT_EQ(node_->stats().slabs_leased, leased - 1);
-  EXPECT_TRUE(
-      client_->OpenDatabase("other", {.create_if_missing = true, .error_if_exists = true}, &lease)
-          .ok());
 }
 
 // Something else answers at the node's address.

@@ -324,9 +324,11 @@ TEST(ServerRegionTest, LeasesAndReturns) {
       auto it = owners.begin();
       std::advance(it, random.Uniform(owners.size()));
       const std::vector<uint64_t> offsets = {it->first};
-      ASSERT_TRUE(region->Return(it->second + 1, offsets).IsInvalidArgument());
-      ASSERT_TRUE(region->Return(it->second, {it->first + 1}).IsInvalidArgument());
-      ASSERT_TRUE(region->Return(it->second, offsets).ok());
+      const uint32_t key = region->WriteKey(it->first);
+      ASSERT_TRUE(region->Return(it->second + 1, offsets, {key}).IsInvalidArgument());
+      ASSERT_TRUE(region->Return(it->second, {it->first + 1}, {key}).IsInvalidArgument());
+      ASSERT_TRUE(region->Return(it->second, offsets, {key + 1}).IsInvalidArgument());
+      ASSERT_TRUE(region->Return(it->second, offsets, {key}).ok());
       owners.erase(it);
     }
     ASSERT_EQ(region->leased(), owners.size());
@@ -406,7 +408,8 @@ TEST(ServerRegionTest, WhatMayStillBeWrittenToIsNobodys) {
 
   // Slabs that were given back, and those of a database whose owner has gone.
   writers_stand_still = true;
-  ASSERT_TRUE(region->Return(1, first).ok());
+  ASSERT_TRUE(
+      region->Return(1, first, {region->WriteKey(first[0]), region->WriteKey(first[1])}).ok());
   region->RevokeAll(2);
   EXPECT_EQ(region->leased(), 3u);
   EXPECT_TRUE(region->GrantAll(2).IsUnavailable());

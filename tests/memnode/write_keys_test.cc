@@ -12,8 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "memnode/compaction_codec.h"
 #include "memnode/lane.h"
 #include "memnode/memory_node.h"
+#include "memnode/protocol.h"
+#include "memnode/request_channel.h"
 #include "memnode/server_region.h"
 #include "tests/support/pool_fixture.h"
 
@@ -49,7 +52,6 @@ class WriteKeysTest : public ::testing::TestWithParam<const char*> {
             ->OpenDatabase("db", {.create_if_missing = true, .error_if_exists = true}, &lease)
             .ok());
     database_ = lease.database_id;
-    epoch_ = lease.epoch;
     ASSERT_TRUE(owner_.client->LeaseSlabs(0, database_, 3, true, &slabs_).ok());
   }
   void TearDown() override {
@@ -117,6 +119,21 @@ class WriteKeysTest : public ::testing::TestWithParam<const char*> {
     at.key = key;
     return at;
   }
+  static ExtentAddr Extent(uint64_t offset, uint64_t length) {
+    ExtentAddr extent;
+    extent.start.node = 0;
+    extent.start.offset = offset & ((uint64_t{1} << 48) - 1);
+    extent.length = length;
+    return extent;
+  }
+  /// By a channel of its own.
+  static Status Ask(const Client& client, control::Request* request, control::Reply* reply) {
+    const Deadline deadline = Deadline::After(Clock::System(), seconds(20));
+    std::unique_ptr<RequestChannel> channel;
+    NACRE_RETURN_IF_ERROR(Link(client)->TakeChannel(deadline, &channel));
+    NACRE_RETURN_IF_ERROR(channel->Call(request, deadline, reply));
+    return GetStatus(*reply);
+  }
   static rdma::RemoteBuffer ReadAddress(const Client& client, uint64_t offset) {
     uint64_t contiguous = 0;
     return Link(client)->Translate(offset, &contiguous);
@@ -133,7 +150,6 @@ class WriteKeysTest : public ::testing::TestWithParam<const char*> {
   Client owner_;
   Client other_;
   uint64_t database_ = 0;
-  uint64_t epoch_ = 0;
   std::vector<uint64_t> slabs_;
 };
 
@@ -212,16 +228,71 @@ TEST_P(WriteKeysTest, WhoOpensADatabaseWritesIntoItsSlabsAndWhoClosedItDoesNot) 
   ExpectRefused(owner_, stale);
 }
 
-TEST_P(WriteKeysTest, AnExecutorWritesWhileItHasATicket) {
-  ExtentAddr extent;
-  extent.start.node = 0;
-  extent.start.offset = slabs_[1] & ((uint64_t{1} << 48) - 1);
-  extent.length = kSlabBytes;
-  ASSERT_TRUE(other_.client->BeginWrites(0, database_, epoch_, 77, {extent}).ok());
-  EXPECT_FALSE(HasKey(other_, slabs_[0]));
-  ExpectWrites(other_, WriteAddress(other_, slabs_[1]));
-  EXPECT_FALSE(HasKey(other_, slabs_[2]));
-  ASSERT_TRUE(other_.client->EndWrites(0, 77).ok());
+// What a job was granted is for its extents alone, and ends with the job, whatever else is granted
+// for the same bytes.
+TEST_P(WriteKeysTest, AJobWritesWhereItWasBegunAndUntilItIsEnded) {
+  const std::vector<ExtentAddr> extents = {Extent(slabs_[1], 4096), Extent(slabs_[1] + 8192, 4096)};
+  const auto begin = [&](uint64_t job, control::JobKeys* keys) {
+    control::Request request;
+    control::Reply reply;
+    request.mutable_begin_job()->set_database_id(database_);
+    request.mutable_begin_job()->set_job_id(job);
+    for (const ExtentAddr& extent : extents) {
+      EncodeExtent(extent, request.mutable_begin_job()->add_extents());
+    }
+    const Status s = Ask(owner_, &request, &reply);
+    *keys = reply.job_keys();
+    return s;
+  };
+  const auto end = [&](const Client& client, uint64_t job) {
+    control::Request request;
+    control::Reply reply;
+    request.mutable_end_jobs()->set_database_id(database_);
+    request.mutable_end_jobs()->add_job_ids(job);
+    return Ask(client, &request, &reply);
+  };
+  control::JobKeys first;
+  control::JobKeys second;
+  ASSERT_TRUE(begin(77, &first).ok());
+  EXPECT_TRUE(begin(77, &second).IsInvalidArgument());
+  ASSERT_EQ(first.keys_size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const uint64_t at = extents[static_cast<size_t>(i)].start.offset;
+    ExpectWrites(other_, With(other_, at, first.keys(i)));
+    ExpectRefused(other_, With(other_, at + 4096, first.keys(i)));
+    ExpectRefused(other_, With(other_, at - 64, first.keys(i)));
+  }
+  EXPECT_TRUE(end(other_, 77).IsInvalidArgument());
+  ASSERT_TRUE(begin(78, &second).ok());
+  EXPECT_TRUE(end(owner_, 77).ok());
+  EXPECT_TRUE(end(owner_, 77).ok());
+  ExpectRefused(other_, With(other_, extents[0].start.offset, first.keys(0)));
+  ExpectWrites(other_, With(other_, extents[0].start.offset, second.keys(0)));
+  ExpectWrites(owner_, WriteAddress(owner_, slabs_[1]));
+  // A request that was overtaken by the end of its job brings nothing back.
+  EXPECT_TRUE(end(owner_, 79).ok());
+  EXPECT_TRUE(begin(79, &first).IsAborted());
+}
+
+TEST_P(WriteKeysTest, KeysOfJobsEndWithTheirSlabAndWithTheirOwner) {
+  std::vector<control::JobKeys> keys(2);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    control::Request request;
+    control::Reply reply;
+    request.mutable_begin_job()->set_database_id(database_);
+    request.mutable_begin_job()->set_job_id(100 + i);
+    EncodeExtent(Extent(slabs_[i], 4096), request.mutable_begin_job()->add_extents());
+    ASSERT_TRUE(Ask(owner_, &request, &reply).ok());
+    keys[i] = reply.job_keys();
+    ExpectWrites(other_, With(other_, slabs_[i], keys[i].keys(0)));
+  }
+  ASSERT_TRUE(owner_.client->ReturnSlabs(0, database_, {slabs_[0]}).ok());
+  ExpectRefused(other_, With(other_, slabs_[0], keys[0].keys(0)));
+  ExpectWrites(other_, With(other_, slabs_[1], keys[1].keys(0)));
+  DatabaseLease lease;
+  ASSERT_TRUE(owner_.client->PublishRoot(database_, "root").ok());
+  ASSERT_TRUE(other_.client->OpenDatabase("db", {.take_over = true}, &lease).ok());
+  ExpectRefused(owner_, With(owner_, slabs_[1], keys[1].keys(0)));
 }
 
 TEST_P(WriteKeysTest, AnOwnerThatIsGoneWritesNoMore) {

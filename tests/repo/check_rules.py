@@ -55,6 +55,19 @@ COMMENTED_OUT = re.compile(
 PROCESS_END = re.compile(r"(?<![\w.>])(?:exit|_exit|_Exit|quick_exit|abort|terminate)\s*\(")
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 DISABLED_TEST = re.compile(r"\bDISABLED" r"_\w")
+# `exit` destroys statics while threads of open databases still use them. A static of one of these
+# types, or of a class that nobody looked at, has a destructor; pointers and references have none.
+LIBRARY = ("include/", "util/", "rdma/", "table/", "memnode/", "db/", "transactions/", "adapters/",
+           "sqlite/")
+INTERPRETER = "adapters/python/"  # Its threads are the interpreter's, which ends them before.
+OWNING = (r"std::(?:string|vector|deque|list|function|shared_ptr|unique_ptr|regex|thread|"
+          r"(?:unordered_)?(?:multi)?(?:map|set))\b")
+STATIC_OBJECT = re.compile(
+    r"^\s*(?:inline\s+|thread_local\s+)*static\s+(?:const\s+|inline\s+|thread_local\s+)*"
+    rf"(?:(?!constexpr|constinit|NeverDestroyed|std::atomic)(?:{OWNING}|(?:\w+::)*[A-Z])"
+    r"[\w:<>, ]*\s\w+\s*(?:=|\{|;)|" + OWNING + r"[\w:<>, ]*\s\w+\(\"\")")
+GLOBAL_OBJECT = re.compile(
+    rf"^(?:inline\s+|const\s+|thread_local\s+)*{OWNING}[\w:<>, ]*\s\w+\s*(?:=|\{{|;|\(\"\")")
 PRIVATE_PATH = re.compile(r"(?<![\w.])/(?:home|root|work)" r"/\w")
 
 # Comments and literals of C++; an apostrophe after a digit separates digits.
@@ -162,9 +175,13 @@ def check_cpp(path: str, text: str) -> Iterator[Violation]:
     if path.endswith(".h"):
         yield from check_header(path, text, code)
     may_end_process = path.endswith("_main.cc") or path.startswith(("db_bench/", "tests/"))
+    is_library = path.startswith(LIBRARY) and not path.startswith(INTERPRETER)
     for number, line in enumerate(code.splitlines(), 1):
         if not may_end_process and PROCESS_END.search(line):
             yield Violation(path, number, "process", "library code must not end the process")
+        if is_library and (STATIC_OBJECT.match(line) or GLOBAL_OBJECT.match(line)):
+            yield Violation(path, number, "statics",
+                            "a destructor at exit; see util/never_destroyed.h")
         if DISABLED_TEST.search(line):
             yield Violation(path, number, "tests", "a test that is switched off")
         if SWITCHED_OFF.match(line):

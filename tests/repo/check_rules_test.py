@@ -21,6 +21,12 @@ CLEAN_TREE = {
     "util/thing.h": HEADER,
     "util/thing.cc": '#include "util/thing.h"\n\nint Two() { return 1\'000 + \'"\'; }\n',
     "util/words.cc": 'const char* kText = "exit(1) \\" // abort()";  // Why exit(1) is wrong.\n',
+    "util/statics.cc": "  static constexpr Thing kThings[] = {1};\n"
+                       "  static const NeverDestroyed<std::string> kName;\n"
+                       "  static Registry* const registry = Make();\n"
+                       "  static Status Open(const std::string& name);\n"
+                       "  static std::atomic<int> count;\nstd::string NameOf(int);\n",
+    "adapters/python/setters.cc": "  static const Setters kSetters = {};\n",
     "rdma/link.cc": '#include "util/thing.h"\n',
     "table/reader.h": '#pragma once\n\n// Reads.\n\n#include "nacre/api.h"\n\nclass R {};\n',
     "memnode/memory_node.h": HEADER,
@@ -67,6 +73,10 @@ PLANTED = [
     ("block in a comment", "util/bad.cc", "// if (x) {\n// }\n", "dead-code"),
     ("exit", "util/bad.cc", "void F() { exit(1); }\n", "process"),
     ("std::abort", "db/bad.cc", "void F() { std::abort(); }\n", "process"),
+    ("static of std", "db/bad.cc", "  static const std::vector<int> kAll = {1};\n", "statics"),
+    ("static with arguments", "db/bad.cc", '  static std::string name("a");\n', "statics"),
+    ("static of a class", "util/bad.cc", "  static const SystemClock clock;\n", "statics"),
+    ("global", "include/nacre/bad.h", HEADER + 'inline const std::string kA = "a";\n', "statics"),
     ("disabled test", "tests/util/bad_test.cc", "TEST(A, DISABLED" "_B) {}\n", "tests"),
     ("tab", "util/bad.cc", "int x;\t\n", "layout"),
     ("white space at the end", "docs/bad.md", "text \n", "layout"),

@@ -198,9 +198,9 @@ TEST_F(ProgramTest, IsToldWhatThereIsNot) {
   std::vector<std::string> files;
   uint64_t bytes = 0;
   EXPECT_TRUE(db->GetLiveFiles(files, &bytes).IsNotSupported());
-  rocksdb::ReadOptions tailing;
-  tailing.tailing = true;
-  const std::unique_ptr<rocksdb::Iterator> iterator(db->NewIterator(tailing));
+  rocksdb::ReadOptions filtered;
+  filtered.table_filter = [](const rocksdb::TableProperties&) { return true; };
+  const std::unique_ptr<rocksdb::Iterator> iterator(db->NewIterator(filtered));
   iterator->SeekToFirst();
   EXPECT_FALSE(iterator->Valid());
   EXPECT_TRUE(iterator->status().IsNotSupported());

@@ -7,12 +7,15 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ctl/database_view.h"
 #include "nacre/db.h"
 #include "tests/support/sim_case.h"
+#include "tests/support/sim_run.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
 
@@ -21,6 +24,7 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 std::string Key(size_t i) { return fmt::format("key{:05}", i); }
 
@@ -159,6 +163,110 @@ TEST(FollowerCaseTest, DamageIsNotToldOfATableThatWasReadWhileItsOtherCopyWasAwa
         return std::to_string(scheduler->steps());
       },
       3);
+}
+
+// A follower reads the log anew for a second owner, cannot finish, and by the time that it can read
+// the segments a third owner has freed them and used them for its own: they look like a log that
+// ends early, and the follower cannot learn from the root that its manifest is out of date.
+TEST(FollowerCaseTest, ALogThatWasFreedMeanwhileIsNotTakenForAShorterOne) {
+  constexpr size_t kNodes = 9;
+  constexpr size_t kKeys = 400;
+  const auto tell = [](Scheduler* scheduler, Case* c) {
+    const ProcessId first = c->NewProcess("first");
+    const ProcessId second = c->NewProcess("second");
+    const ProcessId follower = c->NewProcess("follower");
+    Options options = c->DatabaseOptions();
+    options.operation_timeout = milliseconds(100);
+    std::unique_ptr<DB> following;
+    c->In(first, [&] {
+      auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
+      c->Expect(DB::Open(options, "db", db));
+      c->Expect((*db)->Put({}, "key", "in the log"));
+    });
+    const auto expect_shown = [&] {
+      std::string value;
+      c->Expect(following->Get({}, "key", &value));
+      c->Expect(value == "in the log", "it shows " + value);
+    };
+    c->In(follower, [&] {
+      Options on_demand = options;
+      on_demand.follow_interval = milliseconds(0);
+      c->Expect(DB::OpenAsSecondary(on_demand, "db", &following));
+      expect_shown();
+    });
+    const std::vector<size_t> log = c->LogNodes();
+    for (const size_t node : log) c->CutOff(follower, node);
+    c->In(follower,
+          [&] { c->Await("to notice", [&] { return !following->TryCatchUpWithPrimary().ok(); }); });
+
+    SetPointVisitor([](const char* name) {
+      if (std::string_view(name) == "flush.begin") Clock::System()->SleepFor(seconds(1000));
+    });
+    c->cluster().KillProcess(first, /*told=*/true);
+    c->In(second, [&] {
+      auto* const db = new std::unique_ptr<DB>;  // Likewise.
+      c->Await("opening", [&] { return DB::Open(options, "db", db).ok(); });
+    });
+    c->In(follower,
+          [&] { c->Expect(!following->TryCatchUpWithPrimary().ok(), "it sees the log"); });
+    std::vector<ExtentAddr> segments;
+    const std::vector<size_t> of_segments = c->NodesOf([&](const ctl::DatabaseView& view) {
+      segments.clear();
+      for (const auto& [number, segment] : view.state.segments) {
+        segments.insert(segments.end(), segment.copies.begin(), segment.copies.end());
+      }
+      return segments;
+    });
+    c->cluster().KillProcess(second, /*told=*/true);
+    SetPointVisitor(nullptr);
+
+    c->In(c->NewProcess("third"), [&] {
+      std::unique_ptr<DB> db;
+      c->Await("opening", [&] { return DB::Open(options, "db", &db).ok(); });
+      for (size_t i = 0; i < kKeys; ++i) {
+        c->Expect(db->Put({}, Key(i), TestValue(i, kValueBytes)));
+        if (i % 40 == 0) c->Expect(db->Flush({}));
+      }
+      c->Expect(db->Close());
+    });
+    // Only a part of the space need be in use again, so the rest is made to look like that.
+    const auto flip = [&] {
+      for (size_t node = 0; node < kNodes; ++node) {
+        c->Damage(node, 64, [&](const ctl::DatabaseView&) { return segments; });
+      }
+    };
+    flip();
+    c->Heal();
+    // The follower sees one copy of each segment, and too few nodes for the root.
+    std::set<size_t> seen;
+    for (size_t i = 0; i < of_segments.size(); i += 2) {
+      if (!seen.contains(of_segments[i + 1])) seen.insert(of_segments[i]);
+    }
+    c->Expect(2 * seen.size() < kNodes, "too many nodes have the segments");
+    for (size_t node = 0; node < kNodes; ++node) {
+      if (!seen.contains(node)) c->CutOff(follower, node);
+    }
+    c->In(follower, [&] {
+      for (int i = 0; i < 30; ++i) {
+        c->Expect(!following->TryCatchUpWithPrimary().ok(), "it sees the root");
+        expect_shown();
+        Clock::System()->SleepFor(milliseconds(100));
+      }
+    });
+    flip();  // And back.
+    c->Heal();
+    c->In(follower, [&] {
+      std::string value;
+      c->Await("to catch up", [&] {
+        following->TryCatchUpWithPrimary().IgnoreError();
+        return following->Get({}, Key(kKeys - 1), &value).ok();
+      });
+      c->Await("the table", [&] { return following->Get({}, "key", &value).ok(); });
+      c->Expect(value == "in the log", "it shows " + value);
+    });
+    return std::to_string(scheduler->steps());
+  };
+  Tell(tell, kNodes);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 // with virtual time. NACRE_SIM_SEEDS says how many (1,000); `--seeds=N` and `--seed=S` run some
 // without the rest of the tests, one alone with its event log. Many seeds end with a list of the
 // named points (util/named_point.h) that none of them reached. `--flips`, `--scans`, `--splits`,
-// `--small-rings`, `--followers` and `--families` tell stories that have more of these.
+// `--small-rings`, `--followers`, `--families`, `--filters`, `--slow-repair` and `--stops` tell
+// stories that have more of these.
 
 #include <gtest/gtest.h>
 
@@ -165,7 +166,10 @@ int main(int argc, char** argv) {
     options.small_rings |= argument == "--small-rings";
     options.many_followers |= argument == "--followers";
     options.many_families |= argument == "--families";
+    options.many_stops |= argument == "--stops";
     options.one_family |= argument == "--one-family";
+    options.filters |= argument == "--filters";
+    options.slow_repair |= argument == "--slow-repair";
     nacre::sim::Takes(argv[i], "--seeds=", &seeds);
     nacre::sim::Takes(argv[i], "--seed=", &seed);
     nacre::sim::Takes(argv[i], "--first=", &first);

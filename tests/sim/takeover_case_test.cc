@@ -68,6 +68,52 @@ TEST(TakeoverCaseTest, WhatANewOwnerFindsInOneCopyOfTheLogOutlivesThatCopy) {
   }
 }
 
+// A write of the log fails when one copy has it, and the owner dies when the header of the next
+// segment says where this one ends, which is before that write.
+TEST(TakeoverCaseTest, WhatAFollowerSawOfASegmentThatFailedIsNotHiddenByTheNextOne) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId first = c->NewProcess("first");
+        const ProcessId follower = c->NewProcess("follower");
+        auto* const lost = new std::unique_ptr<DB>;  // Ends with its process.
+        c->In(first, [&] {
+          c->Expect(DB::Open(c->DatabaseOptions(), "db", lost));
+          c->Expect((*lost)->Put({}, "before", "value"));
+        });
+        std::unique_ptr<DB> following;
+        c->In(follower,
+              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        bool next_has_header = false;
+        SetPointVisitor([&](const char* name) {
+          if (std::string_view(name) != "log.header-acknowledged") return;
+          next_has_header = true;
+          Clock::System()->SleepFor(seconds(1000));
+        });
+        const std::vector<size_t> log = c->LogNodes();
+        c->CutOff(first, log[1]);
+        c->cluster().Run(first, "put", [&] { (*lost)->Put({}, "begun", "value").IgnoreError(); });
+        ReadOptions latest;
+        latest.linearizable = true;
+        std::string value;
+        c->In(follower, [&] {
+          c->Await("a look at it", [&] { return following->Get(latest, "begun", &value).ok(); });
+          c->Expect(!next_has_header, "it is not the first segment's");
+        });
+        c->Await("the next segment", [&] { return next_has_header; });
+        SetPointVisitor(nullptr);
+        c->cluster().KillProcess(first, /*told=*/true);
+        c->Heal();
+        c->In(c->NewProcess("second"), [&] {
+          std::unique_ptr<DB> db;
+          c->Await("opening", [&] { return DB::Open(c->DatabaseOptions(), "db", &db).ok(); });
+          c->Expect(db->Get({}, "before", &value));
+          c->Expect(db->Get({}, "begun", &value));
+        });
+        return std::to_string(scheduler->steps());
+      },
+      5);
+}
+
 TEST(TakeoverCaseTest, AnOwnerThatMissesAllOfItsSuccessorIsFenced) {
   Tell(
       [](Scheduler* scheduler, Case* c) {

@@ -152,6 +152,23 @@ TEST_P(KeyBytesTest, RefusesKeysThatEndTooEarly) {
   }
 }
 
+// An escape, of which there must be a byte behind it: of three in a row the last one is open.
+TEST(KeyEncodingTest, AnOpenEscapeIsMalformed) {
+  for (const bool descending : {false, true}) {
+    for (size_t escapes = 1; escapes <= 4; ++escapes) {
+      std::string key = "\x40" + std::string(escapes, '\x01') + std::string(1, '\0');
+      if (descending) Invert(0, &key);
+      Slice skipped(key);
+      EXPECT_EQ(SkipValue(&skipped, descending), escapes % 2 == 0) << escapes;
+      Slice read(key);
+      std::string scratch;
+      Value value;
+      EXPECT_EQ(ReadValue(&read, descending, Affinity::kBlob, &scratch, &value), escapes % 2 == 0)
+          << escapes;
+    }
+  }
+}
+
 TEST(KeyPrefixTest, EndsPrefixes) {
   EXPECT_EQ(PrefixEnd("a"), "b");
   EXPECT_EQ(PrefixEnd("a\xff"), "b");

@@ -76,8 +76,9 @@ class Prepared {
 class Tables {
  public:
   static Tables& Get() {
-    static Tables* const tables = new Tables();
-    return *tables;
+    // Destroyed at the end, so that the nodes end with the program.
+    static Tables tables;
+    return tables;
   }
   SqlConnection& of(int64_t engine) { return engine == 0 ? native_ : nacre_; }
 

@@ -7,13 +7,15 @@ namespace nacre {
 
 CheckedIterator::CheckedIterator(DB* db, const Comparator* comparator, const Snapshot* snapshot,
                                  IteratorBounds bounds, ModelDB::Pairs expected)
-    : comparator_(comparator), bounds_(std::move(bounds)), expected_(std::move(expected)) {
-  const Slice lower = bounds_.lower ? Slice(*bounds_.lower) : Slice();
-  const Slice upper = bounds_.upper ? Slice(*bounds_.upper) : Slice();
+    : comparator_(comparator),
+      bounds_(std::move(bounds)),
+      lower_(bounds_.lower ? Slice(*bounds_.lower) : Slice()),
+      upper_(bounds_.upper ? Slice(*bounds_.upper) : Slice()),
+      expected_(std::move(expected)) {
   ReadOptions options;
   options.snapshot = snapshot;
-  if (bounds_.lower) options.iterate_lower_bound = &lower;
-  if (bounds_.upper) options.iterate_upper_bound = &upper;
+  if (bounds_.lower) options.iterate_lower_bound = &lower_;
+  if (bounds_.upper) options.iterate_upper_bound = &upper_;
   iterator_ = db->NewIterator(options);
 }
 

@@ -36,6 +36,8 @@ class CheckedIterator {
 
   const Comparator* const comparator_;
   const IteratorBounds bounds_;
+  const Slice lower_;  ///< Views of the bounds, which the iterator looks at with each seek.
+  const Slice upper_;
   const ModelDB::Pairs expected_;
   std::unique_ptr<Iterator> iterator_;
   size_t at_ = SIZE_MAX;  ///< In expected_; past its end: not valid.

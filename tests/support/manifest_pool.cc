@@ -29,6 +29,7 @@ ManifestPool::ManifestPool(int copies, std::shared_ptr<memnode::PoolImpl> pool, 
 }
 
 Status ManifestPool::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
+  if (on_reserve != nullptr) on_reserve();
   if (const Status s = std::exchange(next_reserve, Status::OK()); !s.ok()) return s;
   Placement placement;
   Status s;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +52,8 @@ class ManifestPool : public ManifestSpace {
   Status next_reserve;
   Status next_publish;
   bool publish_though_failed = false;  ///< The failure hides that the root was set.
+  /// Called before space is reserved, by whoever makes a manifest.
+  std::function<void()> on_reserve;
 
  private:
   const int copies_;
@@ -59,7 +63,7 @@ class ManifestPool : public ManifestSpace {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<memnode::SpaceAllocator> space_;
   std::string root_;
-  uint64_t copies_in_use_ = 0;
+  std::atomic<uint64_t> copies_in_use_{0};
   std::unique_ptr<rdma::MemoryRegion> buffer_;
   std::map<uint64_t, std::unique_ptr<memnode::MirroredExtent>> extents_;  ///< Of WriteCopy.
 };

@@ -57,10 +57,20 @@ void Case::CutOffFromAll(ProcessId process) {
 void Case::AddNodes(size_t count) {
   const size_t before = cluster_.size();
   for (size_t i = 0; i < count; ++i) cluster_.AddNode();
+  Announce(before);
+}
+
+void Case::AddNodesCutOffFrom(ProcessId process, size_t count) {
+  const size_t before = cluster_.size();
+  for (size_t i = 0; i < count; ++i) CutOff(process, cluster_.AddNode());
+  Announce(before);
+}
+
+void Case::Announce(size_t first) {
   cluster_.AwaitNodes();
   Expect(WithPool([&](memnode::PoolClient* client) {
     return ctl::ChangeDirections(client, [&](memnode::Directions* directions) {
-      for (size_t i = before; i < cluster_.size(); ++i) {
+      for (size_t i = first; i < cluster_.size(); ++i) {
         directions->added_addresses.push_back(cluster_.AddressOf(i));
       }
     });
@@ -121,6 +131,17 @@ std::vector<size_t> Case::LogNodes() {
       [](const ctl::DatabaseView& view) { return view.state.segments.begin()->second.copies; });
 }
 
+size_t Case::RootMembers() {
+  size_t members = 0;
+  const Status status = WithPool([&](memnode::PoolClient* client) {
+    memnode::DatabaseRoot root;
+    NACRE_RETURN_IF_ERROR(client->FindDatabase("db", &root));
+    if (!root.members_change) members = root.members.size();
+    return Status::OK();
+  });
+  return status.ok() ? members : 0;
+}
+
 void Case::Damage(size_t node, uint64_t step, const Extents& extents) {
   Expect(WithPool([&](memnode::PoolClient* client) {
     ctl::DatabaseView view;
@@ -136,13 +157,16 @@ void Case::Damage(size_t node, uint64_t step, const Extents& extents) {
   }));
 }
 
-std::vector<std::string> Tell(const std::function<std::string(Scheduler*, Case*)>& tell,
-                              size_t nodes) {
+std::vector<std::string> Tell(const Telling& tell, size_t nodes) {
+  return Tell(tell, {.nodes = nodes}, kSeeds);
+}
+
+std::vector<std::string> Tell(const Telling& tell, const ClusterOptions& options, uint64_t seeds) {
   std::vector<std::string> summaries;
   const auto scenario = [&](Scheduler* scheduler, uint64_t) {
-    return tell(scheduler, std::make_unique<Case>(scheduler, nodes).release());
+    return tell(scheduler, std::make_unique<Case>(scheduler, options).release());
   };
-  RunSeeds(1, kSeeds, scenario, {}, [&](const Outcome& outcome) {
+  RunSeeds(1, seeds, scenario, {}, [&](const Outcome& outcome) {
     EXPECT_TRUE(outcome.passed) << "seed " << outcome.seed << ": " << outcome.failure;
     summaries.push_back(outcome.summary);
     return true;

@@ -18,8 +18,8 @@ namespace nacre::sim {
 /// process ends.
 class Case {
  public:
-  Case(Scheduler* scheduler, size_t nodes)
-      : scheduler_(scheduler), cluster_(scheduler, {.nodes = nodes}) {}
+  Case(Scheduler* scheduler, const ClusterOptions& options)
+      : scheduler_(scheduler), cluster_(scheduler, options) {}
 
   Cluster& cluster() { return cluster_; }
   Options DatabaseOptions();
@@ -38,6 +38,8 @@ class Case {
   void Heal() { cluster_.network().UnblockAll(); }
   /// So many nodes join, and owners are told.
   void AddNodes(size_t count);
+  /// The same; this process does not reach them.
+  void AddNodesCutOffFrom(ProcessId process, size_t count);
   /// The owner is to move what is on it elsewhere.
   void Drain(size_t node);
 
@@ -49,17 +51,24 @@ class Case {
   std::vector<size_t> ManifestNodes();
   /// Of the first segment.
   std::vector<size_t> LogNodes();
+  /// How many nodes the root names; 0 while that changes, or nobody tells.
+  size_t RootMembers();
   /// Flips a bit in each `step` bytes of those of the extents that lie on `node`.
   void Damage(size_t node, uint64_t step, const Extents& extents);
 
  private:
+  /// Tells owners of the nodes from `first` on.
+  void Announce(size_t first);
+
   Scheduler* const scheduler_;
   Cluster cluster_;
 };
 
 /// Tells `tell` for some seeds, with so many nodes. It gives what each came to; a seed that fails
 /// is a failure of the test.
-std::vector<std::string> Tell(const std::function<std::string(Scheduler*, Case*)>& tell,
-                              size_t nodes);
+using Telling = std::function<std::string(Scheduler*, Case*)>;
+std::vector<std::string> Tell(const Telling& tell, size_t nodes);
+/// For so many seeds, of such a cluster.
+std::vector<std::string> Tell(const Telling& tell, const ClusterOptions& options, uint64_t seeds);
 
 }  // namespace nacre::sim

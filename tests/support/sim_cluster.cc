@@ -72,6 +72,16 @@ void Cluster::Serve(size_t i, ProcessId process) {
   scheduler_->Park(&nodes_[i], Simulation::kForever, "its end");
 }
 
+void Cluster::StopNode(size_t i, uint64_t nanos) {
+  const ProcessId process = nodes_[i].process;
+  scheduler_->Stop(process);
+  network_.Hold(process);
+  scheduler_->At(scheduler_->TrueNanos() + nanos, [this, process] {
+    scheduler_->Continue(process);
+    network_.Admit(process);
+  });
+}
+
 void Cluster::AwaitNodes() {
   for (const Node& node : nodes_) {
     while (node.running && !node.serves) scheduler_->SleepFor(std::chrono::microseconds(100));

@@ -38,6 +38,9 @@ class Cluster {
   size_t size() const { return nodes_.size(); }
   /// The process that node `i` is at present.
   ProcessId process(size_t i) const { return nodes_[i].process; }
+  /// Stops node `i` for so long, as SIGSTOP does where its process stores what arrives (tcp): what
+  /// is sent there meanwhile waits, and is stored when the process goes on.
+  void StopNode(size_t i, uint64_t nanos);
   /// Waits until all that were started serve.
   void AwaitNodes();
 

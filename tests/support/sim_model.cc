@@ -57,6 +57,11 @@ uint64_t Model::BeginWrite(size_t group, uint32_t owner, Kind kind, size_t value
     batch->SingleDelete(of_single, SingleKeyOf(group, attempt - 1)).IgnoreError();
   }
   if (!made.deletes()) batch->Put(of_single, SingleKeyOf(group, attempt), "").IgnoreError();
+  if (filtered_ && made.deletes()) {
+    batch->Delete(of_single, PassingKeyOf(group)).IgnoreError();
+  } else if (filtered_) {
+    batch->Put(of_single, PassingKeyOf(group), std::to_string(attempt)).IgnoreError();
+  }
   return attempt;
 }
 

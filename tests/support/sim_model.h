@@ -26,6 +26,8 @@ namespace nacre::sim {
 /// - a list, to which attempts merge their numbers, or begin it anew: so its last one is the
 ///   group's, and none that was acknowledged since the first is missing, or there twice;
 /// - one for each attempt, which the next attempt deletes by SingleDelete;
+/// - where compactions filter (SimFilter), one that has the attempt's number, which they may remove
+///   if the number says so; and one of the values may be cut to its number;
 /// - and a copy of the number in each family that comes and goes which the writer has open: what
 ///   that shows is the last attempt that wrote to it, unless somebody has begun to drop it.
 ///
@@ -51,6 +53,8 @@ class Model {
 
   /// Before anything is written: all keys are in the default family.
   void KeepToOneFamily() { one_family_ = true; }
+  /// Before anything is written: databases have SimFilter.
+  void ExpectFilter() { filtered_ = true; }
   size_t size() const { return groups_.size(); }
   FamilyModel& families() { return families_; }
 
@@ -155,10 +159,12 @@ class Model {
     std::map<uint32_t, std::string> copies{};  ///< By family; empty: there is none.
     bool all = false;                          ///< `single` has been looked for.
     std::set<uint64_t> single{};               ///< Attempts whose own keys are there.
+    std::string passing{};                     ///< Of the key that a filter may remove.
   };
 
   static std::string KeyOf(size_t group, size_t i);
   static std::string SingleKeyOf(size_t group, uint64_t attempt);
+  static std::string PassingKeyOf(size_t group);
   /// Of the family that has this key of the group.
   size_t StandingFamilyOf(size_t group, size_t i) const;
   ColumnFamilyHandle* FamilyOf(const OpenDatabase& opened, size_t group, size_t i) const;
@@ -183,6 +189,7 @@ class Model {
   /// Whether a family may have this copy (0: none) in a state in which the group is at `attempt`.
   bool CopyFits(size_t group, uint64_t attempt, uint32_t family, uint64_t copy) const;
   void DecodeSingles(const Sight& sight, const std::set<uint64_t>& single);
+  void DecodePassing(const Sight& sight, const std::string& passing);
   void Check(const Sight& sight, uint64_t floor);
   bool Load(uint32_t owner, const OpenDatabase& opened, const ReadOptions& options, size_t group,
             Sight* sight, Status* status);
@@ -194,6 +201,7 @@ class Model {
 
   Scheduler* const scheduler_;
   bool one_family_ = false;
+  bool filtered_ = false;
   FamilyModel families_;
   std::vector<Group> groups_;
   std::vector<OwnerState> owners_ = std::vector<OwnerState>(kMaxOwners);  ///< By number.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "tests/support/sim_filter.h"
 #include "tests/support/sim_model.h"
 #include "tests/support/test_db.h"
 
@@ -15,8 +16,6 @@ namespace nacre::sim {
 
 namespace {
 
-/// Before the digits of an attempt's number, and after them.
-constexpr size_t kNumberBytes = 12;
 /// The default one and the other one.
 constexpr size_t kStandingFamilies = 2;
 constexpr std::chrono::milliseconds kScanPause{300};
@@ -29,6 +28,10 @@ std::string Model::SingleKeyOf(size_t group, uint64_t attempt) {
   return fmt::format("s-{:04}-{}", group, attempt);
 }
 
+std::string Model::PassingKeyOf(size_t group) {
+  return fmt::format("{}-{:04}", SimFilter::kPassing, group);
+}
+
 size_t Model::StandingFamilyOf(size_t group, size_t i) const {
   return one_family_ ? 0 : (group + i) % kStandingFamilies;
 }
@@ -38,7 +41,7 @@ ColumnFamilyHandle* Model::FamilyOf(const OpenDatabase& opened, size_t group, si
 }
 
 std::string Model::ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes) {
-  return fmt::format("{:0{}}", attempt, kNumberBytes) +
+  return fmt::format("{:0{}}", attempt, SimFilter::kNumberBytes) +
          TestValue(attempt * 1000 + group * kKeysPerGroup + i, bytes);
 }
 
@@ -53,7 +56,7 @@ Model::Sight Model::Decode(size_t group, const Values& values) {
     if (!sight.found || i >= kValuesPerGroup) continue;
     const std::string& value = values.values[i];
     uint64_t attempt = 0;
-    std::from_chars(value.data(), value.data() + kNumberBytes, attempt);
+    std::from_chars(value.data(), value.data() + SimFilter::kNumberBytes, attempt);
     if (attempt == 0 || attempt > groups_[group].attempts.size()) {
       Fail(group, "a value that nobody wrote");
     }
@@ -62,7 +65,11 @@ Model::Sight Model::Decode(size_t group, const Values& values) {
       Fail(group, fmt::format("attempts {} and {} at once", sight.attempt, attempt));
     }
     const Attempt& made = groups_[group].attempts[attempt - 1];
-    if (made.deletes() || value != ValueOf(group, i, attempt, made.value_bytes)) {
+    std::string written = ValueOf(group, i, attempt, made.value_bytes);
+    const bool cut = filtered_ && SimFilter::Cuts(KeyOf(group, i), written) &&
+                     value.size() == SimFilter::kNumberBytes;
+    if (cut) written.resize(SimFilter::kNumberBytes);
+    if (made.deletes() || value != written) {
       Fail(group, fmt::format("attempt {} with other bytes", attempt));
     }
   }
@@ -70,6 +77,7 @@ Model::Sight Model::Decode(size_t group, const Values& values) {
     DecodeList(group, sight.attempt, values.values[kValuesPerGroup]);
   DecodeCopies(sight, values);
   if (values.all && sight.found) DecodeSingles(sight, values.single);
+  if (values.all && filtered_) DecodePassing(sight, values.passing);
   return sight;
 }
 
@@ -154,6 +162,13 @@ void Model::DecodeSingles(const Sight& sight, const std::set<uint64_t>& single) 
                                     attempt, sight.attempt));
     }
   }
+}
+
+void Model::DecodePassing(const Sight& sight, const std::string& passing) {
+  const std::string number = sight.found ? std::to_string(sight.attempt) : "";
+  if (passing == number || (passing.empty() && SimFilter::Removes(number))) return;
+  Fail(sight.group,
+       fmt::format("attempt {} with '{}' in the key that may be filtered", sight.attempt, passing));
 }
 
 void Model::Check(const Sight& sight, uint64_t floor) {
@@ -267,7 +282,7 @@ Status Model::FetchAll(const OpenDatabase& opened, const ReadOptions& options, u
 
 void Model::TakeKey(const std::string& key, const std::string& value, size_t family,
                     std::vector<Values>* values) {
-  // A digit or 's', a dash, the group; for 's' another dash and the attempt.
+  // A digit or a letter, a dash, the group; for 's' another dash and the attempt.
   const auto i = static_cast<size_t>(key[0] - '0');
   size_t group = 0;
   const char* const last = key.data() + key.size();
@@ -278,11 +293,14 @@ void Model::TakeKey(const std::string& key, const std::string& value, size_t fam
     std::from_chars(end + 1, last, attempt);
     known = attempt > 0 && attempt <= groups_[group].attempts.size() && value.empty() &&
             (*values)[group].single.insert(attempt).second;
+  } else if (known && key[0] == SimFilter::kPassing) {
+    known = !value.empty() && (*values)[group].passing.empty();
+    (*values)[group].passing = value;
   } else if (known) {
     known = i < kKeysPerGroup && StandingFamilyOf(group, i) == family && !(*values)[group].found[i];
   }
   if (!known) scheduler_->Fail("an iterator shows key " + key + ", or shows it again");
-  if (key[0] == 's') return;
+  if (key[0] == 's' || key[0] == SimFilter::kPassing) return;
   (*values)[group].found[i] = true;
   (*values)[group].values[i] = value;
 }

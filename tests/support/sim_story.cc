@@ -55,6 +55,15 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
   // The ring of edits is as small, too.
   if (random_.OneIn(3)) database_.manifest_checkpoint_edits = 4 + random_.Uniform(8);
   if (options_.small_rings) database_.manifest_checkpoint_edits = 4;
+  // By chances of their own, so that the other stories stay as they are.
+  Random of_seed(seed * 41);
+  if (of_seed.OneIn(4) || options_.filters) {
+    database_.compaction_filter = &filter_;
+    model_->ExpectFilter();
+  }
+  if (of_seed.OneIn(4) || options_.slow_repair) {
+    database_.repair_bytes_per_second = uint64_t{64 << 10} << of_seed.Uniform(4);
+  }
   SetPointVisitor([this](const char*) {
     const auto ambush = ambushes_.find(scheduler_->process());
     if (ambush == ambushes_.end() || --ambush->second.left > 0) return;
@@ -94,6 +103,8 @@ void Story::Act() {
   if (options_.many_families && random_.OneIn(2)) return KillOwner();
   if (options_.many_followers && random_.OneIn(2)) return DisturbFollower();
   if (options_.many_splits && random_.OneIn(2)) return HalveNetwork();
+  if (options_.slow_repair && random_.OneIn(2)) return KillNode();
+  if (options_.many_stops && random_.OneIn(2)) return StopNode();
   switch (random_.Uniform(25)) {
     case 0:
     case 1:

@@ -12,6 +12,7 @@
 #include "ctl/finding.h"
 #include "memnode/pool_client.h"
 #include "tests/support/sim_cluster.h"
+#include "tests/support/sim_filter.h"
 #include "tests/support/sim_follower.h"
 #include "tests/support/sim_model.h"
 #include "tests/support/sim_owner.h"
@@ -34,6 +35,14 @@ struct StoryOptions {
   bool many_families = false;
   /// All is in the default one, so its tables are larger; as in half of the stories.
   bool one_family = false;
+  /// Compactions filter; as in a quarter of the stories.
+  bool filters = false;
+  /// Repair has a low limit, as in a quarter of the stories, and nodes are killed.
+  bool slow_repair = false;
+  /// Nodes are stopped for longer than anybody waits.
+  bool many_stops = false;
+  /// None is; such stories are told in a fraction of the time.
+  bool no_long_stops = false;
 };
 
 /// A database through good and bad days: owners follow one another, killed, stopped and replaced,
@@ -86,6 +95,7 @@ class Story {
   void KillNode();
   void StopNode();
   void StopFor(ProcessId process, uint64_t millis);
+  void Continue(ProcessId process);
   void StartNodes();
   void SlowNode();
   void AddNode();
@@ -131,6 +141,7 @@ class Story {
   void AwaitSound();
   ctl::FsckReport Check(bool full);
   Status WithPool(const std::function<Status(memnode::PoolClient*)>& body);
+  void VerifyInOwner();
   /// Has a thread of the owner's process do it, and waits for its end.
   void InOwner(const std::function<void()>& body);
   void CheckAll();
@@ -150,6 +161,7 @@ class Story {
   Scheduler* const scheduler_;
   Random random_;
   bool one_family_ = false;
+  const SimFilter filter_;
   const Redundancy& redundancy_;
   Cluster* const cluster_;
   Model* const model_;

@@ -26,7 +26,7 @@ constexpr milliseconds kLook{100};
 void Story::Heal() {
   Tell("all faults end");
   cluster_->network().UnblockAll();
-  for (const ProcessId process : std::exchange(stopped_, {})) scheduler_->Continue(process);
+  for (const ProcessId process : std::exchange(stopped_, {})) Continue(process);
   for (const ProcessId process : std::exchange(others_, {})) {
     cluster_->KillProcess(process, /*told=*/true);
   }
@@ -103,15 +103,18 @@ ctl::FsckReport Story::Check(bool full) {
 
 void Story::AwaitWhole() {
   Tell("all is to become whole");
-  if (flipped_) {
+  // Without the option seeds tell what they told before.
+  const bool scrubbed = flipped_ && options_.many_flips && random_.OneIn(2);
+  if (flipped_ && !scrubbed) {
     // A new owner writes log and manifest anew, what is wrong there as well.
     FinishOwner();
     StartOwner(/*take_over=*/false);
-    AwaitOwner();
   }
+  if (flipped_) AwaitOwner();
   int in_a_row = 0;
   uint64_t version = 0;
   Await("wholeness", seconds(120), [&] {
+    if (scrubbed) VerifyInOwner();
     const ctl::FsckReport report = Check(/*full=*/false);
     const bool whole = report.failures.empty() && report.databases.size() == 1 &&
                        report.databases[0].spare_nodes >= static_cast<int>(redundancy_.spare);
@@ -131,11 +134,15 @@ void Story::AwaitWhole() {
 
 void Story::AwaitSound() {
   Await("soundness", seconds(120), [this] {
-    InOwner([this] {
-      const Status status = owner().database().db->VerifyChecksum();
-      if (status.IsCorruption()) scheduler_->Fail("all damage: " + status.ToString());
-    });
+    VerifyInOwner();
     return Check(/*full=*/true).exit_status() == 0;
+  });
+}
+
+void Story::VerifyInOwner() {
+  InOwner([this] {
+    const Status status = owner().database().db->VerifyChecksum();
+    if (status.IsCorruption()) scheduler_->Fail("all damage: " + status.ToString());
   });
 }
 

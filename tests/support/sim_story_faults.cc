@@ -21,6 +21,9 @@ using std::chrono::milliseconds;
 /// A cut, or a stop, that connections outlive.
 constexpr uint64_t kShortMillis = 300;
 constexpr size_t kMaxNodes = 10;
+/// A stop of a node, which all patience of owners and nodes may outlast, or which outlasts it.
+constexpr uint64_t kShortStopMillis = 3000;
+constexpr uint64_t kLongStopMillis = 20'000;
 
 /// Takes slabs of each node until so many are left, and keeps them.
 void HoldSlabs(const std::string& pool_uri, uint64_t left) {
@@ -95,18 +98,35 @@ void Story::KillNode() {
 void Story::StopNode() {
   const size_t i = random_.Uniform(cluster_->size());
   if (!cluster_->running(i)) return;
-  const uint64_t millis = Bounded(random_.Uniform(3000), 1);
-  if (millis == 0) return;
+  const uint64_t drawn = random_.Uniform(kShortStopMillis + kShortStopMillis / 3);
+  const bool is_long =
+      !options_.no_long_stops && (drawn >= kShortStopMillis || options_.many_stops);
+  if (is_long && (lost_ > 0 || flipped_)) {
+    Heal();
+    AwaitWhole();
+  }
+  const uint64_t long_millis = kLongStopMillis + 40 * (drawn % (kShortStopMillis / 3));
+  const uint64_t millis = Bounded(is_long ? long_millis : drawn % kShortStopMillis, 1);
+  if (millis == 0 || !cluster_->running(i)) return;
   Tell(fmt::format("node {} is stopped for {} ms", i, millis));
   Disturb();
+  // Where the process stores what arrives (tcp), what was sent meanwhile waits for it.
+  if (is_long && drawn % 2 == 0) cluster_->network().Hold(cluster_->process(i));
   StopFor(cluster_->process(i), millis);
+  // Whatever was begun on it is given up, and its space could be used again, before it goes on.
+  if (is_long) Sleep(milliseconds(millis + kShortStopMillis));
 }
 
 void Story::StopFor(ProcessId process, uint64_t millis) {
   scheduler_->Stop(process);
   scheduler_->At(scheduler_->TrueNanos() + millis * 1'000'000,
-                 [this, process] { scheduler_->Continue(process); });
+                 [this, process] { Continue(process); });
   stopped_.push_back(process);
+}
+
+void Story::Continue(ProcessId process) {
+  scheduler_->Continue(process);
+  cluster_->network().Admit(process);
 }
 
 void Story::StartNodes() {

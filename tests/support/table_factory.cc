@@ -66,6 +66,14 @@ std::shared_ptr<TableHandle> TableFactory::Make(std::vector<TestEntry> entries) 
   return table;
 }
 
+std::shared_ptr<TableHandle> TableFactory::OpenUnread(const TableHandle& table) {
+  std::shared_ptr<TableHandle> opened;
+  const Status status = TableHandle::OpenUnread(table.meta(), comparator_.user_comparator(),
+                                                store_.get(), space_.get(), &epochs_, &opened);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return opened;
+}
+
 std::shared_ptr<TableHandle> TableFactory::MakeOfKeys(const std::vector<std::string>& keys,
                                                       size_t bytes) {
   std::vector<TestEntry> entries;
@@ -75,6 +83,17 @@ std::shared_ptr<TableHandle> TableFactory::MakeOfKeys(const std::vector<std::str
                        first ? TestValue(next_id_, bytes) : std::string()});
   }
   return Make(std::move(entries));
+}
+
+std::shared_ptr<TableHandle> TableFactory::MakeUnread(TableMeta meta) {
+  if (meta.id == 0) meta.id = next_id_++;
+  if (meta.manifest_version == 0) meta.manifest_version = meta.id;
+  meta.comparator = comparator_.user_comparator()->Name();
+  std::shared_ptr<TableHandle> table;
+  const Status status = TableHandle::OpenUnread(std::move(meta), comparator_.user_comparator(),
+                                                store_.get(), space_.get(), &epochs_, &table);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return table;
 }
 
 }  // namespace nacre

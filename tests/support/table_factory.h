@@ -25,8 +25,17 @@ class TableFactory {
   std::shared_ptr<TableHandle> Make(std::vector<TestEntry> entries);
   /// A table of values at `keys`, the first of them so long that the table has about `bytes`.
   std::shared_ptr<TableHandle> MakeOfKeys(const std::vector<std::string>& keys, size_t bytes = 0);
+  /// The same table as a database opens it at first: nothing of it has been read.
+  std::shared_ptr<TableHandle> OpenUnread(const TableHandle& table);
+  /// From here on no table can be read.
+  void LoseTables() { pool_->KillEmbeddedNode(0); }
+
+  /// A table of which there is nothing but `meta`, for what looks at no records. It gets an id and
+  /// a version unless it has them.
+  std::shared_ptr<TableHandle> MakeUnread(TableMeta meta);
 
   const InternalKeyComparator& comparator() const { return comparator_; }
+  const memnode::SpaceAllocator& space() const { return *space_; }
   uint64_t used_bytes() const { return space_->Usage().used_bytes; }
 
  private:

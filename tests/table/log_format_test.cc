@@ -115,6 +115,17 @@ TEST(LogFormatTest, ASealedHeaderSaysSoAndIsOtherwiseTheSame) {
   EXPECT_TRUE(DecodeLogHeader(bytes, kDatabase, kNumber, &header).IsCorruption());
 }
 
+TEST(LogFormatTest, AHeaderMayAnnounceItsSegment) {
+  std::string bytes(kLogHeaderBytes, 'x');
+  LogSegmentHeader header;
+  for (const bool announced : {true, false}) {
+    EncodeLogHeader({.database_id = kDatabase, .number = kNumber, .announced = announced},
+                    bytes.data());
+    ASSERT_TRUE(IsOk(DecodeLogHeader(bytes, kDatabase, kNumber, &header)));
+    EXPECT_EQ(header.announced, announced);
+  }
+}
+
 TEST(LogFormatTest, AHeaderOfVersion1IsRead) {
   std::string bytes(kLogHeaderBytes, '\0');
   EncodeLogHeader({.database_id = kDatabase, .number = kNumber, .previous_number = 7},

@@ -187,6 +187,24 @@ TEST_F(WriteBatchWithIndexTest, OverADatabase) {
   EXPECT_TRUE(statuses[3].IsNotFound());
 }
 
+TEST_F(WriteBatchWithIndexTest, BoundsMayBeChangedBetweenSeeks) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  for (const char* key : {"a", "c", "e"}) ASSERT_TRUE(IsOk(db_->Put(NoLog(), key, "db")));
+  WriteBatchWithIndex batch;
+  for (const char* key : {"b", "d"}) ASSERT_TRUE(IsOk(batch.Put(key, "new")));
+  Slice lower("b");
+  Slice upper("d");
+  ReadOptions options;
+  options.iterate_lower_bound = &lower;
+  options.iterate_upper_bound = &upper;
+  const std::unique_ptr<Iterator> both =
+      batch.NewIteratorWithBase(nullptr, db_->NewIterator(options), &options);
+  EXPECT_EQ(Walk(both.get()), "b=new c=db ");
+  lower = "a";
+  upper = "e";
+  EXPECT_EQ(Walk(both.get()), "a=db b=new c=db d=new ");
+}
+
 TEST_F(WriteBatchWithIndexTest, TheEntryThatIsShownMayBeWritten) {
   ASSERT_NO_FATAL_FAILURE(Open());
   for (const char* key : {"a", "b", "c", "d"}) ASSERT_TRUE(IsOk(db_->Put(NoLog(), key, "db")));

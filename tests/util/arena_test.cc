@@ -77,13 +77,46 @@ TEST(ArenaTest, TakesSmallPiecesFromOneChunk) {
   bool new_chunk = false;
   arena.Allocate(8, &new_chunk);
   ASSERT_TRUE(new_chunk);
+  EXPECT_EQ(ConcurrentArena::kFirstChunkSize, arena.MemoryUsage());
   new_chunk = false;
-  for (size_t i = 1; i < ConcurrentArena::kChunkSize / 8; ++i) arena.Allocate(8, &new_chunk);
+  for (size_t i = 1; i < ConcurrentArena::kFirstChunkSize / 8; ++i) arena.Allocate(8, &new_chunk);
   EXPECT_FALSE(new_chunk);
-  EXPECT_EQ(ConcurrentArena::kChunkSize, arena.MemoryUsage());
   arena.Allocate(8, &new_chunk);
   EXPECT_TRUE(new_chunk);
-  EXPECT_EQ(2 * ConcurrentArena::kChunkSize, arena.MemoryUsage());
+  // Where much is taken a chunk is as large as it may be.
+  size_t usage = 0;
+  for (size_t taken = 0; taken < (4 << 20); taken += 8) {
+    new_chunk = false;
+    const size_t before = arena.MemoryUsage();
+    arena.Allocate(8, &new_chunk);
+    if (new_chunk) usage = arena.MemoryUsage() - before;
+  }
+  EXPECT_EQ(ConcurrentArena::kChunkSize, usage);
+}
+
+TEST(ArenaTest, WhatIsTakenFollowsWhatIsStored) {
+  for (const size_t piece : {size_t{24}, size_t{100}, size_t{500}, size_t{5000}}) {
+    for (const size_t bytes_each : {size_t{1} << 10, size_t{32} << 10, size_t{1} << 20}) {
+      ConcurrentArena arena;
+      constexpr size_t kThreads = 32;
+      std::vector<std::thread> threads;
+      for (size_t t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&] {
+          bool new_chunk = false;
+          for (size_t bytes = 0; bytes < bytes_each; bytes += piece) {
+            arena.Allocate(piece, &new_chunk);
+          }
+          // The others have indexes of their own as long as this one has not ended.
+          while (arena.MemoryUsage() < kThreads * bytes_each) std::this_thread::yield();
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      // Alignment, the chunk at hand and the ends of those before.
+      EXPECT_LT(arena.MemoryUsage(),
+                kThreads * (bytes_each + bytes_each + piece + ConcurrentArena::kFirstChunkSize))
+          << piece << " " << bytes_each;
+    }
+  }
 }
 
 TEST(ArenaTest, LargePiecesDoNotWasteTheChunk) {
@@ -135,7 +168,10 @@ TEST(ArenaBlockPoolTest, ASmallArenaTakesNoBlock) {
   {
     ConcurrentArena arena(pool);
     bool new_chunk = false;
-    while (arena.MemoryUsage() < kSmallBytes) arena.Allocate(8, &new_chunk);
+    // The last chunk is as large as they get.
+    while (arena.MemoryUsage() < kSmallBytes - ConcurrentArena::kChunkSize) {
+      arena.Allocate(8, &new_chunk);
+    }
   }
   EXPECT_EQ(0U, pool->FreeBytes());
 }

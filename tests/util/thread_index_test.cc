@@ -60,20 +60,51 @@ struct UsesIndexOnExit {
 };
 
 TEST(ThreadIndexTest, DestructorsOfThreadLocalsMayUseIt) {
-  for (size_t i = 0; i < 2 * ThreadIndex::kMax; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     std::thread([] {
       static thread_local UsesIndexOnExit before;
       before.touched = 1;
       ThreadIndex::Current();
     }).join();
   }
-  // Each thread gave its index back, or we would have run out.
+  // Each thread gave its index back, or there would be more by now.
   EXPECT_LT(ThreadIndex::Limit(), 200U);
 }
 
 struct Count {
   uint64_t value;
 };
+
+/// The last test of indexes, since their limit never falls.
+TEST(ThreadIndexTest, ManyThousandsOfThreadsAtOnce) {
+  constexpr size_t kThreads = 4200;
+  Mutex mutex;
+  CondVar changed(&mutex);
+  std::set<size_t> seen;
+  bool all_there = false;
+  PerThread<Count> counts;
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      ++counts.Mine().value;
+      MutexLock lock(&mutex);
+      EXPECT_TRUE(seen.insert(ThreadIndex::Current()).second);
+      while (!all_there) changed.Wait();
+    });
+  }
+  for (bool there = false; !there;) {
+    std::this_thread::yield();
+    MutexLock lock(&mutex);
+    there = all_there = seen.size() == kThreads;
+    if (there) changed.SignalAll();
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LT(*seen.rbegin(), kThreads + 100);
+  uint64_t sum = 0;
+  counts.ForEach([&sum](const Count& count) { sum += count.value; });
+  EXPECT_EQ(sum, kThreads);
+}
 
 TEST(PerThreadTest, SlotsPassOnInOrder) {
   PerThread<Count> counts;

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nacre/db.h"
+#include "nacre/iterator.h"
+#include "nacre/metadata.h"
+
+namespace nacre::rocksdb_api {
+
+// What RocksDB's calls answer and Nacre's public ones do not. `db` is one that was opened to be
+// written to.
+
+/// Unique among the databases of its pool, and the same each time that it is opened.
+uint64_t DatabaseIdOf(const nacre::DB& db);
+
+/// Of each family, in the order in which they were made.
+std::vector<nacre::ColumnFamilyMetaData> MetaDataOfFamilies(nacre::DB* db);
+
+/// Of what this process has in memory; `Incomplete` where tables would have to be read. What the
+/// options and `db` point to outlives it.
+std::unique_ptr<nacre::Iterator> NewMemoryIterator(const nacre::DB& db,
+                                                   const nacre::ReadOptions& options,
+                                                   uint32_t family);
+
+/// Whether there is (still) a column family with this id.
+bool HasFamily(const nacre::DB& db, uint32_t id);
+
+}  // namespace nacre::rocksdb_api

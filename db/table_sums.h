@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "table/table_meta.h"
+
+namespace nacre {
+
+/// What some tables hold and take, in bytes. See SpaceReport for the words.
+struct TableSums {
+  uint64_t user_bytes = 0;
+  uint64_t records_bytes = 0;
+  uint64_t table_bytes = 0;     ///< Each counted once.
+  uint64_t fragment_bytes = 0;  ///< Of tables, with what redundancy adds.
+  uint64_t extent_bytes = 0;
+  uint64_t garbage_bytes = 0;
+  /// Of `extent_bytes`, in no order; each node once.
+  std::vector<std::pair<NodeId, uint64_t>> extent_bytes_by_node{};
+
+  void Add(const TableMeta& meta);
+};
+
+}  // namespace nacre

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <set>
+
+#include "memnode/pool_client.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// The work that makes tables, until they are in a version: what nodes take with them meanwhile
+/// nobody repairs.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class TablesBegun {
+ public:
+  explicit TablesBegun(const memnode::PoolClient* client) : client_(client) {}
+
+  /// The number that ends it.
+  uint64_t Begin() EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    return *begun_.insert(client_->membership_changes());
+  }
+  void End(uint64_t begun) EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    begun_.erase(begun_.find(begun));
+  }
+  /// How much of it began before nodes changed the last time.
+  uint64_t AtRisk() const EXCLUDES(mutex_) {
+    const uint64_t now = client_->membership_changes();
+    MutexLock lock(&mutex_);
+    return static_cast<uint64_t>(std::distance(begun_.begin(), begun_.lower_bound(now)));
+  }
+
+ private:
+  const memnode::PoolClient* const client_;
+  mutable Mutex mutex_;
+  /// As PoolClient::membership_changes.
+  std::multiset<uint64_t> begun_ GUARDED_BY(mutex_);
+};
+
+}  // namespace nacre

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "table/placement.h"
+
+namespace nacre::memnode {
+
+/// Where a job that a node was asked to run may still write. A node counts as open from before the
+/// job is begun there until it has said that the job writes there no more, so silence, of whatever
+/// kind, leaves it open. Space of the job's outputs on an open node must not be anybody else's.
+struct JobEnd {
+  uint64_t job_id = 0;
+  std::vector<NodeId> open;
+
+  /// The job may be forgotten.
+  bool ended() const { return open.empty(); }
+  bool MayWriteOn(NodeId node) const {
+    return std::find(open.begin(), open.end(), node) != open.end();
+  }
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,264 @@
+// Goal: what the engine does for each flush, compaction, read or second costs what changes, not how
+// many tables there are.
+//
+// Method: trees of 1,650, 16,500 and 165,000 tables of 64 MiB, which are 100 GiB, 1 TiB and 10 TiB,
+// with ten times as many tables in each level and keys as db_bench has them. Nothing but a few
+// tables around one key can be read.
+
+#include <benchmark/benchmark.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/compaction_picker.h"
+#include "db/read_view.h"
+#include "db/repair_planner.h"
+#include "db/space_report.h"
+#include "db/table_changes.h"
+#include "db/table_lineage.h"
+#include "db/version.h"
+#include "db/view_reads.h"
+#include "table/range_cover.h"
+#include "tests/support/table_factory.h"
+#include "util/random.h"
+
+namespace nacre {
+namespace {
+
+constexpr int kLevels = 7;
+constexpr uint64_t kTableBytes = 64 << 20;
+constexpr uint64_t kKeys = 1'000'000'000'000;
+constexpr uint64_t kNodes = 12;
+constexpr uint64_t kRealKey = kKeys / 3;  ///< In all levels, in tables that can be read.
+
+std::string Key(uint64_t n) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%016llu", static_cast<unsigned long long>(n));
+  return text;
+}
+
+class Tree {
+ public:
+  explicit Tree(uint64_t tables) : factory_(BytewiseComparator()) {
+    options_.num_levels = kLevels;
+    options_.max_bytes_for_level_base = 4 * kTableBytes;
+    options_.max_bytes_for_level_multiplier = 8;  // The deeper a level, the more urgent it is.
+    VersionEdit edit;
+    uint64_t in_level = 4;
+    for (int level = 1; tables > 0; ++level, in_level *= 10) {
+      const uint64_t count = level + 1 == kLevels ? tables : std::min(in_level, tables);
+      tables -= count;
+      for (uint64_t i = 0; i < count; ++i) {
+        const uint64_t share = kKeys / count;
+        uint64_t first = share * i + random_.Uniform(share / 4);
+        uint64_t last = share * (i + 1) - 1 - random_.Uniform(share / 4);
+        const bool readable = share * i <= kRealKey && kRealKey < share * (i + 1);
+        if (readable) {
+          first = std::min(first, kRealKey - 1);
+          last = std::max(last, kRealKey + 1);
+        }
+        edit.added.push_back(
+            {level, readable ? factory_.MakeOfKeys({Key(first), Key(kRealKey), Key(last)})
+                             : Synthetic(Key(first), Key(last))});
+      }
+    }
+    const Version empty(&factory_.comparator(), kLevels);
+    version_ = Version::Apply(empty, edit);
+  }
+
+  const std::shared_ptr<const Version>& version() const { return version_; }
+  CompactionPicker* picker() { return &picker_; }
+  TableFactory* factory() { return &factory_; }
+
+  /// What a compaction does: one table goes down into those that it overlaps. Another one comes
+  /// into its place, so that the tree stays as large.
+  VersionEdit NextEdit() {
+    const std::unique_ptr<Compaction> compaction = picker_.Pick(version_);
+    VersionEdit edit;
+    const auto replace = [&](int level, const std::shared_ptr<TableHandle>& table) {
+      edit.removed.push_back(table);
+      edit.added.push_back({level, Synthetic(table->meta().smallest_user_key().ToString(),
+                                             table->meta().largest_user_key().ToString())});
+    };
+    for (const auto& table : compaction->inputs) replace(compaction->level, table);
+    for (const auto& table : compaction->overlap) replace(compaction->output_level, table);
+    picker_.Release(*compaction);
+    return edit;
+  }
+  void Install(std::shared_ptr<const Version> version) { version_ = std::move(version); }
+
+ private:
+  std::shared_ptr<TableHandle> Synthetic(const std::string& first, const std::string& last) {
+    TableMeta meta;
+    meta.placement.redundancy = {.kind = RedundancyKind::kErasureCoded, .data = 4, .parity = 2};
+    meta.placement.chunk_size = meta.chunk_size = 256 << 10;
+    const uint64_t node = random_.Uniform(kNodes);
+    for (uint64_t i = 0; i < 6; ++i) {
+      ExtentAddr& extent = meta.placement.fragments.emplace_back();
+      extent.start.node = (node + i) % kNodes;
+      extent.start.offset = random_.Uniform(uint64_t{1} << 40);
+      extent.length = kTableBytes / 4 + (1 << 20);
+    }
+    AppendInternalKey(&meta.smallest, first, PackTag(7, ValueType::kValue));
+    AppendInternalKey(&meta.largest, last, PackTag(7, ValueType::kValue));
+    meta.entries = meta.user_keys = 100'000;
+    meta.user_bytes = meta.records.length = kTableBytes - (1 << 20);
+    meta.size = kTableBytes;
+    return factory_.MakeUnread(std::move(meta));
+  }
+
+  Random random_{3};
+  TableFactory factory_;
+  Options options_;
+  std::atomic<const ColumnFamilyOptions*> current_options_{&options_};
+  CompactionPicker picker_{&current_options_, &factory_.comparator()};
+  std::shared_ptr<const Version> version_;
+};
+
+/// Made once for each size: a tree of 165,000 tables takes a while.
+Tree* TreeOf(const benchmark::State& state) {
+  static auto* const trees = new std::map<int64_t, std::unique_ptr<Tree>>;
+  std::unique_ptr<Tree>& tree = (*trees)[state.range(0)];
+  if (tree == nullptr) tree = std::make_unique<Tree>(static_cast<uint64_t>(state.range(0)));
+  return tree.get();
+}
+
+/// Of this thread: others may be at work on the machine.
+double CpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Look at the column "CPU".
+
+/// With the mutex held.
+void BM_Pick(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  for (auto _ : state) {
+    const auto compaction = tree->picker()->Pick(tree->version());
+    tree->picker()->Release(*compaction);
+  }
+}
+
+/// Of an edit that replaces some twelve tables, with the mutex held; `free_us` is the end of the
+/// version before it, for which nobody waits.
+void BM_Apply(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  double free_seconds = 0;
+  for (auto _ : state) {
+    VersionEdit edit = tree->NextEdit();
+    double start = CpuSeconds();
+    auto version = Version::Apply(*tree->version(), edit);
+    state.SetIterationTime(CpuSeconds() - start);
+    edit = VersionEdit();
+    start = CpuSeconds();
+    tree->Install(std::move(version));
+    free_seconds += CpuSeconds() - start;
+  }
+  state.counters["free_us"] = 1e6 * free_seconds / static_cast<double>(state.iterations());
+}
+
+/// After a compaction.
+void BM_SpaceReport(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  MakeSpaceReport({tree->version()}, tree->factory()->space(), {}, 1);
+  for (auto _ : state) {
+    tree->Install(Version::Apply(*tree->version(), tree->NextEdit()));
+    const double start = CpuSeconds();
+    benchmark::DoNotOptimize(MakeSpaceReport({tree->version()}, tree->factory()->space(), {}, 1));
+    state.SetIterationTime(CpuSeconds() - start);
+  }
+}
+
+void BM_IteratorAndSeek(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  ReadView view;
+  view.comparator = std::make_shared<const InternalKeyComparator>(BytewiseComparator());
+  view.version = tree->version();
+  std::string target;
+  AppendInternalKey(&target, Key(kRealKey), PackTag(kMaxSequenceNumber, kValueTypeForSeek));
+  for (auto _ : state) {
+    RangeCover cover(*view.comparator, kMaxSequenceNumber);
+    const auto iterator = NewViewIterator(view, {}, kMaxSequenceNumber, &cover);
+    iterator->Seek(target);
+    if (!iterator->Valid()) state.SkipWithError("the key is not there");
+  }
+}
+
+/// Whether a tombstone may be dropped: for a compaction of a whole upper level.
+void BM_DeeperRanges(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(tree->version()->DeeperRanges(1, nullptr, nullptr));
+  }
+}
+
+/// The lineage of a flush's or a compaction's outputs; `bytes` go into each table.
+void BM_Lineage(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  size_t bytes = 0;
+  for (auto _ : state) {
+    TableLineage lineage;
+    lineage.num_levels = kLevels;
+    AddTables({tree->version()}, &lineage);
+    bytes = EncodeTableLineage(lineage).size();
+  }
+  state.counters["bytes"] = static_cast<double>(bytes);
+}
+
+/// What decides about stalls, schedules and room, after each flush and compaction.
+void BM_Scores(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  for (auto _ : state) {
+    const Version& version = *tree->version();
+    benchmark::DoNotOptimize(tree->picker()->Due(version));
+    benchmark::DoNotOptimize(tree->picker()->PendingBytes(version));
+    benchmark::DoNotOptimize(version.LevelBytes(0) + version.LevelBytes(1));
+  }
+}
+
+/// The tables that may have one random key.
+void BM_FindTables(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  Random random(5);
+  for (auto _ : state) {
+    const std::string key = Key(random.Uniform(kKeys));
+    const Version& version = *tree->version();
+    for (int level = 1; level < version.depth(); ++level) {
+      benchmark::DoNotOptimize(version.sorted_level(level).Find(key));
+    }
+  }
+}
+
+/// In which nothing is to be done, once a second, on a thread of its own.
+void BM_PlanRepair(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  const NodeStates nodes{.alive = std::vector<bool>(kNodes, true),
+                         .draining = std::vector<bool>(kNodes, false)};
+  for (auto _ : state) benchmark::DoNotOptimize(PlanRepair({tree->version()}, nodes));
+}
+
+void Sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Arg(1'650)->Arg(16'500)->Arg(165'000)->Unit(benchmark::kMicrosecond);
+}
+
+// These first: an edit may replace a table that can be read.
+BENCHMARK(BM_IteratorAndSeek)->Apply(Sizes);
+BENCHMARK(BM_FindTables)->Apply(Sizes);
+BENCHMARK(BM_Pick)->Apply(Sizes);
+BENCHMARK(BM_Scores)->Apply(Sizes);
+BENCHMARK(BM_DeeperRanges)->Apply(Sizes);
+BENCHMARK(BM_Lineage)->Apply(Sizes);
+BENCHMARK(BM_PlanRepair)->Apply(Sizes);
+BENCHMARK(BM_Apply)->Apply(Sizes)->UseManualTime()->Iterations(100);
+BENCHMARK(BM_SpaceReport)->Apply(Sizes)->UseManualTime()->Iterations(20);
+
+}  // namespace
+}  // namespace nacre

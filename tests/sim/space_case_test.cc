@@ -1,0 +1,72 @@
+// Goal: no space is lost because an answer was.
+// Method: a small simulated cluster, in which just that happens, for several seeds.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memnode/pool_device.h"
+#include "memnode/space_allocator.h"
+#include "tests/support/sim_case.h"
+#include "util/clock.h"
+#include "util/executor.h"
+#include "util/uri.h"
+
+namespace nacre::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(SpaceCaseTest, SlabsWhoseReturnWasNotAnsweredAreReturnedAgain) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId owner = c->NewProcess("owner");
+        c->In(owner, [&] {
+          Uri pool;
+          c->Expect(ParseUri(c->cluster().pool_uri(), &pool));
+          std::unique_ptr<rdma::Device> device;
+          std::unique_ptr<memnode::PoolClient> client;
+          memnode::PoolClientOptions options;
+          options.slab_bytes = 1 << 20;
+          options.operation_timeout = milliseconds(500);
+          c->Expect(memnode::OpenPoolDevice(pool, {}, Clock::System(), &device));
+          c->Expect(
+              memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
+          memnode::DatabaseLease lease;
+          c->Expect(client->OpenDatabase("db", {.create_if_missing = true}, &lease));
+          c->Expect(client->PublishRoot(lease.database_id, "root"));
+          const std::unique_ptr<Executor> executor = NewThreadPool(1, "lease");
+          memnode::SpaceAllocator space(client.get(), lease.database_id, 1 << 20, 4096,
+                                        executor.get());
+          const auto leased = [&] {
+            memnode::NodeStats stats;
+            return client->GetStats(0, &stats).ok() ? stats.slabs_leased : UINT64_MAX;
+          };
+          const auto reserve = [&] {
+            Placement placement;
+            c->Expect(space.Reserve(Redundancy::Copies(1), 900 << 10, 0, &placement));
+            return placement;
+          };
+          std::vector<Placement> tables;
+          for (int i = 0; i < 3; ++i) tables.push_back(reserve());
+          c->Await("slabs", [&] { return leased() >= 3 && leased() != UINT64_MAX; });
+          c->CutOff(owner, 0);
+          for (const Placement& table : tables) space.Free(table);
+          scheduler->SleepFor(seconds(5));
+          c->Heal();
+          c->Await("the node", [&] { return client->alive(0); });
+          // What is still to be done is done with what comes next.
+          space.Free(reserve());
+          c->Await("the slabs' return", [&] { return leased() == 1; });
+        });
+        return std::to_string(scheduler->steps());
+      },
+      3);
+}
+
+}  // namespace
+}  // namespace nacre::sim
