@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -379,11 +380,17 @@ TEST_F(CompactTreeTest, KeepsWhatItHasDone) {
   ASSERT_NO_FATAL_FAILURE(OpenTree({.node_bytes = 32 << 20}, 14 << 20));
   const int above = Depth() - 2;
   ASSERT_GE(above, 1);
-  // The last table of the deepest level cannot be read any more.
+  // The last table of the deepest level that one above it has a key for cannot be read any more.
+  const std::vector<TableMeta> tables = StoredTables(db_.get(), pool_.get());
   TableMeta last;
-  for (const TableMeta& table : StoredTables(db_.get(), pool_.get())) {
-    const bool later = last.id == 0 || last.smallest < table.smallest;
-    if (table.level == static_cast<uint32_t>(above + 1) && later) last = table;
+  for (const TableMeta& table : tables) {
+    if (table.level != static_cast<uint32_t>(above + 1)) continue;
+    const bool merged = std::any_of(tables.begin(), tables.end(), [&](const TableMeta& other) {
+      return other.level == static_cast<uint32_t>(above) &&
+             table.smallest_user_key().compare(other.smallest_user_key()) <= 0 &&
+             other.smallest_user_key().compare(table.largest_user_key()) <= 0;
+    });
+    if (merged && (last.id == 0 || last.smallest < table.smallest)) last = table;
   }
   ASSERT_NE(last.id, 0u);
   for (uint64_t at = 0; at < last.records.length; at += 64) {
