@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/hang_report.h"
 #include "tests/support/rdma_peer.h"
 
 // What a test does to its memory and what the I/O threads of `tcp` do there for a peer process are
@@ -21,5 +22,6 @@ extern "C" const char* __tsan_default_suppressions() {
 int main(int argc, char** argv) {
   if (nacre::rdma::RunPeerProcess(argc, argv)) return 0;
   testing::InitGoogleTest(&argc, argv);
+  nacre::ReportHangs();
   return RUN_ALL_TESTS();
 }
