@@ -343,6 +343,15 @@ void Server::ClientGone(uint64_t client_id, bool hung_up) {
   }
 }
 
+void Server::LookAtOwner(const std::string& database, uint64_t asker) {
+  const uint64_t owner = databases_->OwnerOf(database);
+  const auto lifeline = lifelines_.find(owner);
+  if (owner == asker || lifeline == lifelines_.end()) return;
+  rdma::QueuePair* const queue_pair = connections_.at(lifeline->second)->queue_pair.get();
+  queue_pair->LookAtPeer();
+  if (queue_pair->broken()) Close(lifeline->second);
+}
+
 void Server::EndConnections(uint64_t client_id, const control::EndConnections& request) {
   const std::set<uint32_t> numbers(request.connections().begin(), request.connections().end());
   std::vector<uint64_t> ended;

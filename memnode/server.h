@@ -71,6 +71,9 @@ class Server {
   /// Ends a connection and whatever depends on it.
   void Close(uint64_t connection_id);
   void ClientGone(uint64_t client_id, bool hung_up);
+  /// Before another client is told of an owner: it may have ended without this node's having taken
+  /// note, and then its database is nobody's.
+  void LookAtOwner(const std::string& database, uint64_t asker);
   /// Those of the client for data that have these numbers.
   void EndConnections(uint64_t client_id, const control::EndConnections& request);
 

@@ -115,6 +115,11 @@ void ServerDatabases::Read(const std::string& name, control::DatabaseState* stat
   *state->mutable_root() = database.root;
 }
 
+uint64_t ServerDatabases::OwnerOf(const std::string& name) const {
+  const auto it = databases_.find(name);
+  return it == databases_.end() || !it->second.alive ? 0 : it->second.claimant;
+}
+
 Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase& request) const {
   const std::string& name = request.name();
   if (name.empty() || name.size() > kMaxDatabaseNameBytes || request.database_id() == 0 ||

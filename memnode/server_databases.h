@@ -58,6 +58,8 @@ class ServerDatabases {
   Status KeepAtEnd() { return Keep(/*clean=*/true); }
 
   void Read(const std::string& name, control::DatabaseState* state) const;
+  /// The client that has claimed the database and lives, as far as is known; 0: none.
+  uint64_t OwnerOf(const std::string& name) const;
   /// Whether the database was destroyed, as far as is remembered.
   bool Destroyed(uint64_t database_id) const { return DestroyedIn(database_id) != 0; }
   /// `Fenced`: it was destroyed in that epoch or a later one. `Busy`: it is open elsewhere, or the

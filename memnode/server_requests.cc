@@ -137,11 +137,13 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
                              {slabs.write_keys().begin(), slabs.write_keys().end()});
     }
     case control::Request::kReadRoot:
+      LookAtOwner(request.read_root().name(), client);
       databases_->Read(request.read_root().name(), reply->mutable_database());
       reply->mutable_database()->set_destroyed(
           databases_->Destroyed(request.read_root().database_id()));
       return Status::OK();
     case control::Request::kClaimDatabase: {
+      LookAtOwner(request.claim_database().name(), client);
       control::DatabaseState* state = reply->mutable_database();
       NACRE_RETURN_IF_ERROR(
           databases_->Claim(client, request.claim_database(), clock_->NowNanos(), state));

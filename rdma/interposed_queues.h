@@ -75,6 +75,9 @@ class InterposedQueuePair final : public QueuePair {
   Status PostRecv(uint64_t id, LocalBuffer to) override;
   bool broken() const override { return inner_ == nullptr || inner_->broken(); }
   bool peer_hung_up() const override { return inner_ != nullptr && inner_->peer_hung_up(); }
+  void LookAtPeer() override {
+    if (inner_ != nullptr) inner_->LookAtPeer();
+  }
   const std::string& peer() const override { return peer_; }
 
   /// A completion of the wrapped queue pair, for the request of this number.

@@ -141,6 +141,7 @@ class MixedQueuePair final : public QueuePair {
   Status PostRecv(uint64_t id, LocalBuffer to) override { return inner_->PostRecv(id, Inner(to)); }
   bool broken() const override { return inner_->broken(); }
   bool peer_hung_up() const override { return inner_->peer_hung_up(); }
+  void LookAtPeer() override { inner_->LookAtPeer(); }
   const std::string& peer() const override { return inner_->peer(); }
 
  private:

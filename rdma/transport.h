@@ -208,6 +208,10 @@ class QueuePair {
   /// destroyed its end itself then: no backend tells the peer of a connection that broke for want
   /// of answers before the queue pair is destroyed.
   virtual bool peer_hung_up() const = 0;
+  /// Takes in what the system has heard from the peer by now, which the backend's own threads may
+  /// be late to: broken and peer_hung_up tell it afterwards. A system call. `verbs` hears of a
+  /// peer's end by its threads alone, and does nothing here.
+  virtual void LookAtPeer() {}
   /// "shm:/run/n0.sock", for messages.
   virtual const std::string& peer() const = 0;
 };

@@ -134,6 +134,10 @@ void Connection::MarkPeerGone() {
   }
 }
 
+void Connection::LookAtPeer() {
+  if (!PeerClosed() && !Drain()) MarkPeerGone();
+}
+
 void Connection::RefuseRequests() {
   // Sequentially consistent: see WriteMark.
   memory()->closed[parts_.side].store(1, std::memory_order_seq_cst);

@@ -91,6 +91,8 @@ class Connection {
   /// The peer has taken its last action: breaks the queue pair at its next use and wakes whoever
   /// waits on its completion queues.
   void MarkPeerGone();
+  /// Does that if the socket says so; the monitor will, too.
+  void LookAtPeer() EXCLUDES(mutex_);
   /// This end takes no more part: breaks the peer's end.
   void CloseThisEnd();
   /// The part of it that needs no doorbell: requests that the peer begins from now on fail.

@@ -39,6 +39,7 @@ class ShmQueuePair final : public QueuePair {
 
   bool broken() const override { return broken_ || connection_->PeerClosed(); }
   bool peer_hung_up() const override { return connection_->PeerHungUp(); }
+  void LookAtPeer() override { connection_->LookAtPeer(); }
   const std::string& peer() const override { return connection_->peer(); }
 
   /// By the receive queue when the doorbell's bit was set: delivers messages to posted receives,

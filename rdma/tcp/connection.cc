@@ -73,6 +73,13 @@ void TcpConnection::PostReceive(uint64_t id, const LocalBuffer& buffer) {
   EndTurn();
 }
 
+void TcpConnection::TakeTurn() {
+  MutexLock lock(&mutex_);
+  Read();
+  Send();
+  EndTurn();
+}
+
 uint64_t TcpConnection::receives_outstanding() {
   MutexLock lock(&mutex_);
   return session_.receives_outstanding();

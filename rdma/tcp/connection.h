@@ -56,6 +56,8 @@ class TcpConnection {
   /// Sends what waits for the end of its batch.
   void Flush() EXCLUDES(mutex_);
   void PostReceive(uint64_t id, const LocalBuffer& buffer) EXCLUDES(mutex_);
+  /// Serves the socket, whoever it is left to.
+  void TakeTurn() EXCLUDES(mutex_);
   uint64_t receives_outstanding() EXCLUDES(mutex_);
   /// The queue pair goes. The socket is kept until the peer has read what was sent.
   void Close() EXCLUDES(mutex_);

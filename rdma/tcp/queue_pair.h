@@ -33,6 +33,7 @@ class TcpQueuePair final : public QueuePair {
 
   bool broken() const override { return connection_->broken(); }
   bool peer_hung_up() const override { return connection_->peer_hung_up(); }
+  void LookAtPeer() override { connection_->TakeTurn(); }
   const std::string& peer() const override { return connection_->peer(); }
 
   const std::shared_ptr<TcpConnection>& connection() const { return connection_; }

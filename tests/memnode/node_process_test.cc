@@ -303,21 +303,54 @@ TEST(OwnerProcess, Main) {
   std::this_thread::sleep_for(seconds(60));
 }
 
+std::unique_ptr<ChildProcess> StartOwner(const std::string& pool_uri) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").filename().string();
+  auto owner = std::make_unique<ChildProcess>(
+      self, std::vector<std::string>{"--gtest_filter=OwnerProcess.Main"},
+      std::vector<std::string>{"NACRE_TEST_OWNER_OF=" + pool_uri});
+  const std::string output = owner->AwaitOutput("the orphan is open", 30);
+  EXPECT_NE(output.find("the orphan is open"), std::string::npos) << output;
+  return owner;
+}
+
+/// A node that has no time for a while finds the owner's death and the next claim side by side, and
+/// its threads come to them in any order.
+TEST_F(NodeProcessTest, AKilledOwnersNameIsFreeAtOnce) {
+  for (const std::string scheme : {"shm", "tcp"}) {
+    SCOPED_TRACE(scheme);
+    OpenNodes(2, {.scheme = scheme, .parameters = scheme == "tcp" ? "?io_threads=4" : ""});
+    constexpr int kRounds = 10;
+    for (int round = 0; round < kRounds; ++round) {
+      const std::unique_ptr<ChildProcess> owner = StartOwner(nodes_->pool_uri());
+      for (size_t i = 0; i < nodes_->size(); ++i) (*nodes_)[i].Pause();
+      owner->Kill();
+      DatabaseLease lease;
+      Status opened;
+      std::thread next([&] {
+        opened = client_->OpenDatabase(
+            "orphan", {.create_if_missing = true, .error_if_exists = true}, &lease);
+      });
+      std::this_thread::sleep_for(milliseconds(20));  // So that its first request is there.
+      for (size_t i = 0; i < nodes_->size(); ++i) (*nodes_)[i].Resume();
+      next.join();
+      ASSERT_TRUE(opened.ok()) << "round " << round << ": " << opened.ToString();
+      ASSERT_TRUE(client_->LeaveDatabase(lease.database_id).ok());
+    }
+    ClosePool();
+  }
+}
+
 TEST_F(NodeProcessTest, KilledOwnerLeavesNothing) {
   OpenNodes(2);
   NodeStats before;
   ASSERT_TRUE(client_->GetStats(0, &before).ok());
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").filename().string();
-  ChildProcess owner(self, {"--gtest_filter=OwnerProcess.Main"},
-                     {"NACRE_TEST_OWNER_OF=" + nodes_->pool_uri()});
-  const std::string output = owner.AwaitOutput("the orphan is open", 30);
-  ASSERT_NE(output.find("the orphan is open"), std::string::npos) << output;
+  const std::unique_ptr<ChildProcess> owner = StartOwner(nodes_->pool_uri());
   NodeStats stats;
   ASSERT_TRUE(client_->GetStats(0, &stats).ok());
   EXPECT_EQ(stats.slabs_leased, before.slabs_leased + 5);
   DatabaseLease lease;
   EXPECT_TRUE(client_->OpenDatabase("orphan", {}, &lease).IsBusy());
-  owner.Kill();
+  owner->Kill();
   const auto deadline = Deadline::After(Clock::System(), seconds(10));
   for (NodeId node = 0; node < 2; ++node) {
     do {

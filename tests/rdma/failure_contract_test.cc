@@ -427,6 +427,17 @@ TEST_P(KilledPeerContractTest, AKilledPeerHangsUp) {
   EXPECT_TRUE(pair->peer_hung_up());
 }
 
+TEST_P(KilledPeerContractTest, ALookAtAKilledPeerTellsOfItsEnd) {
+  if (IsVerbs()) GTEST_SKIP() << "there a thread hears of it, or nobody";
+  QueuePair* pair = Connect({.send = 4, .receive = 4, .control = true});
+  pair->LookAtPeer();
+  EXPECT_FALSE(pair->broken());
+  peer_->Kill();
+  pair->LookAtPeer();
+  EXPECT_TRUE(pair->broken());
+  EXPECT_TRUE(pair->peer_hung_up());
+}
+
 TEST_P(KilledPeerContractTest, AnIdleControlConnectionNoticesThatItsPeerVanished) {
   const QueueDepths depths{.send = 16, .receive = 4, .control = true};
   QueuePair* pair = Connect(depths);
