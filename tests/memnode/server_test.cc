@@ -221,6 +221,8 @@ TEST_F(ServerTest, AClientEndsItsOwnConnectionsForDataByTheirNumbers) {
   for (const uint32_t number : {0u, 1u, 3u, 4711u}) {
     request.mutable_end_connections()->add_connections(number);
   }
+  // A connection is counted just after its caller has heard of it, and before any later request.
+  ASSERT_TRUE(client_->Ping(0).ok());
   const NodeStats before = node_->stats();
   ASSERT_TRUE(raw_->Send(requests.get(), request.SerializeAsString()).ok());
   control::Reply reply;
