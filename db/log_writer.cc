@@ -314,13 +314,12 @@ Status LogWriter::OpenFor(uint64_t bytes) try {
 
 Status LogWriter::BeginSegment() {
   current_.after_unmarked = std::exchange(unmarked_, false);
-  if (current_.after_unmarked || failed_bytes_ > 0) {
+  if ((current_.after_unmarked || failed_bytes_ > 0) &&
+      !NACRE_PLANTED_BUG("log.segment-begun-unannounced")) {
     NACRE_RETURN_IF_ERROR(WriteHeader(/*announced=*/true));
+    if (current_.after_unmarked) NACRE_RETURN_IF_ERROR(AwaitWrites());
   }
-  if (current_.after_unmarked) {
-    NACRE_RETURN_IF_ERROR(AwaitWrites());
-    options_.clock->SleepFor(kUnmarkedPause);
-  }
+  if (current_.after_unmarked) options_.clock->SleepFor(kUnmarkedPause);
   NACRE_RETURN_IF_ERROR(PostFailed());
   NACRE_RETURN_IF_ERROR(WriteHeader(/*announced=*/false));
   NACRE_POINT("log.header-posted");

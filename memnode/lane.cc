@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "util/planted_bug.h"
+
 namespace nacre::memnode {
 namespace {
 
@@ -67,7 +69,9 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
 
 void Lane::AbandonWrites(NodeLink* link, const Status& why) {
   const Peer& peer = PeerOf(*link);
-  if (peer.queue_pair != nullptr) fabric_->abandoned_writes.Add(link->id(), peer.connection);
+  if (peer.queue_pair != nullptr && !NACRE_PLANTED_BUG("write.forgotten-when-it-is-given-up")) {
+    fabric_->abandoned_writes.Add(link->id(), peer.connection);
+  }
   Discard(link, why);
 }
 

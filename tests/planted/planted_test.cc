@@ -1,9 +1,10 @@
 // Goal: the simulation is worth something: it finds each of some subtle bugs, and soon.
 // Method: the sources in which they are planted (util/planted_bug.h) are compiled once more for
 // this program, and of each bug stories are told (tests/support/sim_story.h), seed by seed, in
-// processes that have it, until one fails. `--table [SEEDS]` prints how many seeds each of them
-// took, `--find BUG FIRST SEEDS` seeks one in other seeds, `--replay BUG SEED` prints the event log
-// of one.
+// processes that have it, until one fails; without the bug that one passes. `--table [SEEDS]`
+// prints how many seeds each of them took, `--find BUG FIRST SEEDS` seeks one in other seeds,
+// `--replay BUG SEED` prints the event log of one. For what stories hardly meet there are cases:
+// tests of sim_tests that are run with the bug, which has to fail them, and without.
 
 #include <gtest/gtest.h>
 
@@ -19,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/memnode_process.h"
 #include "tests/support/sim_run.h"
 #include "tests/support/sim_story.h"
 #include "util/planted_bug.h"
@@ -58,6 +60,8 @@ constexpr Bug kBugs[] = {
     {"log.released-before-the-flush", "the log is dropped when a flush begins"},
     {"log.record-cut-at-the-end-of-the-ring",
      "what does not fit before the ring's end is not there"},
+    {"log.segment-begun-unannounced", "no header says that records of a failed segment come", 251,
+     kManyFollowers},
     {"recovery.sequences-given-again", "sequence numbers of the log are given once more"},
     {"recovery.log-taken-for-free-space", "a new owner writes over the log that it was read from"},
     {"fence.keys-not-revoked", "a replaced owner can go on writing to its slabs"},
@@ -96,12 +100,33 @@ constexpr Bug kBugs[] = {
      kManyFamilies},
 };
 
+/// What stories hardly meet. A test of sim_tests does just what shows it.
+struct CaseOfBug {
+  const char* name;
+  const char* test;
+};
+
+constexpr CaseOfBug kCases[] = {
+    {"job.keys-kept-when-it-is-ended",
+     "JobCaseTest.ACompactionThatIsStoppedBeforeAWriteWritesOverNothing"},
+    {"job.keys-kept-when-it-is-ended",
+     "JobCaseTest.ARepairThatIsStoppedBeforeAWriteWritesOverNothing"},
+    {"job.keys-kept-when-it-is-ended", "JobCaseTest.AStoppedFlushWritesOverNothing"},
+    {"write.forgotten-when-it-is-given-up",
+     "JobCaseTest.WhatAnOwnersFlushHasGivenUpIsStoredOverNothing"},
+    {"write.forgotten-when-it-is-given-up",
+     "JobCaseTest.WhatAnOwnersCompactionHasGivenUpIsStoredOverNothing"},
+};
+
 /// None of the bugs needs a node that is stopped for longer than anybody waits.
 sim::StoryOptions StoriesOf(const Bug& bug) {
   sim::StoryOptions stories = bug.stories;
   stories.no_long_stops = true;
   return stories;
 }
+
+/// Of a process that runs one of the cases.
+constexpr char kPlantedVariable[] = "NACRE_PLANTED_BUG";
 
 /// Of this process.
 const char* planted = "";
@@ -115,8 +140,9 @@ extern "C" {
 }  // namespace
 
 bool IsPlanted(const char* name) {
-  const bool known = std::any_of(std::begin(kBugs), std::end(kBugs),
-                                 [=](const Bug& bug) { return std::strcmp(bug.name, name) == 0; });
+  const auto has_name = [=](const auto& each) { return std::strcmp(each.name, name) == 0; };
+  const bool known = std::any_of(std::begin(kBugs), std::end(kBugs), has_name) ||
+                     std::any_of(std::begin(kCases), std::end(kCases), has_name);
   if (!known) {
     std::fprintf(stderr, "nobody knows of a planted bug '%s'\n", name);
     std::abort();
@@ -127,14 +153,18 @@ bool IsPlanted(const char* name) {
 namespace sim {
 namespace {
 
+/// Those of the bug, with it or with none ("").
+Scenario StoriesWith(const Bug& bug, const char* name) {
+  return [&bug, name](Scheduler* scheduler, uint64_t seed) {
+    planted = name;
+    return sim::TellStoryWith(StoriesOf(bug), scheduler, seed);
+  };
+}
+
 /// The first seed that fails with this bug; one that passed if there is none.
 Outcome Find(const Bug& bug, uint64_t seeds) {
   Outcome found;
-  const auto scenario = [&bug](Scheduler* scheduler, uint64_t seed) {
-    planted = bug.name;
-    return sim::TellStoryWith(StoriesOf(bug), scheduler, seed);
-  };
-  RunSeeds(bug.first, seeds, scenario, {}, [&found](const Outcome& outcome) {
+  RunSeeds(bug.first, seeds, StoriesWith(bug, bug.name), {}, [&found](const Outcome& outcome) {
     found = outcome;
     return outcome.passed;
   });
@@ -142,11 +172,7 @@ Outcome Find(const Bug& bug, uint64_t seeds) {
 }
 
 int Replay(const Bug& bug, uint64_t seed) {
-  const auto scenario = [&bug](Scheduler* scheduler, uint64_t number) {
-    planted = bug.name;
-    return sim::TellStoryWith(StoriesOf(bug), scheduler, number);
-  };
-  const Outcome outcome = RunSeed(seed, scenario, {.log = true});
+  const Outcome outcome = RunSeed(seed, StoriesWith(bug, bug.name), {.log = true});
   std::cout << (outcome.passed ? "passed" : outcome.failure) << "\n";
   return outcome.passed ? 0 : 1;
 }
@@ -171,13 +197,34 @@ TEST(PlantedBugs, AreThoseThatAreKnown) {
   const std::set<std::string> there(__start_nacre_bugs, __stop_nacre_bugs);
   std::set<std::string> known;
   for (const Bug& bug : kBugs) known.insert(bug.name);
+  for (const CaseOfBug& each : kCases) known.insert(each.name);
   EXPECT_EQ(there, known) << "has cmake been run since the first bug of a source was planted?";
+}
+
+class PlantedBugOfCase : public testing::TestWithParam<CaseOfBug> {};
+
+INSTANTIATE_TEST_SUITE_P(, PlantedBugOfCase, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<CaseOfBug>& each) {
+                           const std::string test = each.param.test;
+                           return test.substr(test.find('.') + 1);
+                         });
+
+TEST_P(PlantedBugOfCase, IsFound) {
+  const CaseOfBug& each = GetParam();
+  for (const std::string bug : {"", each.name}) {
+    const ProcessResult result =
+        RunBinary("planted_tests", {std::string("--gtest_filter=") + each.test}, 300,
+                  {std::string(kPlantedVariable) + '=' + bug});
+    EXPECT_EQ(result.exit_code, bug.empty() ? 0 : 1) << each.name << ": " << result.output;
+  }
 }
 
 TEST_P(PlantedBug, IsFound) {
   const Outcome outcome = Find(GetParam(), kSeeds);
   EXPECT_FALSE(outcome.passed) << "not within " << kSeeds << " seeds";
   std::cout << "found by seed " << outcome.seed << " " << FirstLine(outcome) << "\n";
+  const Outcome without = RunSeed(outcome.seed, StoriesWith(GetParam(), ""));
+  EXPECT_TRUE(without.passed) << "without the bug: " << FirstLine(without);
 }
 
 void PrintRow(const Bug& bug, uint64_t seeds) {
@@ -215,6 +262,8 @@ int main(int argc, char** argv) {
     if (replay) return nacre::sim::Replay(bug, std::stoull(argv[3]));
     return nacre::sim::PrintFound(bug, std::stoull(argv[3]), std::stoull(argv[4]));
   }
+  if (const char* const bug = std::getenv(nacre::kPlantedVariable)) nacre::planted = bug;
+  testing::FLAGS_gtest_filter = "-*CaseTest.*";  // They are run with bugs, one by one.
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
