@@ -64,9 +64,7 @@ Status NodeMonitor::Create(Fabric* fabric, Welcome welcome, std::unique_ptr<Node
 }
 
 NodeMonitor::~NodeMonitor() {
-  stopping_.store(true, std::memory_order_release);
-  queue_->Wake();
-  if (thread_.joinable()) thread_.Join();
+  Stop();
   // They wake the queue.
   candidates_.clear();
   for (Lifeline& lifeline : lifelines_) lifeline.attempts.knock.reset();
@@ -159,6 +157,13 @@ void NodeMonitor::Lose(NodeLink* link, const Status& why) {
 
 void NodeMonitor::Start() {
   thread_ = Thread("nacre-monitor", [this] { Loop(); });
+}
+
+void NodeMonitor::Stop() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_release);
+  queue_->Wake();
+  thread_.Join();
 }
 
 Status NodeMonitor::AwaitConnected(NodeLink* link) {

@@ -48,6 +48,8 @@ class NodeMonitor {
   /// another reason. Silent nodes are waited for together, sixteen at a time.
   Status ConnectAll();
   void Start();
+  /// Ends the thread: no node is welcomed any more. Idempotent; the rest may still be called.
+  void Stop();
 
   /// For a node that nobody needed so far: has it connected. OK when it is up.
   Status AwaitConnected(NodeLink* link) EXCLUDES(mutex_);

@@ -17,6 +17,8 @@ PoolClient::PoolClient() : rep_(std::make_unique<Rep>()) {}
 PoolClient::~PoolClient() = default;
 
 PoolClient::Rep::~Rep() {
+  // What a node that joins is welcomed with goes before the fabric does.
+  if (fabric.monitor != nullptr) fabric.monitor->Stop();
   sessions.ForEach([](const SessionSlot& slot) { delete slot.session; });
 }
 
