@@ -150,6 +150,47 @@ TEST(TakeoverCaseTest, AnOwnerThatMissesAllOfItsSuccessorIsFenced) {
       4);
 }
 
+TEST(TakeoverCaseTest, OfTwoThatHaveReadTheSameRootOneBecomesTheOwner) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        const ProcessId slow = c->NewProcess("slow");
+        const ProcessId fast = c->NewProcess("fast");
+        Options options = c->DatabaseOptions();
+        c->In(c->NewProcess("first"), [&] {
+          std::unique_ptr<DB> db;
+          c->Expect(DB::Open(options, "db", &db));
+          c->Expect(db->Close());
+        });
+        options.take_over = true;
+        bool has_read = false;
+        SetPointVisitor([&](const char* name) {
+          if (scheduler->process() != slow || std::string_view(name) != "claim.roots-read") return;
+          has_read = true;
+          Clock::System()->SleepFor(seconds(1));
+        });
+        bool done = false;
+        Status late;
+        c->cluster().Run(slow, "open", [&] {
+          std::unique_ptr<DB> db;
+          late = DB::Open(options, "db", &db);
+          done = true;
+        });
+        c->Await("a look at the root", [&] { return has_read; });
+        std::unique_ptr<DB> db;
+        c->In(fast, [&] { c->Expect(DB::Open(options, "db", &db)); });
+        c->Await("the answer", [&] { return done; });
+        SetPointVisitor(nullptr);
+        c->Expect(late.IsBusy(), late.ToString());
+        c->In(fast, [&] {
+          c->Expect(db->Put({}, "key", "value"));
+          c->Expect(db->Close());
+          db.reset();
+        });
+        return std::to_string(scheduler->steps());
+      },
+      4);
+}
+
 TEST(TakeoverCaseTest, AnOwnerWhoseDatabaseWasDestroyedIsFenced) {
   for (const bool made_anew : {false, true}) {
     Tell(
