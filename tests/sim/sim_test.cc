@@ -34,6 +34,10 @@ constexpr uint64_t kSeeds = 1000;
 /// A part is not too much for a slow machine.
 constexpr uint64_t kParts = 40;
 
+/// Only a write without the log waits for one that is stuck there, and stories have none:
+/// WriteCaseTest does.
+constexpr std::string_view kPointOfACase = "write.given-up";
+
 /// True if `argument` is `name` and a number.
 bool Takes(std::string_view argument, std::string_view name, uint64_t* number) {
   if (!argument.starts_with(name)) return false;
@@ -74,7 +78,7 @@ class Tally {
     size_t unreached = 0;
     const std::vector<const NamedPoint*> all = AllPoints();
     for (size_t i = 0; i < points_.size(); ++i) {
-      if (points_[i] != 0) continue;
+      if (points_[i] != 0 || all[i]->name == kPointOfACase) continue;
       ++unreached;
       std::cout << "NOT REACHED: " << all[i]->name << " (" << all[i]->file << ":" << all[i]->line
                 << ")\n";
