@@ -274,7 +274,7 @@ Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
                                 clock_->NowNanos() - start);
   }
   if (status.ok() && !move) {
-    RebalancePointTiers();
+    point_tiers_.Rebalance();
     if (options_.statistics != nullptr) {
       options_.statistics->reportTimeToHistogram(COMPACTION_TIME,
                                                  (clock_->NowNanos() - start) / 1000);
@@ -362,17 +362,14 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
     uint64_t from = 0;
     uint64_t to = table->size();
     std::string key;
-    if (begin.has_value() || end.has_value()) {
-      NACRE_RETURN_IF_ERROR(table->reader().LoadRangeIndex());
-    }
     if (begin.has_value()) {
       AppendInternalKey(&key, *begin, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
-      from = table->reader().ApproximateOffset(key);
+      NACRE_RETURN_IF_ERROR(table->reader().ApproximateOffset(key, &from));
     }
     if (end.has_value()) {
       key.clear();
       AppendInternalKey(&key, *end, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
-      to = table->reader().ApproximateOffset(key);
+      NACRE_RETURN_IF_ERROR(table->reader().ApproximateOffset(key, &to));
     }
     const bool whole = !begin.has_value() && !end.has_value();
     if (to > from) bytes += whole ? to - from : to - from + 2 * options_.chunk_size;

@@ -165,7 +165,7 @@ void DBImpl::FlushLoop() {
     NACRE_POINT("flush.log-released");
     edits.clear();
     RetireUnlinkedViews();
-    if (status.ok()) RebalancePointTiers();
+    if (status.ok()) point_tiers_.Rebalance();
   }
 }
 

@@ -35,6 +35,7 @@
 #include "db/owner_events.h"
 #include "db/owner_lease.h"
 #include "db/pinned_tables.h"
+#include "db/point_tiers.h"
 #include "db/repair_pass.h"
 #include "db/scrubber.h"
 #include "db/snapshot_list.h"
@@ -472,7 +473,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// `doublings`: tries before this one, whose outputs did not fit into what was reserved.
   Status ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target, NodeId preferred,
                         memnode::CompactionJob* job);
-  void RebalancePointTiers() EXCLUDES(mutex_, tier_mutex_);
 
   // ---- db_repair.cc ----
   /// Repairs tables whose nodes are lost or to be left, as long as the database is open.
@@ -491,9 +491,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
                       const Status& failure) EXCLUDES(mutex_, commit_mutex_);
 
-  /// Of a table when it is loaded first. Under a budget the one that takes less;
-  /// RebalancePointTiers promotes what has room.
-  PointTier::Kind FirstTier() const;
+  TableSurroundings Surroundings() {
+    return {store_.get(), space_.get(), &epochs_, point_tiers_.memory()};
+  }
   Status OpenTable(const ColumnFamily& family, const TableMeta& meta,
                    std::shared_ptr<TableHandle>* handle);
   /// Of new tables. Their filters stand in for point indexes that have no room here: while there is
@@ -515,6 +515,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   std::unique_ptr<Executor> lease_executor_;
   std::unique_ptr<memnode::SpaceAllocator> space_;
   std::unique_ptr<memnode::TableStore> store_;
+  PointTiers point_tiers_;
   mutable EpochDomain epochs_;  // After what retired views free their tables through.
 
   /// Memory of flushed MemTables, for those to come.
@@ -583,7 +584,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   memnode::RepairProgress repair_progress_ GUARDED_BY(mutex_);
   Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
 
-  Mutex tier_mutex_;  ///< One rebalancing of point tiers at a time.
   Scrubber scrubber_;
   std::unique_ptr<CopyScrubber> copy_scrubber_;     ///< Null until the threads start.
   mutable IndexLoader index_loader_{IndexNeeds()};  ///< Reads tell it what they want.

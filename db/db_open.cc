@@ -202,6 +202,10 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, state.slab_bytes,
                                                        options.chunk_size, lease_executor_.get())),
       store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
+      point_tiers_({.name = name_,
+                    .log = options_.info_log.get(),
+                    .budget = options_.index_memory_budget,
+                    .tables = [this] { return Versions(); }}),
       memtable_blocks_(std::make_shared<ArenaBlockPool>(
           options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),
       sequencer_(state.last_sequence),
@@ -234,8 +238,8 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
 
 Status DBImpl::OpenTable(const ColumnFamily& family, const TableMeta& meta,
                          std::shared_ptr<TableHandle>* handle) {
-  return TableHandle::Open(meta, family.user_comparator(), store_.get(), space_.get(), &epochs_,
-                           FirstTier(), handle);
+  return TableHandle::Open(meta, family.user_comparator(), Surroundings(), point_tiers_.first(),
+                           handle);
 }
 
 int DBImpl::LostFragments(const Placement& placement) const {

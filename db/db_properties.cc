@@ -60,6 +60,7 @@ class DBProperties {
         {"space.quarantined-bytes", &DBProperties::QuarantinedBytes},
         {"space.compute-bytes", &DBProperties::ComputeBytes},
         {"space.index-bytes", &DBProperties::IndexBytes},
+        {"space.index-budget-used", &DBProperties::IndexBudgetUsed},
         {"network.compute-read", &DBProperties::ComputeRead},
         {"network.compute-written", &DBProperties::ComputeWritten},
         {"network.memnode-read", &DBProperties::MemnodeRead},
@@ -369,6 +370,11 @@ class DBProperties {
   uint64_t IndexBytes() {
     EpochDomain::Guard guard(&db_->epochs_);
     return SumOverAllTables([](const TableHandle& table) { return table.MemoryUsage(); });
+  }
+  /// Of Options::index_memory_budget; 0 without one.
+  uint64_t IndexBudgetUsed() {
+    const IndexMemory* const memory = db_->point_tiers_.memory();
+    return memory == nullptr ? 0 : memory->used();
   }
   uint64_t AllMemTableBytes() {
     uint64_t bytes = 0;

@@ -96,8 +96,8 @@ Status DBImpl::OpenTables(const ManifestState& state) {
   for (const auto& [id, table] : state.tables) {
     const ColumnFamily* family = families->Find(table.second.family);
     std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, family->user_comparator(),
-                                                  store_.get(), space_.get(), &epochs_, &handle));
+    NACRE_RETURN_IF_ERROR(
+        TableHandle::OpenUnread(table.second, family->user_comparator(), Surroundings(), &handle));
     edits[family->id()].added.push_back({static_cast<int>(table.first), std::move(handle)});
   }
   MutexLock lock(&mutex_);

@@ -234,7 +234,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     Status s = result.tables[i];
     std::shared_ptr<TableHandle> moved;
     if (s.ok()) {
-      s = items[i].table->OpenMoved(std::move(placement), store_.get(), &moved);
+      s = items[i].table->OpenMoved(std::move(placement), &moved);
     }
     if (s.ok()) {
       failed.erase(rebuild.table_id);

@@ -110,8 +110,8 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   if (!status.ok()) space_->EndAbandonedWrites();
   space_->Trim(&meta.placement, meta.size);
   if (status.ok()) {
-    status = TableHandle::OpenUnread(meta, family->second->user_comparator(), store_.get(),
-                                     space_.get(), &epochs_, &handle);
+    status =
+        TableHandle::OpenUnread(meta, family->second->user_comparator(), Surroundings(), &handle);
   }
   if (!status.ok()) {
     space_->Free(meta.placement);

@@ -61,7 +61,11 @@ FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode m
       store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory(),
                                                    /*buffers_in_flight=*/4,
                                                    memnode::TableStore::Memory::kUnheld)),
-      state_(name, client_, store_.get(), &epochs_) {}
+      index_memory_(options.index_memory_budget == SIZE_MAX
+                        ? nullptr
+                        : std::make_unique<IndexMemory>(options.index_memory_budget)),
+      state_(name, client_,
+             {.store = store_.get(), .epochs = &epochs_, .memory = index_memory_.get()}) {}
 
 Status FollowerDB::Open(const DBOptions& given, const std::string& name,
                         const std::vector<ColumnFamilyDescriptor>& given_families, Mode mode,

@@ -168,7 +168,7 @@ class FollowerDB final : public DB {
   /// Whether there is no time for another try; `*why`: `TimedOut`.
   bool GivesUp(const Attempt& attempt, Status* why) const;
   /// Of a table that is loaded now: what of its point index there is room for.
-  PointTier::Kind TierFor(const FollowerView& view, const TableHandle& table) const;
+  PointTier::Kind TierFor(const TableHandle& table) const;
 
   const DBOptions options_;
   const std::string name_;
@@ -177,6 +177,7 @@ class FollowerDB final : public DB {
   const std::shared_ptr<memnode::PoolImpl> pool_;
   memnode::PoolClient* const client_;
   const std::unique_ptr<memnode::TableStore> store_;
+  const std::unique_ptr<IndexMemory> index_memory_;  ///< Null: there is no budget.
   mutable EpochDomain epochs_;
   /// The current view, which current_view_ owns. Release by InstallView: pairs with Begin.
   std::atomic<const FollowerView*> view_{nullptr};

@@ -291,22 +291,16 @@ bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumb
       }
       lookups.Add(keys[i], hash, &values[i], &statuses[i]);
     }
-    lookups.Run([&](const TableHandle& table) { return TierFor(whole, table); });
+    lookups.Run([&](const TableHandle& table) { return TierFor(table); });
     suspect = suspect || std::any_of(statuses + first, statuses + end, Suspect);
   }
   return suspect;
 }
 
-PointTier::Kind FollowerDB::TierFor(const FollowerView& view, const TableHandle& table) const {
-  if (options_.index_memory_budget == SIZE_MAX) return PointTier::Kind::kIndex;
-  uint64_t bytes = table.meta().point_index.length;
-  for (const auto& [id, family] : view.families) {
-    ForEachTable({family->version}, [&](const auto& other, int /*level*/) {
-      const PointTier* tier = other->tier();
-      if (tier != nullptr && tier->kind() == PointTier::Kind::kIndex) bytes += tier->MemoryUsage();
-    });
-  }
-  return bytes <= options_.index_memory_budget ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
+PointTier::Kind FollowerDB::TierFor(const TableHandle& table) const {
+  const bool has_room = index_memory_ == nullptr ||
+                        index_memory_->HasRoomForPointIndex(table.meta().point_index.length);
+  return has_room ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
 }
 
 bool FollowerDB::ReadAgain(uint32_t family, bool keep, Attempt* attempt, Status* why) {

@@ -24,11 +24,10 @@ constexpr uint64_t kRootPeriodNanos = 1'000'000'000;
 }  // namespace
 
 FollowerState::FollowerState(std::string name, memnode::PoolClient* client,
-                             memnode::TableStore* store, EpochDomain* epochs)
+                             const TableSurroundings& surroundings)
     : name_(name),
       client_(client),
-      store_(store),
-      epochs_(epochs),
+      surroundings_(surroundings),
       manifest_(client, std::move(name)) {}
 
 Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptors, Logger* log) {
@@ -264,7 +263,7 @@ Status FollowerState::TakeTables() {
     here.placement = std::move(placement);
     std::shared_ptr<TableHandle> handle;
     NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(
-        std::move(here), family->second->user_comparator(), store_, nullptr, epochs_, &handle));
+        std::move(here), family->second->user_comparator(), surroundings_, &handle));
     edit.added.push_back({static_cast<int>(level), handle});
     next[id] = {level, std::move(handle)};
   }

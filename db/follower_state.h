@@ -15,11 +15,9 @@
 #include "db/table_handle.h"
 #include "db/version.h"
 #include "memnode/pool_client.h"
-#include "memnode/table_store.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "util/arena.h"
-#include "util/epoch.h"
 
 namespace nacre {
 
@@ -35,9 +33,9 @@ namespace nacre {
 /// Thread safety: none; used by one thread at a time. Views are read by any number.
 class FollowerState {
  public:
-  /// `client`, `store` and `epochs` outlive this.
-  FollowerState(std::string name, memnode::PoolClient* client, memnode::TableStore* store,
-                EpochDomain* epochs);
+  /// `client` and what tables share outlive this.
+  FollowerState(std::string name, memnode::PoolClient* client,
+                const TableSurroundings& surroundings);
 
   /// Reads all of the families that `descriptors` name. Failures as those of ManifestFollower::Open
   /// and LogFollower::Advance; `InvalidArgument` for another comparator, or a family that there is
@@ -119,8 +117,7 @@ class FollowerState {
 
   const std::string name_;
   memnode::PoolClient* const client_;
-  memnode::TableStore* const store_;
-  EpochDomain* const epochs_;
+  const TableSurroundings surroundings_;
   /// A word a key, as in the owner's.
   static constexpr size_t kFilterShare = 64;
 

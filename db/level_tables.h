@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -91,6 +92,16 @@ class TableChunk {
   /// Added up by whoever asks first, who should hold no lock. Thread-safe.
   const TableSums& sums() const;
 
+  // For who gives tables their tiers, and nobody else does (see PointTiers): a note that all have
+  // this one.
+  bool IsKnownToHave(PointTier::Kind kind) const {
+    return known_tier_.load(std::memory_order_relaxed) == static_cast<int>(kind);
+  }
+  void NoteTier(PointTier::Kind kind) const {
+    known_tier_.store(static_cast<int>(kind), std::memory_order_relaxed);
+  }
+  void ForgetTier() const { known_tier_.store(kNone, std::memory_order_relaxed); }
+
  private:
   const TableList tables_;
   TableBounds bounds_;
@@ -98,6 +109,8 @@ class TableChunk {
   size_t range_deletions_ = 0;
   mutable std::once_flag summed_;
   mutable TableSums sums_;
+  static constexpr int kNone = -1;
+  mutable std::atomic<int> known_tier_{kNone};
 };
 
 using ChunkList = std::vector<std::shared_ptr<const TableChunk>>;

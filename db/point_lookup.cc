@@ -56,12 +56,13 @@ void PointLookup::FindTables() {
 }
 
 bool PointLookup::TakeCover(const TableHandle* table) {
-  if (!table->reader().has_range_index()) {
+  const RangeTombstones* const tombstones = table->reader().range_tombstones();
+  if (tombstones == nullptr) {
     table_ = table;
     outcome_ = Outcome::kUnloaded;
     return false;
   }
-  cover_ = table->reader().range_tombstones()->Covering(key_, snapshot_);
+  cover_ = tombstones->Covering(key_, snapshot_);
   return true;
 }
 
@@ -95,15 +96,12 @@ bool PointLookup::Next(memnode::PointRead* read) {
       bucket_offsets_[bucket_is_home_ ? 0 : 1] = offset;
       buckets_ = bucket_is_home_ ? 1 : 2;
     } else if (unproved_) {
-      if (!table_->reader().has_range_index()) [[unlikely]] {
-        outcome_ = Outcome::kUnloaded;
-        return false;
-      }
-      interval_ = table_->reader().IntervalOf(key_, snapshot_);
-      if (interval_.end - interval_.begin > kIntervalBytesMax) {
+      const auto interval = table_->reader().IntervalOf(key_, snapshot_);
+      if (!interval.has_value() || interval->end - interval->begin > kIntervalBytesMax) {
         outcome_ = Outcome::kSearch;
         return false;
       }
+      interval_ = *interval;
       offset = interval_.begin;
       read->length = static_cast<uint32_t>(interval_.end - interval_.begin);
     } else {

@@ -36,7 +36,8 @@ class PointLookup {
     kContinue,  ///< Not in what was read: call Next again.
     kFound,     ///< `*record` (viewing the bytes read) is the answer, perhaps a tombstone.
     kSearch,    ///< It takes an iterator: the key is there but newer than the snapshot, the index
-                ///< cannot tell, or what was read is damaged (iterators read it elsewhere).
+                ///< cannot tell, what was read is damaged (iterators read it elsewhere), or the
+                ///< range index is not here (they read it).
     kUnloaded,  ///< `table` has to prepare for lookups first; then start again.
     kFailed,    ///< See status().
   };

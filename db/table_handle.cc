@@ -25,50 +25,61 @@ Status PointTier::Load(const TableReader& reader, Kind kind,
   return Status::OK();
 }
 
-Status TableHandle::OpenReader(const Comparator* comparator, memnode::TableStore* store,
-                               Read read) {
-  comparator_ = comparator;
-  const auto open = read == Read::kNothing ? TableReader::OpenUnread : TableReader::Open;
-  return open(meta_, comparator, store->OpenExtent(meta_->id, meta_->placement, meta_->size),
-              &reader_);
+void TableHandle::TierSlot::Count(const PointTier* less, const PointTier* more) const {
+  const auto bytes = [](const PointTier* tier) {
+    return tier == nullptr ? uint64_t{0} : tier->MemoryUsage();
+  };
+  if (memory != nullptr) memory->ReplacePointTier(bytes(less), bytes(more));
 }
 
-Status TableHandle::Open(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
-                         memnode::SpaceAllocator* space, EpochDomain* epochs, PointTier::Kind tier,
+TableHandle::TierSlot::~TierSlot() {
+  const PointTier* const last = current.load(std::memory_order_relaxed);
+  Count(last, nullptr);
+  delete last;
+}
+
+Status TableHandle::OpenReader(Read read) {
+  const auto open = read == Read::kNothing ? TableReader::OpenUnread : TableReader::Open;
+  return open(meta_, comparator_,
+              surroundings_.store->OpenExtent(meta_->id, meta_->placement, meta_->size), &reader_,
+              surroundings_.memory);
+}
+
+Status TableHandle::Open(TableMeta meta, const Comparator* comparator,
+                         const TableSurroundings& surroundings, PointTier::Kind tier,
                          std::shared_ptr<TableHandle>* handle) {
   std::shared_ptr<TableHandle> opened;
-  NACRE_RETURN_IF_ERROR(OpenUnread(std::move(meta), comparator, store, space, epochs, &opened));
+  NACRE_RETURN_IF_ERROR(OpenUnread(std::move(meta), comparator, surroundings, &opened));
   NACRE_RETURN_IF_ERROR(opened->Load(tier));
   *handle = std::move(opened);
   return Status::OK();
 }
 
 Status TableHandle::OpenUnread(TableMeta meta, const Comparator* comparator,
-                               memnode::TableStore* store, memnode::SpaceAllocator* space,
-                               EpochDomain* epochs, std::shared_ptr<TableHandle>* handle) {
-  std::shared_ptr<TableHandle> opened(
-      new TableHandle(std::make_shared<const TableMeta>(std::move(meta)), space, epochs));
-  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator, store, Read::kNothing));
-  opened->tier_ = std::make_shared<TierSlot>();
+                               const TableSurroundings& surroundings,
+                               std::shared_ptr<TableHandle>* handle) {
+  std::shared_ptr<TableHandle> opened(new TableHandle(
+      std::make_shared<const TableMeta>(std::move(meta)), comparator, surroundings));
+  NACRE_RETURN_IF_ERROR(opened->OpenReader(Read::kNothing));
+  opened->tier_ = std::make_shared<TierSlot>(surroundings.memory);
   for (const ExtentAddr& extent : opened->meta_->placement.fragments) {
-    opened->fragments_.push_back(std::make_shared<FragmentSpace>(extent, space));
+    opened->fragments_.push_back(std::make_shared<FragmentSpace>(extent, surroundings.space));
   }
   *handle = std::move(opened);
   return Status::OK();
 }
 
-Status TableHandle::OpenMoved(Placement placement, memnode::TableStore* store,
-                              std::shared_ptr<TableHandle>* handle) const {
+Status TableHandle::OpenMoved(Placement placement, std::shared_ptr<TableHandle>* handle) const {
   auto meta = std::make_shared<TableMeta>(*meta_);
   meta->placement = std::move(placement);
-  std::shared_ptr<TableHandle> opened(new TableHandle(std::move(meta), space_, epochs_));
-  NACRE_RETURN_IF_ERROR(opened->OpenReader(comparator_, store, Read::kRangeIndex));
+  std::shared_ptr<TableHandle> opened(new TableHandle(std::move(meta), comparator_, surroundings_));
+  NACRE_RETURN_IF_ERROR(opened->OpenReader(Read::kRangeIndex));
   opened->tier_ = tier_;
   for (size_t i = 0; i < fragments_.size(); ++i) {
     const ExtentAddr& extent = opened->meta_->placement.fragments[i];
     const bool same = extent == fragments_[i]->extent();
-    opened->fragments_.push_back(same ? fragments_[i]
-                                      : std::make_shared<FragmentSpace>(extent, space_));
+    opened->fragments_.push_back(
+        same ? fragments_[i] : std::make_shared<FragmentSpace>(extent, surroundings_.space));
   }
   *handle = std::move(opened);
   return Status::OK();
@@ -91,7 +102,8 @@ void TableHandle::PassDamageTo(const TableHandle& moved) const {
 }
 
 Status TableHandle::Load(PointTier::Kind kind) const {
-  NACRE_RETURN_IF_ERROR(reader_->LoadRangeIndex());
+  NACRE_RETURN_IF_ERROR(reader_->PreloadRangeIndex());
+  NACRE_RETURN_IF_ERROR(reader_->LoadRangeTombstones());
   MutexLock lock(&tier_->loading);
   if (loaded()) return Status::OK();
   std::unique_ptr<const PointTier> tier;
@@ -101,7 +113,8 @@ Status TableHandle::Load(PointTier::Kind kind) const {
 }
 
 Status TableHandle::PrepareLookups() const {
-  if (tier() != nullptr) return reader_->LoadRangeIndex();
+  NACRE_RETURN_IF_ERROR(reader_->LoadRangeTombstones());
+  if (tier() != nullptr) return Status::OK();
   std::unique_ptr<const PointTier> shape;
   NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, PointTier::Kind::kShape, &shape));
   // Release pairs with tier(). Somebody else may have been faster, with the same or more.
@@ -114,10 +127,12 @@ Status TableHandle::PrepareLookups() const {
 }
 
 void TableHandle::PutTier(std::unique_ptr<const PointTier> tier) const {
+  const PointTier* const loaded = tier.release();
   // Release pairs with tier().
-  const PointTier* old = tier_->current.exchange(tier.release(), std::memory_order_acq_rel);
+  const PointTier* old = tier_->current.exchange(loaded, std::memory_order_acq_rel);
   tier_->loaded.store(true, std::memory_order_release);  // Pairs with loaded().
-  if (old != nullptr) epochs_->Retire([old] { delete old; });
+  tier_->Count(old, loaded);
+  if (old != nullptr) surroundings_.epochs->Retire([old] { delete old; });
 }
 
 Status TableHandle::SetTier(PointTier::Kind kind) {

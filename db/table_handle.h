@@ -11,6 +11,7 @@
 #include "memnode/table_store.h"
 #include "nacre/comparator.h"
 #include "nacre/status.h"
+#include "table/index_memory.h"
 #include "table/table_meta.h"
 #include "table/table_reader.h"
 #include "util/bloom.h"
@@ -76,6 +77,14 @@ class FragmentSpace {
   std::atomic<bool> dropped_{false};
 };
 
+/// What all tables of a database share. It outlives their handles.
+struct TableSurroundings {
+  memnode::TableStore* store = nullptr;
+  memnode::SpaceAllocator* space = nullptr;  ///< Null: the space is somebody else's.
+  EpochDomain* epochs = nullptr;
+  IndexMemory* memory = nullptr;  ///< What indexes are counted in; null: there is no budget.
+};
+
 /// A live table of the database: opened once, shared by all versions that hold it. When the last
 /// of them goes after the edit that dropped the table, its space is freed. A table of which
 /// fragments were repaired has a new handle, which shares with the old one what is the same.
@@ -84,17 +93,16 @@ class FragmentSpace {
 /// the epoch domain.
 class TableHandle {
  public:
-  static Status Open(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
-                     memnode::SpaceAllocator* space, EpochDomain* epochs, PointTier::Kind tier,
+  static Status Open(TableMeta meta, const Comparator* comparator,
+                     const TableSurroundings& surroundings, PointTier::Kind tier,
                      std::shared_ptr<TableHandle>* handle);
   /// The same without reading anything: see Load.
-  static Status OpenUnread(TableMeta meta, const Comparator* comparator, memnode::TableStore* store,
-                           memnode::SpaceAllocator* space, EpochDomain* epochs,
+  static Status OpenUnread(TableMeta meta, const Comparator* comparator,
+                           const TableSurroundings& surroundings,
                            std::shared_ptr<TableHandle>* handle);
   /// The same table with other fragments, of which those of `placement` that are not of this handle
   /// are new. Reads the table's range index where it is now.
-  Status OpenMoved(Placement placement, memnode::TableStore* store,
-                   std::shared_ptr<TableHandle>* handle) const;
+  Status OpenMoved(Placement placement, std::shared_ptr<TableHandle>* handle) const;
   ~TableHandle();
   TableHandle(const TableHandle&) = delete;
   TableHandle& operator=(const TableHandle&) = delete;
@@ -109,13 +117,14 @@ class TableHandle {
   const PointTier* tier() const {
     return tier_->current.load(std::memory_order_acquire);  // Pairs with SetTier.
   }
-  /// Whether all that is to be here is: the range index and a tier that is more than a shape.
+  /// Whether all that is to be here has been: the range index, which may have had to go since, and
+  /// a tier that is more than a shape.
   bool loaded() const { return tier_->loaded.load(std::memory_order_acquire); }
   /// Reads the indexes of a table that was opened unread, with this tier, unless somebody has done
-  /// so. A failure leaves all as it was.
+  /// so; the range index only if there is room. A failure leaves all as it was.
   Status Load(PointTier::Kind kind) const;
   /// For a lookup that met a table that is not loaded: reads the little that it lacks, which is the
-  /// shape of the point index, and then the range index.
+  /// shape of the point index, and range tombstones.
   Status PrepareLookups() const;
   /// Loads the other tier and retires the old one. Of a loaded table; one caller at a time.
   Status SetTier(PointTier::Kind kind);
@@ -154,25 +163,29 @@ class TableHandle {
  private:
   /// Of a table, however often it moved.
   struct TierSlot {
-    ~TierSlot() { delete current.load(std::memory_order_relaxed); }
+    explicit TierSlot(IndexMemory* of) : memory(of) {}
+    ~TierSlot();
+    /// For what takes so many bytes less, and so many more.
+    void Count(const PointTier* less, const PointTier* more) const;
+
+    IndexMemory* const memory;
     std::atomic<const PointTier*> current{nullptr};
     std::atomic<bool> loaded{false};  ///< Set once it is more than a shape.
     Mutex loading;                    ///< Held while the first one is loaded.
   };
 
-  TableHandle(std::shared_ptr<const TableMeta> meta, memnode::SpaceAllocator* space,
-              EpochDomain* epochs)
-      : meta_(std::move(meta)), space_(space), epochs_(epochs) {}
+  TableHandle(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
+              const TableSurroundings& surroundings)
+      : meta_(std::move(meta)), comparator_(comparator), surroundings_(surroundings) {}
 
   /// In the place of the one that is there.
   void PutTier(std::unique_ptr<const PointTier> tier) const;
   enum class Read : uint8_t { kNothing, kRangeIndex };
-  Status OpenReader(const Comparator* comparator, memnode::TableStore* store, Read read);
+  Status OpenReader(Read read);
 
   const std::shared_ptr<const TableMeta> meta_;
-  memnode::SpaceAllocator* const space_;
-  EpochDomain* const epochs_;
-  const Comparator* comparator_ = nullptr;
+  const Comparator* const comparator_;
+  const TableSurroundings surroundings_;
   std::unique_ptr<TableReader> reader_;
   std::shared_ptr<TierSlot> tier_;
   std::vector<std::shared_ptr<FragmentSpace>> fragments_;

@@ -25,6 +25,9 @@ void TableSums::Add(const TableMeta& meta) {
   records_bytes += meta.records.length;
   table_bytes += meta.size;
   garbage_bytes += KnownGarbage(meta);
+  filter_bytes += meta.bloom.length;
+  index_extra_bytes += IndexExtraBytes(meta);
+  least_index_extra_bytes = std::min(least_index_extra_bytes, IndexExtraBytes(meta));
   for (size_t i = 0; i < meta.placement.fragments.size(); ++i) {
     const ExtentAddr& fragment = meta.placement.fragments[i];
     extent_bytes += fragment.length;

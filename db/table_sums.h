@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -7,6 +8,11 @@
 #include "table/table_meta.h"
 
 namespace nacre {
+
+/// Of a table: what its point index takes more than its filter.
+inline uint64_t IndexExtraBytes(const TableMeta& meta) {
+  return meta.point_index.length - std::min(meta.point_index.length, meta.bloom.length);
+}
 
 /// What some tables hold and take, in bytes. See SpaceReport for the words.
 struct TableSums {
@@ -16,6 +22,9 @@ struct TableSums {
   uint64_t fragment_bytes = 0;  ///< Of tables, with what redundancy adds.
   uint64_t extent_bytes = 0;
   uint64_t garbage_bytes = 0;
+  uint64_t filter_bytes = 0;
+  uint64_t index_extra_bytes = 0;                 ///< IndexExtraBytes of all.
+  uint64_t least_index_extra_bytes = UINT64_MAX;  ///< Of any.
   /// Of `extent_bytes`, in no order; each node once.
   std::vector<std::pair<NodeId, uint64_t>> extent_bytes_by_node{};
 

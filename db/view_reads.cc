@@ -84,7 +84,7 @@ class ViewChildren {
   void Add(std::unique_ptr<InternalIterator> child,
            const std::vector<const TableReader*>& with_tombstones) {
     for (const TableReader* reader : with_tombstones) {
-      if (Status status = reader->LoadRangeIndex(); !status.ok()) {
+      if (Status status = reader->LoadRangeTombstones(); !status.ok()) {
         children_.push_back(NewFailedInternalIterator(std::move(status)));
         return;
       }
@@ -202,9 +202,10 @@ Status ApproximateSizes(const Version& version, const Range* ranges, int n, uint
     AppendInternalKey(&limit, ranges[i].limit, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
     for (int level = 0; level < version.depth(); ++level) {
       for (const auto& table : version.Overlapping(level, &ranges[i].start, &ranges[i].limit)) {
-        NACRE_RETURN_IF_ERROR(table->reader().LoadRangeIndex());
-        const uint64_t from = table->reader().ApproximateOffset(start);
-        const uint64_t to = table->reader().ApproximateOffset(limit);
+        uint64_t from = 0;
+        uint64_t to = 0;
+        NACRE_RETURN_IF_ERROR(table->reader().ApproximateOffset(start, &from));
+        NACRE_RETURN_IF_ERROR(table->reader().ApproximateOffset(limit, &to));
         if (to > from) sizes[i] += to - from;
       }
     }

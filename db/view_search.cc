@@ -94,7 +94,7 @@ class VersionWalk {
 
   bool InTable(const TableHandle& table) {
     if (table.meta().has_range_deletions()) {
-      if (status_ = table.reader().LoadRangeIndex(); !status_.ok()) return true;
+      if (status_ = table.reader().LoadRangeTombstones(); !status_.ok()) return true;
       cover_ = table.reader().range_tombstones()->Covering(key_, snapshot_);
     }
     if (!MayHave(table)) return cover_ > 0;

@@ -117,7 +117,7 @@ DEFINE_string(compaction, "auto", "nacre: where compactions run: memnode, comput
 DEFINE_string(near_data_flush, "auto",
               "nacre: whether memory nodes make tables of the log: auto, on or off");
 DEFINE_int64(index_memory_budget, -1,
-             "nacre: bytes of point indexes in this process; negative is no limit");
+             "nacre: bytes of indexes in this process; negative is no limit");
 DEFINE_int64(record_cache_size, 0, "nacre: bytes of the cache of hot records");
 
 DEFINE_bool(histogram, false,

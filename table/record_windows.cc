@@ -6,8 +6,12 @@
 
 namespace nacre {
 
-RecordWindows::RecordWindows(const TableContext* table, const TableIteratorOptions& options)
-    : table_(table), options_(options), readahead_(options.readahead_initial) {
+RecordWindows::RecordWindows(const TableContext* table, const RangeIndex* range_index,
+                             const TableIteratorOptions& options)
+    : table_(table),
+      range_index_(range_index),
+      options_(options),
+      readahead_(options.readahead_initial) {
   if (table->in_place != nullptr) {
     current_.data = table->in_place;
     current_.end = table->meta->records.length;
@@ -84,7 +88,7 @@ RecordInterval RecordWindows::NextRange() const {
   const uint64_t limit = table_->meta->records.length;
   const uint64_t begin = ahead_.empty() ? current_.end : ahead_.back().end;
   if (limit - begin <= readahead_) return {begin, limit};
-  const RecordInterval last = table_->range_index.Containing(begin + readahead_ - 1);
+  const RecordInterval last = range_index_->Containing(begin + readahead_ - 1);
   const bool too_long = last.end - begin > 2 * readahead_;
   return {begin, too_long && last.begin > begin ? last.begin : last.end};
 }
@@ -92,7 +96,7 @@ RecordInterval RecordWindows::NextRange() const {
 RecordInterval RecordWindows::PreviousRange() const {
   const uint64_t end = ahead_.empty() ? current_.begin : ahead_.back().begin;
   if (end <= readahead_) return {0, end};
-  const RecordInterval first = table_->range_index.Containing(end - readahead_);
+  const RecordInterval first = range_index_->Containing(end - readahead_);
   const bool too_long = end - first.begin > 2 * readahead_;
   return {too_long && first.end < end ? first.end : first.begin, end};
 }

@@ -23,7 +23,9 @@ namespace nacre {
 /// Thread safety: none.
 class RecordWindows {
  public:
-  RecordWindows(const TableContext* table, const TableIteratorOptions& options);
+  /// `table` and its range index outlive this.
+  RecordWindows(const TableContext* table, const RangeIndex* range_index,
+                const TableIteratorOptions& options);
 
   // The window at hand; empty (begin = end) before the first call and after a failure.
   const char* data() const { return current_.data; }
@@ -70,6 +72,7 @@ class RecordWindows {
   Status Take(size_t ahead);
 
   const TableContext* const table_;
+  const RangeIndex* const range_index_;
   const TableIteratorOptions options_;
   Window current_;
   Direction direction_ = Direction::kForward;

@@ -7,14 +7,12 @@
 #include "nacre/status.h"
 #include "table/extent.h"
 #include "table/internal_key.h"
-#include "table/range_index.h"
 #include "table/record.h"
 #include "table/table_meta.h"
 
 namespace nacre {
 
-/// What a reader and its iterators share of an open table. Immutable, once the range index is
-/// there.
+/// What a reader and its iterators share of an open table. Immutable.
 struct TableContext {
   TableContext(const TableMeta* table_meta, const Comparator* user_comparator, Extent* bytes)
       : meta(table_meta),
@@ -37,7 +35,6 @@ struct TableContext {
   const char* const in_place;  ///< Null if the bytes have to be fetched.
   const InternalKeyComparator comparator;
   const RecordSeed seed;
-  RangeIndex range_index;  ///< Set once, before anybody looks at it.
 };
 
 }  // namespace nacre

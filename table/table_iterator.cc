@@ -6,13 +6,16 @@
 
 namespace nacre {
 
-TableIterator::TableIterator(const TableContext* table, const TableIteratorOptions& options)
+TableIterator::TableIterator(const TableContext* table, RangeIndexRef range_index,
+                             const TableIteratorOptions& options)
     : table_(table),
+      range_index_ref_(std::move(range_index)),
+      range_index_(range_index_ref_->index),
       records_bytes_(table->meta->records.length),
       chunk_size_(table->meta->chunk_size),
       alignment_mask_((uint64_t{1} << table->meta->alignment_shift) - 1),
       verify_checksums_(options.verify_checksums),
-      windows_(table, options) {}
+      windows_(table, &range_index_, options) {}
 
 // ---- Forward ----------------------------------------------------------------------------------
 
@@ -27,7 +30,7 @@ void TableIterator::Seek(const Slice& internal_key) {
   status_ = Status::OK();
   const Slice user_key = ExtractUserKey(internal_key);
   const uint64_t tag = ExtractTag(internal_key);
-  const RecordInterval interval = table_->range_index.Seek(user_key, tag);
+  const RecordInterval interval = range_index_.Seek(user_key, tag);
   if (Status loaded = windows_.Load(interval); !loaded.ok()) {
     Fail(std::move(loaded));
     return;
@@ -70,7 +73,7 @@ void TableIterator::MoveForwardTo(uint64_t offset) {
 
 /// What begins at `offset` is damaged in the window. True if it is whole in the next one.
 bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
-  const RecordInterval interval = table_->range_index.Containing(offset);
+  const RecordInterval interval = range_index_.Containing(offset);
   DamagedRead damage;
   while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
     if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
@@ -108,7 +111,7 @@ bool TableIterator::Settle(uint64_t* offset) {
 void TableIterator::SeekToLast() {
   status_ = Status::OK();
   windows_.Jump(records_bytes_);
-  MoveBackTo(table_->range_index.Containing(records_bytes_ - 1), records_bytes_);
+  MoveBackTo(range_index_.Containing(records_bytes_ - 1), records_bytes_);
 }
 
 void TableIterator::SeekForPrev(const Slice& internal_key) {
@@ -126,7 +129,7 @@ void TableIterator::Prev() {
   assert(valid_);
   if (!backward_) {
     // Windows are whole intervals, so this one is at hand.
-    MoveBackTo(table_->range_index.Containing(offset_), offset_);
+    MoveBackTo(range_index_.Containing(offset_), offset_);
   } else if (before_ > 0) {
     TakeLastListed(offset_);
   } else {
@@ -176,7 +179,7 @@ bool TableIterator::TakeLastListed(uint64_t limit) {
 /// The interval that ends at `limit`, mostly without a search.
 RecordInterval TableIterator::IntervalBefore(uint64_t limit) {
   if (boundaries_.size() < 2 || boundaries_.back() != limit) {
-    table_->range_index.BoundariesUpTo(limit, &boundaries_);
+    range_index_.BoundariesUpTo(limit, &boundaries_);
   }
   boundaries_.pop_back();
   return {boundaries_.back(), limit};
@@ -215,7 +218,7 @@ RecordParse TableIterator::ListRecords(uint64_t begin, uint64_t end, bool verify
 /// What begins in [begin, end) is damaged in the window, at `fault`. Lists it once it is whole in
 /// another one.
 bool TableIterator::ListAgain(uint64_t begin, uint64_t end, uint64_t fault, RecordParse parse) {
-  const RecordInterval interval = table_->range_index.Containing(begin);
+  const RecordInterval interval = range_index_.Containing(begin);
   DamagedRead damage;
   while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
     if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "table/internal_iterator.h"
+#include "table/loaded_range_index.h"
 #include "table/record.h"
 #include "table/record_windows.h"
 #include "table/table_context.h"
@@ -17,8 +18,9 @@ namespace nacre {
 /// damaged is read again, from other fragments than before.
 class TableIterator final : public InternalIterator {
  public:
-  /// `table` outlives the iterator.
-  TableIterator(const TableContext* table, const TableIteratorOptions& options);
+  /// `table` outlives the iterator, which holds its range index as long as it lives.
+  TableIterator(const TableContext* table, RangeIndexRef range_index,
+                const TableIteratorOptions& options);
 
   bool Valid() const override { return valid_; }
   void SeekToFirst() override;
@@ -50,6 +52,8 @@ class TableIterator final : public InternalIterator {
   bool FailAt(uint64_t offset, RecordParse parse, const std::string& nodes = {});
 
   const TableContext* const table_;
+  const RangeIndexRef range_index_ref_;
+  const RangeIndex& range_index_;
   const uint64_t records_bytes_;
   const uint64_t chunk_size_;
   const uint64_t alignment_mask_;

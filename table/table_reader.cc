@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "table/covered_iterator.h"
-#include "table/range_index.h"
+#include "table/index_memory.h"
+#include "table/range_index_slot.h"
 #include "table/table_context.h"
 #include "table/table_iterator.h"
 #include "util/crc32c.h"
@@ -38,57 +39,78 @@ Status ReadSection(const TableContext& table, const TableSection& section, const
 
 class TableReader::Rep {
  public:
-  Rep(const TableMeta* meta, const Comparator* comparator, Extent* extent)
-      : context_(meta, comparator, extent) {}
-
-  Status LoadRangeIndex() EXCLUDES(loading_) {
-    if (loaded()) return Status::OK();
-    MutexLock lock(&loading_);
-    return loaded_.load(std::memory_order_relaxed) ? Status::OK() : Load();
+  Rep(const TableMeta* meta, const Comparator* comparator, Extent* extent, IndexMemory* memory)
+      : context_(meta, comparator, extent),
+        memory_(memory),
+        range_index_(memory, meta->range_index.length) {}
+  ~Rep() {
+    if (memory_ != nullptr && range_tombstones() != nullptr) {
+      memory_->RemoveRangeTombstones(range_tombstones()->MemoryUsage());
+    }
   }
-  /// Acquire: pairs with the release in Load.
-  bool loaded() const { return loaded_.load(std::memory_order_acquire); }
+  Rep(const Rep&) = delete;
+  Rep& operator=(const Rep&) = delete;
+
   const TableContext& context() const { return context_; }
-  const RangeTombstones* range_tombstones() const { return range_tombstones_.get(); }
+  const RangeIndexSlot& range_index() const { return range_index_; }
+  /// What there is, or what is read now.
+  Status GetRangeIndex(RangeIndexRef* index) EXCLUDES(loading_);
+  Status LoadRangeTombstones() EXCLUDES(loading_);
+  /// Acquire: pairs with the release in LoadRangeTombstones.
+  const RangeTombstones* range_tombstones() const {
+    return loaded_tombstones_.load(std::memory_order_acquire);
+  }
   size_t MemoryUsage() const {
-    if (!loaded()) return sizeof(*this);
-    return sizeof(*this) + range_index_bytes_.capacity() + context_.range_index.MemoryUsage() +
-           (range_tombstones_ == nullptr ? 0 : range_tombstones_->MemoryUsage());
+    return sizeof(*this) + range_index_.MemoryUsage() +
+           (range_tombstones() == nullptr ? 0 : range_tombstones()->MemoryUsage());
   }
 
  private:
-  Status Load() REQUIRES(loading_);
-  Status LoadRangeTombstones();
+  Status ReadRangeIndex(RangeIndexRef* index) const;
 
-  Mutex loading_;
-  std::atomic<bool> loaded_{false};
-  // These are constant once `loaded_` is set.
-  TableContext context_;
-  std::string range_index_bytes_;  ///< Empty if the section is in place.
-  std::unique_ptr<const RangeTombstones> range_tombstones_;
+  const TableContext context_;
+  IndexMemory* const memory_;
+  RangeIndexSlot range_index_;
+  Mutex loading_;  ///< Held while one of both is read: others wait for what is read then.
+  std::atomic<const RangeTombstones*> loaded_tombstones_{nullptr};
+  std::unique_ptr<const RangeTombstones> range_tombstones_;  ///< Set once, with the pointer to it.
 };
 
-Status TableReader::Rep::Load() {
+Status TableReader::Rep::GetRangeIndex(RangeIndexRef* index) {
+  if (*index = range_index_.Get(); *index != nullptr) [[likely]]
+    return Status::OK();
+  MutexLock lock(&loading_);
+  if (*index = range_index_.Get(); *index != nullptr) return Status::OK();
+  if (*index = range_index_.Recall(); *index != nullptr) return Status::OK();
+  NACRE_RETURN_IF_ERROR(ReadRangeIndex(index));
+  range_index_.Keep(*index);
+  return Status::OK();
+}
+
+Status TableReader::Rep::ReadRangeIndex(RangeIndexRef* index) const {
   const TableSection& section = context_.meta->range_index;
   std::unique_ptr<PendingRead> read;
   Slice bytes;
   NACRE_RETURN_IF_ERROR(
       ReadSection(context_, section, "range index does not match its checksum", &read, &bytes));
+  auto loaded = std::make_shared<LoadedRangeIndex>();
   const char* const in_place = context_.in_place;
   if (in_place == nullptr || bytes.data() != in_place + section.offset) {
-    range_index_bytes_.assign(bytes.data(), bytes.size());
-    bytes = range_index_bytes_;
+    loaded->section.assign(bytes.data(), bytes.size());
+    bytes = loaded->section;
   }
-  if (!context_.range_index.Parse(bytes, context_.comparator, context_.meta->alignment_shift,
-                                  context_.meta->records.length)) {
+  if (!loaded->index.Parse(bytes, context_.comparator, context_.meta->alignment_shift,
+                           context_.meta->records.length)) {
     return context_.CorruptionAt(section.offset, "malformed range index");
   }
-  if (context_.meta->has_range_deletions()) NACRE_RETURN_IF_ERROR(LoadRangeTombstones());
-  loaded_.store(true, std::memory_order_release);
+  *index = std::move(loaded);
   return Status::OK();
 }
 
 Status TableReader::Rep::LoadRangeTombstones() {
+  if (!context_.meta->has_range_deletions() || range_tombstones() != nullptr) return Status::OK();
+  MutexLock lock(&loading_);
+  if (range_tombstones() != nullptr) return Status::OK();
   const TableSection& section = context_.meta->range_deletions;
   std::unique_ptr<PendingRead> read;
   Slice bytes;
@@ -98,6 +120,8 @@ Status TableReader::Rep::LoadRangeTombstones() {
   if (!RangeTombstones::Decode(bytes, comparator, &range_tombstones_).ok()) {
     return context_.CorruptionAt(section.offset, "malformed range tombstones");
   }
+  if (memory_ != nullptr) memory_->AddRangeTombstones(range_tombstones_->MemoryUsage());
+  loaded_tombstones_.store(range_tombstones_.get(), std::memory_order_release);
   return Status::OK();
 }
 
@@ -105,17 +129,20 @@ TableReader::TableReader() = default;
 TableReader::~TableReader() = default;
 
 Status TableReader::Open(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
-                         std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader) {
+                         std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader,
+                         IndexMemory* memory) {
   std::unique_ptr<TableReader> opened;
-  NACRE_RETURN_IF_ERROR(OpenUnread(std::move(meta), comparator, std::move(extent), &opened));
+  NACRE_RETURN_IF_ERROR(
+      OpenUnread(std::move(meta), comparator, std::move(extent), &opened, memory));
   NACRE_RETURN_IF_ERROR(opened->LoadRangeIndex());
+  NACRE_RETURN_IF_ERROR(opened->LoadRangeTombstones());
   *reader = std::move(opened);
   return Status::OK();
 }
 
 Status TableReader::OpenUnread(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
-                               std::shared_ptr<Extent> extent,
-                               std::unique_ptr<TableReader>* reader) {
+                               std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader,
+                               IndexMemory* memory) {
   const std::string name = "table " + std::to_string(meta->id);
   if (meta->comparator != comparator->Name()) {
     return Status::InvalidArgument(name + " was written with comparator " + meta->comparator +
@@ -129,21 +156,31 @@ Status TableReader::OpenUnread(std::shared_ptr<const TableMeta> meta, const Comp
   std::unique_ptr<TableReader> opened(new TableReader);
   opened->meta_ = std::move(meta);
   opened->extent_ = std::move(extent);
-  opened->rep_ = std::make_unique<Rep>(opened->meta_.get(), comparator, opened->extent_.get());
+  opened->rep_ =
+      std::make_unique<Rep>(opened->meta_.get(), comparator, opened->extent_.get(), memory);
   *reader = std::move(opened);
   return Status::OK();
 }
 
-Status TableReader::LoadRangeIndex() const { return rep_->LoadRangeIndex(); }
-bool TableReader::has_range_index() const { return rep_->loaded(); }
+Status TableReader::LoadRangeIndex() const {
+  RangeIndexRef index;
+  return rep_->GetRangeIndex(&index);
+}
+
+Status TableReader::PreloadRangeIndex() const {
+  return rep_->range_index().HasRoom() ? LoadRangeIndex() : Status::OK();
+}
+
+Status TableReader::LoadRangeTombstones() const { return rep_->LoadRangeTombstones(); }
 const RangeTombstones* TableReader::range_tombstones() const { return rep_->range_tombstones(); }
 
 std::unique_ptr<InternalIterator> TableReader::NewIterator(
     const TableIteratorOptions& options) const {
-  if (Status status = LoadRangeIndex(); !status.ok()) {
+  RangeIndexRef index;
+  if (Status status = rep_->GetRangeIndex(&index); !status.ok()) {
     return NewFailedInternalIterator(std::move(status));
   }
-  return std::make_unique<TableIterator>(&rep_->context(), options);
+  return std::make_unique<TableIterator>(&rep_->context(), std::move(index), options);
 }
 
 TableReader::Match TableReader::MatchRecord(uint64_t offset, const Slice& bytes,
@@ -162,8 +199,11 @@ TableReader::Match TableReader::MatchRecord(uint64_t offset, const Slice& bytes,
   return TagSequence(record->tag) <= snapshot ? Match::kYes : Match::kOlder;
 }
 
-RecordInterval TableReader::IntervalOf(const Slice& user_key, SequenceNumber snapshot) const {
-  return rep_->context().range_index.Seek(user_key, PackTag(snapshot, kValueTypeForSeek));
+std::optional<RecordInterval> TableReader::IntervalOf(const Slice& user_key,
+                                                      SequenceNumber snapshot) const {
+  const RangeIndexRef range = rep_->range_index().Get();
+  if (range == nullptr) return std::nullopt;
+  return range->index.Seek(user_key, PackTag(snapshot, kValueTypeForSeek));
 }
 
 TableReader::Match TableReader::SearchInterval(const RecordInterval& interval, const Slice& bytes,
@@ -190,14 +230,21 @@ TableReader::Match TableReader::SearchInterval(const RecordInterval& interval, c
   return Match::kNo;
 }
 
-uint64_t TableReader::ApproximateOffset(const Slice& internal_key) const {
+Status TableReader::ApproximateOffset(const Slice& internal_key, uint64_t* offset) const {
   const TableContext& table = rep_->context();
   const Slice user_key = ExtractUserKey(internal_key);
-  if (table.comparator.CompareUserKeys(user_key, meta_->smallest_user_key()) < 0) return 0;
-  if (table.comparator.CompareUserKeys(user_key, meta_->largest_user_key()) > 0) {
-    return meta_->size;
+  *offset = 0;
+  if (table.comparator.CompareUserKeys(user_key, meta_->smallest_user_key()) < 0) {
+    return Status::OK();
   }
-  return table.range_index.Seek(user_key, ExtractTag(internal_key)).begin;
+  if (table.comparator.CompareUserKeys(user_key, meta_->largest_user_key()) > 0) {
+    *offset = meta_->size;
+    return Status::OK();
+  }
+  RangeIndexRef range;
+  NACRE_RETURN_IF_ERROR(rep_->GetRangeIndex(&range));
+  *offset = range->index.Seek(user_key, ExtractTag(internal_key)).begin;
+  return Status::OK();
 }
 
 size_t TableReader::MemoryUsage() const { return sizeof(*this) + rep_->MemoryUsage(); }

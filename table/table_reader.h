@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -27,28 +28,40 @@ struct TableIteratorOptions {
   size_t readahead_parallel = 32 << 10;
 };
 
-/// A finished table, opened: its metadata, its range index, and as much of the point tiers as the
-/// owner gives it. Point lookups are split so that the caller can prefetch and batch: `Probe` here
-/// (no I/O), the read of the candidate by the caller, then `MatchRecord` here.
+class IndexMemory;
+
+/// A finished table, opened: its metadata, its range index while there is room for it, and as much
+/// of the point tiers as the owner gives it. Point lookups are split so that the caller can
+/// prefetch and batch: `Probe` here (no I/O), the read of the candidate by the caller, then
+/// `MatchRecord` here.
 ///
 /// Thread safety: const methods from many threads at once. The point tiers are immutable here:
 /// the owner of the reader swaps tiers by swapping PointTier objects (see db/).
 class TableReader {
  public:
-  /// Reads the range index through `extent` and checks it. `Corruption` names the table,
-  /// `InvalidArgument` a comparator that is not the table's. The comparator outlives the reader.
+  /// Reads the range index and the range tombstones through `extent` and checks them. `Corruption`
+  /// names the table, `InvalidArgument` a comparator that is not the table's. The comparator
+  /// outlives the reader, and so does `memory`, in which the range index keeps its place only as
+  /// long as it is used; null: it stays.
   static Status Open(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
-                     std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader);
-  /// The same without reading anything: see LoadRangeIndex.
+                     std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader,
+                     IndexMemory* memory = nullptr);
+  /// The same without reading anything.
   static Status OpenUnread(std::shared_ptr<const TableMeta> meta, const Comparator* comparator,
-                           std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader);
+                           std::shared_ptr<Extent> extent, std::unique_ptr<TableReader>* reader,
+                           IndexMemory* memory = nullptr);
   ~TableReader();
 
-  /// Reads the range index, unless it is there. `IntervalOf` and `ApproximateOffset` need it;
-  /// iterators see to it themselves. A failure leaves all as it was.
+  // Whoever needs a range index sees to it that it is read; these read ahead of need. A failure
+  // leaves all as it was.
+
+  /// Reads the range index, unless it is here.
   Status LoadRangeIndex() const;
-  bool has_range_index() const;
-  /// Null if the table has none. Read with the range index, which has to be there.
+  /// The same, if it can be kept without that those of other tables have to go.
+  Status PreloadRangeIndex() const;
+  /// Reads the range tombstones, if the table has any. They stay.
+  Status LoadRangeTombstones() const;
+  /// Null if the table has none, or they were not read.
   const RangeTombstones* range_tombstones() const;
 
   const TableMeta& meta() const { return *meta_; }
@@ -71,16 +84,18 @@ class TableReader {
                     SequenceNumber snapshot, bool verify_checksum, Record* record) const;
 
   /// Where the newest record of `user_key` that `snapshot` sees lies, if the table has one.
-  RecordInterval IntervalOf(const Slice& user_key, SequenceNumber snapshot) const;
+  /// Nothing: the range index is not here. Reads nothing.
+  std::optional<RecordInterval> IntervalOf(const Slice& user_key, SequenceNumber snapshot) const;
   /// Looks for it in the bytes of that interval. kYes, kNo, or kCorrupt: every record on the way is
   /// checked.
   Match SearchInterval(const RecordInterval& interval, const Slice& bytes, const Slice& user_key,
                        SequenceNumber snapshot, Record* record) const;
 
-  /// Offset, within the table, near `internal_key`: for GetApproximateSizes.
-  uint64_t ApproximateOffset(const Slice& internal_key) const;
+  /// `*offset`, within the table, is near `internal_key`. Reads the range index only if the key is
+  /// between the table's ends.
+  Status ApproximateOffset(const Slice& internal_key, uint64_t* offset) const;
 
-  /// Bytes kept in local memory (range index and this object; not point tiers).
+  /// Bytes kept in local memory (range index, range tombstones and this object; not point tiers).
   size_t MemoryUsage() const;
 
   /// Fetches and checks sections of the table. `*index` views the section's memory.

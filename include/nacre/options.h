@@ -137,9 +137,11 @@ struct DBOptions {
 
   // ---- Local memory -------------------------------------------------------------------------
 
-  /// Bytes of point indexes kept here; beyond it the coldest tables keep a Bloom filter only.
-  /// Tables that were written without a budget have none: a lookup in one that is cold costs a read
-  /// from its node, until a compaction has written it anew.
+  /// Bytes of indexes kept here. Beyond it the tables of deeper levels have Bloom filters in the
+  /// place of point indexes, and range indexes are here only while they are used: a seek into a
+  /// table whose index had to go reads it again, 4 KB for each MB of records. Filters are always
+  /// here, also where they alone take more. Tables that were written without a budget have none: a
+  /// lookup in one that is cold costs a read from its node, until a compaction has written it anew.
   size_t index_memory_budget = SIZE_MAX;
   /// Bytes of hot records kept here. There is no such cache yet: more than 0 is `NotSupported`.
   size_t record_cache_size = 0;

@@ -164,11 +164,13 @@ TEST_P(IndexesTest, WhatCannotBeLoadedFailsItsReadsAndIsToldOfAndLoadedLater) {
     EXPECT_FALSE(iterator->Valid());
     ExpectCorruption(iterator->status());
   }
-  const Range all("", "\xff");
+  const Range middle("key3", "key6");
   uint64_t size = 0;
-  ExpectCorruption(db_->GetApproximateSizes(&all, 1, &size));
-  EXPECT_TRUE(Eventually([&] { return log_->CountOf("indexes") == tables_.size(); }));
-  EXPECT_EQ(GetNumber(db_.get(), "nacre.num-unloaded-tables"), tables_.size());
+  ExpectCorruption(db_->GetApproximateSizes(&middle, 1, &size));
+  // Where there is no room for range indexes, they are not loaded before they are needed.
+  const size_t unloaded = GetParam() == Tier::kIndex ? tables_.size() : tables_.size() / 2;
+  EXPECT_TRUE(Eventually([&] { return log_->CountOf("indexes") == unloaded; }));
+  EXPECT_EQ(GetNumber(db_.get(), "nacre.num-unloaded-tables"), unloaded);
   EXPECT_FALSE(AllLoaded());
   // What needs no table goes on.
   ASSERT_NO_FATAL_FAILURE(Fill(100));
@@ -176,7 +178,7 @@ TEST_P(IndexesTest, WhatCannotBeLoadedFailsItsReadsAndIsToldOfAndLoadedLater) {
   FlipIndexes();
   ASSERT_NO_FATAL_FAILURE(Check());
   EXPECT_TRUE(Eventually([&] { return AllLoaded(); }));
-  EXPECT_EQ(log_->CountOf("indexes"), tables_.size());  // Once for each.
+  EXPECT_EQ(log_->CountOf("indexes"), unloaded);  // Once for each.
 }
 
 }  // namespace

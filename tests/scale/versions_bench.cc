@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "db/compaction_picker.h"
+#include "db/point_tiers.h"
 #include "db/read_view.h"
 #include "db/repair_planner.h"
 #include "db/space_report.h"
@@ -245,6 +246,25 @@ void BM_PlanRepair(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(PlanRepair({tree->version()}, nodes));
 }
 
+/// Under a budget for indexes, after a compaction. All but its outputs have the tiers that they are
+/// to have.
+void BM_PointTiers(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  const auto note_all = [](const Version& version) {
+    for (int level = 0; level < version.depth(); ++level) {
+      for (const auto& chunk : version.chunks(level)) chunk->NoteTier(PointTier::Kind::kIndex);
+    }
+  };
+  for (auto _ : state) {
+    PlanPointTiers({tree->version()}, UINT64_MAX);
+    note_all(*tree->version());
+    tree->Install(Version::Apply(*tree->version(), tree->NextEdit()));
+    const double start = CpuSeconds();
+    benchmark::DoNotOptimize(PlanPointTiers({tree->version()}, UINT64_MAX));
+    state.SetIterationTime(CpuSeconds() - start);
+  }
+}
+
 void Sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(1'650)->Arg(16'500)->Arg(165'000)->Unit(benchmark::kMicrosecond);
 }
@@ -258,6 +278,7 @@ BENCHMARK(BM_DeeperRanges)->Apply(Sizes);
 BENCHMARK(BM_Lineage)->Apply(Sizes);
 BENCHMARK(BM_PlanRepair)->Apply(Sizes);
 BENCHMARK(BM_Apply)->Apply(Sizes)->UseManualTime()->Iterations(100);
+BENCHMARK(BM_PointTiers)->Apply(Sizes)->UseManualTime()->Iterations(20);
 BENCHMARK(BM_SpaceReport)->Apply(Sizes)->UseManualTime()->Iterations(20);
 
 }  // namespace

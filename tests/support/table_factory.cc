@@ -59,8 +59,8 @@ std::shared_ptr<TableHandle> TableFactory::Make(std::vector<TestEntry> entries) 
   Status status = build();
   if (status.ok()) {
     space_->Trim(&meta.placement, meta.size);
-    status = TableHandle::Open(meta, comparator_.user_comparator(), store_.get(), space_.get(),
-                               &epochs_, PointTier::Kind::kIndex, &table);
+    status = TableHandle::Open(meta, comparator_.user_comparator(), Surroundings(),
+                               PointTier::Kind::kIndex, &table);
   }
   EXPECT_TRUE(status.ok()) << status.ToString();
   return table;
@@ -68,8 +68,8 @@ std::shared_ptr<TableHandle> TableFactory::Make(std::vector<TestEntry> entries) 
 
 std::shared_ptr<TableHandle> TableFactory::OpenUnread(const TableHandle& table) {
   std::shared_ptr<TableHandle> opened;
-  const Status status = TableHandle::OpenUnread(table.meta(), comparator_.user_comparator(),
-                                                store_.get(), space_.get(), &epochs_, &opened);
+  const Status status =
+      TableHandle::OpenUnread(table.meta(), comparator_.user_comparator(), Surroundings(), &opened);
   EXPECT_TRUE(status.ok()) << status.ToString();
   return opened;
 }
@@ -91,7 +91,7 @@ std::shared_ptr<TableHandle> TableFactory::MakeUnread(TableMeta meta) {
   meta.comparator = comparator_.user_comparator()->Name();
   std::shared_ptr<TableHandle> table;
   const Status status = TableHandle::OpenUnread(std::move(meta), comparator_.user_comparator(),
-                                                store_.get(), space_.get(), &epochs_, &table);
+                                                Surroundings(), &table);
   EXPECT_TRUE(status.ok()) << status.ToString();
   return table;
 }

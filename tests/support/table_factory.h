@@ -34,11 +34,16 @@ class TableFactory {
   /// a version unless it has them.
   std::shared_ptr<TableHandle> MakeUnread(TableMeta meta);
 
+  /// From here on tables count their indexes in `memory`, which outlives them.
+  void SetIndexMemory(IndexMemory* memory) { memory_ = memory; }
+
   const InternalKeyComparator& comparator() const { return comparator_; }
   const memnode::SpaceAllocator& space() const { return *space_; }
   uint64_t used_bytes() const { return space_->Usage().used_bytes; }
 
  private:
+  TableSurroundings Surroundings() { return {store_.get(), space_.get(), &epochs_, memory_}; }
+
   static constexpr size_t kChunk = 4 << 10;
 
   const InternalKeyComparator comparator_;
@@ -47,6 +52,7 @@ class TableFactory {
   std::unique_ptr<memnode::SpaceAllocator> space_;
   std::unique_ptr<memnode::TableStore> store_;
   EpochDomain epochs_;
+  IndexMemory* memory_ = nullptr;
   uint64_t database_id_ = 0;
   uint64_t next_id_ = 1;
 };

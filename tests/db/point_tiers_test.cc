@@ -1,0 +1,112 @@
+// Goal: point indexes are given to the tables of upper levels first, filters come before all of
+// them, and a plan looks only at tables of which it does not know that they are as they are to be.
+// Method: tables of two levels, and shares between nothing and all.
+
+#include "db/point_tiers.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/support/status_assert.h"
+#include "tests/support/table_factory.h"
+
+namespace nacre {
+namespace {
+
+constexpr size_t kTables = 6;  ///< Of each level.
+
+class PointTiersTest : public ::testing::Test {
+ protected:
+  PointTiersTest() {
+    VersionEdit edit;
+    for (int level = 1; level <= 2; ++level) {
+      for (size_t i = 0; i < kTables; ++i) {
+        const auto table = factory_.MakeOfKeys({fmt::format("key{:03}", i)});
+        tables_.push_back(table);
+        edit.added.push_back({level, table});
+      }
+    }
+    version_ = Version::Apply(Version(&factory_.comparator(), 7), edit);
+    each_ = IndexExtraBytes(tables_[0]->meta());
+    filters_ = tables_.size() * tables_[0]->meta().bloom.length;
+  }
+
+  void Apply(const TierChanges& changes) {
+    for (const auto& table : changes.to_filters) {
+      ASSERT_TRUE(IsOk(table->SetTier(PointTier::Kind::kBloom)));
+    }
+    for (const auto& table : changes.to_indexes) {
+      ASSERT_TRUE(IsOk(table->SetTier(PointTier::Kind::kIndex)));
+    }
+  }
+  /// Levels of the tables that have their point indexes.
+  std::vector<size_t> Indexed() const {
+    std::vector<size_t> count(2);
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      if (tables_[i]->tier()->kind() == PointTier::Kind::kIndex) ++count[i / kTables];
+    }
+    return count;
+  }
+  /// With room for all filters and for so many point indexes in their places.
+  TierChanges Plan(uint64_t indexes) const {
+    return PlanPointTiers({version_}, filters_ + indexes * each_);
+  }
+
+  TableFactory factory_{BytewiseComparator()};
+  TableList tables_;
+  std::shared_ptr<const Version> version_;
+  uint64_t filters_ = 0;
+  uint64_t each_ = 0;
+};
+
+using Counts = std::vector<size_t>;
+
+TEST_F(PointTiersTest, UpperLevelsFirst) {
+  ASSERT_GT(filters_, 0u);
+  ASSERT_GT(each_, 0u);
+  for (const size_t share : {0, 4, 6, 9, 12, 3, 20}) {
+    SCOPED_TRACE(share);
+    ASSERT_NO_FATAL_FAILURE(Apply(Plan(share)));
+    const size_t upper = std::min(share, kTables);
+    EXPECT_EQ(Indexed(), (Counts{upper, std::min(share - upper, kTables)}));
+    const TierChanges again = Plan(share);
+    EXPECT_TRUE(again.to_filters.empty() && again.to_indexes.empty());
+  }
+}
+
+TEST_F(PointTiersTest, WhatIsKnownIsNotLookedAtAgain) {
+  ASSERT_NO_FATAL_FAILURE(Apply(Plan(kTables)));
+  Plan(kTables);  // Finds that it is so.
+  const TableChunk& upper = *version_->chunks(1)[0];
+  const TableChunk& lower = *version_->chunks(2)[0];
+  EXPECT_TRUE(upper.IsKnownToHave(PointTier::Kind::kIndex));
+  EXPECT_TRUE(lower.IsKnownToHave(PointTier::Kind::kBloom));
+  ASSERT_NO_FATAL_FAILURE(Apply(PlanPointTiers({version_}, 0)));
+  EXPECT_EQ(Indexed(), (Counts{0, 0}));
+  PlanPointTiers({version_}, 0);
+  EXPECT_TRUE(upper.IsKnownToHave(PointTier::Kind::kBloom));
+}
+
+TEST_F(PointTiersTest, UnloadedTablesAreLeftAlone) {
+  VersionEdit edit;
+  std::vector<std::shared_ptr<TableHandle>> unread;
+  for (size_t i = 0; i < kTables; ++i) {
+    unread.push_back(factory_.OpenUnread(*tables_[i]));
+    edit.added.push_back({1, unread.back()});
+  }
+  version_ = Version::Apply(Version(&factory_.comparator(), 7), edit);
+  for (int round = 0; round < 2; ++round) {
+    const TierChanges changes = PlanPointTiers({version_}, UINT64_MAX);
+    EXPECT_TRUE(changes.to_filters.empty() && changes.to_indexes.empty());
+    EXPECT_FALSE(version_->chunks(1)[0]->IsKnownToHave(PointTier::Kind::kIndex));
+  }
+  for (const auto& table : unread) ASSERT_TRUE(IsOk(table->Load(PointTier::Kind::kBloom)));
+  EXPECT_EQ(PlanPointTiers({version_}, UINT64_MAX).to_indexes.size(), kTables);
+}
+
+}  // namespace
+}  // namespace nacre
