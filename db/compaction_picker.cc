@@ -18,7 +18,7 @@ uint64_t TotalBytes(const TableList& tables) {
 
 bool AnyMarked(const TableList& tables) {
   return std::any_of(tables.begin(), tables.end(),
-                     [](const auto& table) { return table->being_compacted; });
+                     [](const auto& table) { return table->being_compacted.load(); });
 }
 
 }  // namespace

@@ -198,8 +198,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
                        const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db);
   /// How many fragments are on nodes that are not there.
   int LostFragments(const Placement& placement) const;
-  /// Whether tables cannot be read for lack of nodes.
-  bool NeedsLostNodes() const EXCLUDES(mutex_);
   void StartThreads();
   /// Whether the nodes have all that MemTables have, in logs.
   Status CloseNow() EXCLUDES(mutex_);  ///< Once.

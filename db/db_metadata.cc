@@ -97,11 +97,17 @@ void OwnerControls::GetApproximateMemTableStats(ColumnFamilyHandle* handle, cons
 
 void OwnerControls::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {
   tables->clear();
-  MutexLock lock(&db_->mutex_);
-  for (const auto& [id, family] : db_->families_->by_id) {
-    if (family->name() == kPreparedFamilyName) continue;
-    AppendTables(MetaDataOf(family->name(), family->version(), *db_->client_, /*with_marks=*/true),
-                 tables);
+  // All as of one moment, of which the tables are told without the mutex.
+  std::vector<std::pair<std::string, std::shared_ptr<const Version>>> families;
+  {
+    MutexLock lock(&db_->mutex_);
+    for (const auto& [id, family] : db_->families_->by_id) {
+      if (family->name() == kPreparedFamilyName) continue;
+      families.emplace_back(family->name(), family->current_view()->version);
+    }
+  }
+  for (const auto& [name, version] : families) {
+    AppendTables(MetaDataOf(name, *version, *db_->client_), tables);
   }
 }
 
@@ -110,8 +116,7 @@ void OwnerControls::GetColumnFamilyMetaData(ColumnFamilyHandle* handle,
   *metadata = ColumnFamilyMetaData();
   ColumnFamily* family = nullptr;
   if (!db_->FindFamily(handle, &family).ok()) return;
-  MutexLock lock(&db_->mutex_);
-  *metadata = MetaDataOf(family->name(), family->version(), *db_->client_, /*with_marks=*/true);
+  *metadata = MetaDataOf(family->name(), *db_->HoldView(*family)->version, *db_->client_);
 }
 
 int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {

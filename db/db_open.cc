@@ -10,6 +10,7 @@
 #include "db/open_timeline.h"
 #include "db/options_check.h"
 #include "db/pool_of_options.h"
+#include "db/repair_planner.h"
 #include "db/space_report.h"
 #include "memnode/database_report.h"
 #include "table/write_batch_format.h"
@@ -248,20 +249,9 @@ int DBImpl::LostFragments(const Placement& placement) const {
       [this](const ExtentAddr& extent) { return !client_->alive(extent.start.node); }));
 }
 
-bool DBImpl::NeedsLostNodes() const {
-  for (const auto& version : Versions()) {
-    for (int level = 0; level < version->depth(); ++level) {
-      for (const auto& table : version->tables(level)) {
-        const Placement& placement = table->meta().placement;
-        if (LostFragments(placement) > placement.redundancy.parity) return true;
-      }
-    }
-  }
-  return false;
-}
-
 void DBImpl::StartThreads() {
-  client_->SetNeedsLostNodes(database_id_, [this] { return NeedsLostNodes(); });
+  client_->SetNeedsLostNodes(database_id_,
+                             [this] { return NeedsLostNodes(Versions(), LookAtNodes()); });
   reporter_.Start();
   keeper_.Start();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });

@@ -430,7 +430,8 @@ class DBProperties {
   uint64_t TablesToRepair() {
     // First: what is made by then is in the version.
     const uint64_t at_risk = db_->tables_begun_.AtRisk();
-    return at_risk + PlanRepair(db_->Versions(), db_->LookAtNodes()).size();
+    const uint64_t damage_reports = db_->store_->damage_reports();
+    return at_risk + PlanRepair(db_->Versions(), db_->LookAtNodes(), damage_reports).size();
   }
   uint64_t RepairedBytes() { return db_->counters_.repaired_bytes.load(); }
   uint64_t RepairCpu() { return db_->counters_.repair_cpu_nanos.load(); }

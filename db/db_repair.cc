@@ -67,9 +67,10 @@ RepairPass DBImpl::PlanPass(RepairRun* run) const {
     run->failed.clear();
     run->forget_at_nanos = now + kForgetNanos;
   }
+  const uint64_t damage_reports = store_->damage_reports();
   const VersionList versions = Versions();
   const NodeStates nodes = LookAtNodes();
-  pass.items = PlanRepair(versions, nodes);
+  pass.items = PlanRepair(versions, nodes, damage_reports);
   std::stable_partition(pass.items.begin(), pass.items.end(), [run](const RepairItem& item) {
     return !run->failed.contains(item.table->id());
   });

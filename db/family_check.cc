@@ -1,6 +1,7 @@
 #include "db/family_check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -11,11 +12,16 @@
 namespace nacre {
 namespace {
 
-/// Levels of a family down to its deepest table; of one that is being restored all that it had.
-uint32_t LevelsInUse(const ManifestState& state, uint32_t family) {
-  uint32_t levels = state.restoring != 0 ? state.LevelsOf(family) : 0;
+/// Levels of each family down to its deepest table; of one that is being restored all that it had.
+std::map<uint32_t, uint32_t> LevelsInUse(const ManifestState& state) {
+  std::map<uint32_t, uint32_t> levels;
+  if (state.restoring != 0) {
+    levels[kDefaultFamily] = state.LevelsOf(kDefaultFamily);
+    for (const auto& [id, record] : state.families) levels[id] = record.num_levels;
+  }
   for (const auto& [id, table] : state.tables) {
-    if (table.second.family == family) levels = std::max(levels, table.first + 1);
+    uint32_t& of_family = levels[table.second.family];
+    of_family = std::max(of_family, table.first + 1);
   }
   return levels;
 }
@@ -78,17 +84,16 @@ Status CheckFamiliesOf(const ManifestState& state,
 
 Status CheckNamedFamiliesOf(const ManifestState& state,
                             const std::vector<ColumnFamilyDescriptor>& families, bool may_miss) {
+  std::map<uint32_t, uint32_t> levels = LevelsInUse(state);
   for (const ColumnFamilyDescriptor& family : families) {
     if (family.name == kDefaultColumnFamilyName) {
-      NACRE_RETURN_IF_ERROR(
-          CheckFamily(family, state.comparator, LevelsInUse(state, kDefaultFamily)));
+      NACRE_RETURN_IF_ERROR(CheckFamily(family, state.comparator, levels[kDefaultFamily]));
       continue;
     }
     const auto it = std::find_if(state.families.begin(), state.families.end(),
                                  [&](const auto& e) { return e.second.name == family.name; });
     if (it != state.families.end()) {
-      NACRE_RETURN_IF_ERROR(
-          CheckFamily(family, it->second.comparator, LevelsInUse(state, it->first)));
+      NACRE_RETURN_IF_ERROR(CheckFamily(family, it->second.comparator, levels[it->first]));
     } else if (!may_miss) {
       return Status::InvalidArgument("Column family not found: " + family.name);
     }

@@ -267,8 +267,7 @@ void FollowerDB::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {
   const std::shared_ptr<const FollowerView> view = CurrentView();
   // Which there are does not change while it is open.
   for (const auto& [id, family] : state_.families()) {
-    AppendTables(MetaDataOf(family->name(), *view->Of(id)->version, *client_, /*with_marks=*/false),
-                 tables);
+    AppendTables(MetaDataOf(family->name(), *view->Of(id)->version, *client_), tables);
   }
 }
 
@@ -277,8 +276,8 @@ void FollowerDB::GetColumnFamilyMetaData(ColumnFamilyHandle* family,
   *metadata = ColumnFamilyMetaData();
   uint32_t id = kDefaultFamily;
   if (!FindFamily(family, &id).ok()) return;
-  *metadata = MetaDataOf(state_.families().at(id)->name(), *CurrentView()->Of(id)->version,
-                         *client_, /*with_marks=*/false);
+  *metadata =
+      MetaDataOf(state_.families().at(id)->name(), *CurrentView()->Of(id)->version, *client_);
 }
 
 int FollowerDB::NumberLevels(ColumnFamilyHandle* family) {

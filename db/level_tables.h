@@ -102,6 +102,15 @@ class TableChunk {
   }
   void ForgetTier() const { known_tier_.store(kNone, std::memory_order_relaxed); }
 
+  // For who looks for damaged tables: a note that none was, when there were so many reports of
+  // damage (TableStore::damage_reports).
+  bool IsKnownWhole(uint64_t damage_reports) const {
+    return whole_at_.load(std::memory_order_relaxed) == damage_reports;
+  }
+  void NoteWhole(uint64_t damage_reports) const {
+    whole_at_.store(damage_reports, std::memory_order_relaxed);
+  }
+
  private:
   const TableList tables_;
   TableBounds bounds_;
@@ -111,6 +120,7 @@ class TableChunk {
   mutable TableSums sums_;
   static constexpr int kNone = -1;
   mutable std::atomic<int> known_tier_{kNone};
+  mutable std::atomic<uint64_t> whole_at_{UINT64_MAX};
 };
 
 using ChunkList = std::vector<std::shared_ptr<const TableChunk>>;

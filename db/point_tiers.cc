@@ -26,26 +26,16 @@ void CheckChunk(const TableChunk& chunk, Kind kind, TierChanges* changes) {
   if (all) chunk.NoteTier(kind);
 }
 
-/// Of upper levels first.
-template <typename Function>
-void ForEachChunk(const VersionList& versions, const Function& function) {
-  const int depth = Depth(versions);
-  for (int level = 0; level < depth; ++level) {
-    for (const auto& version : versions) {
-      if (level >= version->depth()) continue;
-      for (const auto& chunk : version->chunks(level)) function(*chunk);
-    }
-  }
-}
-
 }  // namespace
 
 TierChanges PlanPointTiers(const VersionList& versions, uint64_t share) {
   uint64_t filters = 0;
-  ForEachChunk(versions, [&](const TableChunk& chunk) { filters += chunk.sums().filter_bytes; });
+  ForEachChunk(versions, [&](const TableChunk& chunk, int /*level*/) {
+    filters += chunk.sums().filter_bytes;
+  });
   uint64_t left = share - std::min(share, filters);
   TierChanges changes;
-  ForEachChunk(versions, [&](const TableChunk& chunk) {
+  ForEachChunk(versions, [&](const TableChunk& chunk, int /*level*/) {
     const TableSums& sums = chunk.sums();
     if (sums.index_extra_bytes <= left) {
       left -= sums.index_extra_bytes;

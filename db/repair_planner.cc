@@ -8,30 +8,57 @@
 
 namespace nacre {
 
-std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates& nodes) {
-  std::vector<RepairItem> items;
-  ForEachTable(versions, [&](const auto& table, int level) {
-    const Placement& placement = table->meta().placement;
-    const FragmentSet damaged = table->damaged();
-    FragmentSet lost = 0;
-    FragmentSet wanted = 0;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < placement.fragments.size(); ++i) {
-      const ExtentAddr& extent = placement.fragments[i];
-      if (!nodes.Alive(extent.start.node) || (damaged >> i & 1) != 0) {
-        lost |= FragmentSet{1} << i;
-      } else if (!nodes.Draining(extent.start.node)) {
-        continue;
-      }
-      wanted |= FragmentSet{1} << i;
-      bytes += extent.length;
+namespace {
+
+/// Whether some of its tables have fragments on nodes of which `holds` is true.
+template <typename Holds>
+bool AnyNode(const TableChunk& chunk, const Holds& holds) {
+  const auto& nodes = chunk.sums().extent_bytes_by_node;
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](const auto& entry) { return holds(entry.first); });
+}
+
+/// Adds what is to be done for a table to `items`.
+void PlanTable(const std::shared_ptr<TableHandle>& table, int level, const NodeStates& nodes,
+               FragmentSet damaged, std::vector<RepairItem>* items) {
+  const Placement& placement = table->meta().placement;
+  FragmentSet lost = 0;
+  FragmentSet wanted = 0;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < placement.fragments.size(); ++i) {
+    const ExtentAddr& extent = placement.fragments[i];
+    if (!nodes.Alive(extent.start.node) || (damaged >> i & 1) != 0) {
+      lost |= FragmentSet{1} << i;
+    } else if (!nodes.Draining(extent.start.node)) {
+      continue;
     }
-    if (wanted == 0) return;
-    // Damage is a chunk here and there as a rule: what is too much of it, only an attempt shows.
-    const int spare = placement.redundancy.parity - std::popcount(lost);
-    if (spare < 0 && damaged == 0) return;
-    items.push_back(
-        {.table = table, .level = level, .wanted = wanted, .spare = spare, .bytes = bytes});
+    wanted |= FragmentSet{1} << i;
+    bytes += extent.length;
+  }
+  if (wanted == 0) return;
+  // Damage is a chunk here and there as a rule: what is too much of it, only an attempt shows.
+  const int spare = placement.redundancy.parity - std::popcount(lost);
+  if (spare < 0 && damaged == 0) return;
+  items->push_back(
+      {.table = table, .level = level, .wanted = wanted, .spare = spare, .bytes = bytes});
+}
+
+}  // namespace
+
+std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates& nodes,
+                                   uint64_t damage_reports) {
+  std::vector<RepairItem> items;
+  ForEachChunk(versions, [&](const TableChunk& chunk, int level) {
+    const bool leave =
+        AnyNode(chunk, [&](NodeId node) { return !nodes.Alive(node) || nodes.Draining(node); });
+    if (!leave && chunk.IsKnownWhole(damage_reports)) return;
+    FragmentSet any_damage = 0;
+    for (const auto& table : chunk.tables()) {
+      const FragmentSet damaged = table->damaged();
+      any_damage |= damaged;
+      PlanTable(table, level, nodes, damaged, &items);
+    }
+    if (any_damage == 0) chunk.NoteWhole(damage_reports);
   });
   const auto rank = [](const RepairItem& item) {
     return std::make_tuple(item.spare, !item.table->read_degraded(), item.level);
@@ -39,6 +66,22 @@ std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates
   std::stable_sort(items.begin(), items.end(),
                    [&](const RepairItem& a, const RepairItem& b) { return rank(a) < rank(b); });
   return items;
+}
+
+bool NeedsLostNodes(const VersionList& versions, const NodeStates& nodes) {
+  const auto lost = [&](NodeId node) { return !nodes.Alive(node); };
+  bool needs = false;
+  ForEachChunk(versions, [&](const TableChunk& chunk, int /*level*/) {
+    if (needs || !AnyNode(chunk, lost)) return;
+    needs = std::any_of(chunk.tables().begin(), chunk.tables().end(), [&](const auto& table) {
+      const Placement& placement = table->meta().placement;
+      const auto gone =
+          std::count_if(placement.fragments.begin(), placement.fragments.end(),
+                        [&](const ExtentAddr& extent) { return lost(extent.start.node); });
+      return gone > placement.redundancy.parity;
+    });
+  });
+  return needs;
 }
 
 std::vector<RepairItem> PlanBalance(const VersionList& versions, const NodeStates& nodes) {

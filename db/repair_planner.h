@@ -20,9 +20,15 @@ struct RepairItem {
   NodeId target = kNoNode;  ///< Where they must go, or stay where they are; kNoNode: anywhere.
 };
 
-/// What is to be done for the tables of `version`, most urgent first: what is closest to being
+/// What is to be done for the tables of `versions`, most urgent first: what is closest to being
 /// lost, then what reads have met, then upper levels. Of tables that have lost too much nothing.
-std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates& nodes);
+/// Looks at the tables of those chunks only that have some on a node that is lost or draining, or
+/// may have one that is damaged: `damage_reports` is TableStore's before the call.
+std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates& nodes,
+                                   uint64_t damage_reports);
+
+/// Whether tables cannot be read for lack of nodes.
+bool NeedsLostNodes(const VersionList& versions, const NodeStates& nodes);
 
 /// What is to be moved when there is nothing to repair: onto a node that has less than half of its
 /// share, as one that has just joined, as much as makes it an equal; from those that have more than

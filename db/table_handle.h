@@ -157,8 +157,9 @@ class TableHandle {
   /// Bytes of this process's memory.
   size_t MemoryUsage() const;
 
-  /// Set while a compaction has the table as input. Guarded by the database's mutex.
-  bool being_compacted = false;
+  /// Set while a compaction has the table as input. Who decides by it holds the database's mutex,
+  /// as who sets it does; who only tells of it does not, so it is relaxed.
+  std::atomic<bool> being_compacted{false};
 
  private:
   /// Of a table, however often it moved.

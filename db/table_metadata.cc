@@ -12,6 +12,7 @@ LiveTableMetaData MetaDataOf(const std::string& family, int level, const TableHa
   LiveTableMetaData data;
   data.column_family_name = family;
   data.level = level;
+  data.being_compacted = table.being_compacted.load(std::memory_order_relaxed);
   data.file_number = meta.id;
   data.name = "table " + std::to_string(meta.id);
   data.size = meta.size;
@@ -32,7 +33,7 @@ LiveTableMetaData MetaDataOf(const std::string& family, int level, const TableHa
 }  // namespace
 
 ColumnFamilyMetaData MetaDataOf(const std::string& family, const Version& version,
-                                const memnode::PoolClient& client, bool with_marks) {
+                                const memnode::PoolClient& client) {
   ColumnFamilyMetaData metadata;
   metadata.name = family;
   for (int level = 0; level < version.num_levels(); ++level) {
@@ -40,7 +41,6 @@ ColumnFamilyMetaData MetaDataOf(const std::string& family, const Version& versio
     of_level.level = level;
     for (const auto& table : version.tables(level)) {
       LiveTableMetaData data = MetaDataOf(family, level, *table, client);
-      if (with_marks) data.being_compacted = table->being_compacted;
       of_level.size += data.size;
       of_level.files.push_back(std::move(data));
     }

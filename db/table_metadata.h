@@ -9,10 +9,9 @@
 
 namespace nacre {
 
-/// What is known of the tables of one family. Whether they are being compacted is known where that
-/// is guarded: by an owner, under its mutex.
+/// What is known of the tables of one family. Takes a while where there are many: without a mutex.
 ColumnFamilyMetaData MetaDataOf(const std::string& family, const Version& version,
-                                const memnode::PoolClient& client, bool with_marks);
+                                const memnode::PoolClient& client);
 
 /// Adds all tables of `metadata`.
 void AppendTables(const ColumnFamilyMetaData& metadata, std::vector<LiveTableMetaData>* tables);

@@ -104,6 +104,17 @@ int Depth(const VersionList& versions);
 void ForEachTable(
     const VersionList& versions,
     const std::function<void(const std::shared_ptr<TableHandle>& table, int level)>& function);
+/// `function(chunk, level)` of all chunks, likewise.
+template <typename Function>
+void ForEachChunk(const VersionList& versions, const Function& function) {
+  const int depth = Depth(versions);
+  for (int level = 0; level < depth; ++level) {
+    for (const auto& version : versions) {
+      if (level >= version->depth()) continue;
+      for (const auto& chunk : version->chunks(level)) function(*chunk, level);
+    }
+  }
+}
 /// The table that `meta` is of, as it is now; null if it is not there any more.
 std::shared_ptr<TableHandle> FindTable(const VersionList& versions, const TableMeta& meta);
 

@@ -89,7 +89,7 @@ Status DamageFinder::ReadTails() {
       without_sums_ |= FragmentSet{1} << i;
     }
   }
-  table_->damage.Add(without_sums_);
+  table_->ReportDamage(without_sums_);
   return Status::OK();
 }
 
@@ -114,7 +114,7 @@ Status DamageFinder::Examine(uint64_t row) {
   }
   // Chunks of which nothing can be said are done without, if the others suffice.
   if (std::popcount(whole) >= placement_.redundancy.data) damaged |= without_sums_ & ~whole;
-  table_->damage.Add(damaged, row);
+  table_->ReportDamage(damaged, row);
   return Status::OK();
 }
 

@@ -25,6 +25,12 @@ struct RemoteTable {
   DamagedChunks damage;
   mutable ChunkSums sums;
 
+  /// Adds to `damage`. See TableStore::damage_reports.
+  template <typename... Row>
+  void ReportDamage(FragmentSet fragments, Row... row) {
+    damage.Add(fragments, row...);
+    store->damage_reports.fetch_add(1, std::memory_order_release);  // Pairs with damage_reports.
+  }
   /// Fragments on nodes that are known to be lost.
   FragmentSet Lost() const;
 };

@@ -148,9 +148,9 @@ class TableExtent : public Extent {
     return memnode::FindDamage(table_.get(), offset, n, again);
   }
   FragmentSet damaged() const override { return table_->damage.fragments(); }
-  void ReportDamage(FragmentSet fragments) override { table_->damage.Add(fragments); }
+  void ReportDamage(FragmentSet fragments) override { table_->ReportDamage(fragments); }
   void ReportDamage(FragmentSet fragments, uint64_t chunk) override {
-    table_->damage.Add(fragments, chunk);
+    table_->ReportDamage(fragments, chunk);
   }
 
  private:

@@ -128,6 +128,10 @@ const char* TableStore::InLocalMemory(const ExtentAddr& extent) const {
 
 PoolClient* TableStore::client() const { return rep_->client; }
 TableStore::Memory TableStore::memory() const { return rep_->memory; }
+uint64_t TableStore::damage_reports() const {
+  return rep_->damage_reports.load(std::memory_order_acquire);  // Pairs with ReportDamage.
+}
+
 uint64_t TableStore::damaged_reads() const {
   return rep_->damaged_reads.load(std::memory_order_relaxed);
 }

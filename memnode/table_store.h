@@ -82,6 +82,9 @@ class TableStore {
   EncodingWork encoding_work() const;
   /// Times that somebody found bytes of a table damaged that had been read.
   uint64_t damaged_reads() const;
+  /// How often anything was added to what extents tell in `damaged`: as long as this stays the
+  /// same, so do they.
+  uint64_t damage_reports() const;
 
   class Rep;  ///< For the files that implement this.
 

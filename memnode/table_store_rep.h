@@ -46,6 +46,7 @@ class TableStore::Rep {
   const size_t stream_limit;
   BufferPool buffers;
   std::atomic<uint64_t> damaged_reads{0};
+  std::atomic<uint64_t> damage_reports{0};
 
   std::atomic<uint64_t> encoded_bytes{0};  ///< These two: see EncodingWork.
   std::atomic<uint64_t> encoding_nanos{0};

@@ -17,12 +17,15 @@
 #include <vector>
 
 #include "db/compaction_picker.h"
+#include "db/family_check.h"
+#include "db/manifest_state.h"
 #include "db/point_tiers.h"
 #include "db/read_view.h"
 #include "db/repair_planner.h"
 #include "db/space_report.h"
 #include "db/table_changes.h"
 #include "db/table_lineage.h"
+#include "db/table_metadata.h"
 #include "db/version.h"
 #include "db/view_reads.h"
 #include "table/range_cover.h"
@@ -243,7 +246,63 @@ void BM_PlanRepair(benchmark::State& state) {
   Tree* const tree = TreeOf(state);
   const NodeStates nodes{.alive = std::vector<bool>(kNodes, true),
                          .draining = std::vector<bool>(kNodes, false)};
-  for (auto _ : state) benchmark::DoNotOptimize(PlanRepair({tree->version()}, nodes));
+  PlanRepair({tree->version()}, nodes, /*damage_reports=*/0);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(PlanRepair({tree->version()}, nodes, /*damage_reports=*/0));
+  }
+}
+
+/// The same when damage was found somewhere since: the tables of all chunks are asked once.
+void BM_PlanRepairAfterDamage(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  const NodeStates nodes{.alive = std::vector<bool>(kNodes, true),
+                         .draining = std::vector<bool>(kNodes, false)};
+  uint64_t reports = 1;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(PlanRepair({tree->version()}, nodes, ++reports));
+  }
+}
+
+/// By the monitor's thread, when a node comes back while another one is lost.
+void BM_NeedsLostNodes(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  NodeStates nodes{.alive = std::vector<bool>(kNodes, true), .draining = {}};
+  nodes.alive[kNodes - 1] = false;
+  for (auto _ : state) benchmark::DoNotOptimize(NeedsLostNodes({tree->version()}, nodes));
+}
+
+/// What GetLiveTablesMetaData tells, off the locks.
+void BM_TableMetaData(benchmark::State& state) {
+  Tree* const tree = TreeOf(state);
+  for (auto _ : state) {
+    std::vector<LiveTableMetaData> tables;
+    AppendTables(MetaDataOf("default", *tree->version(), *tree->factory()->client()), &tables);
+    benchmark::DoNotOptimize(tables);
+  }
+}
+
+/// At an opening with 200 column families.
+void BM_CheckFamilies(benchmark::State& state) {
+  ManifestState manifest;
+  manifest.comparator = BytewiseComparator()->Name();
+  manifest.num_levels = kLevels;
+  std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, {}}};
+  constexpr uint32_t kFamilies = 200;
+  for (uint32_t id = 1; id <= kFamilies; ++id) {
+    families.push_back({std::to_string(id), {}});
+    manifest.families[id] = {
+        .name = families.back().name, .comparator = manifest.comparator, .num_levels = kLevels};
+  }
+  for (int64_t i = 1; i <= state.range(0); ++i) {
+    TableMeta meta;
+    meta.family = static_cast<uint32_t>(i) % (kFamilies + 1);
+    manifest.tables.emplace(i, std::make_pair(uint32_t{1}, meta));
+  }
+  for (auto _ : state) {
+    if (!CheckFamiliesOf(manifest, families, /*may_miss=*/false).ok()) {
+      state.SkipWithError("refused");
+    }
+  }
 }
 
 /// Under a budget for indexes, after a compaction. All but its outputs have the tiers that they are
@@ -277,6 +336,10 @@ BENCHMARK(BM_Scores)->Apply(Sizes);
 BENCHMARK(BM_DeeperRanges)->Apply(Sizes);
 BENCHMARK(BM_Lineage)->Apply(Sizes);
 BENCHMARK(BM_PlanRepair)->Apply(Sizes);
+BENCHMARK(BM_PlanRepairAfterDamage)->Apply(Sizes);
+BENCHMARK(BM_NeedsLostNodes)->Apply(Sizes);
+BENCHMARK(BM_TableMetaData)->Apply(Sizes);
+BENCHMARK(BM_CheckFamilies)->Apply(Sizes);
 BENCHMARK(BM_Apply)->Apply(Sizes)->UseManualTime()->Iterations(100);
 BENCHMARK(BM_PointTiers)->Apply(Sizes)->UseManualTime()->Iterations(20);
 BENCHMARK(BM_SpaceReport)->Apply(Sizes)->UseManualTime()->Iterations(20);
