@@ -51,6 +51,10 @@ Status CheckPrivateData(const std::string& data) {
                                  " are possible");
 }
 
+Status Rejection(const Answer& answer) {
+  return Status::InvalidArgument(std::string(answer.private_data, answer.private_size));
+}
+
 Status ConnectFailure(const std::string& peer, const Status& status) {
   return status.IsTimedOut() ? Status::Unavailable(peer + ": " + std::string(status.message()))
                              : status.WithContext(peer);
@@ -301,6 +305,11 @@ Status ShmDevice::ProveTo(const Connection& connection, const Hello& hello,
     refusals_.Refused(connection.peer(), received.message());
     return received;
   }
+  Answer answer;
+  if (!received.ok() && DecodeAnswer(packet.bytes(), packet.fds.size(), &answer).ok() &&
+      answer.header.type == MessageType::kRejected) {
+    return Rejection(answer);
+  }
   if (!received.ok()) {
     refusals_.Malformed(connection.peer(), received.message());
     return Status::Unavailable("the listener does not speak this protocol");
@@ -379,7 +388,7 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
     }
   }
   if (status.ok() && answer.header.type == MessageType::kRejected) {
-    status = Status::InvalidArgument(std::string(answer.private_data, answer.private_size));
+    status = Rejection(answer);
   }
   if (status.ok()) {
     status = connection->SetPeerDoorbell(answer.doorbell, std::move(packet.fds[0]),

@@ -19,6 +19,8 @@ using std::chrono::nanoseconds;
 constexpr size_t kMaxGreetings = 128;
 constexpr nanoseconds kGreetingTimeout = std::chrono::seconds(2);
 constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
+/// Until callers are looked for again, when none can be taken up.
+constexpr nanoseconds kWithoutDescriptors = std::chrono::milliseconds(100);
 
 void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& reason) {
   Answer answer;
@@ -92,6 +94,7 @@ ShmListener::ShmListener(ShmDevice* device, const ShmAddress& address, UniqueFd 
       address_(address),
       text_(address.ToString(device->scheme())),
       socket_(std::move(socket)),
+      acceptor_(socket_.get()),
       close_fd_(std::move(close_fd)) {}
 
 Status ShmListener::Open(ShmDevice* device, const std::string& address,
@@ -134,12 +137,13 @@ Status ShmListener::Accept(nanoseconds timeout, std::unique_ptr<IncomingConnecti
 void ShmListener::WaitForActivity(nanoseconds timeout) {
   std::vector<pollfd> entries;
   entries.push_back({.fd = close_fd_.get(), .events = POLLIN, .revents = 0});
-  if (greetings_.size() < kMaxGreetings) {
+  if (greetings_.size() < kMaxGreetings && !acceptor_.exhausted()) {
     entries.push_back({.fd = socket_.get(), .events = POLLIN, .revents = 0});
   }
   for (const Greeting& greeting : greetings_) {
     entries.push_back({.fd = greeting.socket.get(), .events = POLLIN, .revents = 0});
   }
+  if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, kWithoutDescriptors);
   // Also to drop those that stay silent.
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(
       greetings_.empty() ? std::min<nanoseconds>(timeout, std::chrono::hours(1))
@@ -149,9 +153,14 @@ void ShmListener::WaitForActivity(nanoseconds timeout) {
 
 void ShmListener::TakeUpConnections() {
   while (greetings_.size() < kMaxGreetings) {
-    UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    // Out of descriptors, or nobody there: those who wait in the backlog are tried again later.
-    if (!socket.valid()) return;
+    UniqueFd socket;
+    const Acceptor::Taken taken = acceptor_.Take(&socket);
+    if (taken == Acceptor::Taken::kNobody) return;
+    if (taken == Acceptor::Taken::kToRefuse) {
+      Refuse(device_, socket.get(), MessageType::kRejected, Acceptor::kWhy);
+      device_->refusals()->Refused(text_, Acceptor::kWhy);
+      continue;
+    }
     greetings_.push_back({.socket = std::move(socket),
                           .process = {},
                           .taken_up_nanos = device_->clock()->NowNanos()});

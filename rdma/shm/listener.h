@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rdma/acceptor.h"
 #include "rdma/shm/peer_process.h"
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
@@ -58,6 +59,7 @@ class ShmListener final : public Listener {
   const ShmAddress address_;
   const std::string text_;
   const UniqueFd socket_;
+  Acceptor acceptor_;
   const UniqueFd close_fd_;
   std::atomic<bool> closed_{false};
   std::vector<Greeting> greetings_;

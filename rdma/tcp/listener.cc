@@ -24,6 +24,8 @@ constexpr nanoseconds kGreetingTimeout = std::chrono::seconds(2);
 constexpr nanoseconds kGreetingTimeoutInARush = std::chrono::milliseconds(200);
 /// The socket of a caller who waits for an answer is empty: there is room for one.
 constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
+/// Until callers are looked for again, when none can be taken up.
+constexpr nanoseconds kWithoutDescriptors = std::chrono::milliseconds(100);
 
 /// `tls`: over the socket; may be null.
 void SendAnswer(TcpDevice* device, int socket, TlsStream* tls, GreetingType type,
@@ -80,6 +82,7 @@ TcpListener::TcpListener(TcpDevice* device, std::string text, UniqueFd socket, U
     : device_(device),
       text_(std::move(text)),
       socket_(std::move(socket)),
+      acceptor_(socket_.get()),
       close_fd_(std::move(close_fd)) {}
 
 Status TcpListener::Open(TcpDevice* device, const std::string& address,
@@ -121,12 +124,14 @@ void TcpListener::WaitForActivity(nanoseconds timeout) {
   std::vector<pollfd> entries;
   entries.push_back({.fd = close_fd_.get(), .events = POLLIN, .revents = 0});
   const bool full = callers_.size() >= kMaxCallers;
-  if (!full) entries.push_back({.fd = socket_.get(), .events = POLLIN, .revents = 0});
+  if (!full && !acceptor_.exhausted())
+    entries.push_back({.fd = socket_.get(), .events = POLLIN, .revents = 0});
   for (const Caller& caller : callers_) {
     const bool sends = caller.tls != nullptr && caller.tls->wants_to_send();
     const auto events = static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN);
     entries.push_back({.fd = caller.socket.get(), .events = events, .revents = 0});
   }
+  if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, kWithoutDescriptors);
   // Also to drop those that stay silent.
   const nanoseconds patience = full ? kGreetingTimeoutInARush : kGreetingTimeout;
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(
@@ -149,9 +154,14 @@ bool TcpListener::MakeRoom(uint64_t now) {
 void TcpListener::TakeUpConnections() {
   const uint64_t now = device_->clock()->NowNanos();
   while (MakeRoom(now)) {
-    UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    // Out of descriptors, or nobody there: those who wait in the backlog are tried again later.
-    if (!socket.valid()) return;
+    UniqueFd socket;
+    const Acceptor::Taken taken = acceptor_.Take(&socket);
+    if (taken == Acceptor::Taken::kNobody) return;
+    if (taken == Acceptor::Taken::kToRefuse) {
+      SendAnswer(device_, socket.get(), nullptr, GreetingType::kRejected, Acceptor::kWhy);
+      device_->refusals()->Refused(text_, Acceptor::kWhy);
+      continue;
+    }
     if (!SetUpTcpSocket(socket.get(), device_->timeout()).ok()) continue;  // Gone already.
     std::string name = PeerName(socket.get());
     callers_.push_back(

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rdma/acceptor.h"
 #include "rdma/tcp/greeting.h"
 #include "rdma/tcp/socket.h"
 #include "rdma/tcp/tls.h"
@@ -68,6 +69,7 @@ class TcpListener final : public Listener {
   TcpDevice* const device_;
   const std::string text_;
   UniqueFd socket_;
+  Acceptor acceptor_;
   const UniqueFd close_fd_;
   std::atomic<bool> closed_{false};
   std::vector<Caller> callers_;  ///< In the order in which they came.
