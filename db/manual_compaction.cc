@@ -176,6 +176,7 @@ Status ManualCompaction::Compact(int level, int output_level, const Slice* begin
 }
 
 Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ended) {
+  uint64_t least_bytes = UINT64_MAX;
   for (int failures = 0;;) {
     std::unique_ptr<Compaction> compaction;
     uint64_t room = 0;
@@ -201,8 +202,10 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
       range->after_begin = true;
       return Status::OK();
     }
-    if (status.IsNoSpace() && range->level > 0 && tables > 1) {
-      range->bytes_max = bytes / 2;  // There may be room for less.
+    // There may be room for less, unless tables that share a key cannot be parted.
+    if (status.IsNoSpace() && range->level > 0 && tables > 1 && bytes < least_bytes) {
+      least_bytes = bytes;
+      range->bytes_max = bytes / 2;
       continue;
     }
     if (failures++ == kRetriesMax || !MayPass(status)) return status;
