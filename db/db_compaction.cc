@@ -62,6 +62,13 @@ bool MakesValues(const memnode::CompactionJob& job) {
   return !job.compaction_filter.empty() || !job.merge_operator.empty();
 }
 
+/// As far as can be told, no key is longer: those of most long records are in the range index. A
+/// job that meets a longer one may have to be done again.
+uint64_t LargestKeyOf(const TableMeta& meta) {
+  constexpr uint64_t kShortRecord = 4 << 10;
+  return std::min({meta.largest_record, kMaxUserKeyBytes, meta.range_index.length + kShortRecord});
+}
+
 uint64_t OutputBound(uint64_t input_bytes) { return input_bytes + input_bytes / 16; }
 
 std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
@@ -380,10 +387,12 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
 Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target,
                               NodeId preferred, memnode::CompactionJob* job) {
   uint64_t largest_record = 0;
+  uint64_t largest_key = 0;
   uint64_t range_deletion_bytes = 0;
   for (const auto& run : job->runs) {
     for (const auto& meta : run) {
       largest_record = std::max(largest_record, meta->largest_record);
+      largest_key = std::max(largest_key, LargestKeyOf(*meta));
       range_deletion_bytes += meta->range_deletions.length;
     }
   }
@@ -404,7 +413,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   // Keys are repeated in the range index and the footer.
   if (!job->merge_operator.empty()) largest_record = merged_bytes_max;
   job->merged_bytes_max = merged_bytes_max;
-  const uint64_t record = largest_record + 4 * std::min<uint64_t>(largest_record, kMaxUserKeyBytes);
+  const uint64_t record = largest_record + 4 * largest_key;
   const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes +
                          job->lineage.size() + range_deletion_bytes;
   uint64_t capacity = target + target / 16 + slack;
