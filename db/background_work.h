@@ -32,10 +32,9 @@ struct BackgroundWork {
   uint64_t flush_failed_attempt = 0;  ///< The latest one that failed.
   int flush_waiters = 0;              ///< Calls of Flush.
   Status compaction_error;
-  /// Of deletions that were admitted while the pool was full; 0 once these are in tables. The
-  /// generation of the last of them.
-  uint64_t deleted_bytes = 0;
-  uint16_t deletes_in = 0;
+  /// Nothing but deletions is written: there is no room but what is kept back for what MemTables
+  /// have, for deletions, and for the compactions that make room with these.
+  bool pool_full = false;
   uint32_t last_compacted = 0;  ///< Family of the compaction picked last.
 
   int pauses = 0;          ///< Calls of PauseBackgroundWork that have no counterpart yet.

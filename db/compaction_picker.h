@@ -25,6 +25,7 @@ struct Compaction {
   TableList inputs;
   TableList overlap;                ///< Empty when both levels are the same.
   bool manual = false;              ///< Asked for.
+  std::vector<std::string> cuts;    ///< User keys at which outputs begin. None: as it comes.
   uint32_t max_subcompactions = 0;  ///< 0: that of the options.
   /// Several tables that are smaller than this on average are merged even where they could be
   /// moved: each costs memory and a step of every search.

@@ -148,6 +148,7 @@ void DBImpl::CompactionTask() {
 }
 
 std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) const {
+  if (!compaction.cuts.empty()) return compaction.cuts;
   // At first keys of input tables, in shares of about the same bytes.
   TableList tables = compaction.overlap.empty() ? compaction.inputs : compaction.overlap;
   const InternalKeyComparator& comparator = compaction.family->comparator();

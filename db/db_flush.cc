@@ -62,7 +62,7 @@ Status DBImpl::FlushAndWait(const FlushOptions& options, const ColumnFamily* onl
 void DBImpl::MaybeSchedule() {
   if (background_.pauses > 0) return;
   // What cannot be scheduled is not running; both begin with the mutex.
-  if (!immutables_.empty() && !background_.flush_running) {
+  if ((!immutables_.empty() || background_.pool_full) && !background_.flush_running) {
     flush_executor_->Schedule([this] { FlushLoop(); });
     background_.flush_running = true;
   }
@@ -79,9 +79,13 @@ void DBImpl::BackOff(Work work, int failures, uint64_t room) {
   const auto wait =
       std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
   const Deadline deadline = Deadline::After(clock_, wait);
+  const size_t generations = immutables_.size();
+  const auto wanted_elsewhere = [&]() REQUIRES(mutex_) {
+    return work == Work::kFlush ? background_.flush_waiters > 0 || immutables_.size() > generations
+                                : background_.compactions_held > 0;
+  };
   while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed) &&
-         background_.room_made == room && background_.pauses == 0 &&
-         (work == Work::kCompaction || background_.flush_waiters == 0)) {
+         background_.room_made == room && background_.pauses == 0 && !wanted_elsewhere()) {
     changed_.WaitFor(deadline.Remaining());
   }
 }
@@ -120,19 +124,28 @@ void DBImpl::FlushLoop() {
   int failures = 0;
   for (;;) {
     Immutable oldest{};
+    bool flushes = false;
     uint64_t attempt = 0;
     uint64_t room = 0;
     {
       MutexLock lock(&mutex_);
-      const bool give_up = closing_.load(std::memory_order_relaxed) && failures > 0;
-      if (immutables_.empty() || give_up || background_.pauses > 0) {
+      const bool closing = closing_.load(std::memory_order_relaxed);
+      const bool idle = immutables_.empty() && (closing || !background_.pool_full);
+      if (idle || (closing && failures > 0) || background_.pauses > 0) {
         background_.flush_running = false;
         changed_.SignalAll();
         return;
       }
-      oldest = immutables_.front();
-      attempt = ++background_.flush_attempts;
+      flushes = !immutables_.empty();
+      if (flushes) {
+        oldest = immutables_.front();
+        attempt = ++background_.flush_attempts;
+      }
       room = background_.room_made;
+    }
+    if (!flushes) {
+      WatchFullPool(room, &failures);
+      continue;
     }
     std::vector<FamilyEdit> edits;
     NACRE_POINT("flush.begin");
@@ -146,12 +159,14 @@ void DBImpl::FlushLoop() {
     tables_begun_.End(begun);
     status = Explain(std::move(status));
     // A pool is full once nothing is left that could make room in it.
-    if (status.IsNoSpace() && AwaitRoom(room)) continue;
+    if (status.IsNoSpace() && (AwaitRoom(room) || EnterFullPool())) continue;
     {
       MutexLock lock(&mutex_);
       background_.flush_error = status;
       if (status.ok()) {
-        failures = 0;
+        // In a full pool the pauses go on growing: few deletions are not worth a flush of their
+        // own.
+        if (!background_.pool_full) failures = 0;
       } else {
         Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
         events_.WorkFailed(BackgroundErrorReason::kFlush, status);
@@ -176,7 +191,6 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
     flushed_ = std::max(flushed_, flushed.boundary - 1);
     background_.flush_error = Status::OK();
     immutables_.pop_front();
-    if (flushed.generation == background_.deletes_in) background_.deleted_bytes = 0;
     for (const auto& [id, family] : families_->by_id) {
       if (family->FindMemTable(flushed.generation) == nullptr) continue;
       std::shared_ptr<const Version> version = family->current_view()->version;
@@ -308,7 +322,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
     // Range tombstones may reach further than the entries.
     const bool has_ranges = part.memtable->range_tombstones() != nullptr;
     merge.deeper = versions[i]->DeeperRanges(-1, &begin, has_ranges ? nullptr : &end);
-    NACRE_RETURN_IF_ERROR(PrepareFlush(*versions[i], reserved, &flushes[i]));
+    NACRE_RETURN_IF_ERROR(PrepareFlush(reserved, &flushes[i]));
     reserved += flushes[i].ReservedBytes();
   }
   FlushRanges(&flushes, lineage);
@@ -327,7 +341,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
   return status;
 }
 
-Status DBImpl::PrepareFlush(const Version& version, uint64_t earlier, PartFlush* flush) {
+Status DBImpl::PrepareFlush(uint64_t earlier, PartFlush* flush) {
   const FlushPart& part = *flush->part;
   MergeOptions& merge = flush->merge;
   const MemTable& memtable = *part.memtable;
@@ -356,8 +370,9 @@ Status DBImpl::PrepareFlush(const Version& version, uint64_t earlier, PartFlush*
                  8 * key_bytes);
   const uint64_t chunk = options_.chunk_size;
   flush->bound = FlushedTableBytes(memtable, count, largest_value, chunk) + besides;
+  flush->least = LeastFlushedTableBytes(memtable, largest_value, chunk) + besides;
   flush->ranges.resize(count);
-  return CheckHeadroom(version, flush->ReservedBytes(), earlier);
+  return CheckHeadroom(*part.family, flush->ReservedBytes(), earlier, /*leave=*/false);
 }
 
 void DBImpl::FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage) {
@@ -469,7 +484,12 @@ Status DBImpl::NewFlushOutput(const PartFlush& flush, TableMeta* identity,
                               std::unique_ptr<ExtentWriter>* writer) {
   const ColumnFamily& family = *flush.part->family;
   Placement placement;
-  NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(0), flush.bound, kNoNode, &placement));
+  Status reserved = Reserve(redundancy_.For(0), flush.bound, kNoNode, &placement);
+  // Where no free range is as long there may be shorter ones, for smaller tables.
+  for (uint64_t bytes = flush.bound / 2; reserved.IsNoSpace() && bytes >= flush.least; bytes /= 2) {
+    reserved = Reserve(redundancy_.For(0), bytes, kNoNode, &placement);
+  }
+  NACRE_RETURN_IF_ERROR(std::move(reserved));
   identity->id = NewTableId();
   if (Status status = store_->NewWriter(identity->id, placement, options_.chunk_size, writer);
       !status.ok()) {

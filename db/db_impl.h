@@ -36,6 +36,7 @@
 #include "db/owner_lease.h"
 #include "db/pinned_tables.h"
 #include "db/point_tiers.h"
+#include "db/pool_room.h"
 #include "db/repair_pass.h"
 #include "db/scrubber.h"
 #include "db/snapshot_list.h"
@@ -304,7 +305,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
     return AdmitStalled(options, bytes, deletes);
   }
   Status AdmitStalled(const WriteOptions& options, uint64_t bytes, bool deletes) EXCLUDES(mutex_);
-  bool AdmitDeletes(uint64_t bytes) REQUIRES(mutex_);
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
                   const Slice& key, const Slice& value);
   /// `status`, or `Fenced` if that is what is behind it.
@@ -339,12 +339,10 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   }
   MemTable* MakeMemTable(ColumnFamily* family, uint16_t generation) EXCLUDES(mutex_);
   MemTable* MemTableFor(ColumnFamily* family, uint16_t generation) REQUIRES(mutex_);
-  /// A MemTable of `generation` is full: begins a new one, or stalls writers until a flush makes
-  /// room.
+  /// A MemTable of `generation` is full: begins a new one, or stalls writers until there is room.
   void HandleFullMemTable(uint16_t generation) EXCLUDES(mutex_);
   void SwitchGeneration() REQUIRES(mutex_);
-  /// Whether MemTables that take writes have entries: of `only`, or, if that is null, of any
-  /// family.
+  /// Whether MemTables that take writes have entries: of `only` or, if that is null, of any family.
   bool HasEntries(const ColumnFamily* only) const REQUIRES(mutex_);
   Stall StallOf(const ColumnFamily& family) const REQUIRES(mutex_);
   void UpdateStall() REQUIRES(mutex_);
@@ -384,7 +382,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
                   std::vector<FamilyEdit>* edits) EXCLUDES(mutex_);
   /// Given part and merge. `earlier`: bytes that other parts of the flush reserve.
-  Status PrepareFlush(const Version& version, uint64_t earlier, PartFlush* flush) EXCLUDES(mutex_);
+  Status PrepareFlush(uint64_t earlier, PartFlush* flush) EXCLUDES(mutex_);
   /// As many ranges at once as there are background jobs.
   void FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage) EXCLUDES(mutex_);
   /// Answers with tables that are not given up after a failure.
@@ -401,12 +399,15 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void RetireUnlinkedViews() EXCLUDES(mutex_);
 
   // ---- db_room.cc ----
-  /// Bytes that the database may still fill, and on how many nodes. A failure: some may have more.
-  Status MeasureFree(uint64_t* free, int* nodes) EXCLUDES(mutex_);
-  /// `NoSpace` if a flush of `bytes` would leave compaction no room to work in: a pool that is full
-  /// to the last byte could never be emptied again.
-  Status CheckHeadroom(const Version& version, uint64_t bytes, uint64_t earlier) EXCLUDES(mutex_);
-  /// Merges level 0 early, for the space of what is shadowed in it.
+  /// `NoSpace` if a flush of `bytes`, besides `earlier` ones, would leave less room than is kept
+  /// back: without any, a pool could never be emptied again. `leave`: as if the pool were not full.
+  Status CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_t earlier, bool leave);
+  KeptBack KeepBack(const ColumnFamily& family, uint64_t flush_bytes) EXCLUDES(mutex_);
+  /// Has nothing but deletions written from here on. False: it is so already.
+  bool EnterFullPool() EXCLUDES(mutex_);
+  /// In a full pool, while nothing is to be flushed: has all be written again when there is room.
+  void WatchFullPool(uint64_t room, int* failures) EXCLUDES(mutex_);
+  /// Merges level 0 early, and takes tombstones down, for the space of what they hide.
   void CompactForSpace() EXCLUDES(mutex_);
   /// Reserves space and a writer for the next table of a flush.
   Status NewFlushOutput(const PartFlush& flush, TableMeta* identity,
@@ -422,13 +423,12 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
       EXCLUDES(mutex_, commit_mutex_);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again; ends early when closing, when
-  /// room was made since background_.room_made was `room`, and for a flush when somebody waits for
-  /// it.
+  /// room was made since background_.room_made was `room`, for a flush when somebody waits for it
+  /// or there is more to flush, and for a compaction when none is to begin.
   void BackOff(Work work, int failures, uint64_t room) REQUIRES(mutex_);
   /// A compaction has ended and what it dropped is free.
   void MadeRoom() REQUIRES(mutex_);
-  /// Compactions are at work that have not failed: space is scarce while they run, as it holds
-  /// their inputs and their outputs, and `NoSpace` is not the last word until they end.
+  /// Compactions are at work that have not failed: `NoSpace` is not the last word until they end.
   bool RoomMayCome() const REQUIRES(mutex_);
   bool CompactionFails() const REQUIRES(mutex_);
   /// After a flush found none: waits for the compactions that may make room, then merges level 0.

@@ -9,23 +9,12 @@
 
 namespace nacre {
 
-namespace {
-
-/// Several in a write buffer, so that space is given back in steps.
-uint64_t SegmentBytes(uint64_t write_buffer_size) {
-  constexpr uint64_t kLeast = 256 << 10;
-  constexpr uint64_t kMost = 16 << 20;
-  return std::clamp(write_buffer_size / 4, kLeast, kMost);
-}
-
-}  // namespace
-
 Status DBImpl::OpenLog(uint64_t next_number, const LogReadResult& replayed) {
   LogWriterOptions options;
   options.client = client_;
   options.clock = clock_;
   options.database_id = database_id_;
-  options.segment_bytes = SegmentBytes(default_family_->options().write_buffer_size);
+  options.segment_bytes = LogSegmentBytes(default_family_->options().write_buffer_size);
   options.next_number = next_number;
   options.previous_number = replayed.end_number;
   options.previous_bytes = replayed.end_bytes;

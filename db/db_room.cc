@@ -8,50 +8,118 @@
 #include "db/db_impl.h"
 #include "db/manual_compaction.h"
 #include "util/exceptions.h"
+#include "util/log.h"
 #include "util/uri.h"
 
 // Room in the pool for flushes, and for the compactions after them.
 
 namespace nacre {
 
-Status DBImpl::MeasureFree(uint64_t* free, int* nodes) {
-  // Tables may have been dropped while a reader looked at them that has gone on since.
-  epochs_.Collect();
-  *free = 0;
-  *nodes = 0;
-  Status unknown;
-  for (int i = 0; i < client_->node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    if (!client_->alive(node)) continue;
-    uint64_t there = 0;
-    if (Status status = space_->FreeBytes(node, &there); !status.ok()) {
-      if (client_->alive(node)) unknown = std::move(status);
-      continue;
+KeptBack DBImpl::KeepBack(const ColumnFamily& family, uint64_t flush_bytes) {
+  KeptBack kept;
+  uint64_t largest = flush_bytes;
+  uint64_t buffers = 0;
+  uint64_t target = 0;
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, each] : families_->by_id) {
+      largest = std::max<uint64_t>(largest, each->options().write_buffer_size);
     }
-    *free += there;
-    ++*nodes;
+    buffers = largest * most_memtables_;
+    version = family.current_view()->version;
+    target = family.picker().TargetTableBytes(std::max(version->depth() - 1, 1));
   }
-  return unknown;
-}
-
-Status DBImpl::CheckHeadroom(const Version& version, uint64_t bytes, uint64_t earlier) {
-  // Once level 0 is due its compaction writes these levels anew before it frees them.
-  const uint64_t level0 = version.LevelBytes(0) + bytes;
-  const uint64_t compaction = level0 + version.LevelBytes(1);
-  uint64_t free = 0;
-  int nodes = 0;
-  Status unknown = MeasureFree(&free, &nodes);
+  const Redundancy copies = Allowed(Redundancy::Copies(redundancy_.MostParity() + 1));
   const Redundancy flushed = Allowed(redundancy_.For(0));
   const Redundancy compacted = Allowed(redundancy_.For(1));
+  kept.buffers = flushed.StoredBytes(buffers);
+  // What is in use of the image may have doubled when it is made anew.
+  const uint64_t manifest = 2 * manifest_->place().root.bytes();
+  uint64_t segment = 0;
+  if (log_ != nullptr) {
+    // A flush gives the log of its MemTables back.
+    const uint64_t log = copies.StoredBytes(buffers) + flushed.StoredBytes(largest);
+    kept.buffers = std::max(kept.buffers, log);
+    segment = LogSegmentBytes(default_family_->options().write_buffer_size);
+  }
+  kept.buffers += compacted.StoredBytes(buffers);
+  // One segment to write to, and one ahead.
+  kept.opening = copies.StoredBytes(manifest + 2 * segment);
+  const StepRoom step = RoomOfStep(LargestRecord(*version), target, options_.chunk_size);
+  kept.step = step.bytes;
+  const uint64_t output = compacted.StoredBytes(step.output) / compacted.fragments();
+  kept.piece = std::min<uint64_t>(slab_bytes_, std::max({manifest, segment, output}));
+  return kept;
+}
+
+Status DBImpl::CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_t earlier,
+                             bool leave) {
+  KeptBack kept = KeepBack(family, bytes + earlier);
+  uint64_t merged = 0;
+  bool pool_full = false;
+  {
+    MutexLock lock(&mutex_);
+    // Once level 0 is due its compaction writes these levels anew before it frees them.
+    merged = family.version().LevelBytes(0) + bytes + family.version().LevelBytes(1);
+    pool_full = background_.pool_full && !leave;
+  }
+  const Redundancy flushed = Allowed(redundancy_.For(0));
+  const Redundancy compacted = Allowed(redundancy_.For(1));
+  const int fragments = std::max(flushed.fragments(), compacted.fragments());
+  // Tables may have been dropped while a reader looked at them that has gone on since.
+  epochs_.Collect();
+  // What a full pool can be emptied with is what there is, in whatever pieces.
+  const uint64_t piece = pool_full ? 1 : kept.piece;
+  PoolRoom room;
+  Status unknown = MeasureRoom(*client_, space_.get(), fragments, piece, &room);
   // It is not room that lacks: the reservation says so.
-  if (nodes < flushed.fragments()) return Status::OK();
+  if (room.domains < flushed.fragments()) return Status::OK();
   const uint64_t flush = flushed.StoredBytes(bytes + earlier);
-  const uint64_t both = flush + compacted.StoredBytes(compaction);
-  if (free >= both) return Status::OK();
+  kept.buffers += compacted.StoredBytes(kept.step - std::min(kept.step, merged));
+  const uint64_t all =
+      flush + compacted.StoredBytes(merged) + (pool_full ? kept.opening : kept.Of(room.total));
+  if (room.free >= all) return Status::OK();
   NACRE_RETURN_IF_ERROR(std::move(unknown));
-  return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(free) +
-                         " free, a flush of " + FormatBytes(flush) +
-                         " and the compaction after it need " + FormatBytes(both));
+  return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(room.free) +
+                         " free; a flush of " + FormatBytes(flush) +
+                         ", the compaction after it, and what is kept back need " +
+                         FormatBytes(all));
+}
+
+bool DBImpl::EnterFullPool() {
+  MutexLock lock(&mutex_);
+  if (background_.pool_full) return false;
+  background_.pool_full = true;
+  UpdateStall();
+  Log(options_.info_log, LogLevel::kWarn, "{}: the pool is full: only deletions are written",
+      name_);
+  return true;
+}
+
+void DBImpl::WatchFullPool(uint64_t room, int* failures) {
+  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  const Status status = CatchAll([&] {
+    for (const auto& [id, family] : families->by_id) {
+      NACRE_RETURN_IF_ERROR(CheckHeadroom(*family, /*bytes=*/0, /*earlier=*/0, /*leave=*/true));
+    }
+    return Status::OK();
+  });
+  if (status.IsNoSpace() && AwaitRoom(room)) return;
+  MutexLock lock(&mutex_);
+  background_.flush_error = status;
+  changed_.SignalAll();
+  if (status.ok()) {
+    *failures = 0;
+    background_.pool_full = false;
+    UpdateStall();
+    Log(options_.info_log, LogLevel::kInfo, "{}: the pool has room again", name_);
+    return;
+  }
+  if (immutables_.empty()) BackOff(Work::kFlush, ++*failures, room);
+  // Deletions make no room before they are in tables, however few they are.
+  const bool closing = closing_.load(std::memory_order_relaxed);
+  if (immutables_.empty() && !closing && HasEntries(/*only=*/nullptr)) SwitchGeneration();
 }
 
 Status DBImpl::CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMeta>>& tables,
@@ -67,12 +135,13 @@ Status DBImpl::CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMet
   }
   uint64_t most_merged = 0;
   for (const auto& [family, bytes] : merged) most_merged = std::max(most_merged, bytes);
-  uint64_t free = 0;
-  int nodes = 0;
-  Status unknown = MeasureFree(&free, &nodes);
   const Redundancy compacted = Allowed(redundancy_.For(1));
+  epochs_.Collect();
+  PoolRoom room;
+  Status unknown = MeasureRoom(*client_, space_.get(), compacted.fragments(), /*piece=*/1, &room);
+  const uint64_t free = room.free;
   // It is not room that lacks where there are too few nodes: reservations say so.
-  if (nodes < compacted.fragments()) return Status::OK();
+  if (room.domains < compacted.fragments()) return Status::OK();
   const uint64_t headroom = compacted.StoredBytes(most_merged);
   if (free >= stored + headroom) return Status::OK();
   NACRE_RETURN_IF_ERROR(std::move(unknown));
@@ -83,19 +152,21 @@ Status DBImpl::CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMet
 
 void DBImpl::CompactForSpace() {
   bool snapshots_changed = false;
+  bool pool_full = false;
   std::shared_ptr<const ColumnFamilySet> families;
   {
     MutexLock lock(&mutex_);
-    if (background_.compactions_running > 0 || background_.manual_compactions > 0 ||
-        closing_.load(std::memory_order_relaxed)) {
-      return;
-    }
+    if (background_.manual_compactions > 0 || closing_.load(std::memory_order_relaxed)) return;
     ++background_.manual_compactions;
     ++background_.compactions_held;
+    // Those that wait to be tried again end.
+    changed_.SignalAll();
+    while (background_.compactions_running > 0) changed_.Wait();
     std::vector<SequenceNumber> snapshots = snapshots_.Sequences();
     snapshots_changed = snapshots != snapshots_at_last_rewrite_;
     snapshots_at_last_rewrite_ = std::move(snapshots);
     families = families_;
+    pool_full = background_.pool_full;
   }
   for (const auto& [id, family] : families->by_id) {
     if (family->options().disable_auto_compactions) continue;
@@ -107,6 +178,11 @@ void DBImpl::CompactForSpace() {
     ManualCompaction compaction(this, family.get(), nullptr, nullptr);
     // What they answer is in the LOG.
     CatchAll([&] { return compaction.CompactLevel(0); }).IgnoreError();
+    for (int level = 1; level + 1 < depth; ++level) {
+      CatchAll([&] { return compaction.SinkTombstones(level); }).IgnoreError();
+    }
+    // Level 0 is merged with level 1, in the less room the less there is of it.
+    if (pool_full && depth > 2) CatchAll([&] { return compaction.CompactLevel(1); }).IgnoreError();
     // Versions that snapshots held are garbage once these are released; while they are not,
     // writing the tables anew would free nothing.
     for (int level = 1; snapshots_changed && level < std::max(depth, 2); ++level) {

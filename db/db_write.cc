@@ -372,7 +372,9 @@ void DBImpl::UpdateStall() {
     stall = std::max(stall, of_family);
     level0 = std::max(level0, family->version().level0_runs());
   }
-  if (background_.memtable_full || !troubled_.fault.status().ok()) stall = Stall::kStop;
+  if (background_.memtable_full || background_.pool_full || !troubled_.fault.status().ok()) {
+    stall = Stall::kStop;
+  }
   if (closing_.load(std::memory_order_relaxed)) stall = Stall::kClosed;
   const Stall before = stall_.exchange(stall, std::memory_order_acq_rel);
   if (before == stall) return;
@@ -386,16 +388,6 @@ void DBImpl::UpdateStall() {
       : stall == Stall::kDelay ? "slow down"
                                : "stop",
       immutables_.size(), level0);
-}
-
-bool DBImpl::AdmitDeletes(uint64_t bytes) {
-  // A part of a MemTable more than it may have, and what an entry takes besides its key.
-  constexpr uint64_t kEntryBytes = 64;
-  const uint64_t most = default_family_->options().write_buffer_size / 8;
-  if (background_.deleted_bytes + bytes + kEntryBytes > most) return false;
-  background_.deleted_bytes += bytes + kEntryBytes;
-  background_.deletes_in = sequencer_.generation();
-  return true;
 }
 
 Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes, bool deletes) {
@@ -412,12 +404,12 @@ Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes, bool de
       if (stall == Stall::kClosed) return Status::ShutdownInProgress("database is closing");
       if (stall == Stall::kStop) {
         NACRE_RETURN_IF_ERROR(troubled_.fault.status());
+        if (deletes && background_.pool_full && !background_.memtable_full) break;
         // Work that fails will not end the stall; the writer is told instead of kept.
         Status failure = background_.flush_error;
         if (failure.ok() && !background_.memtable_full && CompactionFails()) {
           failure = background_.compaction_error;
         }
-        if (failure.IsNoSpace() && deletes && AdmitDeletes(bytes)) break;
         if (!failure.ok()) return failure;
       }
       if (options.no_slowdown) return Status::Incomplete("write stall");

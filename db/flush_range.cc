@@ -41,4 +41,10 @@ uint64_t FlushedTableBytes(const MemTable& memtable, uint64_t ranges, uint64_t l
                   OneRecordTableBytes(memtable, largest_value, chunk_size));
 }
 
+uint64_t LeastFlushedTableBytes(const MemTable& memtable, uint64_t largest_value,
+                                uint64_t chunk_size) {
+  constexpr uint64_t kLeast = 64 << 10;  // Smaller ones are mostly heads and footers.
+  return std::max(kLeast, OneRecordTableBytes(memtable, largest_value, chunk_size));
+}
+
 }  // namespace nacre

@@ -25,6 +25,9 @@ uint64_t FlushRangesMax(const MemTable& memtable, int threads);
 /// small is followed by another.
 uint64_t FlushedTableBytes(const MemTable& memtable, uint64_t ranges, uint64_t largest_value,
                            uint64_t chunk_size);
+/// The same for the smallest tables that it may be flushed to.
+uint64_t LeastFlushedTableBytes(const MemTable& memtable, uint64_t largest_value,
+                                uint64_t chunk_size);
 
 /// What a flush near the data needs of the log.
 struct NearFlush {
@@ -63,6 +66,7 @@ struct PartFlush {
   MergeOptions merge;             ///< Of the whole MemTable.
   uint64_t manifest_version = 0;  ///< One for all tables of a flush: level 0 is sorted by it.
   uint64_t bound = 0;             ///< Bytes reserved for a table.
+  uint64_t least = 0;             ///< The same where there is no room for as many in one piece.
   std::vector<FlushedRange> ranges;
 
   uint64_t ReservedBytes() const { return bound * ranges.size(); }

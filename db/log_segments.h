@@ -27,6 +27,13 @@ struct WrittenSegment {
   uint64_t bytes = 0;  ///< Header and records.
 };
 
+/// Several in a write buffer, so that space is given back in steps.
+inline uint64_t LogSegmentBytes(uint64_t write_buffer_size) {
+  constexpr uint64_t kLeast = 256 << 10;
+  constexpr uint64_t kMost = 16 << 20;
+  return std::clamp(write_buffer_size / 4, kLeast, kMost);
+}
+
 /// Whether any copy is on a node for which `is_one` answers true.
 inline bool HasCopyOn(const LogSegment& segment, const std::function<bool(NodeId)>& is_one) {
   return std::any_of(segment.copies.begin(), segment.copies.end(),

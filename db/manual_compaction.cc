@@ -7,6 +7,7 @@
 
 #include "db/db_impl.h"
 #include "db/job_plugins.h"
+#include "db/pool_room.h"
 #include "util/exceptions.h"
 
 namespace nacre {
@@ -247,6 +248,64 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
     MutexLock lock(&db_->mutex_);
     while (db_->background_.compactions_ended == ended && Check().ok()) db_->changed_.Wait();
   }
+}
+
+Status ManualCompaction::SinkTombstones(int level) {
+  const auto has_tombstones = [](const std::shared_ptr<TableHandle>& table) {
+    return table->meta().tombstones > 0 || table->meta().has_range_deletions();
+  };
+  uint64_t most = 0;
+  {
+    MutexLock lock(&db_->mutex_);
+    most = kSunkTables * family_->picker().TargetTableBytes(level + 1);
+  }
+  std::optional<std::string> after;
+  for (;;) {
+    const std::shared_ptr<const Version> version = HoldVersion();
+    const Slice after_slice = after.has_value() ? Slice(*after) : Slice();
+    const TableRange tables = version->sorted_level(level).Overlapping(
+        after.has_value() ? &after_slice : nullptr, nullptr, after.has_value());
+    const LevelIterator next = std::find_if(tables.begin(), tables.end(), has_tombstones);
+    if (next == tables.end()) return Status::OK();
+    const std::shared_ptr<TableHandle> table = *next;
+    const Slice first = table->meta().smallest_user_key();
+    const Slice last = table->meta().largest_user_key();
+    const SortedLevel& next_level = version->sorted_level(level + 1);
+    const TableRange below = next_level.Overlapping(&first, &last);
+    const bool divisible = below.size() > 1;
+    Status status;
+    if (!divisible || table->size() + next_level.BytesOf(below) <= most) {
+      status = Compact(level, level + 1, &first, &last);
+      if (status.ok()) after = last.ToString();
+      if (!status.IsNoSpace() || !divisible) {
+        NACRE_RETURN_IF_ERROR(std::move(status));
+        continue;
+      }
+    }
+    NACRE_RETURN_IF_ERROR(Split(level, *table, below.ToList()));
+  }
+}
+
+Status ManualCompaction::Split(int level, const TableHandle& table, const TableList& below) {
+  // Each piece is a table, and room is reserved for all at once.
+  constexpr size_t kPieces = 4;
+  const Slice first = table.meta().smallest_user_key();
+  const Slice last = table.meta().largest_user_key();
+  const CompactionPicker::Range range{
+      .level = level, .output_level = level, .begin = &first, .end = &last};
+  std::unique_ptr<Compaction> compaction;
+  uint64_t room = 0;
+  NACRE_RETURN_IF_ERROR(Pick(range, &compaction, &room));
+  if (compaction == nullptr) return Status::OK();
+  const size_t pieces = std::min(kPieces, below.size());
+  for (size_t i = 1; i < pieces; ++i) {
+    const size_t at = below.size() * i / pieces;
+    compaction->cuts.push_back(below[at]->meta().smallest_user_key().ToString());
+  }
+  const Status status = db_->RunAndCommit(compaction.get());
+  compaction.reset();
+  db_->RetireUnlinkedViews();
+  return status;
 }
 
 Status ManualCompaction::RewriteGarbage(int level) {

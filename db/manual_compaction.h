@@ -49,6 +49,9 @@ class ManualCompaction {
   /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
   /// versions that a snapshot held once.
   Status RewriteGarbage(int level);
+  /// Takes the tombstones of `level` to the next one, where they meet what they delete. A table
+  /// that overlaps more there than there is room for at once is cut in pieces first.
+  Status SinkTombstones(int level);
 
  private:
   Status CompactAllLevels();
@@ -56,6 +59,8 @@ class ManualCompaction {
   Status ChangeLevel(int target);
   /// `change` gets the move, whose tables are marked then, or stays empty.
   Status PickMove(int target, FamilyEdit* change);
+  /// Writes a table of `level` anew, cut where some of `below`, which it overlaps, begin.
+  Status Split(int level, const TableHandle& table, const TableList& below);
   Status Compact(int level, int output_level, const Slice* begin, const Slice* end);
   /// Compacts the first piece of `*range`, and has the range begin behind it. `*ended`: there is
   /// none.

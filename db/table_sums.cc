@@ -28,6 +28,7 @@ void TableSums::Add(const TableMeta& meta) {
   filter_bytes += meta.bloom.length;
   index_extra_bytes += IndexExtraBytes(meta);
   least_index_extra_bytes = std::min(least_index_extra_bytes, IndexExtraBytes(meta));
+  largest_record = std::max(largest_record, meta.largest_record);
   for (size_t i = 0; i < meta.placement.fragments.size(); ++i) {
     const ExtentAddr& fragment = meta.placement.fragments[i];
     extent_bytes += fragment.length;

@@ -25,6 +25,7 @@ struct TableSums {
   uint64_t filter_bytes = 0;
   uint64_t index_extra_bytes = 0;                 ///< IndexExtraBytes of all.
   uint64_t least_index_extra_bytes = UINT64_MAX;  ///< Of any.
+  uint64_t largest_record = 0;
   /// Of `extent_bytes`, in no order; each node once.
   std::vector<std::pair<NodeId, uint64_t>> extent_bytes_by_node{};
 

@@ -48,6 +48,14 @@ std::vector<std::pair<uint64_t, uint64_t>> FreeRanges::AtLeast(uint64_t length) 
   return ranges;
 }
 
+uint64_t FreeRanges::BytesInPieces(uint64_t length) const {
+  uint64_t bytes = 0;
+  for (auto it = by_length_.lower_bound({length, 0}); it != by_length_.end(); ++it) {
+    bytes += it->first;
+  }
+  return bytes;
+}
+
 std::optional<uint64_t> FreeRanges::Take(uint64_t length) {
   const auto best = by_length_.lower_bound({length, 0});
   if (best == by_length_.end() || length == 0) return std::nullopt;

@@ -26,6 +26,8 @@ class FreeRanges {
   bool CanTake(uint64_t length) const { return largest() >= length; }
   uint64_t largest() const { return by_length_.empty() ? 0 : by_length_.rbegin()->first; }
   uint64_t bytes() const { return bytes_; }
+  /// Bytes of the ranges of at least `length`. Costs nothing for shorter ones.
+  uint64_t BytesInPieces(uint64_t length) const;
   /// Start and length of those of at least `length`, ascending. Costs nothing for shorter ones.
   std::vector<std::pair<uint64_t, uint64_t>> AtLeast(uint64_t length) const;
   /// Start to length, ascending.

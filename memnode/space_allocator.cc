@@ -418,7 +418,7 @@ std::vector<uint64_t> SpaceAllocator::Rep::Slabs(NodeId node) {
   return {nodes_[node].slabs.begin(), nodes_[node].slabs.end()};
 }
 
-Status SpaceAllocator::Rep::FreeBytes(NodeId node, uint64_t* bytes) {
+Status SpaceAllocator::Rep::MeasureFree(NodeId node, uint64_t piece, FreeSpace* free) {
   MutexLock lock(&mutex_);
   Node& state = nodes_[node];
   while (state.exchanging) changed_.Wait();
@@ -431,8 +431,9 @@ Status SpaceAllocator::Rep::FreeBytes(NodeId node, uint64_t* bytes) {
   }
   state.exchanging = false;
   changed_.SignalAll();
-  *bytes = state.slabs.size() * slab_bytes_ - state.used_bytes +
-           (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
+  free->bytes =
+      state.free.BytesInPieces(piece) + (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
+  free->total = stats.slabs_total * stats.slab_bytes;
   return s;
 }
 
@@ -484,8 +485,8 @@ Status SpaceAllocator::Restore(NodeId node, const std::vector<uint64_t>& slab_of
 }
 std::vector<uint64_t> SpaceAllocator::Slabs(NodeId node) const { return rep_->Slabs(node); }
 Status SpaceAllocator::ReturnFreeSlabs() { return rep_->ReturnFreeSlabs(); }
-Status SpaceAllocator::FreeBytes(NodeId node, uint64_t* bytes) {
-  return rep_->FreeBytes(node, bytes);
+Status SpaceAllocator::MeasureFree(NodeId node, uint64_t piece, FreeSpace* free) {
+  return rep_->MeasureFree(node, piece, free);
 }
 SpaceUsage SpaceAllocator::Usage(NodeId node) const { return rep_->Usage(node); }
 SpaceUsage SpaceAllocator::Usage() const {

@@ -81,9 +81,14 @@ class SpaceAllocator {
   /// Returns every wholly free slab now.
   Status ReturnFreeSlabs();
 
-  /// Bytes on `node` that this database may still fill: what is free in its slabs and in slabs that
-  /// nobody has leased. Asks the node; waits for slabs on their way, so that none is missed.
-  Status FreeBytes(NodeId node, uint64_t* bytes);
+  struct FreeSpace {
+    uint64_t bytes = 0;  ///< In pieces that are large enough.
+    uint64_t total = 0;  ///< Of the node, whoever has it.
+  };
+  /// What this database may still fill on `node`: what is free in its slabs, in pieces of `piece`
+  /// bytes or more, and slabs that nobody has leased. Asks the node; waits for slabs on their way,
+  /// so that none is missed.
+  Status MeasureFree(NodeId node, uint64_t piece, FreeSpace* free);
 
   SpaceUsage Usage(NodeId node) const;
   SpaceUsage Usage() const;

@@ -41,7 +41,7 @@ class SpaceAllocator::Rep {
                  const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
   std::vector<uint64_t> Slabs(NodeId node) EXCLUDES(mutex_);
   Status ReturnFreeSlabs() EXCLUDES(mutex_);
-  Status FreeBytes(NodeId node, uint64_t* bytes) EXCLUDES(mutex_);
+  Status MeasureFree(NodeId node, uint64_t piece, FreeSpace* free) EXCLUDES(mutex_);
   SpaceUsage Usage(NodeId node) const EXCLUDES(mutex_);
   uint64_t chunk_size() const { return chunk_size_; }
 

@@ -106,29 +106,6 @@ TEST_F(DBLargeValuesTest, ValuesThatAFilterMakesLargerFindRoom) {
   db_.reset();
 }
 
-TEST_F(DBLargeValuesTest, DeletionsAreAdmittedInAFullPool) {
-  OpenEmbedded(64 << 20);
-  options_.write_buffer_size = 1 << 20;
-  options_.chunk_size = 16 << 10;
-  options_.target_file_size_base = 1 << 20;
-  options_.max_bytes_for_level_base = 4 << 20;
-  Open();
-  size_t written = 0;
-  for (Status s; s.ok(); ++written) s = db_->Put({}, Key(written), TestValue(written, 4000));
-  --written;
-  ASSERT_GT(written, 2000u);
-  std::string value;
-  for (size_t i = 0; i < 500; ++i) {
-    ASSERT_TRUE(IsOk(db_->Delete({}, Key(i)))) << i;
-    ASSERT_TRUE(db_->Get({}, Key(i), &value).IsNotFound());
-  }
-  // Within bounds.
-  Status s;
-  for (size_t i = 500; s.ok() && i < 100'000; ++i) s = db_->Delete({}, Key(i));
-  EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
-  ASSERT_TRUE(IsOk(db_->Get({}, Key(written - 1), &value)));
-}
-
 TEST_F(DBLargeValuesTest, CloseSucceedsWhenTheLogHasAll) {
   const MemnodeProcesses nodes(2, MemnodeProcessOptions{.size = "24MiB", .slab_size = "1MiB"});
   options_ = SmallTableOptions(nullptr);
