@@ -69,24 +69,26 @@ void Check(Case* c, DB* db, int rounds) {
   }
 }
 
-struct Stop {
-  Options options;
-  /// What has a node run a job once tables are there.
-  std::function<void(ProcessId owner)> begin{};
-  /// The node is stopped when it is about to write something of the job to another node: then
-  /// nothing keeps it from that when it goes on. Else in the middle of anything.
-  bool before_write = false;
-};
-
 struct Progress {
   bool armed = false;
   ProcessId stopped = 0;
   bool written = false;
 };
 
+struct Stop {
+  Options options;
+  /// What has a node run a job once tables are there.
+  std::function<void(ProcessId owner, const Progress* progress)> begin{};
+  /// The node is stopped when it is about to write something of the job to another node: then
+  /// nothing keeps it from that when it goes on. Else in the middle of anything.
+  bool before_write = false;
+  /// At one of its first so many such writes: a job may have few.
+  uint64_t writes = 4;
+};
+
 /// Has a node that takes a job once `progress` is armed stopped.
-void StopWhoTakesAJob(Scheduler* scheduler, Case* c, bool before_write, Progress* progress) {
-  SetPointVisitor([=](const char* name) {
+void StopWhoTakesAJob(Scheduler* scheduler, Case* c, const Stop& stop, Progress* progress) {
+  SetPointVisitor([=, before_write = stop.before_write, writes = stop.writes](const char* name) {
     if (!progress->armed || std::string_view(name) != "node.job-begun") return;
     const ProcessId node = scheduler->process();
     const auto stop_node = [=] {
@@ -96,7 +98,7 @@ void StopWhoTakesAJob(Scheduler* scheduler, Case* c, bool before_write, Progress
     };
     rdma::SimNetwork* const network = &c->cluster().network();
     if (before_write) {
-      network->BeforeWrite(node, kPieceBytes, 1 + scheduler->Uniform(4), stop_node);
+      network->BeforeWrite(node, kPieceBytes, 1 + scheduler->Uniform(writes), stop_node);
     } else {
       network->AtRequest(node, 1 + scheduler->Uniform(25), stop_node);
     }
@@ -146,7 +148,7 @@ std::string StopAnExecutor(Scheduler* scheduler, Case* c, const Stop& stop) {
   const ProcessId owner = c->NewProcess("owner");
   auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
   auto* const progress = new Progress;
-  StopWhoTakesAJob(scheduler, c, stop.before_write, progress);
+  StopWhoTakesAJob(scheduler, c, stop, progress);
   int round = 0;
   c->In(owner, [&] {
     c->Expect(DB::Open(stop.options, "db", db));
@@ -154,7 +156,7 @@ std::string StopAnExecutor(Scheduler* scheduler, Case* c, const Stop& stop) {
     c->Expect((*db)->Flush({}));
     progress->armed = true;
   });
-  if (stop.begin != nullptr) stop.begin(owner);
+  if (stop.begin != nullptr) stop.begin(owner, progress);
   WriteForLong(scheduler, c, owner, db->get(), &round, progress);
   GoOnAndCheck(scheduler, c, owner, db->get(), round, *progress);
   return std::to_string(scheduler->steps());
@@ -167,7 +169,7 @@ std::string StopAnExecutorAndReplaceItsOwner(Scheduler* scheduler, Case* c, Opti
   auto* const db = new std::unique_ptr<DB>;
   auto* const next = new std::unique_ptr<DB>;
   auto* const progress = new Progress;
-  StopWhoTakesAJob(scheduler, c, /*before_write=*/true, progress);
+  StopWhoTakesAJob(scheduler, c, {.options = options, .before_write = true}, progress);
   int round = 0;
   c->In(first, [&] {
     c->Expect(DB::Open(options, "db", db));
@@ -310,22 +312,33 @@ TEST(JobCaseTest, ARepairThatIsStoppedBeforeAWriteWritesOverNothing) {
         options.disable_auto_compactions = true;
         options.level0_slowdown_writes_trigger = options.level0_stop_writes_trigger = 1000;
         options.redundancy = "rs(2,2)";
-        // A node repairs what it gets itself; of two fragments another one gets the second.
-        const auto kill = [=](ProcessId owner) {
-          std::vector<size_t> nodes;
-          c->Await("a table", [&] {
-            nodes = c->NodesOf([](const ctl::DatabaseView& view) {
-              return view.state.tables.begin()->second.second.placement.fragments;
-            });
-            return nodes.size() > 2;
+        constexpr size_t kFragments = 4;
+        const auto nodes_of_the_table = [=] {
+          return c->NodesOf([](const ctl::DatabaseView& view) {
+            return view.state.tables.begin()->second.second.placement.fragments;
           });
-          scheduler->Stop(owner);  // It learns of both at once.
-          for (size_t i = 0; i < 2; ++i) c->cluster().KillNode(nodes.at(i), /*told=*/true);
-          scheduler->SleepFor(seconds(1));
-          scheduler->Continue(owner);
         };
-        return StopAnExecutor(scheduler, c,
-                              {.options = options, .begin = kill, .before_write = true});
+        // A node repairs what it gets itself; of two fragments another one gets the second, if the
+        // owner has heard of both deaths when it plans.
+        const auto kill = [=](ProcessId owner, const Progress* progress) {
+          std::vector<size_t> nodes;
+          const auto whole = [&] {
+            return progress->stopped != 0 || (nodes = nodes_of_the_table()).size() == kFragments;
+          };
+          c->Await("a whole table", whole);
+          for (int tries = 0; tries < 8 && progress->stopped == 0; ++tries) {
+            const std::vector<size_t> killed{nodes[0], nodes[1]};
+            scheduler->Stop(owner);
+            for (const size_t node : killed) c->cluster().KillNode(node, /*told=*/true);
+            scheduler->SleepFor(seconds(1));
+            scheduler->Continue(owner);
+            c->Await("a repaired table", whole);
+            if (progress->stopped != 0) break;
+            for (const size_t node : killed) c->cluster().StartNode(node);
+          }
+        };
+        return StopAnExecutor(
+            scheduler, c, {.options = options, .begin = kill, .before_write = true, .writes = 1});
       },
       8);
 }
