@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "rdma/unique_fd.h"
@@ -21,12 +22,15 @@ class Acceptor {
   /// What a caller is told.
   static constexpr const char* kWhy = "no file descriptor is left at the listener";
 
+  /// Until callers are looked for again, once it is exhausted.
+  static constexpr std::chrono::milliseconds kPause{100};
+
   /// `listening` does not block, and outlives this.
   explicit Acceptor(int listening) : listening_(listening) { Reserve(); }
 
   Taken Take(UniqueFd* caller);
-  /// The reserve is gone as well: callers wait. Whether there are any need not be asked before a
-  /// while has passed.
+  /// The reserve is gone as well: callers wait, and are not to be looked for before kPause has
+  /// passed.
   bool exhausted() const { return exhausted_; }
 
  private:

@@ -19,8 +19,6 @@ using std::chrono::nanoseconds;
 constexpr size_t kMaxGreetings = 128;
 constexpr nanoseconds kGreetingTimeout = std::chrono::seconds(2);
 constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
-/// Until callers are looked for again, when none can be taken up.
-constexpr nanoseconds kWithoutDescriptors = std::chrono::milliseconds(100);
 
 void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& reason) {
   Answer answer;
@@ -143,7 +141,7 @@ void ShmListener::WaitForActivity(nanoseconds timeout) {
   for (const Greeting& greeting : greetings_) {
     entries.push_back({.fd = greeting.socket.get(), .events = POLLIN, .revents = 0});
   }
-  if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, kWithoutDescriptors);
+  if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, Acceptor::kPause);
   // Also to drop those that stay silent.
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(
       greetings_.empty() ? std::min<nanoseconds>(timeout, std::chrono::hours(1))

@@ -24,8 +24,6 @@ constexpr nanoseconds kGreetingTimeout = std::chrono::seconds(2);
 constexpr nanoseconds kGreetingTimeoutInARush = std::chrono::milliseconds(200);
 /// The socket of a caller who waits for an answer is empty: there is room for one.
 constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
-/// Until callers are looked for again, when none can be taken up.
-constexpr nanoseconds kWithoutDescriptors = std::chrono::milliseconds(100);
 
 /// `tls`: over the socket; may be null.
 void SendAnswer(TcpDevice* device, int socket, TlsStream* tls, GreetingType type,
@@ -131,7 +129,7 @@ void TcpListener::WaitForActivity(nanoseconds timeout) {
     const auto events = static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN);
     entries.push_back({.fd = caller.socket.get(), .events = events, .revents = 0});
   }
-  if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, kWithoutDescriptors);
+  if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, Acceptor::kPause);
   // Also to drop those that stay silent.
   const nanoseconds patience = full ? kGreetingTimeoutInARush : kGreetingTimeout;
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(

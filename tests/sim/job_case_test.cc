@@ -82,13 +82,11 @@ struct Stop {
   /// The node is stopped when it is about to write something of the job to another node: then
   /// nothing keeps it from that when it goes on. Else in the middle of anything.
   bool before_write = false;
-  /// At one of its first so many such writes: a job may have few.
-  uint64_t writes = 4;
 };
 
 /// Has a node that takes a job once `progress` is armed stopped.
-void StopWhoTakesAJob(Scheduler* scheduler, Case* c, const Stop& stop, Progress* progress) {
-  SetPointVisitor([=, before_write = stop.before_write, writes = stop.writes](const char* name) {
+void StopWhoTakesAJob(Scheduler* scheduler, Case* c, bool before_write, Progress* progress) {
+  SetPointVisitor([=](const char* name) {
     if (!progress->armed || std::string_view(name) != "node.job-begun") return;
     const ProcessId node = scheduler->process();
     const auto stop_node = [=] {
@@ -98,7 +96,7 @@ void StopWhoTakesAJob(Scheduler* scheduler, Case* c, const Stop& stop, Progress*
     };
     rdma::SimNetwork* const network = &c->cluster().network();
     if (before_write) {
-      network->BeforeWrite(node, kPieceBytes, 1 + scheduler->Uniform(writes), stop_node);
+      network->BeforeWrite(node, kPieceBytes, 1 + scheduler->Uniform(4), stop_node);
     } else {
       network->AtRequest(node, 1 + scheduler->Uniform(25), stop_node);
     }
@@ -148,7 +146,7 @@ std::string StopAnExecutor(Scheduler* scheduler, Case* c, const Stop& stop) {
   const ProcessId owner = c->NewProcess("owner");
   auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
   auto* const progress = new Progress;
-  StopWhoTakesAJob(scheduler, c, stop, progress);
+  StopWhoTakesAJob(scheduler, c, stop.before_write, progress);
   int round = 0;
   c->In(owner, [&] {
     c->Expect(DB::Open(stop.options, "db", db));
@@ -169,7 +167,7 @@ std::string StopAnExecutorAndReplaceItsOwner(Scheduler* scheduler, Case* c, Opti
   auto* const db = new std::unique_ptr<DB>;
   auto* const next = new std::unique_ptr<DB>;
   auto* const progress = new Progress;
-  StopWhoTakesAJob(scheduler, c, {.options = options, .before_write = true}, progress);
+  StopWhoTakesAJob(scheduler, c, /*before_write=*/true, progress);
   int round = 0;
   c->In(first, [&] {
     c->Expect(DB::Open(options, "db", db));
@@ -337,8 +335,8 @@ TEST(JobCaseTest, ARepairThatIsStoppedBeforeAWriteWritesOverNothing) {
             for (const size_t node : killed) c->cluster().StartNode(node);
           }
         };
-        return StopAnExecutor(
-            scheduler, c, {.options = options, .begin = kill, .before_write = true, .writes = 1});
+        return StopAnExecutor(scheduler, c,
+                              {.options = options, .begin = kill, .before_write = true});
       },
       8);
 }

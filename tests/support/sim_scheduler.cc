@@ -1,7 +1,5 @@
 #include "tests/support/sim_scheduler.h"
 
-#include <dlfcn.h>
-#include <execinfo.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -12,8 +10,9 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
-#include <csignal>
 #include <utility>
+
+#include "tests/support/thread_stacks.h"
 
 namespace nacre::sim {
 
@@ -40,39 +39,12 @@ uint64_t Mix(uint64_t x) {
 
 thread_local void* current_thread = nullptr;
 
-// ---- Stacks of other threads, which a signal has them write down
-// ---------------------------------
-
-constexpr int kStackSignal = SIGUSR2;
-constexpr int kMaxFrames = 24;
-/// Of the handler and of the system.
-constexpr int kOwnFrames = 2;
-
-void* frames[kMaxFrames];
-std::atomic<int> frame_count = -1;
-
-void WriteStack(int /*signal*/) {
-  // Release and acquire: who asked sees the frames.
-  frame_count.store(::backtrace(frames, kMaxFrames), std::memory_order_release);
-}
-
-/// In a line: addresses within this program.
+/// Its calls in a line.
 std::string StackOf(int system_id) {
-  frame_count.store(-1, std::memory_order_relaxed);
-  if (::syscall(SYS_tgkill, ::getpid(), system_id, kStackSignal) != 0) return {};
-  int count = -1;
-  while ((count = frame_count.load(std::memory_order_acquire)) < 0) ::sched_yield();
+  const auto calls = CallsOf(system_id);
+  if (!calls.has_value()) return {};
   std::string text = "           ";
-  for (int i = kOwnFrames; i < count; ++i) {
-    Dl_info object;
-    if (::dladdr(frames[i], &object) == 0 || object.dli_fbase == nullptr) continue;
-    Dl_info own;
-    ::dladdr(reinterpret_cast<void*>(&WriteStack), &own);
-    if (object.dli_fbase != own.dli_fbase) continue;
-    // Of the call, not of where it returns to.
-    text += fmt::format(" {:#x}", reinterpret_cast<uintptr_t>(frames[i]) - 1 -
-                                      reinterpret_cast<uintptr_t>(object.dli_fbase));
-  }
+  for (const uintptr_t call : *calls) text += fmt::format(" {:#x}", call);
   return text + "\n";
 }
 
@@ -107,9 +79,7 @@ struct Scheduler::SimThread {
 
 Scheduler::Scheduler(const SchedulerOptions& options) : options_(options), random_(options.seed) {
   pthread_key_create(&key_, &Scheduler::AtThreadEnd);
-  // The first call loads what a handler must not.
-  ::backtrace(frames, kMaxFrames);
-  std::signal(kStackSignal, &WriteStack);
+  PrepareStacks();
   NewProcess("test");
   NewThread("main");
   threads_[0]->state = SimThread::State::kRunning;
