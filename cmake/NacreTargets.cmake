@@ -27,9 +27,10 @@ function(nacre_library name)
   target_link_libraries(${name} ${scope} ${ARGN})
 endfunction()
 
-# nacre_protobuf(NAME): compiles `*.proto` of this folder; `#include "folder/file.pb.h"`.
+# nacre_protobuf(NAME): compiles `*.proto` of this folder and the folders in it, for
+# `#include "folder/file.pb.h"`.
 function(nacre_protobuf name)
-  nacre_sources(protos *.proto)
+  nacre_sources(protos *.proto */*.proto)
   set(generated)
   foreach(proto IN LISTS protos)
     cmake_path(GET proto STEM stem)

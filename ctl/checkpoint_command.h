@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 // nacre-ctl's commands for checkpoints (nacre/checkpoint.h), whose results go to standard output.
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "ctl/ctl_report.h"
-#include "memnode/database_report.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/wire/database_report.h"
 
 // How nacre-ctl tells the nodes of a pool what is wanted of its databases.
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "memnode/pool_secret.h"
+#include "pool/connect/pool_secret.h"
 #include "util/json_text.h"
 #include "util/uri.h"
 

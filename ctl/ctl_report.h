@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/database_report.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/wire/database_report.h"
 
 // What nacre-ctl shows of a pool.
 

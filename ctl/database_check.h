@@ -8,9 +8,9 @@
 
 #include "ctl/database_view.h"
 #include "ctl/finding.h"
-#include "memnode/pool_client.h"
-#include "memnode/pool_reader.h"
-#include "memnode/slab_map.h"
+#include "pool/pool_client.h"
+#include "pool/read/pool_reader.h"
+#include "pool/read/slab_map.h"
 
 namespace nacre::ctl {
 

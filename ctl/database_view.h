@@ -6,8 +6,8 @@
 
 #include "db/manifest_recovery.h"
 #include "db/manifest_state.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "table/placement.h"
 
 namespace nacre::ctl {

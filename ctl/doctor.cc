@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "memnode/pool_client.h"
-#include "memnode/pool_device.h"
-#include "memnode/pool_secret.h"
+#include "pool/connect/pool_device.h"
+#include "pool/connect/pool_secret.h"
+#include "pool/pool_client.h"
 
 namespace nacre::ctl {
 namespace {

@@ -12,8 +12,8 @@
 #include "ctl/ctl_report.h"
 #include "ctl/database_check.h"
 #include "ctl/database_view.h"
-#include "memnode/pool_reader.h"
-#include "memnode/slab_map.h"
+#include "pool/read/pool_reader.h"
+#include "pool/read/slab_map.h"
 
 namespace nacre::ctl {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "ctl/finding.h"
-#include "memnode/pool_client.h"
+#include "pool/pool_client.h"
 
 namespace nacre::ctl {
 

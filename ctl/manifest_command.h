@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 namespace nacre::ctl {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "db/footer_repair.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 namespace nacre::ctl {
 

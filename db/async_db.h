@@ -9,8 +9,8 @@
 
 #include "db/db_impl.h"
 #include "db/point_lookup.h"
-#include "memnode/async_reader.h"
 #include "nacre/async.h"
+#include "pool/read/async_reader.h"
 #include "util/executor.h"
 #include "util/mutex.h"
 

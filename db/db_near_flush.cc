@@ -3,8 +3,8 @@
 
 #include "db/db_impl.h"
 #include "db/reserved_outputs.h"
-#include "memnode/node_start.h"
 #include "nacre/statistics.h"
+#include "pool/connect/node_start.h"
 #include "util/log.h"
 #include "util/named_point.h"
 

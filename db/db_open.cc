@@ -12,7 +12,7 @@
 #include "db/pool_of_options.h"
 #include "db/repair_planner.h"
 #include "db/space_report.h"
-#include "memnode/database_report.h"
+#include "pool/wire/database_report.h"
 #include "table/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/log.h"

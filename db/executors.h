@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/pool_client.h"
-#include "memnode/space_allocator.h"
+#include "pool/pool_client.h"
+#include "pool/space/space_allocator.h"
 #include "table/placement.h"
 #include "util/mutex.h"
 

@@ -10,7 +10,7 @@
 #include "db/column_family.h"
 #include "db/memtable.h"
 #include "db/version.h"
-#include "memnode/flush_job.h"
+#include "jobs/flush_job.h"
 #include "nacre/status.h"
 #include "table/internal_key.h"
 #include "table/merge_kernel.h"

@@ -8,7 +8,7 @@
 #include "db/pool_of_options.h"
 #include "db/table_metadata.h"
 #include "db/view_reads.h"
-#include "memnode/space_allocator.h"
+#include "pool/space/space_allocator.h"
 #include "table/write_batch_format.h"
 #include "util/log.h"
 

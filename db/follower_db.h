@@ -11,10 +11,10 @@
 
 #include "db/follower_state.h"
 #include "db/follower_view.h"
-#include "memnode/pool_client.h"
-#include "memnode/pool_impl.h"
-#include "memnode/table_store.h"
 #include "nacre/db.h"
+#include "pool/pool_client.h"
+#include "pool/pool_impl.h"
+#include "pool/store/table_store.h"
 #include "util/clock.h"
 #include "util/epoch.h"
 #include "util/mutex.h"
@@ -31,7 +31,7 @@ namespace nacre {
 /// the same keys. A bucket of a remote point index has none, but what it finds is a record, and
 /// where it finds nothing the interval of records is read where the key would be; so checksums are
 /// always verified here. What is decoded, of fragments that are lost or damaged, is made of chunks
-/// that were compared with their fragments' tails (memnode/chunk_sums.h). A read that meets such
+/// that were compared with their fragments' tails (pool/store/chunk_sums.h). A read that meets such
 /// bytes asks the manifest. If that has gone on, the read is made again in the latest view; if not,
 /// the bytes are damaged; and if it cannot be asked, nobody knows, and the read answers why.
 ///

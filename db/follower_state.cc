@@ -8,7 +8,7 @@
 #include "db/family_check.h"
 #include "db/log_seal.h"
 #include "db/state_record.h"
-#include "memnode/database_report.h"
+#include "pool/wire/database_report.h"
 #include "table/write_batch_format.h"
 #include "util/boot_clock.h"
 #include "util/clock.h"

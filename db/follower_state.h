@@ -14,9 +14,9 @@
 #include "db/memtable.h"
 #include "db/table_handle.h"
 #include "db/version.h"
-#include "memnode/pool_client.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "util/arena.h"
 
 namespace nacre {

@@ -11,9 +11,9 @@
 
 #include "db/manifest_log.h"
 #include "db/manifest_recovery.h"
-#include "memnode/pool_reader.h"
-#include "memnode/slab_map.h"
-#include "memnode/space_allocator.h"
+#include "pool/read/pool_reader.h"
+#include "pool/read/slab_map.h"
+#include "pool/space/space_allocator.h"
 #include "util/executor.h"
 
 namespace nacre {

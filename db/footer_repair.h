@@ -4,9 +4,9 @@
 #include <string>
 
 #include "db/repair_plan.h"
-#include "memnode/pool_client.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 namespace nacre {
 

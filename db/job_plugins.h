@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "memnode/compaction_job.h"
+#include "jobs/compaction_job.h"
 #include "nacre/options.h"
 
 namespace nacre {

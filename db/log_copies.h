@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "db/log_segments.h"
-#include "memnode/copy_reader.h"
-#include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
 #include "table/log_format.h"
 #include "util/arena.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "db/log_segments.h"
-#include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "table/log_format.h"
 
 namespace nacre {

@@ -9,7 +9,7 @@
 
 #include "db/log_copies.h"
 #include "db/log_scan.h"
-#include "memnode/copy_reader.h"
+#include "pool/read/copy_reader.h"
 #include "table/log_format.h"
 #include "util/thread.h"
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "db/log_segments.h"
-#include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "nacre/wal_recovery_mode.h"
+#include "pool/pool_client.h"
 #include "table/internal_key.h"
 #include "util/arena.h"
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <span>
 
-#include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "rdma/transport.h"
 #include "table/log_format.h"
 

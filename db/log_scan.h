@@ -7,11 +7,11 @@
 
 #include "db/log_copies.h"
 #include "db/log_segments.h"
-#include "memnode/copy_reader.h"
-#include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "nacre/wal_recovery_mode.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
 #include "table/internal_key.h"
 #include "table/log_format.h"
 #include "util/arena.h"

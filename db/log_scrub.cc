@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "memnode/mirrored_extent.h"
+#include "pool/read/mirrored_extent.h"
 #include "table/log_format.h"
 #include "util/clock.h"
 #include "util/crc32c.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "db/log_segments.h"
-#include "memnode/copy_reader.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
 #include "table/placement.h"
 
 namespace nacre {

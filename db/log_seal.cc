@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "db/log_copies.h"
-#include "memnode/mirrored_extent.h"
+#include "pool/read/mirrored_extent.h"
 #include "table/log_format.h"
 #include "util/clock.h"
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "db/log_segments.h"
-#include "memnode/lane.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/connect/lane.h"
+#include "pool/pool_client.h"
 #include "rdma/transport.h"
 
 namespace nacre {

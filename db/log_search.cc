@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "db/log_reader.h"
-#include "memnode/copy_reader.h"
-#include "memnode/mirrored_extent.h"
+#include "pool/read/copy_reader.h"
+#include "pool/read/mirrored_extent.h"
 #include "table/log_format.h"
 
 namespace nacre {

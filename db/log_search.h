@@ -7,8 +7,8 @@
 
 #include "db/log_segments.h"
 #include "db/memory_scan.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "table/internal_key.h"
 
 namespace nacre {

@@ -7,10 +7,10 @@
 
 #include "db/log_segments.h"
 #include "db/log_space.h"
-#include "memnode/mirrored_extent.h"
-#include "memnode/pool_client.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/mirrored_extent.h"
 #include "util/mutex.h"
 #include "util/thread.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "memnode/copy_reader.h"
-#include "memnode/mirrored_extent.h"
+#include "pool/read/copy_reader.h"
+#include "pool/read/mirrored_extent.h"
 #include "table/log_format.h"
 #include "util/clock.h"
 

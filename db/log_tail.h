@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "db/log_segments.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 namespace nacre {
 

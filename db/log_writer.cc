@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "memnode/mirrored_extent.h"
-#include "memnode/spin_wait.h"
+#include "pool/connect/spin_wait.h"
+#include "pool/read/mirrored_extent.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "db/manifest_ring.h"
-#include "memnode/checkpoint.h"
+#include "pool/wire/manifest_image.h"
 #include "util/coding.h"
 #include "util/planted_bug.h"
 

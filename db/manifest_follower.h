@@ -8,8 +8,8 @@
 #include "db/manifest_recovery.h"
 #include "db/manifest_root.h"
 #include "db/manifest_state.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 namespace nacre {
 

@@ -9,8 +9,8 @@
 
 #include "db/manifest_ring.h"
 #include "db/manifest_slots.h"
-#include "memnode/checkpoint.h"
-#include "memnode/copy_reader.h"
+#include "pool/read/copy_reader.h"
+#include "pool/wire/manifest_image.h"
 #include "util/planted_bug.h"
 
 namespace nacre {

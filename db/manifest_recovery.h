@@ -7,8 +7,8 @@
 #include "db/manifest_edit.h"
 #include "db/manifest_root.h"
 #include "db/manifest_state.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "table/placement.h"
 
 namespace nacre {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "memnode/checkpoint.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/wire/manifest_image.h"
 
 namespace nacre {
 

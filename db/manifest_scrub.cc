@@ -8,7 +8,7 @@
 
 #include "db/manifest_ring.h"
 #include "db/manifest_slots.h"
-#include "memnode/checkpoint.h"
+#include "pool/wire/manifest_image.h"
 #include "util/clock.h"
 
 namespace nacre {

@@ -7,9 +7,9 @@
 
 #include "db/log_scrub.h"
 #include "db/manifest_log.h"
-#include "memnode/copy_reader.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
 
 namespace nacre {
 

@@ -11,9 +11,9 @@
 #include "db/manifest_edit.h"
 #include "db/manifest_state.h"
 #include "db/slot_image.h"
-#include "memnode/checkpoint.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/wire/manifest_image.h"
 
 namespace nacre {
 

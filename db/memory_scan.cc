@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "db/state_record.h"
-#include "memnode/pool_reader.h"
+#include "pool/read/pool_reader.h"
 #include "table/fragment_checksums.h"
 #include "util/coding.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "db/table_lineage.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "table/log_format.h"
 #include "table/placement.h"
 #include "table/table_meta.h"

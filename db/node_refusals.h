@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/compaction_job.h"
-#include "memnode/node_start.h"
-#include "memnode/pool_client.h"
+#include "jobs/compaction_job.h"
+#include "pool/connect/node_start.h"
+#include "pool/pool_client.h"
 #include "table/placement.h"
 #include "util/mutex.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "memnode/database_report.h"
-#include "memnode/pool_client.h"
+#include "pool/pool_client.h"
+#include "pool/wire/database_report.h"
 #include "util/mutex.h"
 #include "util/thread.h"
 

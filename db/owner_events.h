@@ -13,9 +13,9 @@
 #include "db/family_edit.h"
 #include "db/memtable.h"
 #include "db/node_states.h"
-#include "memnode/pool_client.h"
 #include "nacre/listener.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "util/executor.h"
 #include "util/mutex.h"
 

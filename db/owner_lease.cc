@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "memnode/protocol.h"
+#include "pool/wire/protocol.h"
 #include "util/exceptions.h"
 
 namespace nacre {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/thread.h"

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "db/version.h"
-#include "memnode/degraded_read.h"
-#include "memnode/pool_client.h"
-#include "memnode/table_store.h"
+#include "pool/pool_client.h"
+#include "pool/store/degraded_read.h"
+#include "pool/store/table_store.h"
 #include "table/point_index.h"
 #include "table/record.h"
 

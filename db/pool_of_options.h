@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "memnode/pool_impl.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
+#include "pool/pool_impl.h"
 
 namespace nacre {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "db/version.h"
-#include "memnode/pool_client.h"
-#include "memnode/space_allocator.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/space/space_allocator.h"
 
 namespace nacre {
 

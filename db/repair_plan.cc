@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "db/state_record.h"
-#include "memnode/table_store.h"
+#include "pool/store/table_store.h"
 #include "table/extent.h"
 #include "table/fragment_checksums.h"
 #include "util/crc32c.h"

@@ -9,8 +9,8 @@
 #include "db/manifest_state.h"
 #include "db/memory_scan.h"
 #include "db/table_choice.h"
-#include "memnode/pool_client.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 namespace nacre {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "db/version.h"
-#include "memnode/compaction_job.h"
-#include "memnode/job_end.h"
-#include "memnode/space_allocator.h"
+#include "jobs/compaction_job.h"
+#include "pool/space/job_end.h"
+#include "pool/space/space_allocator.h"
 
 namespace nacre {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "db/version.h"
-#include "memnode/pool_client.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/thread.h"

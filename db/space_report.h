@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "db/version.h"
-#include "memnode/space_allocator.h"
+#include "pool/space/space_allocator.h"
 
 namespace nacre {
 

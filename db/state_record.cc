@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "memnode/mirrored_extent.h"
+#include "pool/read/mirrored_extent.h"
 #include "util/clock.h"
 #include "util/coding.h"
 #include "util/crc32c.h"

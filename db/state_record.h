@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "db/table_lineage.h"
-#include "memnode/pool_client.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 
 namespace nacre {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/space_allocator.h"
-#include "memnode/table_store.h"
 #include "nacre/comparator.h"
 #include "nacre/status.h"
+#include "pool/space/space_allocator.h"
+#include "pool/store/table_store.h"
 #include "table/index_memory.h"
 #include "table/table_meta.h"
 #include "table/table_reader.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "db/version.h"
-#include "memnode/pool_client.h"
 #include "nacre/metadata.h"
+#include "pool/pool_client.h"
 
 namespace nacre {
 

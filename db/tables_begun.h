@@ -4,7 +4,7 @@
 #include <iterator>
 #include <set>
 
-#include "memnode/pool_client.h"
+#include "pool/pool_client.h"
 #include "util/mutex.h"
 
 namespace nacre {

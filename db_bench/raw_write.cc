@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "memnode/pool_impl.h"
+#include "pool/pool_impl.h"
 #include "table/log_format.h"
 #include "table/placement.h"
 #include "table/redundancy.h"

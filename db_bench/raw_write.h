@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "db_bench/config.h"
-#include "memnode/mirrored_extent.h"
-#include "memnode/space_allocator.h"
 #include "nacre/pool.h"
 #include "nacre/status.h"
+#include "pool/read/mirrored_extent.h"
+#include "pool/space/space_allocator.h"
 #include "util/executor.h"
 
 namespace nacre::bench {

@@ -8,9 +8,9 @@
 #include "adapters/rocksdb_fs/pool_file_system.h"
 #include "db_bench/config.h"
 #include "db_bench/engine.h"
-#include "memnode/pool_impl.h"
 #include "nacre/pool.h"
 #include "nacre/status.h"
+#include "pool/pool_impl.h"
 
 namespace nacre::bench {
 

@@ -19,7 +19,7 @@
 
 #include "memnode/memory_node.h"
 #include "memnode/plugin_loader.h"
-#include "memnode/pool_secret.h"
+#include "pool/connect/pool_secret.h"
 #include "util/log.h"
 #include "util/uri.h"
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "memnode/plugin_registry.h"
-#include "memnode/pool_client.h"
+#include "jobs/plugin_registry.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
 

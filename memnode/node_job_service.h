@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "memnode/job_peers.h"
-#include "memnode/node_job.h"
+#include "jobs/job_peers.h"
+#include "jobs/node_job.h"
 #include "nacre/status.h"
 #include "util/mutex.h"
 #include "util/thread.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "memnode/plugin_registry.h"
+#include "jobs/plugin_registry.h"
 #include "nacre/status.h"
 
 namespace nacre::memnode {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "memnode/pool_client.h"
 #include "nacre/logger.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
 

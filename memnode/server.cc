@@ -6,7 +6,7 @@
 #include <chrono>
 #include <set>
 
-#include "memnode/compaction_codec.h"
+#include "jobs/compaction_codec.h"
 #include "util/draw_id.h"
 #include "util/log.h"
 

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/control.pb.h"
 #include "memnode/memory_node.h"
 #include "memnode/node_job_service.h"
 #include "memnode/server_connection.h"
 #include "memnode/server_databases.h"
 #include "memnode/server_region.h"
 #include "nacre/status.h"
+#include "pool/wire/control.pb.h"
 #include "rdma/transport.h"
 #include "util/mutex.h"
 #include "util/thread.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "memnode/control.pb.h"
-#include "memnode/protocol.h"
+#include "pool/wire/control.pb.h"
+#include "pool/wire/protocol.h"
 #include "rdma/transport.h"
 
 namespace nacre::memnode {

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <utility>
 
-#include "memnode/checkpoint.h"
-#include "memnode/protocol.h"
-#include "memnode/root_register.h"
+#include "pool/wire/manifest_image.h"
+#include "pool/wire/protocol.h"
+#include "pool/wire/root_register.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 

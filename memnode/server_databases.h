@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/control.pb.h"
 #include "memnode/kept_state.pb.h"
 #include "memnode/region_file.h"
 #include "memnode/server_region.h"
 #include "nacre/status.h"
+#include "pool/wire/control.pb.h"
 #include "table/placement.h"
 
 namespace nacre::memnode {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/compaction_codec.h"
+#include "jobs/compaction_codec.h"
 #include "memnode/server.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"

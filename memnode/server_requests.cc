@@ -8,9 +8,9 @@
 #include <memory>
 #include <utility>
 
-#include "memnode/checkpoint.h"
-#include "memnode/compaction_codec.h"
+#include "jobs/compaction_codec.h"
 #include "memnode/server.h"
+#include "pool/wire/manifest_image.h"
 #include "util/crc32c.h"
 #include "util/log.h"
 #include "util/named_point.h"

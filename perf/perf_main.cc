@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/pool_secret.h"
 #include "perf/peer.h"
 #include "perf/socket_ping.h"
 #include "perf/workload.h"
+#include "pool/connect/pool_secret.h"
 #include "rdma/unique_fd.h"
 #include "util/log.h"
 #include "util/uri.h"

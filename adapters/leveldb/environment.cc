@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/pool_impl.h"
+#include "pool/pool_impl.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/uri.h"

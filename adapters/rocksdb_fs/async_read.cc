@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapters/rocksdb_fs/io_status.h"
-#include "memnode/node_link.h"
+#include "pool/connect/node_link.h"
 
 namespace nacre::rocksfs {
 

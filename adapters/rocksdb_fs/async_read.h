@@ -7,8 +7,8 @@
 #include <string>
 
 #include "adapters/rocksdb_fs/remote_file.h"
-#include "memnode/remote_stream.h"
 #include "nacre/status.h"
+#include "pool/read/remote_stream.h"
 
 namespace nacre::rocksfs {
 

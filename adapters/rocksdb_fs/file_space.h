@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "memnode/buffer_pool.h"
-#include "memnode/lane.h"
-#include "memnode/pool_client.h"
-#include "memnode/pool_impl.h"
-#include "memnode/remote_stream.h"
-#include "memnode/space_allocator.h"
 #include "nacre/pool.h"
 #include "nacre/status.h"
+#include "pool/connect/lane.h"
+#include "pool/pool_client.h"
+#include "pool/pool_impl.h"
+#include "pool/read/buffer_pool.h"
+#include "pool/read/remote_stream.h"
+#include "pool/space/space_allocator.h"
 #include "table/placement.h"
 #include "table/redundancy.h"
 #include "util/executor.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "memnode/node_link.h"
-#include "memnode/spin_wait.h"
+#include "pool/connect/node_link.h"
+#include "pool/connect/spin_wait.h"
 #include "util/clock.h"
 
 namespace nacre::rocksfs {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "adapters/rocksdb_fs/remote_file.h"
-#include "memnode/buffer_pool.h"
-#include "memnode/lane.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "pool/connect/lane.h"
+#include "pool/read/buffer_pool.h"
 #include "rdma/transport.h"
 
 namespace nacre::rocksfs {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "ctl/fsck.h"
-#include "memnode/database_report.h"
 #include "nacre/checkpoint.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/crash_points.h"
 #include "tests/support/crash_workload.h"
 #include "tests/support/seed.h"

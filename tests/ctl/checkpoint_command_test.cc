@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
+#include "pool/pool_impl.h"
 #include "tests/support/checkpoint_fixture.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/status_assert.h"

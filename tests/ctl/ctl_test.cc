@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "memnode/database_report.h"
-#include "memnode/pool_impl.h"
+#include "pool/pool_impl.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

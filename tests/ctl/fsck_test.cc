@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "ctl/database_view.h"
-#include "memnode/pool_reader.h"
 #include "memnode/server_region.h"
-#include "memnode/slab_map.h"
+#include "pool/read/pool_reader.h"
+#include "pool/read/slab_map.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/owner_process.h"
 #include "tests/support/redundant_db.h"

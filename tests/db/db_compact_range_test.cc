@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/space_allocator.h"
 #include "nacre/compaction_filter.h"
 #include "nacre/db.h"
 #include "nacre/logger.h"
+#include "pool/space/space_allocator.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/stored_tables.h"
 #include "tests/support/test_db.h"

@@ -11,10 +11,10 @@
 #include <string>
 #include <utility>
 
-#include "memnode/pool_impl.h"
 #include "nacre/compaction_filter.h"
 #include "nacre/db.h"
 #include "nacre/merge_operator.h"
+#include "pool/pool_impl.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

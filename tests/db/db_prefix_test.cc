@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
 #include "nacre/slice_transform.h"
+#include "pool/pool_impl.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
 #include "nacre/write_batch.h"
+#include "pool/pool_impl.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/model_db.h"
 #include "tests/support/seed.h"

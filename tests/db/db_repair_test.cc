@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "memnode/database_report.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"

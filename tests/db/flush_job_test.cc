@@ -4,7 +4,7 @@
 // ranges, snapshots, large records and neighbours in the log; then bytes, numbers and bounds are
 // changed.
 
-#include "memnode/flush_job.h"
+#include "jobs/flush_job.h"
 
 #include <gtest/gtest.h>
 

@@ -19,9 +19,9 @@
 
 #include "db/manifest_recovery.h"
 #include "db/manifest_root.h"
-#include "memnode/database_report.h"
-#include "memnode/mirrored_extent.h"
 #include "nacre/checkpoint.h"
+#include "pool/read/mirrored_extent.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/owner_process.h"
 #include "tests/support/redundant_db.h"

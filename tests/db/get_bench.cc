@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/lane.h"
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
+#include "pool/connect/lane.h"
+#include "pool/pool_impl.h"
 #include "table/internal_key.h"
 #include "table/record.h"
 #include "tests/support/memnode_process.h"

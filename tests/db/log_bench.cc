@@ -12,9 +12,9 @@
 #include "db/log_reader.h"
 #include "db/log_space.h"
 #include "db/log_writer.h"
-#include "memnode/mirrored_extent.h"
-#include "memnode/pool_impl.h"
-#include "memnode/space_allocator.h"
+#include "pool/pool_impl.h"
+#include "pool/read/mirrored_extent.h"
+#include "pool/space/space_allocator.h"
 #include "util/executor.h"
 
 namespace nacre {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "db/manifest_recovery.h"
-#include "memnode/checkpoint.h"
+#include "pool/wire/manifest_image.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

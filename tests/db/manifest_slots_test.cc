@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "memnode/checkpoint.h"
+#include "pool/wire/manifest_image.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

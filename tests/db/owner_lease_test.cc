@@ -9,7 +9,7 @@
 #include <chrono>
 #include <memory>
 
-#include "memnode/protocol.h"
+#include "pool/wire/protocol.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "memnode/database_report.h"
 #include "nacre/db.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/stored_tables.h"
 #include "tests/support/test_db.h"

@@ -12,7 +12,7 @@
 #include "db/manifest_root.h"
 #include "db/manifest_slots.h"
 #include "db/manifest_state.h"
-#include "memnode/checkpoint.h"
+#include "pool/wire/manifest_image.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "memnode/compaction_codec.h"
-#include "memnode/flush_codec.h"
-#include "memnode/node_link.h"
-#include "memnode/protocol.h"
-#include "memnode/rebuild_codec.h"
-#include "memnode/scrub_codec.h"
+#include "jobs/compaction_codec.h"
+#include "jobs/flush_codec.h"
+#include "jobs/rebuild_codec.h"
+#include "jobs/scrub_codec.h"
+#include "pool/connect/node_link.h"
+#include "pool/wire/protocol.h"
 #include "util/coding.h"
 
 namespace {

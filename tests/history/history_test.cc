@@ -22,8 +22,8 @@
 #include <thread>
 #include <utility>
 
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
+#include "pool/pool_impl.h"
 #include "tests/history/run_checker.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/scale.h"

@@ -16,8 +16,8 @@
 #include <string>
 
 #include "examples/counters/counters.h"
-#include "memnode/node_start.h"
 #include "nacre/db.h"
+#include "pool/connect/node_start.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

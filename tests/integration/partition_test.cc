@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "memnode/lane.h"
 #include "nacre/db.h"
+#include "pool/connect/lane.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/private_network.h"
 #include "tests/support/process_usage.h"

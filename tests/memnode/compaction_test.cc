@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "memnode/compaction_job.h"
+#include "jobs/compaction_job.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

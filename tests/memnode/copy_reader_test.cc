@@ -3,7 +3,7 @@
 // Method: random bytes in embedded nodes, behind a network that takes its time and without one,
 // read in random steps by two reads in turns; a node is killed in the middle.
 
-#include "memnode/copy_reader.h"
+#include "pool/read/copy_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "memnode/lane.h"
-#include "memnode/space_allocator.h"
+#include "pool/connect/lane.h"
+#include "pool/space/space_allocator.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

@@ -2,7 +2,7 @@
 // nobody report for another's database, and no older wish overwrites a newer one.
 // Method: an embedded pool, its client as owner and operator at once, and a second client.
 
-#include "memnode/database_report.h"
+#include "pool/wire/database_report.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
-#include "memnode/pool_impl.h"
-#include "memnode/space_allocator.h"
-#include "memnode/table_store.h"
+#include "pool/pool_impl.h"
+#include "pool/space/space_allocator.h"
+#include "pool/store/table_store.h"
 #include "util/executor.h"
 #include "util/random.h"
 

@@ -2,7 +2,7 @@
 // that fails is named and ends it, with the buffers free. Method: extents on several embedded
 // nodes, read back copy by copy; nodes that are killed, slabs that are returned.
 
-#include "memnode/mirrored_extent.h"
+#include "pool/read/mirrored_extent.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/copy_reader.h"
+#include "pool/read/copy_reader.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

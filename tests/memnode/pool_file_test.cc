@@ -2,7 +2,7 @@
 // with it is named by its line.
 // Method: texts, and files as a pool is opened with them.
 
-#include "memnode/pool_file.h"
+#include "pool/pool_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
-#include "memnode/lane.h"
-#include "memnode/pool_impl.h"
+#include "pool/connect/lane.h"
+#include "pool/pool_impl.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
 #include "util/clock.h"

@@ -2,7 +2,7 @@
 // it and nobody else, and never tell it. Method: files good and bad; nacre-memnode processes with
 // clients and nacre-ctl that have the right secret, another one, or none.
 
-#include "memnode/pool_secret.h"
+#include "pool/connect/pool_secret.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_impl.h"
+#include "pool/pool_impl.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/temp_folder.h"

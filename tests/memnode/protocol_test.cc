@@ -1,13 +1,13 @@
 // Goal: what crosses the wire is decoded exactly, and nothing malformed gets through. Method:
 // round trips, and every truncation and single-byte change of the encodings.
 
-#include "memnode/protocol.h"
+#include "pool/wire/protocol.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "memnode/compaction_codec.h"
+#include "jobs/compaction_codec.h"
 #include "tests/support/seed.h"
 #include "tests/support/test_table.h"
 #include "util/random.h"

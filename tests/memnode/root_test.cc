@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "memnode/database_report.h"
 #include "memnode/memory_node.h"
-#include "memnode/root_register.h"
+#include "pool/wire/database_report.h"
+#include "pool/wire/root_register.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

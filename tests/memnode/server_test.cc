@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
-#include "memnode/protocol.h"
+#include "pool/wire/protocol.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

@@ -2,7 +2,7 @@
 // any more, not before, and by itself.
 // Method: nodes of the test's making, which end jobs when the test says so.
 
-#include "memnode/space_quarantine.h"
+#include "pool/space/space_quarantine.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "memnode/free_ranges.h"
 #include "memnode/server_region.h"
+#include "pool/space/free_ranges.h"
 #include "rdma/interposed_device.h"
 #include "table/fragment_checksums.h"
 #include "tests/support/pool_fixture.h"

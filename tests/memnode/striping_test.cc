@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/lane.h"
-#include "memnode/node_link.h"
-#include "memnode/pool_client.h"
+#include "pool/connect/lane.h"
+#include "pool/connect/node_link.h"
+#include "pool/pool_client.h"
 #include "table/fragment_checksums.h"
 #include "table/record.h"
 #include "tests/support/pool_fixture.h"

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/compaction_codec.h"
-#include "memnode/lane.h"
+#include "jobs/compaction_codec.h"
 #include "memnode/memory_node.h"
-#include "memnode/protocol.h"
-#include "memnode/request_channel.h"
 #include "memnode/server_region.h"
+#include "pool/connect/lane.h"
+#include "pool/connect/request_channel.h"
+#include "pool/wire/protocol.h"
 #include "tests/support/pool_fixture.h"
 
 namespace nacre::memnode {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "adapters/rocksdb_fs/pool_file_system.h"
-#include "memnode/pool_impl.h"
+#include "pool/pool_impl.h"
 #include "tests/support/status_assert.h"
 #include "util/clock.h"
 

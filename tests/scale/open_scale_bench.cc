@@ -22,9 +22,9 @@
 #include <thread>
 
 #include "db/manifest_log.h"
-#include "memnode/database_report.h"
 #include "nacre/comparator.h"
 #include "nacre/db.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/test_db.h"

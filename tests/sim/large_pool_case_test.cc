@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_client.h"
-#include "memnode/pool_device.h"
 #include "nacre/db.h"
+#include "pool/connect/pool_device.h"
+#include "pool/pool_client.h"
 #include "tests/support/sim_case.h"
 #include "tests/support/sim_run.h"
 #include "tests/support/test_db.h"

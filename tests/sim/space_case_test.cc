@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_device.h"
-#include "memnode/space_allocator.h"
+#include "pool/connect/pool_device.h"
+#include "pool/space/space_allocator.h"
 #include "tests/support/sim_case.h"
 #include "util/clock.h"
 #include "util/executor.h"

@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "memnode/database_report.h"
 #include "nacre/db.h"
+#include "pool/wire/database_report.h"
 #include "tests/soak/soak_time.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/node_memory.h"

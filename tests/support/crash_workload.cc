@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "memnode/database_report.h"
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "nacre/write_batch.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

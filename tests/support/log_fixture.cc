@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "memnode/lane.h"
+#include "pool/connect/lane.h"
 #include "tests/support/status_assert.h"
 #include "util/arena.h"
 

@@ -10,7 +10,7 @@
 #include "db/log_segments.h"
 #include "db/log_space.h"
 #include "db/log_writer.h"
-#include "memnode/space_allocator.h"
+#include "pool/space/space_allocator.h"
 #include "tests/support/pool_fixture.h"
 #include "util/mutex.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "memnode/copy_reader.h"
+#include "pool/read/copy_reader.h"
 #include "tests/support/status_assert.h"
 #include "util/coding.h"
 

@@ -10,9 +10,9 @@
 
 #include "db/manifest_log.h"
 #include "db/manifest_state.h"
-#include "memnode/mirrored_extent.h"
-#include "memnode/pool_impl.h"
-#include "memnode/space_allocator.h"
+#include "pool/pool_impl.h"
+#include "pool/read/mirrored_extent.h"
+#include "pool/space/space_allocator.h"
 #include "tests/support/test_db.h"
 #include "util/executor.h"
 #include "util/random.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
+#include "pool/pool_impl.h"
 #include "tests/support/checked_iterator.h"
 #include "tests/support/model_db.h"
 #include "util/random.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_impl.h"
-#include "memnode/space_allocator.h"
-#include "memnode/table_store.h"
+#include "pool/pool_impl.h"
+#include "pool/space/space_allocator.h"
+#include "pool/store/table_store.h"
 #include "table/table_meta.h"
 #include "tests/support/vector_iterator.h"
 #include "util/executor.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "memnode/database_report.h"
+#include "pool/wire/database_report.h"
 #include "tests/support/status_assert.h"
 
 namespace nacre {

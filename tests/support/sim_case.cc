@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "ctl/ctl_directions.h"
-#include "memnode/pool_device.h"
+#include "pool/connect/pool_device.h"
 #include "tests/support/sim_run.h"
 #include "util/clock.h"
 #include "util/uri.h"

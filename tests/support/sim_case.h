@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "ctl/database_view.h"
-#include "memnode/pool_client.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
+#include "pool/pool_client.h"
 #include "tests/support/sim_cluster.h"
 #include "tests/support/sim_scheduler.h"
 

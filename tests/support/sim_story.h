@@ -10,7 +10,7 @@
 
 #include "ctl/database_view.h"
 #include "ctl/finding.h"
-#include "memnode/pool_client.h"
+#include "pool/pool_client.h"
 #include "tests/support/sim_cluster.h"
 #include "tests/support/sim_filter.h"
 #include "tests/support/sim_follower.h"

@@ -5,7 +5,7 @@
 
 #include "ctl/ctl_directions.h"
 #include "ctl/fsck.h"
-#include "memnode/pool_device.h"
+#include "pool/connect/pool_device.h"
 #include "tests/support/sim_story.h"
 #include "util/clock.h"
 #include "util/uri.h"

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "memnode/lane.h"
-#include "memnode/node_link.h"
+#include "pool/connect/lane.h"
+#include "pool/connect/node_link.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

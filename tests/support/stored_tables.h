@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
+#include "pool/pool_impl.h"
 #include "table/table_meta.h"
 
 namespace nacre {

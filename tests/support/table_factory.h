@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "db/table_handle.h"
-#include "memnode/pool_impl.h"
-#include "memnode/space_allocator.h"
-#include "memnode/table_store.h"
+#include "pool/pool_impl.h"
+#include "pool/space/space_allocator.h"
+#include "pool/store/table_store.h"
 #include "tests/support/vector_iterator.h"
 #include "util/epoch.h"
 #include "util/executor.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_impl.h"
 #include "nacre/db.h"
 #include "nacre/options.h"
+#include "pool/pool_impl.h"
 
 namespace nacre {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "memnode/pool_impl.h"
+#include "pool/pool_impl.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/test_db.h"
 

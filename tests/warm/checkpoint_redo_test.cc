@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "memnode/checkpoint.h"
+#include "pool/wire/manifest_image.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "util/random.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memnode/root_register.h"
+#include "pool/wire/root_register.h"
 #include "tests/support/status_assert.h"
 
 namespace nacre::memnode {

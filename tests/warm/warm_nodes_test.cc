@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "memnode/pool_client.h"
 #include "nacre/db.h"
+#include "pool/pool_client.h"
 #include "rdma/unique_fd.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/owner_process.h"

@@ -1,0 +1,62 @@
+#include "jobs/flush_codec.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "jobs/compaction_codec.h"
+#include "table/log_format.h"
+
+namespace nacre::memnode {
+namespace {
+
+template <typename... Parts>
+Status Malformed(fmt::format_string<Parts...> what, Parts&&... parts) {
+  return Status::InvalidArgument("flush job: " + fmt::format(what, std::forward<Parts>(parts)...));
+}
+
+Status DecodeLogPart(const control::LogPart& message, LogPart* part) {
+  part->number = message.number();
+  part->bytes = message.bytes();
+  for (const control::Extent& copy : message.copies()) {
+    NACRE_RETURN_IF_ERROR(DecodeExtent(copy, &part->copies.emplace_back()));
+    if (part->copies.back().length < part->bytes) {
+      return Malformed("{} bytes of a log segment of {}", part->bytes, part->copies.back().length);
+    }
+  }
+  if (part->copies.empty()) return Malformed("log segment {} without a copy", part->number);
+  if (part->bytes < kLogHeaderBytes) return Malformed("{} bytes of a log segment", part->bytes);
+  return Status::OK();
+}
+
+}  // namespace
+
+void EncodeFlushJob(const FlushJob& job, control::Flush* message) {
+  EncodeCompactionJob(job.merge, message->mutable_merge());
+  for (const LogPart& part : job.log) {
+    control::LogPart* const encoded = message->add_log();
+    encoded->set_number(part.number);
+    encoded->set_bytes(part.bytes);
+    for (const ExtentAddr& copy : part.copies) EncodeExtent(copy, encoded->add_copies());
+  }
+  message->set_first_sequence(job.first);
+  message->set_last_sequence(job.last);
+}
+
+Status DecodeFlushJob(const control::Flush& message, FlushJob* job) {
+  NACRE_RETURN_IF_ERROR(DecodeMerge(message.merge(), &job->merge));
+  job->merge.database_id = message.header().database_id();
+  if (!job->merge.runs.empty()) return Malformed("tables as input");
+  for (const control::LogPart& part : message.log()) {
+    NACRE_RETURN_IF_ERROR(DecodeLogPart(part, &job->log.emplace_back()));
+  }
+  if (job->log.empty()) return Malformed("no log");
+  job->first = message.first_sequence();
+  job->last = message.last_sequence();
+  if (job->first > job->last || job->last > kMaxSequenceNumber) {
+    return Malformed("sequences {} to {}", job->first, job->last);
+  }
+  return Status::OK();
+}
+
+}  // namespace nacre::memnode

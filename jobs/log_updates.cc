@@ -1,0 +1,212 @@
+#include "jobs/log_updates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "table/write_batch_format.h"
+
+namespace nacre::memnode {
+namespace {
+
+/// How far ahead updates are asked for, which lie in the order of the log, and how much of each.
+constexpr size_t kAhead = 8;
+constexpr size_t kLinesAhead = 3;
+
+uint64_t PrefixOf(const UpdateOrder& order, const std::optional<std::string>& bound) {
+  return bound.has_value() ? order.Ref(0, *bound, Slice()).prefix : 0;
+}
+
+class UpdateIterator : public InternalIterator {
+ public:
+  UpdateIterator(const UpdateOrder& order, const std::vector<UpdateItem>& sorted)
+      : order_(order), sorted_(sorted), at_(sorted.size()) {}
+
+  bool Valid() const override { return at_ < sorted_.size(); }
+  void SeekToFirst() override {
+    for (size_t i = 0; i < kAhead; ++i) Prefetch(i);
+    at_ = 0;
+  }
+  void SeekToLast() override { at_ = sorted_.size() - 1; }
+  void Seek(const Slice& internal_key) override { at_ = LowerBound(internal_key); }
+  void SeekForPrev(const Slice& internal_key) override {
+    at_ = LowerBound(internal_key);
+    const bool equal =
+        Valid() && tag() == ExtractTag(internal_key) && user_key() == ExtractUserKey(internal_key);
+    if (!equal) --at_;
+  }
+  void Next() override {
+    assert(Valid());
+    ++at_;
+    Prefetch(at_ + kAhead);
+  }
+  void Prev() override {
+    assert(Valid());
+    --at_;  // Before the first: beyond the end.
+  }
+  Slice user_key() const override { return sorted_[at_].update->key(); }
+  uint64_t tag() const override { return sorted_[at_].update->tag; }
+  Slice value() const override { return sorted_[at_].update->value(); }
+  Status status() const override { return Status::OK(); }
+
+ private:
+  void Prefetch(size_t i) const {
+    if (i >= sorted_.size()) return;
+    const char* const update = reinterpret_cast<const char*>(sorted_[i].update);
+    for (size_t line = 0; line < kLinesAhead; ++line) __builtin_prefetch(update + line * 64);
+  }
+  size_t LowerBound(const Slice& internal_key) const {
+    const UpdateRef target =
+        order_.Ref(ExtractTag(internal_key), ExtractUserKey(internal_key), Slice());
+    const auto found = std::partition_point(
+        sorted_.begin(), sorted_.end(),
+        [&](const UpdateItem& item) { return order_.IsBefore(*item.update, target); });
+    return static_cast<size_t>(found - sorted_.begin());
+  }
+
+  const UpdateOrder& order_;
+  const std::vector<UpdateItem>& sorted_;
+  size_t at_;
+};
+
+}  // namespace
+
+LogUpdates::LogUpdates(const FlushJob& job, const Comparator* comparator)
+    : job_(job),
+      comparator_(comparator),
+      order_(comparator),
+      begin_prefix_(PrefixOf(order_, job.merge.begin)),
+      end_prefix_(PrefixOf(order_, job.merge.end)) {}
+
+Status LogUpdates::Load(TableStore* store, const std::atomic<bool>* cancelled) {
+  cancelled_ = cancelled;
+  for (const LogPart& part : job_.log) NACRE_RETURN_IF_ERROR(LoadPart(part, store));
+  order_.Sort(&sorted_);
+  return Status::OK();
+}
+
+std::unique_ptr<InternalIterator> LogUpdates::NewIterator() const {
+  return std::make_unique<UpdateIterator>(order_, sorted_);
+}
+
+Status LogUpdates::LoadPart(const LogPart& part, TableStore* store) {
+  for (const ExtentAddr& copy : part.copies) {
+    Source source;
+    source.bytes = store->InLocalMemory(copy);
+    if (source.bytes == nullptr) continue;
+    source.await = [](uint64_t) { return Status::OK(); };
+    source.node = copy.start.node;
+    return ReadPart(part, source);
+  }
+  if (reader_ == nullptr) NACRE_RETURN_IF_ERROR(CopyReader::Create(store->client(), &reader_));
+  const auto buffer = std::make_unique_for_overwrite<char[]>(part.bytes);
+  Status status = Status::Unavailable(fmt::format("log segment {}: it has no copy", part.number));
+  for (const ExtentAddr& copy : part.copies) {
+    CopyRead read;  // Ends before its memory.
+    status = read.Start(reader_.get(), copy, 0, part.bytes, buffer.get());
+    if (!status.ok()) continue;
+    Source source;
+    source.bytes = buffer.get();
+    source.await = [&read](uint64_t n) { return read.AwaitFirst(n); };
+    source.node = copy.start.node;
+    return ReadPart(part, source);
+  }
+  return status;
+}
+
+Status LogUpdates::ReadPart(const LogPart& part, const Source& source) {
+  NACRE_RETURN_IF_ERROR(source.await(std::min<uint64_t>(kLogHeaderBytes, part.bytes)));
+  char header_bytes[kLogHeaderBytes];
+  std::memcpy(header_bytes, source.bytes, kLogHeaderBytes);
+  LogSegmentHeader header;
+  NACRE_RETURN_IF_ERROR(DecodeLogHeader(Slice(header_bytes, kLogHeaderBytes),
+                                        job_.merge.database_id, part.number, &header)
+                            .WithContext(fmt::format("node {}", source.node)));
+  const uint32_t stamp = LogStamp(job_.merge.database_id, part.number);
+  for (uint64_t offset = kLogHeaderBytes; offset < part.bytes;) {
+    if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
+      return Status::Aborted("cancelled");
+    }
+    uint64_t bytes = 0;
+    NACRE_RETURN_IF_ERROR(TakeRecord(part, source, offset, stamp, &bytes));
+    offset += bytes;
+  }
+  return Status::OK();
+}
+
+Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_t offset,
+                              uint32_t stamp, uint64_t* bytes) {
+  const auto damaged = [&](std::string_view what) {
+    return Status::Corruption(
+        fmt::format("log segment {} on node {}: {} at {}", part.number, source.node, what, offset));
+  };
+  const uint64_t left = part.bytes - offset;
+  if (left < kMinLogRecordBytes) return damaged("the beginning of a record");
+  NACRE_RETURN_IF_ERROR(source.await(offset + kMinLogRecordBytes));
+  *bytes = LogRecordBytes(DecodeFixed32(source.bytes + offset + kLogLengthAt));
+  if (*bytes > left) return damaged("a record beyond the end");
+  NACRE_RETURN_IF_ERROR(source.await(offset + *bytes));
+  if (record_.size() < *bytes) record_.resize(*bytes);
+  std::memcpy(record_.data(), source.bytes + offset, *bytes);
+  LogRecord record;
+  if (!ParseLogRecord(Slice(record_.data(), *bytes), stamp, &record) || record.bytes != *bytes) {
+    return damaged("a damaged record");
+  }
+  if (record.first > job_.last || record.first + record.count - 1 < job_.first) {
+    return Status::OK();
+  }
+  if (record.first < job_.first || record.first + record.count - 1 > job_.last) {
+    return damaged("a record of two MemTables");
+  }
+  if (Status s = TakeUpdates(record); !s.ok()) return damaged(s.message());
+  return Status::OK();
+}
+
+Status LogUpdates::TakeUpdates(const LogRecord& record) {
+  SequenceNumber sequence = record.first;
+  bool has_range_deletions = false;
+  NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
+      record.payload, record.count,
+      [&](ValueType type, uint32_t family, const Slice& key, const Slice& value) {
+        const SequenceNumber of_update = sequence++;
+        if (family != job_.merge.family) return;
+        has_range_deletions |= type == ValueType::kRangeDeletion;
+        const UpdateRef update = order_.Ref(PackTag(of_update, type), key, value);
+        if (InRange(update)) Keep(update);
+      }));
+  if (!has_range_deletions) return Status::OK();
+  return Status::Corruption("a range deletion, which its owner has to flush");
+}
+
+void LogUpdates::Keep(const UpdateRef& update) {
+  bool new_chunk = false;
+  char* const at =
+      arena_.Allocate(sizeof(UpdateRef) + update.key_size + update.value_size, &new_chunk);
+  char* const key = at + sizeof(UpdateRef);
+  char* const value = key + update.key_size;
+  if (update.key_size > 0) std::memcpy(key, update.key_data, update.key_size);
+  if (update.value_size > 0) std::memcpy(value, update.value_data, update.value_size);
+  auto* const kept = new (at) UpdateRef(update);
+  kept->key_data = key;
+  kept->value_data = value;
+  sorted_.push_back({.prefix = kept->prefix, .update = kept});
+}
+
+bool LogUpdates::InRange(const UpdateRef& update) const {
+  // As a rule the first bytes tell.
+  const auto& [begin, end] = std::tie(job_.merge.begin, job_.merge.end);
+  if (begin.has_value() && update.prefix <= begin_prefix_ &&
+      (update.prefix < begin_prefix_ || comparator_->Compare(update.key(), *begin) < 0)) {
+    return false;
+  }
+  return !end.has_value() || update.prefix < end_prefix_ ||
+         (update.prefix == end_prefix_ && comparator_->Compare(update.key(), *end) < 0);
+}
+
+}  // namespace nacre::memnode

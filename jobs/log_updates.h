@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "jobs/flush_job.h"
+#include "nacre/comparator.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "pool/read/copy_reader.h"
+#include "pool/store/table_store.h"
+#include "table/internal_iterator.h"
+#include "table/log_format.h"
+#include "table/update_order.h"
+#include "util/arena.h"
+
+namespace nacre::memnode {
+
+/// The updates that a flush takes from the log, sorted. Records are copied before they are checked:
+/// the log's memory is its owner's, who may write there at any time.
+///
+/// Thread safety: none.
+class LogUpdates {
+ public:
+  /// Both outlive this.
+  LogUpdates(const FlushJob& job, const Comparator* comparator);
+
+  /// Reads the log and sorts. Errors as RunFlush.
+  Status Load(TableStore* store, const std::atomic<bool>* cancelled);
+  /// Views this object. After Load.
+  std::unique_ptr<InternalIterator> NewIterator() const;
+
+ private:
+  /// The bytes of one copy; `await(n)` has the first `n` there.
+  struct Source {
+    const char* bytes = nullptr;
+    std::function<Status(uint64_t)> await;
+    NodeId node = kNoNode;
+  };
+
+  Status LoadPart(const LogPart& part, TableStore* store);
+  Status ReadPart(const LogPart& part, const Source& source);
+  /// The record at `offset`. `*bytes`: it takes.
+  Status TakeRecord(const LogPart& part, const Source& source, uint64_t offset, uint32_t stamp,
+                    uint64_t* bytes);
+  /// Keeps those updates of the record that are wanted.
+  Status TakeUpdates(const LogRecord& record);
+  void Keep(const UpdateRef& update);
+  bool InRange(const UpdateRef& update) const;
+
+  const FlushJob& job_;
+  const Comparator* const comparator_;
+  const UpdateOrder order_;
+  const uint64_t begin_prefix_;  ///< Of the range's bounds, as UpdateRef has it; 0: open.
+  const uint64_t end_prefix_;
+  const std::atomic<bool>* cancelled_ = nullptr;
+  std::unique_ptr<CopyReader> reader_;  ///< Made when a copy has to be read from another node.
+  std::vector<char> record_;            ///< A copy of that at hand.
+  ConcurrentArena arena_;               ///< Updates, each with key and value behind it.
+  std::vector<UpdateItem> sorted_;
+};
+
+}  // namespace nacre::memnode

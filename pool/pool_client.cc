@@ -1,0 +1,149 @@
+#include "pool/pool_client.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "pool/connect/pool_device.h"
+#include "pool/pool_client_rep.h"
+#include "util/draw_id.h"
+#include "util/never_destroyed.h"
+
+namespace nacre::memnode {
+
+PoolClient::PoolClient() : rep_(std::make_unique<Rep>()) {}
+PoolClient::~PoolClient() = default;
+
+PoolClient::Rep::~Rep() {
+  // What a node that joins is welcomed with goes before the fabric does.
+  if (fabric.monitor != nullptr) fabric.monitor->Stop();
+  sessions.ForEach([](const SessionSlot& slot) { delete slot.session; });
+}
+
+void PoolClient::Rep::SetReaders(int max_queue_pairs_per_node) {
+  if (max_queue_pairs_per_node == 0) return;
+  const int readers = std::max(1, max_queue_pairs_per_node - StreamLimit(max_queue_pairs_per_node));
+  for (int i = 0; i < readers; ++i) turns.push_back(std::make_unique<PointReader::Turn>());
+}
+
+namespace {
+
+/// That all nodes have that were reached; 0 if they differ, or none was. Nobody reconnects yet.
+uint64_t CommonSlabBytes(const Fabric& fabric) {
+  uint64_t common = 0;
+  for (const auto& link : fabric.links) {
+    if (link == nullptr || !link->alive()) continue;
+    if (common != 0 && link->slab_bytes() != common) return 0;
+    common = link->slab_bytes();
+  }
+  return common;
+}
+
+}  // namespace
+
+Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rdma::Device* device,
+                           Clock* clock, std::unique_ptr<PoolClient>* client) {
+  if (pool.addresses.empty()) {
+    return Status::InvalidArgument(fmt::format("pool '{}' has no nodes", pool.ToString()));
+  }
+  // Nodes that are known to be lost have a number, and nothing else.
+  const size_t lost = static_cast<size_t>(
+      std::count(options.instance_ids.begin(), options.instance_ids.end(), kLostInstance));
+  const size_t reached = pool.addresses.size() - std::min(lost, pool.addresses.size());
+  if (reached > kMaxLifelines || pool.addresses.size() > kMaxSlots) {
+    return Status::InvalidArgument(fmt::format("the pool of '{}' has {} nodes, more than {}",
+                                               NodeAddress(pool, 0), reached, kMaxLifelines));
+  }
+  std::unique_ptr<PoolClient> result(new PoolClient());
+  Rep* rep = result->rep_.get();
+  rep->uri = pool;
+  ClientContext& context = rep->fabric.context;
+  context.device = device;
+  context.clock = clock;
+  context.options = options;
+  // Two clients that met by chance would inherit each other's databases.
+  NACRE_RETURN_IF_ERROR(DrawId(&context.client_id));
+
+  Fabric& fabric = rep->fabric;
+  fabric.links.resize(
+      std::max(pool.addresses.size(), options.nodes_join ? std::min(options.slots, kMaxSlots) : 0));
+  for (size_t i = 0; i < pool.addresses.size(); ++i) {
+    const std::string address = NodeAddress(pool, i);
+    auto link = std::make_unique<NodeLink>(&context, static_cast<NodeId>(i), address);
+    const uint64_t instance = i < options.instance_ids.size() ? options.instance_ids[i] : 0;
+    if (instance == kLostInstance) {
+      link->SetLost(Status::Unavailable(address + ": lost"));
+    } else {
+      link->ExpectInstance(instance);
+    }
+    fabric.links[i] = std::move(link);
+  }
+  fabric.taken.store(static_cast<int>(pool.addresses.size()), std::memory_order_release);
+  const auto welcome = [rep](NodeLink* link, bool returns, Deadline deadline) {
+    return rep->BringDatabases(link, returns, deadline);
+  };
+  NACRE_RETURN_IF_ERROR(NodeMonitor::Create(&fabric, welcome, &fabric.monitor));
+  if (options.connect_all) NACRE_RETURN_IF_ERROR(fabric.monitor->ConnectAll());
+  if (options.slab_bytes == 0) context.options.slab_bytes = CommonSlabBytes(fabric);
+  fabric.monitor->Start();
+  rep->SetReaders(options.max_queue_pairs_per_node);
+  *client = std::move(result);
+  return Status::OK();
+}
+
+int PoolClient::node_count() const { return rep_->fabric.node_count(); }
+const std::atomic<uint64_t>& PoolClient::hang_ups() const { return rep_->fabric.hang_ups; }
+
+uint64_t PoolClient::membership_changes() const {
+  return rep_->fabric.membership_changes.load(std::memory_order_acquire);
+}
+const std::string& PoolClient::node_address(NodeId node) const {
+  static const NeverDestroyed<std::string> kGone("a node of earlier days");
+  const NodeLink* link = rep_->fabric.link(node);
+  return link == nullptr ? *kGone : link->address();
+}
+void PoolClient::AddNode(const std::string& address) { rep_->fabric.monitor->AddNode(address); }
+Status PoolClient::JoinRefusal() const { return rep_->fabric.monitor->JoinRefusal(); }
+bool PoolClient::alive(NodeId node) const {
+  const NodeLink* link = rep_->fabric.link(node);
+  return link != nullptr && link->alive();
+}
+int PoolClient::alive_count() const {
+  int count = 0;
+  for (int node = 0; node < node_count(); ++node) count += alive(static_cast<NodeId>(node));
+  return count;
+}
+std::vector<NodeId> PoolClient::Domains() const {
+  std::vector<NodeId> first;
+  std::map<std::string, NodeId> by_label;
+  for (int i = 0; i < node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    const std::string label = rep_->fabric.links[node]->domain();
+    first.push_back(label.empty() ? node : by_label.try_emplace(label, node).first->second);
+  }
+  return first;
+}
+int PoolClient::domain_count(bool of_all) const {
+  const std::vector<NodeId> domains = Domains();
+  std::set<NodeId> counted;
+  for (size_t i = 0; i < domains.size(); ++i) {
+    if (of_all || alive(static_cast<NodeId>(i))) counted.insert(domains[i]);
+  }
+  return static_cast<int>(counted.size());
+}
+uint64_t PoolClient::region_bytes(NodeId node) const {
+  const NodeLink* link = rep_->fabric.link(node);
+  return link == nullptr ? 0 : link->region_bytes();
+}
+uint64_t PoolClient::instance_id(NodeId node) const {
+  const NodeLink* link = rep_->fabric.link(node);
+  return link == nullptr ? 0 : link->instance_id();
+}
+rdma::Device* PoolClient::device() const { return rep_->fabric.context.device; }
+Clock* PoolClient::clock() const { return rep_->fabric.context.clock; }
+const PoolClientOptions& PoolClient::options() const { return rep_->fabric.context.options; }
+Fabric* PoolClient::fabric() const { return &rep_->fabric; }
+
+}  // namespace nacre::memnode

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nacre/status.h"
+#include "pool/connect/lane.h"
+#include "pool/pool_client.h"
+#include "rdma/transport.h"
+
+namespace nacre::memnode {
+
+/// A read that nobody waits for. Stays where it is, and with its reader, from `Add` to `Release`.
+struct AsyncRead {
+  PointRead read;
+
+ private:
+  friend class AsyncReader;
+  AsyncRead* next = nullptr;  ///< Behind it: of its node, or of those that have ended.
+  uint64_t number = 0;        ///< Of the node's requests.
+  uint64_t posted_nanos = 0;
+  uint32_t slot = 0;
+};
+
+/// Reads many records for one thread that never waits: it adds reads, posts them together, and
+/// collects those that have ended, in whatever order. Has a lane and landing memory of its own,
+/// where the bytes stay until the read is released.
+///
+/// Thread safety: none; used by one thread at a time.
+class AsyncReader {
+ public:
+  static constexpr uint32_t kMaxReadBytes = 64 << 10;
+
+  static Status Create(PoolClient* client, std::unique_ptr<AsyncReader>* reader);
+  /// Gives up what is under way: no read that was added is touched any more.
+  ~AsyncReader();
+  AsyncReader(const AsyncReader&) = delete;
+  AsyncReader& operator=(const AsyncReader&) = delete;
+
+  /// Takes a read of at most `kMaxReadBytes`; it begins with the next Post. False: there is no room
+  /// until others have ended and were released.
+  bool Add(AsyncRead* read);
+  /// Sends what was added, with one doorbell a node. Connects where there is no connection, which
+  /// takes time; a node that cannot be reached fails its reads.
+  void Post();
+  /// A read that has ended, with its status, or null: none has since. To be released.
+  AsyncRead* Take();
+  void Release(AsyncRead* read);
+
+  size_t under_way() const { return under_way_; }
+
+ private:
+  /// First in, first out, linked through the reads.
+  class Queue {
+   public:
+    bool empty() const { return first_ == nullptr; }
+    AsyncRead* front() const { return first_; }
+    void Push(AsyncRead* read);
+    AsyncRead* Pop();
+
+   private:
+    AsyncRead* first_ = nullptr;
+    AsyncRead* last_ = nullptr;
+  };
+
+  /// Of one node. Its requests complete in the order in which they were posted.
+  struct Peer {
+    Queue added;  ///< To be posted.
+    Queue posted;
+    uint64_t number = 0;      ///< Of the last request; never used again, so that a completion of a
+                              ///< connection that was given up is told from others.
+    uint64_t connection = 0;  ///< The last number before this connection.
+    int requests = 0;         ///< Outstanding.
+    bool listed = false;      ///< In added_to_.
+  };
+
+  /// Landing memory in slots of two sizes: what nearly all reads need, and the rest.
+  static constexpr uint32_t kSmallBytes = 1 << 10;
+  static constexpr uint32_t kSmallSlots = 1024;
+  static constexpr uint32_t kLargeSlots = 32;
+  /// One that straddles two pieces of a region takes two.
+  static constexpr int kRequestsOfRead = 2;
+  static constexpr int kNodeBits = 16;
+
+  AsyncReader(std::unique_ptr<Lane> lane, std::unique_ptr<rdma::MemoryRegion> landing);
+
+  char* SlotData(uint32_t slot) const;
+  void PostTo(NodeId node, Peer* peer, uint64_t now);
+  void Poll();
+  void TakeCompletion(const rdma::Completion& completion);
+  /// Those that wait longer than an operation may.
+  void FailLate();
+  /// Gives the node's connection up, with all that is under way there.
+  void FailNode(NodeId node, const Status& why);
+  void End(AsyncRead* read, Status status);
+
+  std::unique_ptr<rdma::MemoryRegion> landing_;  ///< Outlives the lane's queue pairs.
+  const uint64_t timeout_nanos_;
+  std::unique_ptr<Lane> lane_;
+  std::vector<Peer> peers_;       ///< By node, as far as was needed.
+  std::vector<NodeId> added_to_;  ///< Nodes with reads to be posted.
+  std::vector<uint32_t> small_;   ///< Free slots.
+  std::vector<uint32_t> large_;
+  Queue ended_;
+  size_t under_way_ = 0;  ///< Added, and not taken.
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,260 @@
+#include "pool/read/mirrored_extent.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "pool/connect/spin_wait.h"
+
+namespace nacre::memnode {
+namespace {
+
+using std::chrono::microseconds;
+
+/// A reply within this time is not worth a sleep.
+constexpr microseconds kShortestSpin{8};
+constexpr microseconds kLongestSpin{32};
+/// After a sleep so long the waiter looks whether the nodes are still there.
+constexpr microseconds kLongestSleep{2000};
+
+/// `Unavailable` if the pool has no such node, or has lost it.
+Status LinkTo(const Fabric* fabric, NodeId node, NodeLink** link) {
+  *link = fabric->link(node);
+  if (*link != nullptr) return Status::OK();
+  return Status::Unavailable(fmt::format("the pool has no node {}", node));
+}
+
+}  // namespace
+
+MirroredExtent::MirroredExtent(PoolClient* client, std::unique_ptr<Lane> lane, uint64_t length)
+    : fabric_(client->fabric()),
+      lane_(std::move(lane)),
+      length_(length),
+      spin_(kShortestSpin, kLongestSpin) {}
+
+MirroredExtent::~MirroredExtent() {
+  for (const Copy& copy : copies_) {
+    if (copy.outstanding > 0) lane_->AbandonWrites(copy.link, Status::Aborted("given up"));
+  }
+}
+
+Status MirroredExtent::Open(PoolClient* client, std::vector<ExtentAddr> copies,
+                            std::unique_ptr<MirroredExtent>* extent) {
+  std::unique_ptr<Lane> lane;
+  return Open(client, std::move(copies), &lane, extent);
+}
+
+Status MirroredExtent::Open(PoolClient* client, std::vector<ExtentAddr> copies,
+                            std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent) {
+  if (copies.empty() || copies.size() > kMaxCopies) {
+    return Status::InvalidArgument(fmt::format("{} copies of an extent", copies.size()));
+  }
+  if (*lane == nullptr) {
+    NACRE_RETURN_IF_ERROR(Lane::Create(client->fabric(), kMaxCopies, lane));
+  }
+  std::vector<Copy> connected;
+  for (const ExtentAddr& copy : copies) {
+    if (copy.length != copies.front().length) {
+      return Status::InvalidArgument("copies of an extent that differ in length");
+    }
+    Copy& mine = connected.emplace_back();
+    mine.extent = copy;
+    NACRE_RETURN_IF_ERROR(LinkTo(client->fabric(), copy.start.node, &mine.link));
+    NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair));
+    NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, copy.start.offset, copy.length));
+  }
+  extent->reset(new MirroredExtent(client, std::move(*lane), copies.front().length));
+  (*extent)->copies_ = std::move(connected);
+  return Status::OK();
+}
+
+Status MirroredExtent::Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* ticket) {
+  NACRE_RETURN_IF_ERROR(failure_);
+  if (lane_ == nullptr) return Status::InvalidArgument("the extent has given its connections up");
+  if (from.size == 0 || offset > length_ || from.size > length_ - offset) {
+    return Status::InvalidArgument(
+        fmt::format("a write of {} bytes at {} of an extent of {}", from.size, offset, length_));
+  }
+  ++last_ticket_;
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    if (Status s = Post(i, offset, from); !s.ok()) return s;
+  }
+  *ticket = last_ticket_;
+  return Status::OK();
+}
+
+Status MirroredExtent::Post(size_t number, uint64_t offset, const rdma::LocalBuffer& from) {
+  Copy& copy = copies_[number];
+  if (copy.outstanding < Lane::kDepth && offset >= copy.from && offset + from.size <= copy.to)
+      [[likely]] {
+    return PostPart(number, offset, from, /*last=*/true, /*more=*/false);
+  }
+  for (uint32_t done = 0; done < from.size;) {
+    if (copy.outstanding == Lane::kDepth) NACRE_RETURN_IF_ERROR(AwaitRoom(&copy));
+    const uint64_t at = offset + done;
+    if (at < copy.from || at >= copy.to) {
+      if (Status s = Locate(&copy, at); !s.ok()) return Fail(&copy, s);
+    }
+    rdma::LocalBuffer part = from;
+    part.data += done;
+    part.size = static_cast<uint32_t>(std::min<uint64_t>(from.size - done, copy.to - at));
+    done += part.size;
+    const bool last = done == from.size;
+    // Who waits for room must not wait for requests that wait for more.
+    const bool more = !last && copy.outstanding + 1 < Lane::kDepth;
+    NACRE_RETURN_IF_ERROR(PostPart(number, at, part, last, more));
+  }
+  return Status::OK();
+}
+
+Status MirroredExtent::PostPart(size_t number, uint64_t offset, const rdma::LocalBuffer& part,
+                                bool last, bool more) {
+  Copy& copy = copies_[number];
+  const uint64_t id = (last_ticket_ << 1 | (last ? 1 : 0)) << kCopyBits | number;
+  const auto flags = static_cast<uint8_t>(rdma::kSignaled | (more ? rdma::kMore : 0));
+  rdma::RemoteBuffer to = copy.start;
+  to.address += offset - copy.from;
+  if (Status s = copy.queue_pair->PostWrite(id, part, to, flags); !s.ok()) return Fail(&copy, s);
+  ++copy.outstanding;
+  return Status::OK();
+}
+
+Status MirroredExtent::Locate(Copy* copy, uint64_t offset) const {
+  uint64_t contiguous = 0;
+  if (!copy->link->TranslateWrite(copy->extent.start.offset + offset, &copy->start, &contiguous)) {
+    return Status::InvalidArgument(
+        fmt::format("{}: no key to write at {}: the slab is not leased to this client",
+                    copy->link->address(), copy->extent.start.offset + offset));
+  }
+  copy->from = offset;
+  copy->to = std::min(length_, offset + contiguous);
+  return Status::OK();
+}
+
+Status MirroredExtent::AwaitRoom(Copy* copy) {
+  SpinWait pause(fabric_->context.clock);
+  const Deadline deadline = fabric_->context.OperationDeadline();
+  while (copy->outstanding == Lane::kDepth) {
+    TakeCompletions();
+    NACRE_RETURN_IF_ERROR(failure_);
+    if (copy->outstanding < Lane::kDepth) break;
+    if (pause.TimeToCheckClock() && deadline.Expired()) {
+      return Fail(copy, Status::Unavailable(copy->link->address() + ": writes do not end"));
+    }
+    pause.Pause();
+  }
+  return Status::OK();
+}
+
+void MirroredExtent::TakeCompletions() {
+  if (lane_ == nullptr) return;
+  constexpr int kAtOnce = 4;  // As a rule there is one a copy; each place is cleared.
+  rdma::Completion completions[kAtOnce];
+  int n = 0;
+  bool failed = false;
+  do {
+    n = lane_->queue()->Poll(completions, kAtOnce);
+    for (int i = 0; i < n; ++i) {
+      const uint64_t id = completions[i].id;
+      Copy& copy = copies_[id & (kMaxCopies - 1)];
+      if (completions[i].code != rdma::CompletionCode::kSuccess) [[unlikely]] {
+        const Status why = StatusOfCompletion(copy.link->address(), completions[i].code);
+        // Of several failures of one copy the first tells most.
+        if (!copy.failed && failure_.ok()) failure_ = why;
+        copy.failed = true;
+        failed = true;
+        continue;
+      }
+      --copy.outstanding;
+      if ((id >> kCopyBits & 1) != 0) copy.done = id >> (kCopyBits + 1);
+    }
+  } while (n == kAtOnce);
+  if (failed) [[unlikely]]
+    EndAfterFailure();
+}
+
+uint64_t MirroredExtent::Poll() {
+  if (failure_.ok()) TakeCompletions();
+  uint64_t done = last_ticket_;
+  for (const Copy& copy : copies_) done = std::min(done, copy.done);
+  return done;
+}
+
+Status MirroredExtent::Await(uint64_t ticket, Deadline deadline) {
+  if (Poll() >= ticket) [[likely]]
+    return Status::OK();
+  const auto ended = [&] { return Poll() >= ticket || !failure_.ok(); };
+  while (!spin_.Until(ended, deadline.Remaining())) {
+    NACRE_RETURN_IF_ERROR(FailSlow(ticket, /*only_dead=*/true));
+    if (deadline.Expired()) return FailSlow(ticket, /*only_dead=*/false);
+    const auto most = std::min<std::chrono::nanoseconds>(deadline.Remaining(), kLongestSleep);
+    // Without effect on what follows: completions are looked for in any case.
+    lane_->queue()->Wait(most).IgnoreError();
+  }
+  return Poll() >= ticket ? Status::OK() : failure_;
+}
+
+Status MirroredExtent::FailSlow(uint64_t ticket, bool only_dead) {
+  std::string slow;
+  for (Copy& copy : copies_) {
+    if (copy.done >= ticket || (only_dead && copy.link->alive())) continue;
+    copy.failed = true;
+    if (!slow.empty()) slow += ", ";
+    slow += copy.link->address();
+  }
+  if (slow.empty()) return Status::OK();
+  failure_ = Status::Unavailable(slow + (only_dead ? ": lost" : ": writes do not end"));
+  EndAfterFailure();
+  return failure_;
+}
+
+Status MirroredExtent::Fail(Copy* copy, const Status& why) {
+  copy->failed = true;
+  if (failure_.ok()) failure_ = why;
+  EndAfterFailure();
+  return failure_;
+}
+
+void MirroredExtent::EndAfterFailure() {
+  for (Copy& copy : copies_) {
+    // Not the fault of the other nodes, and nothing to suspect them for.
+    const Status why = copy.failed ? failure_ : Status::Aborted(failure_.message());
+    if (copy.outstanding > 0) {
+      lane_->AbandonWrites(copy.link, why);
+    } else {
+      lane_->Discard(copy.link, why);
+    }
+    copy.queue_pair = nullptr;
+    copy.outstanding = 0;
+  }
+}
+
+std::vector<NodeId> MirroredExtent::failed_nodes() const {
+  std::vector<NodeId> nodes;
+  for (const Copy& copy : copies_) {
+    if (copy.failed) nodes.push_back(copy.link->id());
+  }
+  return nodes;
+}
+
+std::vector<ExtentAddr> MirroredExtent::copies() const {
+  std::vector<ExtentAddr> extents;
+  extents.reserve(copies_.size());
+  for (const Copy& copy : copies_) extents.push_back(copy.extent);
+  return extents;
+}
+
+std::unique_ptr<Lane> MirroredExtent::TakeLane() {
+  if (!failure_.ok() || Poll() != last_ticket_ || !failure_.ok()) return nullptr;
+  return std::move(lane_);
+}
+
+Status AllocateBuffer(PoolClient* client, uint64_t bytes,
+                      std::unique_ptr<rdma::MemoryRegion>* buffer) {
+  return client->device()->AllocateRegion(bytes, rdma::Access::kLocalOnly, buffer);
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nacre/status.h"
+#include "pool/connect/lane.h"
+#include "pool/pool_client.h"
+#include "rdma/transport.h"
+#include "rdma/wait.h"
+#include "table/placement.h"
+#include "util/clock.h"
+
+namespace nacre::memnode {
+
+/// Writes the same bytes into one extent on each of several nodes: logs and manifests, which are on
+/// their way to all copies at once and there after one round trip.
+///
+/// Invariant: the writes of one copy take place in the order of their tickets, so what is behind a
+/// ticket that Poll has answered is whole on every copy.
+///
+/// Failures: the first one ends all. Nothing is written after it, and nothing is under way any
+/// more: the buffers of all writes are free. A copy fails when its node does not answer, or is
+/// known to be gone (`Unavailable`), or refuses the write since this client has not got the key any
+/// more (`InvalidArgument`). The message names the nodes.
+///
+/// Thread safety: none; used by one thread at a time.
+class MirroredExtent {
+ public:
+  static constexpr size_t kMaxCopies = 16;
+
+  /// Connects to the nodes of `copies`, which are of equal lengths and leased to this client.
+  /// `Unavailable` naming a node that cannot be reached. `client` outlives the extent.
+  static Status Open(PoolClient* client, std::vector<ExtentAddr> copies,
+                     std::unique_ptr<MirroredExtent>* extent);
+  /// The same with the connections of `lane`, if it is not null, or new ones. `*lane` is null
+  /// afterwards if that succeeds.
+  static Status Open(PoolClient* client, std::vector<ExtentAddr> copies,
+                     std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent);
+  /// Waits for nothing: what is under way is given up, and its buffers are free afterwards.
+  ~MirroredExtent();
+  MirroredExtent(const MirroredExtent&) = delete;
+  MirroredExtent& operator=(const MirroredExtent&) = delete;
+
+  /// Posts a write of `from` (of registered memory: see AllocateBuffer) at `offset` to each copy,
+  /// with one doorbell a node. The bytes stay as they are until the write has ended. `*ticket` is
+  /// one more than that of the write before; the first is 1.
+  Status Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* ticket);
+  /// Takes completions. The highest ticket up to which every copy has all writes.
+  uint64_t Poll();
+  /// Waits until Poll would answer `ticket` or more. Copies that are not there by the deadline have
+  /// failed.
+  Status Await(uint64_t ticket, Deadline deadline);
+
+  const Status& failure() const { return failure_; }
+  /// The nodes that failed.
+  std::vector<NodeId> failed_nodes() const;
+  std::vector<ExtentAddr> copies() const;
+  uint64_t length() const { return length_; }
+  /// The connections, for the next extent; null after a failure or while writes are under way.
+  /// Nothing more can be written here.
+  std::unique_ptr<Lane> TakeLane();
+
+ private:
+  struct Copy {
+    ExtentAddr extent;
+    NodeLink* link = nullptr;
+    rdma::QueuePair* queue_pair = nullptr;
+    uint64_t done = 0;         ///< The ticket up to which all writes have ended.
+    uint32_t outstanding = 0;  ///< Requests.
+    bool failed = false;
+    /// Bytes [from, to) of the extent are those from `start` on, for the transport.
+    uint64_t from = 0;
+    uint64_t to = 0;
+    rdma::RemoteBuffer start;
+  };
+  /// An id is ticket, then whether this is the last request of the ticket, then the copy.
+  static constexpr int kCopyBits = 4;
+  static_assert(size_t{1} << kCopyBits == kMaxCopies);
+
+  MirroredExtent(PoolClient* client, std::unique_ptr<Lane> lane, uint64_t length);
+
+  Status Post(size_t number, uint64_t offset, const rdma::LocalBuffer& from);
+  /// What lies in one piece of the target's memory. `last`: of its ticket; `more`: see kMore.
+  Status PostPart(size_t number, uint64_t offset, const rdma::LocalBuffer& part, bool last,
+                  bool more);
+  Status Locate(Copy* copy, uint64_t offset) const;
+  Status AwaitRoom(Copy* copy);
+  void TakeCompletions();
+  Status FailSlow(uint64_t ticket, bool only_dead);
+  Status Fail(Copy* copy, const Status& why);
+  void EndAfterFailure();
+
+  Fabric* const fabric_;
+  std::unique_ptr<Lane> lane_;
+  const uint64_t length_;
+  std::vector<Copy> copies_;
+  uint64_t last_ticket_ = 0;
+  rdma::AdaptiveSpin spin_;
+  Status failure_;
+};
+
+/// Registered memory of at least `bytes`, as the source of writes to any node. `NoSpace` if the
+/// machine has not got it. Outlives what uses it.
+Status AllocateBuffer(PoolClient* client, uint64_t bytes,
+                      std::unique_ptr<rdma::MemoryRegion>* buffer);
+
+}  // namespace nacre::memnode

@@ -1,0 +1,69 @@
+#include "pool/read/pool_reader.h"
+
+#include <cstring>
+#include <deque>
+#include <utility>
+
+namespace nacre::memnode {
+namespace {
+
+constexpr size_t kMaxIdleBytes = 32 << 20;
+constexpr size_t kReadsAtOnce = 64;
+constexpr size_t kBytesAtOnce = 16 << 20;
+
+}  // namespace
+
+PoolReader::PoolReader(PoolClient* client)
+    : client_(client), buffers_(client->device(), kMaxIdleBytes) {}
+
+Status PoolReader::Open(PoolClient* client, std::unique_ptr<PoolReader>* reader) {
+  std::unique_ptr<PoolReader> result(new PoolReader(client));
+  NACRE_RETURN_IF_ERROR(
+      RemoteStream::Create(client->fabric(), &result->buffers_, &result->stream_));
+  *reader = std::move(result);
+  return Status::OK();
+}
+
+void PoolReader::ReadEach(std::span<const NodeRange> ranges, const Visitor& visit) {
+  std::deque<std::shared_ptr<StreamRead>> reads;  // Null: the node is not there.
+  size_t in_flight = 0;
+  size_t next = 0;
+  for (size_t done = 0; done < ranges.size(); ++done) {
+    while (next < ranges.size() && reads.size() < kReadsAtOnce &&
+           (reads.empty() || in_flight + ranges[next].length <= kBytesAtOnce)) {
+      const NodeRange& range = ranges[next++];
+      const StreamPart part{.link = client_->fabric()->link(range.node),
+                            .offset = range.offset,
+                            .length = range.length,
+                            .at = 0};
+      reads.push_back(part.link == nullptr ? nullptr : stream_->Start({&part, 1}, range.length));
+      in_flight += range.length;
+    }
+    const std::shared_ptr<StreamRead> read = std::move(reads.front());
+    reads.pop_front();
+    const size_t length = ranges[done].length;
+    in_flight -= length;
+    if (read == nullptr) {
+      visit(done, Status::Unavailable("the node is not in the pool"), Slice());
+      continue;
+    }
+    stream_->Await(*read);
+    if (!read->status().ok()) {
+      visit(done, read->status(), Slice());
+      continue;
+    }
+    bytes_read_ += length;
+    visit(done, Status::OK(), Slice(read->buffer().data(), length));
+  }
+}
+
+Status PoolReader::Read(const NodeRange& range, char* to) {
+  Status result;
+  ReadEach({&range, 1}, [&](size_t, const Status& status, const Slice& bytes) {
+    result = status;
+    if (status.ok()) std::memcpy(to, bytes.data(), bytes.size());
+  });
+  return result;
+}
+
+}  // namespace nacre::memnode

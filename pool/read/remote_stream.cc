@@ -1,0 +1,180 @@
+#include "pool/read/remote_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pool/connect/spin_wait.h"
+#include "util/perf_step.h"
+
+namespace nacre::memnode {
+
+RemoteStream::RemoteStream(Fabric* fabric, BufferPool* buffers)
+    : context_(&fabric->context), buffers_(buffers), slots_(kSlots) {
+  for (size_t i = kSlots; i-- > 0;) free_slots_.push_back(static_cast<uint32_t>(i));
+}
+
+Status RemoteStream::Create(Fabric* fabric, BufferPool* buffers,
+                            std::unique_ptr<RemoteStream>* stream) {
+  std::unique_ptr<RemoteStream> result(new RemoteStream(fabric, buffers));
+  MutexLock lock(&result->mutex_);
+  NACRE_RETURN_IF_ERROR(Lane::Create(fabric, 1, &result->lane_));
+  *stream = std::move(result);
+  return Status::OK();
+}
+
+RemoteStream::~RemoteStream() {
+  MutexLock lock(&mutex_);
+  lane_.reset();
+}
+
+std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes) {
+  auto read = std::make_shared<StreamRead>();
+  if (Status s = buffers_->Take(bytes, &read->buffer_); !s.ok()) {
+    Fail(read.get(), nullptr, s);
+    EndPart(read.get());
+    return read;
+  }
+  CountPerf(&PerfContext::remote_read_count, parts.size());
+  MutexLock lock(&mutex_);
+  for (const StreamPart& part : parts) {
+    CountPerf(&PerfContext::remote_read_bytes, part.length);
+    if (Status s = StartPart(part, read); !s.ok()) Fail(read.get(), part.link, s);
+  }
+  EndPart(read.get());
+  return read;
+}
+
+Status RemoteStream::StartPart(const StreamPart& part, const std::shared_ptr<StreamRead>& read) {
+  rdma::QueuePair* queue_pair = nullptr;
+  if (Status s = lane_->Get(part.link, &queue_pair); !s.ok()) {
+    // Completions of a queue pair that Get found broken may never be polled.
+    Abandon(part.link, s);
+    return s;
+  }
+  NACRE_RETURN_IF_ERROR(Fabric::CheckRange(part.link, part.offset, part.length));
+  for (uint64_t done = 0; done < part.length;) {
+    uint64_t contiguous = 0;
+    part.link->Translate(part.offset + done, &contiguous);
+    StreamPart piece = part;
+    piece.offset += done;
+    piece.at += done;
+    piece.length = std::min({part.length - done, contiguous, kMaxRequestBytes});
+    NACRE_RETURN_IF_ERROR(Post(piece, read));
+    done += piece.length;
+  }
+  return Status::OK();
+}
+
+Status RemoteStream::TakeSlot(size_t* index) {
+  SpinWait pause(context_->clock);
+  const Deadline deadline = context_->OperationDeadline();
+  while (free_slots_.empty()) {
+    Poll();
+    if (!free_slots_.empty()) break;
+    if (deadline.Expired()) return Status::TimedOut("too many reads are outstanding");
+    pause.Pause();
+  }
+  *index = free_slots_.back();
+  free_slots_.pop_back();
+  return Status::OK();
+}
+
+Status RemoteStream::Post(const StreamPart& part, const std::shared_ptr<StreamRead>& read) {
+  size_t index = 0;
+  NACRE_RETURN_IF_ERROR(TakeSlot(&index));
+  Slot& slot = slots_[index];
+  uint64_t contiguous = 0;
+  const rdma::RemoteBuffer from = part.link->Translate(part.offset, &contiguous);
+  rdma::QueuePair* queue_pair = lane_->GetConnected(part.link->id());
+  Status s =
+      queue_pair == nullptr
+          ? Status::Unavailable(part.link->address() + ": connection lost")
+          : queue_pair->PostRead(uint64_t{slot.use} << 32 | index,
+                                 read->buffer_.Part(part.at, static_cast<uint32_t>(part.length)),
+                                 from, rdma::kSignaled);
+  if (!s.ok()) {
+    free_slots_.push_back(static_cast<uint32_t>(index));
+    // Earlier parts of this read may be on their way.
+    if (queue_pair != nullptr) Abandon(part.link, s);
+    return s;
+  }
+  slot.read = read;
+  slot.link = part.link;
+  ++read->parts_;
+  // What is complete at once (as on shm) frees its slot, and whoever waits for it the trouble.
+  Poll();
+  return Status::OK();
+}
+
+void RemoteStream::Poll() {
+  rdma::Completion completions[16];
+  int n = 0;
+  while ((n = lane_->queue()->Poll(completions, 16)) > 0) {
+    for (int i = 0; i < n; ++i) {
+      const size_t index = completions[i].id & UINT32_MAX;
+      Slot& slot = slots_[index];
+      if (slot.read == nullptr || slot.use != completions[i].id >> 32) continue;
+      if (completions[i].code == rdma::CompletionCode::kSuccess) {
+        Finish(&slot, index, Status::OK());
+      } else {
+        NodeLink* link = slot.link;
+        Abandon(link, StatusOfCompletion(link->address(), completions[i].code));
+      }
+    }
+    if (n < 16) return;
+  }
+}
+
+void RemoteStream::Abandon(NodeLink* link, const Status& why) {
+  lane_->Discard(link, why);
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].read != nullptr && slots_[i].link == link) Finish(&slots_[i], i, why);
+  }
+}
+
+void RemoteStream::Finish(Slot* slot, size_t index, const Status& status) {
+  StreamRead* read = slot->read.get();
+  if (!status.ok()) Fail(read, slot->link, status);
+  EndPart(read);
+  slot->read.reset();
+  slot->link = nullptr;
+  ++slot->use;
+  free_slots_.push_back(static_cast<uint32_t>(index));
+}
+
+void RemoteStream::Fail(StreamRead* read, NodeLink* link, const Status& why) {
+  if (read->status_.ok()) read->status_ = why;
+  if (link == nullptr) return;
+  auto& failed = read->failed_;
+  if (std::find(failed.begin(), failed.end(), link) == failed.end()) failed.push_back(link);
+}
+
+void RemoteStream::EndPart(StreamRead* read) {
+  // Release: pairs with StreamRead::done.
+  if (--read->parts_ == 0) read->done_.store(true, std::memory_order_release);
+}
+
+void RemoteStream::Await(const StreamRead& read) {
+  if (read.done()) return;
+  const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
+  SpinWait pause(context_->clock);
+  const Deadline deadline = context_->OperationDeadline();
+  while (!read.done()) {
+    {
+      MutexLock lock(&mutex_);
+      Poll();
+      if (!read.done() && deadline.Expired()) AbandonFor(read);
+    }
+    if (!read.done()) pause.Pause();
+  }
+}
+
+void RemoteStream::AbandonFor(const StreamRead& read) {
+  for (const Slot& slot : slots_) {
+    if (slot.read.get() != &read) continue;
+    // Ends this slot, and all others of the node.
+    Abandon(slot.link, Status::TimedOut(slot.link->address() + ": a read did not end"));
+  }
+}
+
+}  // namespace nacre::memnode

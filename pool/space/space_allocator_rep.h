@@ -1,0 +1,125 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "pool/space/free_ranges.h"
+#include "pool/space/space_allocator.h"
+#include "util/mutex.h"
+
+namespace nacre::memnode {
+
+/// What a SpaceAllocator knows of its nodes: the slabs that are leased there, and what is free in
+/// them. Slabs are leased and returned without the mutex.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class SpaceAllocator::Rep {
+ public:
+  Rep(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, uint64_t chunk_size,
+      Executor* executor)
+      : client_(client),
+        database_id_(database_id),
+        slab_bytes_(slab_bytes),
+        chunk_size_(chunk_size),
+        executor_(executor) {}
+  ~Rep();
+
+  Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
+                 uint64_t chunk_size, Placement* placement) EXCLUDES(mutex_);
+  /// `*held`: of what it gives back, that which must not be used again yet.
+  void Trim(Placement* placement, uint64_t table_bytes, std::vector<ExtentAddr>* held)
+      EXCLUDES(mutex_);
+  Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
+                          std::vector<ExtentAddr>* extents) EXCLUDES(mutex_);
+  void Free(const ExtentAddr& extent) EXCLUDES(mutex_);
+  void SetDraining(std::vector<NodeId> nodes) EXCLUDES(mutex_);
+  Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
+                 const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
+  std::vector<uint64_t> Slabs(NodeId node) EXCLUDES(mutex_);
+  Status ReturnFreeSlabs() EXCLUDES(mutex_);
+  Status MeasureFree(NodeId node, uint64_t piece, FreeSpace* free) EXCLUDES(mutex_);
+  SpaceUsage Usage(NodeId node) const EXCLUDES(mutex_);
+  uint64_t chunk_size() const { return chunk_size_; }
+
+ private:
+  struct Node {
+    std::set<uint64_t> slabs;  ///< Offsets.
+    FreeRanges free;           ///< Within the slabs.
+    uint64_t used_bytes = 0;
+    /// Slabs whose return was not answered, by request: those of one request the node took back
+    /// together, or not at all. It is asked again.
+    std::vector<std::vector<uint64_t>> unanswered;
+    /// A lease or a return is under way; the next one waits, so that slabs on their way back are
+    /// not missed and nobody leases twice for one need. So does who counts what is free.
+    bool exchanging = false;
+    bool draining = false;
+    bool lease_scheduled = false;
+    bool return_scheduled = false;
+  };
+
+  /// By node, each made when it is first asked for. References stay valid.
+  class PerNode {
+   public:
+    Node& operator[](size_t node) {
+      while (node >= nodes_.size()) nodes_.emplace_back();
+      return nodes_[node];
+    }
+    auto begin() { return nodes_.begin(); }
+    auto end() { return nodes_.end(); }
+
+   private:
+    std::deque<Node> nodes_;
+  };
+
+  /// Slabs that would make the free end of a slab before them as large as is needed.
+  struct Growth {
+    uint64_t at = 0;
+    uint64_t slabs = 0;  ///< 0: no slab has a free end.
+  };
+
+  uint64_t SlabsFor(uint64_t bytes) const { return (bytes + slab_bytes_ - 1) / slab_bytes_; }
+  /// Nodes in the order in which they are tried.
+  std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);
+  /// Takes `bytes` of the node, leasing slabs if need be, and more ahead of need. `Unavailable`
+  /// when the node is lost, `NoSpace` when it is full.
+  Status Take(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
+  bool Carve(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
+  /// Nodes are in the order of their use, which is nearly the same for each table: reads shall
+  /// spread over all of them, and parity has none.
+  void Turn(Placement* placement) REQUIRES(mutex_);
+  void Release(const ExtentAddr& extent) REQUIRES(mutex_);
+  /// Makes `bytes` fit on `node`: leases what is missing, giving the mutex up meanwhile. With
+  /// `extend`, that may be what is missing behind a free end, which somebody else may have taken
+  /// when this returns OK.
+  Status MakeRoom(NodeId node, uint64_t bytes, bool extend) REQUIRES(mutex_);
+  Growth FindGrowth(const Node& node, uint64_t bytes) const;
+  void LeaseAhead(NodeId node) REQUIRES(mutex_);
+  /// Wholly free slabs beyond the spare ones to keep, highest first.
+  std::vector<uint64_t> Surplus(const Node& node, uint64_t keep) const REQUIRES(mutex_);
+  uint64_t SparesToKeep(const Node& node) const REQUIRES(mutex_) {
+    return node.draining ? 0 : std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
+  }
+  void ReturnSurplusLater(NodeId node) REQUIRES(mutex_);
+  Status ReturnSurplus(NodeId node, uint64_t keep) REQUIRES(mutex_);
+  void Schedule(std::function<void()> task) REQUIRES(mutex_);
+  Status TooFewAlive(const Redundancy& redundancy) const;
+
+  PoolClient* const client_;
+  const uint64_t database_id_;
+  const uint64_t slab_bytes_;
+  const uint64_t chunk_size_;
+  Executor* const executor_;
+  mutable Mutex mutex_;
+  CondVar changed_{&mutex_};
+  /// Mutable, as one for a node that was not used yet is made when it is asked for.
+  mutable PerNode nodes_ GUARDED_BY(mutex_);
+  uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;  ///< Of the latest extent: the next may be alike.
+  int background_ GUARDED_BY(mutex_) = 0;
+  uint64_t turn_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace nacre::memnode

@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pool/read/remote_stream.h"
+#include "pool/store/damage_finder.h"
+#include "pool/store/read_plan.h"
+#include "pool/store/remote_table.h"
+
+namespace nacre::memnode {
+namespace {
+
+/// A read that could not even be started.
+class FailedRead : public PendingRead {
+ public:
+  explicit FailedRead(Status status) : status_(std::move(status)) {}
+  Status Await(Slice* /*bytes*/) override { return status_; }
+
+ private:
+  const Status status_;
+};
+
+class LocalRead : public PendingRead {
+ public:
+  explicit LocalRead(const Slice& bytes) : bytes_(bytes) {}
+  Status Await(Slice* bytes) override {
+    *bytes = bytes_;
+    return Status::OK();
+  }
+
+ private:
+  const Slice bytes_;
+};
+
+/// A read from whichever nodes can give its bytes: when one of them fails, from others.
+class RemoteRead : public PendingRead {
+ public:
+  RemoteRead(std::shared_ptr<const RemoteTable> table, uint64_t offset, size_t n)
+      : table_(std::move(table)), offset_(offset), length_(n) {
+    Start();
+  }
+
+  Status Await(Slice* bytes) override {
+    while (read_ != nullptr && !complete_) {
+      stream_->Await(*read_);
+      if (!read_->status().ok()) {
+        TurnToOthers(read_->status(), FragmentsOn(read_->failed()));
+      } else if (CheckSources()) {
+        plan_.Complete(read_->buffer().data());
+        complete_ = true;
+      }
+    }
+    NACRE_RETURN_IF_ERROR(status_);
+    *bytes = Slice(plan_.in_place != nullptr ? plan_.in_place : read_->buffer().data(), length_);
+    return Status::OK();
+  }
+
+ private:
+  void Start() {
+    const FragmentSet lost = lost_ | table_->Lost();
+    status_ = PlanRead(*table_->store, table_->placement, table_->size, lost, table_->damage,
+                       offset_, length_, &plan_);
+    if (status_.ok() && plan_.in_place == nullptr) status_ = table_->store->Stream(&stream_);
+    if (status_.ok() && plan_.in_place == nullptr) {
+      read_ = stream_->Start(plan_.parts, plan_.bytes);
+    }
+  }
+
+  FragmentSet FragmentsOn(const std::vector<NodeLink*>& nodes) const {
+    FragmentSet fragments = 0;
+    for (size_t i = 0; i < table_->placement.fragments.size(); ++i) {
+      NodeLink* const link = table_->store->fabric->link(table_->placement.fragments[i].start.node);
+      if (std::find(nodes.begin(), nodes.end(), link) != nodes.end()) {
+        fragments |= FragmentSet{1} << i;
+      }
+    }
+    return fragments;
+  }
+
+  /// False: some of what is to be decoded is not the table's, and others are asked instead.
+  bool CheckSources() {
+    FragmentSet wrong = 0;
+    Status why;
+    for (const ReadPlan::Unchecked& chunk : plan_.unchecked) {
+      Status checked =
+          table_->sums.Check(*table_, chunk.fragment, chunk.row, read_->buffer().data() + chunk.at);
+      if (checked.ok()) continue;
+      wrong |= FragmentSet{1} << chunk.fragment;
+      why = std::move(checked);
+    }
+    if (wrong == 0) return true;
+    TurnToOthers(why, wrong);
+    return false;
+  }
+
+  void TurnToOthers(Status why, FragmentSet failed) {
+    read_.reset();
+    // So that in the end all nodes that failed are named.
+    failure_ = failure_.ok()
+                   ? why
+                   : Status::FromCode(static_cast<int>(why.code()),
+                                      fmt::format("{}; {}", failure_.message(), why.message()));
+    lost_ |= failed;
+    status_ = failure_;
+    if (failed == 0) return;
+    Start();
+    if (!status_.ok()) status_ = failure_;
+  }
+
+  const std::shared_ptr<const RemoteTable> table_;
+  const uint64_t offset_;
+  const size_t length_;
+  ReadPlan plan_;
+  FragmentSet lost_ = 0;  ///< Those that failed this read.
+  RemoteStream* stream_ = nullptr;
+  std::shared_ptr<StreamRead> read_;
+  Status status_;
+  Status failure_;  ///< Of what was tried so far.
+  bool complete_ = false;
+};
+
+class TableExtent : public Extent {
+ public:
+  explicit TableExtent(std::shared_ptr<RemoteTable> table)
+      : table_(std::move(table)), in_place_(WholeCopyHere(*table_)) {}
+
+  uint64_t size() const override { return table_->size; }
+  const char* InPlace() const override { return in_place_; }
+  std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override {
+    if (!table_->malformed.ok()) return std::make_unique<FailedRead>(table_->malformed);
+    const uint64_t size = table_->size;
+    if (offset > size || n > size - offset) {
+      return std::make_unique<FailedRead>(Status::Corruption(
+          fmt::format("read of bytes {} to {} of {}", offset, offset + n, size)));
+    }
+    if (n == 0) return std::make_unique<LocalRead>(Slice());
+    if (in_place_ != nullptr && table_->damage.fragments() == 0) {
+      return std::make_unique<LocalRead>(Slice(in_place_ + offset, n));
+    }
+    return std::make_unique<RemoteRead>(table_, offset, n);
+  }
+
+  std::string FindDamage(uint64_t offset, size_t n, bool again) override {
+    table_->store->damaged_reads.fetch_add(1, std::memory_order_relaxed);
+    return memnode::FindDamage(table_.get(), offset, n, again);
+  }
+  FragmentSet damaged() const override { return table_->damage.fragments(); }
+  void ReportDamage(FragmentSet fragments) override { table_->ReportDamage(fragments); }
+  void ReportDamage(FragmentSet fragments, uint64_t chunk) override {
+    table_->ReportDamage(fragments, chunk);
+  }
+
+ private:
+  static const char* WholeCopyHere(const RemoteTable& table) {
+    if (!table.malformed.ok() || table.placement.redundancy.striped()) return nullptr;
+    for (const ExtentAddr& fragment : table.placement.fragments) {
+      if (const char* bytes = table.store->LocalBytes(fragment)) return bytes;
+    }
+    return nullptr;
+  }
+
+  const std::shared_ptr<RemoteTable> table_;
+  const char* const in_place_;
+};
+
+}  // namespace
+
+FragmentSet RemoteTable::Lost() const {
+  FragmentSet lost = 0;
+  for (size_t i = 0; i < placement.fragments.size(); ++i) {
+    const NodeId node = placement.fragments[i].start.node;
+    if (node != store->local.node && !store->client->alive(node)) lost |= FragmentSet{1} << i;
+  }
+  return lost;
+}
+
+std::shared_ptr<Extent> NewTableExtent(std::shared_ptr<RemoteTable> table) {
+  return std::make_shared<TableExtent>(std::move(table));
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,82 @@
+#include "pool/wire/database_report.h"
+
+namespace nacre::memnode {
+
+const char* ToString(RepairProgress::State state) {
+  switch (state) {
+    case RepairProgress::State::kIdle:
+      return "idle";
+    case RepairProgress::State::kRunning:
+      return "running";
+    case RepairProgress::State::kPaused:
+      return "paused";
+    case RepairProgress::State::kWaiting:
+      return "waiting";
+  }
+  return "?";  // Of a later version.
+}
+
+void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message) {
+  message->set_database_id(report.database_id);
+  message->set_redundancy(report.redundancy);
+  for (const auto& [name, bytes] : report.space) {
+    control::SpaceFigure* figure = message->add_space();
+    figure->set_name(name);
+    figure->set_bytes(bytes);
+  }
+  control::RepairProgress* repair = message->mutable_repair();
+  repair->set_state(static_cast<uint32_t>(report.repair.state));
+  repair->set_bytes_done(report.repair.bytes_done);
+  repair->set_bytes_total(report.repair.bytes_total);
+  repair->set_bytes_per_second(report.repair.bytes_per_second);
+  repair->set_seconds_left(report.repair.seconds_left);
+  message->set_notice(report.notice);
+}
+
+void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report) {
+  report->database_id = message.database_id();
+  report->redundancy = message.redundancy();
+  report->notice = message.notice();
+  report->space.clear();
+  for (const control::SpaceFigure& figure : message.space()) {
+    report->space.emplace_back(figure.name(), figure.bytes());
+  }
+  const control::RepairProgress& repair = message.repair();
+  report->repair = {.state = static_cast<RepairProgress::State>(repair.state()),
+                    .bytes_done = repair.bytes_done(),
+                    .bytes_total = repair.bytes_total(),
+                    .bytes_per_second = repair.bytes_per_second(),
+                    .seconds_left = repair.seconds_left()};
+}
+
+void EncodeDirections(const Directions& directions, control::Directions* message) {
+  message->Clear();
+  message->set_version(directions.version);
+  for (const uint64_t instance : directions.draining) message->add_draining(instance);
+  message->set_repair_paused(directions.repair_paused);
+  message->set_repair_bytes_per_second(directions.repair_bytes_per_second);
+  for (const std::string& address : directions.added_addresses) {
+    message->add_added_addresses(address);
+  }
+}
+
+void DecodeDirections(const control::Directions& message, Directions* directions) {
+  directions->version = message.version();
+  directions->draining = {message.draining().begin(), message.draining().end()};
+  directions->repair_paused = message.repair_paused();
+  directions->repair_bytes_per_second = message.repair_bytes_per_second();
+  directions->added_addresses = {message.added_addresses().begin(),
+                                 message.added_addresses().end()};
+}
+
+void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* database) {
+  database->name = message.name();
+  database->database_id = message.database_id();
+  database->open = message.open();
+  database->leased_bytes = message.leased_bytes();
+  database->reported = message.has_report();
+  database->report_age_nanos = message.report_age_nanos();
+  DecodeReport(message.report(), &database->report);
+}
+
+}  // namespace nacre::memnode

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pool/wire/control.pb.h"
+#include "table/placement.h"
+
+namespace nacre::memnode {
+
+/// How far a database is with putting back the redundancy of its tables, and with moving fragments
+/// off nodes that are to leave.
+struct RepairProgress {
+  enum class State : uint8_t {
+    kIdle = 0,  ///< Nothing to do.
+    kRunning = 1,
+    kPaused = 2,   ///< By order; see Directions.
+    kWaiting = 3,  ///< There is something to do that cannot be done: too few nodes, no space.
+  };
+  State state = State::kIdle;
+  uint64_t bytes_done = 0;  ///< Of fragments, since there was nothing to do.
+  uint64_t bytes_total = 0;
+  uint64_t bytes_per_second = 0;  ///< Lately.
+  uint64_t seconds_left = 0;      ///< 0: not known.
+};
+/// "idle", "running", "paused", "waiting".
+const char* ToString(RepairProgress::State state);
+
+/// What the owner of a database tells its nodes, for those who look at the pool from outside.
+struct DatabaseReport {
+  uint64_t database_id = 0;
+  std::string redundancy{};
+  std::vector<std::pair<std::string, uint64_t>> space{};  ///< Bytes by name ("user-bytes").
+  RepairProgress repair{};
+  std::string notice{};  ///< What an operator has to know; empty: nothing.
+};
+
+/// What those who run a pool want of the databases in it. Each node keeps a copy; the highest
+/// version holds, so a node that was away or is new does no harm.
+struct Directions {
+  uint64_t version = 0;  ///< 0: nobody has said anything.
+  /// Instance ids of the nodes that are to be left by all fragments.
+  std::vector<uint64_t> draining{};
+  bool repair_paused = false;
+  uint64_t repair_bytes_per_second = 0;  ///< In place of the databases' own limit; 0: that one.
+  std::vector<std::string> added_addresses{};  ///< Of nodes beyond those of the databases' URIs.
+  bool operator==(const Directions&) const = default;
+};
+
+/// What a node knows of a database.
+struct KnownDatabase {
+  std::string name;
+  uint64_t database_id = 0;
+  bool open = false;
+  uint64_t leased_bytes = 0;  ///< On this node.
+  bool reported = false;      ///< Else there is no report, or its owner is gone.
+  uint64_t report_age_nanos = 0;
+  DatabaseReport report;
+};
+
+void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message);
+void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report);
+void EncodeDirections(const Directions& directions, control::Directions* message);
+void DecodeDirections(const control::Directions& message, Directions* directions);
+void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* database);
+
+}  // namespace nacre::memnode
