@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "db/family_record.h"
-#include "db/manifest_edit.h"
-#include "db/manifest_root.h"
+#include "db/manifest/family_record.h"
+#include "db/manifest/manifest_edit.h"
+#include "db/manifest/manifest_root.h"
 
 namespace nacre::ctl {
 namespace {

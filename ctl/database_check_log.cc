@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "ctl/database_check.h"
-#include "db/log_reader.h"
-#include "db/state_record.h"
+#include "db/manifest/state_record.h"
+#include "db/wal/log_reader.h"
 #include "table/log_format.h"
 #include "util/coding.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "db/manifest_recovery.h"
-#include "db/manifest_state.h"
+#include "db/manifest/manifest_recovery.h"
+#include "db/manifest/manifest_state.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "table/placement.h"

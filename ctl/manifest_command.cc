@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "ctl/database_view.h"
-#include "db/manifest_report.h"
+#include "db/manifest/manifest_report.h"
 #include "util/json_text.h"
 
 namespace nacre::ctl {

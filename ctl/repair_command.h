@@ -2,15 +2,15 @@
 
 #include <string>
 
-#include "db/footer_repair.h"
+#include "db/salvage/footer_repair.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 
 namespace nacre::ctl {
 
-/// Makes the manifest of a database anew (db/footer_repair.h), prints what was found, and what fsck
-/// finds then. `*exit_status`: that of fsck; of a dry run 1 if the plan lacks something. Failures
-/// as those of RepairFromFooters; what had been found until then is printed.
+/// Makes the manifest of a database anew (db/salvage/footer_repair.h), prints what was found, and
+/// what fsck finds then. `*exit_status`: that of fsck; of a dry run 1 if the plan lacks something.
+/// Failures as those of RepairFromFooters; what had been found until then is printed.
 Status Repair(memnode::PoolClient* client, const std::string& name,
               const FooterRepairOptions& options, bool json, int* exit_status);
 

@@ -2,9 +2,9 @@
 #include <string>
 #include <utility>
 
+#include "db/compaction/manual_compaction.h"
 #include "db/db_impl.h"
-#include "db/manual_compaction.h"
-#include "db/options_check.h"
+#include "db/options/options_check.h"
 #include "util/exceptions.h"
 
 namespace nacre {

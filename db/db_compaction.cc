@@ -4,12 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include "db/compaction/job_plugins.h"
+#include "db/compaction/reserved_outputs.h"
 #include "db/db_impl.h"
-#include "db/job_plugins.h"
-#include "db/options_check.h"
-#include "db/reserved_outputs.h"
-#include "db/table_changes.h"
-#include "db/update_limits.h"
+#include "db/manifest/table_changes.h"
+#include "db/options/options_check.h"
+#include "db/write/update_limits.h"
 #include "nacre/statistics.h"
 #include "pool/connect/node_start.h"
 #include "util/exceptions.h"

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "db/compaction/manual_compaction.h"
 #include "db/db_impl.h"
-#include "db/manual_compaction.h"
-#include "db/table_changes.h"
+#include "db/manifest/table_changes.h"
 #include "table/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/coding.h"

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/state_record.h"
-#include "db/table_changes.h"
+#include "db/manifest/state_record.h"
+#include "db/manifest/table_changes.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "db/db_impl.h"
-#include "db/hidden_family.h"
-#include "db/point_lookup.h"
-#include "db/table_metadata.h"
-#include "db/view_reads.h"
+#include "db/read/point_lookup.h"
+#include "db/read/view_reads.h"
+#include "db/version/hidden_family.h"
+#include "db/version/table_metadata.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
 

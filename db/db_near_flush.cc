@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/compaction/reserved_outputs.h"
 #include "db/db_impl.h"
-#include "db/reserved_outputs.h"
 #include "nacre/statistics.h"
 #include "pool/connect/node_start.h"
 #include "util/log.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/space_report.h"
+#include "db/version/space_report.h"
 #include "nacre/statistics.h"
 #include "util/uri.h"
 

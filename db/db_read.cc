@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "db/db_impl.h"
-#include "db/db_iterator.h"
-#include "db/operation_counts.h"
-#include "db/point_lookup.h"
-#include "db/view_reads.h"
+#include "db/read/db_iterator.h"
+#include "db/read/operation_counts.h"
+#include "db/read/point_lookup.h"
+#include "db/read/view_reads.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
 #include "util/perf_step.h"

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "db/db_impl.h"
-#include "db/log_reader.h"
-#include "db/log_tail.h"
+#include "db/manifest/state_record.h"
 #include "db/open_timeline.h"
-#include "db/sorted_inserts.h"
-#include "db/state_record.h"
-#include "db/update_limits.h"
+#include "db/wal/log_reader.h"
+#include "db/wal/log_tail.h"
+#include "db/write/sorted_inserts.h"
+#include "db/write/update_limits.h"
 #include "table/write_batch_format.h"
 #include "util/boot_clock.h"
 #include "util/log.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "db/compaction/manual_compaction.h"
 #include "db/db_impl.h"
-#include "db/manual_compaction.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/uri.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "db/db_impl.h"
-#include "db/options_check.h"
+#include "db/options/options_check.h"
 #include "nacre/convenience.h"
 #include "util/log.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/operation_counts.h"
-#include "db/update_limits.h"
+#include "db/read/operation_counts.h"
+#include "db/write/update_limits.h"
 #include "nacre/statistics.h"
 #include "table/write_batch_format.h"
 #include "util/exceptions.h"

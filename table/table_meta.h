@@ -57,7 +57,7 @@ struct TableMeta {
   TableSection bloom;
   TableSection range_deletions;  ///< RangeTombstones; of length 0 if there are none.
   /// What the owner wants found beside the records, if nothing but tables is left
-  /// (db/table_lineage.h); opaque here. Empty: nothing.
+  /// (db/manifest/table_lineage.h); opaque here. Empty: nothing.
   TableSection lineage;
   uint32_t part = 0;       ///< Number of the table among the outputs of the merge that made it.
   bool last_part = false;  ///< That merge ended with it.

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "db/iterator_bounds.h"
+#include "db/read/iterator_bounds.h"
 #include "transactions/batch_lookup.h"
 #include "transactions/below.h"
 #include "util/exceptions.h"

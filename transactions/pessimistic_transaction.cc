@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/key_sequences.h"
+#include "db/read/key_sequences.h"
 #include "transactions/below.h"
 #include "transactions/pessimistic_transaction_db.h"
 #include "util/clock.h"

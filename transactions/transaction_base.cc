@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/key_sequences.h"
+#include "db/read/key_sequences.h"
 #include "transactions/below.h"
 #include "util/clock.h"
 #include "util/exceptions.h"

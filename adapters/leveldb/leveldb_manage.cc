@@ -4,8 +4,8 @@
 #include "adapters/leveldb/environment.h"
 #include "adapters/leveldb/leveldb_error.h"
 #include "adapters/leveldb/leveldb_types.h"
-#include "db/footer_repair.h"
-#include "db/pool_of_options.h"
+#include "db/options/pool_of_options.h"
+#include "db/salvage/footer_repair.h"
 
 using nacre::Status;
 using nacre::Succeeded;

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "db/db_impl.h"
-#include "db/key_sequences.h"
+#include "db/read/key_sequences.h"
 
 namespace nacre::rocksdb_api {
 

@@ -3,14 +3,14 @@
 // Method: round trips; every bit changed, every length; numbers that contradict one another. A
 // clock that stands still but for sleeps.
 
-#include "db/checkpoint_description.h"
+#include "db/checkpoint/checkpoint_description.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <string>
 
-#include "db/table_jobs.h"
+#include "db/checkpoint/table_jobs.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/seed.h"

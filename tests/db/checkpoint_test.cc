@@ -18,7 +18,7 @@
 #include <tuple>
 #include <vector>
 
-#include "db/checkpoint_folder.h"
+#include "db/checkpoint/checkpoint_folder.h"
 #include "nacre/write_batch.h"
 #include "tests/support/checkpoint_fixture.h"
 #include "tests/support/scale.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/footer_repair.h"
+#include "db/salvage/footer_repair.h"
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "nacre/db.h"

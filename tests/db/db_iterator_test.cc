@@ -3,7 +3,7 @@
 // Method: random entries over few keys (many versions, many tombstones, equal prefixes, empty keys)
 // in a vector; a random walk of the iterator beside one over the answer computed key by key.
 
-#include "db/db_iterator.h"
+#include "db/read/db_iterator.h"
 
 #include <gtest/gtest.h>
 

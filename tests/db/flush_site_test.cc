@@ -2,7 +2,7 @@
 // the other place is looked at now and then.
 // Method: FlushSiteChooser is told what flushes took.
 
-#include "db/flush_site.h"
+#include "db/flush/flush_site.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 // log, and owners that are killed at random moments). The manifest is overwritten as an owner that
 // went mad would, by one-sided writes.
 
-#include "db/footer_repair.h"
+#include "db/salvage/footer_repair.h"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "db/manifest_recovery.h"
-#include "db/manifest_root.h"
+#include "db/manifest/manifest_recovery.h"
+#include "db/manifest/manifest_root.h"
 #include "nacre/checkpoint.h"
 #include "pool/read/mirrored_extent.h"
 #include "pool/wire/database_report.h"

@@ -3,7 +3,7 @@
 // Method: unread tables of two levels on a node that is there, or is not; failures in the LOG tell
 // the order.
 
-#include "db/index_loader.h"
+#include "db/version/index_loader.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "db/log_reader.h"
-#include "db/log_space.h"
-#include "db/log_writer.h"
+#include "db/wal/log_reader.h"
+#include "db/wal/log_space.h"
+#include "db/wal/log_writer.h"
 #include "pool/pool_impl.h"
 #include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"

@@ -2,7 +2,7 @@
 // that only some copies have; and says that this was all only where it was. Method: a LogWriter and
 // a LogFollower on embedded nodes, whose memory the test looks at and damages.
 
-#include "db/log_follower.h"
+#include "db/wal/log_follower.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // Method: a small log whose every byte is flipped, whose last record is cut everywhere, in one copy
 // and in all of them, in the memory of embedded nodes, replayed in each mode against the model.
 
-#include "db/log_reader.h"
+#include "db/wal/log_reader.h"
 
 #include <gtest/gtest.h>
 

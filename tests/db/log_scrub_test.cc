@@ -3,7 +3,7 @@
 // Method: logs of three copies on embedded nodes, of which bits are flipped, one after the other
 // and at random; the copies' bytes are compared with what was written.
 
-#include "db/log_scrub.h"
+#include "db/wal/log_scrub.h"
 
 #include <gtest/gtest.h>
 

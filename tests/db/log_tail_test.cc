@@ -3,7 +3,7 @@
 // Method: logs of three copies on embedded nodes, of which the end is taken away or damaged, record
 // by record, so that one copy still has each; then all copies are compared with what was written.
 
-#include "db/log_tail.h"
+#include "db/wal/log_tail.h"
 
 #include <gtest/gtest.h>
 

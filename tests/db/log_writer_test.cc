@@ -3,7 +3,7 @@
 // segments are given out when nobody needs them any more, and not before.
 // Method: logs on embedded nodes, read back with the strictest mode and compared with a model.
 
-#include "db/log_writer.h"
+#include "db/wal/log_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/log_seal.h"
+#include "db/wal/log_seal.h"
 #include "tests/support/log_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "db/manifest_log.h"
-#include "db/manifest_recovery.h"
+#include "db/manifest/manifest_log.h"
+#include "db/manifest/manifest_recovery.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/memnode_process.h"
 

@@ -2,14 +2,14 @@
 // anything else is an error or is not there. A state takes an edit as a whole or not at all.
 // Method: random edits; every truncation, every flipped bit, other manifests' entries.
 
-#include "db/manifest_edit.h"
+#include "db/manifest/manifest_edit.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "db/manifest_ring.h"
-#include "db/manifest_state.h"
+#include "db/manifest/manifest_ring.h"
+#include "db/manifest/manifest_state.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

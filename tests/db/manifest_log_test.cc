@@ -3,7 +3,7 @@
 // Method: random edits against a plain ManifestState, with a recovery after each step; failures of
 // the space and of nodes at chosen moments.
 
-#include "db/manifest_log.h"
+#include "db/manifest/manifest_log.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "db/manifest_recovery.h"
+#include "db/manifest/manifest_recovery.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

@@ -4,7 +4,7 @@
 // bit is flipped in one copy, then in all; copies at different checkpoints, with torn and missing
 // edits, are made by hand.
 
-#include "db/manifest_recovery.h"
+#include "db/manifest/manifest_recovery.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "db/manifest_log.h"
-#include "db/manifest_report.h"
-#include "db/manifest_ring.h"
+#include "db/manifest/manifest_log.h"
+#include "db/manifest/manifest_report.h"
+#include "db/manifest/manifest_ring.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

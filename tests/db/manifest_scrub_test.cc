@@ -3,7 +3,7 @@
 // Method: bits flipped in all places of a small manifest on embedded nodes, one after the other;
 // looks without end beside threads that commit, checkpoint and renew.
 
-#include "db/manifest_scrub.h"
+#include "db/manifest/manifest_scrub.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "db/manifest_recovery.h"
+#include "db/manifest/manifest_recovery.h"
 #include "pool/wire/manifest_image.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/scale.h"

@@ -3,7 +3,7 @@
 // image are an error. Method: random edits against a plain ManifestState; the changes applied to a
 // copy as a node does; every bit of a small image flipped; slots of two versions mixed.
 
-#include "db/manifest_slots.h"
+#include "db/manifest/manifest_slots.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Goal: an open database hears of each change of its nodes once, and follows them all the time.
 // Method: nodes that the test makes up.
 
-#include "db/membership_keeper.h"
+#include "db/redundancy/membership_keeper.h"
 
 #include <gtest/gtest.h>
 

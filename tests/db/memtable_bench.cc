@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "db/memtable.h"
+#include "db/memtable/memtable.h"
 #include "util/arena.h"
 #include "util/coding.h"
 #include "util/hash.h"

@@ -2,7 +2,7 @@
 // Method: random hashes from several threads; the share of others that pass, at the loads of large
 // and of small entries.
 
-#include "db/memtable_filter.h"
+#include "db/memtable/memtable_filter.h"
 
 #include <gtest/gtest.h>
 

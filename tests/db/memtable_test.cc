@@ -5,7 +5,7 @@
 // sequence numbers; readers check that each snapshot they take keeps giving the same answer while
 // writes go on. Run under ThreadSanitizer too.
 
-#include "db/memtable.h"
+#include "db/memtable/memtable.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Goal: an open database tells all nodes how it is, and hears within a moment what operators want.
 // Method: embedded pools; the client that the database has asks the nodes as an operator would.
 
-#include "db/node_reporter.h"
+#include "db/redundancy/node_reporter.h"
 
 #include <gtest/gtest.h>
 

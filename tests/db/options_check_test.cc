@@ -3,7 +3,7 @@
 // Method: for each option, values at the ends of its range pass; those beyond are refused with a
 // message that names the option, or a table says what becomes of them.
 
-#include "db/options_check.h"
+#include "db/options/options_check.h"
 
 #include <gtest/gtest.h>
 

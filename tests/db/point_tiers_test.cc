@@ -2,7 +2,7 @@
 // them, and a plan looks only at tables of which it does not know that they are as they are to be.
 // Method: tables of two levels, and shares between nothing and all.
 
-#include "db/point_tiers.h"
+#include "db/version/point_tiers.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

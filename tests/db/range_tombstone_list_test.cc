@@ -3,7 +3,7 @@
 // are few of them, and their memory is not the square of what was added.
 // Method: random ranges beside brute force, asked after each addition.
 
-#include "db/range_tombstone_list.h"
+#include "db/memtable/range_tombstone_list.h"
 
 #include <gtest/gtest.h>
 

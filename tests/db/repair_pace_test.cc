@@ -1,6 +1,6 @@
 // Goal: repair keeps to the limit that there is now, whatever it was before.
 
-#include "db/repair_pace.h"
+#include "db/redundancy/repair_pace.h"
 
 #include <gtest/gtest.h>
 

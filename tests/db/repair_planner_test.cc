@@ -4,7 +4,7 @@
 // Method: tables of which there is nothing but their placement, more than a chunk of a level has,
 // planned again after each change; that nothing was found is forgotten when damage is reported.
 
-#include "db/repair_planner.h"
+#include "db/redundancy/repair_planner.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

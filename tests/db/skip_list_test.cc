@@ -6,7 +6,7 @@
 // likes and hates. For threads: each writer publishes how far it is after each insert; readers take
 // these numbers first and then must find every entry up to them. Run under ThreadSanitizer too.
 
-#include "db/skip_list.h"
+#include "db/memtable/skip_list.h"
 
 #include <gtest/gtest.h>
 

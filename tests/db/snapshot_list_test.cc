@@ -1,7 +1,7 @@
 // Goal: the list of snapshots says which sequences are held, in whatever order they are given back.
 // Method: random snapshots taken and given back, against a multiset.
 
-#include "db/snapshot_list.h"
+#include "db/version/snapshot_list.h"
 
 #include <gtest/gtest.h>
 

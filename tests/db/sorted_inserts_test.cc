@@ -3,7 +3,7 @@
 // Method: random keys with several versions and deletions each are added; the MemTable's entries
 // are compared with a sorted model, for orders with and without prefixes.
 
-#include "db/sorted_inserts.h"
+#include "db/write/sorted_inserts.h"
 
 #include <gtest/gtest.h>
 

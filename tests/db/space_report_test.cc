@@ -3,7 +3,7 @@
 // Method: databases at rest under several redundancies, whose figures must sum up, before and after
 // a node is lost; garbage, tables that only an iterator reads, and freed space made on purpose.
 
-#include "db/space_report.h"
+#include "db/version/space_report.h"
 
 #include <gtest/gtest.h>
 

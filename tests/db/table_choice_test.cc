@@ -5,7 +5,7 @@
 // tables stay until a new table needs their place. At random moments the choice among all that is
 // there, and a log of what is beyond it, have to give the model's contents.
 
-#include "db/table_choice.h"
+#include "db/salvage/table_choice.h"
 
 #include <gtest/gtest.h>
 

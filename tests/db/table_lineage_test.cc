@@ -1,7 +1,7 @@
 // Goal: what a table tells of its database comes back as it was, and nothing else is taken for it.
 // Method: round trips of random lineages; every truncation; bytes damaged at random.
 
-#include "db/table_lineage.h"
+#include "db/manifest/table_lineage.h"
 
 #include <gtest/gtest.h>
 

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "db/compaction_picker.h"
-#include "db/space_report.h"
-#include "db/version.h"
+#include "db/compaction/compaction_picker.h"
+#include "db/version/space_report.h"
+#include "db/version/version.h"
 #include "tests/support/comparators.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

@@ -3,7 +3,7 @@
 // Method: levels of real tables over random boundaries (keys that share their first 8 bytes, that
 // end in zeros, that are empty), every answer against a search through all tables.
 
-#include "db/version.h"
+#include "db/version/version.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 // corners: finishing out of order, ranges longer than the ring, waits that are given up, numbers
 // that run out, generations that wrap around.
 
-#include "db/write_sequencer.h"
+#include "db/write/write_sequencer.h"
 
 #include <gtest/gtest.h>
 

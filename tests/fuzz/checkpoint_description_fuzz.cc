@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "db/checkpoint_description.h"
+#include "db/checkpoint/checkpoint_description.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 

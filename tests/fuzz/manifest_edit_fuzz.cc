@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "db/manifest_edit.h"
-#include "db/manifest_ring.h"
-#include "db/manifest_root.h"
-#include "db/manifest_slots.h"
-#include "db/manifest_state.h"
+#include "db/manifest/manifest_edit.h"
+#include "db/manifest/manifest_ring.h"
+#include "db/manifest/manifest_root.h"
+#include "db/manifest/manifest_slots.h"
+#include "db/manifest/manifest_state.h"
 #include "pool/wire/manifest_image.h"
 #include "util/coding.h"
 #include "util/crc32c.h"

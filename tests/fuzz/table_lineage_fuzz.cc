@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "db/memory_scan.h"
-#include "db/state_record.h"
-#include "db/table_lineage.h"
+#include "db/manifest/state_record.h"
+#include "db/manifest/table_lineage.h"
+#include "db/salvage/memory_scan.h"
 #include "table/log_format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

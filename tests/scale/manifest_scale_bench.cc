@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "db/manifest_log.h"
-#include "db/manifest_recovery.h"
+#include "db/manifest/manifest_log.h"
+#include "db/manifest/manifest_recovery.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/memnode_process.h"
 

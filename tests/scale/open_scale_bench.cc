@@ -21,7 +21,7 @@
 #include <string>
 #include <thread>
 
-#include "db/manifest_log.h"
+#include "db/manifest/manifest_log.h"
 #include "nacre/comparator.h"
 #include "nacre/db.h"
 #include "pool/wire/database_report.h"

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "db/snapshot_list.h"
+#include "db/version/snapshot_list.h"
 #include "util/random.h"
 
 namespace nacre {

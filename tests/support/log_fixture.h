@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "db/log_reader.h"
-#include "db/log_segments.h"
-#include "db/log_space.h"
-#include "db/log_writer.h"
+#include "db/wal/log_reader.h"
+#include "db/wal/log_segments.h"
+#include "db/wal/log_space.h"
+#include "db/wal/log_writer.h"
 #include "pool/space/space_allocator.h"
 #include "tests/support/pool_fixture.h"
 #include "util/mutex.h"

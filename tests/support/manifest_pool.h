@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "db/manifest_log.h"
-#include "db/manifest_state.h"
+#include "db/manifest/manifest_log.h"
+#include "db/manifest/manifest_state.h"
 #include "pool/pool_impl.h"
 #include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"

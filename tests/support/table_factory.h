@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "db/table_handle.h"
+#include "db/version/table_handle.h"
 #include "pool/pool_impl.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"

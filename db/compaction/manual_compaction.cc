@@ -1,0 +1,340 @@
+#include "db/compaction/manual_compaction.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "db/compaction/job_plugins.h"
+#include "db/compaction/pool_room.h"
+#include "db/db_impl.h"
+#include "util/exceptions.h"
+
+namespace nacre {
+namespace {
+
+/// Of a piece, with what it overlaps: as many bytes as so many tables that it may make. RocksDB's
+/// `max_compaction_bytes` is as much.
+constexpr uint64_t kPieceTables = 25;
+/// Times that a piece is tried again.
+constexpr int kRetriesMax = 5;
+
+/// The least level that tables of `level` may move to: all levels from there on are empty, and each
+/// is meant to have as many bytes.
+int LeastFitting(const Version& version, const CompactionPicker& picker, int level) {
+  int least = level;
+  while (least > 1 && version.CountTables(least - 1) == 0 &&
+         picker.MaxLevelBytes(least - 1) >= version.LevelBytes(level)) {
+    --least;
+  }
+  return least;
+}
+
+/// Whether levels between the two, and `to` itself, are empty.
+bool WayIsEmpty(const Version& version, int from, int to) {
+  const int step = to > from ? 1 : -1;
+  for (int level = from; level != to;) {
+    level += step;
+    if (version.CountTables(level) > 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status ManualCompaction::Check() const {
+  db_->mutex_.AssertHeld();
+  if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+  return db_->background_.manual_running == 0 ? Status::OK() : db_->background_.CheckManual();
+}
+
+bool ManualCompaction::MayPass(const Status& status) const {
+  db_->mutex_.AssertHeld();
+  if (!Check().ok()) return false;
+  if (status.IsNoSpace()) {
+    return db_->background_.compactions_running > db_->background_.compactions_stuck;
+  }
+  return status.IsUnavailable() || status.IsTimedOut() || status.IsBusy();
+}
+
+std::shared_ptr<const Version> ManualCompaction::HoldVersion() const {
+  MutexLock lock(&db_->mutex_);
+  return family_->current_view()->version;
+}
+
+Status ManualCompaction::CompactLevels() {
+  {
+    MutexLock lock(&db_->mutex_);
+    while ((db_->background_.manual_compactions > 0 || db_->background_.pauses > 0) &&
+           db_->background_.manual_bans == 0 && !db_->closing_.load(std::memory_order_relaxed)) {
+      db_->changed_.Wait();
+    }
+    if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    NACRE_RETURN_IF_ERROR(db_->background_.CheckManual());
+    ++db_->background_.manual_compactions;
+    ++db_->background_.manual_running;
+  }
+  const Status status = CatchAll([this] { return CompactAllLevels(); });
+  db_->epochs_.Collect();
+  MutexLock lock(&db_->mutex_);
+  --db_->background_.manual_compactions;
+  --db_->background_.manual_running;
+  db_->MaybeSchedule();
+  db_->changed_.SignalAll();
+  return status;
+}
+
+Status ManualCompaction::CompactAllLevels() {
+  // Other compactions may make it deeper meanwhile.
+  for (int level = 0; level + 1 < std::max(HoldVersion()->depth(), 2); ++level) {
+    NACRE_RETURN_IF_ERROR(CompactLevel(level));
+  }
+  const int depth = HoldVersion()->depth();
+  return depth > 1 ? RewriteGarbage(depth - 1) : Status::OK();
+}
+
+Status ManualCompaction::MoveDeepestLevel(int target) {
+  NACRE_RETURN_IF_ERROR(db_->PauseBackgroundWork());
+  const Status status = CatchAll([&] { return ChangeLevel(target); });
+  db_->ContinueBackgroundWork().IgnoreError();  // It is paused.
+  return status;
+}
+
+Status ManualCompaction::ChangeLevel(int target) {
+  FamilyEdit change;
+  {
+    MutexLock commit(&db_->commit_mutex_);  // What is being changed is not picked.
+    MutexLock lock(&db_->mutex_);
+    if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    NACRE_RETURN_IF_ERROR(PickMove(target, &change));
+    if (change.edit.removed.empty()) return Status::OK();
+    ++db_->background_.manual_compactions;
+    ++db_->background_.manual_running;
+  }
+  const TableList moved = change.edit.removed;  // Of a family that is dropped none is left there.
+  ManifestEdit edit;
+  Status status = CatchAll([&] {
+    return db_->CommitChange({&change, 1}, &edit,
+                             [&]() REQUIRES(db_->mutex_) { db_->Install(change); });
+  });
+  db_->RetireUnlinkedViews();
+  MutexLock lock(&db_->mutex_);
+  for (const auto& table : moved) table->being_compacted = false;
+  --db_->background_.manual_compactions;
+  --db_->background_.manual_running;
+  db_->UpdateStall();
+  db_->changed_.SignalAll();
+  return status;
+}
+
+Status ManualCompaction::PickMove(int target, FamilyEdit* change) {
+  db_->mutex_.AssertHeld();
+  const auto held = db_->families_->by_id.find(family_->id());
+  if (held == db_->families_->by_id.end()) return Status::OK();
+  const Version& version = *family_->current_view()->version;
+  if (target >= version.num_levels()) {
+    return Status::InvalidArgument("CompactRangeOptions::target_level is " +
+                                   std::to_string(target) + ", and there are " +
+                                   std::to_string(version.num_levels()) + " levels");
+  }
+  const int level = version.depth() - 1;
+  if (level < 1 || version.sorted_level(level).Overlapping(begin_, end_).empty()) {
+    return Status::OK();
+  }
+  const int to = target < 0 ? LeastFitting(version, family_->picker(), level) : target;
+  if (to == 0 || !WayIsEmpty(version, level, to)) {
+    return Status::NotSupported("CompactRangeOptions::change_level from level " +
+                                std::to_string(level) + " to " + std::to_string(to) +
+                                (to == 0 ? "" : ": the levels on the way are not empty"));
+  }
+  if (to == level) return Status::OK();
+  VersionEdit edit;
+  for (const auto& table : version.sorted_level(level).tables()) {
+    if (table->being_compacted) return Status::Busy("a table of the level is being compacted");
+    edit.removed.push_back(table);
+    edit.added.push_back({to, table});
+  }
+  for (const auto& table : edit.removed) table->being_compacted = true;
+  *change = {.family = held->second, .edit = std::move(edit)};
+  return Status::OK();
+}
+
+Status ManualCompaction::Compact(int level, int output_level, const Slice* begin,
+                                 const Slice* end) {
+  CompactionPicker::Range range{
+      .level = level, .output_level = output_level, .begin = begin, .end = end};
+  {
+    MutexLock lock(&db_->mutex_);
+    range.bytes_max = kPieceTables * family_->picker().TargetTableBytes(output_level);
+  }
+  bool ended = false;
+  while (!ended) {
+    NACRE_RETURN_IF_ERROR(CompactPiece(&range, &ended));
+    // What is flushed to level 0 from now on was not asked for.
+    if (level == 0) return Status::OK();
+  }
+  return Status::OK();
+}
+
+Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ended) {
+  uint64_t least_bytes = UINT64_MAX;
+  for (int failures = 0;;) {
+    std::unique_ptr<Compaction> compaction;
+    uint64_t room = 0;
+    NACRE_RETURN_IF_ERROR(Pick(*range, &compaction, &room));
+    if (compaction == nullptr) {
+      *ended = true;
+      return Status::OK();
+    }
+    compaction->max_subcompactions = max_subcompactions_;
+    compaction->manual = true;
+    const size_t tables = compaction->inputs.size();
+    const uint64_t bytes = compaction->InputBytes();
+    Status status = db_->RunAndCommit(compaction.get());
+    std::string last = UserKeyRange(family_->comparator(), compaction->inputs).second.ToString();
+    compaction.reset();
+    db_->RetireUnlinkedViews();
+    MutexLock lock(&db_->mutex_);
+    if (status.ok()) {
+      db_->MadeRoom();
+      after_ = std::move(last);
+      after_slice_ = after_;
+      range->begin = &after_slice_;
+      range->after_begin = true;
+      return Status::OK();
+    }
+    // There may be room for less, unless tables that share a key cannot be parted.
+    if (status.IsNoSpace() && range->level > 0 && tables > 1 && bytes < least_bytes) {
+      least_bytes = bytes;
+      range->bytes_max = bytes / 2;
+      continue;
+    }
+    if (failures++ == kRetriesMax || !MayPass(status)) return status;
+    db_->BackOff(DBImpl::Work::kCompaction, failures, room);
+  }
+}
+
+Status ManualCompaction::Pick(const CompactionPicker::Range& range,
+                              std::unique_ptr<Compaction>* compaction, uint64_t* room) {
+  // While it waits for some to end, no automatic compaction begins, or it might wait for ever.
+  bool holds = false;
+  for (;;) {
+    uint64_t ended = 0;
+    {
+      MutexLock commit(&db_->commit_mutex_);  // What is being changed is not picked.
+      MutexLock lock(&db_->mutex_);
+      BackgroundWork& background = db_->background_;
+      Status status = Check();
+      auto found = CompactionPicker::Found::kNothing;
+      const auto held = db_->families_->by_id.find(family_->id());
+      if (status.ok() && held != db_->families_->by_id.end()) {
+        try {
+          found = family_->picker().PickRange(family_->current_view()->version, range, compaction);
+        } catch (...) {
+          status = StatusOfException();
+        }
+      }
+      if (found != CompactionPicker::Found::kMarked) {
+        if (found == CompactionPicker::Found::kPicked) (*compaction)->family = held->second;
+        *room = background.room_made;
+        if (holds) --background.compactions_held;
+        if (holds) db_->MaybeSchedule();
+        return status;
+      }
+      if (!holds) ++background.compactions_held;
+      holds = true;
+      ended = background.compactions_ended;
+    }
+    MutexLock lock(&db_->mutex_);
+    while (db_->background_.compactions_ended == ended && Check().ok()) db_->changed_.Wait();
+  }
+}
+
+Status ManualCompaction::SinkTombstones(int level) {
+  const auto has_tombstones = [](const std::shared_ptr<TableHandle>& table) {
+    return table->meta().tombstones > 0 || table->meta().has_range_deletions();
+  };
+  uint64_t most = 0;
+  {
+    MutexLock lock(&db_->mutex_);
+    most = kSunkTables * family_->picker().TargetTableBytes(level + 1);
+  }
+  std::optional<std::string> after;
+  for (;;) {
+    const std::shared_ptr<const Version> version = HoldVersion();
+    const Slice after_slice = after.has_value() ? Slice(*after) : Slice();
+    const TableRange tables = version->sorted_level(level).Overlapping(
+        after.has_value() ? &after_slice : nullptr, nullptr, after.has_value());
+    const LevelIterator next = std::find_if(tables.begin(), tables.end(), has_tombstones);
+    if (next == tables.end()) return Status::OK();
+    const std::shared_ptr<TableHandle> table = *next;
+    const Slice first = table->meta().smallest_user_key();
+    const Slice last = table->meta().largest_user_key();
+    const SortedLevel& next_level = version->sorted_level(level + 1);
+    const TableRange below = next_level.Overlapping(&first, &last);
+    const bool divisible = below.size() > 1;
+    Status status;
+    if (!divisible || table->size() + next_level.BytesOf(below) <= most) {
+      status = Compact(level, level + 1, &first, &last);
+      if (status.ok()) after = last.ToString();
+      if (!status.IsNoSpace() || !divisible) {
+        NACRE_RETURN_IF_ERROR(std::move(status));
+        continue;
+      }
+    }
+    NACRE_RETURN_IF_ERROR(Split(level, *table, below.ToList()));
+  }
+}
+
+Status ManualCompaction::Split(int level, const TableHandle& table, const TableList& below) {
+  // Each piece is a table, and room is reserved for all at once.
+  constexpr size_t kPieces = 4;
+  const Slice first = table.meta().smallest_user_key();
+  const Slice last = table.meta().largest_user_key();
+  const CompactionPicker::Range range{
+      .level = level, .output_level = level, .begin = &first, .end = &last};
+  std::unique_ptr<Compaction> compaction;
+  uint64_t room = 0;
+  NACRE_RETURN_IF_ERROR(Pick(range, &compaction, &room));
+  if (compaction == nullptr) return Status::OK();
+  const size_t pieces = std::min(kPieces, below.size());
+  for (size_t i = 1; i < pieces; ++i) {
+    const size_t at = below.size() * i / pieces;
+    compaction->cuts.push_back(below[at]->meta().smallest_user_key().ToString());
+  }
+  const Status status = db_->RunAndCommit(compaction.get());
+  compaction.reset();
+  db_->RetireUnlinkedViews();
+  return status;
+}
+
+Status ManualCompaction::RewriteGarbage(int level) {
+  // A filter is asked for what came here by moves, too.
+  const bool all = !CompactionFilterName(family_->options()).empty();
+  const auto has_garbage = [all](const std::shared_ptr<TableHandle>& table) {
+    const TableMeta& meta = table->meta();
+    return all || meta.tombstones > 0 || meta.entries != meta.user_keys || meta.has_operands ||
+           meta.has_range_deletions();
+  };
+  std::optional<std::string> after;
+  for (;;) {
+    std::string first;
+    std::string last;
+    {
+      const std::shared_ptr<const Version> version = HoldVersion();
+      const Slice after_slice = after.has_value() ? Slice(*after) : Slice();
+      const TableRange tables = version->sorted_level(level).Overlapping(
+          after.has_value() ? &after_slice : begin_, end_, after.has_value());
+      const LevelIterator next = std::find_if(tables.begin(), tables.end(), has_garbage);
+      if (next == tables.end()) return Status::OK();
+      first = (*next)->meta().smallest_user_key().ToString();
+      last = (*next)->meta().largest_user_key().ToString();
+    }
+    const Slice first_slice(first);
+    const Slice last_slice(last);
+    NACRE_RETURN_IF_ERROR(Compact(level, level, &first_slice, &last_slice));
+    after = std::move(last);
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,301 @@
+#include "db/follower/follower_db.h"
+
+#include <utility>
+
+#include "db/options/info_log.h"
+#include "db/options/options_check.h"
+#include "db/options/pool_of_options.h"
+#include "db/read/view_reads.h"
+#include "db/version/family_check.h"
+#include "db/version/table_metadata.h"
+#include "pool/space/space_allocator.h"
+#include "table/write_batch_format.h"
+#include "util/log.h"
+
+namespace nacre {
+namespace {
+
+Status ReadOnly(const char* what) {
+  return Status::NotSupported(std::string(what) + ": the database was opened for reading");
+}
+
+}  // namespace
+
+Status DB::OpenForReadOnly(const Options& options, const std::string& name, std::unique_ptr<DB>* db,
+                           bool error_if_wal_file_exists) {
+  return FollowerDB::Open(
+      options, name, {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)},
+      FollowerDB::Mode::kFixed, error_if_wal_file_exists, /*handles=*/nullptr, db);
+}
+
+Status DB::OpenForReadOnly(const DBOptions& options, const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db,
+                           bool error_if_wal_file_exists) {
+  return FollowerDB::Open(options, name, families, FollowerDB::Mode::kFixed,
+                          error_if_wal_file_exists, handles, db);
+}
+
+Status DB::OpenAsSecondary(const Options& options, const std::string& name,
+                           std::unique_ptr<DB>* db) {
+  return FollowerDB::Open(options, name,
+                          {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)},
+                          FollowerDB::Mode::kFollowing, /*error_if_wal_file_exists=*/false,
+                          /*handles=*/nullptr, db);
+}
+
+Status DB::OpenAsSecondary(const DBOptions& options, const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<DB>* db) {
+  return FollowerDB::Open(options, name, families, FollowerDB::Mode::kFollowing,
+                          /*error_if_wal_file_exists=*/false, handles, db);
+}
+
+FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
+                       std::shared_ptr<memnode::PoolImpl> pool)
+    : options_(options),
+      name_(name),
+      mode_(mode),
+      pool_(std::move(pool)),
+      client_(pool_->client()),
+      store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory(),
+                                                   /*buffers_in_flight=*/4,
+                                                   memnode::TableStore::Memory::kUnheld)),
+      index_memory_(options.index_memory_budget == SIZE_MAX
+                        ? nullptr
+                        : std::make_unique<IndexMemory>(options.index_memory_budget)),
+      state_(name, client_,
+             {.store = store_.get(), .epochs = &epochs_, .memory = index_memory_.get()}) {}
+
+Status FollowerDB::Open(const DBOptions& given, const std::string& name,
+                        const std::vector<ColumnFamilyDescriptor>& given_families, Mode mode,
+                        bool error_if_wal_file_exists, std::vector<ColumnFamilyHandle*>* handles,
+                        std::unique_ptr<DB>* db) {
+  db->reset();
+  if (handles != nullptr) handles->clear();
+  RedundancyPolicy redundancy;
+  const ColumnFamilyOptions* default_options = nullptr;
+  std::vector<std::string> notes;
+  DBOptions options = SanitizeDBOptions(given, &notes);
+  const std::vector<ColumnFamilyDescriptor> families = SanitizeFamilies(given_families, &notes);
+  NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
+  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
+  NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
+  LogNotes(options.info_log.get(), name, notes);
+  std::shared_ptr<memnode::PoolImpl> pool;
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
+  NACRE_RETURN_IF_ERROR(
+      opened->state_.Open(families, options.info_log.get()).WithContext("database " + name));
+  std::shared_ptr<const FollowerView> view = opened->state_.View();
+  if (error_if_wal_file_exists && view->HasMemTables()) {
+    return Status::InvalidArgument("database " + name +
+                                   ": some of its writes are in the log only "
+                                   "(error_if_wal_file_exists is true)");
+  }
+  const auto& by_id = opened->state_.families();
+  opened->default_handle_ =
+      std::make_unique<ColumnFamilyHandleImpl>(by_id.at(kDefaultFamily), opened.get());
+  for (size_t i = 0; handles != nullptr && i < families.size(); ++i) {
+    for (const auto& [id, family] : by_id) {
+      if (family->name() != families[i].name) continue;
+      handles->push_back(new ColumnFamilyHandleImpl(family, opened.get()));
+    }
+  }
+  Log(options.info_log, LogLevel::kInfo,
+      "opened {} in {} for reading: manifest version {}, sequence {}", name, opened->pool_->uri(),
+      view->manifest_version, view->sequence);
+  opened->InstallView(std::move(view));
+  if (mode == Mode::kFollowing && options.follow_interval.count() > 0) {
+    opened->follow_thread_ = Thread("nacre-follow", [db = opened.get()] { db->FollowLoop(); });
+  }
+  *db = std::move(opened);
+  return Status::OK();
+}
+
+FollowerDB::~FollowerDB() {
+  Close().IgnoreError();
+  // Nobody reads any more.
+  epochs_.Collect();
+}
+
+Status FollowerDB::Close() {
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    changed_.SignalAll();
+    closing_.SignalAll();
+    while (running_) changed_.Wait();
+    if (std::exchange(close_begun_, true)) {
+      while (!close_ended_) changed_.Wait();
+      return Status::OK();
+    }
+  }
+  if (follow_thread_.joinable()) follow_thread_.Join();
+  MutexLock lock(&mutex_);
+  close_ended_ = true;
+  changed_.SignalAll();
+  return Status::OK();
+}
+
+void FollowerDB::InstallView(std::shared_ptr<const FollowerView> view) {
+  if (view == current_view_) return;
+  const uint64_t generation = view->generation;
+  if (mode_ == Mode::kFollowing || current_view_ == nullptr) {
+    view_.store(view.get(), std::memory_order_release);  // Pairs with the readers' loads.
+    std::swap(current_view_, view);
+    if (view != nullptr) epochs_.Retire([held = std::move(view)] {});
+  }
+  // Release: pairs with ReadAgain, which finds this view then, or a later one.
+  latest_generation_.store(generation, std::memory_order_release);
+}
+
+Status FollowerDB::CatchUp(Goal goal) {
+  const auto caught = static_cast<size_t>(goal);
+  MutexLock lock(&mutex_);
+  const uint64_t wanted = runs_ + 1;
+  for (;;) {
+    if (closed_) return Status::ShutdownInProgress("database is closed");
+    if (caught_[caught].run >= wanted) return caught_[caught].status;
+    if (!running_) break;
+    changed_.Wait();
+  }
+  running_ = true;
+  const uint64_t run = ++runs_;
+  Status status;
+  {
+    MutexUnlock unlock(&mutex_);
+    status = state_.CatchUp(goal);
+    InstallView(state_.View());
+    counters_.catch_ups.fetch_add(1, std::memory_order_relaxed);
+  }
+  log_bytes_read_ = state_.log_bytes_read();
+  manifest_bytes_read_ = state_.manifest_bytes_read();
+  manifest_reloads_ = state_.manifest_reloads();
+  for (size_t i = 0; i <= caught; ++i) caught_[i] = {.run = run, .status = status};
+  running_ = false;
+  changed_.SignalAll();
+  return status;
+}
+
+Status FollowerDB::TryCatchUpWithPrimary() {
+  if (mode_ == Mode::kFixed) return DB::TryCatchUpWithPrimary();
+  return CatchUp(Goal::kAcknowledged);
+}
+
+void FollowerDB::FollowLoop() {
+  Status last;
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (!closed_) closing_.WaitFor(options_.follow_interval);
+      if (closed_) return;
+    }
+    Status status = CatchUp(Goal::kRecent);
+    if (!(status == last) && !status.IsShutdownInProgress()) {
+      Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
+          "{}: following its owner: {}", name_, status.ToString());
+    }
+    last = std::move(status);
+  }
+}
+
+// ---- What only an owner does ------------------------------------------------------------------
+
+Status FollowerDB::Put(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
+  return ReadOnly("Put");
+}
+Status FollowerDB::Delete(const WriteOptions&, ColumnFamilyHandle*, const Slice&) {
+  return ReadOnly("Delete");
+}
+Status FollowerDB::SingleDelete(const WriteOptions&, ColumnFamilyHandle*, const Slice&) {
+  return ReadOnly("SingleDelete");
+}
+Status FollowerDB::DeleteRange(const WriteOptions&, ColumnFamilyHandle*, const Slice&,
+                               const Slice&) {
+  return ReadOnly("DeleteRange");
+}
+Status FollowerDB::Merge(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
+  return ReadOnly("Merge");
+}
+Status FollowerDB::Write(const WriteOptions&, WriteBatch*) { return ReadOnly("Write"); }
+Status FollowerDB::FlushWAL(bool) { return ReadOnly("FlushWAL"); }
+Status FollowerDB::Flush(const FlushOptions&, ColumnFamilyHandle*) { return ReadOnly("Flush"); }
+Status FollowerDB::CompactRange(const CompactRangeOptions&, ColumnFamilyHandle*, const Slice*,
+                                const Slice*) {
+  return ReadOnly("CompactRange");
+}
+Status FollowerDB::WaitForCompact() { return ReadOnly("WaitForCompact"); }
+Status FollowerDB::VerifyChecksum() { return ReadOnly("VerifyChecksum"); }
+
+// ---- Properties -------------------------------------------------------------------------------
+
+bool FollowerDB::GetProperty(ColumnFamilyHandle* family, const Slice& property,
+                             std::string* value) {
+  uint64_t number = 0;
+  if (!GetIntProperty(family, property, &number)) return false;
+  *value = std::to_string(number);
+  return true;
+}
+
+bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& property,
+                                uint64_t* value) {
+  uint32_t id = kDefaultFamily;
+  if (!FindFamily(family, &id).ok()) return false;
+  const std::shared_ptr<const FollowerView> view = CurrentView();
+  MutexLock lock(&mutex_);
+  const std::pair<std::string_view, uint64_t> all[] = {
+      {"follower.manifest-version", view->manifest_version},
+      {"follower.catch-ups", counters_.catch_ups.load(std::memory_order_relaxed)},
+      {"follower.reads-again", counters_.reads_again.load(std::memory_order_relaxed)},
+      {"follower.log-bytes-read", log_bytes_read_},
+      {"follower.manifest-bytes-read", manifest_bytes_read_},
+      {"follower.manifest-reloads", manifest_reloads_},
+  };
+  for (const auto& [name, number] : all) {
+    if (property != "nacre." + std::string(name) && property != "rocksdb." + std::string(name)) {
+      continue;
+    }
+    *value = number;
+    return true;
+  }
+  return false;
+}
+
+void FollowerDB::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {
+  tables->clear();
+  const std::shared_ptr<const FollowerView> view = CurrentView();
+  // Which there are does not change while it is open.
+  for (const auto& [id, family] : state_.families()) {
+    AppendTables(MetaDataOf(family->name(), *view->Of(id)->version, *client_), tables);
+  }
+}
+
+void FollowerDB::GetColumnFamilyMetaData(ColumnFamilyHandle* family,
+                                         ColumnFamilyMetaData* metadata) {
+  *metadata = ColumnFamilyMetaData();
+  uint32_t id = kDefaultFamily;
+  if (!FindFamily(family, &id).ok()) return;
+  *metadata =
+      MetaDataOf(state_.families().at(id)->name(), *CurrentView()->Of(id)->version, *client_);
+}
+
+int FollowerDB::NumberLevels(ColumnFamilyHandle* family) {
+  uint32_t id = kDefaultFamily;
+  return FindFamily(family, &id).ok() ? CurrentView()->Of(id)->version->num_levels() : 0;
+}
+
+Options FollowerDB::GetOptions(ColumnFamilyHandle* family) const {
+  uint32_t id = kDefaultFamily;
+  if (!FindFamily(family, &id).ok()) return Options(options_, ColumnFamilyOptions());
+  return Options(options_, *CurrentView()->Of(id)->options);
+}
+
+Status FollowerDB::GetApproximateSizes(ColumnFamilyHandle* family, const Range* ranges, int n,
+                                       uint64_t* sizes) {
+  uint32_t id = kDefaultFamily;
+  NACRE_RETURN_IF_ERROR(FindFamily(family, &id));
+  return ApproximateSizes(*CurrentView()->Of(id)->version, ranges, n, sizes);
+}
+
+}  // namespace nacre

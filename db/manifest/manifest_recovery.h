@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "db/manifest/manifest_edit.h"
+#include "db/manifest/manifest_root.h"
+#include "db/manifest/manifest_state.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "table/placement.h"
+
+namespace nacre {
+
+/// What RecoverManifest found.
+struct ManifestRecovered {
+  ManifestRoot root;
+  /// As it is after the last edit. Nodes are numbered as by the owner that wrote it; `state.nodes`
+  /// says which instances these are (see ManifestState::Renumber).
+  ManifestState state;
+  /// The copies that lie on nodes of this client, as it numbers them: what to free once a new
+  /// manifest has been made.
+  std::vector<ExtentAddr> copies;
+  size_t copies_read = 0;  ///< Of those that the root names, the ones whose node answered.
+  uint64_t image_version = 0;
+  uint64_t ring_position = 0;       ///< Where the edit after the last one has to be.
+  std::vector<ManifestEdit> edits;  ///< Replayed on top of the image, in order.
+  std::vector<std::string> notes;   ///< What was damaged or missing, and what was done about it.
+};
+
+/// Reads the manifest that `root_value` names: the newest image that can be put together out of the
+/// copies that can be read, then the edits of later versions in their order. What is damaged in one
+/// copy is taken from another.
+///
+/// An edit that was acknowledged is on every copy, so the replay ends where some copy has not got
+/// the next one while no copy has it. The last edit may be one that was not acknowledged; it is
+/// there or not there as a whole.
+///
+/// `Corruption` naming the place if something that counts is damaged in all copies: never a state
+/// that has not been, never an older one. `Unavailable` naming the nodes if no copy can be read;
+/// `NotSupported` for newer formats. Writes nothing. Of a manifest whose owner is at work, this
+/// gives a state that there was a moment ago, unless it is renewed meanwhile: then this may fail.
+/// `TimedOut`: checkpoints follow each other faster than it can be read.
+Status RecoverManifest(memnode::PoolClient* client, const std::string& root_value,
+                       uint64_t database_id, ManifestRecovered* recovered);
+
+}  // namespace nacre

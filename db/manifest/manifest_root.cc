@@ -1,0 +1,95 @@
+#include "db/manifest/manifest_root.h"
+
+#include "db/manifest/manifest_ring.h"
+#include "db/manifest/manifest_slots.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
+
+namespace nacre {
+namespace {
+
+// Layout (little-endian; docs/formats.md, "Manifest"):
+//
+//     offset size
+//          0    4  magic
+//          4    4  format version
+//          8    8  database id
+//         16    8  epoch
+//         24    4  generation
+//         28    4  bytes of a slot
+//         32    4  slots
+//         36    4  number of copies n
+//         40    8  bytes of the ring
+//         48  24n  for each copy: fixed64 instance id of its node, offset, length
+//               4  CRC32C of everything before
+constexpr uint32_t kMagic = 0x54524d4e;  // "NMRT"
+constexpr uint32_t kFormatVersion = 1;
+constexpr size_t kFixedBytes = 48;
+constexpr size_t kCopyBytes = 24;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 48;  ///< Of a node's region.
+
+Status Malformed(std::string_view what) {
+  return Status::Corruption("manifest root: " + std::string(what));
+}
+
+}  // namespace
+
+std::string EncodeManifestRoot(const ManifestRoot& root) {
+  std::string out;
+  PutFixed32(&out, kMagic);
+  PutFixed32(&out, kFormatVersion);
+  PutFixed64(&out, root.identity.database_id);
+  PutFixed64(&out, root.identity.epoch);
+  PutFixed32(&out, root.identity.generation);
+  PutFixed32(&out, root.slot_bytes);
+  PutFixed32(&out, root.image_slots);
+  PutFixed32(&out, static_cast<uint32_t>(root.copies.size()));
+  PutFixed64(&out, root.ring_bytes);
+  for (const ManifestRoot::Copy& copy : root.copies) {
+    PutFixed64(&out, copy.instance_id);
+    PutFixed64(&out, copy.offset);
+    PutFixed64(&out, copy.length);
+  }
+  PutFixed32(&out, Crc32c(out.data(), out.size()));
+  return out;
+}
+
+Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root) {
+  if (bytes.size() < kFixedBytes + sizeof(uint32_t)) return Malformed("truncated");
+  const char* const p = bytes.data();
+  if (DecodeFixed32(p) != kMagic) return Malformed("wrong magic");
+  const size_t body = bytes.size() - sizeof(uint32_t);
+  if (DecodeFixed32(p + body) != Crc32c(p, body)) return Malformed("wrong checksum");
+  const uint32_t format = DecodeFixed32(p + 4);
+  if (format > kFormatVersion) {
+    return Status::NotSupported("manifest root: format version " + std::to_string(format) +
+                                " is newer than this program");
+  }
+  root->identity = {.database_id = DecodeFixed64(p + 8),
+                    .epoch = DecodeFixed64(p + 16),
+                    .generation = DecodeFixed32(p + 24)};
+  root->slot_bytes = DecodeFixed32(p + 28);
+  root->image_slots = DecodeFixed32(p + 32);
+  const uint64_t copies = DecodeFixed32(p + 36);
+  root->ring_bytes = DecodeFixed64(p + 40);
+  if (format != kFormatVersion || root->slot_bytes != ManifestSlots::kSlotBytes ||
+      root->image_slots == 0 || root->ring_bytes % ManifestRing::kAlignment != 0 ||
+      root->ring_bytes < ManifestRing::kHeaderBytes || root->ring_bytes > kMaxBytes ||
+      copies == 0 || body != kFixedBytes + copies * kCopyBytes) {
+    return Malformed("malformed");
+  }
+  root->copies.resize(copies);
+  const char* at = p + kFixedBytes;
+  for (ManifestRoot::Copy& copy : root->copies) {
+    copy = {.instance_id = DecodeFixed64(at),
+            .offset = DecodeFixed64(at + 8),
+            .length = DecodeFixed64(at + 16)};
+    at += kCopyBytes;
+    if (copy.offset >= kMaxBytes || copy.length > kMaxBytes || copy.length < root->bytes()) {
+      return Malformed("a copy does not fit its extent");
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace nacre

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "db/manifest/manifest_log.h"
+#include "db/wal/log_scrub.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
+
+namespace nacre {
+
+/// What is damaged of the copies of a manifest.
+struct ManifestDamage {
+  memnode::ManifestIdentity identity;  ///< Of the manifest.
+  std::vector<std::string> places;     ///< For messages: node and place, one for each copy.
+};
+
+/// Compares the copies of the manifest of an open database with their checksums: heads, slots,
+/// those edits in their rings that the images may lack, and the zeros behind the last one. Commits,
+/// checkpoints and renewals go on meanwhile: what they change under the reader's eyes is looked at
+/// again. Copies on lost nodes, or that cannot be read, are left out, and so are those of a
+/// manifest that is renewed meanwhile.
+///
+/// `place`: where the manifest is now; called several times. Fails as `pass` does.
+Status CheckManifestCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
+                           const std::function<ManifestPlace()>& place, const PassBytes& pass,
+                           ManifestDamage* damage);
+
+}  // namespace nacre

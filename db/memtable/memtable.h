@@ -1,0 +1,140 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/memtable/memtable_filter.h"
+#include "db/memtable/range_tombstone_list.h"
+#include "nacre/comparator.h"
+#include "nacre/slice.h"
+#include "table/internal_key.h"
+
+namespace nacre {
+
+class ArenaBlockPool;
+class ConcurrentArena;
+class InternalIterator;
+
+/// The newest updates of a database, sorted, in memory of this process: a concurrent skip list
+/// whose nodes hold key and value inline, in per-thread chunks of huge pages.
+///
+/// Entries are never changed and never removed; all memory goes with the object. Not
+/// reference-counted: share it with `std::shared_ptr`.
+///
+/// Thread safety: all methods may be called from many threads at once, without locks. An entry is
+/// visible to whatever happens after its `Add` returned; `Get` and iterators ignore no entry by
+/// themselves, so callers pass a snapshot that covers published sequence numbers only.
+class MemTable {
+ public:
+  enum class LookupResult : uint8_t { kAbsent, kFound, kDeleted, kOperand };
+
+  /// `comparator` orders the user keys; not owned, must outlive this. `generation` names this
+  /// MemTable among those of its database. `filter_bytes` are spent on sparing lookups of absent
+  /// keys the search. Other memory comes from `blocks` and goes back to it; null takes it from the
+  /// kernel, which costs a fifth more time per entry.
+  MemTable(const Comparator* comparator, uint64_t generation, size_t filter_bytes,
+           std::shared_ptr<ArenaBlockPool> blocks = nullptr);
+  ~MemTable();
+  MemTable(const MemTable&) = delete;
+  MemTable& operator=(const MemTable&) = delete;
+
+  /// Copies key and value in. A range deletion is kept apart, and is besides a deletion of the key
+  /// that it begins with, so that there is an entry for each update. No other entry may have the
+  /// same user key and sequence. `*new_chunk` is set (and never cleared) when the call took a chunk
+  /// of memory: the moment to compare `MemoryUsage` with the write buffer size.
+  void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
+           bool* new_chunk);
+
+  /// Adds what `other` has of later sequences than this one.
+  void AddLaterOf(const MemTable& other, SequenceNumber sequence);
+
+  /// The same as Add, with Hash64 of the key, but a value that is not small stays where it is: in
+  /// memory of `arena`.
+  void AddKept(SequenceNumber sequence, ValueType type, const Slice& user_key, uint64_t hash,
+               const Slice& value, bool* new_chunk);
+  /// Values of AddKept lie in the arena of `other`, which lives as long as this.
+  void KeepAlive(std::shared_ptr<const MemTable> other) { kept_alive_ = std::move(other); }
+  /// Where memory comes from that lives as long as this object, and counts as its.
+  ConcurrentArena* arena();
+
+  /// The newest entry of `user_key`, whose Hash64 is `hash`, with sequence <= `snapshot`. Sets
+  /// `*sequence` unless absent, and `*value` if it is a value or an operand, whose bytes live as
+  /// long as this object.
+  LookupResult Get(const Slice& user_key, uint64_t hash, SequenceNumber snapshot, Slice* value,
+                   SequenceNumber* sequence) const {
+    if (!filter_.MayContain(hash)) return LookupResult::kAbsent;
+    return Search(user_key, snapshot, value, sequence);
+  }
+
+  /// Over all entries, newest first among those of one user key. The caller keeps this object
+  /// alive; keys and values stay valid as long as it lives. Entries added meanwhile may or may not
+  /// be seen.
+  std::unique_ptr<InternalIterator> NewIterator() const;
+
+  /// User keys, ascending, at which the entries fall into at most `parts` parts of about one size:
+  /// each key begins a part. None if there are too few different keys.
+  std::vector<std::string> Divide(size_t parts) const;
+
+  /// An entry was or will be added that the log of its owner has not got.
+  void NoteUnlogged() {
+    if (!all_logged()) return;  // As a rule; the line is shared.
+    all_logged_.store(false, std::memory_order_relaxed);
+  }
+  /// As exact as `entries`.
+  bool all_logged() const { return all_logged_.load(std::memory_order_relaxed); }
+  /// Its entries are in the log of the last owner, which stays until they are in tables.
+  void NoteReplayed() {
+    replayed_.store(true, std::memory_order_relaxed);
+    NoteUnlogged();
+  }
+  /// Whether some log has all entries. As exact as `entries`.
+  bool all_in_some_log() const { return all_logged() || replayed_.load(std::memory_order_relaxed); }
+
+  /// Of the range deletions that were added; null if there are none. Entries that they cover are
+  /// found all the same.
+  const RangeTombstoneList::Runs* range_tombstones() const { return range_tombstones_.runs(); }
+
+  /// Asks the processor for what `Get` looks at first, and `AddKept` last.
+  void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }
+
+  uint64_t generation() const { return generation_; }
+  /// Bytes taken in chunks, filled or not, and the filter's.
+  size_t MemoryUsage() const;
+  /// Entries added so far, deletions among them. Exact once no `Add` is running.
+  uint64_t entries() const;
+  uint64_t deletions() const;
+  uint64_t operands() const;  ///< Of merges.
+  /// Bytes of user keys and values added so far. Exact once no `Add` is running.
+  uint64_t data_bytes() const;
+  /// Bytes of the longest user key and of the largest value so far. As exact as the others.
+  uint64_t largest_key() const;
+  uint64_t largest_value() const;
+
+ private:
+  std::shared_ptr<const MemTable> kept_alive_;  ///< Outlives the rest.
+  class Rep;
+  template <typename Order>
+  class RepOf;
+  template <typename Order>
+  class IteratorOf;
+
+  LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
+                      SequenceNumber* sequence) const;
+
+  void AddRange(SequenceNumber sequence, const Slice& begin, const Slice& end, bool* new_chunk);
+
+  const Comparator* const comparator_;
+  const uint64_t generation_;
+  std::atomic<bool> all_logged_{true};
+  std::atomic<bool> replayed_{false};
+  MemTableFilter filter_;
+  RangeTombstoneList range_tombstones_;
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,443 @@
+#include "db/read/async_db.h"
+
+#include <cassert>
+#include <utility>
+
+#include "db/read/operation_counts.h"
+#include "db/read/view_reads.h"
+#include "nacre/statistics.h"
+#include "util/epoch.h"
+#include "util/exceptions.h"
+#include "util/hash.h"
+
+namespace nacre {
+
+struct AsyncDBImpl::Operation : AsyncOperation {
+  explicit Operation(AsyncDBImpl* async) : owner(async) {}
+  /// A thread has done its part.
+  virtual void TakeResult() = 0;
+
+  using AsyncOperation::abandoned_;
+  using AsyncOperation::ended_;
+  using AsyncOperation::Recycle;
+  using AsyncOperation::status_;
+  using AsyncOperation::waiter_;
+
+  AsyncDBImpl* const owner;
+  uint64_t start_nanos = 0;  ///< With statistics only.
+};
+
+struct AsyncDBImpl::Read final : Operation {
+  using Operation::Operation;
+
+  void Recycle() override {
+    waiter_ = nullptr;
+    abandoned_ = ended_ = false;
+    owner->free_reads_.push_back(this);
+  }
+  void TakeResult() override { owner->EndRead(this, std::move(status_)); }
+
+  /// From its place in this.
+  static Read* Of(memnode::AsyncRead* arriving) { return static_cast<Arriving*>(arriving)->owner; }
+
+  struct Arriving : memnode::AsyncRead {
+    Read* owner = nullptr;
+  };
+  Arriving arriving;
+  PointLookup lookup;
+  ReadOptions options;
+  PinnableSlice* value = nullptr;
+  PinnedView* pinned = nullptr;
+  uint64_t hash = 0;
+  MultiRead* all = nullptr;         ///< Of a MultiGet: what it is part of.
+  Status* status_of_key = nullptr;  ///< And where its answer goes.
+};
+
+struct AsyncDBImpl::MultiRead final : Operation {
+  using Operation::Operation;
+  void Recycle() override { delete this; }
+  void TakeResult() override {}
+
+  size_t left = 0;
+  std::span<const PinnableSlice> values;
+  std::span<const Status> statuses;
+};
+
+struct AsyncDBImpl::Write final : Operation {
+  using Operation::Operation;
+  void Recycle() override { delete this; }
+  void TakeResult() override { owner->EndWrite(this); }
+
+  bool whole = false;  ///< The thread does all of it, and counts it.
+  uint64_t updates = 0;
+  uint64_t bytes = 0;
+  bool logged = false;
+};
+
+struct AsyncDBImpl::Driver::promise_type {
+  Driver get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  std::suspend_always final_suspend() noexcept { return {}; }
+  void return_void() {}
+  void unhandled_exception() noexcept {}  // Nothing throws.
+};
+
+struct AsyncDBImpl::NextTurn {
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> driver) const {
+    // Without work it is scheduled by Wake.
+    if (async->driving_) async->executor_->Schedule(driver);
+  }
+  void await_resume() const noexcept {}
+
+  AsyncDBImpl* async;
+};
+
+Status AsyncDBImpl::Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
+  if (executor == nullptr) return Status::InvalidArgument("NewAsyncDB: the executor is null");
+  std::unique_ptr<memnode::AsyncReader> reader;
+  NACRE_RETURN_IF_ERROR(memnode::AsyncReader::Create(db->client_, &reader));
+  async->reset(new AsyncDBImpl(db, executor, std::move(reader)));
+  return Status::OK();
+}
+
+AsyncDBImpl::AsyncDBImpl(DBImpl* db, AsyncExecutor* executor,
+                         std::unique_ptr<memnode::AsyncReader> reader)
+    : db_(db), executor_(executor), reader_(std::move(reader)), driver_(Drive()) {}
+
+AsyncDBImpl::~AsyncDBImpl() {
+  assert(under_way_ == 0 && "operations are under way");
+  read_thread_.reset();
+  write_thread_.reset();
+  driver_.coroutine.destroy();
+  UnpinLatest();
+}
+
+AsyncStatus AsyncDBImpl::Refuse(Status status) {
+  auto* const refused = new MultiRead(this);
+  refused->status_ = std::move(status);
+  refused->ended_ = true;
+  return AsyncStatus(refused);
+}
+
+uint64_t AsyncDBImpl::StartOfCount() const {
+  return db_->options_.statistics == nullptr ? 0 : db_->clock_->NowNanos();
+}
+
+// ---- Calls --------------------------------------------------------------------------------------
+
+AsyncDBImpl::PinnedView* AsyncDBImpl::Pin(const ColumnFamily& family, const ReadOptions& options,
+                                          SequenceNumber* snapshot) {
+  const ReadView* view = db_->PinConsistent(family, options, snapshot);
+  if (family.id() >= latest_.size()) [[unlikely]]
+    latest_.resize(family.id() + 1);
+  PinnedView*& latest = latest_[family.id()];
+  // A view that is kept is no other one at the same address.
+  if (latest == nullptr || latest->view.get() != view) [[unlikely]] {
+    if (latest != nullptr) Unpin(latest);
+    latest = new PinnedView{.view = view->shared_from_this(), .users = 1};
+  }
+  ++latest->users;
+  return latest;
+}
+
+void AsyncDBImpl::UnpinLatest() {
+  for (PinnedView*& latest : latest_) {
+    if (latest != nullptr) Unpin(std::exchange(latest, nullptr));
+  }
+}
+
+void AsyncDBImpl::Unpin(PinnedView* pinned) {
+  if (--pinned->users == 0) delete pinned;
+}
+
+AsyncDBImpl::Read* AsyncDBImpl::NewRead() {
+  if (free_reads_.empty()) {
+    reads_.push_back(std::make_unique<Read>(this));
+    reads_.back()->arriving.owner = reads_.back().get();
+    free_reads_.push_back(reads_.back().get());
+  }
+  Read* const read = free_reads_.back();
+  free_reads_.pop_back();
+  return read;
+}
+
+AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& key,
+                                      PinnableSlice* value, PinnedView* pinned,
+                                      SequenceNumber snapshot) {
+  Read* const read = NewRead();
+  value->Reset();
+  read->options = options;
+  read->value = value;
+  read->start_nanos = StartOfCount();
+  read->pinned = pinned;
+  read->all = nullptr;
+  read->hash = Hash64(key);
+  const ReadView& view = *pinned->view;
+  for (const auto& memtable : view.memtables) memtable->Prefetch(read->hash);
+  read->lookup.Start(view.version.get(), db_->store_.get(), key, read->hash, snapshot,
+                     options.verify_checksums);
+  ++under_way_;
+  fresh_.push_back(read);
+  return read;
+}
+
+AsyncStatus AsyncDBImpl::GetAsync(const ReadOptions& options, ColumnFamilyHandle* handle,
+                                  const Slice& key, PinnableSlice* value) {
+  ColumnFamily* family = nullptr;
+  if (Status status = db_->FindFamily(handle, &family); !status.ok()) [[unlikely]]
+    return Refuse(std::move(status));
+  EpochDomain::Guard guard(&db_->epochs_);
+  SequenceNumber snapshot = 0;
+  PinnedView* const pinned = Pin(*family, options, &snapshot);
+  Read* const read = Begin(options, key, value, pinned, snapshot);
+  Wake();
+  return AsyncStatus(read);
+}
+
+AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyHandle* handle,
+                                       size_t num_keys, const Slice* keys, PinnableSlice* values,
+                                       Status* statuses) {
+  ColumnFamily* family = nullptr;
+  if (Status status = db_->FindFamily(handle, &family); !status.ok()) [[unlikely]] {
+    for (size_t i = 0; i < num_keys; ++i) statuses[i] = status;
+    return Refuse(std::move(status));
+  }
+  auto* const all = new MultiRead(this);
+  all->left = num_keys;
+  all->start_nanos = StartOfCount();
+  all->values = {values, num_keys};
+  all->statuses = {statuses, num_keys};
+  if (num_keys == 0) {
+    all->ended_ = true;
+    return AsyncStatus(all);
+  }
+  ++under_way_;
+  EpochDomain::Guard guard(&db_->epochs_);
+  SequenceNumber snapshot = 0;
+  PinnedView* const pinned = Pin(*family, options, &snapshot);
+  for (size_t i = 0; i < num_keys; ++i) {
+    if (i > 0) ++pinned->users;
+    Read* const read = Begin(options, keys[i], &values[i], pinned, snapshot);
+    read->all = all;
+    read->status_of_key = &statuses[i];
+  }
+  Wake();
+  return AsyncStatus(all);
+}
+
+// ---- The driver ---------------------------------------------------------------------------------
+
+AsyncDBImpl::Driver AsyncDBImpl::Drive() {
+  for (;;) {
+    Turn();
+    driving_ = under_way_ > 0;
+    // Nobody knows when the next call comes: what is not current any more had better go.
+    if (!driving_) UnpinLatest();
+    co_await NextTurn{this};
+  }
+}
+
+void AsyncDBImpl::Wake() {
+  if (driving_) [[likely]]
+    return;
+  driving_ = true;
+  executor_->Schedule(driver_.coroutine);
+}
+
+void AsyncDBImpl::Turn() {
+  EpochDomain::Guard guard(&db_->epochs_);
+  TakeArrived();
+  if (any_finished_.load(std::memory_order_relaxed)) [[unlikely]]
+    TakeFinished();
+  if (!waiting_.empty()) [[unlikely]] {
+    turn_.swap(waiting_);
+    for (Read* read : turn_) {
+      if (!reader_->Add(&read->arriving)) waiting_.push_back(read);
+    }
+    turn_.clear();
+  }
+  turn_.swap(fresh_);
+  for (Read* read : turn_) LookUp(read);
+  turn_.clear();
+  reader_->Post();
+}
+
+void AsyncDBImpl::LookUp(Read* read) {
+  // Too long ago to answer from memory alone what a successor may have changed.
+  if (db_->lease_ != nullptr && !db_->lease_->Lasts()) [[unlikely]] {
+    LeaveToThread(read);
+    return;
+  }
+  Status status;
+  MemTableAnswer answer = MemTableAnswer::kSettled;
+  try {
+    answer = GetFromMemTables(*read->pinned->view, read->lookup.key(), read->hash,
+                              read->lookup.snapshot(), read->value, &status);
+  } catch (...) {
+    status = StatusOfException();
+  }
+  switch (answer) {
+    case MemTableAnswer::kSettled:
+      EndRead(read, std::move(status));
+      return;
+    case MemTableAnswer::kSearch:
+      LeaveToThread(read);
+      return;
+    case MemTableAnswer::kAbsent:
+      break;
+  }
+  Advance(read);
+}
+
+void AsyncDBImpl::Advance(Read* read) {
+  memnode::PointRead& next = read->arriving.read;
+  bool more = false;
+  if (Status thrown = CatchAll([&] {
+        more = read->lookup.Next(&next);
+        return Status::OK();
+      });
+      !thrown.ok()) [[unlikely]] {
+    EndRead(read, std::move(thrown));
+    return;
+  }
+  if (!more) {
+    if (read->lookup.outcome() == PointLookup::Outcome::kContinue) {
+      EndRead(read, Status::NotFound());
+    } else {
+      LeaveToThread(read);
+    }
+    return;
+  }
+  if (!next.from.valid() || next.length > memnode::AsyncReader::kMaxReadBytes) [[unlikely]] {
+    LeaveToThread(read);
+    return;
+  }
+  // Whoever waits already was there first.
+  if (!waiting_.empty() || !reader_->Add(&read->arriving)) waiting_.push_back(read);
+}
+
+void AsyncDBImpl::TakeArrived() {
+  while (memnode::AsyncRead* arrived = reader_->Take()) {
+    Read* const read = Read::Of(arrived);
+    Record record;
+    const PointLookup::Outcome outcome = read->lookup.Consume(arrived->read, &record);
+    if (outcome == PointLookup::Outcome::kFound && TagType(record.tag) != ValueType::kMerge)
+        [[likely]] {
+      Status status =
+          db_->Conclude(*read->pinned->view, read->options, read->lookup, record, read->value);
+      reader_->Release(arrived);
+      EndRead(read, std::move(status));
+      continue;
+    }
+    reader_->Release(arrived);
+    if (outcome == PointLookup::Outcome::kContinue) {
+      Advance(read);
+    } else {
+      LeaveToThread(read);
+    }
+  }
+}
+
+void AsyncDBImpl::EndRead(Read* read, Status status) {
+  Unpin(std::exchange(read->pinned, nullptr));
+  MultiRead* const all = read->all;
+  Statistics* const statistics = db_->options_.statistics.get();
+  if (all == nullptr) [[likely]] {
+    if (statistics != nullptr) [[unlikely]]
+      CountGet(statistics, db_->clock_, read->start_nanos, status, *read->value);
+    End(read, std::move(status));
+    return;
+  }
+  *read->status_of_key = std::move(status);
+  --under_way_;
+  read->Recycle();
+  if (--all->left > 0) return;
+  if (statistics != nullptr) {
+    CountMultiGet(statistics, db_->clock_, all->start_nanos, all->statuses, all->values);
+  }
+  End(all, Status::OK());
+}
+
+void AsyncDBImpl::End(Operation* operation, Status status) {
+  --under_way_;
+  if (operation->abandoned_) {
+    operation->Recycle();
+    return;
+  }
+  operation->status_ = std::move(status);
+  operation->ended_ = true;
+  if (operation->waiter_) executor_->Schedule(operation->waiter_);
+}
+
+// ---- What waits ---------------------------------------------------------------------------------
+
+void AsyncDBImpl::LeaveToThread(Read* read) {
+  if (read_thread_ == nullptr) read_thread_ = NewThreadPool(1, "nacre-async");
+  read_thread_->Schedule([this, read] {
+    read->status_ = db_->FinishGet(*read->pinned->view, read->options, read->lookup.key(),
+                                   read->lookup.snapshot(), read->value);
+    Finished(read);
+  });
+}
+
+AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* updates) {
+  auto* const write = new Write(this);
+  ++under_way_;
+  if (write_thread_ == nullptr) write_thread_ = NewThreadPool(1, "nacre-async-w");
+  StartedWrite started;
+  write->start_nanos = StartOfCount();
+  // While anything waits to be begun all others wait behind it: a write that has begun must end
+  // soon, and would not behind one that waits for a stall to pass.
+  write->whole = whole_writes_ > 0 || !db_->StartWrite(options, updates, &started);
+  if (write->whole) {
+    ++whole_writes_;
+    write_thread_->Schedule([this, write, options, updates] {
+      write->status_ = db_->Write(options, updates);
+      Finished(write);
+    });
+  } else {
+    // A batch that was refused or is empty is not counted, as by Write.
+    write->updates = started.ticket.count;
+    write->bytes = write->updates > 0 ? updates->GetDataSize() : 0;
+    write->logged = db_->log_ != nullptr && !options.disable_wal;
+    write_thread_->Schedule([this, write, options, started] {
+      write->status_ = db_->FinishWrite(options, started);
+      Finished(write);
+    });
+  }
+  Wake();
+  return AsyncStatus(write);
+}
+
+void AsyncDBImpl::EndWrite(Write* write) {
+  if (write->whole) --whole_writes_;
+  if (Statistics* statistics = db_->options_.statistics.get();
+      statistics != nullptr && write->updates > 0) {
+    CountWrite(statistics, db_->clock_, write->start_nanos, write->status_, write->updates,
+               write->bytes, write->logged);
+  }
+  End(write, std::move(write->status_));
+}
+
+void AsyncDBImpl::Finished(Operation* operation) {
+  MutexLock lock(&mutex_);
+  finished_.push_back(operation);
+  any_finished_.store(true, std::memory_order_relaxed);  // Who sees it takes the lock.
+}
+
+void AsyncDBImpl::TakeFinished() {
+  std::vector<Operation*> finished;
+  {
+    MutexLock lock(&mutex_);
+    finished.swap(finished_);
+    any_finished_.store(false, std::memory_order_relaxed);
+  }
+  for (Operation* operation : finished) operation->TakeResult();
+}
+
+Status DBImpl::NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
+  return AsyncDBImpl::Create(this, executor, async);
+}
+
+}  // namespace nacre

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "db/db_impl.h"
+#include "db/read/point_lookup.h"
+#include "nacre/async.h"
+#include "pool/read/async_reader.h"
+#include "util/executor.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// AsyncDB of an owner. One coroutine of its own, the driver, is in the executor's queue as long as
+/// anything is under way: each time it is resumed it takes the reads that have arrived, looks up
+/// what was asked for since, and posts all reads that follow with one doorbell a node. So reads are
+/// batched by themselves, as many as there are coroutines that read.
+///
+/// A read takes four steps at different times, with the memory that each needs on its way from the
+/// step before: call (filters of MemTables, buckets), first turn of the driver (lookup, post), the
+/// turn when the record has arrived (check, copy), resumption.
+class AsyncDBImpl final : public AsyncDB {
+ public:
+  static Status Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async);
+  ~AsyncDBImpl() override;
+
+  using AsyncDB::GetAsync;
+  using AsyncDB::MultiGetAsync;
+  AsyncStatus GetAsync(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                       PinnableSlice* value) override;
+  AsyncStatus MultiGetAsync(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
+                            const Slice* keys, PinnableSlice* values, Status* statuses) override;
+  AsyncStatus WriteAsync(const WriteOptions& options, WriteBatch* updates) override;
+  size_t under_way() const override { return under_way_; }
+
+ private:
+  /// What reads that began with it look through. Kept by them and, while it is the latest of its
+  /// family and anything is under way, by this.
+  struct PinnedView {
+    std::shared_ptr<const ReadView> view;
+    size_t users = 0;
+  };
+  struct Operation;
+  struct Read;
+  struct MultiRead;
+  struct Write;
+  /// A coroutine that only this resumes, or has the executor resume.
+  struct Driver {
+    struct promise_type;
+    std::coroutine_handle<> coroutine;
+  };
+  struct NextTurn;
+
+  AsyncDBImpl(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<memnode::AsyncReader> reader);
+
+  /// Now, if operations are counted.
+  uint64_t StartOfCount() const;
+  /// A call that has ended before it began.
+  AsyncStatus Refuse(Status status);
+  /// The view that is current, and the newest sequence that it covers, or that of the snapshot.
+  PinnedView* Pin(const ColumnFamily& family, const ReadOptions& options, SequenceNumber* snapshot);
+  void Unpin(PinnedView* pinned);
+  void UnpinLatest();
+  /// Begins a read that ends into `*status`, if that is not null, and counts down `parent`.
+  Read* Begin(const ReadOptions& options, const Slice& key, PinnableSlice* value,
+              PinnedView* pinned, SequenceNumber snapshot);
+  Read* NewRead();
+
+  Driver Drive();
+  /// Has the driver run, if it does not.
+  void Wake();
+  void Turn();
+  void LookUp(Read* read);
+  /// The lookup's next read goes into the reader, or to those that wait for room in it.
+  void Advance(Read* read);
+  void TakeArrived();
+  /// The rest is done by a thread that may wait.
+  void LeaveToThread(Read* read);
+  void EndRead(Read* read, Status status);
+  void EndWrite(Write* write);
+  void End(Operation* operation, Status status);
+  /// What threads have finished.
+  void TakeFinished();
+  void Finished(Operation* operation) EXCLUDES(mutex_);
+
+  DBImpl* const db_;
+  AsyncExecutor* const executor_;
+  const std::unique_ptr<memnode::AsyncReader> reader_;
+  std::vector<PinnedView*> latest_;  ///< By id of the family; null if there is none.
+  std::vector<Read*> fresh_;         ///< Begun since the last turn.
+  std::vector<Read*> waiting_;       ///< For room in the reader, in order.
+  std::vector<Read*> turn_;          ///< Of the turn that runs.
+  std::vector<Read*> free_reads_;
+  std::vector<std::unique_ptr<Read>> reads_;  ///< All that were ever made.
+  size_t under_way_ = 0;
+  size_t whole_writes_ = 0;  ///< Left to the thread as they are.
+  bool driving_ = false;     ///< The driver is in the executor's queue.
+
+  std::atomic<bool> any_finished_{false};
+  Mutex mutex_;
+  std::vector<Operation*> finished_ GUARDED_BY(mutex_);
+
+  Driver driver_;
+  std::unique_ptr<Executor> read_thread_;   ///< Made when it is needed first.
+  std::unique_ptr<Executor> write_thread_;  ///< In the order of the calls.
+};
+
+}  // namespace nacre

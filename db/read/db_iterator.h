@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "db/read/read_rules.h"
+#include "db/read/read_view.h"
+#include "nacre/iterator.h"
+#include "nacre/options.h"
+#include "table/internal_iterator.h"
+#include "table/internal_key.h"
+#include "table/range_cover.h"
+
+namespace nacre {
+
+/// Turns internal entries into what a user sees at `snapshot`: the newest visible version of each
+/// key, without tombstones and what `cover` covers, operands applied by `rules`, within the bounds
+/// of `options`. `pinned` keeps alive what `internal` looks through.
+std::unique_ptr<Iterator> NewDBIterator(const InternalKeyComparator& comparator,
+                                        const ReadRules& rules,
+                                        std::unique_ptr<InternalIterator> internal,
+                                        RangeCover cover, SequenceNumber snapshot,
+                                        const ReadOptions& options,
+                                        std::shared_ptr<const ReadView> pinned);
+
+/// An iterator that is never valid and reports `status`.
+std::unique_ptr<Iterator> NewErrorIterator(Status status);
+
+}  // namespace nacre

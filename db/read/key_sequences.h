@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/column_family.h"
+#include "nacre/iterator.h"
+#include "nacre/options.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "table/internal_key.h"
+
+namespace nacre {
+
+class DBImpl;
+
+/// What transactions and adapters ask of an open database: who wrote a key last, by sequence
+/// number, which families there are, and what is in its memory. Thread safety: all methods may be
+/// called from many threads at once.
+class KeySequences {
+ public:
+  /// `db` outlives it.
+  explicit KeySequences(const DBImpl* db) : db_(db) {}
+
+  /// Of the newest entry of `key`, published or on its way, if that is above `known`; otherwise any
+  /// number up to `known`. A write meanwhile may be missed. Tables are read if the MemTables do not
+  /// settle it and any of them has entries above `known` where the key would be. Fails as reads do,
+  /// and with `InvalidArgument` if there is no such family (any more).
+  Status Latest(uint32_t family, const Slice& key, SequenceNumber known,
+                SequenceNumber* sequence) const;
+
+  /// As `DB::NewIterator`, over what this process has in memory: see db/read/view_reads.h. A
+  /// failure is that of the iterator.
+  std::unique_ptr<Iterator> NewMemoryIterator(const ReadOptions& options, uint32_t family) const;
+
+  /// Null if there is none.
+  std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const;
+  std::unique_ptr<ColumnFamilyHandle> FindHandle(const std::string& family) const;
+  /// Ids of those that are listed, in the order in which they were made.
+  std::vector<uint32_t> Families() const;
+
+ private:
+  const DBImpl* const db_;
+};
+
+}  // namespace nacre

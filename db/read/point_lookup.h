@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "db/version/version.h"
+#include "pool/pool_client.h"
+#include "pool/store/degraded_read.h"
+#include "pool/store/table_store.h"
+#include "table/point_index.h"
+#include "table/record.h"
+
+namespace nacre {
+
+/// One key on its way through the tables of a version, newest to oldest. It does no I/O: it names
+/// the next bytes to read and is given them, so that one thread can have many in flight.
+///
+///     while (lookup.Next(&read)) {
+///       if (read.from.valid()) a PointReader reads it
+///       else parts = lookup.StartFetch(read, most), a PointReader reads them,
+///            lookup.Fetch(parts, &read);
+///       switch (lookup.Consume(read, &record)) ...
+///     }
+///
+/// A read without an address takes bytes of several nodes, since one is lost.
+///
+/// Records have checksums, and so has an index as a whole. A single bucket has none: what it finds
+/// is proved by the record, unless the table has several of a key; what it does not find, by the
+/// interval of records where the key would be.
+///
+/// Thread safety: none. The version stays pinned meanwhile.
+class PointLookup {
+ public:
+  enum class Outcome : uint8_t {
+    kContinue,  ///< Not in what was read: call Next again.
+    kFound,     ///< `*record` (viewing the bytes read) is the answer, perhaps a tombstone.
+    kSearch,    ///< It takes an iterator: the key is there but newer than the snapshot, the index
+                ///< cannot tell, what was read is damaged (iterators read it elsewhere), or the
+                ///< range index is not here (they read it).
+    kUnloaded,  ///< `table` has to prepare for lookups first; then start again.
+    kFailed,    ///< See status().
+  };
+
+  PointLookup() = default;
+  /// `key` stays valid while the lookup is used. Asks the processor for the bucket of every table
+  /// that may hold the key.
+  void Start(const Version* version, const memnode::TableStore* store, const Slice& key,
+             uint64_t hash, SequenceNumber snapshot, bool verify_checksums);
+
+  /// The next read, or false: then `outcome()` is kContinue if no table is left (the key is not
+  /// there), kSearch, kUnloaded or kFailed.
+  bool Next(memnode::PointRead* read);
+  /// For a read without an address: sets it off. What a PointReader is to read of other nodes, here
+  /// or in a copy; nothing if that would be more than `most` reads, or does not do.
+  std::span<memnode::PointRead> StartFetch(const memnode::PointRead& read, size_t most);
+  /// Ends it, once `parts`, those reads, have ended. Its bytes stay until the next StartFetch.
+  void Fetch(std::span<const memnode::PointRead> parts, memnode::PointRead* read);
+  Outcome outcome() const { return outcome_; }
+  Outcome Consume(const memnode::PointRead& read, Record* record);
+
+  const Status& status() const { return status_; }
+  const TableHandle* table() const { return table_; }
+  /// In the end: finds out what is damaged in the buckets that were read, if they seem to be. Does
+  /// I/O.
+  void FindDamage() const;
+  const Slice& key() const { return key_; }
+  SequenceNumber snapshot() const { return snapshot_; }
+
+ private:
+  /// Finds the next tables whose range holds the key.
+  void FindTables();
+  bool NextTable();
+  /// Takes what a lookup in an index or a bucket answered.
+  void SetCandidates(int count);
+  Outcome Fail(Status status);
+  /// Whether the read at hand is that of an interval.
+  bool ReadsInterval() const {
+    return candidate_ >= candidate_count_ && bucket_ == PointIndex::kNoBucket;
+  }
+  /// What range tombstones of `table` hide the key from. False: they are not loaded.
+  bool TakeCover(const TableHandle* table);
+  /// `*record` is what the tables have.
+  Outcome Found(Record* record);
+  Outcome SearchInterval(const Slice& bytes, Record* record);
+  bool NextOfStriped(const Placement& placement, uint64_t offset, memnode::PointRead* read);
+  /// Another copy of the bytes may be whole; else `failure` stands.
+  Outcome TryAnotherCopy(Status failure);
+  /// What was read is settled: the next read starts with the first copy again.
+  void FinishRead() {
+    if (copy_ == 0) [[likely]]
+      return;
+    copy_ = 0;
+    failure_ = Status::OK();
+  }
+  Status AllCopiesLost() const;
+
+  const Version* version_ = nullptr;
+  const memnode::TableStore* store_ = nullptr;
+  Slice key_;
+  uint64_t hash_ = 0;
+  SequenceNumber snapshot_ = 0;
+  SequenceNumber cover_ = 0;  ///< Of range tombstones met so far: what is older is deleted.
+  bool verify_checksums_ = true;
+
+  /// Longer intervals, of large records, are left to an iterator.
+  static constexpr uint64_t kIntervalBytesMax = 256 << 10;
+  /// Tables found at a time: more than these are rare, only in a level 0 that lags behind.
+  static constexpr int kTables = 12;
+  const TableHandle* tables_[kTables];
+  int table_next_ = 0;
+  int table_count_ = 0;
+  size_t level0_next_ = 0;  ///< Where FindTables goes on.
+  int level_next_ = 1;
+  const TableHandle* table_ = nullptr;
+
+  RecordCandidate candidates_[kMaxCandidates];
+  int candidate_ = 0;
+  int candidate_count_ = 0;
+  PointIndexShape shape_;                    ///< Of the remote index: the tier may go meanwhile.
+  uint64_t bucket_ = PointIndex::kNoBucket;  ///< Of the remote index, to be read next.
+  bool bucket_is_home_ = true;
+  bool unproved_ = false;    ///< The interval is to be searched, after the buckets if any are.
+  RecordInterval interval_;  ///< Of the key in this table.
+  const TableHandle* suspect_ = nullptr;  ///< Whose buckets did not say that they have the key.
+  uint64_t bucket_offsets_[2] = {};  ///< In the table at hand: of the home bucket, of the last.
+  int buckets_ = 0;                  ///< Read of the table at hand.
+  /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
+  /// bytes lie, and 1 is what its extent makes of the other fragments.
+  int copy_ = 0;
+  Status failure_;                                   ///< Of the copy that was tried before.
+  uint64_t fetch_offset_ = 0;                        ///< Of the read without an address.
+  std::unique_ptr<PendingRead> fetch_;               ///< By the table's extent.
+  std::unique_ptr<memnode::DegradedRead> degraded_;  ///< Made when it is needed first.
+  Outcome outcome_ = Outcome::kContinue;
+  Status status_;
+};
+
+}  // namespace nacre

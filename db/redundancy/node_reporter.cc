@@ -1,0 +1,81 @@
+#include "db/redundancy/node_reporter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "util/exceptions.h"
+
+namespace nacre {
+
+NodeReporter::NodeReporter(memnode::PoolClient* client,
+                           std::function<memnode::DatabaseReport()> make_report,
+                           std::function<void()> directions_changed)
+    : client_(client),
+      make_report_(std::move(make_report)),
+      directions_changed_(std::move(directions_changed)) {}
+
+NodeReporter::~NodeReporter() { Stop(); }
+
+void NodeReporter::Start() {
+  thread_ = Thread("nacre-report", [this] { Run(); });
+}
+
+void NodeReporter::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    wake_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.Join();
+}
+
+memnode::Directions NodeReporter::directions() const {
+  MutexLock lock(&mutex_);
+  return directions_;
+}
+
+bool NodeReporter::draining(NodeId node) const {
+  const uint64_t instance = client_->instance_id(node);
+  MutexLock lock(&mutex_);
+  return std::find(directions_.draining.begin(), directions_.draining.end(), instance) !=
+         directions_.draining.end();
+}
+
+void NodeReporter::Run() {
+  for (;;) {
+    // A lack of memory is over at the next round, perhaps.
+    CatchAll([this] {
+      ReportOnce();
+      return Status::OK();
+    }).IgnoreError();
+    MutexLock lock(&mutex_);
+    if (!stopping_) wake_.WaitFor(kPeriod);
+    if (stopping_) return;
+  }
+}
+
+void NodeReporter::ReportOnce() {
+  const memnode::DatabaseReport report = make_report_();
+  memnode::Directions latest = directions();
+  const uint64_t known = latest.version;
+  for (int i = 0; i < client_->node_count(); ++i) {
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+    }
+    const auto node = static_cast<NodeId>(i);
+    if (!client_->alive(node)) continue;
+    memnode::Directions told;
+    // A node of an earlier version does not understand, one that died is the monitor's business.
+    if (!client_->ReportDatabase(node, report, &told).ok()) continue;
+    if (told.version > latest.version) latest = std::move(told);
+  }
+  if (latest.version == known) return;
+  {
+    MutexLock lock(&mutex_);
+    directions_ = std::move(latest);
+  }
+  directions_changed_();
+}
+
+}  // namespace nacre

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "db/salvage/salvage_plan.h"
+#include "nacre/logger.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+
+namespace nacre {
+
+/// What a repair may do.
+struct FooterRepairOptions {
+  bool dry_run = false;  ///< Change nothing, own nothing.
+  /// Also where the manifest can be read, where its copies may come back with nodes that do not
+  /// answer, and where tables are lost.
+  bool force = false;
+  RepairDefaults defaults{};
+  Logger* log = nullptr;
+};
+
+/// What it found and did.
+struct FooterRepairReport {
+  uint64_t database_id = 0;
+  std::string manifest;  ///< What is wrong with it; empty: it can be read.
+  RepairPlan plan;
+  bool repaired = false;  ///< A new manifest is in place.
+};
+
+/// Makes the manifest of a database anew from the footers of its tables and the headers of its log,
+/// when all copies of it, or what the root says of it, are damaged. Unless it is a dry run, the
+/// database is taken over first, from a live owner too. The next opening replays the log.
+///
+/// OK: a new manifest is in place, or would be. It may be run again after a failure or a crash at
+/// any moment: until the new root is set, nothing that a scan can find is changed. `NotFound` if
+/// there is no such database; `InvalidArgument` if the manifest can be read, `Unavailable` if no
+/// node that has a copy of it answers, or more nodes are missing than tables can do without,
+/// `Corruption` if tables are lost (each: unless `force`);
+/// failures of MakeRepairPlan and of OpenDatabase. `*report` says how far it came.
+Status RepairFromFooters(memnode::PoolClient* client, const std::string& name,
+                         const FooterRepairOptions& options, FooterRepairReport* report);
+
+}  // namespace nacre

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "db/manifest/manifest_state.h"
+#include "nacre/column_family.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+// Whether column families can be opened as somebody asks for them.
+
+/// `InvalidArgument` unless the default family is among `families`, none of them twice, and all
+/// their options are in range. `*default_options`: those of the default one, in `families`.
+Status CheckFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                     const ColumnFamilyOptions** default_options);
+
+/// `InvalidArgument` if the database has a family that is not in `families`; if it was made with
+/// another comparator, or has tables in more levels; or, unless `may_miss`, if it has not got one
+/// of `families`.
+Status CheckFamiliesOf(const ManifestState& state,
+                       const std::vector<ColumnFamilyDescriptor>& families, bool may_miss);
+/// The same where `families` need not be all.
+Status CheckNamedFamiliesOf(const ManifestState& state,
+                            const std::vector<ColumnFamilyDescriptor>& families, bool may_miss);
+
+/// Gives each family of `*state` as many levels as it is opened with. The above has passed.
+void SetLevels(const std::vector<ColumnFamilyDescriptor>& families,
+               const ColumnFamilyOptions& default_options, ManifestState* state);
+
+/// Null if there is none of that name.
+const ColumnFamilyDescriptor* FindDescriptor(const std::vector<ColumnFamilyDescriptor>& families,
+                                             const std::string& name);
+
+}  // namespace nacre

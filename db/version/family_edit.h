@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "db/version/column_family.h"
+#include "db/version/version.h"
+
+namespace nacre {
+
+/// A change of one family's tables.
+struct FamilyEdit {
+  std::shared_ptr<ColumnFamily> family;
+  VersionEdit edit;
+  uint64_t job = 0;  ///< Of the flush or compaction; 0: tables only change their place.
+
+  /// Nobody has seen the tables that it would have added: their space is free.
+  void DropTables() const {
+    for (const auto& added : edit.added) added.table->MarkDropped();
+  }
+};
+
+}  // namespace nacre

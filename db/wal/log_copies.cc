@@ -1,0 +1,173 @@
+#include "db/wal/log_copies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nacre {
+namespace {
+
+/// The header and the head of the first record.
+constexpr size_t kHeadBytes = kLogHeaderBytes + kLogRecordHead;
+/// What is only looked through is read in pieces that stay in the cache.
+constexpr size_t kScratchBytes = 256 << 10;
+static_assert(kScratchBytes % kLogAlignment == 0);
+
+Status NoneReadable(memnode::PoolClient* client, const LogSegment& segment, const Status& why) {
+  return Status::Unavailable(fmt::format("log segment {}: no copy of it can be read ({}): {}",
+                                         segment.number, LogSegmentNodes(client, segment),
+                                         why.message()));
+}
+
+/// Whether `stamp` begins at some multiple of the alignment.
+bool HoldsStamp(const Slice& bytes, uint32_t stamp) {
+  for (size_t at = 0; at + sizeof(stamp) <= bytes.size(); at += kLogAlignment) {
+    if (DecodeFixed32(bytes.data() + at) == stamp) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string LogSegmentNodes(memnode::PoolClient* client, const LogSegment& segment) {
+  std::string nodes;
+  for (const ExtentAddr& copy : segment.copies) {
+    if (!nodes.empty()) nodes += ", ";
+    nodes += copy.start.node < client->node_count() ? client->node_address(copy.start.node)
+                                                    : "a lost node";
+  }
+  return nodes;
+}
+
+Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* reader,
+                          uint64_t database_id, const LogSegment& segment, LogSegmentHead* head,
+                          std::vector<std::string>* notes) {
+  const uint32_t stamp = LogStamp(database_id, segment.number);
+  *head = LogSegmentHead();
+  int readable = 0;
+  bool records = false;
+  bool announced = false;
+  Status failure = Status::Unavailable("it has none");
+  for (const ExtentAddr& copy : segment.copies) {
+    char bytes[kHeadBytes];
+    Status s = copy.length < kHeadBytes ? Status::Corruption("shorter than a header and a record")
+                                        : reader->Read(copy, 0, kHeadBytes, bytes);
+    if (!s.ok()) {
+      failure = s;
+      notes->push_back(fmt::format("log segment {}: {}", segment.number, s.ToString()));
+      continue;
+    }
+    ++readable;
+    const bool has_records = DecodeFixed32(bytes + kLogHeaderBytes + kLogStampAt) == stamp;
+    records = records || has_records;
+    LogSegmentHeader header;
+    s = DecodeLogHeader(Slice(bytes, kLogHeaderBytes), database_id, segment.number, &header);
+    if (s.IsNotSupported()) return s;
+    if (s.ok() && header.announced) {
+      announced = true;
+    } else if (s.ok()) {
+      head->kind = LogSegmentHead::Kind::kUsed;
+      head->header = header;
+    } else if (has_records) {
+      head->healed = true;
+    }
+  }
+  if (readable == 0) return NoneReadable(client, segment, failure);
+  if (head->kind == LogSegmentHead::Kind::kUnused && records && !announced) {
+    head->kind = LogSegmentHead::Kind::kDamaged;
+    head->healed = false;
+  }
+  return Status::OK();
+}
+
+void LogCopies::Start(memnode::CopyReader* reader, const LogSegment* segment, uint64_t from,
+                      uint64_t end) {
+  reader_ = reader;
+  segment_ = segment;
+  end_ = end;
+  copies_ = std::vector<Copy>(segment->copies.size());
+  for (size_t i = 0; i < count(); ++i) {
+    if (Begin(i, from).ok()) return;
+  }
+}
+
+void LogCopies::Pause() {
+  for (const Copy& copy : copies_) {
+    // A failure shows when more of it is needed.
+    if (copy.read != nullptr) copy.read->Pause().IgnoreError();
+  }
+}
+
+Status LogCopies::Begin(size_t number, uint64_t from) {
+  Pause();
+  Copy& copy = copies_[number];
+  const size_t bytes = end_ - from;
+  if (kept_ != nullptr) {
+    bool new_chunk = false;
+    copy.bytes = kept_->Allocate(bytes, &new_chunk);
+  } else {
+    copy.own = std::make_unique_for_overwrite<char[]>(bytes);
+    copy.bytes = copy.own.get();
+  }
+  copy.from = from;
+  copy.state = Copy::State::kRead;
+  copy.read = std::make_unique<memnode::CopyRead>();
+  Status s = copy.read->Start(reader_, segment_->copies[number], from, bytes, copy.bytes);
+  if (!s.ok()) Lose(number, s);
+  return s;
+}
+
+void LogCopies::Lose(size_t number, const Status& why) {
+  copies_[number].state = Copy::State::kLost;
+  notes_.push_back(fmt::format("log segment {}: {}", segment_->number, why.ToString()));
+  failure_ = why;
+}
+
+Slice LogCopies::Fetch(size_t number, uint64_t offset, size_t n) {
+  Copy& copy = copies_[number];
+  if (copy.state == Copy::State::kUnread) Begin(number, offset).IgnoreError();
+  if (copy.state == Copy::State::kLost) return Slice();
+  for (const Copy& other : copies_) {
+    if (&other != &copy && other.read != nullptr) other.read->Pause().IgnoreError();
+  }
+  const size_t wanted = std::min<uint64_t>(offset - copy.from + n, end_ - copy.from);
+  if (Status s = copy.read->AwaitFirst(wanted); !s.ok()) {
+    Lose(number, s);
+    return Slice();
+  }
+  return Slice(copy.bytes + (offset - copy.from), end_ - offset);
+}
+
+bool LogCopies::MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp) {
+  Copy& copy = copies_[number];
+  if (copy.state == Copy::State::kLost) return false;
+  if (copy.state == Copy::State::kRead) {
+    if (!copy.read->Pause().ok()) return true;  // Whoever looks closer meets the failure.
+    const uint64_t arrived = copy.from + copy.read->arrived();
+    if (arrived > offset) {
+      if (HoldsStamp(Slice(copy.bytes + (offset - copy.from), arrived - offset), stamp))
+        return true;
+      // A stamp that has not arrived as a whole begins here at the earliest.
+      offset += (arrived - offset) / kLogAlignment * kLogAlignment;
+    }
+  }
+  const auto scratch = std::make_unique_for_overwrite<char[]>(kScratchBytes);
+  while (offset < end_) {
+    const size_t bytes = std::min<uint64_t>(kScratchBytes, end_ - offset);
+    if (Status s = reader_->Read(segment_->copies[number], offset, bytes, scratch.get()); !s.ok()) {
+      Lose(number, s);
+      return false;
+    }
+    if (HoldsStamp(Slice(scratch.get(), bytes), stamp)) return true;
+    offset += bytes;
+  }
+  return false;
+}
+
+Status LogCopies::CheckReadable() const {
+  const bool any = std::any_of(copies_.begin(), copies_.end(),
+                               [](const Copy& copy) { return copy.state != Copy::State::kLost; });
+  return any ? Status::OK() : NoneReadable(client_, *segment_, failure_);
+}
+
+}  // namespace nacre

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/wal/log_segments.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
+#include "table/log_format.h"
+#include "util/arena.h"
+
+namespace nacre {
+
+/// "shm:/run/n0.sock, shm:/run/n2.sock": who holds the segment, for messages.
+std::string LogSegmentNodes(memnode::PoolClient* client, const LogSegment& segment);
+
+/// What the first bytes of a segment's copies say of it.
+struct LogSegmentHead {
+  enum class Kind : char {
+    kUsed,
+    kUnused,   ///< Nothing was ever written there as this segment.
+    kDamaged,  ///< There are records, but no copy has the header.
+  };
+  Kind kind = Kind::kUnused;
+  LogSegmentHeader header;  ///< If used.
+  bool healed = false;      ///< A copy that has records lacks the header.
+};
+
+/// `Unavailable` naming the nodes if no copy can be read, `NotSupported` for a newer format. Copies
+/// that cannot be read are told of in `notes`.
+Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* reader,
+                          uint64_t database_id, const LogSegment& segment, LogSegmentHead* head,
+                          std::vector<std::string>* notes);
+
+/// The copies of one segment, each read as far as somebody looks at it, and a little ahead. Offsets
+/// that are asked for only grow.
+///
+/// Thread safety: none.
+class LogCopies {
+ public:
+  /// `kept`: where all memory that is read into comes from; null: it goes with this.
+  LogCopies(memnode::PoolClient* client, ConcurrentArena* kept) : client_(client), kept_(kept) {}
+
+  /// Bytes from `from` to `end` of `segment`, which stays where it is, are of interest. `reader` is
+  /// for this alone until Pause.
+  void Start(memnode::CopyReader* reader, const LogSegment* segment, uint64_t from, uint64_t end);
+  size_t count() const { return segment_->copies.size(); }
+  /// The copy's bytes from `offset` to the end, of which at least the first `n` (or as many as
+  /// there are) can be looked at; none if the copy cannot be read.
+  Slice From(size_t number, uint64_t offset, size_t n) {
+    Copy& copy = copies_[number];
+    if (copy.state == Copy::State::kRead && HasFirst(copy, offset, n)) [[likely]]
+      return Slice(copy.bytes + (offset - copy.from), end_ - offset);
+    return Fetch(number, offset, n);
+  }
+  /// Whether a record of the segment with this stamp may begin at `offset` or behind it, at a
+  /// multiple of the alignment from there. Does not keep what it reads for that.
+  bool MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp);
+
+  /// Waits for what is under way: afterwards `reader` may be used elsewhere, until somebody looks
+  /// at more here.
+  void Pause();
+  /// `Unavailable` naming the nodes if no copy can be read any more.
+  Status CheckReadable() const;
+  /// Of copies that cannot be read.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Copy {
+    enum class State : char { kUnread, kRead, kLost } state = State::kUnread;
+    uint64_t from = 0;
+    std::unique_ptr<char[]> own;  ///< If nothing is kept.
+    char* bytes = nullptr;
+    std::unique_ptr<memnode::CopyRead> read;  ///< Ends before its memory.
+  };
+
+  bool HasFirst(const Copy& copy, uint64_t offset, size_t n) const {
+    return copy.read->arrived() >= std::min<uint64_t>(offset - copy.from + n, end_ - copy.from);
+  }
+  Slice Fetch(size_t number, uint64_t offset, size_t n);
+  /// Begins to read; what other copies have under way ends first.
+  Status Begin(size_t number, uint64_t from);
+  void Lose(size_t number, const Status& why);
+
+  memnode::PoolClient* const client_;
+  ConcurrentArena* const kept_;
+  memnode::CopyReader* reader_ = nullptr;
+  const LogSegment* segment_ = nullptr;
+  uint64_t end_ = 0;
+  std::vector<std::string> notes_;
+  Status failure_ = Status::Unavailable("it has none");  ///< Of the copy that was lost last.
+  std::vector<Copy> copies_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "db/wal/log_segments.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "table/log_format.h"
+
+namespace nacre {
+
+/// Reads on in a log that another process writes, by one-sided reads and without its help.
+///
+/// A record that was acknowledged is on all copies of its segment. So of the open segment what
+/// counts is what all copies have that can be reached, and of one that has ended what the header of
+/// its successor says, from any copy. A record that a copy lacks is on its way, or damaged there:
+/// what stays so counts as well, as it would for a new owner.
+///
+/// That nothing was missed is told, as a rule, by the header of the segment: it is read from each
+/// copy after the end of the records was. If it is there without the mark (table/log_format.h) the
+/// segment was open, and its memory nobody else's, when the end was read. This takes one round
+/// trip, and no look at the manifest. But an owner that reaches no copy goes on without having
+/// marked one, after a while (db/wal/log_seal.h). So marks are certain for less than that after the
+/// headers of all later segments were read, together with the end of the records, and a manifest
+/// that has no others.
+///
+/// Thread safety: none.
+class LogFollower {
+ public:
+  /// `client` outlives this.
+  LogFollower(memnode::PoolClient* client, uint64_t database_id)
+      : client_(client), database_id_(database_id) {}
+
+  /// The segments that the manifest has, by number, where their copies are for this client. If the
+  /// one that is read is not among them, all its records are in tables, and reading goes on with
+  /// the first that is in use.
+  void SetSegments(std::map<uint64_t, LogSegment> segments);
+  /// Begins anew with the first one.
+  void Reset() {
+    at_ = Position();
+    unproven_ = false;
+  }
+  /// Another owner has begun: what the segments of now have behind the ends that are told is none
+  /// of its log, which gives the same sequences to others. (Behind an end that the owner of a
+  /// segment tells itself is what it writes once more, so that is read as long as nobody has told
+  /// the end.) As long as nobody of the new owner's has told one, what is there is visited, as it
+  /// may have been acknowledged.
+  void OwnerChanged() { foreign_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
+
+  /// Told before the segments of another owner's manifest are set: those that are known now are
+  /// none of that owner's, so records there have to be forgotten if they lie behind an end that it
+  /// tells. (What an owner leaves behind in a segment of its own it writes once more.)
+  void OwnerLeaves() { left_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
+
+  enum class Look : uint8_t {
+    kSeals,        ///< A segment without a mark is the open one. What may be on its way is left.
+    kSealsInFull,  ///< The same, but all that was acknowledged is waited for.
+    kHeads,        ///< The headers of all later segments are read, and all that was acknowledged is
+                   ///< waited for; the end is never reached by itself.
+  };
+  enum class End : uint8_t {
+    kReached,  ///< All that was acknowledged before the call was visited, as far as marks tell.
+    kUnknown,  ///< There may be more in a segment that this does not know, and nowhere else.
+    /// What was visited since the last Reset may be none of the log: it lies behind an end that
+    /// another owner has told since, or nobody tells any more whether it does. What follows has not
+    /// been visited; the caller forgets all that was, and resets this.
+    kForeign,
+  };
+  /// Each record, in the order of the log; some may come twice, or were visited before.
+  using Visitor = std::function<Status(SequenceNumber first, uint32_t count, const Slice& updates)>;
+  /// Told when a segment is entered: see LogSegmentHeader::settled.
+  using Settled = std::function<Status(SequenceNumber)>;
+
+  /// Visits what is new. After a failure, too, what was visited counts. `Unavailable`: no copy of a
+  /// segment can be read that has to be, or those that can have not got a record that is known to
+  /// be there; `Corruption`: no copy has it; `NotSupported`: of a later version. A failure of the
+  /// visitors is the answer, and final.
+  Status Advance(Look look, const Visitor& visit, const Settled& settled, End* end);
+
+  /// Whether the last look was kHeads and found a segment announced: the owner is about to leave
+  /// the open one, perhaps without a mark, so marks tell nothing from here on.
+  bool next_is_announced() const { return heads_.announced; }
+
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  /// A record of the open segment that not all copies have.
+  struct Doubt {
+    uint64_t number = 0;  ///< Of the segment.
+    uint64_t offset = 0;
+    uint64_t since_nanos = 0;
+    bool stands = false;  ///< The records that were visited end before it.
+  };
+  struct Position {
+    uint64_t number = 0;  ///< Of the segment. 0: none has been entered.
+    uint64_t offset = 0;  ///< Of the next record.
+    uint64_t end = 0;     ///< Of the records, if the successor has told; else 0.
+    uint64_t window = 0;  ///< Bytes to read next.
+  };
+  /// What is known of the open segment after its end was read.
+  enum class Seen : uint8_t {
+    kOpen,    ///< It was open; all of it has been visited.
+    kMore,    ///< Read on.
+    kSealed,  ///< Or it cannot be told.
+  };
+
+  /// The headers of the segments after the one that is read, as far as any copy gives them.
+  struct Heads {
+    bool read = false;
+    std::set<uint64_t> unread;                  ///< Segments of which no copy could be read.
+    std::map<uint64_t, LogSegmentHeader> used;  ///< Of those that have one.
+    bool announced = false;                     ///< One that is not in use yet.
+  };
+
+  /// For kHeads, these are read with it.
+  Status ReadOn(Look look, const Visitor& visit, Seen* seen);
+  /// Whether the record at the present offset, which not all copies have, has been like that for
+  /// long.
+  bool Stays();
+  /// Reads on until what all copies have was visited; and for kHeads, what they may have had.
+  Status ReadOpen(Look look, const Visitor& visit, Seen* seen);
+  /// The records in `windows`, which are of the copies that could be read. `*needed`: bytes that
+  /// the next window should have at least, 0: the end of the records was found.
+  Status Take(const std::vector<Slice>& windows, const Visitor& visit, uint64_t* needed);
+  /// Appends the reads of heads_ to `reads`, and the number of each one's segment to `numbers`.
+  void AskForHeads(std::vector<memnode::PointRead>* reads, std::vector<uint64_t>* numbers) const;
+  /// What came of them, in the same order. `NotSupported`: one is of a later version.
+  Status TakeHeads(std::span<const memnode::PointRead> reads, const std::vector<uint64_t>& numbers);
+  /// `Unavailable` if no segment of heads_ is in use, but one of them might be.
+  Status CheckHeads() const;
+  /// A later segment tells where the records of the one that is read end.
+  void LearnEnd(const LogSegmentHeader& later);
+  enum class Next : uint8_t { kNone, kFound, kForeign };
+  /// Enters the first segment of heads_ in use, or learns from it where the one that is read ends.
+  /// All of them have to be readable for kHeads.
+  Status FindNext(Look look, const Settled& settled, Next* next);
+  Status Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled);
+  bool Readable(const ExtentAddr& copy) const;
+
+  memnode::PoolClient* const client_;
+  const uint64_t database_id_;
+  std::map<uint64_t, LogSegment> segments_;
+  Position at_;
+  uint64_t foreign_through_ = 0;  ///< See OwnerChanged.
+  uint64_t left_through_ = 0;     ///< See OwnerLeaves.
+  /// Records were visited of which an owner after theirs may say that they are none.
+  bool unproven_ = false;
+  Heads heads_;
+  Doubt doubt_;
+  uint64_t stayed_ = 0;  ///< Records that counted since they stayed in doubt.
+  uint64_t bytes_read_ = 0;
+};
+
+}  // namespace nacre

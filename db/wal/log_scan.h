@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "db/wal/log_copies.h"
+#include "db/wal/log_segments.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "nacre/wal_recovery_mode.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
+#include "table/internal_key.h"
+#include "table/log_format.h"
+#include "util/arena.h"
+
+namespace nacre {
+
+struct LogReadResult;
+
+/// A segment that belongs to a log.
+struct LogLink {
+  const LogSegment* segment = nullptr;
+  LogSegmentHead head;
+  uint64_t end = 0;           ///< Of its records, as its successor says; 0: unknown.
+  std::string damage_before;  ///< Why it may be that something is missing before its records.
+};
+
+/// Of one segment of a log. `Run` finds its records, whatever is with the segments before, so that
+/// those of several segments can be found at once; `Settle` says what counts of them.
+///
+/// Thread safety: none.
+class LogScan {
+ public:
+  using Visitor = std::function<Status(SequenceNumber, uint32_t, const Slice&)>;
+
+  /// `link` outlives this. `kept`: see ReadLog.
+  LogScan(memnode::PoolClient* client, uint64_t database_id, WALRecoveryMode mode,
+          const LogLink* link, ConcurrentArena* kept);
+
+  /// Visits the records up to a damage behind which none counts in this mode, or a failure.
+  /// `reader` stays until Settle has returned, and may serve others before.
+  void Run(memnode::CopyReader* reader, const Visitor& visit);
+  /// After Run, in the order of the log. Adds what was found to `*result`, and answers what the
+  /// mode makes of damage; `*stop`: no segment behind this one counts.
+  Status Settle(LogReadResult* result, bool* stop);
+
+ private:
+  /// Records one after the other, and what is behind them.
+  struct Stretch {
+    uint64_t records = 0;
+    uint64_t bytes = 0;
+    SequenceNumber last_sequence = 0;
+    uint64_t end = 0;      ///< Of the last record.
+    uint64_t tail = 0;     ///< Where the first record begins that may have been under way.
+    bool healed = false;   ///< A copy lacked something that another one had.
+    bool damaged = false;  ///< No copy has a record at `at`,
+    uint64_t at = 0;
+    uint64_t next = 0;  ///< but one has here, or none up to here, the end.
+  };
+
+  Status Scan(const Visitor& visit);
+  bool FindRecord(LogRecord* record, bool* lacking);
+  /// The record at `offset` of one copy.
+  bool RecordAt(size_t copy, uint64_t offset, LogRecord* record);
+  uint64_t FindNext();
+  bool AnyResembles(uint64_t offset, SequenceNumber last);
+  Status Damaged(const std::string& what, bool at_tail, LogReadResult* result) const;
+
+  memnode::PoolClient* const client_;
+  const WALRecoveryMode mode_;
+  const LogLink* const link_;
+  const uint32_t stamp_;
+  const uint64_t end_;
+  const bool open_ended_;
+  LogCopies copies_;
+  uint64_t offset_ = kLogHeaderBytes;
+  std::vector<Stretch> stretches_;
+  bool healed_at_end_ = false;
+  Status failure_;  ///< Behind the last stretch.
+};
+
+}  // namespace nacre

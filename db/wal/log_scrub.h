@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "db/wal/log_segments.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/copy_reader.h"
+#include "table/placement.h"
+
+namespace nacre {
+
+/// Told of bytes that were read. A failure ends the work, and is the answer.
+using PassBytes = std::function<Status(uint64_t bytes)>;
+
+/// The copies of a log segment, as they compare with their checksums. A copy that is on a lost
+/// node, or could not be read, is in neither list.
+struct LogSegmentCopies {
+  std::vector<ExtentAddr> whole;
+  std::vector<ExtentAddr> damaged;
+};
+
+/// Compares the header and the acknowledged records of each copy with their checksums, at one
+/// buffer's memory however long they are. If the segment's memory is given to somebody else
+/// meanwhile, its copies look damaged: the caller finds out (LogWriter::WithSealed).
+///
+/// Fails as `pass` does, or with `NoSpace`.
+Status CheckLogCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
+                      uint64_t database_id, const WrittenSegment& written, const PassBytes& pass,
+                      LogSegmentCopies* copies);
+
+/// Writes to `damaged` what `whole` has and it has not. Of a sealed segment whose memory stays the
+/// log's (LogWriter::WithSealed). A header that is whole stays as it is, with its mark or without.
+///
+/// `Corruption` if `whole` turns out to be damaged, `Unavailable` or `TimedOut` naming a node that
+/// could not be read or written; some bytes may be written then.
+Status HealLogCopy(memnode::PoolClient* client, memnode::CopyReader* reader, uint64_t database_id,
+                   const WrittenSegment& written, const ExtentAddr& whole,
+                   const ExtentAddr& damaged);
+
+}  // namespace nacre

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "db/wal/log_segments.h"
+#include "nacre/status.h"
+#include "pool/connect/lane.h"
+#include "pool/pool_client.h"
+#include "rdma/transport.h"
+
+namespace nacre {
+
+/// For so long after it began to look at log, manifest and root a follower that found its segment
+/// open, and without a mark since, takes what is in it for all that was acknowledged.
+inline constexpr std::chrono::milliseconds kMarksHold{250};
+/// So an owner that has left a segment which it could not mark in any copy waits longer, once the
+/// next one can be found, before it acknowledges anything there. Clocks run alike within a tenth.
+inline constexpr std::chrono::milliseconds kUnmarkedPause = kMarksHold + kMarksHold / 10;
+
+/// Marks segments of a log as sealed (db/log_format.h), for those who follow the log from outside.
+///
+/// Thread safety: none.
+class LogSealer {
+ public:
+  static Status Create(memnode::PoolClient* client, uint64_t database_id,
+                       std::unique_ptr<LogSealer>* sealer);
+
+  /// Marks all copies that are on live nodes but not on one of `lost`. OK if one copy has the mark;
+  /// otherwise the failure of the last one, or `Unavailable` if none could be tried. Waits for
+  /// nodes that do not answer, at most the time that any operation may take.
+  Status Seal(const LogSegment& segment, const std::vector<NodeId>& lost);
+
+  /// What to write at kLogSealAt to seal the segment; there until the next call of any kind.
+  rdma::LocalBuffer Mark(const LogSegment& segment);
+
+ private:
+  LogSealer(memnode::PoolClient* client, uint64_t database_id,
+            std::unique_ptr<rdma::MemoryRegion> mark)
+      : client_(client), database_id_(database_id), mark_(std::move(mark)) {}
+
+  /// All of `copies`, or a failure.
+  Status Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies);
+
+  memnode::PoolClient* const client_;
+  const uint64_t database_id_;
+  const std::unique_ptr<rdma::MemoryRegion> mark_;  ///< Outlives the writes.
+  std::unique_ptr<memnode::Lane> lane_;
+};
+
+}  // namespace nacre

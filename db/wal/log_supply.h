@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "db/wal/log_segments.h"
+#include "db/wal/log_space.h"
+#include "nacre/logger.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/read/mirrored_extent.h"
+#include "util/mutex.h"
+#include "util/thread.h"
+
+namespace nacre {
+
+/// A segment that is reserved, recorded and connected to, with nothing written.
+struct PreparedSegment {
+  LogSegment segment;
+  std::unique_ptr<memnode::MirroredExtent> extent;
+};
+
+/// Keeps the next segment of a log ready ahead of need, by a thread of its own: whoever needs it
+/// does not wait for space, for the manifest, or for connections. One that has a copy on a node
+/// that was lost meanwhile is replaced.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class LogSupply {
+ public:
+  /// Numbers go up from `first_number`; segments are of `bytes`. `client` and `space` outlive this.
+  LogSupply(memnode::PoolClient* client, LogSpace* space, uint64_t first_number, uint64_t bytes,
+            Logger* log);
+  ~LogSupply();
+
+  /// The next segment, of `bytes` at least. Waits until there is one, or until one attempt has
+  /// failed: what NewSegment said, or `Unavailable` naming nodes that cannot be reached.
+  Status Take(uint64_t bytes, PreparedSegment* prepared) EXCLUDES(mutex_);
+  /// Connections of a segment that was used up, for the next one; null: there are none.
+  void GiveLane(std::unique_ptr<memnode::Lane> lane) EXCLUDES(mutex_);
+  /// Segments that were recorded and will never be written: the caller's now.
+  std::vector<LogSegment> TakeUnused() EXCLUDES(mutex_);
+  /// Has another spare made if a copy of this one is on a node for which `leave` answers true.
+  /// Whether a segment that is unused has a copy there.
+  bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
+  /// Prepares nothing any more; the spare is unused. Waits for a call of the space that is under
+  /// way.
+  void Stop() EXCLUDES(mutex_);
+
+ private:
+  void Run() EXCLUDES(mutex_);
+  /// One more segment of `bytes`.
+  Status Prepare(uint64_t bytes, PreparedSegment* prepared) EXCLUDES(mutex_);
+  bool Usable(const PreparedSegment& prepared) const;
+  void DropSpare() REQUIRES(mutex_);
+
+  memnode::PoolClient* const client_;
+  LogSpace* const space_;
+  const uint64_t bytes_;
+  Logger* const log_;
+  uint64_t next_number_;  ///< Of the thread.
+
+  Mutex mutex_;
+  CondVar changed_{&mutex_};
+  PreparedSegment spare_ GUARDED_BY(mutex_);  ///< With a null extent: there is none.
+  uint64_t wanted_bytes_ GUARDED_BY(mutex_);  ///< 0: no attempt is wanted.
+  uint64_t attempts_ GUARDED_BY(mutex_) = 0;
+  Status failure_ GUARDED_BY(mutex_);  ///< Of the last attempt.
+  bool stop_ GUARDED_BY(mutex_) = false;
+  bool preparing_ GUARDED_BY(mutex_) = false;
+  std::unique_ptr<memnode::Lane> lane_ GUARDED_BY(mutex_);
+  std::vector<LogSegment> unused_ GUARDED_BY(mutex_);
+  Thread thread_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,276 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "db/wal/log_ring.h"
+#include "db/wal/log_seal.h"
+#include "db/wal/log_segments.h"
+#include "db/wal/log_space.h"
+#include "db/wal/log_supply.h"
+#include "nacre/logger.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "table/internal_key.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+
+namespace nacre {
+
+/// Where and how a log is written.
+struct LogWriterOptions {
+  memnode::PoolClient* client = nullptr;
+  Clock* clock = nullptr;
+  uint64_t database_id = 0;
+  uint64_t segment_bytes = 4 << 20;
+  size_t ring_bytes = kLogRingBytes;  ///< At most; a power of two.
+  uint64_t next_number = 1;           ///< Above all numbers that any segment of the database had.
+  /// Where replay of an earlier log has ended (LogReadResult), if its segments are still recorded:
+  /// what lies behind is void from now on.
+  uint64_t previous_number = 0;
+  uint64_t previous_bytes = 0;
+  /// A sequence up to which each record has been awaited, or was never appended: for the headers of
+  /// segments (see LogSegmentHeader). Called by any thread that uses the log. None if null.
+  std::function<SequenceNumber()> settled{};
+  Logger* log = nullptr;
+};
+
+/// What a log has done since it was opened.
+struct LogWriterStats {
+  uint64_t bytes_appended = 0;    ///< Of records, as they lie in segments.
+  uint64_t writes_posted = 0;     ///< Each of them to all copies.
+  uint64_t segments = 0;          ///< Opened.
+  uint64_t ensemble_changes = 0;  ///< Segments that ended since a node failed.
+};
+
+/// The write-ahead log of a database, on memory nodes. Many threads append; one at a time is the
+/// leader, who writes what all have finished, with one write to each copy, while the others lay out
+/// the next group. Who starts a group need not await it: it travels while its writers do other
+/// work, and whoever leads next awaits it.
+///
+/// What is acknowledged is read back (log_reader.h):
+///   - a position is acknowledged once every copy of the open segment has all bytes up to it. A
+///     group is awaited before the next one is posted, so one is on its way at most, and none is
+///     when a segment ends but by its failure;
+///   - a segment ends at its last acknowledged byte, be it full or a copy lost, and the header of
+///     the next one says where. That header is posted before any record there, to the same copies
+///     in order, so who can read an acknowledged record there can read it too. No write to an
+///     ensemble that has failed is needed;
+///   - a follower may have shown what one copy had of a group that failed, so that group is never
+///     without a segment that counts: the next one is announced by a header that hides nothing,
+///     then comes the group, then the header that hides it, to the same copies in order;
+///   - before a record is written to the next segment, a segment is marked as sealed in the copies
+///     that can be reached, or a pause is made after the announcement (db/wal/log_seal.h):
+///     followers rely on it, nobody else does;
+///   - what lies behind that byte was not acknowledged: the ring still has it, and it goes to the
+///     next segment. What only some copies have of the last segment was not acknowledged either.
+///
+/// Failures: when a copy fails, writers wait for the next segment only, which is ready as a rule.
+/// When there is none (`NoSpace`, `Unavailable`), those who wait get the failure, and so does who
+/// appends; each call tries again, once. What the ring has taken is written as soon as that works,
+/// though its Await may have answered a failure. `Fenced` ends the log, and so does an exception on
+/// the leader's way.
+///
+/// Thread safety: all methods may be called from many threads at once, by callers that hold nothing
+/// that LogSpace::NewSegment needs. No lock and no allocation on the way of a record that fits into
+/// the ring.
+class LogWriter {
+ public:
+  /// The first segment is there, with its header, when this returns. `space` outlives the log.
+  static Status Open(const LogWriterOptions& options, LogSpace* space,
+                     std::unique_ptr<LogWriter>* writer);
+  /// Waits for nothing that was not awaited.
+  ~LogWriter();
+
+  /// Takes a record over; `parts`, one behind the other, are its payload: `count` >= 1 updates as
+  /// in a WriteBatch. `*position` is what Await takes. `generation`: of the MemTable that gets the
+  /// updates. Waits while the ring is full. After a failure nothing was taken.
+  Status Append(uint64_t generation, SequenceNumber first, uint32_t count,
+                std::span<const Slice> parts, uint64_t* position);
+  /// Sends what was appended on its way, unless somebody leads, something is on its way already, or
+  /// it has to wait for a segment: who awaits it does that then, and meets any failure. Waits for
+  /// nothing. To be followed by an Await, as nothing else looks after what is on its way.
+  void Start() EXCLUDES(mutex_);
+  /// Returns once every copy has everything up to `position`.
+  Status Await(uint64_t position);
+  /// The same for everything that was appended before.
+  Status Sync() { return Await(ring_->reserved()); }
+  /// Begins a segment whose header tells of LogWriterOptions::settled as it is now, or later.
+  Status StartSegment() EXCLUDES(mutex_);
+
+  /// Segments that have records of generations from `first` to `last`, all of which were awaited,
+  /// in order. They stay until TakeUnneeded gives them out.
+  std::vector<WrittenSegment> SegmentsOf(uint64_t first, uint64_t last) EXCLUDES(mutex_);
+
+  /// Segments all of whose records are of generations up to `flushed`, and with them those before,
+  /// in order: the caller's, to drop. So are segments that were never used. The open one is among
+  /// them if it qualifies and is more than half full, or has records and `close_open` is set.
+  std::vector<LogSegment> TakeUnneeded(uint64_t flushed, bool close_open = false) EXCLUDES(mutex_);
+
+  /// Ends the open segment if a copy of it is on a node for which `leave` answers true; writers go
+  /// on with the next. Whether any segment has a copy there: until TakeUnneeded has given it out,
+  /// for which its records must be in tables.
+  bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
+
+  /// Calls `body` with segment `number` and its acknowledged bytes, with the segment sealed and its
+  /// memory kept meanwhile: nothing is written there but by `body`. Ends the segment first if it is
+  /// the open one. False, without the call, if the log has no such segment with records any more.
+  /// TakeUnneeded, called meanwhile, leaves the segment and those behind it for its next call. Not
+  /// to be called by two threads at once.
+  bool WithSealed(uint64_t number, const std::function<void(const WrittenSegment&)>& body)
+      EXCLUDES(mutex_);
+
+  /// Nothing more is written; later calls answer `ShutdownInProgress`. Waits for a NewSegment that
+  /// is under way, and for what is on its way. After this TakeUnneeded gives the open segment out
+  /// like the others.
+  void Close() EXCLUDES(mutex_);
+
+  /// OK, or why nothing can be written at the moment.
+  Status status() const EXCLUDES(mutex_);
+  LogWriterStats stats() const;
+
+ private:
+  /// Held by the leader.
+  class CAPABILITY("leadership") Leadership {
+   public:
+    bool TryTake() TRY_ACQUIRE(true) {
+      return !taken_.load(std::memory_order_relaxed) &&
+             !taken_.exchange(true, std::memory_order_acquire);
+    }
+    void Give() RELEASE() { taken_.store(false, std::memory_order_release); }
+
+   private:
+    std::atomic<bool> taken_{false};
+  };
+  /// Gives the lead, which the caller has taken, back at its end: whatever is thrown until then.
+  class SCOPED_CAPABILITY LeadScope {
+   public:
+    explicit LeadScope(Leadership* lead) REQUIRES(lead) : lead_(lead) {}
+    ~LeadScope() RELEASE() { lead_->Give(); }
+    LeadScope(const LeadScope&) = delete;
+    LeadScope& operator=(const LeadScope&) = delete;
+
+   private:
+    Leadership* const lead_;
+  };
+  /// Of records.
+  struct Generations {
+    uint64_t lowest = UINT64_MAX;
+    uint64_t highest = 0;
+
+    void Add(uint64_t generation) {
+      lowest = std::min(lowest, generation);
+      highest = std::max(highest, generation);
+    }
+    void Add(const Generations& others) {
+      lowest = std::min(lowest, others.lowest);
+      highest = std::max(highest, others.highest);
+    }
+    bool Touch(uint64_t first, uint64_t last) const { return lowest <= last && highest >= first; }
+  };
+  /// Records that were posted to the open segment and not awaited yet; the ring has them still.
+  struct Group {
+    uint64_t bytes = 0;  ///< In the segment. 0: there is none.
+    Generations generations;
+    LogRing::Entry last;  ///< Its last record, or its only one, which is large.
+  };
+  struct Current {
+    LogSegment segment;
+    std::unique_ptr<memnode::MirroredExtent> extent;  ///< Null: no segment is open.
+    uint32_t stamp = 0;
+    uint64_t offset = 0;          ///< Of the first byte that is not acknowledged.
+    Generations generations;      ///< Of acknowledged records.
+    Group posted;                 ///< At `offset`.
+    bool after_unmarked = false;  ///< The one before it that has records is not marked.
+    bool has_records() const { return offset > kLogHeaderBytes; }
+  };
+  struct Sealed {
+    LogSegment segment;
+    uint64_t bytes = 0;
+    Generations generations;
+  };
+
+  LogWriter(const LogWriterOptions& options, LogSpace* space);
+
+  void TakeLead() ACQUIRE(lead_);
+  /// Room in the ring; waits for it.
+  Status Reserve(uint64_t bytes, uint64_t* at);
+  Status AppendLarge(uint64_t generation, SequenceNumber first, uint32_t count,
+                     std::span<const Slice> parts, uint64_t payload, uint64_t* position);
+  /// OK if the log works; tries, once, to have it work again.
+  Status CheckWorking();
+
+  /// Awaits the group that is on its way, else writes one of finished records, if there are any, to
+  /// as many segments as fail.
+  Status Lead() REQUIRES(lead_) EXCLUDES(mutex_);
+  /// Posts the finished records from `first` on, as many as the open segment, which has room for
+  /// that one, can take. Ends the segment if that fails.
+  Status Post(const LogRing::Entry& first) REQUIRES(lead_) EXCLUDES(mutex_);
+  Status PostRecords() REQUIRES(lead_);
+  Status PostLarge(const LogRing::Entry& entry) REQUIRES(lead_);
+  Status Write(uint64_t offset, rdma::LocalBuffer bytes) REQUIRES(lead_);
+  Status AwaitWrites() REQUIRES(lead_);
+  /// Returns once no group is on its way. Ends the segment if that failed; the ring has its records
+  /// for the next one.
+  Status AwaitPosted() REQUIRES(lead_) EXCLUDES(mutex_);
+  /// Every copy has the group that is on its way.
+  void AcknowledgePosted() REQUIRES(lead_);
+  /// Makes sure that a segment with room for `bytes` of records is open.
+  Status OpenFor(uint64_t bytes) REQUIRES(lead_) EXCLUDES(mutex_);
+  /// Brings the header of the open segment to all copies, with what failed before in front of it.
+  Status BeginSegment() REQUIRES(lead_);
+  /// Posts it.
+  Status WriteHeader(bool announced) REQUIRES(lead_);
+  /// Posts the group that failed with the segment before, if one did, to the one that was opened.
+  Status PostFailed() REQUIRES(lead_);
+  /// Ends the open segment at its last acknowledged byte.
+  void Seal() REQUIRES(lead_) EXCLUDES(mutex_);
+  /// Marks the copies of the open segment, of which nothing is on its way.
+  void MarkSealed() REQUIRES(lead_);
+  void SealFailed() REQUIRES(lead_) EXCLUDES(mutex_);
+  /// From now on status() is `s`; also answers it.
+  Status Note(Status s) EXCLUDES(mutex_);
+  /// The leader's work threw, for want of memory as a rule, and may have left a segment without its
+  /// header or a link: nothing is written any more, and the next owner finds what there is.
+  Status Break(Status s) REQUIRES(lead_) EXCLUDES(mutex_);
+
+  const LogWriterOptions options_;
+  std::unique_ptr<LogRing> ring_;
+  std::unique_ptr<rdma::MemoryRegion> headers_;  ///< Two: an announcement and what follows it.
+  std::unique_ptr<LogSupply> supply_;
+  std::unique_ptr<LogSealer> sealer_;
+
+  alignas(64) Leadership lead_;
+  Current current_ GUARDED_BY(lead_);
+  uint64_t last_ticket_ GUARDED_BY(lead_) = 0;
+  uint64_t previous_number_ GUARDED_BY(lead_);
+  uint64_t previous_bytes_ GUARDED_BY(lead_);
+  /// Bytes of the group that failed, whose records the ring has; 0: the last one did not.
+  uint64_t failed_bytes_ GUARDED_BY(lead_) = 0;
+  /// The last segment that has records was left without a mark, and none with records followed.
+  bool unmarked_ GUARDED_BY(lead_) = false;
+
+  /// Written by the leader, read by anyone.
+  std::atomic<uint64_t> bytes_appended_{0};
+  std::atomic<uint64_t> writes_posted_{0};
+  std::atomic<uint64_t> segments_{0};
+  std::atomic<uint64_t> ensemble_changes_{0};
+
+  /// Whether status_ is a failure, and whether it is there for good.
+  enum class State : uint8_t { kWorking, kFailing, kEnded };
+  alignas(64) std::atomic<State> state_{State::kWorking};  ///< Looked at by each Append.
+  mutable Mutex mutex_;
+  Status status_ GUARDED_BY(mutex_);
+  std::vector<Sealed> sealed_ GUARDED_BY(mutex_);      ///< In order.
+  std::vector<LogSegment> unused_ GUARDED_BY(mutex_);  ///< Failed before any record was there.
+  uint64_t kept_ GUARDED_BY(mutex_) = 0;               ///< Of WithSealed; 0: none.
+};
+
+}  // namespace nacre

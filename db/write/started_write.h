@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "db/write/write_sequencer.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// A batch whose updates are in the MemTable and on their way to the log. Nobody sees them, nor
+/// what is written later, until FinishWrite.
+struct StartedWrite {
+  WriteSequencer::Ticket ticket{};  ///< Without sequence numbers: there is nothing to finish.
+  uint64_t position = 0;            ///< In the log; 0: it is not there.
+  bool full = false;                ///< The MemTable is.
+  Status status;                    ///< A failure: nothing was begun.
+  Status inserted;
+};
+
+}  // namespace nacre
