@@ -7,7 +7,7 @@
 #include "db/compaction/manual_compaction.h"
 #include "db/db_impl.h"
 #include "db/manifest/table_changes.h"
-#include "table/merge_kernel.h"
+#include "table/merge/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/coding.h"
 #include "util/exceptions.h"

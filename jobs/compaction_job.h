@@ -10,8 +10,8 @@
 #include "nacre/compaction_filter.h"
 #include "nacre/merge_operator.h"
 #include "nacre/status.h"
-#include "table/internal_iterator.h"
-#include "table/merge_kernel.h"
+#include "table/iterator/internal_iterator.h"
+#include "table/merge/merge_kernel.h"
 #include "table/table_meta.h"
 #include "util/reed_solomon.h"
 

@@ -13,9 +13,9 @@
 #include "nacre/status.h"
 #include "pool/read/copy_reader.h"
 #include "pool/store/table_store.h"
-#include "table/internal_iterator.h"
+#include "table/iterator/internal_iterator.h"
 #include "table/log_format.h"
-#include "table/update_order.h"
+#include "table/merge/update_order.h"
 #include "util/arena.h"
 
 namespace nacre::memnode {

@@ -7,7 +7,7 @@
 
 #include "nacre/status.h"
 #include "table/extent.h"
-#include "table/range_index.h"
+#include "table/index/range_index.h"
 #include "table/table_context.h"
 #include "table/table_reader.h"
 

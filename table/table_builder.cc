@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "table/point_index.h"
-#include "table/range_index.h"
+#include "table/index/point_index.h"
+#include "table/index/range_index.h"
 #include "table/record.h"
 #include "util/bloom.h"
 #include "util/crc32c.h"

@@ -9,7 +9,7 @@
 #include "nacre/status.h"
 #include "table/extent.h"
 #include "table/internal_key.h"
-#include "table/range_tombstones.h"
+#include "table/merge/range_tombstones.h"
 #include "table/table_meta.h"
 
 namespace nacre {

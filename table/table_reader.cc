@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "table/covered_iterator.h"
-#include "table/index_memory.h"
-#include "table/range_index_slot.h"
+#include "table/index/index_memory.h"
+#include "table/index/range_index_slot.h"
+#include "table/iterator/covered_iterator.h"
+#include "table/iterator/table_iterator.h"
 #include "table/table_context.h"
-#include "table/table_iterator.h"
 #include "util/crc32c.h"
 #include "util/mutex.h"
 

@@ -3,7 +3,7 @@
 #include "db/db_impl.h"
 #include "db/version/column_family.h"
 #include "nacre/utilities/stackable_db.h"
-#include "table/merge_operands.h"
+#include "table/merge/merge_operands.h"
 
 namespace nacre {
 uint32_t IdOf(const ColumnFamilyHandle* family) { return family == nullptr ? 0 : family->GetID(); }

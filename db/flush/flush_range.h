@@ -13,7 +13,7 @@
 #include "jobs/flush_job.h"
 #include "nacre/status.h"
 #include "table/internal_key.h"
-#include "table/merge_kernel.h"
+#include "table/merge/merge_kernel.h"
 #include "table/placement.h"
 
 namespace nacre {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "db/memtable/skip_list.h"
-#include "table/internal_iterator.h"
+#include "table/iterator/internal_iterator.h"
 #include "table/key_order.h"
 #include "util/arena.h"
 #include "util/hash.h"

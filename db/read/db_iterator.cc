@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "db/read/iterator_bounds.h"
-#include "table/merge_operands.h"
+#include "table/merge/merge_operands.h"
 #include "util/exceptions.h"
 #include "util/perf_step.h"
 

@@ -6,9 +6,9 @@
 #include "db/read/read_view.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"
-#include "table/internal_iterator.h"
 #include "table/internal_key.h"
-#include "table/range_cover.h"
+#include "table/iterator/internal_iterator.h"
+#include "table/merge/range_cover.h"
 
 namespace nacre {
 

@@ -11,7 +11,7 @@
 #include "db/read/view_reads.h"
 #include "db/version/column_family.h"
 #include "db/version/hidden_family.h"
-#include "table/internal_iterator.h"
+#include "table/iterator/internal_iterator.h"
 #include "table/table_reader.h"
 #include "table/write_batch_format.h"
 #include "util/exceptions.h"

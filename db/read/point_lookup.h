@@ -8,7 +8,7 @@
 #include "pool/pool_client.h"
 #include "pool/store/degraded_read.h"
 #include "pool/store/table_store.h"
-#include "table/point_index.h"
+#include "table/index/point_index.h"
 #include "table/record.h"
 
 namespace nacre {

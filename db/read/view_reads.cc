@@ -8,9 +8,9 @@
 
 #include "db/read/db_iterator.h"
 #include "db/version/unread_tables.h"
-#include "table/concatenating_iterator.h"
-#include "table/covered_iterator.h"
-#include "table/merging_iterator.h"
+#include "table/iterator/concatenating_iterator.h"
+#include "table/iterator/covered_iterator.h"
+#include "table/iterator/merging_iterator.h"
 #include "util/exceptions.h"
 #include "util/perf_step.h"
 

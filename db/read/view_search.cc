@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "db/read/view_reads.h"
-#include "table/merge_operands.h"
-#include "table/point_index.h"
+#include "table/index/point_index.h"
+#include "table/merge/merge_operands.h"
 #include "util/hash.h"
 
 namespace nacre {

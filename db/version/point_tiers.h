@@ -9,7 +9,7 @@
 #include "db/version/table_handle.h"
 #include "db/version/version.h"
 #include "nacre/logger.h"
-#include "table/index_memory.h"
+#include "table/index/index_memory.h"
 #include "util/mutex.h"
 
 namespace nacre {

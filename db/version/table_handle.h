@@ -11,7 +11,7 @@
 #include "nacre/status.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
-#include "table/index_memory.h"
+#include "table/index/index_memory.h"
 #include "table/table_meta.h"
 #include "table/table_reader.h"
 #include "util/bloom.h"

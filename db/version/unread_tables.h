@@ -4,7 +4,7 @@
 
 #include "db/version/version.h"
 #include "nacre/options.h"
-#include "table/internal_iterator.h"
+#include "table/iterator/internal_iterator.h"
 
 namespace nacre {
 

@@ -10,7 +10,7 @@
 #include "db/version/level_tables.h"
 #include "db/version/table_handle.h"
 #include "table/internal_key.h"
-#include "table/merge_kernel.h"
+#include "table/merge/merge_kernel.h"
 
 namespace nacre {
 

@@ -9,7 +9,7 @@
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "table/internal_key.h"
-#include "table/update_order.h"
+#include "table/merge/update_order.h"
 
 namespace nacre {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "nacre/logger.h"
-#include "table/point_index.h"
+#include "table/index/point_index.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/stored_tables.h"

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "table/internal_iterator.h"
+#include "table/iterator/internal_iterator.h"
 #include "tests/support/seed.h"
 #include "util/arena.h"
 #include "util/hash.h"

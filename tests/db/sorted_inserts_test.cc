@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "nacre/comparator.h"
-#include "table/internal_iterator.h"
+#include "table/iterator/internal_iterator.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "table/point_index.h"
+#include "table/index/point_index.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "table/range_index.h"
+#include "table/index/range_index.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.

@@ -28,7 +28,7 @@
 #include "db/version/space_report.h"
 #include "db/version/table_metadata.h"
 #include "db/version/version.h"
-#include "table/range_cover.h"
+#include "table/merge/range_cover.h"
 #include "tests/support/table_factory.h"
 #include "util/random.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "table/internal_iterator.h"
 #include "table/internal_key.h"
+#include "table/iterator/internal_iterator.h"
 
 namespace nacre {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "table/fragment_checksums.h"
-#include "table/point_index.h"
-#include "table/point_index_layout.h"
-#include "table/range_index.h"
+#include "table/index/point_index.h"
+#include "table/index/point_index_layout.h"
+#include "table/index/range_index.h"
 #include "table/record.h"
 #include "tests/support/test_table.h"
 #include "util/crc32c.h"

@@ -3,7 +3,7 @@
 // Method: slots with made-up range indexes of known sizes; several threads that use more of them
 // than there is room for, with each index's number in its bytes.
 
-#include "table/index_memory.h"
+#include "table/index/index_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "table/range_index_slot.h"
+#include "table/index/range_index_slot.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 

@@ -4,7 +4,7 @@
 // below, under random snapshots, `deeper` ranges and bounds; what every snapshot sees is computed
 // by brute force before and after.
 
-#include "table/merge_kernel.h"
+#include "table/merge/merge_kernel.h"
 
 #include <gtest/gtest.h>
 

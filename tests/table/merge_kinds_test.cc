@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "nacre/merge_operator.h"
-#include "table/merge_kernel.h"
+#include "table/merge/merge_kernel.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_table.h"

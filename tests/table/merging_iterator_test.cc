@@ -3,7 +3,7 @@
 // Method: random entries dealt to random children, of memory and of tables, against one sorted
 // list; every child failed after every number of moves.
 
-#include "table/merging_iterator.h"
+#include "table/iterator/merging_iterator.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "table/concatenating_iterator.h"
+#include "table/iterator/concatenating_iterator.h"
 #include "tests/support/comparators.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

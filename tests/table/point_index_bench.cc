@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "table/point_index.h"
+#include "table/index/point_index.h"
 #include "util/random.h"
 
 namespace nacre {

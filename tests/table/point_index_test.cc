@@ -3,7 +3,7 @@
 // Method: random hashes against the list of what was added; the SIMD comparison against the scalar
 // one; bounds on size and on false positives; absurd collisions.
 
-#include "table/point_index.h"
+#include "table/index/point_index.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "table/length_classes.h"
-#include "table/point_index_layout.h"
-#include "table/point_index_search.h"
+#include "table/index/length_classes.h"
+#include "table/index/point_index_layout.h"
+#include "table/index/point_index_search.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "util/random.h"

@@ -3,7 +3,7 @@
 // Method: random sorted entries cut at random into intervals, every seek against a linear search;
 // random damage to encoded indexes.
 
-#include "table/range_index.h"
+#include "table/index/range_index.h"
 
 #include <gtest/gtest.h>
 

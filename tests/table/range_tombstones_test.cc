@@ -4,7 +4,7 @@
 // Method: random ranges over few keys against brute force; iterators over vectors; every truncation
 // of a section, and random bytes.
 
-#include "table/range_tombstones.h"
+#include "table/merge/range_tombstones.h"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "table/covered_iterator.h"
-#include "table/range_cover.h"
+#include "table/iterator/covered_iterator.h"
+#include "table/merge/range_cover.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/vector_iterator.h"

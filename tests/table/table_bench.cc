@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "table/merge_kernel.h"
-#include "table/merging_iterator.h"
+#include "table/iterator/merging_iterator.h"
+#include "table/merge/merge_kernel.h"
 #include "table/record.h"
 #include "table/table_builder.h"
 #include "table/table_reader.h"

@@ -3,7 +3,7 @@
 // Method: random keys of several shapes (long common beginnings, zero bytes, keys that begin with
 // others, many versions of few keys), in both kinds of order, beside std::stable_sort.
 
-#include "table/update_order.h"
+#include "table/merge/update_order.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "table/range_index.h"
+#include "table/index/range_index.h"
 
 namespace nacre {
 
@@ -17,7 +17,8 @@ struct LoadedRangeIndex {
   size_t MemoryUsage() const { return sizeof(*this) + section.capacity() + index.MemoryUsage(); }
 };
 
-/// Keeps the index from being freed, whatever its slot does with it (table/range_index_slot.h).
+/// Keeps the index from being freed, whatever its slot does with it
+/// (table/index/range_index_slot.h).
 using RangeIndexRef = std::shared_ptr<const LoadedRangeIndex>;
 
 }  // namespace nacre

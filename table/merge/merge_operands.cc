@@ -1,4 +1,4 @@
-#include "table/merge_operands.h"
+#include "table/merge/merge_operands.h"
 
 #include <deque>
 

@@ -1,4 +1,4 @@
-#include "table/covering_sequences.h"
+#include "table/merge/covering_sequences.h"
 
 #include <algorithm>
 #include <functional>

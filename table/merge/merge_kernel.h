@@ -14,9 +14,9 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/extent.h"
-#include "table/internal_iterator.h"
 #include "table/internal_key.h"
-#include "table/range_tombstones.h"
+#include "table/iterator/internal_iterator.h"
+#include "table/merge/range_tombstones.h"
 #include "table/table_builder.h"
 #include "table/table_meta.h"
 

@@ -1,4 +1,4 @@
-#include "table/range_index.h"
+#include "table/index/range_index.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,9 +1,9 @@
-#include "table/index_memory.h"
+#include "table/index/index_memory.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "table/range_index_slot.h"
+#include "table/index/range_index_slot.h"
 
 namespace nacre {
 namespace {

@@ -1,4 +1,4 @@
-#include "table/length_classes.h"
+#include "table/index/length_classes.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "table/covered_iterator.h"
+#include "table/iterator/covered_iterator.h"
 
 #include <string>
 #include <utility>

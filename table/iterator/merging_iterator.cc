@@ -1,4 +1,4 @@
-#include "table/merging_iterator.h"
+#include "table/iterator/merging_iterator.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,8 +1,8 @@
-#include "table/range_index_slot.h"
+#include "table/index/range_index_slot.h"
 
 #include <utility>
 
-#include "table/index_memory.h"
+#include "table/index/index_memory.h"
 
 namespace nacre {
 

@@ -1,4 +1,4 @@
-#include "table/update_order.h"
+#include "table/merge/update_order.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "table/point_index.h"
+#include "table/index/point_index.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,9 +6,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "table/length_classes.h"
-#include "table/point_index_layout.h"
-#include "table/point_index_search.h"
+#include "table/index/length_classes.h"
+#include "table/index/point_index_layout.h"
+#include "table/index/point_index_search.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 

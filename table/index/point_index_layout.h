@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "table/point_index.h"
+#include "table/index/point_index.h"
 
 namespace nacre {
 

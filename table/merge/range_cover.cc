@@ -1,4 +1,4 @@
-#include "table/range_cover.h"
+#include "table/merge/range_cover.h"
 
 #include <algorithm>
 

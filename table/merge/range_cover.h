@@ -6,7 +6,7 @@
 
 #include "nacre/slice.h"
 #include "table/internal_key.h"
-#include "table/range_tombstones.h"
+#include "table/merge/range_tombstones.h"
 
 namespace nacre {
 

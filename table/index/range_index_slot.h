@@ -5,7 +5,7 @@
 #include <list>
 #include <memory>
 
-#include "table/loaded_range_index.h"
+#include "table/index/loaded_range_index.h"
 #include "util/mutex.h"
 
 namespace nacre {

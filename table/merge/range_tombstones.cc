@@ -1,4 +1,4 @@
-#include "table/range_tombstones.h"
+#include "table/merge/range_tombstones.h"
 
 #include <algorithm>
 #include <optional>

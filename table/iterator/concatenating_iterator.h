@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "table/internal_iterator.h"
 #include "table/internal_key.h"
+#include "table/iterator/internal_iterator.h"
 #include "table/table_reader.h"
 
 namespace nacre {

@@ -1,10 +1,10 @@
-#include "table/merge_kernel.h"
+#include "table/merge/merge_kernel.h"
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-#include "table/merge_operands.h"
+#include "table/merge/merge_operands.h"
 #include "table/record.h"
 #include "util/exceptions.h"
 

@@ -1,4 +1,4 @@
-#include "table/point_index_layout.h"
+#include "table/index/point_index_layout.h"
 
 #include <algorithm>
 #include <bit>

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "table/internal_iterator.h"
-#include "table/loaded_range_index.h"
+#include "table/index/loaded_range_index.h"
+#include "table/iterator/internal_iterator.h"
 #include "table/record.h"
 #include "table/record_windows.h"
 #include "table/table_context.h"
