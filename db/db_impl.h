@@ -53,8 +53,8 @@
 #include "pool/store/table_store.h"
 #include "util/arena.h"
 #include "util/clock.h"
-#include "util/epoch.h"
 #include "util/mutex.h"
+#include "util/threads/epoch.h"
 
 namespace nacre {
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/log.h"
 #include "util/named_point.h"
 

@@ -16,8 +16,8 @@
 #include "nacre/listener.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "util/executor.h"
 #include "util/mutex.h"
+#include "util/threads/executor.h"
 
 namespace nacre {
 

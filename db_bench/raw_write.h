@@ -8,7 +8,7 @@
 #include "nacre/status.h"
 #include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"
-#include "util/executor.h"
+#include "util/threads/executor.h"
 
 namespace nacre::bench {
 

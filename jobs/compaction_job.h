@@ -13,7 +13,7 @@
 #include "table/iterator/internal_iterator.h"
 #include "table/merge/merge_kernel.h"
 #include "table/table_meta.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre::memnode {
 

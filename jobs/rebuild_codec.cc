@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jobs/compaction_codec.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre::memnode {
 

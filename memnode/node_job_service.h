@@ -11,7 +11,7 @@
 #include "jobs/node_job.h"
 #include "nacre/status.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::memnode {
 

@@ -19,7 +19,7 @@
 
 #include "memnode/region_move.h"
 #include "rdma/memory.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/draw_id.h"
 #include "util/log.h"
 #include "util/uri.h"

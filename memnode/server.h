@@ -19,7 +19,7 @@
 #include "pool/wire/control.pb.h"
 #include "rdma/transport.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::memnode {
 

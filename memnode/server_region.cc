@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/log.h"
 #include "util/uri.h"
 

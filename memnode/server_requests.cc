@@ -11,7 +11,7 @@
 #include "jobs/compaction_codec.h"
 #include "memnode/server.h"
 #include "pool/wire/manifest_image.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/log.h"
 #include "util/named_point.h"
 

@@ -8,7 +8,7 @@
 #include "pool/pool_client.h"
 #include "pool/pool_client_rep.h"
 #include "pool/wire/manifest_image.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::memnode {
 

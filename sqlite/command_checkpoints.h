@@ -6,7 +6,7 @@
 #include "nacre/db.h"
 #include "nacre/status.h"
 #include "sqlite/command_log.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::sqlite {
 

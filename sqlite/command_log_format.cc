@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 #include "util/posix_file.h"
 
 namespace nacre::sqlite {

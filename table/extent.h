@@ -8,7 +8,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre {
 

@@ -2,8 +2,8 @@
 
 #include <cassert>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 namespace {

@@ -8,8 +8,8 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/internal_key.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 

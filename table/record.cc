@@ -3,8 +3,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 namespace {

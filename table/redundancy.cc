@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre {
 

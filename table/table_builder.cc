@@ -9,8 +9,8 @@
 #include "table/index/point_index.h"
 #include "table/index/range_index.h"
 #include "table/record.h"
-#include "util/bloom.h"
-#include "util/crc32c.h"
+#include "util/codes/bloom.h"
+#include "util/codes/crc32c.h"
 #include "util/hash.h"
 
 namespace nacre {

@@ -4,8 +4,8 @@
 #include <cassert>
 #include <memory>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 namespace {

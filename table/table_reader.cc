@@ -11,7 +11,7 @@
 #include "table/iterator/covered_iterator.h"
 #include "table/iterator/table_iterator.h"
 #include "table/table_context.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/mutex.h"
 
 namespace nacre {

@@ -14,7 +14,7 @@
 #include "table/merge/range_tombstones.h"
 #include "table/record.h"
 #include "table/table_meta.h"
-#include "util/bloom.h"
+#include "util/codes/bloom.h"
 
 namespace nacre {
 

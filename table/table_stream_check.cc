@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 

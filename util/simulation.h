@@ -11,9 +11,9 @@ namespace nacre {
 /// What replaces the machine's clock, its scheduler and its random numbers while a deterministic
 /// simulation runs (as FoundationDB and TigerBeetle have it). Whatever blocks, sleeps, asks for the
 /// time or draws a number asks `Current()` first: mutexes and condition variables (util/mutex.h),
-/// threads (util/thread.h), Clock::System, SpinWait and DrawId, and the `sim` transport, which
-/// exists in a simulation only. In production this is null: one load and a branch that is never
-/// taken.
+/// threads (util/threads/thread.h), Clock::System, SpinWait and DrawId, and the `sim` transport,
+/// which exists in a simulation only. In production this is null: one load and a branch that is
+/// never taken.
 ///
 /// In a simulation one thread runs at a time; it goes on until it calls a method below that says it
 /// is a scheduling point, where a seed decides who is next. So nothing here needs a lock, and the

@@ -18,8 +18,8 @@
 #include "pool/space/space_allocator.h"
 #include "table/placement.h"
 #include "table/redundancy.h"
-#include "util/executor.h"
 #include "util/mutex.h"
+#include "util/threads/executor.h"
 
 namespace nacre::rocksfs {
 

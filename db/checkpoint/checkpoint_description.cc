@@ -6,8 +6,8 @@
 #include <set>
 
 #include "db/manifest/manifest_edit.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 namespace {

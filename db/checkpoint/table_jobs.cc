@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

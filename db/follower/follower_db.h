@@ -16,9 +16,9 @@
 #include "pool/pool_impl.h"
 #include "pool/store/table_store.h"
 #include "util/clock.h"
-#include "util/epoch.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/epoch.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

@@ -19,7 +19,7 @@
 #include "table/placement.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

@@ -2,8 +2,8 @@
 
 #include "db/manifest/manifest_ring.h"
 #include "db/manifest/manifest_slots.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 namespace {

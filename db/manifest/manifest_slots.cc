@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 #include "util/hash.h"
 #include "util/planted_bug.h"
 

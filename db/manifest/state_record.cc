@@ -5,8 +5,8 @@
 
 #include "pool/read/mirrored_extent.h"
 #include "util/clock.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 namespace {

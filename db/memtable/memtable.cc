@@ -10,7 +10,7 @@
 #include "table/key_order.h"
 #include "util/arena.h"
 #include "util/hash.h"
-#include "util/per_thread.h"
+#include "util/threads/per_thread.h"
 
 namespace nacre {
 

@@ -6,9 +6,9 @@
 #include "db/read/operation_counts.h"
 #include "db/read/view_reads.h"
 #include "nacre/statistics.h"
-#include "util/epoch.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
+#include "util/threads/epoch.h"
 
 namespace nacre {
 

@@ -11,8 +11,8 @@
 #include "db/read/point_lookup.h"
 #include "nacre/async.h"
 #include "pool/read/async_reader.h"
-#include "util/executor.h"
 #include "util/mutex.h"
+#include "util/threads/executor.h"
 
 namespace nacre {
 

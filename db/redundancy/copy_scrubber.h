@@ -15,7 +15,7 @@
 #include "pool/read/copy_reader.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

@@ -9,7 +9,7 @@
 #include "db/redundancy/node_states.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

@@ -10,7 +10,7 @@
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

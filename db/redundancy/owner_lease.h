@@ -8,7 +8,7 @@
 #include "pool/pool_client.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

@@ -6,7 +6,7 @@
 
 #include "db/redundancy/node_states.h"
 #include "db/version/version.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre {
 

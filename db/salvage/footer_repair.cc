@@ -14,7 +14,7 @@
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
 #include "pool/space/space_allocator.h"
-#include "util/executor.h"
+#include "util/threads/executor.h"
 
 namespace nacre {
 namespace {

@@ -9,7 +9,7 @@
 #include "pool/store/table_store.h"
 #include "table/extent.h"
 #include "table/fragment_checksums.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 namespace nacre {
 namespace {

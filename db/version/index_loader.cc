@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "util/log.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

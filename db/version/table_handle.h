@@ -14,9 +14,9 @@
 #include "table/index/index_memory.h"
 #include "table/table_meta.h"
 #include "table/table_reader.h"
-#include "util/bloom.h"
-#include "util/epoch.h"
+#include "util/codes/bloom.h"
 #include "util/mutex.h"
+#include "util/threads/epoch.h"
 
 namespace nacre {
 

@@ -11,7 +11,7 @@
 #include "db/wal/log_scan.h"
 #include "pool/read/copy_reader.h"
 #include "table/log_format.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

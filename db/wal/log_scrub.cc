@@ -10,7 +10,7 @@
 #include "pool/read/mirrored_extent.h"
 #include "table/log_format.h"
 #include "util/clock.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 namespace nacre {
 namespace {

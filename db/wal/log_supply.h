@@ -12,7 +12,7 @@
 #include "pool/pool_client.h"
 #include "pool/read/mirrored_extent.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "util/hash.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

@@ -9,7 +9,7 @@
 #include "nacre/status.h"
 #include "pool/connect/node_link.h"
 #include "util/clock.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::memnode {
 

@@ -17,7 +17,7 @@
 #include "rdma/transport.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::memnode {
 

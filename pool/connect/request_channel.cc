@@ -9,7 +9,7 @@
 #include "pool/connect/node_link.h"
 #include "pool/connect/spin_wait.h"
 #include "pool/wire/protocol.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 namespace nacre::memnode {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "memnode/server_region.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 namespace nacre::memnode {
 namespace {

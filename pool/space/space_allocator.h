@@ -8,8 +8,8 @@
 #include "pool/pool_client.h"
 #include "pool/space/space_quarantine.h"
 #include "table/placement.h"
-#include "util/executor.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
+#include "util/threads/executor.h"
 
 namespace nacre::memnode {
 

@@ -9,7 +9,7 @@
 #include "pool/space/job_end.h"
 #include "table/placement.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::memnode {
 

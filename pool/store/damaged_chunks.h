@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <map>
 
+#include "util/codes/reed_solomon.h"
 #include "util/mutex.h"
-#include "util/reed_solomon.h"
 
 namespace nacre::memnode {
 

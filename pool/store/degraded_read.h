@@ -9,8 +9,8 @@
 #include "pool/pool_client.h"
 #include "pool/store/table_store.h"
 #include "table/placement.h"
-#include "util/combination.h"
-#include "util/reed_solomon.h"
+#include "util/codes/combination.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre::memnode {
 

@@ -9,7 +9,7 @@
 #include "pool/store/damaged_chunks.h"
 #include "pool/store/table_store_rep.h"
 #include "table/placement.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre::memnode {
 

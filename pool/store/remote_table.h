@@ -10,7 +10,7 @@
 #include "pool/store/table_store_rep.h"
 #include "table/extent.h"
 #include "table/placement.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre::memnode {
 

@@ -6,7 +6,7 @@
 #include "pool/store/fragment_writes.h"
 #include "pool/store/table_store_rep.h"
 #include "util/clock.h"
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 namespace nacre::memnode {
 

@@ -17,8 +17,8 @@
 #include "pool/store/table_store_rep.h"
 #include "table/fragment_checksums.h"
 #include "table/table_meta.h"
+#include "util/codes/reed_solomon.h"
 #include "util/planted_bug.h"
-#include "util/reed_solomon.h"
 
 namespace nacre::memnode {
 

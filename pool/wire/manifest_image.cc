@@ -8,8 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 #include "util/named_point.h"
 
 namespace nacre::memnode {

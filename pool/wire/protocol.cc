@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre::memnode {
 namespace {

@@ -1,8 +1,8 @@
 #include "rdma/tcp/frame.h"
 
 #include "rdma/transport.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre::rdma {
 

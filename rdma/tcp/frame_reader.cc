@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 namespace nacre::rdma {
 

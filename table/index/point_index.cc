@@ -9,8 +9,8 @@
 #include "table/index/length_classes.h"
 #include "table/index/point_index_layout.h"
 #include "table/index/point_index_search.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre {
 namespace {

@@ -22,8 +22,8 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/stored_tables.h"
 #include "tests/support/test_db.h"
-#include "util/executor.h"
 #include "util/random.h"
+#include "util/threads/executor.h"
 
 namespace nacre {
 namespace {

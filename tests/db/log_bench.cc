@@ -15,7 +15,7 @@
 #include "pool/pool_impl.h"
 #include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"
-#include "util/executor.h"
+#include "util/threads/executor.h"
 
 namespace nacre {
 namespace {

@@ -20,8 +20,8 @@
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 #include "util/named_point.h"
 
 namespace nacre {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "table/fragment_checksums.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.

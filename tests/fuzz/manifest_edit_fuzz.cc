@@ -13,8 +13,8 @@
 #include "db/manifest/manifest_slots.h"
 #include "db/manifest/manifest_state.h"
 #include "pool/wire/manifest_image.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "table/index/point_index.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "table/table_reader.h"
 #include "tests/support/test_table.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 namespace {
 

@@ -16,8 +16,8 @@
 #include "rdma/tcp/outbox.h"
 #include "rdma/tcp/region.h"
 #include "rdma/tcp/session.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 
 namespace nacre::rdma {
 

@@ -11,8 +11,8 @@
 #include "pool/pool_impl.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
-#include "util/executor.h"
 #include "util/random.h"
+#include "util/threads/executor.h"
 
 namespace nacre::memnode {
 namespace {

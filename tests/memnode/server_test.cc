@@ -15,7 +15,7 @@
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/random.h"
 
 namespace nacre::memnode {

@@ -18,8 +18,8 @@
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
+#include "util/codes/reed_solomon.h"
 #include "util/random.h"
-#include "util/reed_solomon.h"
 
 namespace nacre::memnode {
 namespace {

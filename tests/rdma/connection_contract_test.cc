@@ -9,7 +9,7 @@
 #include "tests/support/seed.h"
 #include "util/clock.h"
 #include "util/random.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::rdma {
 

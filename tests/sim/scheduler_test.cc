@@ -14,7 +14,7 @@
 #include "tests/support/sim_run.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::sim {
 namespace {

@@ -12,7 +12,7 @@
 #include "pool/space/space_allocator.h"
 #include "tests/support/sim_case.h"
 #include "util/clock.h"
-#include "util/executor.h"
+#include "util/threads/executor.h"
 #include "util/uri.h"
 
 namespace nacre::sim {

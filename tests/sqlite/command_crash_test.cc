@@ -32,7 +32,7 @@
 #include "tests/support/sql_tpcc.h"
 #include "tests/support/temp_folder.h"
 #include "util/named_point.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

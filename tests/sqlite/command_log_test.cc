@@ -19,7 +19,7 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::sqlite {
 namespace {

@@ -16,7 +16,7 @@
 #include "tests/support/sql_connection.h"
 #include "tests/support/sql_tpcc.h"
 #include "tests/support/temp_folder.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tests/support/seed.h"
 #include "tests/support/sql_tpcc.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

@@ -14,8 +14,8 @@
 #include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"
 #include "tests/support/test_db.h"
-#include "util/executor.h"
 #include "util/random.h"
+#include "util/threads/executor.h"
 
 namespace nacre {
 

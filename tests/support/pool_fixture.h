@@ -13,7 +13,7 @@
 #include "pool/store/table_store.h"
 #include "table/table_meta.h"
 #include "tests/support/vector_iterator.h"
-#include "util/executor.h"
+#include "util/threads/executor.h"
 
 namespace nacre::memnode {
 

@@ -12,7 +12,7 @@
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
 #include "util/simulation.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::rdma {
 

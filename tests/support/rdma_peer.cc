@@ -16,7 +16,7 @@
 #include "rdma/unique_fd.h"
 #include "tests/support/rdma_requests.h"
 #include "util/coding.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 extern char** environ;
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "util/clock.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::sim {
 

@@ -7,7 +7,7 @@
 
 #include "util/clock.h"
 #include "util/random.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::sim {
 

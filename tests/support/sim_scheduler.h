@@ -13,7 +13,7 @@
 
 #include "util/random.h"
 #include "util/simulation.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre::sim {
 

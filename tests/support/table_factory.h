@@ -10,8 +10,8 @@
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
 #include "tests/support/vector_iterator.h"
-#include "util/epoch.h"
-#include "util/executor.h"
+#include "util/threads/epoch.h"
+#include "util/threads/executor.h"
 
 namespace nacre {
 

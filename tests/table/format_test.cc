@@ -14,7 +14,7 @@
 #include "table/index/range_index.h"
 #include "table/record.h"
 #include "tests/support/test_table.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 namespace nacre {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 #include "util/random.h"
 
 namespace nacre {

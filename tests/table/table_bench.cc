@@ -18,7 +18,7 @@
 #include "table/table_builder.h"
 #include "table/table_reader.h"
 #include "tests/support/memory_extent.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/random.h"
 
 namespace nacre {

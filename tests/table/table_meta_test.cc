@@ -11,8 +11,8 @@
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/test_table.h"
+#include "util/codes/crc32c.h"
 #include "util/coding.h"
-#include "util/crc32c.h"
 #include "util/random.h"
 
 namespace nacre {

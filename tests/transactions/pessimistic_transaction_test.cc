@@ -14,7 +14,7 @@
 #include "nacre/utilities/transaction_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

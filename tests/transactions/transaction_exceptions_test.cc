@@ -24,7 +24,7 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "tests/support/throwing_comparator.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

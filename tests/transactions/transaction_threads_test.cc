@@ -20,7 +20,7 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

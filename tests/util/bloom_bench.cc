@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "util/bloom.h"
+#include "util/codes/bloom.h"
 #include "util/coding.h"
 #include "util/hash.h"
 

@@ -2,7 +2,7 @@
 // through; malformed bytes deny nothing and are never read past their end.
 // Method: sequential and random keys of many counts; every truncation and corruption of a trailer.
 
-#include "util/bloom.h"
+#include "util/codes/bloom.h"
 
 #include <gtest/gtest.h>
 

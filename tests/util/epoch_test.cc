@@ -4,7 +4,7 @@
 // pointers whose objects are poisoned on destruction (AddressSanitizer and ThreadSanitizer see a
 // use that the poison misses).
 
-#include "util/epoch.h"
+#include "util/threads/epoch.h"
 
 #include <gtest/gtest.h>
 

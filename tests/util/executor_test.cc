@@ -2,7 +2,7 @@
 // one thread, on as many threads as asked for, and drains before it ends.
 // Method: counting tasks, tasks that wait for one another, tasks that schedule tasks.
 
-#include "util/executor.h"
+#include "util/threads/executor.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

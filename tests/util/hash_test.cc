@@ -11,7 +11,7 @@
 #include <string>
 
 #include "tests/support/seed.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "util/arena.h"
-#include "util/crc32c.h"
-#include "util/epoch.h"
+#include "util/codes/crc32c.h"
 #include "util/hash.h"
 #include "util/histogram.h"
 #include "util/random.h"
-#include "util/thread_index.h"
+#include "util/threads/epoch.h"
+#include "util/threads/thread_index.h"
 
 namespace nacre {
 namespace {

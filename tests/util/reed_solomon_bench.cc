@@ -10,8 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "util/codes/reed_solomon.h"
 #include "util/random.h"
-#include "util/reed_solomon.h"
 
 namespace nacre {
 namespace {

@@ -1,6 +1,6 @@
 // The code against arithmetic written out here, byte by byte, and every loss against the data.
 
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 #include <gtest/gtest.h>
 

@@ -31,7 +31,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 #include "util/random.h"
 
 namespace nacre::memnode {

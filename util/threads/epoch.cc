@@ -1,4 +1,4 @@
-#include "util/epoch.h"
+#include "util/threads/epoch.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

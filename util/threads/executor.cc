@@ -1,4 +1,4 @@
-#include "util/executor.h"
+#include "util/threads/executor.h"
 
 #include <cassert>
 #include <deque>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "util/mutex.h"
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {

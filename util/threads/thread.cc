@@ -1,4 +1,4 @@
-#include "util/thread.h"
+#include "util/threads/thread.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "util/reed_solomon.h"
+#include "util/codes/reed_solomon.h"
 
 #include <isa-l/erasure_code.h>
 

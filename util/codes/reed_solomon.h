@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "util/combination.h"
+#include "util/codes/combination.h"
 #include "util/mutex.h"
 
 namespace nacre {

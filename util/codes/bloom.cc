@@ -1,4 +1,4 @@
-#include "util/bloom.h"
+#include "util/codes/bloom.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "util/combination.h"
+#include "util/codes/combination.h"
 
 #include <isa-l/erasure_code.h>
 

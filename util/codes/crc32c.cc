@@ -1,4 +1,4 @@
-#include "util/crc32c.h"
+#include "util/codes/crc32c.h"
 
 #include <isa-l/crc.h>
 
