@@ -6,10 +6,10 @@
 
 #include "nacre/pool.h"
 #include "sqlite/catalogue.h"
-#include "sqlite/command_checkpoints.h"
-#include "sqlite/command_log.h"
-#include "sqlite/command_log_opening.h"
-#include "sqlite/key_encoding.h"
+#include "sqlite/command_log/command_checkpoints.h"
+#include "sqlite/command_log/command_log.h"
+#include "sqlite/command_log/command_log_opening.h"
+#include "sqlite/row/key_encoding.h"
 #include "util/coding.h"
 #include "util/hash.h"
 

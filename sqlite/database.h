@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "sqlite/command_log/log_position.h"
 #include "sqlite/commit_order.h"
 #include "sqlite/family_set.h"
-#include "sqlite/log_position.h"
 #include "sqlite/memory_bound.h"
 #include "sqlite/overlay.h"
+#include "sqlite/query/statistics.h"
 #include "sqlite/read_state.h"
-#include "sqlite/statistics.h"
 #include "util/mutex.h"
 #include "util/thread_annotations.h"
 
@@ -29,8 +29,8 @@ struct DatabaseOptions {
   std::string name = "sqlite";
   std::string redundancy = "none";
   uint64_t write_buffer_size = 0;  ///< Of all tables together; 0: Nacre's default.
-  /// Folder of the command log (sqlite/command_log.h), instead of the log on the nodes; empty:
-  /// none.
+  /// Folder of the command log (sqlite/command_log/command_log.h), instead of the log on the nodes;
+  /// empty: none.
   std::string command_log{};
   uint64_t command_log_size = 64 << 20;  ///< Bytes of it at which a checkpoint is made.
   /// Whether commits are in the log on the nodes. With neither log, a process that dies takes with
@@ -41,13 +41,13 @@ struct DatabaseOptions {
 /// A Nacre database that the connections of this process share: its owner has it open once. Holds
 /// the catalogue of tables and decides which transactions commit.
 ///
-/// Rows of a table and each of its indexes are spaces (sqlite/key_encoding.h), and each space is a
-/// column family, "sqlite.NUMBER", whose keys are without the space. Space 0 is the default family.
-/// It has the catalogue:
+/// Rows of a table and each of its indexes are spaces (sqlite/row/key_encoding.h), and each space
+/// is a column family, "sqlite.NUMBER", whose keys are without the space. Space 0 is the default
+/// family. It has the catalogue:
 ///
 ///     't' name      a table (sqlite/catalogue.h)
 ///     's' u32       big-endian: varint, about how many rows the table of this space has
-///     'd' u32       big-endian: how many of its keys are equal (sqlite/key_distribution.h)
+///     'd' u32       big-endian: how many of its keys are equal (sqlite/query/key_distribution.h)
 ///     'a' name      the arguments that the table was declared with
 ///     'c'           LogPosition, if the database has a command log
 ///

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "sqlite/analyze.h"
-#include "sqlite/integrity_module.h"
+#include "sqlite/query/analyze.h"
+#include "sqlite/query/integrity_module.h"
 #include "sqlite/session.h"
 #include "sqlite/sqlite_api.h"
 #include "sqlite/table_module.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "sqlite/declaration_tokens.h"
+#include "sqlite/row/declaration_tokens.h"
 #include "sqlite/table.h"
 
 namespace nacre::sqlite {

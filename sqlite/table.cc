@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "sqlite/catalogue.h"
-#include "sqlite/cursor.h"
-#include "sqlite/key_distribution.h"
+#include "sqlite/query/cursor.h"
+#include "sqlite/query/key_distribution.h"
 
 namespace nacre::sqlite {
 namespace {

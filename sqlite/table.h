@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "sqlite/row_check.h"
-#include "sqlite/schema.h"
+#include "sqlite/row/row_check.h"
+#include "sqlite/row/schema.h"
+#include "sqlite/row/stored_row.h"
 #include "sqlite/session.h"
-#include "sqlite/stored_row.h"
 
 namespace nacre::sqlite {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sqlite/cursor.h"
-#include "sqlite/plan.h"
+#include "sqlite/query/cursor.h"
+#include "sqlite/query/plan.h"
 #include "sqlite/table.h"
 
 namespace nacre::sqlite {

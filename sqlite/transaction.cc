@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sqlite/key_encoding.h"
+#include "sqlite/row/key_encoding.h"
 
 namespace nacre::sqlite {
 

@@ -8,7 +8,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "sqlite/command_list.h"
+#include "sqlite/command_log/command_list.h"
 #include "sqlite/database.h"
 #include "sqlite/overlay.h"
 

@@ -1,7 +1,7 @@
 #include <limits>
 #include <utility>
 
-#include "sqlite/merged_iterator.h"
+#include "sqlite/query/merged_iterator.h"
 #include "sqlite/table.h"
 
 namespace nacre::sqlite {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sqlite/declaration.h"
-#include "sqlite/schema.h"
+#include "sqlite/row/declaration.h"
+#include "sqlite/row/schema.h"
 #include "tests/support/sql_connection.h"
 
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sqlite/key_encoding.h"
-#include "sqlite/row_encoding.h"
-#include "sqlite/stored_row.h"
+#include "sqlite/row/key_encoding.h"
+#include "sqlite/row/row_encoding.h"
+#include "sqlite/row/stored_row.h"
 #include "util/coding.h"
 
 namespace {

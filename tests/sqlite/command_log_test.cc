@@ -3,7 +3,7 @@
 // Method: logs in a folder of the test's own, whose files are cut, overwritten and removed between
 // two openings, and which write to files that fail, or wait, when the test says so.
 
-#include "sqlite/command_log.h"
+#include "sqlite/command_log/command_log.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 
 #include "nacre/db.h"
 #include "nacre/pool.h"
-#include "sqlite/key_encoding.h"
-#include "sqlite/row_encoding.h"
+#include "sqlite/row/key_encoding.h"
+#include "sqlite/row/row_encoding.h"
 #include "tests/support/memnode_process.h"
 #include "tests/support/sql_connection.h"
 #include "tests/support/status_assert.h"

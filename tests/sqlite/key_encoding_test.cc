@@ -2,7 +2,7 @@
 // Method: all pairs of values at the edges of types, of integers and of doubles, and random ones.
 // SQLite itself compares them, column for column.
 
-#include "sqlite/key_encoding.h"
+#include "sqlite/row/key_encoding.h"
 
 #include <gtest/gtest.h>
 

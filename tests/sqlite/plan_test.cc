@@ -1,7 +1,7 @@
 // Goal: statements use the keys they can: both directions of an order, lists of values, patterns,
 // counts of equal keys for the order of a join.
 // Method: SQLite's own account of its plan (EXPLAIN QUERY PLAN), in which a table of Nacre appears
-// with the number of the index and the letters of sqlite/plan.h, and the rows, which the same
+// with the number of the index and the letters of sqlite/query/plan.h, and the rows, which the same
 // statement gives if a + in front of the columns keeps it from all keys.
 
 #include <gtest/gtest.h>

@@ -1,14 +1,14 @@
 // Goal: rows and keys that memory damaged are refused, or read as some value, without harm; and a
 // row is read in whichever order. Method: bytes by hand (tests/fuzz/sql_row_fuzz.cc has the rest).
 
-#include "sqlite/row_encoding.h"
+#include "sqlite/row/row_encoding.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <string>
 
-#include "sqlite/key_encoding.h"
+#include "sqlite/row/key_encoding.h"
 
 namespace nacre::sqlite {
 namespace {

@@ -1,0 +1,130 @@
+#include "sqlite/query/merged_iterator.h"
+
+#include <utility>
+
+#include "sqlite/row/key_encoding.h"
+
+namespace nacre::sqlite {
+void MergedIterator::Open(const ReadView& view, std::string begin, std::string end,
+                          bool backwards) {
+  const uint32_t space = SpaceOf(begin);
+  if (view_.state != view.state || (family_ != nullptr && family_->space() != space)) Close();
+  view_ = view;
+  family_ = view_.FamilyOf(space);
+  valid_ = false;
+  if (family_ == nullptr) return;
+  if (stored_ == nullptr) stored_ = view_.state->TakeIterator(*family_);
+  begin_ = std::move(begin);
+  end_ = std::move(end);
+  backwards_ = backwards;
+  ends_with_family_ = !Slice(end_).starts_with(Slice(begin_.data(), kSpaceBytes));
+  here_.assign(begin_, 0, kSpaceBytes);
+  SeekStart();
+  Settle();
+}
+
+void MergedIterator::Close() {
+  if (stored_ != nullptr) view_.state->GiveBack(*family_, std::move(stored_));
+  stored_ = nullptr;
+  family_ = nullptr;
+  view_ = ReadView();
+  valid_ = false;
+}
+
+Status MergedIterator::status() const {
+  if (stored_ != nullptr) return stored_->status();
+  return view_.state == nullptr ? Status::OK() : ReadView::FamilyIsGone();
+}
+
+Slice MergedIterator::OwnKey() const { return WithoutSpace(own_->first); }
+
+bool MergedIterator::StoredInRange() const {
+  if (!stored_->Valid()) return false;
+  return backwards_ ? stored_->key().compare(WithoutSpace(begin_)) >= 0
+                    : ends_with_family_ || stored_->key().compare(WithoutSpace(end_)) < 0;
+}
+
+bool MergedIterator::OwnInRange() const {
+  if (!own_valid_) return false;
+  return backwards_ ? own_->first.compare(begin_) >= 0
+                    : end_.empty() || own_->first.compare(end_) < 0;
+}
+
+void MergedIterator::StepOwn() {
+  const Overlay::Map& entries = view_.overlay->entries();
+  if (!backwards_) {
+    own_valid_ = ++own_ != entries.end();
+  } else if (own_ == entries.begin()) {
+    own_valid_ = false;
+  } else {
+    --own_;
+  }
+}
+
+void MergedIterator::SeekOwn(const Slice& key, bool strictly) {
+  const Overlay& overlay = *view_.overlay;
+  const Overlay::Map& entries = overlay.entries();
+  version_ = overlay.version();
+  if (entries.empty()) {
+    own_valid_ = false;
+    return;
+  }
+  if (!backwards_) {
+    own_ = strictly ? entries.upper_bound(key) : entries.lower_bound(key);
+    own_valid_ = own_ != entries.end();
+    return;
+  }
+  own_ = strictly ? entries.lower_bound(key) : entries.upper_bound(key);
+  own_valid_ = own_ != entries.begin();
+  if (own_valid_) --own_;
+}
+
+void MergedIterator::SeekStart() {
+  if (!backwards_) {
+    stored_->Seek(WithoutSpace(begin_));
+    SeekOwn(begin_, /*strictly=*/false);
+    return;
+  }
+  if (ends_with_family_) {
+    stored_->SeekToLast();
+  } else {
+    const Slice end = WithoutSpace(end_);
+    stored_->SeekForPrev(end);
+    if (stored_->Valid() && stored_->key() == end) stored_->Prev();
+  }
+  SeekOwn(end_, /*strictly=*/true);
+}
+
+void MergedIterator::Settle() {
+  while (true) {
+    const bool stored = StoredInRange();
+    const bool own = OwnInRange();
+    valid_ = (stored || own) && stored_->status().ok();
+    if (!valid_) return;
+    int order = stored ? -1 : 1;
+    if (stored && own) {
+      order = stored_->key().compare(OwnKey());
+      if (backwards_) order = -order;
+    }
+    from_overlay_ = order >= 0;
+    if (!from_overlay_) return;
+    if (order == 0) StepStored();
+    if (!own_->second.deleted) return;
+    StepOwn();
+  }
+}
+
+void MergedIterator::Next() {
+  if (view_.overlay->version() == version_) {
+    from_overlay_ ? StepOwn() : StepStored();
+  } else {
+    const Slice key = this->key();
+    here_.resize(kSpaceBytes);
+    here_.append(key.data(), key.size());
+    if (!from_overlay_) StepStored();
+    SeekOwn(here_, /*strictly=*/true);
+  }
+  Settle();
+}
+
+}  // namespace nacre::sqlite
