@@ -5,10 +5,10 @@
 #include <string>
 
 #include "db_bench/config.h"
-#include "db_bench/engine.h"
+#include "db_bench/engine/engine.h"
 #include "db_bench/flags.h"
-#include "db_bench/json_report.h"
-#include "db_bench/report.h"
+#include "db_bench/report/json_report.h"
+#include "db_bench/report/report.h"
 #include "db_bench/runner.h"
 #include "util/clock.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "db_bench/benchmark_list.h"
-#include "db_bench/json_report.h"
 #include "db_bench/key_generator.h"
+#include "db_bench/report/json_report.h"
 #include "nacre/options.h"
 
 // Names, meaning and defaults are RocksDB's where its db_bench has the flag. Defaults that differ:

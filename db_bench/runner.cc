@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "db_bench/cpu_time.h"
-#include "db_bench/plain_writing.h"
-#include "db_bench/progress.h"
-#include "db_bench/report.h"
+#include "db_bench/engine/plain_writing.h"
+#include "db_bench/report/progress.h"
+#include "db_bench/report/report.h"
 #include "db_bench/takeover.h"
 #include "db_bench/workload.h"
 #include "db_bench/write_rate_limiter.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "db_bench/config.h"
-#include "db_bench/engine.h"
+#include "db_bench/engine/engine.h"
 #include "nacre/status.h"
 #include "util/clock.h"
 

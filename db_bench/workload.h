@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "db_bench/config.h"
-#include "db_bench/engine.h"
+#include "db_bench/engine/engine.h"
 #include "db_bench/op_budget.h"
-#include "db_bench/op_recorder.h"
+#include "db_bench/report/op_recorder.h"
 #include "db_bench/value_generator.h"
 #include "db_bench/write_rate_limiter.h"
 #include "nacre/status.h"

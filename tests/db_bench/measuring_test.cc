@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "db_bench/cycle_clock.h"
-#include "db_bench/json_report.h"
-#include "db_bench/latency.h"
 #include "db_bench/op_budget.h"
-#include "db_bench/op_recorder.h"
-#include "db_bench/report.h"
+#include "db_bench/report/json_report.h"
+#include "db_bench/report/latency.h"
+#include "db_bench/report/op_recorder.h"
+#include "db_bench/report/report.h"
 #include "tests/support/seed.h"
 #include "util/clock.h"
 #include "util/random.h"

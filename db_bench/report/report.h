@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "db_bench/config.h"
-#include "db_bench/engine.h"
-#include "db_bench/result.h"
+#include "db_bench/engine/engine.h"
+#include "db_bench/report/result.h"
 
 // What db_bench prints, in the form of RocksDB's db_bench so that the same scripts read it.
 

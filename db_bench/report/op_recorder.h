@@ -8,7 +8,7 @@
 
 #include "db_bench/config.h"
 #include "db_bench/cycle_clock.h"
-#include "db_bench/latency.h"
+#include "db_bench/report/latency.h"
 #include "util/clock.h"
 #include "util/histogram.h"
 

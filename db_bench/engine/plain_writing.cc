@@ -1,4 +1,4 @@
-#include "db_bench/plain_writing.h"
+#include "db_bench/engine/plain_writing.h"
 
 #include <algorithm>
 #include <memory>

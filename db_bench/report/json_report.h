@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "db_bench/config.h"
-#include "db_bench/engine.h"
-#include "db_bench/result.h"
+#include "db_bench/engine/engine.h"
+#include "db_bench/report/result.h"
 #include "nacre/status.h"
 
 namespace nacre::bench {

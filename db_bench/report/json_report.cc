@@ -1,4 +1,4 @@
-#include "db_bench/json_report.h"
+#include "db_bench/report/json_report.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "db_bench/rocksdb_pool.h"
+#include "db_bench/engine/rocksdb_pool.h"
 
 namespace nacre::bench {
 

@@ -1,4 +1,4 @@
-#include "db_bench/interval_report.h"
+#include "db_bench/report/interval_report.h"
 
 #include <cinttypes>
 #include <cstdio>

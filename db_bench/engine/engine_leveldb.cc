@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "db_bench/engine.h"
-#include "db_bench/engine_status.h"
-#include "db_bench/iterator_cursor.h"
-#include "db_bench/leveldb_env.h"
-#include "db_bench/scratch_folder.h"
+#include "db_bench/engine/engine.h"
+#include "db_bench/engine/engine_status.h"
+#include "db_bench/engine/iterator_cursor.h"
+#include "db_bench/engine/leveldb_env.h"
+#include "db_bench/engine/scratch_folder.h"
 
 namespace nacre::bench {
 namespace {

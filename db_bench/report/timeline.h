@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "db_bench/config.h"
-#include "db_bench/engine.h"
-#include "db_bench/latency.h"
-#include "db_bench/op_recorder.h"
+#include "db_bench/engine/engine.h"
+#include "db_bench/report/latency.h"
+#include "db_bench/report/op_recorder.h"
 #include "nacre/status.h"
 #include "util/clock.h"
 #include "util/mutex.h"

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "db_bench/engine.h"
-#include "db_bench/engine_status.h"
+#include "db_bench/engine/engine.h"
+#include "db_bench/engine/engine_status.h"
 
 namespace nacre::bench {
 

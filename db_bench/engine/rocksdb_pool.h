@@ -7,7 +7,7 @@
 
 #include "adapters/rocksdb_fs/pool_file_system.h"
 #include "db_bench/config.h"
-#include "db_bench/engine.h"
+#include "db_bench/engine/engine.h"
 #include "nacre/pool.h"
 #include "nacre/status.h"
 #include "pool/pool_impl.h"

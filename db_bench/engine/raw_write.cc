@@ -1,4 +1,4 @@
-#include "db_bench/raw_write.h"
+#include "db_bench/engine/raw_write.h"
 
 #include <chrono>
 #include <string>

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "db_bench/engine.h"
-#include "db_bench/engine_status.h"
-#include "db_bench/iterator_cursor.h"
-#include "db_bench/raw_write.h"
+#include "db_bench/engine/engine.h"
+#include "db_bench/engine/engine_status.h"
+#include "db_bench/engine/iterator_cursor.h"
+#include "db_bench/engine/raw_write.h"
 #include "nacre/async.h"
 #include "nacre/checkpoint.h"
 #include "nacre/db.h"

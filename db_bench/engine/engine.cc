@@ -1,4 +1,4 @@
-#include "db_bench/engine.h"
+#include "db_bench/engine/engine.h"
 
 #include <fmt/format.h>
 

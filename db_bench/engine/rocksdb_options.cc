@@ -1,4 +1,4 @@
-#include "db_bench/rocksdb_options.h"
+#include "db_bench/engine/rocksdb_options.h"
 
 #include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>

@@ -1,4 +1,4 @@
-#include "db_bench/report.h"
+#include "db_bench/report/report.h"
 
 #include <algorithm>
 #include <cinttypes>

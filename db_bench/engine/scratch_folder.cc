@@ -1,4 +1,4 @@
-#include "db_bench/scratch_folder.h"
+#include "db_bench/engine/scratch_folder.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "db_bench/timeline.h"
+#include "db_bench/report/timeline.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
-#include "db_bench/op_recorder.h"
+#include "db_bench/report/op_recorder.h"
 
-#include "db_bench/interval_report.h"
+#include "db_bench/report/interval_report.h"
 
 namespace nacre::bench {
 

@@ -1,4 +1,4 @@
-#include "db_bench/progress.h"
+#include "db_bench/report/progress.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "db_bench/interval_report.h"
+#include "db_bench/report/interval_report.h"
 
 namespace nacre::bench {
 namespace {

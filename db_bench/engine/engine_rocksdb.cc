@@ -11,12 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "db_bench/engine.h"
-#include "db_bench/engine_status.h"
-#include "db_bench/iterator_cursor.h"
-#include "db_bench/rocksdb_options.h"
-#include "db_bench/rocksdb_pool.h"
-#include "db_bench/scratch_folder.h"
+#include "db_bench/engine/engine.h"
+#include "db_bench/engine/engine_status.h"
+#include "db_bench/engine/iterator_cursor.h"
+#include "db_bench/engine/rocksdb_options.h"
+#include "db_bench/engine/rocksdb_pool.h"
+#include "db_bench/engine/scratch_folder.h"
 
 namespace nacre::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db_bench/config.h"
-#include "db_bench/op_recorder.h"
+#include "db_bench/report/op_recorder.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 

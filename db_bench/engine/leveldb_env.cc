@@ -1,4 +1,4 @@
-#include "db_bench/leveldb_env.h"
+#include "db_bench/engine/leveldb_env.h"
 
 #include <string_view>
 
