@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/temp_folder.h"
 
 namespace nacre {

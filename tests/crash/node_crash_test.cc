@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "ctl/fsck.h"
-#include "tests/support/crash_points.h"
-#include "tests/support/crash_workload.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/crash_points.h"
+#include "tests/support/process/crash_workload.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/served_nodes.h"
 #include "tests/support/seed.h"
-#include "tests/support/served_nodes.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

@@ -11,7 +11,7 @@
 #include "nacre/db.h"
 #include "pool/pool_impl.h"
 #include "tests/support/checkpoint_fixture.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

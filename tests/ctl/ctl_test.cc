@@ -10,7 +10,7 @@
 
 #include "pool/pool_impl.h"
 #include "pool/wire/database_report.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

@@ -19,11 +19,11 @@
 #include "memnode/server_region.h"
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/owner_process.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/owner_process.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/stored_tables.h"
+#include "tests/support/table/stored_tables.h"
 
 OWNER_PROCESS_CHILD()
 

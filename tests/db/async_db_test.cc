@@ -17,11 +17,11 @@
 #include "nacre/async.h"
 #include "nacre/db.h"
 #include "nacre/task.h"
+#include "tests/support/process/test_nodes.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
-#include "tests/support/test_nodes.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -23,7 +23,7 @@
 #include "tests/support/checkpoint_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/stored_tables.h"
+#include "tests/support/table/stored_tables.h"
 #include "tests/support/test_db.h"
 
 namespace nacre {

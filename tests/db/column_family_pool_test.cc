@@ -18,7 +18,7 @@
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "nacre/db.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

@@ -14,7 +14,7 @@
 
 #include "nacre/db.h"
 #include "tests/support/failing_allocation.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

@@ -20,7 +20,7 @@
 #include "nacre/logger.h"
 #include "pool/space/space_allocator.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/stored_tables.h"
+#include "tests/support/table/stored_tables.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
 #include "util/threads/executor.h"

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "tests/support/process/test_nodes.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
-#include "tests/support/test_nodes.h"
 
 namespace nacre {
 namespace {

@@ -21,7 +21,7 @@
 #include "nacre/listener.h"
 #include "nacre/merge_operator.h"
 #include "nacre/write_batch.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "tests/support/throwing_comparator.h"

@@ -15,7 +15,7 @@
 #include "tests/support/comparators.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
-#include "tests/support/vector_iterator.h"
+#include "tests/support/table/vector_iterator.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -15,7 +15,7 @@
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "nacre/db.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"

@@ -16,10 +16,10 @@
 
 #include "nacre/db.h"
 #include "nacre/listener.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/test_nodes.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
-#include "tests/support/test_nodes.h"
 #include "util/mutex.h"
 
 namespace nacre {

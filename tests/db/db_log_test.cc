@@ -14,9 +14,9 @@
 
 #include "nacre/db.h"
 #include "nacre/write_batch.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/served_nodes.h"
 #include "tests/support/seed.h"
-#include "tests/support/served_nodes.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"

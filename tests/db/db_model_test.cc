@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tests/support/comparators.h"
-#include "tests/support/model_run.h"
+#include "tests/support/model/model_run.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/test_db.h"

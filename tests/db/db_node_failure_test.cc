@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "tests/support/process/test_nodes.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
-#include "tests/support/test_nodes.h"
 #include "util/random.h"
 
 namespace nacre {

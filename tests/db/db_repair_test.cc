@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pool/wire/database_report.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "nacre/db.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/owner_process.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/owner_process.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

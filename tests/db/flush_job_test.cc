@@ -21,8 +21,8 @@
 #include "tests/support/log_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
+#include "tests/support/table/test_table.h"
 #include "tests/support/test_db.h"
-#include "tests/support/test_table.h"
 #include "util/named_point.h"
 #include "util/random.h"
 

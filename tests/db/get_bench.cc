@@ -24,7 +24,7 @@
 #include "pool/pool_impl.h"
 #include "table/internal_key.h"
 #include "table/record.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "util/clock.h"
 #include "util/random.h"
 

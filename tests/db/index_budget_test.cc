@@ -15,7 +15,7 @@
 
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/stored_tables.h"
+#include "tests/support/table/stored_tables.h"
 
 namespace nacre {
 namespace {

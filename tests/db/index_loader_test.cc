@@ -18,7 +18,7 @@
 
 #include "nacre/comparator.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/table_factory.h"
+#include "tests/support/table/table_factory.h"
 #include "util/mutex.h"
 
 namespace nacre {

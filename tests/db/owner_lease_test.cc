@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "pool/wire/protocol.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/boot_clock.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/support/status_assert.h"
-#include "tests/support/table_factory.h"
+#include "tests/support/table/table_factory.h"
 
 namespace nacre {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/table_factory.h"
+#include "tests/support/table/table_factory.h"
 
 namespace nacre {
 namespace {

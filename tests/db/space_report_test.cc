@@ -13,7 +13,7 @@
 #include "nacre/db.h"
 #include "pool/wire/database_report.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/stored_tables.h"
+#include "tests/support/table/stored_tables.h"
 #include "tests/support/test_db.h"
 
 namespace nacre {

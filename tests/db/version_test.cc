@@ -15,7 +15,7 @@
 #include "tests/support/comparators.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
-#include "tests/support/table_factory.h"
+#include "tests/support/table/table_factory.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/db_bench/json_value.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 
 namespace nacre::bench {
 

@@ -10,7 +10,7 @@
 
 #include "sqlite/row/declaration.h"
 #include "sqlite/row/schema.h"
-#include "tests/support/sql_connection.h"
+#include "tests/support/sql/sql_connection.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "table/table_reader.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/test_table.h"
 #include "util/codes/crc32c.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "table/table_meta.h"
-#include "tests/support/memory_extent.h"
+#include "tests/support/table/memory_extent.h"
 #include "util/codes/crc32c.h"
 #include "util/coding.h"
 

@@ -8,7 +8,7 @@
 // a write that failed may take effect at any later time. A checker that is not ours, porcupine,
 // judges that (tests/history/checker).
 
-#include "tests/support/history.h"
+#include "tests/support/model/history.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@
 #include "nacre/db.h"
 #include "pool/pool_impl.h"
 #include "tests/history/run_checker.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

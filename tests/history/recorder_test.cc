@@ -16,7 +16,7 @@
 #include "nacre/db.h"
 #include "tests/history/faulty_db.h"
 #include "tests/history/run_checker.h"
-#include "tests/support/history.h"
+#include "tests/support/model/history.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 
 namespace nacre {
 

@@ -12,8 +12,8 @@
 
 #include "nacre/db.h"
 #include "nacre/statistics.h"
-#include "tests/support/exit_while_busy.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/exit_while_busy.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/test_db.h"
 
 namespace nacre {

@@ -18,7 +18,7 @@
 #include "examples/counters/counters.h"
 #include "nacre/db.h"
 #include "pool/connect/node_start.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"

@@ -20,9 +20,9 @@
 
 #include "nacre/db.h"
 #include "pool/connect/lane.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/private_network.h"
-#include "tests/support/process_usage.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/private_network.h"
+#include "tests/support/process/process_usage.h"
 #include "tests/support/scale.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

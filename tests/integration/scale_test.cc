@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "nacre/db.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/process_usage.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/process_usage.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

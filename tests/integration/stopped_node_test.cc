@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "nacre/db.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

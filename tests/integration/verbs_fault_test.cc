@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "nacre/db.h"
-#include "tests/support/kept_connections.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/kept_connections.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

@@ -15,7 +15,7 @@
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/test_table.h"
 #include "util/random.h"
 
 namespace nacre::memnode {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "pool/pool_impl.h"
-#include "tests/support/memnode_process.h"
 #include "tests/support/pool_fixture.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/temp_folder.h"
 
 namespace nacre::memnode {

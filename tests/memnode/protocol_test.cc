@@ -9,7 +9,7 @@
 
 #include "jobs/compaction_codec.h"
 #include "tests/support/seed.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/test_table.h"
 #include "util/random.h"
 
 namespace nacre::memnode {

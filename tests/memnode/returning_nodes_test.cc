@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "tests/support/pool_fixture.h"
+#include "tests/support/process/served_nodes.h"
 #include "tests/support/seed.h"
-#include "tests/support/served_nodes.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

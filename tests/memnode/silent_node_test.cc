@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/memnode_process.h"
 #include "tests/support/pool_fixture.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

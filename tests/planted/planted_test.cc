@@ -1,6 +1,6 @@
 // Goal: the simulation is worth something: it finds each of some subtle bugs, and soon.
 // Method: the sources in which they are planted (util/planted_bug.h) are compiled once more for
-// this program, and of each bug stories are told (tests/support/sim_story.h), seed by seed, in
+// this program, and of each bug stories are told (tests/support/sim/sim_story.h), seed by seed, in
 // processes that have it, until one fails; without the bug that one passes. `--table [SEEDS]`
 // prints how many seeds each of them took, `--find BUG FIRST SEEDS` seeks one in other seeds,
 // `--replay BUG SEED` prints the event log of one. For what stories hardly meet there are cases:
@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/support/memnode_process.h"
-#include "tests/support/sim_run.h"
-#include "tests/support/sim_story.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/sim/sim_run.h"
+#include "tests/support/sim/sim_story.h"
 #include "util/planted_bug.h"
 
 namespace nacre {

@@ -9,10 +9,10 @@
 #include <ostream>
 #include <string>
 
-#include "tests/support/rdma_endpoint.h"
-#include "tests/support/rdma_peer.h"
+#include "tests/support/rdma/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_peer.h"
 #include "tests/support/seed.h"
-#include "tests/support/sim_network.h"
+#include "tests/support/sim/sim_network.h"
 
 namespace nacre::rdma {
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "rdma/acceptor.h"
-#include "tests/support/rdma_endpoint.h"
-#include "tests/support/rdma_peer.h"
+#include "tests/support/rdma/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_peer.h"
 
 namespace nacre::rdma {
 namespace {

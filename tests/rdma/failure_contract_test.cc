@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tests/rdma/contract_fixture.h"
-#include "tests/support/kept_connections.h"
+#include "tests/support/process/kept_connections.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 

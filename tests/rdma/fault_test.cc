@@ -10,7 +10,7 @@
 
 #include "rdma/fault_device.h"
 #include "tests/support/manual_clock.h"
-#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_endpoint.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/hang_report.h"
-#include "tests/support/rdma_peer.h"
+#include "tests/support/process/hang_report.h"
+#include "tests/support/rdma/rdma_peer.h"
 
 // What a test does to its memory and what the I/O threads of `tcp` do there for a peer process are
 // ordered by what the two processes tell one another: over a pipe there, over the connection back.
@@ -13,7 +13,7 @@
 // where both ends are in one process, by the tests of the layers above.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:tests/support/rdma_peer.cc\n"
+  return "race:tests/support/rdma/rdma_peer.cc\n"
          "race:nacre::rdma::Responder::\n"
          "race:nacre::rdma::FrameReader::TakePayload\n"
          "race:nacre::rdma::TcpConnection::Receive\n";

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/rdma/contract_fixture.h"
-#include "tests/support/rdma_requests.h"
+#include "tests/support/rdma/rdma_requests.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 

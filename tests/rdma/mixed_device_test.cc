@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_endpoint.h"
 #include "tests/support/status_assert.h"
 
 namespace nacre::rdma {

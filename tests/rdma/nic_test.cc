@@ -8,7 +8,7 @@
 
 #include "rdma/nic_device.h"
 #include "tests/support/manual_clock.h"
-#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_endpoint.h"
 
 namespace nacre::rdma {
 

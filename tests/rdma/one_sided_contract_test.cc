@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tests/rdma/contract_fixture.h"
-#include "tests/support/rdma_requests.h"
+#include "tests/support/rdma/rdma_requests.h"
 #include "tests/support/seed.h"
 #include "util/clock.h"
 #include "util/random.h"

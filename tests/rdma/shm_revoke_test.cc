@@ -16,8 +16,8 @@
 #include <functional>
 #include <thread>
 
-#include "tests/support/rdma_endpoint.h"
-#include "tests/support/rdma_peer.h"
+#include "tests/support/rdma/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_peer.h"
 
 namespace nacre::rdma {
 

@@ -14,7 +14,7 @@
 
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
-#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_endpoint.h"
 #include "tests/support/temp_folder.h"
 
 namespace nacre::rdma {

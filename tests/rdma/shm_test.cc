@@ -20,8 +20,8 @@
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
 #include "rdma/wait.h"
-#include "tests/support/rdma_endpoint.h"
-#include "tests/support/rdma_peer.h"
+#include "tests/support/rdma/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_peer.h"
 #include "tests/support/temp_folder.h"
 
 namespace nacre::rdma {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_endpoint.h"
 
 namespace nacre::rdma {
 

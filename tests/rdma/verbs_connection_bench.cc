@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_endpoint.h"
 
 namespace nacre::rdma {
 

@@ -17,8 +17,8 @@
 
 #include "rdma/verbs/address.h"
 #include "rdma/verbs/wire.h"
-#include "tests/support/rdma_endpoint.h"
-#include "tests/support/rdma_requests.h"
+#include "tests/support/rdma/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_requests.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 

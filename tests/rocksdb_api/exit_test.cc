@@ -9,7 +9,7 @@
 #include <string>
 
 #include "adapters/rocksdb/nacre_rocksdb.h"
-#include "tests/support/exit_while_busy.h"
+#include "tests/support/process/exit_while_busy.h"
 
 namespace nacre::rocksdb_api {
 namespace {

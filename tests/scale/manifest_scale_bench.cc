@@ -19,7 +19,7 @@
 #include "db/manifest/manifest_log.h"
 #include "db/manifest/manifest_recovery.h"
 #include "tests/support/manifest_pool.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 
 namespace nacre {
 namespace {

@@ -26,7 +26,7 @@
 #include "nacre/db.h"
 #include "pool/wire/database_report.h"
 #include "tests/support/manifest_pool.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
 

@@ -1,4 +1,4 @@
-// Goal: what stories (tests/support/sim_story.h) have found wrong stays mended: a short case of
+// Goal: what stories (tests/support/sim/sim_story.h) have found wrong stays mended: a short case of
 // each, which does not depend on what seeds mean.
 // Method: a small simulated cluster, in which just that happens, for several seeds each.
 
@@ -15,8 +15,8 @@
 
 #include "nacre/db.h"
 #include "nacre/merge_operator.h"
-#include "tests/support/sim_case.h"
-#include "tests/support/sim_run.h"
+#include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_run.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
 

@@ -1,5 +1,5 @@
 // Goal: a follower takes nothing for damaged that is only out of its sight: what stories
-// (tests/support/sim_story.h) have found wrong there stays mended.
+// (tests/support/sim/sim_story.h) have found wrong there stays mended.
 // Method: a small simulated cluster, in which just that happens, for several seeds each.
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@
 
 #include "ctl/database_view.h"
 #include "nacre/db.h"
-#include "tests/support/sim_case.h"
-#include "tests/support/sim_run.h"
+#include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_run.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
 

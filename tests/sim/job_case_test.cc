@@ -15,8 +15,8 @@
 #include "ctl/database_view.h"
 #include "ctl/fsck.h"
 #include "nacre/db.h"
-#include "tests/support/sim_case.h"
-#include "tests/support/sim_run.h"
+#include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_run.h"
 #include "util/clock.h"
 #include "util/named_point.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "rdma/transport.h"
-#include "tests/support/sim_run.h"
+#include "tests/support/sim/sim_run.h"
 #include "util/clock.h"
 
 namespace nacre::sim {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/sim_run.h"
+#include "tests/support/sim/sim_run.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"

@@ -14,7 +14,7 @@
 
 #include "ctl/database_view.h"
 #include "nacre/db.h"
-#include "tests/support/sim_case.h"
+#include "tests/support/sim/sim_case.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
 

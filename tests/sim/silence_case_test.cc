@@ -10,7 +10,7 @@
 #include <string>
 
 #include "nacre/db.h"
-#include "tests/support/sim_case.h"
+#include "tests/support/sim/sim_case.h"
 #include "tests/support/test_db.h"
 #include "util/clock.h"
 

@@ -2,10 +2,11 @@
 // takes, nothing acknowledged is lost, nothing is seen in half or after it was replaced, no two
 // owners are acknowledged at once, and all works again soon after the faults end. And a seed
 // replays exactly.
-// Method: stories (tests/support/sim_story.h), each of a seed and in a forked process of its own,
-// with virtual time. NACRE_SIM_SEEDS says how many (1,000); `--seeds=N` and `--seed=S` run some
-// without the rest of the tests, one alone with its event log. Many seeds end with a list of the
-// named points (util/named_point.h) that none of them reached. `--flips`, `--scans`, `--splits`,
+// Method: stories (tests/support/sim/sim_story.h), each of a seed and in a forked process of its
+// own, with virtual time. NACRE_SIM_SEEDS says how many (1,000); `--seeds=N` and `--seed=S` run
+// some without the rest of the tests, one alone with its event log. Many seeds end with a list of
+// the named points (util/named_point.h) that none of them reached. `--flips`, `--scans`,
+// `--splits`,
 // `--small-rings`, `--followers`, `--families`, `--filters`, `--slow-repair` and `--stops` tell
 // stories that have more of these.
 
@@ -22,8 +23,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/sim_run.h"
-#include "tests/support/sim_story.h"
+#include "tests/support/sim/sim_run.h"
+#include "tests/support/sim/sim_story.h"
 #include "util/clock.h"
 #include "util/named_point.h"
 

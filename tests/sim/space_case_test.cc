@@ -10,7 +10,7 @@
 
 #include "pool/connect/pool_device.h"
 #include "pool/space/space_allocator.h"
-#include "tests/support/sim_case.h"
+#include "tests/support/sim/sim_case.h"
 #include "util/clock.h"
 #include "util/threads/executor.h"
 #include "util/uri.h"

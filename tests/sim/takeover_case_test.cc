@@ -1,5 +1,5 @@
 // Goal: whoever takes a database over owns what he shows, and who was taken over learns of it: what
-// stories (tests/support/sim_story.h) have found wrong there stays mended.
+// stories (tests/support/sim/sim_story.h) have found wrong there stays mended.
 // Method: a small simulated cluster, in which just that happens, for several seeds each.
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "nacre/db.h"
-#include "tests/support/sim_case.h"
-#include "tests/support/sim_run.h"
+#include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_run.h"
 #include "util/clock.h"
 
 namespace nacre::sim {

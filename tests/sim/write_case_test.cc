@@ -12,8 +12,8 @@
 
 #include "nacre/db.h"
 #include "nacre/write_batch.h"
-#include "tests/support/sim_case.h"
-#include "tests/support/sim_run.h"
+#include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_run.h"
 #include "util/clock.h"
 
 namespace nacre::sim {

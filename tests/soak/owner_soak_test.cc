@@ -2,11 +2,11 @@
 // well), and whichever nodes die meanwhile and come back empty, the next owner finds what was
 // acknowledged, and in the end nothing is damaged, lost or leaked, as long as no more nodes die
 // than the redundancy allows before all is whole again.
-// Method: owner processes (tests/support/owner_process.h) one after the other, and between them the
-// test itself as the owner, which checks what they have written. nacre-ctl fsck tells when all is
-// whole, and has the last word. NACRE_SOAK_SECONDS says for how long (60), a third of it for each
-// redundancy. NACRE_TEST_SEED replays the choices; not their timing. NACRE_SOAK_LOG names a file
-// for what all owners say.
+// Method: owner processes (tests/support/process/owner_process.h) one after the other, and between
+// them the test itself as the owner, which checks what they have written. nacre-ctl fsck tells when
+// all is whole, and has the last word. NACRE_SOAK_SECONDS says for how long (60), a third of it for
+// each redundancy. NACRE_TEST_SEED replays the choices; not their timing. NACRE_SOAK_LOG names a
+// file for what all owners say.
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@
 
 #include "nacre/db.h"
 #include "tests/soak/soak_time.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/owner_process.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/process/owner_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

@@ -4,8 +4,8 @@
 // Method: a process with four connections in four threads is killed after some transactions, or
 // kills itself at a point of the log (util/named_point.h), for each point and each time that a
 // whole run reaches it. Afterwards the tables are compared with SQLite's own after as many
-// transactions (tests/support/sql_ledger.h), or TPC-C's conditions are checked. One crash alone is
-// replayed by NACRE_CRASH_AT=POINT:HIT.
+// transactions (tests/support/sql/sql_ledger.h), or TPC-C's conditions are checked. One crash alone
+// is replayed by NACRE_CRASH_AT=POINT:HIT.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -25,11 +25,11 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/crash_points.h"
-#include "tests/support/memnode_process.h"
+#include "tests/support/process/crash_points.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
-#include "tests/support/sql_ledger.h"
-#include "tests/support/sql_tpcc.h"
+#include "tests/support/sql/sql_ledger.h"
+#include "tests/support/sql/sql_tpcc.h"
 #include "tests/support/temp_folder.h"
 #include "util/named_point.h"
 #include "util/threads/thread.h"

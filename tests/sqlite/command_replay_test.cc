@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "nacre/checkpoint.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/sql_connection.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/sql/sql_connection.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,9 +1,9 @@
 // Goal: tables of Nacre answer as SQLite's own do.
-// Method: random statements (tests/support/sql_generator.h) run on two connections, one with tables
-// of SQLite in memory, one with the same tables in Nacre. After each statement codes, messages,
-// rows and counts of changes are compared, every so often the contents of all tables. A third
-// connection has the same tables of Nacre open: it sees what was committed, and is told which of
-// them are there no more. At the end each table is checked against its indexes. A seed replays a
+// Method: random statements (tests/support/sql/sql_generator.h) run on two connections, one with
+// tables of SQLite in memory, one with the same tables in Nacre. After each statement codes,
+// messages, rows and counts of changes are compared, every so often the contents of all tables. A
+// third connection has the same tables of Nacre open: it sees what was committed, and is told which
+// of them are there no more. At the end each table is checked against its indexes. A seed replays a
 // run; NACRE_TEST_SQL_STATEMENTS makes it longer.
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "tests/support/seed.h"
-#include "tests/support/sql_connection.h"
-#include "tests/support/sql_generator.h"
+#include "tests/support/sql/sql_connection.h"
+#include "tests/support/sql/sql_generator.h"
 
 namespace nacre {
 namespace {

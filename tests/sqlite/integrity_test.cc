@@ -14,8 +14,8 @@
 #include "nacre/pool.h"
 #include "sqlite/row/key_encoding.h"
 #include "sqlite/row/row_encoding.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/sql_connection.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/sql/sql_connection.h"
 #include "tests/support/status_assert.h"
 
 namespace nacre::sqlite {

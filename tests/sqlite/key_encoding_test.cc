@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/sql_connection.h"
+#include "tests/support/sql/sql_connection.h"
 
 namespace nacre::sqlite {
 namespace {

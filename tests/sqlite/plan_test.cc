@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/memnode_process.h"
-#include "tests/support/sql_connection.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/sql/sql_connection.h"
 
 namespace nacre {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/memnode_process.h"
-#include "tests/support/sql_connection.h"
-#include "tests/support/sql_tpcc.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/sql/sql_connection.h"
+#include "tests/support/sql/sql_tpcc.h"
 #include "tests/support/temp_folder.h"
 #include "util/threads/thread.h"
 

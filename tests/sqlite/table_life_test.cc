@@ -15,9 +15,9 @@
 #include "nacre/db.h"
 #include "nacre/pool.h"
 #include "sqlite/database.h"
-#include "tests/support/crash_points.h"
-#include "tests/support/memnode_process.h"
-#include "tests/support/sql_connection.h"
+#include "tests/support/process/crash_points.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/sql/sql_connection.h"
 #include "tests/support/status_assert.h"
 
 namespace nacre {

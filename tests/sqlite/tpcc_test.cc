@@ -1,7 +1,7 @@
 // Goal: transactions of several connections keep what they must keep together.
-// Method: the five transactions of TPC-C (tests/support/sql_tpcc.h) from four connections at once,
-// each in a thread; what meets a conflict is run again. Afterwards the consistency conditions of
-// clause 3.3.2 are checked, and that no order was lost.
+// Method: the five transactions of TPC-C (tests/support/sql/sql_tpcc.h) from four connections at
+// once, each in a thread; what meets a conflict is run again. Afterwards the consistency conditions
+// of clause 3.3.2 are checked, and that no order was lost.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/support/seed.h"
-#include "tests/support/sql_tpcc.h"
+#include "tests/support/sql/sql_tpcc.h"
 #include "util/threads/thread.h"
 
 namespace nacre {

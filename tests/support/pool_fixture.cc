@@ -6,7 +6,7 @@
 
 #include "table/table_builder.h"
 #include "table/table_reader.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/test_table.h"
 #include "util/random.h"
 
 namespace nacre::memnode {

@@ -12,7 +12,7 @@
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
 #include "table/table_meta.h"
-#include "tests/support/vector_iterator.h"
+#include "tests/support/table/vector_iterator.h"
 #include "util/threads/executor.h"
 
 namespace nacre::memnode {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/hang_report.h"
+#include "tests/support/process/hang_report.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

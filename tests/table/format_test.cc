@@ -13,7 +13,7 @@
 #include "table/index/point_index_layout.h"
 #include "table/index/range_index.h"
 #include "table/record.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/test_table.h"
 #include "util/codes/crc32c.h"
 
 namespace nacre {

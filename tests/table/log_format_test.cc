@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
-#include "tests/support/guarded_bytes.h"
 #include "tests/support/status_assert.h"
+#include "tests/support/table/guarded_bytes.h"
 
 namespace nacre {
 namespace {

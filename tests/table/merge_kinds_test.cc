@@ -19,8 +19,8 @@
 #include "table/merge/merge_kernel.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/test_table.h"
-#include "tests/support/vector_iterator.h"
+#include "tests/support/table/test_table.h"
+#include "tests/support/table/vector_iterator.h"
 #include "util/random.h"
 
 namespace nacre {

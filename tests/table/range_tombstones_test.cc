@@ -20,7 +20,7 @@
 #include "table/merge/range_cover.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/vector_iterator.h"
+#include "tests/support/table/vector_iterator.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -17,7 +17,7 @@
 #include "table/record.h"
 #include "table/table_builder.h"
 #include "table/table_reader.h"
-#include "tests/support/memory_extent.h"
+#include "tests/support/table/memory_extent.h"
 #include "util/codes/crc32c.h"
 #include "util/random.h"
 

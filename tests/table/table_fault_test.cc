@@ -11,7 +11,7 @@
 #include "table/table_reader.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/test_table.h"
 #include "util/hash.h"
 #include "util/random.h"
 

@@ -7,10 +7,10 @@
 
 #include <string>
 
-#include "tests/support/memory_extent.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/memory_extent.h"
+#include "tests/support/table/test_table.h"
 #include "util/codes/crc32c.h"
 #include "util/coding.h"
 #include "util/random.h"

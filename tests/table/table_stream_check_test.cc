@@ -14,7 +14,7 @@
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/test_table.h"
+#include "tests/support/table/test_table.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/support/guarded_bytes.h"
 #include "tests/support/seed.h"
+#include "tests/support/table/guarded_bytes.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -14,7 +14,7 @@
 
 #include "rdma/transport.h"
 #include "rdma/unique_fd.h"
-#include "tests/support/rdma_endpoint.h"
+#include "tests/support/rdma/rdma_endpoint.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"

@@ -1,0 +1,318 @@
+#include "tests/support/process/crash_workload.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "nacre/checkpoint.h"
+#include "nacre/column_family.h"
+#include "nacre/write_batch.h"
+#include "pool/wire/database_report.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/test_db.h"
+#include "util/random.h"
+
+namespace nacre {
+
+namespace {
+
+constexpr uint64_t kKeys = 80;
+constexpr int kPatienceSeconds = 60;
+
+struct Update {
+  std::string key;
+  bool put = true;
+  std::string value;
+};
+
+/// What write `number` changes, all at once.
+std::vector<Update> UpdatesOf(uint64_t seed, uint64_t number) {
+  Random random(seed * 1'000'003 + number);
+  std::vector<Update> updates(random.OneIn(3) ? 2 + random.Uniform(4) : 1);
+  for (Update& update : updates) {
+    update.key = "key" + std::to_string(random.Uniform(kKeys));
+    update.put = !random.OneIn(8);
+    // Some records are longer than the log's ring takes.
+    const uint64_t bytes = random.OneIn(12) ? 70'000 + random.Uniform(30'000)
+                                            : random.Uniform(random.OneIn(2) ? 200 : 16'000);
+    if (update.put) update.value = TestValue(number * 17 + random.Uniform(1000), bytes);
+  }
+  return updates;
+}
+
+Status Write(DB* db, const CrashPlan& plan, uint64_t from, uint64_t to, CrashPoints* points) {
+  for (uint64_t number = from; number < to; ++number) {
+    NACRE_RETURN_IF_ERROR(WriteOne(db, plan.seed, number).WithContext("write"));
+    points->Acknowledge(number);
+  }
+  return Status::OK();
+}
+
+constexpr char kFamily[] = "extra";
+constexpr int kFamilyKeys = 3;
+
+/// A column family comes, is written by one batch, flushed with the rest, and goes.
+Status UseFamily(DB* db, const Options& options) {
+  ColumnFamilyHandle* family = nullptr;
+  NACRE_RETURN_IF_ERROR(db->CreateColumnFamily(options, kFamily, &family));
+  WriteBatch batch;
+  for (int i = 0; i < kFamilyKeys; ++i) {
+    NACRE_RETURN_IF_ERROR(batch.Put(family, "key" + std::to_string(i), TestValue(3, 2000)));
+  }
+  Status status = db->Write({}, &batch);
+  if (status.ok()) status = db->Flush({}, family);
+  if (status.ok()) status = db->DropColumnFamily(family);
+  NACRE_RETURN_IF_ERROR(db->DestroyColumnFamilyHandle(family));
+  return status;
+}
+
+/// The family has its batch or nothing. It goes.
+void CheckFamily(DB* db, ColumnFamilyHandle* family) {
+  int found = 0;
+  for (int i = 0; i < kFamilyKeys; ++i) {
+    std::string value;
+    const Status status = db->Get({}, family, "key" + std::to_string(i), &value);
+    EXPECT_TRUE(status.ok() || status.IsNotFound()) << status.ToString();
+    if (!status.ok()) continue;
+    EXPECT_TRUE(value == TestValue(3, 2000));
+    ++found;
+  }
+  EXPECT_TRUE(found == 0 || found == kFamilyKeys) << found;
+  EXPECT_TRUE(IsOk(db->DropColumnFamily(family)));
+}
+
+[[noreturn]] void Die() {
+  ::kill(::getpid(), SIGKILL);
+  for (;;) ::pause();
+}
+
+Status Live(const CrashPlan& plan, CrashPoints* points) {
+  const Options options = CrashOptions(plan.pool_uri, plan.redundancy);
+  std::unique_ptr<DB> db;
+  NACRE_RETURN_IF_ERROR(DB::Open(options, kCrashDatabase, &db).WithContext("open"));
+  const uint64_t end = plan.first + plan.writes;
+  const uint64_t most = plan.first + plan.writes * 3 / 4;
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, plan.first, most, points));
+  NACRE_RETURN_IF_ERROR(UseFamily(db.get(), options).WithContext("column family"));
+  NACRE_RETURN_IF_ERROR(db->Flush({}).WithContext("flush"));
+  NACRE_RETURN_IF_ERROR(db->CompactRange({}, nullptr, nullptr).WithContext("compact"));
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, most, end, points));
+  if (plan.die_at_end) Die();
+  NACRE_RETURN_IF_ERROR(db->Close().WithContext("close"));
+  db.reset();
+  points->Destroying();
+  return DestroyDB(kCrashDatabase, options).WithContext("destroy");
+}
+
+/// The test has made the database. The first node is to be left, and another one comes.
+Status Drain(const CrashPlan& plan, CrashPoints* points) {
+  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(plan.pool_uri);
+  Options options = CrashOptions("", plan.redundancy);
+  options.pool = pool;
+  std::unique_ptr<DB> db;
+  NACRE_RETURN_IF_ERROR(DB::Open(options, kCrashDatabase, &db).WithContext("open"));
+  Status status;
+  const int before = pool->client()->node_count();
+  const memnode::Directions wanted{.version = plan.directions_version,
+                                   .draining = {pool->client()->instance_id(0)},
+                                   .added_addresses = {plan.added}};
+  for (int i = 0; i < before; ++i) {
+    memnode::Directions now;
+    NACRE_RETURN_IF_ERROR(pool->client()->SetDirections(static_cast<NodeId>(i), wanted, &now));
+  }
+  const bool left = Eventually([&] {
+    memnode::NodeStats stats;
+    status = pool->client()->GetStats(0, &stats);
+    return !status.ok() || (stats.slabs_leased == 0 && pool->client()->node_count() > before);
+  });
+  NACRE_RETURN_IF_ERROR(std::move(status));
+  if (!left) return Status::TimedOut("the node is not left");
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, plan.first, plan.first + plan.writes, points));
+  return db->Close().WithContext("close");
+}
+
+Status TakeOver(const CrashPlan& plan, CrashPoints* points) {
+  const std::unique_ptr<DB> db = OpenAfterCrash(CrashOptions(plan.pool_uri, plan.redundancy));
+  if (db == nullptr) return Status::Aborted("not opened");
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, plan.first, plan.first + plan.writes, points));
+  NACRE_RETURN_IF_ERROR(db->Flush({}).WithContext("flush"));
+  NACRE_RETURN_IF_ERROR(db->WaitForCompact().WithContext("compact"));
+  Die();
+}
+
+Status MakeCheckpoint(DB* db, const std::string& dir) {
+  std::unique_ptr<Checkpoint> checkpoint;
+  NACRE_RETURN_IF_ERROR(Checkpoint::Create(db, &checkpoint));
+  return checkpoint->CreateCheckpoint(dir, {}, nullptr).WithContext("checkpoint");
+}
+
+Status CheckpointAndRestore(const CrashPlan& plan, CrashPoints* points) {
+  const Options options = CrashOptions(plan.pool_uri, plan.redundancy);
+  std::unique_ptr<DB> db = OpenAfterCrash(options);
+  if (db == nullptr) return Status::Aborted("not opened");
+  const uint64_t half = plan.first + plan.writes / 2;
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, plan.first, half, points));
+  NACRE_RETURN_IF_ERROR(MakeCheckpoint(db.get(), plan.dir));
+  NACRE_RETURN_IF_ERROR(Write(db.get(), plan, half, plan.first + plan.writes, points));
+  NACRE_RETURN_IF_ERROR(MakeCheckpoint(db.get(), plan.dir));
+  NACRE_RETURN_IF_ERROR(DeleteCheckpoint(plan.dir, 1).WithContext("remove"));
+  NACRE_RETURN_IF_ERROR(db->Close().WithContext("close"));
+  db.reset();
+  return RestoreDB(options, kCrashCopy, plan.dir);
+}
+
+std::string Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+uint64_t EnvironmentNumber(const char* name) { return std::stoull(Environment(name)); }
+
+}  // namespace
+
+Options CrashOptions(const std::string& pool_uri, const std::string& redundancy) {
+  Options options = SmallTableOptions(nullptr);
+  options.pool_uri = pool_uri;
+  options.redundancy = redundancy;
+  options.write_buffer_size = 256 << 10;
+  options.chunk_size = 4 << 10;
+  // As little as possible depends on when threads run: a run is to have much the same hits each
+  // time.
+  options.disable_auto_compactions = true;
+  options.manifest_checkpoint_interval = std::chrono::hours(1);
+  options.manifest_checkpoint_edits = 4;
+  return options;
+}
+
+Status RunCrashPlan(const CrashPlan& plan, CrashPoints* points) {
+  points->Acknowledge(plan.first - 1);
+  switch (plan.course) {
+    case CrashPlan::Course::kLife:
+      return Live(plan, points);
+    case CrashPlan::Course::kDrain:
+      return Drain(plan, points);
+    case CrashPlan::Course::kTakeOver:
+      return TakeOver(plan, points);
+    case CrashPlan::Course::kCheckpoint:
+      return CheckpointAndRestore(plan, points);
+  }
+  return Status::InvalidArgument("no such course");
+}
+
+CrashModel ModelOf(uint64_t seed, uint64_t writes) {
+  CrashModel model;
+  for (uint64_t number = 1; number <= writes; ++number) {
+    for (Update& update : UpdatesOf(seed, number)) {
+      if (update.put) {
+        model[update.key] = std::move(update.value);
+      } else {
+        model.erase(update.key);
+      }
+    }
+  }
+  return model;
+}
+
+Status WriteOne(DB* db, uint64_t seed, uint64_t number) {
+  const std::vector<Update> updates = UpdatesOf(seed, number);
+  if (updates.size() == 1) {
+    const Update& update = updates.front();
+    return update.put ? db->Put({}, update.key, update.value) : db->Delete({}, update.key);
+  }
+  WriteBatch batch;
+  for (const Update& update : updates) {
+    NACRE_RETURN_IF_ERROR(update.put ? batch.Put(update.key, update.value)
+                                     : batch.Delete(update.key));
+  }
+  return db->Write({}, &batch);
+}
+
+CrashModel Contents(DB* db) {
+  CrashModel found;
+  const std::unique_ptr<Iterator> iterator = db->NewIterator({});
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    found[iterator->key().ToString()] = iterator->value().ToString();
+  }
+  EXPECT_TRUE(IsOk(iterator->status()));
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const auto expected = found.find(key);
+    std::string value;
+    const Status status = db->Get({}, key, &value);
+    if (expected == found.end()) {
+      EXPECT_TRUE(status.IsNotFound()) << key << ": " << status.ToString();
+    } else {
+      EXPECT_TRUE(IsOk(status)) << key;
+      EXPECT_TRUE(value == expected->second) << key;
+    }
+  }
+  return found;
+}
+
+std::unique_ptr<DB> OpenAfterCrash(const Options& options) {
+  std::unique_ptr<DB> db;
+  Status status;
+  std::vector<ColumnFamilyHandle*> handles;
+  const bool opened = Eventually([&] {
+    std::vector<std::string> names;
+    DB::ListColumnFamilies(options, kCrashDatabase, &names).IgnoreError();  // Opening tells.
+    std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, options}};
+    if (names.size() > 1) families.emplace_back(kFamily, options);
+    status = DB::Open(options, kCrashDatabase, families, &handles, &db);
+    // It may have been named while its owner still was at work.
+    return !status.IsBusy() && (names.size() > 1 || !status.IsInvalidArgument());
+  });
+  EXPECT_TRUE(opened);
+  EXPECT_TRUE(IsOk(status));
+  if (handles.size() > 1) CheckFamily(db.get(), handles[1]);
+  for (ColumnFamilyHandle* handle : handles) {
+    EXPECT_TRUE(IsOk(db->DestroyColumnFamilyHandle(handle)));
+  }
+  return db;
+}
+
+bool RunCrashProcess() {
+  const std::string path = Environment("NACRE_CRASH_POINTS");
+  if (path.empty()) return false;
+  CrashPlan plan;
+  plan.course = static_cast<CrashPlan::Course>(EnvironmentNumber("NACRE_CRASH_COURSE"));
+  plan.pool_uri = Environment("NACRE_CRASH_POOL");
+  plan.redundancy = Environment("NACRE_CRASH_REDUNDANCY");
+  plan.seed = EnvironmentNumber("NACRE_CRASH_SEED");
+  plan.first = EnvironmentNumber("NACRE_CRASH_FIRST");
+  plan.writes = EnvironmentNumber("NACRE_CRASH_WRITES");
+  plan.dir = Environment("NACRE_CRASH_DIR");
+  plan.added = Environment("NACRE_CRASH_ADDED");
+  plan.directions_version = EnvironmentNumber("NACRE_CRASH_DIRECTIONS");
+  plan.die_at_end = EnvironmentNumber("NACRE_CRASH_DIE") != 0;
+  CrashPoints points(path);
+  points.Install();
+  const Status status = RunCrashPlan(plan, &points);
+  if (!status.ok()) points.Fail(status);
+  EXPECT_TRUE(IsOk(status));
+  return true;
+}
+
+int RunInCrashProcess(const std::string& binary, const CrashPlan& plan, const CrashPoints& points,
+                      std::string* output) {
+  ChildProcess process(
+      binary, {"--gtest_filter=CrashProcessChild.Run"},
+      {"NACRE_CRASH_POINTS=" + points.path(),
+       "NACRE_CRASH_COURSE=" + std::to_string(static_cast<int>(plan.course)),
+       "NACRE_CRASH_POOL=" + plan.pool_uri, "NACRE_CRASH_REDUNDANCY=" + plan.redundancy,
+       "NACRE_CRASH_SEED=" + std::to_string(plan.seed),
+       "NACRE_CRASH_FIRST=" + std::to_string(plan.first),
+       "NACRE_CRASH_WRITES=" + std::to_string(plan.writes), "NACRE_CRASH_DIR=" + plan.dir,
+       "NACRE_CRASH_ADDED=" + plan.added,
+       "NACRE_CRASH_DIRECTIONS=" + std::to_string(plan.directions_version),
+       "NACRE_CRASH_DIE=" + std::to_string(static_cast<int>(plan.die_at_end))});
+  *output = process.AwaitOutput("", kPatienceSeconds);
+  return process.AwaitExit(kPatienceSeconds);
+}
+
+}  // namespace nacre
