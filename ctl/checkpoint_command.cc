@@ -42,8 +42,7 @@ CheckpointOptions OptionsOf(const CheckpointRequest& request) {
 }
 
 /// What a database that is opened only for this needs.
-Status MakeOptions(memnode::PoolClient* client, const CheckpointRequest& request,
-                   Options* options) {
+Status MakeOptions(pool::PoolClient* client, const CheckpointRequest& request, Options* options) {
   options->pool_uri = request.pool_uri;
   options->redundancy = request.redundancy;
   options->disable_auto_compactions = true;
@@ -51,7 +50,7 @@ Status MakeOptions(memnode::PoolClient* client, const CheckpointRequest& request
   options->operation_timeout = client->options().operation_timeout;
   Status status = Status::Unavailable("no node of the pool can be reached");
   for (int node = 0; node < client->node_count(); ++node) {
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     status = client->GetStats(static_cast<NodeId>(node), &stats);
     if (!status.ok()) continue;
     options->slab_size = stats.slab_bytes;
@@ -91,7 +90,7 @@ void PrintInfo(const CheckpointInfo& info, const std::string& more) {
 
 }  // namespace
 
-Status MakeCheckpoint(memnode::PoolClient* client, const CheckpointRequest& request) {
+Status MakeCheckpoint(pool::PoolClient* client, const CheckpointRequest& request) {
   DatabaseView view;
   NACRE_RETURN_IF_ERROR(ViewDatabase(client, request.database, &view));
   Options options;
@@ -131,7 +130,7 @@ Status MakeCheckpoint(memnode::PoolClient* client, const CheckpointRequest& requ
   return Status::OK();
 }
 
-Status Restore(memnode::PoolClient* client, const CheckpointRequest& request) {
+Status Restore(pool::PoolClient* client, const CheckpointRequest& request) {
   if (request.redundancy.empty()) {
     return Status::InvalidArgument("--redundancy is missing: none, rep(n) or rs(k,m)");
   }

@@ -25,9 +25,9 @@ struct CheckpointRequest {
 /// Opens a database that is closed, or whose owner is gone, makes a checkpoint, and closes it.
 /// `client` is of the same pool, and only looks. `Busy` saying what to do if somebody has it open:
 /// what is in that process's memory nobody else can read.
-Status MakeCheckpoint(memnode::PoolClient* client, const CheckpointRequest& request);
+Status MakeCheckpoint(pool::PoolClient* client, const CheckpointRequest& request);
 /// As RestoreDB.
-Status Restore(memnode::PoolClient* client, const CheckpointRequest& request);
+Status Restore(pool::PoolClient* client, const CheckpointRequest& request);
 /// Lists what is in the folder; with `verify`, reads and checks it all. `*fine`: nothing is
 /// damaged.
 Status ShowCheckpoints(const CheckpointRequest& request, bool verify, bool* fine);

@@ -12,19 +12,19 @@
 
 namespace nacre::ctl {
 
-Status ChangeDirections(memnode::PoolClient* client,
-                        const std::function<void(memnode::Directions*)>& change) {
+Status ChangeDirections(pool::PoolClient* client,
+                        const std::function<void(pool::Directions*)>& change) {
   constexpr int kAttempts = 10;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const PoolReport pool = AskPool(client);
-    memnode::Directions wanted = pool.directions;
+    pool::Directions wanted = pool.directions;
     change(&wanted);
     ++wanted.version;
     int told = 0;
     bool overtaken = false;
     Status failure;
     for (size_t i = 0; i < pool.nodes.size(); ++i) {
-      memnode::Directions now;
+      pool::Directions now;
       Status s = client->SetDirections(static_cast<NodeId>(i), wanted, &now);
       if (s.ok()) {
         ++told;
@@ -41,8 +41,8 @@ Status ChangeDirections(memnode::PoolClient* client,
   return Status::Busy("somebody else keeps changing the pool's directions");
 }
 
-Status FindNode(memnode::PoolClient* client, const std::string& name, NodeId* node,
-                memnode::NodeStats* stats) {
+Status FindNode(pool::PoolClient* client, const std::string& name, NodeId* node,
+                pool::NodeStats* stats) {
   uint64_t position = 0;
   const bool is_position =
       ParseNumber(name, 0, static_cast<uint64_t>(client->node_count() - 1), &position).ok();
@@ -57,14 +57,14 @@ Status FindNode(memnode::PoolClient* client, const std::string& name, NodeId* no
   return Status::InvalidArgument(fmt::format("the pool has no node '{}'", name));
 }
 
-Status SetDraining(memnode::PoolClient* client, const memnode::NodeStats& node, bool draining) {
-  return ChangeDirections(client, [&](memnode::Directions* directions) {
+Status SetDraining(pool::PoolClient* client, const pool::NodeStats& node, bool draining) {
+  return ChangeDirections(client, [&](pool::Directions* directions) {
     std::erase(directions->draining, node.instance_id);
     if (draining) directions->draining.push_back(node.instance_id);
   });
 }
 
-Status AwaitDrained(memnode::PoolClient* client, NodeId node, std::chrono::milliseconds period) {
+Status AwaitDrained(pool::PoolClient* client, NodeId node, std::chrono::milliseconds period) {
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   std::string shown;
   for (;;) {
@@ -78,13 +78,13 @@ Status AwaitDrained(memnode::PoolClient* client, NodeId node, std::chrono::milli
     if (!pool.draining(report)) return Status::Aborted(report.address + " is not to be drained");
     std::string line =
         fmt::format("{}: {} to go", report.address, FormatBytes(report.leased_bytes()));
-    for (const memnode::KnownDatabase& database : report.databases) {
+    for (const pool::KnownDatabase& database : report.databases) {
       if (database.leased_bytes == 0 || database.open) continue;
       line += fmt::format("; '{}' is closed, open it and its {} can leave", database.name,
                           FormatBytes(database.leased_bytes));
     }
-    for (const memnode::KnownDatabase& database : pool.databases) {
-      if (database.report.repair.state == memnode::RepairProgress::State::kIdle) continue;
+    for (const pool::KnownDatabase& database : pool.databases) {
+      if (database.report.repair.state == pool::RepairProgress::State::kIdle) continue;
       line += fmt::format("; '{}' {}", database.name, RepairText(database.report.repair));
     }
     if (line != shown) fmt::print("{}{}{}", terminal ? "\r\033[K" : "", line, terminal ? "" : "\n");

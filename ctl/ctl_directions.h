@@ -15,20 +15,20 @@ namespace nacre::ctl {
 
 /// Has every node that can be reached take over what `change` makes of the latest directions.
 /// `Unavailable` if no node can be reached, `Busy` if somebody else keeps changing them.
-Status ChangeDirections(memnode::PoolClient* client,
-                        const std::function<void(memnode::Directions*)>& change);
+Status ChangeDirections(pool::PoolClient* client,
+                        const std::function<void(pool::Directions*)>& change);
 
 /// The node that `name` means: its address, its address without the scheme, or its position.
 /// `InvalidArgument` if there is none, `Unavailable` if it does not answer.
-Status FindNode(memnode::PoolClient* client, const std::string& name, NodeId* node,
-                memnode::NodeStats* stats);
+Status FindNode(pool::PoolClient* client, const std::string& name, NodeId* node,
+                pool::NodeStats* stats);
 
 /// Has all fragments leave the node, or no longer.
-Status SetDraining(memnode::PoolClient* client, const memnode::NodeStats& node, bool draining);
+Status SetDraining(pool::PoolClient* client, const pool::NodeStats& node, bool draining);
 
 /// Until `node` holds nothing: shows every `period` what it still holds, and which databases do not
 /// leave it because nobody has them open. `Unavailable` if the node is lost, `Aborted` if somebody
 /// takes the order back.
-Status AwaitDrained(memnode::PoolClient* client, NodeId node, std::chrono::milliseconds period);
+Status AwaitDrained(pool::PoolClient* client, NodeId node, std::chrono::milliseconds period);
 
 }  // namespace nacre::ctl

@@ -102,20 +102,20 @@ constexpr std::chrono::milliseconds kDrainPeriod{500};
 /// A client of the pool, and what it needs.
 struct Connection {
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<memnode::PoolClient> client;  ///< Ends first.
+  std::unique_ptr<pool::PoolClient> client;  ///< Ends first.
 };
 
 Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   if (FLAGS_pool.empty()) return Status::InvalidArgument("--pool is missing");
   if (FLAGS_timeout_ms <= 0) return Status::InvalidArgument("--timeout_ms must be positive");
   NACRE_RETURN_IF_ERROR(ParseUri(FLAGS_pool, pool).WithContext("--pool"));
-  NACRE_RETURN_IF_ERROR(memnode::ResolvePoolFile(pool).WithContext("--pool"));
+  NACRE_RETURN_IF_ERROR(pool::ResolvePoolFile(pool).WithContext("--pool"));
   if (pool->scheme == "embedded") {
     return Status::InvalidArgument("--pool: an embedded pool is visible in its own process only");
   }
-  memnode::MakePathsAbsolute(pool);
+  pool::MakePathsAbsolute(pool);
   device_options->logger = NewStderrLogger(LogLevel::kWarn);
-  NACRE_RETURN_IF_ERROR(memnode::TakeSecret(pool, device_options->logger, &device_options->secret)
+  NACRE_RETURN_IF_ERROR(pool::TakeSecret(pool, device_options->logger, &device_options->secret)
                             .WithContext("--pool"));
   device_options->parameters = pool->parameters;
   return Status::OK();
@@ -123,13 +123,13 @@ Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
 
 Status Connect(const Uri& pool, const rdma::DeviceOptions& device_options, Connection* connection) {
   NACRE_RETURN_IF_ERROR(
-      memnode::OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
-  memnode::PoolClientOptions options;
+      pool::OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
+  pool::PoolClientOptions options;
   options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
   options.slab_bytes = 0;
   options.connect_all = false;
-  return memnode::PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
-                                      &connection->client);
+  return pool::PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
+                                   &connection->client);
 }
 
 Status ConnectPool(Connection* connection) {
@@ -173,7 +173,7 @@ Status Drain(const std::string& name, bool draining) {
   Connection pool;
   NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
   NodeId node = kNoNode;
-  memnode::NodeStats stats;
+  pool::NodeStats stats;
   NACRE_RETURN_IF_ERROR(FindNode(pool.client.get(), name, &node, &stats));
   NACRE_RETURN_IF_ERROR(SetDraining(pool.client.get(), stats, draining));
   if (!draining || !FLAGS_wait) return Status::OK();
@@ -188,7 +188,7 @@ Status ChangeRepair(const std::vector<std::string>& words) {
   }
   Connection pool;
   NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
-  return ChangeDirections(pool.client.get(), [&](memnode::Directions* directions) {
+  return ChangeDirections(pool.client.get(), [&](pool::Directions* directions) {
     if (what == "limit") {
       directions->repair_bytes_per_second = limit;
     } else {
@@ -204,13 +204,13 @@ Status Add(const std::string& address) {
   if (added.addresses.size() != 1 || !added.parameters.empty()) {
     return Status::InvalidArgument(fmt::format("'{}' is no address of one node", address));
   }
-  memnode::MakePathsAbsolute(&added);
+  pool::MakePathsAbsolute(&added);
   Uri uri;
   rdma::DeviceOptions device_options;
   NACRE_RETURN_IF_ERROR(ParsePool(&uri, &device_options));
   Connection node;
   NACRE_RETURN_IF_ERROR(Connect(added, device_options, &node).WithContext(address));
-  memnode::NodeStats stats;
+  pool::NodeStats stats;
   NACRE_RETURN_IF_ERROR(node.client->GetStats(0, &stats));
   Connection pool;
   NACRE_RETURN_IF_ERROR(Connect(uri, device_options, &pool).WithContext("--pool"));
@@ -227,7 +227,7 @@ Status Add(const std::string& address) {
     }
   }
   const std::string name = node.client->node_address(0);
-  return ChangeDirections(pool.client.get(), [&](memnode::Directions* directions) {
+  return ChangeDirections(pool.client.get(), [&](pool::Directions* directions) {
     std::erase(directions->added_addresses, name);
     directions->added_addresses.push_back(name);
   });

@@ -17,13 +17,13 @@ double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
 /// "process": it ends with the node's process; "kept": in a region file that the node made; "warm":
 /// in one that it found.
-const char* KeepingText(memnode::Keeping keeping) {
+const char* KeepingText(pool::Keeping keeping) {
   switch (keeping) {
-    case memnode::Keeping::kNone:
+    case pool::Keeping::kNone:
       return "process";
-    case memnode::Keeping::kEmpty:
+    case pool::Keeping::kEmpty:
       return "kept";
-    case memnode::Keeping::kWarm:
+    case pool::Keeping::kWarm:
       return "warm";
   }
   return "?";
@@ -35,7 +35,7 @@ std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
   if (!node.status.ok()) {
     return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
   }
-  const memnode::NodeStats& s = node.stats;
+  const pool::NodeStats& s = node.stats;
   json += fmt::format(
       ", \"instance_id\": \"{:016x}\", \"region_bytes\": {}, \"slab_bytes\": {}, \"slabs\": {}, "
       "\"slabs_leased\": {}, \"databases\": {}, \"connections\": {}, \"requests\": {}, "
@@ -54,14 +54,14 @@ std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
                             JsonString(s.domain), KeepingText(s.keeping), pool.draining(node));
 }
 
-uint64_t SpaceFigure(const memnode::KnownDatabase& database, std::string_view name) {
+uint64_t SpaceFigure(const pool::KnownDatabase& database, std::string_view name) {
   for (const auto& [figure, bytes] : database.report.space) {
     if (figure == name) return bytes;
   }
   return 0;
 }
 
-std::string DatabaseJson(const memnode::KnownDatabase& database) {
+std::string DatabaseJson(const pool::KnownDatabase& database) {
   std::string json = fmt::format(
       "{{\"name\": {}, \"id\": \"{:016x}\", \"open\": {}, \"leased_bytes\": {}",
       JsonString(database.name), database.database_id, database.open, database.leased_bytes);
@@ -70,7 +70,7 @@ std::string DatabaseJson(const memnode::KnownDatabase& database) {
   for (const auto& [name, bytes] : database.report.space) {
     space += fmt::format("{}{}: {}", space.empty() ? "" : ", ", JsonString(name), bytes);
   }
-  const memnode::RepairProgress& repair = database.report.repair;
+  const pool::RepairProgress& repair = database.report.repair;
   return json + fmt::format(
                     ", \"redundancy\": {}, \"report_age_seconds\": {:.3f}, \"space\": {{{}}}, "
                     "\"repair\": {{\"state\": \"{}\", \"bytes_done\": {}, \"bytes_total\": {}, "
@@ -136,14 +136,14 @@ void PrintStatusJson(const PoolReport& pool) {
       Join(pool.directions.added_addresses, JsonString), Join(pool.databases, DatabaseJson));
 }
 
-void PrintDatabases(const std::vector<memnode::KnownDatabase>& databases) {
+void PrintDatabases(const std::vector<pool::KnownDatabase>& databases) {
   if (databases.empty()) return;
   size_t width = 8;
-  for (const memnode::KnownDatabase& database : databases)
+  for (const pool::KnownDatabase& database : databases)
     width = std::max(width, database.name.size());
   fmt::print("\n{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}  {}\n", "database", width, "state",
              "redundancy", "user", "stored", "garbage", "leased", "repair");
-  for (const memnode::KnownDatabase& database : databases) {
+  for (const pool::KnownDatabase& database : databases) {
     const std::string leased = FormatBytes(database.leased_bytes);
     if (!database.reported) {
       fmt::print("{:<{}} {:<7} {:<12} {:>10} {:>10} {:>10} {:>10}\n", database.name, width,
@@ -161,11 +161,11 @@ void PrintDatabases(const std::vector<memnode::KnownDatabase>& databases) {
 }
 
 /// A database's answers of all nodes as one.
-void Merge(const memnode::KnownDatabase& of_node,
-           std::map<std::string, memnode::KnownDatabase>* databases) {
+void Merge(const pool::KnownDatabase& of_node,
+           std::map<std::string, pool::KnownDatabase>* databases) {
   const auto [it, is_new] = databases->try_emplace(of_node.name, of_node);
   if (is_new) return;
-  memnode::KnownDatabase& merged = it->second;
+  pool::KnownDatabase& merged = it->second;
   const uint64_t leased = merged.leased_bytes + of_node.leased_bytes;
   const bool fresher =
       of_node.reported && (!merged.reported || of_node.report_age_nanos < merged.report_age_nanos);
@@ -177,7 +177,7 @@ void Merge(const memnode::KnownDatabase& of_node,
 
 /// What went wrong, and what to do about it as far as that is known.
 std::string Explain(const Status& status) {
-  const std::string remedy = memnode::RemedyFor(status);
+  const std::string remedy = pool::RemedyFor(status);
   return remedy.empty() ? status.ToString() : status.ToString() + "; " + remedy;
 }
 
@@ -191,9 +191,9 @@ bool PoolReport::draining(const NodeReport& node) const {
                                        node.stats.instance_id) != directions.draining.end();
 }
 
-PoolReport AskPool(memnode::PoolClient* client) {
+PoolReport AskPool(pool::PoolClient* client) {
   PoolReport pool;
-  std::map<std::string, memnode::KnownDatabase> databases;
+  std::map<std::string, pool::KnownDatabase> databases;
   for (int i = 0; i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     NodeReport& report = pool.nodes.emplace_back();
@@ -203,20 +203,20 @@ PoolReport AskPool(memnode::PoolClient* client) {
     // A node of an earlier version does not tell.
     Status told = client->ListDatabases(node, &report.databases, &report.directions);
     if (!told.ok() && !told.IsNotSupported()) report.status = std::move(told);
-    for (const memnode::KnownDatabase& database : report.databases) Merge(database, &databases);
+    for (const pool::KnownDatabase& database : report.databases) Merge(database, &databases);
     if (report.directions.version > pool.directions.version) pool.directions = report.directions;
   }
   for (auto& [name, database] : databases) pool.databases.push_back(std::move(database));
   return pool;
 }
 
-std::string RepairText(const memnode::RepairProgress& repair) {
+std::string RepairText(const pool::RepairProgress& repair) {
   std::string text = ToString(repair.state);
-  if (repair.state == memnode::RepairProgress::State::kIdle) return text;
+  if (repair.state == pool::RepairProgress::State::kIdle) return text;
   const uint64_t percent =
       repair.bytes_total == 0 ? 0 : repair.bytes_done * 100 / repair.bytes_total;
   text += fmt::format(", {} % of {}", percent, FormatBytes(repair.bytes_total));
-  if (repair.state != memnode::RepairProgress::State::kRunning) return text;
+  if (repair.state != pool::RepairProgress::State::kRunning) return text;
   text += fmt::format(", {}/s", FormatBytes(repair.bytes_per_second));
   if (repair.seconds_left > 0) text += fmt::format(", {} s left", repair.seconds_left);
   return text;
@@ -245,7 +245,7 @@ void PrintNodes(const PoolReport& pool, bool json) {
       fmt::print("{:<{}} {}\n", node.address, width, Explain(node.status));
       continue;
     }
-    const memnode::NodeStats& s = node.stats;
+    const pool::NodeStats& s = node.stats;
     fmt::print(
         "{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}  {:<{}}  {:<7}{}\n",
         node.address, width, FormatBytes(s.slab_bytes),

@@ -16,9 +16,9 @@ namespace nacre::ctl {
 struct NodeReport {
   std::string address;
   Status status;
-  memnode::NodeStats stats;
-  std::vector<memnode::KnownDatabase> databases;
-  memnode::Directions directions;
+  pool::NodeStats stats;
+  std::vector<pool::KnownDatabase> databases;
+  pool::Directions directions;
 
   uint64_t leased_bytes() const { return stats.slabs_leased * stats.slab_bytes; }
 };
@@ -27,14 +27,14 @@ struct NodeReport {
 struct PoolReport {
   std::vector<NodeReport> nodes;
   /// Each once: the freshest report, and the bytes leased on all nodes. By name.
-  std::vector<memnode::KnownDatabase> databases;
-  memnode::Directions directions;  ///< The latest.
+  std::vector<pool::KnownDatabase> databases;
+  pool::Directions directions;  ///< The latest.
 
   bool complete() const;
   bool draining(const NodeReport& node) const;
 };
 
-PoolReport AskPool(memnode::PoolClient* client);
+PoolReport AskPool(pool::PoolClient* client);
 
 /// "pool": a line for each figure, then a table of databases; or JSON. On standard output.
 void PrintStatus(const PoolReport& pool, bool json);
@@ -42,7 +42,7 @@ void PrintStatus(const PoolReport& pool, bool json);
 void PrintNodes(const PoolReport& pool, bool json);
 
 /// "idle", "running, 12 % of 1.5 GiB, 100 MiB/s, 14 s left".
-std::string RepairText(const memnode::RepairProgress& repair);
+std::string RepairText(const pool::RepairProgress& repair);
 /// What went wrong, and what to do about it as far as that is known.
 std::string Explain(const Status& status);
 

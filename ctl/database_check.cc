@@ -68,12 +68,12 @@ void DatabaseCheck::Run(const std::map<NodeId, SlabMap>& slabs) {
 }
 
 void DatabaseCheck::CheckRoot() {
-  const memnode::DatabaseRoot& newest = view_.root;
+  const pool::DatabaseRoot& newest = view_.root;
   const int members = static_cast<int>(newest.members.size());
   int whole = 0;
   for (const uint64_t instance_id : newest.members) {
-    const memnode::RootCopy* copy = nullptr;
-    for (const memnode::RootCopy& each : view_.root_copies) {
+    const pool::RootCopy* copy = nullptr;
+    for (const pool::RootCopy& each : view_.root_copies) {
       if (each.instance_id == instance_id) copy = &each;
     }
     if (copy == nullptr) {

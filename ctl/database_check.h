@@ -14,11 +14,11 @@
 
 namespace nacre::ctl {
 
-using memnode::NodeRange;
-using memnode::PoolReader;
-using memnode::RangeOf;
-using memnode::ReadSlabMap;
-using memnode::SlabMap;
+using pool::NodeRange;
+using pool::PoolReader;
+using pool::RangeOf;
+using pool::ReadSlabMap;
+using pool::SlabMap;
 
 /// Compares what a view of a database says with what the nodes hold. Reads only.
 ///
@@ -26,8 +26,7 @@ using memnode::SlabMap;
 class DatabaseCheck {
  public:
   /// `full`: all chunks are compared with their checksums, too. What is given outlives the check.
-  DatabaseCheck(memnode::PoolClient* client, PoolReader* reader, const DatabaseView& view,
-                bool full)
+  DatabaseCheck(pool::PoolClient* client, PoolReader* reader, const DatabaseView& view, bool full)
       : client_(client), reader_(reader), view_(view), full_(full) {}
 
   /// `slabs`: of all nodes that answer, read after the view was.
@@ -83,7 +82,7 @@ class DatabaseCheck {
   /// So many more nodes may be lost, by something that is as it should be.
   void Spare(int spare) { health_.spare_nodes = std::min(health_.spare_nodes, spare); }
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   PoolReader* const reader_;
   const DatabaseView& view_;
   const bool full_;

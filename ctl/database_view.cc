@@ -12,7 +12,7 @@ constexpr int kAttempts = 6;
 /// A renewal of the manifest is over by then.
 constexpr std::chrono::milliseconds kPause{20};
 
-Status ViewOnce(memnode::PoolClient* client, DatabaseView* view) {
+Status ViewOnce(pool::PoolClient* client, DatabaseView* view) {
   NACRE_RETURN_IF_ERROR(client->FindDatabase(view->name, &view->root));
   NACRE_RETURN_IF_ERROR(client->ReadRootCopies(view->name, &view->root_copies));
   view->manifest = ManifestRecovered();
@@ -21,7 +21,7 @@ Status ViewOnce(memnode::PoolClient* client, DatabaseView* view) {
 
 }  // namespace
 
-NodeId FindInstance(const memnode::PoolClient& client, uint64_t instance_id) {
+NodeId FindInstance(const pool::PoolClient& client, uint64_t instance_id) {
   for (int i = 0; i < client.node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (client.alive(node) && client.instance_id(node) == instance_id) return node;
@@ -29,7 +29,7 @@ NodeId FindInstance(const memnode::PoolClient& client, uint64_t instance_id) {
   return kLostNode;
 }
 
-std::string NameOfInstance(const memnode::PoolClient& client, uint64_t instance_id) {
+std::string NameOfInstance(const pool::PoolClient& client, uint64_t instance_id) {
   for (int i = 0; i < client.node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (client.instance_id(node) == instance_id) return client.node_address(node);
@@ -37,7 +37,7 @@ std::string NameOfInstance(const memnode::PoolClient& client, uint64_t instance_
   return fmt::format("the node with instance {:016x}", instance_id);
 }
 
-Status ViewDatabase(memnode::PoolClient* client, const std::string& name, DatabaseView* view) {
+Status ViewDatabase(pool::PoolClient* client, const std::string& name, DatabaseView* view) {
   *view = DatabaseView();
   view->name = name;
   Status status;

@@ -15,8 +15,8 @@ namespace nacre::ctl {
 /// A database as it was at one moment, seen by somebody who does not own it.
 struct DatabaseView {
   std::string name;
-  memnode::DatabaseRoot root;
-  std::vector<memnode::RootCopy> root_copies;
+  pool::DatabaseRoot root;
+  std::vector<pool::RootCopy> root_copies;
   /// As its owner numbers the nodes.
   ManifestRecovered manifest;
   /// The same as this client numbers them; what is on nodes that it has not got is on kLostNode.
@@ -27,11 +27,11 @@ struct DatabaseView {
 /// then it is read again, a few times. `NotFound` if there is no such database, `Corruption` if the
 /// manifest is damaged in all copies (of a database that is open: or if it changed each time it was
 /// read, which the message says), `Unavailable` if too few nodes answer.
-Status ViewDatabase(memnode::PoolClient* client, const std::string& name, DatabaseView* view);
+Status ViewDatabase(pool::PoolClient* client, const std::string& name, DatabaseView* view);
 
 /// "shm:/run/n0.sock", or "the node with instance 0123456789abcdef" if that is not in the pool.
-std::string NameOfInstance(const memnode::PoolClient& client, uint64_t instance_id);
+std::string NameOfInstance(const pool::PoolClient& client, uint64_t instance_id);
 /// The present number of the live node with that instance; kLostNode if there is none.
-NodeId FindInstance(const memnode::PoolClient& client, uint64_t instance_id);
+NodeId FindInstance(const pool::PoolClient& client, uint64_t instance_id);
 
 }  // namespace nacre::ctl

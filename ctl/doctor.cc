@@ -21,7 +21,7 @@ constexpr int kPings = 100;
 
 /// What to do about a node that does not answer as it should.
 std::string RemedyOf(const Status& status) {
-  if (std::string remedy = memnode::RemedyFor(status); !remedy.empty()) return remedy;
+  if (std::string remedy = pool::RemedyFor(status); !remedy.empty()) return remedy;
   if (status.IsTimedOut()) {
     return "something between here and there drops what is sent: look at firewalls and routes";
   }
@@ -32,7 +32,7 @@ std::string RemedyOf(const Status& status) {
 /// Of each transport that leads to a node of the pool.
 std::vector<Finding> DiagnoseAll(const Uri& pool,
                                  const std::map<std::string, std::string>& parameters) {
-  if (pool.scheme != memnode::kMixedScheme) {
+  if (pool.scheme != pool::kMixedScheme) {
     return rdma::Diagnose(pool.scheme, parameters, pool.addresses);
   }
   std::map<std::string, std::vector<std::string>> peers;  // By scheme.
@@ -56,7 +56,7 @@ std::vector<Finding> DiagnoseAll(const Uri& pool,
 }
 
 /// One request after the other.
-Finding Ping(memnode::PoolClient* client, NodeId node, Clock* clock) {
+Finding Ping(pool::PoolClient* client, NodeId node, Clock* clock) {
   Finding finding{Verdict::kOk, client->node_address(node), "", ""};
   std::vector<uint64_t> nanos;
   for (int i = 0; i < kPings; ++i) {
@@ -71,7 +71,7 @@ Finding Ping(memnode::PoolClient* client, NodeId node, Clock* clock) {
   }
   std::sort(nanos.begin(), nanos.end());
   const auto micros = [&](size_t i) { return static_cast<double>(nanos[i]) / 1000; };
-  memnode::NodeStats stats;
+  pool::NodeStats stats;
   if (const Status s = client->GetStats(node, &stats); !s.ok()) {
     return {Verdict::kFailure, finding.subject, s.ToString(), RemedyOf(s)};
   }
@@ -83,11 +83,11 @@ Finding Ping(memnode::PoolClient* client, NodeId node, Clock* clock) {
 }
 
 /// All nodes of a pool have slabs of one size.
-Finding SlabSizes(memnode::PoolClient* client) {
+Finding SlabSizes(pool::PoolClient* client) {
   Finding finding{Verdict::kOk, "slab size", "", ""};
   uint64_t first = 0;
   for (int i = 0; i < client->node_count(); ++i) {
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     const auto node = static_cast<NodeId>(i);
     if (!client->GetStats(node, &stats).ok()) continue;  // Told already.
     if (first == 0) {
@@ -110,7 +110,7 @@ std::vector<Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options
   std::vector<Finding> findings = DiagnoseAll(pool, options.parameters);
   if (pool.addresses.empty()) return findings;
   std::unique_ptr<rdma::Device> device;
-  if (const Status s = memnode::OpenPoolDevice(pool, options, clock, &device); !s.ok()) {
+  if (const Status s = pool::OpenPoolDevice(pool, options, clock, &device); !s.ok()) {
     // What the diagnosis has found already explains it, as a rule.
     const bool explained = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
       return f.verdict == Verdict::kFailure;
@@ -120,13 +120,13 @@ std::vector<Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options
     }
     return findings;
   }
-  memnode::PoolClientOptions client_options;
+  pool::PoolClientOptions client_options;
   client_options.operation_timeout = timeout;
   client_options.slab_bytes = 0;
   client_options.connect_all = false;
-  std::unique_ptr<memnode::PoolClient> client;
+  std::unique_ptr<pool::PoolClient> client;
   if (const Status s =
-          memnode::PoolClient::Connect(pool, client_options, device.get(), clock, &client);
+          pool::PoolClient::Connect(pool, client_options, device.get(), clock, &client);
       !s.ok()) {
     findings.push_back({Verdict::kFailure, "pool", s.ToString(), "correct the pool's URI"});
     return findings;

@@ -45,7 +45,7 @@ bool SameMoment(const DatabaseView& a, const DatabaseView& b) {
 
 class PoolCheck {
  public:
-  PoolCheck(memnode::PoolClient* client, const FsckOptions& options, FsckReport* report)
+  PoolCheck(pool::PoolClient* client, const FsckOptions& options, FsckReport* report)
       : client_(client), options_(options), report_(report) {}
 
   void Run() {
@@ -58,7 +58,7 @@ class PoolCheck {
     Status status = PoolReader::Open(client_, &reader_);
     if (!status.ok()) return report_->failures.push_back(std::move(status));
     if (!options_.database.empty()) return Check(options_.database);
-    for (const memnode::KnownDatabase& database : pool.databases) {
+    for (const pool::KnownDatabase& database : pool.databases) {
       Note(database);
       Check(database.name);
     }
@@ -66,7 +66,7 @@ class PoolCheck {
   }
 
  private:
-  void Note(const memnode::KnownDatabase& database) { known_.insert(database.database_id); }
+  void Note(const pool::KnownDatabase& database) { known_.insert(database.database_id); }
   void Check(const std::string& name);
   /// One attempt. False: what was found may be due to what the owner did meanwhile.
   bool CheckOnce(const std::string& name, bool last);
@@ -76,7 +76,7 @@ class PoolCheck {
   void CheckStrangers();
   std::map<NodeId, SlabMap> ReadSlabMaps();
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const FsckOptions& options_;
   FsckReport* const report_;
   std::unique_ptr<PoolReader> reader_;
@@ -148,11 +148,11 @@ bool PoolCheck::CheckOnce(const std::string& name, bool last) {
 }
 
 void PoolCheck::CheckRemains(const std::string& name) {
-  std::vector<memnode::RootCopy> copies;
+  std::vector<pool::RootCopy> copies;
   if (Status status = client_->ReadRootCopies(name, &copies); !status.ok()) {
     return report_->failures.push_back(status.WithContext("database " + name));
   }
-  for (const memnode::RootCopy& copy : copies) {
+  for (const pool::RootCopy& copy : copies) {
     // Without a root it goes by itself when its owner does.
     if (!copy.root.exists || copy.root.epoch == 0 || copy.root.owned) continue;
     report_->findings.push_back({.problem = Problem::kLeak,
@@ -166,7 +166,7 @@ void PoolCheck::CheckRemains(const std::string& name) {
 void PoolCheck::CheckStrangers() {
   const std::map<NodeId, SlabMap> before = ReadSlabMaps();
   // A database that came meanwhile is known now; one that went has no slabs any more.
-  for (const memnode::KnownDatabase& database : AskPool(client_).databases) Note(database);
+  for (const pool::KnownDatabase& database : AskPool(client_).databases) Note(database);
   for (const auto& [node, now] : ReadSlabMaps()) {
     const auto then = before.find(node);
     if (then == before.end()) continue;
@@ -189,7 +189,7 @@ void PoolCheck::CheckStrangers() {
 
 }  // namespace
 
-FsckReport Fsck(memnode::PoolClient* client, const FsckOptions& options) {
+FsckReport Fsck(pool::PoolClient* client, const FsckOptions& options) {
   FsckReport report;
   PoolCheck(client, options, &report).Run();
   return report;

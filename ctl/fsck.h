@@ -17,6 +17,6 @@ struct FsckOptions {
 /// tables with both. Writes nothing, and owns nothing: what it finds of a database that is open is
 /// looked at again when its owner has changed something meanwhile, and stays only if that has not
 /// to do with it.
-FsckReport Fsck(memnode::PoolClient* client, const FsckOptions& options);
+FsckReport Fsck(pool::PoolClient* client, const FsckOptions& options);
 
 }  // namespace nacre::ctl

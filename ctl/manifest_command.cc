@@ -9,7 +9,7 @@
 namespace nacre::ctl {
 namespace {
 
-std::string RootJson(const memnode::PoolClient& client, const DatabaseView& view) {
+std::string RootJson(const pool::PoolClient& client, const DatabaseView& view) {
   std::string members;
   for (const uint64_t instance_id : view.root.members) {
     members +=
@@ -21,7 +21,7 @@ std::string RootJson(const memnode::PoolClient& client, const DatabaseView& view
       JsonString(view.name), view.root.owned, view.root.epoch, view.root.version, members);
 }
 
-void PrintRoot(const memnode::PoolClient& client, const DatabaseView& view) {
+void PrintRoot(const pool::PoolClient& client, const DatabaseView& view) {
   fmt::print("root of {}: {}, epoch {}, version {}\n", view.name,
              view.root.owned ? "open" : "closed", view.root.epoch, view.root.version);
   for (const uint64_t instance_id : view.root.members) {
@@ -31,7 +31,7 @@ void PrintRoot(const memnode::PoolClient& client, const DatabaseView& view) {
 
 }  // namespace
 
-Status PrintManifest(memnode::PoolClient* client, const std::string& name, bool json) {
+Status PrintManifest(pool::PoolClient* client, const std::string& name, bool json) {
   DatabaseView view;
   NACRE_RETURN_IF_ERROR(ViewDatabase(client, name, &view));
   if (json) {

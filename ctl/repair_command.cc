@@ -55,8 +55,8 @@ void PrintText(const std::string& name, const FooterRepairReport& report) {
 
 }  // namespace
 
-Status Repair(memnode::PoolClient* client, const std::string& name,
-              const FooterRepairOptions& options, bool json, int* exit_status) {
+Status Repair(pool::PoolClient* client, const std::string& name, const FooterRepairOptions& options,
+              bool json, int* exit_status) {
   FooterRepairReport report;
   const Status status = RepairFromFooters(client, name, options, &report);
   if (report.database_id != 0) json ? PrintJson(name, report) : PrintText(name, report);

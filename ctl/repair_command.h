@@ -11,7 +11,7 @@ namespace nacre::ctl {
 /// Makes the manifest of a database anew (db/salvage/footer_repair.h), prints what was found, and
 /// what fsck finds then. `*exit_status`: that of fsck; of a dry run 1 if the plan lacks something.
 /// Failures as those of RepairFromFooters; what had been found until then is printed.
-Status Repair(memnode::PoolClient* client, const std::string& name,
-              const FooterRepairOptions& options, bool json, int* exit_status);
+Status Repair(pool::PoolClient* client, const std::string& name, const FooterRepairOptions& options,
+              bool json, int* exit_status);
 
 }  // namespace nacre::ctl

@@ -22,7 +22,7 @@ namespace nacre {
 namespace {
 
 /// What nodes have of the job's input.
-std::map<NodeId, uint64_t> LocalBytes(const memnode::CompactionJob& job) {
+std::map<NodeId, uint64_t> LocalBytes(const pool::CompactionJob& job) {
   std::map<NodeId, uint64_t> local_bytes;
   for (const auto& run : job.runs) {
     for (const auto& meta : run) {
@@ -58,7 +58,7 @@ constexpr int kDoublingsMaxOfNewValues = 10;
 constexpr uint64_t kFragmentedPart = 8;
 
 /// Whether outputs may have larger records than inputs.
-bool MakesValues(const memnode::CompactionJob& job) {
+bool MakesValues(const pool::CompactionJob& job) {
   return !job.compaction_filter.empty() || !job.merge_operator.empty();
 }
 
@@ -317,7 +317,7 @@ TableLineage DBImpl::LineageOf(const Compaction& compaction, size_t ranges) {
 Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineage,
                         const std::optional<std::string>& begin,
                         const std::optional<std::string>& end, TableList* outputs) {
-  memnode::CompactionJob job;
+  pool::CompactionJob job;
   job.lineage = EncodeTableLineage(lineage);
   job.database_id = database_id_;
   job.family = compaction.family->id();
@@ -386,7 +386,7 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
 }
 
 Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target,
-                              NodeId preferred, memnode::CompactionJob* job) {
+                              NodeId preferred, pool::CompactionJob* job) {
   uint64_t largest_record = 0;
   uint64_t largest_key = 0;
   uint64_t range_deletion_bytes = 0;
@@ -442,7 +442,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * options_.chunk_size);
   const uint64_t count = one_table || output_bytes < least ? 1 : output_bytes / least + 2;
   for (uint64_t wanted = count * capacity; wanted > 0;) {
-    memnode::ReservedTable table;
+    pool::ReservedTable table;
     table.id = NewTableId();
     const Status status = Reserve(wanted_redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {
@@ -462,7 +462,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   return Status::OK();
 }
 
-Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
+Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
                        const TableList& inputs, uint64_t input_bytes, TableList* outputs) {
   const uint64_t target = family.picker().TargetTableBytes(static_cast<int>(job->output_level));
   const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
@@ -477,10 +477,10 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
     const NodeId executor = here ? kNoNode : executors_.Take(*client_, *space_, local_bytes, tried);
     Executors::Turn turn(&executors_, executor);
     // Before the node is asked: another process of it may answer, never an earlier one.
-    const uint32_t start = executor == kNoNode ? 0 : memnode::StartOf(*client_, executor);
+    const uint32_t start = executor == kNoNode ? 0 : pool::StartOf(*client_, executor);
     const int alive = client_->alive_count();
-    memnode::CompactionResult result;
-    memnode::JobEnd end;
+    pool::CompactionResult result;
+    pool::JobEnd end;
     job->outputs.clear();
     ReservedOutputs reserved_outputs(space_.get(), &end, &job->outputs);
     status = ReserveOutputs(OutputBound(input_bytes), doublings, target, executor, job);
@@ -490,15 +490,15 @@ Status DBImpl::Execute(const ColumnFamily& family, memnode::CompactionJob* job,
       status = client_->Compact(executor, *job, &closing_, &result, &end);
     } else if (reserved) {
       status = CatchAll([&] {
-        return memnode::RunCompaction(*job, LocalPlugins(family.options(), *job), store_.get(),
-                                      &closing_, &result);
+        return pool::RunCompaction(*job, LocalPlugins(family.options(), *job), store_.get(),
+                                   &closing_, &result);
       });
     }
     turn.Leave();
     if (!reserved) return status;
     if (!status.ok()) result.tables.clear();
     if (!status.ok() && executor == kNoNode) space_->EndAbandonedWrites();
-    for (const memnode::DamagedTable& damaged : result.damaged) {
+    for (const pool::DamagedTable& damaged : result.damaged) {
       for (const auto& input : inputs) {
         if (input->id() == damaged.id) input->ReportDamage(damaged.fragments);
       }

@@ -20,7 +20,7 @@ namespace nacre {
 Status DB::ListColumnFamilies(const DBOptions& options, const std::string& name,
                               std::vector<std::string>* families) {
   families->clear();
-  std::shared_ptr<memnode::PoolImpl> pool;
+  std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   ManifestFollower manifest(pool->client(), name);
   NACRE_RETURN_IF_ERROR(manifest.Open().WithContext("database " + name));

@@ -157,7 +157,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   friend class ManualCompaction;
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
-         std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
+         std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
          const ManifestState& state);
 
   // ---- db_families.cc ----
@@ -207,15 +207,15 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void StopThreads() EXCLUDES(mutex_);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(mutex_);
-  memnode::DatabaseReport MakeReport() EXCLUDES(mutex_);
+  pool::DatabaseReport MakeReport() EXCLUDES(mutex_);
 
   // ---- db_recovery.cc ----
   /// Goes on from what the last owner left; `copies` of its manifest are freed.
-  Status Recover(const memnode::DatabaseLease& lease, ManifestState state,
+  Status Recover(const pool::DatabaseLease& lease, ManifestState state,
                  std::vector<ExtentAddr> copies, OpenTimeline* timeline)
       EXCLUDES(mutex_, commit_mutex_);
   /// Numbers the nodes of the placements as the pool does now, and takes over the space.
-  Status PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
+  Status PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
                       std::vector<ExtentAddr>* copies);
   /// Reads nothing of them, and makes them the families'.
   Status OpenTables(const ManifestState& state) EXCLUDES(mutex_);
@@ -367,8 +367,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
                   const Record& record, PinnableSlice* value) const;
   /// At most 64 keys; `lookups` and `reads` are as many, for its use.
   void MultiGetBatch(const ReadOptions& options, const ReadView& view, SequenceNumber snapshot,
-                     size_t count, const Slice* keys, PointLookup* lookups,
-                     memnode::PointRead* reads, PinnableSlice* values, Status* statuses);
+                     size_t count, const Slice* keys, PointLookup* lookups, pool::PointRead* reads,
+                     PinnableSlice* values, Status* statuses);
 
   // ---- db_flush.cc ----
   /// MemTables of `only`, or, if that is null, of all families.
@@ -466,11 +466,11 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
                   const std::optional<std::string>& begin, const std::optional<std::string>& end,
                   TableList* outputs) EXCLUDES(mutex_);
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
-  Status Execute(const ColumnFamily& family, memnode::CompactionJob* job, const TableList& inputs,
+  Status Execute(const ColumnFamily& family, pool::CompactionJob* job, const TableList& inputs,
                  uint64_t input_bytes, TableList* outputs);
   /// `doublings`: tries before this one, whose outputs did not fit into what was reserved.
   Status ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target, NodeId preferred,
-                        memnode::CompactionJob* job);
+                        pool::CompactionJob* job);
 
   // ---- db_repair.cc ----
   /// Repairs tables whose nodes are lost or to be left, as long as the database is open.
@@ -503,16 +503,16 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   LiveOptions live_;  ///< Those of options_ that may have changed since.
   const std::string name_;
   const RedundancyPolicy redundancy_;
-  const std::shared_ptr<memnode::PoolImpl> pool_;
-  memnode::PoolClient* const client_;
+  const std::shared_ptr<pool::PoolImpl> pool_;
+  pool::PoolClient* const client_;
   Clock* const clock_;
   const uint64_t database_id_;
   const uint64_t epoch_;
   const uint64_t slab_bytes_;
 
   std::unique_ptr<Executor> lease_executor_;
-  std::unique_ptr<memnode::SpaceAllocator> space_;
-  std::unique_ptr<memnode::TableStore> store_;
+  std::unique_ptr<pool::SpaceAllocator> space_;
+  std::unique_ptr<pool::TableStore> store_;
   PointTiers point_tiers_;
   mutable EpochDomain epochs_;  // After what retired views free their tables through.
 
@@ -579,7 +579,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
 
   TablesBegun tables_begun_;
   OpenTimeline open_timeline_ GUARDED_BY(mutex_);  ///< Ends when all indexes are there.
-  memnode::RepairProgress repair_progress_ GUARDED_BY(mutex_);
+  pool::RepairProgress repair_progress_ GUARDED_BY(mutex_);
   Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
 
   Scrubber scrubber_;

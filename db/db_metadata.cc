@@ -71,7 +71,7 @@ bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle,
   }
   PointLookup lookup;
   lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
-  memnode::PointRead read;
+  pool::PointRead read;
   return lookup.Next(&read) || lookup.outcome() != PointLookup::Outcome::kContinue;
 } catch (...) {
   return true;

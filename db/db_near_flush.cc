@@ -92,11 +92,11 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
                             FlushedRange* result) {
   const FlushPart& part = *flush.part;
   const NearFlush& near = *part.near;
-  memnode::FlushJob job;
+  pool::FlushJob job;
   job.log = near.log;
   job.first = near.first;
   job.last = near.last;
-  memnode::CompactionJob& tables = job.merge;
+  pool::CompactionJob& tables = job.merge;
   tables.database_id = database_id_;
   tables.family = part.family->id();
   tables.comparator_name = part.family->user_comparator()->Name();
@@ -124,9 +124,9 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
       return false;
     }
     Executors::Turn turn(&executors_, executor);
-    const uint32_t start = memnode::StartOf(*client_, executor);
-    memnode::JobEnd end;
-    tables.outputs.assign(1, memnode::ReservedTable());
+    const uint32_t start = pool::StartOf(*client_, executor);
+    pool::JobEnd end;
+    tables.outputs.assign(1, pool::ReservedTable());
     tables.outputs.front().id = NewTableId();
     Status status =
         Reserve(redundancy_.For(0), flush.bound, executor, &tables.outputs.front().placement);
@@ -136,7 +136,7 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
     }
     ReservedOutputs reserved(space_.get(), &end, &tables.outputs);
     NACRE_POINT("flush.space-reserved");
-    memnode::CompactionResult made;
+    pool::CompactionResult made;
     // A flush ends, also while the database closes.
     status = client_->Flush(executor, job, /*cancelled=*/nullptr, &made, &end);
     turn.Leave();

@@ -46,29 +46,29 @@ constexpr uint64_t kUnusedIds = 1 << 20;
 }  // namespace
 
 Status DestroyDB(const std::string& name, const Options& options) {
-  std::shared_ptr<memnode::PoolImpl> pool;
+  std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   Status status = pool->client()->DestroyDatabase(name);
   return status.IsNotFound() ? Status::OK() : status;
 }
 
 Status ListDBs(const Options& options, std::vector<std::string>* names) {
-  std::shared_ptr<memnode::PoolImpl> pool;
+  std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
-  memnode::PoolClient* client = pool->client();
+  pool::PoolClient* client = pool->client();
   std::set<std::string> found;
   Status failure = Status::Unavailable("no node of " + pool->uri() + " can be reached");
   bool asked = false;
   for (int i = 0; i < client->node_count(); ++i) {
-    std::vector<memnode::KnownDatabase> databases;
-    memnode::Directions directions;
+    std::vector<pool::KnownDatabase> databases;
+    pool::Directions directions;
     Status status = client->ListDatabases(static_cast<NodeId>(i), &databases, &directions);
     if (!status.ok()) {
       failure = std::move(status);
       continue;
     }
     asked = true;
-    for (const memnode::KnownDatabase& database : databases) found.insert(database.name);
+    for (const pool::KnownDatabase& database : databases) found.insert(database.name);
   }
   if (!asked) return failure;
   names->assign(found.begin(), found.end());
@@ -107,10 +107,10 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   const Options of_default(options, *default_options);
 
   OpenTimeline timeline(Clock::System());
-  std::shared_ptr<memnode::PoolImpl> pool;
+  std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(of_default, &pool));
   timeline.EndStep("pool");
-  memnode::PoolClient* client = pool->client();
+  pool::PoolClient* client = pool->client();
   const int nodes_needed = redundancy.Widest().fragments();
   if (nodes_needed > client->node_count()) {
     return Status::InvalidArgument("redundancy " + redundancy.ToString() + " needs " +
@@ -123,7 +123,7 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
                                    pool->uri() + " has " + std::to_string(domains));
   }
 
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(client->OpenDatabase(name,
                                              {.create_if_missing = options.create_if_missing,
                                               .error_if_exists = options.error_if_exists,
@@ -186,7 +186,7 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
 }
 
 DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
-               std::shared_ptr<memnode::PoolImpl> pool, const memnode::DatabaseLease& lease,
+               std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
                const ManifestState& state)
     : OwnerControls(this),
       options_(options),
@@ -200,9 +200,9 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
       epoch_(lease.epoch),
       slab_bytes_(state.slab_bytes),
       lease_executor_(NewThreadPool(1, "nacre-lease")),
-      space_(std::make_unique<memnode::SpaceAllocator>(client_, database_id_, state.slab_bytes,
-                                                       options.chunk_size, lease_executor_.get())),
-      store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory())),
+      space_(std::make_unique<pool::SpaceAllocator>(client_, database_id_, state.slab_bytes,
+                                                    options.chunk_size, lease_executor_.get())),
+      store_(std::make_unique<pool::TableStore>(client_, pool::LocalMemory())),
       point_tiers_({.name = name_,
                     .log = options_.info_log.get(),
                     .budget = options_.index_memory_budget,
@@ -276,8 +276,8 @@ Status DBImpl::VerifyChecksum() {
   return tables.ok() ? copies : tables;
 }
 
-memnode::DatabaseReport DBImpl::MakeReport() {
-  memnode::DatabaseReport report;
+pool::DatabaseReport DBImpl::MakeReport() {
+  pool::DatabaseReport report;
   {
     MutexLock lock(&mutex_);
     report.repair = repair_progress_;

@@ -391,17 +391,17 @@ class DBProperties {
   }
   uint64_t ComputeRead() { return db_->client_->device()->traffic().bytes_read; }
   uint64_t ComputeWritten() { return db_->client_->device()->traffic().bytes_written; }
-  uint64_t SumOverNodes(uint64_t memnode::NodeStats::*field) {
+  uint64_t SumOverNodes(uint64_t pool::NodeStats::*field) {
     uint64_t sum = 0;
     for (int node = 0; node < db_->client_->node_count(); ++node) {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       // A node that is lost counts for nothing.
       if (db_->client_->GetStats(static_cast<NodeId>(node), &stats).ok()) sum += stats.*field;
     }
     return sum;
   }
-  uint64_t MemnodeRead() { return SumOverNodes(&memnode::NodeStats::bytes_read); }
-  uint64_t MemnodeWritten() { return SumOverNodes(&memnode::NodeStats::bytes_written); }
+  uint64_t MemnodeRead() { return SumOverNodes(&pool::NodeStats::bytes_read); }
+  uint64_t MemnodeWritten() { return SumOverNodes(&pool::NodeStats::bytes_written); }
   uint64_t FlushesNearData() { return db_->flush_sites_.near_data(); }
   uint64_t FlushFallbacks() { return db_->flush_sites_.fallbacks(); }
   uint64_t CompactionRead() { return db_->counters_.compaction_bytes_read.load(); }

@@ -109,7 +109,7 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
   if (in_memory == MemTableAnswer::kSearch) [[unlikely]]
     return SearchView(view, options, key, snapshot, value);
 
-  memnode::PointRead read;
+  pool::PointRead read;
   Record record;
   while (!lookup.Next(&read)) {
     if (lookup.outcome() != PointLookup::Outcome::kUnloaded) [[likely]]
@@ -117,12 +117,12 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
     NACRE_RETURN_IF_ERROR(index_loader_.PrepareLookups(*lookup.table()));
     lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
   }
-  memnode::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
+  pool::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
   do {
     if (read.from.valid()) [[likely]] {
       reader.ReadAll({&read, 1});
     } else {
-      const auto parts = lookup.StartFetch(read, memnode::PointReader::kMaxReadsAtOnce);
+      const auto parts = lookup.StartFetch(read, pool::PointReader::kMaxReadsAtOnce);
       if (!parts.empty()) reader.ReadAll(parts);
       lookup.Fetch(parts, &read);
     }
@@ -204,7 +204,7 @@ void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, si
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(*family, options, &snapshot);
   InlineArray<PointLookup, kBatch> lookups(std::min(kBatch, num_keys));
-  InlineArray<memnode::PointRead, kBatch> reads(std::min(kBatch, num_keys));
+  InlineArray<pool::PointRead, kBatch> reads(std::min(kBatch, num_keys));
   for (size_t first = 0; first < num_keys; first += kBatch) {
     MultiGetBatch(options, view, snapshot, std::min(kBatch, num_keys - first), keys + first,
                   lookups.data(), reads.data(), values + first, statuses + first);
@@ -223,7 +223,7 @@ void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, si
 
 void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
                            SequenceNumber snapshot, size_t count, const Slice* keys,
-                           PointLookup* lookups, memnode::PointRead* reads, PinnableSlice* values,
+                           PointLookup* lookups, pool::PointRead* reads, PinnableSlice* values,
                            Status* statuses) {
   // A few keys' reads are posted together, and travel while the next few are looked up and those
   // that have arrived are taken.
@@ -231,16 +231,16 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
   struct Group {
     size_t count = 0;
     uint8_t keys[kGroup];  ///< Those that are not settled, by number.
-    memnode::PointRead* reads = nullptr;
+    pool::PointRead* reads = nullptr;
     size_t addressed = 0;  ///< The first of them, which the reader reads; the rest is fetched.
     /// If any is: those reads, and the parts that fetches consist of, for the reader.
-    std::vector<memnode::PointRead> with_parts;
+    std::vector<pool::PointRead> with_parts;
     uint8_t parts[kGroup];  ///< Of each fetch.
   };
-  static_assert(kGroup * memnode::PointReader::kMaxStarted >= 64);
-  Group groups[memnode::PointReader::kMaxStarted];
+  static_assert(kGroup * pool::PointReader::kMaxStarted >= 64);
+  Group groups[pool::PointReader::kMaxStarted];
   const size_t group_count = (count + kGroup - 1) / kGroup;
-  memnode::PointReader reader(client_);
+  pool::PointReader reader(client_);
 
   const auto look_up = [&](size_t g) {
     const size_t begin = g * kGroup;
@@ -289,11 +289,11 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
       reader.StartReads({group->reads, addressed});
       return;
     }
-    std::vector<memnode::PointRead>& all = group->with_parts;
+    std::vector<pool::PointRead>& all = group->with_parts;
     all.assign(group->reads, group->reads + addressed);
     for (size_t j = addressed; j < posted; ++j) {
       const auto parts = lookups[group->keys[j]].StartFetch(
-          group->reads[j], memnode::PointReader::kMaxReadsAtOnce - all.size());
+          group->reads[j], pool::PointReader::kMaxReadsAtOnce - all.size());
       group->parts[j] = static_cast<uint8_t>(parts.size());
       all.insert(all.end(), parts.begin(), parts.end());
     }

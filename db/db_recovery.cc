@@ -31,7 +31,7 @@ size_t OpeningThreads() {
 
 }  // namespace
 
-Status DBImpl::PlaceExtents(const memnode::DatabaseLease& lease, ManifestState* state,
+Status DBImpl::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
                             std::vector<ExtentAddr>* copies) {
   // By instance, wherever it answers now: one that was started anew has nothing of ours.
   std::map<NodeId, NodeId> numbers;
@@ -108,7 +108,7 @@ Status DBImpl::OpenTables(const ManifestState& state) {
   return Status::OK();
 }
 
-Status DBImpl::Recover(const memnode::DatabaseLease& lease, ManifestState state,
+Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
                        std::vector<ExtentAddr> copies, OpenTimeline* timeline) {
   NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
   timeline->EndStep("space");

@@ -15,7 +15,7 @@ namespace nacre {
 
 namespace {
 
-using memnode::RepairProgress;
+using pool::RepairProgress;
 
 /// How soon a change of the nodes is noticed.
 constexpr std::chrono::milliseconds kTick{20};
@@ -134,7 +134,7 @@ bool DBImpl::TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
   batch->clear();
   // Nothing is chosen before it may be moved: the most urgent may be another one by then.
   for (;;) {
-    const memnode::Directions directions = reporter_.directions();
+    const pool::Directions directions = reporter_.directions();
     if (closing_.load(std::memory_order_relaxed) || directions.repair_paused) return false;
     const uint64_t bytes_per_second = directions.repair_bytes_per_second != 0
                                           ? directions.repair_bytes_per_second
@@ -175,7 +175,7 @@ void DBImpl::RepairWorker(RepairPass* pass) {
 }
 
 void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
-  memnode::RebuildJob job;
+  pool::RebuildJob job;
   job.database_id = database_id_;
   std::vector<RepairItem> items;
   std::map<uint64_t, uint64_t> failed;  // Bytes, by table.
@@ -193,7 +193,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
       if (status.ok()) status = std::move(s);
       continue;
     }
-    memnode::TableRebuild& rebuild = job.tables.emplace_back();
+    pool::TableRebuild& rebuild = job.tables.emplace_back();
     rebuild.table_id = meta.id;
     rebuild.table_bytes = meta.size;
     rebuild.placement = meta.placement;
@@ -203,8 +203,8 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     }
     items.push_back(std::move(item));
   }
-  memnode::RebuildResult result;
-  memnode::JobEnd end;
+  pool::RebuildResult result;
+  pool::JobEnd end;
   if (!items.empty()) {
     NACRE_POINT("repair.space-reserved");
     // Where the first of them goes: as a rule, where all go.
@@ -217,8 +217,8 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
       here = !s.ok() && end.ended() && !s.IsFenced() && !closing_.load(std::memory_order_relaxed);
     }
     if (here) {
-      result = memnode::RebuildResult();
-      s = memnode::RunRebuild(job, store_.get(), &closing_, &result);
+      result = pool::RebuildResult();
+      s = pool::RunRebuild(job, store_.get(), &closing_, &result);
       space_->EndAbandonedWrites();  // Some of the tables may have failed.
     }
     if (!s.ok()) result.tables.assign(items.size(), s);
@@ -227,9 +227,9 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
   counters_.repair_cpu_nanos.fetch_add(result.cpu_nanos, std::memory_order_relaxed);
   std::vector<RepairedTable> repaired;
   for (size_t i = 0; i < items.size(); ++i) {
-    const memnode::TableRebuild& rebuild = job.tables[i];
+    const pool::TableRebuild& rebuild = job.tables[i];
     Placement placement = rebuild.placement;
-    for (const memnode::FragmentRebuild& fragment : rebuild.fragments) {
+    for (const pool::FragmentRebuild& fragment : rebuild.fragments) {
       placement.fragments[static_cast<size_t>(fragment.fragment)] = fragment.to;
     }
     Status s = result.tables[i];
@@ -243,7 +243,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
       continue;
     }
     std::vector<ExtentAddr> unused;
-    for (const memnode::FragmentRebuild& fragment : rebuild.fragments) {
+    for (const pool::FragmentRebuild& fragment : rebuild.fragments) {
       unused.push_back(fragment.to);
     }
     space_->Free(end, unused);

@@ -5,7 +5,7 @@
 
 namespace nacre {
 
-NodeId Executors::Take(const memnode::PoolClient& client, const memnode::SpaceAllocator& space,
+NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocator& space,
                        const std::map<NodeId, uint64_t>& local_bytes,
                        const std::vector<NodeId>& tried) {
   std::vector<uint64_t> used_bytes;

@@ -34,7 +34,7 @@ class Executors {
 
   /// The node with most of a job's input that has not been tried, busy with it until Leave; kNoNode
   /// if there is none.
-  NodeId Take(const memnode::PoolClient& client, const memnode::SpaceAllocator& space,
+  NodeId Take(const pool::PoolClient& client, const pool::SpaceAllocator& space,
               const std::map<NodeId, uint64_t>& local_bytes, const std::vector<NodeId>& tried)
       EXCLUDES(mutex_);
   void Leave(NodeId executor) EXCLUDES(mutex_);

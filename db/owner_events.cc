@@ -178,7 +178,7 @@ void OwnerEvents::CompactionCompleted(const Compaction& compaction, const Family
 }
 
 void OwnerEvents::NodesChanged(const NodeStates& before, const NodeStates& now,
-                               const memnode::PoolClient& client) {
+                               const pool::PoolClient& client) {
   if (!listens()) return;
   for (size_t i = 0; i < now.alive.size(); ++i) {
     // At first all count as alive.

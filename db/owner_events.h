@@ -50,7 +50,7 @@ class OwnerEvents {
                     WriteStallCondition now);
   void WorkFailed(BackgroundErrorReason reason, const Status& error);
   void NodesChanged(const NodeStates& before, const NodeStates& now,
-                    const memnode::PoolClient& client);
+                    const pool::PoolClient& client);
   void Rebuilt(const NodeRebuildInfo& info);
   /// Told once, however often it is called.
   void Fenced(const Status& status);

@@ -9,7 +9,7 @@
 
 #include "table/table_meta.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kMaxOffset = (uint64_t{1} << 48) - 1;
@@ -200,4 +200,4 @@ Status DecodeCompactionResult(const control::CompactionOutcome& message, Compact
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

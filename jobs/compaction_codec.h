@@ -5,7 +5,7 @@
 #include "pool/wire/control.pb.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // Compaction jobs and their results as control messages. The decoders are safe on any message and
 // answer `InvalidArgument` or `Corruption` for what makes no sense.
@@ -26,4 +26,4 @@ Status DecodeMerge(const control::Compact& message, CompactionJob* job);
 void EncodeCompactionResult(const CompactionResult& result, control::CompactionOutcome* message);
 Status DecodeCompactionResult(const control::CompactionOutcome& message, CompactionResult* result);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

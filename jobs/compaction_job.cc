@@ -11,7 +11,7 @@
 #include "util/clock.h"
 #include "util/exceptions.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableStore* store,
@@ -119,4 +119,4 @@ Status RunCompaction(const CompactionJob& job, const JobPlugins& plugins, TableS
   return StatusOfException();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

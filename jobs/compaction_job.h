@@ -15,7 +15,7 @@
 #include "table/table_meta.h"
 #include "util/codes/reed_solomon.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 class TableStore;
 class WriteKeys;
@@ -88,4 +88,4 @@ Status RunMerge(const CompactionJob& job, InternalIterator* input,
 Status RunCompaction(const CompactionJob& job, const JobPlugins& plugins, TableStore* store,
                      const std::atomic<bool>* cancelled, CompactionResult* result);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

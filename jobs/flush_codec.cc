@@ -7,7 +7,7 @@
 #include "jobs/compaction_codec.h"
 #include "table/log_format.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 template <typename... Parts>
@@ -59,4 +59,4 @@ Status DecodeFlushJob(const control::Flush& message, FlushJob* job) {
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

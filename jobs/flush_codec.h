@@ -4,7 +4,7 @@
 #include "nacre/status.h"
 #include "pool/wire/control.pb.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // The job of a near-data flush as a message. Decoding is safe on any message.
 
@@ -13,4 +13,4 @@ void EncodeFlushJob(const FlushJob& job, control::Flush* message);
 /// `InvalidArgument` saying what is wrong.
 Status DecodeFlushJob(const control::Flush& message, FlushJob* job);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

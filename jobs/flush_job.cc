@@ -6,7 +6,7 @@
 #include "util/clock.h"
 #include "util/exceptions.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* store,
                 const std::atomic<bool>* cancelled, CompactionResult* result) try {
@@ -22,4 +22,4 @@ Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* stor
   return StatusOfException();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -10,7 +10,7 @@
 #include "table/internal_key.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 class TableStore;
 
@@ -38,4 +38,4 @@ struct FlushJob {
 Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* store,
                 const std::atomic<bool>* cancelled, CompactionResult* result);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -12,7 +12,7 @@
 #include "util/draw_id.h"
 #include "util/named_point.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// How soon a cancellation, or a death that nobody reported, is noticed.
@@ -278,4 +278,4 @@ Status PoolClient::Scrub(NodeId node, const ScrubJob& job, const std::atomic<boo
       .WithContext(node_address(node));
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -7,7 +7,7 @@
 #include "pool/connect/pool_device.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status JobPeersCache::Get(const PeersKey& key, std::shared_ptr<JobPeers>* peers) {
   std::shared_ptr<JobPeers> evicted;  // Its connections end after the lock.
@@ -82,4 +82,4 @@ void JobPeersCache::Clear() {
   cleared.swap(entries_);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -15,7 +15,7 @@
 #include "util/clock.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// How a memory node reaches the other nodes of one pool.
 struct JobPeers {
@@ -72,4 +72,4 @@ class JobPeersCache {
   std::list<Entry> entries_ GUARDED_BY(mutex_);  ///< Most recently used first.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -12,7 +12,7 @@
 
 #include "table/write_batch_format.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// How far ahead updates are asked for, which lie in the order of the log, and how much of each.
@@ -209,4 +209,4 @@ bool LogUpdates::InRange(const UpdateRef& update) const {
          (update.prefix == end_prefix_ && comparator_->Compare(update.key(), *end) < 0);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -18,7 +18,7 @@
 #include "table/merge/update_order.h"
 #include "util/arena.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The updates that a flush takes from the log, sorted. Records are copied before they are checked:
 /// the log's memory is its owner's, who may write there at any time.
@@ -64,4 +64,4 @@ class LogUpdates {
   std::vector<UpdateItem> sorted_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -13,7 +13,7 @@
 #include "jobs/scrub_codec.h"
 #include "pool/pool_client.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 void AppendOutputs(const CompactionJob& job, std::vector<ExtentAddr>* extents) {
@@ -258,4 +258,4 @@ Status MakeNodeJob(const control::Request& request, const PluginRegistry& plugin
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -12,7 +12,7 @@
 #include "pool/wire/control.pb.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What a node has done for its clients on threads of its own. Monotonic.
 struct JobCounters {
@@ -78,4 +78,4 @@ const control::JobHeader* JobHeaderOf(const control::Request& request);
 Status MakeNodeJob(const control::Request& request, const PluginRegistry& plugins, uint64_t client,
                    uint64_t instance_id, std::shared_ptr<NodeJob>* job);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

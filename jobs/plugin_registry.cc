@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 PluginRegistry::PluginRegistry() {
   for (const Comparator* built_in : {BytewiseComparator(), ReverseBytewiseComparator()}) {
@@ -71,4 +71,4 @@ Status PluginRegistry::MakeCompactionFilter(const std::string& name,
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -9,7 +9,7 @@
 #include "nacre/merge_operator.h"
 #include "nacre/status.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What a memory node can run jobs with: comparators by name, merge operators by id, factories of
 /// compaction filters by name, the built-in ones and what plugins add before the node starts.
@@ -42,4 +42,4 @@ class PluginRegistry {
   std::map<std::string, std::shared_ptr<CompactionFilterFactory>> filter_factories_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

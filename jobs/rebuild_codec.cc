@@ -7,7 +7,7 @@
 #include "jobs/compaction_codec.h"
 #include "util/codes/reed_solomon.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 void EncodeRebuildJob(const RebuildJob& job, control::Rebuild* message) {
   for (const TableRebuild& table : job.tables) {
@@ -68,4 +68,4 @@ Status DecodeRebuildResult(const control::RebuildOutcome& message, RebuildResult
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

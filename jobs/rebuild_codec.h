@@ -4,7 +4,7 @@
 #include "nacre/status.h"
 #include "pool/wire/control.pb.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // As jobs/compaction_codec.h, for jobs that rebuild fragments.
 
@@ -15,4 +15,4 @@ Status DecodeRebuildJob(const control::Rebuild& message, RebuildJob* job);
 void EncodeRebuildResult(const RebuildResult& result, control::RebuildOutcome* message);
 Status DecodeRebuildResult(const control::RebuildOutcome& message, RebuildResult* result);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -5,7 +5,7 @@
 #include "pool/store/table_store.h"
 #include "util/clock.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status RunRebuild(const RebuildJob& job, TableStore* store, const std::atomic<bool>* cancelled,
                   RebuildResult* result) {
@@ -19,4 +19,4 @@ Status RunRebuild(const RebuildJob& job, TableStore* store, const std::atomic<bo
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

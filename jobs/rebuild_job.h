@@ -7,7 +7,7 @@
 #include "nacre/status.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 class TableStore;
 class WriteKeys;
@@ -44,4 +44,4 @@ struct RebuildResult {
 Status RunRebuild(const RebuildJob& job, TableStore* store, const std::atomic<bool>* cancelled,
                   RebuildResult* result);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

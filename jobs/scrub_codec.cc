@@ -4,7 +4,7 @@
 
 #include "jobs/compaction_codec.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 void EncodeScrubJob(const ScrubJob& job, control::Scrub* message) {
   message->set_bytes_per_second(job.bytes_per_second);
@@ -61,4 +61,4 @@ Status DecodeScrubResult(const control::ScrubOutcome& message, size_t fragments,
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

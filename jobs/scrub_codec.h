@@ -4,7 +4,7 @@
 #include "nacre/status.h"
 #include "pool/wire/control.pb.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // As jobs/compaction_codec.h, for jobs that check fragments.
 
@@ -18,4 +18,4 @@ void EncodeScrubResult(const ScrubResult& result, control::ScrubOutcome* message
 Status DecodeScrubResult(const control::ScrubOutcome& message, size_t fragments,
                          ScrubResult* result);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

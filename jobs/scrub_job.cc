@@ -9,7 +9,7 @@
 #include "table/table_meta.h"
 #include "util/byte_pace.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 bool HeadIsWhole(const char* head, uint64_t table_id) {
@@ -62,4 +62,4 @@ Status RunScrub(const ScrubJob& job, const TableStore& store, const std::atomic<
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

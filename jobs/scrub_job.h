@@ -7,7 +7,7 @@
 #include "nacre/status.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 class TableStore;
 
@@ -46,4 +46,4 @@ struct ScrubResult {
 Status RunScrub(const ScrubJob& job, const TableStore& store, const std::atomic<bool>* cancelled,
                 ScrubResult* result);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

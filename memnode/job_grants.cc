@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status JobGrants::Begin(uint64_t database_id, uint64_t job_id,
                         const std::vector<ExtentAddr>& extents, rdma::MemoryRegion* memory,
@@ -88,4 +88,4 @@ Status JobGrants::RevokeWithin(uint64_t offset, uint64_t length) {
   return failure;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

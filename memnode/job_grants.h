@@ -12,7 +12,7 @@
 #include "rdma/transport.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What the jobs of the databases may do in one node's memory. The owner of a database begins each
 /// job on all nodes that have space of its outputs, and on the one that is to run it; each grants
@@ -64,4 +64,4 @@ class JobGrants {
   std::deque<Key> ended_first_;  ///< Jobs that were ended before they had begun; oldest first.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

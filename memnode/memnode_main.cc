@@ -49,7 +49,7 @@ DEFINE_bool(region_reset, false,
 DEFINE_string(log_file, "", "append a log to this file");
 DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus");
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 struct Metric {
@@ -223,7 +223,7 @@ Status Run() {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool
 
 int main(int argc, char** argv) {
   gflags::SetUsageMessage("one memory node of Nacre: lends out memory, runs compactions");
@@ -232,7 +232,7 @@ int main(int argc, char** argv) {
   if (argc > 1) {
     s = nacre::Status::InvalidArgument(fmt::format("unexpected argument '{}'", argv[1]));
   } else {
-    s = nacre::memnode::Run();
+    s = nacre::pool::Run();
   }
   if (s.ok()) return 0;
   fmt::print(stderr, "nacre-memnode: {}\n", s.ToString());

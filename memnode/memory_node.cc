@@ -7,7 +7,7 @@
 
 #include "memnode/server.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr int kMaxWorkers = 1024;
@@ -60,4 +60,4 @@ void MemoryNode::Kill() { rep_->server.Stop(/*silently=*/true); }
 const std::string& MemoryNode::address() const { return rep_->server.address(); }
 NodeStats MemoryNode::stats() const { return rep_->server.stats(); }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

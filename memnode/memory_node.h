@@ -11,7 +11,7 @@
 #include "rdma/transport.h"
 #include "util/clock.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 struct MemoryNodeOptions {
   std::string listen;  ///< "shm:/run/n0.sock"
@@ -64,4 +64,4 @@ class MemoryNode {
   std::unique_ptr<Rep> rep_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

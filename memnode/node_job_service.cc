@@ -7,7 +7,7 @@
 
 #include "util/named_point.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 NodeJobService::NodeJobService(const std::string& name, int workers, size_t most,
                                JobPeersCache* peers, JobCounters* counters,
@@ -78,4 +78,4 @@ Status NodeJobService::Execute(NodeJob* job) {
   return job->Run(peers.get());
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -13,7 +13,7 @@
 #include "util/mutex.h"
 #include "util/threads/thread.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Threads of a node that run jobs, in the order in which they came.
 ///
@@ -49,4 +49,4 @@ class NodeJobService {
   std::vector<Thread> workers_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -10,7 +10,7 @@
 #include "pool/pool_impl.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kMaxEmbeddedNodes = 64;
@@ -164,16 +164,16 @@ Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* c
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool
 
 namespace nacre {
 
 Status Pool::Open(const std::string& uri, const PoolOptions& options, std::shared_ptr<Pool>* pool) {
-  memnode::PoolOpenOptions open_options;
+  pool::PoolOpenOptions open_options;
   open_options.pool = options;
   open_options.slab_bytes = 0;  // As the nodes have it; embedded ones have their default.
-  std::shared_ptr<memnode::PoolImpl> opened;
-  NACRE_RETURN_IF_ERROR(memnode::OpenPool(uri, open_options, Clock::System(), &opened));
+  std::shared_ptr<pool::PoolImpl> opened;
+  NACRE_RETURN_IF_ERROR(pool::OpenPool(uri, open_options, Clock::System(), &opened));
   if (opened->client()->options().slab_bytes == 0) {
     return Status::InvalidArgument("pool '" + uri + "' has nodes with slabs of different sizes");
   }

@@ -9,7 +9,7 @@
 
 #include "nacre/plugin.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// Puts into a registry what a plug-in adds, and writes down its names.
@@ -81,4 +81,4 @@ Status LoadPlugin(const std::string& path, PluginRegistry* registry, std::string
   return Load(path, registry, added).WithContext(fmt::format("plug-in '{}'", path));
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

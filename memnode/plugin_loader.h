@@ -5,7 +5,7 @@
 #include "jobs/plugin_registry.h"
 #include "nacre/status.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Loads the plug-in (nacre/plugin.h) in the file `path` and adds what it has to `registry`.
 /// `*added` gets one line that names it. The library stays loaded until the process ends. After a
@@ -16,4 +16,4 @@ namespace nacre::memnode {
 /// answered. Each names the file.
 Status LoadPlugin(const std::string& path, PluginRegistry* registry, std::string* added);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

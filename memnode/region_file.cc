@@ -24,7 +24,7 @@
 #include "util/log.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kMagic = 0x656c69666e72434eULL;  // "NCrnfile"
@@ -348,4 +348,4 @@ Status RegionFile::Save(const std::string& state) {
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -12,7 +12,7 @@
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 struct RegionFileOptions {
   std::string path;
@@ -103,4 +103,4 @@ class RegionFile {
   uint64_t state_number_ = 0;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

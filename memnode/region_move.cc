@@ -19,7 +19,7 @@
 #include "rdma/memory.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// So much is in both files at a time.
@@ -132,4 +132,4 @@ Status MoveContent(const std::string& path, int fd, char* data, uint64_t bytes, 
   return status;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -8,7 +8,7 @@
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// How far the content of a region file has been moved to another one. In its first page.
 struct RegionMove {
@@ -35,4 +35,4 @@ bool IsFileShared(int fd, Clock* clock);
 Status MoveContent(const std::string& path, int fd, char* data, uint64_t bytes, uint64_t page_bytes,
                    rdma::UniqueFd* to);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

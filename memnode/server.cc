@@ -10,7 +10,7 @@
 #include "util/draw_id.h"
 #include "util/log.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::milliseconds;
@@ -401,4 +401,4 @@ NodeStats Server::stats() const {
   return stats;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

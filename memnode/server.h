@@ -21,7 +21,7 @@
 #include "util/mutex.h"
 #include "util/threads/thread.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Serves the connections of one memory node: a thread that accepts them, and an I/O thread that
 /// owns them all and executes every request but jobs (server_jobs.cc).
@@ -157,4 +157,4 @@ class Server {
   std::atomic<uint64_t> connection_count_{0};
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

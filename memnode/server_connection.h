@@ -8,7 +8,7 @@
 #include "pool/wire/protocol.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The node's end of one connection. Belongs to the server's I/O thread.
 ///
@@ -38,4 +38,4 @@ struct ServerConnection {
   std::unique_ptr<rdma::QueuePair> queue_pair;  ///< Ends before the memory that it uses.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -12,7 +12,7 @@
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// Of what the node keeps for others without looking at it.
@@ -427,4 +427,4 @@ void ServerDatabases::FinishDrop(Map::iterator database) {
   count_.store(databases_.size(), std::memory_order_relaxed);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -18,7 +18,7 @@
 #include "pool/wire/control.pb.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The databases that one node knows: this node's part of their registers (root_register.h), and
 /// what their owners tell of them.
@@ -154,4 +154,4 @@ class ServerDatabases {
   std::atomic<uint64_t> count_{0};
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

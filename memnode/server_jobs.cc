@@ -8,7 +8,7 @@
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status Server::StartJob(ServerConnection* connection) {
   const control::Request& request = connection->request;
@@ -129,4 +129,4 @@ void Server::TakeFinished() {
   }
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

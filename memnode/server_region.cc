@@ -11,7 +11,7 @@
 #include "util/log.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
@@ -286,4 +286,4 @@ bool ServerRegion::Owns(uint64_t database_id, uint64_t offset, uint64_t length) 
   return true;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

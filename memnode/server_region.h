@@ -12,7 +12,7 @@
 #include "nacre/status.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The memory of one node: a header, the slab table, then the slabs (docs/formats.md).
 ///
@@ -159,4 +159,4 @@ class ServerRegion {
   std::atomic<uint64_t> leased_{0};
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -15,7 +15,7 @@
 #include "util/log.h"
 #include "util/named_point.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 Status Server::PostReceive(ServerConnection* connection) {
   rdma::LocalBuffer buffer{.data = scratch_->data(), .size = 64, .region = scratch_.get()};
   if (connection->kind == ConnectionKind::kRequest) {
@@ -313,19 +313,19 @@ Status Server::ApplyCheckpoint(const ServerConnection& connection,
       return databases_->KeepRedo(request.database_id(), copy, std::move(redo));
     };
   }
-  NACRE_RETURN_IF_ERROR(memnode::ApplyCheckpoint({.identity = {.database_id = request.database_id(),
-                                                               .epoch = request.epoch(),
-                                                               .generation = request.generation()},
-                                                  .base_version = request.base_version(),
-                                                  .version = request.version(),
-                                                  .slots_used = request.slots_used(),
-                                                  .raw_bytes = request.raw_bytes(),
-                                                  .crc = request.crc(),
-                                                  .compressed = request.compressed()},
-                                                 region_->data() + copy.start.offset, copy.length,
-                                                 record));
+  NACRE_RETURN_IF_ERROR(pool::ApplyCheckpoint({.identity = {.database_id = request.database_id(),
+                                                            .epoch = request.epoch(),
+                                                            .generation = request.generation()},
+                                               .base_version = request.base_version(),
+                                               .version = request.version(),
+                                               .slots_used = request.slots_used(),
+                                               .raw_bytes = request.raw_bytes(),
+                                               .crc = request.crc(),
+                                               .compressed = request.compressed()},
+                                              region_->data() + copy.start.offset, copy.length,
+                                              record));
   // Before the memory can be anything else.
   return file_ == nullptr ? Status::OK() : databases_->RedoDone();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -46,7 +46,7 @@ constexpr char kUsage[] =
 Status OpenDevice(Uri* uri, std::unique_ptr<rdma::Device>* device) {
   rdma::DeviceOptions options;
   options.logger = NewStderrLogger(LogLevel::kWarn);
-  NACRE_RETURN_IF_ERROR(memnode::TakeSecret(uri, options.logger, &options.secret));
+  NACRE_RETURN_IF_ERROR(pool::TakeSecret(uri, options.logger, &options.secret));
   options.parameters = uri->parameters;
   return rdma::OpenDevice(uri->scheme, options, Clock::System(), device);
 }

@@ -11,7 +11,7 @@
 #include "util/draw_id.h"
 #include "util/never_destroyed.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 PoolClient::PoolClient() : rep_(std::make_unique<Rep>()) {}
 PoolClient::~PoolClient() = default;
@@ -146,4 +146,4 @@ Clock* PoolClient::clock() const { return rep_->fabric.context.clock; }
 const PoolClientOptions& PoolClient::options() const { return rep_->fabric.context.options; }
 Fabric* PoolClient::fabric() const { return &rep_->fabric; }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -21,7 +21,7 @@
 #include "util/clock.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 struct CheckpointDelta;
 struct DatabaseReport;
@@ -355,4 +355,4 @@ class PointReader {
   Status failure_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

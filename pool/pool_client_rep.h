@@ -16,7 +16,7 @@
 #include "util/threads/per_thread.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// A session that threads use one after the other.
 struct PointReader::Turn {
@@ -196,4 +196,4 @@ class PoolClient::Rep {
   std::atomic<bool> any_fenced{false};  ///< One of the databases may be.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -10,7 +10,7 @@
 #include "util/draw_id.h"
 #include "util/named_point.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 Status CheckName(const std::string& name) {
@@ -394,4 +394,4 @@ Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -15,7 +15,7 @@
 
 #include "pool/connect/pool_device.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr char kFileScheme[] = "file";
@@ -132,4 +132,4 @@ Status ResolvePoolFile(Uri* pool) {
   return ParsePoolFile(text, path, pool);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -6,7 +6,7 @@
 #include "nacre/status.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // A pool whose nodes are too many for a command line is named "file:PATH". The file has a line for
 // each node and for parameters:
@@ -27,4 +27,4 @@ Status ResolvePoolFile(Uri* pool);
 /// The same for the bytes of the file `name`; `*pool` has the parameters of its URI.
 Status ParsePoolFile(const Slice& text, const std::string& name, Uri* pool);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

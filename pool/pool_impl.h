@@ -7,7 +7,7 @@
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What `Pool::Open` makes: the device, the client and, for an embedded pool, the nodes.
 class PoolImpl : public Pool {
@@ -33,4 +33,4 @@ struct PoolOpenOptions {
 Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* clock,
                 std::shared_ptr<PoolImpl>* pool);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

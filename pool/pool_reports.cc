@@ -2,7 +2,7 @@
 #include "pool/pool_client_rep.h"
 #include "pool/wire/database_report.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status PoolClient::ReportDatabase(NodeId node, const DatabaseReport& report,
                                   Directions* directions) {
@@ -55,4 +55,4 @@ void PoolClient::JoinAddedNodes() {
   }
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

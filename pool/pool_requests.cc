@@ -10,7 +10,7 @@
 #include "pool/wire/manifest_image.h"
 #include "util/threads/thread.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status PoolClient::Rep::UpLink(NodeId node, NodeLink** link) {
   *link = fabric.link(node);
@@ -240,4 +240,4 @@ Status PoolClient::ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta
   return rep_->Call(static_cast<NodeId>(copy.start.node), &request, &reply);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

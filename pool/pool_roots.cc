@@ -10,7 +10,7 @@
 #include "pool/wire/root_register.h"
 #include "util/named_point.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr std::chrono::milliseconds kPollPeriod{1};
@@ -337,4 +337,4 @@ Status PoolClient::ReadRootCopies(const std::string& name, std::vector<RootCopy>
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -29,12 +29,12 @@ class Registry {
     MutexLock lock(&mutex_);
     *pool = pools_[uri].lock();
     if (*pool != nullptr) return Status::OK();
-    memnode::PoolOpenOptions options;
+    pool::PoolOpenOptions options;
     if (const char* size = Variable("NACRE_SLAB_SIZE"); size != nullptr) {
       NACRE_RETURN_IF_ERROR(ParseSize(size, &options.slab_bytes).WithContext("NACRE_SLAB_SIZE"));
     }
-    std::shared_ptr<memnode::PoolImpl> opened;
-    NACRE_RETURN_IF_ERROR(memnode::OpenPool(uri, options, Clock::System(), &opened));
+    std::shared_ptr<pool::PoolImpl> opened;
+    NACRE_RETURN_IF_ERROR(pool::OpenPool(uri, options, Clock::System(), &opened));
     *pool = std::move(opened);
     pools_[uri] = *pool;
     if (uri.starts_with("embedded:")) embedded_.push_back(*pool);

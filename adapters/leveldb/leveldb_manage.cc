@@ -26,7 +26,7 @@ Status Repair(nacre::Options options, const std::string& name) {
   options.wal_recovery_mode = nacre::WALRecoveryMode::kSkipAnyCorruptedRecords;
   Status status = OpenAndClose(options, name);
   if (!status.IsCorruption()) return status;
-  std::shared_ptr<nacre::memnode::PoolImpl> pool;
+  std::shared_ptr<nacre::pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(nacre::OpenPoolOf(options, &pool));
   nacre::FooterRepairReport report;
   const nacre::FooterRepairOptions repair = {

@@ -26,12 +26,12 @@ Status AsyncRead::Start() {
   const FileMap& map = file_->Map(&copy);
   if (offset_ >= map.size || length_ == 0) return Status::OK();
   bytes_ = std::min<uint64_t>(length_, map.size - offset_);
-  std::vector<memnode::StreamPart> parts;
+  std::vector<pool::StreamPart> parts;
   for (size_t done = 0; done < bytes_;) {
     const FileExtent& extent = map.Find(offset_ + done);
     const uint64_t at = offset_ + done - extent.begin;
     const RemoteAddr start = extent.placement.fragments.front().start;
-    memnode::StreamPart& part = parts.emplace_back();
+    pool::StreamPart& part = parts.emplace_back();
     part.link = file_->space()->client()->fabric()->link(start.node);
     if (part.link == nullptr) return Status::Unavailable("the pool has no such node");
     part.offset = start.offset + at;

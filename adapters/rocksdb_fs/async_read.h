@@ -43,8 +43,8 @@ class AsyncRead {
   void* const argument_;
   size_t bytes_ = 0;  ///< That there are.
   Status started_;
-  memnode::RemoteStream* stream_ = nullptr;
-  std::shared_ptr<memnode::StreamRead> read_;  ///< Null: nothing was started.
+  pool::RemoteStream* stream_ = nullptr;
+  std::shared_ptr<pool::StreamRead> read_;  ///< Null: nothing was started.
   bool ended_ = false;
 };
 

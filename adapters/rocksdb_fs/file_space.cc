@@ -14,7 +14,7 @@ constexpr uint64_t kChunkBytes = 1 << 20;
 
 }  // namespace
 
-FileSpace::FileSpace(std::shared_ptr<Pool> pool, memnode::PoolClient* client,
+FileSpace::FileSpace(std::shared_ptr<Pool> pool, pool::PoolClient* client,
                      const Redundancy& redundancy)
     : pool_(std::move(pool)),
       client_(client),
@@ -30,18 +30,18 @@ Status FileSpace::Open(std::shared_ptr<Pool> pool, const std::string& name,
     return Status::InvalidArgument(
         fmt::format("redundancy {}: files are kept in whole copies: none or rep(n)", redundancy));
   }
-  auto* const impl = dynamic_cast<memnode::PoolImpl*>(pool.get());
+  auto* const impl = dynamic_cast<pool::PoolImpl*>(pool.get());
   if (impl == nullptr) return Status::InvalidArgument("the pool was not made by Pool::Open");
   std::shared_ptr<FileSpace> made(new FileSpace(std::move(pool), impl->client(), copies));
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(
       made->client_
           ->OpenDatabase(name, {.create_if_missing = true, .error_if_exists = true}, &lease)
           .WithContext("files of " + name));
   made->database_id_ = lease.database_id;
-  made->space_ = std::make_unique<memnode::SpaceAllocator>(made->client_, lease.database_id,
-                                                           made->client_->options().slab_bytes,
-                                                           kChunkBytes, made->executor_.get());
+  made->space_ = std::make_unique<pool::SpaceAllocator>(made->client_, lease.database_id,
+                                                        made->client_->options().slab_bytes,
+                                                        kChunkBytes, made->executor_.get());
   *space = std::move(made);
   return Status::OK();
 }
@@ -65,7 +65,7 @@ void FileSpace::Trim(FileExtent* extent, uint64_t bytes) {
   extent->bytes = bytes;
 }
 
-Status FileSpace::TakeLane(std::unique_ptr<memnode::Lane>* lane) {
+Status FileSpace::TakeLane(std::unique_ptr<pool::Lane>* lane) {
   {
     MutexLock lock(&mutex_);
     if (!idle_lanes_.empty()) {
@@ -75,15 +75,15 @@ Status FileSpace::TakeLane(std::unique_ptr<memnode::Lane>* lane) {
     }
   }
   // A writer has no more requests under way than one node takes.
-  return memnode::Lane::Create(client_->fabric(), 1, lane);
+  return pool::Lane::Create(client_->fabric(), 1, lane);
 }
 
-void FileSpace::GiveLane(std::unique_ptr<memnode::Lane> lane) {
+void FileSpace::GiveLane(std::unique_ptr<pool::Lane> lane) {
   MutexLock lock(&mutex_);
   if (idle_lanes_.size() < kMaxIdleLanes) idle_lanes_.push_back(std::move(lane));
 }
 
-Status FileSpace::Stream(memnode::RemoteStream** stream) {
+Status FileSpace::Stream(pool::RemoteStream** stream) {
   const size_t number = ThreadIndex::Current() % kStreams;
   // Acquire: pairs with the release below.
   *stream = streams_[number].load(std::memory_order_acquire);
@@ -91,8 +91,8 @@ Status FileSpace::Stream(memnode::RemoteStream** stream) {
   MutexLock lock(&mutex_);
   *stream = streams_[number].load(std::memory_order_relaxed);
   if (*stream != nullptr) return Status::OK();
-  std::unique_ptr<memnode::RemoteStream> made;
-  NACRE_RETURN_IF_ERROR(memnode::RemoteStream::Create(client_->fabric(), &buffers_, &made));
+  std::unique_ptr<pool::RemoteStream> made;
+  NACRE_RETURN_IF_ERROR(pool::RemoteStream::Create(client_->fabric(), &buffers_, &made));
   *stream = made.get();
   stream_owners_.push_back(std::move(made));
   streams_[number].store(*stream, std::memory_order_release);

@@ -48,11 +48,11 @@ class FileSpace {
   FileSpace(const FileSpace&) = delete;
   FileSpace& operator=(const FileSpace&) = delete;
 
-  memnode::PoolClient* client() const { return client_; }
-  memnode::BufferPool* buffers() { return &buffers_; }
+  pool::PoolClient* client() const { return client_; }
+  pool::BufferPool* buffers() { return &buffers_; }
   const Redundancy& redundancy() const { return redundancy_; }
   /// Bytes of live files, with all copies, and of slabs held for them.
-  memnode::SpaceUsage Usage() const { return space_->Usage(); }
+  pool::SpaceUsage Usage() const { return space_->Usage(); }
 
   /// Room for bytes [begin, begin + bytes) of a file, on the nodes with the fewest bytes. `NoSpace`
   /// and `Unavailable` as for a table.
@@ -63,31 +63,31 @@ class FileSpace {
 
   /// Connections for one writer, idle or new ones. Those of a writer that failed are not given
   /// back, but destroyed.
-  Status TakeLane(std::unique_ptr<memnode::Lane>* lane) EXCLUDES(mutex_);
-  void GiveLane(std::unique_ptr<memnode::Lane> lane) EXCLUDES(mutex_);
+  Status TakeLane(std::unique_ptr<pool::Lane>* lane) EXCLUDES(mutex_);
+  void GiveLane(std::unique_ptr<pool::Lane> lane) EXCLUDES(mutex_);
   /// What the calling thread starts reads with that it does not wait for at once.
-  Status Stream(memnode::RemoteStream** stream) EXCLUDES(mutex_);
+  Status Stream(pool::RemoteStream** stream) EXCLUDES(mutex_);
 
  private:
-  static constexpr size_t kStreams = memnode::StreamLimit(0);
+  static constexpr size_t kStreams = pool::StreamLimit(0);
   static constexpr size_t kMaxIdleLanes = 8;
   static constexpr size_t kMaxIdleBufferBytes = 64 << 20;
 
-  FileSpace(std::shared_ptr<Pool> pool, memnode::PoolClient* client, const Redundancy& redundancy);
+  FileSpace(std::shared_ptr<Pool> pool, pool::PoolClient* client, const Redundancy& redundancy);
 
   const std::shared_ptr<Pool> pool_;
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const Redundancy redundancy_;
   uint64_t database_id_ = 0;  ///< 0: none is open.
   const std::unique_ptr<Executor> executor_;
-  std::unique_ptr<memnode::SpaceAllocator> space_;
-  memnode::BufferPool buffers_;  ///< Outlives the streams.
+  std::unique_ptr<pool::SpaceAllocator> space_;
+  pool::BufferPool buffers_;  ///< Outlives the streams.
 
   Mutex mutex_;
-  std::vector<std::unique_ptr<memnode::Lane>> idle_lanes_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<pool::Lane>> idle_lanes_ GUARDED_BY(mutex_);
   /// Made on first use; then read without the mutex.
-  std::array<std::atomic<memnode::RemoteStream*>, kStreams> streams_{};
-  std::vector<std::unique_ptr<memnode::RemoteStream>> stream_owners_ GUARDED_BY(mutex_);
+  std::array<std::atomic<pool::RemoteStream*>, kStreams> streams_{};
+  std::vector<std::unique_ptr<pool::RemoteStream>> stream_owners_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::rocksfs

@@ -16,7 +16,7 @@ namespace {
 
 /// An id is the buffer, then the node.
 constexpr int kNodeBits = 16;
-constexpr int kMaxOutstanding = memnode::Lane::kDepth;
+constexpr int kMaxOutstanding = pool::Lane::kDepth;
 
 }  // namespace
 
@@ -123,7 +123,7 @@ Status FileWriter::PostPart(const FileExtent& extent, uint64_t offset, rdma::Loc
 }
 
 Status FileWriter::PostCopy(const ExtentAddr& copy, uint64_t offset, rdma::LocalBuffer from) {
-  memnode::NodeLink* const link = file_->space()->client()->fabric()->link(copy.start.node);
+  pool::NodeLink* const link = file_->space()->client()->fabric()->link(copy.start.node);
   if (link == nullptr) return Status::Unavailable("the pool has no such node");
   rdma::QueuePair* queue_pair = nullptr;
   NACRE_RETURN_IF_ERROR(lane_->Get(link, &queue_pair));
@@ -157,8 +157,8 @@ void FileWriter::TakeCompletions() {
       const uint64_t id = completions[i].id;
       if (completions[i].code != rdma::CompletionCode::kSuccess) {
         const auto node = static_cast<NodeId>(id & ((1 << kNodeBits) - 1));
-        Fail(memnode::StatusOfCompletion(file_->space()->client()->node_address(node),
-                                         completions[i].code))
+        Fail(pool::StatusOfCompletion(file_->space()->client()->node_address(node),
+                                      completions[i].code))
             .IgnoreError();  // failure_ tells.
         return;
       }
@@ -171,8 +171,8 @@ void FileWriter::TakeCompletions() {
 Status FileWriter::AwaitBelow(const int* count, int limit) {
   NACRE_RETURN_IF_ERROR(failure_);
   if (*count < limit) return Status::OK();
-  const memnode::ClientContext& context = file_->space()->client()->fabric()->context;
-  memnode::SpinWait pause(context.clock);
+  const pool::ClientContext& context = file_->space()->client()->fabric()->context;
+  pool::SpinWait pause(context.clock);
   Deadline deadline = context.OperationDeadline();
   int before = outstanding_;
   while (true) {

@@ -46,7 +46,7 @@ class FileWriter {
   static constexpr size_t kBuffers = 8;
 
   struct Gathered {
-    memnode::Buffer buffer;
+    pool::Buffer buffer;
     uint64_t begin = 0;  ///< In the file.
     size_t filled = 0;
     size_t posted = 0;
@@ -74,7 +74,7 @@ class FileWriter {
   size_t current_ = 0;
   int outstanding_ = 0;  ///< Requests of all buffers.
   std::array<Gathered, kBuffers> buffers_;
-  std::unique_ptr<memnode::Lane> lane_;  ///< Null at first, and after a failure. Ends first.
+  std::unique_ptr<pool::Lane> lane_;  ///< Null at first, and after a failure. Ends first.
 };
 
 }  // namespace nacre::rocksfs

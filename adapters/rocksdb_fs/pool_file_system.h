@@ -45,7 +45,7 @@ class PoolFileSystem final : public rocksdb::FileSystem {
   const char* Name() const override { return kClassName(); }
 
   /// Of the nodes' memory.
-  memnode::SpaceUsage Usage() const { return space_->Usage(); }
+  pool::SpaceUsage Usage() const { return space_->Usage(); }
 
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSSequentialFile>* file,

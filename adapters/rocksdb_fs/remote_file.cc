@@ -89,8 +89,8 @@ const FileMap& RemoteFile::Map(FileMap* copy) const {
 
 namespace {
 
-using memnode::PointRead;
-using memnode::PointReader;
+using pool::PointRead;
+using pool::PointReader;
 
 /// One request; a longer read is several, so that they land in memory that the processor's cache
 /// holds until they are copied from there.

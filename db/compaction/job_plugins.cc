@@ -4,9 +4,8 @@
 
 namespace nacre {
 
-memnode::JobPlugins LocalPlugins(const ColumnFamilyOptions& options,
-                                 const memnode::CompactionJob& job) {
-  memnode::JobPlugins plugins;
+pool::JobPlugins LocalPlugins(const ColumnFamilyOptions& options, const pool::CompactionJob& job) {
+  pool::JobPlugins plugins;
   plugins.comparator = options.comparator;
   plugins.merge_operator = options.merge_operator;
   if (options.compaction_filter != nullptr) {

@@ -8,8 +8,7 @@
 namespace nacre {
 
 /// What jobs of a column family are run with in this process.
-memnode::JobPlugins LocalPlugins(const ColumnFamilyOptions& options,
-                                 const memnode::CompactionJob& job);
+pool::JobPlugins LocalPlugins(const ColumnFamilyOptions& options, const pool::CompactionJob& job);
 /// Name of the compaction filter or of its factory; empty if there is none.
 std::string CompactionFilterName(const ColumnFamilyOptions& options);
 

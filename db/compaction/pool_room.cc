@@ -8,7 +8,7 @@
 
 namespace nacre {
 
-Status MeasureRoom(const memnode::PoolClient& client, memnode::SpaceAllocator* space, int fragments,
+Status MeasureRoom(const pool::PoolClient& client, pool::SpaceAllocator* space, int fragments,
                    uint64_t piece, PoolRoom* room) {
   *room = PoolRoom();
   Status unknown;
@@ -17,7 +17,7 @@ Status MeasureRoom(const memnode::PoolClient& client, memnode::SpaceAllocator* s
   for (int i = 0; i < client.node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (!client.alive(node)) continue;
-    memnode::SpaceAllocator::FreeSpace there;
+    pool::SpaceAllocator::FreeSpace there;
     if (Status status = space->MeasureFree(node, piece, &there); !status.ok()) {
       if (client.alive(node)) unknown = std::move(status);
       continue;

@@ -20,7 +20,7 @@ struct PoolRoom {
 
 /// Asks all nodes what tables of so many fragments may still fill, in extents of `piece` bytes or
 /// more. A failure: nodes that did not answer may have more.
-Status MeasureRoom(const memnode::PoolClient& client, memnode::SpaceAllocator* space, int fragments,
+Status MeasureRoom(const pool::PoolClient& client, pool::SpaceAllocator* space, int fragments,
                    uint64_t piece, PoolRoom* room);
 
 /// The most bytes that tables take if each has so many fragments, in as many domains, of which

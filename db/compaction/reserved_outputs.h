@@ -21,8 +21,8 @@ inline constexpr uint64_t kOutputSlackBytes = 256 << 10;
 class ReservedOutputs {
  public:
   /// All of this outlives it; the outputs may still come. `end`: where they may be written to.
-  ReservedOutputs(memnode::SpaceAllocator* space, const memnode::JobEnd* end,
-                  std::vector<memnode::ReservedTable>* outputs)
+  ReservedOutputs(pool::SpaceAllocator* space, const pool::JobEnd* end,
+                  std::vector<pool::ReservedTable>* outputs)
       : space_(space), end_(end), outputs_(outputs) {}
   ~ReservedOutputs() {
     for (size_t i = taken_; i < outputs_->size(); ++i)
@@ -39,9 +39,9 @@ class ReservedOutputs {
   void FreeNext() { space_->Free(*end_, (*outputs_)[taken_++].placement); }
 
  private:
-  memnode::SpaceAllocator* const space_;
-  const memnode::JobEnd* const end_;
-  std::vector<memnode::ReservedTable>* const outputs_;
+  pool::SpaceAllocator* const space_;
+  const pool::JobEnd* const end_;
+  std::vector<pool::ReservedTable>* const outputs_;
   size_t taken_ = 0;
 };
 

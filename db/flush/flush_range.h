@@ -31,7 +31,7 @@ uint64_t LeastFlushedTableBytes(const MemTable& memtable, uint64_t largest_value
 
 /// What a flush near the data needs of the log.
 struct NearFlush {
-  std::vector<memnode::LogPart> log;
+  std::vector<pool::LogPart> log;
   std::map<NodeId, uint64_t> local_bytes;  ///< Of the log.
   SequenceNumber first = 0;
   SequenceNumber last = 0;

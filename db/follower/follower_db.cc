@@ -52,15 +52,15 @@ Status DB::OpenAsSecondary(const DBOptions& options, const std::string& name,
 }
 
 FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
-                       std::shared_ptr<memnode::PoolImpl> pool)
+                       std::shared_ptr<pool::PoolImpl> pool)
     : options_(options),
       name_(name),
       mode_(mode),
       pool_(std::move(pool)),
       client_(pool_->client()),
-      store_(std::make_unique<memnode::TableStore>(client_, memnode::LocalMemory(),
-                                                   /*buffers_in_flight=*/4,
-                                                   memnode::TableStore::Memory::kUnheld)),
+      store_(std::make_unique<pool::TableStore>(client_, pool::LocalMemory(),
+                                                /*buffers_in_flight=*/4,
+                                                pool::TableStore::Memory::kUnheld)),
       index_memory_(options.index_memory_budget == SIZE_MAX
                         ? nullptr
                         : std::make_unique<IndexMemory>(options.index_memory_budget)),
@@ -82,7 +82,7 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
   NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
   NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
   LogNotes(options.info_log.get(), name, notes);
-  std::shared_ptr<memnode::PoolImpl> pool;
+  std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
   NACRE_RETURN_IF_ERROR(

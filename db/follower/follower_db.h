@@ -144,7 +144,7 @@ class FollowerDB final : public DB {
   };
 
   FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
-             std::shared_ptr<memnode::PoolImpl> pool);
+             std::shared_ptr<pool::PoolImpl> pool);
 
   /// Returns once a run for `goal` that began after this call has ended; how that went.
   Status CatchUp(Goal goal) EXCLUDES(mutex_);
@@ -174,9 +174,9 @@ class FollowerDB final : public DB {
   const std::string name_;
   const Mode mode_;
   std::unique_ptr<ColumnFamilyHandle> default_handle_;
-  const std::shared_ptr<memnode::PoolImpl> pool_;
-  memnode::PoolClient* const client_;
-  const std::unique_ptr<memnode::TableStore> store_;
+  const std::shared_ptr<pool::PoolImpl> pool_;
+  pool::PoolClient* const client_;
+  const std::unique_ptr<pool::TableStore> store_;
   const std::unique_ptr<IndexMemory> index_memory_;  ///< Null: there is no budget.
   mutable EpochDomain epochs_;
   /// The current view, which current_view_ owns. Release by InstallView: pairs with Begin.

@@ -41,7 +41,7 @@ Status Gone(std::string_view what) {
 /// The keys of one look at a view that are not settled by MemTables.
 class Lookups {
  public:
-  Lookups(memnode::PoolClient* client, const memnode::TableStore* store, const ReadView& view,
+  Lookups(pool::PoolClient* client, const pool::TableStore* store, const ReadView& view,
           SequenceNumber snapshot)
       : reader_(client), store_(store), view_(view), snapshot_(snapshot) {}
 
@@ -66,7 +66,7 @@ class Lookups {
         if (!item->read.from.valid()) Fetch(item);
       }
       std::vector<Item*> addressed;
-      std::vector<memnode::PointRead> reads;
+      std::vector<pool::PointRead> reads;
       for (Item* item : active) {
         if (item->done || !item->read.from.valid()) continue;
         addressed.push_back(item);
@@ -81,7 +81,7 @@ class Lookups {
  private:
   struct Item {
     PointLookup lookup;
-    memnode::PointRead read;
+    pool::PointRead read;
     Slice key;
     uint64_t hash = 0;
     PinnableSlice* value = nullptr;
@@ -114,13 +114,13 @@ class Lookups {
   }
 
   void Fetch(Item* item) {
-    const auto parts = item->lookup.StartFetch(item->read, memnode::PointReader::kMaxReadsAtOnce);
+    const auto parts = item->lookup.StartFetch(item->read, pool::PointReader::kMaxReadsAtOnce);
     if (!parts.empty()) reader_.ReadAll(parts);
     item->lookup.Fetch(parts, &item->read);
     Consume(item, item->read);
   }
 
-  void Consume(Item* item, const memnode::PointRead& read) {
+  void Consume(Item* item, const pool::PointRead& read) {
     Record record;
     if (item->lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) End(item, record);
   }
@@ -151,8 +151,8 @@ class Lookups {
     }
   }
 
-  memnode::PointReader reader_;
-  const memnode::TableStore* const store_;
+  pool::PointReader reader_;
+  const pool::TableStore* const store_;
   const ReadView& view_;
   const SequenceNumber snapshot_;
   std::vector<Item> items_;

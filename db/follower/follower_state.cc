@@ -23,7 +23,7 @@ constexpr uint64_t kRootPeriodNanos = 1'000'000'000;
 
 }  // namespace
 
-FollowerState::FollowerState(std::string name, memnode::PoolClient* client,
+FollowerState::FollowerState(std::string name, pool::PoolClient* client,
                              const TableSurroundings& surroundings)
     : name_(name),
       client_(client),

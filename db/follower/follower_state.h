@@ -34,8 +34,7 @@ namespace nacre {
 class FollowerState {
  public:
   /// `client` and what tables share outlive this.
-  FollowerState(std::string name, memnode::PoolClient* client,
-                const TableSurroundings& surroundings);
+  FollowerState(std::string name, pool::PoolClient* client, const TableSurroundings& surroundings);
 
   /// Reads all of the families that `descriptors` name. Failures as those of ManifestFollower::Open
   /// and LogFollower::Advance; `InvalidArgument` for another comparator, or a family that there is
@@ -116,7 +115,7 @@ class FollowerState {
   MemTable* MemTableOf(const ColumnFamily& family);
 
   const std::string name_;
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const TableSurroundings surroundings_;
   /// A word a key, as in the owner's.
   static constexpr size_t kFilterShare = 64;

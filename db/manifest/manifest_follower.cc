@@ -25,7 +25,7 @@ constexpr int kTries = 5;
 Status ManifestFollower::Open() {
   Status status;
   for (int i = 0; i < kTries; ++i) {
-    memnode::DatabaseRoot root;
+    pool::DatabaseRoot root;
     NACRE_RETURN_IF_ERROR(client_->FindDatabase(name_, &root));
     root_.identity.database_id = root.database_id;
     const std::string tried = root.value;
@@ -81,7 +81,7 @@ Status ManifestFollower::CatchUp(Look look, News* news) {
 
 Status ManifestFollower::FollowRoot(bool reload, bool* loaded, News* news) {
   *loaded = false;
-  memnode::DatabaseRoot root;
+  pool::DatabaseRoot root;
   Status status = client_->FindDatabase(name_, &root);
   if (status.IsNotFound() || (status.ok() && root.database_id != database_id())) {
     destroyed_ = Status::Aborted(fmt::format("database '{}' was destroyed", name_));
@@ -89,7 +89,7 @@ Status ManifestFollower::FollowRoot(bool reload, bool* loaded, News* news) {
   }
   NACRE_RETURN_IF_ERROR(std::move(status));
   if (!reload && root.value == root_value_) return Status::OK();
-  const memnode::ManifestIdentity before = root_.identity;
+  const pool::ManifestIdentity before = root_.identity;
   NACRE_RETURN_IF_ERROR(Load(root.value));
   *loaded = true;
   *news = std::max(*news, root_.identity == before ? News::kEdits : News::kReplaced);
@@ -113,21 +113,21 @@ Status ManifestFollower::ReadEdits(News* news) {
 Status ManifestFollower::ReadWindow(const ExtentAddr& copy, uint64_t bytes,
                                     uint64_t* image_version) {
   // Reads of a node take place in the order in which they were posted.
-  memnode::PointRead reads[2];
-  for (memnode::PointRead& read : reads) read.from = copy.start;
+  pool::PointRead reads[2];
+  for (pool::PointRead& read : reads) read.from = copy.start;
   reads[0].from.offset = copy.start.offset + root_.ring_offset() + ring_position_;
   reads[0].length = static_cast<uint32_t>(bytes);
-  reads[1].length = memnode::CheckpointHeader::kBytes;
-  memnode::PointReader reader(client_);
+  reads[1].length = pool::CheckpointHeader::kBytes;
+  pool::PointReader reader(client_);
   reader.ReadAll(reads);
-  for (const memnode::PointRead& read : reads) {
+  for (const pool::PointRead& read : reads) {
     bytes_read_ += read.length;
     NACRE_RETURN_IF_ERROR(read.status);
   }
   std::memcpy(ring_.get() + ring_position_, reads[0].data, bytes);
-  memnode::CheckpointHeader header;
-  NACRE_RETURN_IF_ERROR(memnode::CheckpointHeader::Decode(
-      Slice(reads[1].data, memnode::CheckpointHeader::kBytes), &header));
+  pool::CheckpointHeader header;
+  NACRE_RETURN_IF_ERROR(pool::CheckpointHeader::Decode(
+      Slice(reads[1].data, pool::CheckpointHeader::kBytes), &header));
   if (header.identity != root_.identity) return Status::Corruption("manifest: another one");
   *image_version = header.version;
   return Status::OK();

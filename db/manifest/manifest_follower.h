@@ -36,7 +36,7 @@ class ManifestFollower {
   };
 
   /// `client` outlives this.
-  ManifestFollower(memnode::PoolClient* client, std::string name)
+  ManifestFollower(pool::PoolClient* client, std::string name)
       : client_(client), name_(std::move(name)) {}
 
   /// Reads root and manifest. `NotFound`: there is no such database. Failures otherwise as those of
@@ -71,7 +71,7 @@ class ManifestFollower {
   /// The same as ReadEdits from one copy. `*done`: there are no more.
   Status ReadEditsOf(const ExtentAddr& copy, News* news, bool* done);
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const std::string name_;
   std::string root_value_;
   ManifestRoot root_;

@@ -174,7 +174,7 @@ Status ManifestLog::CommitByRenewal(const DoubtfulEdit& edit, const Status& writ
 
 Status ManifestLog::AppendToAnother(const DoubtfulEdit& edit) {
   // One that is being made may do; what was written into the last one counts for nothing then.
-  const memnode::ManifestIdentity failed = writer_->root().identity;
+  const pool::ManifestIdentity failed = writer_->root().identity;
   AwaitRenewal();
   if (writer_->root().identity != failed && Usable().ok() && writer_->Fits(edit.encoded.size())) {
     if (writer_->Append(edit.version, edit.encoded).ok()) return Status::OK();
@@ -227,7 +227,7 @@ void ManifestLog::PrepareCheckpoint(Sending* sending) {
 
 Status ManifestLog::Send(Sending* sending) const {
   NACRE_RETURN_IF_ERROR(
-      memnode::PackChanges(sending->changes, ManifestSlots::kSlotBytes, &sending->delta));
+      pool::PackChanges(sending->changes, ManifestSlots::kSlotBytes, &sending->delta));
   Status failure;
   for (Retired& retired : sending->copies) {
     const Status s = options_.client->ApplyCheckpoint(retired.copy, sending->delta);
@@ -406,18 +406,18 @@ void ManifestLog::Adopt(std::unique_ptr<ManifestWriter> writer) {
 
 bool ManifestLog::IsQuiet(const Retired& retired) const {
   const auto node = static_cast<NodeId>(retired.copy.start.node);
-  memnode::PoolClient* const client = options_.client;
+  pool::PoolClient* const client = options_.client;
   if (!retired.uncertain || !client->alive(node)) return true;
   // Without its head the copy is none, so the node refuses the checkpoint if it comes to it now. A
   // node carries out one request at a time: when it answers, it is not in the middle of one.
   std::unique_ptr<rdma::MemoryRegion> zeros;  // Outlives the write.
-  std::unique_ptr<memnode::MirroredExtent> extent;
+  std::unique_ptr<pool::MirroredExtent> extent;
   uint64_t ticket = 0;
   const Deadline deadline = Deadline::After(client->clock(), client->options().operation_timeout);
-  constexpr uint32_t kBytes = memnode::CheckpointHeader::kBytes;
-  if (!memnode::AllocateBuffer(client, kBytes, &zeros).ok()) return false;
+  constexpr uint32_t kBytes = pool::CheckpointHeader::kBytes;
+  if (!pool::AllocateBuffer(client, kBytes, &zeros).ok()) return false;
   std::fill_n(zeros->data(), kBytes, '\0');
-  return memnode::MirroredExtent::Open(client, {retired.copy}, &extent).ok() &&
+  return pool::MirroredExtent::Open(client, {retired.copy}, &extent).ok() &&
          extent->Write(0, {.data = zeros->data(), .size = kBytes, .region = zeros.get()}, &ticket)
              .ok() &&
          extent->Await(ticket, deadline).ok() && client->Ping(node).ok();

@@ -44,7 +44,7 @@ class ManifestSpace {
 };
 
 struct ManifestLogOptions {
-  memnode::PoolClient* client = nullptr;
+  pool::PoolClient* client = nullptr;
   Clock* clock = nullptr;
   uint64_t database_id = 0;
   uint64_t epoch = 0;  ///< Of this owner; no earlier one had it.
@@ -154,8 +154,8 @@ class ManifestLog {
   };
   /// A checkpoint on its way.
   struct Sending {
-    std::vector<memnode::SlotChange> changes;
-    memnode::CheckpointDelta delta;
+    std::vector<pool::SlotChange> changes;
+    pool::CheckpointDelta delta;
     uint64_t ring_tail = 0;
     std::vector<Retired> copies;
   };

@@ -16,8 +16,8 @@
 namespace nacre {
 namespace {
 
-using memnode::CheckpointHeader;
-using memnode::PoolClient;
+using pool::CheckpointHeader;
+using pool::PoolClient;
 
 constexpr size_t kMaxNotes = 100;
 
@@ -40,7 +40,7 @@ class Recovery {
       : client_(client), recovered_(recovered) {}
 
   Status Run() {
-    NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(client_, &reader_));
+    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &reader_));
     FindCopies();
     NACRE_RETURN_IF_ERROR(ReadHeaders());
     uint64_t ring_position = 0;
@@ -79,7 +79,7 @@ class Recovery {
   }
 
   PoolClient* const client_;
-  std::unique_ptr<memnode::CopyReader> reader_;  ///< Null if Run has failed at once.
+  std::unique_ptr<pool::CopyReader> reader_;  ///< Null if Run has failed at once.
   ManifestRecovered* const recovered_;
   std::vector<Copy> copies_;
 };

@@ -42,7 +42,7 @@ struct ManifestRecovered {
 /// `NotSupported` for newer formats. Writes nothing. Of a manifest whose owner is at work, this
 /// gives a state that there was a moment ago, unless it is renewed meanwhile: then this may fail.
 /// `TimedOut`: checkpoints follow each other faster than it can be read.
-Status RecoverManifest(memnode::PoolClient* client, const std::string& root_value,
+Status RecoverManifest(pool::PoolClient* client, const std::string& root_value,
                        uint64_t database_id, ManifestRecovered* recovered);
 
 }  // namespace nacre

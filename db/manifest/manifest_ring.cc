@@ -24,7 +24,7 @@ constexpr uint32_t kEdit = 1;
 constexpr uint32_t kMarker = 2;
 
 /// CRC32C of the identity: entries of another manifest do not match it.
-uint32_t SeedOf(const memnode::ManifestIdentity& identity) {
+uint32_t SeedOf(const pool::ManifestIdentity& identity) {
   std::string bytes;
   PutFixed64(&bytes, identity.database_id);
   PutFixed64(&bytes, identity.epoch);
@@ -41,7 +41,7 @@ bool HasNoEnd(const char* header) {
 
 }  // namespace
 
-ManifestRing::ManifestRing(const memnode::ManifestIdentity& identity)
+ManifestRing::ManifestRing(const pool::ManifestIdentity& identity)
     : epoch_(identity.epoch), seed_(SeedOf(identity)) {}
 
 void ManifestRing::EncodeHeader(uint32_t kind, uint64_t version, const Slice& edit,

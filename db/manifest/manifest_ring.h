@@ -32,7 +32,7 @@ class ManifestRing {
   static constexpr size_t kHeaderBytes = 32;
   static constexpr size_t kTerminatorBytes = kHeaderBytes;
 
-  explicit ManifestRing(const memnode::ManifestIdentity& identity);
+  explicit ManifestRing(const pool::ManifestIdentity& identity);
 
   /// Bytes of the entry for an edit of `edit_bytes`, terminator not counted.
   static constexpr size_t EntryBytes(size_t edit_bytes) {

@@ -13,7 +13,7 @@ namespace nacre {
 /// Where the copies of a database's manifest lie: the value of its root register. Nodes are named
 /// by instance, since their numbers differ from one opening to the next.
 ///
-/// A copy is a memnode::CheckpointHeader, `image_slots` slots, and the ring of edits, at once after
+/// A copy is a pool::CheckpointHeader, `image_slots` slots, and the ring of edits, at once after
 /// one another.
 struct ManifestRoot {
   struct Copy {
@@ -24,13 +24,13 @@ struct ManifestRoot {
     bool operator==(const Copy&) const = default;
   };
 
-  memnode::ManifestIdentity identity;
+  pool::ManifestIdentity identity;
   uint32_t slot_bytes = 0;
   uint32_t image_slots = 0;
   uint64_t ring_bytes = 0;
   std::vector<Copy> copies;
 
-  uint64_t slots_offset() const { return memnode::CheckpointHeader::kBytes; }
+  uint64_t slots_offset() const { return pool::CheckpointHeader::kBytes; }
   uint64_t ring_offset() const { return slots_offset() + uint64_t{image_slots} * slot_bytes; }
   /// Of a copy.
   uint64_t bytes() const { return ring_offset() + ring_bytes; }

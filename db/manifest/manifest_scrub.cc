@@ -14,7 +14,7 @@
 namespace nacre {
 namespace {
 
-using memnode::CheckpointHeader;
+using pool::CheckpointHeader;
 
 constexpr uint32_t kPieceSlots = 256;
 /// Of the same bytes that are being changed. Applying a checkpoint takes a node milliseconds.
@@ -24,7 +24,7 @@ constexpr auto kPause = std::chrono::milliseconds(10);
 /// One copy of a manifest.
 class ManifestCopyCheck {
  public:
-  ManifestCopyCheck(memnode::PoolClient* client, memnode::CopyReader* reader,
+  ManifestCopyCheck(pool::PoolClient* client, pool::CopyReader* reader,
                     const std::function<ManifestPlace()>& place, const PassBytes& pass,
                     const ExtentAddr& copy)
       : client_(client), reader_(reader), place_(place), pass_(pass), copy_(copy) {}
@@ -151,8 +151,8 @@ class ManifestCopyCheck {
     return ring.Read(bytes, position, place.version + 1).found != ManifestRing::Found::kDamage;
   }
 
-  memnode::PoolClient* const client_;
-  memnode::CopyReader* const reader_;
+  pool::PoolClient* const client_;
+  pool::CopyReader* const reader_;
   const std::function<ManifestPlace()>& place_;
   const PassBytes& pass_;
   const ExtentAddr copy_;
@@ -163,7 +163,7 @@ class ManifestCopyCheck {
 
 }  // namespace
 
-Status CheckManifestCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
+Status CheckManifestCopies(pool::PoolClient* client, pool::CopyReader* reader,
                            const std::function<ManifestPlace()>& place, const PassBytes& pass,
                            ManifestDamage* damage) {
   const ManifestPlace now = place();

@@ -15,8 +15,8 @@ namespace nacre {
 
 /// What is damaged of the copies of a manifest.
 struct ManifestDamage {
-  memnode::ManifestIdentity identity;  ///< Of the manifest.
-  std::vector<std::string> places;     ///< For messages: node and place, one for each copy.
+  pool::ManifestIdentity identity;  ///< Of the manifest.
+  std::vector<std::string> places;  ///< For messages: node and place, one for each copy.
 };
 
 /// Compares the copies of the manifest of an open database with their checksums: heads, slots,
@@ -26,7 +26,7 @@ struct ManifestDamage {
 /// manifest that is renewed meanwhile.
 ///
 /// `place`: where the manifest is now; called several times. Fails as `pass` does.
-Status CheckManifestCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
+Status CheckManifestCopies(pool::PoolClient* client, pool::CopyReader* reader,
                            const std::function<ManifestPlace()>& place, const PassBytes& pass,
                            ManifestDamage* damage);
 

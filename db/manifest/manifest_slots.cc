@@ -210,8 +210,8 @@ void ManifestSlots::Write(uint32_t slot, const char* content) {
   std::memcpy(image_.Change(slot), content, kSlotBytes);
 }
 
-std::vector<memnode::SlotChange> ManifestSlots::Take(Changes* changes) const {
-  std::vector<memnode::SlotChange> taken;
+std::vector<pool::SlotChange> ManifestSlots::Take(Changes* changes) const {
+  std::vector<pool::SlotChange> taken;
   for (auto& [slot, before] : changes->before) {
     std::string after(image_.slot(slot), kSlotBytes);
     if (after == before) continue;

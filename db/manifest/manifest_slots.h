@@ -48,13 +48,13 @@ class ManifestSlots {
   void Seal(const ManifestState& state, uint64_t ring_position);
   /// What differs from the time of the last call (at first: of the making), in the order of slots.
   /// The image is sealed.
-  std::vector<memnode::SlotChange> TakeChanges() { return Take(&changes_); }
+  std::vector<pool::SlotChange> TakeChanges() { return Take(&changes_); }
 
   /// What new copies are to begin with: the image as it is, which is sealed. One set of copies is
   /// made at a time; a set that was begun before is given up.
   SlotImage BeginCopy();
   /// As TakeChanges, since BeginCopy or the last call of this.
-  std::vector<memnode::SlotChange> TakeCopyChanges() { return Take(&*copy_changes_); }
+  std::vector<pool::SlotChange> TakeCopyChanges() { return Take(&*copy_changes_); }
   /// From here on TakeChanges is about the new copies.
   void SwitchToCopy();
   void AbandonCopy() { copy_changes_.reset(); }
@@ -94,7 +94,7 @@ class ManifestSlots {
   void PutSegment(const LogSegment& segment);
   void PutNode(NodeId node, uint64_t instance);
   void PutFamily(uint32_t id, const FamilyRecord& family);
-  std::vector<memnode::SlotChange> Take(Changes* changes) const;
+  std::vector<pool::SlotChange> Take(Changes* changes) const;
   /// The slots of the item that begins in `first`.
   void FindChain(uint32_t first, std::vector<uint32_t>* chain) const;
   uint32_t TakeSlot();

@@ -19,7 +19,7 @@ constexpr size_t kChunksInFlight = 32;
 
 }  // namespace
 
-Status ManifestWriter::Create(memnode::PoolClient* client, const ManifestRoot& sizes,
+Status ManifestWriter::Create(pool::PoolClient* client, const ManifestRoot& sizes,
                               std::vector<ExtentAddr> copies, const SlotImage& image,
                               uint64_t version, std::unique_ptr<ManifestWriter>* writer) {
   std::unique_ptr<ManifestWriter> made(new ManifestWriter(client, sizes));
@@ -33,7 +33,7 @@ Status ManifestWriter::Create(memnode::PoolClient* client, const ManifestRoot& s
                            .length = copy.length});
   }
   made->copies_ = copies;
-  NACRE_RETURN_IF_ERROR(memnode::MirroredExtent::Open(client, std::move(copies), &made->extent_));
+  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client, std::move(copies), &made->extent_));
   NACRE_RETURN_IF_ERROR(made->WriteAll(image, version));
   *writer = std::move(made);
   return Status::OK();
@@ -41,12 +41,12 @@ Status ManifestWriter::Create(memnode::PoolClient* client, const ManifestRoot& s
 
 Status ManifestWriter::WriteAll(const SlotImage& image, uint64_t version) {
   NACRE_RETURN_IF_ERROR(WriteImage(image));
-  const memnode::CheckpointHeader header{.identity = root_.identity,
-                                         .version = version,
-                                         .slot_bytes = root_.slot_bytes,
-                                         .image_slots = root_.image_slots,
-                                         .slots_used = image.used()};
-  std::string bytes(memnode::CheckpointHeader::kBytes, '\0');
+  const pool::CheckpointHeader header{.identity = root_.identity,
+                                      .version = version,
+                                      .slot_bytes = root_.slot_bytes,
+                                      .image_slots = root_.image_slots,
+                                      .slots_used = image.used()};
+  std::string bytes(pool::CheckpointHeader::kBytes, '\0');
   header.Encode(bytes.data());
   const size_t cut = bytes.size();
   bytes.append(ManifestRing::kTerminatorBytes, '\0');
@@ -59,7 +59,7 @@ Status ManifestWriter::WriteImage(const SlotImage& image) {
   constexpr size_t kChunkBytes = SlotImage::kChunkBytes;
   const size_t places = std::min(image.chunks(), kChunksInFlight);
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(client_, places * kChunkBytes, &buffer));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, places * kChunkBytes, &buffer));
   uint64_t ticket = 0;
   Status status;
   for (size_t i = 0; i < image.chunks() && status.ok(); ++i) {
@@ -84,8 +84,8 @@ Deadline ManifestWriter::OperationDeadline() const {
 
 Status ManifestWriter::Write(const std::string& bytes, std::span<const Part> parts) {
   if (buffer_ == nullptr || buffer_->size() < bytes.size()) {
-    NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(
-        client_, std::max<uint64_t>(bytes.size(), kMinBufferBytes), &buffer_));
+    NACRE_RETURN_IF_ERROR(
+        pool::AllocateBuffer(client_, std::max<uint64_t>(bytes.size(), kMinBufferBytes), &buffer_));
   }
   char* const data = buffer_->data();
   std::memcpy(data, bytes.data(), bytes.size());

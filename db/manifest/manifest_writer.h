@@ -29,7 +29,7 @@ class ManifestWriter {
   /// `sizes.bytes()` each); `sizes` also says whose it is. When this returns OK, all of it is on
   /// all copies, and root() is what to publish. Failures are those of MirroredExtent; each chunk of
   /// the image has a deadline of its own.
-  static Status Create(memnode::PoolClient* client, const ManifestRoot& sizes,
+  static Status Create(pool::PoolClient* client, const ManifestRoot& sizes,
                        std::vector<ExtentAddr> copies, const SlotImage& image, uint64_t version,
                        std::unique_ptr<ManifestWriter>* writer);
 
@@ -56,7 +56,7 @@ class ManifestWriter {
   const std::vector<ExtentAddr>& copies() const { return copies_; }
 
  private:
-  ManifestWriter(memnode::PoolClient* client, const ManifestRoot& root)
+  ManifestWriter(pool::PoolClient* client, const ManifestRoot& root)
       : client_(client), root_(root), ring_(root.identity) {}
 
   Status WriteAll(const SlotImage& image, uint64_t version);
@@ -76,12 +76,12 @@ class ManifestWriter {
   uint64_t Needed(size_t edit_bytes) const;
   uint64_t Free() const { return root_.ring_bytes - (tail_ - head_); }
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   ManifestRoot root_;
   const ManifestRing ring_;
   std::vector<ExtentAddr> copies_;
   std::unique_ptr<rdma::MemoryRegion> buffer_;  ///< Outlives the writes of extent_.
-  std::unique_ptr<memnode::MirroredExtent> extent_;
+  std::unique_ptr<pool::MirroredExtent> extent_;
   std::string entry_;
   uint64_t head_ = 0;
   uint64_t tail_ = 0;

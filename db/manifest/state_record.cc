@@ -62,13 +62,13 @@ Status DecodeStateRecord(const Slice& bytes, uint64_t database_id, TableLineage*
   return DecodeTableLineage(Slice(bytes.data() + kHeaderBytes, body - kHeaderBytes), state);
 }
 
-Status WriteStateRecord(memnode::PoolClient* client, const std::vector<ExtentAddr>& copies,
+Status WriteStateRecord(pool::PoolClient* client, const std::vector<ExtentAddr>& copies,
                         const std::string& record) {
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(client, record.size(), &buffer));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client, record.size(), &buffer));
   std::memcpy(buffer->data(), record.data(), record.size());
-  std::unique_ptr<memnode::MirroredExtent> extent;
-  NACRE_RETURN_IF_ERROR(memnode::MirroredExtent::Open(client, copies, &extent));
+  std::unique_ptr<pool::MirroredExtent> extent;
+  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client, copies, &extent));
   uint64_t ticket = 0;
   NACRE_RETURN_IF_ERROR(extent->Write(0,
                                       {.data = buffer->data(),

@@ -26,7 +26,7 @@ uint64_t StateRecordBytes(const Slice& beginning, uint64_t database_id);
 Status DecodeStateRecord(const Slice& bytes, uint64_t database_id, TableLineage* state);
 
 /// Writes `record` to the beginning of each copy. `Unavailable`, `TimedOut` naming nodes.
-Status WriteStateRecord(memnode::PoolClient* client, const std::vector<ExtentAddr>& copies,
+Status WriteStateRecord(pool::PoolClient* client, const std::vector<ExtentAddr>& copies,
                         const std::string& record);
 
 }  // namespace nacre

@@ -4,21 +4,21 @@
 
 namespace nacre {
 
-Status OpenPoolOf(const DBOptions& options, std::shared_ptr<memnode::PoolImpl>* pool) {
+Status OpenPoolOf(const DBOptions& options, std::shared_ptr<pool::PoolImpl>* pool) {
   if (options.pool != nullptr) {
-    *pool = std::dynamic_pointer_cast<memnode::PoolImpl>(options.pool);
+    *pool = std::dynamic_pointer_cast<pool::PoolImpl>(options.pool);
     if (*pool == nullptr) {
       return Status::InvalidArgument("Options::pool was not made by Pool::Open");
     }
     (*pool)->client()->JoinAddedNodes();
     return Status::OK();
   }
-  memnode::PoolOpenOptions pool_options;
+  pool::PoolOpenOptions pool_options;
   pool_options.operation_timeout = options.operation_timeout;
   pool_options.slab_bytes = options.slab_size;
   pool_options.pool.info_log = options.info_log;
   pool_options.pool.max_queue_pairs_per_node = options.max_queue_pairs_per_node;
-  NACRE_RETURN_IF_ERROR(memnode::OpenPool(options.pool_uri, pool_options, Clock::System(), pool));
+  NACRE_RETURN_IF_ERROR(pool::OpenPool(options.pool_uri, pool_options, Clock::System(), pool));
   (*pool)->client()->JoinAddedNodes();
   return Status::OK();
 }

@@ -10,6 +10,6 @@ namespace nacre {
 
 /// The pool that `options` have, or name: then it is opened. With the nodes that were added to it.
 /// Failures as those of Pool::Open.
-Status OpenPoolOf(const DBOptions& options, std::shared_ptr<memnode::PoolImpl>* pool);
+Status OpenPoolOf(const DBOptions& options, std::shared_ptr<pool::PoolImpl>* pool);
 
 }  // namespace nacre

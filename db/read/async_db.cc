@@ -38,9 +38,9 @@ struct AsyncDBImpl::Read final : Operation {
   void TakeResult() override { owner->EndRead(this, std::move(status_)); }
 
   /// From its place in this.
-  static Read* Of(memnode::AsyncRead* arriving) { return static_cast<Arriving*>(arriving)->owner; }
+  static Read* Of(pool::AsyncRead* arriving) { return static_cast<Arriving*>(arriving)->owner; }
 
-  struct Arriving : memnode::AsyncRead {
+  struct Arriving : pool::AsyncRead {
     Read* owner = nullptr;
   };
   Arriving arriving;
@@ -95,14 +95,14 @@ struct AsyncDBImpl::NextTurn {
 
 Status AsyncDBImpl::Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
   if (executor == nullptr) return Status::InvalidArgument("NewAsyncDB: the executor is null");
-  std::unique_ptr<memnode::AsyncReader> reader;
-  NACRE_RETURN_IF_ERROR(memnode::AsyncReader::Create(db->client_, &reader));
+  std::unique_ptr<pool::AsyncReader> reader;
+  NACRE_RETURN_IF_ERROR(pool::AsyncReader::Create(db->client_, &reader));
   async->reset(new AsyncDBImpl(db, executor, std::move(reader)));
   return Status::OK();
 }
 
 AsyncDBImpl::AsyncDBImpl(DBImpl* db, AsyncExecutor* executor,
-                         std::unique_ptr<memnode::AsyncReader> reader)
+                         std::unique_ptr<pool::AsyncReader> reader)
     : db_(db), executor_(executor), reader_(std::move(reader)), driver_(Drive()) {}
 
 AsyncDBImpl::~AsyncDBImpl() {
@@ -291,7 +291,7 @@ void AsyncDBImpl::LookUp(Read* read) {
 }
 
 void AsyncDBImpl::Advance(Read* read) {
-  memnode::PointRead& next = read->arriving.read;
+  pool::PointRead& next = read->arriving.read;
   bool more = false;
   if (Status thrown = CatchAll([&] {
         more = read->lookup.Next(&next);
@@ -309,7 +309,7 @@ void AsyncDBImpl::Advance(Read* read) {
     }
     return;
   }
-  if (!next.from.valid() || next.length > memnode::AsyncReader::kMaxReadBytes) [[unlikely]] {
+  if (!next.from.valid() || next.length > pool::AsyncReader::kMaxReadBytes) [[unlikely]] {
     LeaveToThread(read);
     return;
   }
@@ -318,7 +318,7 @@ void AsyncDBImpl::Advance(Read* read) {
 }
 
 void AsyncDBImpl::TakeArrived() {
-  while (memnode::AsyncRead* arrived = reader_->Take()) {
+  while (pool::AsyncRead* arrived = reader_->Take()) {
     Read* const read = Read::Of(arrived);
     Record record;
     const PointLookup::Outcome outcome = read->lookup.Consume(arrived->read, &record);

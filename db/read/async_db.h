@@ -56,7 +56,7 @@ class AsyncDBImpl final : public AsyncDB {
   };
   struct NextTurn;
 
-  AsyncDBImpl(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<memnode::AsyncReader> reader);
+  AsyncDBImpl(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<pool::AsyncReader> reader);
 
   /// Now, if operations are counted.
   uint64_t StartOfCount() const;
@@ -90,7 +90,7 @@ class AsyncDBImpl final : public AsyncDB {
 
   DBImpl* const db_;
   AsyncExecutor* const executor_;
-  const std::unique_ptr<memnode::AsyncReader> reader_;
+  const std::unique_ptr<pool::AsyncReader> reader_;
   std::vector<PinnedView*> latest_;  ///< By id of the family; null if there is none.
   std::vector<Read*> fresh_;         ///< Begun since the last turn.
   std::vector<Read*> waiting_;       ///< For room in the reader, in order.

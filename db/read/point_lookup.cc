@@ -6,7 +6,7 @@
 
 namespace nacre {
 
-void PointLookup::Start(const Version* version, const memnode::TableStore* store, const Slice& key,
+void PointLookup::Start(const Version* version, const pool::TableStore* store, const Slice& key,
                         uint64_t hash, SequenceNumber snapshot, bool verify_checksums) {
   version_ = version;
   store_ = store;
@@ -84,7 +84,7 @@ bool PointLookup::NextTable() {
   return true;
 }
 
-bool PointLookup::Next(memnode::PointRead* read) {
+bool PointLookup::Next(pool::PointRead* read) {
   while (outcome_ == Outcome::kContinue) {
     uint64_t offset = 0;
     if (candidate_ < candidate_count_) {
@@ -141,7 +141,7 @@ bool PointLookup::Next(memnode::PointRead* read) {
 }
 
 bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
-                                memnode::PointRead* read) {
+                                pool::PointRead* read) {
   // What lies behind the chunk here is not what follows it in the table.
   const uint64_t left = placement.chunk_size - offset % placement.chunk_size;
   const bool in_pieces = ReadsInterval() && read->length > left;
@@ -161,9 +161,9 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
   return true;
 }
 
-std::span<memnode::PointRead> PointLookup::StartFetch(const memnode::PointRead& read, size_t most) {
+std::span<pool::PointRead> PointLookup::StartFetch(const pool::PointRead& read, size_t most) {
   table_->NoteDegradedRead();
-  if (degraded_ == nullptr) degraded_ = std::make_unique<memnode::DegradedRead>();
+  if (degraded_ == nullptr) degraded_ = std::make_unique<pool::DegradedRead>();
   const TableMeta& meta = table_->meta();
   if (degraded_->Plan(*store_, meta.placement, meta.size, fetch_offset_, read.length) &&
       degraded_->reads().size() <= most) {
@@ -173,7 +173,7 @@ std::span<memnode::PointRead> PointLookup::StartFetch(const memnode::PointRead& 
   return {};
 }
 
-void PointLookup::Fetch(std::span<const memnode::PointRead> parts, memnode::PointRead* read) {
+void PointLookup::Fetch(std::span<const pool::PointRead> parts, pool::PointRead* read) {
   if (!parts.empty()) {
     read->data = degraded_->Complete(parts);
     read->status = Status::OK();
@@ -213,11 +213,11 @@ PointLookup::Outcome PointLookup::Fail(Status status) {
 PointLookup::Outcome PointLookup::TryAnotherCopy(Status failure) {
   ++copy_;
   failure_ = std::move(failure);
-  memnode::PointRead retry;
+  pool::PointRead retry;
   return Next(&retry) ? Outcome::kContinue : outcome_;
 }
 
-PointLookup::Outcome PointLookup::Consume(const memnode::PointRead& read, Record* record) {
+PointLookup::Outcome PointLookup::Consume(const pool::PointRead& read, Record* record) {
   if (!read.status.ok()) [[unlikely]]
     return TryAnotherCopy(read.status);
   if (ReadsInterval()) return SearchInterval(Slice(read.data, read.length), record);

@@ -45,19 +45,19 @@ class PointLookup {
   PointLookup() = default;
   /// `key` stays valid while the lookup is used. Asks the processor for the bucket of every table
   /// that may hold the key.
-  void Start(const Version* version, const memnode::TableStore* store, const Slice& key,
-             uint64_t hash, SequenceNumber snapshot, bool verify_checksums);
+  void Start(const Version* version, const pool::TableStore* store, const Slice& key, uint64_t hash,
+             SequenceNumber snapshot, bool verify_checksums);
 
   /// The next read, or false: then `outcome()` is kContinue if no table is left (the key is not
   /// there), kSearch, kUnloaded or kFailed.
-  bool Next(memnode::PointRead* read);
+  bool Next(pool::PointRead* read);
   /// For a read without an address: sets it off. What a PointReader is to read of other nodes, here
   /// or in a copy; nothing if that would be more than `most` reads, or does not do.
-  std::span<memnode::PointRead> StartFetch(const memnode::PointRead& read, size_t most);
+  std::span<pool::PointRead> StartFetch(const pool::PointRead& read, size_t most);
   /// Ends it, once `parts`, those reads, have ended. Its bytes stay until the next StartFetch.
-  void Fetch(std::span<const memnode::PointRead> parts, memnode::PointRead* read);
+  void Fetch(std::span<const pool::PointRead> parts, pool::PointRead* read);
   Outcome outcome() const { return outcome_; }
-  Outcome Consume(const memnode::PointRead& read, Record* record);
+  Outcome Consume(const pool::PointRead& read, Record* record);
 
   const Status& status() const { return status_; }
   const TableHandle* table() const { return table_; }
@@ -83,7 +83,7 @@ class PointLookup {
   /// `*record` is what the tables have.
   Outcome Found(Record* record);
   Outcome SearchInterval(const Slice& bytes, Record* record);
-  bool NextOfStriped(const Placement& placement, uint64_t offset, memnode::PointRead* read);
+  bool NextOfStriped(const Placement& placement, uint64_t offset, pool::PointRead* read);
   /// Another copy of the bytes may be whole; else `failure` stands.
   Outcome TryAnotherCopy(Status failure);
   /// What was read is settled: the next read starts with the first copy again.
@@ -96,7 +96,7 @@ class PointLookup {
   Status AllCopiesLost() const;
 
   const Version* version_ = nullptr;
-  const memnode::TableStore* store_ = nullptr;
+  const pool::TableStore* store_ = nullptr;
   Slice key_;
   uint64_t hash_ = 0;
   SequenceNumber snapshot_ = 0;
@@ -128,10 +128,10 @@ class PointLookup {
   /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
   /// bytes lie, and 1 is what its extent makes of the other fragments.
   int copy_ = 0;
-  Status failure_;                                   ///< Of the copy that was tried before.
-  uint64_t fetch_offset_ = 0;                        ///< Of the read without an address.
-  std::unique_ptr<PendingRead> fetch_;               ///< By the table's extent.
-  std::unique_ptr<memnode::DegradedRead> degraded_;  ///< Made when it is needed first.
+  Status failure_;                                ///< Of the copy that was tried before.
+  uint64_t fetch_offset_ = 0;                     ///< Of the read without an address.
+  std::unique_ptr<PendingRead> fetch_;            ///< By the table's extent.
+  std::unique_ptr<pool::DegradedRead> degraded_;  ///< Made when it is needed first.
   Outcome outcome_ = Outcome::kContinue;
   Status status_;
 };

@@ -45,8 +45,8 @@ void CopyScrubber::Loop(uint64_t bytes_per_second) {
 }
 
 Status CopyScrubber::RunPass(uint64_t bytes_per_second) {
-  std::unique_ptr<memnode::CopyReader> reader;
-  NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(database_.client, &reader));
+  std::unique_ptr<pool::CopyReader> reader;
+  NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(database_.client, &reader));
   BytePace pace(database_.clock, bytes_per_second, &stopping_);
   const PassBytes pass = [&](uint64_t bytes) {
     counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -63,7 +63,7 @@ Status CopyScrubber::RunPass(uint64_t bytes_per_second) {
 
 // ---- The manifest -----------------------------------------------------------------------------
 
-Status CopyScrubber::ScrubManifest(memnode::CopyReader* reader, const PassBytes& pass) {
+Status CopyScrubber::ScrubManifest(pool::CopyReader* reader, const PassBytes& pass) {
   ManifestDamage damage;
   NACRE_RETURN_IF_ERROR(CheckManifestCopies(
       database_.client, reader, [this] { return database_.manifest->place(); }, pass, &damage));
@@ -91,7 +91,7 @@ std::string CopyScrubber::Name(const WrittenSegment& written, const ExtentAddr& 
                      database_.client->node_address(copy.start.node), written.segment.number);
 }
 
-Status CopyScrubber::ScrubLog(memnode::CopyReader* reader, const PassBytes& pass) {
+Status CopyScrubber::ScrubLog(pool::CopyReader* reader, const PassBytes& pass) {
   if (database_.log == nullptr) return Status::OK();
   for (const WrittenSegment& written : database_.log->SegmentsOf(0, UINT64_MAX)) {
     LogSegmentCopies copies;
@@ -102,7 +102,7 @@ Status CopyScrubber::ScrubLog(memnode::CopyReader* reader, const PassBytes& pass
   return Status::OK();
 }
 
-void CopyScrubber::HealSegment(memnode::CopyReader* reader, uint64_t number) {
+void CopyScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
   bool flush = false;
   {
     MutexLock healing(&healing_);
@@ -114,7 +114,7 @@ void CopyScrubber::HealSegment(memnode::CopyReader* reader, uint64_t number) {
   if (flush) database_.flush_log();
 }
 
-void CopyScrubber::HealCopies(memnode::CopyReader* reader, const WrittenSegment& written,
+void CopyScrubber::HealCopies(pool::CopyReader* reader, const WrittenSegment& written,
                               bool* flush) {
   LogSegmentCopies copies;
   const PassBytes at_once = [this](uint64_t /*bytes*/) {

@@ -39,7 +39,7 @@ class CopyScrubber {
   struct Database {
     std::string name;
     uint64_t id = 0;
-    memnode::PoolClient* client = nullptr;
+    pool::PoolClient* client = nullptr;
     Clock* clock = nullptr;
     Logger* logger = nullptr;  ///< May be null.
     ManifestLog* manifest = nullptr;
@@ -69,12 +69,12 @@ class CopyScrubber {
  private:
   void Loop(uint64_t bytes_per_second) EXCLUDES(mutex_);
   Status RunPass(uint64_t bytes_per_second) EXCLUDES(healing_);
-  Status ScrubManifest(memnode::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
-  Status ScrubLog(memnode::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
+  Status ScrubManifest(pool::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
+  Status ScrubLog(pool::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
   /// Looks again, at full speed, at a segment that looked damaged, and heals it if it is.
-  void HealSegment(memnode::CopyReader* reader, uint64_t number) EXCLUDES(healing_);
+  void HealSegment(pool::CopyReader* reader, uint64_t number) EXCLUDES(healing_);
   /// How many copies of a sealed segment were healed; `*flush`: some were not.
-  void HealCopies(memnode::CopyReader* reader, const WrittenSegment& written, bool* flush);
+  void HealCopies(pool::CopyReader* reader, const WrittenSegment& written, bool* flush);
   std::string Name(const WrittenSegment& written, const ExtentAddr& copy) const;
 
   const Database database_;

@@ -18,7 +18,7 @@ namespace nacre {
 
 /// What of the application's a job needs on the node that runs it. Empty: nothing.
 struct JobNeeds {
-  explicit JobNeeds(const memnode::CompactionJob& job)
+  explicit JobNeeds(const pool::CompactionJob& job)
       : comparator(job.comparator_name),
         merge_operator(job.merge_operator),
         compaction_filter(job.compaction_filter) {}
@@ -37,7 +37,7 @@ struct JobNeeds {
 /// Thread safety: all methods may be called from many threads at once.
 class NodeRefusals {
  public:
-  /// That `start` of `node` (memnode::StartOf, before it was asked) has answered `NotSupported`.
+  /// That `start` of `node` (pool::StartOf, before it was asked) has answered `NotSupported`.
   void Add(NodeId node, uint32_t start, const JobNeeds& needs) EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
     OfNode& of_node = nodes_[node];
@@ -47,12 +47,12 @@ class NodeRefusals {
   }
 
   /// Those of `client` that answered so and were not started anew since.
-  std::vector<NodeId> NodesWithout(const memnode::PoolClient& client, const JobNeeds& needs) const
+  std::vector<NodeId> NodesWithout(const pool::PoolClient& client, const JobNeeds& needs) const
       EXCLUDES(mutex_) {
     std::vector<NodeId> without;
     MutexLock lock(&mutex_);
     for (const auto& [node, of_node] : nodes_) {
-      if (of_node.start == memnode::StartOf(client, node) && of_node.needs.contains(needs)) {
+      if (of_node.start == pool::StartOf(client, node) && of_node.needs.contains(needs)) {
         without.push_back(node);
       }
     }

@@ -7,8 +7,8 @@
 
 namespace nacre {
 
-NodeReporter::NodeReporter(memnode::PoolClient* client,
-                           std::function<memnode::DatabaseReport()> make_report,
+NodeReporter::NodeReporter(pool::PoolClient* client,
+                           std::function<pool::DatabaseReport()> make_report,
                            std::function<void()> directions_changed)
     : client_(client),
       make_report_(std::move(make_report)),
@@ -29,7 +29,7 @@ void NodeReporter::Stop() {
   if (thread_.joinable()) thread_.Join();
 }
 
-memnode::Directions NodeReporter::directions() const {
+pool::Directions NodeReporter::directions() const {
   MutexLock lock(&mutex_);
   return directions_;
 }
@@ -55,8 +55,8 @@ void NodeReporter::Run() {
 }
 
 void NodeReporter::ReportOnce() {
-  const memnode::DatabaseReport report = make_report_();
-  memnode::Directions latest = directions();
+  const pool::DatabaseReport report = make_report_();
+  pool::Directions latest = directions();
   const uint64_t known = latest.version;
   for (int i = 0; i < client_->node_count(); ++i) {
     {
@@ -65,7 +65,7 @@ void NodeReporter::ReportOnce() {
     }
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
-    memnode::Directions told;
+    pool::Directions told;
     // A node of an earlier version does not understand, one that died is the monitor's business.
     if (!client_->ReportDatabase(node, report, &told).ok()) continue;
     if (told.version > latest.version) latest = std::move(told);

@@ -23,7 +23,7 @@ class NodeReporter {
  public:
   /// `make_report` is called by the reporter's thread for each round; `directions_changed` by it
   /// after directions() has become another. `client` is not owned.
-  NodeReporter(memnode::PoolClient* client, std::function<memnode::DatabaseReport()> make_report,
+  NodeReporter(pool::PoolClient* client, std::function<pool::DatabaseReport()> make_report,
                std::function<void()> directions_changed);
   /// As Stop.
   ~NodeReporter();
@@ -35,7 +35,7 @@ class NodeReporter {
   void Stop() EXCLUDES(mutex_);
 
   /// The latest that any node has told.
-  memnode::Directions directions() const EXCLUDES(mutex_);
+  pool::Directions directions() const EXCLUDES(mutex_);
   /// Whether all fragments are to leave the node. A node that was started anew is not draining.
   bool draining(NodeId node) const EXCLUDES(mutex_);
 
@@ -45,13 +45,13 @@ class NodeReporter {
   void Run() EXCLUDES(mutex_);
   void ReportOnce() EXCLUDES(mutex_);
 
-  memnode::PoolClient* const client_;
-  const std::function<memnode::DatabaseReport()> make_report_;
+  pool::PoolClient* const client_;
+  const std::function<pool::DatabaseReport()> make_report_;
   const std::function<void()> directions_changed_;
   mutable Mutex mutex_;
   CondVar wake_{&mutex_};
   bool stopping_ GUARDED_BY(mutex_) = false;
-  memnode::Directions directions_ GUARDED_BY(mutex_);
+  pool::Directions directions_ GUARDED_BY(mutex_);
   Thread thread_;
 };
 

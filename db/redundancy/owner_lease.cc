@@ -13,9 +13,9 @@ using std::chrono::milliseconds;
 
 /// What the coarse clock may be behind, and the nodes' clocks slower.
 constexpr milliseconds kMargin{50};
-constexpr milliseconds kPeriod = memnode::kOwnerLease / 4;
+constexpr milliseconds kPeriod = pool::kOwnerLease / 4;
 /// A node that takes longer does not hold up the others' answers.
-constexpr milliseconds kPatience = memnode::kOwnerLease / 4;
+constexpr milliseconds kPatience = pool::kOwnerLease / 4;
 
 uint64_t Nanos(std::chrono::nanoseconds duration) {
   return static_cast<uint64_t>(duration.count());
@@ -54,7 +54,7 @@ Status OwnerLease::Renew() {
     return Status::Unavailable("a connection to a node ended while the nodes were asked");
   }
   hang_ups_then_.store(hang_ups, std::memory_order_relaxed);
-  Extend(start + Nanos(memnode::kOwnerLease - kMargin));
+  Extend(start + Nanos(pool::kOwnerLease - kMargin));
   waiting_since_nanos_.store(0, std::memory_order_relaxed);
   return Status::OK();
 }

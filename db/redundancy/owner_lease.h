@@ -15,7 +15,7 @@ namespace nacre {
 /// Whether this process may still answer reads of a database: an owner that was stopped, and taken
 /// over from meanwhile, must not answer out of its MemTables when it goes on. A thread has the
 /// nodes confirm four times in each lease that there is no other owner; who takes over waits until
-/// the last lease has run out (memnode::kOwnerLease). Writes need no lease: they are not
+/// the last lease has run out (pool::kOwnerLease). Writes need no lease: they are not
 /// acknowledged before nodes have taken them that would refuse. A node whose connection to this
 /// process was ended by this side lets others in at once, so the lease is over with each connection
 /// that this process ends, and begins anew when the nodes have been asked again.
@@ -27,7 +27,7 @@ namespace nacre {
 class OwnerLease {
  public:
   /// `clock` goes on while the host sleeps (util/boot_clock.h).
-  OwnerLease(memnode::PoolClient* client, uint64_t database_id, Clock* clock)
+  OwnerLease(pool::PoolClient* client, uint64_t database_id, Clock* clock)
       : client_(client), clock_(clock), database_id_(database_id), hang_ups_(client->hang_ups()) {}
   ~OwnerLease() { Stop(); }
   OwnerLease(const OwnerLease&) = delete;
@@ -60,7 +60,7 @@ class OwnerLease {
   /// The lease lasts until then at least, unless it was ended.
   void Extend(uint64_t until_nanos);
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   Clock* const clock_;
   const uint64_t database_id_;
   const std::atomic<uint64_t>& hang_ups_;  ///< The client's.

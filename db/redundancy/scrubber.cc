@@ -23,7 +23,7 @@ constexpr uint64_t kBatchBytesMax = 256 << 20;
 constexpr size_t kBatchFragmentsMax = 1024;
 constexpr size_t kNamedMax = 5;
 
-FragmentSet LostFragments(const Placement& placement, const memnode::PoolClient& client) {
+FragmentSet LostFragments(const Placement& placement, const pool::PoolClient& client) {
   FragmentSet lost = 0;
   for (size_t i = 0; i < placement.fragments.size(); ++i) {
     if (!client.alive(placement.fragments[i].start.node)) lost |= FragmentSet{1} << i;
@@ -108,7 +108,7 @@ void Scrubber::ScrubNode(Pass* pass, NodeId node) {
     const Batch batch = NextBatch(*pass, node, &after);
     if (batch.job.fragments.empty()) return;
     if (!database_.client->alive(node)) return;  // It has nothing that could be checked.
-    memnode::ScrubResult result;
+    pool::ScrubResult result;
     const Status status = database_.client->Scrub(node, batch.job, pass->cancelled, &result);
     if (status.ok()) {
       Report(pass, node, batch, result);
@@ -162,10 +162,10 @@ Scrubber::Batch Scrubber::NextBatch(const Pass& pass, NodeId node, size_t* next)
 }
 
 void Scrubber::Report(Pass* pass, NodeId node, const Batch& batch,
-                      const memnode::ScrubResult& result) {
+                      const pool::ScrubResult& result) {
   counters_.bytes.fetch_add(result.bytes, std::memory_order_relaxed);
   counters_.fragments.fetch_add(result.damaged.size(), std::memory_order_relaxed);
-  for (const memnode::FragmentDamage& damage : result.damaged) {
+  for (const pool::FragmentDamage& damage : result.damaged) {
     const std::shared_ptr<TableHandle>& table = batch.tables[damage.index];
     const uint32_t fragment = batch.job.fragments[damage.index].fragment;
     const FragmentSet set = FragmentSet{1} << fragment;

@@ -35,7 +35,7 @@ class Scrubber {
   struct Database {
     std::string name;
     uint64_t id = 0;
-    memnode::PoolClient* client = nullptr;
+    pool::PoolClient* client = nullptr;
     Clock* clock = nullptr;
     Logger* log = nullptr;  ///< May be null.
     /// The tables at the moment.
@@ -76,7 +76,7 @@ class Scrubber {
   };
   /// Fragments that a node checks together, and whose they are.
   struct Batch {
-    memnode::ScrubJob job;
+    pool::ScrubJob job;
     std::vector<std::shared_ptr<TableHandle>> tables;  ///< By fragment.
   };
 
@@ -86,7 +86,7 @@ class Scrubber {
   /// The next fragments on `node`, of the pass's tables from `*next` on; `*next` becomes the first
   /// one after.
   Batch NextBatch(const Pass& pass, NodeId node, size_t* next) const;
-  void Report(Pass* pass, NodeId node, const Batch& batch, const memnode::ScrubResult& result);
+  void Report(Pass* pass, NodeId node, const Batch& batch, const pool::ScrubResult& result);
   /// What the pass answers.
   Status Judge(Pass* pass);
 

@@ -22,7 +22,7 @@ namespace {
 /// The space of a database that has nothing but what a plan says.
 class PlannedSpace final : public ManifestSpace {
  public:
-  PlannedSpace(memnode::PoolClient* client, uint64_t database_id, const RepairPlan& plan)
+  PlannedSpace(pool::PoolClient* client, uint64_t database_id, const RepairPlan& plan)
       : client_(client),
         database_id_(database_id),
         copies_(plan.parity + 1),
@@ -84,19 +84,18 @@ class PlannedSpace final : public ManifestSpace {
     return next == used.begin() || std::prev(next)->second <= extent.start.offset;
   }
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint64_t database_id_;
   const int copies_;
   std::map<NodeId, std::vector<ExtentAddr>> extents_;
   std::map<NodeId, Stretches> used_;
   std::vector<ExtentAddr> dead_;
   std::unique_ptr<Executor> executor_;
-  memnode::SpaceAllocator space_;
+  pool::SpaceAllocator space_;
 };
 
 /// A live owner renews its manifest every now and then.
-Status ReadManifest(memnode::PoolClient* client, const std::string& name,
-                    memnode::DatabaseRoot* root) {
+Status ReadManifest(pool::PoolClient* client, const std::string& name, pool::DatabaseRoot* root) {
   constexpr int kAttempts = 6;
   constexpr std::chrono::milliseconds kPause{20};
   for (int attempt = 1;; ++attempt) {
@@ -109,13 +108,13 @@ Status ReadManifest(memnode::PoolClient* client, const std::string& name,
 }
 
 /// As the nodes' tables say.
-Status ReadSlabs(memnode::PoolClient* client, uint64_t database_id, SlabsByNode* slabs) {
-  std::unique_ptr<memnode::PoolReader> reader;
-  NACRE_RETURN_IF_ERROR(memnode::PoolReader::Open(client, &reader));
+Status ReadSlabs(pool::PoolClient* client, uint64_t database_id, SlabsByNode* slabs) {
+  std::unique_ptr<pool::PoolReader> reader;
+  NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client, &reader));
   for (int i = 0; i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
-    memnode::SlabMap map;
-    if (!client->alive(node) || !memnode::ReadSlabMap(reader.get(), node, &map).ok()) continue;
+    pool::SlabMap map;
+    if (!client->alive(node) || !pool::ReadSlabMap(reader.get(), node, &map).ok()) continue;
     for (size_t slab = 0; slab < map.owners.size(); ++slab) {
       if (map.owners[slab] == database_id) (*slabs)[node].push_back(map.OffsetOf(slab));
     }
@@ -124,7 +123,7 @@ Status ReadSlabs(memnode::PoolClient* client, uint64_t database_id, SlabsByNode*
 }
 
 /// Whether all that there was can have been found.
-Status CheckPlan(const memnode::PoolClient& client, const memnode::DatabaseRoot& root,
+Status CheckPlan(const pool::PoolClient& client, const pool::DatabaseRoot& root,
                  const RepairPlan& plan) {
   int absent = 0;
   for (const uint64_t member : root.members) {
@@ -144,7 +143,7 @@ Status CheckPlan(const memnode::PoolClient& client, const memnode::DatabaseRoot&
   return Status::Corruption(fmt::format("tables {} cannot be found", fmt::join(plan.lost, ", ")));
 }
 
-Status WriteManifest(memnode::PoolClient* client, const memnode::DatabaseLease& lease,
+Status WriteManifest(pool::PoolClient* client, const pool::DatabaseLease& lease,
                      const FooterRepairOptions& options, const RepairPlan& plan) {
   PlannedSpace space(client, lease.database_id, plan);
   NACRE_RETURN_IF_ERROR(space.Restore(lease.slabs, plan));
@@ -164,10 +163,10 @@ Status WriteManifest(memnode::PoolClient* client, const memnode::DatabaseLease& 
 
 }  // namespace
 
-Status RepairFromFooters(memnode::PoolClient* client, const std::string& name,
+Status RepairFromFooters(pool::PoolClient* client, const std::string& name,
                          const FooterRepairOptions& options, FooterRepairReport* report) {
   *report = FooterRepairReport();
-  memnode::DatabaseRoot root;
+  pool::DatabaseRoot root;
   const Status manifest = ReadManifest(client, name, &root);
   if (!root.exists) return manifest;
   report->database_id = root.database_id;
@@ -186,7 +185,7 @@ Status RepairFromFooters(memnode::PoolClient* client, const std::string& name,
     NACRE_RETURN_IF_ERROR(ReadSlabs(client, root.database_id, &slabs));
     return MakeRepairPlan(client, root.database_id, slabs, options.defaults, &report->plan);
   }
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(client->OpenDatabase(name, {.take_over = true}, &lease));
   Status status =
       MakeRepairPlan(client, lease.database_id, lease.slabs, options.defaults, &report->plan);

@@ -38,7 +38,7 @@ struct FooterRepairReport {
 /// node that has a copy of it answers, or more nodes are missing than tables can do without,
 /// `Corruption` if tables are lost (each: unless `force`);
 /// failures of MakeRepairPlan and of OpenDatabase. `*report` says how far it came.
-Status RepairFromFooters(memnode::PoolClient* client, const std::string& name,
+Status RepairFromFooters(pool::PoolClient* client, const std::string& name,
                          const FooterRepairOptions& options, FooterRepairReport* report);
 
 }  // namespace nacre

@@ -29,7 +29,7 @@ struct Segment {
 
 class Search {
  public:
-  Search(memnode::PoolClient* client, uint64_t database_id, FoundLog* log)
+  Search(pool::PoolClient* client, uint64_t database_id, FoundLog* log)
       : client_(client), database_id_(database_id), log_(log) {}
 
   Status Run(const std::vector<FoundLogHead>& heads, SequenceNumber flushed,
@@ -124,7 +124,7 @@ class Search {
     ExtentAddr extent;
     extent.start = copy;
     extent.length = read;
-    if (Status s = memnode::ReadCopy(client_, extent, 0, read, bytes_.get()); !s.ok()) {
+    if (Status s = pool::ReadCopy(client_, extent, 0, read, bytes_.get()); !s.ok()) {
       log_->notes.push_back(fmt::format("log segment {}: {}", segment->header.number, s.message()));
       return true;
     }
@@ -192,7 +192,7 @@ class Search {
     return Status::OK();
   }
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint64_t database_id_;
   FoundLog* const log_;
   std::map<uint64_t, Segment> segments_;  ///< By number.
@@ -203,7 +203,7 @@ class Search {
 
 }  // namespace
 
-Status FindLog(memnode::PoolClient* client, uint64_t database_id,
+Status FindLog(pool::PoolClient* client, uint64_t database_id,
                const std::vector<FoundLogHead>& heads, SequenceNumber flushed,
                const std::map<NodeId, Stretches>& rooms,
                const std::map<NodeId, Stretches>& occupied, FoundLog* log) {

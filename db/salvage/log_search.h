@@ -28,7 +28,7 @@ struct FoundLog {
 /// not there was given back, with all before it. What has no sequence above `flushed` is in tables.
 /// A header tells no length, so a segment reaches as far as its records, at most to the next of
 /// `occupied` (by node, start to end) or the end of the memory (`rooms`, by node, likewise).
-Status FindLog(memnode::PoolClient* client, uint64_t database_id,
+Status FindLog(pool::PoolClient* client, uint64_t database_id,
                const std::vector<FoundLogHead>& heads, SequenceNumber flushed,
                const std::map<NodeId, Stretches>& rooms,
                const std::map<NodeId, Stretches>& occupied, FoundLog* log);

@@ -14,9 +14,9 @@
 namespace nacre {
 namespace {
 
-using memnode::NodeRange;
-using memnode::PoolReader;
-using memnode::RangeOf;
+using pool::NodeRange;
+using pool::PoolReader;
+using pool::RangeOf;
 
 /// Where extents begin and end.
 constexpr uint64_t kPageBytes = 4096;
@@ -42,13 +42,13 @@ Stretches Join(std::vector<uint64_t> slabs, uint64_t slab_bytes) {
 
 class Scan {
  public:
-  Scan(memnode::PoolClient* client, uint64_t database_id, MemoryScan* result)
+  Scan(pool::PoolClient* client, uint64_t database_id, MemoryScan* result)
       : client_(client), database_id_(database_id), result_(result) {}
 
   Status Run(const SlabsByNode& slabs) {
     NACRE_RETURN_IF_ERROR(PoolReader::Open(client_, &reader_));
     for (const auto& [node, offsets] : slabs) {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       if (Status status = client_->GetStats(node, &stats); !status.ok()) {
         Note(node, status);
         continue;
@@ -230,7 +230,7 @@ class Scan {
 
   static constexpr size_t kMaxNotes = 20;
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint64_t database_id_;
   MemoryScan* const result_;
   std::unique_ptr<PoolReader> reader_;
@@ -269,7 +269,7 @@ bool FindLogHead(const Slice& page, uint64_t database_id, LogSegmentHeader* head
   return decoded.ok() && !header->announced;
 }
 
-Status ScanMemory(memnode::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
+Status ScanMemory(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
                   MemoryScan* scan) {
   *scan = MemoryScan();
   return Scan(client, database_id, scan).Run(slabs);

@@ -63,7 +63,7 @@ struct MemoryScan {
 /// a segment of the log, and compares fragments with their checksums. Reads only, one-sided; each
 /// byte once, those of fragments twice. Nodes that do not answer are told of in the notes.
 /// `NotSupported` if something was written by another version of this program.
-Status ScanMemory(memnode::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
+Status ScanMemory(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
                   MemoryScan* scan);
 
 /// A head that begins at `page`, if one of the database does. Safe on any bytes.

@@ -19,11 +19,11 @@ constexpr uint64_t kUnseenMax = 1 << 20;
 
 class Planner {
  public:
-  Planner(memnode::PoolClient* client, uint64_t database_id, RepairPlan* plan)
+  Planner(pool::PoolClient* client, uint64_t database_id, RepairPlan* plan)
       : client_(client),
         database_id_(database_id),
         plan_(plan),
-        store_(client, memnode::LocalMemory()) {}
+        store_(client, pool::LocalMemory()) {}
 
   Status Run(const SlabsByNode& slabs, const RepairDefaults& defaults) {
     NACRE_RETURN_IF_ERROR(ScanMemory(client_, database_id_, slabs, &scan_));
@@ -207,7 +207,7 @@ class Planner {
     state.last_sequence = choice.flushed;
     Status status = Status::Unavailable("no node has memory of the database");
     for (const auto& [node, offsets] : slabs) {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       status = client_->GetStats(node, &stats);
       if (!status.ok()) continue;
       state.nodes[node] = stats.instance_id;
@@ -219,17 +219,17 @@ class Planner {
 
   static constexpr uint64_t kDefaultChunkBytes = 256 << 10;
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint64_t database_id_;
   RepairPlan* const plan_;
-  memnode::TableStore store_;
+  pool::TableStore store_;
   MemoryScan scan_;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-Status MakeRepairPlan(memnode::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
+Status MakeRepairPlan(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
                       const RepairDefaults& defaults, RepairPlan* plan) {
   *plan = RepairPlan();
   return Planner(client, database_id, plan).Run(slabs, defaults);

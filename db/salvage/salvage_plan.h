@@ -44,7 +44,7 @@ struct RepairPlan {
 /// Scans the memory and finds out what is alive. Reads only. `InvalidArgument` if no table tells
 /// the comparator and the number of levels, and `defaults` do not either; `NotSupported` for what
 /// another version has written; `Corruption` for contradictions.
-Status MakeRepairPlan(memnode::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
+Status MakeRepairPlan(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
                       const RepairDefaults& defaults, RepairPlan* plan);
 
 }  // namespace nacre

@@ -72,14 +72,14 @@ uint64_t ShadowingBytes(const Version& version, int level) {
 
 }  // namespace
 
-SpaceReport MakeSpaceReport(const VersionList& versions, const memnode::SpaceAllocator& space,
+SpaceReport MakeSpaceReport(const VersionList& versions, const pool::SpaceAllocator& space,
                             const std::map<NodeId, uint64_t>& log_bytes, int node_count) {
   SpaceReport report;
   // One look at each node: whoever dies meanwhile is alive or lost for all figures alike.
   std::vector<uint64_t> leased;
   uint64_t used = 0;
   for (int node = 0; node < node_count; ++node) {
-    const memnode::SpaceUsage usage = space.Usage(static_cast<NodeId>(node));
+    const pool::SpaceUsage usage = space.Usage(static_cast<NodeId>(node));
     leased.push_back(usage.leased_bytes);
     used += usage.used_bytes;
     report.leased_bytes += usage.leased_bytes;

@@ -60,7 +60,7 @@ std::span<const SpaceField> SpaceFields();
 /// Of the tables of `versions`, which somebody keeps from being freed meanwhile. No I/O. What has
 /// been added up for a version before is added up again only where its tables have changed; which
 /// tables lie over others takes a walk over the bounds of all. `log_bytes`: by node.
-SpaceReport MakeSpaceReport(const VersionList& versions, const memnode::SpaceAllocator& space,
+SpaceReport MakeSpaceReport(const VersionList& versions, const pool::SpaceAllocator& space,
                             const std::map<NodeId, uint64_t>& log_bytes, int node_count);
 
 }  // namespace nacre

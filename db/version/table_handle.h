@@ -60,7 +60,7 @@ class PointTier {
 /// freed with the last of them, if an edit that dropped it is committed.
 class FragmentSpace {
  public:
-  FragmentSpace(const ExtentAddr& extent, memnode::SpaceAllocator* space)
+  FragmentSpace(const ExtentAddr& extent, pool::SpaceAllocator* space)
       : extent_(extent), space_(space) {}
   ~FragmentSpace() {
     if (dropped_.load(std::memory_order_relaxed)) space_->Free(extent_);
@@ -73,14 +73,14 @@ class FragmentSpace {
 
  private:
   const ExtentAddr extent_;
-  memnode::SpaceAllocator* const space_;
+  pool::SpaceAllocator* const space_;
   std::atomic<bool> dropped_{false};
 };
 
 /// What all tables of a database share. It outlives their handles.
 struct TableSurroundings {
-  memnode::TableStore* store = nullptr;
-  memnode::SpaceAllocator* space = nullptr;  ///< Null: the space is somebody else's.
+  pool::TableStore* store = nullptr;
+  pool::SpaceAllocator* space = nullptr;  ///< Null: the space is somebody else's.
   EpochDomain* epochs = nullptr;
   IndexMemory* memory = nullptr;  ///< What indexes are counted in; null: there is no budget.
 };

@@ -7,7 +7,7 @@ namespace nacre {
 namespace {
 
 LiveTableMetaData MetaDataOf(const std::string& family, int level, const TableHandle& table,
-                             const memnode::PoolClient& client) {
+                             const pool::PoolClient& client) {
   const TableMeta& meta = table.meta();
   LiveTableMetaData data;
   data.column_family_name = family;
@@ -33,7 +33,7 @@ LiveTableMetaData MetaDataOf(const std::string& family, int level, const TableHa
 }  // namespace
 
 ColumnFamilyMetaData MetaDataOf(const std::string& family, const Version& version,
-                                const memnode::PoolClient& client) {
+                                const pool::PoolClient& client) {
   ColumnFamilyMetaData metadata;
   metadata.name = family;
   for (int level = 0; level < version.num_levels(); ++level) {

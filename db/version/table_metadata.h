@@ -11,7 +11,7 @@ namespace nacre {
 
 /// What is known of the tables of one family. Takes a while where there are many: without a mutex.
 ColumnFamilyMetaData MetaDataOf(const std::string& family, const Version& version,
-                                const memnode::PoolClient& client);
+                                const pool::PoolClient& client);
 
 /// Adds all tables of `metadata`.
 void AppendTables(const ColumnFamilyMetaData& metadata, std::vector<LiveTableMetaData>* tables);

@@ -15,7 +15,7 @@ namespace nacre {
 /// Thread safety: all methods may be called from many threads at once.
 class TablesBegun {
  public:
-  explicit TablesBegun(const memnode::PoolClient* client) : client_(client) {}
+  explicit TablesBegun(const pool::PoolClient* client) : client_(client) {}
 
   /// The number that ends it.
   uint64_t Begin() EXCLUDES(mutex_) {
@@ -34,7 +34,7 @@ class TablesBegun {
   }
 
  private:
-  const memnode::PoolClient* const client_;
+  const pool::PoolClient* const client_;
   mutable Mutex mutex_;
   /// As PoolClient::membership_changes.
   std::multiset<uint64_t> begun_ GUARDED_BY(mutex_);

@@ -13,7 +13,7 @@ constexpr size_t kHeadBytes = kLogHeaderBytes + kLogRecordHead;
 constexpr size_t kScratchBytes = 256 << 10;
 static_assert(kScratchBytes % kLogAlignment == 0);
 
-Status NoneReadable(memnode::PoolClient* client, const LogSegment& segment, const Status& why) {
+Status NoneReadable(pool::PoolClient* client, const LogSegment& segment, const Status& why) {
   return Status::Unavailable(fmt::format("log segment {}: no copy of it can be read ({}): {}",
                                          segment.number, LogSegmentNodes(client, segment),
                                          why.message()));
@@ -29,7 +29,7 @@ bool HoldsStamp(const Slice& bytes, uint32_t stamp) {
 
 }  // namespace
 
-std::string LogSegmentNodes(memnode::PoolClient* client, const LogSegment& segment) {
+std::string LogSegmentNodes(pool::PoolClient* client, const LogSegment& segment) {
   std::string nodes;
   for (const ExtentAddr& copy : segment.copies) {
     if (!nodes.empty()) nodes += ", ";
@@ -39,8 +39,8 @@ std::string LogSegmentNodes(memnode::PoolClient* client, const LogSegment& segme
   return nodes;
 }
 
-Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* reader,
-                          uint64_t database_id, const LogSegment& segment, LogSegmentHead* head,
+Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+                          const LogSegment& segment, LogSegmentHead* head,
                           std::vector<std::string>* notes) {
   const uint32_t stamp = LogStamp(database_id, segment.number);
   *head = LogSegmentHead();
@@ -80,7 +80,7 @@ Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* read
   return Status::OK();
 }
 
-void LogCopies::Start(memnode::CopyReader* reader, const LogSegment* segment, uint64_t from,
+void LogCopies::Start(pool::CopyReader* reader, const LogSegment* segment, uint64_t from,
                       uint64_t end) {
   reader_ = reader;
   segment_ = segment;
@@ -111,7 +111,7 @@ Status LogCopies::Begin(size_t number, uint64_t from) {
   }
   copy.from = from;
   copy.state = Copy::State::kRead;
-  copy.read = std::make_unique<memnode::CopyRead>();
+  copy.read = std::make_unique<pool::CopyRead>();
   Status s = copy.read->Start(reader_, segment_->copies[number], from, bytes, copy.bytes);
   if (!s.ok()) Lose(number, s);
   return s;

@@ -18,7 +18,7 @@
 namespace nacre {
 
 /// "shm:/run/n0.sock, shm:/run/n2.sock": who holds the segment, for messages.
-std::string LogSegmentNodes(memnode::PoolClient* client, const LogSegment& segment);
+std::string LogSegmentNodes(pool::PoolClient* client, const LogSegment& segment);
 
 /// What the first bytes of a segment's copies say of it.
 struct LogSegmentHead {
@@ -34,8 +34,8 @@ struct LogSegmentHead {
 
 /// `Unavailable` naming the nodes if no copy can be read, `NotSupported` for a newer format. Copies
 /// that cannot be read are told of in `notes`.
-Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* reader,
-                          uint64_t database_id, const LogSegment& segment, LogSegmentHead* head,
+Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+                          const LogSegment& segment, LogSegmentHead* head,
                           std::vector<std::string>* notes);
 
 /// The copies of one segment, each read as far as somebody looks at it, and a little ahead. Offsets
@@ -45,11 +45,11 @@ Status ReadLogSegmentHead(memnode::PoolClient* client, memnode::CopyReader* read
 class LogCopies {
  public:
   /// `kept`: where all memory that is read into comes from; null: it goes with this.
-  LogCopies(memnode::PoolClient* client, ConcurrentArena* kept) : client_(client), kept_(kept) {}
+  LogCopies(pool::PoolClient* client, ConcurrentArena* kept) : client_(client), kept_(kept) {}
 
   /// Bytes from `from` to `end` of `segment`, which stays where it is, are of interest. `reader` is
   /// for this alone until Pause.
-  void Start(memnode::CopyReader* reader, const LogSegment* segment, uint64_t from, uint64_t end);
+  void Start(pool::CopyReader* reader, const LogSegment* segment, uint64_t from, uint64_t end);
   size_t count() const { return segment_->copies.size(); }
   /// The copy's bytes from `offset` to the end, of which at least the first `n` (or as many as
   /// there are) can be looked at; none if the copy cannot be read.
@@ -77,7 +77,7 @@ class LogCopies {
     uint64_t from = 0;
     std::unique_ptr<char[]> own;  ///< If nothing is kept.
     char* bytes = nullptr;
-    std::unique_ptr<memnode::CopyRead> read;  ///< Ends before its memory.
+    std::unique_ptr<pool::CopyRead> read;  ///< Ends before its memory.
   };
 
   bool HasFirst(const Copy& copy, uint64_t offset, size_t n) const {
@@ -88,9 +88,9 @@ class LogCopies {
   Status Begin(size_t number, uint64_t from);
   void Lose(size_t number, const Status& why);
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   ConcurrentArena* const kept_;
-  memnode::CopyReader* reader_ = nullptr;
+  pool::CopyReader* reader_ = nullptr;
   const LogSegment* segment_ = nullptr;
   uint64_t end_ = 0;
   std::vector<std::string> notes_;

@@ -112,22 +112,22 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
 
   // Of each node first the end of the records, then the header: reads of a node take place in the
   // order in which they were posted.
-  std::vector<memnode::PointRead> reads;
+  std::vector<pool::PointRead> reads;
   for (const ExtentAddr& copy : segment.copies) {
     if (!Readable(copy)) continue;
-    memnode::PointRead& tail = reads.emplace_back();
+    pool::PointRead& tail = reads.emplace_back();
     tail.from = copy.start;
     if (window > 0) tail.from.offset = copy.start.offset + at_.offset;
     // At the end of the segment nothing is left, and something is read nevertheless.
     tail.length = static_cast<uint32_t>(std::max<uint64_t>(window, kLogAlignment));
-    memnode::PointRead& header = reads.emplace_back();
+    pool::PointRead& header = reads.emplace_back();
     header.from = copy.start;
     header.length = kLogHeaderBytes;
   }
   const size_t of_segment = reads.size();
   std::vector<uint64_t> numbers;
   if (look == Look::kHeads && !heads_.read) AskForHeads(&reads, &numbers);
-  memnode::PointReader reader(client_);
+  pool::PointReader reader(client_);
   reader.ReadAll(reads);
   if (!numbers.empty()) {
     NACRE_RETURN_IF_ERROR(TakeHeads(std::span(reads).subspan(of_segment), numbers));
@@ -145,7 +145,7 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   bool open = of_segment == 2 * segment.copies.size();
   Status failure = Status::Unavailable("it has none");
   for (size_t i = 0; i + 1 < of_segment; i += 2) {
-    for (const memnode::PointRead* read : {&reads[i], &reads[i + 1]}) {
+    for (const pool::PointRead* read : {&reads[i], &reads[i + 1]}) {
       if (!read->status.ok()) failure = read->status;
       bytes_read_ += read->length;
     }
@@ -219,12 +219,12 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
   }
 }
 
-void LogFollower::AskForHeads(std::vector<memnode::PointRead>* reads,
+void LogFollower::AskForHeads(std::vector<pool::PointRead>* reads,
                               std::vector<uint64_t>* numbers) const {
   for (auto it = segments_.upper_bound(at_.number); it != segments_.end(); ++it) {
     for (const ExtentAddr& copy : it->second.copies) {
       if (!Readable(copy)) continue;
-      memnode::PointRead& read = reads->emplace_back();
+      pool::PointRead& read = reads->emplace_back();
       read.from = copy.start;
       read.length = kLogHeaderBytes;
       numbers->push_back(it->first);
@@ -232,7 +232,7 @@ void LogFollower::AskForHeads(std::vector<memnode::PointRead>* reads,
   }
 }
 
-Status LogFollower::TakeHeads(std::span<const memnode::PointRead> reads,
+Status LogFollower::TakeHeads(std::span<const pool::PointRead> reads,
                               const std::vector<uint64_t>& numbers) {
   heads_ = {.read = true, .unread = {}, .used = {}, .announced = false};
   for (auto it = segments_.upper_bound(at_.number); it != segments_.end(); ++it) {
@@ -276,10 +276,10 @@ void LogFollower::LearnEnd(const LogSegmentHeader& later) {
 Status LogFollower::FindNext(Look look, const Settled& settled, Next* next) {
   *next = Next::kNone;
   if (!heads_.read) {
-    std::vector<memnode::PointRead> reads;
+    std::vector<pool::PointRead> reads;
     std::vector<uint64_t> numbers;
     AskForHeads(&reads, &numbers);
-    memnode::PointReader reader(client_);
+    pool::PointReader reader(client_);
     if (!reads.empty()) reader.ReadAll(reads);
     NACRE_RETURN_IF_ERROR(TakeHeads(reads, numbers));
   }

@@ -35,7 +35,7 @@ namespace nacre {
 class LogFollower {
  public:
   /// `client` outlives this.
-  LogFollower(memnode::PoolClient* client, uint64_t database_id)
+  LogFollower(pool::PoolClient* client, uint64_t database_id)
       : client_(client), database_id_(database_id) {}
 
   /// The segments that the manifest has, by number, where their copies are for this client. If the
@@ -130,9 +130,9 @@ class LogFollower {
   /// the next window should have at least, 0: the end of the records was found.
   Status Take(const std::vector<Slice>& windows, const Visitor& visit, uint64_t* needed);
   /// Appends the reads of heads_ to `reads`, and the number of each one's segment to `numbers`.
-  void AskForHeads(std::vector<memnode::PointRead>* reads, std::vector<uint64_t>* numbers) const;
+  void AskForHeads(std::vector<pool::PointRead>* reads, std::vector<uint64_t>* numbers) const;
   /// What came of them, in the same order. `NotSupported`: one is of a later version.
-  Status TakeHeads(std::span<const memnode::PointRead> reads, const std::vector<uint64_t>& numbers);
+  Status TakeHeads(std::span<const pool::PointRead> reads, const std::vector<uint64_t>& numbers);
   /// `Unavailable` if no segment of heads_ is in use, but one of them might be.
   Status CheckHeads() const;
   /// A later segment tells where the records of the one that is read end.
@@ -144,7 +144,7 @@ class LogFollower {
   Status Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled);
   bool Readable(const ExtentAddr& copy) const;
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint64_t database_id_;
   std::map<uint64_t, LogSegment> segments_;
   Position at_;

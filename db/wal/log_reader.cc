@@ -19,7 +19,7 @@ namespace {
 /// Finds out which segments the log consists of, from the headers.
 class Chain {
  public:
-  Chain(memnode::PoolClient* client, memnode::CopyReader* reader, uint64_t database_id,
+  Chain(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
         LogReadResult* result)
       : client_(client), reader_(reader), database_id_(database_id), result_(result) {}
 
@@ -73,8 +73,8 @@ class Chain {
     return previous;
   }
 
-  memnode::PoolClient* const client_;
-  memnode::CopyReader* const reader_;
+  pool::PoolClient* const client_;
+  pool::CopyReader* const reader_;
   const uint64_t database_id_;
   LogReadResult* const result_;
   std::vector<LogLink> used_;
@@ -82,7 +82,7 @@ class Chain {
 
 class Reading {
  public:
-  Reading(memnode::PoolClient* client, uint64_t database_id, WALRecoveryMode mode,
+  Reading(pool::PoolClient* client, uint64_t database_id, WALRecoveryMode mode,
           LogReadResult* result)
       : client_(client), database_id_(database_id), mode_(mode), result_(result) {}
 
@@ -92,7 +92,7 @@ class Reading {
     ordered_ = segments;
     std::sort(ordered_.begin(), ordered_.end(),
               [](const LogSegment& a, const LogSegment& b) { return a.number < b.number; });
-    NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(client_, &reader_));
+    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &reader_));
     return Chain(client_, reader_.get(), database_id_, result_).Find(ordered_, &chain_);
   }
 
@@ -115,10 +115,10 @@ class Reading {
       scans.push_back(std::make_unique<LogScan>(client_, database_id_, mode_, &link, kept));
     }
     threads = std::clamp<size_t>(threads, 1, std::max<size_t>(scans.size(), 1));
-    std::vector<std::unique_ptr<memnode::CopyReader>> readers;
+    std::vector<std::unique_ptr<pool::CopyReader>> readers;
     readers.push_back(std::move(reader_));
     while (readers.size() < threads) {
-      NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(client_, &readers.emplace_back()));
+      NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &readers.emplace_back()));
     }
     std::atomic<size_t> taken{0};
     RunTogether("nacre-open", threads, [&](size_t reader) {
@@ -140,18 +140,18 @@ class Reading {
   }
 
  private:
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint64_t database_id_;
   const WALRecoveryMode mode_;
   LogReadResult* const result_;
-  std::unique_ptr<memnode::CopyReader> reader_;
+  std::unique_ptr<pool::CopyReader> reader_;
   std::vector<LogSegment> ordered_;
   std::vector<LogLink> chain_;  ///< Of `ordered_`.
 };
 
 }  // namespace
 
-Status ReadLog(memnode::PoolClient* client, uint64_t database_id,
+Status ReadLog(pool::PoolClient* client, uint64_t database_id,
                const std::vector<LogSegment>& segments, WALRecoveryMode mode,
                const LogVisitor& visit, LogReadResult* result) {
   Reading reading(client, database_id, mode, result);
@@ -159,7 +159,7 @@ Status ReadLog(memnode::PoolClient* client, uint64_t database_id,
   return reading.ReadInTurn(visit);
 }
 
-Status ReadLogInParts(memnode::PoolClient* client, uint64_t database_id,
+Status ReadLogInParts(pool::PoolClient* client, uint64_t database_id,
                       const std::vector<LogSegment>& segments, WALRecoveryMode mode, size_t threads,
                       ConcurrentArena* kept, const LogPartVisitor& visit, LogReadResult* result,
                       size_t* parts) {

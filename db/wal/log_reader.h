@@ -45,7 +45,7 @@ using LogVisitor = std::function<Status(SequenceNumber, uint32_t, const Slice&)>
 /// begun, by stamp or by sequence. `Unavailable` naming the nodes if a segment has no copy that can
 /// be read. A failure of `visit` ends the replay, and is the answer.
 ///
-Status ReadLog(memnode::PoolClient* client, uint64_t database_id,
+Status ReadLog(pool::PoolClient* client, uint64_t database_id,
                const std::vector<LogSegment>& segments, WALRecoveryMode mode,
                const LogVisitor& visit, LogReadResult* result);
 
@@ -57,7 +57,7 @@ using LogPartVisitor = std::function<Status(size_t, SequenceNumber, uint32_t, co
 /// at once. Only the first `*parts` count: of those behind, which damage or a failure ended the log
 /// before, records may have been visited. The updates given to `visit` lie in memory of `kept`,
 /// which takes as much as the log is long.
-Status ReadLogInParts(memnode::PoolClient* client, uint64_t database_id,
+Status ReadLogInParts(pool::PoolClient* client, uint64_t database_id,
                       const std::vector<LogSegment>& segments, WALRecoveryMode mode, size_t threads,
                       ConcurrentArena* kept, const LogPartVisitor& visit, LogReadResult* result,
                       size_t* parts);

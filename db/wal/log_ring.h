@@ -39,7 +39,7 @@ struct LargeLogRecord {
 class LogRing {
  public:
   /// `bytes` is rounded up to a power of two. Errors as AllocateBuffer.
-  static Status Create(memnode::PoolClient* client, size_t bytes, std::unique_ptr<LogRing>* ring);
+  static Status Create(pool::PoolClient* client, size_t bytes, std::unique_ptr<LogRing>* ring);
   ~LogRing();
 
   uint64_t capacity() const { return mask_ + 1; }

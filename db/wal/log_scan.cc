@@ -10,7 +10,7 @@
 
 namespace nacre {
 
-LogScan::LogScan(memnode::PoolClient* client, uint64_t database_id, WALRecoveryMode mode,
+LogScan::LogScan(pool::PoolClient* client, uint64_t database_id, WALRecoveryMode mode,
                  const LogLink* link, ConcurrentArena* kept)
     : client_(client),
       mode_(mode),
@@ -20,7 +20,7 @@ LogScan::LogScan(memnode::PoolClient* client, uint64_t database_id, WALRecoveryM
       open_ended_(link->end == 0),
       copies_(client, kept) {}
 
-void LogScan::Run(memnode::CopyReader* reader, const Visitor& visit) {
+void LogScan::Run(pool::CopyReader* reader, const Visitor& visit) {
   const bool goes_on = mode_ == WALRecoveryMode::kSkipAnyCorruptedRecords;
   if (offset_ >= end_ || (!link_->damage_before.empty() && !goes_on)) return;
   copies_.Start(reader, link_->segment, offset_, end_);

@@ -37,12 +37,12 @@ class LogScan {
   using Visitor = std::function<Status(SequenceNumber, uint32_t, const Slice&)>;
 
   /// `link` outlives this. `kept`: see ReadLog.
-  LogScan(memnode::PoolClient* client, uint64_t database_id, WALRecoveryMode mode,
-          const LogLink* link, ConcurrentArena* kept);
+  LogScan(pool::PoolClient* client, uint64_t database_id, WALRecoveryMode mode, const LogLink* link,
+          ConcurrentArena* kept);
 
   /// Visits the records up to a damage behind which none counts in this mode, or a failure.
   /// `reader` stays until Settle has returned, and may serve others before.
-  void Run(memnode::CopyReader* reader, const Visitor& visit);
+  void Run(pool::CopyReader* reader, const Visitor& visit);
   /// After Run, in the order of the log. Adds what was found to `*result`, and answers what the
   /// mode makes of damage; `*stop`: no segment behind this one counts.
   Status Settle(LogReadResult* result, bool* stop);
@@ -69,7 +69,7 @@ class LogScan {
   bool AnyResembles(uint64_t offset, SequenceNumber last);
   Status Damaged(const std::string& what, bool at_tail, LogReadResult* result) const;
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const WALRecoveryMode mode_;
   const LogLink* const link_;
   const uint32_t stamp_;

@@ -112,7 +112,7 @@ class SegmentCheck {
 /// Replaces the bytes of a damaged copy by those of another one.
 class Healing {
  public:
-  Healing(memnode::PoolClient* client, memnode::CopyReader* reader, uint64_t database_id,
+  Healing(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
           const WrittenSegment& written, const ExtentAddr& whole, const ExtentAddr& damaged)
       : client_(client),
         reader_(reader),
@@ -122,8 +122,8 @@ class Healing {
         damaged_(damaged) {}
 
   Status Run() {
-    NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(client_, kPieceBytes, &buffer_));
-    NACRE_RETURN_IF_ERROR(memnode::MirroredExtent::Open(client_, {damaged_}, &extent_));
+    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, kPieceBytes, &buffer_));
+    NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_, {damaged_}, &extent_));
     const auto now = std::make_unique_for_overwrite<char[]>(kPieceBytes);
     SegmentCheck check(database_id_, written_.segment.number, written_.bytes);
     for (uint64_t at = 0; at < written_.bytes;) {
@@ -166,20 +166,20 @@ class Healing {
                           Deadline::After(client_->clock(), client_->options().operation_timeout));
   }
 
-  memnode::PoolClient* const client_;
-  memnode::CopyReader* const reader_;
+  pool::PoolClient* const client_;
+  pool::CopyReader* const reader_;
   const uint64_t database_id_;
   const WrittenSegment& written_;
   const ExtentAddr whole_;
   const ExtentAddr damaged_;
   std::unique_ptr<rdma::MemoryRegion> buffer_;  ///< Outlives the writes of extent_.
-  std::unique_ptr<memnode::MirroredExtent> extent_;
+  std::unique_ptr<pool::MirroredExtent> extent_;
 };
 
 }  // namespace
 
-Status CheckLogCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
-                      uint64_t database_id, const WrittenSegment& written, const PassBytes& pass,
+Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+                      const WrittenSegment& written, const PassBytes& pass,
                       LogSegmentCopies* copies) {
   const auto buffer = std::make_unique_for_overwrite<char[]>(kPieceBytes);
   for (const ExtentAddr& copy : written.segment.copies) {
@@ -197,7 +197,7 @@ Status CheckLogCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
   return Status::OK();
 }
 
-Status HealLogCopy(memnode::PoolClient* client, memnode::CopyReader* reader, uint64_t database_id,
+Status HealLogCopy(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
                    const WrittenSegment& written, const ExtentAddr& whole,
                    const ExtentAddr& damaged) {
   return Healing(client, reader, database_id, written, whole, damaged).Run();

@@ -27,8 +27,8 @@ struct LogSegmentCopies {
 /// meanwhile, its copies look damaged: the caller finds out (LogWriter::WithSealed).
 ///
 /// Fails as `pass` does, or with `NoSpace`.
-Status CheckLogCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
-                      uint64_t database_id, const WrittenSegment& written, const PassBytes& pass,
+Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+                      const WrittenSegment& written, const PassBytes& pass,
                       LogSegmentCopies* copies);
 
 /// Writes to `damaged` what `whole` has and it has not. Of a sealed segment whose memory stays the
@@ -36,7 +36,7 @@ Status CheckLogCopies(memnode::PoolClient* client, memnode::CopyReader* reader,
 ///
 /// `Corruption` if `whole` turns out to be damaged, `Unavailable` or `TimedOut` naming a node that
 /// could not be read or written; some bytes may be written then.
-Status HealLogCopy(memnode::PoolClient* client, memnode::CopyReader* reader, uint64_t database_id,
+Status HealLogCopy(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
                    const WrittenSegment& written, const ExtentAddr& whole,
                    const ExtentAddr& damaged);
 

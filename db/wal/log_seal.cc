@@ -10,10 +10,10 @@
 
 namespace nacre {
 
-Status LogSealer::Create(memnode::PoolClient* client, uint64_t database_id,
+Status LogSealer::Create(pool::PoolClient* client, uint64_t database_id,
                          std::unique_ptr<LogSealer>* sealer) {
   std::unique_ptr<rdma::MemoryRegion> mark;
-  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(client, kLogSealBytes, &mark));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client, kLogSealBytes, &mark));
   sealer->reset(new LogSealer(client, database_id, std::move(mark)));
   return Status::OK();
 }
@@ -24,8 +24,8 @@ rdma::LocalBuffer LogSealer::Mark(const LogSegment& segment) {
 }
 
 Status LogSealer::Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies) {
-  std::unique_ptr<memnode::MirroredExtent> extent;
-  NACRE_RETURN_IF_ERROR(memnode::MirroredExtent::Open(client_, copies, &lane_, &extent));
+  std::unique_ptr<pool::MirroredExtent> extent;
+  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_, copies, &lane_, &extent));
   uint64_t ticket = 0;
   NACRE_RETURN_IF_ERROR(extent->Write(kLogSealAt, Mark(segment), &ticket));
   NACRE_RETURN_IF_ERROR(extent->Await(

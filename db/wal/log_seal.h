@@ -24,7 +24,7 @@ inline constexpr std::chrono::milliseconds kUnmarkedPause = kMarksHold + kMarksH
 /// Thread safety: none.
 class LogSealer {
  public:
-  static Status Create(memnode::PoolClient* client, uint64_t database_id,
+  static Status Create(pool::PoolClient* client, uint64_t database_id,
                        std::unique_ptr<LogSealer>* sealer);
 
   /// Marks all copies that are on live nodes but not on one of `lost`. OK if one copy has the mark;
@@ -36,17 +36,17 @@ class LogSealer {
   rdma::LocalBuffer Mark(const LogSegment& segment);
 
  private:
-  LogSealer(memnode::PoolClient* client, uint64_t database_id,
+  LogSealer(pool::PoolClient* client, uint64_t database_id,
             std::unique_ptr<rdma::MemoryRegion> mark)
       : client_(client), database_id_(database_id), mark_(std::move(mark)) {}
 
   /// All of `copies`, or a failure.
   Status Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies);
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint64_t database_id_;
   const std::unique_ptr<rdma::MemoryRegion> mark_;  ///< Outlives the writes.
-  std::unique_ptr<memnode::Lane> lane_;
+  std::unique_ptr<pool::Lane> lane_;
 };
 
 }  // namespace nacre

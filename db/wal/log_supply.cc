@@ -18,7 +18,7 @@ constexpr int kMaxAttempts = 8;
 
 }  // namespace
 
-LogSupply::LogSupply(memnode::PoolClient* client, LogSpace* space, uint64_t first_number,
+LogSupply::LogSupply(pool::PoolClient* client, LogSpace* space, uint64_t first_number,
                      uint64_t bytes, Logger* log)
     : client_(client),
       space_(space),
@@ -65,7 +65,7 @@ Status LogSupply::Take(uint64_t bytes, PreparedSegment* prepared) {
   return Status::OK();
 }
 
-void LogSupply::GiveLane(std::unique_ptr<memnode::Lane> lane) {
+void LogSupply::GiveLane(std::unique_ptr<pool::Lane> lane) {
   MutexLock lock(&mutex_);
   if (lane != nullptr && lane_ == nullptr) lane_ = std::move(lane);
 }
@@ -130,7 +130,7 @@ void LogSupply::Run() {
 }
 
 Status LogSupply::Prepare(uint64_t bytes, PreparedSegment* prepared) {
-  std::unique_ptr<memnode::Lane> lane;
+  std::unique_ptr<pool::Lane> lane;
   {
     MutexLock lock(&mutex_);
     lane = std::move(lane_);
@@ -140,7 +140,7 @@ Status LogSupply::Prepare(uint64_t bytes, PreparedSegment* prepared) {
     const uint64_t number = next_number_++;
     NACRE_RETURN_IF_ERROR(space_->NewSegment(number, bytes, &prepared->segment));
     prepared->segment.number = number;
-    s = memnode::MirroredExtent::Open(client_, prepared->segment.copies, &lane, &prepared->extent);
+    s = pool::MirroredExtent::Open(client_, prepared->segment.copies, &lane, &prepared->extent);
     if (s.ok() && prepared->extent->length() < bytes) {
       s = Status::InvalidArgument("a segment that is shorter than was asked for");
     }

@@ -19,7 +19,7 @@ namespace nacre {
 /// A segment that is reserved, recorded and connected to, with nothing written.
 struct PreparedSegment {
   LogSegment segment;
-  std::unique_ptr<memnode::MirroredExtent> extent;
+  std::unique_ptr<pool::MirroredExtent> extent;
 };
 
 /// Keeps the next segment of a log ready ahead of need, by a thread of its own: whoever needs it
@@ -30,7 +30,7 @@ struct PreparedSegment {
 class LogSupply {
  public:
   /// Numbers go up from `first_number`; segments are of `bytes`. `client` and `space` outlive this.
-  LogSupply(memnode::PoolClient* client, LogSpace* space, uint64_t first_number, uint64_t bytes,
+  LogSupply(pool::PoolClient* client, LogSpace* space, uint64_t first_number, uint64_t bytes,
             Logger* log);
   ~LogSupply();
 
@@ -38,7 +38,7 @@ class LogSupply {
   /// failed: what NewSegment said, or `Unavailable` naming nodes that cannot be reached.
   Status Take(uint64_t bytes, PreparedSegment* prepared) EXCLUDES(mutex_);
   /// Connections of a segment that was used up, for the next one; null: there are none.
-  void GiveLane(std::unique_ptr<memnode::Lane> lane) EXCLUDES(mutex_);
+  void GiveLane(std::unique_ptr<pool::Lane> lane) EXCLUDES(mutex_);
   /// Segments that were recorded and will never be written: the caller's now.
   std::vector<LogSegment> TakeUnused() EXCLUDES(mutex_);
   /// Has another spare made if a copy of this one is on a node for which `leave` answers true.
@@ -55,7 +55,7 @@ class LogSupply {
   bool Usable(const PreparedSegment& prepared) const;
   void DropSpare() REQUIRES(mutex_);
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   LogSpace* const space_;
   const uint64_t bytes_;
   Logger* const log_;
@@ -69,7 +69,7 @@ class LogSupply {
   Status failure_ GUARDED_BY(mutex_);  ///< Of the last attempt.
   bool stop_ GUARDED_BY(mutex_) = false;
   bool preparing_ GUARDED_BY(mutex_) = false;
-  std::unique_ptr<memnode::Lane> lane_ GUARDED_BY(mutex_);
+  std::unique_ptr<pool::Lane> lane_ GUARDED_BY(mutex_);
   std::vector<LogSegment> unused_ GUARDED_BY(mutex_);
   Thread thread_;
 };

@@ -20,7 +20,7 @@ constexpr uint64_t kPieceBytes = 1 << 20;
 
 class Tail {
  public:
-  Tail(memnode::PoolClient* client, uint64_t database_id, const LogSegment& segment, uint64_t begin,
+  Tail(pool::PoolClient* client, uint64_t database_id, const LogSegment& segment, uint64_t begin,
        uint64_t end, std::vector<std::string>* notes)
       : client_(client),
         segment_(segment),
@@ -35,7 +35,7 @@ class Tail {
     for (const Copy& copy : copies_) alike = alike && Same(copy, copies_.front().bytes.get());
     if (alike) return Status::OK();
     std::unique_ptr<rdma::MemoryRegion> whole;
-    NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(client_, bytes_, &whole));
+    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, bytes_, &whole));
     NACRE_RETURN_IF_ERROR(Merge(whole->data()));
     for (const Copy& copy : copies_) {
       if (!Same(copy, whole->data())) NACRE_RETURN_IF_ERROR(Write(copy.extent, whole.get()));
@@ -64,8 +64,8 @@ class Tail {
   }
 
   Status Read() {
-    std::unique_ptr<memnode::CopyReader> reader;
-    NACRE_RETURN_IF_ERROR(memnode::CopyReader::Create(client_, &reader));
+    std::unique_ptr<pool::CopyReader> reader;
+    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &reader));
     for (const ExtentAddr& extent : segment_.copies) {
       if (!Alive(extent)) continue;
       auto bytes = std::make_unique_for_overwrite<char[]>(bytes_);
@@ -97,8 +97,8 @@ class Tail {
   }
 
   Status Write(const ExtentAddr& extent, rdma::MemoryRegion* whole) {
-    std::unique_ptr<memnode::MirroredExtent> copy;
-    Status status = memnode::MirroredExtent::Open(client_, {extent}, &copy);
+    std::unique_ptr<pool::MirroredExtent> copy;
+    Status status = pool::MirroredExtent::Open(client_, {extent}, &copy);
     uint64_t ticket = 0;
     for (uint64_t at = 0; at < bytes_ && status.ok(); at += kPieceBytes) {
       const auto size = static_cast<uint32_t>(std::min(kPieceBytes, bytes_ - at));
@@ -112,7 +112,7 @@ class Tail {
     return Judge(extent, status);
   }
 
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const LogSegment& segment_;
   const uint32_t stamp_;
   const uint64_t begin_;
@@ -123,7 +123,7 @@ class Tail {
 
 }  // namespace
 
-Status CompleteLogTail(memnode::PoolClient* client, uint64_t database_id, const LogSegment& segment,
+Status CompleteLogTail(pool::PoolClient* client, uint64_t database_id, const LogSegment& segment,
                        uint64_t begin, uint64_t end, std::vector<std::string>* notes) {
   return Tail(client, database_id, segment, begin, end, notes).Complete();
 }

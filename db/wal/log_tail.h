@@ -18,7 +18,7 @@ namespace nacre {
 ///
 /// `Unavailable` naming a node that lives and could not be read or written. Nodes that are lost
 /// meanwhile are told of in `notes`.
-Status CompleteLogTail(memnode::PoolClient* client, uint64_t database_id, const LogSegment& segment,
+Status CompleteLogTail(pool::PoolClient* client, uint64_t database_id, const LogSegment& segment,
                        uint64_t begin, uint64_t end, std::vector<std::string>* notes);
 
 }  // namespace nacre

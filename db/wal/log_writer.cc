@@ -44,7 +44,7 @@ Status LogWriter::Open(const LogWriterOptions& options, LogSpace* space,
   std::unique_ptr<LogWriter> result(new LogWriter(options, space));
   NACRE_RETURN_IF_ERROR(LogRing::Create(options.client, options.ring_bytes, &result->ring_));
   NACRE_RETURN_IF_ERROR(
-      memnode::AllocateBuffer(options.client, 2 * kLogHeaderBytes, &result->headers_));
+      pool::AllocateBuffer(options.client, 2 * kLogHeaderBytes, &result->headers_));
   NACRE_RETURN_IF_ERROR(LogSealer::Create(options.client, options.database_id, &result->sealer_));
   result->TakeLead();
   const LeadScope leading(&result->lead_);
@@ -54,7 +54,7 @@ Status LogWriter::Open(const LogWriterOptions& options, LogSpace* space,
 }
 
 void LogWriter::TakeLead() {
-  memnode::SpinWait pause(options_.clock);
+  pool::SpinWait pause(options_.clock);
   while (!lead_.TryTake()) pause.Pause();
 }
 
@@ -116,7 +116,7 @@ Status LogWriter::Append(uint64_t generation, SequenceNumber first, uint32_t cou
 Status LogWriter::Reserve(uint64_t bytes, uint64_t* at) {
   if (ring_->TryReserve(bytes, at)) [[likely]]
     return Status::OK();
-  memnode::SpinWait pause(options_.clock);
+  pool::SpinWait pause(options_.clock);
   while (!ring_->TryReserve(bytes, at)) {
     // Nobody may be waiting for what fills the ring.
     if (lead_.TryTake()) {
@@ -133,7 +133,7 @@ Status LogWriter::AppendLarge(uint64_t generation, SequenceNumber first, uint32_
                               std::span<const Slice> parts, uint64_t payload, uint64_t* position) {
   auto large = std::make_unique<LargeLogRecord>();
   large->bytes = LogRecordBytes(payload);
-  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(options_.client, large->bytes, &large->memory));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(options_.client, large->bytes, &large->memory));
   EncodeLogRecord(large->memory->data(), first, count, parts, payload);
   uint64_t at = 0;
   NACRE_RETURN_IF_ERROR(Reserve(kMinLogRecordBytes, &at));
@@ -144,7 +144,7 @@ Status LogWriter::AppendLarge(uint64_t generation, SequenceNumber first, uint32_
 
 Status LogWriter::Await(uint64_t position) {
   if (ring_->released() >= position) return Status::OK();
-  memnode::SpinWait pause(options_.clock);
+  pool::SpinWait pause(options_.clock);
   while (true) {
     if (lead_.TryTake()) {
       const LeadScope leading(&lead_);
@@ -246,7 +246,7 @@ Status LogWriter::Write(uint64_t offset, rdma::LocalBuffer bytes) {
 
 Status LogWriter::AwaitWrites() {
   if (NACRE_PLANTED_BUG("log.acknowledged-before-its-copies-have-it")) return Status::OK();
-  memnode::MirroredExtent* extent = current_.extent.get();
+  pool::MirroredExtent* extent = current_.extent.get();
   // The clock costs as much as a write.
   if (extent->Poll() >= last_ticket_) [[likely]]
     return Status::OK();

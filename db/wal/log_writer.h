@@ -26,7 +26,7 @@ namespace nacre {
 
 /// Where and how a log is written.
 struct LogWriterOptions {
-  memnode::PoolClient* client = nullptr;
+  pool::PoolClient* client = nullptr;
   Clock* clock = nullptr;
   uint64_t database_id = 0;
   uint64_t segment_bytes = 4 << 20;
@@ -183,7 +183,7 @@ class LogWriter {
   };
   struct Current {
     LogSegment segment;
-    std::unique_ptr<memnode::MirroredExtent> extent;  ///< Null: no segment is open.
+    std::unique_ptr<pool::MirroredExtent> extent;  ///< Null: no segment is open.
     uint32_t stamp = 0;
     uint64_t offset = 0;          ///< Of the first byte that is not acknowledged.
     Generations generations;      ///< Of acknowledged records.

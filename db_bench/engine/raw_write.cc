@@ -34,7 +34,7 @@ uint32_t RecordBytes(const BenchConfig& config) {
 
 RawWriter::RawWriter(const BenchConfig& config, std::shared_ptr<Pool> pool)
     : pool_(std::move(pool)),
-      client_(static_cast<memnode::PoolImpl*>(pool_.get())->client()),
+      client_(static_cast<pool::PoolImpl*>(pool_.get())->client()),
       bytes_(RecordBytes(config)),
       executor_(NewThreadPool(1, "raw-write")) {}
 
@@ -52,18 +52,18 @@ Status RawWriter::Reserve(const BenchConfig& config) {
   NACRE_RETURN_IF_ERROR(ParseRedundancy(config.redundancy, &redundancy));
   if (bytes_ > kExtentBytes) return Status::InvalidArgument("rawwrite: a value is too large");
   // Its space needs an owner. Nothing is published, so it goes with this process.
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(
       client_->OpenDatabase("db_bench-rawwrite-" + std::to_string(ThreadIndex::Current()),
                             {.create_if_missing = true}, &lease));
-  space_ = std::make_unique<memnode::SpaceAllocator>(client_, lease.database_id, kSlabBytes,
-                                                     kChunkBytes, executor_.get());
+  space_ = std::make_unique<pool::SpaceAllocator>(client_, lease.database_id, kSlabBytes,
+                                                  kChunkBytes, executor_.get());
   // A log has as many copies as it takes to lose as many nodes.
   Placement placement;
   NACRE_RETURN_IF_ERROR(space_->Reserve(Redundancy::Copies(redundancy.parity + 1), kExtentBytes,
                                         kNoNode, &placement));
-  NACRE_RETURN_IF_ERROR(memnode::AllocateBuffer(client_, bytes_, &buffer_));
-  return memnode::MirroredExtent::Open(client_, placement.fragments, &extent_);
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, bytes_, &buffer_));
+  return pool::MirroredExtent::Open(client_, placement.fragments, &extent_);
 }
 
 Status RawWriter::Write() {

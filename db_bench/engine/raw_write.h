@@ -31,12 +31,12 @@ class RawWriter {
   Status Reserve(const BenchConfig& config);
 
   const std::shared_ptr<Pool> pool_;
-  memnode::PoolClient* const client_;
+  pool::PoolClient* const client_;
   const uint32_t bytes_;
   const std::unique_ptr<Executor> executor_;
-  std::unique_ptr<memnode::SpaceAllocator> space_;
+  std::unique_ptr<pool::SpaceAllocator> space_;
   std::unique_ptr<rdma::MemoryRegion> buffer_;
-  std::unique_ptr<memnode::MirroredExtent> extent_;
+  std::unique_ptr<pool::MirroredExtent> extent_;
   uint64_t offset_ = 0;
 };
 

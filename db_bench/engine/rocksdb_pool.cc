@@ -5,7 +5,7 @@ namespace nacre::bench {
 Status RocksdbPool::Open(const BenchConfig& config, std::unique_ptr<RocksdbPool>* pool) {
   std::unique_ptr<RocksdbPool> made(new RocksdbPool());
   NACRE_RETURN_IF_ERROR(Pool::Open(config.pool, &made->pool_).WithContext("--pool=" + config.pool));
-  made->device_ = static_cast<memnode::PoolImpl*>(made->pool_.get())->client()->device();
+  made->device_ = static_cast<pool::PoolImpl*>(made->pool_.get())->client()->device();
   rocksfs::PoolFileSystemOptions options;
   options.redundancy = config.redundancy;
   NACRE_RETURN_IF_ERROR(rocksfs::PoolFileSystem::Open(made->pool_, options, &made->files_));

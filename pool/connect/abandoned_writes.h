@@ -8,7 +8,7 @@
 #include "table/placement.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The data connections that this client gave up while writes were under way on them. Such a write
 /// may still be stored, whatever this client does: over tcp its bytes may wait in the socket of a
@@ -55,4 +55,4 @@ class AbandonedWrites {
   std::atomic<size_t> nodes_{0};  ///< Size of connections_. Release and acquire: see Add.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -7,7 +7,7 @@
 
 #include "util/planted_bug.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kFirstBackOffNanos = 10'000'000;
@@ -92,4 +92,4 @@ void Lane::Discard(NodeLink* link, const Status& why) {
   if (why.IsUnavailable()) fabric_->monitor->Suspect(link, why);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -11,7 +11,7 @@
 #include "pool/connect/node_monitor.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Most of them whose nodes are reached at a time.
 inline constexpr size_t kMaxLifelines = 1024;
@@ -92,4 +92,4 @@ class Lane {
   std::vector<Peer> peers_;  ///< By node, as far as was needed. Destroyed before the queue.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

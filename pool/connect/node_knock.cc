@@ -7,7 +7,7 @@
 #include "util/draw_id.h"
 #include "util/exceptions.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 NodeKnock::NodeKnock(const ClientContext& context, const std::string& address, uint64_t instance_id,
                      std::chrono::nanoseconds patience, std::function<void()> wake)
@@ -41,4 +41,4 @@ Status NodeKnock::Ask(Deadline deadline) {
   return channel->Call(&request, deadline, &reply);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

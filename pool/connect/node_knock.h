@@ -11,7 +11,7 @@
 #include "util/clock.h"
 #include "util/threads/thread.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Finds out whether a node answers, by a thread of its own, since who falls silent costs whoever
 /// asks the whole of his patience. It connects as a client that the node has never seen and owns
@@ -49,4 +49,4 @@ class NodeKnock {
   Thread thread_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// More would be a hostile answer: a piece is at least this large, save the last one.
@@ -267,4 +267,4 @@ void NodeLink::CloseChannels() {
   closed.swap(idle_channels_);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -17,7 +17,7 @@
 #include "util/clock.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What all parts of one PoolClient share.
 struct ClientContext {
@@ -178,4 +178,4 @@ class NodeLink {
   std::vector<std::unique_ptr<RequestChannel>> idle_channels_ GUARDED_BY(mutex_);
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -8,7 +8,7 @@
 #include "pool/connect/lane.h"
 #include "pool/connect/request_channel.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::milliseconds;
@@ -516,4 +516,4 @@ Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline,
   return link->SetDescription(reply.description());
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -19,7 +19,7 @@
 #include "util/mutex.h"
 #include "util/threads/thread.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 struct Fabric;
 
@@ -165,4 +165,4 @@ class NodeMonitor {
   Thread thread_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

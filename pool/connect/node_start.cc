@@ -3,11 +3,11 @@
 #include "pool/connect/lane.h"
 #include "pool/connect/node_link.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 uint32_t StartOf(const PoolClient& client, NodeId node) {
   const NodeLink* link = client.fabric()->link(node);
   return link == nullptr ? 0 : link->start_id();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -8,7 +8,7 @@
 
 #include "rdma/mixed_device.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 std::string NodeAddress(const Uri& pool, size_t i) {
   return pool.scheme == kMixedScheme ? pool.addresses[i] : pool.scheme + ":" + pool.addresses[i];
@@ -45,4 +45,4 @@ Status OpenPoolDevice(const Uri& pool, const rdma::DeviceOptions& options, Clock
   return rdma::OpenMixedDevice(schemes, options, clock, device);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

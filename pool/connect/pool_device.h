@@ -8,7 +8,7 @@
 #include "util/clock.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // A pool's nodes may be reached over different transports: then its scheme is "mixed", and each
 // address says its own:
@@ -28,4 +28,4 @@ void MakePathsAbsolute(Uri* pool);
 Status OpenPoolDevice(const Uri& pool, const rdma::DeviceOptions& options, Clock* clock,
                       std::unique_ptr<rdma::Device>* device);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

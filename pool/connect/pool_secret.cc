@@ -13,7 +13,7 @@
 #include "rdma/unique_fd.h"
 #include "util/log.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr char kParameter[] = "secret_file";
@@ -82,4 +82,4 @@ std::string RemedyFor(const Status& status) {
       kParameter, kFileVariable, kVariable);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -7,7 +7,7 @@
 #include "nacre/status.h"
 #include "util/uri.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// No secret is longer.
 inline constexpr size_t kMaxSecretBytes = 4096;
@@ -26,4 +26,4 @@ Status TakeSecret(Uri* uri, const std::shared_ptr<Logger>& logger, std::string* 
 /// What to do about a peer that does not know the secret; empty for any other failure.
 std::string RemedyFor(const Status& status);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -11,7 +11,7 @@
 #include "pool/wire/protocol.h"
 #include "util/codes/crc32c.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr size_t kReplyBytes = 64 << 10;
@@ -248,4 +248,4 @@ Status RequestChannel::Broken(Status why) {
   return why;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

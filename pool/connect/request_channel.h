@@ -11,7 +11,7 @@
 #include "rdma/transport.h"
 #include "util/clock.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 class NodeLink;
 struct ClientContext;
@@ -79,4 +79,4 @@ class RequestChannel {
   bool broken_ = false;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

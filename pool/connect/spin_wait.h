@@ -8,7 +8,7 @@
 #include "util/clock.h"
 #include "util/simulation.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Paces a loop that polls for something a node is about to do: spins for about two microseconds,
 /// then lets other threads run, then sleeps for longer and longer. There may be fewer cores than
@@ -50,4 +50,4 @@ class SpinWait {
   std::chrono::microseconds sleep_{20};
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -6,7 +6,7 @@
 #include "pool/pool_client_rep.h"
 #include "pool/read/post_read.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 void AsyncReader::Queue::Push(AsyncRead* read) {
   read->next = nullptr;
@@ -181,4 +181,4 @@ void AsyncReader::Release(AsyncRead* read) {
   (read->slot < kSmallSlots ? small_ : large_).push_back(read->slot);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

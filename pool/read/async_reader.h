@@ -11,7 +11,7 @@
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// A read that nobody waits for. Stays where it is, and with its reader, from `Add` to `Release`.
 struct AsyncRead {
@@ -108,4 +108,4 @@ class AsyncReader {
   size_t under_way_ = 0;  ///< Added, and not taken.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

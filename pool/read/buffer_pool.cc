@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 void Buffer::Release() {
   if (pool_ != nullptr && region_ != nullptr) pool_->Give(std::move(region_));
@@ -49,4 +49,4 @@ void BufferPool::Give(std::unique_ptr<rdma::MemoryRegion> region) {
   idle_[static_cast<size_t>(ClassOf(region->size()))].push_back(std::move(region));
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

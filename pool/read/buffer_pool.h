@@ -11,7 +11,7 @@
 #include "rdma/transport.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 class BufferPool;
 
@@ -73,4 +73,4 @@ class BufferPool {
   std::array<std::vector<std::unique_ptr<rdma::MemoryRegion>>, kClasses> idle_ GUARDED_BY(mutex_);
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

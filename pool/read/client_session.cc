@@ -7,7 +7,7 @@
 #include "pool/connect/spin_wait.h"
 #include "pool/read/post_read.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// Each read lands on a cache line of its own.
@@ -312,4 +312,4 @@ Status ClientSession::EnsureLanding(size_t bytes) {
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -13,7 +13,7 @@
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What one thread reads point by point with: a lane, and the registered memory that the bytes
 /// land in.
@@ -98,4 +98,4 @@ class ClientSession {
   std::vector<uint64_t> window_of_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

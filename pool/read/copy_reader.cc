@@ -7,7 +7,7 @@
 
 #include "pool/connect/spin_wait.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// One request. What a reader works on should still be in the cache, so few of them are ahead;
@@ -141,4 +141,4 @@ Status ReadCopy(PoolClient* client, const ExtentAddr& copy, uint64_t offset, siz
   return reader->Read(copy, offset, n, to);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

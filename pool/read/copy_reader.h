@@ -11,7 +11,7 @@
 #include "rdma/transport.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Reads copies of things that are no tables (logs, manifests) from end to end, with connections of
 /// its own, which it keeps.
@@ -85,4 +85,4 @@ class CopyRead {
 /// One read, with a CopyReader for it.
 Status ReadCopy(PoolClient* client, const ExtentAddr& copy, uint64_t offset, size_t n, char* to);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -9,7 +9,7 @@
 
 #include "pool/connect/spin_wait.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::microseconds;
@@ -257,4 +257,4 @@ Status AllocateBuffer(PoolClient* client, uint64_t bytes,
   return client->device()->AllocateRegion(bytes, rdma::Access::kLocalOnly, buffer);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

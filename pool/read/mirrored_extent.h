@@ -13,7 +13,7 @@
 #include "table/placement.h"
 #include "util/clock.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Writes the same bytes into one extent on each of several nodes: logs and manifests, which are on
 /// their way to all copies at once and there after one round trip.
@@ -107,4 +107,4 @@ class MirroredExtent {
 Status AllocateBuffer(PoolClient* client, uint64_t bytes,
                       std::unique_ptr<rdma::MemoryRegion>* buffer);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -5,7 +5,7 @@
 #include "util/perf_step.h"
 #include "util/threads/thread_index.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 namespace {
 
@@ -79,4 +79,4 @@ void PointReader::FinishReads() {
   --started_;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -4,7 +4,7 @@
 #include <deque>
 #include <utility>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr size_t kMaxIdleBytes = 32 << 20;
@@ -66,4 +66,4 @@ Status PoolReader::Read(const NodeRange& range, char* to) {
   return result;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

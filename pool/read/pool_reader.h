@@ -12,7 +12,7 @@
 #include "pool/read/remote_stream.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Bytes of one node's region.
 struct NodeRange {
@@ -55,4 +55,4 @@ class PoolReader {
   uint64_t bytes_read_ = 0;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 Status PostPointRead(const PointRead& read, const NodeLink& link, rdma::QueuePair* queue_pair,
                      uint64_t id, char* landing, const rdma::MemoryRegion* region, bool last) {
@@ -24,4 +24,4 @@ Status PostPointRead(const PointRead& read, const NodeLink& link, rdma::QueuePai
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

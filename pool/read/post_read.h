@@ -7,7 +7,7 @@
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Posts the read of a range that lies in the node's region, to land at `landing`, which is part of
 /// `region`: in as many requests as it takes pieces, all with `id`. The `last` of those that are
@@ -15,4 +15,4 @@ namespace nacre::memnode {
 Status PostPointRead(const PointRead& read, const NodeLink& link, rdma::QueuePair* queue_pair,
                      uint64_t id, char* landing, const rdma::MemoryRegion* region, bool last);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -6,7 +6,7 @@
 #include "pool/connect/spin_wait.h"
 #include "util/perf_step.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 RemoteStream::RemoteStream(Fabric* fabric, BufferPool* buffers)
     : context_(&fabric->context), buffers_(buffers), slots_(kSlots) {
@@ -177,4 +177,4 @@ void RemoteStream::AbandonFor(const StreamRead& read) {
   }
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

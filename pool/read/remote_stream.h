@@ -12,7 +12,7 @@
 #include "rdma/transport.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// A read on its way into a buffer of its own. Shared by whoever waits for it and the stream that
 /// carries it, so that either may be gone first.
@@ -95,4 +95,4 @@ class RemoteStream {
   std::unique_ptr<Lane> lane_ GUARDED_BY(mutex_);  ///< Ends before the slots' buffers.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -6,7 +6,7 @@
 #include "memnode/server_region.h"
 #include "util/codes/crc32c.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// More would be a region beyond what an address can name.
@@ -72,4 +72,4 @@ Status ReadSlabMap(PoolReader* reader, NodeId node, SlabMap* map) {
   return failure;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

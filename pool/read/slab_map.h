@@ -7,7 +7,7 @@
 #include "pool/read/pool_reader.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Which slab of one node is leased to which database, as the table in the node's region says
 /// (docs/formats.md, "Region of a memory node").
@@ -26,4 +26,4 @@ struct SlabMap {
 /// Reads the map of `node`. `Corruption` if what is there describes no region.
 Status ReadSlabMap(PoolReader* reader, NodeId node, SlabMap* map);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

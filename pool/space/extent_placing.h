@@ -7,7 +7,7 @@
 #include "table/fragment_checksums.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // What decides where fragments may lie, and how much they take there.
 
@@ -31,4 +31,4 @@ inline uint64_t ExtentBytes(uint64_t fragment_bytes, uint64_t chunk_size) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

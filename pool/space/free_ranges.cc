@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 void FreeRanges::Add(uint64_t start, uint64_t length) {
   by_start_.emplace(start, length);
@@ -79,4 +79,4 @@ bool FreeRanges::Remove(uint64_t start, uint64_t length) {
   return true;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Free ranges of one node's memory: adjacent ones are joined, and the smallest that is large
 /// enough is taken (best fit), the lowest of equals.
@@ -42,4 +42,4 @@ class FreeRanges {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

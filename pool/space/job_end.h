@@ -6,7 +6,7 @@
 
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Where a job that a node was asked to run may still write. A node counts as open from before the
 /// job is begun there until it has said that the job writes there no more, so silence, of whatever
@@ -22,4 +22,4 @@ struct JobEnd {
   }
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -2,7 +2,7 @@
 
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// A node's slabs are being leased or returned: one such call at a time, until the end of the
 /// scope, also if memory runs out in it. Under the allocator's mutex, but for the call.
@@ -23,4 +23,4 @@ class SlabExchange {
   CondVar* const changed_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

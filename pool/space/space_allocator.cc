@@ -14,7 +14,7 @@
 #include "pool/space/space_allocator_rep.h"
 #include "util/exceptions.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
@@ -499,4 +499,4 @@ SpaceUsage SpaceAllocator::Usage() const {
   return total;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -11,7 +11,7 @@
 #include "util/codes/reed_solomon.h"
 #include "util/threads/executor.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 struct SpaceUsage {
   uint64_t leased_bytes = 0;  ///< Slabs held.
@@ -100,4 +100,4 @@ class SpaceAllocator {
   SpaceQuarantine quarantine_;  ///< Ends before what it frees.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

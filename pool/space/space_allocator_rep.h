@@ -11,7 +11,7 @@
 #include "pool/space/space_allocator.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What a SpaceAllocator knows of its nodes: the slabs that are leased there, and what is free in
 /// them. Slabs are leased and returned without the mutex.
@@ -122,4 +122,4 @@ class SpaceAllocator::Rep {
   uint64_t turn_ GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::milliseconds;
@@ -97,4 +97,4 @@ std::vector<ExtentAddr> SpaceQuarantine::Release(const std::vector<JobEnd>& ends
   return freed;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -11,7 +11,7 @@
 #include "util/mutex.h"
 #include "util/threads/thread.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Keeps space that may still be written to from being used again: by a job that a node runs, or
 /// by writes of this client itself that it has given up. A node that does not answer may be stopped
@@ -70,4 +70,4 @@ class SpaceQuarantine {
   Thread thread_ GUARDED_BY(mutex_);
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

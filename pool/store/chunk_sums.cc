@@ -8,7 +8,7 @@
 #include "pool/read/remote_stream.h"
 #include "pool/store/remote_table.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 Status ReadTail(const RemoteTable& table, size_t fragment, FragmentChecksums* sums) {
@@ -57,4 +57,4 @@ Status ChunkSums::Check(const RemoteTable& table, size_t fragment, uint64_t row,
       fmt::format("{}: chunk {} does not match its checksum, or is another table's", where(), row));
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

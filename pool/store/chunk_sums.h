@@ -8,7 +8,7 @@
 #include "table/fragment_checksums.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 struct RemoteTable;
 
@@ -34,4 +34,4 @@ class ChunkSums {
   std::map<size_t, FragmentChecksums> sums_ GUARDED_BY(mutex_);  ///< By fragment; added to only.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -7,7 +7,7 @@
 #include "pool/read/remote_stream.h"
 #include "table/fragment_checksums.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 class DamageFinder {
@@ -148,4 +148,4 @@ std::string FindDamage(RemoteTable* table, uint64_t offset, size_t n, bool again
   return nodes;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -6,7 +6,7 @@
 
 #include "pool/store/remote_table.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Looks for what is damaged in the rows that have bytes [offset, offset + n) of a table: fetches
 /// their chunks from all fragments, and the fragments' tails, and adds the chunks that do not match
@@ -17,4 +17,4 @@ namespace nacre::memnode {
 /// Unless `again`, what is known of these rows already is answer enough.
 std::string FindDamage(RemoteTable* table, uint64_t offset, size_t n, bool again);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

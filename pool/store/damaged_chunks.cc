@@ -1,6 +1,6 @@
 #include "pool/store/damaged_chunks.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 FragmentSet DamagedChunks::InRow(uint64_t row) const {
   if (fragments() == 0) return 0;
@@ -22,4 +22,4 @@ void DamagedChunks::Add(FragmentSet fragments, uint64_t row) {
   Add(fragments);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -7,7 +7,7 @@
 #include "util/codes/reed_solomon.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// What is known to be damaged in the fragments of one table. It grows only: a fragment that was
 /// made anew comes with another placement, for which nothing is known.
@@ -32,4 +32,4 @@ class DamagedChunks {
   std::map<uint64_t, FragmentSet> rows_ GUARDED_BY(mutex_);
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 bool DegradedRead::Plan(const TableStore& store, const Placement& placement, uint64_t table_bytes,
                         uint64_t offset, uint32_t n) {
@@ -57,4 +57,4 @@ const char* DegradedRead::Complete(std::span<const PointRead> reads) {
   return result;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

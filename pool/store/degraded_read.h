@@ -12,7 +12,7 @@
 #include "util/codes/combination.h"
 #include "util/codes/reed_solomon.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// A few bytes of an erasure-coded table whose fragment cannot be read, got from k others: reads
 /// for a PointReader, and what is computed from them. It is the short way for the lookups of one
@@ -43,4 +43,4 @@ class DegradedRead {
   std::vector<char> bytes_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -9,7 +9,7 @@
 #include "pool/connect/spin_wait.h"
 #include "util/planted_bug.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 FragmentWrites::FragmentWrites(TableStore::Rep* store, std::unique_ptr<Lane> lane,
                                const Placement& placement, size_t flights, const WriteKeys* keys)
@@ -155,4 +155,4 @@ Status FragmentWrites::Fail(Status why) {
   return failure_;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

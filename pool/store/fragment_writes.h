@@ -13,7 +13,7 @@
 #include "rdma/transport.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The writes of one table that is being made, to all of its fragments: those in local memory are
 /// copied at once, the others are on their way until somebody awaits them. Writes belong to
@@ -85,4 +85,4 @@ class FragmentWrites {
   Status failure_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 namespace {
 
@@ -277,4 +277,4 @@ Status PlanRead(const TableStore::Rep& store, const Placement& placement, uint64
   return placement.redundancy.striped() ? planner.Striped() : planner.Replicated();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

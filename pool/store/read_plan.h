@@ -11,7 +11,7 @@
 #include "table/placement.h"
 #include "util/codes/reed_solomon.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// How to read a range of a table's bytes: what each node gives, and what is to be computed from it
 /// when nodes are lost. The range comes first in the buffer, then what decoding needs beyond it. In
@@ -65,4 +65,4 @@ Status PlanRead(const TableStore::Rep& store, const Placement& placement, uint64
                 FragmentSet lost, const DamagedChunks& damage, uint64_t offset, size_t n,
                 ReadPlan* plan);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -12,7 +12,7 @@
 #include "table/placement.h"
 #include "util/codes/reed_solomon.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Where an open table is, and what is known of it. Shared by its extent and the reads that this
 /// started.
@@ -38,4 +38,4 @@ struct RemoteTable {
 /// See TableStore::OpenExtent.
 std::shared_ptr<Extent> NewTableExtent(std::shared_ptr<RemoteTable> table);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

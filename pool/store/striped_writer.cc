@@ -8,7 +8,7 @@
 #include "util/clock.h"
 #include "util/codes/reed_solomon.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 namespace {
 
@@ -200,4 +200,4 @@ std::unique_ptr<ExtentWriter> NewStripedWriter(TableStore::Rep* store, std::uniq
   return std::make_unique<StripedWriter>(store, std::move(lane), table_id, placement, keys);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -10,7 +10,7 @@
 #include "pool/store/read_plan.h"
 #include "pool/store/remote_table.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 /// A read that could not even be started.
@@ -145,7 +145,7 @@ class TableExtent : public Extent {
 
   std::string FindDamage(uint64_t offset, size_t n, bool again) override {
     table_->store->damaged_reads.fetch_add(1, std::memory_order_relaxed);
-    return memnode::FindDamage(table_.get(), offset, n, again);
+    return pool::FindDamage(table_.get(), offset, n, again);
   }
   FragmentSet damaged() const override { return table_->damage.fragments(); }
   void ReportDamage(FragmentSet fragments) override { table_->ReportDamage(fragments); }
@@ -181,4 +181,4 @@ std::shared_ptr<Extent> NewTableExtent(std::shared_ptr<RemoteTable> table) {
   return std::make_shared<TableExtent>(std::move(table));
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

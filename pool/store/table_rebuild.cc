@@ -20,7 +20,7 @@
 #include "util/codes/reed_solomon.h"
 #include "util/planted_bug.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 namespace {
 
@@ -439,4 +439,4 @@ Status TableStore::Rebuild(const TableRebuild& table, const std::atomic<bool>* c
   return TableRebuilder(rep_.get(), table, keys, result).Run(cancelled);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

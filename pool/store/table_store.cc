@@ -10,7 +10,7 @@
 #include "pool/store/table_store_rep.h"
 #include "util/threads/thread_index.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 TableStore::Rep::Rep(PoolClient* pool_client, LocalMemory local_memory, int in_flight,
                      Memory tables)
@@ -185,4 +185,4 @@ RemoteAddr TableStore::Resolve(const Placement& placement, uint64_t offset, int 
   return address;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

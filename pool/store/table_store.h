@@ -12,7 +12,7 @@
 #include "table/extent.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 class WriteKeys;
 
@@ -92,4 +92,4 @@ class TableStore {
   std::unique_ptr<Rep> rep_;
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -13,7 +13,7 @@
 #include "table/fragment_checksums.h"
 #include "util/mutex.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The insides of a TableStore, shared by the files that implement it.
 class TableStore::Rep {
@@ -73,4 +73,4 @@ Status WriteEnds(const Slice& head, const std::vector<FragmentChecksums>& fragme
                  FragmentWrites* writes);
 Status Outgrown(uint64_t capacity);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -9,7 +9,7 @@
 #include "pool/store/fragment_writes.h"
 #include "pool/store/table_store_rep.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 namespace {
 
@@ -135,4 +135,4 @@ std::unique_ptr<ExtentWriter> NewTableWriter(TableStore::Rep* store, std::unique
   return std::make_unique<ReplicatedWriter>(store, std::move(lane), table_id, placement, keys);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 void WriteKeys::Add(const ExtentAddr& extent, uint32_t key) {
   const auto node = static_cast<NodeId>(extent.start.node);
@@ -22,4 +22,4 @@ bool WriteKeys::Translate(const NodeLink& link, uint64_t offset, rdma::RemoteBuf
   return true;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -8,7 +8,7 @@
 #include "rdma/transport.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// The keys with which one job writes to other nodes. They were granted for this job alone and end
 /// with it, so a job that was given up cannot write under keys that its node has for another one.
@@ -31,4 +31,4 @@ class WriteKeys {
   std::map<std::pair<NodeId, uint64_t>, Range> ranges_;  ///< By node and first byte.
 };
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -1,6 +1,6 @@
 #include "pool/wire/database_report.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 const char* ToString(RepairProgress::State state) {
   switch (state) {
@@ -79,4 +79,4 @@ void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* d
   DecodeReport(message.report(), &database->report);
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -8,7 +8,7 @@
 #include "pool/wire/control.pb.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// How far a database is with putting back the redundancy of its tables, and with moving fragments
 /// off nodes that are to leave.
@@ -66,4 +66,4 @@ void EncodeDirections(const Directions& directions, control::Directions* message
 void DecodeDirections(const control::Directions& message, Directions* directions);
 void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* database);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -12,7 +12,7 @@
 #include "util/coding.h"
 #include "util/named_point.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 // A header (little-endian; docs/formats.md, "Manifest"):
@@ -292,4 +292,4 @@ Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length) {
   return Status::OK();
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

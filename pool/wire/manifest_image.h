@@ -13,7 +13,7 @@
 // what differs, and the node that holds a copy applies that to it (Aceso, SOSP 2024, section 3.2).
 // Neither what is sent nor what is done depends on the size of the rest.
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 /// Which manifest a copy belongs to. Of one database, no two manifests have the same.
 struct ManifestIdentity {
@@ -87,4 +87,4 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
 /// `Corruption`, without a change, if `redo` is none for that copy.
 Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -8,7 +8,7 @@
 #include "util/codes/crc32c.h"
 #include "util/coding.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 // The reason must fit the private data of a refusal, and the client must know the kinds apart.
@@ -171,4 +171,4 @@ bool IsLargeBodyOf(const control::Request& large, const control::Request& envelo
          large.body_case() != control::Request::BODY_NOT_SET;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -10,7 +10,7 @@
 #include "pool/wire/control.pb.h"
 #include "rdma/transport.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // How a client and a memory node talk (docs/design.md, section 3).
 //
@@ -115,4 +115,4 @@ Status DecodeRequest(const Slice& bytes, control::Request* request);
 /// True if the two requests are one: the fetched `large` belongs to `envelope`.
 bool IsLargeBodyOf(const control::Request& large, const control::Request& envelope);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

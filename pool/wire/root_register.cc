@@ -7,7 +7,7 @@
 
 #include "util/planted_bug.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using Members = google::protobuf::RepeatedField<uint64_t>;
@@ -121,4 +121,4 @@ bool IsWritten(const control::Root& root, const std::set<uint64_t>& acknowledged
   return half_of(root.members()) && half_of(root.old_members());
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -10,7 +10,7 @@
 #include "pool/wire/control.pb.h"
 #include "table/placement.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 // The root of a database: one register, replicated over nodes of the pool, that tells who owns the
 // database and what the owner wrote last (the ballot register of SWARM, sections 3 and 4; Paxos
@@ -73,4 +73,4 @@ bool IsDestroyed(const control::Root& root, const std::vector<RootAnswer>& answe
 /// Whether the nodes with `acknowledged` instances suffice to have written `root`.
 bool IsWritten(const control::Root& root, const std::set<uint64_t>& acknowledged);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

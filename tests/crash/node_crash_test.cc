@@ -92,7 +92,7 @@ class NodeCrash : public testing::Test {
 
   /// Until one more node may be lost.
   void AwaitSpare() {
-    const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(pool_uri_);
+    const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(pool_uri_);
     ctl::FsckReport report;
     const bool whole = Eventually([&] {
       report = ctl::Fsck(pool->client(), {.database = kCrashDatabase, .full = true});
@@ -157,12 +157,12 @@ TEST(CrashNodeChild, Run) {
   points.Install();
   std::unique_ptr<rdma::Device> device;
   ASSERT_TRUE(IsOk(rdma::OpenDevice("shm", {}, Clock::System(), &device)));
-  memnode::MemoryNodeOptions options;
+  pool::MemoryNodeOptions options;
   options.listen = listen;
   options.region_bytes = kNodeBytes;
   options.slab_bytes = kSlabBytes;
-  std::unique_ptr<memnode::MemoryNode> node;
-  ASSERT_TRUE(IsOk(memnode::MemoryNode::Start(options, device.get(), Clock::System(), &node)));
+  std::unique_ptr<pool::MemoryNode> node;
+  ASSERT_TRUE(IsOk(pool::MemoryNode::Start(options, device.get(), Clock::System(), &node)));
   std::cout << "ready" << std::endl;
   for (;;) ::pause();
 }

@@ -104,10 +104,10 @@ class OwnerCrash : public testing::Test {
     }
   }
 
-  void Direct(memnode::Directions directions) {
+  void Direct(pool::Directions directions) {
     directions.version = ++directions_version_;
     for (NodeId node = 0; node < kNodes; ++node) {
-      memnode::Directions now;
+      pool::Directions now;
       ASSERT_TRUE(IsOk(pool_->client()->SetDirections(node, directions, &now)));
     }
   }
@@ -214,7 +214,7 @@ class OwnerCrash : public testing::Test {
   const TempFolder folder_;
   std::string without_last_;
   std::string with_all_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   CrashPlan plan_;
   uint64_t directions_version_ = 0;

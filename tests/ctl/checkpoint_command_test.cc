@@ -48,7 +48,7 @@ class CheckpointCommandTest : public testing::Test {
 
   const TempFolder folder_;
   MemnodeProcesses nodes_{3, {.size = "64MiB", .slab_size = "1MiB"}};
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
 };

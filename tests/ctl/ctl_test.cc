@@ -44,8 +44,8 @@ class CtlTest : public testing::Test {
     EXPECT_EQ(result.output.find(text), std::string::npos) << text << "\n" << result.output;
   }
   /// What the node answers to a report.
-  memnode::Directions Report(NodeId node, const memnode::RepairProgress& repair = {}) {
-    memnode::Directions directions;
+  pool::Directions Report(NodeId node, const pool::RepairProgress& repair = {}) {
+    pool::Directions directions;
     EXPECT_TRUE(
         IsOk(client_->ReportDatabase(node,
                                      {.database_id = lease_.database_id,
@@ -57,15 +57,15 @@ class CtlTest : public testing::Test {
   }
 
   MemnodeProcesses nodes_{3, {.size = "64MiB", .slab_size = "1MiB"}};
-  std::shared_ptr<memnode::PoolImpl> pool_;
-  memnode::PoolClient* client_ = nullptr;
-  memnode::DatabaseLease lease_;
+  std::shared_ptr<pool::PoolImpl> pool_;
+  pool::PoolClient* client_ = nullptr;
+  pool::DatabaseLease lease_;
   std::vector<uint64_t> slabs_;
 };
 
 TEST_F(CtlTest, StatusShowsDatabases) {
   ExpectStatus("orders   open    -");
-  Report(2, {.state = memnode::RepairProgress::State::kRunning,
+  Report(2, {.state = pool::RepairProgress::State::kRunning,
              .bytes_done = 25 << 20,
              .bytes_total = 100 << 20,
              .bytes_per_second = 5 << 20,
@@ -109,7 +109,7 @@ TEST_F(CtlTest, DrainWaitsUntilTheNodeHoldsNothing) {
   ChildProcess drain(NACRE_TEST_BIN_DIR "/nacre-ctl",
                      {"drain", nodes_[1].address(), "--pool=" + nodes_.pool_uri()});
   drain.AwaitOutput("3.0 MiB to go", 20);
-  const memnode::Directions directions = Report(0);
+  const pool::Directions directions = Report(0);
   EXPECT_EQ(directions.draining, std::vector<uint64_t>{client_->instance_id(1)});
   ExpectStatus("draining     " + nodes_[1].address() + ": 3.0 MiB leased");
   ASSERT_TRUE(IsOk(client_->ReturnSlabs(1, lease_.database_id, slabs_)));

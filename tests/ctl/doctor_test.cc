@@ -21,18 +21,18 @@ using Verdict = Finding::Verdict;
 
 struct Node {
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<memnode::MemoryNode> node;
+  std::unique_ptr<pool::MemoryNode> node;
 };
 
 Node StartNode(uint64_t slab_bytes, const std::string& secret) {
   Node node;
   EXPECT_TRUE(IsOk(rdma::OpenDevice("tcp", {.secret = secret}, Clock::System(), &node.device)));
-  memnode::MemoryNodeOptions options;
+  pool::MemoryNodeOptions options;
   options.listen = "tcp:127.0.0.1:0";
   options.region_bytes = 8 << 20;
   options.slab_bytes = slab_bytes;
   EXPECT_TRUE(
-      IsOk(memnode::MemoryNode::Start(options, node.device.get(), Clock::System(), &node.node)));
+      IsOk(pool::MemoryNode::Start(options, node.device.get(), Clock::System(), &node.node)));
   return node;
 }
 

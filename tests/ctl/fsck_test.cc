@@ -30,9 +30,9 @@ OWNER_PROCESS_CHILD()
 namespace nacre::ctl {
 namespace {
 
-using memnode::PoolReader;
-using memnode::ReadSlabMap;
-using memnode::SlabMap;
+using pool::PoolReader;
+using pool::ReadSlabMap;
+using pool::SlabMap;
 
 class FsckTest : public RedundantDBTest {
  protected:
@@ -88,8 +88,8 @@ class FsckTest : public RedundantDBTest {
   char* SlabOwner(NodeId node, uint64_t slab) {
     ExtentAddr table;
     table.start.node = node;
-    table.start.offset = memnode::ServerRegion::kSlabTableOffset;
-    return ByteOf(table, slab * sizeof(memnode::ServerRegion::SlabEntry));
+    table.start.offset = pool::ServerRegion::kSlabTableOffset;
+    return ByteOf(table, slab * sizeof(pool::ServerRegion::SlabEntry));
   }
   SlabMap Slabs(NodeId node) {
     std::unique_ptr<PoolReader> reader;

@@ -71,7 +71,7 @@ class DBConcurrencyTest : public testing::Test {
     return text;
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
   std::atomic<bool> done_{false};
 };

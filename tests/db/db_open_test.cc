@@ -44,7 +44,7 @@ class DBOpenTest : public testing::Test {
     return status.ok() ? value : status.ToString();
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
 };

@@ -83,7 +83,7 @@ class DBPrototypeTest : public testing::TestWithParam<CompactionSite> {
     in("reopened");
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
 };

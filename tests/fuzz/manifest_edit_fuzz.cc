@@ -63,8 +63,8 @@ void DecodeSlots(std::string bytes) {
 }
 
 void Apply(const std::string& bytes) {
-  using nacre::memnode::CheckpointHeader;
-  nacre::memnode::CheckpointDelta delta{.slots_used = 4, .compressed = bytes};
+  using nacre::pool::CheckpointHeader;
+  nacre::pool::CheckpointDelta delta{.slots_used = 4, .compressed = bytes};
   delta.version = 1;
   delta.crc = nacre::Crc32c(bytes.data(), bytes.size());
   std::string copy(CheckpointHeader::kBytes + 8 * nacre::ManifestSlots::kSlotBytes, '\0');
@@ -73,7 +73,7 @@ void Apply(const std::string& bytes) {
   header.Encode(copy.data());
   for (const uint32_t slots : {2U, 3U}) {
     delta.raw_bytes = 4 + slots * (8 + nacre::ManifestSlots::kSlotBytes);
-    nacre::memnode::ApplyCheckpoint(delta, copy.data(), copy.size()).IgnoreError();
+    nacre::pool::ApplyCheckpoint(delta, copy.data(), copy.size()).IgnoreError();
   }
   CheckpointHeader decoded;
   CheckpointHeader::Decode(bytes, &decoded).IgnoreError();

@@ -15,7 +15,7 @@ namespace {
 
 /// What a client makes of a node that describes itself, or its slabs, at will.
 void UseDescription(const nacre::control::Reply& reply) {
-  using namespace nacre::memnode;
+  using namespace nacre::pool;
   const ClientContext context;
   NodeLink link(&context, 0, "shm:@node");
   nacre::control::Description description;
@@ -41,7 +41,7 @@ void UseDescription(const nacre::control::Reply& reply) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace nacre::memnode;
+  using namespace nacre::pool;
   const nacre::Slice bytes(reinterpret_cast<const char*>(data), size);
   Hello hello;
   if (Hello::Decode(bytes, &hello)) RefusalReason(hello, 1 << 20, 1, 1);

@@ -84,7 +84,7 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
 
   /// As an owner of its own, which knows nothing of the one before.
   void Open() {
-    std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
+    std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
     ASSERT_NE(pool, nullptr);
     Options options = SmallTableOptions(pool);
     options.redundancy = GetParam().redundancy;
@@ -165,7 +165,7 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
   Random random_{TestSeed(601)};
   std::unique_ptr<MemnodeProcesses> nodes_;
   /// Of the newest owner.
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::shared_ptr<DB> db_;
   std::unique_ptr<HistoryRun> run_;
 

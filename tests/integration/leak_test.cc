@@ -62,7 +62,7 @@ class LeakTest : public testing::TestWithParam<std::tuple<std::string, Compactio
   }
 
   void Round(size_t number) {
-    std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes_.pool_uri());
+    std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes_.pool_uri());
     ASSERT_NE(pool, nullptr);
     Options options = SmallTableOptions(pool);
     options.compaction = site();
@@ -133,9 +133,9 @@ TEST_P(LeakTest, NodesThatDieAHundredTimes) {
   EXPECT_TRUE(after.Within(theirs)) << "before: " << theirs << "\nafter: " << after;
 
   // In the end the survivor has the connections of whoever asks: a lifeline, and the request's.
-  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes_.pool_uri());
+  const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes_.pool_uri());
   ASSERT_NE(pool, nullptr);
-  memnode::NodeStats stats;
+  pool::NodeStats stats;
   for (int look = 0; look < 1000 && stats.connections != 2; ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ASSERT_TRUE(IsOk(pool->client()->GetStats(kSurvivor, &stats)));

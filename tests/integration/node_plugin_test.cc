@@ -109,14 +109,14 @@ class NodePluginTest : public testing::Test {
     EXPECT_EQ(expected, model_.end());
   }
 
-  uint64_t Compactions() { return SumOverNodes(pool_.get(), &memnode::NodeStats::compactions); }
+  uint64_t Compactions() { return SumOverNodes(pool_.get(), &pool::NodeStats::compactions); }
 
   const counters::ByNumber order_;
   const std::shared_ptr<CountingFactory> factory_ = std::make_shared<CountingFactory>();
   const std::shared_ptr<RefusalCounter> log_ = std::make_shared<RefusalCounter>();
   std::string region_folder_;  ///< Empty: the nodes' memory ends with them.
   std::vector<std::unique_ptr<MemnodeProcess>> nodes_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
   std::map<int64_t, int64_t> model_;
 };
@@ -151,15 +151,15 @@ TEST_F(NodePluginTest, NodesThatWereStartedAnewAreAskedAnew) {
   EXPECT_EQ(0U, Compactions());
   EXPECT_LE(log_->refusals.load(), 3U * nodes_.size());
 
-  memnode::PoolClient* const client = pool_->client();
+  pool::PoolClient* const client = pool_->client();
   const WriteOptions write;
   for (NodeId node = 0; node < nodes_.size(); ++node) {
-    const uint32_t before = memnode::StartOf(*client, node);
+    const uint32_t before = pool::StartOf(*client, node);
     nodes_[node]->set_plugins(kPlugin);
     nodes_[node]->Kill();
     nodes_[node]->Start();
     ASSERT_TRUE(Eventually([&] {
-      return memnode::StartOf(*client, node) != before && client->Ping(node).ok() &&
+      return pool::StartOf(*client, node) != before && client->Ping(node).ok() &&
              db_->Put(write, "5000", "7").ok() && db_->Flush({}).ok();
     }));
   }
@@ -173,7 +173,7 @@ TEST_F(NodePluginTest, NodesThatWereStartedAnewAreAskedAnew) {
     }
     uint64_t compactions = 0;
     for (NodeId node = 0; node < nodes_.size(); ++node) {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       if (client->GetStats(node, &stats).ok()) compactions += stats.compactions;
     }
     return compactions > 0;

@@ -55,7 +55,7 @@ class PartitionTest : public testing::Test {
     pool_ = OpenPool();
     ASSERT_NE(pool_, nullptr);
   }
-  std::shared_ptr<memnode::PoolImpl> OpenPool() {
+  std::shared_ptr<pool::PoolImpl> OpenPool() {
     return ConnectTestPool(nodes_->pool_uri() + kTransportTimeout,
                            {.operation_timeout = kOperationTimeout});
   }
@@ -70,11 +70,11 @@ class PartitionTest : public testing::Test {
     return status;
   }
   /// A read of the node's first bytes.
-  static Status ReadOnce(memnode::PoolImpl* pool, NodeId node) {
-    memnode::PointRead read;
+  static Status ReadOnce(pool::PoolImpl* pool, NodeId node) {
+    pool::PointRead read;
     read.from = {.offset = 0, .node = node};
     read.length = 64;
-    memnode::PointReader reader(pool->client());
+    pool::PointReader reader(pool->client());
     reader.ReadAll({&read, 1});
     return read.status;
   }
@@ -90,7 +90,7 @@ class PartitionTest : public testing::Test {
   }
 
   std::unique_ptr<MemnodeProcesses> nodes_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
 };
 
 #define NACRE_IN_PRIVATE_NETWORK()                                  \
@@ -144,14 +144,13 @@ TEST_F(PartitionTest, CallersLearnOfItAndReachTheNodeAfterwards) {
 TEST_F(PartitionTest, ANewPoolDoesWithoutWhomItCannotReach) {
   NACRE_IN_PRIVATE_NETWORK();
   ASSERT_NO_FATAL_FAILURE(StartNodes(2));
-  std::shared_ptr<memnode::PoolImpl> pool;
+  std::shared_ptr<pool::PoolImpl> pool;
   const auto open = [&] {
-    memnode::PoolOpenOptions options;
+    pool::PoolOpenOptions options;
     options.operation_timeout = kOperationTimeout;
     options.slab_bytes = 1 << 20;
     pool.reset();
-    return memnode::OpenPool(nodes_->pool_uri() + kTransportTimeout, options, Clock::System(),
-                             &pool);
+    return pool::OpenPool(nodes_->pool_uri() + kTransportTimeout, options, Clock::System(), &pool);
   };
   for (const auto way : kWays) {
     {
@@ -227,7 +226,7 @@ TEST_F(PartitionTest, ADatabaseWithCopiesGoesOn) {
     ASSERT_TRUE(IsOk(Timely([&] { return db->Flush({}); })));
     ASSERT_NO_FATAL_FAILURE(expect_all(2 * keys));
     // Until the owner gives the node up; a partition that ends before harms nobody.
-    const memnode::NodeLink* node = pool_->client()->fabric()->link(1);
+    const pool::NodeLink* node = pool_->client()->fabric()->link(1);
     for (int i = 0; i < 1500 && !node->cut_off(); ++i) {
       std::this_thread::sleep_for(milliseconds(10));
     }
@@ -279,7 +278,7 @@ TEST_F(PartitionTest, ADatabaseWithoutCopiesSaysWhatItCannotReach) {
     }
     EXPECT_GT(found, 0u);
     EXPECT_LT(found, keys);
-    const memnode::NodeLink* node = pool_->client()->fabric()->link(1);
+    const pool::NodeLink* node = pool_->client()->fabric()->link(1);
     ASSERT_TRUE(Eventually([&] { return node->cut_off(); }));
   }
   // Nothing is lost with a connection: the node is there again, with what it has.

@@ -55,7 +55,7 @@ class ScaleTest : public testing::TestWithParam<std::string> {
   }
   pid_t Node(size_t i) { return (*nodes_)[i].pid(); }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;  ///< While `work` is run.
+  std::shared_ptr<pool::PoolImpl> pool_;  ///< While `work` is run.
 
  private:
   void Use(const std::string& name, const std::function<void(DB*)>& work) {
@@ -155,7 +155,7 @@ TEST_P(ScaleTest, SixtyFourThreadsAndOneNode) {
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(CountFound(db, kThreads * keys), kThreads * keys);
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     ASSERT_TRUE(IsOk(pool_->client()->GetStats(0, &stats)));
     // One for each thread that reads, at least, while they last.
     RecordProperty("connections", std::to_string(stats.connections));
@@ -175,7 +175,7 @@ TEST_P(ScaleTest, OneClientAndSixteenNodes) {
     ASSERT_TRUE(IsOk(db->WaitForCompact()));
     EXPECT_EQ(CountFound(db, keys), keys);
     for (NodeId node = 0; node < kNodes; ++node) {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       ASSERT_TRUE(IsOk(pool_->client()->GetStats(node, &stats)));
       EXPECT_GT(stats.slabs_leased, 0u) << "node " << node << " holds nothing";
       EXPECT_EQ(stats.peers_refused + stats.frames_malformed + stats.requests_malformed, 0u);

@@ -21,13 +21,13 @@ constexpr size_t kKeys = 5'000;
 TEST(TlsTest, APoolWithEncryptedControlConnections) {
   const MemnodeProcesses nodes(
       3, {.scheme = "tcp", .parameters = "?tls=1", .environment = {kSecretVariable}});
-  memnode::PoolOpenOptions open;
+  pool::PoolOpenOptions open;
   open.slab_bytes = 1 << 20;
   open.pool.secret = kSecret;
-  std::shared_ptr<memnode::PoolImpl> pool;
-  EXPECT_TRUE(IsFailure(memnode::OpenPool(nodes.pool_uri(), open, Clock::System(), &pool),
+  std::shared_ptr<pool::PoolImpl> pool;
+  EXPECT_TRUE(IsFailure(pool::OpenPool(nodes.pool_uri(), open, Clock::System(), &pool),
                         Status::Code::kUnavailable, "connect with tls=1"));
-  ASSERT_TRUE(IsOk(memnode::OpenPool(nodes.pool_uri() + "?tls=1", open, Clock::System(), &pool)));
+  ASSERT_TRUE(IsOk(pool::OpenPool(nodes.pool_uri() + "?tls=1", open, Clock::System(), &pool)));
   std::unique_ptr<DB> db;
   ASSERT_TRUE(IsOk(DB::Open(SmallTableOptions(pool), "db", &db)));
   // With compactions by the nodes, which so are one another's clients.
@@ -40,9 +40,9 @@ TEST(TlsTest, APoolWithEncryptedControlConnections) {
     ASSERT_TRUE(IsOk(db->Get({}, "key" + std::to_string(i), &value)));
     ASSERT_EQ(value, TestValue(i, 300));
   }
-  EXPECT_EQ(SumOverNodes(pool.get(), &memnode::NodeStats::compactions_failed), 0u);
-  EXPECT_GT(SumOverNodes(pool.get(), &memnode::NodeStats::compactions), 0u);
-  EXPECT_EQ(SumOverNodes(pool.get(), &memnode::NodeStats::frames_malformed), 0u);
+  EXPECT_EQ(SumOverNodes(pool.get(), &pool::NodeStats::compactions_failed), 0u);
+  EXPECT_GT(SumOverNodes(pool.get(), &pool::NodeStats::compactions), 0u);
+  EXPECT_EQ(SumOverNodes(pool.get(), &pool::NodeStats::frames_malformed), 0u);
   EXPECT_TRUE(IsOk(db->Close()));
 }
 

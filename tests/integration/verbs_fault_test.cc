@@ -78,10 +78,10 @@ class VerbsFaultTest : public testing::Test {
     const auto start = steady_clock::now();
     Status connected;
     do {
-      memnode::PoolOpenOptions options;
+      pool::PoolOpenOptions options;
       options.operation_timeout = kOperationTimeout;
       options.slab_bytes = 1 << 20;
-      connected = memnode::OpenPool(pool_uri(), options, Clock::System(), &pool_);
+      connected = pool::OpenPool(pool_uri(), options, Clock::System(), &pool_);
     } while (!connected.ok() && steady_clock::now() - start < kMostPatience);
     ASSERT_TRUE(IsOk(connected));
     Options options = SmallTableOptions(pool_);
@@ -182,7 +182,7 @@ class VerbsFaultTest : public testing::Test {
 
   const std::string parameters_;
   std::unique_ptr<MemnodeProcesses> nodes_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
   int databases_ = 0;
 };
@@ -228,13 +228,13 @@ TEST_F(VerbsFaultTest, AClientThatVanishesGivesItsDatabaseBack) {
       2,
       {.scheme = "verbs", .size = "256MiB", .slab_size = "64MiB", .parameters = kTransportTimeout});
   const std::string uri = nodes.pool_uri() + kTransportTimeout;
-  std::shared_ptr<memnode::PoolImpl> pool;
-  ASSERT_TRUE(IsOk(memnode::OpenPool(uri, {}, Clock::System(), &pool)));
+  std::shared_ptr<pool::PoolImpl> pool;
+  ASSERT_TRUE(IsOk(pool::OpenPool(uri, {}, Clock::System(), &pool)));
   ChildProcess client("db_bench", {"--engine=nacre", "--pool=" + uri, "--db=theirs",
                                    "--num=10000000", "--benchmarks=fillseq"});
   const auto each_has_slabs = [&] {
     for (NodeId node = 0; node < 2; ++node) {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       EXPECT_TRUE(IsOk(pool->client()->GetStats(node, &stats)));
       if (stats.slabs_leased == 0) return false;
     }
@@ -280,11 +280,11 @@ TEST_F(VerbsFaultTest, ALinkThatIsDownForSeconds) {
     std::this_thread::sleep_for(milliseconds(3000));
   });
   // Meanwhile nobody gets anywhere, and learns it in time.
-  std::shared_ptr<memnode::PoolImpl> other;
-  memnode::PoolOpenOptions options;
+  std::shared_ptr<pool::PoolImpl> other;
+  pool::PoolOpenOptions options;
   options.operation_timeout = kOperationTimeout;
-  EXPECT_TRUE(IsLoss(
-      Timely([&] { return memnode::OpenPool(pool_uri(), options, Clock::System(), &other); })));
+  EXPECT_TRUE(
+      IsLoss(Timely([&] { return pool::OpenPool(pool_uri(), options, Clock::System(), &other); })));
   SetLink("up");
 }
 

@@ -18,7 +18,7 @@
 #include "tests/support/table/test_table.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using Runs = std::vector<std::vector<std::shared_ptr<const TableMeta>>>;
@@ -273,4 +273,4 @@ TEST_F(CompactionTest, NodesDieMeanwhile) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

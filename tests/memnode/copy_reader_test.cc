@@ -18,7 +18,7 @@
 #include "tests/support/status_assert.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 class CopyReaderTest : public PoolFixture, public testing::WithParamInterface<const char*> {
@@ -129,4 +129,4 @@ TEST_P(CopyReaderTest, ARangeOutsideIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Networks, CopyReaderTest, testing::Values("", "&rtt_us=30"));
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

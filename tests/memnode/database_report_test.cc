@@ -13,7 +13,7 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 class DatabaseReportTest : public PoolFixture {
@@ -117,4 +117,4 @@ TEST_F(DatabaseReportTest, TheLatestDirectionsHold) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

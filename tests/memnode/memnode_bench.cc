@@ -14,7 +14,7 @@
 #include "util/random.h"
 #include "util/threads/executor.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint32_t kRecordBytes = 430;
@@ -201,4 +201,4 @@ BENCHMARK(BM_Request)->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(BM_ReserveAndFree)->Arg(0);
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -20,7 +20,7 @@
 #include "tests/support/status_assert.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 class MirroredExtentTest : public PoolFixture {
@@ -218,4 +218,4 @@ TEST_F(MirroredExtentTest, WhatIsUnderWayIsGivenUpAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -21,7 +21,7 @@
 #include "tests/support/test_db.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::milliseconds;
@@ -458,4 +458,4 @@ TEST(CtlCommandLine, StatusAndNodes) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -16,7 +16,7 @@
 #include "tests/support/temp_folder.h"
 #include "util/clock.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 Status Parse(const std::string& text, Uri* pool) { return ParsePoolFile(text, "hall3", pool); }
@@ -81,4 +81,4 @@ TEST(PoolFileTest, APoolIsOpenedWithIt) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

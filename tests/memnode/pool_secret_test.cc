@@ -19,7 +19,7 @@
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/temp_folder.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr char kSecret[] = "tell-nobody-4711";
@@ -242,4 +242,4 @@ TEST_F(PoolSecretCompactionTest, NodesThatKnowItWriteToOneAnother) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -15,7 +15,7 @@
 #include "tests/support/seed.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 class PoolTest : public PoolFixture {
@@ -495,4 +495,4 @@ TEST_F(PoolTest, BadPools) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

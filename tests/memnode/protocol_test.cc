@@ -12,7 +12,7 @@
 #include "tests/support/table/test_table.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 TEST(ProtocolTest, HelloAndWelcome) {
@@ -222,4 +222,4 @@ TEST(ProtocolTest, DamagedMessagesDecodeToErrorsOrMessages) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

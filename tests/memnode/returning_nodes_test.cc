@@ -12,7 +12,7 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr size_t kNodes = 8;
@@ -133,4 +133,4 @@ TEST_F(ReturningNodesTest, OneThatCannotJoinIsToldOf) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

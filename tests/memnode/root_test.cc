@@ -26,7 +26,7 @@
 #include "tests/support/test_db.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::milliseconds;
@@ -453,4 +453,4 @@ TEST_F(RootTest, NamesAndSizesHaveBounds) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

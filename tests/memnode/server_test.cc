@@ -18,7 +18,7 @@
 #include "util/codes/crc32c.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::milliseconds;
@@ -415,4 +415,4 @@ TEST_F(ServerTest, ClientSurvivesImpostors) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -13,7 +13,7 @@
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 class SilentNodeTest : public PoolFixture {
@@ -61,4 +61,4 @@ TEST_F(SilentNodeTest, ThoseThatAnswerAreThereThoughOthersDoNot) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

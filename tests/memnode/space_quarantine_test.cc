@@ -11,7 +11,7 @@
 
 #include "tests/support/test_db.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 ExtentAddr Extent(NodeId node, uint64_t offset) {
@@ -135,4 +135,4 @@ TEST_F(SpaceQuarantineTest, WhatIsHeldAtTheEndStaysReserved) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -19,7 +19,7 @@
 #include "tests/support/seed.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 TEST(FreeRangesTest, AgreesWithAByteMap) {
@@ -428,4 +428,4 @@ TEST(ServerRegionTest, WhatMayStillBeWrittenToIsNobodys) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

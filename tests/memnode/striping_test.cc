@@ -21,7 +21,7 @@
 #include "util/codes/reed_solomon.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kRow = 4 * (16 << 10);
@@ -394,4 +394,4 @@ TEST_F(StripingTest, TooFewNodesAreNamed) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -20,7 +20,7 @@
 #include "pool/wire/protocol.h"
 #include "tests/support/pool_fixture.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 using std::chrono::seconds;
@@ -307,4 +307,4 @@ TEST_P(WriteKeysTest, AnOwnerThatIsGoneWritesNoMore) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -68,7 +68,7 @@ class Program {
   void Update(int count) {
     rocksdb::WriteOptions options;
     for (int i = 0; i < count; ++i) {
-      const std::string value = memnode::RandomBytes(random_.Next(), random_.Uniform(100));
+      const std::string value = pool::RandomBytes(random_.Next(), random_.Uniform(100));
       options.sync = i % 50 == 0;
       switch (random_.Uniform(6)) {
         case 0:

@@ -115,7 +115,7 @@ class BytesTest : public FilesTest {
 
   /// Appends, with some pieces on their way and some awaited. `*synced`: bytes that readers have.
   void AppendSome(rocksdb::FSWritableFile* file, std::string* model, size_t* synced) {
-    const std::string bytes = memnode::RandomBytes(random_.Next(), SomeLength());
+    const std::string bytes = pool::RandomBytes(random_.Next(), SomeLength());
     ASSERT_TRUE(IsOk(file->Append(bytes, io_, nullptr)));
     *model += bytes;
     ASSERT_EQ(file->GetFileSize(io_, nullptr), model->size());
@@ -165,7 +165,7 @@ TEST_F(BytesTest, AreReadAsTheyWereWritten) {
 
 TEST_F(BytesTest, OutliveANodeIfThereIsAnotherCopy) {
   ASSERT_NO_FATAL_FAILURE(OpenFiles("rep(2)"));
-  const std::string model = memnode::RandomBytes(random_.Next(), 5 << 20);
+  const std::string model = pool::RandomBytes(random_.Next(), 5 << 20);
   WriteFile("/d/f", model);
   pool_->KillEmbeddedNode(1);
   const auto reader = NewReader("/d/f");
@@ -178,7 +178,7 @@ TEST_F(BytesTest, OutliveANodeIfThereIsAnotherCopy) {
 
 TEST_F(BytesTest, WithoutACopyFailNamingTheNode) {
   ASSERT_NO_FATAL_FAILURE(OpenFiles("none", "embedded:?nodes=1&size=64MiB"));
-  WriteFile("/d/f", memnode::RandomBytes(random_.Next(), 100000));
+  WriteFile("/d/f", pool::RandomBytes(random_.Next(), 100000));
   const auto reader = NewReader("/d/f");
   const auto writer = NewWriter("/d/g");
   ASSERT_TRUE(IsOk(writer->Append("some", io_, nullptr)));
@@ -202,7 +202,7 @@ TEST_F(BytesTest, WithoutACopyFailNamingTheNode) {
 TEST_F(BytesTest, ThatFindNoRoomFail) {
   ASSERT_NO_FATAL_FAILURE(OpenFiles("none", "embedded:?nodes=1&size=8MiB"));
   const auto writer = NewWriter("/d/f");
-  const std::string bytes = memnode::RandomBytes(random_.Next(), 16 << 20);
+  const std::string bytes = pool::RandomBytes(random_.Next(), 16 << 20);
   const rocksdb::IOStatus status = writer->Append(bytes, io_, nullptr);
   EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
 }

@@ -54,7 +54,7 @@ class DatabaseTest : public FilesTest {
         ASSERT_TRUE(IsOk(db_->Delete(options, key)));
         model_.erase(key);
       } else {
-        const std::string value = memnode::RandomBytes(random_.Next(), random_.Uniform(400));
+        const std::string value = pool::RandomBytes(random_.Next(), random_.Uniform(400));
         ASSERT_TRUE(IsOk(db_->Put(options, key, value)));
         model_[key] = value;
       }

@@ -29,9 +29,9 @@ class FilesTest : public ::testing::Test {
 
   void OpenFiles(const std::string& redundancy = "none",
                  const std::string& uri = "embedded:?nodes=3&size=64MiB") {
-    memnode::PoolOpenOptions options;
+    pool::PoolOpenOptions options;
     options.slab_bytes = kSlabBytes;
-    ASSERT_TRUE(nacre::IsOk(memnode::OpenPool(uri, options, Clock::System(), &pool_)));
+    ASSERT_TRUE(nacre::IsOk(pool::OpenPool(uri, options, Clock::System(), &pool_)));
     PoolFileSystemOptions file_options;
     file_options.redundancy = redundancy;
     ASSERT_TRUE(nacre::IsOk(PoolFileSystem::Open(pool_, file_options, &files_)));
@@ -72,7 +72,7 @@ class FilesTest : public ::testing::Test {
 
   const rocksdb::IOOptions io_;
   const rocksdb::FileOptions file_options_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::shared_ptr<PoolFileSystem> files_;
 };
 

@@ -36,8 +36,8 @@ class Bench {
   explicit Bench(uint64_t tables) {
     nodes_ = std::make_unique<MemnodeProcesses>(
         3, MemnodeProcessOptions{.size = "768MiB", .slab_size = "64MiB"});
-    std::shared_ptr<memnode::PoolImpl> opened;
-    memnode::PoolOpenOptions options;
+    std::shared_ptr<pool::PoolImpl> opened;
+    pool::PoolOpenOptions options;
     options.slab_bytes = kSlabBytes;
     Check(OpenPool(nodes_->pool_uri(), options, Clock::System(), &opened));
     pool_ = std::make_unique<ManifestPool>(3, opened, kSlabBytes);

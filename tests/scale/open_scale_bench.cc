@@ -140,18 +140,18 @@ constexpr uint64_t kNamedSlabBytes = 64 << 20;
 
 /// Tables of which there is nothing but what the manifest says, of a database named "manifest".
 void NameTables(const std::string& pool_uri, uint64_t tables) {
-  std::shared_ptr<memnode::PoolImpl> pool;
-  memnode::PoolOpenOptions options;
+  std::shared_ptr<pool::PoolImpl> pool;
+  pool::PoolOpenOptions options;
   options.slab_bytes = kNamedSlabBytes;
   Check(OpenPool(pool_uri, options, Clock::System(), &pool));
-  memnode::PoolClient* const client = pool->client();
+  pool::PoolClient* const client = pool->client();
   RootedManifest manifest(3, pool, kNamedSlabBytes);
   ManifestState state = manifest.InitialState();
   state.slab_bytes = kNamedSlabBytes;
   state.comparator = BytewiseComparator()->Name();
   for (NodeId node = 0; node < client->node_count(); ++node) {
     // Nothing of these tables can be read, or repaired.
-    memnode::Directions now;
+    pool::Directions now;
     Check(client->SetDirections(node, {.version = 1, .repair_paused = true}, &now));
   }
   Random random(9);

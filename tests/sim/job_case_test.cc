@@ -43,7 +43,7 @@ void Write(Case* c, DB* db, int round) {
 
 /// That no copy and no parity of anything is damaged.
 void CheckNodes(Case* c) {
-  c->Expect(c->WithPool([&](memnode::PoolClient* client) {
+  c->Expect(c->WithPool([&](pool::PoolClient* client) {
     const ctl::FsckReport report = ctl::Fsck(client, {.database = "db", .full = true});
     for (const Status& failure : report.failures) c->Expect(failure);
     for (const ctl::Finding& finding : report.findings) c->Fail(ctl::ToString(finding));

@@ -83,13 +83,13 @@ TEST(LargePoolCaseTest, SilentNodesAreWaitedForTogether) {
             Uri pool;
             c->Expect(ParseUri(c->cluster().pool_uri(), &pool));
             std::unique_ptr<rdma::Device> device;
-            std::unique_ptr<memnode::PoolClient> opened;
-            c->Expect(memnode::OpenPoolDevice(pool, {}, Clock::System(), &device));
-            memnode::PoolClientOptions options;
+            std::unique_ptr<pool::PoolClient> opened;
+            c->Expect(pool::OpenPoolDevice(pool, {}, Clock::System(), &device));
+            pool::PoolClientOptions options;
             options.slab_bytes = 0;
             const uint64_t start = Clock::System()->NowNanos();
-            c->Expect(memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(),
-                                                   &opened));
+            c->Expect(
+                pool::PoolClient::Connect(pool, options, device.get(), Clock::System(), &opened));
             // In the simulation's time, in which nothing but waiting takes any: one attempt for
             // all, and a short one more for those that were not among the first sixteen.
             const uint64_t millis = (Clock::System()->NowNanos() - start) / 1'000'000;

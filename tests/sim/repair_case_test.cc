@@ -59,7 +59,7 @@ std::vector<std::vector<size_t>> NodesOfTables(Case* c) {
   c->Await("a look at the tables", [&] {
     tables.clear();
     return c
-        ->WithPool([&](memnode::PoolClient* client) {
+        ->WithPool([&](pool::PoolClient* client) {
           ctl::DatabaseView view;
           NACRE_RETURN_IF_ERROR(ctl::ViewDatabase(client, "db", &view));
           for (const auto& [id, table] : view.state.tables) {

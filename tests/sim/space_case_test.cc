@@ -29,21 +29,21 @@ TEST(SpaceCaseTest, SlabsWhoseReturnWasNotAnsweredAreReturnedAgain) {
           Uri pool;
           c->Expect(ParseUri(c->cluster().pool_uri(), &pool));
           std::unique_ptr<rdma::Device> device;
-          std::unique_ptr<memnode::PoolClient> client;
-          memnode::PoolClientOptions options;
+          std::unique_ptr<pool::PoolClient> client;
+          pool::PoolClientOptions options;
           options.slab_bytes = 1 << 20;
           options.operation_timeout = milliseconds(500);
-          c->Expect(memnode::OpenPoolDevice(pool, {}, Clock::System(), &device));
+          c->Expect(pool::OpenPoolDevice(pool, {}, Clock::System(), &device));
           c->Expect(
-              memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
-          memnode::DatabaseLease lease;
+              pool::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
+          pool::DatabaseLease lease;
           c->Expect(client->OpenDatabase("db", {.create_if_missing = true}, &lease));
           c->Expect(client->PublishRoot(lease.database_id, "root"));
           const std::unique_ptr<Executor> executor = NewThreadPool(1, "lease");
-          memnode::SpaceAllocator space(client.get(), lease.database_id, 1 << 20, 4096,
-                                        executor.get());
+          pool::SpaceAllocator space(client.get(), lease.database_id, 1 << 20, 4096,
+                                     executor.get());
           const auto leased = [&] {
-            memnode::NodeStats stats;
+            pool::NodeStats stats;
             return client->GetStats(0, &stats).ok() ? stats.slabs_leased : UINT64_MAX;
           };
           const auto reserve = [&] {

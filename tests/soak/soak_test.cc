@@ -272,7 +272,7 @@ class SoakTest : public testing::Test {
     Direct({pool_->client()->instance_id(node)});
     ++drains_;
     ASSERT_TRUE(Eventually([&] {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       return HasFailure() ||
              (pool_->client()->GetStats(node, &stats).ok() && stats.slabs_leased == 0);
     }));
@@ -280,9 +280,9 @@ class SoakTest : public testing::Test {
   }
 
   void Direct(std::vector<uint64_t> draining) {
-    const memnode::Directions wanted{.version = ++directions_version_,
-                                     .draining = std::move(draining)};
-    memnode::Directions now;
+    const pool::Directions wanted{.version = ++directions_version_,
+                                  .draining = std::move(draining)};
+    pool::Directions now;
     for (const size_t process : Running(true)) {
       // One that is back is doubted for a moment when a connection of before is looked at.
       ASSERT_TRUE(Eventually([&] {
@@ -307,7 +307,7 @@ class SoakTest : public testing::Test {
   const std::shared_ptr<Logger> log_ = SoakLog();
   const std::unique_ptr<TempFolder> files_ = SoakRegionFolder();
   std::unique_ptr<MemnodeProcesses> nodes_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
   Random random_{TestSeed(701)};

@@ -17,7 +17,7 @@ Status TestLogSpace::NewSegment(uint64_t number, uint64_t bytes, LogSegment* seg
   last_number_ = number;
   NACRE_RETURN_IF_ERROR(failure_);
   Placement placement;
-  NACRE_RETURN_IF_ERROR(space_->Reserve(memnode::Copies(copies_), bytes, kNoNode, &placement));
+  NACRE_RETURN_IF_ERROR(space_->Reserve(pool::Copies(copies_), bytes, kNoNode, &placement));
   segment->number = number;
   segment->copies = placement.fragments;
   // Space comes in larger steps.
@@ -57,7 +57,7 @@ uint64_t TestLogSpace::last_number() const {
 TestRecord MakeRecord(SequenceNumber first, size_t bytes) {
   TestRecord record;
   record.first = first;
-  record.payload = memnode::RandomBytes(first * 31 + bytes, std::max<size_t>(bytes, 2));
+  record.payload = pool::RandomBytes(first * 31 + bytes, std::max<size_t>(bytes, 2));
   record.count = 1 + static_cast<uint32_t>(first % (record.payload.size() / 2));
   return record;
 }

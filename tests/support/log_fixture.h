@@ -20,7 +20,7 @@ namespace nacre {
 /// Thread safety: all methods may be called from many threads at once.
 class TestLogSpace : public LogSpace {
  public:
-  TestLogSpace(memnode::SpaceAllocator* space, int copies) : space_(space), copies_(copies) {}
+  TestLogSpace(pool::SpaceAllocator* space, int copies) : space_(space), copies_(copies) {}
 
   Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override EXCLUDES(mutex_);
   /// What NewSegment answers from now on.
@@ -35,7 +35,7 @@ class TestLogSpace : public LogSpace {
     Placement placement;
   };
 
-  memnode::SpaceAllocator* const space_;
+  pool::SpaceAllocator* const space_;
   const int copies_;
   mutable Mutex mutex_;
   Status failure_ GUARDED_BY(mutex_);
@@ -54,7 +54,7 @@ struct TestRecord {
 TestRecord MakeRecord(SequenceNumber first, size_t bytes);
 
 /// A log on embedded nodes.
-class LogFixture : public memnode::PoolFixture {
+class LogFixture : public pool::PoolFixture {
  protected:
   void OpenPoolFor(int nodes, int copies, const std::string& parameters = "");
   LogWriterOptions Options() const;

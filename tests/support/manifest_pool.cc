@@ -18,14 +18,14 @@ namespace nacre {
 ManifestPool::ManifestPool(int copies, const TestPoolOptions& options)
     : ManifestPool(copies, OpenTestPool(options), options.slab_bytes) {}
 
-ManifestPool::ManifestPool(int copies, std::shared_ptr<memnode::PoolImpl> pool, uint64_t slab_bytes)
+ManifestPool::ManifestPool(int copies, std::shared_ptr<pool::PoolImpl> pool, uint64_t slab_bytes)
     : copies_(copies), pool_(std::move(pool)), executor_(NewThreadPool(1, "test")) {
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   EXPECT_TRUE(IsOk(client()->OpenDatabase("manifest", {.create_if_missing = true}, &lease)));
   database_id_ = lease.database_id;
   constexpr uint64_t kChunkBytes = 16 << 10;
-  space_ = std::make_unique<memnode::SpaceAllocator>(client(), database_id_, slab_bytes,
-                                                     kChunkBytes, executor_.get());
+  space_ = std::make_unique<pool::SpaceAllocator>(client(), database_id_, slab_bytes, kChunkBytes,
+                                                  executor_.get());
 }
 
 Status ManifestPool::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
@@ -81,19 +81,19 @@ ManifestState ManifestPool::InitialState() const {
 
 std::string ManifestPool::ReadCopy(const ExtentAddr& copy, uint64_t offset, size_t n) {
   std::string bytes(n, '\0');
-  EXPECT_TRUE(IsOk(memnode::ReadCopy(client(), copy, offset, n, bytes.data())));
+  EXPECT_TRUE(IsOk(pool::ReadCopy(client(), copy, offset, n, bytes.data())));
   return bytes;
 }
 
 void ManifestPool::WriteCopy(const ExtentAddr& copy, uint64_t offset, const std::string& bytes) {
   constexpr uint64_t kMostBytes = 1 << 20;
   if (buffer_ == nullptr) {
-    ASSERT_TRUE(IsOk(memnode::AllocateBuffer(client(), kMostBytes, &buffer_)));
+    ASSERT_TRUE(IsOk(pool::AllocateBuffer(client(), kMostBytes, &buffer_)));
   }
   const uint64_t key = uint64_t{copy.start.node} << 48 | copy.start.offset;
-  std::unique_ptr<memnode::MirroredExtent>& extent = extents_[key];
+  std::unique_ptr<pool::MirroredExtent>& extent = extents_[key];
   if (extent == nullptr) {
-    ASSERT_TRUE(IsOk(memnode::MirroredExtent::Open(client(), {copy}, &extent)));
+    ASSERT_TRUE(IsOk(pool::MirroredExtent::Open(client(), {copy}, &extent)));
   }
   ASSERT_LE(bytes.size(), kMostBytes);
   std::memcpy(buffer_->data(), bytes.data(), bytes.size());

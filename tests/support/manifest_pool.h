@@ -24,17 +24,17 @@ namespace nacre {
 class ManifestPool : public ManifestSpace {
  public:
   explicit ManifestPool(int copies = 3, const TestPoolOptions& options = {});
-  ManifestPool(int copies, std::shared_ptr<memnode::PoolImpl> pool, uint64_t slab_bytes);
+  ManifestPool(int copies, std::shared_ptr<pool::PoolImpl> pool, uint64_t slab_bytes);
 
   Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
   void FreeCopies(const std::vector<ExtentAddr>& copies) override;
   Status PublishRoot(const std::string& value) override;
 
-  memnode::PoolClient* client() const { return pool_->client(); }
-  memnode::PoolImpl* pool() const { return pool_.get(); }
+  pool::PoolClient* client() const { return pool_->client(); }
+  pool::PoolImpl* pool() const { return pool_.get(); }
   uint64_t database_id() const { return database_id_; }
   const std::string& root() const { return root_; }
-  memnode::SpaceAllocator* space() const { return space_.get(); }
+  pool::SpaceAllocator* space() const { return space_.get(); }
   /// Of copies, as they were reserved and not freed.
   uint64_t copies_in_use() const { return copies_in_use_; }
 
@@ -57,15 +57,15 @@ class ManifestPool : public ManifestSpace {
 
  private:
   const int copies_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   uint64_t database_id_ = 0;
   uint64_t epoch_ = 0;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<memnode::SpaceAllocator> space_;
+  std::unique_ptr<pool::SpaceAllocator> space_;
   std::string root_;
   std::atomic<uint64_t> copies_in_use_{0};
   std::unique_ptr<rdma::MemoryRegion> buffer_;
-  std::map<uint64_t, std::unique_ptr<memnode::MirroredExtent>> extents_;  ///< Of WriteCopy.
+  std::map<uint64_t, std::unique_ptr<pool::MirroredExtent>> extents_;  ///< Of WriteCopy.
 };
 
 /// With bounds of up to `key_bytes`, on `fragments` of ten nodes.

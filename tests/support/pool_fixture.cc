@@ -9,7 +9,7 @@
 #include "tests/support/table/test_table.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 std::string RandomBytes(uint64_t seed, size_t size) {
   Random random(seed);
@@ -135,4 +135,4 @@ CompactionJob PoolFixture::MakeJob(
   return job;
 }
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -15,7 +15,7 @@
 #include "tests/support/table/vector_iterator.h"
 #include "util/threads/executor.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 
 inline Redundancy Copies(int copies) { return Redundancy::Copies(copies); }
 
@@ -55,4 +55,4 @@ class PoolFixture : public ::testing::Test {
 
 std::string RandomBytes(uint64_t seed, size_t size);
 
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

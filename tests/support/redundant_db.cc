@@ -23,7 +23,7 @@ void RedundantDBTest::Open(const std::string& redundancy, int nodes, bool degrad
   // Rows and chunks that many records meet the ends of.
   options_.chunk_size = 4 << 10;
   for (int node = 0; pause_repair_ && node < nodes; ++node) {
-    memnode::Directions now;
+    pool::Directions now;
     ASSERT_TRUE(IsOk(pool_->client()->SetDirections(static_cast<NodeId>(node),
                                                     {.version = 1, .repair_paused = true}, &now)));
   }

@@ -31,7 +31,7 @@ class RedundantDBTest : public testing::Test {
   /// Damaged fragments stay as and where they are.
   bool pause_repair_ = false;
   Random random_{TestSeed(301)};
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
   std::map<std::string, std::string> model_;

@@ -11,21 +11,21 @@
 
 namespace nacre {
 
-std::shared_ptr<memnode::PoolImpl> OpenTestPool(const TestPoolOptions& options) {
+std::shared_ptr<pool::PoolImpl> OpenTestPool(const TestPoolOptions& options) {
   return ConnectTestPool("embedded:?nodes=" + std::to_string(options.nodes) +
                              "&size=" + std::to_string(options.node_bytes),
                          options);
 }
 
-std::shared_ptr<memnode::PoolImpl> ConnectTestPool(const std::string& uri,
-                                                   const TestPoolOptions& options) {
-  memnode::PoolOpenOptions open;
+std::shared_ptr<pool::PoolImpl> ConnectTestPool(const std::string& uri,
+                                                const TestPoolOptions& options) {
+  pool::PoolOpenOptions open;
   open.operation_timeout = options.operation_timeout;
   open.slab_bytes = options.slab_bytes;
   open.node_domains = options.domains;
   open.pool.info_log = options.log;
-  std::shared_ptr<memnode::PoolImpl> pool;
-  const Status status = memnode::OpenPool(uri, open, Clock::System(), &pool);
+  std::shared_ptr<pool::PoolImpl> pool;
+  const Status status = pool::OpenPool(uri, open, Clock::System(), &pool);
   EXPECT_TRUE(status.ok()) << uri << ": " << status.ToString();
   return status.ok() ? pool : nullptr;
 }
@@ -56,10 +56,10 @@ WriteOptions NoLog() {
   return options;
 }
 
-uint64_t SumOverNodes(memnode::PoolImpl* pool, uint64_t memnode::NodeStats::*number) {
+uint64_t SumOverNodes(pool::PoolImpl* pool, uint64_t pool::NodeStats::*number) {
   uint64_t sum = 0;
   for (int node = 0; node < pool->client()->node_count(); ++node) {
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     EXPECT_TRUE(IsOk(pool->client()->GetStats(static_cast<NodeId>(node), &stats)));
     sum += stats.*number;
   }

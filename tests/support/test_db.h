@@ -24,11 +24,11 @@ struct TestPoolOptions {
 
 /// An embedded pool with slabs so small that many are leased and returned. Fails the test and
 /// answers null if it cannot be opened.
-std::shared_ptr<memnode::PoolImpl> OpenTestPool(const TestPoolOptions& options = {});
+std::shared_ptr<pool::PoolImpl> OpenTestPool(const TestPoolOptions& options = {});
 
 /// The same for nodes that run elsewhere; `nodes` and `node_bytes` are not used.
-std::shared_ptr<memnode::PoolImpl> ConnectTestPool(const std::string& uri,
-                                                   const TestPoolOptions& options = {});
+std::shared_ptr<pool::PoolImpl> ConnectTestPool(const std::string& uri,
+                                                const TestPoolOptions& options = {});
 
 /// Options under which a few megabytes make many tables in several levels.
 Options SmallTableOptions(std::shared_ptr<Pool> pool);
@@ -37,7 +37,7 @@ Options SmallTableOptions(std::shared_ptr<Pool> pool);
 WriteOptions NoLog();
 
 /// Of all nodes of the pool together. A node that does not answer fails the test.
-uint64_t SumOverNodes(memnode::PoolImpl* pool, uint64_t memnode::NodeStats::*number);
+uint64_t SumOverNodes(pool::PoolImpl* pool, uint64_t pool::NodeStats::*number);
 
 /// "" for a property that is not there.
 std::string GetTextProperty(DB* db, const std::string& name);

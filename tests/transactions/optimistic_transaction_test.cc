@@ -39,7 +39,7 @@ class OptimisticTransactionTest : public testing::Test {
     return IsFailure(status, Status::Code::kBusy, "others have written");
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<OptimisticTransactionDB> db_;
 };
 

@@ -62,7 +62,7 @@ class PessimisticTransactionTest : public testing::Test {
     return IsFailure(status, Status::Code::kBusy, "deadlock");
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<TransactionDB> db_;
 };
 

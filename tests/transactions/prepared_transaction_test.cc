@@ -72,7 +72,7 @@ class PreparedTransactionTest : public testing::Test {
   }
   std::string Get(const std::string& key) { return GetFrom(db_.get(), nullptr, key); }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<TransactionDB> db_;
 };

@@ -121,7 +121,7 @@ class TransactionThreadsTest : public testing::TestWithParam<Kind> {
     db_->ReleaseSnapshot(snapshot);
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<OptimisticTransactionDB> optimistic_;
   std::unique_ptr<TransactionDB> pessimistic_;
   DB* db_ = nullptr;

@@ -51,7 +51,7 @@ class WriteBatchWithIndexTest : public testing::Test {
     return "-";
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
 };
 

@@ -14,7 +14,7 @@
 #include "tests/support/status_assert.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr size_t kSlotBytes = 128;
@@ -91,4 +91,4 @@ TEST(CheckpointRedoTest, FinishesWhatWasCutAnywhere) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

@@ -34,7 +34,7 @@
 #include "util/codes/crc32c.h"
 #include "util/random.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kRegionBytes = 40 << 20;  // Several parts of a move.
@@ -344,4 +344,4 @@ TEST_F(RegionFileTest, AMoveThatWasKilledGoesOn) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

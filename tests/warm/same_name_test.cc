@@ -11,7 +11,7 @@
 #include "pool/wire/root_register.h"
 #include "tests/support/status_assert.h"
 
-namespace nacre::memnode {
+namespace nacre::pool {
 namespace {
 
 constexpr uint64_t kFirst = 11;
@@ -93,4 +93,4 @@ TEST(SameNameTest, WhereTooFewAnswerNothingIsDecided) {
 }
 
 }  // namespace
-}  // namespace nacre::memnode
+}  // namespace nacre::pool

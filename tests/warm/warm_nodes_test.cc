@@ -110,16 +110,16 @@ class WarmNodesTest : public testing::TestWithParam<std::string> {
   }
 
   /// What the node that now serves at the address says of itself.
-  memnode::NodeStats StatsOf(size_t i) {
-    memnode::NodeStats stats;
+  pool::NodeStats StatsOf(size_t i) {
+    pool::NodeStats stats;
     const auto pool = ConnectTestPool(Process(i).address());
     if (pool == nullptr) return stats;
     EXPECT_TRUE(IsOk(pool->client()->GetStats(0, &stats)));
     return stats;
   }
   void ExpectWarm(size_t i, uint64_t instance_id) {
-    const memnode::NodeStats stats = StatsOf(i);
-    EXPECT_EQ(stats.keeping, memnode::Keeping::kWarm);
+    const pool::NodeStats stats = StatsOf(i);
+    EXPECT_EQ(stats.keeping, pool::Keeping::kWarm);
     EXPECT_EQ(stats.instance_id, instance_id);
   }
   ProcessResult Ctl(const std::string& command) {
@@ -146,8 +146,8 @@ class WarmNodesTest : public testing::TestWithParam<std::string> {
 
 TEST_P(WarmNodesTest, ANodeThatWasKilledComesBackWithWhatItHad) {
   ASSERT_NO_FATAL_FAILURE(StartNodes(3));
-  const memnode::NodeStats before = StatsOf(1);
-  EXPECT_EQ(before.keeping, memnode::Keeping::kEmpty);
+  const pool::NodeStats before = StatsOf(1);
+  EXPECT_EQ(before.keeping, pool::Keeping::kEmpty);
   // No node is left that could take what one loses: only what comes back makes it whole.
   ASSERT_NO_FATAL_FAILURE(Open(OptionsFor("rep(3)")));
   for (int round = 0; round < 4; ++round) {

@@ -324,7 +324,7 @@ TEST_F(DBCheckpointDamageTest, APoolWithoutRoomIsSaidAndTheRestoreGoesOnElsewher
   std::unique_ptr<DB> half;
   EXPECT_TRUE(IsFailure(DB::Open(options_, "copy", &half), Code::kIncomplete));
   ASSERT_TRUE(IsOk(DestroyDB("copy", options_)));
-  EXPECT_EQ(SumOverNodes(pool_.get(), &memnode::NodeStats::slabs_leased), 0u);
+  EXPECT_EQ(SumOverNodes(pool_.get(), &pool::NodeStats::slabs_leased), 0u);
   pool_ = OpenTestPool({.nodes = 3, .node_bytes = 64 << 20});
   options_.pool = pool_;
   ASSERT_NO_FATAL_FAILURE(ExpectWhole());

@@ -31,7 +31,7 @@ namespace {
 
 using Code = Status::Code;
 
-std::map<uint64_t, uint32_t> LevelsOf(DB* db, memnode::PoolImpl* pool) {
+std::map<uint64_t, uint32_t> LevelsOf(DB* db, pool::PoolImpl* pool) {
   std::map<uint64_t, uint32_t> levels;
   for (const TableMeta& meta : StoredTables(db, pool)) levels[meta.id] = meta.level;
   return levels;
@@ -469,7 +469,7 @@ TEST_F(DBCheckpointTest, AHalfRestoredDatabaseIsOfItsCheckpointOrGoes) {
   db_.reset();
   ASSERT_TRUE(IsOk(DestroyDB("copy", options_)));
   ASSERT_TRUE(IsOk(DestroyDB("db", options_)));
-  EXPECT_EQ(SumOverNodes(pool_.get(), &memnode::NodeStats::slabs_leased), 0u);
+  EXPECT_EQ(SumOverNodes(pool_.get(), &pool::NodeStats::slabs_leased), 0u);
 }
 
 TEST_F(DBCheckpointTest, HasTablesThatAreDroppedMeanwhile) {

@@ -56,7 +56,7 @@ class CompactRangeTest : public testing::Test {
   }
 
   /// Those that nodes have run: a compaction in pieces counts for as many.
-  uint64_t Compactions() { return SumOverNodes(pool_.get(), &memnode::NodeStats::compactions); }
+  uint64_t Compactions() { return SumOverNodes(pool_.get(), &pool::NodeStats::compactions); }
 
   /// "1 3 " if levels 1 and 3 have tables.
   std::string LevelsWithTables() {
@@ -69,7 +69,7 @@ class CompactRangeTest : public testing::Test {
   }
 
   static constexpr size_t kKeys = 20'000;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
 };
 
@@ -367,13 +367,13 @@ TEST_F(CompactTreeTest, TakesLessSpaceThanTheLevel) {
   ASSERT_GT(Files(depth - 2), 0u);
   // Somebody else takes all free slabs but for a third of what the tree takes.
   const auto free_slabs = [this] {
-    return SumOverNodes(pool_.get(), &memnode::NodeStats::slabs_total) -
-           SumOverNodes(pool_.get(), &memnode::NodeStats::slabs_leased);
+    return SumOverNodes(pool_.get(), &pool::NodeStats::slabs_total) -
+           SumOverNodes(pool_.get(), &pool::NodeStats::slabs_leased);
   };
   const std::unique_ptr<Executor> executor = NewThreadPool(1, "lease");
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   ASSERT_TRUE(IsOk(pool_->client()->OpenDatabase("other", {.create_if_missing = true}, &lease)));
-  memnode::SpaceAllocator other(pool_->client(), lease.database_id, kSlab, 4096, executor.get());
+  pool::SpaceAllocator other(pool_->client(), lease.database_id, kSlab, 4096, executor.get());
   const uint64_t some = GetNumber(db_.get(), "nacre.total-sst-files-size") / kSlab / 3;
   while (free_slabs() > some) {
     Placement placement;

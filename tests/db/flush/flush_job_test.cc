@@ -45,7 +45,7 @@ class FlushJobTest : public LogFixture {
       TestEntry entry;
       entry.user_key = "key" + std::to_string(random_.Uniform(3000));
       entry.tag = PackTag(next_, deletion ? ValueType::kDeletion : ValueType::kValue);
-      if (!deletion) entry.value = memnode::RandomBytes(next_, random_.Uniform(most_bytes));
+      if (!deletion) entry.value = pool::RandomBytes(next_, random_.Uniform(most_bytes));
       const EncodedUpdate encoded(TagType(entry.tag), kDefaultFamily, entry.user_key, entry.value);
       for (const Slice& part : encoded.parts()) payload.append(part.data(), part.size());
       if (in_model) model_.push_back(std::move(entry));
@@ -70,8 +70,8 @@ class FlushJobTest : public LogFixture {
     ASSERT_TRUE(IsOk(writer_->Sync()));
   }
 
-  memnode::FlushJob MakeFlush(int outputs = 1) {
-    memnode::FlushJob job;
+  pool::FlushJob MakeFlush(int outputs = 1) {
+    pool::FlushJob job;
     job.merge = MakeJob({}, 2, outputs, 4 << 20);
     job.merge.target_table_bytes = UINT64_MAX;
     job.merge.output_level = 0;
@@ -85,12 +85,12 @@ class FlushJobTest : public LogFixture {
     return job;
   }
 
-  void FreeOutputs(const memnode::FlushJob& job) {
-    for (const memnode::ReservedTable& output : job.merge.outputs) space_->Free(output.placement);
+  void FreeOutputs(const pool::FlushJob& job) {
+    for (const pool::ReservedTable& output : job.merge.outputs) space_->Free(output.placement);
   }
 
   /// What is to be there, with levels below in which anything may be.
-  std::vector<TestEntry> Expected(const memnode::FlushJob& job) const {
+  std::vector<TestEntry> Expected(const pool::FlushJob& job) const {
     std::vector<TestEntry> sorted = model_;
     SortEntries(InternalKeyComparator(BytewiseComparator()), &sorted);
     std::vector<TestEntry> expected;
@@ -109,8 +109,8 @@ class FlushJobTest : public LogFixture {
     return expected;
   }
 
-  void ExpectFlushed(const memnode::FlushJob& job, NodeId node) {
-    memnode::CompactionResult result;
+  void ExpectFlushed(const pool::FlushJob& job, NodeId node) {
+    pool::CompactionResult result;
     ASSERT_TRUE(IsOk(client_->Flush(node, job, nullptr, &result)));
     ASSERT_EQ(result.tables.size(), 1u);
     std::vector<TestEntry> found;
@@ -123,8 +123,8 @@ class FlushJobTest : public LogFixture {
     FreeOutputs(job);
   }
 
-  void ExpectRefused(const memnode::FlushJob& job, Status::Code code, std::string_view what) {
-    memnode::CompactionResult result;
+  void ExpectRefused(const pool::FlushJob& job, Status::Code code, std::string_view what) {
+    pool::CompactionResult result;
     EXPECT_TRUE(IsFailure(client_->Flush(0, job, nullptr, &result), code, what));
     EXPECT_TRUE(result.tables.empty());
   }
@@ -143,11 +143,11 @@ TEST_F(FlushJobTest, OnEachNodeFromWhicheverCopies) {
   OpenLog(3, 1);  // So that each node has some segments, and misses others.
   ASSERT_NO_FATAL_FAILURE(FillLog());
   for (NodeId node = 0; node < 3; ++node) {
-    memnode::FlushJob job = MakeFlush();
+    pool::FlushJob job = MakeFlush();
     EXPECT_GT(job.log.size(), 2u);
     job.merge.deeper = kEverythingDeeper;
     ASSERT_NO_FATAL_FAILURE(ExpectFlushed(job, node));
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     ASSERT_TRUE(IsOk(client_->GetStats(node, &stats)));
     EXPECT_EQ(stats.flushes, 1u);
     EXPECT_GT(stats.flush_bytes_written, 0u);
@@ -162,7 +162,7 @@ TEST_F(FlushJobTest, RangesAndSnapshots) {
   uint64_t entries = 0;
   uint64_t bytes = 0;
   for (size_t i = 0; i <= cuts.size(); ++i) {
-    memnode::FlushJob job = MakeFlush();
+    pool::FlushJob job = MakeFlush();
     job.merge.deeper = kEverythingDeeper;
     job.merge.snapshots = {first_ + 100, first_ + 101, first_ + 1500};
     if (i > 0) job.merge.begin = cuts[i - 1];
@@ -172,7 +172,7 @@ TEST_F(FlushJobTest, RangesAndSnapshots) {
     job = MakeFlush();
     if (i > 0) job.merge.begin = cuts[i - 1];
     if (i < cuts.size()) job.merge.end = cuts[i];
-    memnode::CompactionResult result;
+    pool::CompactionResult result;
     ASSERT_TRUE(IsOk(client_->Flush(0, job, nullptr, &result)));
     entries += result.stats.entries_read;
     bytes += result.stats.bytes_read;
@@ -205,9 +205,9 @@ TEST_F(FlushJobTest, SegmentsOfTheMemTableAndNoOthers) {
 TEST_F(FlushJobTest, DamageIsSaid) {
   OpenLog(3, 3);
   ASSERT_NO_FATAL_FAILURE(FillLog());
-  memnode::FlushJob job = MakeFlush();
+  pool::FlushJob job = MakeFlush();
   job.merge.deeper = kEverythingDeeper;
-  const memnode::LogPart& part = job.log[1];
+  const pool::LogPart& part = job.log[1];
   const auto copy = std::find_if(part.copies.begin(), part.copies.end(),
                                  [](const ExtentAddr& one) { return one.start.node == 0; });
   ASSERT_NE(copy, part.copies.end());
@@ -224,8 +224,8 @@ TEST_F(FlushJobTest, DamageIsSaid) {
 TEST_F(FlushJobTest, JobsThatDoNotFitTheLogAreRefused) {
   OpenLog(3, 2);
   ASSERT_NO_FATAL_FAILURE(FillLog());
-  const memnode::FlushJob good = MakeFlush();
-  memnode::FlushJob job = good;
+  const pool::FlushJob good = MakeFlush();
+  pool::FlushJob job = good;
   ++job.log[0].number;
   ExpectRefused(job, Status::Code::kCorruption, "header of another segment");
   for (const uint64_t more : {uint64_t{8}, uint64_t{0} - 8}) {
@@ -278,9 +278,9 @@ void HoldJobs(const NamedPoint& point) {
 TEST_F(FlushJobTest, ANodeTakesWhatItHasAThreadFor) {
   OpenLog(3, 2);
   ASSERT_NO_FATAL_FAILURE(FillLog());
-  memnode::FlushJob first = MakeFlush();
+  pool::FlushJob first = MakeFlush();
   first.merge.deeper = kEverythingDeeper;
-  const memnode::FlushJob second = MakeFlush();
+  const pool::FlushJob second = MakeFlush();
   jobs_begun = 0;
   jobs_go_on = false;
   SetPointHandler(HoldJobs);
@@ -292,22 +292,22 @@ TEST_F(FlushJobTest, ANodeTakesWhatItHasAThreadFor) {
   runs.join();
   SetPointHandler(nullptr);
   // There is room again, once the first has been answered.
-  memnode::CompactionResult result;
+  pool::CompactionResult result;
   EXPECT_TRUE(IsOk(client_->Flush(0, second, nullptr, &result)));
 }
 
 TEST_F(FlushJobTest, EndsWhenItIsCancelled) {
   OpenLog(3, 2);
   ASSERT_NO_FATAL_FAILURE(FillLog());
-  const memnode::FlushJob job = MakeFlush();
+  const pool::FlushJob job = MakeFlush();
   const std::atomic<bool> cancelled{true};
-  memnode::CompactionResult result;
+  pool::CompactionResult result;
   const Status status = client_->Flush(0, job, &cancelled, &result);
   // It is told when somebody looks, and may have ended before.
   EXPECT_TRUE(status.IsAborted() || status.ok()) << status.ToString();
-  memnode::JobPlugins plugins;
+  pool::JobPlugins plugins;
   plugins.comparator = BytewiseComparator();
-  EXPECT_TRUE(memnode::RunFlush(job, plugins, store_.get(), &cancelled, &result).IsAborted());
+  EXPECT_TRUE(pool::RunFlush(job, plugins, store_.get(), &cancelled, &result).IsAborted());
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ struct Bench {
   explicit Bench(uint64_t tables, const std::string& parameters = "") {
     nodes = std::make_unique<MemnodeProcesses>(
         3, MemnodeProcessOptions{.size = "256MiB", .slab_size = "64MiB"});
-    std::shared_ptr<memnode::PoolImpl> opened;
-    memnode::PoolOpenOptions pool_options;
+    std::shared_ptr<pool::PoolImpl> opened;
+    pool::PoolOpenOptions pool_options;
     pool_options.slab_bytes = kSlabBytes;
     Check(OpenPool(nodes->pool_uri() + parameters, pool_options, Clock::System(), &opened));
     pool = std::make_unique<ManifestPool>(3, opened, kSlabBytes);

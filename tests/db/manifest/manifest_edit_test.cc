@@ -18,7 +18,7 @@
 namespace nacre {
 namespace {
 
-using memnode::ManifestIdentity;
+using pool::ManifestIdentity;
 
 ManifestState StateWith(uint64_t tables) {
   Random random(9);

@@ -148,9 +148,9 @@ TEST_F(ManifestRecoveryTest, CopiesAtDifferentCheckpoints) {
 
 TEST_F(ManifestRecoveryTest, ACopyLeftHalfChangedCountsForItsSlotsOnly) {
   CommitOne(3);
-  memnode::CheckpointHeader header;
-  std::string bytes = pool_.ReadCopy(copies_[0], 0, memnode::CheckpointHeader::kBytes);
-  ASSERT_TRUE(IsOk(memnode::CheckpointHeader::Decode(bytes, &header)));
+  pool::CheckpointHeader header;
+  std::string bytes = pool_.ReadCopy(copies_[0], 0, pool::CheckpointHeader::kBytes);
+  ASSERT_TRUE(IsOk(pool::CheckpointHeader::Decode(bytes, &header)));
   header.applying = 9;
   header.Encode(bytes.data());
   pool_.WriteCopy(copies_[0], 0, bytes);

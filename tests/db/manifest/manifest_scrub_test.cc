@@ -29,7 +29,7 @@ class ManifestScrubTest : public ::testing::Test {
     ManifestLogOptions options = pool_.LogOptions();
     options.ring_bytes = ring_bytes;
     ASSERT_TRUE(IsOk(ManifestLog::Create(options, model_, &pool_, &log_)));
-    ASSERT_TRUE(IsOk(memnode::CopyReader::Create(pool_.client(), &reader_)));
+    ASSERT_TRUE(IsOk(pool::CopyReader::Create(pool_.client(), &reader_)));
   }
   void CommitRandom() {
     ManifestEdit edit = RandomManifestEdit(&random_, model_);
@@ -60,7 +60,7 @@ class ManifestScrubTest : public ::testing::Test {
   ManifestPool pool_{3, {.nodes = 4}};
   ManifestState model_;
   std::unique_ptr<ManifestLog> log_;
-  std::unique_ptr<memnode::CopyReader> reader_;
+  std::unique_ptr<pool::CopyReader> reader_;
 };
 
 TEST_F(ManifestScrubTest, HeadAndSlots) {
@@ -70,7 +70,7 @@ TEST_F(ManifestScrubTest, HeadAndSlots) {
   EXPECT_TRUE(Look().empty());
   const ManifestPlace place = log_->place();
   const uint64_t used = log_->counters().image_bytes;
-  for (uint64_t at = 0; at < memnode::CheckpointHeader::kBytes; at += 3) {
+  for (uint64_t at = 0; at < pool::CheckpointHeader::kBytes; at += 3) {
     EXPECT_TRUE(Finds(at % 3, at)) << "head " << at;
   }
   for (uint64_t at = 0; at < used; at += 1 + random_.Uniform(40)) {

@@ -20,8 +20,8 @@
 namespace nacre {
 namespace {
 
-using memnode::CheckpointDelta;
-using memnode::CheckpointHeader;
+using pool::CheckpointDelta;
+using pool::CheckpointHeader;
 
 constexpr size_t kSlotBytes = ManifestSlots::kSlotBytes;
 
@@ -66,7 +66,7 @@ class Copy {
     bytes_.replace(CheckpointHeader::kBytes, image.size(), image);
   }
   Status Apply(const CheckpointDelta& delta) {
-    return memnode::ApplyCheckpoint(delta, bytes_.data(), bytes_.size());
+    return pool::ApplyCheckpoint(delta, bytes_.data(), bytes_.size());
   }
   CheckpointHeader header() const {
     CheckpointHeader header;
@@ -79,13 +79,13 @@ class Copy {
   std::string bytes_;
 };
 
-CheckpointDelta MakeDelta(const std::vector<memnode::SlotChange>& changes, uint64_t base_version,
+CheckpointDelta MakeDelta(const std::vector<pool::SlotChange>& changes, uint64_t base_version,
                           uint64_t version, uint32_t used) {
   CheckpointDelta delta{.identity = {.database_id = 5, .epoch = 1, .generation = 2},
                         .base_version = base_version,
                         .version = version,
                         .slots_used = used};
-  EXPECT_TRUE(IsOk(memnode::PackChanges(changes, kSlotBytes, &delta)));
+  EXPECT_TRUE(IsOk(pool::PackChanges(changes, kSlotBytes, &delta)));
   return delta;
 }
 
@@ -132,7 +132,7 @@ TEST(ManifestSlotsTest, OnlyWhatAnEditTouchesChanges) {
   ASSERT_TRUE(IsOk(state.Apply(edit)));
   slots.Apply(edit);
   slots.Seal(state, 0);
-  std::vector<memnode::SlotChange> changes = slots.TakeChanges();
+  std::vector<pool::SlotChange> changes = slots.TakeChanges();
   ASSERT_EQ(changes.size(), 2u);
   EXPECT_EQ(changes[0].slot, 0u);
   // One is dropped, one added: the new one takes the slots of the old one.
@@ -214,7 +214,7 @@ TEST(ManifestSlotsTest, WhatIsDroppedIsNotSent) {
   ASSERT_TRUE(IsOk(state.Apply(edit)));
   slots.Apply(edit);
   slots.Seal(state, 0);
-  const std::vector<memnode::SlotChange> changes = slots.TakeChanges();
+  const std::vector<pool::SlotChange> changes = slots.TakeChanges();
   const CheckpointDelta delta = MakeDelta(changes, 0, 1, slots.used());
   ASSERT_GE(changes.size(), 150u);
   // A few bytes for the number of each; of the tables' places nothing.
@@ -261,7 +261,7 @@ TEST(ManifestSlotsTest, SlotsOfTwoVersionsAreNoImage) {
     ASSERT_TRUE(IsOk(state.Apply(edit)));
     slots.Apply(edit);
     slots.Seal(state, 0);
-    for (const memnode::SlotChange& change : slots.TakeChanges()) {
+    for (const pool::SlotChange& change : slots.TakeChanges()) {
       if (change.before.empty()) continue;
       std::string mixed = slots.image().ToString();
       mixed.replace(change.slot * kSlotBytes, kSlotBytes, change.before);
@@ -296,7 +296,7 @@ class CheckpointTest : public ::testing::Test {
 
   ManifestSlots slots_;
   Copy copy_;
-  std::vector<memnode::SlotChange> changes_;
+  std::vector<pool::SlotChange> changes_;
   CheckpointDelta delta_;
 };
 
@@ -329,7 +329,7 @@ TEST_F(CheckpointTest, Damaged) {
   delta.slots_used = 101;
   ExpectRefused(delta, Status::Code::kCorruption);
   // Twice the same slot; one beyond those in use.
-  std::vector<memnode::SlotChange> changes = changes_;
+  std::vector<pool::SlotChange> changes = changes_;
   changes.push_back(changes.back());
   ExpectRefused(MakeDelta(changes, 0, 1, slots_.used()), Status::Code::kCorruption);
   changes = changes_;

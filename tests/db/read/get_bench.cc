@@ -72,7 +72,7 @@ class Bench {
           4, MemnodeProcessOptions{.size = "512MiB", .slab_size = "64MiB"});
       uri = nodes_->pool_uri();
     }
-    Check(memnode::OpenPool(uri, {}, Clock::System(), &pool_));
+    Check(pool::OpenPool(uri, {}, Clock::System(), &pool_));
     Options options;
     options.create_if_missing = true;
     options.pool = pool_;
@@ -82,7 +82,7 @@ class Bench {
   }
 
   DB* db() { return db_.get(); }
-  memnode::Fabric* fabric() { return pool_->client()->fabric(); }
+  pool::Fabric* fabric() { return pool_->client()->fabric(); }
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
@@ -128,7 +128,7 @@ class Bench {
   }
 
   std::unique_ptr<MemnodeProcesses> nodes_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
   std::vector<Range> ranges_;
 };
@@ -153,13 +153,13 @@ void BM_Get(benchmark::State& state) {
 
 void BM_RawRead(benchmark::State& state) {
   Bench& bench = SharedBench();
-  memnode::Fabric* fabric = bench.fabric();
+  pool::Fabric* fabric = bench.fabric();
   const auto bytes =
       static_cast<uint32_t>(RecordBytes(kKeyBytes, PackTag(kKeys, ValueType::kValue), kValueBytes));
   std::unique_ptr<rdma::MemoryRegion> landing;
   Check(fabric->context.device->AllocateRegion(bytes, rdma::Access::kLocalOnly, &landing));
-  std::unique_ptr<memnode::Lane> lane;
-  Check(memnode::Lane::Create(fabric, 1, &lane));
+  std::unique_ptr<pool::Lane> lane;
+  Check(pool::Lane::Create(fabric, 1, &lane));
 
   struct Place {
     rdma::QueuePair* queue_pair;
@@ -169,7 +169,7 @@ void BM_RawRead(benchmark::State& state) {
   std::vector<Place> places;
   for (const Range& range : bench.ranges()) {
     Place place{};
-    memnode::NodeLink* link = fabric->link(range.node);
+    pool::NodeLink* link = fabric->link(range.node);
     Check(lane->Get(link, &place.queue_pair));
     uint64_t contiguous = 0;
     place.start = link->Translate(range.offset, &contiguous);

@@ -61,7 +61,7 @@ class DBDomainTest : public testing::Test {
   }
 
   std::vector<std::string> domains_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
 };
 

@@ -41,11 +41,11 @@ class DBRepairTest : public RedundantDBTest {
   }
 
   void Drain(std::vector<NodeId> nodes) {
-    memnode::Directions directions{.version = ++directions_version_};
+    pool::Directions directions{.version = ++directions_version_};
     for (const NodeId node : nodes) {
       directions.draining.push_back(pool_->client()->instance_id(node));
     }
-    memnode::Directions now;
+    pool::Directions now;
     for (int i = 0; i < pool_->node_count(); ++i) {
       const auto node = static_cast<NodeId>(i);
       if (!pool_->client()->alive(node)) continue;
@@ -59,7 +59,7 @@ class DBRepairTest : public RedundantDBTest {
 // A table that is being made may have lost a fragment that nobody looks for yet.
 TEST(DBTablesAtRiskTest, WhatIsBeingMadeIsNotWhole) {
   MemnodeProcesses nodes(6);
-  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes.pool_uri());
+  const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes.pool_uri());
   ASSERT_NE(pool, nullptr);
   Options options = SmallTableOptions(pool);
   options.redundancy = "rep(2)";
@@ -195,7 +195,7 @@ TEST_F(DBRepairTest, ADrainedNodeIsLeft) {
   ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
   EXPECT_FALSE(Holds(1) || Holds(4));
   ASSERT_TRUE(Eventually([&] {
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     return pool_->client()->GetStats(1, &stats).ok() && stats.slabs_leased == 0;
   }));
   ASSERT_NO_FATAL_FAILURE(Check());
@@ -212,7 +212,7 @@ TEST_F(DBRepairTest, ANewNodeGetsItsShare) {
   ASSERT_TRUE(IsOk(db_->WaitForCompact()));
   ASSERT_NO_FATAL_FAILURE(AddNode());
   const auto leased = [&](NodeId node) {
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     return pool_->client()->GetStats(node, &stats).ok() ? stats.slabs_leased : 0;
   };
   // Of 70 MB.

@@ -28,8 +28,8 @@ TEST(NodeReporterTest, EveryNodeKnowsOfAnOpenDatabase) {
   ASSERT_TRUE(IsOk(DB::Open(options, "told", &db)));
   for (NodeId node = 0; node < 3; ++node) {
     EXPECT_TRUE(Eventually([&] {
-      std::vector<memnode::KnownDatabase> known;
-      memnode::Directions directions;
+      std::vector<pool::KnownDatabase> known;
+      pool::Directions directions;
       return pool->client()->ListDatabases(node, &known, &directions).ok() && known.size() == 1 &&
              known[0].name == "told" && known[0].reported &&
              known[0].report.redundancy == "rep(2)" && !known[0].report.space.empty();
@@ -40,15 +40,15 @@ TEST(NodeReporterTest, EveryNodeKnowsOfAnOpenDatabase) {
 TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
   const auto pool = OpenTestPool({.nodes = 3});
   ASSERT_NE(pool, nullptr);
-  memnode::PoolClient* client = pool->client();
-  memnode::DatabaseLease lease;
+  pool::PoolClient* client = pool->client();
+  pool::DatabaseLease lease;
   ASSERT_TRUE(IsOk(client->OpenDatabase("db", {.create_if_missing = true}, &lease)));
   std::atomic<int> changes{0};
   NodeReporter reporter(
-      client, [&] { return memnode::DatabaseReport{.database_id = lease.database_id}; },
+      client, [&] { return pool::DatabaseReport{.database_id = lease.database_id}; },
       [&] { ++changes; });
   reporter.Start();
-  memnode::Directions now;
+  pool::Directions now;
   ASSERT_TRUE(IsOk(client->SetDirections(1, {.version = 3, .repair_paused = true}, &now)));
   EXPECT_TRUE(Eventually([&] { return reporter.directions().version == 3; }));
   EXPECT_TRUE(reporter.directions().repair_paused);

@@ -36,7 +36,7 @@ class OwnerLeaseTest : public testing::Test {
   void SetUp() override {
     pool_ = ConnectTestPool(nodes_.pool_uri());
     ASSERT_NE(pool_, nullptr);
-    const memnode::OpenDatabaseOptions create{.create_if_missing = true};
+    const pool::OpenDatabaseOptions create{.create_if_missing = true};
     ASSERT_TRUE(IsOk(pool_->client()->OpenDatabase("db", create, &database_)));
     ASSERT_TRUE(IsOk(pool_->client()->PublishRoot(database_.database_id, "root")));
     lease_ = std::make_unique<OwnerLease>(pool_->client(), database_.database_id, &clock_);
@@ -44,15 +44,15 @@ class OwnerLeaseTest : public testing::Test {
 
   SleptClock clock_;
   MemnodeProcesses nodes_{3};
-  std::shared_ptr<memnode::PoolImpl> pool_;
-  memnode::DatabaseLease database_;
+  std::shared_ptr<pool::PoolImpl> pool_;
+  pool::DatabaseLease database_;
   std::unique_ptr<OwnerLease> lease_;
 };
 
 TEST_F(OwnerLeaseTest, EndsWhileTheHostSleeps) {
   ASSERT_TRUE(IsOk(lease_->Renew()));
   EXPECT_TRUE(lease_->Lasts());
-  clock_.Sleep(memnode::kOwnerLease);
+  clock_.Sleep(pool::kOwnerLease);
   EXPECT_FALSE(lease_->Lasts());
   ASSERT_TRUE(IsOk(lease_->Check()));
   EXPECT_TRUE(lease_->Lasts());
@@ -62,12 +62,12 @@ TEST_F(OwnerLeaseTest, EndsWhileTheHostSleeps) {
 TEST_F(OwnerLeaseTest, EndsWithTheNewsOfASuccessor) {
   ASSERT_TRUE(IsOk(lease_->Renew()));
   ASSERT_TRUE(lease_->Lasts());
-  const std::shared_ptr<memnode::PoolImpl> other = ConnectTestPool(nodes_.pool_uri());
+  const std::shared_ptr<pool::PoolImpl> other = ConnectTestPool(nodes_.pool_uri());
   ASSERT_NE(other, nullptr);
-  memnode::DatabaseLease taken;
+  pool::DatabaseLease taken;
   // Nodes let the successor in when the lease has run out; so the clock goes back here.
   ASSERT_TRUE(IsOk(other->client()->OpenDatabase("db", {.take_over = true}, &taken)));
-  clock_.Sleep(-memnode::kOwnerLease);
+  clock_.Sleep(-pool::kOwnerLease);
   EXPECT_TRUE(lease_->Lasts());
   EXPECT_TRUE(lease_->Renew().IsFenced());
   EXPECT_FALSE(lease_->Lasts());

@@ -41,8 +41,8 @@ namespace {
 enum class Harm { kManifest, kRoot };
 
 /// Overwrites all of each copy of the manifest, or sets a root that names none.
-void Destroy(memnode::PoolClient* client, const std::string& name, Harm harm, Random* random) {
-  memnode::DatabaseLease lease;
+void Destroy(pool::PoolClient* client, const std::string& name, Harm harm, Random* random) {
+  pool::DatabaseLease lease;
   ASSERT_TRUE(IsOk(client->OpenDatabase(name, {.take_over = true}, &lease)));
   if (harm == Harm::kRoot) {
     ASSERT_TRUE(IsOk(client->PublishRoot(lease.database_id, "no root any more")));
@@ -53,15 +53,15 @@ void Destroy(memnode::PoolClient* client, const std::string& name, Harm harm, Ra
   ASSERT_TRUE(IsOk(RecoverManifest(client, lease.root, lease.database_id, &manifest)));
   const uint64_t bytes = manifest.root.bytes();
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  ASSERT_TRUE(IsOk(memnode::AllocateBuffer(client, bytes, &buffer)));
+  ASSERT_TRUE(IsOk(pool::AllocateBuffer(client, bytes, &buffer)));
   for (uint64_t i = 0; i + sizeof(uint64_t) <= bytes; i += sizeof(uint64_t)) {
     const uint64_t garbage = random->Next();
     std::memcpy(buffer->data() + i, &garbage, sizeof(garbage));
   }
   for (ExtentAddr copy : manifest.copies) {
     copy.length = bytes;
-    std::unique_ptr<memnode::MirroredExtent> extent;
-    ASSERT_TRUE(IsOk(memnode::MirroredExtent::Open(client, {copy}, &extent)));
+    std::unique_ptr<pool::MirroredExtent> extent;
+    ASSERT_TRUE(IsOk(pool::MirroredExtent::Open(client, {copy}, &extent)));
     uint64_t ticket = 0;
     ASSERT_TRUE(IsOk(extent->Write(
         0, {.data = buffer->data(), .size = static_cast<uint32_t>(bytes), .region = buffer.get()},
@@ -180,15 +180,15 @@ TEST_P(FooterRepairTest, TheStateOfAnEmptyDatabaseLeavesDrainedNodes) {
   for (const auto& [key, value] : model_) ASSERT_TRUE(IsOk(db_->Delete(NoLog(), key)));
   model_.clear();
   ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
-  memnode::PoolClient* const client = pool_->client();
+  pool::PoolClient* const client = pool_->client();
   for (NodeId drained = 0; drained < 4; ++drained) {
-    memnode::Directions now;
+    pool::Directions now;
     for (NodeId node = 0; node < 4; ++node) {
       ASSERT_TRUE(IsOk(client->SetDirections(
           node, {.version = 10u + drained, .draining = {client->instance_id(drained)}}, &now)));
     }
     EXPECT_TRUE(Eventually([&] {
-      memnode::NodeStats stats;
+      pool::NodeStats stats;
       return client->GetStats(drained, &stats).ok() && stats.slabs_leased == 0;
     })) << "node "
         << drained;
@@ -233,12 +233,12 @@ TEST_P(FooterRepairTest, WhatLooksLikeTablesIsNotTakenForThem) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
   ASSERT_NO_FATAL_FAILURE(Fill(6000));
   ASSERT_NO_FATAL_FAILURE(CloseAndDestroy());
-  memnode::PoolClient* const client = pool_->client();
+  pool::PoolClient* const client = pool_->client();
   for (size_t round = 0; round < Scaled(20); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     // Memory of the database that is in no use, full of random bytes, of pages of its own in other
     // places, whole or with some bits flipped.
-    memnode::DatabaseLease lease;
+    pool::DatabaseLease lease;
     ASSERT_TRUE(IsOk(client->OpenDatabase("db", {.take_over = true}, &lease)));
     const auto node = static_cast<NodeId>(random_.Uniform(4));
     std::vector<uint64_t> slabs;
@@ -291,7 +291,7 @@ class FooterRepairProcessTest : public testing::Test {
 
   Random random_{TestSeed(903)};
   std::unique_ptr<MemnodeProcesses> nodes_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
 };
 
 TEST_F(FooterRepairProcessTest, OwnersKilledAtAnyMoment) {

@@ -269,7 +269,7 @@ TEST_F(ColumnFamilyPoolTest, AManifestMadeFromTablesHasTheFamilies) {
     ASSERT_TRUE(IsOk(owner.db->DestroyColumnFamilyHandle(empty)));
     models[1].clear();
   }
-  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
+  const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
   ASSERT_NE(pool, nullptr);
   FooterRepairOptions force;
   force.force = true;

@@ -107,7 +107,7 @@ class ColumnFamilyTest : public testing::Test {
   }
 
   Random random_{TestSeed(8101)};
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
   std::vector<ColumnFamilyHandle*> handles_;

@@ -47,9 +47,9 @@ class DBSpaceTest : public testing::Test {
   static constexpr uint64_t kSlabsAtRest = 3;
 
   uint64_t Used() { return GetNumber(db_.get(), "nacre.space.used-bytes"); }
-  uint64_t SlabsLeased() { return SumOverNodes(pool_.get(), &memnode::NodeStats::slabs_leased); }
+  uint64_t SlabsLeased() { return SumOverNodes(pool_.get(), &pool::NodeStats::slabs_leased); }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
 };

@@ -30,7 +30,7 @@ class SpaceReportTest : public testing::Test {
     options.chunk_size = 4 << 10;
     options.disable_auto_compactions = true;
     // What is lost stays lost.
-    memnode::Directions now;
+    pool::Directions now;
     ASSERT_TRUE(IsOk(pool_->client()->SetDirections(
         0, {.version = 1, .draining = {}, .repair_paused = true, .added_addresses = {}}, &now)));
     ASSERT_TRUE(IsOk(DB::Open(options, "space", &db_)));
@@ -65,7 +65,7 @@ class SpaceReportTest : public testing::Test {
     })) << GetTextProperty(db_.get(), "nacre.space");
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<DB> db_;
 };
 

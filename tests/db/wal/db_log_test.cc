@@ -228,10 +228,10 @@ TEST_F(DBLogTest, TooFewNodesForALogUntilThereIsOneMore) {
   (*nodes_)[1].Kill();
   // Half of those that the root names must be there, so it has to be told of one loss before the
   // next.
-  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
+  const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
   ASSERT_NE(pool, nullptr);
   ASSERT_TRUE(Eventually([&] {
-    memnode::DatabaseRoot root;
+    pool::DatabaseRoot root;
     return pool->client()->FindDatabase("db", &root).ok() && root.members.size() == 2 &&
            !root.members_change;
   }));

@@ -28,13 +28,13 @@ constexpr uint64_t kSegmentBytes = 16 << 20;
 class BenchLog : public LogSpace {
  public:
   explicit BenchLog(const std::string& parameters) {
-    memnode::OpenPool("embedded:?size=512MiB&nodes=3" + parameters, {}, Clock::System(), &pool_)
+    pool::OpenPool("embedded:?size=512MiB&nodes=3" + parameters, {}, Clock::System(), &pool_)
         .IgnoreError();
-    memnode::DatabaseLease lease;
+    pool::DatabaseLease lease;
     pool_->client()->OpenDatabase("bench", {.create_if_missing = true}, &lease).IgnoreError();
     database_id_ = lease.database_id;
-    space_ = std::make_unique<memnode::SpaceAllocator>(pool_->client(), database_id_, 64 << 20,
-                                                       256 << 10, executor_.get());
+    space_ = std::make_unique<pool::SpaceAllocator>(pool_->client(), database_id_, 64 << 20,
+                                                    256 << 10, executor_.get());
     OpenWriter();
   }
   ~BenchLog() override {
@@ -66,9 +66,9 @@ class BenchLog : public LogSpace {
   }
 
   std::unique_ptr<Executor> executor_ = NewThreadPool(1, "bench");
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   uint64_t database_id_ = 0;
-  std::unique_ptr<memnode::SpaceAllocator> space_;
+  std::unique_ptr<pool::SpaceAllocator> space_;
   std::map<uint64_t, LogSegment> segments_;
   std::unique_ptr<LogWriter> writer_;
 };
@@ -107,10 +107,10 @@ void BM_RawWrite(benchmark::State& state) {
   Placement placement;
   log.space_->Reserve(Redundancy::Copies(kCopies), kSegmentBytes, kNoNode, &placement)
       .IgnoreError();
-  std::unique_ptr<memnode::MirroredExtent> extent;
-  memnode::MirroredExtent::Open(log.pool_->client(), placement.fragments, &extent).IgnoreError();
+  std::unique_ptr<pool::MirroredExtent> extent;
+  pool::MirroredExtent::Open(log.pool_->client(), placement.fragments, &extent).IgnoreError();
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  memnode::AllocateBuffer(log.pool_->client(), 4096, &buffer).IgnoreError();
+  pool::AllocateBuffer(log.pool_->client(), 4096, &buffer).IgnoreError();
   constexpr uint32_t kBytes = LogRecordBytes(kRecordBytes);
   uint64_t offset = 0;
   uint64_t ticket = 0;

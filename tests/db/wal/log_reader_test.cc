@@ -58,7 +58,7 @@ class LogReaderTest : public LogFixture {
     FindPlaces(segment_bytes);
     for (size_t i = 0; i < segments_.size(); ++i) {
       const uint64_t used = i + 1 < segments_.size() ? segment_bytes : result_.end_bytes;
-      const std::string rest = memnode::RandomBytes(i + 7, segment_bytes - used);
+      const std::string rest = pool::RandomBytes(i + 7, segment_bytes - used);
       for (const ExtentAddr& copy : segments_[i].copies) {
         if (!rest.empty()) std::memcpy(Byte(copy, used), rest.data(), rest.size());
       }
@@ -183,7 +183,7 @@ TEST_F(LogReaderTest, ATornTailIsLeftOut) {
   const uint64_t length = kLogRecordHead + model_[last].payload.size();
   const LogSegment segment = segments_[places_[last].segment];
   const std::string whole(Byte(segment.copies[0], from), length);
-  const std::string old = memnode::RandomBytes(11, length);
+  const std::string old = pool::RandomBytes(11, length);
   for (uint64_t cut = 0; cut < length; ++cut) {
     SCOPED_TRACE("cut at " + std::to_string(cut));
     const auto tear = [&](size_t copy) {
@@ -291,8 +291,7 @@ TEST_F(LogReaderTest, AnyDamageLeavesAPrefixAndOnlyRecordsThatWereWritten) {
     for (int i = 0; i < 1 + static_cast<int>(random.Uniform(4)); ++i) {
       const auto& segment = segments_[random.Uniform(segments_.size())];
       const uint64_t offset = random.Uniform(2048);
-      const std::string bytes =
-          memnode::RandomBytes(random.Next(), 1 + random.Uniform(2048 - offset));
+      const std::string bytes = pool::RandomBytes(random.Next(), 1 + random.Uniform(2048 - offset));
       std::memcpy(Byte(segment.copies[0], offset), bytes.data(), bytes.size());
       if (all) std::memcpy(Byte(segment.copies[1], offset), bytes.data(), bytes.size());
     }

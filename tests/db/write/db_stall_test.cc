@@ -55,7 +55,7 @@ class DBStallTest : public testing::Test {
     }
   }
 
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
 };

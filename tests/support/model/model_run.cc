@@ -18,8 +18,7 @@ std::string OnceKey(int i) { return "once" + std::to_string(i); }
 
 }  // namespace
 
-ModelRun::ModelRun(std::shared_ptr<memnode::PoolImpl> pool, const ModelCase& model_case,
-                   uint64_t seed)
+ModelRun::ModelRun(std::shared_ptr<pool::PoolImpl> pool, const ModelCase& model_case, uint64_t seed)
     : random_(seed),
       comparator_(model_case.comparator),
       large_value_(model_case.large_value),
@@ -59,7 +58,7 @@ void ModelRun::Run(size_t operations) {
 }
 
 uint64_t ModelRun::compactions_on_nodes() const {
-  return SumOverNodes(pool_.get(), &memnode::NodeStats::compactions);
+  return SumOverNodes(pool_.get(), &pool::NodeStats::compactions);
 }
 
 void ModelRun::MakeKeys() {

@@ -37,7 +37,7 @@ inline std::ostream& operator<<(std::ostream& out, const ModelCase& model_case) 
 /// iterators and snapshots (held for long), flushes, compactions, reopening.
 class ModelRun {
  public:
-  ModelRun(std::shared_ptr<memnode::PoolImpl> pool, const ModelCase& model_case, uint64_t seed);
+  ModelRun(std::shared_ptr<pool::PoolImpl> pool, const ModelCase& model_case, uint64_t seed);
 
   /// Fails the test, fatally, at the first wrong answer. Once.
   void Run(size_t operations);
@@ -111,7 +111,7 @@ class ModelRun {
   const bool all_kinds_;
   ModelDB model_;
   std::vector<std::string> keys_;  ///< Bytewise ascending.
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   Options options_;
   std::unique_ptr<DB> db_;
   std::vector<HeldSnapshot> snapshots_;

@@ -111,22 +111,22 @@ Status Live(const CrashPlan& plan, CrashPoints* points) {
 
 /// The test has made the database. The first node is to be left, and another one comes.
 Status Drain(const CrashPlan& plan, CrashPoints* points) {
-  const std::shared_ptr<memnode::PoolImpl> pool = ConnectTestPool(plan.pool_uri);
+  const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(plan.pool_uri);
   Options options = CrashOptions("", plan.redundancy);
   options.pool = pool;
   std::unique_ptr<DB> db;
   NACRE_RETURN_IF_ERROR(DB::Open(options, kCrashDatabase, &db).WithContext("open"));
   Status status;
   const int before = pool->client()->node_count();
-  const memnode::Directions wanted{.version = plan.directions_version,
-                                   .draining = {pool->client()->instance_id(0)},
-                                   .added_addresses = {plan.added}};
+  const pool::Directions wanted{.version = plan.directions_version,
+                                .draining = {pool->client()->instance_id(0)},
+                                .added_addresses = {plan.added}};
   for (int i = 0; i < before; ++i) {
-    memnode::Directions now;
+    pool::Directions now;
     NACRE_RETURN_IF_ERROR(pool->client()->SetDirections(static_cast<NodeId>(i), wanted, &now));
   }
   const bool left = Eventually([&] {
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     status = pool->client()->GetStats(0, &stats);
     return !status.ok() || (stats.slabs_leased == 0 && pool->client()->node_count() > before);
   });

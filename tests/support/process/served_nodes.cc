@@ -20,13 +20,13 @@ ServedNodes::~ServedNodes() {
 }
 
 void ServedNodes::Start(size_t node) {
-  memnode::MemoryNodeOptions options;
+  pool::MemoryNodeOptions options;
   options.listen = addresses_[node];
   options.region_bytes = node_bytes_;
   options.slab_bytes = slab_bytes_;
   EXPECT_TRUE(IsOk(rdma::OpenDevice("shm", {}, Clock::System(), &devices_[node])));
-  EXPECT_TRUE(IsOk(
-      memnode::MemoryNode::Start(options, devices_[node].get(), Clock::System(), &nodes_[node])));
+  EXPECT_TRUE(
+      IsOk(pool::MemoryNode::Start(options, devices_[node].get(), Clock::System(), &nodes_[node])));
 }
 
 void ServedNodes::Kill(size_t node) { nodes_[node]->Kill(); }

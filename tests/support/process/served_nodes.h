@@ -38,7 +38,7 @@ class ServedNodes {
   const uint64_t node_bytes_;
   const uint64_t slab_bytes_;
   std::vector<std::unique_ptr<rdma::Device>> devices_;
-  std::vector<std::unique_ptr<memnode::MemoryNode>> nodes_;
+  std::vector<std::unique_ptr<pool::MemoryNode>> nodes_;
   std::vector<std::string> addresses_;
 };
 

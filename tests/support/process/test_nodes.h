@@ -24,7 +24,7 @@ class TestNodes {
   /// Failures to start fail the test; then `pool()` is null.
   explicit TestNodes(NodeKind kind, const TestPoolOptions& options = {});
 
-  const std::shared_ptr<memnode::PoolImpl>& pool() const { return pool_; }
+  const std::shared_ptr<pool::PoolImpl>& pool() const { return pool_; }
   /// As kill -9 does.
   void Kill(NodeId node);
   /// Null unless the nodes are processes.
@@ -32,7 +32,7 @@ class TestNodes {
 
  private:
   std::unique_ptr<MemnodeProcesses> processes_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
 };
 
 }  // namespace nacre

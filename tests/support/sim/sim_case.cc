@@ -68,8 +68,8 @@ void Case::AddNodesCutOffFrom(ProcessId process, size_t count) {
 
 void Case::Announce(size_t first) {
   cluster_.AwaitNodes();
-  Expect(WithPool([&](memnode::PoolClient* client) {
-    return ctl::ChangeDirections(client, [&](memnode::Directions* directions) {
+  Expect(WithPool([&](pool::PoolClient* client) {
+    return ctl::ChangeDirections(client, [&](pool::Directions* directions) {
       for (size_t i = first; i < cluster_.size(); ++i) {
         directions->added_addresses.push_back(cluster_.AddressOf(i));
       }
@@ -78,32 +78,32 @@ void Case::Announce(size_t first) {
 }
 
 void Case::Drain(size_t drained) {
-  Expect(WithPool([&](memnode::PoolClient* client) {
+  Expect(WithPool([&](pool::PoolClient* client) {
     NodeId node = kNoNode;
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     NACRE_RETURN_IF_ERROR(ctl::FindNode(client, cluster_.AddressOf(drained), &node, &stats));
     return ctl::SetDraining(client, stats, true);
   }));
 }
 
-Status Case::WithPool(const std::function<Status(memnode::PoolClient*)>& body) {
+Status Case::WithPool(const std::function<Status(pool::PoolClient*)>& body) {
   Uri pool;
   NACRE_RETURN_IF_ERROR(ParseUri(cluster_.pool_uri(), &pool));
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<memnode::PoolClient> client;
-  memnode::PoolClientOptions options;
+  std::unique_ptr<pool::PoolClient> client;
+  pool::PoolClientOptions options;
   options.slab_bytes = 0;
   options.connect_all = false;
   options.operation_timeout = seconds(2);
-  NACRE_RETURN_IF_ERROR(memnode::OpenPoolDevice(pool, {}, Clock::System(), &device));
+  NACRE_RETURN_IF_ERROR(pool::OpenPoolDevice(pool, {}, Clock::System(), &device));
   NACRE_RETURN_IF_ERROR(
-      memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
+      pool::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
   return body(client.get());
 }
 
 std::vector<size_t> Case::NodesOf(const Extents& extents) {
   std::vector<size_t> nodes;
-  const Status status = WithPool([&](memnode::PoolClient* client) {
+  const Status status = WithPool([&](pool::PoolClient* client) {
     ctl::DatabaseView view;
     NACRE_RETURN_IF_ERROR(ctl::ViewDatabase(client, "db", &view));
     std::vector<bool> there(cluster_.size());
@@ -133,8 +133,8 @@ std::vector<size_t> Case::LogNodes() {
 
 size_t Case::RootMembers() {
   size_t members = 0;
-  const Status status = WithPool([&](memnode::PoolClient* client) {
-    memnode::DatabaseRoot root;
+  const Status status = WithPool([&](pool::PoolClient* client) {
+    pool::DatabaseRoot root;
     NACRE_RETURN_IF_ERROR(client->FindDatabase("db", &root));
     if (!root.members_change) members = root.members.size();
     return Status::OK();
@@ -143,7 +143,7 @@ size_t Case::RootMembers() {
 }
 
 void Case::Damage(size_t node, uint64_t step, const Extents& extents) {
-  Expect(WithPool([&](memnode::PoolClient* client) {
+  Expect(WithPool([&](pool::PoolClient* client) {
     ctl::DatabaseView view;
     NACRE_RETURN_IF_ERROR(ctl::ViewDatabase(client, "db", &view));
     for (const ExtentAddr& extent : extents(view)) {

@@ -43,7 +43,7 @@ class Case {
   /// The owner is to move what is on it elsewhere.
   void Drain(size_t node);
 
-  Status WithPool(const std::function<Status(memnode::PoolClient*)>& body);
+  Status WithPool(const std::function<Status(pool::PoolClient*)>& body);
   /// Of the database's extents, which.
   using Extents = std::function<std::vector<ExtentAddr>(const ctl::DatabaseView&)>;
   /// On which nodes the database has these, in order; empty if it cannot be seen now.

@@ -57,15 +57,15 @@ size_t Cluster::AddNode() {
 
 void Cluster::Serve(size_t i, ProcessId process) {
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<memnode::MemoryNode> node;
-  memnode::MemoryNodeOptions options;
+  std::unique_ptr<pool::MemoryNode> node;
+  pool::MemoryNodeOptions options;
   options.listen = AddressOf(i);
   options.region_bytes = options_.region_bytes;
   options.slab_bytes = options_.slab_bytes;
   options.log = NewLogger();
   Status status = rdma::OpenDevice("sim", {}, Clock::System(), &device);
   if (status.ok()) {
-    status = memnode::MemoryNode::Start(options, device.get(), Clock::System(), &node);
+    status = pool::MemoryNode::Start(options, device.get(), Clock::System(), &node);
   }
   if (!status.ok()) scheduler_->Fail("node " + std::to_string(i) + ": " + status.ToString());
   if (nodes_[i].process == process) nodes_[i].serves = true;

@@ -105,8 +105,8 @@ class Story {
   /// In what a node has of tables and manifest, and of the log where nobody follows.
   void FlipBits();
   /// Where the node has something of the database.
-  std::vector<ExtentAddr> ExtentsOn(const memnode::PoolClient& client,
-                                    const ctl::DatabaseView& view, size_t node) const;
+  std::vector<ExtentAddr> ExtentsOn(const pool::PoolClient& client, const ctl::DatabaseView& view,
+                                    size_t node) const;
 
   // The network.
   void CutOff();
@@ -140,7 +140,7 @@ class Story {
   /// Until no bit is wrong.
   void AwaitSound();
   ctl::FsckReport Check(bool full);
-  Status WithPool(const std::function<Status(memnode::PoolClient*)>& body);
+  Status WithPool(const std::function<Status(pool::PoolClient*)>& body);
   void VerifyInOwner();
   /// Has a thread of the owner's process do it, and waits for its end.
   void InOwner(const std::function<void()>& body);

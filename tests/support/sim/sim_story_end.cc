@@ -37,9 +37,9 @@ void Story::Heal() {
   }
   if (std::exchange(drained_, false)) {
     Await("taking orders back", seconds(60), [this] {
-      return WithPool([](memnode::PoolClient* client) {
+      return WithPool([](pool::PoolClient* client) {
                return ctl::ChangeDirections(
-                   client, [](memnode::Directions* directions) { directions->draining.clear(); });
+                   client, [](pool::Directions* directions) { directions->draining.clear(); });
              })
           .ok();
     });
@@ -62,25 +62,25 @@ void Story::Heal() {
   } while (lost());
 }
 
-Status Story::WithPool(const std::function<Status(memnode::PoolClient*)>& body) {
+Status Story::WithPool(const std::function<Status(pool::PoolClient*)>& body) {
   Uri pool;
   ParseUri(cluster_->pool_uri(), &pool).IgnoreError();
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<memnode::PoolClient> client;
-  memnode::PoolClientOptions options;
+  std::unique_ptr<pool::PoolClient> client;
+  pool::PoolClientOptions options;
   options.slab_bytes = 0;
   options.connect_all = false;
   options.operation_timeout = seconds(2);
-  NACRE_RETURN_IF_ERROR(memnode::OpenPoolDevice(pool, {}, Clock::System(), &device));
+  NACRE_RETURN_IF_ERROR(pool::OpenPoolDevice(pool, {}, Clock::System(), &device));
   NACRE_RETURN_IF_ERROR(
-      memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
+      pool::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
   return body(client.get());
 }
 
 ctl::FsckReport Story::Check(bool full) {
   ctl::FsckReport report;
   found_.clear();
-  const Status status = WithPool([&](memnode::PoolClient* client) {
+  const Status status = WithPool([&](pool::PoolClient* client) {
     report = ctl::Fsck(client, {.database = "db", .full = full});
     for (const ctl::DatabaseHealth& health : report.databases) {
       ctl::DatabaseView view;
@@ -230,9 +230,9 @@ void Story::Destroy() {
   AwaitFollowersEnd();
   Await("the nodes to be empty", seconds(60), [this] {
     uint64_t leased = 0;
-    const Status status = WithPool([&](memnode::PoolClient* client) {
+    const Status status = WithPool([&](pool::PoolClient* client) {
       for (int i = 0; i < client->node_count(); ++i) {
-        memnode::NodeStats stats;
+        pool::NodeStats stats;
         NACRE_RETURN_IF_ERROR(client->GetStats(static_cast<NodeId>(i), &stats));
         leased += stats.slabs_leased;
       }

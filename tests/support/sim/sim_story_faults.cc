@@ -30,22 +30,22 @@ void HoldSlabs(const std::string& pool_uri, uint64_t left) {
   Uri pool;
   ParseUri(pool_uri, &pool).IgnoreError();
   std::unique_ptr<rdma::Device> device;
-  std::unique_ptr<memnode::PoolClient> client;
-  memnode::PoolClientOptions options;
+  std::unique_ptr<pool::PoolClient> client;
+  pool::PoolClientOptions options;
   options.slab_bytes = 0;
   options.operation_timeout = std::chrono::seconds(2);
-  Status status = memnode::OpenPoolDevice(pool, {}, Clock::System(), &device);
+  Status status = pool::OpenPoolDevice(pool, {}, Clock::System(), &device);
   if (status.ok()) {
-    status = memnode::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client);
+    status = pool::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client);
   }
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   if (status.ok()) {
     status =
         client->OpenDatabase("another", {.create_if_missing = true, .take_over = true}, &lease);
   }
   for (int i = 0; status.ok() && i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     // A node that is away stays as it is.
     if (!client->GetStats(node, &stats).ok()) continue;
     const uint64_t free = stats.slabs_total - stats.slabs_leased;
@@ -149,8 +149,8 @@ void Story::AddNode() {
   if (cluster_->size() == kMaxNodes) return;
   const std::string address = cluster_->AddressOf(cluster_->AddNode());
   Tell(address + " joins");
-  const Status told = WithPool([&](memnode::PoolClient* client) {
-    return ctl::ChangeDirections(client, [&](memnode::Directions* directions) {
+  const Status told = WithPool([&](pool::PoolClient* client) {
+    return ctl::ChangeDirections(client, [&](pool::Directions* directions) {
       directions->added_addresses.push_back(address);
     });
   });
@@ -161,9 +161,9 @@ void Story::DrainNode() {
   const size_t i = random_.Uniform(cluster_->size());
   Tell(fmt::format("node {} is drained", i));
   drained_ = true;
-  const Status told = WithPool([&](memnode::PoolClient* client) {
+  const Status told = WithPool([&](pool::PoolClient* client) {
     NodeId node = kNoNode;
-    memnode::NodeStats stats;
+    pool::NodeStats stats;
     NACRE_RETURN_IF_ERROR(ctl::FindNode(client, cluster_->AddressOf(i), &node, &stats));
     return ctl::SetDraining(client, stats, true);
   });
@@ -179,7 +179,7 @@ void Story::FillNodes() {
                 [pool_uri = cluster_->pool_uri(), left] { HoldSlabs(pool_uri, left); });
 }
 
-std::vector<ExtentAddr> Story::ExtentsOn(const memnode::PoolClient& client,
+std::vector<ExtentAddr> Story::ExtentsOn(const pool::PoolClient& client,
                                          const ctl::DatabaseView& view, size_t node) const {
   std::vector<ExtentAddr> extents;
   const auto add = [&](const std::vector<ExtentAddr>& some) {
@@ -204,7 +204,7 @@ void Story::FlipBits() {
   if (disturbed_ || !cluster_->running(node) || !SpareNode()) return;
   flipped_ = true;
   Disturb();
-  const Status status = WithPool([&](memnode::PoolClient* client) {
+  const Status status = WithPool([&](pool::PoolClient* client) {
     ctl::DatabaseView view;
     NACRE_RETURN_IF_ERROR(ctl::ViewDatabase(client, "db", &view));
     const std::vector<ExtentAddr> extents = ExtentsOn(*client, view, node);

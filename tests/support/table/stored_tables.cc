@@ -13,7 +13,7 @@
 namespace nacre {
 namespace {
 
-char* Byte(memnode::PoolImpl* pool, RemoteAddr at) {
+char* Byte(pool::PoolImpl* pool, RemoteAddr at) {
   uint64_t contiguous = 0;
   return reinterpret_cast<char*>(
       pool->client()->fabric()->link(at.node)->Translate(at.offset, &contiguous).address);
@@ -21,7 +21,7 @@ char* Byte(memnode::PoolImpl* pool, RemoteAddr at) {
 
 }  // namespace
 
-std::vector<TableMeta> StoredTables(DB* db, memnode::PoolImpl* pool) {
+std::vector<TableMeta> StoredTables(DB* db, pool::PoolImpl* pool) {
   std::vector<TableMeta> tables;
   // Lines of "... on node N at N node N at N".
   const std::string text = GetTextProperty(db, "nacre.sstables");
@@ -47,7 +47,7 @@ std::vector<TableMeta> StoredTables(DB* db, memnode::PoolImpl* pool) {
   return tables;
 }
 
-char* StoredByte(memnode::PoolImpl* pool, const TableMeta& table, size_t fragment, int64_t offset) {
+char* StoredByte(pool::PoolImpl* pool, const TableMeta& table, size_t fragment, int64_t offset) {
   RemoteAddr at = table.placement.fragments[fragment].start;
   at.offset = at.offset + static_cast<uint64_t>(static_cast<int64_t>(kFragmentHeadBytes) + offset);
   return Byte(pool, at);

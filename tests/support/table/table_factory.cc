@@ -14,15 +14,15 @@ TableFactory::TableFactory(const Comparator* comparator) : comparator_(comparato
   TestPoolOptions options;
   options.nodes = 1;
   pool_ = OpenTestPool(options);
-  memnode::DatabaseLease lease;
+  pool::DatabaseLease lease;
   const Status status = pool_->client()->OpenDatabase(
       "tables", {.create_if_missing = true, .error_if_exists = true}, &lease);
   EXPECT_TRUE(status.ok()) << status.ToString();
   database_id_ = lease.database_id;
   executor_ = NewThreadPool(1, "lease");
-  space_ = std::make_unique<memnode::SpaceAllocator>(pool_->client(), database_id_,
-                                                     options.slab_bytes, kChunk, executor_.get());
-  store_ = std::make_unique<memnode::TableStore>(pool_->client(), memnode::LocalMemory());
+  space_ = std::make_unique<pool::SpaceAllocator>(pool_->client(), database_id_, options.slab_bytes,
+                                                  kChunk, executor_.get());
+  store_ = std::make_unique<pool::TableStore>(pool_->client(), pool::LocalMemory());
 }
 
 TableFactory::~TableFactory() = default;

@@ -38,8 +38,8 @@ class TableFactory {
   void SetIndexMemory(IndexMemory* memory) { memory_ = memory; }
 
   const InternalKeyComparator& comparator() const { return comparator_; }
-  const memnode::SpaceAllocator& space() const { return *space_; }
-  const memnode::PoolClient* client() const { return pool_->client(); }
+  const pool::SpaceAllocator& space() const { return *space_; }
+  const pool::PoolClient* client() const { return pool_->client(); }
   /// Of all tables: see TableStore::damage_reports.
   uint64_t damage_reports() const { return store_->damage_reports(); }
   uint64_t used_bytes() const { return space_->Usage().used_bytes; }
@@ -50,10 +50,10 @@ class TableFactory {
   static constexpr size_t kChunk = 4 << 10;
 
   const InternalKeyComparator comparator_;
-  std::shared_ptr<memnode::PoolImpl> pool_;
+  std::shared_ptr<pool::PoolImpl> pool_;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<memnode::SpaceAllocator> space_;
-  std::unique_ptr<memnode::TableStore> store_;
+  std::unique_ptr<pool::SpaceAllocator> space_;
+  std::unique_ptr<pool::TableStore> store_;
   EpochDomain epochs_;
   IndexMemory* memory_ = nullptr;
   uint64_t database_id_ = 0;
