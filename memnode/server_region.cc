@@ -58,14 +58,14 @@ Status ServerRegion::SizeOf(uint64_t bytes, uint64_t slab_bytes, uint64_t* total
   return Status::OK();
 }
 
-ServerRegion::Header ServerRegion::HeaderOf(uint64_t instance_id) const {
-  Header header{.magic = kMagic,
-                .format_version = kFormatVersion,
-                .header_crc = 0,
-                .instance_id = instance_id,
-                .slab_bytes = slab_bytes_,
-                .slab_count = slab_count_,
-                .slab_area = slab_area_};
+RegionHeader ServerRegion::HeaderOf(uint64_t instance_id) const {
+  RegionHeader header{.magic = kRegionMagic,
+                      .format_version = kRegionFormatVersion,
+                      .header_crc = 0,
+                      .instance_id = instance_id,
+                      .slab_bytes = slab_bytes_,
+                      .slab_count = slab_count_,
+                      .slab_area = slab_area_};
   header.header_crc = Crc32c(reinterpret_cast<const char*>(&header), sizeof(header));
   return header;
 }
@@ -77,7 +77,7 @@ Status ServerRegion::Create(rdma::Device* device, uint64_t bytes, uint64_t slab_
   NACRE_RETURN_IF_ERROR(LayOut(bytes, slab_bytes, log, &result));
   NACRE_RETURN_IF_ERROR(
       device->AllocateRegion(result->size_, rdma::Access::kRemoteReadOnly, &result->memory_));
-  const Header header = result->HeaderOf(instance_id);
+  const RegionHeader header = result->HeaderOf(instance_id);
   std::memcpy(result->memory_->data(), &header, sizeof(header));
   *region = std::move(result);
   return Status::OK();
@@ -90,7 +90,7 @@ Status ServerRegion::Open(rdma::Device* device, uint64_t bytes, uint64_t slab_by
   NACRE_RETURN_IF_ERROR(LayOut(bytes, slab_bytes, log, &result));
   NACRE_RETURN_IF_ERROR(
       device->MapRegion(file.fd(), result->size_, rdma::Access::kRemoteReadOnly, &result->memory_));
-  const Header header = result->HeaderOf(file.instance_id());
+  const RegionHeader header = result->HeaderOf(file.instance_id());
   if (file.keeping() == Keeping::kEmpty) {
     std::memcpy(result->memory_->data(), &header, sizeof(header));
   } else if (std::memcmp(result->memory_->data(), &header, sizeof(header)) != 0) {

@@ -10,15 +10,12 @@
 #include "memnode/region_file.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
+#include "pool/wire/region_layout.h"
 #include "rdma/transport.h"
 
 namespace nacre::pool {
 
-/// The memory of one node: a header, the slab table, then the slabs (docs/formats.md).
-///
-///     0                     RegionHeader
-///     kSlabTableOffset      one SlabEntry a slab
-///     header.slab_area      the slabs
+/// The memory of one node: a header, the slab table, then the slabs (pool/wire/region_layout.h).
 ///
 /// The header and the table describe the region to whoever finds it, such as a node started anew
 /// over the same memory (region_file.h). An entry of the table is stored before the lease is
@@ -30,29 +27,8 @@ namespace nacre::pool {
 /// Thread safety: the slab methods from one thread; `leased` and what is constant from any.
 class ServerRegion {
  public:
-  static constexpr uint64_t kMagic = 0x6e6f69676572434eULL;  // "NCregion"
-  static constexpr uint32_t kFormatVersion = 1;
-  static constexpr uint64_t kSlabTableOffset = 4096;
   /// Smaller slabs would hold no table.
   static constexpr uint64_t kMinSlabBytes = 64 << 10;
-
-  /// Little-endian.
-  struct Header {
-    uint64_t magic;
-    uint32_t format_version;
-    uint32_t header_crc;  ///< CRC32C of the header with this field 0.
-    uint64_t instance_id;
-    uint64_t slab_bytes;
-    uint64_t slab_count;
-    uint64_t slab_area;  ///< Offset of the first slab.
-  };
-  static_assert(sizeof(Header) == 48);
-
-  struct SlabEntry {
-    uint64_t database_id;  ///< 0: free.
-    uint64_t owner_epoch;  ///< Reserved for take-over; 0.
-  };
-  static_assert(sizeof(SlabEntry) == 16);
 
   /// `*total`: of a region with room for `bytes` / `slab_bytes` slabs. `InvalidArgument` if that is
   /// none, or the slab size is no multiple of a page.
@@ -126,7 +102,7 @@ class ServerRegion {
   /// All but the memory.
   static Status LayOut(uint64_t bytes, uint64_t slab_bytes, Logger* log,
                        std::unique_ptr<ServerRegion>* region);
-  Header HeaderOf(uint64_t instance_id) const;
+  RegionHeader HeaderOf(uint64_t instance_id) const;
   SlabEntry* entries() const {
     return reinterpret_cast<SlabEntry*>(memory_->data() + kSlabTableOffset);
   }

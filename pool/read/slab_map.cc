@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "memnode/server_region.h"
+#include "pool/wire/region_layout.h"
 #include "util/codes/crc32c.h"
 
 namespace nacre::pool {
@@ -13,14 +13,14 @@ namespace {
 constexpr uint64_t kMaxSlabs = uint64_t{1} << 31;
 constexpr uint64_t kEntriesAtOnce = 64 << 10;
 
-Status CheckHeader(ServerRegion::Header header) {
+Status CheckHeader(RegionHeader header) {
   const uint32_t crc = header.header_crc;
   header.header_crc = 0;
-  if (header.magic != ServerRegion::kMagic ||
+  if (header.magic != kRegionMagic ||
       crc != Crc32c(reinterpret_cast<const char*>(&header), sizeof(header))) {
     return Status::Corruption("the head of the region is damaged");
   }
-  if (header.format_version > ServerRegion::kFormatVersion) {
+  if (header.format_version > kRegionFormatVersion) {
     return Status::NotSupported("the region has a newer format than this tool knows");
   }
   if (header.slab_bytes == 0 || header.slab_count > kMaxSlabs) {
@@ -43,7 +43,7 @@ bool SlabMap::Owns(uint64_t database_id, const ExtentAddr& extent) const {
 }
 
 Status ReadSlabMap(PoolReader* reader, NodeId node, SlabMap* map) {
-  ServerRegion::Header header{};
+  RegionHeader header{};
   NACRE_RETURN_IF_ERROR(reader->Read({.node = node, .offset = 0, .length = sizeof(header)},
                                      reinterpret_cast<char*>(&header)));
   NACRE_RETURN_IF_ERROR(CheckHeader(header));
@@ -55,16 +55,15 @@ Status ReadSlabMap(PoolReader* reader, NodeId node, SlabMap* map) {
   std::vector<NodeRange> ranges;
   for (uint64_t done = 0; done < header.slab_count; done += kEntriesAtOnce) {
     const auto count = static_cast<size_t>(std::min(header.slab_count - done, kEntriesAtOnce));
-    ranges.push_back(
-        {.node = node,
-         .offset = ServerRegion::kSlabTableOffset + done * sizeof(ServerRegion::SlabEntry),
-         .length = count * sizeof(ServerRegion::SlabEntry)});
+    ranges.push_back({.node = node,
+                      .offset = kSlabTableOffset + done * sizeof(SlabEntry),
+                      .length = count * sizeof(SlabEntry)});
   }
   Status failure;
   reader->ReadEach(ranges, [&](size_t, const Status& status, const Slice& bytes) {
     if (!status.ok()) failure = status;
-    for (size_t at = 0; at < bytes.size(); at += sizeof(ServerRegion::SlabEntry)) {
-      ServerRegion::SlabEntry entry{};
+    for (size_t at = 0; at < bytes.size(); at += sizeof(SlabEntry)) {
+      SlabEntry entry{};
       std::memcpy(&entry, bytes.data() + at, sizeof(entry));
       map->owners.push_back(entry.database_id);
     }

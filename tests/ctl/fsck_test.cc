@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "ctl/database_view.h"
-#include "memnode/server_region.h"
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
+#include "pool/wire/region_layout.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/owner_process.h"
 #include "tests/support/redundant_db.h"
@@ -88,8 +88,8 @@ class FsckTest : public RedundantDBTest {
   char* SlabOwner(NodeId node, uint64_t slab) {
     ExtentAddr table;
     table.start.node = node;
-    table.start.offset = pool::ServerRegion::kSlabTableOffset;
-    return ByteOf(table, slab * sizeof(pool::ServerRegion::SlabEntry));
+    table.start.offset = pool::kSlabTableOffset;
+    return ByteOf(table, slab * sizeof(pool::SlabEntry));
   }
   SlabMap Slabs(NodeId node) {
     std::unique_ptr<PoolReader> reader;

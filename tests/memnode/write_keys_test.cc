@@ -168,7 +168,7 @@ TEST_P(WriteKeysTest, EverythingIsReadAndNothingElseIsWritten) {
   const uint64_t end = slabs_.back() + kSlabBytes;
   const uint32_t key = WriteAddress(owner_, slabs_[1]).key;
   const std::vector<uint64_t> elsewhere = {0,
-                                           ServerRegion::kSlabTableOffset,
+                                           kSlabTableOffset,
                                            slabs_[0],
                                            slabs_[1] - 64,
                                            slabs_[1] - 32,
