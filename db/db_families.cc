@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "db/db_impl.h"
+#include "db/family/family_check.h"
+#include "db/family/hidden_family.h"
 #include "db/manifest/manifest_follower.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
-#include "db/version/family_check.h"
-#include "db/version/hidden_family.h"
 #include "table/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/log.h"

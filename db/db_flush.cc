@@ -6,7 +6,7 @@
 
 #include "db/compaction/manual_compaction.h"
 #include "db/db_impl.h"
-#include "db/manifest/table_changes.h"
+#include "db/version/table_changes.h"
 #include "table/merge/merge_kernel.h"
 #include "table/table_builder.h"
 #include "util/coding.h"

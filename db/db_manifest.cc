@@ -3,7 +3,7 @@
 
 #include "db/db_impl.h"
 #include "db/manifest/state_record.h"
-#include "db/manifest/table_changes.h"
+#include "db/version/table_changes.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

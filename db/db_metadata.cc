@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "db/db_impl.h"
+#include "db/family/hidden_family.h"
 #include "db/read/point_lookup.h"
 #include "db/read/view_reads.h"
-#include "db/version/hidden_family.h"
 #include "db/version/table_metadata.h"
 #include "util/exceptions.h"
 #include "util/hash.h"

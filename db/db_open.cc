@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/family/family_check.h"
 #include "db/manifest/manifest_recovery.h"
 #include "db/open_timeline.h"
 #include "db/options/info_log.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
 #include "db/redundancy/repair_planner.h"
-#include "db/version/family_check.h"
 #include "db/version/space_report.h"
 #include "pool/wire/database_report.h"
 #include "table/write_batch_format.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/manifest/table_changes.h"
 #include "db/redundancy/repair_planner.h"
+#include "db/version/table_changes.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/version/column_family.h"
+#include "db/family/column_family.h"
 #include "util/exceptions.h"
 
 namespace nacre {

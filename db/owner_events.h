@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "db/compaction/compaction_picker.h"
 #include "db/event_queue.h"
+#include "db/family/family_edit.h"
 #include "db/memtable/memtable.h"
 #include "db/redundancy/node_states.h"
-#include "db/version/family_edit.h"
+#include "db/version/compaction_picker.h"
 #include "nacre/listener.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"

@@ -1,7 +1,7 @@
 #include "transactions/below.h"
 
 #include "db/db_impl.h"
-#include "db/version/column_family.h"
+#include "db/family/column_family.h"
 #include "nacre/utilities/stackable_db.h"
 #include "table/merge/merge_operands.h"
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/family/hidden_family.h"
 #include "db/read/key_sequences.h"
-#include "db/version/hidden_family.h"
 
 namespace nacre {
 namespace {

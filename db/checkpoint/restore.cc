@@ -9,7 +9,7 @@
 #include "db/checkpoint/table_file.h"
 #include "db/checkpoint/table_jobs.h"
 #include "db/db_impl.h"
-#include "db/version/family_check.h"
+#include "db/family/family_check.h"
 #include "nacre/checkpoint.h"
 #include "util/log.h"
 

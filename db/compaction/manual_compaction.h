@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "db/compaction/compaction_picker.h"
-#include "db/version/family_edit.h"
+#include "db/family/family_edit.h"
+#include "db/version/compaction_picker.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 

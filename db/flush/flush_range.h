@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "db/family/column_family.h"
 #include "db/memtable/memtable.h"
-#include "db/version/column_family.h"
 #include "db/version/version.h"
 #include "jobs/flush_job.h"
 #include "nacre/status.h"

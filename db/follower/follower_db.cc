@@ -2,11 +2,11 @@
 
 #include <utility>
 
+#include "db/family/family_check.h"
 #include "db/options/info_log.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
 #include "db/read/view_reads.h"
-#include "db/version/family_check.h"
 #include "db/version/table_metadata.h"
 #include "pool/space/space_allocator.h"
 #include "table/write_batch_format.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/family/family_check.h"
 #include "db/manifest/state_record.h"
-#include "db/version/family_check.h"
 #include "db/wal/log_seal.h"
 #include "pool/wire/database_report.h"
 #include "table/write_batch_format.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "db/family/column_family.h"
 #include "db/follower/follower_view.h"
 #include "db/manifest/manifest_follower.h"
 #include "db/memtable/memtable.h"
-#include "db/version/column_family.h"
 #include "db/version/table_handle.h"
 #include "db/version/version.h"
 #include "db/wal/log_follower.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "db/db_impl.h"
+#include "db/family/column_family.h"
+#include "db/family/hidden_family.h"
 #include "db/read/db_iterator.h"
 #include "db/read/view_reads.h"
-#include "db/version/column_family.h"
-#include "db/version/hidden_family.h"
 #include "table/iterator/internal_iterator.h"
 #include "table/table_reader.h"
 #include "table/write_batch_format.h"

@@ -16,16 +16,16 @@
 #include <string>
 #include <vector>
 
-#include "db/compaction/compaction_picker.h"
+#include "db/family/family_check.h"
 #include "db/manifest/manifest_state.h"
-#include "db/manifest/table_changes.h"
 #include "db/manifest/table_lineage.h"
 #include "db/read/read_view.h"
 #include "db/read/view_reads.h"
 #include "db/redundancy/repair_planner.h"
-#include "db/version/family_check.h"
+#include "db/version/compaction_picker.h"
 #include "db/version/point_tiers.h"
 #include "db/version/space_report.h"
+#include "db/version/table_changes.h"
 #include "db/version/table_metadata.h"
 #include "db/version/version.h"
 #include "table/merge/range_cover.h"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/compaction/compaction_picker.h"
+#include "db/version/compaction_picker.h"
 #include "db/version/space_report.h"
 #include "db/version/version.h"
 #include "tests/support/comparators.h"

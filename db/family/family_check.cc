@@ -1,12 +1,12 @@
-#include "db/version/family_check.h"
+#include "db/family/family_check.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 
+#include "db/family/hidden_family.h"
 #include "db/options/options_check.h"
-#include "db/version/hidden_family.h"
 #include "table/write_batch_format.h"
 
 namespace nacre {

@@ -2,7 +2,7 @@
 // user keys; a table moves without a rewrite only where a rewrite would drop nothing.
 // Method: small trees of real tables with sizes chosen around the limits.
 
-#include "db/compaction/compaction_picker.h"
+#include "db/version/compaction_picker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "db/manifest/table_changes.h"
+#include "db/version/table_changes.h"
 
 #include <algorithm>
 #include <unordered_set>

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "db/version/column_family.h"
+#include "db/family/column_family.h"
 #include "db/version/version.h"
 
 namespace nacre {

@@ -1,4 +1,4 @@
-#include "db/compaction/compaction_picker.h"
+#include "db/version/compaction_picker.h"
 
 #include <algorithm>
 #include <utility>

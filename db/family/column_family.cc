@@ -1,4 +1,4 @@
-#include "db/version/column_family.h"
+#include "db/family/column_family.h"
 
 #include <algorithm>
 
