@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "db/family/read_view.h"
 #include "db/manifest/family_record.h"
 #include "db/memtable/memtable.h"
-#include "db/read/read_view.h"
 #include "db/version/compaction_picker.h"
 #include "nacre/column_family.h"
 #include "nacre/options.h"

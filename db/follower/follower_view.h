@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/read/read_view.h"
+#include "db/family/read_view.h"
 #include "table/internal_key.h"
 
 namespace nacre {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "db/read/read_rules.h"
-#include "db/read/read_view.h"
+#include "db/family/read_rules.h"
+#include "db/family/read_view.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"
 #include "table/internal_key.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "db/read/read_view.h"
+#include "db/family/read_view.h"
 #include "nacre/db.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "db/family/family_check.h"
+#include "db/family/read_view.h"
 #include "db/manifest/manifest_state.h"
 #include "db/manifest/table_lineage.h"
-#include "db/read/read_view.h"
 #include "db/read/view_reads.h"
 #include "db/redundancy/repair_planner.h"
 #include "db/version/compaction_picker.h"

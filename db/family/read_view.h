@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "db/family/read_rules.h"
 #include "db/memtable/memtable.h"
-#include "db/read/read_rules.h"
 #include "db/version/version.h"
 #include "nacre/options.h"
 
