@@ -5,7 +5,7 @@
 #include "ctl/database_check.h"
 #include "db/manifest/state_record.h"
 #include "db/wal/log_reader.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "util/coding.h"
 
 namespace nacre::ctl {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "ctl/database_check.h"
-#include "table/fragment_checksums.h"
-#include "table/table_meta.h"
+#include "table/format/fragment_checksums.h"
+#include "table/format/table_meta.h"
 
 namespace nacre::ctl {
 namespace {

@@ -8,7 +8,7 @@
 #include "db/manifest/manifest_state.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::ctl {
 

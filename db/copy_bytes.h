@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/mutex.h"
 
 namespace nacre {

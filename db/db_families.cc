@@ -9,7 +9,7 @@
 #include "db/manifest/manifest_follower.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

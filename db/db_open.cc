@@ -13,7 +13,7 @@
 #include "db/redundancy/repair_planner.h"
 #include "db/version/space_report.h"
 #include "pool/wire/database_report.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

@@ -8,7 +8,7 @@
 #include "db/read/operation_counts.h"
 #include "db/write/update_limits.h"
 #include "nacre/statistics.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/perf_step.h"

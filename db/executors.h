@@ -7,7 +7,7 @@
 
 #include "pool/pool_client.h"
 #include "pool/space/space_allocator.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/mutex.h"
 
 namespace nacre {

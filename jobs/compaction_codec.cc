@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 namespace nacre::pool {
 namespace {

@@ -3,7 +3,7 @@
 #include "jobs/compaction_job.h"
 #include "nacre/status.h"
 #include "pool/wire/control.pb.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "pool/store/table_store.h"
-#include "table/iterator/concatenating_iterator.h"
+#include "table/concatenating_iterator.h"
 #include "table/iterator/merging_iterator.h"
 #include "table/table_reader.h"
 #include "util/clock.h"

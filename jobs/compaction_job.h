@@ -10,9 +10,9 @@
 #include "nacre/compaction_filter.h"
 #include "nacre/merge_operator.h"
 #include "nacre/status.h"
+#include "table/format/table_meta.h"
 #include "table/iterator/internal_iterator.h"
 #include "table/merge/merge_kernel.h"
-#include "table/table_meta.h"
 #include "util/codes/reed_solomon.h"
 
 namespace nacre::pool {

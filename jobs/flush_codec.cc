@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "jobs/compaction_codec.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 
 namespace nacre::pool {
 namespace {

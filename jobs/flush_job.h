@@ -7,8 +7,8 @@
 #include "jobs/compaction_job.h"
 #include "nacre/comparator.h"
 #include "nacre/status.h"
-#include "table/internal_key.h"
-#include "table/placement.h"
+#include "table/format/internal_key.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

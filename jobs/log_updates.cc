@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 
 namespace nacre::pool {
 namespace {

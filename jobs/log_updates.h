@@ -13,8 +13,8 @@
 #include "nacre/status.h"
 #include "pool/read/copy_reader.h"
 #include "pool/store/table_store.h"
+#include "table/format/log_format.h"
 #include "table/iterator/internal_iterator.h"
-#include "table/log_format.h"
 #include "table/merge/update_order.h"
 #include "util/arena.h"
 

@@ -10,7 +10,7 @@
 #include "nacre/status.h"
 #include "pool/store/write_keys.h"
 #include "pool/wire/control.pb.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

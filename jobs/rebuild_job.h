@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nacre/status.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

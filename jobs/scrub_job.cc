@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "pool/store/table_store.h"
-#include "table/fragment_checksums.h"
-#include "table/table_meta.h"
+#include "table/format/fragment_checksums.h"
+#include "table/format/table_meta.h"
 #include "util/byte_pace.h"
 
 namespace nacre::pool {

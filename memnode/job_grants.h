@@ -10,7 +10,7 @@
 
 #include "nacre/status.h"
 #include "rdma/transport.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -16,7 +16,7 @@
 #include "memnode/server_region.h"
 #include "nacre/status.h"
 #include "pool/wire/control.pb.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -17,7 +17,7 @@
 #include "nacre/status.h"
 #include "pool/space/job_end.h"
 #include "rdma/transport.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/clock.h"
 #include "util/uri.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "table/format/record.h"
 #include "table/index/point_index.h"
 #include "table/index/range_index.h"
-#include "table/record.h"
 #include "util/codes/bloom.h"
 #include "util/codes/crc32c.h"
 #include "util/hash.h"

@@ -7,10 +7,10 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/extent.h"
-#include "table/internal_key.h"
-#include "table/merge/range_tombstones.h"
-#include "table/table_meta.h"
+#include "table/format/extent.h"
+#include "table/format/internal_key.h"
+#include "table/format/table_meta.h"
+#include "table/ranges/range_tombstones.h"
 
 namespace nacre {
 

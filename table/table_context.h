@@ -5,10 +5,10 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/extent.h"
-#include "table/internal_key.h"
-#include "table/record.h"
-#include "table/table_meta.h"
+#include "table/format/extent.h"
+#include "table/format/internal_key.h"
+#include "table/format/record.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

@@ -9,8 +9,8 @@
 #include "table/index/index_memory.h"
 #include "table/index/range_index_slot.h"
 #include "table/iterator/covered_iterator.h"
-#include "table/iterator/table_iterator.h"
 #include "table/table_context.h"
+#include "table/table_iterator.h"
 #include "util/codes/crc32c.h"
 #include "util/mutex.h"
 

@@ -6,14 +6,14 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/extent.h"
+#include "table/format/extent.h"
+#include "table/format/internal_key.h"
+#include "table/format/record.h"
+#include "table/format/table_meta.h"
 #include "table/index/point_index.h"
 #include "table/index/range_index.h"
-#include "table/internal_key.h"
 #include "table/iterator/internal_iterator.h"
-#include "table/merge/range_tombstones.h"
-#include "table/record.h"
-#include "table/table_meta.h"
+#include "table/ranges/range_tombstones.h"
 #include "util/codes/bloom.h"
 
 namespace nacre {

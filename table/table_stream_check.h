@@ -5,8 +5,8 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/record.h"
-#include "table/table_meta.h"
+#include "table/format/record.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

@@ -10,7 +10,7 @@
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "nacre/write_batch.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 
 namespace nacre {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "util/hash.h"
 
 namespace nacre {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "nacre/slice.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "transactions/below.h"
 #include "transactions/pessimistic_transaction.h"
 #include "util/exceptions.h"

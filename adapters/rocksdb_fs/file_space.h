@@ -16,8 +16,8 @@
 #include "pool/read/buffer_pool.h"
 #include "pool/read/remote_stream.h"
 #include "pool/space/space_allocator.h"
-#include "table/placement.h"
-#include "table/redundancy.h"
+#include "table/format/placement.h"
+#include "table/format/redundancy.h"
 #include "util/mutex.h"
 #include "util/threads/executor.h"
 

@@ -8,7 +8,7 @@
 
 #include "adapters/rocksdb_fs/file_space.h"
 #include "nacre/status.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/mutex.h"
 
 namespace nacre::rocksfs {

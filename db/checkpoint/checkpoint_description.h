@@ -11,8 +11,8 @@
 #include "nacre/checkpoint.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/internal_key.h"
-#include "table/table_meta.h"
+#include "table/format/internal_key.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

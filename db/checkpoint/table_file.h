@@ -6,8 +6,8 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/fragment_checksums.h"
-#include "table/table_meta.h"
+#include "table/format/fragment_checksums.h"
+#include "table/format/table_meta.h"
 #include "util/posix_file.h"
 
 namespace nacre {

@@ -16,7 +16,7 @@
 #include "db/version/compaction_picker.h"
 #include "nacre/column_family.h"
 #include "nacre/options.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

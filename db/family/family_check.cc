@@ -7,7 +7,7 @@
 
 #include "db/family/hidden_family.h"
 #include "db/options/options_check.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 
 namespace nacre {
 namespace {

@@ -12,9 +12,9 @@
 #include "db/version/version.h"
 #include "jobs/flush_job.h"
 #include "nacre/status.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
+#include "table/format/placement.h"
 #include "table/merge/merge_kernel.h"
-#include "table/placement.h"
 
 namespace nacre {
 

@@ -9,7 +9,7 @@
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
 #include "pool/space/space_allocator.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "util/log.h"
 
 namespace nacre {

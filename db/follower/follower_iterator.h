@@ -5,7 +5,7 @@
 #include "db/follower/follower_view.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

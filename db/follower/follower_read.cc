@@ -10,7 +10,7 @@
 #include "db/read/db_iterator.h"
 #include "db/read/point_lookup.h"
 #include "db/read/view_reads.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
 

@@ -9,7 +9,7 @@
 #include "db/manifest/state_record.h"
 #include "db/wal/log_seal.h"
 #include "pool/wire/database_report.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "util/boot_clock.h"
 #include "util/clock.h"
 #include "util/planted_bug.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "db/family/read_view.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

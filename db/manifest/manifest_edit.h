@@ -11,7 +11,7 @@
 #include "db/wal/log_segments.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

@@ -16,7 +16,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "pool/wire/manifest_image.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"

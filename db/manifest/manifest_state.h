@@ -8,7 +8,7 @@
 #include "db/manifest/manifest_edit.h"
 #include "db/wal/log_segments.h"
 #include "nacre/status.h"
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

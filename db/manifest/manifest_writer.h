@@ -14,7 +14,7 @@
 #include "pool/pool_client.h"
 #include "pool/read/mirrored_extent.h"
 #include "rdma/transport.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/clock.h"
 
 namespace nacre {

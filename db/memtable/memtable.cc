@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "db/memtable/skip_list.h"
+#include "table/format/key_order.h"
 #include "table/iterator/internal_iterator.h"
-#include "table/key_order.h"
 #include "util/arena.h"
 #include "util/hash.h"
 #include "util/threads/per_thread.h"

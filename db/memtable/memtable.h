@@ -12,7 +12,7 @@
 #include "db/memtable/range_tombstone_list.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

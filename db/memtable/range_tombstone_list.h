@@ -8,9 +8,9 @@
 
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
+#include "table/format/internal_key.h"
 #include "table/index/key_search.h"
-#include "table/internal_key.h"
-#include "table/merge/range_tombstones.h"
+#include "table/ranges/range_tombstones.h"
 #include "util/mutex.h"
 
 namespace nacre {

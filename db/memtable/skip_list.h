@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nacre/slice.h"
-#include "table/key_order.h"
+#include "table/format/key_order.h"
 #include "util/arena.h"
 #include "util/simulation.h"
 
@@ -21,7 +21,7 @@ namespace nacre {
 enum class ValuePlace : uint8_t { kCopied, kElsewhere };
 
 /// An ordered list of entries (user key, tag, value) with express lanes: expected O(log n) search.
-/// Order: user key ascending by `Order` (table/key_order.h), then tag descending.
+/// Order: user key ascending by `Order` (table/format/key_order.h), then tag descending.
 ///
 /// Entries are never changed and never removed; their memory is the arena's, which must outlive
 /// the list. A node is one allocation:

@@ -7,7 +7,7 @@
 #include "nacre/column_family.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
-#include "table/redundancy.h"
+#include "table/format/redundancy.h"
 
 namespace nacre {
 

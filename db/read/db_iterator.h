@@ -6,9 +6,9 @@
 #include "db/family/read_view.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "table/iterator/internal_iterator.h"
-#include "table/merge/range_cover.h"
+#include "table/ranges/range_cover.h"
 
 namespace nacre {
 

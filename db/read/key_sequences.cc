@@ -11,9 +11,9 @@
 #include "db/family/hidden_family.h"
 #include "db/read/db_iterator.h"
 #include "db/read/view_reads.h"
+#include "table/format/write_batch_format.h"
 #include "table/iterator/internal_iterator.h"
 #include "table/table_reader.h"
-#include "table/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
 

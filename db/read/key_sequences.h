@@ -10,7 +10,7 @@
 #include "nacre/options.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

@@ -8,8 +8,8 @@
 #include "pool/pool_client.h"
 #include "pool/store/degraded_read.h"
 #include "pool/store/table_store.h"
+#include "table/format/record.h"
 #include "table/index/point_index.h"
-#include "table/record.h"
 
 namespace nacre {
 

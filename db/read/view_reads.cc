@@ -8,7 +8,7 @@
 
 #include "db/read/db_iterator.h"
 #include "db/version/unread_tables.h"
-#include "table/iterator/concatenating_iterator.h"
+#include "table/concatenating_iterator.h"
 #include "table/iterator/covered_iterator.h"
 #include "table/iterator/merging_iterator.h"
 #include "util/exceptions.h"

@@ -11,9 +11,9 @@
 #include "nacre/options.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "table/iterator/internal_iterator.h"
-#include "table/merge/range_cover.h"
+#include "table/ranges/range_cover.h"
 
 namespace nacre {
 

@@ -11,7 +11,7 @@
 #include "jobs/compaction_job.h"
 #include "pool/connect/node_start.h"
 #include "pool/pool_client.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/mutex.h"
 
 namespace nacre {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre {
 

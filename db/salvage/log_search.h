@@ -9,7 +9,7 @@
 #include "db/wal/log_segments.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

@@ -8,7 +8,7 @@
 
 #include "db/manifest/state_record.h"
 #include "pool/read/pool_reader.h"
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 #include "util/coding.h"
 
 namespace nacre {

@@ -8,9 +8,9 @@
 #include "db/manifest/table_lineage.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "table/log_format.h"
-#include "table/placement.h"
-#include "table/table_meta.h"
+#include "table/format/log_format.h"
+#include "table/format/placement.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

@@ -7,8 +7,8 @@
 
 #include "db/manifest/state_record.h"
 #include "pool/store/table_store.h"
-#include "table/extent.h"
-#include "table/fragment_checksums.h"
+#include "table/format/extent.h"
+#include "table/format/fragment_checksums.h"
 #include "util/codes/crc32c.h"
 
 namespace nacre {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "db/manifest/table_lineage.h"
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

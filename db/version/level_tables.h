@@ -11,7 +11,7 @@
 
 #include "db/version/table_handle.h"
 #include "db/version/table_sums.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

@@ -6,7 +6,7 @@
 
 #include "db/manifest/family_record.h"
 #include "db/version/version.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

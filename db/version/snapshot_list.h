@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nacre/db.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre {
 namespace {

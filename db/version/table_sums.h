@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

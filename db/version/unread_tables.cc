@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 namespace {

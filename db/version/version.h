@@ -9,7 +9,7 @@
 
 #include "db/version/level_tables.h"
 #include "db/version/table_handle.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "table/merge/merge_kernel.h"
 
 namespace nacre {

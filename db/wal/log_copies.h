@@ -12,7 +12,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "pool/read/copy_reader.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "util/arena.h"
 
 namespace nacre {

@@ -12,7 +12,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 
 namespace nacre {
 
@@ -24,12 +24,12 @@ namespace nacre {
 /// what stays so counts as well, as it would for a new owner.
 ///
 /// That nothing was missed is told, as a rule, by the header of the segment: it is read from each
-/// copy after the end of the records was. If it is there without the mark (table/log_format.h) the
-/// segment was open, and its memory nobody else's, when the end was read. This takes one round
-/// trip, and no look at the manifest. But an owner that reaches no copy goes on without having
-/// marked one, after a while (db/wal/log_seal.h). So marks are certain for less than that after the
-/// headers of all later segments were read, together with the end of the records, and a manifest
-/// that has no others.
+/// copy after the end of the records was. If it is there without the mark
+/// (table/format/log_format.h) the segment was open, and its memory nobody else's, when the end was
+/// read. This takes one round trip, and no look at the manifest. But an owner that reaches no copy
+/// goes on without having marked one, after a while (db/wal/log_seal.h). So marks are certain for
+/// less than that after the headers of all later segments were read, together with the end of the
+/// records, and a manifest that has no others.
 ///
 /// Thread safety: none.
 class LogFollower {

@@ -10,7 +10,7 @@
 #include "db/wal/log_copies.h"
 #include "db/wal/log_scan.h"
 #include "pool/read/copy_reader.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "util/threads/thread.h"
 
 namespace nacre {

@@ -10,7 +10,7 @@
 #include "nacre/status.h"
 #include "nacre/wal_recovery_mode.h"
 #include "pool/pool_client.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "util/arena.h"
 
 namespace nacre {

@@ -10,7 +10,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 
 namespace nacre {
 

@@ -12,8 +12,8 @@
 #include "nacre/wal_recovery_mode.h"
 #include "pool/pool_client.h"
 #include "pool/read/copy_reader.h"
-#include "table/internal_key.h"
-#include "table/log_format.h"
+#include "table/format/internal_key.h"
+#include "table/format/log_format.h"
 #include "util/arena.h"
 
 namespace nacre {

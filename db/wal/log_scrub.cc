@@ -8,7 +8,7 @@
 #include <string>
 
 #include "pool/read/mirrored_extent.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "util/clock.h"
 #include "util/codes/crc32c.h"
 

@@ -8,7 +8,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "pool/read/copy_reader.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre {
 

@@ -5,7 +5,7 @@
 
 #include "db/wal/log_copies.h"
 #include "pool/read/mirrored_extent.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "util/clock.h"
 
 namespace nacre {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre {
 

@@ -9,7 +9,7 @@
 
 #include "pool/read/copy_reader.h"
 #include "pool/read/mirrored_extent.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "util/clock.h"
 
 namespace nacre {

@@ -18,7 +18,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 

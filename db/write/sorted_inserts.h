@@ -8,7 +8,7 @@
 #include "db/memtable/memtable.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "table/merge/update_order.h"
 
 namespace nacre {

@@ -4,7 +4,7 @@
 
 #include "db/write/unsettled_writes.h"
 #include "db/write/write_fault.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "util/mutex.h"
 
 namespace nacre {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "nacre/column_family.h"
-#include "table/internal_key.h"
-#include "table/write_batch_format.h"
+#include "table/format/internal_key.h"
+#include "table/format/write_batch_format.h"
 #include "util/coding.h"
 #include "util/exceptions.h"
 

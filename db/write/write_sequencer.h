@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "nacre/status.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "util/clock.h"
 
 namespace nacre {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "pool/pool_impl.h"
-#include "table/log_format.h"
-#include "table/placement.h"
-#include "table/redundancy.h"
-#include "table/write_batch_format.h"
+#include "table/format/log_format.h"
+#include "table/format/placement.h"
+#include "table/format/redundancy.h"
+#include "table/format/write_batch_format.h"
 #include "util/clock.h"
 #include "util/threads/thread_index.h"
 

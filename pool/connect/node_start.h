@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "pool/pool_client.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -9,7 +9,7 @@
 #include "pool/connect/lane.h"
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -10,7 +10,7 @@
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
 #include "rdma/wait.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/clock.h"
 
 namespace nacre::pool {

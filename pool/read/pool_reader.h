@@ -10,7 +10,7 @@
 #include "pool/pool_client.h"
 #include "pool/read/buffer_pool.h"
 #include "pool/read/remote_stream.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -5,7 +5,7 @@
 
 #include "nacre/status.h"
 #include "pool/read/pool_reader.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

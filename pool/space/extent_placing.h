@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "table/fragment_checksums.h"
-#include "table/placement.h"
+#include "table/format/fragment_checksums.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -7,7 +7,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "pool/space/space_quarantine.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/codes/reed_solomon.h"
 #include "util/threads/executor.h"
 

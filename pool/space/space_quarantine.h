@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pool/space/job_end.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "nacre/status.h"
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {

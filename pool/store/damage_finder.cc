@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pool/read/remote_stream.h"
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 
 namespace nacre::pool {
 namespace {

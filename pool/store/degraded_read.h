@@ -8,7 +8,7 @@
 
 #include "pool/pool_client.h"
 #include "pool/store/table_store.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/codes/combination.h"
 #include "util/codes/reed_solomon.h"
 

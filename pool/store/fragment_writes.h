@@ -11,7 +11,7 @@
 #include "pool/store/table_store_rep.h"
 #include "pool/store/write_keys.h"
 #include "rdma/transport.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

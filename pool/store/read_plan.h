@@ -8,7 +8,7 @@
 #include "pool/read/remote_stream.h"
 #include "pool/store/damaged_chunks.h"
 #include "pool/store/table_store_rep.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 #include "util/codes/reed_solomon.h"
 
 namespace nacre::pool {

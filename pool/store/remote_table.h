@@ -8,8 +8,8 @@
 #include "pool/store/chunk_sums.h"
 #include "pool/store/damaged_chunks.h"
 #include "pool/store/table_store_rep.h"
-#include "table/extent.h"
-#include "table/placement.h"
+#include "table/format/extent.h"
+#include "table/format/placement.h"
 #include "util/codes/reed_solomon.h"
 
 namespace nacre::pool {

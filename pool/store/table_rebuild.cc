@@ -15,8 +15,8 @@
 #include "pool/store/fragment_writes.h"
 #include "pool/store/table_store.h"
 #include "pool/store/table_store_rep.h"
-#include "table/fragment_checksums.h"
-#include "table/table_meta.h"
+#include "table/format/fragment_checksums.h"
+#include "table/format/table_meta.h"
 #include "util/codes/reed_solomon.h"
 #include "util/planted_bug.h"
 

@@ -9,8 +9,8 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
-#include "table/extent.h"
-#include "table/placement.h"
+#include "table/format/extent.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -9,8 +9,8 @@
 #include "pool/read/buffer_pool.h"
 #include "pool/read/remote_stream.h"
 #include "pool/store/table_store.h"
-#include "table/extent.h"
-#include "table/fragment_checksums.h"
+#include "table/format/extent.h"
+#include "table/format/fragment_checksums.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {

@@ -6,7 +6,7 @@
 
 #include "pool/connect/node_link.h"
 #include "rdma/transport.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

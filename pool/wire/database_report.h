@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pool/wire/control.pb.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre::pool {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nacre/slice.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

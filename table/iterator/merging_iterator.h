@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "table/iterator/internal_iterator.h"
 
 namespace nacre {

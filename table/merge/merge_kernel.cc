@@ -4,8 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "table/format/record.h"
 #include "table/merge/merge_operands.h"
-#include "table/record.h"
 #include "util/exceptions.h"
 
 namespace nacre {

@@ -13,12 +13,12 @@
 #include "nacre/merge_operator.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/extent.h"
-#include "table/internal_key.h"
+#include "table/format/extent.h"
+#include "table/format/internal_key.h"
+#include "table/format/table_meta.h"
 #include "table/iterator/internal_iterator.h"
-#include "table/merge/range_tombstones.h"
+#include "table/ranges/range_tombstones.h"
 #include "table/table_builder.h"
-#include "table/table_meta.h"
 
 namespace nacre {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "table/key_order.h"
+#include "table/format/key_order.h"
 
 namespace nacre {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

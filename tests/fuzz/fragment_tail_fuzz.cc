@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 #include "util/codes/crc32c.h"
 #include "util/coding.h"
 

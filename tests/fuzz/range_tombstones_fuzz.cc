@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "table/merge/range_tombstones.h"
+#include "table/ranges/range_tombstones.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "table/record.h"
+#include "table/format/record.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.

@@ -9,7 +9,7 @@
 #include "db/manifest/state_record.h"
 #include "db/manifest/table_lineage.h"
 #include "db/salvage/memory_scan.h"
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 #include "tests/support/table/memory_extent.h"
 #include "util/codes/crc32c.h"
 #include "util/coding.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "nacre/write_batch.h"
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 
 namespace {
 

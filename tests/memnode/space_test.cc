@@ -13,7 +13,7 @@
 #include "memnode/server_region.h"
 #include "pool/space/free_ranges.h"
 #include "rdma/interposed_device.h"
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

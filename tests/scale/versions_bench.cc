@@ -28,7 +28,7 @@
 #include "db/version/table_changes.h"
 #include "db/version/table_metadata.h"
 #include "db/version/version.h"
-#include "table/merge/range_cover.h"
+#include "table/ranges/range_cover.h"
 #include "tests/support/table/table_factory.h"
 #include "util/random.h"
 

@@ -11,7 +11,7 @@
 #include "pool/pool_impl.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 #include "tests/support/table/vector_iterator.h"
 #include "util/threads/executor.h"
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
+#include "table/format/record.h"
 #include "table/index/point_index.h"
 #include "table/index/point_index_layout.h"
 #include "table/index/range_index.h"
-#include "table/record.h"
 #include "tests/support/table/test_table.h"
 #include "util/codes/crc32c.h"
 

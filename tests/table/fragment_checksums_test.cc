@@ -1,7 +1,7 @@
 // Goal: the tail of a fragment says of each chunk whether it is what was written, and nothing that
 // is damaged, cut off, newer or another fragment's is taken for one; extents have room for it.
 
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Goal: the bytes of the log's format are those of docs/formats.md; parts and flipped bits are not
 // taken for the whole. Method: bytes written out by hand, and every cut and flip of them.
 
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "table/iterator/concatenating_iterator.h"
+#include "table/concatenating_iterator.h"
 #include "tests/support/comparators.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

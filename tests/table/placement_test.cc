@@ -1,7 +1,7 @@
 // Goal: redundancy is read as users write it, and refused by name where it is not; each byte of a
 // striped table has one place, and fragments are as long as the places in them say.
 
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // Method: random ranges over few keys against brute force; iterators over vectors; every truncation
 // of a section, and random bytes.
 
-#include "table/merge/range_tombstones.h"
+#include "table/ranges/range_tombstones.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "table/iterator/covered_iterator.h"
-#include "table/merge/range_cover.h"
+#include "table/ranges/range_cover.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/table/vector_iterator.h"

@@ -1,7 +1,7 @@
 // Goal: records come back as they were written, and no damage to one goes unnoticed.
 // Method: round trips of random records; every bit of encoded records flipped; every prefix.
 
-#include "table/record.h"
+#include "table/format/record.h"
 
 #include <gtest/gtest.h>
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "table/format/record.h"
 #include "table/iterator/merging_iterator.h"
 #include "table/merge/merge_kernel.h"
-#include "table/record.h"
 #include "table/table_builder.h"
 #include "table/table_reader.h"
 #include "tests/support/table/memory_extent.h"

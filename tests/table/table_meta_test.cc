@@ -1,7 +1,7 @@
 // Goal: a table's meta survives encoding, and damage to it, to a footer or to a head is seen.
 // Method: round trips of random metas; every byte damaged; every truncation; footers in extents.
 
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "nacre/checkpoint.h"
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 #include "tests/support/checkpoint_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/status_assert.h"

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 #include "tests/support/comparators.h"
 #include "tests/support/log_fixture.h"
 #include "tests/support/seed.h"

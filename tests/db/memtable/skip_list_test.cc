@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "table/key_order.h"
+#include "table/format/key_order.h"
 #include "tests/support/seed.h"
 #include "util/coding.h"
 #include "util/random.h"

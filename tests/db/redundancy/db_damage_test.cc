@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "table/fragment_checksums.h"
-#include "table/record.h"
+#include "table/format/fragment_checksums.h"
+#include "table/format/record.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/scale.h"
 #include "tests/support/status_assert.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/table/stored_tables.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "tests/support/log_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 #include "tests/support/log_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"

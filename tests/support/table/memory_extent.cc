@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre {
 namespace {

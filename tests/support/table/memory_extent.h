@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "table/extent.h"
+#include "table/format/extent.h"
 
 namespace nacre {
 

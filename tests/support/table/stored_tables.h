@@ -6,7 +6,7 @@
 
 #include "nacre/db.h"
 #include "pool/pool_impl.h"
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 namespace nacre {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "table/format/table_meta.h"
 #include "table/table_builder.h"
-#include "table/table_meta.h"
 #include "table/table_reader.h"
 #include "tests/support/table/memory_extent.h"
 #include "tests/support/table/vector_iterator.h"

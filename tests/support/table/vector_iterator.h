@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "table/iterator/internal_iterator.h"
 
 namespace nacre {

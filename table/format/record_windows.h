@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nacre/status.h"
-#include "table/extent.h"
+#include "table/format/extent.h"
 #include "table/index/range_index.h"
 #include "table/table_context.h"
 #include "table/table_reader.h"

@@ -1,4 +1,4 @@
-#include "table/write_batch_format.h"
+#include "table/format/write_batch_format.h"
 
 namespace nacre {
 namespace {

@@ -1,4 +1,4 @@
-#include "table/merge/range_cover.h"
+#include "table/ranges/range_cover.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 

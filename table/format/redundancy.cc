@@ -1,4 +1,4 @@
-#include "table/redundancy.h"
+#include "table/format/redundancy.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "table/record.h"
+#include "table/format/record.h"
 
 #include <cassert>
 #include <cstring>

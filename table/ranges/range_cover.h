@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "nacre/slice.h"
-#include "table/internal_key.h"
-#include "table/merge/range_tombstones.h"
+#include "table/format/internal_key.h"
+#include "table/ranges/range_tombstones.h"
 
 namespace nacre {
 

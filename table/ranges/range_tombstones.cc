@@ -1,4 +1,4 @@
-#include "table/merge/range_tombstones.h"
+#include "table/ranges/range_tombstones.h"
 
 #include <algorithm>
 #include <optional>

@@ -9,9 +9,9 @@
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "table/format/internal_key.h"
 #include "table/index/key_search.h"
-#include "table/internal_key.h"
-#include "table/merge/covering_sequences.h"
+#include "table/ranges/covering_sequences.h"
 
 namespace nacre {
 

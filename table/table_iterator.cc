@@ -1,4 +1,4 @@
-#include "table/iterator/table_iterator.h"
+#include "table/table_iterator.h"
 
 #include <algorithm>
 #include <cassert>

@@ -8,7 +8,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 namespace nacre {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "table/redundancy.h"
+#include "table/format/redundancy.h"
 
 namespace nacre {
 
@@ -34,8 +34,8 @@ struct ExtentAddr {
 inline constexpr uint64_t kFragmentHeadBytes = 4096;
 
 /// Where the fragments of one table lie. Each fragment is a head of kFragmentHeadBytes, then
-/// table bytes, then the checksums of its chunks (table/fragment_checksums.h). Replicated: all
-/// table bytes in each fragment. Erasure-coded: fragments 0 to k-1 have the table's chunks in
+/// table bytes, then the checksums of its chunks (table/format/fragment_checksums.h). Replicated:
+/// all table bytes in each fragment. Erasure-coded: fragments 0 to k-1 have the table's chunks in
 /// turns, fragments k to k+m-1 the parity of each k of them (see Striping).
 struct Placement {
   Redundancy redundancy;

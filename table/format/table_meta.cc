@@ -1,4 +1,4 @@
-#include "table/table_meta.h"
+#include "table/format/table_meta.h"
 
 #include <algorithm>
 #include <cassert>

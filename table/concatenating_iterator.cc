@@ -1,4 +1,4 @@
-#include "table/iterator/concatenating_iterator.h"
+#include "table/concatenating_iterator.h"
 
 #include <algorithm>
 #include <utility>

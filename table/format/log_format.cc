@@ -1,4 +1,4 @@
-#include "table/log_format.h"
+#include "table/format/log_format.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "table/placement.h"
+#include "table/format/placement.h"
 
 #include <algorithm>
 

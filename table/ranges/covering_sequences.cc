@@ -1,4 +1,4 @@
-#include "table/merge/covering_sequences.h"
+#include "table/ranges/covering_sequences.h"
 
 #include <algorithm>
 #include <functional>

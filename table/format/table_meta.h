@@ -5,9 +5,9 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/extent.h"
-#include "table/internal_key.h"
-#include "table/placement.h"
+#include "table/format/extent.h"
+#include "table/format/internal_key.h"
+#include "table/format/placement.h"
 
 namespace nacre {
 

@@ -1,4 +1,4 @@
-#include "table/fragment_checksums.h"
+#include "table/format/fragment_checksums.h"
 
 #include <cassert>
 

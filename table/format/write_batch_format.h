@@ -8,7 +8,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "table/internal_key.h"
+#include "table/format/internal_key.h"
 #include "util/coding.h"
 
 namespace nacre {
