@@ -13,7 +13,7 @@
 #include "pool/wire/control.pb.h"
 #include "pool/wire/root_register.h"
 #include "util/mutex.h"
-#include "util/threads/per_thread.h"
+#include "util/per_thread.h"
 #include "util/uri.h"
 
 namespace nacre::pool {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "table/format/record.h"
-#include "table/format/record_windows.h"
 #include "table/index/loaded_range_index.h"
 #include "table/iterator/internal_iterator.h"
+#include "table/record_windows.h"
 #include "table/table_context.h"
 #include "table/table_reader.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "util/mutex.h"
-#include "util/threads/per_thread.h"
+#include "util/per_thread.h"
 
 namespace nacre {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 namespace nacre::rocksfs {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "adapters/rocksdb_fs/file_writer.h"
 #include "util/mutex.h"
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 namespace nacre::rocksfs {
 namespace {

@@ -10,7 +10,7 @@
 #include "table/iterator/internal_iterator.h"
 #include "util/arena.h"
 #include "util/hash.h"
-#include "util/threads/per_thread.h"
+#include "util/per_thread.h"
 
 namespace nacre {
 

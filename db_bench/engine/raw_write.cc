@@ -10,7 +10,7 @@
 #include "table/format/redundancy.h"
 #include "table/format/write_batch_format.h"
 #include "util/clock.h"
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 namespace nacre::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include "pool/pool_client_rep.h"
 #include "pool/read/client_session.h"
 #include "util/perf_step.h"
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 namespace nacre::pool {
 

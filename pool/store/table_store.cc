@@ -8,7 +8,7 @@
 
 #include "pool/store/remote_table.h"
 #include "pool/store/table_store_rep.h"
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 namespace nacre::pool {
 

@@ -11,8 +11,8 @@
 #include "util/hash.h"
 #include "util/histogram.h"
 #include "util/random.h"
+#include "util/thread_index.h"
 #include "util/threads/epoch.h"
-#include "util/threads/thread_index.h"
 
 namespace nacre {
 namespace {

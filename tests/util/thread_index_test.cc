@@ -3,7 +3,7 @@
 // Method: threads held alive together by a barrier; generations of threads that each count in
 // their slot without atomics (ThreadSanitizer sees a missing hand-over).
 
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "util/mutex.h"
-#include "util/threads/per_thread.h"
+#include "util/per_thread.h"
 
 namespace nacre {
 namespace {

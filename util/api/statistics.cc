@@ -9,7 +9,7 @@
 #include "util/histogram.h"
 #include "util/mutex.h"
 #include "util/never_destroyed.h"
-#include "util/threads/per_thread.h"
+#include "util/per_thread.h"
 
 namespace nacre {
 

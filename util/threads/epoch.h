@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "util/mutex.h"
-#include "util/threads/per_thread.h"
+#include "util/per_thread.h"
 
 namespace nacre {
 

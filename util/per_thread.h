@@ -6,7 +6,7 @@
 #include <new>
 #include <type_traits>
 
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 namespace nacre {
 

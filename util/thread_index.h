@@ -6,7 +6,7 @@
 namespace nacre {
 
 /// A small number that no other live thread of the process has, handed back when the thread ends.
-/// Indexes per-thread slots (epochs, sessions, arenas, counters; see util/threads/per_thread.h).
+/// Indexes per-thread slots (epochs, sessions, arenas, counters; see util/per_thread.h).
 /// The one process-wide registry of Nacre: thread-local storage cannot be passed as an argument.
 ///
 /// Numbers are dense: a new thread gets the smallest that is free. A slot keeps what its last

@@ -1,4 +1,4 @@
-#include "util/threads/thread_index.h"
+#include "util/thread_index.h"
 
 #include <pthread.h>
 

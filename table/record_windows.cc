@@ -1,4 +1,4 @@
-#include "table/format/record_windows.h"
+#include "table/record_windows.h"
 
 #include <algorithm>
 #include <cassert>
