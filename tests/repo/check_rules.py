@@ -6,33 +6,62 @@ Prints one line for each violation, as `file:line: rule: message`, and answers 1
 Why the rules are as they are: CONTRIBUTING.md and docs/design.md, section 2.
 """
 
+import collections
 import pathlib
 import re
 import sys
 from dataclasses import dataclass
 from typing import Iterator
 
-# For each folder, the folders whose headers it may include; "nacre" is include/nacre.
+# For each folder with rules of its own, the folders whose headers it may include besides its own;
+# "nacre" is include/nacre. A name stands for the folders in it, too, unless it ends with a slash. A
+# folder that is not named has the rules of the one that it lies in.
+BELOW_DB = ("nacre", "util", "rdma", "table", "pool", "jobs")
 LAYERS = {
     "include": ("nacre",),
-    "util": ("nacre", "util"),
-    "rdma": ("nacre", "util", "rdma"),
-    "table": ("nacre", "util", "table"),
-    "pool": ("nacre", "util", "rdma", "table", "pool", "jobs"),
-    "jobs": ("nacre", "util", "rdma", "table", "pool", "jobs"),
-    "memnode": ("nacre", "util", "rdma", "table", "pool", "jobs", "memnode"),
-    "db": ("nacre", "util", "rdma", "table", "pool", "jobs", "db"),
-    "transactions": ("nacre", "util", "rdma", "table", "pool", "jobs", "db", "transactions"),
-    "adapters": ("nacre", "util", "rdma", "table", "pool", "jobs", "db", "adapters"),
-    "db_bench": ("nacre", "util", "rdma", "table", "pool", "jobs", "db", "adapters", "db_bench"),
-    "perf": ("nacre", "util", "rdma", "pool", "perf"),
-    "ctl": ("nacre", "util", "rdma", "table", "pool", "jobs", "db", "ctl"),
-    "sqlite": ("nacre", "util", "sqlite"),
-    "examples": ("nacre", "examples"),
-    "tests": ("nacre", "util", "rdma", "table", "pool", "jobs", "memnode", "db", "transactions", "adapters",
-              "db_bench", "perf", "ctl", "sqlite", "examples", "tests"),
+    "util": ("nacre",),
+    "util/threads": ("nacre", "util/"),
+    "util/codes": ("nacre", "util/"),
+    "util/api": ("nacre", "util"),
+    "rdma": ("nacre", "util"),
+    "table/format": ("nacre", "util"),
+    "table/index": ("nacre", "util", "table/format"),
+    "table/ranges": ("nacre", "util", "table/format", "table/index"),
+    "table/iterator": ("nacre", "util", "table/format", "table/index", "table/ranges"),
+    "table": ("nacre", "util", "table/format", "table/index", "table/ranges", "table/iterator"),
+    "table/merge": ("nacre", "util", "table"),
+    "pool": ("nacre", "util", "rdma", "table", "jobs"),
+    "jobs": ("nacre", "util", "rdma", "table", "pool"),
+    "memnode": ("nacre", "util", "rdma", "table", "pool", "jobs"),
+    "db/wal": BELOW_DB,
+    "db/options": BELOW_DB,
+    "db/memtable": BELOW_DB,
+    "db/manifest": (*BELOW_DB, "db/wal"),
+    "db/version": (*BELOW_DB, "db/manifest"),
+    "db/family": (*BELOW_DB, "db/manifest", "db/memtable", "db/options", "db/version"),
+    "db/write": (*BELOW_DB, "db/wal", "db/memtable", "db/family"),
+    "db/read": (*BELOW_DB, "db/", "db/family", "db/version"),
+    "db/flush": (*BELOW_DB, "db/memtable", "db/version", "db/family"),
+    "db/compaction": (*BELOW_DB, "db/", "db/version", "db/family"),
+    "db/redundancy": (*BELOW_DB, "db/wal", "db/manifest", "db/version"),
+    "db/salvage": (*BELOW_DB, "db/wal", "db/manifest"),
+    "db/follower": (*BELOW_DB, "db/wal", "db/manifest", "db/memtable", "db/options", "db/version",
+                    "db/family", "db/read"),
+    "db/checkpoint": (*BELOW_DB, "db/", "db/manifest", "db/family", "db/version"),
+    "db": (*BELOW_DB, "db"),
+    "transactions": (*BELOW_DB, "db"),
+    "adapters": (*BELOW_DB, "db"),
+    "db_bench": (*BELOW_DB, "db", "adapters"),
+    "perf": ("nacre", "util", "rdma", "pool"),
+    "ctl": (*BELOW_DB, "db"),
+    "sqlite": ("nacre", "util"),
+    "examples": ("nacre",),
+    "tests": (*BELOW_DB, "memnode", "db", "transactions", "adapters", "db_bench", "perf", "ctl",
+              "sqlite", "examples"),
 }
 
+# A folder with more is several rooms.
+MAX_FILES = 40
 MAX_LINES = 600
 MAX_COLUMNS = 100
 
@@ -54,8 +83,8 @@ USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 DISABLED_TEST = re.compile(r"\bDISABLED" r"_\w")
 # `exit` destroys statics while threads of open databases still use them. A static of one of these
 # types, or of a class that nobody looked at, has a destructor; pointers and references have none.
-LIBRARY = ("include/", "util/", "rdma/", "table/", "pool/", "jobs/", "memnode/", "db/", "transactions/", "adapters/",
-           "sqlite/")
+LIBRARY = ("include/", "util/", "rdma/", "table/", "pool/", "jobs/", "memnode/", "db/",
+           "transactions/", "adapters/", "sqlite/")
 INTERPRETER = "adapters/python/"  # Its threads are the interpreter's, which ends them before.
 OWNING = (r"std::(?:string|vector|deque|list|function|shared_ptr|unique_ptr|regex|thread|"
           r"(?:unordered_)?(?:multi)?(?:map|set))\b")
@@ -106,17 +135,43 @@ def includes_of(text: str) -> Iterator[tuple[int, str]]:
             yield number, match.group(1)
 
 
+def layer_of(folder: str) -> str | None:
+    """The folder in LAYERS that `folder` is or lies in."""
+    while folder not in LAYERS:
+        if "/" not in folder:
+            return None
+        folder = folder.rsplit("/", 1)[0]
+    return folder
+
+
+def may_include(layer: str, target: str) -> bool:
+    """Whether files of `layer` may include headers of the folder `target`."""
+    return layer_of(target) == layer or any(
+        target == allowed.rstrip("/") or target.startswith(allowed + "/")
+        for allowed in LAYERS[layer])
+
+
 def check_layering(path: str, text: str) -> Iterator[Violation]:
-    folder = path.split("/")[0]
-    if folder not in LAYERS:
-        yield Violation(path, 1, "layering", f"{folder}/ is no layer")
+    layer = layer_of(path.rsplit("/", 1)[0])
+    if layer is None:
+        yield Violation(path, 1, "layering", f"{path.split('/')[0]}/ is no layer")
         return
     for number, target in includes_of(text):
-        target_folder = target.split("/")[0] if "/" in target else None
-        if target_folder not in LAYERS["tests"]:
+        folder = target.rsplit("/", 1)[0] if "/" in target else ""
+        if folder != "nacre" and not folder.startswith("nacre/") and layer_of(folder) is None and (
+                not any(known.startswith(folder + "/") for known in LAYERS) or folder == ""):
             yield Violation(path, number, "layering", f'"{target}" is not a path from the root')
-        elif target_folder not in LAYERS[folder]:
-            yield Violation(path, number, "layering", f'{folder}/ must not include "{target}"')
+        elif not may_include(layer, folder):
+            yield Violation(path, number, "layering", f'{layer}/ must not include "{target}"')
+
+
+def check_folders(paths: list[str]) -> Iterator[Violation]:
+    """No folder holds more files than one looks through."""
+    files = collections.Counter(path.rsplit("/", 1)[0] for path in paths if "/" in path)
+    for folder, count in sorted(files.items()):
+        if count > MAX_FILES:
+            yield Violation(folder, 1, "folders",
+                            f"{count} files, more than {MAX_FILES}; these are several rooms")
 
 
 def check_header(path: str, text: str, code: str) -> Iterator[Violation]:
@@ -193,8 +248,10 @@ def check_layout(path: str, text: str) -> Iterator[Violation]:
 
 def check_tree(root: pathlib.Path) -> list[Violation]:
     violations = []
+    paths = []
     for file in find_files(root):
         path = file.relative_to(root).as_posix()
+        paths.append(path)
         try:
             text = file.read_bytes().decode("utf-8")
         except UnicodeDecodeError:
@@ -204,6 +261,7 @@ def check_tree(root: pathlib.Path) -> list[Violation]:
         if file.suffix in CPP_SUFFIXES:
             violations += check_layering(path, text)
             violations += check_cpp(path, text)
+    violations += check_folders(paths)
     return sorted(violations, key=lambda v: (v.path, v.line))
 
 
