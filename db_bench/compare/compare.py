@@ -160,7 +160,7 @@ def heading(options: argparse.Namespace, about: dict[str, str], warnings: list[s
             f"background jobs; Nacre over 4 `nacre-memnode` processes on shm{pool}, RocksDB on "
             f"tmpfs. Medians of {options.rounds}; the ratio says how many times better Nacre is "
             "than the better profile.\n")
-    return text + "".join(f"\nNote: {warning}.\n" for warning in warnings)
+    return table.wrap_prose(text + "".join(f"\nNote: {warning}.\n" for warning in warnings))
 
 
 def split_docs(path: pathlib.Path) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator, Optional
 
 import machine
 from measure import NODE_START_SECONDS, await_ready, end, end_all, run as run_process, start
-from table import format_number
+from table import format_number, wrap_prose
 from workload import CompareError
 
 OWN_AT_MOST, RATIO_AT_MOST, RATIO_AT_LEAST = "own", "ratio <=", "ratio >="
@@ -232,7 +232,7 @@ class Table:
             end_all()
             shutil.rmtree(scratch, ignore_errors=True)
         about = machine.describe(None)
-        text = f"{machine.sentence(about)}.\n\n{heading}\n" + self.markdown(results)
+        text = wrap_prose(f"{machine.sentence(about)}.\n\n{heading}\n") + self.markdown(results)
         files = [options.out / f"{self.name}.{suffix}" for suffix in ("json", "md")]
         files[0].write_text(json.dumps(
             {"machine": about, "rounds": options.rounds, "num": options.num,

@@ -1,6 +1,7 @@
 """From measured values to the table: medians, ratios, Markdown."""
 
 import statistics
+import textwrap
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -79,6 +80,13 @@ def format_target(row: Row) -> str:
     if row.absolute:
         return f"<= {row.target:g} {row.unit}"
     return f">= {row.target:g}"
+
+
+def wrap_prose(text: str) -> str:
+    """Markdown whose paragraphs have lines of at most 120 columns, as all pages have."""
+    return "\n".join(textwrap.fill(line, 118, break_long_words=False, break_on_hyphens=False)
+                     if len(line) > 120 and not line.startswith("|") else line
+                     for line in text.split("\n"))
 
 
 HEADINGS = ("benchmark", "threads", "unit", "nacre") + PROFILES + ("ratio", "target", "met")

@@ -64,6 +64,7 @@ LAYERS = {
 MAX_FILES = 40
 MAX_LINES = 600
 MAX_COLUMNS = 100
+MAX_PROSE_COLUMNS = 120
 
 CPP_SUFFIXES = {".h", ".cc", ".c"}
 CODE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".cmake", ".sh"}
@@ -246,6 +247,21 @@ def check_layout(path: str, text: str) -> Iterator[Violation]:
             yield Violation(path, number, "words", "a path of somebody's machine")
 
 
+def is_page(path: str) -> bool:
+    """Whether `path` is documentation for people: those pages have rules of their own."""
+    return path in ("README.md", "CONTRIBUTING.md") or (
+        path.startswith("docs/") and path.endswith(".md"))
+
+
+def check_page(path: str, text: str) -> Iterator[Violation]:
+    """Prose wraps; tables, and code and what programs print, are as wide as they are."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        fenced ^= line.startswith("```")
+        if len(line) > MAX_PROSE_COLUMNS and not fenced and not line.startswith(("|", "    ")):
+            yield Violation(path, number, "prose", f"more than {MAX_PROSE_COLUMNS} columns")
+
+
 def check_tree(root: pathlib.Path) -> list[Violation]:
     violations = []
     paths = []
@@ -258,6 +274,8 @@ def check_tree(root: pathlib.Path) -> list[Violation]:
             violations.append(Violation(path, 1, "layout", "not UTF-8"))
             continue
         violations += check_layout(path, text)
+        if is_page(path):
+            violations += check_page(path, text)
         if file.suffix in CPP_SUFFIXES:
             violations += check_layering(path, text)
             violations += check_cpp(path, text)

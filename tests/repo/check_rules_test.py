@@ -41,7 +41,9 @@ CLEAN_TREE = {
     "adapters/c/open.cc": '#include "db/db.h"\n',
     "tests/adapters/program.c": '#include "nacre/api.h"\n',
     "tests/db/db_test.cc": '#include "db/db.h"\n#include "tests/support/model.h"\n',
-    "README.md": "# A page\n" + "a-long-line" * 20 + "\n",
+    "README.md": "# A page\n\n|" + " a wide table |" * 20 + "\n\n    " + "printed " * 20 + "x\n\n"
+                 + "```\n" + "code" * 40 + "\n```\n" + "x" * 120 + "\n",
+    "examples/notes.md": "a-long-line" * 20 + "\n",
     "build/junk.cc": "\t// TO" "DO\n",
 }
 
@@ -92,6 +94,8 @@ PLANTED = [
     ("carriage return", "util/bad.cc", "int x;\r\n", "layout"),
     ("no newline at the end", "util/bad.cc", "int x;", "layout"),
     ("wide line", "util/bad.cc", "int " + "x" * 100 + ";\n", "layout"),
+    ("wide prose", "docs/bad.md", "word " * 24 + "more\n", "prose"),
+    ("wide prose on the first page", "README.md", "```\n```\n" + "x" * 121 + "\n", "prose"),
     ("long file", "util/bad.cc", "int x;\n" * 601, "layout"),
 ]
 
