@@ -7,6 +7,8 @@ endif()
 find_program(NACRE_CLANG_TIDY clang-tidy REQUIRED)
 set(CMAKE_CXX_CLANG_TIDY ${NACRE_CLANG_TIDY} --quiet)
 unset(CMAKE_CXX_COMPILER_LAUNCHER)
+# Each header is to include what it needs itself.
+set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 set(CMAKE_CXX_COMPILE_OBJECT
   "<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -fsyntax-only <SOURCE>"
   "${CMAKE_COMMAND} -E touch <OBJECT>")

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "pool/wire/control.pb.h"
 #include "table/format/table_meta.h"
 
 namespace nacre::pool {

@@ -2,7 +2,7 @@
 
 #include "jobs/compaction_job.h"
 #include "nacre/status.h"
-#include "pool/wire/control.pb.h"
+#include "pool/wire/messages.h"
 #include "table/format/placement.h"
 
 namespace nacre::pool {

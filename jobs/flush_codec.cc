@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "jobs/compaction_codec.h"
+#include "pool/wire/control.pb.h"
 #include "table/format/log_format.h"
 
 namespace nacre::pool {

@@ -2,7 +2,7 @@
 
 #include "jobs/flush_job.h"
 #include "nacre/status.h"
-#include "pool/wire/control.pb.h"
+#include "pool/wire/messages.h"
 
 namespace nacre::pool {
 

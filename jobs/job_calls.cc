@@ -9,6 +9,7 @@
 #include "jobs/scrub_codec.h"
 #include "pool/pool_client.h"
 #include "pool/pool_client_rep.h"
+#include "pool/wire/control.pb.h"
 #include "util/draw_id.h"
 #include "util/named_point.h"
 

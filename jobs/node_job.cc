@@ -12,6 +12,7 @@
 #include "jobs/rebuild_codec.h"
 #include "jobs/scrub_codec.h"
 #include "pool/pool_client.h"
+#include "pool/wire/control.pb.h"
 
 namespace nacre::pool {
 namespace {

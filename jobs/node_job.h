@@ -9,7 +9,7 @@
 #include "jobs/plugin_registry.h"
 #include "nacre/status.h"
 #include "pool/store/write_keys.h"
-#include "pool/wire/control.pb.h"
+#include "pool/wire/messages.h"
 #include "table/format/placement.h"
 
 namespace nacre::pool {

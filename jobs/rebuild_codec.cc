@@ -5,6 +5,7 @@
 #include <string>
 
 #include "jobs/compaction_codec.h"
+#include "pool/wire/control.pb.h"
 #include "util/codes/reed_solomon.h"
 
 namespace nacre::pool {

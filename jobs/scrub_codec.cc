@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "jobs/compaction_codec.h"
+#include "pool/wire/control.pb.h"
 
 namespace nacre::pool {
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "jobs/compaction_codec.h"
+#include "pool/wire/control.pb.h"
 #include "util/draw_id.h"
 #include "util/log.h"
 

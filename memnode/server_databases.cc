@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "pool/wire/control.pb.h"
 #include "pool/wire/manifest_image.h"
 #include "pool/wire/protocol.h"
 #include "pool/wire/root_register.h"

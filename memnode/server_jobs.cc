@@ -5,6 +5,7 @@
 
 #include "jobs/compaction_codec.h"
 #include "memnode/server.h"
+#include "pool/wire/control.pb.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 

@@ -10,6 +10,7 @@
 
 #include "jobs/compaction_codec.h"
 #include "memnode/server.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/manifest_image.h"
 #include "util/codes/crc32c.h"
 #include "util/log.h"

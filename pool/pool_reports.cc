@@ -1,5 +1,6 @@
 #include "pool/pool_client.h"
 #include "pool/pool_client_rep.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/database_report.h"
 
 namespace nacre::pool {

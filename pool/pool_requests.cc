@@ -7,6 +7,7 @@
 #include "pool/connect/spin_wait.h"
 #include "pool/pool_client.h"
 #include "pool/pool_client_rep.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/manifest_image.h"
 #include "util/threads/thread.h"
 

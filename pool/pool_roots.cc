@@ -7,6 +7,7 @@
 
 #include "pool/pool_client.h"
 #include "pool/pool_client_rep.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/root_register.h"
 #include "util/named_point.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pool/connect/request_channel.h"
+#include "pool/wire/control.pb.h"
 #include "util/draw_id.h"
 #include "util/exceptions.h"
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "pool/wire/control.pb.h"
+
 namespace nacre::pool {
 namespace {
 

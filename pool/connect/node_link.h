@@ -11,7 +11,7 @@
 #include "nacre/status.h"
 #include "pool/connect/request_channel.h"
 #include "pool/pool_client.h"
-#include "pool/wire/control.pb.h"
+#include "pool/wire/messages.h"
 #include "pool/wire/protocol.h"
 #include "rdma/transport.h"
 #include "util/clock.h"

@@ -7,6 +7,7 @@
 
 #include "pool/connect/lane.h"
 #include "pool/connect/request_channel.h"
+#include "pool/wire/control.pb.h"
 
 namespace nacre::pool {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "pool/connect/node_link.h"
 #include "pool/connect/spin_wait.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
 #include "util/codes/crc32c.h"
 

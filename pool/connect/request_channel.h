@@ -7,7 +7,7 @@
 #include <string>
 
 #include "nacre/status.h"
-#include "pool/wire/control.pb.h"
+#include "pool/wire/messages.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
 

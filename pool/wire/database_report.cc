@@ -1,5 +1,7 @@
 #include "pool/wire/database_report.h"
 
+#include "pool/wire/control.pb.h"
+
 namespace nacre::pool {
 
 const char* ToString(RepairProgress::State state) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "pool/wire/control.pb.h"
+#include "pool/wire/messages.h"
 #include "table/format/placement.h"
 
 namespace nacre::pool {

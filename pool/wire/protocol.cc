@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "pool/wire/control.pb.h"
 #include "util/codes/crc32c.h"
 #include "util/coding.h"
 

@@ -7,7 +7,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "pool/wire/control.pb.h"
+#include "pool/wire/messages.h"
 #include "rdma/transport.h"
 
 namespace nacre::pool {

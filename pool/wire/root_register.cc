@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "pool/wire/control.pb.h"
 #include "util/planted_bug.h"
 
 namespace nacre::pool {

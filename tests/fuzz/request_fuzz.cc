@@ -8,6 +8,7 @@
 #include "jobs/rebuild_codec.h"
 #include "jobs/scrub_codec.h"
 #include "pool/connect/node_link.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
 #include "util/coding.h"
 

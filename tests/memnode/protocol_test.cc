@@ -8,6 +8,7 @@
 #include <string>
 
 #include "jobs/compaction_codec.h"
+#include "pool/wire/control.pb.h"
 #include "tests/support/seed.h"
 #include "tests/support/table/test_table.h"
 #include "util/random.h"

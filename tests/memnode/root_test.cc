@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/database_report.h"
 #include "pool/wire/root_register.h"
 #include "tests/support/pool_fixture.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"

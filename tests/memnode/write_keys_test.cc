@@ -17,6 +17,7 @@
 #include "memnode/server_region.h"
 #include "pool/connect/lane.h"
 #include "pool/connect/request_channel.h"
+#include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
 #include "tests/support/pool_fixture.h"
 

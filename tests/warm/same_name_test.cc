@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pool/wire/control.pb.h"
 #include "pool/wire/root_register.h"
 #include "tests/support/status_assert.h"
 

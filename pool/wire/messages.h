@@ -1,0 +1,26 @@
+#pragma once
+
+// The control messages (control.proto) by name, for headers that pass them on: the generated header
+// takes as long to compile as an average source file.
+
+namespace nacre::control {
+
+class Compact;
+class CompactionOutcome;
+class Description;
+class Directions;
+class Extent;
+class Flush;
+class JobHeader;
+class KnownDatabase;
+class Placement;
+class Rebuild;
+class RebuildOutcome;
+class Reply;
+class ReportDatabase;
+class Request;
+class Scrub;
+class ScrubOutcome;
+class Slabs;
+
+}  // namespace nacre::control
