@@ -95,7 +95,7 @@ class SimNetwork {
   /// The call reaches whoever listens there, if it gets through.
   void Call(const std::string& address, const std::shared_ptr<SimCall>& call);
   /// An address that nobody has.
-  std::string NewAddress() { return "@" + std::to_string(++addresses_made_); }
+  std::string NewAddress() { return '@' + std::to_string(++addresses_made_); }
 
  private:
   struct Armed {
