@@ -198,7 +198,7 @@ struct ReadOptions {
   /// Of `DB::OpenAsSecondary`: sees all that the owner acknowledged before the call, and what reads
   /// like this one that had ended by then saw of any follower, for one round trip more; now and
   /// then for three, one of which is a request to the nodes. What an owner reads is so in any case.
-  /// Limits: docs/design.md, section 8.
+  /// Limits: docs/durability.md, section 11.
   bool linearizable = false;
   bool verify_checksums = true;
   bool fill_cache = true;

@@ -259,7 +259,8 @@ TEST_P(HistoryTest, FollowersReadWhileOwnersTakeOverAndNodesAreKilled) {
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(1500))));
     const size_t victim = random_.Uniform(nodes_->size());
     if (random_.OneIn(2)) {
-      // Not at the same moment: what was under way then may be seen, and lost (docs/design.md).
+      // Not at the same moment: what was under way then may be seen, and lost
+      // (docs/durability.md, section 11).
       ASSERT_NO_FATAL_FAILURE(Kill(victim));
       ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(200)));
     }

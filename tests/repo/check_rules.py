@@ -65,6 +65,11 @@ MAX_FILES = 40
 MAX_LINES = 600
 MAX_COLUMNS = 100
 MAX_PROSE_COLUMNS = 120
+# What a newcomer reads first, and the words to be learnt for it, stay small: more goes to the pages
+# that it names, and a new word replaces another.
+OVERVIEW = "docs/design.md"
+MAX_OVERVIEW_WORDS = 5000
+MAX_GLOSSARY_LINES = 45
 
 CPP_SUFFIXES = {".h", ".cc", ".c"}
 CODE_SUFFIXES = CPP_SUFFIXES | {".proto", ".py", ".cmake", ".sh"}
@@ -260,6 +265,15 @@ def check_page(path: str, text: str) -> Iterator[Violation]:
         fenced ^= line.startswith("```")
         if len(line) > MAX_PROSE_COLUMNS and not fenced and not line.startswith(("|", "    ")):
             yield Violation(path, number, "prose", f"more than {MAX_PROSE_COLUMNS} columns")
+    if path == OVERVIEW:
+        words = len(text.split())
+        if words > MAX_OVERVIEW_WORDS:
+            yield Violation(path, 1, "overview", f"{words} words, more than {MAX_OVERVIEW_WORDS}")
+        glossary = text.partition("\n## 1. Words\n")[2].partition("\n## ")[0]
+        terms = sum(line.startswith("|") for line in glossary.splitlines())
+        if not 0 < terms <= MAX_GLOSSARY_LINES:
+            yield Violation(path, 1, "overview",
+                            f"a glossary of {terms} lines, 1 to {MAX_GLOSSARY_LINES} are wanted")
 
 
 def check_tree(root: pathlib.Path) -> list[Violation]:

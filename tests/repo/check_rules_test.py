@@ -43,6 +43,8 @@ CLEAN_TREE = {
     "tests/db/db_test.cc": '#include "db/db.h"\n#include "tests/support/model.h"\n',
     "README.md": "# A page\n\n|" + " a wide table |" * 20 + "\n\n    " + "printed " * 20 + "x\n\n"
                  + "```\n" + "code" * 40 + "\n```\n" + "x" * 120 + "\n",
+    "docs/design.md": "# D\n\n## 1. Words\n\n" + "| a | b |\n" * 45
+                      + "\n## 2. Parts\n\n" + "| a |\n" * 9,
     "examples/notes.md": "a-long-line" * 20 + "\n",
     "build/junk.cc": "\t// TO" "DO\n",
 }
@@ -96,6 +98,9 @@ PLANTED = [
     ("wide line", "util/bad.cc", "int " + "x" * 100 + ";\n", "layout"),
     ("wide prose", "docs/bad.md", "word " * 24 + "more\n", "prose"),
     ("wide prose on the first page", "README.md", "```\n```\n" + "x" * 121 + "\n", "prose"),
+    ("long overview", "docs/design.md", "## 0\n## 1. Words\n| a |\n" + "word\n" * 4995, "overview"),
+    ("long glossary", "docs/design.md", "# D\n## 1. Words\n" + "| a |\n" * 46, "overview"),
+    ("no glossary", "docs/design.md", "# D\n## 2. Parts\n| a |\n", "overview"),
     ("long file", "util/bad.cc", "int x;\n" * 601, "layout"),
 ]
 

@@ -14,7 +14,7 @@ namespace nacre::sim {
 /// later moment; and after it has caught up, nothing is missing that was acknowledged before.
 ///
 /// A write that the owner has not acknowledged yet may be shown, and lost, when the owner ends at
-/// that moment (docs/design.md, section 8); then later looks may be without it.
+/// that moment (docs/durability.md, section 11); then later looks may be without it.
 ///
 /// Thread safety: as Simulation.
 class FollowerModel {

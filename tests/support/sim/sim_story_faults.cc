@@ -191,7 +191,7 @@ std::vector<ExtentAddr> Story::ExtentsOn(const pool::PoolClient& client,
   };
   for (const auto& [id, table] : view.state.tables) add(table.second.placement.fragments);
   // Of the open segment a follower cannot tell what is damaged from what is on its way
-  // (docs/design.md, section 8).
+  // (docs/durability.md, section 11).
   if (followers_made_ == 0) {
     for (const auto& [number, segment] : view.state.segments) add(segment.copies);
   }
