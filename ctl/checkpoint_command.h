@@ -15,7 +15,8 @@ struct CheckpointRequest {
   std::string pool_uri;
   std::string database;
   std::string dir;
-  std::string redundancy;   ///< Of new tables; of a checkpoint "": as the database has it.
+  /// The redundancy of new tables; for a checkpoint, "" means the database's own.
+  std::string redundancy;
   uint64_t checkpoint = 0;  ///< Number; 0: the latest.
   int threads = 4;
   uint64_t bytes_per_second = 0;
@@ -23,8 +24,8 @@ struct CheckpointRequest {
 };
 
 /// Opens a database that is closed, or whose owner is gone, makes a checkpoint, and closes it.
-/// `client` is of the same pool, and only looks. `Busy` saying what to do if somebody has it open:
-/// what is in that process's memory nobody else can read.
+/// `client` is of the same pool, and only reads. `Busy`, with advice, if a process has it open: no
+/// other can read what is in that process's memory.
 Status MakeCheckpoint(pool::PoolClient* client, const CheckpointRequest& request);
 /// As RestoreDB.
 Status Restore(pool::PoolClient* client, const CheckpointRequest& request);

@@ -35,7 +35,7 @@ Status ChangeDirections(pool::PoolClient* client,
     }
     if (told == 0) return failure;
     if (!failure.ok() && !failure.IsUnavailable()) return failure;
-    // Somebody else has given directions of the same version, or later ones.
+    // Another process has given directions of the same version, or later ones.
     if (!overtaken) return Status::OK();
   }
   return Status::Busy("somebody else keeps changing the pool's directions");

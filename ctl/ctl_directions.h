@@ -14,7 +14,7 @@
 namespace nacre::ctl {
 
 /// Has every node that can be reached take over what `change` makes of the latest directions.
-/// `Unavailable` if no node can be reached, `Busy` if somebody else keeps changing them.
+/// `Unavailable` if no node can be reached, `Busy` if another process keeps changing them.
 Status ChangeDirections(pool::PoolClient* client,
                         const std::function<void(pool::Directions*)>& change);
 
@@ -26,9 +26,9 @@ Status FindNode(pool::PoolClient* client, const std::string& name, NodeId* node,
 /// Has all fragments leave the node, or no longer.
 Status SetDraining(pool::PoolClient* client, const pool::NodeStats& node, bool draining);
 
-/// Until `node` holds nothing: shows every `period` what it still holds, and which databases do not
-/// leave it because nobody has them open. `Unavailable` if the node is lost, `Aborted` if somebody
-/// takes the order back.
+/// Waits until `node` holds nothing: shows every `period` what it still holds, and which databases
+/// stay because no process has them open. `Unavailable` if the node is lost, `Aborted` if the order
+/// is withdrawn.
 Status AwaitDrained(pool::PoolClient* client, NodeId node, std::chrono::milliseconds period);
 
 }  // namespace nacre::ctl

@@ -26,7 +26,7 @@ struct NodeReport {
 /// All nodes' answers, and what follows from them.
 struct PoolReport {
   std::vector<NodeReport> nodes;
-  /// Each once: the freshest report, and the bytes leased on all nodes. By name.
+  /// Each database once, by name: its freshest report, and the bytes leased on all nodes.
   std::vector<pool::KnownDatabase> databases;
   pool::Directions directions;  ///< The latest.
 
@@ -36,7 +36,7 @@ struct PoolReport {
 
 PoolReport AskPool(pool::PoolClient* client);
 
-/// "pool": a line for each figure, then a table of databases; or JSON. On standard output.
+/// Prints "pool" to standard output: a line for each figure, then a table of databases; or JSON.
 void PrintStatus(const PoolReport& pool, bool json);
 /// A line for each node; or JSON.
 void PrintNodes(const PoolReport& pool, bool json);

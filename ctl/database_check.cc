@@ -174,7 +174,7 @@ void DatabaseCheck::CheckOverlaps(NodeId node, std::vector<Use>* uses) {
   std::sort(uses->begin(), uses->end(), [](const Use& a, const Use& b) {
     return a.extent.start.offset < b.extent.start.offset;
   });
-  const Use* reaching = nullptr;  // Of those so far, the one that ends last.
+  const Use* reaching = nullptr;  // The one that ends last so far.
   uint64_t end = 0;
   for (const Use& use : *uses) {
     const uint64_t start = use.extent.start.offset;

@@ -44,13 +44,13 @@ class DatabaseCheck {
   };
   /// What of one table is not as it should be, by fragment.
   struct TableDamage {
-    FragmentSet missing = 0;                       ///< With the node, or the tail is damaged.
-    std::map<uint64_t, FragmentSet> damaged_rows;  ///< By row, of the other fragments.
+    FragmentSet missing = 0;  ///< Those that went with a node, or whose tail is damaged.
+    std::map<uint64_t, FragmentSet> damaged_rows;  ///< Damage of the other fragments, by row.
   };
   /// How a copy of a log segment begins.
   struct SegmentCopy {
-    Status status;  ///< Not OK: it cannot be read.
-    Status header;  ///< Not OK: there is no header of this segment.
+    Status status;  ///< If not OK, it cannot be read.
+    Status header;  ///< If not OK, there is no header of this segment.
     bool has_records = false;
   };
   struct FragmentPlace {
@@ -79,14 +79,14 @@ class DatabaseCheck {
   std::string NameOf(const Use& use) const;
   /// The node, by the number that the owner gave it.
   std::string OwnersNode(NodeId node) const;
-  /// So many more nodes may be lost, by something that is as it should be.
+  /// Records that `spare` more nodes may be lost by the sound parts.
   void Spare(int spare) { health_.spare_nodes = std::min(health_.spare_nodes, spare); }
 
   pool::PoolClient* const client_;
   PoolReader* const reader_;
   const DatabaseView& view_;
   const bool full_;
-  std::map<uint64_t, TableDamage> damage_;  ///< By table; of those that have some.
+  std::map<uint64_t, TableDamage> damage_;  ///< The damaged tables only.
   DatabaseHealth health_;
   std::vector<Finding> findings_;
 };

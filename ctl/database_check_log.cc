@@ -63,7 +63,7 @@ void DatabaseCheck::CheckSegment(const LogSegment& segment, const std::vector<Se
       ++whole;
     }
   }
-  // Without records nothing is lost, but who opens the database could not tell.
+  // Without records nothing is lost, but an opening could not tell.
   const int spare = whole - 1;
   if (missing == 0 && whole == static_cast<int>(copies.size())) return Spare(spare);
   Finding* finding = Add(spare < 0 ? Problem::kLost : Problem::kDegraded,

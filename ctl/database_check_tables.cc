@@ -13,8 +13,8 @@ namespace {
 
 constexpr FragmentSet Bit(uint32_t fragment) { return FragmentSet{1} << fragment; }
 
-/// In what a head contradicts the manifest; empty: in nothing. Level and placement may be others
-/// by now.
+/// Names what in a head contradicts the manifest, or is empty. Level and placement may have changed
+/// since.
 std::string Difference(const TableMeta& head, const TableMeta& meta) {
   if (head.id != meta.id) return fmt::format("it is that of table {}", head.id);
   if (head.database_id != meta.database_id) {

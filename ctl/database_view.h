@@ -12,7 +12,7 @@
 
 namespace nacre::ctl {
 
-/// A database as it was at one moment, seen by somebody who does not own it.
+/// A database as it was at one moment, seen by a process that does not own it.
 struct DatabaseView {
   std::string name;
   pool::DatabaseRoot root;

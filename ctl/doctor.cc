@@ -29,13 +29,13 @@ std::string RemedyOf(const Status& status) {
          "reached ('nacre-perf serve' and 'nacre-perf read' try the transport alone)?";
 }
 
-/// Of each transport that leads to a node of the pool.
+/// Diagnoses each transport that leads to a node of the pool.
 std::vector<Finding> DiagnoseAll(const Uri& pool,
                                  const std::map<std::string, std::string>& parameters) {
   if (pool.scheme != pool::kMixedScheme) {
     return rdma::Diagnose(pool.scheme, parameters, pool.addresses);
   }
-  std::map<std::string, std::vector<std::string>> peers;  // By scheme.
+  std::map<std::string, std::vector<std::string>> peers;  // Addresses by scheme.
   for (const std::string& address : pool.addresses) {
     const size_t colon = address.find(':');
     if (colon != std::string::npos)

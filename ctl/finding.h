@@ -31,29 +31,30 @@ struct Finding {
   std::string database{};  ///< Empty: it is about the pool.
   std::string node{};      ///< Its address; empty: it is about no single node.
   uint64_t table = 0;      ///< 0: it is about no table.
-  uint64_t segment = 0;    ///< Of the log; 0: it is about none.
+  uint64_t segment = 0;    ///< The log's segment; 0 if it is about none.
   std::string text{};
-  /// Because of it, so many more nodes may be lost; -1: something is lost.
+  /// How many more nodes may be lost because of it; -1: something is lost.
   int spare_nodes = std::numeric_limits<int>::max();
 };
-/// In one line: "damage: database orders: shm:/run/n0.sock: table 12: chunk 3 of fragment 1 ...".
+/// One line: "damage: database orders: shm:/run/n0.sock: table 12: chunk 3 of fragment 1 ...".
 std::string ToString(const Finding& finding);
 
 /// How a database is, apart from findings.
 struct DatabaseHealth {
   std::string name;
   uint64_t id = 0;
-  bool open =
-      false;  ///< Then leaks are not counted: what its owner has reserved is in no manifest.
+  /// Leaks are not counted then: what its owner has reserved is in no manifest.
+  bool open = false;
   uint64_t tables = 0;
   uint64_t table_bytes = 0;  ///< Stored: of all fragments.
   uint64_t segments = 0;
   uint64_t manifest_copies = 0;
   uint64_t manifest_version = 0;
-  /// So many more nodes may be lost without loss of data, whichever they are; -1: some is lost.
+  /// How many more nodes may be lost without loss of data, whichever they are; -1: some is lost.
   int spare_nodes = 0;
-  uint64_t bytes_checked = 0;          ///< Of chunks, against their checksums.
-  uint64_t unreferenced_bytes = 0;     ///< In its slabs, not in use; next tables go there.
+  uint64_t bytes_checked = 0;  ///< Bytes of chunks that were compared with their checksums.
+  /// Bytes of its slabs that are not in use; next tables go there.
+  uint64_t unreferenced_bytes = 0;
   std::vector<std::string> remarks{};  ///< Nothing to worry about.
 };
 
@@ -66,7 +67,7 @@ struct FsckReport {
   int exit_status() const { return !failures.empty() ? 2 : !findings.empty() ? 1 : 0; }
 };
 
-/// On standard output.
+/// Prints to standard output.
 void PrintFsck(const FsckReport& report, bool json);
 
 }  // namespace nacre::ctl

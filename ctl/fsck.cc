@@ -18,10 +18,10 @@
 namespace nacre::ctl {
 namespace {
 
-/// Of a database whose owner is at work.
+/// How often to check a database whose owner is at work.
 constexpr int kAttempts = 5;
 
-/// Whether `finding`, made by `before`, is about something that `after` still has as it was.
+/// Whether `finding`, made by `before`, is about something that `after` has unchanged.
 bool StillHolds(const Finding& finding, const DatabaseView& before, const DatabaseView& after) {
   if (finding.table != 0) {
     const auto then = before.state.tables.find(finding.table);
@@ -70,9 +70,9 @@ class PoolCheck {
   void Check(const std::string& name);
   /// One attempt. False: what was found may be due to what the owner did meanwhile.
   bool CheckOnce(const std::string& name, bool last);
-  /// Of a database that is no more, or never quite was.
+  /// Checks what is left of a database that was destroyed or never finished.
   void CheckRemains(const std::string& name);
-  /// Slabs leased to databases that nobody knows.
+  /// Checks slabs leased to unknown databases.
   void CheckStrangers();
   std::map<NodeId, SlabMap> ReadSlabMaps();
 
@@ -110,7 +110,7 @@ bool PoolCheck::CheckOnce(const std::string& name, bool last) {
   DatabaseView view;
   Status status = ViewDatabase(client_, name, &view);
   if (status.IsNotFound() && options_.database.empty()) {
-    if (!view.root.owned) CheckRemains(name);  // Else it is being made.
+    if (!view.root.owned) CheckRemains(name);  // If it is owned, it is being made.
     return true;
   }
   if (status.IsCorruption()) {
@@ -153,7 +153,7 @@ void PoolCheck::CheckRemains(const std::string& name) {
     return report_->failures.push_back(status.WithContext("database " + name));
   }
   for (const pool::RootCopy& copy : copies) {
-    // Without a root it goes by itself when its owner does.
+    // A copy without a root goes by itself when its owner does.
     if (!copy.root.exists || copy.root.epoch == 0 || copy.root.owned) continue;
     report_->findings.push_back({.problem = Problem::kLeak,
                                  .database = name,
@@ -170,7 +170,7 @@ void PoolCheck::CheckStrangers() {
   for (const auto& [node, now] : ReadSlabMaps()) {
     const auto then = before.find(node);
     if (then == before.end()) continue;
-    std::map<uint64_t, uint64_t> slabs;  // By database.
+    std::map<uint64_t, uint64_t> slabs;  // Counted by database.
     for (size_t slab = 0; slab < std::min(now.owners.size(), then->second.owners.size()); ++slab) {
       const uint64_t owner = now.owners[slab];
       if (owner == 0 || known_.contains(owner) || then->second.owners[slab] != owner) continue;

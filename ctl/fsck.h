@@ -9,7 +9,7 @@ namespace nacre::ctl {
 
 /// What Fsck is to look at.
 struct FsckOptions {
-  std::string database{};  ///< Only this one; empty: all.
+  std::string database{};  ///< Checks only this one; empty: all.
   bool full = false;       ///< Compare all chunks and log records with their checksums, too.
 };
 

@@ -7,9 +7,9 @@
 
 namespace nacre::ctl {
 
-/// Prints root and manifest of a database: who owns it, where the copies lie, the image, the edits,
-/// tables and log segments. Reads only, also while the database is open; then it is what was so a
-/// moment ago. Failures as those of ViewDatabase.
+/// Prints root and manifest of a database: its owner, where the replicas lie, the image, the edits,
+/// tables and log segments. It only reads, also while the database is open; then it shows a recent
+/// state. Failures are those of ViewDatabase.
 Status PrintManifest(pool::PoolClient* client, const std::string& name, bool json);
 
 }  // namespace nacre::ctl

@@ -7,9 +7,9 @@
 
 namespace nacre::rdma {
 
-/// Takes connections up at a listening socket, also when the process has no descriptor left. One is
-/// held in reserve for that moment: who calls then is taken up to be told, instead of waiting in
-/// the backlog for an answer that does not come, where a poll would find him without end.
+/// Accepts connections at a listening socket, also when the process has no descriptor left. One is
+/// held in reserve for that moment: a caller is then accepted with it and refused, instead of
+/// waiting in the backlog, where each poll would report it again.
 ///
 /// Thread safety: none.
 class Acceptor {
@@ -17,12 +17,12 @@ class Acceptor {
   enum class Taken : uint8_t {
     kNobody,
     kCaller,
-    kToRefuse,  ///< With the descriptor in reserve: close it soon.
+    kToRefuse,  ///< It uses the descriptor in reserve: close it soon.
   };
   /// What a caller is told.
   static constexpr const char* kWhy = "no file descriptor is left at the listener";
 
-  /// Until callers are looked for again, once it is exhausted.
+  /// How long it takes no callers once descriptors are exhausted.
   static constexpr std::chrono::milliseconds kPause{100};
 
   /// `listening` does not block, and outlives this.

@@ -130,7 +130,7 @@ void CopyAndPublish(char* to, const char* from, size_t size) {
 }
 
 void CopyConcurrent(char* to, const char* from, size_t size) {
-  if (size == 0) return;  // Then the pointers may be null.
+  if (size == 0) return;  // The pointers may be null in this case.
 #if defined(NACRE_TSAN)
   CopyUnseen(to, from, size);
 #else

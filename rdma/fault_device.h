@@ -14,7 +14,7 @@ namespace nacre::rdma {
 /// What goes wrong with a request.
 struct Fault {
   enum class Kind : uint8_t {
-    kFail,          ///< Not carried out; completes with `code`.
+    kFail,          ///< The request is not carried out and completes with `code`.
     kDelay,         ///< Completes `delay` later.
     kLose,          ///< Lost on the way there: ends as kPeerGone after FaultPlan::give_up.
     kLoseResponse,  ///< Carried out, but lost on the way back: ends as kLose does.
@@ -28,7 +28,7 @@ struct Fault {
 /// Faults by schedule and by chance. Chance depends on the seed and the request's number only, so
 /// a run of one thread replays exactly.
 struct FaultPlan {
-  std::vector<Fault> schedule{};  ///< At most one a request.
+  std::vector<Fault> schedule{};  ///< Each request takes at most one of these.
   uint64_t seed = 0;
   double fail_probability = 0;
   double delay_probability = 0;
@@ -43,9 +43,9 @@ struct FaultPlan {
 class FaultControl {
  public:
   virtual ~FaultControl() = default;
-  /// From now on nothing goes to or comes from the peer: requests are lost, messages wait for the
-  /// end of the partition, connecting meets silence. `peer` is what QueuePair::peer answers;
-  /// empty: all peers. Cuts this device off only: a partition has two sides.
+  /// Cuts the peer off from now on: requests are lost, messages wait for the end of the partition,
+  /// connecting meets silence. `peer` is what QueuePair::peer answers; empty: all peers. Cuts this
+  /// device off only: a partition has two sides.
   virtual void Partition(const std::string& peer) = 0;
   /// Ends the partition. Requests that were posted meanwhile stay lost.
   virtual void Heal(const std::string& peer) = 0;

@@ -23,7 +23,7 @@ Status Authenticate(const std::string& secret, std::string text, const Handshake
                     Proof* code) {
   text.append(handshake.connector_nonce.data(), handshake.connector_nonce.size());
   text.append(handshake.listener_nonce.data(), handshake.listener_nonce.size());
-  // With its length first, so that no byte can move from one part to the other.
+  // Each part is preceded by its length, so that no byte can move from one part to the other.
   PutFixed32(&text, static_cast<uint32_t>(handshake.hello.size()));
   text += handshake.hello;
   text += handshake.reply;

@@ -8,8 +8,8 @@
 
 namespace nacre::rdma {
 
-// How both ends of a connection prove to one another that they know the pool's secret, without
-// telling it to whoever listens or poses as a peer:
+// Both ends of a connection prove to one another that they know the pool's secret, without telling
+// it to an eavesdropper or an impostor:
 //
 //   connector -> listener   nonce, hello
 //   listener  -> connector  nonce, reply, proof of the listener
@@ -17,9 +17,9 @@ namespace nacre::rdma {
 //
 // Each end draws its nonce anew, and each proof covers both nonces, so neither can be replayed; it
 // covers what was said besides (hello and reply), so nothing can be put into a stranger's mouth;
-// and it names who proves, so none can be sent back to its author. Until the listener has seen the
-// connector's proof it gives nothing: no region key, no receive, no access. How the three messages
-// travel is the backend's. A pool without a secret does the same with an empty one.
+// and it names its author's role, so none can be sent back to its author. Until the listener has
+// seen the connector's proof it gives nothing: no region key, no receive, no access. How the three
+// messages travel is the backend's. A pool without a secret does the same with an empty one.
 
 inline constexpr size_t kNonceBytes = 16;
 inline constexpr size_t kProofBytes = 32;
@@ -40,10 +40,11 @@ enum class Role : char { kConnector = 'C', kListener = 'L' };
 /// `IOError` if the system gives no random numbers.
 Status DrawNonce(Nonce* nonce);
 
-/// HMAC-SHA256 by `secret` of who proves and what was said. `IOError` if it cannot be computed.
+/// Computes the HMAC-SHA256, keyed by `secret`, of the prover's role and all that was said.
+/// `IOError` if it cannot be computed.
 Status Prove(const std::string& secret, Role role, const Handshake& handshake, Proof* proof);
 
-/// A key for what both ends say to one another later: nobody else can compute it. Errors as Prove.
+/// Derives a key for later messages, which only the two ends can compute. Errors as Prove.
 Status DeriveKey(const std::string& secret, const Handshake& handshake, Proof* key);
 
 /// `Unavailable` if `proof` is not that one; found in a time that does not depend on where they

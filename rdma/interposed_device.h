@@ -19,14 +19,14 @@ inline constexpr uint64_t kNever = ~uint64_t{0};
 struct Verdict {
   enum class Action : uint8_t {
     kPass,          ///< Carried out.
-    kFail,          ///< Not carried out; completes with `code`.
-    kLose,          ///< Not carried out, and nothing comes back.
+    kFail,          ///< The request is not carried out and completes with `code`.
+    kLose,          ///< The request is not carried out, and nothing comes back.
     kLoseResponse,  ///< Carried out, but nothing comes back.
   };
   Action action = Action::kPass;
   CompletionCode code = CompletionCode::kPeerGone;
-  /// Not completed before this time of the device's clock. When a lost request is given up with
-  /// kPeerGone.
+  /// The request does not complete before this time of the device's clock. A lost one is given up
+  /// then with kPeerGone.
   uint64_t due_nanos = 0;
 };
 
@@ -34,9 +34,9 @@ struct Verdict {
 class Interposer {
  public:
   virtual ~Interposer() = default;
-  /// Before a request is posted to the wrapped device, which may yet answer Busy.
+  /// Called before a request is posted to the wrapped device, which may still answer Busy.
   virtual Verdict BeforePost(const std::string& peer) = 0;
-  /// After it was: when its completion is due at the earliest.
+  /// Called after that; returns when the completion is due at the earliest.
   virtual uint64_t AfterPost(Opcode opcode, uint64_t bytes) = 0;
   /// A message has arrived: when its receive completes at the earliest.
   virtual uint64_t OnArrival() = 0;

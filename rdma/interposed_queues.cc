@@ -13,7 +13,7 @@ using std::chrono::nanoseconds;
 
 /// A sleep is not punctual to less than this.
 constexpr uint64_t kSpinNanos = 20'000;
-/// How long a Wait leaves a blocked message unexamined: nobody rings when the block ends.
+/// How long a Wait leaves a blocked message unexamined: no event tells that the block has ended.
 constexpr uint64_t kBlockedNanos = 1'000'000;
 
 bool IsReceive(Opcode opcode) { return opcode == Opcode::kRecv || opcode == Opcode::kRecvWithImm; }

@@ -40,7 +40,8 @@ class InterposedCompletionQueue final : public CompletionQueue {
   bool HasRoom() const { return promised_ < capacity_; }
   void Promise() { promised_++; }
   void Unpromise(uint64_t count) { promised_ -= count; }
-  /// Requests noted down with queue pairs of this queue; with none, a Poll is the wrapped one's.
+  /// Counts requests recorded by queue pairs of this queue; with none, a Poll is the wrapped
+  /// queue's.
   void AddPending(int64_t count) { pending_ += count; }
 
  private:
@@ -50,10 +51,10 @@ class InterposedCompletionQueue final : public CompletionQueue {
   const std::unique_ptr<CompletionQueue> inner_;
   const uint64_t capacity_;
   Clock* const clock_;
-  std::vector<InterposedQueuePair*> attached_;  ///< By tag; null: free.
+  std::vector<InterposedQueuePair*> attached_;  ///< Indexed by tag; null means free.
   uint64_t promised_ = 0;
   int64_t pending_ = 0;
-  size_t first_ = 0;  ///< Where Poll begins, so that none is left out for long.
+  size_t first_ = 0;  ///< Poll begins here, so that no queue pair is left out for long.
   std::atomic<bool> wake_{false};
 };
 
@@ -91,7 +92,7 @@ class InterposedQueuePair final : public QueuePair {
  private:
   struct Request {
     enum class State : uint8_t {
-      kPosted,    ///< To the wrapped queue pair.
+      kPosted,    ///< It is posted to the wrapped queue pair.
       kWithheld,  ///< Behind one that never completes: flushed with it.
       kFailing,   ///< When it comes to the head and is due, it breaks the queue pair.
       kDone,
@@ -99,7 +100,7 @@ class InterposedQueuePair final : public QueuePair {
     Completion completion;  ///< As the caller will see it.
     State state = State::kPosted;
     bool report = true;   ///< Signalled, or a receive; failures are reported anyway.
-    bool counted = true;  ///< In the completion queue's promises.
+    bool counted = true;  ///< The completion queue counts it among its promises.
     uint64_t due_nanos = 0;
   };
 

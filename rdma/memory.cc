@@ -19,7 +19,7 @@
 
 #include "util/uri.h"
 
-// Of kernels newer than the headers may be: Linux 5.14 and 6.1.
+// The headers may be older than the kernel: these came with Linux 5.14 and 6.1.
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -36,7 +36,7 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
-/// Of the pages that the file consists of: larger ones are mapped as a whole.
+/// The size of the file's pages: larger ones are mapped as a whole.
 size_t PageBytesOf(int fd) {
   struct statfs system;
   if (fd < 0 || fstatfs(fd, &system) != 0 || system.f_type != HUGETLBFS_MAGIC) return kPageBytes;
@@ -269,7 +269,7 @@ Status PopulateMemory(const Mapping& mapping) {
     // The kernel passes over what has no memory at all; one small page is enough.
     std::atomic_ref<char>(*page).load(std::memory_order_relaxed);
     if (madvise(page, kHugePageBytes, MADV_COLLAPSE) == 0) continue;
-    if (errno == EINVAL) break;  // Not for this memory, or an older kernel.
+    if (errno == EINVAL) break;  // This memory or an older kernel does not allow it.
     NACRE_RETURN_IF_ERROR(small_pages(done, done + kHugePageBytes));
   }
   return small_pages(done, mapping.size());

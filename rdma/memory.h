@@ -37,7 +37,7 @@ class Mapping {
   Mapping(ObjectName name, char* data, size_t size, bool created_here)
       : name_(name), data_(data), size_(size), created_here_(created_here) {}
   ~Mapping();
-  /// Memory that somebody else mapped and outlives this.
+  /// Refers to memory that another object has mapped and that outlives this one.
   static std::shared_ptr<Mapping> Borrow(char* data, size_t size);
   /// Memory of a file that keeps it, mapped here.
   static std::shared_ptr<Mapping> OfFile(ObjectName name, char* data, size_t size);
@@ -51,11 +51,11 @@ class Mapping {
   /// False for an object of another process.
   bool created_here() const { return created_here_; }
   bool borrowed() const { return borrowed_; }
-  /// What it holds stays when nobody has it mapped.
+  /// Whether the contents outlive all mappings.
   bool kept() const { return kept_; }
   /// Lets this process write to a part that was mapped for reading only, and to the rest of its
-  /// pages. For good: a copy may be under way when the right to it ends. `IOError` if the system
-  /// refuses.
+  /// pages. This is never undone, as a copy may be under way when the right to it ends. `IOError`
+  /// if the system refuses.
   Status MakeWritable(size_t offset, size_t size) const;
   /// Bytes that occupy memory now.
   size_t ResidentBytes() const;

@@ -97,10 +97,11 @@ class MixedCompletionQueue final : public CompletionQueue {
 
  private:
   const std::vector<std::unique_ptr<CompletionQueue>> parts_;  ///< One a device.
-  std::vector<int> users_;  ///< By device: queue pairs, each once for every queue it uses.
+  std::vector<int>
+      users_;  ///< For each device, queue pairs, counted once for every queue they use.
   std::unordered_map<const QueuePair*, QueuePair*> outer_of_;
   Clock* const clock_;
-  size_t first_ = 0;  ///< Where Poll begins, so that none is left out for long.
+  size_t first_ = 0;  ///< Poll begins here, so that no queue is left out for long.
 };
 
 class MixedQueuePair final : public QueuePair {
@@ -112,7 +113,7 @@ class MixedQueuePair final : public QueuePair {
     if (receives_ != sends_) receives_->Attach(device_, inner_.get(), this);
   }
   ~MixedQueuePair() override {
-    // Nobody polls meanwhile, and inner_ takes its completions along.
+    // No thread polls meanwhile, and inner_ takes its completions along.
     sends_->Detach(device_, inner_.get());
     if (receives_ != sends_) receives_->Detach(device_, inner_.get());
   }
@@ -238,7 +239,8 @@ class MixedDevice final : public Device {
   const char* scheme() const override { return "mixed"; }
 
  private:
-  /// Of the device whose scheme `address` begins with; their number if there is none.
+  /// The index of the device whose scheme `address` begins with; the number of devices if there is
+  /// none.
   size_t IndexOf(const std::string& address) const {
     size_t i = 0;
     while (i < devices_.size() && !address.starts_with(devices_[i]->scheme() + std::string(":"))) {

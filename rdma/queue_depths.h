@@ -5,7 +5,7 @@
 
 namespace nacre::rdma {
 
-/// Of either queue of a queue pair, on every transport.
+/// The greatest depth of either queue of a queue pair, on every transport.
 inline constexpr int kMaxQueueDepth = 1 << 15;
 
 /// `InvalidArgument` naming both unless a queue pair can have these depths.

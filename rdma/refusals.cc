@@ -31,7 +31,7 @@ void Refusals::Tell(const std::string& where, std::string_view what, std::string
   if (logger_ == nullptr) return;
   const uint64_t now = clock_->NowNanos();
   uint64_t next = next_line_nanos_.load(std::memory_order_relaxed);
-  // Whoever moves the time on writes the line.
+  // The thread that moves the time on writes the line.
   if (now < next || !next_line_nanos_.compare_exchange_strong(
                         next, now + static_cast<uint64_t>(kLinePeriod.count()))) {
     untold_.fetch_add(1, std::memory_order_relaxed);

@@ -2,9 +2,9 @@
 
 namespace nacre::rdma {
 
-/// To be called before the library's first use of OpenSSL, as often as one likes, by any thread.
-/// Keeps `exit` from taking OpenSSL apart while threads of open databases still encrypt and prove
-/// what they know. Has no effect if the application used OpenSSL before.
+/// Must be called before the library's first use of OpenSSL; any thread may call it, any number of
+/// times. It keeps `exit` from taking OpenSSL apart while threads of open databases still use it.
+/// Has no effect if the application used OpenSSL before.
 void StartOpenssl();
 
 }  // namespace nacre::rdma

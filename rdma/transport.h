@@ -13,24 +13,23 @@
 
 namespace nacre::rdma {
 
-// The transport contract, in verbs vocabulary. Every backend (`shm`, `tcp`, `verbs`, `sim`)
-// and every decorator (`fault`, `nic`) meets it; tests/rdma/*_contract_test.cc are its executable
-// form.
+// The transport contract, in verbs vocabulary. Every backend (`shm`, `tcp`, `verbs`, `sim`) and
+// every decorator (`fault`, `nic`) meets it; tests/rdma/*_contract_test.cc are its executable form.
 //
-// Ownership. A buffer named by a work request belongs to the transport from the Post call until
-// its completion has been polled (for an unsignalled request: until a later signalled request of
-// the same queue pair completes). A receive buffer belongs to the transport from PostRecv until
-// its completion. Regions and completion queues outlive the queue pairs that use them.
+// Ownership. A buffer named by a work request belongs to the transport from the Post call until its
+// completion has been polled (for an unsignalled request: until a later signalled request of the
+// same queue pair completes). A receive buffer belongs to the transport from PostRecv until its
+// completion. Regions and completion queues outlive the queue pairs that use them.
 //
 // Order. Requests of one queue pair are executed and complete in the order in which they were
 // posted. Writes of one queue pair become visible at the target in order; of a single write, the
 // last bytes (at most 8, not across a multiple of 8) become visible after all others. Nothing is
 // said about requests of different queue pairs.
 //
-// Atomicity. Compare-and-swap and fetch-and-add are atomic, on 8 aligned bytes, with respect to
-// one another and, save over `verbs`, to the target's own std::atomic_ref operations on those
-// bytes: cards keep their own operations apart only, so an owner that takes part does so by
-// requests too. Reads and writes are atomic for 8 aligned bytes only.
+// Atomicity. Compare-and-swap and fetch-and-add are atomic, on 8 aligned bytes, with respect to one
+// another and, save over `verbs`, to the target's own std::atomic_ref operations on those bytes:
+// cards keep their own operations apart only, so an owner that takes part does so by requests too.
+// Reads and writes are atomic for 8 aligned bytes only.
 //
 // Failure. A Post call that answers an error has posted nothing. A request that fails completes
 // with a code other than kSuccess; the queue pair is then broken, at both ends: every outstanding
@@ -45,22 +44,23 @@ namespace nacre::rdma {
 // the completion queue could not hold one more completion (any request may need one: failures are
 // always reported), or while the peer takes no more messages. A message waits for a receive to be
 // posted; how many may wait, and whether the next is answered `Busy` or completes with
-// kReceiverNotReady after retries, is the backend's: whoever posts as many receives as messages may
-// be under way meets neither.
+// kReceiverNotReady after retries, is up to the backend: a caller that posts as many receives as
+// messages may be under way meets neither.
 //
 // Requests of 0 bytes name no memory: their buffers are not looked at.
 //
-// Threads. A device and its regions may be used from many threads. A completion queue and the
-// queue pairs attached to it are used by one thread at a time (connecting, accepting and destroying
-// a queue pair use its queues), save that `CompletionQueue::Wake` may be called from any.
+// Threads. A device and its regions may be used from many threads. A completion queue and the queue
+// pairs attached to it are used by one thread at a time (connecting, accepting and destroying a
+// queue pair use its queues), save that `CompletionQueue::Wake` may be called from any.
 
 /// What a region's owner grants its peers. Local access is always granted.
 enum class Access : uint8_t { kLocalOnly, kRemoteReadOnly, kRemoteAll };
 
 /// Names a region to its peers. Travels in control messages.
 struct RemoteKey {
-  uint64_t address = 0;  ///< Of the region's first byte; requests add their offset to it.
-  uint64_t size = 0;     ///< Bytes.
+  /// The address of the region's first byte; requests add their offset to it.
+  uint64_t address = 0;
+  uint64_t size = 0;  ///< Bytes.
   uint32_t key = 0;
 };
 
@@ -69,16 +69,15 @@ struct RemoteKey {
 /// Thread safety: none.
 class RegionGrant {
  public:
-  /// As Revoke, when nobody hears of a failure.
+  /// Revokes, where no caller learns of a failure.
   virtual ~RegionGrant() = default;
   virtual RemoteKey remote_key() const = 0;
   /// Ends the grant: requests that name the key afterwards fail. On success no write under it, of a
-  /// peer that is connected or was, lands any more: the memory may be given to others. As a rule it
-  /// takes microseconds. `shm` kills a process that was stopped inside a write, and waits for its
-  /// death.
+  /// peer that is connected or was, lands any more: the memory may be reused. As a rule it takes
+  /// microseconds. `shm` kills a process that was stopped inside a write, and waits for its death.
   ///
   /// `Unavailable` if one cannot be killed: its write may land at any time, so the memory must be
-  /// left alone. To be called again, then: it tells whether the write has ended since.
+  /// left alone. Another call then tells whether the write has ended since.
   virtual Status Revoke() = 0;
 };
 
@@ -89,23 +88,23 @@ class MemoryRegion {
   virtual ~MemoryRegion() = default;
   virtual char* data() const = 0;
   virtual size_t size() const = 0;
-  /// Of the whole region, or of its first piece if there are several.
+  /// The key of the whole region, or of its first piece if there are several.
   virtual RemoteKey remote_key() const = 0;
   /// A region larger than the adapter can register at once has several pieces of this many bytes,
   /// a power of two (the last one may be shorter), each with a key of its own. A peer's request
   /// stays within one piece. Local buffers know no pieces.
   virtual size_t piece_bytes() const { return size(); }
   virtual RemoteKey piece_key(size_t /*piece*/) const { return remote_key(); }
-  /// Lets whoever learns the grant's key use `size` bytes from `offset` on with `access`, whatever
-  /// the region's own key allows. The key's address is that of the first of them: the region's plus
-  /// `offset`. Thread-safe. `InvalidArgument` for what is not within the region, and, as the
-  /// backend may choose, for a grant that is local only or of a region that is; `NoSpace` when the
-  /// device is out of keys.
+  /// Lets each peer that learns the grant's key use `size` bytes from `offset` on with `access`,
+  /// whatever the region's own key allows. The key's address is that of the first of them: the
+  /// region's plus `offset`. Thread-safe. `InvalidArgument` for what is not within the region, and,
+  /// as the backend may choose, for a grant that is local only or of a region that is; `NoSpace`
+  /// when the device is out of keys.
   virtual Status Grant(size_t offset, size_t size, Access access,
                        std::unique_ptr<RegionGrant>* grant) = 0;
-  /// Has the system give all of the memory now, in huge pages where it can, so that nobody waits
-  /// for it later; what is there stays. Registering memory with hardware does as much, so the
-  /// default does nothing. Takes a second or so for a few gigabytes.
+  /// Has the system give all of the memory now, in huge pages where it can, so that no access waits
+  /// for it later; contents stay. Registering memory with hardware does as much, so the default
+  /// does nothing. It takes a second or so for a few gigabytes.
   virtual Status Populate() { return Status::OK(); }
 };
 
@@ -132,7 +131,7 @@ enum class CompletionCode : uint8_t {
 const char* ToString(CompletionCode code);
 
 struct Completion {
-  uint64_t id = 0;  ///< Of the work request.
+  uint64_t id = 0;  ///< The id of the work request.
   class QueuePair* queue_pair = nullptr;
   uint32_t bytes = 0;  ///< Received or written, for kRecv and kRecvWithImm; else of the request.
   uint32_t immediate = 0;
@@ -140,7 +139,7 @@ struct Completion {
   CompletionCode code = CompletionCode::kSuccess;
 };
 
-/// Where completions arrive. Bounded: it holds as many as were asked for at creation.
+/// Receives completions. It is bounded: it holds as many as were asked for at creation.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
@@ -203,10 +202,10 @@ class QueuePair {
 
   /// True once a request failed or the peer is known to be gone. May lag behind the fact.
   virtual bool broken() const = 0;
-  /// Of a control connection that is broken: true if the peer has ended it, by destroying its end
-  /// or by ending itself; false if nobody knows whether the peer lives. A peer that lives has
-  /// destroyed its end itself then: no backend tells the peer of a connection that broke for want
-  /// of answers before the queue pair is destroyed.
+  /// For a broken control connection: true if the peer has ended it, by destroying its end or by
+  /// ending itself; false if it is unknown whether the peer lives. If true, a peer that lives has
+  /// destroyed its end itself: no backend tells the peer of a connection that broke for want of
+  /// answers before the queue pair is destroyed.
   virtual bool peer_hung_up() const = 0;
   /// Takes in what the system has heard from the peer by now, which the backend's own threads may
   /// be late to: broken and peer_hung_up tell it afterwards. A system call. `verbs` hears of a
@@ -219,11 +218,11 @@ class QueuePair {
 /// Traffic of a device since it was opened, in bytes of payload and in requests. Exact when no
 /// request is outstanding.
 struct TrafficCounters {
-  uint64_t bytes_read = 0;     ///< By this device's PostRead.
-  uint64_t bytes_written = 0;  ///< By this device's writes and sends.
+  uint64_t bytes_read = 0;     ///< Bytes read by this device's PostRead.
+  uint64_t bytes_written = 0;  ///< Bytes written by this device's writes and sends.
   uint64_t reads = 0;
   uint64_t writes = 0;
-  uint64_t peers_refused = 0;     ///< Without the secret, of another protocol, or silent.
+  uint64_t peers_refused = 0;     ///< Peers without the secret, of another protocol, or silent.
   uint64_t frames_malformed = 0;  ///< Each of which ended a connection.
 };
 
@@ -231,10 +230,11 @@ struct TrafficCounters {
 struct QueueDepths {
   int send = 256;    ///< Requests outstanding.
   int receive = 64;  ///< Receives posted.
-  /// It carries control messages: a device that encrypts ("tls" of tcp) encrypts this connection,
-  /// and takes messages over such ones only. And it tells of its peer's end: it breaks within about
-  /// the time after which a peer is taken for dead, even if the peer's host has vanished and the
-  /// connection carries nothing, provided that both its queues are polled or waited for.
+  /// Says that it carries control messages: a device that encrypts ("tls" of tcp) encrypts this
+  /// connection, and takes messages over such ones only. It also detects its peer's end: it breaks
+  /// within about the time after which a peer is taken for dead, even if the peer's host has
+  /// vanished and the connection carries nothing, provided that both its queues are polled or
+  /// waited for.
   bool control = false;
 };
 
@@ -280,15 +280,15 @@ class Device {
   /// `NoSpace` if the machine has not got them, `InvalidArgument` if `size` is 0.
   virtual Status AllocateRegion(size_t size, Access access,
                                 std::unique_ptr<MemoryRegion>* region) = 0;
-  /// Offset of a word in each region of MapRegion that is 0, until somebody who moves the content
-  /// of the file elsewhere sets it for good (and has every processor see that, before it copies).
-  /// What peers did under keys that nobody revoked, since their owner was killed, then counts as
-  /// failed unless it was done before: the device looks at the word after each request.
+  /// Offset of a word in each region of MapRegion that is 0, until a process that moves the content
+  /// of the file elsewhere sets it for good (and makes every processor see that before it copies).
+  /// Requests under keys that were not revoked, since their owner was killed, then count as failed
+  /// unless they were done before: the device looks at the word after each request.
   static constexpr size_t kMovedAwayAt = 4088;
-  /// As AllocateRegion, of the first `size` bytes of the file `fd`, whose blocks are all there.
-  /// They are as the file has them, and stay there when the region is gone. Nobody makes the file
-  /// smaller as long as this process or a peer has it mapped. The caller keeps `fd`. `IOError` if
-  /// it cannot be mapped, `NotSupported` by a device whose memory is no file's.
+  /// As AllocateRegion, but maps the first `size` bytes of the file `fd`, whose blocks are all
+  /// allocated. The contents are the file's and stay there when the region is gone. The file must
+  /// not shrink while this process or a peer has it mapped. The caller keeps `fd`. `IOError` if it
+  /// cannot be mapped, `NotSupported` by a device whose memory cannot be a file's.
   virtual Status MapRegion(int /*fd*/, size_t /*size*/, Access /*access*/,
                            std::unique_ptr<MemoryRegion>* /*region*/) {
     return Status::NotSupported(std::string(scheme()) + ": memory of a file");
@@ -298,7 +298,7 @@ class Device {
   /// `capacity`: completions it can hold.
   virtual Status CreateCompletionQueue(int capacity, std::unique_ptr<CompletionQueue>* queue) = 0;
   virtual Status Listen(const std::string& address, std::unique_ptr<Listener>* listener) = 0;
-  /// `Unavailable` if nobody listens there (at once) or nobody answers by the deadline,
+  /// `Unavailable` if no process listens there (at once) or none answers by the deadline,
   /// `InvalidArgument` with the reason if the peer refused. Both ends get `depths`. `*reply`
   /// receives what the peer's Accept passed.
   virtual Status Connect(const std::string& address, const std::string& private_data,
@@ -315,13 +315,13 @@ class Device {
 
 /// How a device is opened.
 struct DeviceOptions {
-  /// Of the URI: "rtt_us" and "gbps" add the NIC model (rdma/nic_device.h); the rest is the
-  /// backend's.
+  /// Parameters of the URI: "rtt_us" and "gbps" add the NIC model (rdma/nic_device.h); the rest is
+  /// the backend's.
   std::map<std::string, std::string> parameters{};
   /// Shared by all members of a pool. Both ends of a connection prove that they know it before
   /// anything else is said (rdma/handshake.h); empty: none is asked for, none is known.
   std::string secret{};
-  /// Told of peers that were refused, malformed frames and the like; null: nobody.
+  /// Receives reports of refused peers, malformed frames and the like. May be null.
   std::shared_ptr<Logger> logger{};
 };
 

@@ -17,8 +17,8 @@ int WaitForAny(pollfd* entries, nfds_t count, std::chrono::nanoseconds timeout);
 bool WaitFor(int fd, short events, std::chrono::nanoseconds timeout);
 
 /// How long it pays to look for a completion again and again before sleeping until one is told:
-/// twice as long as last time if one came meanwhile, half as long if it was in vain. For one thread
-/// at a time.
+/// twice as long as last time if one came meanwhile, half as long if it was in vain. One thread at
+/// a time may use it.
 class AdaptiveSpin {
  public:
   AdaptiveSpin(std::chrono::nanoseconds shortest, std::chrono::nanoseconds longest)

@@ -18,11 +18,11 @@ class TableRun {
   TableRun(const TableRun&) = delete;
   TableRun& operator=(const TableRun&) = delete;
 
-  /// Where it stands; null: past either end, from where only a Seek leads back.
+  /// The current table; null past either end, where only a Seek leads back.
   virtual const TableReader* table() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  /// To the first table that does not end before `internal_key`.
+  /// Moves to the first table that does not end before `internal_key`.
   virtual void Seek(const Slice& internal_key) = 0;
   virtual void Next() = 0;
   virtual void Prev() = 0;

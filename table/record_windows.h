@@ -76,8 +76,8 @@ class RecordWindows {
   const TableIteratorOptions options_;
   Window current_;
   Direction direction_ = Direction::kForward;
-  std::vector<Window> ahead_;  ///< In the order in which they will be used.
-  size_t readahead_;           ///< Of the next read to start.
+  std::vector<Window> ahead_;  ///< These are in the order in which they will be used.
+  size_t readahead_;           ///< Size of the next read to start.
 };
 
 }  // namespace nacre

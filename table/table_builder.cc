@@ -99,8 +99,8 @@ class TableBuilder::Rep {
   uint64_t last_tag_ = 0;
   std::string separator_;
   std::string range_deletions_;  ///< Encoded.
-  std::string range_begin_;      ///< Where the first one begins.
-  std::string range_end_;        ///< Where the last one ends.
+  std::string range_begin_;      ///< The begin of the first one.
+  std::string range_end_;        ///< The end of the last one.
 };
 
 // ---- Records ----------------------------------------------------------------------------------

@@ -38,8 +38,8 @@ class TableBuilder {
                std::unique_ptr<ExtentWriter> writer);
   ~TableBuilder();
 
-  /// Entries in InternalKeyComparator order, strictly ascending. After a failure only destruction
-  /// is useful. Check `Fits` first.
+  /// Adds an entry; they come in InternalKeyComparator order, strictly ascending. The caller checks
+  /// `Fits` first. After a failure only destruction is useful.
   Status Add(const Slice& user_key, uint64_t tag, const Slice& value);
 
   /// What the table has of range tombstones, some. Widens its bounds. Once, before Finish.

@@ -49,7 +49,8 @@ void TableIterator::Next() {
   MoveForwardTo(next_offset_);
 }
 
-/// To the first record at or behind `offset`, where a record, a mark or the end of a chunk is.
+/// Moves to the first record at or behind `offset`, where a record, a mark or the end of a chunk
+/// is.
 void TableIterator::MoveForwardTo(uint64_t offset) {
   backward_ = false;
   for (;;) {
@@ -137,7 +138,7 @@ void TableIterator::Prev() {
   }
 }
 
-/// To the last record before `limit`, which is in `interval` or at its beginning.
+/// Moves to the last record before `limit`, which is in `interval` or at its beginning.
 bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
   backward_ = true;
   RecordInterval from = interval;
@@ -163,7 +164,7 @@ bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
   }
 }
 
-/// To the last listed record. All from `limit` on have been visited.
+/// Moves to the last listed record. All from `limit` on have been visited.
 bool TableIterator::TakeLastListed(uint64_t limit) {
   if (RecordParse parse = ParseAt(list_[before_ - 1]); parse != RecordParse::kOk) {
     // Its length, or that of another before it, may have hidden those that follow it.

@@ -13,8 +13,8 @@
 
 namespace nacre {
 
-/// Over the records of one table, in place or through windows. Every record that it comes by is
-/// checked, those that a Seek skips too: a damaged length or key must not hide a record. What is
+/// Iterates over the records of one table, in place or through windows. Every record that it passes
+/// is checked, those that a Seek skips too: a damaged length or key must not hide a record. What is
 /// damaged is read again, from other fragments than before.
 class TableIterator final : public InternalIterator {
  public:
@@ -61,7 +61,7 @@ class TableIterator final : public InternalIterator {
 
   bool valid_ = false;
   Record record_;
-  uint64_t offset_ = 0;       ///< Of the current record.
+  uint64_t offset_ = 0;       ///< The offset of the current record.
   uint64_t next_offset_ = 0;  ///< Behind it and its padding.
   /// A record or a mark that starts at least kEndOfChunkMarkBytes before this lies in the window
   /// and in the current chunk. 0 where that has to be found out first.

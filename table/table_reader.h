@@ -52,8 +52,8 @@ class TableReader {
                            IndexMemory* memory = nullptr);
   ~TableReader();
 
-  // Whoever needs a range index sees to it that it is read; these read ahead of need. A failure
-  // leaves all as it was.
+  // A caller that needs a range index makes sure that it is read; these read ahead of need. A
+  // failure leaves all as it was.
 
   /// Reads the range index, unless it is here.
   Status LoadRangeIndex() const;
@@ -67,8 +67,8 @@ class TableReader {
   const TableMeta& meta() const { return *meta_; }
   Extent* extent() const { return extent_.get(); }
 
-  /// Over all entries. The reader must outlive it. A damaged record ends it with `Corruption`
-  /// that names table and offset.
+  /// Iterates over all entries. The reader must outlive it. A damaged record ends it with
+  /// `Corruption` that names table and offset.
   std::unique_ptr<InternalIterator> NewIterator(const TableIteratorOptions& options) const;
 
   enum class Match : uint8_t {
@@ -83,8 +83,8 @@ class TableReader {
   Match MatchRecord(uint64_t offset, const Slice& bytes, const Slice& user_key,
                     SequenceNumber snapshot, bool verify_checksum, Record* record) const;
 
-  /// Where the newest record of `user_key` that `snapshot` sees lies, if the table has one.
-  /// Nothing: the range index is not here. Reads nothing.
+  /// The interval with the newest record of `user_key` that `snapshot` sees, if the table has one.
+  /// No value means that the range index is not resident. Reads nothing from the nodes.
   std::optional<RecordInterval> IntervalOf(const Slice& user_key, SequenceNumber snapshot) const;
   /// Looks for it in the bytes of that interval. kYes, kNo, or kCorrupt: every record on the way is
   /// checked.
@@ -102,7 +102,7 @@ class TableReader {
   Status LoadPointIndex(std::unique_ptr<char[]>* section, PointIndex* index) const;
   /// Null if the table has no filter.
   Status LoadBloom(std::unique_ptr<char[]>* section) const;
-  /// Only the trailer of the point index, for remote bucket reads.
+  /// Reads only the trailer of the point index, for remote bucket reads.
   Status LoadPointIndexShape(PointIndexShape* shape) const;
 
  private:

@@ -25,7 +25,7 @@ class TableStreamCheck {
   /// All of the table has passed.
   Status Finish();
 
-  /// After a failure: bytes of the table, of which some are damaged.
+  /// Valid after a failure: bytes of the table, of which some are damaged.
   const TableSection& suspect() const { return suspect_; }
 
  private:
@@ -49,7 +49,7 @@ class TableStreamCheck {
   uint64_t position_ = 0;
   uint64_t entries_ = 0;
 
-  // Of a record that goes on in the next chunk.
+  // The state of a record that goes on in the next chunk.
   uint64_t large_begin_ = 0;
   uint64_t large_left_ = 0;  ///< 0: there is none.
   uint32_t large_crc_ = 0;

@@ -27,7 +27,7 @@ void BatchIndex::NoteFamily(ColumnFamilyHandle* family) {
   const uint32_t id = IdOf(family);
   if (family == nullptr || comparators_.find(id) != comparators_.end()) return;
   const Cursor first = At({id, nullptr, /*behind=*/false});
-  const bool begun = first != end() && first->family == id;  // Without a handle.
+  const bool begun = first != end() && first->family == id;  // This handles calls without a handle.
   const Comparator* comparator = begun ? nullptr : nacre::ComparatorOf(family);
   comparators_.emplace(id, comparator != nullptr ? comparator : comparator_);
 }

@@ -14,19 +14,19 @@
 
 namespace nacre {
 
-/// Where the updates of a batch are, by family, key and age. The index of WriteBatchWithIndex.
+/// The index of WriteBatchWithIndex: it orders the updates of a batch by family, key and age.
 ///
 /// Entries name places in the batch, not memory, so the batch may grow. An entry whose place is
 /// changed (an overwritten key's) stays where it is in the order: it is the last one of its key.
-/// Methods that compare throw what the comparators throw, and have changed nothing then.
-/// Thread safety: none; const methods may be called together.
+/// Methods that compare throw what the comparators throw, and have changed nothing then. Thread
+/// safety: none; const methods may be called together.
 class BatchIndex {
  public:
   struct Entry {
     uint32_t family;
-    size_t key_at;  ///< In the batch.
+    size_t key_at;  ///< The key's place in the batch.
     size_t key_size;
-    mutable size_t at;  ///< Of the update.
+    mutable size_t at;  ///< The update's place in the batch.
   };
   /// A place between entries: before or behind all updates of a key or, if that is null, of a
   /// family.
@@ -55,14 +55,14 @@ class BatchIndex {
   BatchIndex(const BatchIndex&) = delete;
   BatchIndex& operator=(const BatchIndex&) = delete;
 
-  /// Before an update of the family is added: how its keys are ordered.
+  /// Learns how the family's keys are ordered. Must precede its first update.
   void NoteFamily(ColumnFamilyHandle* family);
   /// The update that was added to the batch at `at`.
   void Add(size_t at) { AddTo(&entries_, at); }
-  /// After the batch was cut: takes all that it has, and nothing else. `Corruption` if it is
-  /// malformed; then, and if a comparator throws, the index stays as it was.
+  /// Indexes the batch anew after it was cut. `Corruption` if it is malformed; then, and if a
+  /// comparator throws, the index stays as it was.
   Status Rebuild();
-  /// After the batch was cleared.
+  /// Must be called after the batch was cleared.
   void Clear() { entries_.clear(); }
 
   int Compare(uint32_t family, const Slice& a, const Slice& b) const {

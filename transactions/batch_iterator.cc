@@ -227,7 +227,7 @@ class BatchOverIterator final : public Iterator {
     }
     if (shown_ != Shown::kBase) StepDelta();
   }
-  /// From where the cursors are to the next entry to show.
+  /// Moves from the cursors' places to the next entry to show.
   void Settle() {
     for (;; StepOver()) {
       shown_ = Shown::kNothing;

@@ -23,7 +23,7 @@ struct BatchLookup {
   bool settled() const { return operands.empty() && base != Base::kUnknown; }
 };
 
-/// Over the updates of `key` in `index`.
+/// Looks up the updates of `key` in `index`.
 BatchLookup LookUp(const BatchIndex& index, uint32_t family, const Slice& key);
 
 }  // namespace nacre

@@ -12,10 +12,10 @@
 
 namespace nacre {
 
-/// Mutexes among which all keys of a database are divided by their hashes, so that whoever writes a
-/// key excludes others who do. A thread takes all that it needs at once, in ascending order, so
-/// they cannot wait for one another in a circle.
-/// Thread safety: all methods may be called from many threads at once.
+/// Mutexes among which all keys of a database are divided by their hashes, so that writers of one
+/// key exclude one another. A thread takes all that it needs at once, in ascending order, so they
+/// cannot wait for one another in a circle. Thread safety: all methods may be called from many
+/// threads at once.
 class BucketLocks {
  public:
   explicit BucketLocks(uint32_t buckets);
@@ -28,7 +28,7 @@ class BucketLocks {
   /// Holds buckets for a scope.
   class Holder {
    public:
-    /// In any order, and perhaps several times each.
+    /// The buckets may come in any order and more than once.
     Holder(BucketLocks* locks, std::vector<uint32_t> buckets);
     ~Holder();
     Holder(const Holder&) = delete;

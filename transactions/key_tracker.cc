@@ -29,7 +29,7 @@ bool KeyTracker::Subtract(uint32_t family, const std::string& key, const Tracked
 
 void KeyTracker::Merge(const KeyTracker& later) {
   later.ForEach([this](uint32_t family, const std::string& key, const TrackedKey&) {
-    Reserve(family, key);  // From here on nothing takes memory.
+    Reserve(family, key);  // Nothing takes memory from here on.
   });
   later.ForEach([this](uint32_t family, const std::string& key, const TrackedKey& more) {
     TrackedKey& tracked = families_.find(family)->second.find(key)->second;

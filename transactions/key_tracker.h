@@ -13,8 +13,8 @@ namespace nacre {
 
 /// What a transaction has done with a key.
 struct TrackedKey {
-  /// Nobody else has written the key between this and its lock or, without locks, may have written
-  /// it since.
+  /// No other transaction has written the key between this and its lock or, without locks, may have
+  /// written it since.
   SequenceNumber sequence = kMaxSequenceNumber;
   uint32_t writes = 0;
   uint32_t reads = 0;  ///< Got for update.
@@ -36,8 +36,8 @@ class KeyTracker {
              bool exclusive) {
     Reserve(family, key)->Count(sequence, read_only, exclusive);
   }
-  /// The key, with counts of zero if it was not tracked; stays where it is until it is removed. So
-  /// that a key can be tracked in two places, or in none.
+  /// The key, with counts of zero if it was not tracked; stays where it is until it is removed.
+  /// This lets a key be tracked in two places, or in none.
   TrackedKey* Reserve(uint32_t family, const Slice& key) {
     return &families_[family][key.ToString()];
   }

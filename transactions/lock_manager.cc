@@ -87,7 +87,7 @@ bool LockManager::TryLock(Stripe* stripe, const LockOwner& owner, const KeyView&
     if (!mine) held.owners.push_back(owner.id);
     const bool never = held.expires_nanos == 0 || owner.expires_nanos == 0;
     held.expires_nanos = never ? 0 : std::max(held.expires_nanos, owner.expires_nanos);
-    // Those who wait wait for one more.
+    // Waiters now wait for one more owner.
     if (stripe->waiters > 0) stripe->changed.SignalAll();
     return true;
   }
@@ -107,7 +107,7 @@ bool LockManager::TryLock(Stripe* stripe, const LockOwner& owner, const KeyView&
 Status LockManager::Wait(Stripe* stripe, const LockOwner& owner, LockWaiter* waiter,
                          const DeadlockInfo& info, const std::vector<TransactionID>& others,
                          uint64_t expires_nanos, const Deadline* deadline) {
-  // Who has expired and cannot be robbed is just ending, and says so.
+  // An expired owner that cannot lose its locks is about to end, and says so.
   constexpr auto kSlice = std::chrono::seconds(1);
   if (owner.deadlock_detect && !graph_.Add(info, others, owner.deadlock_detect_depth)) {
     return Status::Busy("deadlock: transaction " + std::to_string(owner.id) +

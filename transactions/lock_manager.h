@@ -18,16 +18,16 @@
 
 namespace nacre {
 
-/// Who asks for a lock, and how long it waits.
+/// The transaction that asks for a lock, and how long it waits.
 struct LockOwner {
   TransactionID id = 0;
   int64_t timeout_ms = 0;      ///< Negative: for as long as it takes.
-  uint64_t expires_nanos = 0;  ///< From then on others may take its locks; 0: never.
+  uint64_t expires_nanos = 0;  ///< Others may take its locks from then on; 0: never.
   bool deadlock_detect = false;
   int64_t deadlock_detect_depth = 0;
 };
 
-/// Told of those who wait, under the lock manager's mutexes.
+/// Is told which transactions it waits for, under the lock manager's mutexes.
 class LockWaiter {
  public:
   virtual ~LockWaiter() = default;
@@ -39,16 +39,16 @@ class LockWaiter {
 /// Locks of single keys, exclusive or shared, divided among stripes by hash. An owner that has
 /// expired loses its locks to others who want them.
 ///
-/// Who waits does so on its stripe's condition, and looks anew whenever a lock of the stripe is
+/// A waiter sleeps on its stripe's condition, and checks again whenever a lock of the stripe is
 /// given up or gets one more owner: that keeps the graph of waits true, too. There is no queue.
 ///
-/// What throws (a lack of memory) leaves no lock and no wait behind. Giving up a lock takes no
+/// A call that throws (out of memory) leaves no lock and no wait behind. Giving up a lock takes no
 /// memory.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class LockManager {
  public:
-  /// Of an owner that has expired: whether it can be robbed. It cannot commit any more then.
+  /// Whether an expired owner loses its locks. It cannot commit any more then.
   using Rob = std::function<bool(TransactionID)>;
   LockManager(const TransactionDBOptions& options, Rob rob);
 
@@ -68,7 +68,7 @@ class LockManager {
   struct Held {
     std::vector<TransactionID> owners;
     bool exclusive = true;
-    uint64_t expires_nanos = 0;  ///< Of all owners; 0: never.
+    uint64_t expires_nanos = 0;  ///< The latest time of all owners; 0: never.
   };
   /// A key of a family. Looked up by a view of it, which takes no memory.
   struct KeyView {
@@ -102,12 +102,12 @@ class LockManager {
   bool TryLock(Stripe* stripe, const LockOwner& owner, const KeyView& key, bool exclusive,
                std::vector<TransactionID>* others, uint64_t* expires_nanos, Status* status)
       REQUIRES(stripe->mutex);
-  /// Takes a lock that nobody has. `Busy`: there are too many.
+  /// Takes a lock that is free. `Busy`: there are too many.
   Status AddLock(Stripe* stripe, const LockOwner& owner, const KeyView& key, bool exclusive)
       REQUIRES(stripe->mutex);
   /// All but `owner`.
   bool RobAll(const Held& held, TransactionID owner) const;
-  /// Until a lock of the stripe changes, one expires, or the deadline. `Busy` for a deadlock.
+  /// Waits until a lock of the stripe changes, one expires, or the deadline. `Busy` for a deadlock.
   Status Wait(Stripe* stripe, const LockOwner& owner, LockWaiter* waiter, const DeadlockInfo& info,
               const std::vector<TransactionID>& others, uint64_t expires_nanos,
               const Deadline* deadline) REQUIRES(stripe->mutex);

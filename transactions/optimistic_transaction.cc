@@ -33,8 +33,8 @@ Status OptimisticTransaction::TryLock(ColumnFamilyHandle* family, const Slice& k
 }
 
 SequenceNumber OptimisticTransaction::Anchor() {
-  // Of a transaction that goes on for long, later keys are checked against an earlier state than
-  // would be needed: snapshots cost the database something.
+  // Bounds the snapshots of a long transaction, which cost the database something: later keys are
+  // checked against an earlier state than would be needed.
   constexpr size_t kAnchorsMax = 16;
   if (const auto& snapshot = shared_snapshot(); snapshot != nullptr) {
     if (anchors_.empty() || anchors_.back() != snapshot) anchors_.push_back(snapshot);

@@ -10,8 +10,8 @@
 
 namespace nacre {
 
-/// See OptimisticTransactionDB. Remembers of each key a sequence number; Commit looks whether the
-/// key has an entry that is newer.
+/// See OptimisticTransactionDB. It remembers a sequence number for each key; Commit looks whether
+/// the key has an entry that is newer.
 ///
 /// What a compaction has dropped leaves no entry. A key that was there at a snapshot which is still
 /// held leaves one whenever it changes: the tombstone that hides what the snapshot sees. So each
@@ -47,7 +47,7 @@ class OptimisticTransaction final : public TransactionBase {
   SequenceNumber Anchor();
   /// All of Commit, under the buckets of all keys.
   Status CheckAndWrite();
-  /// `Busy` if a key was written. Under the buckets of all.
+  /// Answers `Busy` if a key was written. The caller holds the buckets of all keys.
   Status CheckKeys() const;
 
   BucketLocks* const buckets_;

@@ -67,7 +67,7 @@ PessimisticTransaction::PessimisticTransaction(PessimisticTransactionDB* db,
 }
 
 PessimisticTransaction::~PessimisticTransaction() {
-  // From here on nobody who wants to rob it asks it.
+  // Threads that want its locks no longer find it.
   if (expires_nanos_ != 0) txn_db_->RemoveExpiring(id_);
   ReleaseKeys();
   if (!name_.empty()) txn_db_->RemoveName(name_);
@@ -209,7 +209,7 @@ Status PessimisticTransaction::SetName(const TransactionName& name) {
     if (!txn_db_->AddName(name, this)) {
       return Status::InvalidArgument("there is a transaction named " + name);
     }
-    name_ = std::move(copy);  // Where it is in the database's list it is here, too.
+    name_ = std::move(copy);  // This cannot throw: a name in the database's list is here, too.
     return Status::OK();
   });
 }
@@ -219,7 +219,7 @@ Status PessimisticTransaction::Prepare() {
     return Status::InvalidArgument("a transaction without a name cannot be prepared");
   }
   NACRE_RETURN_IF_ERROR(Leave(AWAITING_PREPARE));
-  // If that fails, nobody knows: the entry may be there, or come later.
+  // If that fails, the outcome is unknown: the entry may be there, or come later.
   recorded_ = true;
   Status status = CatchAll([this] {
     return txn_db_->prepared()->Add(GetWriteOptions(), name_, *GetWriteBatch()->GetWriteBatch());
@@ -244,7 +244,7 @@ Status PessimisticTransaction::WriteUpdates() {
   WriteBatch with_removal(batch->Data());
   NACRE_RETURN_IF_ERROR(txn_db_->prepared()->AddRemoval(name_, &with_removal));
   WriteOptions options = GetWriteOptions();
-  options.disable_wal = false;  // Or the entry would be there again.
+  options.disable_wal = false;  // Otherwise the entry would be there again.
   return db()->Write(options, &with_removal);
 }
 

@@ -33,7 +33,7 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
   bool IsDeadlockDetect() const override { return deadlock_detect_; }
   std::vector<TransactionID> GetWaitingTxns(uint32_t* family, std::string* key) const override;
 
-  /// Of an expired one: it cannot commit any more.
+  /// Takes the locks of an expired transaction: it cannot commit any more.
   bool Rob();
   /// Makes it one that was prepared before, with the locks of what it writes. Updates of families
   /// that were dropped since are left out.
@@ -51,13 +51,13 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
   /// `Busy` if the key was written since the snapshot.
   Status Validate(uint32_t family, const Slice& key) const;
   bool Expired() const;
-  /// From STARTED to `next`; says why not.
+  /// Moves from STARTED to `next`; says why if it cannot.
   Status Leave(TransactionState next);
   /// Why `state` is none in which it works.
   static Status NotAtWork(TransactionState state);
   LockOwner Owner() const;
   Status WriteUpdates();
-  /// From the store of prepared transactions.
+  /// Removes the record from the store of prepared transactions.
   Status RemoveRecord();
   void End(TransactionState state);
 

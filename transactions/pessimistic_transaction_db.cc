@@ -122,7 +122,7 @@ Status PessimisticTransactionDB::Write(const WriteOptions& options,
 }
 
 Status PessimisticTransactionDB::WriteAllLocked(const WriteOptions& options, WriteBatch* updates) {
-  // In one order, so that such writes do not wait for one another in a circle.
+  // The order is always the same, so that such writes never wait for one another in a circle.
   std::set<std::pair<uint32_t, std::string>> keys;
   bool ranges = false;
   NACRE_RETURN_IF_ERROR(ForEachUpdate(

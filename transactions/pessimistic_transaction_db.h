@@ -70,7 +70,7 @@ class PessimisticTransactionDB final : public TransactionDB {
   void RemoveExpiring(TransactionID id) EXCLUDES(mutex_);
 
  private:
-  /// Of one write that is no transaction.
+  /// An owner for one write outside transactions.
   LockOwner PlainOwner();
   template <typename WriteKey>
   Status WriteLocked(ColumnFamilyHandle* family, const Slice& key, WriteKey write);
@@ -87,7 +87,7 @@ class PessimisticTransactionDB final : public TransactionDB {
   std::map<TransactionName, PessimisticTransaction*> names_ GUARDED_BY(mutex_);
   std::unordered_map<TransactionID, PessimisticTransaction*> expiring_ GUARDED_BY(mutex_);
 
-  /// Of Recover, until the end. Last: they use all of the above.
+  /// Those of Recover, until the end. They come last, as they use all of the above.
   std::vector<std::unique_ptr<PessimisticTransaction>> recovered_;
 };
 

@@ -16,10 +16,10 @@ namespace nacre {
 
 class DBImpl;
 
-/// Where a database keeps its prepared transactions: a column family of its own
-/// (kPreparedFamilyName) in which each is an entry, by its name. So they are in the log, in
-/// MemTables and in tables as all else is, need no segment of the log to be kept, and are found by
-/// whoever opens the database. The entry goes with the very batch that commits the transaction.
+/// Keeps a database's prepared transactions: in a column family of its own (kPreparedFamilyName) in
+/// which each is an entry, by its name. So they are in the log, in MemTables and in tables as all
+/// else is, need no segment of the log to be kept, and the next opening finds them. The entry goes
+/// with the very batch that commits the transaction.
 ///
 /// A value is a byte with the format's version, 1, and the batch.
 ///
@@ -32,7 +32,7 @@ class PreparedStore {
   /// Calls `found` for each that is there; ends with what that answers, unless it is OK.
   Status Open(const std::function<Status(const std::string& name, WriteBatch* batch)>& found)
       EXCLUDES(mutex_);
-  /// Before the database is closed.
+  /// Must precede closing the database.
   void Close() EXCLUDES(mutex_);
 
   /// Durable when it returns, wherever the database has a log. The first one makes the family.

@@ -14,8 +14,8 @@ namespace nacre {
 
 class DBImpl;
 
-/// What transactions of both kinds have in common: the indexed batch, reads through it, save
-/// points, snapshots, and the record of the keys. Those who derive say what it takes to touch a key
+/// The base of transactions of both kinds: the indexed batch, reads through it, save points,
+/// snapshots, and the record of the keys. Derived classes say what it takes to touch a key
 /// (`TryLock`) and how it ends.
 class TransactionBase : public Transaction {
  public:
@@ -81,14 +81,14 @@ class TransactionBase : public Transaction {
   TransactionBase(DB* db, const DBImpl* engine, const WriteOptions& options,
                   const Comparator* comparator, size_t max_batch_bytes);
 
-  /// What a key takes before it is written or, with `read_only`, got for update. If it fails or
-  /// throws, the key is locked and tracked as before.
+  /// Does what a key needs before it is written or, with `read_only`, got for update. If it fails
+  /// or throws, the key is locked and tracked as before.
   virtual Status TryLock(ColumnFamilyHandle* family, const Slice& key, bool read_only,
                          bool exclusive, bool do_validate, bool assume_tracked) = 0;
   /// The key is not tracked any more.
   virtual void Unlock(uint32_t family, const Slice& key) = 0;
 
-  /// For TryLock. If it throws, nothing has changed.
+  /// Serves TryLock. If it throws, nothing has changed.
   void TrackKey(uint32_t family, const Slice& key, SequenceNumber sequence, bool read_only,
                 bool exclusive);
   void SetSnapshotIfNeeded();
@@ -102,7 +102,7 @@ class TransactionBase : public Transaction {
   const KeyTracker& tracked() const { return tracked_; }
   const std::shared_ptr<const Snapshot>& shared_snapshot() const { return snapshot_; }
   uint64_t start_nanos() const { return start_nanos_; }
-  /// Released when nobody holds it.
+  /// Makes a snapshot, which is released with its last reference.
   std::shared_ptr<const Snapshot> NewSnapshot() const;
 
  private:

@@ -12,7 +12,7 @@ bool WaitGraph::Add(const DeadlockInfo& waiter, const std::vector<TransactionID>
                     int64_t depth) {
   struct Visit {
     TransactionID id;
-    size_t from;  ///< Who waits for it, by number.
+    size_t from;  ///< The transaction that waits for it, by number.
   };
   constexpr size_t kWaiter = SIZE_MAX;
   MutexLock lock(&mutex_);

@@ -12,9 +12,9 @@
 
 namespace nacre {
 
-/// Which transactions wait for which: finds circles before they close. Only those that look for
-/// deadlocks are in it, as in RocksDB.
-/// Thread safety: all methods may be called from many threads at once.
+/// Records which transactions wait for which, and finds circles before they close. Only those that
+/// look for deadlocks are in it, as in RocksDB. Thread safety: all methods may be called from many
+/// threads at once.
 class WaitGraph {
  public:
   explicit WaitGraph(uint32_t remembered) : remembered_(remembered) {}

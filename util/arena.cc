@@ -65,7 +65,7 @@ class Block {
 struct Chunk {
   char* next;
   size_t left;
-  size_t taken;  ///< By the thread so far, in chunks and large pieces.
+  size_t taken;  ///< Bytes that the thread has taken so far, in chunks and large pieces.
 };
 
 }  // namespace

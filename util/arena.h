@@ -18,7 +18,7 @@ class ArenaBlockPool {
   ArenaBlockPool(const ArenaBlockPool&) = delete;
   ArenaBlockPool& operator=(const ArenaBlockPool&) = delete;
 
-  /// Resident, in nobody's use.
+  /// Bytes that are resident but not in use.
   size_t FreeBytes() const;
 
  private:

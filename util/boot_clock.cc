@@ -38,7 +38,8 @@ class SystemBootClock final : public Clock {
 
  private:
   void LookUp(uint64_t awake) {
-    // In this order: whoever is interrupted in between finds too little, and looks again soon.
+    // The order matters: a thread that is interrupted in between finds too little, and looks again
+    // soon.
     const uint64_t all = Read(CLOCK_BOOTTIME);
     const uint64_t now = Read(CLOCK_MONOTONIC);
     const uint64_t slept = all > now ? all - now : 0;
@@ -50,8 +51,8 @@ class SystemBootClock final : public Clock {
     looked_up_at_.store(awake, std::memory_order_release);
   }
 
-  std::atomic<uint64_t> looked_up_at_{0};  ///< Of the coarse clock.
-  std::atomic<uint64_t> slept_{0};         ///< Only grows, whoever looks it up last.
+  std::atomic<uint64_t> looked_up_at_{0};  ///< The coarse clock's time of the last lookup.
+  std::atomic<uint64_t> slept_{0};         ///< This only grows, whichever thread looks it up last.
 };
 
 }  // namespace

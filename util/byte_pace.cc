@@ -20,7 +20,7 @@ BytePace::BytePace(Clock* clock, uint64_t bytes_per_second, const std::atomic<bo
 Status BytePace::Pass(uint64_t bytes) {
   bytes_ += bytes;
   while (true) {
-    // Acquire: pairs with the release of whoever cancels.
+    // Acquire: pairs with the release of the thread that cancels.
     if (cancelled_ != nullptr && cancelled_->load(std::memory_order_acquire)) {
       return Status::Aborted("cancelled");
     }

@@ -23,7 +23,8 @@ class SystemClock final : public Clock {
     if (Simulation* simulation = Simulation::Current()) [[unlikely]]
       return simulation->NowNanos();
     timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // Of the clock that steady_clock is.
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE,
+                    &now);  // The coarse form of the clock that steady_clock is.
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
   }
   void SleepFor(std::chrono::nanoseconds duration) override {

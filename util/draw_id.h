@@ -6,9 +6,9 @@
 
 namespace nacre {
 
-/// A number that nobody else draws, in this process or another, and that is not 0: names clients,
-/// databases and jobs. From the system's random numbers (in a simulation from its seed); `IOError`
-/// if it gives none.
+/// Draws a number that is not 0 and is unique across processes, to name clients, databases and
+/// jobs. It comes from the system's random numbers (in a simulation from its seed); `IOError` if
+/// there are none.
 Status DrawId(uint64_t* id);
 
 }  // namespace nacre

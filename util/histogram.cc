@@ -36,8 +36,8 @@ class BucketMap {
     }
   }
 
-  /// The first bucket whose limit is >= value; the last one takes what is beyond. From the number
-  /// of significant bits it is at most three steps.
+  /// The first bucket whose limit is >= value; the last one takes what is beyond. The number of
+  /// significant bits leads to within three steps of it.
   size_t IndexOf(uint64_t value) const {
     size_t index = first_[static_cast<size_t>(std::bit_width(value))];
     while (limits_[index] < value && index + 1 < count_) ++index;

@@ -17,7 +17,7 @@ class Histogram {
   void Add(uint64_t value);
   void Merge(const Histogram& other);
 
-  /// For whoever counts by himself: no value's bucket is beyond this.
+  /// Serves callers that count by themselves: no value's bucket is beyond this.
   static constexpr size_t kMaxBuckets = 128;
   static size_t BucketOf(uint64_t value);
   /// Adds values that were counted: how many are in each bucket (`kMaxBuckets` or fewer), their

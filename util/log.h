@@ -28,7 +28,7 @@ std::shared_ptr<Logger> NewStderrLogger(LogLevel level);
 struct RollingLogOptions {
   std::string directory;  ///< Made if missing.
   std::string name;
-  LogLevel level = LogLevel::kInfo;  ///< From here upwards.
+  LogLevel level = LogLevel::kInfo;  ///< The least level that is written.
   uint64_t max_file_bytes = 0;       ///< 0: any size.
   uint64_t seconds_to_roll = 0;      ///< 0: for ever.
   size_t keep_files = 1000;          ///< The newest ones, the current one counted; at least 1.

@@ -8,7 +8,7 @@ void Mutex::LockIn(Simulation* simulation) {
 }
 
 bool CondVar::WaitIn(Simulation* simulation, std::chrono::nanoseconds timeout) {
-  // Nobody runs between these two, so no signal is missed.
+  // No other thread runs between these two, so no signal is missed.
   mutex_->mutex_.unlock();
   simulation->Unpark(mutex_, /*all=*/false);
   const bool signalled = simulation->Park(this, timeout, "a signal");

@@ -9,8 +9,8 @@
 
 namespace nacre {
 
-/// std::mutex that Clang's analysis understands. In a simulation (util/simulation.h) whoever finds
-/// it taken sleeps as the simulation has it, and taking it is a scheduling point.
+/// std::mutex that Clang's analysis understands. In a simulation (util/simulation.h) a thread that
+/// finds it taken sleeps in the simulation, and taking it is a scheduling point.
 class CAPABILITY("mutex") Mutex {
  public:
   void Lock() ACQUIRE() {

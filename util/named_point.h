@@ -22,8 +22,8 @@ using PointHandler = void(const NamedPoint& point);
 /// All points that are linked into this program, by name.
 std::vector<const NamedPoint*> AllPoints();
 
-/// From now on `handler` is called at each point; null: nobody is. For tests, of one at a time. A
-/// thread that is on its way may still call the one before.
+/// Sets the handler to be called at each point; null for none. It is for tests, one at a time. A
+/// thread may still be calling the previous handler.
 void SetPointHandler(PointHandler* handler);
 
 /// Null but in tests; nothing else in the program depends on it.
@@ -33,8 +33,9 @@ void ReachPoint(const NamedPoint& point);
 
 }  // namespace nacre
 
-/// Names this place. Costs a relaxed load and a branch that is always predicted; still not for
-/// paths that each record takes. Not in templates or inline functions, which have several places.
+/// Names this place. It costs a relaxed load and a branch that is always predicted; it still is not
+/// for paths that each record takes, nor for templates or inline functions, which have several
+/// places.
 #define NACRE_POINT(point_name)                                                            \
   do {                                                                                     \
     static constexpr ::nacre::NamedPoint nacre_point{point_name, __FILE__, __LINE__};      \

@@ -11,7 +11,7 @@ namespace nacre {
 
 namespace perf_internal {
 
-// Of the initial-exec model: no call is needed to find them in a shared library either.
+// The initial-exec model finds them without a call, in a shared library too.
 extern constinit thread_local PerfLevel level __attribute__((tls_model("initial-exec")));
 extern constinit thread_local PerfContext context;
 

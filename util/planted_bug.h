@@ -1,14 +1,14 @@
 #pragma once
 
-/// Where a bug would be: `if (NACRE_PLANTED_BUG("fence.keys-not-revoked")) ...`. False, and so
-/// nothing at all, but in tests/planted, which compiles the sources that have some a second time
-/// and shows that the simulation finds each of them. Not in headers: the rest of that program is
-/// made of the ordinary objects.
+/// Marks a place where a bug would be: `if (NACRE_PLANTED_BUG("fence.keys-not-revoked")) ...`.
+/// False, and so nothing at all, but in tests/planted, which compiles the sources that have some a
+/// second time and shows that the simulation finds each of them. It must not be in headers: the
+/// rest of that program is made of the ordinary objects.
 #ifdef NACRE_PLANTED_BUGS
 
 namespace nacre {
 
-/// Whether it is the one that this process is to have. Ends the process if the test does not know
+/// Whether this process is to have the bug of that name. Ends the process if the test does not know
 /// such a bug.
 bool IsPlanted(const char* name);
 

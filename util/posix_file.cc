@@ -75,7 +75,7 @@ Status PosixFile::Append(const Slice& bytes) {
   }
   size_ += bytes.size();
   if (size_ - handed_over_ >= kWritebackBytes) {
-    // Where a file system cannot, Sync does it all.
+    // If the file system does not support this, Sync does it all.
     (void)::sync_file_range(descriptor_, static_cast<off_t>(handed_over_),
                             static_cast<off_t>(size_ - handed_over_), SYNC_FILE_RANGE_WRITE);
     handed_over_ = size_;
@@ -183,7 +183,7 @@ uint64_t FileTime(const std::string& path) {
 Status FileLock::Take(const std::string& path, Kind kind, std::unique_ptr<FileLock>* lock) {
   int descriptor = OpenDescriptor(path, O_RDWR | O_CREAT);
   if (descriptor < 0 && kind == Kind::kShared) {
-    // Nobody can change a folder that cannot be written to.
+    // A folder that cannot be written to cannot change.
     descriptor = OpenDescriptor(path, O_RDONLY);
     if (descriptor < 0) {
       lock->reset(new FileLock(-1));

@@ -17,11 +17,11 @@ namespace nacre {
 /// An open file. Thread safety: reads from many threads at once; nothing else.
 class PosixFile {
  public:
-  /// To be written from its beginning; what was there is gone.
+  /// Makes a file to be written from its beginning; earlier contents are gone.
   static Status Create(const std::string& path, std::unique_ptr<PosixFile>* file);
-  /// To be read. `NotFound` if there is none.
+  /// Opens a file for reading. `NotFound` if there is none.
   static Status Open(const std::string& path, std::unique_ptr<PosixFile>* file);
-  /// To be written from its end on. `NotFound` if there is none.
+  /// Opens a file for appending. `NotFound` if there is none.
   static Status OpenToAppend(const std::string& path, std::unique_ptr<PosixFile>* file);
   ~PosixFile();
   PosixFile(const PosixFile&) = delete;
@@ -36,7 +36,7 @@ class PosixFile {
   Status Append(const Slice& bytes);
   /// Returns when all is on the disk.
   Status Sync();
-  /// The same, but for times that nobody needs to read the bytes.
+  /// The same without times and other metadata that reading the bytes does not need.
   Status SyncData();
   /// Cuts off what is behind the first `bytes`, also for what is appended next.
   Status Truncate(uint64_t bytes);
@@ -49,7 +49,7 @@ class PosixFile {
   const std::string path_;
   const int descriptor_;
   uint64_t size_ = 0;
-  uint64_t handed_over_ = 0;  ///< To the disk.
+  uint64_t handed_over_ = 0;  ///< Bytes whose writing to the disk has been started.
 };
 
 /// A whole small file. `NotFound`; `Corruption` if it is longer than `most`.
@@ -64,20 +64,20 @@ Status RenameFile(const std::string& from, const std::string& to);
 Status RemoveFile(const std::string& path);
 /// Makes the names in the folder durable.
 Status SyncFolder(const std::string& path);
-/// And those above it.
+/// Makes the folder and those above it.
 Status MakeFolder(const std::string& path);
 /// Names in the folder. `NotFound` if there is no such folder.
 Status ListFolder(const std::string& path, std::vector<std::string>* names);
 /// Seconds since 1970; 0 if that cannot be told.
 uint64_t FileTime(const std::string& path);
 
-/// Keeps others out who take the same file: other objects, in any process. Let go of by the end of
-/// this object, or of its process.
+/// A lock on a file, which excludes other objects in any process. It ends with this object or its
+/// process.
 class FileLock {
  public:
   enum class Kind : uint8_t { kShared, kExclusive };
-  /// `Busy` if somebody has it in a way that does not go with `kind`. The file is made if it is
-  /// missing; a shared lock does without where it cannot be made.
+  /// `Busy` if it is held in a way that conflicts with `kind`. The file is made if it is missing; a
+  /// shared lock does without the file where it cannot be made.
   static Status Take(const std::string& path, Kind kind, std::unique_ptr<FileLock>* lock);
   ~FileLock();
   FileLock(const FileLock&) = delete;

@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-/// What replaces the machine's clock, its scheduler and its random numbers while a deterministic
-/// simulation runs (as FoundationDB and TigerBeetle have it). Whatever blocks, sleeps, asks for the
+/// Replaces the machine's clock, its scheduler and its random numbers while a deterministic
+/// simulation runs (as in FoundationDB and TigerBeetle). Code that blocks, sleeps, asks for the
 /// time or draws a number asks `Current()` first: mutexes and condition variables (util/mutex.h),
 /// threads (util/threads/thread.h), Clock::System, SpinWait and DrawId, and the `sim` transport,
 /// which exists in a simulation only. In production this is null: one load and a branch that is
@@ -36,7 +36,7 @@ class Simulation {
 
   /// As the calling thread's process sees it, whose clock may be off. Never goes back.
   virtual uint64_t NowNanos() = 0;
-  /// Of all processes: what timers of `At` go by.
+  /// The time of all processes, by which timers of `At` go.
   virtual uint64_t TrueNanos() const = 0;
   /// Scheduling point. Returns no earlier than asked for, by the process's clock.
   virtual void SleepFor(std::chrono::nanoseconds duration) = 0;
@@ -48,7 +48,7 @@ class Simulation {
   // ---- Chance ----------------------------------------------------------------------------------
 
   virtual uint64_t Random() = 0;
-  /// In [0, n); n > 0.
+  /// Uniform in [0, n); n > 0.
   uint64_t Uniform(uint64_t n) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(Random()) * n) >> 64);
   }
@@ -61,13 +61,13 @@ class Simulation {
   /// Scheduling point. Sleeps until `Unpark` of the same object, or for `timeout` of the process's
   /// clock: false then. `what` (a literal) tells the reader of a log what is waited for.
   virtual bool Park(const void* object, std::chrono::nanoseconds timeout, const char* what) = 0;
-  /// Wakes one of those who sleep on the object, or all. No scheduling point.
+  /// Wakes one of the threads that sleep on the object, or all. No scheduling point.
   virtual void Unpark(const void* object, bool all) = 0;
 
   /// A thread is about to be started by the calling one; its number.
   virtual uint64_t NewThread(const std::string& name) = 0;
-  /// On the new thread, first: returns when it is its turn. What its thread-local objects do at its
-  /// end is still part of the simulation.
+  /// Must be the new thread's first call: returns when it is its turn. What its thread-local
+  /// objects do at its end is still part of the simulation.
   virtual void BeginThread(uint64_t thread) = 0;
   /// Scheduling point: until it has ended.
   virtual void AwaitThread(uint64_t thread) = 0;

@@ -17,7 +17,7 @@ class ThreadIndex {
   /// thread that there is not costs addresses only.
   static constexpr size_t kMax = size_t{1} << 17;
 
-  /// Of the calling thread, < kMax. A thread-local load after the first call.
+  /// The calling thread's index, < kMax. It costs a thread-local load after the first call.
   static size_t Current() {
     const uint32_t number = current_;
     if (number == kNone) [[unlikely]]

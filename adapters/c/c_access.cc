@@ -16,7 +16,7 @@ using nacre::Succeeded;
 
 namespace {
 
-/// Of null: none.
+/// Null stands for no bound.
 const Slice* BoundOf(const char* key, size_t size, Slice* bound) {
   if (key == nullptr) return nullptr;
   *bound = Slice(key, size);

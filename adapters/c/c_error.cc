@@ -21,7 +21,7 @@ int nacre_error_code(const char* error) {
   if (error == nullptr) return nacre_code_ok;
   const std::string_view text(error);
   for (int code = nacre_code_ok + 1; code <= nacre_code_fenced; ++code) {
-    // Without a message, a status is its code's name.
+    // A status without a message shows its code's name.
     const std::string name = nacre::Status::FromCode(code, {}).ToString();
     if (text == name || text.starts_with(name + ": ")) return code;
   }

@@ -23,7 +23,7 @@ struct nacre_optimistictransactiondb_t {
 struct nacre_transaction_t {
   nacre::Transaction* rep;
   std::unique_ptr<nacre::Transaction> owned;  ///< The same; null if it is another's.
-  nacre_snapshot_t snapshot;                  ///< That `get_snapshot` answers.
+  nacre_snapshot_t snapshot;                  ///< Returned by `get_snapshot`.
 };
 
 struct nacre_transactiondb_options_t {

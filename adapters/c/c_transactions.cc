@@ -21,7 +21,7 @@ using nacre::Wrap;
 
 namespace {
 
-/// Of both kinds; `open` fills in handles and database.
+/// Opens databases of both kinds; `open` fills in handles and database.
 template <typename Handle, typename Database, typename Open>
 Handle* OpenDatabase(const nacre_options_t* options, char** errptr, const Open& open) {
   std::unique_ptr<Database> db;

@@ -36,7 +36,7 @@ struct nacre_options_t {
 };
 
 struct nacre_readoptions_t {
-  nacre::ReadOptions rep;  ///< Without bounds.
+  nacre::ReadOptions rep;  ///< The options except bounds.
   std::unique_ptr<std::string> lower;
   std::unique_ptr<std::string> upper;
 };
@@ -63,7 +63,7 @@ struct nacre_checkpointinfo_t {
 
 struct nacre_writebatch_t {
   nacre::WriteBatch rep;
-  nacre::Status failure;  ///< Of the first update that did not fit.
+  nacre::Status failure;  ///< The failure of the first update that did not fit.
 };
 
 /// The bounds of iterators, in memory that stays where it is.
@@ -127,7 +127,7 @@ struct nacre_slicetransform_t {
 
 namespace nacre {
 
-/// Of null: null, which is the default family.
+/// Null stays null, which is the default family.
 inline ColumnFamilyHandle* FamilyOf(const nacre_column_family_handle_t* family) {
   return family == nullptr ? nullptr : family->rep;
 }

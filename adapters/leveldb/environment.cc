@@ -16,7 +16,7 @@
 namespace nacre {
 namespace {
 
-/// Of the environment; null if it is empty or not set.
+/// An environment variable; null if it is empty or not set.
 const char* Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr || *value == '\0' ? nullptr : value;

@@ -7,11 +7,11 @@
 #include "nacre/pool.h"
 #include "nacre/status.h"
 
-// Where the databases of a program that was written for LevelDB are. In the environment, NACRE_POOL
+// Locates the databases of a program that was written for LevelDB. In the environment, NACRE_POOL
 // names the pool (nacre/pool.h), NACRE_REDUNDANCY says how tables are kept there (nacre/options.h;
-// "none" if it is not set), NACRE_SLAB_SIZE how large its slabs are, if they are not of 64 MiB.
-// The program names paths; a database's name in the pool is the absolute path, without "." and ".."
-// and a slash at the end.
+// "none" if it is not set), NACRE_SLAB_SIZE how large its slabs are, if they are not of 64 MiB. The
+// program names paths; a database's name in the pool is the absolute path, without "." and ".." and
+// a slash at the end.
 
 namespace nacre {
 

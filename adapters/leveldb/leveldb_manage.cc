@@ -36,8 +36,8 @@ Status Repair(nacre::Options options, const std::string& name) {
   return status.ok() ? OpenAndClose(options, name) : status;
 }
 
-/// Calls `work` with the options and the name of the database at `path`, which nobody here may have
-/// open meanwhile.
+/// Calls `work` with the options and the name of the database at `path`, which stays closed in this
+/// process meanwhile.
 template <typename Work>
 void Manage(const leveldb_options_t* options, const std::string& path, char** errptr,
             const Work& work) {

@@ -161,7 +161,7 @@ char* leveldb_env_get_test_directory(leveldb_env_t*) {
 
 void leveldb_free(void* ptr) { std::free(ptr); }
 
-// Of the header that this was made for.
+// The version of LevelDB's header that this was made for.
 
 int leveldb_major_version(void) { return 1; }
 

@@ -16,7 +16,7 @@
 // else is said. There are none behind those that leveldb/c.h names and has no function to make.
 
 struct leveldb_t {
-  std::string name;  ///< In the pool.
+  std::string name;  ///< Its name in the pool.
   std::unique_ptr<nacre::DB> rep;
 };
 
@@ -46,7 +46,7 @@ struct leveldb_iterator_t {
 
 struct leveldb_writebatch_t {
   nacre::WriteBatch rep;
-  nacre::Status failure;  ///< Of the first update that did not fit.
+  nacre::Status failure;  ///< The failure of the first update that did not fit.
 };
 
 /// Accepted; Nacre's tables have filters of their own.

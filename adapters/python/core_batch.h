@@ -9,8 +9,8 @@
 
 namespace nacre::python {
 
-/// A batch; not to be changed while a call writes it. Whether the families are of the database is
-/// for the Python files to see to. Called with the interpreter's lock.
+/// A batch, which must not change while a call writes it. The Python files ensure that the families
+/// belong to the database. All calls hold the interpreter's lock.
 class Batch {
  public:
   void Put(const pybind11::handle& key, const pybind11::handle& value, const FamilyPtr& family) {

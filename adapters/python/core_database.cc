@@ -37,7 +37,7 @@ Status OpenAs(Database::Kind kind, const Options& options, const std::string& na
   return DB::Open(options, name, families, handles, db);
 }
 
-/// With the database's lock.
+/// Requires the database's lock.
 ReadOptions ReadOptionsOf(const ReadFrom& from) {
   ReadOptions options;
   if (from.snapshot != nullptr) options.snapshot = from.snapshot->Get();
@@ -124,7 +124,7 @@ Database::~Database() {
   try {
     Close();
   } catch (const StatusFailure&) {
-    // Nobody is left to hear of it; the database has logged it.
+    // There is no caller left to tell; the database has logged it.
   }
 }
 
@@ -140,7 +140,8 @@ void Database::Close() {
     dependents_.clear();
     db = std::move(db_);
   }
-  // Without the lock: a merge operator in Python may be called still, and may end dependents.
+  // This runs without the lock: a merge operator in Python may still be called, and may end
+  // dependents.
   Check(db->Close());
 }
 

@@ -18,12 +18,12 @@
 #include "nacre/db.h"
 #include "nacre/options.h"
 
-// A database, its snapshots and its iterators as Python has them: used by any thread, and closed at
-// any moment, while others are in the middle of a call or hold iterators.
+// A database, its snapshots and its iterators for Python: any thread may use them, and close them
+// at any moment, while others are in the middle of a call or hold iterators.
 //
 // Each call gives up the interpreter's lock first, then takes the database's shared lock. Closing
-// takes that lock alone, ends what depends on the database, and then the database. Who waits for
-// the database's lock never has the interpreter's, so that the two cannot wait for one another.
+// takes that lock alone, ends what depends on the database, and then the database. A thread that
+// waits for the database's lock never has the interpreter's, so the two cannot deadlock.
 
 namespace nacre::python {
 
@@ -37,13 +37,13 @@ class Dependent {
   virtual void End(DB* db) = 0;
 };
 
-/// A snapshot; given back when nobody uses it any more.
+/// A snapshot, which is released with its last reference.
 class Snapshot final : public Dependent {
  public:
   explicit Snapshot(std::shared_ptr<Database> database);
   ~Snapshot() override;
   void End(DB* db) override;
-  /// With the database's lock. Throws if the database is closed.
+  /// Requires the database's lock. Throws if the database is closed.
   const nacre::Snapshot* Get() const;
   uint64_t sequence_number() const { return sequence_number_; }
 
@@ -53,14 +53,14 @@ class Snapshot final : public Dependent {
   uint64_t sequence_number_ = 0;
 };
 
-/// A column family's handle; given back when nobody uses it any more.
+/// A column family's handle, which is released with its last reference.
 class Family final : public Dependent {
  public:
-  /// With the database's lock, or before others know the database.
+  /// Requires the database's lock, unless no other thread knows the database yet.
   Family(std::shared_ptr<Database> database, ColumnFamilyHandle* handle);
   ~Family() override;
   void End(DB* db) override;
-  /// With the lock of `database`. Throws if the family is another database's.
+  /// Requires the lock of `database`. Throws if the family is another database's.
   ColumnFamilyHandle* Get(const Database* database) const;
   const std::string& name() const { return name_; }
   uint32_t id() const { return id_; }
@@ -124,20 +124,20 @@ class Database : public std::enable_shared_from_this<Database> {
   std::optional<uint64_t> IntProperty(const std::string& name, const FamilyPtr& family);
   FamilyPtr CreateFamily(const ColumnFamilyOptions& options, const std::string& name);
 
-  /// With the database's lock. Null, for the default family, stays null.
+  /// Requires the database's lock. Null, for the default family, stays null.
   ColumnFamilyHandle* HandleOf(const FamilyPtr& family) const {
     return family == nullptr ? nullptr : family->Get(this);
   }
-  /// That it was opened with.
+  /// The options that it was opened with.
   const Options& options() const { return options_; }
   Kind kind() const { return kind_; }
 
-  /// For calls that hold the lock longer than With does; without the interpreter's lock. Throws if
-  /// it is closed.
+  /// Takes the lock for calls that hold it longer than With does. The caller must not hold the
+  /// interpreter's lock. Throws if it is closed.
   std::shared_lock<std::shared_mutex> Enter();
   void Add(Dependent* dependent);
   void Remove(Dependent* dependent);
-  /// For destructors of dependents: calls `work` if the database is open still.
+  /// Serves destructors of dependents: calls `work` if the database is still open.
   template <typename Work>
   void IfOpen(const Work& work) {
     pybind11::gil_scoped_release release;
@@ -149,7 +149,7 @@ class Database : public std::enable_shared_from_this<Database> {
   const Options options_;
   const Kind kind_;
   std::atomic<bool> closing_{false};  ///< Keeps new calls from making Close wait for ever.
-  std::mutex close_mutex_;            ///< Whoever closes it; taken before `mutex_`.
+  std::mutex close_mutex_;            ///< Held by the thread that closes it; taken before `mutex_`.
   std::shared_mutex mutex_;
   std::unique_ptr<DB> db_;  ///< Null when it is closed. Changed under `mutex_` alone.
   std::mutex dependents_mutex_;

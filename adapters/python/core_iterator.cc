@@ -69,7 +69,7 @@ void Iterator::With(const Work& work) {
 }
 
 py::list Iterator::Fetch(size_t count, Part part) {
-  constexpr size_t kBytesMax = 1 << 20;  // Of one piece, by the entry that exceeds it.
+  constexpr size_t kBytesMax = 1 << 20;  // The limit of one piece, which its last entry may exceed.
   std::vector<std::pair<std::string, std::string>> entries;
   With([&](nacre::Iterator* iterator) {
     for (size_t bytes = 0; entries.size() < count && bytes < kBytesMax && iterator->Valid();) {

@@ -23,7 +23,7 @@ struct Turn {
   std::recursive_mutex mutex;
   std::set<Iterator*> iterators;  ///< Those that are open.
 
-  /// Ends the iterators; later calls to them raise ClosedError. With the mutex.
+  /// Ends the iterators; later calls to them raise ClosedError. Requires the mutex.
   void CutIterators();
 };
 
@@ -50,12 +50,12 @@ class Iterator final : public Dependent {
 
   /// Up to `count` further entries; none at the end. Throws why there are none, if not so.
   pybind11::list Fetch(size_t count, Part part);
-  /// To the first entry that is not before `key` in the direction of travel.
+  /// Moves to the first entry that is not before `key` in the direction of travel.
   void Seek(const pybind11::handle& key);
   void Close();
 
  private:
-  /// Calls `work` with the iterator, whoever else uses it waiting. Throws if it is closed.
+  /// Calls `work` with the iterator, while other users wait. Throws if it is closed.
   template <typename Work>
   void With(const Work& work);
 
@@ -64,7 +64,7 @@ class Iterator final : public Dependent {
   Slice start_;
   Slice stop_;
   const std::shared_ptr<Turn> turn_;
-  std::unique_ptr<nacre::Iterator> iterator_;  ///< With the turn's mutex.
+  std::unique_ptr<nacre::Iterator> iterator_;  ///< Guarded by the turn's mutex.
 
   friend struct Turn;
 };

@@ -13,7 +13,7 @@ namespace {
 
 class PythonMerge final : public MergeOperator {
  public:
-  /// With the interpreter's lock.
+  /// Requires the interpreter's lock.
   explicit PythonMerge(py::object function)
       : function_(std::move(function)),
         // Never the name of an operator that nodes know.

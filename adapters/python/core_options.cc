@@ -112,7 +112,7 @@ Setter Counters() {
 
 using Setters = std::map<std::string, Setter>;
 
-/// Of the database as a whole.
+/// Setters for the database as a whole.
 const Setters& DatabaseSetters() {
   static const Setters kSetters = {
       {"redundancy", Text(&Options::redundancy)},
@@ -156,7 +156,7 @@ const Setters& DatabaseSetters() {
   return kSetters;
 }
 
-/// Of each column family.
+/// Setters for each column family.
 const Setters& FamilySetters() {
   static const Setters kSetters = {
       {"comparator",

@@ -34,7 +34,7 @@ class Transaction final : public Dependent {
   ~Transaction() override;
   void End(DB* db) override;
 
-  /// Calls `work` with the transaction, whoever else uses it waiting; throws what that answers.
+  /// Calls `work` with the transaction, while other users wait; throws what that answers.
   template <typename Work>
   void CheckWith(const Work& work) {
     database_->With([&](DB*) {
@@ -43,8 +43,8 @@ class Transaction final : public Dependent {
     });
   }
 
-  /// None if it is not there. `update`: nobody else may change it until this one has ended;
-  /// `exclusive`: nor get it for update.
+  /// Returns None if it is not there. With `update` no other transaction may change it until this
+  /// one has ended; with `exclusive`, nor get it for update.
   pybind11::object Get(const pybind11::handle& key, const FamilyPtr& family, bool update,
                        bool exclusive);
   pybind11::list MultiGet(const pybind11::sequence& keys, const FamilyPtr& family);
@@ -54,15 +54,15 @@ class Transaction final : public Dependent {
   void RollbackToSavePoint();
   void SetSnapshot();
   bool ended() const;
-  /// With the database's lock.
+  /// Requires the database's lock.
   ColumnFamilyHandle* HandleOf(const FamilyPtr& family) const {
     return database_->HandleOf(family);
   }
 
  private:
-  /// With both locks. Throws if it has ended.
+  /// Requires both locks. Throws if it has ended.
   nacre::Transaction* Open() const;
-  /// With both locks. Of the transaction's snapshot, if it has one.
+  /// Requires both locks. Uses the transaction's snapshot, if it has one.
   ReadOptions Reads() const;
 
   const std::shared_ptr<Database> database_;

@@ -235,7 +235,7 @@ void BindDatabase(py::module_* module) {
            });
 }
 
-/// By their names.
+/// The counters by name.
 std::map<std::string, uint64_t> TickersOf(Statistics* statistics) {
   std::map<std::string, uint64_t> counts;
   for (const auto& [ticker, name] : TickersNameMap) {

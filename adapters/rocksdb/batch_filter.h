@@ -22,7 +22,7 @@ class BatchFilter final : public rocksdb::WriteBatch::Handler {
   /// `batch` in the place of what there was. Fails as iterating it does.
   Status Filter(const rocksdb::WriteBatch& batch);
   const rocksdb::WriteBatch& kept() const { return kept_; }
-  /// Whether a family that had updates kept was dropped since.
+  /// Whether a family whose updates were kept was dropped since.
   bool LostFamily() const;
 
   Status PutCF(uint32_t id, const Slice& key, const Slice& value) override;

@@ -23,7 +23,7 @@ class KeyUpdates {
  public:
   enum class Base : uint8_t { kUnknown, kDeleted, kValue };
 
-  /// In the order in which they were written.
+  /// Adds an entry; they come in the order in which they were written.
   void Add(const WriteEntry& entry) {
     any_ = true;
     if (entry.type == rocksdb::kMergeRecord) {
@@ -94,8 +94,8 @@ KeyUpdates UpdatesOf(rocksdb::WriteBatchWithIndex* batch, rocksdb::ColumnFamilyH
   return updates;
 }
 
-/// Of a batch over a database. What comes from the batch is copied, and both iterators stand behind
-/// it, in the direction of travel; what comes from below is where `base_` stands.
+/// Iterates over a batch on top of a database. An entry from the batch is copied, and both
+/// iterators stand behind it, in the direction of travel; one from below is where `base_` stands.
 class BatchOverBase final : public rocksdb::Iterator {
  public:
   BatchOverBase(rocksdb::WriteBatchWithIndex* batch, rocksdb::ColumnFamilyHandle* family,
@@ -193,7 +193,7 @@ class BatchOverBase final : public rocksdb::Iterator {
   }
   /// What comes first in the direction of travel; nothing if the batch deletes it.
   void ShowNearer() {
-    int order = base_->Valid() ? 1 : -1;  // Of the batch's key and the one below.
+    int order = base_->Valid() ? 1 : -1;  // Compares the batch's key with the one below.
     if (base_->Valid() && DeltaInBounds()) {
       order = comparator_->Compare(delta_->Entry().key, base_->key()) * (forward_ ? 1 : -1);
     }
@@ -211,7 +211,7 @@ class BatchOverBase final : public rocksdb::Iterator {
     }
     if (order == 0) forward_ ? base_->Next() : base_->Prev();
   }
-  /// Of the key at which `delta_` stands; it stands behind them then.
+  /// Takes the updates of the key at which `delta_` stands, and moves behind them.
   KeyUpdates TakeUpdates() {
     key_ = delta_->Entry().key.ToString();
     KeyUpdates updates;

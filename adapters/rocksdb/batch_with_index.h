@@ -33,9 +33,9 @@ void MultiGetFromBatchAndDB(rocksdb::WriteBatchWithIndex* batch, rocksdb::DB* db
                             const rocksdb::Slice* keys, rocksdb::PinnableSlice* values,
                             rocksdb::Status* statuses);
 
-/// Over `base`, which it takes, with the updates of the batch on top; within the bounds of
-/// `options`, which may be null. The batch must outlive it, and may be added to meanwhile: what is
-/// shown stays as it is until the iterator moves.
+/// Iterates over `base`, which it takes, with the updates of the batch on top; within the bounds of
+/// `options`, which may be null. The batch must outlive it, and may grow meanwhile: the current
+/// entry stays as it is until the iterator moves.
 rocksdb::Iterator* NewIteratorWithBase(rocksdb::WriteBatchWithIndex* batch,
                                        rocksdb::ColumnFamilyHandle* family, rocksdb::Iterator* base,
                                        const rocksdb::ReadOptions* options);

@@ -23,12 +23,12 @@ namespace nacre::rocksdb_api {
 std::shared_ptr<nacre::MergeOperator> AdaptMergeOperator(
     std::shared_ptr<rocksdb::MergeOperator> theirs, std::shared_ptr<rocksdb::Logger> logger);
 
-/// Of the filter or the factory in `options`, of which the filter counts if both are there. Null if
+/// Adapts the filter or the factory in `options`; if both are there, the filter counts. Null if
 /// there is neither. A filter must outlive the database, as in RocksDB.
 std::shared_ptr<nacre::CompactionFilterFactory> AdaptCompactionFilter(
     const rocksdb::ColumnFamilyOptions& options);
 
-/// Of a RocksDB's LOG, which takes what is logged at its level and above.
+/// Adapts RocksDB's LOG, which takes what is logged at its level and above.
 std::shared_ptr<nacre::Logger> AdaptLogger(std::shared_ptr<rocksdb::Logger> theirs);
 
 std::shared_ptr<const nacre::SliceTransform> AdaptPrefixExtractor(

@@ -181,12 +181,12 @@ void CopyInForce(const nacre::ColumnFamilyOptions& ours, rocksdb::ColumnFamilyOp
 
 namespace {
 
-/// Of a database, what Nacre can change.
+/// The options of a database that Nacre can change.
 constexpr std::string_view kChangeable[] = {
     "max_background_jobs", "delayed_write_rate", "max_subcompactions",    "repair_bytes_per_second",
     "near_data_flush",     "compaction",         "allow_degraded_writes",
 };
-/// And what only RocksDB can.
+/// Those that only RocksDB can change.
 constexpr std::string_view kChangeableByRocksdb[] = {
     "allow_os_buffer",
     "avoid_flush_during_shutdown",

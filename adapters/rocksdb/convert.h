@@ -33,12 +33,12 @@ enum class ReadKind : uint8_t {
   kPoint,     ///< Get and MultiGet; `read_tier` and `value_size_soft_limit` are for the caller.
   kIterator,  ///< `tailing` is for the caller.
 };
-/// But for the snapshot and the bounds, which are objects, and the deadline. `NotSupported` names
-/// an option that would change what is read or how long it may take.
+/// Converts all but the snapshot and the bounds, which are objects, and the deadline.
+/// `NotSupported` names an option that would change what is read or how long it may take.
 rocksdb::Status ToNacre(const rocksdb::ReadOptions& options, ReadKind kind,
                         nacre::ReadOptions* result);
 
-/// Of a read with this deadline, by the clock of `env`; 0 is none.
+/// Whether a read's deadline has passed, by the clock of `env`; 0 is none.
 inline bool IsPast(std::chrono::microseconds deadline, rocksdb::Env* env) {
   return deadline.count() != 0 && env->NowMicros() > static_cast<uint64_t>(deadline.count());
 }
@@ -51,8 +51,8 @@ rocksdb::Status ToNacre(const rocksdb::ColumnFamilyOptions& options,
                         const std::shared_ptr<rocksdb::Logger>& logger,
                         nacre::ColumnFamilyOptions* result);
 
-/// For SetDBOptions: `NotFound` names an option that a RocksDB cannot change while it is open or
-/// does not know, `NotSupported` one that only Nacre cannot change.
+/// Checks changes for SetDBOptions: `NotFound` names an option that a RocksDB cannot change while
+/// it is open or does not know, `NotSupported` one that only Nacre cannot change.
 rocksdb::Status CheckChangeable(const std::unordered_map<std::string, std::string>& changes);
 
 /// What Nacre has moved into its bounds, or `SetOptions` and `SetDBOptions` have changed.

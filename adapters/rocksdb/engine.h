@@ -16,16 +16,16 @@ namespace nacre::rocksdb_api {
 /// Unique among the databases of its pool, and the same each time that it is opened.
 uint64_t DatabaseIdOf(const nacre::DB& db);
 
-/// Of each family, in the order in which they were made.
+/// The metadata of each family, in the order in which they were made.
 std::vector<nacre::ColumnFamilyMetaData> MetaDataOfFamilies(nacre::DB* db);
 
-/// Of what this process has in memory; `Incomplete` where tables would have to be read. What the
-/// options and `db` point to outlives it.
+/// Iterates over what this process has in memory; `Incomplete` where tables would have to be read.
+/// What the options and `db` point to must outlive it.
 std::unique_ptr<nacre::Iterator> NewMemoryIterator(const nacre::DB& db,
                                                    const nacre::ReadOptions& options,
                                                    uint32_t family);
 
-/// Whether there is (still) a column family with this id.
+/// Whether a column family with this id still exists.
 bool HasFamily(const nacre::DB& db, uint32_t id);
 
 }  // namespace nacre::rocksdb_api

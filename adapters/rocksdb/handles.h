@@ -69,11 +69,11 @@ class FamilyHandle final : public rocksdb::ColumnFamilyHandle {
   const nacre::MergeOperator* merge_operator() const { return merge_operator_.get(); }
   /// Iterators keep it.
   const std::shared_ptr<nacre::ColumnFamilyHandle>& shared() const { return ours_; }
-  /// Whether the family was dropped, by this handle: there is no other one of it.
+  /// Whether the family was dropped, by this handle, as it is the family's only one.
   bool dropped() const { return dropped_.load(std::memory_order_acquire); }
   /// Pairs with `dropped`.
   void MarkDropped() { dropped_.store(true, std::memory_order_release); }
-  /// As they are in force: as Nacre has moved them into their bounds, and SetOptions has changed
+  /// The options in force: as Nacre has moved them into their bounds, and as SetOptions has changed
   /// them since.
   rocksdb::ColumnFamilyOptions CurrentOptions() const {
     rocksdb::ColumnFamilyOptions now = options_;

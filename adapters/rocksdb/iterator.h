@@ -37,7 +37,7 @@ class FailedIterator final : public rocksdb::Iterator {
   const rocksdb::Status status_;
 };
 
-/// Of one column family of a Nacre database.
+/// Iterates over one column family of a Nacre database.
 class NacreIterator final : public rocksdb::Iterator {
  public:
   /// What it is made from, again for Refresh and for each seek if it is tailing. Both outlive it.
@@ -69,9 +69,9 @@ class NacreIterator final : public rocksdb::Iterator {
 
  private:
   void Make();
-  /// Whether a seek may go on, over the bounds as they are now.
+  /// Whether a seek may go on, within the bounds as they are now.
   bool BeginSeek();
-  /// Of a tailing iterator, which goes forward only.
+  /// Fails for a tailing iterator, which goes forward only.
   bool BeginBackward(const char* call);
   bool InTime();
   /// The value is one column, without a name.

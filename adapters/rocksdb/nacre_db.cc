@@ -8,7 +8,7 @@
 namespace nacre::rocksdb_api {
 namespace {
 
-/// Whether the table lies in the range whole. A null end is none.
+/// Whether the whole table lies in the range. A null end is unbounded.
 bool IsIn(const nacre::LiveTableMetaData& table, const rocksdb::RangePtr& range, bool include_end,
           const rocksdb::Comparator& order) {
   if (range.start != nullptr && order.Compare(table.smallestkey, *range.start) < 0) return false;

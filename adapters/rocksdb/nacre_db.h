@@ -556,10 +556,10 @@ class NacreRocksdb final : public UnsupportedDb {
     if (options.ignore_missing_column_families && Handle(family).dropped()) return Status::OK();
     return ToRocksdb(status);
   }
-  /// Without the updates of families that there are not.
+  /// Leaves out the updates of families that do not exist.
   Status WriteToPresent(const nacre::WriteOptions& ours, const rocksdb::WriteBatch& updates);
 
-  /// For flushes and compactions. Null is no family.
+  /// Checks whether flushes and compactions may run. A null family stands for none.
   Status CheckBackground(Family* family) const {
     if (family == nullptr) return NoSuchFamily();
     if (Handle(family).dropped()) return Status::ColumnFamilyDropped();
@@ -574,8 +574,8 @@ class NacreRocksdb final : public UnsupportedDb {
   SnapshotTimes snapshot_times_;
   PropertySource properties_;
   const std::string session_id_;
-  std::atomic<bool> unlogged_{false};   ///< Whether there was a write without a log.
-  std::atomic<bool> cancelled_{false};  ///< Whether background work was given up.
+  std::atomic<bool> unlogged_{false};   ///< A write went without a log.
+  std::atomic<bool> cancelled_{false};  ///< Background work was given up.
   Mutex mutex_;
   int file_deletions_disabled_ GUARDED_BY(mutex_) = 0;
   mutable FamilyHandle family_;

@@ -26,9 +26,9 @@ namespace nacre::rocksdb_api {
 /// through the options. Those that RocksDB changes when it opens a database are changed so here,
 /// and what is changed is in the LOG, which is `options.info_log` unless `nacre_options` name one.
 ///
-/// Merge operators and compaction filters run in this process: memory nodes have not got them. What
-/// the nodes know is used if `nacre_options` name it and RocksDB's options name none. Filters are
-/// asked for values, not for operands, and change nothing that a snapshot sees.
+/// Merge operators and compaction filters run in this process, as memory nodes do not have them.
+/// What the nodes know is used if `nacre_options` name it and RocksDB's options name none. Filters
+/// are asked for values, not for operands, and change nothing that a snapshot sees.
 ///
 /// Failures are those of nacre::DB with RocksDB's codes: `Unavailable` of nodes is `IOError`, so is
 /// `Fenced`.

@@ -38,7 +38,7 @@ bool Contains(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Without the prefix; nothing if it has another one.
+/// The name without the prefix; no value if it has another one.
 std::optional<std::string> NameOf(const std::string& property) {
   if (!property.starts_with(kPrefix)) return std::nullopt;
   return property.substr(kPrefix.size());

@@ -15,8 +15,8 @@
 
 namespace nacre::rocksdb_api {
 
-/// When the snapshots that are held were made.
-/// Thread safety: all methods may be called from many threads at once.
+/// Records when the snapshots that are held were made. Thread safety: all methods may be called
+/// from many threads at once.
 class SnapshotTimes {
  public:
   void Add(int64_t seconds);
@@ -56,10 +56,10 @@ class PropertySource {
               uint64_t* value) const;
   bool Map(nacre::ColumnFamilyHandle* family, const std::string& property,
            std::map<std::string, std::string>* value) const;
-  /// Over all families.
+  /// Sums the property over all families.
   bool Sum(const std::string& property, uint64_t* value) const;
 
-  /// Of "rocksdb.is-file-deletions-enabled".
+  /// Sets the value of "rocksdb.is-file-deletions-enabled".
   void set_file_deletions(bool enabled) {
     file_deletions_.store(enabled, std::memory_order_relaxed);  // A number by itself.
   }
@@ -67,7 +67,7 @@ class PropertySource {
  private:
   /// What Nacre has no property for. `name` is without "rocksdb.".
   bool OwnNumber(const std::string& name, uint64_t* value) const;
-  /// Of the level whose number `property` ends with; false if there is none.
+  /// Answers for the level whose number `property` ends with; false if there is none.
   bool OfLevel(nacre::ColumnFamilyHandle* family, const std::string& property,
                std::map<std::string, std::string>* value) const;
 

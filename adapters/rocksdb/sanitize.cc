@@ -50,7 +50,7 @@ constexpr std::string_view kUsedOfFamilies[] = {
     "write_buffer_size",
 };
 
-/// By name, as RocksDB writes them. Not all have a text: objects of the application have none.
+/// Texts by name, as RocksDB writes them. Objects of the application have none.
 using Texts = std::unordered_map<std::string, std::string>;
 
 Texts TextsOf(const rocksdb::DBOptions& options) {
@@ -133,7 +133,7 @@ void Note(const std::string& whose, const Options& options, std::span<const std:
 }  // namespace
 
 void Sanitize(rocksdb::DBOptions* options, std::vector<std::string>* notes) {
-  constexpr int kMostJobs = 256;  // So that the sum is one.
+  constexpr int kMostJobs = 256;  // Bounds the sum of both numbers.
   // The two that max_background_jobs replaced count if they are set; without them and it there is
   // one thread for flushes and one for compactions.
   const int flushes = options->max_background_flushes;

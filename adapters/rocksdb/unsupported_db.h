@@ -9,8 +9,8 @@
 
 namespace nacre::rocksdb_api {
 
-/// Of rocksdb::DB, all that must be answered and that Nacre has nothing for: `NotSupported`, naming
-/// the call. Every rocksdb::DB of Nacre's is one of these.
+/// Implements the calls of rocksdb::DB that Nacre does not support: they answer `NotSupported`,
+/// naming the call. Every rocksdb::DB of Nacre's is one of these.
 class UnsupportedDb : public rocksdb::DB {
  public:
   using DB::CompactFiles;

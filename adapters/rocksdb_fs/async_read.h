@@ -41,7 +41,7 @@ class AsyncRead {
   char* const scratch_;
   const Callback callback_;
   void* const argument_;
-  size_t bytes_ = 0;  ///< That there are.
+  size_t bytes_ = 0;  ///< How many there are.
   Status started_;
   pool::RemoteStream* stream_ = nullptr;
   std::shared_ptr<pool::StreamRead> read_;  ///< Null: nothing was started.

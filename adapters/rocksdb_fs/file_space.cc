@@ -9,7 +9,7 @@
 namespace nacre::rocksfs {
 namespace {
 
-/// Of the allocator: extents have no chunks here, so this only rounds.
+/// The allocator's chunk size: extents have no chunks here, so this only rounds.
 constexpr uint64_t kChunkBytes = 1 << 20;
 
 }  // namespace

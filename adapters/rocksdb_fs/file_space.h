@@ -40,7 +40,7 @@ struct FileExtent {
 /// Thread safety: all methods may be called from many threads at once. Files keep it alive.
 class FileSpace {
  public:
-  /// `name`: of the database. `Busy` if somebody has it open; `InvalidArgument` for a redundancy
+  /// `name` is the database's. `Busy` if a process has it open; `InvalidArgument` for a redundancy
   /// that is not "none" or "rep(n)", or a pool that was not made by Pool::Open.
   static Status Open(std::shared_ptr<Pool> pool, const std::string& name,
                      const std::string& redundancy, std::shared_ptr<FileSpace>* space);

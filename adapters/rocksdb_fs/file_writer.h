@@ -16,7 +16,7 @@
 namespace nacre::rocksfs {
 
 /// Appends to one file. Bytes are gathered in registered buffers, each of which is posted when it
-/// is full, or when somebody asks for it; several are under way at a time, to all copies.
+/// is full or flushed; several are in flight at a time, to all copies.
 ///
 /// Failures: the first one ends the writer; nothing is under way any more then. The file keeps what
 /// was published.
@@ -47,7 +47,7 @@ class FileWriter {
 
   struct Gathered {
     pool::Buffer buffer;
-    uint64_t begin = 0;  ///< In the file.
+    uint64_t begin = 0;  ///< Where it begins in the file.
     size_t filled = 0;
     size_t posted = 0;
     int outstanding = 0;  ///< Requests.
@@ -61,7 +61,7 @@ class FileWriter {
   Status PostPart(const FileExtent& extent, uint64_t offset, rdma::LocalBuffer from);
   Status PostCopy(const ExtentAddr& copy, uint64_t offset, rdma::LocalBuffer from);
   void TakeCompletions();
-  /// Until `*count` is below `limit`.
+  /// Waits until `*count` is below `limit`.
   Status AwaitBelow(const int* count, int limit);
   /// Nothing will be written once this returns. Answers the first failure.
   Status Fail(Status why);

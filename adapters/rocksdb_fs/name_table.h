@@ -13,8 +13,7 @@
 namespace nacre::rocksfs {
 
 /// The names of a file system: folders and files by path, and which paths are locked. A path is
-/// taken from the root, "a//b/" is "/a/b". A file that loses its name lives on as long as somebody
-/// has it open.
+/// taken from the root, "a//b/" is "/a/b". A file that loses its name lives on while it is open.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class NameTable {
@@ -26,7 +25,7 @@ class NameTable {
   Kind Find(const std::string& path) const EXCLUDES(mutex_);
   /// Null if it is no file.
   std::shared_ptr<RemoteFile> File(const std::string& path) const EXCLUDES(mutex_);
-  /// Instead of the file that has the name, if any. False if there is no such folder, or one has
+  /// Replaces the file that has the name, if any. False if there is no such folder, or a folder has
   /// the name.
   bool PutFile(const std::string& path, std::shared_ptr<RemoteFile> file) EXCLUDES(mutex_);
   bool RemoveFile(const std::string& path) EXCLUDES(mutex_);
@@ -34,14 +33,14 @@ class NameTable {
   /// be the name of one.
   bool Rename(const std::string& from, const std::string& to) EXCLUDES(mutex_);
 
-  /// With all that it lies in. False if it is there, or a file has one of the names.
+  /// Makes a folder and those that it lies in. False if it exists, or a file has one of the names.
   bool MakeFolder(const std::string& path) EXCLUDES(mutex_);
   /// False if it is not there, or has something in it.
   bool RemoveFolder(const std::string& path) EXCLUDES(mutex_);
   /// Names in the folder, in order; none if there is no such folder.
   std::vector<std::string> Children(const std::string& path) const EXCLUDES(mutex_);
 
-  /// False if somebody has it locked. There need not be a file of that name.
+  /// Locks a path. False if it is locked. There need not be a file of that name.
   bool Lock(const std::string& path) EXCLUDES(mutex_);
   void Unlock(const std::string& path) EXCLUDES(mutex_);
 

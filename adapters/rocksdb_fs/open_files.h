@@ -24,7 +24,7 @@ std::unique_ptr<rocksdb::FSWritableFile> NewWritableFile(std::shared_ptr<RemoteF
                                                          std::string path,
                                                          const rocksdb::FileOptions& options);
 
-/// For FileSystem::Poll and AbortIO: handles are those of ReadAsync.
+/// Serves FileSystem::Poll and AbortIO: handles are those of ReadAsync.
 void PollReads(const std::vector<void*>& handles);
 void AbortReads(const std::vector<void*>& handles);
 

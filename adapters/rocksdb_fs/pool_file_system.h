@@ -13,11 +13,11 @@
 
 namespace nacre::rocksfs {
 
-/// Where the files of a PoolFileSystem go.
+/// Says where the files of a PoolFileSystem go.
 struct PoolFileSystemOptions {
-  /// Of the database whose memory the files get; nobody else may have it in the pool.
+  /// The database whose memory the files get; no other process may have it open in the pool.
   std::string name = "rocksdb-files";
-  std::string redundancy = "none";  ///< Or "rep(n)": whole copies on n nodes.
+  std::string redundancy = "none";  ///< "rep(n)" keeps whole copies on n nodes.
 };
 
 /// A file system for RocksDB whose files lie in the memory of a pool's nodes, as in the baselines
@@ -44,7 +44,7 @@ class PoolFileSystem final : public rocksdb::FileSystem {
   static const char* kClassName() { return "NacrePoolFileSystem"; }
   const char* Name() const override { return kClassName(); }
 
-  /// Of the nodes' memory.
+  /// Usage of the nodes' memory.
   pool::SpaceUsage Usage() const { return space_->Usage(); }
 
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,

@@ -52,7 +52,7 @@ Status RemoteFile::Extend(uint64_t bytes, FileExtent* extent) {
       wanted = std::min(last.bytes * kExtentGrowth, kLargestExtentBytes);
     }
   }
-  // May ask a node for memory. Nobody else makes the file longer meanwhile.
+  // May ask a node for memory. No other thread makes the file longer meanwhile.
   NACRE_RETURN_IF_ERROR(space_->Reserve(begin, std::max(wanted, bytes), extent));
   MutexLock lock(&mutex_);
   map_.extents.push_back(*extent);
@@ -119,7 +119,7 @@ class Requests {
  public:
   Requests(const FileSpace* space, const FileMap* map) : space_(space), map_(map) {}
 
-  /// Whether as many are there as shall be in flight together.
+  /// Whether as many are in flight as may be.
   bool full() const { return count_ == kRequestsAtOnce || bytes_ >= kBytesAtOnce; }
   bool empty() const { return count_ == 0; }
 
@@ -158,7 +158,7 @@ class Requests {
  private:
   struct Wanted {
     const FileExtent* extent;
-    size_t copy;  ///< That was asked.
+    size_t copy;  ///< The copy that was asked.
     uint64_t offset;
     char* to;
     Status* status;

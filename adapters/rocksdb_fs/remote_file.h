@@ -13,7 +13,7 @@
 
 namespace nacre::rocksfs {
 
-/// Where the bytes of a file lie. Extents are in order and without gaps.
+/// The places of a file's bytes. Extents are in order and without gaps.
 struct FileMap {
   std::vector<FileExtent> extents;
   uint64_t size = 0;  ///< Bytes that every copy has.
@@ -42,15 +42,15 @@ class RemoteFile {
 
   /// Makes the file `bytes` longer, or as much as is better.
   Status Extend(uint64_t bytes, FileExtent* extent) EXCLUDES(mutex_);
-  /// From now on readers may have the first `bytes` bytes.
+  /// Gives readers the first `bytes` bytes from now on.
   void Publish(uint64_t bytes) EXCLUDES(mutex_);
   /// The file is complete with `bytes` bytes; room beyond is given back.
   void Finish(uint64_t bytes) EXCLUDES(mutex_);
 
   // ---- For readers --------------------------------------------------------------------------
 
-  /// Where the file lies as far as it is published. The map of a complete file is its own; else a
-  /// copy is made in `*copy`, which is a fresh one of the caller.
+  /// The map of what is published. A complete file's own map is returned; else a copy is made in
+  /// `*copy`, which the caller passes empty.
   const FileMap& Map(FileMap* copy) const EXCLUDES(mutex_);
   /// Null as long as the file is not complete. Acquire: pairs with Finish.
   const FileMap* complete_map() const { return complete_.load(std::memory_order_acquire); }
@@ -64,9 +64,10 @@ class RemoteFile {
   FileMap map_ GUARDED_BY(mutex_);
 };
 
-/// The bytes [offset, offset + n) of `file`, from as many extents as have them, into `to`. Where a
-/// copy cannot be read the next one is. `*read`: how many there are, fewer than `n` at the end of
-/// the file only. Takes registered memory of the calling thread, and no lock for a complete file.
+/// Reads the bytes [offset, offset + n) of `file`, from as many extents as have them, into `to`.
+/// Where a copy cannot be read the next one is. `*read`: how many there are, fewer than `n` at the
+/// end of the file only. Takes registered memory of the calling thread, and no lock for a complete
+/// file.
 Status ReadFile(const RemoteFile& file, uint64_t offset, size_t n, char* to, size_t* read);
 
 /// One of several reads of a file.

@@ -13,11 +13,11 @@ namespace nacre {
 class ColumnFamilyHandle;
 class WriteBatch;
 
-/// Where coroutines run: the event loop of an application, or a strand of its thread pool.
-/// `RunLoop` (nacre/task.h) is a small one.
+/// The place where coroutines run: the event loop of an application, or a strand of its thread
+/// pool. `RunLoop` (nacre/task.h) is a small one.
 ///
-/// What one executor is given it resumes one after the other, never two at once; on which threads
-/// is its own affair.
+/// An executor resumes what it is given one after the other, never two at once, on threads of its
+/// own choice.
 class AsyncExecutor {
  public:
   virtual ~AsyncExecutor() = default;
@@ -26,8 +26,8 @@ class AsyncExecutor {
   virtual void Schedule(std::coroutine_handle<> coroutine) = 0;
 };
 
-/// One operation of an AsyncDB, from its start until its end was taken note of. Not for
-/// applications.
+/// One operation of an AsyncDB, from its start until the executor has noted its end. Applications
+/// have no use for it.
 class AsyncOperation {
  public:
   virtual ~AsyncOperation() = default;
@@ -38,7 +38,7 @@ class AsyncOperation {
 
   Status status_;
   bool ended_ = false;
-  bool abandoned_ = false;          ///< Nobody awaits it.
+  bool abandoned_ = false;          ///< The task was destroyed before it was awaited to its end.
   std::coroutine_handle<> waiter_;  ///< Null: not awaited yet.
 
  private:
@@ -74,16 +74,16 @@ class [[nodiscard]] AsyncStatus {
 };
 
 /// A database for coroutines: one thread has hundreds of reads on their way to the nodes and waits
-/// for none of them. Made by `DB::NewAsyncDB` for one executor; one for each executor.
+/// for none of them. `DB::NewAsyncDB` makes one for each executor.
 ///
 /// Operations begin within the call and go on whenever the executor has nothing older to do: while
 /// any is under way, there is something to resume. Those that need more than reads of records that
 /// arrive (an index that is not loaded, a lost node, a write's way to the log) are left to threads
-/// of this object, so that nobody is held up by them; connecting to a node is not.
+/// of this object, so that they hold up no other operation; connecting to a node is not.
 ///
 /// Keys, values, batches and snapshots stay as they are until the operation has ended.
 ///
-/// Thread safety: called by what runs on its executor only. The database outlives it.
+/// Thread safety: only code that runs on its executor may call it. The database outlives it.
 class AsyncDB {
  public:
   /// Nothing is under way any more.

@@ -8,9 +8,9 @@
 // libnacre_c.so, which exports nothing but what is here, in nacre/c_callbacks.h (merge operators,
 // compaction filters, prefixes, statistics) and in nacre/c_transactions.h.
 //
-// - Each type is opaque. What `create`, `open` and the like answer is the caller's, who gives it
-//   to the `destroy` or `close` of its type. An argument is borrowed for the call, unless
-//   something else is said there; no pointer may be null, unless something else is said.
+// - Each type is opaque. The caller owns what `create`, `open` and the like return, and gives it to
+//   the `destroy` or `close` of its type. An argument is borrowed for the call, unless something
+//   else is said there; no pointer may be null, unless something else is said.
 // - Keys and values are a pointer and a length, and may hold any byte.
 // - `errptr` points to a null pointer, or to a message of an earlier failure. It stays as it is if
 //   the call succeeds, else it gets a message, "Busy: ..." for example, in place of that one. The
@@ -100,7 +100,7 @@ nacre_t* nacre_open_as_secondary(const nacre_options_t* options, const char* nam
 void nacre_try_catch_up_with_primary(nacre_t* db, char** errptr);
 /// Closes and says whether that went well. `db` then is good for `nacre_close` only.
 void nacre_try_close(nacre_t* db, char** errptr);
-/// Closes, if nobody has, and frees `db`. Null is allowed.
+/// Closes `db` if it is open, and frees it. Null is allowed.
 void nacre_close(nacre_t* db);
 void nacre_destroy_db(const nacre_options_t* options, const char* name, char** errptr);
 /// Names of the databases in the pool of `options`: `*count` of them, to be given to
@@ -112,13 +112,13 @@ void nacre_put(nacre_t* db, const nacre_writeoptions_t* options, const char* key
                const char* value, size_t value_size, char** errptr);
 void nacre_delete(nacre_t* db, const nacre_writeoptions_t* options, const char* key,
                   size_t key_size, char** errptr);
-/// For a key that was put once since it was last deleted, and not merged.
+/// Deletes a key that was put once since it was last deleted, and not merged.
 void nacre_singledelete(nacre_t* db, const nacre_writeoptions_t* options, const char* key,
                         size_t key_size, char** errptr);
 /// Keys from `begin` up to, and without, `end`.
 void nacre_delete_range(nacre_t* db, const nacre_writeoptions_t* options, const char* begin,
                         size_t begin_size, const char* end, size_t end_size, char** errptr);
-/// With the operator of the options (nacre/c_callbacks.h).
+/// Uses the merge operator of the options (nacre/c_callbacks.h).
 void nacre_merge(nacre_t* db, const nacre_writeoptions_t* options, const char* key, size_t key_size,
                  const char* operand, size_t operand_size, char** errptr);
 /// Fails, with nothing written, if an update did not fit into the batch.
@@ -170,10 +170,10 @@ uint64_t nacre_snapshot_get_sequence_number(const nacre_snapshot_t* snapshot);
 // A null family is the default one, in all functions that take one. One of another database, and
 // writing to one that was dropped, is "Invalid argument".
 
-/// With these families: all that there are, the default one among them, unless the database is to
-/// make those that are missing. The arrays have `num_families` elements; `handles` are filled in,
-/// each for `nacre_column_family_handle_destroy`. Of `family_options` what is of a family counts;
-/// of `options` the rest.
+/// Opens the database with these families. All existing ones must be named, the default one among
+/// them; missing ones are made if the options say so. The arrays have `num_families` elements;
+/// `handles` are filled in, each for `nacre_column_family_handle_destroy`. Settings of a family are
+/// taken from `family_options`, all others from `options`.
 nacre_t* nacre_open_column_families(const nacre_options_t* options, const char* name,
                                     int num_families, const char* const* family_names,
                                     const nacre_options_t* const* family_options,
@@ -276,7 +276,7 @@ void nacre_iter_get_error(const nacre_iterator_t* iterator, char** errptr);
 // ---- Batches ---------------------------------------------------------------------------------
 
 nacre_writebatch_t* nacre_writebatch_create(void);
-/// From `nacre_writebatch_data` of another one. Damage is found by `nacre_write`.
+/// Makes a batch from the `nacre_writebatch_data` of another one. `nacre_write` finds damage.
 nacre_writebatch_t* nacre_writebatch_create_from(const char* data, size_t size);
 /// Null is allowed.
 void nacre_writebatch_destroy(nacre_writebatch_t* batch);
@@ -335,24 +335,26 @@ const char* nacre_writebatch_data(const nacre_writebatch_t* batch, size_t* size)
 
 // ---- Options ---------------------------------------------------------------------------------
 
-/// With the defaults of nacre/options.h, as all options here.
+/// Makes options with the defaults of nacre/options.h, as all `create` functions of options do.
 nacre_options_t* nacre_options_create(void);
 nacre_options_t* nacre_options_create_copy(const nacre_options_t* options);
 /// Null is allowed.
 void nacre_options_destroy(nacre_options_t* options);
 
 void nacre_options_set_pool_uri(nacre_options_t* options, const char* uri);
-/// In place of the URI. The options, and what is opened with them, keep the pool open.
+/// Sets the pool, which replaces the URI. The options, and what is opened with them, keep the pool
+/// open.
 void nacre_options_set_pool(nacre_options_t* options, nacre_pool_t* pool);
 void nacre_options_set_redundancy(nacre_options_t* options, const char* redundancy);
-/// Of this machine; see `DBOptions::db_log_dir`.
+/// Sets a directory of this machine; see `DBOptions::db_log_dir`.
 void nacre_options_set_db_log_dir(nacre_options_t* options, const char* dir);
 /// One of nacre_log_debug and so on.
 void nacre_options_set_info_log_level(nacre_options_t* options, int value);
 int nacre_options_get_info_log_level(const nacre_options_t* options);
-/// Not copied: it must outlive the options and the databases that are opened with them.
+/// Sets the comparator, which is not copied: it must outlive the options and the databases that are
+/// opened with them.
 void nacre_options_set_comparator(nacre_options_t* options, const nacre_comparator_t* comparator);
-/// Not copied: as the comparator. Null takes it away.
+/// Sets the filter, which must live as long as a comparator must. Null removes it.
 void nacre_options_set_compaction_filter(nacre_options_t* options,
                                          const nacre_compactionfilter_t* filter);
 /// All of these: the options, and what is opened with them, keep it; the argument may be destroyed.
@@ -460,7 +462,7 @@ size_t nacre_options_get_keep_log_file_num(const nacre_options_t* options);
 void nacre_options_set_index_memory_budget(nacre_options_t* options, size_t value);
 size_t nacre_options_get_index_memory_budget(const nacre_options_t* options);
 
-/// Of reads. `destroy` takes null, here and below.
+/// Makes options for reads. `destroy` takes null, here and below.
 nacre_readoptions_t* nacre_readoptions_create(void);
 void nacre_readoptions_destroy(nacre_readoptions_t* options);
 /// Null reads the latest state.
@@ -539,7 +541,7 @@ uint64_t nacre_checkpoint_create(nacre_t* db, const char* dir,
 /// `*count` of them, to be given to `nacre_checkpoint_list_destroy`. Null on failure.
 nacre_checkpointinfo_t* nacre_checkpoint_list(const char* dir, size_t* count, char** errptr);
 void nacre_checkpoint_list_destroy(nacre_checkpointinfo_t* infos);
-/// Of element `i` of a list.
+/// The fields of element `i` of a list.
 uint64_t nacre_checkpointinfo_number(const nacre_checkpointinfo_t* infos, size_t i);
 uint64_t nacre_checkpointinfo_sequence(const nacre_checkpointinfo_t* infos, size_t i);
 uint64_t nacre_checkpointinfo_tables(const nacre_checkpointinfo_t* infos, size_t i);

@@ -83,7 +83,8 @@ nacre_statistics_t* nacre_statistics_create(void);
 void nacre_statistics_destroy(nacre_statistics_t* statistics);
 /// A line for each counter and histogram.
 char* nacre_statistics_get_string(const nacre_statistics_t* statistics);
-/// By names such as "rocksdb.number.keys.written". 0 if there is such a counter, -1 else.
+/// Finds a counter by a name such as "rocksdb.number.keys.written". Returns 0 if there is one, else
+/// -1.
 int nacre_statistics_get_ticker(const nacre_statistics_t* statistics, const char* name,
                                 uint64_t* count);
 void nacre_statistics_reset(nacre_statistics_t* statistics, char** errptr);

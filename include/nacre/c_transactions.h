@@ -18,7 +18,7 @@ typedef struct nacre_optimistictransaction_options_t nacre_optimistictransaction
 
 // ---- Databases -------------------------------------------------------------------------------
 
-/// With locks. Null on failure, here and below.
+/// Opens a database whose transactions take locks. Returns null on failure, as do those below.
 nacre_transactiondb_t* nacre_transactiondb_open(const nacre_options_t* options,
                                                 const nacre_transactiondb_options_t* db_options,
                                                 const char* name, char** errptr);
@@ -27,14 +27,14 @@ nacre_transactiondb_t* nacre_transactiondb_open_column_families(
     const char* name, int num_families, const char* const* family_names,
     const nacre_options_t* const* family_options, nacre_column_family_handle_t** handles,
     char** errptr);
-/// For all functions of nacre/c.h but `nacre_close`: its writes take the locks of their keys. Lives
-/// as long as `db`.
+/// Returns a handle for all functions of nacre/c.h but `nacre_close`; its writes take the locks of
+/// their keys. It lives as long as `db`.
 nacre_t* nacre_transactiondb_get_db(nacre_transactiondb_t* db);
 /// Transactions are destroyed before. Null is allowed.
 void nacre_transactiondb_close(nacre_transactiondb_t* db);
-/// Those that are prepared and neither committed nor rolled back: `*count` of them. Each is
-/// destroyed by the caller, the array is given to `nacre_free`; that leaves the transactions
-/// themselves to whoever has begun them or, if they were found at the opening, to the database.
+/// Returns the `*count` transactions that are prepared and neither committed nor rolled back. The
+/// caller destroys each handle and gives the array to `nacre_free`. The transactions themselves
+/// stay with the code that began them or, if they were found at the opening, with the database.
 nacre_transaction_t** nacre_transactiondb_get_prepared_transactions(nacre_transactiondb_t* db,
                                                                     size_t* count);
 
@@ -73,10 +73,10 @@ void nacre_transaction_set_savepoint(nacre_transaction_t* transaction);
 void nacre_transaction_rollback_to_savepoint(nacre_transaction_t* transaction, char** errptr);
 void nacre_transaction_pop_savepoint(nacre_transaction_t* transaction, char** errptr);
 
-/// From now on, what is written or got for update must not have been written by others since.
+/// Makes writes and gets for update fail for keys that others have written after this call.
 void nacre_transaction_set_snapshot(nacre_transaction_t* transaction);
-/// For `nacre_readoptions_set_snapshot`; null if there is none. The transaction's: not to be given
-/// back, and good until it sets another one or ends.
+/// Returns the snapshot for `nacre_readoptions_set_snapshot`, or null. The transaction owns it: the
+/// caller must not release it, and it is valid until the transaction sets another one or ends.
 const nacre_snapshot_t* nacre_transaction_get_snapshot(nacre_transaction_t* transaction);
 
 /// Reads see the transaction's own updates. A null family is the default one.

@@ -13,7 +13,7 @@
 
 // Checkpoints: consistent copies of a database in a directory of an ordinary file system, made
 // while it is written to, and databases made from them, in any pool and with any redundancy (dLSM,
-// section VIII). In the spirit of RocksDB's Checkpoint and BackupEngine.
+// section VIII). They resemble RocksDB's Checkpoint and BackupEngine.
 //
 // A directory holds any number of checkpoints, of any databases, which share the files of tables
 // that they have in common: a further checkpoint of a database writes only the tables that are new
@@ -24,10 +24,10 @@ namespace nacre {
 
 /// How far a checkpoint, a check or a restore has come.
 struct CheckpointProgress {
-  uint64_t tables = 0;       ///< Of the checkpoint.
-  uint64_t tables_done = 0;  ///< Of these, those that are there; with those that were before.
-  uint64_t bytes = 0;        ///< Of all these tables.
-  uint64_t bytes_done = 0;   ///< With those of tables that were there before.
+  uint64_t tables = 0;       ///< Tables in the checkpoint.
+  uint64_t tables_done = 0;  ///< Tables that are complete, including those that were there before.
+  uint64_t bytes = 0;        ///< Bytes of all these tables.
+  uint64_t bytes_done = 0;   ///< Bytes of complete tables, including those that were there before.
   uint64_t bytes_copied = 0;
 };
 
@@ -45,14 +45,14 @@ struct CheckpointOptions {
 
 /// One of a directory.
 struct CheckpointInfo {
-  uint64_t number = 0;  ///< In its directory: the next one has a higher number.
+  uint64_t number = 0;  ///< Number in its directory; later checkpoints have higher ones.
   uint64_t id = 0;      ///< No other checkpoint has it, in any directory.
   std::string database;
   uint64_t sequence = 0;  ///< The database was as of this sequence number.
   std::string comparator;
   uint64_t tables = 0;
-  uint64_t bytes = 0;       ///< Of these tables; checkpoints share files.
-  uint64_t bytes_new = 0;   ///< As CreateCheckpoint answers it: that it has written. Else 0.
+  uint64_t bytes = 0;       ///< Bytes of these tables; checkpoints share files.
+  uint64_t bytes_new = 0;   ///< Bytes that CreateCheckpoint wrote; 0 elsewhere.
   uint64_t created_at = 0;  ///< Seconds since 1970, by the clock of the file system.
 };
 
@@ -70,7 +70,7 @@ class Checkpoint {
   /// these drop is freed once they are copied. Every byte is compared with its checksum on the way;
   /// damage and lost nodes are read around as by other reads. `info` may be null.
   ///
-  /// OK: it is on the disk, whole. `Busy`: somebody else is at work in the directory. `IOError`
+  /// OK: it is on the disk, whole. `Busy`: another process is at work in the directory. `IOError`
   /// names the file, `Corruption` and `Unavailable` the table that cannot be read; `NoSpace`, when
   /// the pool has no room for the flush; `Fenced`, and other failures of a flush. After a failure,
   /// as after a kill, the same call finds the tables that were finished, checks them, and goes on
@@ -85,7 +85,7 @@ Status GetCheckpoints(const std::string& dir, std::vector<CheckpointInfo>* check
 
 /// Removes checkpoint `number` from `dir`, and the tables that no other one has. `NotFound`,
 /// `Busy`, `IOError`. `Corruption` if another description is damaged: then nothing is removed, as
-/// nobody knows what it needs. The damaged one itself may be removed; its tables go, too.
+/// the tables that it needs are unknown. The damaged one itself may be removed; its tables go, too.
 Status DeleteCheckpoint(const std::string& dir, uint64_t number);
 
 /// Reads all of checkpoint `number` (0: the latest) and compares it with its checksums.
@@ -105,17 +105,16 @@ struct RestoreOptions {
 
 /// Makes the database `name` of a checkpoint in `dir`, in the pool and with the redundancy of
 /// `options`. It has the checkpoint's tables in their levels, and its sequence numbers go on from
-/// there. What `DB::Open` takes of the options holds here; the database is closed when this
-/// returns.
+/// there. The options mean what they mean to `DB::Open`; the database is closed when this returns.
 ///
 /// Until this has returned OK the name cannot be opened (`Incomplete`). After a failure or a kill
 /// the same call goes on where the last one was; `DestroyDB` removes what there is.
 ///
 /// `InvalidArgument`: there is a database of that name, or one that is being restored from another
 /// checkpoint; another comparator, or more levels, than the options have; an embedded pool that is
-/// not opened already. `Corruption` names a file
-/// that is damaged, missing or not what the description says, `NotFound` a checkpoint that is not
-/// there. `NoSpace`, `Unavailable`, `Busy` as DB::Open and flushes.
+/// not opened already. `Corruption` names a file that is damaged, missing or not what the
+/// description says, `NotFound` a checkpoint that is not there. `NoSpace`, `Unavailable`, `Busy` as
+/// DB::Open and flushes.
 Status RestoreDB(const Options& options, const std::string& name, const std::string& dir,
                  const RestoreOptions& restore = RestoreOptions());
 

@@ -26,7 +26,7 @@ class CompactionFilter {
   enum class Decision : uint8_t {
     kKeep,
     kRemove,       ///< As if it had been deleted then.
-    kChangeValue,  ///< To `*new_value`.
+    kChangeValue,  ///< The value becomes `*new_value`.
   };
 
   struct Context {

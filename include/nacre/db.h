@@ -60,14 +60,14 @@ class DB {
  public:
   /// Opens the database `name` in the pool of `options`.
   ///
-  /// One whose owner died goes on where that one was: each write that it acknowledged and that went
-  /// to the log is there. So does one that is taken over (`Options::take_over`).
+  /// If its owner died or is fenced (`Options::take_over`), the database goes on where that owner
+  /// stopped: each write that it acknowledged and logged is there.
   ///
   /// `InvalidArgument`: an option is out of range, another comparator than at creation, a missing
-  /// database without `create_if_missing`, an existing one with `error_if_exists`.
-  /// `Busy`: another owner has it open. `NoSpace`: no slab is free. `Unavailable`: too few nodes of
-  /// the pool can be reached. `Corruption`: log or manifest are damaged in all their copies; the
-  /// message says where.
+  /// database without `create_if_missing`, an existing one with `error_if_exists`. `Busy`: another
+  /// owner has it open. `NoSpace`: no slab is free. `Unavailable`: too few nodes of the pool can be
+  /// reached. `Corruption`: log or manifest are damaged in all their replicas; the message says
+  /// where.
   static Status Open(const Options& options, const std::string& name, std::unique_ptr<DB>* db);
   /// The same with these column families. All that the database has must be named, the default one
   /// among them, and be there (`InvalidArgument`), unless
@@ -81,10 +81,11 @@ class DB {
                                    std::vector<std::string>* families);
 
   /// Opens a database that another process may own, to read it as it is now and for as long as this
-  /// is open. Writes nothing anywhere and asks nothing of the owner, who may come and go.
+  /// is open. Writes nothing anywhere and asks nothing of the owner, which may come and go.
   ///
-  /// What the owner writes later is not seen. Once it has given memory of tables that are no more
-  /// to others, reads that need these answer `TryAgain`. While there is no owner, all stays.
+  /// What the owner writes later is not seen. Once the owner has reused the memory of tables that
+  /// it dropped, reads that need these answer `TryAgain`. While there is no owner, no memory is
+  /// reused.
   ///
   /// `NotFound`: there is no such database. `InvalidArgument`: an option is out of range, another
   /// comparator than at creation; with `error_if_wal_file_exists`, some of its writes are in the
@@ -101,10 +102,10 @@ class DB {
   /// `Options::follow_interval`, and each read with `ReadOptions::linearizable`.
   ///
   /// Reads see one state of the database at a time: a batch whole or not at all, and never an
-  /// earlier state than a read before. Whoever meets memory that was given to others reads on in a
-  /// later state. A snapshot or an iterator keeps its own; if the memory that it needs was used
-  /// again, and a later state has not got the versions that it would see, it answers `TryAgain`.
-  /// Writes without a log are seen when they are in tables, with the ones behind them; those that
+  /// earlier state than a read before. A read that meets reused memory continues in a later state.
+  /// A snapshot or an iterator keeps its own; if the memory that it needs was used again, and a
+  /// later state has not got the versions that it would see, it answers `TryAgain`. Writes without
+  /// a log are seen when they are in tables, with the ones behind them; those that
   /// `Options::manual_wal_flush` keeps back, when they were sent.
   ///
   /// Besides what other databases answer: `Aborted` once the database was destroyed.
@@ -146,14 +147,14 @@ class DB {
   /// Iterators may outlive it. Null is allowed, as is the handle that DefaultColumnFamily answers,
   /// which stays.
   virtual Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family);
-  /// Of the default family; owned by the database.
+  /// The handle of the default family, which the database owns.
   virtual ColumnFamilyHandle* DefaultColumnFamily() const = 0;
 
   // ---- Writes ---------------------------------------------------------------------------------
 
-  /// A write that has returned OK is on as many nodes as the redundancy of the database has them
-  /// survive, and one, unless it was without a log (`WriteOptions::disable_wal`, an embedded pool)
-  /// or `Options::manual_wal_flush` is set. After another answer than OK it may take place or not,
+  /// A write that has returned OK is on one node more than the database's redundancy can lose,
+  /// unless it was without a log (`WriteOptions::disable_wal`, an embedded pool) or
+  /// `Options::manual_wal_flush` is set. After another answer than OK it may take place or not,
   /// also later. `Fenced`: another process has taken the database over.
   ///
   /// `NoSpace` when the pool is full, `InvalidArgument` for a key of more than 1 MiB or a value of
@@ -232,7 +233,7 @@ class DB {
                                        const std::vector<Slice>& keys,
                                        std::vector<std::string>* values);
 
-  /// False: the key is not there. True: it may be; looks at this process's memory alone. If
+  /// Whether the key may exist, as far as this process's memory tells; false is certain. If
   /// `value_found` is not null, it says whether `*value` was found on the way.
   virtual bool KeyMayExist(const ReadOptions& /*options*/, ColumnFamilyHandle* /*family*/,
                            const Slice& /*key*/, std::string* /*value*/,
@@ -260,7 +261,8 @@ class DB {
   /// Null is allowed.
   virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;
 
-  /// For coroutines: see nacre/async.h. Both outlive what they make; `executor` is not owned.
+  /// Makes an interface for coroutines; see nacre/async.h. Database and executor must outlive it,
+  /// and `executor` is not owned.
   virtual Status NewAsyncDB(AsyncExecutor* /*executor*/, std::unique_ptr<AsyncDB>* /*async*/) {
     return Status::NotSupported("NewAsyncDB: only who owns the database has it");
   }
@@ -319,9 +321,9 @@ class DB {
   /// answered (`NoSpace`, `Unavailable`, `TimedOut`, `Fenced`) if the tables are well.
   virtual Status VerifyChecksum() = 0;
 
-  /// Of one that was opened by `OpenAsSecondary`: all that its owner acknowledged before this call
-  /// is seen by reads after it. `Unavailable` if too few nodes can be reached to know, `Aborted` if
-  /// the database was destroyed; reads go on with what there was.
+  /// For a database opened by `OpenAsSecondary`: later reads see all that its owner acknowledged
+  /// before this call. `Unavailable` if too few nodes can be reached to know, `Aborted` if the
+  /// database was destroyed; reads go on with what there was.
   virtual Status TryCatchUpWithPrimary() {
     return Status::NotSupported("TryCatchUpWithPrimary: it was not opened as a secondary");
   }
@@ -393,7 +395,8 @@ class DB {
 
   // ---- Options --------------------------------------------------------------------------------
 
-  /// As they are now; of a database that another process owns, those that it was opened with.
+  /// The options in force now. For a database that another process owns: those that it was opened
+  /// with.
   virtual Options GetOptions(ColumnFamilyHandle* /*family*/) const { return Options(); }
   Options GetOptions() const { return GetOptions(nullptr); }
   virtual DBOptions GetDBOptions() const { return DBOptions(); }
@@ -409,7 +412,7 @@ class DB {
   Status SetOptions(const std::unordered_map<std::string, std::string>& changes) {
     return SetOptions(nullptr, changes);
   }
-  /// Of the database: max_background_jobs, delayed_write_rate, max_subcompactions,
+  /// Changes options of the database: max_background_jobs, delayed_write_rate, max_subcompactions,
   /// repair_bytes_per_second, near_data_flush, compaction and allow_degraded_writes.
   virtual Status SetDBOptions(const std::unordered_map<std::string, std::string>& /*changes*/) {
     return OnlyByOwner("SetDBOptions");
@@ -422,7 +425,7 @@ class DB {
 };
 
 /// Deletes the database `name` in the pool of `options`, with all it has there. OK if there is
-/// none, as in RocksDB. `Busy` while somebody has it open.
+/// none, as in RocksDB. `Busy` while a process has it open.
 Status DestroyDB(const std::string& name, const Options& options);
 /// Names of the databases in the pool of `options`, in order, open ones too.
 Status ListDBs(const Options& options, std::vector<std::string>* names);

@@ -21,9 +21,9 @@ class Iterator {
   virtual bool Valid() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  /// To the first key >= target.
+  /// Moves to the first key >= target.
   virtual void Seek(const Slice& target) = 0;
-  /// To the last key <= target.
+  /// Moves to the last key <= target.
   virtual void SeekForPrev(const Slice& target) = 0;
   /// Requires Valid().
   virtual void Next() = 0;

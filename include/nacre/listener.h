@@ -43,14 +43,14 @@ struct MemTableInfo {
 struct FlushJobInfo {
   uint32_t cf_id = 0;
   std::string cf_name;
-  uint64_t job_id = 0;  ///< Of tables that are made by it, too.
+  uint64_t job_id = 0;  ///< The same id as in the events of its tables.
   bool triggered_writes_slowdown = false;
   bool triggered_writes_stop = false;
-  // Of what is complete only:
-  std::vector<uint64_t> file_numbers;  ///< Of its tables; none if all that was in it is gone.
+  // These are set on completion only.
+  std::vector<uint64_t> file_numbers;  ///< Its tables; empty if every entry in it is gone.
   uint64_t smallest_seqno = 0;
   uint64_t largest_seqno = 0;
-  uint64_t num_entries = 0;  ///< In the tables.
+  uint64_t num_entries = 0;  ///< Entries in the tables.
   uint64_t total_bytes = 0;
 };
 
@@ -107,7 +107,7 @@ struct NodeInfo {
 /// What was repaired after nodes were lost, or were to be left.
 struct NodeRebuildInfo {
   uint64_t tables = 0;
-  uint64_t bytes = 0;  ///< Of the fragments that were made anew.
+  uint64_t bytes = 0;  ///< Bytes of the fragments that were rebuilt.
 };
 
 /// Told of what happens in a database (`Options::listeners`). The owner has one thread for it,
@@ -128,10 +128,10 @@ class EventListener {
   virtual void OnCompactionBegin(DB* /*db*/, const CompactionJobInfo& /*info*/) {}
   virtual void OnCompactionCompleted(DB* /*db*/, const CompactionJobInfo& /*info*/) {}
   virtual void OnTableFileCreated(const TableFileCreationInfo& /*info*/) {}
-  /// It is no more part of the database. Its memory is free once nobody reads it any more.
+  /// A table was dropped from the database. Its memory is freed once no reader needs it.
   virtual void OnTableFileDeleted(const TableFileDeletionInfo& /*info*/) {}
   virtual void OnMemTableSealed(const MemTableInfo& /*info*/) {}
-  /// By the thread that destroys the handle, which is whole until this returns.
+  /// Runs on the thread that destroys the handle, which stays usable until this returns.
   virtual void OnColumnFamilyHandleDeletionStarted(ColumnFamilyHandle* /*handle*/) {}
   /// An attempt failed; another one follows after a while. `error` is a copy: to change it changes
   /// nothing.

@@ -6,8 +6,8 @@ namespace nacre {
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
-/// Where a database reports what it does. Called from any thread, never on the path of a read or
-/// a write.
+/// Receives a database's reports on what it does. Any thread may call it, but never on the path of
+/// a read or a write.
 class Logger {
  public:
   virtual ~Logger() = default;

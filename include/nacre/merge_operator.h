@@ -25,7 +25,7 @@ class MergeOperator {
     const Slice& key;
     /// Null: there is none, or it was deleted.
     const Slice* existing_value;
-    /// In the order in which they were written.
+    /// The operands, in the order in which they were written.
     const std::vector<Slice>& operand_list;
     Logger* logger;
   };
@@ -36,8 +36,8 @@ class MergeOperator {
     Slice& existing_operand;
   };
 
-  /// False: the value cannot be made (bytes that are no such value); who reads the key is answered
-  /// `Corruption`, and compactions keep everything as it is.
+  /// Returns false if the bytes are not such a value: reads of the key then answer `Corruption`,
+  /// and compactions keep everything as it is.
   virtual bool FullMergeV2(const MergeOperationInput& in, MergeOperationOutput* out) const = 0;
 
   /// Makes one operand of two, of which `left` was written first. False if that cannot be done.
@@ -57,7 +57,8 @@ class MergeOperator {
   static Status CreateFromString(const std::string& name, std::shared_ptr<MergeOperator>* result);
 };
 
-/// For operations that are the same on values and operands, like addition: one function does all.
+/// The base for operations that are the same on values and operands, like addition: one function
+/// does all.
 class AssociativeMergeOperator : public MergeOperator {
  public:
   /// `existing_value` may be null. False as FullMergeV2.

@@ -17,10 +17,10 @@ struct LiveTableMetaData {
   uint64_t file_number = 0;   ///< The table's id, unique in its database for ever.
   std::string name;           ///< "table 17", as messages and the LOG name it.
   uint64_t size = 0;          ///< Bytes of one whole copy.
-  uint64_t stored_bytes = 0;  ///< Of all its fragments on the nodes, with copies and parity.
-  std::string smallestkey;    ///< Of users; both ends are included.
+  uint64_t stored_bytes = 0;  ///< Bytes of all its fragments on the nodes, with mirrors and parity.
+  std::string smallestkey;    ///< Smallest user key; both ends are included.
   std::string largestkey;
-  uint64_t smallest_seqno = 0;  ///< 0: nobody needs it any more.
+  uint64_t smallest_seqno = 0;  ///< 0 if no snapshot or follower needs it any more.
   uint64_t largest_seqno = 0;
   uint64_t num_entries = 0;
   uint64_t num_deletions = 0;
@@ -38,7 +38,7 @@ struct LevelMetaData {
 /// One column family.
 struct ColumnFamilyMetaData {
   std::string name;
-  uint64_t size = 0;  ///< Of one whole copy of its tables.
+  uint64_t size = 0;  ///< Bytes of its tables, without redundancy.
   size_t file_count = 0;
   std::vector<LevelMetaData> levels;  ///< All of them, the empty ones too.
 };

@@ -25,23 +25,22 @@ class Statistics;
 
 enum class CompactionSite : uint8_t {
   kMemnode,  ///< On the memory node that holds most of the input; so far the same as kAuto.
-  kCompute,  ///< In this process.
-  /// On the memory node that holds most of the input. One that cannot (dead, busy, unable to reach
-  /// another node that takes part, unknown comparator) leaves it to the next one, and in the end
-  /// to this process.
+  kCompute,  ///< This process runs it.
+  /// The memory node that holds most of the input runs it. If that one cannot (dead, busy, unable
+  /// to reach another node that takes part, unknown comparator), the next one does, and in the end
+  /// this process.
   kAuto,
 };
 
-/// Where MemTables are made tables. The nodes of the log have their bytes already: what makes a
-/// table there is not sent once more. Whatever stands against that (an embedded pool, unlogged
-/// writes, a lost copy of the log, nodes that are busy or do not know the comparator) leaves the
-/// flush to this process.
+/// Chooses who turns MemTables into tables. The nodes of the log have their bytes already, so a
+/// flush there sends nothing again. This process flushes if that is impossible (an embedded pool,
+/// unlogged writes, a lost replica of the log, nodes that are busy or do not know the comparator).
 enum class NearDataFlush : uint8_t {
-  /// On the nodes, unless writers wait for flushes and this process is quicker with them, or so
-  /// little is to be flushed (less than a chunk) that it is not worth a request.
+  /// The nodes flush, unless writers wait for flushes and this process is quicker with them, or
+  /// less than a chunk is to be flushed, which is not worth a request.
   kAuto,
-  kOn,   ///< On the nodes whenever that is possible.
-  kOff,  ///< In this process.
+  kOn,   ///< The nodes flush whenever that is possible.
+  kOff,  ///< This process flushes.
 };
 
 /// Options of the database as a whole. Names and defaults are RocksDB's where RocksDB has the
@@ -62,9 +61,8 @@ struct DBOptions {
   /// or by level, "L0:rep(3),*:rs(4,2)". Tables below 64 KiB are replicated, m + 1 times. It takes
   /// as many failure domains (nacre-memnode --domain) as nodes.
   std::string redundancy = "none";
-  /// When fewer nodes are alive than `redundancy` needs: write new tables with as much of it as
-  /// these allow (the LOG says so). Otherwise flushes fail with `Unavailable` until there are
-  /// enough.
+  /// Writes new tables with reduced redundancy while fewer nodes are alive than `redundancy` needs;
+  /// the LOG says so. Otherwise flushes fail with `Unavailable` until there are enough.
   bool allow_degraded_writes = false;
   CompactionSite compaction = CompactionSite::kAuto;
   NearDataFlush near_data_flush = NearDataFlush::kAuto;
@@ -78,25 +76,26 @@ struct DBOptions {
 
   bool create_if_missing = false;
   bool error_if_exists = false;
-  /// With the `DB::Open` that names column families: makes those that are not there.
+  /// Makes families that are missing when `DB::Open` names column families.
   bool create_missing_column_families = false;
-  /// Open it even if another process has it open: that one is fenced, whether it is well or not,
-  /// and answers `Fenced` from then on. Otherwise `Open` answers `Busy` then. A database whose
-  /// owner is gone needs no force.
+  /// Opens the database even if another process has it open: that one is fenced, whether it is well
+  /// or not, and answers `Fenced` from then on. Otherwise `Open` answers `Busy`. A database whose
+  /// owner is gone does not need this.
   bool take_over = false;
-  /// Of `DB::OpenAsSecondary`: how often it catches up with the owner by itself; 0: never.
+  /// How often a database opened by `DB::OpenAsSecondary` catches up with the owner by itself; 0:
+  /// never.
   std::chrono::milliseconds follow_interval{0};
-  /// Receives what would go to RocksDB's LOG. If null, `db_log_dir` says where that is.
+  /// Receives what would go to RocksDB's LOG. If null, `db_log_dir` names a directory for it.
   std::shared_ptr<Logger> info_log;
-  /// Directory of this machine for the LOG of the database, DIR/NAME_LOG; none if empty. At each
-  /// opening the one that there is gets another name, with the time in it, and so it does when it
-  /// has `max_log_file_size` bytes or is `log_file_time_to_roll` seconds old (0: never).
+  /// The local directory for the LOG of the database, DIR/NAME_LOG; empty for none. The LOG is
+  /// renamed, with the time in its name, at each opening and when it has `max_log_file_size` bytes
+  /// or is `log_file_time_to_roll` seconds old (0: never).
   std::string db_log_dir;
-  LogLevel info_log_level = LogLevel::kInfo;  ///< Of what goes into the LOG, and above.
+  LogLevel info_log_level = LogLevel::kInfo;  ///< The least level that goes into the LOG.
   size_t max_log_file_size = 0;
   size_t log_file_time_to_roll = 0;
-  size_t keep_log_file_num = 1000;  ///< With the current one; older ones are removed.
-  /// Counts what the database does (nacre/statistics.h). Not counted if null.
+  size_t keep_log_file_num = 1000;  ///< Includes the current one; older ones are removed.
+  /// Counts what the database does (nacre/statistics.h). Null counts nothing.
   std::shared_ptr<Statistics> statistics;
   /// Told of what happens (nacre/listener.h), in their order.
   std::vector<std::shared_ptr<EventListener>> listeners;
@@ -149,7 +148,7 @@ struct DBOptions {
 
 /// Options of one column family. They are not stored: each opening gives them anew.
 struct ColumnFamilyOptions {
-  /// Not owned; must outlive the database.
+  /// Orders the keys. It is not owned and must outlive the database.
   const Comparator* comparator = BytewiseComparator();
   /// What `DB::Merge` does. Null: it answers `NotSupported`, and reads of keys that were merged
   /// answer `InvalidArgument`. The database does not remember it.
@@ -166,8 +165,8 @@ struct ColumnFamilyOptions {
   /// A MemTable of the family that has grown to this is flushed, and with it those of all other
   /// families: they share the log, which is released as far as all of them are in tables.
   size_t write_buffer_size = 64 << 20;
-  /// So many MemTables there may be of any family, with the one that takes writes; of several
-  /// families the least counts for all.
+  /// The most MemTables that a family may have, with the one that takes writes; the least value
+  /// among the families holds for all.
   int max_write_buffer_number = 2;
 
   // ---- Levels and stalls --------------------------------------------------------------------
@@ -185,7 +184,7 @@ struct ColumnFamilyOptions {
   bool disable_auto_compactions = false;
 };
 
-/// Of a database and its default column family.
+/// Options of a database and its default column family.
 struct Options : DBOptions, ColumnFamilyOptions {
   Options() = default;
   Options(const DBOptions& db_options, const ColumnFamilyOptions& family_options)
@@ -193,22 +192,21 @@ struct Options : DBOptions, ColumnFamilyOptions {
 };
 
 struct ReadOptions {
-  /// Not owned. Null reads the latest state.
+  /// The state to read, which is not owned. Null reads the latest one.
   const Snapshot* snapshot = nullptr;
-  /// Of `DB::OpenAsSecondary`: sees all that the owner acknowledged before the call, and what reads
-  /// like this one that had ended by then saw of any follower, for one round trip more; now and
-  /// then for three, one of which is a request to the nodes. What an owner reads is so in any case.
-  /// Limits: docs/durability.md, section 11.
+  /// For `DB::OpenAsSecondary`: sees all that the owner acknowledged before the call, and what
+  /// linearizable reads that had ended by then saw on any follower. This costs one round trip more,
+  /// now and then three, one of which is a request to the nodes. An owner's reads are always
+  /// linearizable. Limits: docs/durability.md, section 11.
   bool linearizable = false;
   bool verify_checksums = true;
   bool fill_cache = true;
-  /// Iterators stay within [*iterate_lower_bound, *iterate_upper_bound). Not owned; must outlive
-  /// the iterator. Each of its seeks takes them as they are then.
+  /// Iterators stay within [*iterate_lower_bound, *iterate_upper_bound). The bounds are not owned
+  /// and must outlive the iterator. Each seek uses their values at that time.
   const Slice* iterate_lower_bound = nullptr;
   const Slice* iterate_upper_bound = nullptr;
-  /// Iterators end where the prefix (`Options::prefix_extractor`) is another than that of the key
-  /// that they were sent to. Without an extractor, or to a key that has no prefix, it means
-  /// nothing.
+  /// Iterators end where the prefix (`Options::prefix_extractor`) differs from that of the key last
+  /// sought. Without an extractor, or for a key that has no prefix, this has no effect.
   bool prefix_same_as_start = false;
   /// Accepted for RocksDB's sake: iterators see all keys in order in any case. `total_order_seek`
   /// turns `prefix_same_as_start` off.
@@ -236,9 +234,9 @@ struct FlushOptions {
 };
 
 struct CompactRangeOptions {
-  /// Then all of the deepest level moves to `target_level`, if it has keys of the range.
+  /// Moves all of the deepest level to `target_level` afterwards, if it has keys of the range.
   bool change_level = false;
-  int target_level = -1;  ///< Negative: the least that it fits into. Only across empty levels.
+  int target_level = -1;  ///< Negative: the least that it fits into, over empty levels only.
   /// 0 uses `Options::max_subcompactions`.
   uint32_t max_subcompactions = 0;
 };

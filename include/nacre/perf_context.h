@@ -11,13 +11,14 @@ enum PerfLevel : uint8_t {
   kUninitialized = 0,
   kDisable = 1,  ///< Nothing. The default, unlike RocksDB's: it costs a look at one byte.
   kEnableCount = 2,
-  kEnableTimeExceptForMutex = 3,  ///< And times: two looks at the clock for each.
+  kEnableTimeExceptForMutex = 3,  ///< Measures times as well, with two clock readings for each.
   kEnableTimeAndCPUTimeExceptForMutex = 4,
   kEnableTime = 5,
   kOutOfBounds = 6,
 };
 
-/// Of the calling thread. `kUninitialized` and `kOutOfBounds` are no levels, and change nothing.
+/// Sets the level of the calling thread. `kUninitialized` and `kOutOfBounds` are no levels, and
+/// change nothing.
 void SetPerfLevel(PerfLevel level);
 PerfLevel GetPerfLevel();
 
@@ -32,20 +33,21 @@ struct PerfContext {
   std::string ToString(bool exclude_zero_counters = false) const;
 
   // ---- RocksDB's ----
-  uint64_t internal_key_skipped_count = 0;     ///< By iterators: versions that are not shown.
-  uint64_t internal_delete_skipped_count = 0;  ///< And tombstones.
+  /// Versions that iterators passed without showing them.
+  uint64_t internal_key_skipped_count = 0;
+  uint64_t internal_delete_skipped_count = 0;  ///< Tombstones that they passed.
   uint64_t get_from_memtable_count = 0;        ///< Keys looked up in MemTables, by Get.
   uint64_t get_from_memtable_time = 0;
   uint64_t get_from_output_files_time = 0;  ///< Lookup in tables, with the reads that it needs.
-  uint64_t get_read_bytes = 0;              ///< Of values, by Get.
+  uint64_t get_read_bytes = 0;              ///< Bytes of values that Get returned.
   uint64_t multiget_read_bytes = 0;
-  uint64_t iter_read_bytes = 0;  ///< Of keys and values that iterators came to.
+  uint64_t iter_read_bytes = 0;  ///< Bytes of keys and values that iterators returned.
   uint64_t seek_internal_seek_time = 0;
   uint64_t find_next_user_entry_time = 0;
-  uint64_t write_wal_time = 0;  ///< Until the log has the record on its nodes.
+  uint64_t write_wal_time = 0;  ///< Time until the log has the record on its nodes.
   uint64_t write_memtable_time = 0;
   uint64_t write_delay_time = 0;         ///< While writes stalled.
-  uint64_t write_thread_wait_nanos = 0;  ///< For writes that had begun earlier.
+  uint64_t write_thread_wait_nanos = 0;  ///< Time spent waiting for writes that had begun earlier.
 
   // ---- Of remote memory ----
   uint64_t remote_read_count = 0;  ///< Reads of nodes' memory.
@@ -54,7 +56,7 @@ struct PerfContext {
                                         ///< arrival.
 };
 
-/// Of the calling thread; valid as long as that lives.
+/// The calling thread's counters; valid as long as the thread lives.
 PerfContext* get_perf_context();
 
 }  // namespace nacre

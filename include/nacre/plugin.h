@@ -18,8 +18,8 @@ namespace nacre {
 // C++ objects cross the border: a plug-in is built with the same compiler and the same standard
 // library as the nodes, and against headers of the same kPluginVersion. Nothing in it may throw.
 
-/// Of everything a plug-in and a node know of one another. A node loads no plug-in of another
-/// version.
+/// The version of everything a plug-in and a node know of one another. A node loads no plug-in of
+/// another version.
 inline constexpr uint32_t kPluginVersion = 1;
 
 /// What a plug-in adds to a node, under the names that the options of databases have them by. Used
@@ -29,10 +29,11 @@ class PluginRegistrar {
   /// `comparator` lives as long as the process. `InvalidArgument` if it is null, or another one has
   /// its name.
   virtual Status AddComparator(const Comparator* comparator) = 0;
-  /// By its id. `InvalidArgument` if it is null, or another one has its id.
+  /// Registers the operator under its id. `InvalidArgument` if it is null, or another one has its
+  /// id.
   virtual Status AddMergeOperator(std::shared_ptr<const MergeOperator> merge_operator) = 0;
-  /// For databases whose filter, or whose factory, has this name. `InvalidArgument` if it is null,
-  /// or another one has its name.
+  /// Registers a filter for databases whose filter or factory has this name. `InvalidArgument` if
+  /// it is null, or another one has its name.
   virtual Status AddCompactionFilter(std::shared_ptr<CompactionFilterFactory> factory) = 0;
 
  protected:

@@ -9,15 +9,15 @@
 namespace nacre {
 
 struct PoolOptions {
-  /// For applications that keep their secrets elsewhere than in files; empty: as said at
-  /// Pool. Not together with the URI's `secret_file`.
+  /// The secret, for applications that keep secrets elsewhere than in files. If it is empty, Pool's
+  /// comment says where the secret comes from. It excludes the URI's `secret_file`.
   std::string secret{};
   /// Queue pairs to one node that reads share, at least 2: a quarter of them (8 at most) for
   /// iterators, the rest for lookups, which then wait for one another's end. 0: each thread that
   /// looks up has its own, and iterators have 8. Flushes and requests come on top: a few for each
   /// background job. Bound it where an adapter's cache holds few connections and threads are many.
   int max_queue_pairs_per_node = 0;
-  /// Told of peers that were refused and of a secret file that everybody may read; null: nobody.
+  /// Hears of peers that were refused and of a secret file that every user may read. May be null.
   std::shared_ptr<Logger> info_log{};
 };
 
@@ -47,17 +47,18 @@ struct PoolOptions {
 ///     gid               verbs: index in the port's GID table (as the kernel routes to the peer)
 ///     piece_mib         verbs: register memory in pieces of at most so much, a power of two (0: as
 ///                       much at once as the device takes)
-///     relaxed_ordering  verbs: 1 lets the bus reorder what peers write. Only for experiments: who
-///                       polls memory, as everybody does who awaits an answer here, may see a
-///                       write's end before its beginning (0)
+///     relaxed_ordering  verbs: 1 lets the bus reorder what peers write. Only for experiments: a
+///                       thread that polls memory, as all waits for answers do, may see a write's
+///                       end before its beginning (0)
 ///
 /// In a mixed pool a parameter of one transport is written with its name before it:
 /// `verbs.device=mlx5_0&tcp.io_threads=2`; without, it goes to all of them, which have to know it.
 /// The parameters are this process's; a node has those of its own `--listen`.
 ///
-/// The members of a pool prove to one another that they know its secret; who does not is served
-/// nothing. It is what `PoolOptions::secret` says, else what is in the file that `secret_file` or
-/// the environment's NACRE_SECRET_FILE names, else NACRE_SECRET in the environment, else none.
+/// The members of a pool prove to one another that they know its secret; a peer that does not is
+/// served nothing. It is what `PoolOptions::secret` says, else what is in the file that
+/// `secret_file` or the environment's NACRE_SECRET_FILE names, else NACRE_SECRET in the
+/// environment, else none.
 ///
 /// Databases opened through one `Pool` share nothing but the nodes. An embedded pool keeps the
 /// data of closed databases as long as the object lives, so they can be opened again.

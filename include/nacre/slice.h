@@ -9,8 +9,8 @@
 
 namespace nacre {
 
-/// A view of bytes that somebody else owns. Any byte value may occur; there is no terminator.
-/// Thread safety: as a pointer and a length.
+/// A view of bytes, which it does not own. Any byte value may occur; there is no terminator. Thread
+/// safety: as a pointer and a length.
 class Slice {
  public:
   constexpr Slice() = default;

@@ -19,23 +19,23 @@ namespace nacre {
 /// Counters. Micros are of wall time.
 enum Tickers : uint32_t {
   NUMBER_KEYS_WRITTEN = 0,  ///< Updates of any kind.
-  NUMBER_KEYS_READ,         ///< By Get.
-  BYTES_WRITTEN,            ///< Of batches, as GetDataSize, or of key and value.
-  BYTES_READ,               ///< Of values, by Get.
+  NUMBER_KEYS_READ,         ///< Keys that Get read.
+  BYTES_WRITTEN,            ///< Bytes of batches, as GetDataSize, or of key and value.
+  BYTES_READ,               ///< Bytes of values that Get returned.
   NUMBER_DB_SEEK,
   NUMBER_DB_NEXT,
   NUMBER_DB_PREV,
   NUMBER_DB_SEEK_FOUND,
   NUMBER_DB_NEXT_FOUND,
   NUMBER_DB_PREV_FOUND,
-  ITER_BYTES_READ,  ///< Of keys and values that iterators came to.
-  STALL_MICROS,     ///< That writers waited for flushes and compactions.
+  ITER_BYTES_READ,  ///< Bytes of keys and values that iterators returned.
+  STALL_MICROS,     ///< Time that writers waited for flushes and compactions.
   NUMBER_MULTIGET_CALLS,
   NUMBER_MULTIGET_KEYS_READ,
   NUMBER_MULTIGET_BYTES_READ,
   NUMBER_MULTIGET_KEYS_FOUND,
   WAL_FILE_SYNCED,  ///< Calls of FlushWAL and SyncWAL.
-  WAL_FILE_BYTES,   ///< Of batches that went to the log.
+  WAL_FILE_BYTES,   ///< Bytes of batches that went to the log.
   WRITE_WITH_WAL,   ///< Calls.
   COMPACT_READ_BYTES,
   COMPACT_WRITE_BYTES,
@@ -62,8 +62,8 @@ enum Histograms : uint32_t {
   HISTOGRAM_ENUM_MAX
 };
 
-/// With the names that dashboards know, such as "rocksdb.number.keys.written". Never destroyed, so
-/// that threads may use them while the process ends.
+/// The names that dashboards know, such as "rocksdb.number.keys.written". They are never destroyed,
+/// so that threads may use them while the process ends.
 extern const std::vector<std::pair<Tickers, std::string>>& TickersNameMap;
 extern const std::vector<std::pair<Histograms, std::string>>& HistogramsNameMap;
 
@@ -84,8 +84,8 @@ enum StatsLevel : uint8_t {
   kDisableAll,
   kExceptTickers = kDisableAll,
   kExceptHistogramOrTimers,  ///< Tickers only.
-  kExceptTimers,             ///< And histograms of sizes and numbers.
-  kExceptDetailedTimers,     ///< And times. The default, as in RocksDB.
+  kExceptTimers,             ///< Records histograms of sizes and numbers as well.
+  kExceptDetailedTimers,     ///< Records times as well; the default, as in RocksDB.
   kExceptTimeForMutex,
   kAll,
 };
@@ -106,7 +106,7 @@ class Statistics {
   virtual void recordTick(uint32_t ticker, uint64_t count = 1) = 0;
   virtual bool getTickerMap(std::map<std::string, uint64_t>* tickers) const = 0;
 
-  /// For times, which `kExceptTimers` and below do without; `value` in micros.
+  /// Records a time, in microseconds, which `kExceptTimers` and below do not want.
   void reportTimeToHistogram(uint32_t histogram, uint64_t value) {
     if (get_stats_level() > StatsLevel::kExceptTimers) recordInHistogram(histogram, value);
   }
@@ -126,7 +126,7 @@ class Statistics {
   std::atomic<StatsLevel> level_{StatsLevel::kExceptDetailedTimers};
 };
 
-/// For `Options::statistics`; several databases may share it.
+/// Makes the object for `Options::statistics`; several databases may share it.
 std::shared_ptr<Statistics> CreateDBStatistics();
 
 }  // namespace nacre

@@ -13,8 +13,8 @@ namespace nacre {
 
 namespace internal {
 
-/// What tasks of all types have in common: they begin when they are awaited, and resume who awaits
-/// them when they end.
+/// The parts common to tasks of all types: they begin when they are awaited, and resume the
+/// awaiting coroutine when they end.
 struct TaskPromiseBase {
   struct FinalAwaiter {
     bool await_ready() noexcept { return false; }
@@ -35,9 +35,9 @@ struct TaskPromiseBase {
 
 }  // namespace internal
 
-/// A coroutine that gives a `T`: `T value = co_await task`. Begins when it is awaited, or by
-/// `RunLoop::Spawn`. An exception that leaves it goes to whoever awaits it. Applications that have
-/// such a type of their own use that instead.
+/// A coroutine that gives a `T`: `T value = co_await task`. It begins when it is awaited, or by
+/// `RunLoop::Spawn`. An exception that leaves it goes to the awaiting coroutine. Applications may
+/// use such a type of their own instead.
 template <typename T>
 class [[nodiscard]] Task {
  public:
@@ -136,7 +136,7 @@ class RunLoop final : public AsyncExecutor {
   }
 
  private:
-  /// A coroutine that nobody awaits, and that ends by itself.
+  /// A coroutine that is not awaited, and that ends by itself.
   struct Detached {
     struct promise_type {
       Detached get_return_object() {

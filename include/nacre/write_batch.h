@@ -42,7 +42,7 @@ class WriteBatch {
   };
 
   WriteBatch();
-  /// From `Data()` of another batch. Malformed bytes are found by `Iterate` and `DB::Write`.
+  /// Takes `Data()` of another batch. `Iterate` and `DB::Write` find malformed bytes.
   explicit WriteBatch(std::string representation);
 
   /// All of these: `InvalidArgument` if key or value is 4 GiB or longer; the batch stays as it was.

@@ -32,7 +32,7 @@ class ShmCompletionQueue final : public CompletionQueue {
   /// The doorbell group for the next queue pair that will receive here.
   uint32_t NextGroup() { return next_group_++ % Doorbell::kGroups; }
   void Attach(ShmQueuePair* queue_pair, uint32_t group);
-  /// Also removes the queue pair's completions.
+  /// Detaches the queue pair and removes its completions.
   void Detach(ShmQueuePair* queue_pair, uint32_t group);
 
   /// Whether one more completion fits beside those that wait and those promised to requests.
@@ -63,7 +63,7 @@ class ShmCompletionQueue final : public CompletionQueue {
   };
 
   void CollectArrivals();
-  /// True if a Poll may find something or somebody called Wake; takes the Wake.
+  /// True if a Poll may find something or Wake was called; consumes the Wake.
   bool TakeReason();
 
   // What each request touches lies together.

@@ -50,10 +50,11 @@ class Connection {
     int side = 0;      ///< 0: connected; 1: accepted.
     uint32_t ring_slots = 0;
     std::shared_ptr<Mapping> memory;
-    std::shared_ptr<LocalDoorbell> send_doorbell;     ///< Of the own send completion queue.
-    std::shared_ptr<LocalDoorbell> receive_doorbell;  ///< Of the own receive completion queue.
-    uint64_t receive_bit = 0;                         ///< The queue pair's group in it.
-    Refusals* refusals = nullptr;                     ///< Of the device.
+    std::shared_ptr<LocalDoorbell> send_doorbell;  ///< The doorbell of our send completion queue.
+    std::shared_ptr<LocalDoorbell>
+        receive_doorbell;          ///< The doorbell of our receive completion queue.
+    uint64_t receive_bit = 0;      ///< The queue pair's group in it.
+    Refusals* refusals = nullptr;  ///< The device's refusals.
   };
   explicit Connection(Parts parts) : parts_(std::move(parts)) {}
 
@@ -61,7 +62,7 @@ class Connection {
   int socket() const { return parts_.socket.get(); }
   const std::string& peer() const { return parts_.peer; }
   const PeerProcess& peer_process() const { return parts_.process; }
-  /// Whether the peer's device is one of this process; after SetPeerDoorbell.
+  /// Whether the peer's device is in this process; known after SetPeerDoorbell.
   bool same_process() const { return same_process_.load(std::memory_order_relaxed); }
   int side() const { return parts_.side; }
   uint32_t ring_slots() const { return parts_.ring_slots; }
@@ -88,8 +89,8 @@ class Connection {
   /// Tells the peer of a region. A peer that does not make room by the deadline is cut off.
   void Announce(const RegionMessage& message, int fd, const Deadline& deadline);
 
-  /// The peer has taken its last action: breaks the queue pair at its next use and wakes whoever
-  /// waits on its completion queues.
+  /// Records that the peer has taken its last action: breaks the queue pair at its next use and
+  /// wakes threads that wait on its completion queues.
   void MarkPeerGone();
   /// Does that if the socket says so; the monitor will, too.
   void LookAtPeer() EXCLUDES(mutex_);
@@ -104,7 +105,7 @@ class Connection {
   bool PeerClosed() const {
     return memory()->closed[1 - parts_.side].load(std::memory_order_acquire) != 0;
   }
-  /// By itself, or by its process's end.
+  /// Whether the peer closed by itself or its process ended, rather than being cut off by us.
   bool PeerHungUp() const { return PeerClosed() && !cut_off_.load(std::memory_order_acquire); }
 
   /// Traffic of the queue pair, which alone adds; any thread may read.

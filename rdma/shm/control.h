@@ -19,7 +19,7 @@ namespace nacre::rdma {
 // valid and what grants of parts of regions there are, and holds the doorbell of each completion
 // queue.
 
-/// Rung by whoever has work for a completion queue.
+/// Rung by any process that has work for a completion queue.
 ///
 /// Invariants (no lost wake-up):
 ///  1. Work is made visible before its bit is set (the setter's RMW releases).
@@ -66,14 +66,14 @@ class alignas(64) LifeSign {
   pthread_mutex_t mutex_;
 };
 
-/// What a key that belongs to no region names, beside the key in the control block: part of a
-/// region, with an access of its own. A grant comes and goes without a message to any peer.
+/// Describes what a grant's key names: part of a region, with an access of its own. It stands
+/// beside the key in the control block, so a grant comes and goes without a message to any peer.
 ///
 /// Invariant: a slot's fields change only while it holds no key. They are stored with release after
 /// the last key was taken out and before the next is put in, and loaded with acquire between two
-/// looks at the key: whoever sees a field of the next grant sees that the last key is gone.
+/// looks at the key: a peer that sees a field of the next grant sees that the last key is gone.
 struct GrantSlot {
-  std::atomic<uint64_t> address;  ///< Of the first byte, in the owner's address space.
+  std::atomic<uint64_t> address;  ///< The first byte's address in the owner's address space.
   std::atomic<uint64_t> size;
   std::atomic<uint32_t> part_of;  ///< Key of the region; 0: the slot's key is a region's own.
   std::atomic<uint32_t> access;

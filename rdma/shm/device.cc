@@ -31,7 +31,7 @@ constexpr int kLifeSignMillis = 10;
 /// How long a peer may leave its socket full before it is cut off. Peers read it in a thread of
 /// its own, so one that does not has stopped.
 constexpr std::chrono::milliseconds kAnnounceTimeout{1000};
-/// For the rest of a handshake that the connecting side has begun.
+/// The time for the rest of a handshake that the connecting side has begun.
 constexpr std::chrono::milliseconds kAcceptTimeout{2000};
 
 RegionMessage Describe(const ShmRegion& region) {
@@ -187,8 +187,8 @@ void ShmDevice::DropRegion(const ShmRegion* region) {
   const uint32_t key = region->remote_key().key;
   if (region->access() != Access::kLocalOnly) {
     MutexLock lock(&announce_mutex_);
-    // Writes under way are not waited for: what they write to is given back to the system, and is
-    // nobody else's while a peer has it mapped.
+    // Writes under way are not waited for: the memory goes back to the system, which does not reuse
+    // it while a peer has it mapped.
     Invalidate(key);
     regions_.erase(key);
     RegionMessage message = Describe(*region);
@@ -226,7 +226,7 @@ void ShmDevice::PutInForce(const RemoteKey& key, uint32_t part_of, Access access
 }
 
 void ShmDevice::Invalidate(uint32_t key) {
-  // From here on requests fail; those that have passed the check find the memory still mapped.
+  // Later requests fail; those that have passed the check find the memory still mapped.
   // Sequentially consistent: see WriteMark.
   control_->block()->SlotOf(key).store(0, std::memory_order_seq_cst);
 }
@@ -462,7 +462,7 @@ void ShmDevice::Disconnect(const std::shared_ptr<Connection>& connection) {
   connection->RefuseRequests();
   writers_.Remove(*connection);
   Unwatch(*connection);
-  // Not left to the last reference: the monitor may hold one for a moment.
+  // This must not wait for the last reference: the monitor may hold one for a moment.
   shutdown(connection->socket(), SHUT_RDWR);
 }
 

@@ -23,13 +23,13 @@
 namespace nacre::rdma {
 
 // The `shm` transport: peers on one host. A region is memory that peers map as well, so a read or
-// write is a copy by whoever posts it. A Unix socket per connection carries the handshake and the
-// regions' descriptors; its hang-up tells that the peer has gone. That a process was killed shows
-// earlier, in the life sign of its control block.
+// write is a copy by the process that posts it. A Unix socket per connection carries the handshake
+// and the regions' descriptors; its hang-up tells that the peer has gone. That a process was killed
+// shows earlier, in the life sign of its control block.
 //
-// Who may do what is checked by whoever posts: whoever was given the descriptor of a region could
-// do with it as it likes. So the keys guard against mistakes of peers that know the secret, and the
-// handshake against those that do not.
+// The poster of a request checks its access rights, though a process that was given the descriptor
+// of a region could do anything with it. So the keys guard against mistakes of peers that know the
+// secret, and the handshake against those that do not.
 //
 // Locks, in order: announce_mutex_, then any of watch_mutex_, PeerWriters', Connection's, and last
 // MappingTable's.
@@ -68,14 +68,14 @@ class ShmDevice final : public Device {
                 std::vector<UniqueFd> fds, ShmCompletionQueue* send_queue,
                 ShmCompletionQueue* receive_queue, const std::string& reply,
                 std::unique_ptr<QueuePair>* queue_pair) EXCLUDES(announce_mutex_);
-  /// By the queue pair's destructor.
+  /// Called by the queue pair's destructor.
   void Disconnect(const std::shared_ptr<Connection>& connection) EXCLUDES(announce_mutex_);
-  /// By the region's destructor.
+  /// Called by the region's destructor.
   void DropRegion(const ShmRegion* region) EXCLUDES(announce_mutex_);
   Status Grant(const ShmRegion* region, size_t offset, size_t size, Access access,
                std::unique_ptr<RegionGrant>* grant);
-  /// Ends a grant's key. As RegionGrant::Revoke; `first`: it was in force until now. On success the
-  /// key may be used for another grant.
+  /// Ends a grant's key, with the result of RegionGrant::Revoke; `first`: it was in force until
+  /// now. On success the key may be used for another grant.
   Status EndGrant(uint32_t key, bool first);
 
  private:
@@ -89,9 +89,8 @@ class ShmDevice final : public Device {
   /// The connecting end of a handshake, up to the listener's proof.
   Status ProveTo(const Connection& connection, const Hello& hello, const Deadline& deadline,
                  Introduction* introduction);
-  /// Sends the handshake message and all regions; from then on the connection hears of each
-  /// change. `regions` is the message's field for their number. Only to a peer that has proven
-  /// itself.
+  /// Sends the handshake message and all regions; from then on the connection hears of each change.
+  /// `regions` is the message's field for their number. The peer must have proven itself.
   Status Introduce(const std::shared_ptr<Connection>& connection, void* message, size_t size,
                    uint32_t* regions, const std::vector<int>& fds, const Deadline& deadline)
       EXCLUDES(announce_mutex_);
@@ -124,7 +123,8 @@ class ShmDevice final : public Device {
 
   mutable Mutex watch_mutex_;
   std::map<uint64_t, std::shared_ptr<Connection>> watched_ GUARDED_BY(watch_mutex_);
-  TrafficCounters past_traffic_ GUARDED_BY(watch_mutex_);  ///< Of queue pairs that are gone.
+  /// Traffic of queue pairs that are gone.
+  TrafficCounters past_traffic_ GUARDED_BY(watch_mutex_);
 
   const UniqueFd epoll_fd_;
   const UniqueFd kick_fd_;

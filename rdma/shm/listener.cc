@@ -25,7 +25,7 @@ void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& 
   answer.header.type = type;
   answer.private_size = static_cast<uint32_t>(std::min(reason.size(), Device::kMaxReasonBytes));
   reason.copy(answer.private_data, answer.private_size);
-  // Whether or not it arrives, the connection ends.
+  // The connection ends whether or not this arrives.
   SendBy(socket, Deadline::After(device->clock(), kAnswerTimeout), &answer, sizeof(answer), {})
       .IgnoreError();
 }
@@ -122,7 +122,7 @@ Status ShmListener::Accept(nanoseconds timeout, std::unique_ptr<IncomingConnecti
   const Deadline deadline = Deadline::After(device_->clock(), timeout);
   while (true) {
     if (closed_.load()) {
-      greetings_.clear();  // So that those who wait for an answer learn it at once.
+      greetings_.clear();  // Peers that wait for an answer learn it at once.
       return Status::ShutdownInProgress(text_ + ": closed");
     }
     TakeUpConnections();
@@ -142,7 +142,7 @@ void ShmListener::WaitForActivity(nanoseconds timeout) {
     entries.push_back({.fd = greeting.socket.get(), .events = POLLIN, .revents = 0});
   }
   if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, Acceptor::kPause);
-  // Also to drop those that stay silent.
+  // The limit also serves to drop peers that stay silent.
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(
       greetings_.empty() ? std::min<nanoseconds>(timeout, std::chrono::hours(1))
                          : std::min(timeout, kGreetingTimeout));
@@ -199,7 +199,7 @@ ShmListener::Step ShmListener::Advance(Greeting* greeting, uint64_t now, Packet*
       device_->refusals()->Refused(text_, "it stayed silent");
       return Step::kOver;
     case ReceiveResult::kClosed:
-      // Who leaves without a word has only looked whether somebody listens here.
+      // A peer that leaves without a word has only checked whether a listener is here.
       if (greeting->challenged) {
         device_->refusals()->Refused(text_, "it left instead of proving that it knows the secret");
       }

@@ -17,11 +17,11 @@ namespace nacre::rdma {
 
 class ShmDevice;
 
-/// Takes connections up, reads their greeting, challenges them and checks their proof; only then
-/// they are anybody's business. Callers that connect and then stay silent cost a descriptor for a
-/// few seconds, and never delay others.
+/// Accepts connections, reads their greeting, challenges them and checks their proof; only then
+/// does Accept see them. Callers that connect and then stay silent cost a descriptor for a few
+/// seconds, and never delay others.
 ///
-/// Threads: Accept by one at a time; Close by any.
+/// Threads: Accept by one thread at a time; Close by any.
 class ShmListener final : public Listener {
  public:
   static Status Open(ShmDevice* device, const std::string& address,

@@ -14,7 +14,7 @@
 
 namespace nacre::rdma {
 
-// By number: the C library's wrappers are younger than the system calls.
+// The system calls are made by number, as the C library's wrappers are younger.
 
 PeerProcess PeerProcess::Of(int socket) {
   PeerProcess result;

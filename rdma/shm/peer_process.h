@@ -15,11 +15,12 @@ namespace nacre::rdma {
 /// Thread safety: all methods may be called from many threads.
 class PeerProcess {
  public:
-  /// Nobody knows which one.
+  /// An unknown process.
   PeerProcess() = default;
-  /// Of the socket's credentials: who connected, or who listened. To be trusted once the peer has
-  /// answered to something that was sent after this call: it was alive then, so no other process
-  /// had its number. Unknown where the system does not tell, as across process namespaces.
+  /// The process named by the socket's credentials: the one that connected, or listened. The answer
+  /// can be trusted once the peer has answered to something that was sent after this call: it was
+  /// alive then, so no other process had its number. It is unknown where the system does not tell,
+  /// as across process namespaces.
   static PeerProcess Of(int socket);
 
   /// 0: unknown.
@@ -27,7 +28,7 @@ class PeerProcess {
   bool is_this_process() const;
   /// None of its threads will execute another instruction. False if it is unknown.
   bool Ended() const { return AwaitEnd(std::chrono::nanoseconds(0)); }
-  /// By a signal or a tracer. False if it cannot be told.
+  /// Whether a signal or a tracer has stopped it. False if that cannot be told.
   bool Stopped() const;
   /// Sends SIGKILL. `IOError` with the system's reason, as for a process of another user.
   Status Kill() const;

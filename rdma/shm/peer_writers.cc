@@ -18,7 +18,7 @@ using std::chrono::steady_clock;
 
 /// A step of a write (ShmQueuePair::kWriteStep) takes a fraction of this.
 constexpr milliseconds kSpin{5};
-/// For a process that is not stopped: it waits for a processor, or for memory.
+/// How long to wait for a process that is not stopped: it waits for a processor, or for memory.
 constexpr milliseconds kRunningPatience{3000};
 /// Between a signal that kills and the end of the process its memory is taken apart.
 constexpr milliseconds kDeathPatience{10000};

@@ -24,20 +24,20 @@ class PeerWriters {
   /// `logger` may be null.
   explicit PeerWriters(std::shared_ptr<Logger> logger) : logger_(std::move(logger)) {}
 
-  /// Before the peer is told of any region.
+  /// Must precede telling the peer of any region.
   void Add(const std::shared_ptr<Connection>& connection) EXCLUDES(mutex_);
-  /// After RefuseRequests. Nothing happens if it is unknown.
+  /// Must follow RefuseRequests. Has no effect on an unknown connection.
   void Remove(const Connection& connection) EXCLUDES(mutex_);
 
   enum class Patience : uint8_t {
     kUsual,  ///< As AwaitEndOf says.
     kNone,   ///< A look is enough: it was waited for before.
   };
-  /// After the key was taken out of the control block: returns when no write under it can land any
-  /// more. Costs a look at each connection; a write that is under way is waited for. A process that
-  /// stays inside one, because it was stopped, or for more than three seconds, is killed. Threads
-  /// of this process are waited for without end: they do end. `Unavailable` naming the process if
-  /// one is still inside and cannot be killed.
+  /// Returns when no write under the key, which must be out of the control block, can land any
+  /// more. This costs a look at each connection; a write that is under way is waited for. A process
+  /// that stays inside a write because it was stopped, or for more than three seconds, is killed.
+  /// Threads of this process are waited for without end: they do end. `Unavailable` naming the
+  /// process if one is still inside and cannot be killed.
   Status AwaitEndOf(uint32_t key, Patience patience) EXCLUDES(mutex_);
 
  private:
@@ -55,13 +55,13 @@ class PeerWriters {
 
   std::vector<Write> WritesUnder(uint32_t key) EXCLUDES(mutex_);
   Status AwaitEndOf(const Write& write, Patience patience) const;
-  /// Waits for it; false once it is plain that somebody must end it.
+  /// Waits for the write; false once it is plain that its process must be killed.
   static bool EndsByItself(const Write& write);
   Status EndByForce(const Write& write) const;
 
   const std::shared_ptr<Logger> logger_;
   Mutex mutex_;
-  std::map<uint64_t, Entry> entries_ GUARDED_BY(mutex_);  ///< By connection.
+  std::map<uint64_t, Entry> entries_ GUARDED_BY(mutex_);  ///< Keyed by the connection's number.
 };
 
 }  // namespace nacre::rdma

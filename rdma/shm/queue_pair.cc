@@ -100,7 +100,7 @@ inline ShmQueuePair::Target* ShmQueuePair::Resolve(RemoteBuffer buffer, uint64_t
 ShmQueuePair::Target* ShmQueuePair::FindTarget(uint32_t key) {
   RunDeferred();  // These copy from mappings that may end here.
   const uint32_t slot = key % ControlBlock::kKeySlots;
-  // Not kept if invalid: the mapping of a dropped region ends with its last user.
+  // An invalid target is not kept: the mapping of a dropped region ends with its last user.
   if (slot < target_count_) targets_[slot] = Target();
   Target found;
   if (!LookUp(key, slot, &found)) return nullptr;
@@ -240,8 +240,8 @@ Status ShmQueuePair::PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, ui
 
 inline void ShmQueuePair::FinishRead(const CheckedRead& read) {
   CopyConcurrent(read.to, read.from, read.size);
-  // An owner marks a region as freed before it gives the memory up: whoever has read what was left
-  // of it sees the mark.
+  // An owner marks a region as freed before it gives the memory up: a reader of what is left in it
+  // sees the mark.
   if (read.target != nullptr &&
       (read.target->valid->load(std::memory_order_relaxed) != read.target->key ||
        read.target->MovedAway())) [[unlikely]] {
@@ -447,7 +447,7 @@ Status ShmQueuePair::PostRecv(uint64_t id, LocalBuffer to) {
 
 void ShmQueuePair::CollectArrivals() {
   if (broken_) return;
-  // Before the ring is looked at: what the peer sent before it closed is still delivered.
+  // This is read before the ring, since what the peer sent before it closed is still delivered.
   const bool peer_closed = connection_->PeerClosed();
   Deliver();
   if (peer_closed && !broken_) {

@@ -42,17 +42,17 @@ class ShmQueuePair final : public QueuePair {
   void LookAtPeer() override { connection_->LookAtPeer(); }
   const std::string& peer() const override { return connection_->peer(); }
 
-  /// By the receive queue when the doorbell's bit was set: delivers messages to posted receives,
-  /// and breaks if the peer is gone.
+  /// Called by the receive queue when the doorbell's bit was set: delivers messages to posted
+  /// receives, and breaks if the peer is gone.
   void CollectArrivals();
-  /// By the send queue when a completion was polled: frees the places of this request and of
+  /// Called by the send queue when a completion was polled: frees the places of this request and of
   /// those before it.
   void Retire(uint64_t send_number) { retired_ = send_number; }
 
  private:
   static constexpr uint32_t kMaxDeferred = 32;
-  /// A longer write looks at its key again after so many bytes, so that whoever has ended the key
-  /// does not wait for long: some hundred microseconds if the memory is yet to be found.
+  /// A longer write looks at its key again after so many bytes, so that ending a key never waits
+  /// for long: some hundred microseconds if the memory is not mapped in yet.
   static constexpr uint32_t kWriteStep = 1 << 20;
 
   struct Target;
@@ -63,7 +63,7 @@ class ShmQueuePair final : public QueuePair {
     char* to;
     const char* from;
     const Target* target;  ///< Null if it reads nothing.
-    uint64_t number;       ///< Of the request among the send-side ones, counted from 1.
+    uint64_t number;       ///< The request's number among the send-side ones, counted from 1.
     uint32_t size;
     uint8_t flags;
   };
@@ -87,8 +87,8 @@ class ShmQueuePair final : public QueuePair {
     std::shared_ptr<Mapping> mapping;
     const std::atomic<uint64_t>* moved_away = &kStays;  ///< See Device::kMovedAwayAt.
 
-    /// Whether what was copied just now counts no more. Whoever moves the content sets the word
-    /// before, and has all processors see it: what came too late for the move is told so here.
+    /// Whether the content was moved before the latest copy, which then does not count. The mover
+    /// sets the word and makes all processors see it before it moves the content.
     bool MovedAway() const {
       std::atomic_thread_fence(std::memory_order_acquire);
       return moved_away->load(std::memory_order_relaxed) != 0;
@@ -106,7 +106,7 @@ class ShmQueuePair final : public QueuePair {
   /// `*status` is the Post's answer (Busy, or OK when a failure was put into the queue).
   bool Begin(Opcode opcode, uint64_t id, uint32_t bytes, Status* status);
   Status Full();
-  /// To the end of its batch.
+  /// Adds it to the end of its batch.
   void Defer(const CheckedRead& read);
   void RunDeferred();
   void FinishRead(const CheckedRead& read);
@@ -117,9 +117,9 @@ class ShmQueuePair final : public QueuePair {
   void PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code,
                    uint64_t number);
   void PushFlushedReceive(uint64_t id);
-  /// Of a request to `target` that its key, or the place, does not allow any more.
+  /// Why a request to `target` is refused: its key or the place is no longer allowed.
   CompletionCode WhyRefused(const Target& target);
-  /// Of a queue pair that is broken, or whose peer has closed.
+  /// Why this queue pair is broken, or that its peer has closed.
   CompletionCode WhyBroken();
   /// Both ends; flushes the receives.
   void Break();
@@ -130,7 +130,7 @@ class ShmQueuePair final : public QueuePair {
   void EndWrite();
   /// False if the key ended before all was written.
   bool WriteTo(const Target& target, char* to, const char* from, uint32_t size);
-  /// Of a write that was not to be.
+  /// Completes a write that is not allowed.
   Status FailWrite(Opcode opcode, uint64_t id, uint32_t bytes, const Target& target);
 
   Status DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from, RemoteBuffer to,
@@ -150,8 +150,8 @@ class ShmQueuePair final : public QueuePair {
   ShmDevice* const device_;
   const uint64_t send_depth_;
   uint64_t posted_ = 0;                ///< Send-side requests so far.
-  uint64_t retired_ = 0;               ///< Of these, how many no longer count against the depth.
-  std::unique_ptr<Target[]> targets_;  ///< By the slot of their key.
+  uint64_t retired_ = 0;               ///< Those of them that no longer count against the depth.
+  std::unique_ptr<Target[]> targets_;  ///< Indexed by the slot of their key.
   uint32_t target_count_ = 0;
   uint32_t deferred_count_ = 0;
   bool broken_ = false;
@@ -160,7 +160,7 @@ class ShmQueuePair final : public QueuePair {
   // What writes touch besides.
   std::atomic<uint64_t>* const write_mark_;
   uint64_t marked_ = 0;               ///< Writes that were marked so far.
-  const char* next_write_ = nullptr;  ///< Where the last write ended.
+  const char* next_write_ = nullptr;  ///< The address where the last write ended.
 
   std::array<CheckedRead, kMaxDeferred> deferred_;
 

@@ -10,8 +10,8 @@
 
 namespace nacre::rdma {
 
-// The memory of one connection, mapped by both ends: who has closed, who writes under which key,
-// and a ring of messages in each direction.
+// The memory of one connection, mapped by both ends: which ends have closed, the keys they write
+// under, and a ring of messages in each direction.
 
 /// A SEND, or the notification that follows a WRITE WITH IMMEDIATE. Header and first payload bytes
 /// share a cache line, so that a small message moves one line between cores. Slots are a line more
@@ -28,9 +28,9 @@ struct alignas(64) MessageSlot {
 };
 static_assert(sizeof(MessageSlot) == Device::kMaxSendBytes + 64);
 
-/// What one side of a connection writes into the other's memory now. The owner of the memory can
-/// invalidate a key, but not take the mapping away from a process that has looked at the key and
-/// copies; so it waits for the end of the copy.
+/// The mark of one side's write into the other's memory that is under way. The owner of the memory
+/// can invalidate a key, but not take the mapping away from a process that has looked at the key
+/// and copies; so it waits for the end of the copy.
 ///
 /// Invariant: no write lands after its key has ended and the mark has been seen without the key, or
 /// changed. The writer stores its mark, then loads the key (and whether the owner has closed the
@@ -52,7 +52,7 @@ struct ConnectionMemory {
   /// of it failed, or the other side's monitor found it dead. Stored with release after the side's
   /// last message; never reset.
   alignas(64) std::atomic<uint32_t> closed[2];
-  /// Of what side i writes.
+  /// The mark of what side i writes.
   WriteMark writes[2];
   /// Messages that the receiver of direction i (sent by side i) has taken out: frees their slots
   /// (release by the receiver, acquire by the sender).
@@ -84,8 +84,8 @@ class MessageSender {
     return sent_ - known_taken_ < count_;
   }
 
-  /// After HasRoom. `size` is that of `payload` for a SEND, of the bytes written for a WRITE WITH
-  /// IMMEDIATE, which passes no payload.
+  /// Requires HasRoom. `size` is that of `payload` for a SEND, of the bytes written for a WRITE
+  /// WITH IMMEDIATE, which passes no payload.
   void Send(Opcode opcode, const char* payload, uint32_t size, uint32_t immediate) {
     MessageSlot& slot = slots_[sent_ & (count_ - 1)];
     slot.size = size;

@@ -52,14 +52,14 @@ UniqueFd NewSocket() {
   return UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/// Whether someone accepts connections at the address right now.
+/// Whether a process accepts connections at the address right now.
 bool HasListener(const ShmAddress& address) {
   const UniqueFd probe = NewSocket();
   const SocketAddress target = ToSocketAddress(address);
   return connect(probe.get(), target.get(), target.size) == 0 || errno == EAGAIN;
 }
 
-/// Serialises whoever replaces or removes socket files of one directory; no lock file stays.
+/// Serialises processes that replace or remove socket files of one directory; no lock file stays.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::string& path) {
@@ -72,7 +72,7 @@ class DirectoryLock {
   UniqueFd directory_;
 };
 
-/// Under the directory's lock, after bind found the path taken.
+/// Requires the directory's lock, after bind found the path taken.
 Status RemoveStaleSocket(const ShmAddress& address) {
   struct stat attributes;
   if (lstat(address.name.c_str(), &attributes) != 0) {
@@ -98,7 +98,7 @@ Status BindFile(const ShmAddress& address, int socket) {
       return SystemError("listen at " + address.name);
     }
   }
-  // Under the lock: a bound socket that does not listen yet looks stale.
+  // This happens under the lock, since a bound socket that does not listen yet looks stale.
   if (listen(socket, kBacklog) != 0) return SystemError("listen at " + address.name);
   return Status::OK();
 }

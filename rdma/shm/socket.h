@@ -15,8 +15,8 @@
 namespace nacre::rdma {
 
 /// Where a shm device listens: a socket file, or a name in Linux's abstract namespace, which
-/// vanishes with its listener. Written "shm:/run/n0.sock" or "shm:@name"; "embedded:" serves as
-/// well as "shm:", and so does no scheme at all. "@" alone: the system chooses a name.
+/// vanishes with its listener. It is written "shm:/run/n0.sock" or "shm:@name"; "embedded:" and no
+/// scheme at all mean the same as "shm:". For "@" alone the system chooses a name.
 struct ShmAddress {
   bool abstract = false;
   std::string name;  ///< Path, or abstract name without "@".
@@ -34,8 +34,8 @@ Status ListenOn(ShmAddress* address, UniqueFd* socket);
 /// Removes the socket file that ListenOn made, unless another listener has replaced it.
 void StopListening(const ShmAddress& address, int socket);
 
-/// A connected socket. `Unavailable` naming the address: at once if nobody listens there, at the
-/// deadline if the listener does not take connections up.
+/// Makes a connected socket. `Unavailable` naming the address: at once if no process listens there,
+/// at the deadline if the listener does not accept.
 Status ConnectTo(const ShmAddress& address, const Deadline& deadline, UniqueFd* socket);
 
 /// A packet as it came, with its descriptors (close-on-exec).

@@ -99,7 +99,7 @@ struct Answer {
   DoorbellName doorbell;
   uint32_t regions = 0;
   uint32_t private_size = 0;
-  char private_data[Device::kMaxReasonBytes] = {};  ///< Or the reason of a refusal.
+  char private_data[Device::kMaxReasonBytes] = {};  ///< In a refusal, this holds the reason.
 };
 static_assert(sizeof(Answer) == 16 + 16 + 8 + Device::kMaxReasonBytes);
 

@@ -21,7 +21,7 @@ class SimCompletionQueue final : public CompletionQueue {
   void Wake() override;
 
   bool HasRoom() const { return entries_.size() + promised_ < capacity_; }
-  /// Of a completion that may come: each becomes a Push or is taken back.
+  /// Reserves room for a completion that may come: each becomes a Push or is taken back.
   void Promise() { ++promised_; }
   void Unpromise() { --promised_; }
   /// `number`: of the request within its queue pair, 0 for receives.

@@ -159,7 +159,7 @@ void SimEnd::Arrive(uint64_t number) {
   // It may have come before, or not be there any more.
   if (number != executed_ || number >= end_number() || failed_) return;
   if (network_->blocked(host_, peer_host_)) {
-    if (closed_) requests_.clear();  // Nobody sends it again.
+    if (closed_) requests_.clear();  // They are not sent again.
     return GiveUpLater(number);
   }
   if (network_->held(peer_host_)) return;
@@ -333,8 +333,8 @@ void SimEnd::Resume() {
   const std::shared_ptr<SimEnd> peer = peer_.lock();
   for (uint64_t number = first_; number < executed_; ++number) {
     SimRequest& request = Numbered(number);
-    // Of requests that come again for want of an answer reads are carried out once more, as
-    // reliable connections have it; the others are recognised by their numbers.
+    // A read that is retransmitted for want of an answer is carried out once more, as reliable
+    // connections do; other requests are recognised by their numbers.
     if (request.opcode == Opcode::kRead && request.code == CompletionCode::kSuccess &&
         peer != nullptr && !peer->closed_ && !peer->broken_) {
       request.early_begin = request.early_end = 0;
@@ -393,7 +393,7 @@ void SimEnd::Close() {
 
 void SimEnd::TellPeerLater() {
   if (peer_told_ || silent_ || (gave_up_ && !closed_)) return;
-  // After what it had sent.
+  // The peer hears of the end after everything that was sent before it.
   const uint64_t heard = Now() + network_->Latency(host_, peer_host_, 0);
   At(std::max(last_arrival_ + 1, heard), &SimEnd::TellPeer, 0);
 }

@@ -24,9 +24,9 @@ struct SimRequest {
   uint64_t first_operand = 0;   ///< Expected, or the addend.
   uint64_t second_operand = 0;  ///< Desired.
   uint32_t immediate = 0;
-  /// Of requests that go on without their queue pair: what they write or send.
+  /// What requests write or send that go on without their queue pair.
   std::vector<char> payload{};
-  /// Of a long read, the part that was taken early.
+  /// The part of a long read that was taken early.
   uint32_t early_begin = 0;
   uint32_t early_end = 0;
   CompletionCode code = CompletionCode::kSuccess;
@@ -35,9 +35,9 @@ struct SimRequest {
 /// One end of a connection: its requests on their way, and where messages arrive.
 ///
 /// A request takes effect at the far end at a time of its own, no earlier than those before it; its
-/// answer comes back at another. Between the two it has taken place and nobody knows. Either may be
-/// held up by a network that is blocked, and is then given up after a while. A long write or read
-/// may be seen in part before it is done.
+/// answer comes back at another. Between the two it has taken place unknown to its poster. Either
+/// may be held up by a network that is blocked, and is then given up after a while. A long write or
+/// read may be seen in part before it is done.
 ///
 /// Lives as long as something of it is on its way; belongs to events of the simulation.
 class SimEnd : public std::enable_shared_from_this<SimEnd> {
@@ -49,7 +49,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
     peer_ = peer;
     peer_host_ = peer->host();
   }
-  /// From now on completions go there. The queues outlive the queue pair.
+  /// Sends completions there from now on. The queues outlive the queue pair.
   void Attach(QueuePair* queue_pair, SimCompletionQueue* send_queue,
               SimCompletionQueue* receive_queue);
   /// The queue pair goes; what it had posted still takes place, and then the peer hears of its end.
@@ -84,7 +84,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   SimRequest& Numbered(uint64_t number) { return requests_[number - first_]; }
   uint64_t end_number() const { return first_ + requests_.size(); }
 
-  // On the way there.
+  // Moves a request on its way there.
   void Depart(uint64_t number);
   void ArrivePartly(uint64_t number);
   void Arrive(uint64_t number);
@@ -96,11 +96,11 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   void ExecuteAtomic(SimRequest* request, const SimEnd& peer);
   void ExecuteMessage(SimRequest* request, SimEnd* peer);
 
-  // On the way back.
+  // Moves a request on its way back.
   void Return(uint64_t number);
   void Answer(uint64_t number);
   void Count(const SimRequest& request);
-  /// After the network's patience, unless the network comes back before.
+  /// Gives the request up after the network's patience, unless the network comes back before.
   void GiveUpLater(uint64_t number);
 
   // The end.
@@ -125,7 +125,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   SimCompletionQueue* send_queue_ = nullptr;
   SimCompletionQueue* receive_queue_ = nullptr;
 
-  std::deque<SimRequest> requests_;  ///< Not completed yet.
+  std::deque<SimRequest> requests_;  ///< Requests that have not completed.
   uint64_t first_ = 1;               ///< Number of the first of them.
   uint64_t executed_ = 1;            ///< The next to take effect.
   uint64_t retired_ = 0;
@@ -140,7 +140,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   bool gone_unreported_ = false;  ///< No request has met the peer's end yet.
   bool gave_up_ = false;          ///< Broke for want of answers.
   bool closed_ = false;           ///< No queue pair any more, or its process is dead.
-  bool silent_ = false;           ///< Nobody will tell the peer.
+  bool silent_ = false;           ///< The peer will not be told.
   bool peer_told_ = false;
   bool peer_hung_up_ = false;
 };

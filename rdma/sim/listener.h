@@ -15,7 +15,7 @@ namespace nacre::rdma {
 struct SimCall {
   enum class State : uint8_t { kWaiting, kAccepted, kRefused };
 
-  SimHost host = 0;  ///< Of the one who connects.
+  SimHost host = 0;  ///< The host of the connecting side.
   std::string caller;
   std::string private_data;
   std::string secret;

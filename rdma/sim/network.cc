@@ -172,7 +172,7 @@ bool SimNetwork::AddListener(const std::string& address,
 
 void SimNetwork::Call(const std::string& address, const std::shared_ptr<SimCall>& call) {
   const auto found = listeners_.find(address);
-  // Where nobody listens the machine itself says so.
+  // If there is no listener, the machine itself answers so.
   const SimHost host = found == listeners_.end() ? call->host : found->second->host;
   simulation_->At(simulation_->TrueNanos() + Latency(call->host, host, 0),
                   [this, address, call] { TakeCall(address, call); });

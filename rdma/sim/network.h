@@ -23,7 +23,7 @@ struct SimListenerState;
 using SimHost = uint32_t;
 
 struct SimNetworkOptions {
-  /// Of a packet from one host to another, before it is delayed for its size or by slowness.
+  /// The latency of a packet between hosts, before it is delayed for its size or by slowness.
   std::chrono::nanoseconds latency_min{1'000};
   std::chrono::nanoseconds latency_max{6'000};
   double nanos_per_byte = 0.1;
@@ -31,8 +31,8 @@ struct SimNetworkOptions {
   std::chrono::nanoseconds patience{std::chrono::milliseconds(500)};
 };
 
-/// The network of a simulation: who listens where, how long packets take, and what goes wrong. One
-/// at a time, while a simulation runs; devices of scheme `sim` find it by `Current`.
+/// The network of a simulation: its listeners, how long packets take, and what goes wrong. There is
+/// one at a time, while a simulation runs; devices of scheme `sim` find it by `Current`.
 ///
 /// Thread safety: as Simulation.
 class SimNetwork {
@@ -47,17 +47,17 @@ class SimNetwork {
 
   // ---- Faults ----------------------------------------------------------------------------------
 
-  /// From now on nothing gets from one host to the other (it may still get back): what is under way
-  /// waits, and is given up after `patience`.
+  /// Blocks everything from one host to the other, but not back: what is under way waits, and is
+  /// given up after `patience`.
   void Block(SimHost from, SimHost to);
   void Unblock(SimHost from, SimHost to);
   void UnblockAll();
   bool blocked(SimHost from, SimHost to) const { return blocked_.contains({from, to}); }
   /// What it sends and receives takes `factor` times as long; 1 is usual.
   void SetSlowness(SimHost host, uint64_t factor) { slowness_[host] = factor; }
-  /// From now on what others send to the host waits in front of its process, which is stopped,
-  /// until Admit: so it is where the process stores what arrives (tcp), and no adapter does. It
-  /// waits even if the queue pair that sent it is gone.
+  /// Holds what others send to the host until Admit, as its process is stopped. This models
+  /// transports where the process, not an adapter, stores what arrives (tcp). Held requests wait
+  /// even if the queue pair that sent them is gone.
   void Hold(SimHost host) { held_.insert(host); }
   /// What waited is stored, soon, in an order of chance among connections.
   void Admit(SimHost host);
@@ -82,7 +82,7 @@ class SimNetwork {
   const SimNetworkOptions& options() const { return options_; }
   void Posted(SimHost host);
   void Writing(SimHost host, uint64_t bytes);
-  /// Of a packet with so many bytes, drawn anew.
+  /// The latency of a packet with so many bytes, drawn anew.
   uint64_t Latency(SimHost from, SimHost to, uint64_t bytes);
   bool ended(SimHost host) const { return ended_.contains(host); }
   /// Keys of a device of that host.
@@ -92,9 +92,9 @@ class SimNetwork {
   /// False if the address is taken.
   bool AddListener(const std::string& address, const std::shared_ptr<SimListenerState>& listener);
   void RemoveListener(const std::string& address) { listeners_.erase(address); }
-  /// The call reaches whoever listens there, if it gets through.
+  /// Delivers the call to the listener there, if it gets through.
   void Call(const std::string& address, const std::shared_ptr<SimCall>& call);
-  /// An address that nobody has.
+  /// An address that is not in use.
   std::string NewAddress() { return '@' + std::to_string(++addresses_made_); }
 
  private:

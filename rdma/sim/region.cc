@@ -35,7 +35,7 @@ class SimGrant final : public RegionGrant {
 }  // namespace
 
 uint32_t SimKeys::Add(const SimKey& key, uint32_t wish) {
-  // Not 0, nor all ones: the contract's tests take these for keys that nobody has.
+  // The contract's tests take 0 and all ones for keys that no region has.
   while (wish == 0 || wish == ~uint32_t{0} || !keys_.try_emplace(wish, key).second) {
     wish = DrawKey();
   }

@@ -22,14 +22,14 @@ class SimKeys {
  public:
   uint32_t Add(const SimKey& key, uint32_t wish);
   void Remove(uint32_t key) { keys_.erase(key); }
-  /// Of what opens most memory.
+  /// The key that opens most memory.
   SimKey Largest() const;
-  /// Of a machine that has failed.
+  /// Drops the keys of a machine that has failed.
   void Clear() { keys_.clear(); }
   /// Null unless all of it may be used so.
   char* Find(const RemoteBuffer& buffer, uint64_t size, Access needed) const;
 
-  TrafficCounters traffic{};  ///< Of the device.
+  TrafficCounters traffic{};  ///< The device's traffic.
 
  private:
   std::map<uint32_t, SimKey> keys_;

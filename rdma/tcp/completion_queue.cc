@@ -29,7 +29,7 @@ TcpCompletionQueue::~TcpCompletionQueue() {
 void TcpCompletionQueue::Attach(TcpConnection* connection) {
   connections_.push_back(connection);
   if (connections_.size() != kServedMax + 1) return;
-  // From now on they are the I/O threads'.
+  // The I/O threads serve them from now on.
   for (TcpConnection* each : connections_) each->GiveBack();
 }
 
@@ -101,7 +101,8 @@ bool TcpCompletionQueue::TakeReasonOrSleep() {
 }
 
 Status TcpCompletionQueue::Wait(nanoseconds timeout) {
-  // Without time to sleep, what has arrived is looked for here; otherwise sleep ends at once.
+  // If there is no time to sleep, check here for what has arrived; otherwise sleep would end at
+  // once.
   if (timeout <= nanoseconds(0) && serves()) ServeConnections();
   const auto start = steady_clock::now();
   while (!TakeReasonOrSleep()) {

@@ -14,10 +14,10 @@ namespace nacre::rdma {
 class TcpConnection;
 class TcpQueuePair;
 
-/// Completions come from whoever serves the sockets: the device's I/O threads or, while it waits
-/// for replies, the thread that uses the queue, in Poll and Wait, so that a reply costs no
-/// hand-over between threads. The latter only while the queue has few connections: a queue of many
-/// would ask each of them.
+/// Completions come from the threads that serve the sockets: the device's I/O threads or, while it
+/// waits for replies, the thread that uses the queue, in Poll and Wait, so that a reply costs no
+/// hand-over between threads. The latter happens only while the queue has few connections: a queue
+/// of many would have to ask each of them.
 class TcpCompletionQueue final : public CompletionQueue {
  public:
   TcpCompletionQueue(int capacity, UniqueFd event_fd);
@@ -27,15 +27,15 @@ class TcpCompletionQueue final : public CompletionQueue {
   Status Wait(std::chrono::nanoseconds timeout) override EXCLUDES(mutex_);
   void Wake() override EXCLUDES(mutex_);
 
-  /// By the thread that uses the queue.
+  /// Called by the thread that uses the queue.
   void Attach(TcpConnection* connection);
-  /// Also removes the queue pair's completions. Nothing may push more of them.
+  /// Detaches the queue pair and removes its completions. Nothing may push more of them.
   void Detach(TcpConnection* connection, const QueuePair* queue_pair) EXCLUDES(mutex_);
 
   /// Whether one more completion fits beside those that wait and those promised to requests.
   bool HasRoom() const { return used_.load(std::memory_order_relaxed) < capacity_; }
   void Promise() { used_.fetch_add(1, std::memory_order_relaxed); }
-  /// Of requests that complete without being reported.
+  /// Takes back promises for requests that complete without being reported.
   void Unpromise(uint64_t count) {
     used_.fetch_sub(static_cast<int64_t>(count), std::memory_order_relaxed);
   }
@@ -51,7 +51,7 @@ class TcpCompletionQueue final : public CompletionQueue {
 
   bool serves() const { return !connections_.empty() && connections_.size() <= kServedMax; }
   void ServeConnections();
-  /// True if a Poll may find something or somebody called Wake; takes the Wake. If not, announces
+  /// True if a Poll may find something or Wake was called; consumes the Wake. If not, announces
   /// sleep.
   bool TakeReasonOrSleep() EXCLUDES(mutex_);
   void WakeSleeper() REQUIRES(mutex_);

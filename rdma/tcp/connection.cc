@@ -17,7 +17,8 @@ namespace {
 
 /// Read at a time besides what goes into place.
 constexpr size_t kScratchBytes = 64 << 10;
-/// In bulk traffic: a payload's last bytes, a header, and little of the next payload.
+/// The scratch size in bulk traffic: a payload's last bytes, a header, and little of the next
+/// payload.
 constexpr size_t kBulkScratchBytes = 2 << 10;
 constexpr int kVectorsMax = 64;
 
@@ -117,7 +118,7 @@ bool TcpConnection::WantsToSend() {
 }
 
 void TcpConnection::Read() {
-  // Not initialised: the kernel writes what is looked at.
+  // This is not initialised, as only bytes that the kernel wrote are read.
   char scratch[kScratchBytes];
   for (size_t taken = 0; (taken < kTurnBytes || HoldsBytes()) && !ended_;) {
     size_t place_size = 0;
@@ -230,7 +231,8 @@ void TcpConnection::ServeAsOwner() {
     owner_turns_.fetch_add(1, std::memory_order_relaxed);
     Read();
     Send();
-    // Whoever polls with nothing outstanding waits for something else: the I/O thread is faster.
+    // A thread that polls with nothing outstanding waits for something else: the I/O thread is
+    // faster.
     if (!awaited) owned_.store(false, std::memory_order_relaxed);
     EndTurn();
   }

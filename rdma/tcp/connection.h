@@ -18,10 +18,9 @@ namespace nacre::rdma {
 
 class IoThread;
 
-/// A connected socket and the session over it. Whoever has something to do for it serves it under
-/// its mutex, a bounded number of bytes at a time: a thread that posts sends; an I/O thread reads
-/// and sends when epoll says so; a thread that polls or waits for replies reads as well, as the
-/// connection's owner.
+/// A connected socket and the session over it. Threads serve it under its mutex, a bounded number
+/// of bytes at a time: a thread that posts sends; an I/O thread reads and sends when epoll says so;
+/// a thread that polls or waits for replies reads as well, as the connection's owner.
 ///
 /// While it is owned, epoll does not report that bytes arrived. The I/O thread takes it back when
 /// it finds, at a tick, that the owner neither served it since the last one nor sleeps on it. So
@@ -48,7 +47,7 @@ class TcpConnection {
   /// system sends that has given up waiting, or forgotten, for a process that lives.
   bool peer_hung_up() const { return peer_hung_up_.load(std::memory_order_acquire); }
 
-  // By the queue pair.
+  // These are called by the queue pair.
 
   /// `Busy` if it is a message and the peer takes no more of them. Never blocks: what the socket
   /// does not take is sent later.
@@ -56,23 +55,23 @@ class TcpConnection {
   /// Sends what waits for the end of its batch.
   void Flush() EXCLUDES(mutex_);
   void PostReceive(uint64_t id, const LocalBuffer& buffer) EXCLUDES(mutex_);
-  /// Serves the socket, whoever it is left to.
+  /// Serves the socket, whichever thread it was left to.
   void TakeTurn() EXCLUDES(mutex_);
   uint64_t receives_outstanding() EXCLUDES(mutex_);
   /// The queue pair goes. The socket is kept until the peer has read what was sent.
   void Close() EXCLUDES(mutex_);
 
-  // By the thread that uses a completion queue.
+  // These are called by the thread that uses a completion queue.
 
-  /// Serves the socket if replies are awaited and nobody else does so right now.
+  /// Serves the socket if replies are awaited and no other thread does so right now.
   void ServeAsOwner() EXCLUDES(mutex_);
   /// True if the thread is to sleep on the socket, and serve it when there are `events`.
   bool BeginOwnersWait(int* fd, short* events) EXCLUDES(mutex_);
   void EndOwnersWait() { owner_waits_.store(false, std::memory_order_relaxed); }
-  /// To the I/O thread.
+  /// Gives the connection back to the I/O thread.
   void GiveBack() EXCLUDES(mutex_);
 
-  // By the I/O thread.
+  // These are called by the I/O thread.
 
   void TakeEvents(uint32_t events) EXCLUDES(mutex_);
   bool owned() const { return owned_.load(std::memory_order_relaxed); }
@@ -80,7 +79,7 @@ class TcpConnection {
   void Tick() EXCLUDES(mutex_);
   /// Gives the peer up if it was silent for `periods_max` calls though something is awaited.
   void Sweep(int periods_max) EXCLUDES(mutex_);
-  /// Whether nobody needs the connection any more.
+  /// Whether the connection is no longer needed.
   bool finished() EXCLUDES(mutex_);
 
  private:
@@ -120,7 +119,8 @@ class TcpConnection {
   const std::unique_ptr<TlsStream> tls_ PT_GUARDED_BY(mutex_);
   Session session_ GUARDED_BY(mutex_);
   uint32_t interest_ GUARDED_BY(mutex_);
-  bool watched_ GUARDED_BY(mutex_) = true;  ///< By epoll; never again once it is not.
+  /// Whether epoll watches it; once false, this stays false.
+  bool watched_ GUARDED_BY(mutex_) = true;
   bool ended_ GUARDED_BY(mutex_) = false;   ///< Nothing more can be read.
   bool shut_ GUARDED_BY(mutex_) = false;    ///< Nothing more will be sent.
   bool closed_ GUARDED_BY(mutex_) = false;  ///< The queue pair has gone.

@@ -26,8 +26,8 @@ namespace nacre::rdma {
 // carried out; so a write needs none of its own when one follows.
 //
 // A read of more than kReadFragmentBytes is several frames of one number, and so is a write of more
-// than kWriteFragmentBytes, of which all but the last are kFragment. Who reads asks for no more
-// than kReadWindowBytes at a time, so that the other side can carry out each request when it comes,
+// than kWriteFragmentBytes, of which all but the last are kFragment. A reader asks for no more than
+// kReadWindowBytes at a time, so that the other side can carry out each request when it comes,
 // whatever the state of its socket: a side that stopped reading until it can write could wait for
 // ever for a peer that does the same.
 

@@ -22,8 +22,8 @@ class FrameSink {
   /// payload is to be put, or null to drop it; it stays usable until the frame is done, or `Reset`.
   virtual bool BeginFrame(const FrameHeader& header, char** place) = 0;
   /// Such a frame is in its place, and right, save its last bytes, which are in `last`: at most 8,
-  /// not across a multiple of 8. They are the sink's to store, so that nobody sees a write's end
-  /// before the rest of it, or what did not arrive as it was sent.
+  /// not across a multiple of 8. The sink stores them, so that no reader sees a write's end before
+  /// the rest of it, or bytes that arrived damaged.
   virtual bool EndFrame(const FrameHeader& header, char* place_of_last, const char* last,
                         size_t size) = 0;
 };
@@ -36,8 +36,8 @@ class FrameReader {
  public:
   explicit FrameReader(FrameSink* sink) : sink_(sink) {}
 
-  /// The payload under way, without its last bytes: whoever receives may put up to `*size` bytes
-  /// there and tell it by Advance, before what goes to Take. Null if none is under way.
+  /// Where the payload under way goes, without its last bytes: the receiver may put up to `*size`
+  /// bytes there and report them by Advance before it calls Take. Null if none is under way.
   char* place(size_t* size) const;
   /// `size` bytes were put into place.
   void Advance(size_t size);
@@ -48,8 +48,8 @@ class FrameReader {
   bool malformed() const { return malformed_; }
   /// Whether the bytes so far end in the middle of a frame.
   bool in_frame() const { return in_place_ || !partial_.empty(); }
-  /// In bulk traffic little is to be read beside the payload that is under way: what is read ahead
-  /// of a header is copied.
+  /// Whether traffic is in bulk: then little should be read beside the payload under way, since
+  /// what is read before its header is copied.
   bool bulk() const { return bulk_; }
 
  private:
@@ -67,7 +67,7 @@ class FrameReader {
   FrameHeader header_;
   std::string partial_;  ///< Beginning of a frame; the payload only if it is short.
 
-  // Of a long payload.
+  // Whether the frame's payload is long and stored in its place.
   bool in_place_ = false;
   bool bulk_ = false;
   bool malformed_ = false;

@@ -136,7 +136,7 @@ void IoThread::Tick() {
   }
   if (owned.empty()) return;
   for (TcpConnection* connection : owned) connection->Tick();
-  // Looked at under the lock: whoever owns a connection says so before WatchOwned takes it.
+  // The state is read under the lock: an owner of a connection sets it before WatchOwned takes it.
   MutexLock lock(&mutex_);
   std::erase_if(owned_, [](const TcpConnection* connection) { return !connection->owned(); });
 }
@@ -159,7 +159,7 @@ void IoThread::DropFinished() {
     finished = retired_;
   }
   std::erase_if(finished, [](TcpConnection* connection) { return !connection->finished(); });
-  // Whoever gave one up may hold it, and with it the socket, for a moment yet.
+  // A thread that gave one up may hold it, and with it the socket, for a moment yet.
   for (TcpConnection* connection : finished) Unwatch(connection);
   std::vector<std::shared_ptr<TcpConnection>> dropped;  // Their sockets close outside the lock.
   MutexLock lock(&mutex_);

@@ -16,8 +16,8 @@ namespace nacre::rdma {
 
 class TcpConnection;
 
-/// A thread of the device that serves the sockets of its connections when nobody else does, and
-/// keeps each connection until nobody needs it any more.
+/// A thread of the device that serves the sockets of its connections when no other thread does, and
+/// keeps each connection until it is no longer needed.
 ///
 /// Thread safety: all methods may be called from many threads.
 class IoThread {

@@ -20,9 +20,9 @@ using std::chrono::nanoseconds;
 
 constexpr size_t kMaxCallers = 128;
 constexpr nanoseconds kGreetingTimeout = std::chrono::seconds(2);
-/// When so many call that there is no room, whoever was silent for that long goes first.
+/// When there is no room for another caller, one that was silent for that long is dropped.
 constexpr nanoseconds kGreetingTimeoutInARush = std::chrono::milliseconds(200);
-/// The socket of a caller who waits for an answer is empty: there is room for one.
+/// A caller that waits for an answer has an empty socket, so there is room for one.
 constexpr nanoseconds kAnswerTimeout = std::chrono::milliseconds(100);
 
 /// `tls`: over the socket; may be null.
@@ -32,7 +32,7 @@ void SendAnswer(TcpDevice* device, int socket, TlsStream* tls, GreetingType type
   const Deadline deadline = Deadline::After(device->clock(), kAnswerTimeout);
   const Status sent = tls != nullptr ? tls->SendAllBy(deadline, bytes.data(), bytes.size())
                                      : SendAllBy(socket, deadline, bytes.data(), bytes.size());
-  sent.IgnoreError();  // Whether or not it arrives, the connection ends.
+  sent.IgnoreError();  // The connection ends whether or not this arrives.
 }
 
 class TcpIncomingConnection final : public IncomingConnection {
@@ -108,7 +108,7 @@ Status TcpListener::Accept(nanoseconds timeout, std::unique_ptr<IncomingConnecti
   const Deadline deadline = Deadline::After(device_->clock(), timeout);
   while (true) {
     if (closed_.load()) {
-      callers_.clear();  // So that those who wait for an answer learn it at once.
+      callers_.clear();  // Callers that wait for an answer learn it at once.
       return Status::ShutdownInProgress(text_ + ": closed");
     }
     TakeUpConnections();
@@ -130,7 +130,7 @@ void TcpListener::WaitForActivity(nanoseconds timeout) {
     entries.push_back({.fd = caller.socket.get(), .events = events, .revents = 0});
   }
   if (acceptor_.exhausted()) timeout = std::min<nanoseconds>(timeout, Acceptor::kPause);
-  // Also to drop those that stay silent.
+  // The timeout also drops callers that stay silent.
   const nanoseconds patience = full ? kGreetingTimeoutInARush : kGreetingTimeout;
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(
       callers_.empty() ? std::min<nanoseconds>(timeout, std::chrono::hours(1))
@@ -217,7 +217,7 @@ TcpListener::Step TcpListener::Advance(Caller* caller, uint64_t now) {
     } else if (caller->challenged()) {
       return Refuse(*caller, "it left instead of proving that it knows the secret");
     } else {
-      return Step::kOver;  // It has only looked whether somebody listens here.
+      return Step::kOver;  // It has only checked whether a listener is here.
     }
   }
   if (caller->received.size() >= kGreetingHeaderBytes) {

@@ -18,11 +18,11 @@ namespace nacre::rdma {
 
 class TcpDevice;
 
-/// Takes connections up, reads their greeting, challenges them and checks their proof; only then
-/// they are anybody's business. Callers that connect and then stay silent cost a descriptor for a
-/// few seconds, and never delay others.
+/// Accepts connections, reads their greeting, challenges them and checks their proof; only then
+/// does Accept see them. Callers that connect and then stay silent cost a descriptor for a few
+/// seconds, and never delay others.
 ///
-/// Threads: Accept by one at a time; Close by any.
+/// Threads: Accept by one thread at a time; Close by any.
 class TcpListener final : public Listener {
  public:
   static Status Open(TcpDevice* device, const std::string& address,
@@ -39,7 +39,7 @@ class TcpListener final : public Listener {
     UniqueFd socket;
     std::string name;
     uint64_t taken_up_nanos = 0;
-    std::string received{};  ///< Of the message that is awaited.
+    std::string received{};  ///< Received bytes of the message that is awaited.
     std::string hello_bytes{};
     TcpHello hello{};
     TcpChallenge challenge{};
@@ -54,7 +54,7 @@ class TcpListener final : public Listener {
   /// Waits for anything to do; the caller looks itself.
   void WaitForActivity(std::chrono::nanoseconds timeout);
   void TakeUpConnections();
-  /// Makes room for one more caller. False if those who are there deserve more time.
+  /// Makes room for one more caller. False if those present deserve more time.
   bool MakeRoom(uint64_t now);
   bool TakeCaller(std::unique_ptr<IncomingConnection>* incoming);
   static bool StillMayWait(const Caller& caller, uint64_t now);
@@ -72,7 +72,7 @@ class TcpListener final : public Listener {
   Acceptor acceptor_;
   const UniqueFd close_fd_;
   std::atomic<bool> closed_{false};
-  std::vector<Caller> callers_;  ///< In the order in which they came.
+  std::vector<Caller> callers_;  ///< These are in order of arrival.
 };
 
 }  // namespace nacre::rdma

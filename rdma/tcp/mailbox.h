@@ -12,9 +12,9 @@
 namespace nacre::rdma {
 
 /// Messages of one connection in both directions, and the receives that take them. A message that
-/// finds no receive waits here. How many may wait is known to both ends from the depths: who sends
-/// counts, and learns from the frames that come how many were consumed, so that there is always
-/// room for what arrives.
+/// finds no receive waits here. How many may wait is known to both ends from the depths: a sender
+/// counts, and learns from incoming frames how many were consumed, so that there is always room for
+/// what arrives.
 ///
 /// Thread safety: none.
 class Mailbox {
@@ -37,7 +37,7 @@ class Mailbox {
   /// The oldest receive is too small for its message; if not so, the peer sent more than it may.
   bool failed() const { return failed_; }
   uint32_t consumed() const { return static_cast<uint32_t>(delivered_messages_); }
-  /// Whether the peer is to be told of the messages consumed though nothing else is to be said.
+  /// Whether the peer must be told of the messages consumed though there is nothing else to send.
   bool OwesCredit(uint32_t told) const { return consumed() - told >= (slots_ + 1) / 2; }
 
   /// All receives complete as flushed, or the oldest as failed; messages are dropped.

@@ -13,8 +13,8 @@ namespace nacre::rdma {
 /// Frames on their way out, in order: bytes held here, and payloads of requests that are sent from
 /// where they are.
 ///
-/// Bounds: whoever adds requests stops at kOutboxTarget; replies are bounded by what the peer may
-/// ask for at a time.
+/// Bounds: no requests are added beyond kOutboxTarget; replies are bounded by what the peer may ask
+/// for at a time.
 ///
 /// Thread safety: none.
 class Outbox {
@@ -34,9 +34,9 @@ class Outbox {
   char* Stage(uint32_t length);
   /// The payload is what Stage gave room for; its checksum is computed here.
   void AddStaged(FrameHeader header);
-  /// With `length` bytes of `payload`, which are copied.
+  /// Adds a frame with a copy of `length` bytes of `payload`.
   void Add(const FrameHeader& header, const char* payload);
-  /// With the payload where it is: it must stay there until it is sent.
+  /// Adds a frame that refers to its payload, which must stay in place until it is sent.
   void AddInPlace(FrameHeader header, const char* payload);
 
   /// What each frame tells of the messages consumed.

@@ -123,7 +123,7 @@ Status TcpQueuePair::PostRecv(uint64_t id, LocalBuffer to) {
   if (!receive_queue_->HasRoom() || connection_->receives_outstanding() >= receive_depth_) {
     return Status::Busy(peer() + ": the queue for receives is full");
   }
-  // Such a buffer takes messages of no bytes; others fail when they come.
+  // Without local memory the buffer takes messages of no bytes; others fail when they come.
   if (to.size > 0 && !IsLocal(to)) to = {};
   receive_queue_->Promise();
   connection_->PostReceive(id, to);

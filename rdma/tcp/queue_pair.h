@@ -37,8 +37,8 @@ class TcpQueuePair final : public QueuePair {
   const std::string& peer() const override { return connection_->peer(); }
 
   const std::shared_ptr<TcpConnection>& connection() const { return connection_; }
-  /// By the send queue when a completion was polled: frees the places of this request and of those
-  /// before it.
+  /// Called by the send queue when a completion was polled: frees the places of this request and of
+  /// those before it.
   void Retire(uint64_t send_number) { retired_ = send_number; }
 
  private:
@@ -53,7 +53,7 @@ class TcpQueuePair final : public QueuePair {
   const uint64_t receive_depth_;
   const bool messages_;
   uint64_t posted_ = 0;   ///< Send-side requests so far.
-  uint64_t retired_ = 0;  ///< Of these, how many no longer count against the depth.
+  uint64_t retired_ = 0;  ///< Those of them that no longer count against the depth.
   const std::shared_ptr<TcpConnection> connection_;
 };
 

@@ -13,21 +13,21 @@
 
 namespace nacre::rdma {
 
-/// What one key opens: a region, or the part of it that was granted. Whoever holds it may go on
-/// using the memory; what it then holds is nobody's any more once `revoked` is set.
+/// What one key opens: a region, or the part of it that was granted. A holder of this object may go
+/// on using the memory, but its contents mean nothing once `revoked` is set.
 ///
-/// Whoever stores into it does so between BeginStore and EndStore, and whoever revokes it sets
-/// `revoked` and then waits until nobody is in between. Of the two one sees the other, as both
-/// store before they load, in one order for all: so after Revoke no byte lands any more.
+/// A thread stores into it between BeginStore and EndStore; one that revokes it sets `revoked` and
+/// then waits until no thread is in between. One of the two sees the other, as both store before
+/// they load, sequentially consistently: so no byte lands after Revoke.
 struct RegionWindow {
   std::shared_ptr<Mapping> memory;
   char* data = nullptr;  ///< Also its address on the wire.
   uint64_t size = 0;
   Access access = Access::kLocalOnly;
-  /// Set before the memory is given up: who reads it, then sees this unset with acquire, has read
-  /// what the owner left there.
+  /// Set before the memory is given up: a thread that reads the memory and then sees this unset,
+  /// with acquire, has read what the owner left there.
   mutable std::atomic<bool> revoked{false};
-  mutable std::atomic<uint32_t> stores{0};  ///< Under way.
+  mutable std::atomic<uint32_t> stores{0};  ///< Stores under way.
 
   /// False if it was revoked: then nothing may be stored, and there is no EndStore.
   bool BeginStore() const {
@@ -37,7 +37,8 @@ struct RegionWindow {
     EndStore();
     return false;
   }
-  /// Release: who revokes, and sees it with acquire, finds all that was stored.
+  /// Release: pairs with the acquire of the thread that revokes, which then finds all that was
+  /// stored.
   void EndStore() const { stores.fetch_sub(1, std::memory_order_release); }
   /// A store takes as long as it takes to receive what has arrived.
   void Revoke() const;
@@ -54,8 +55,8 @@ class RegionTable {
   /// `NoSpace` if all keys are taken.
   Status Add(std::shared_ptr<Mapping> memory, size_t offset, size_t size, Access access,
              uint32_t* key) EXCLUDES(mutex_);
-  /// Requests that name the key fail from now on, and what they store has been stored. Not to be
-  /// called by who is about to store.
+  /// Makes requests that name the key fail, and returns once the stores of earlier ones are done.
+  /// The caller must not be inside a store.
   void Remove(uint32_t key) EXCLUDES(mutex_);
   /// The window that `key` opens, if `size` bytes at `address` are within it and it allows as much
   /// as `needed`; else null.
@@ -69,7 +70,7 @@ class RegionTable {
   static constexpr uint32_t kSlotsBeforeReuse = 1024;
 
   struct Slot {
-    uint32_t key = 0;  ///< Of the window, or the next one to be.
+    uint32_t key = 0;  ///< The key of the window, or of the next one in this place.
     std::shared_ptr<const RegionWindow> window;
   };
 

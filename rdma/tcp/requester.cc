@@ -142,8 +142,8 @@ bool Requester::Find(const FrameHeader& header, uint64_t* number) const {
   const uint32_t distance = header.number - static_cast<uint32_t>(completed_);
   *number = completed_ + distance;
   if (*number < encoded_) return true;
-  // Of a long read the first bytes may be there before the last were asked for; of a long write
-  // the first may be refused before the last were sent.
+  // The first bytes of a long read may arrive before the last were asked for; the first of a long
+  // write may be refused before the last were sent.
   return *number == encoded_ && encoded_bytes_ > 0 &&
          (header.type == FrameType::kReadReply || header.type == FrameType::kFailure);
 }

@@ -92,9 +92,9 @@ class Requester {
   uint64_t encoded_ = 0;
   uint64_t completed_ = 0;
   uint64_t awaited_ = 0;
-  uint32_t encoded_bytes_ = 0;  ///< Of request encoded_.
-  uint32_t arrived_bytes_ = 0;  ///< Of the read at completed_.
-  uint32_t asked_bytes_ = 0;    ///< Of all reads, not arrived yet.
+  uint32_t encoded_bytes_ = 0;  ///< Bytes of request encoded_.
+  uint32_t arrived_bytes_ = 0;  ///< Bytes of the read at completed_.
+  uint32_t asked_bytes_ = 0;    ///< Bytes of all reads that have not arrived yet.
   bool stopped_ = false;        ///< Behind an unusable request nothing is sent.
   CompletionCode failure_ = CompletionCode::kSuccess;
 };

@@ -36,7 +36,7 @@ class Responder {
   void Settle();
   /// A request failed: the reply that tells it is in the outbox, and nothing may follow it.
   bool failed() const { return failed_; }
-  /// Of the write that is complete, fragments and all.
+  /// The size of the write that is complete, with all its fragments.
   uint32_t bytes_of_write() const { return bytes_of_write_; }
 
  private:
@@ -51,7 +51,7 @@ class Responder {
   RegionTable* const regions_;
   Outbox* const outbox_;
   const size_t outbox_max_;
-  /// Of the long write under way, so that its memory stays.
+  /// Keeps the memory of the long write under way.
   std::shared_ptr<const RegionWindow> window_;
   bool storing_ = false;  ///< Between BeginStore and EndStore of window_.
   uint32_t bytes_of_write_ = 0;

@@ -38,7 +38,8 @@ class Session final : private FrameSink {
   };
   explicit Session(const Parts& parts);
 
-  // By the queue pair. Each has checked that the depth and the completion queue allow it.
+  // These are called by the queue pair, which has checked that the depth and the completion queue
+  // allow it.
   void Post(const TcpRequest& request);
   void PostReceive(uint64_t id, const LocalBuffer& buffer);
   bool MaySendMessage() const { return mailbox_.MaySend(); }
@@ -46,7 +47,7 @@ class Session final : private FrameSink {
   /// The queue pair goes: what it had outstanding is forgotten, nothing more is completed.
   void Detach();
 
-  // By whoever serves the socket.
+  // These are called by the thread that serves the socket.
   const FrameReader& reader() const { return reader_; }
   /// While bytes are put into the reader's place and given to Take, one of these is to stand.
   class Turn {
@@ -64,10 +65,10 @@ class Session final : private FrameSink {
   void Advance(size_t size) { reader_.Advance(size); }
   /// False if nothing that arrives matters any more.
   bool Take(const char* bytes, size_t size);
-  /// Puts into the outbox what can be said now. At the end of each turn, before sending.
+  /// Puts into the outbox what can be said now. Called at the end of each turn, before sending.
   void Settle();
   Outbox* outbox() { return &outbox_; }
-  /// After sending: a session that waited for that breaks.
+  /// Called after sending: a session that waited for that breaks.
   void AfterSending();
   /// The peer has gone, or is to be given up.
   void PeerGone();

@@ -37,8 +37,8 @@ Status ResolveTcpAddress(const std::string& text, std::vector<SocketName>* names
 /// system chose for port 0.
 Status ListenOnTcp(const std::string& text, UniqueFd* socket, SocketName* name);
 
-/// A connected socket. `Unavailable` naming the address: at once if nobody listens there, at the
-/// deadline if nobody answers.
+/// Makes a connected socket. `Unavailable` naming the address: at once if no process listens there,
+/// at the deadline if none answers.
 Status ConnectTcp(const std::string& text, const Deadline& deadline, UniqueFd* socket);
 
 /// Small frames leave at once; a peer that does not take them for `timeout` is given up, also when

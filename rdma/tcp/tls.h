@@ -33,8 +33,8 @@ class TlsContext {
 /// TLS 1.3 over a connected socket that does not block, for connections that carry control
 /// messages. It begins when both ends have proved to one another that they know the pool's secret
 /// (greeting.h), and is keyed by what only they can know: a key derived from the secret and both
-/// nonces, as an external pre-shared key, and a Diffie-Hellman exchange, so that who learns the
-/// secret later cannot read what was recorded. There are no certificates.
+/// nonces, as an external pre-shared key, and a Diffie-Hellman exchange, so that learning the
+/// secret later does not decrypt what was recorded. There are no certificates.
 ///
 /// Thread safety: none.
 class TlsStream {
@@ -51,7 +51,7 @@ class TlsStream {
   // Blocking. `TimedOut` at the deadline, `Unavailable` if the peer closed, `InvalidArgument` for
   // what is no TLS of ours.
 
-  /// Until it is established.
+  /// Performs the handshake, by the deadline.
   Status Establish(const Deadline& deadline);
   Status SendAllBy(const Deadline& deadline, const char* bytes, size_t size);
   Status ReceiveAllBy(const Deadline& deadline, char* bytes, size_t size);
@@ -80,7 +80,7 @@ class TlsStream {
   TlsStream(std::unique_ptr<Library> library, int socket);
   /// After a call that left errno: OK once the socket is ready for the next one.
   Status Await(const Deadline& deadline);
-  /// Of a call that answered `result`: as Receive.
+  /// Maps a call that answered `result` as Receive does.
   ssize_t Failure(int result);
 
   std::unique_ptr<Library> library_;

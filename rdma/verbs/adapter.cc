@@ -76,8 +76,8 @@ Status ParseVerbsParameters(const std::map<std::string, std::string>& parameters
 }
 
 Status Adapter::Open(const VerbsParameters& parameters, std::unique_ptr<Adapter>* adapter) {
-  // So that children that are forked do not tear apart what the device reads. Fails only after
-  // somebody has used the library without it.
+  // This keeps forked children from replacing pages that the device reads. It fails only if the
+  // library was used without it before.
   [[maybe_unused]] const int result = ibv_fork_init();
   const DeviceList list;
   if (list.devices == nullptr || list.count == 0) {

@@ -32,12 +32,11 @@ using UniqueQueuePair = std::unique_ptr<ibv_qp, VerbsDelete<ibv_destroy_qp>>;
 /// "ibv_create_qp on rxe0: Cannot allocate memory": what libibverbs and librdmacm refuse.
 Status VerbsError(const std::string& what, int error);
 
-/// Of a pool's URI. "device=mlx5_0", "port=1", "gid=3": see Adapter; "timeout_ms=5000": after about
-/// this time without an answer a peer is taken for dead; "piece_mib=1024": regions are registered
-/// in pieces of at most so much, a power of two (0: as large as the device takes);
+/// Parameters of a pool's URI. "device=mlx5_0", "port=1", "gid=3": see Adapter; "timeout_ms=5000":
+/// after about this time without an answer a peer is taken for dead; "piece_mib=1024": regions are
+/// registered in pieces of at most so much, a power of two (0: as large as the device takes);
 /// "relaxed_ordering=1": lets the bus reorder what peers write, which is faster on some machines
-/// but breaks the contract's order of writes for whoever polls memory, so only for regions that
-/// nobody polls.
+/// but breaks the contract's order of writes, so only for regions that are not polled.
 struct VerbsParameters {
   std::string device{};
   int port = 0;  ///< 0: the first that is active.
@@ -76,7 +75,7 @@ class Adapter {
   /// Asks the system. While the port is down nothing should be sent through the connection manager:
   /// soft-RoCE's then stays mute after the port has come up again.
   bool PortIsActive() const;
-  /// Of the port's table. False if there is no such entry.
+  /// Finds an entry of the port's table. False if there is no such entry.
   bool FindGid(int index, ibv_gid_entry* entry) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace nacre::rdma {
 
 /// Where a verbs device listens: "verbs:HOST:PORT", with HOST a name, an IPv4 address, an IPv6
-/// address in brackets, or "*" to listen at all of them; the scheme may be left out. Port 0: the
+/// address in brackets, or "*" to listen at all of them; the scheme may be left out. For port 0 the
 /// system chooses.
 struct VerbsAddress {
   std::string host;

@@ -124,7 +124,7 @@ int VerbsCompletionQueue::Poll(Completion* completions, int n) {
   room_ = n - taken;
   while (room_ > 0) {
     const int asked = std::min(room_, kBatch);
-    // What it took may be nobody's, or be more completions than it took.
+    // What it took may belong to no queue pair, or be more completions than it took.
     if (Take(asked) < asked) break;
   }
   taken = n - std::exchange(room_, 0);

@@ -40,7 +40,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
 
   /// Returns the number by which the queue pair's work requests name it here.
   uint32_t Attach(VerbsQueuePair* queue_pair);
-  /// After the adapter's queue pair is gone: also removes its completions.
+  /// Must follow the end of the adapter's queue pair; removes its completions as well.
   void Detach(VerbsQueuePair* queue_pair);
 
   /// Whether `count` more completions fit beside those that wait and those promised.
@@ -56,7 +56,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
     promised_++;
     return true;
   }
-  /// Of what PromiseHeartbeat gave, and Unpromise took back.
+  /// Ends a heartbeat that PromiseHeartbeat gave and Unpromise took back.
   void EndHeartbeat() {
     heartbeats_--;
     capacity_--;
@@ -83,7 +83,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   /// Passes up to `max` completions of the adapter on to their queue pairs; how many there were.
   int Take(int max);
   void Attend();
-  /// True if a Poll may find something or somebody called Wake; takes the Wake.
+  /// True if a Poll may find something or Wake was called; consumes the Wake.
   bool TakeReason();
   Status Sleep(std::chrono::nanoseconds timeout);
 
@@ -91,9 +91,10 @@ class VerbsCompletionQueue final : public CompletionQueue {
   const std::shared_ptr<CompletionSignal> signal_;
   const UniqueCompletionChannel channel_;
   const UniqueCompletionQueue queue_;
-  std::vector<VerbsQueuePair*> queue_pairs_;  ///< By the number given by Attach; null: free.
-  Completion* out_ = nullptr;                 ///< Where Emit may write,
-  int room_ = 0;                              ///< and how many.
+  std::vector<VerbsQueuePair*>
+      queue_pairs_;            ///< Indexed by the number given by Attach; null: free.
+  Completion* out_ = nullptr;  ///< Where Emit may write,
+  int room_ = 0;               ///< and how many.
   uint64_t ready_head_ = 0;
   uint64_t ready_tail_ = 0;
   uint64_t promised_ = 0;
@@ -103,7 +104,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   /// The adapter will write to channel_ at its next completion.
   bool armed_ = false;
   AdaptiveSpin spin_;
-  uint64_t heartbeats_ = 0;  ///< Under way.
+  uint64_t heartbeats_ = 0;  ///< Heartbeats in flight.
   const uint64_t heartbeats_max_;
 };
 

@@ -6,7 +6,7 @@ namespace nacre::rdma {
 
 namespace {
 
-/// Nobody sends more than a handful in a handshake.
+/// A handshake needs no more than a handful.
 constexpr size_t kMaxNotices = 16;
 
 /// Nothing that was waited for comes after it.

@@ -23,11 +23,11 @@ struct DestroyCmId {
 };
 using UniqueCmId = std::unique_ptr<rdma_cm_id, DestroyCmId>;
 
-/// Whom an id's context points to.
+/// The target of an id's context pointer.
 class CmHandler {
  public:
   virtual ~CmHandler() = default;
-  /// In the device's event thread, before the event is acknowledged, so that neither the id nor
+  /// Runs in the device's event thread before the event is acknowledged, so that neither the id nor
   /// this object goes away meanwhile.
   virtual void OnEvent(const rdma_cm_event& event) = 0;
 };
@@ -67,18 +67,18 @@ class VerbsConnection final : public CmHandler {
   Status Await(rdma_cm_event_type wanted, const Deadline& deadline, CmNotice* notice)
       EXCLUDES(mutex_);
 
-  /// Who is told when the connection ends. Before anybody posts.
+  /// Sets whom to signal when the connection ends. Must precede all posts.
   void SetSignals(std::shared_ptr<CompletionSignal> send, std::shared_ptr<CompletionSignal> receive)
       EXCLUDES(mutex_);
-  /// Any thread; the first one's fate stays.
+  /// Any thread may call this; the first one's fate stays.
   void End(Fate fate) EXCLUDES(mutex_);
   /// Acquire: pairs with End's release.
   Fate fate() const { return fate_.load(std::memory_order_acquire); }
   /// The peer disconnected, not in answer to this end.
   bool peer_hung_up() const { return peer_hung_up_.load(std::memory_order_acquire); }
-  /// From now on the device's event thread calls RemindOfHeartbeat once a period.
+  /// Makes the device's event thread call RemindOfHeartbeat once a period.
   void WantHeartbeats() { wants_heartbeats_.store(true, std::memory_order_relaxed); }
-  /// Any thread: has whoever owns the send queue look whether a heartbeat is due.
+  /// Has the owner of the send queue check whether a heartbeat is due. Any thread may call this.
   void RemindOfHeartbeat() EXCLUDES(mutex_);
   /// Any thread: a message arrived on a queue pair whose connection is not known to be established.
   void NotifyEstablished() EXCLUDES(mutex_);

@@ -14,7 +14,8 @@ namespace nacre::rdma {
 
 namespace {
 
-/// Of a REJ by the connection manager itself, as InfiniBand numbers them (table 106 of volume 1).
+/// Reasons of a REJ by the connection manager itself, as InfiniBand numbers them (table 106 of
+/// volume 1).
 constexpr int kStaleConnection = 10;
 constexpr int kInvalidService = 8;
 constexpr int kConsumerDefined = 28;
@@ -90,7 +91,7 @@ Status VerbsConnector::Answer(std::string* reply) {
   handshake_.reply.append(acceptance.private_data, acceptance.private_size);
   const Status known = CheckProof(acceptance.proof, device_->secret(), Role::kListener, handshake_);
   if (!known.ok()) return NobodyThere(std::string(known.message()));
-  // Not before: from here on the peer has access.
+  // This must come late: from here on the peer has access.
   NACRE_RETURN_IF_ERROR(queue_pair_->BringUp(nullptr));
   if (rdma_establish(connection_->id()) != 0) {
     return VerbsError(address_.ToString() + ": rdma_establish", errno);
@@ -101,7 +102,7 @@ Status VerbsConnector::Answer(std::string* reply) {
 }
 
 void VerbsConnector::TurnAway() {
-  VerbsAnswer answer;  // With a proof of nothing: ours would serve an impostor to guess secrets.
+  VerbsAnswer answer;  // This is an empty proof: ours would let an impostor guess secrets.
   answer.listener_nonce = handshake_.listener_nonce;
   CmNotice notice;
   Status told = Resolve();

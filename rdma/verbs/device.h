@@ -48,7 +48,7 @@ class VerbsDevice final : public Device {
   Refusals* refusals() { return &refusals_; }
   bool adapter_failed() const { return loop_->adapter_failed(); }
 
-  /// By the queue pair, at its creation and end.
+  /// Called by the queue pair at its creation and end.
   void Insert(const VerbsQueuePair* queue_pair) EXCLUDES(mutex_);
   void Remove(const VerbsQueuePair* queue_pair) EXCLUDES(mutex_);
 
@@ -68,7 +68,7 @@ class VerbsDevice final : public Device {
 
   mutable Mutex mutex_;
   std::set<const VerbsQueuePair*> queue_pairs_ GUARDED_BY(mutex_);
-  TrafficCounters past_traffic_ GUARDED_BY(mutex_);  ///< Of queue pairs that are gone.
+  TrafficCounters past_traffic_ GUARDED_BY(mutex_);  ///< Traffic of queue pairs that are gone.
 };
 
 /// Numbers that both ends of a connection agree on.

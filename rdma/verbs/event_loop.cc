@@ -113,7 +113,8 @@ void VerbsEventLoop::Run() {
        {.fd = stop_fd_.get(), .events = POLLIN, .revents = 0}}};
   while (!stopping_.load()) {
     const int timeout_ms = RemindOfHeartbeats();
-    if (poll(entries.data(), entries.size(), timeout_ms) <= 0) continue;  // Or a signal.
+    // A signal may have interrupted it.
+    if (poll(entries.data(), entries.size(), timeout_ms) <= 0) continue;
     if (entries[0].revents != 0) TakeConnectionEvents();
     if (entries[1].revents != 0) TakeAdapterEvents();
   }
@@ -151,7 +152,7 @@ void VerbsEventLoop::TakeAdapterEvents() {
   ibv_async_event event{};
   while (ibv_get_async_event(adapter_->context(), &event) == 0) {
     HandleAdapterEvent(event);
-    // Only now: what the event names cannot be destroyed before.
+    // The acknowledgement comes last: what the event names cannot be destroyed before.
     ibv_ack_async_event(&event);
   }
 }

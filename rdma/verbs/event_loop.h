@@ -34,7 +34,7 @@ class VerbsEventLoop {
   /// An id whose events go to `handler`, which outlives it.
   Status CreateId(CmHandler* handler, UniqueCmId* id);
 
-  /// From now on the connection learns of the adapter's end.
+  /// Tells the connection of the adapter's end.
   void Watch(VerbsConnection* connection) EXCLUDES(mutex_);
   void Unwatch(VerbsConnection* connection) EXCLUDES(mutex_);
 
@@ -86,7 +86,7 @@ class VerbsEventLoop {
   std::atomic<bool> link_given_up_{false};
   std::atomic<std::chrono::steady_clock::rep> suspected_until_{0};
 
-  // Of the thread.
+  // Used by the thread only.
   std::chrono::steady_clock::time_point next_period_;
   /// When the port went down; the clock's beginning while it is up.
   std::chrono::steady_clock::time_point port_down_since_{};

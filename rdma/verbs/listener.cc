@@ -19,14 +19,14 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr int kBacklog = 128;
-/// Whoever floods the table pushes out challenges of others only within their round trip.
+/// A peer that floods the table displaces challenges of others only within their round trip.
 constexpr size_t kMaxChallenged = 4096;
 constexpr size_t kMaxGuests = 256;
 constexpr nanoseconds kAnswerTimeout = std::chrono::seconds(2);
-/// For the last message of a handshake, by a peer that knows the secret.
+/// The time for the last message of a handshake, by a peer that knows the secret.
 constexpr nanoseconds kAcceptTimeout = std::chrono::seconds(2);
 
-/// Whether or not it arrives, the connection ends.
+/// The connection ends whether or not this arrives.
 void RejectId(rdma_cm_id* id, std::string_view bytes) {
   [[maybe_unused]] const int result =
       rdma_reject(id, bytes.data(), static_cast<uint8_t>(bytes.size()));

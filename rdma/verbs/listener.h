@@ -17,10 +17,11 @@ namespace nacre::rdma {
 
 class VerbsDevice;
 
-/// Challenges whoever asks to connect and keeps those who answered for Accept, all of it in the
-/// device's event thread: who does not answer, or not rightly, delays nobody (rdma/verbs/wire.h).
+/// Challenges peers that ask to connect and keeps those that answered for Accept, all of it in the
+/// device's event thread: a peer that does not answer, or answers wrongly, delays no other
+/// (rdma/verbs/wire.h).
 ///
-/// Threads: Accept by one at a time; Close by any.
+/// Threads: Accept by one thread at a time; Close by any.
 class VerbsListener final : public Listener, public CmHandler {
  public:
   static Status Open(VerbsDevice* device, const std::string& address,
@@ -34,7 +35,7 @@ class VerbsListener final : public Listener, public CmHandler {
 
   void OnEvent(const rdma_cm_event& event) override EXCLUDES(mutex_);
 
-  /// Someone who has proven to know the secret.
+  /// A peer that has proven to know the secret.
   struct Guest {
     VerbsHello hello;
     Handshake handshake;
@@ -43,7 +44,7 @@ class VerbsListener final : public Listener, public CmHandler {
   };
 
  private:
-  /// Someone who was challenged.
+  /// A peer that was challenged.
   struct Challenged {
     VerbsHello hello;
     Handshake handshake;
@@ -64,7 +65,7 @@ class VerbsListener final : public Listener, public CmHandler {
   Mutex mutex_;
   CondVar changed_{&mutex_};
   bool closed_ GUARDED_BY(mutex_) = false;
-  std::map<Nonce, Challenged> challenged_ GUARDED_BY(mutex_);  ///< By the listener's nonce,
+  std::map<Nonce, Challenged> challenged_ GUARDED_BY(mutex_);  ///< Keyed by the listener's nonce.
   std::deque<Nonce> challenged_order_ GUARDED_BY(mutex_);      ///< and the oldest first.
   std::deque<Guest> guests_ GUARDED_BY(mutex_);
 };

@@ -79,7 +79,8 @@ Status VerbsQueuePair::Busy(const char* what) {
 bool VerbsQueuePair::PeerTakesMessage(Opcode opcode) {
   if (!IsMessage(opcode) || messages_ < receive_depth_) [[likely]]
     return true;
-  // Of unsignalled ones each few are signalled to the adapter, which may have more to tell.
+  // Unsignalled requests are signalled to the adapter every so often, which may have more to
+  // report.
   Ring();
   while (send_queue_->Collect()) {
   }
@@ -146,7 +147,7 @@ Status VerbsQueuePair::SubmitFailure(const Request& request, CompletionCode code
     FlushSends();
     return Status::OK();
   }
-  // Of no bytes, and so names no memory.
+  // A request of no bytes names no memory.
   Request marker = request;
   marker.operation = IBV_WR_RDMA_WRITE;
   marker.remote = {};

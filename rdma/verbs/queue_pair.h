@@ -38,7 +38,7 @@ struct ReadLimits {
 ///
 /// Every work request handed to the adapter has an entry in a ring, in order, until the adapter has
 /// completed it or one behind it. The adapter completes requests in order, each failed one, and of
-/// the others those that were signalled. So:
+/// the successful ones those that were signalled. So:
 ///  - a completion for entry n says that all before it have succeeded;
 ///  - what the adapter need not see (a local error, a request of a queue pair that is broken) is an
 ///    entry as well, which fails once all before it have completed;
@@ -47,7 +47,8 @@ struct ReadLimits {
 ///  - a heartbeat is an entry that no caller hears of. A connection manager tells of a peer that
 ///    ends, not of one whose host vanishes: so a control connection without requests writes 0 bytes
 ///    once a period, by its owner's hand (in Poll or Wait, when the event thread asks for
-///    attention), and breaks as by any other request if nobody answers. One at a time is under way.
+///    attention), and breaks as by any other request if no answer comes. One at a time is in
+///    flight.
 class VerbsQueuePair final : public QueuePair {
  public:
   /// Creates the adapter's queue pair, not yet connected. `connection` is, or will be, this one's.
@@ -74,7 +75,7 @@ class VerbsQueuePair final : public QueuePair {
   bool peer_hung_up() const override { return connection_->peer_hung_up(); }
   const std::string& peer() const override { return connection_->peer(); }
 
-  // For the handshake.
+  // The handshake sends it.
   uint32_t number() const { return queue_pair_->qp_num; }
   const std::shared_ptr<VerbsConnection>& connection() const { return connection_; }
   /// From reset to ready, by what the connection manager has agreed on. `reads`: how many may be
@@ -83,7 +84,7 @@ class VerbsQueuePair final : public QueuePair {
   /// The peer's end is ready as well.
   void Establish();
 
-  // For the completion queues.
+  // Called by the completion queues.
   void Complete(const ibv_wc& completion);
   /// Breaks the queue pair if its connection has ended; sends a heartbeat if one is due.
   void Attend();
@@ -96,11 +97,12 @@ class VerbsQueuePair final : public QueuePair {
   /// A work request under way.
   struct Entry {
     static constexpr uint8_t kReported = 1;  ///< Success is reported.
-    static constexpr uint8_t kLast = 2;      ///< Of its request, which may take several.
+    /// Marks the last work request of its request, which may take several.
+    static constexpr uint8_t kLast = 2;
     static constexpr uint8_t kHeartbeat = 4;
 
     uint64_t id = 0;
-    uint32_t bytes = 0;  ///< Of the request.
+    uint32_t bytes = 0;  ///< Bytes of the whole request.
     Opcode opcode = Opcode::kRead;
     uint8_t flags = 0;
     /// What becomes of it when the adapter says success: it got a request of no bytes instead.
@@ -136,7 +138,7 @@ class VerbsQueuePair final : public QueuePair {
   Status SubmitFailure(const Request& request, CompletionCode code);
   Status Busy(const char* what);
   bool PeerTakesMessage(Opcode opcode);
-  /// To the end of the batch. `offset`, `size`: of the part of the request.
+  /// Adds a part of the request to the batch: `size` bytes from `offset` on.
   void AddToBatch(const Request& request, uint64_t offset, uint32_t size, bool last, bool signal);
   void AddEntry(const Request& request, uint8_t flags,
                 CompletionCode outcome = CompletionCode::kSuccess);
@@ -153,7 +155,7 @@ class VerbsQueuePair final : public QueuePair {
   void RetireUntil(uint64_t number);
   void Succeed(const Entry& entry);
   void FailOldest(CompletionCode code);
-  /// If the oldest entry is a heartbeat, which completes without a word.
+  /// Retires the oldest entry if it is a heartbeat, which completes without being reported.
   bool RetireHeartbeat();
   void EndHeartbeat();
   /// Breaks the queue pair if its connection has ended.
@@ -164,7 +166,7 @@ class VerbsQueuePair final : public QueuePair {
   /// What the adapter has never seen, or will never complete.
   void FlushSends();
   void FlushReceives();
-  /// That the path is the one asked for; tells the log.
+  /// Checks that the path is the one asked for, and tells the log.
   Status CheckPath(const ibv_qp_attr& attributes) const;
   /// Lets what was posted arrive before the queue pair is destroyed, for a short time.
   void Drain();
@@ -180,11 +182,12 @@ class VerbsQueuePair final : public QueuePair {
   uint64_t handed_ = 0;    ///< of these, handed to the adapter; the rest is in the batch;
   uint64_t retired_ = 0;   ///< and completed.
   uint32_t requests_ = 0;  ///< Outstanding.
-  uint32_t messages_ = 0;  ///< Of these, those that take a receive of the peer.
+  uint32_t messages_ = 0;  ///< Those of them that take a receive of the peer.
   const uint32_t send_depth_;
   const uint32_t receive_depth_;
   const bool control_;
-  const uint32_t work_requests_;  ///< That the adapter's send queue holds, but for the marker.
+  /// Work requests that the adapter's send queue holds, besides the marker.
+  const uint32_t work_requests_;
   uint32_t number_in_send_queue_ = 0;
   uint32_t inline_bytes_ = 0;  ///< Writes and sends up to this size are copied when posted.
   uint32_t batch_count_ = 0;
@@ -194,9 +197,10 @@ class VerbsQueuePair final : public QueuePair {
   bool failure_told_ = false;  ///< A request has said why the queue pair broke, or none has to.
   bool lost_ = false;          ///< The adapter will complete nothing more.
   CompletionCode next_failure_ = CompletionCode::kFlushed;  ///< Once broken.
-  CompletionCode part_failure_ = CompletionCode::kSuccess;  ///< Of the oldest request.
+  /// The failure of the oldest request, so far.
+  CompletionCode part_failure_ = CompletionCode::kSuccess;
   uint64_t messages_posted_ = 0;
-  uint64_t heartbeat_period_ = 0;  ///< Of the event loop, when last looked at;
+  uint64_t heartbeat_period_ = 0;  ///< The event loop's period when last read.
   uint64_t appended_then_ = 0;     ///< and the entries until then.
 
   std::array<ibv_send_wr, kMaxBatch> batch_;
@@ -207,7 +211,7 @@ class VerbsQueuePair final : public QueuePair {
   const std::unique_ptr<uint64_t[]> receives_;  ///< Ring of their ids.
   const uint64_t receive_mask_;
   uint64_t receives_posted_ = 0;
-  uint64_t receives_handed_ = 0;  ///< Of these, handed to the adapter.
+  uint64_t receives_handed_ = 0;  ///< Those of them that were handed to the adapter.
   uint64_t receives_done_ = 0;
 };
 

@@ -18,7 +18,7 @@ namespace nacre::rdma {
 
 namespace {
 
-/// For requests that go to the adapter in several parts.
+/// Room for requests that go to the adapter in several parts.
 constexpr uint32_t kSpareWorkRequests = 64;
 constexpr uint32_t kMarkers = 2;  ///< One at the break, one at the end.
 /// Inline data saves the adapter a read over the bus; beyond this it costs more than it saves.
@@ -27,8 +27,8 @@ constexpr std::chrono::milliseconds kDrainTimeout{50};
 /// The most there is but for 7, which soft-RoCE takes for "without end"; the time between them
 /// follows from the parameter timeout_ms.
 constexpr uint8_t kRetries = 6;
-/// Retries without end: how many messages may wait for a receive is bounded by the peer's depth,
-/// and whoever waits too long for an answer destroys the queue pair.
+/// The adapter retries without end: the peer's depth bounds how many messages wait for a receive,
+/// and a caller that waits too long for an answer destroys the queue pair.
 constexpr uint8_t kReceiverNotReadyRetries = 7;
 constexpr uint8_t kReceiverNotReadyTimer = 12;  ///< 0.64 ms between them.
 
@@ -312,8 +312,8 @@ void VerbsQueuePair::Attend() {
   if (!control_ || !established_ || broken_ || heartbeat_under_way_) return;
   const uint64_t period = device_->loop()->heartbeat_period();
   if (std::exchange(heartbeat_period_, period) == period) return;
-  // What is posted tells as much, but for unsignalled requests: unless a signalled one follows,
-  // nobody hears whether they arrived.
+  // Posted requests detect a dead peer as well, except unsignalled ones: unless a signalled one
+  // follows, their failure goes unreported.
   const bool idle = std::exchange(appended_then_, appended_) == appended_ && batch_count_ == 0 &&
                     appended_ - retired_ < work_requests_;
   if (!idle || !device_->loop()->HeartbeatsHaveSense()) return;
@@ -343,7 +343,8 @@ void VerbsQueuePair::Break(CompletionCode next) {
   lost_ = device_->adapter_failed() || (retired_ != handed_ && !PostMarker());
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  // Also where the adapter has broken it already: makes it flush what was posted since then.
+  // This also serves where the adapter has broken it already: it flushes what was posted since
+  // then.
   const int error = ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE);
   if (error != 0) {
     device_->Warn(peer(), "ibv_modify_qp to the error state", error);

@@ -115,7 +115,7 @@ class VerbsGrant final : public RegionGrant {
  private:
   void End() {
     if (part_ == nullptr) return;
-    // Before the adapter may give the key again.
+    // This must precede the adapter's next use of the key.
     spent_keys_->Spend(key_.key);
     part_.reset();
   }

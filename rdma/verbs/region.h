@@ -79,7 +79,7 @@ class VerbsRegion final : public MemoryRegion {
   const Adapter* const adapter_;
   const size_t size_;
   const std::shared_ptr<Mapping> mapping_;  ///< Outlives the pieces.
-  const uint32_t piece_shift_;              ///< Of a region in one piece: no offset reaches it.
+  const uint32_t piece_shift_;              ///< For a region in one piece, no offset reaches it.
   std::vector<UniqueMemoryRegion> pieces_;
   const std::shared_ptr<SpentKeys> spent_keys_ = std::make_shared<SpentKeys>();
 };

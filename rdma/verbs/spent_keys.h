@@ -13,7 +13,7 @@
 namespace nacre::rdma {
 
 /// Keys of grants that have ended. An adapter may give a new registration the key of an earlier
-/// one, which would let whoever was given that key for the same memory write there again. So a
+/// one, which would let a peer that was given that key for the same memory write there again. So a
 /// registration that comes with such a key is kept only until another one has come.
 ///
 /// Thread safety: all methods may be called from many threads at once.

@@ -24,10 +24,10 @@ namespace nacre::rdma {
 //                                 <-     REP  VerbsAcceptance (reply, proof), or REJ VerbsRefusal
 //   RTU                           ->
 //
-// So whoever does not know the secret costs the listener an entry in a bounded table and nothing
-// else: no queue pair, no receive, no access, no time of whoever accepts; and the user's completion
-// queues, which a queue pair is bound to at its creation, are not needed before the user accepts.
-// A SEND as the third message would need the queue pair first, and would have to be awaited in the
+// So a peer that does not know the secret costs the listener an entry in a bounded table and
+// nothing else: no queue pair, no receive, no access, no time in Accept; and the user's completion
+// queues, which a queue pair is bound to at its creation, are not needed before the user accepts. A
+// SEND as the third message would need the queue pair first, and would have to be awaited in the
 // user's completion queue, at a stranger's leisure.
 //
 // The listener proves itself twice: in the challenge over the hello, before the connecting side
@@ -42,15 +42,15 @@ inline constexpr uint8_t kVerbsVersion = 2;
 static_assert(std::endian::native == std::endian::little);
 
 enum class VerbsMessage : uint8_t {
-  /// Of a data and of a control connection; plus the size of the private data: not a byte is left
-  /// for either elsewhere.
+  /// The greetings of a data and of a control connection. The size of the private data is added to
+  /// these numbers, as there is no byte left for it elsewhere.
   kHello = 64,
   kControlHello = 128,
   kChallenge = 2,
   kAnswer = 3,
   kAcceptance = 4,
-  kRefused = 5,      ///< By whoever listens, with a reason.
-  kNotAdmitted = 6,  ///< By the transport: no secret, or too many at once.
+  kRefused = 5,      ///< Sent by the listening application, with a reason.
+  kNotAdmitted = 6,  ///< Sent by the transport: no secret, or too many at once.
   kOtherVersion = 7,
 };
 
@@ -125,13 +125,12 @@ enum class VerbsRequest : uint8_t {
   kMalformed,
   kOutOfTurn,
 };
-/// Of the messages the one that it is, is filled in: a hello makes sense then, an answer may be
-/// anybody's.
+/// Fills in the message that it is. A hello then makes sense; an answer may come from any peer.
 VerbsRequest DecodeVerbsRequest(std::string_view bytes, VerbsHello* hello, VerbsAnswer* answer);
 /// False for anything else.
 bool DecodeVerbsChallenge(std::string_view bytes, VerbsChallenge* challenge);
 bool DecodeVerbsAcceptance(std::string_view bytes, VerbsAcceptance* acceptance);
-/// Of whatever version and message; false for another protocol.
+/// Decodes a refusal of any version and message; false for another protocol.
 bool DecodeVerbsRefusal(std::string_view bytes, VerbsHeader* header, std::string* reason);
 
 template <typename Message>

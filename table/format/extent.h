@@ -35,10 +35,10 @@ class Extent {
   /// Starts to fetch [offset, offset + n), within the table.
   virtual std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) = 0;
 
-  /// For who was given [offset, offset + n), by a read or in place, and found it damaged. Finds out
-  /// which chunks are, so that reads that start from now on take other fragments instead. Returns
-  /// the names of the nodes that hold them; empty if no damage is found, so that reading again is
-  /// of no use. Unless `again`, damage known before is not looked for. Blocks (DamagedRead below).
+  /// Must be called by a reader that found [offset, offset + n) damaged. Finds out which chunks are
+  /// damaged, so that reads that start from now on take other fragments instead. Returns the names
+  /// of the nodes that hold them; empty if no damage is found, so that reading again is of no use.
+  /// Unless `again`, damage known before is not looked for. Blocks (DamagedRead below).
   virtual std::string FindDamage(uint64_t /*offset*/, size_t /*n*/, bool /*again*/) { return {}; }
   /// Fragments of which something is known to be damaged: found here, or reported.
   virtual FragmentSet damaged() const { return 0; }
@@ -71,9 +71,9 @@ class DamagedRead {
   std::string nodes_;
 };
 
-/// Where a table under construction goes: a bounded set of registered chunk buffers, written out
-/// in the background as they are committed, first in, first out.
-/// Thread safety: none; one builder uses it.
+/// Takes the bytes of a table under construction: a bounded set of registered chunk buffers,
+/// written out in the background as they are committed, first in, first out. Thread safety: none;
+/// one builder uses it.
 class ExtentWriter {
  public:
   virtual ~ExtentWriter() = default;

@@ -30,16 +30,16 @@ namespace nacre {
 struct FragmentChecksums {
   uint64_t table_id = 0;
   uint32_t fragment = 0;  ///< Its number in the placement.
-  uint64_t bytes = 0;     ///< Of the fragment; head and tail not counted.
+  uint64_t bytes = 0;     ///< Bytes of the fragment, without head and tail.
   uint64_t chunk_size = 0;
   std::vector<uint32_t> chunks;
 
-  /// For who writes a fragment: its next chunk. All but the last are of chunk_size.
+  /// Adds the fragment's next chunk as it is written. All but the last are of chunk_size.
   void Add(const char* chunk, size_t n);
   size_t ChunkBytes(size_t chunk) const {
     return static_cast<size_t>(std::min(chunk_size, bytes - chunk * chunk_size));
   }
-  /// Whether these are the bytes of that chunk, all of them.
+  /// Whether `data` is all of that chunk and undamaged.
   bool Matches(size_t chunk, const char* data) const;
 };
 
@@ -50,7 +50,7 @@ uint64_t FragmentCapacity(uint64_t extent_bytes, uint64_t chunk_size);
 
 void EncodeFragmentTail(const FragmentChecksums& checksums, std::string* dst);
 
-/// Whose tail it should be.
+/// The fragment that a tail should belong to.
 struct FragmentIdentity {
   uint64_t table_id = 0;
   uint32_t fragment = 0;

@@ -27,7 +27,7 @@ struct BytewiseKeyOrder {
     return Word(padded);
   }
 
-  /// In words: most keys are too short for a call of memcmp to pay.
+  /// Compares words: most keys are too short for a call of memcmp to pay.
   static int CompareSamePrefix(const Slice& a, const Slice& b) {
     const size_t n = a.size() < b.size() ? a.size() : b.size();
     // Equal prefixes of shorter keys may be padding.

@@ -24,11 +24,11 @@ namespace nacre {
 // does not yet: the writer first puts into the segment what it had under way in the one before, as
 // followers may have shown that. Nothing is acknowledged in a segment that is announced.
 //
-// Before there is a record in its successor, a segment is marked as sealed in all copies that can
-// be reached. So who reads the end of a copy and then, in this order, a header without the mark,
-// knows that the segment was open until then, and its memory not given to anybody else. The mark is
-// four bytes at a multiple of four, so it is there as a whole or not at all, and the header's
-// checksum takes it for zero.
+// Before there is a record in its successor, a segment is marked as sealed in all replicas that can
+// be reached. So a reader that reads the end of a replica and then, in this order, a header without
+// the mark knows that the segment was open until then, and its memory not reused. The mark is four
+// bytes at a multiple of four, so it is there as a whole or not at all, and the header's checksum
+// takes it for zero.
 //
 //     header                                  record
 //     0   fixed64  magic                      0   fixed32  stamp of the segment
@@ -52,7 +52,8 @@ inline constexpr size_t kLogSealBytes = 4;
 
 inline constexpr size_t kLogRecordHead = 24;
 inline constexpr size_t kLogAlignment = 8;
-/// So that two records never begin within the same aligned 32 bytes (see LogRing).
+/// The least size ensures that two records never begin within the same aligned 32 bytes (see
+/// LogRing).
 inline constexpr size_t kMinLogRecordBytes = 32;
 inline constexpr uint64_t kMaxLogPayload = UINT32_MAX - 64;
 
@@ -74,12 +75,12 @@ struct LogSegmentHeader {
   SequenceNumber settled = 0;
   /// The segment is not in use yet, so the one before has not ended.
   bool announced = false;
-  /// Nothing is acknowledged here any more, or this is of a version in which nobody can tell. Not
-  /// encoded: see EncodeLogSeal.
+  /// Nothing is acknowledged here any more, or the format version does not tell. Not encoded: see
+  /// EncodeLogSeal.
   bool sealed = false;
 };
 
-/// To `kLogHeaderBytes` bytes.
+/// Writes `kLogHeaderBytes` bytes.
 void EncodeLogHeader(const LogSegmentHeader& header, char* to);
 /// The mark of a sealed segment, to `kLogSealBytes` bytes: what is written at kLogSealAt.
 void EncodeLogSeal(uint64_t database_id, uint64_t number, char* to);
@@ -116,17 +117,17 @@ struct LogRecord {
   SequenceNumber first = 0;
   uint32_t count = 0;
   Slice payload;
-  uint64_t bytes = 0;  ///< In the segment.
+  uint64_t bytes = 0;  ///< Its size in the segment.
 };
 
-/// Whether `bytes` begin with a whole record of the segment with this stamp. Reads nothing beyond
-/// them.
+/// Whether `bytes` begin with a whole record of the segment with this stamp. It reads nothing
+/// beyond them.
 bool ParseLogRecord(const Slice& bytes, uint32_t stamp, LogRecord* record);
 
 /// Whether `bytes`, which are no record, may have been meant as one, after one whose last sequence
-/// was `last`: the beginning of a write that was not finished, or a record that was damaged. So it
-/// is if at most one byte of the stamp is another one, or if there is a nearby sequence in a head
-/// that makes sense, save in whole records: these were left there by earlier segments.
+/// was `last`: the beginning of a write that was not finished, or a record that was damaged. That
+/// is so if at most one byte of the stamp differs, or if there is a nearby sequence in a plausible
+/// head, save in whole records: these were left there by earlier segments.
 bool ResemblesLogRecord(const Slice& bytes, uint32_t stamp, SequenceNumber last);
 
 }  // namespace nacre

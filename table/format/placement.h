@@ -33,17 +33,17 @@ struct ExtentAddr {
 /// Bytes at the start of each fragment that repeat the footer (docs/formats.md).
 inline constexpr uint64_t kFragmentHeadBytes = 4096;
 
-/// Where the fragments of one table lie. Each fragment is a head of kFragmentHeadBytes, then
-/// table bytes, then the checksums of its chunks (table/format/fragment_checksums.h). Replicated:
-/// all table bytes in each fragment. Erasure-coded: fragments 0 to k-1 have the table's chunks in
+/// The places of one table's fragments. Each fragment is a head of kFragmentHeadBytes, then table
+/// bytes, then the checksums of its chunks (table/format/fragment_checksums.h). Replicated: all
+/// table bytes in each fragment. Erasure-coded: fragments 0 to k-1 have the table's chunks in
 /// turns, fragments k to k+m-1 the parity of each k of them (see Striping).
 struct Placement {
   Redundancy redundancy;
-  uint64_t chunk_size = 0;  ///< Of the table.
+  uint64_t chunk_size = 0;  ///< Chunk size of the table.
   std::vector<ExtentAddr> fragments;
 };
 
-/// Which byte of an erasure-coded table lies where. Chunk c is in row c / k, in fragment c % k;
+/// Maps bytes of an erasure-coded table to fragments. Chunk c is in row c / k, in fragment c % k;
 /// each row has a chunk in each parity fragment, as long as the row's first chunk. Only the last
 /// chunk of a table may be short; the columns after it are empty, and count as zeros.
 class Striping {
@@ -55,7 +55,7 @@ class Striping {
 
   struct Place {
     uint32_t fragment = 0;
-    uint64_t offset = 0;  ///< In the fragment, head not counted.
+    uint64_t offset = 0;  ///< Offset in the fragment, after its head.
   };
   Place Locate(uint64_t offset) const {
     const uint64_t chunk = offset / chunk_size_;

@@ -40,7 +40,7 @@ inline constexpr size_t kMinRecordBytes = 7;
 class RecordSeed {
  public:
   explicit RecordSeed(uint64_t table_id);
-  /// For what begins at this offset of the table.
+  /// The seed of what begins at this offset of the table.
   RecordSeed At(uint64_t offset) const {
     RecordSeed seed = *this;
     seed.crc_ ^= static_cast<uint32_t>(offset) ^ static_cast<uint32_t>(offset >> 32);
@@ -56,7 +56,7 @@ struct Record {
   Slice user_key;
   uint64_t tag = 0;  ///< As PackTag makes it.
   Slice value;
-  size_t encoded_bytes = 0;  ///< Without the padding behind it.
+  size_t encoded_bytes = 0;  ///< Excludes the padding behind it.
 };
 
 /// Key and value must be shorter than 4 GiB - 16 together.
@@ -68,7 +68,7 @@ char* EncodeRecord(char* dst, RecordSeed seed, const Slice& user_key, uint64_t t
 char* EncodeRecord(char* dst, uint64_t table_id, const Slice& user_key, uint64_t tag,
                    const Slice& value);
 
-/// For a record that is written in pieces: `header`, user key, `tag_bytes`, value.
+/// A record that is written in pieces: `header`, user key, `tag_bytes`, value.
 struct RecordPieces {
   char header[kMaxRecordHeaderBytes];
   size_t header_bytes;
@@ -95,7 +95,7 @@ RecordParse ParseRecord(const Slice& bytes, uint64_t table_id, bool verify_check
                         Record* record);
 
 /// Bytes of the whole record, from its first bytes (at least kMaxRecordHeaderBytes, or all there
-/// are); 0 if they are malformed. To learn how much to fetch of a large record.
+/// are); 0 if they are malformed. This tells how much to fetch of a large record.
 uint64_t RecordBytesFromHeader(const Slice& prefix);
 
 }  // namespace nacre

@@ -30,7 +30,7 @@ bool ParseCall(std::string_view text, std::string_view name, std::string_view* a
   return true;
 }
 
-/// At commas that are not within parentheses.
+/// Splits at commas that are not within parentheses.
 std::vector<std::string_view> SplitRules(std::string_view text) {
   std::vector<std::string_view> rules;
   int depth = 0;

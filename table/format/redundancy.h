@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-/// Of one table: those of rs(16,4).
+/// The most fragments of one table: those of rs(16,4).
 inline constexpr int kMaxFragments = 20;
 
 enum class RedundancyKind : uint8_t {
@@ -39,7 +39,7 @@ struct Redundancy {
   bool operator==(const Redundancy&) const = default;
 };
 
-/// Whether it is one that ParseRedundancy could have made.
+/// Whether ParseRedundancy could have made it.
 bool IsValid(const Redundancy& redundancy);
 
 /// "none", "rep(n)" with 1 <= n <= 16, or "rs(k,m)" with 1 <= k <= 16 and 0 <= m <= 4. A single
@@ -57,7 +57,7 @@ class RedundancyPolicy {
   static Status Parse(const Slice& text, RedundancyPolicy* policy);
 
   const Redundancy& For(int level) const;
-  /// That of one of the levels which needs the most nodes.
+  /// The redundancy of the level that needs the most nodes.
   const Redundancy& Widest() const;
   /// Nodes that may be lost where most may.
   int MostParity() const;

@@ -26,13 +26,13 @@ struct TableMeta {
   uint64_t database_id = 0;
   uint32_t family = 0;  ///< Id of the column family; 0: the default one.
   uint32_t level = 0;
-  uint64_t manifest_version = 0;  ///< Of the edit that made it.
+  uint64_t manifest_version = 0;  ///< Version of the edit that made it.
   Placement placement;
   std::string comparator;  ///< Its name.
 
-  /// First and last internal key (user key and fixed64 tag). Where range tombstones reach further
-  /// than the records: where these begin, and where they end with the greatest tag, so that the
-  /// table ends before whatever has that user key.
+  /// First and last internal key (user key and fixed64 tag). If range tombstones reach further than
+  /// the records, these are their begin, and their end with the greatest tag, so that the table
+  /// ends before any entry of that user key.
   std::string smallest;
   std::string largest;
   /// The bounds' user keys are only the first bytes of the true ones: in a fragment head that had
@@ -60,7 +60,7 @@ struct TableMeta {
   /// (db/manifest/table_lineage.h); opaque here. Empty: nothing.
   TableSection lineage;
   uint32_t part = 0;       ///< Number of the table among the outputs of the merge that made it.
-  bool last_part = false;  ///< That merge ended with it.
+  bool last_part = false;  ///< The merge ended with it.
 
   bool has_range_deletions() const { return range_deletions.length > 0; }
   Slice smallest_user_key() const { return ExtractUserKey(smallest); }

@@ -3,8 +3,8 @@
 namespace nacre {
 namespace {
 
-/// Of a type byte: of which type of update, and whether the id of a family follows. False if it is
-/// of none.
+/// Decodes a type byte: the type of update, and whether the id of a family follows. False if it is
+/// neither.
 bool TypeOf(uint8_t tag, ValueType* type, bool* has_family) {
   *has_family = true;
   switch (static_cast<BatchTag>(tag)) {

@@ -31,7 +31,7 @@ enum class BatchTag : uint8_t {
   kFamilyRangeDeletion = 14,
 };
 
-/// Whether updates of this type have something behind the key. Of a range it is its end.
+/// Whether updates of this type have something behind the key. For a range it is the range's end.
 inline constexpr bool HasValue(ValueType type) {
   return type != ValueType::kDeletion && type != ValueType::kSingleDeletion;
 }
@@ -73,7 +73,7 @@ Status ParseRestOfBatchItem(uint8_t tag, Slice* input, BatchItem* item);
 inline Status ParseBatchItem(Slice* input, BatchItem* item) {
   const auto tag = static_cast<uint8_t>((*input)[0]);
   input->remove_prefix(1);
-  // By far the most.
+  // Most updates are plain values.
   if (tag == static_cast<uint8_t>(ValueType::kValue)) [[likely]] {
     item->type = ValueType::kValue;
     if (GetShortPrefixedSlice(input, &item->key) && GetShortPrefixedSlice(input, &item->value))

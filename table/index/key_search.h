@@ -13,13 +13,13 @@
 
 namespace nacre {
 
-/// What a key is among keys that all begin with the same bytes: a number made of the eight bytes
-/// behind these, as KeyPrefix makes it. So keys that differ late are told apart, too.
+/// Maps keys that all begin with the same bytes to numbers: a number made of the eight bytes behind
+/// these, as KeyPrefix makes it. So keys that differ late are told apart, too.
 ///
 /// Thread safety: immutable once made.
 class CommonPrefix {
  public:
-  /// Where a key lies, or could lie.
+  /// The place of a key relative to those with the prefix.
   enum class Place : uint8_t { kBefore, kAmong, kBehind };
 
   CommonPrefix() = default;
@@ -38,7 +38,7 @@ class CommonPrefix {
     *number = Number(key);
     return Place::kAmong;
   }
-  /// Of a key that begins so.
+  /// The number of a key that begins so.
   uint64_t Number(const Slice& key) const {
     const size_t left = key.size() - size_;
     if (left >= sizeof(uint64_t)) return KeyPrefix({key.data() + size_, left});
@@ -50,7 +50,7 @@ class CommonPrefix {
   }
 
  private:
-  /// By words, as a call of memcmp takes longer than most of this.
+  /// Compares words, as a call of memcmp takes longer than most of this.
   bool Begins(const Slice& key) const {
     if (size_ < sizeof(uint64_t)) {
       for (size_t i = 0; i < size_; ++i) {

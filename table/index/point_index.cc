@@ -73,7 +73,7 @@ int SearchBucket(const PointIndexShape& shape, const char* bucket, uint64_t hash
     const uint64_t position =
         DecodeFixed32(bucket + kAddressesAt + kAddressBytes * slot) & 0xffffff;
     const uint64_t offset = position << shape.alignment_shift;
-    if (offset >= shape.records_end) continue;  // Not written by us.
+    if (offset >= shape.records_end) continue;  // Our builder did not write this.
     candidates[found++] = {
         offset, static_cast<uint32_t>(std::min<uint64_t>(shape.class_length[length_class],
                                                          shape.records_end - offset))};

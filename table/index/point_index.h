@@ -29,8 +29,8 @@ namespace nacre {
 inline constexpr size_t kPointIndexBucketBytes = 64;
 inline constexpr int kPointIndexSlots = 12;
 
-/// Where a record may be: `length` bytes at `offset` hold the whole record if its key is the one
-/// that was asked for. Trivial, so that room for many costs nothing.
+/// A place where a record may be: `length` bytes at `offset` hold the whole record if its key is
+/// the one that was asked for. It is trivial, so that room for many costs nothing.
 struct RecordCandidate {
   uint64_t offset;
   uint32_t length;
@@ -39,8 +39,8 @@ struct RecordCandidate {
 /// Room that the candidates of a lookup take.
 inline constexpr int kMaxCandidates = 16;
 /// Returned by a lookup instead of a number of candidates: the key may be in the table, but the
-/// index cannot say where, so it takes an iterator. Only for keys with an absurd number of full
-/// 64-bit hash collisions. (The candidates then have length 0.)
+/// index cannot say where, so it takes an iterator. This happens only for keys with an absurd
+/// number of full 64-bit hash collisions. (The candidates then have length 0.)
 inline constexpr int kTooManyCandidates = kMaxCandidates;
 static_assert(kTooManyCandidates > kPointIndexSlots);
 
@@ -79,7 +79,7 @@ struct PointIndexShape {
   uint32_t alignment_shift = 0;
   uint32_t class_length[16] = {};
 
-  /// From the trailer at the end of `section`, which may be the trailer alone. False if it is
+  /// Decodes the trailer at the end of `section`, which may be the trailer alone. False if it is
   /// malformed or does not match the section's size.
   static bool Parse(const Slice& section, PointIndexShape* shape);
   /// Trailer bytes at the end of the section.
@@ -108,9 +108,9 @@ class PointIndex {
   int Lookup(uint64_t hash, RecordCandidate* candidates) const;
 
   static constexpr uint64_t kNoBucket = UINT64_MAX;
-  /// For a remote lookup. First `bucket` is the home bucket (64 bytes that were read at
-  /// shape.HomeBucket(hash)) and `home` is true. If `*next` is not kNoBucket afterwards, the
-  /// answer is in that bucket instead: read it, and call again with `home` false. Returns as
+  /// Searches one bucket for a remote lookup. First `bucket` is the home bucket (64 bytes that were
+  /// read at shape.HomeBucket(hash)) and `home` is true. If `*next` is not kNoBucket afterwards,
+  /// the answer is in that bucket instead: read it, and call again with `home` false. Returns as
   /// Lookup.
   static int LookupBucket(const PointIndexShape& shape, const char* bucket, bool home,
                           uint64_t hash, RecordCandidate* candidates, uint64_t* next);

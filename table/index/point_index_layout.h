@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-/// Where each key of a point index goes, decided before any byte is written. (Part of the
+/// Decides where each key of a point index goes, before any byte is written. (Part of the
 /// implementation of PointIndexBuilder; the functions of the hash are part of the format.)
 class PointIndexLayout {
  public:
@@ -57,7 +57,7 @@ class PointIndexLayout {
   struct Crowd {
     uint32_t excess;
     std::vector<uint32_t> entries;            ///< Entry numbers, those of a group together.
-    std::array<uint32_t, kGroups + 1> begin;  ///< Of each group in `entries`.
+    std::array<uint32_t, kGroups + 1> begin;  ///< The begin of each group in `entries`.
     std::array<uint8_t, kGroups> by_size;     ///< Groups, the largest first.
 
     uint32_t size(uint32_t group) const { return begin[group + 1] - begin[group]; }
@@ -71,13 +71,13 @@ class PointIndexLayout {
   bool TryGroup(const Entries& entries, const Crowd& crowd, uint32_t group, uint32_t seed);
   void UndoMoves(size_t kept);
 
-  PointIndexShape home_;                ///< For its bucket count.
+  PointIndexShape home_;                ///< It only gives the bucket count.
   std::vector<uint32_t> start_;         ///< First place in order_ of each bucket, and the end.
   std::vector<uint32_t> order_;         ///< Entry numbers by home bucket.
-  std::vector<uint8_t> group_;          ///< Of order_[i].
+  std::vector<uint8_t> group_;          ///< The group of order_[i].
   std::vector<uint8_t> used_;           ///< Slots taken or promised, by bucket.
-  std::vector<uint8_t> seed_;           ///< By bucket.
-  std::vector<uint32_t> moved_groups_;  ///< By bucket.
+  std::vector<uint8_t> seed_;           ///< Indexed by bucket.
+  std::vector<uint32_t> moved_groups_;  ///< Indexed by bucket.
   std::vector<Move> moves_;
 };
 

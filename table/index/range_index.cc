@@ -192,7 +192,7 @@ bool RangeIndex::BuildPrefixes() {
 bool RangeIndex::AtOrBefore(const Cursor& boundary, const Slice& user_key, uint64_t tag) const {
   const int r = comparator_->CompareUserKeys(boundary.key(), user_key);
   if (r != 0) return r < 0;
-  // Without a tag, entries of this very key end on the left of the boundary.
+  // An entry of this very key without a tag ends on the left of the boundary.
   return boundary.tagged() && tag <= boundary.tag();
 }
 

@@ -80,8 +80,9 @@ class RangeIndex {
   RecordInterval Seek(const Slice& user_key, uint64_t tag) const;
   /// The interval that holds the byte at `offset` < records_bytes.
   RecordInterval Containing(uint64_t offset) const;
-  /// For a walk backwards: the beginnings of some intervals that lead up to `limit`, at least of
-  /// the one before it, and then `limit` itself, which is such a beginning or records_bytes.
+  /// Serves a walk backwards: lists the beginnings of some intervals that lead up to `limit`, at
+  /// least of the one before it, and then `limit` itself, which is such a beginning or
+  /// records_bytes.
   void BoundariesUpTo(uint64_t limit, std::vector<uint64_t>* boundaries) const;
 
   uint32_t boundaries() const { return count_; }
@@ -93,7 +94,7 @@ class RangeIndex {
   struct Restart {
     uint64_t record_offset;
     uint64_t prefix;    ///< KeyPrefix behind common_; only under the bytewise order.
-    uint32_t position;  ///< In the section.
+    uint32_t position;  ///< Its position in the section.
   };
   class Cursor;
 

@@ -12,8 +12,8 @@ namespace nacre {
 
 class IndexMemory;
 
-/// Where an open table keeps its range index. With an IndexMemory the index may have to make room
-/// for those of other tables, and be read again when it is used again; without one it stays.
+/// Holds an open table's range index. With an IndexMemory the index may have to make room for those
+/// of other tables, and be read again when it is used again; without one it stays.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class RangeIndexSlot {
@@ -24,8 +24,8 @@ class RangeIndexSlot {
   RangeIndexSlot(const RangeIndexSlot&) = delete;
   RangeIndexSlot& operator=(const RangeIndexSlot&) = delete;
 
-  /// Null: it is not here. Without an IndexMemory this counts no reference, so the slot has to
-  /// outlive what is answered; it costs one load.
+  /// The index, or null if it is not resident. Without an IndexMemory this counts no reference and
+  /// costs one load, so the slot has to outlive the result.
   RangeIndexRef Get() const {
     // Acquire: pairs with Keep.
     if (const LoadedRangeIndex* forever = forever_.load(std::memory_order_acquire)) [[likely]] {
@@ -33,11 +33,11 @@ class RangeIndexSlot {
     }
     return memory_ == nullptr ? nullptr : GetCounted();
   }
-  /// One that had to go but is still held by somebody; null: there is none. Puts it back.
+  /// Puts an evicted index back that a reader still holds. Null if there is none.
   RangeIndexRef Recall() EXCLUDES(mutex_);
   /// Keeps it, if there is room or others can make some.
   void Keep(RangeIndexRef index) EXCLUDES(mutex_);
-  /// Whether it could be kept without that others have to go.
+  /// Whether the index fits without an eviction.
   bool HasRoom() const;
   size_t MemoryUsage() const;
 
@@ -48,10 +48,12 @@ class RangeIndexSlot {
 
   IndexMemory* const memory_;
   const uint64_t section_bytes_;
-  std::atomic<const LoadedRangeIndex*> forever_{nullptr};  ///< Of index_, without memory_.
-  mutable std::atomic<bool> used_{false};  ///< Since memory_ looked last. A hint, so relaxed.
+  std::atomic<const LoadedRangeIndex*> forever_{
+      nullptr};  ///< The same as index_, where there is no memory_.
+  mutable std::atomic<bool> used_{
+      false};  ///< Whether it was used since memory_ looked last. A hint, so relaxed.
 
-  mutable Mutex mutex_;  ///< After that of memory_. Never held over I/O.
+  mutable Mutex mutex_;  ///< Acquired after the mutex of memory_. It is never held over I/O.
   RangeIndexRef index_ GUARDED_BY(mutex_);
   std::weak_ptr<const LoadedRangeIndex> last_ GUARDED_BY(mutex_);
 

@@ -17,9 +17,9 @@ class InternalIterator {
   virtual bool Valid() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  /// To the first entry >= `internal_key`.
+  /// Moves to the first entry >= `internal_key`.
   virtual void Seek(const Slice& internal_key) = 0;
-  /// To the last entry <= `internal_key`.
+  /// Moves to the last entry <= `internal_key`.
   virtual void SeekForPrev(const Slice& internal_key) = 0;
   virtual void Next() = 0;
   virtual void Prev() = 0;

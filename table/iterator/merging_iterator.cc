@@ -52,7 +52,7 @@ class MergingIterator final : public InternalIterator {
     std::unique_ptr<InternalIterator> iterator;
   };
 
-  /// In the order of the entries; of equal ones, the first child's comes first.
+  /// Orders entries; of equal ones, the first child's comes first.
   bool Less(const Child& a, const Child& b) const {
     if (a.prefix != b.prefix) [[likely]]
       return a.prefix < b.prefix;
@@ -60,7 +60,7 @@ class MergingIterator final : public InternalIterator {
     if (r != 0) return r < 0;
     return a.tag != b.tag ? a.tag > b.tag : &a < &b;
   }
-  /// In the order in which this iterator is moving.
+  /// Orders them in the direction in which this iterator is moving.
   template <bool kForward>
   bool Before(const Child& a, const Child& b) const {
     return kForward ? Less(a, b) : Less(b, a);
@@ -105,7 +105,7 @@ bool MergingIterator::Refresh(Child* child) {
   return true;
 }
 
-/// After all children have been positioned.
+/// Requires that all children are positioned.
 template <bool kForward>
 void MergingIterator::Rebuild() {
   forward_ = kForward;

@@ -81,13 +81,14 @@ class Merge {
   // The user key at hand.
   std::string user_key_;
   bool has_user_key_ = false;
-  bool emitted_ = false;       ///< One of its versions went to an output.
-  bool is_newest_ = false;     ///< Its newest version is yet to be asked for.
-  std::string new_value_;      ///< Of the filter.
-  size_t stripe_ = kNoStripe;  ///< Of its version before; whatever else is in it is not seen.
+  bool emitted_ = false;    ///< One of its versions went to an output.
+  bool is_newest_ = false;  ///< Its newest version is yet to be asked for.
+  std::string new_value_;   ///< Value that the filter made.
+  /// The stripe of the key's version before; other versions in it are invisible.
+  size_t stripe_ = kNoStripe;
   Held held_ = Held::kNothing;
   size_t held_stripe_ = 0;
-  uint64_t held_tag_ = 0;  ///< Of the single deletion, or of the newest operand.
+  uint64_t held_tag_ = 0;  ///< The tag of the single deletion, or of the newest operand.
   MergeOperands operands_{MergeOperands::Order::kNewestFirst};
 };
 
@@ -309,7 +310,7 @@ Status Merge::Release() {
   return EmitOperands();
 }
 
-/// As they came; their sequences tell them apart.
+/// Emits the operands unmerged; their sequences tell them apart.
 Status Merge::EmitOperands() {
   held_ = Held::kNothing;
   stripe_ = held_stripe_;
@@ -386,15 +387,16 @@ void Merge::FindFragment(const Slice& user_key) {
                   comparator_.CompareUserKeys(fragments[fragment_next_].begin, user_key) <= 0;
 }
 
-/// Whether whoever sees an entry of the key at hand, with this sequence, sees that it is deleted.
+/// Whether every reader of an entry of the current key, with this sequence, sees that it is
+/// deleted.
 bool Merge::IsCovered(SequenceNumber sequence, size_t stripe) const {
   const SequenceNumber last =
       stripe < options_.snapshots.size() ? options_.snapshots[stripe] : kMaxSequenceNumber;
   return options_.range_tombstones->Newest(fragment_next_, last) > sequence;
 }
 
-/// To the table at hand: what is before `limit`, a user key with which the next one begins, or with
-/// `last` all the rest.
+/// Gives the current table the fragments before `limit`, the user key with which the next one
+/// begins, or with `last` all the rest.
 void Merge::GiveFragments(bool last, const Slice& limit) {
   std::vector<RangeTombstones::ListedFragment> given;
   for (; kept_next_ < kept_.size(); ++kept_next_) {

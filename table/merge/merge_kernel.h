@@ -36,18 +36,18 @@ struct MergeOptions {
   /// Outside of them a tombstone that no snapshot needs is dropped, and a visible-to-all value's
   /// sequence is written as 0.
   std::vector<KeyRange> deeper;
-  /// What operands are merged with, where that loses nothing that a snapshot sees; null: they stay
-  /// as they are. So do those that it fails to merge, which is for readers to hear of, and those
-  /// that would become a record of more than `merged_bytes_max` bytes: a table has room for its
-  /// largest input.
+  /// Merges operands where no snapshot loses anything by it; null leaves them as they are. It also
+  /// leaves those that fail to merge, so that readers see the failure, and those that would become
+  /// a record of more than `merged_bytes_max` bytes: a table has room for its largest input.
   const MergeOperator* merge_operator = nullptr;
   uint64_t merged_bytes_max = 0;
   /// Asked for the newest version of each key in the input, if it is a value that no snapshot sees;
   /// null: nothing is filtered. It is told `level`.
   const CompactionFilter* compaction_filter = nullptr;
   int level = 0;
-  /// Of the input; null: there are none. What they cover goes where no snapshot sees it, and they
-  /// go themselves where all do and nothing older is left.
+  /// The input's range tombstones, or null. Entries that they cover are dropped where no snapshot
+  /// sees them, and they themselves are dropped where every snapshot sees them and nothing older is
+  /// left.
   std::shared_ptr<const RangeTombstones> range_tombstones;
   /// User keys in [begin, end); nothing: open.
   std::optional<std::string> begin;
@@ -75,8 +75,8 @@ using NewOutput = std::function<Status(TableMeta* identity, std::unique_ptr<Exte
 
 /// Merges `input` into sorted tables: the one merge-and-drop kernel of the tree, run by flush and
 /// by compaction on the memory nodes and on the compute node. On failure, `outputs` holds the
-/// tables finished so far, which the caller discards. `Aborted` for what a comparator, merge
-/// operator or filter throws, and for a lack of memory.
+/// tables finished so far, which the caller discards. `Aborted` if a comparator, merge operator or
+/// filter throws, or memory is short.
 Status MergeTables(InternalIterator* input, const MergeOptions& options,
                    const NewOutput& new_output, std::vector<TableMeta>* outputs, MergeStats* stats);
 

@@ -31,7 +31,7 @@ class MergeOperands {
   void Clear() { operands_.clear(); }
   bool empty() const { return operands_.empty(); }
   size_t size() const { return operands_.size(); }
-  /// As they were added.
+  /// The operands in the order in which they were added.
   const std::vector<Operand>& operands() const { return operands_; }
 
   /// The value of `key`: they applied to `existing`, null for none. `InvalidArgument` without an

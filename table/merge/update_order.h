@@ -10,9 +10,10 @@
 
 namespace nacre {
 
-/// An update whose bytes somebody else keeps.
+/// An update whose bytes are kept elsewhere.
 struct UpdateRef {
-  uint64_t prefix;  ///< Of the key, if the order has such a thing: decides most comparisons.
+  /// The key's prefix, if the order has such a thing: it decides most comparisons.
+  uint64_t prefix;
   uint64_t tag;
   const char* key_data;
   const char* value_data;
@@ -39,13 +40,14 @@ class UpdateOrder {
 
   UpdateRef Ref(uint64_t tag, const Slice& key, const Slice& value) const;
   bool IsBefore(const UpdateRef& a, const UpdateRef& b) const;
-  /// By radix, a word of the keys at a time behind what they have in common, where the order is
-  /// that of bytes; else by comparisons. `prefix` of the items is that of their updates before, and
-  /// anything after. The updates, and the bytes of their keys, must not change meanwhile.
+  /// Sorts by radix, a word of the keys at a time after their common prefix, where the order is
+  /// that of bytes; else by comparisons. Each item's `prefix` is that of its update before the
+  /// call, and undefined after it. The updates, and the bytes of their keys, must not change
+  /// meanwhile.
   void Sort(std::vector<UpdateItem>* items) const;
 
  private:
-  /// Of updates whose keys have the same prefix.
+  /// Sorts updates whose keys have the same prefix.
   void SortTies(std::span<UpdateItem> ties, std::vector<UpdateItem>* scratch) const;
   void SortByRadix(std::span<UpdateItem> items, std::vector<UpdateItem>* scratch) const;
 

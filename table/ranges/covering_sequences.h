@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-/// Which sequences cover each of a row of positions, where each sequence covers intervals of them:
-/// a segment tree, in which an interval is noted at the fewest nodes that make it up. So n
+/// Tells which sequences cover each of a row of positions, where each sequence covers intervals of
+/// them: a segment tree, in which an interval is noted at the fewest nodes that make it up. So n
 /// intervals that all overlap take n log n notes, where a list for each position would take n * n;
 /// and the newest sequence up to a snapshot is found in the log n nodes above a position.
 ///
@@ -47,7 +47,7 @@ class CoveringSequences {
   size_t positions_ = 0;
   std::vector<Interval> intervals_;
   // Node 1 is the root, n has the children 2 n and 2 n + 1, and position p is node positions_ + p.
-  std::vector<uint32_t> begins_;           ///< Of the nodes' notes, and the end of the last one's.
+  std::vector<uint32_t> begins_;  ///< Where each node's notes begin, and the end of the last one's.
   std::vector<SequenceNumber> sequences_;  ///< The nodes' notes, those of one descending.
 };
 

@@ -34,7 +34,7 @@ void RangeCover::Find(const Slice& user_key) {
 
 void RangeCover::FindSwath(const RangeTombstones& part, size_t fragment) {
   const auto at = static_cast<uint32_t>(fragment);
-  // Of newer tombstones than the snapshot, each fragment would have to be asked.
+  // The snapshot does not see newer tombstones, so each fragment would have to be asked.
   const RangeTombstones::Swath swath =
       part.newest() <= snapshot_ ? part.SwathOf(fragment) : RangeTombstones::Swath{at, at + 1};
   const std::string& begin = part.fragments()[swath.first].begin;

@@ -10,8 +10,9 @@
 
 namespace nacre {
 
-/// What range tombstones of several sources hide at one snapshot, for somebody who asks key after
-/// key: as long as the keys stay between two edges of tombstones, an answer costs two comparisons.
+/// Tells what range tombstones of several sources hide at one snapshot, for a caller that asks key
+/// after key: as long as the keys stay between two edges of tombstones, an answer costs two
+/// comparisons.
 ///
 /// Thread safety: none.
 class RangeCover {
@@ -34,12 +35,12 @@ class RangeCover {
     if (!known_ || !Holds(user_key)) Find(user_key);
     return sequence_;
   }
-  /// Of the key that was asked for last: for all keys in [begin, end) the answer is the same;
-  /// nothing: open.
+  /// The bounds around the key that was asked for last: for all keys in [begin, end) the answer is
+  /// the same. No value means unbounded.
   const std::optional<std::string>& begin() const { return begin_; }
   const std::optional<std::string>& end() const { return end_; }
-  /// After Of has told of a tombstone: all keys in [swath_begin, swath_end) are covered, by some
-  /// tombstone each. They hold those of begin() and end().
+  /// If Of found a tombstone, all keys in [swath_begin, swath_end) are covered, by some tombstone
+  /// each. This includes [begin, end).
   const std::string& swath_begin() const { return *swath_begin_; }
   const std::string& swath_end() const { return *swath_end_; }
 
@@ -59,7 +60,7 @@ class RangeCover {
   std::optional<std::string> begin_;
   std::optional<std::string> end_;
   SequenceNumber sequence_ = 0;
-  const std::string* swath_begin_ = nullptr;  ///< Of a part.
+  const std::string* swath_begin_ = nullptr;  ///< Points into a part.
   const std::string* swath_end_ = nullptr;
 };
 

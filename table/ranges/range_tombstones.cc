@@ -34,7 +34,7 @@ void Join(const InternalKeyComparator& comparator, std::vector<RangeTombstone>* 
   if (!tombstones->empty()) tombstones->resize(joined + 1);
 }
 
-/// Where a tombstone begins or ends.
+/// The begin or end of a tombstone.
 struct Edge {
   const std::string* key;
   uint32_t tombstone;
@@ -195,7 +195,7 @@ RangeTombstones::Position RangeTombstones::Find(const Slice& user_key) const {
 }
 
 RangeTombstones::Position RangeTombstones::FindAmong(const Slice& user_key, uint64_t number) const {
-  // Of what was deleted lately, and is a small part of it, often all lies on one side of the key.
+  // Recent deletions, a small part of the keys, often lie all on one side of the key.
   if (number < begins_.front()) return {0, false};
   if (number > ends_.back()) return {fragments_.size(), false};
   const size_t i = ends_.CountLess(number);

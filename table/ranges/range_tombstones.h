@@ -46,12 +46,12 @@ class RangeTombstones {
   explicit RangeTombstones(const Comparator* comparator) : comparator_(comparator) {}
   /// Empty ranges are left out.
   RangeTombstones(const Comparator* comparator, std::vector<RangeTombstone> tombstones);
-  /// Of what other ones have.
+  /// Joins the tombstones of `parts`.
   static RangeTombstones Merge(const Comparator* comparator,
                                const std::vector<const RangeTombstones*>& parts);
 
   bool empty() const { return fragments_.empty(); }
-  /// In the order of keys.
+  /// The fragments in the order of keys.
   const std::vector<Fragment>& fragments() const { return fragments_; }
   /// The greatest sequence of all; 0: there are none.
   SequenceNumber newest() const { return newest_; }
@@ -75,7 +75,7 @@ class RangeTombstones {
   /// All fragments with all sequences: as many as the square of the tombstones if all overlap.
   std::vector<ListedFragment> Listed() const;
 
-  /// Where a key lies among the fragments.
+  /// The position of a key among the fragments.
   struct Position {
     size_t fragment;  ///< The first that ends behind the key; the number of fragments: none does.
     bool covered;     ///< It begins at or before the key.
@@ -101,7 +101,7 @@ class RangeTombstones {
   //     for each fragment: varint32 length and bytes of its begin, of its end; varint32 number of
   //         sequences; varint64 each, descending
   static void Encode(const std::vector<ListedFragment>& fragments, std::string* dst);
-  /// Of the section at most, if no more than `sequences` of each fragment are kept.
+  /// The most bytes of the section, if no more than `sequences` of each fragment are kept.
   size_t EncodedBytesMax(size_t sequences) const;
   /// `Corruption` unless `bytes` are such a section: fragments in order, with sequences.
   static Status Decode(const Slice& bytes, const Comparator* comparator,
@@ -113,17 +113,17 @@ class RangeTombstones {
   void SetSequences(std::vector<CoveringSequences::Interval> intervals);
   void Index();
   Position FindAmong(const Slice& user_key, uint64_t number) const;
-  /// By comparing keys; in [from, to) is the fragment, or `to` is it.
+  /// Compares keys; the fragment is in [from, to), or `to` is it.
   Position FindByKeys(const Slice& user_key, size_t from, size_t to) const;
 
   InternalKeyComparator comparator_;
   std::vector<Fragment> fragments_;
-  std::vector<uint32_t> swath_of_;  ///< By fragment.
+  std::vector<uint32_t> swath_of_;  ///< Indexed by fragment.
   std::vector<Swath> swaths_;
   SequenceNumber newest_ = 0;
-  CoveringSequences sequences_;  ///< Of the fragments, unless these are disjoint.
-  // If the order is that of bytes: numbers of the fragments' ends and begins, which decide nearly
-  // all searches, so that no key is touched.
+  CoveringSequences sequences_;  ///< The fragments' sequences, unless the fragments are disjoint.
+  // If the order is that of bytes, these are numbers of the fragments' ends and begins, which
+  // decide nearly all searches, so that no key is touched.
   CommonPrefix common_;
   SortedNumbers ends_;
   std::vector<uint64_t> begins_;

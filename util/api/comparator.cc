@@ -24,7 +24,7 @@ class BytewiseOrder final : public Comparator {
     if (differ >= start->size() || differ >= limit.size()) return;  // One is a prefix of the other.
     const auto start_byte = static_cast<unsigned char>((*start)[differ]);
     const auto limit_byte = static_cast<unsigned char>(limit[differ]);
-    if (start_byte > limit_byte) return;  // Not start < limit.
+    if (start_byte > limit_byte) return;  // This is not start < limit.
     if (start_byte + 1 < limit_byte || (start_byte < limit_byte && differ + 1 < limit.size())) {
       // Incrementing the byte that differs stays before the limit.
       (*start)[differ] = static_cast<char>(start_byte + 1);
@@ -63,7 +63,7 @@ class ReverseBytewiseOrder final : public Comparator {
     if (differ >= start->size()) return;
     if (differ < limit.size() &&
         static_cast<unsigned char>((*start)[differ]) < static_cast<unsigned char>(limit[differ])) {
-      return;  // Not start before limit.
+      return;  // This is not start before limit.
     }
     start->resize(differ + 1);
     // A shorter key is a larger one in this order, as asked; equal to limit it cannot be.

@@ -103,7 +103,7 @@ class RollingLogger final : public Logger {
   const fs::path path_;
   Mutex mutex_;
   std::shared_ptr<Logger> current_ GUARDED_BY(mutex_);
-  uint64_t bytes_ GUARDED_BY(mutex_) = 0;  ///< Of the current file, about.
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;  ///< The approximate size of the current file.
   std::optional<Deadline> age_ GUARDED_BY(mutex_);
 };
 

@@ -68,7 +68,7 @@ const HistogramNames& HistogramsNameMap = *kHistogramNames;
 
 namespace {
 
-/// Of a number that only one thread changes: no read-modify-write is needed.
+/// Adds to a number that only one thread changes: no read-modify-write is needed.
 template <typename T>
 void Add(std::atomic<T>* number, T amount) {
   number->store(number->load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
@@ -198,7 +198,7 @@ class StatisticsImpl final : public Statistics {
   }
 
  private:
-  /// Of all time.
+  /// The total since the start.
   uint64_t Total(uint32_t ticker) const {
     uint64_t total = 0;
     threads_.ForEach([&](const ThreadCounts& counts) {

@@ -11,7 +11,7 @@ constexpr size_t kLineBytes = 64;
 constexpr size_t kLineBits = 8 * kLineBytes;
 constexpr size_t kTrailerBytes = 8;
 constexpr int kProbesMax = 14;
-constexpr int kDefaultProbes = 6;  ///< At 10 bits a key.
+constexpr int kDefaultProbes = 6;  ///< The best number at 10 bits a key.
 
 /// Bits set in one line for each key. A little fewer than ln 2 times the bits per key, because
 /// lines are filled unevenly.

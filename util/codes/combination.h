@@ -32,8 +32,8 @@ class Combination {
   const int sources_;
   const int results_;
   const bool only_ones_;
-  std::vector<uint8_t> tables_;         ///< By result, then by source.
-  std::vector<uint8_t> source_tables_;  ///< By source, then by result.
+  std::vector<uint8_t> tables_;         ///< Ordered by result, then by source.
+  std::vector<uint8_t> source_tables_;  ///< Ordered by source, then by result.
 };
 
 }  // namespace nacre

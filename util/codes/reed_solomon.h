@@ -31,11 +31,12 @@ class ReedSolomon {
   int parity() const { return parity_; }
   int fragments() const { return data_ + parity_; }
 
-  /// From the k data fragments, the m parity fragments. Not to be called if there is no parity.
+  /// Computes the m parity fragments from the k data fragments. Must not be called if there is no
+  /// parity.
   const Combination& encoder() const { return *encoder_; }
 
-  /// From the fragments `sources`, of which there are exactly k, in the order of their numbers: the
-  /// fragments `wanted`, at least one, in theirs.
+  /// Computes the fragments `wanted`, at least one, from the fragments `sources`, exactly k, each
+  /// in the order of their numbers.
   const Combination& Decoder(FragmentSet sources, FragmentSet wanted) const EXCLUDES(mutex_);
 
   ReedSolomon(int data, int parity);

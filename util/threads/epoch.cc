@@ -54,7 +54,7 @@ EpochDomain::~EpochDomain() {
 void EpochDomain::Retire(std::function<void()> destroy) {
   {
     MutexLock lock(&mutex_);
-    // Pairs with the acquire in Pin. Under the mutex, so that the queue is in order of epochs.
+    // Release pairs with the acquire in Pin. The mutex keeps the queue in order of epochs.
     const uint64_t epoch = epoch_.fetch_add(1, std::memory_order_release);
     retired_.push_back({epoch, std::move(destroy)});
   }

@@ -66,7 +66,7 @@ class EpochDomain {
   static constexpr uint64_t kIdle = 0;
 
   struct Slot {
-    std::atomic<uint64_t> epoch;  ///< Of the outermost pin, or kIdle.
+    std::atomic<uint64_t> epoch;  ///< The epoch of the outermost pin, or kIdle.
     uint32_t depth;               ///< Guards of the owning thread.
   };
   struct Retired {
@@ -79,7 +79,7 @@ class EpochDomain {
     // cannot find that object any more.
     const uint64_t epoch = epoch_.load(std::memory_order_acquire);
     slot->epoch.store(epoch, std::memory_order_relaxed);
-    // Relaxed: once it is set, whoever reclaims uses membarrier, whether or not this pin knows.
+    // Relaxed: once it is set, reclaimers use membarrier, whether or not this pin knows.
     if (asymmetric_.load(std::memory_order_relaxed)) [[likely]] {
       // The processor may still move later loads before the store; membarrier in HeavyFence
       // forbids it where it matters. The compiler must not.
@@ -98,7 +98,7 @@ class EpochDomain {
   alignas(64) std::atomic<uint64_t> epoch_{kIdle + 1};
   PerThread<Slot> slots_;
   alignas(64) Mutex mutex_;
-  std::deque<Retired> retired_ GUARDED_BY(mutex_);  ///< By ascending epoch.
+  std::deque<Retired> retired_ GUARDED_BY(mutex_);  ///< These are in ascending order of epochs.
 };
 
 }  // namespace nacre

@@ -13,7 +13,7 @@ namespace nacre {
 
 namespace {
 
-/// Of a simulation, whatever machine it runs on.
+/// What a simulation reports, on every machine.
 constexpr size_t kSimulatedConcurrency = 4;
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-/// A thread with a name, which a simulation (util/simulation.h) can schedule. To be joined before
-/// it is destroyed or assigned to.
+/// A thread with a name, which a simulation (util/simulation.h) can schedule. It must be joined
+/// before it is destroyed or assigned to.
 ///
 /// Thread safety: none.
 class Thread {
@@ -33,10 +33,10 @@ class Thread {
   uint64_t simulated_ = 0;  ///< Its number in the simulation, if there is one.
 };
 
-/// Calls `work` with each number below `count`, at once, and returns when all calls have: the first
-/// on the caller's thread, the others on threads of that name. If some throw, the caller gets what
-/// the one with the least number has thrown; it gets std::system_error if the system has too few
-/// threads, once those calls have ended that had begun.
+/// Calls `work` with each number below `count` concurrently, and returns when all calls have: the
+/// first runs on the caller's thread, the others on threads of that name. If some throw, the caller
+/// gets what the one with the least number has thrown; it gets std::system_error if the system has
+/// too few threads, once those calls have ended that had begun.
 void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work);
 
 }  // namespace nacre

@@ -17,8 +17,8 @@ namespace nacre {
 struct OptimisticTransactionOptions {
   /// As if SetSnapshot was called at once.
   bool set_snapshot = false;
-  /// Orders keys of families that have no comparator of their own; null: that of the database. Not
-  /// owned.
+  /// Orders keys of families that have no comparator of their own; null means that of the database.
+  /// It is not owned.
   const Comparator* cmp = nullptr;
 };
 
@@ -31,10 +31,10 @@ struct OptimisticTransactionDBOptions {
 /// A database with transactions that take no locks as they work: `Commit` answers `Busy` if others
 /// have written since what they have read for update or written.
 ///
-/// Invariant: whoever writes a key through this object holds the key's bucket from before the write
+/// Invariant: a write of a key through this object holds the key's bucket from before the write
 /// gets its sequence number until it is visible. A commit checks its keys under their buckets and
-/// writes under the same, so no other write of these keys comes in between. Writes that go to
-/// `GetBaseDB()` are not seen by commits that are on their way at that moment.
+/// writes under the same, so no other write of these keys comes in between. Commits in flight do
+/// not see writes that go to `GetBaseDB()` meanwhile.
 ///
 /// Ranges have no bucket: `DeleteRange` is `NotSupported`, alone and in batches, as in RocksDB.
 ///

@@ -20,7 +20,7 @@ class ColumnFamilyHandle;
 
 /// Number of a transaction in its database, as long as it is open.
 using TransactionID = uint64_t;
-/// At most this long (RocksDB's limit).
+/// Has at most this many bytes (RocksDB's limit).
 using TransactionName = std::string;
 
 /// Told when a transaction takes the snapshot that `SetSnapshotOnNextOperation` asked for.
@@ -31,12 +31,12 @@ class TransactionNotifier {
 };
 
 /// A batch of updates that takes effect as a whole or not at all, with reads that see it before it
-/// does, and with protection against what others write meanwhile: of an OptimisticTransactionDB at
-/// `Commit`, of a TransactionDB by locks. RocksDB's interface.
+/// does, and with protection against what others write meanwhile, which an OptimisticTransactionDB
+/// gives at `Commit` and a TransactionDB by locks. RocksDB's interface.
 ///
-/// A transaction belongs to its caller, who destroys it before the database. One that was neither
-/// committed nor rolled back is rolled back then, unless it was prepared: it stays so in the
-/// database, and is found by whoever opens that next.
+/// The caller owns a transaction and destroys it before the database. One that was neither
+/// committed nor rolled back is rolled back then, unless it was prepared: then it stays prepared in
+/// the database, and the next opening finds it.
 ///
 /// What differs from RocksDB:
 ///
@@ -68,8 +68,8 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  /// From now on, keys that are written or got for update must not have been written by others
-  /// since this call. Reads see a snapshot only if their ReadOptions name it.
+  /// Makes writes and gets for update fail for keys that others have written since this call. Reads
+  /// see a snapshot only if their ReadOptions name it.
   virtual void SetSnapshot() = 0;
   /// The same, just before the next operation that writes or gets for update. `notifier` may be
   /// null.
@@ -81,9 +81,8 @@ class Transaction {
   virtual void ClearSnapshot() = 0;
 
   /// Makes a named transaction durable without letting it take effect: `Commit` and `Rollback` work
-  /// after the end of this process, too, by whoever opens the database then.
-  /// `InvalidArgument`: it has no name, or is not at work any more. `NotSupported` by optimistic
-  /// ones.
+  /// after the end of this process, too, once the database is opened again. `InvalidArgument`: it
+  /// has no name, or is not at work any more. `NotSupported` by optimistic ones.
   virtual Status Prepare() = 0;
   /// OK: all is in the database, as a write. Optimistic: `Busy` if others have written since what
   /// this one has read for update or written. With locks: `Aborted` if the transaction has expired.
@@ -131,13 +130,13 @@ class Transaction {
                       bool exclusive = true, bool do_validate = true) {
     return GetForUpdate(options, nullptr, key, value, exclusive, do_validate);
   }
-  /// For each key GetForUpdate; after a failure to lock one, every status is that.
+  /// Calls GetForUpdate for each key; after a failure to lock one, every status is that.
   std::vector<Status> MultiGetForUpdate(const ReadOptions& options, const std::vector<Slice>& keys,
                                         std::vector<std::string>* values);
 
-  /// Over the database with the transaction's updates on top; see
-  /// WriteBatchWithIndex::NewIteratorWithBase. The transaction must outlive it; ends with Commit,
-  /// Rollback and RollbackToSavePoint.
+  /// Iterates over the database with the transaction's updates on top; see
+  /// WriteBatchWithIndex::NewIteratorWithBase. The transaction must outlive it, and Commit,
+  /// Rollback and RollbackToSavePoint invalidate it.
   virtual std::unique_ptr<Iterator> GetIterator(const ReadOptions& options,
                                                 ColumnFamilyHandle* family) = 0;
   std::unique_ptr<Iterator> GetIterator(const ReadOptions& options) {
@@ -178,12 +177,12 @@ class Transaction {
   /// See WriteBatch::PutLogData.
   virtual Status PutLogData(const Slice& blob) = 0;
 
-  /// From now on, until EnableIndexing, updates are not seen by Get and iterators of this
-  /// transaction: saves the index. Reads of keys so written are not defined.
+  /// Saves the cost of the index until EnableIndexing: Get and iterators of this transaction do not
+  /// see updates made meanwhile, and reads of keys so written are undefined.
   virtual void DisableIndexing() = 0;
   virtual void EnableIndexing() = 0;
 
-  /// Of keys that are tracked or locked; of updates.
+  /// The number of keys that are tracked or locked, and of updates.
   virtual uint64_t GetNumKeys() const = 0;
   virtual uint64_t GetNumPuts() const = 0;
   virtual uint64_t GetNumDeletes() const = 0;
@@ -191,12 +190,13 @@ class Transaction {
   /// Milliseconds since it began.
   virtual uint64_t GetElapsedTime() const = 0;
 
-  /// The updates so far. Not to be written to: that would go past locks and checks.
+  /// The updates so far. The caller must not write to it, which would bypass locks and checks.
   virtual WriteBatchWithIndex* GetWriteBatch() = 0;
   /// Adds the updates of `batch`, as if they were made one by one.
   virtual Status RebuildFromWriteBatch(WriteBatch* batch) = 0;
 
-  /// Of waits for locks, in milliseconds; -1: for as long as it takes. Optimistic ones do not wait.
+  /// Sets how long to wait for locks, in milliseconds; -1: for as long as it takes. Optimistic
+  /// transactions do not wait.
   virtual void SetLockTimeout(int64_t timeout_ms) = 0;
   virtual const WriteOptions& GetWriteOptions() const = 0;
   virtual void SetWriteOptions(const WriteOptions& options) = 0;
@@ -206,8 +206,8 @@ class Transaction {
   virtual void UndoGetForUpdate(ColumnFamilyHandle* family, const Slice& key) = 0;
   void UndoGetForUpdate(const Slice& key) { UndoGetForUpdate(nullptr, key); }
 
-  /// Before Prepare. `InvalidArgument`: it has one, it is another's, it is empty or longer than 512
-  /// bytes. `NotSupported` by optimistic ones.
+  /// Names the transaction; must precede Prepare. `InvalidArgument`: it has one, it is another's,
+  /// it is empty or longer than 512 bytes. Optimistic ones answer `NotSupported`.
   virtual Status SetName(const TransactionName& name) = 0;
   virtual TransactionName GetName() const = 0;
   virtual TransactionID GetID() const = 0;

@@ -23,15 +23,15 @@ enum class TxnDBWritePolicy : uint8_t {
 struct TransactionDBOptions {
   /// Keys that may be locked at once; what would lock more answers `Busy`. -1: no limit.
   int64_t max_num_locks = -1;
-  /// Of the last deadlocks, those that `GetDeadlockInfoBuffer` knows.
+  /// How many of the last deadlocks `GetDeadlockInfoBuffer` keeps.
   uint32_t max_num_deadlocks = 5;
   /// Mutexes among which locked keys are divided.
   size_t num_stripes = 16;
   /// Milliseconds that a transaction waits for a lock; 0: not at all; negative: as long as it
   /// takes.
   int64_t transaction_lock_timeout = 1000;
-  /// The same for writes that are not of a transaction. At 0 or below such a write may wait for
-  /// ever for a transaction of its own thread.
+  /// The same for writes outside transactions. At 0 or below such a write may wait for ever for a
+  /// transaction of its own thread.
   int64_t default_lock_timeout = 1000;
   TxnDBWritePolicy write_policy = TxnDBWritePolicy::WRITE_COMMITTED;
 };
@@ -50,21 +50,21 @@ struct TransactionOptions {
   int64_t deadlock_detect_depth = 50;
   /// Bytes of its batch; what would make it longer answers `Aborted`. 0: no limit.
   size_t max_write_batch_size = 0;
-  /// No locks, no checks: the caller knows that nobody else writes these keys.
+  /// Takes no locks and makes no checks: the caller knows that no other thread writes these keys.
   bool skip_concurrency_control = false;
   /// Whether a transaction with a name may be committed without Prepare; otherwise
   /// `InvalidArgument`.
   bool skip_prepare = true;
 };
 
-/// Of `TransactionDB::Write`, RocksDB's.
+/// Options of `TransactionDB::Write`, as in RocksDB.
 struct TransactionDBWriteOptimizations {
   bool skip_concurrency_control = false;
   /// Accepted for RocksDB's sake: with WRITE_COMMITTED it means nothing.
   bool skip_duplicate_key_check = false;
 };
 
-/// A lock, and who has it.
+/// A lock and the transactions that hold it.
 struct KeyLockInfo {
   std::string key;
   std::vector<TransactionID> ids;
@@ -90,12 +90,12 @@ struct DeadlockPath {
 /// A database with transactions that lock what they write or get for update: RocksDB's, with
 /// WriteCommitted.
 ///
-/// Invariant: whoever writes a key through this object holds its exclusive lock from before the
-/// write gets its sequence number until it is visible; the plain writes of this object take the
-/// lock for the time of the write. Writes that go to `GetBaseDB()` take none.
+/// Invariant: a write of a key through this object holds its exclusive lock from before the write
+/// gets its sequence number until it is visible; the plain writes of this object take the lock for
+/// the time of the write. Writes that go to `GetBaseDB()` take none.
 ///
 /// Ranges have no lock: `DeleteRange` is `NotSupported`, also in batches, unless
-/// `TransactionDBWriteOptimizations::skip_concurrency_control` says that nobody else is there.
+/// `TransactionDBWriteOptimizations::skip_concurrency_control` says that there is no other writer.
 ///
 /// Thread safety: as DB.
 class TransactionDB : public StackableDB {
@@ -117,13 +117,13 @@ class TransactionDB : public StackableDB {
                        const TransactionDBWriteOptimizations& optimizations,
                        WriteBatch* updates) = 0;
 
-  /// Null if there is none of that name at work. Owned by whoever began it or, if it was found at
-  /// the opening, by this, until it is destroyed.
+  /// Null if no live transaction has that name. The code that began it owns it; if it was found at
+  /// the opening, this object does, until it is destroyed.
   virtual Transaction* GetTransactionByName(const TransactionName& name) = 0;
   /// All that are prepared and neither committed nor rolled back.
   virtual void GetAllPreparedTransactions(std::vector<Transaction*>* transactions) = 0;
 
-  /// By the id of the family.
+  /// Lists the locks by the id of their family.
   virtual std::unordered_multimap<uint32_t, KeyLockInfo> GetLockStatusData() = 0;
   /// Newest first.
   virtual std::vector<DeadlockPath> GetDeadlockInfoBuffer() = 0;

@@ -30,9 +30,9 @@ struct WriteEntry {
   Slice value;  ///< Empty for deletions.
 };
 
-/// Over the updates of one family in an indexed batch: by key, those of one key in the order in
-/// which they were added. It survives additions to the batch; what it showed before may not.
-/// Rolling back or clearing ends it.
+/// Iterates over the updates of one family in an indexed batch by key, and over those of one key in
+/// the order in which they were added. It survives additions to the batch; what it showed before
+/// may not. Rolling back or clearing invalidates it.
 class WBWIIterator {
  public:
   WBWIIterator() = default;
@@ -43,9 +43,9 @@ class WBWIIterator {
   virtual bool Valid() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  /// To the first update of a key >= `key`.
+  /// Moves to the first update of a key >= `key`.
   virtual void Seek(const Slice& key) = 0;
-  /// To the last update of a key <= `key`.
+  /// Moves to the last update of a key <= `key`.
   virtual void SeekForPrev(const Slice& key) = 0;
   virtual void Next() = 0;
   virtual void Prev() = 0;
@@ -90,11 +90,11 @@ class WriteBatchWithIndex {
   Status DeleteRange(const Slice& begin, const Slice& end) {
     return DeleteRange(nullptr, begin, end);
   }
-  /// Not in the index.
+  /// Adds data that is not in the index.
   Status PutLogData(const Slice& blob);
   void Clear();
 
-  /// To be written to the database, not to be changed.
+  /// The batch to be written to the database. The caller must not change it.
   WriteBatch* GetWriteBatch();
   size_t GetDataSize() const;
 
