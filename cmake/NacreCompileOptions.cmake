@@ -33,9 +33,8 @@ add_compile_options(
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options(-Wthread-safety)
 elseif(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # g++ 12 reports `"literal" + std::string` (GCC bug 105651), with precompiled headers as an
-  # overflow, too.
-  add_compile_options(-Wno-restrict -Wno-stringop-overflow)
+  # g++ 12 reports `"literal" + std::string` (GCC bug 105651).
+  add_compile_options(-Wno-restrict)
 endif()
 
 # The SIMD paths use AVX2 where the target has it and scalar code elsewhere.
