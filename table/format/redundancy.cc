@@ -1,5 +1,7 @@
 #include "table/format/redundancy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <string_view>
@@ -159,8 +161,9 @@ std::string RedundancyPolicy::ToString() const {
   std::string text;
   for (const Rule& rule : rules_) {
     if (!text.empty()) text += ",";
-    text += rule.level == kAnyLevel ? "*" : "L" + std::to_string(rule.level);
-    text += ":" + rule.redundancy.ToString();
+    text += rule.level == kAnyLevel ? "*" : fmt::format("L{}", rule.level);
+    text += ':';
+    text += rule.redundancy.ToString();
   }
   return text;
 }
