@@ -174,8 +174,7 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
       {"manifest.image-bytes", [](P p) { return p.db_->manifest_->counters().image_bytes; }},
       {"log.bytes", [](P p) { return p.LogStats().bytes_appended; }},
       {"log.writes", [](P p) { return p.LogStats().writes_posted; }},
-      {"log.segments",
-       [](P /*properties*/, DBImpl* /*db*/) { return uint64_t{p.LogStats().segments}; }},
+      {"log.segments", [](P p) { return uint64_t{p.LogStats().segments}; }},
   };
   constexpr std::string_view kFallback = "flush.fallback.";
   for (size_t i = 0; i < kFlushFallbacks && name.starts_with(kFallback); ++i) {

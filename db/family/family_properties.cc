@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "util/uri.h"
 
 namespace nacre {
@@ -21,14 +23,14 @@ const MemTable* FamilyProperties::Active() const {
 template <typename Function>
 uint64_t FamilyProperties::SumOverActive(Function function) const {
   const MemTable* const active = Active();
-  return active != nullptr ? function(*active) : 0;
+  return active != nullptr ? std::invoke(function, *active) : 0;
 }
 
 template <typename Function>
 uint64_t FamilyProperties::SumOverFull(Function function) const {
   uint64_t sum = 0;
   for (const auto& memtable : view_->memtables) {
-    if (memtable.get() != Active()) sum += function(*memtable);
+    if (memtable.get() != Active()) sum += std::invoke(function, *memtable);
   }
   return sum;
 }
@@ -81,15 +83,12 @@ struct FamilyProperties::Entry {
 
 bool FamilyProperties::Number(std::string_view name, uint64_t* value) const {
   using F = const FamilyProperties&;
-  constexpr auto entries = [](const MemTable& memtable) { return memtable.entries(); };
-  constexpr auto deletions = [](const MemTable& memtable) { return memtable.deletions(); };
-  constexpr auto bytes = [](const MemTable& memtable) { return memtable.MemoryUsage(); };
   static constexpr Entry kNumbers[] = {
-      {"num-entries-active-mem-table", [](F f) { return f.SumOverActive(entries); }},
-      {"num-entries-imm-mem-tables", [](F f) { return f.SumOverFull(entries); }},
-      {"num-deletes-active-mem-table", [](F f) { return f.SumOverActive(deletions); }},
-      {"num-deletes-imm-mem-tables", [](F f) { return f.SumOverFull(deletions); }},
-      {"cur-size-active-mem-table", [](F f) { return f.SumOverActive(bytes); }},
+      {"num-entries-active-mem-table", [](F f) { return f.SumOverActive(&MemTable::entries); }},
+      {"num-entries-imm-mem-tables", [](F f) { return f.SumOverFull(&MemTable::entries); }},
+      {"num-deletes-active-mem-table", [](F f) { return f.SumOverActive(&MemTable::deletions); }},
+      {"num-deletes-imm-mem-tables", [](F f) { return f.SumOverFull(&MemTable::deletions); }},
+      {"cur-size-active-mem-table", [](F f) { return f.SumOverActive(&MemTable::MemoryUsage); }},
       {"cur-size-all-mem-tables", [](F f) { return f.MemTableBytes(); }},
       {"size-all-mem-tables", [](F f) { return f.MemTableBytes(); }},
       {"num-immutable-mem-table", [](F f) { return f.FullMemTables(); }},
