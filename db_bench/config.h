@@ -67,7 +67,7 @@ struct BenchConfig {
   bool readonly = false;
   bool use_secondary_db = false;
   double secondary_update_interval = 0;  ///< Seconds; 0: never by itself.
-  int followers = 0;                     ///< Of the database that this process owns.
+  int followers = 0;                     ///< Followers of the database that this process owns.
   bool linearizable = false;
   bool disable_wal = false;
   bool verify_checksum = true;
@@ -90,7 +90,7 @@ struct BenchConfig {
   std::string pool;
   std::string redundancy;
   uint64_t repair_bytes_per_second = 0;
-  std::string checkpoint_dir;  ///< Of the benchmarks checkpoint and restore.
+  std::string checkpoint_dir;  ///< The directory of the benchmarks checkpoint and restore.
   int checkpoint_threads = 4;
   CompactionSite compaction = CompactionSite::kAuto;
   NearDataFlush near_data_flush = NearDataFlush::kAuto;
@@ -109,9 +109,9 @@ struct BenchConfig {
 
   // ---- Faults -------------------------------------------------------------------------------
 
-  uint64_t tail_bytes = 0;     ///< That wait to be flushed when the owner is killed.
-  int kill_pid = 0;            ///< 0: nobody.
-  double kill_at_seconds = 0;  ///< Of the first benchmark that runs for --duration; 0: do not.
+  uint64_t tail_bytes = 0;     ///< Bytes that are not flushed when the owner is killed.
+  int kill_pid = 0;            ///< The process to kill; 0: none.
+  double kill_at_seconds = 0;  ///< When in the first benchmark that runs for --duration; 0: never.
 
   /// Every flag of this tool with its value as JSON text, by name.
   std::vector<std::pair<std::string, std::string>> flags;

@@ -6,8 +6,8 @@
 
 namespace nacre::bench {
 
-/// CPU time of all threads in nanoseconds. On a machine that does other things too, it is steadier
-/// than elapsed time, and it shows what background threads cost.
+/// CPU time of all threads in nanoseconds. On a busy machine it is steadier than elapsed time, and
+/// it shows what background threads cost.
 uint64_t ProcessCpuNanos();
 
 }  // namespace nacre::bench

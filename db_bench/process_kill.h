@@ -22,8 +22,8 @@ class ProcessKill {
 
   /// As kill -9. `InvalidArgument` without --kill_pid, `IOError` if it cannot be.
   Status KillNow();
-  /// Such a benchmark starts: does it --kill_at_seconds from now, if that is asked for and still to
-  /// do.
+  /// Must be called when such a benchmark starts: kills --kill_at_seconds from now, if that is
+  /// asked for and still to do.
   void Arm();
   /// The benchmark has ended.
   void Disarm();
@@ -31,7 +31,7 @@ class ProcessKill {
  private:
   const BenchConfig& config_;
   Clock* const clock_;
-  bool done_ = false;  ///< Of the thread that is armed, while there is one.
+  bool done_ = false;  ///< Written by the armed thread, while there is one.
   Mutex mutex_;
   CondVar wake_{&mutex_};
   bool cancelled_ GUARDED_BY(mutex_) = false;

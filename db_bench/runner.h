@@ -47,7 +47,8 @@ class Runner {
   Timeline timeline_;
   ProcessKill kill_;
   bool open_ = false;
-  uint64_t threads_started_ = 0;  ///< Over the whole run: each thread's seed differs.
+  /// Counts over the whole run, so that each thread's seed differs.
+  uint64_t threads_started_ = 0;
   std::vector<BenchmarkResult> results_;
 };
 

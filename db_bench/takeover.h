@@ -18,9 +18,11 @@ namespace nacre::bench {
 
 /// Microseconds since before the pool was connected to.
 struct TakeoverResult {
-  uint64_t first_get_micros = 0;  ///< Until a value from the log and one from a table were right.
-  uint64_t first_put_micros = 0;  ///< Until a Put was acknowledged.
-  std::vector<std::pair<std::string, uint64_t>> steps;  ///< Of opening, as the engine tells them.
+  /// Time until a value from the log and one from a table were right.
+  uint64_t first_get_micros = 0;
+  uint64_t first_put_micros = 0;  ///< Time until a Put was acknowledged.
+  /// Steps of the opening, as the engine reports them.
+  std::vector<std::pair<std::string, uint64_t>> steps;
 };
 
 /// Writes --tail_bytes of keys and values in an order of its own, every key once, and says "ready".
@@ -30,8 +32,8 @@ Status WriteTail(const BenchConfig& config, Engine* engine);
 /// Waits for the end of the process, or for `stop`.
 void AwaitKill(Clock* clock, const std::atomic<bool>& stop);
 
-/// Opens the database and measures. Then compares all that the tail is of: `Corruption` if a record
-/// is missing or wrong.
+/// Opens the database and measures. Then compares all records of the tail: `Corruption` if one is
+/// missing or wrong.
 Status MeasureTakeover(const BenchConfig& config, Engine* engine, Clock* clock,
                        TakeoverResult* result);
 

@@ -38,7 +38,7 @@ struct Worker {
 
   /// A number below --num.
   uint64_t RandomNumber() { return random.Uniform(config.num); }
-  /// Until `ops` are done; a random workload goes on for --duration instead if that is set.
+  /// Runs until `ops` are done; a random workload goes on for --duration instead if that is set.
   OpBudget Budget(uint64_t ops, bool may_be_timed = true) const {
     return {clock, shared->stop, ops, may_be_timed ? config.duration_seconds : 0,
             config.ops_between_duration_checks};
@@ -48,7 +48,7 @@ struct Worker {
 using Workload = Status (*)(Worker* worker);
 
 Status FillSequential(Worker* worker);
-Status FillRandom(Worker* worker);  ///< Also overwrite.
+Status FillRandom(Worker* worker);  ///< Serves overwrite as well.
 inline constexpr uint64_t kFillBatchEntries = 1000;
 /// `kFillBatchEntries` in each batch, in sequence.
 Status FillBatch(Worker* worker);
@@ -61,7 +61,7 @@ Status ReadRandom(Worker* worker);
 Status ReadMissing(Worker* worker);
 /// --multiread_batch keys per MultiGet.
 Status MultiReadRandom(Worker* worker);
-/// By --async_reads coroutines of each thread.
+/// Runs --async_reads coroutines in each thread.
 Status AsyncReadRandom(Worker* worker);
 Status ReadSequential(Worker* worker);
 Status ReadReverse(Worker* worker);

@@ -54,8 +54,8 @@ Status ReadInOrder(Worker* worker, Direction direction) {
   return status;
 }
 
-/// Over --seek_nexts entries from where `cursor` stands. Some of each value is copied, so that it
-/// has to be there. Answers whether the cursor still stands on an entry.
+/// Steps over --seek_nexts entries from where `cursor` stands. Some of each value is copied, so
+/// that it has to be there. Answers whether the cursor still stands on an entry.
 bool Step(Cursor* cursor, int steps, bool backward, uint64_t* bytes_out) {
   char buffer[256];
   uint64_t bytes = 0;

@@ -14,9 +14,9 @@
 
 namespace nacre::pool {
 
-/// What the jobs of the databases may do in one node's memory. The owner of a database begins each
-/// job on all nodes that have space of its outputs, and on the one that is to run it; each grants
-/// keys to just that space. When the owner has ended a job here, its keys are revoked for good. A
+/// The rights of the databases' jobs in one node's memory. The owner of a database begins each job
+/// on all nodes that have space of its outputs, and on the one that is to run it; each grants keys
+/// to just that space. When the owner has ended a job here, its keys are revoked for good. A
 /// request to begin or to run it may still come, if it was overtaken: it is refused.
 ///
 /// Ranges that touch share a key, as over verbs each key is a registration.
@@ -32,7 +32,7 @@ class JobGrants {
   /// there are too many, or no keys left.
   Status Begin(uint64_t database_id, uint64_t job_id, const std::vector<ExtentAddr>& extents,
                rdma::MemoryRegion* memory, std::vector<uint32_t>* keys);
-  /// Whether it has begun, and nobody has ended it.
+  /// Whether it has begun and not been ended.
   bool Has(uint64_t database_id, uint64_t job_id) const;
   /// Revokes the job's keys. OK if there is no such job; `Unavailable` as RegionGrant::Revoke, and
   /// then to be called again.
@@ -57,7 +57,7 @@ class JobGrants {
   };
   using Key = std::pair<uint64_t, uint64_t>;  // Database and job.
   /// A request is overtaken by those that were sent while its connection timed out. One that comes
-  /// later than so many jobs' ends leaves a grant whose keys nobody has.
+  /// later than so many jobs' ends leaves a grant whose keys were never handed out.
   static constexpr size_t kMostOvertaking = 1024;
 
   std::map<Key, Job> jobs_;

@@ -194,7 +194,7 @@ Status Run() {
   NACRE_RETURN_IF_ERROR(ParseFlags(&options, &listen));
   NACRE_RETURN_IF_ERROR(LoadPlugins(&options));
   std::unique_ptr<rdma::Device> device;
-  // Without a log, whoever started the node is to hear of strangers at its door.
+  // Without a log, standard error tells of refused strangers.
   const std::shared_ptr<Logger> log =
       options.log != nullptr ? options.log : NewStderrLogger(LogLevel::kWarn);
   std::string secret;

@@ -24,7 +24,7 @@ struct MemoryNodeOptions {
   std::string region_file{};
   bool region_reset = false;  ///< Begin empty, whatever the file holds.
   /// Nodes with the same label may fail together (a rack, a power supply): no two of them get
-  /// fragments of one table. Empty: a domain of its own. At most 255 bytes.
+  /// fragments of one table. An empty label is a domain of its own. At most 255 bytes.
   std::string domain{};
   int workers = 1;              ///< Compaction threads, and as many for flushes.
   std::shared_ptr<Logger> log;  ///< May be null.

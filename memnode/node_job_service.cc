@@ -68,7 +68,7 @@ void NodeJobService::Work() {
 }
 
 Status NodeJobService::Execute(NodeJob* job) {
-  // One that was cancelled before it ran need not connect to anybody.
+  // One that was cancelled before it ran need not connect to any peer.
   if (job->cancelled()->load(std::memory_order_acquire)) return Status::Aborted("cancelled");
   std::shared_ptr<JobPeers> peers;
   if (Status s = peers_->Get(job->peers(), &peers); !s.ok()) {

@@ -61,7 +61,7 @@ class OpenedPool : public PoolImpl {
   const std::string uri_;
   Clock* const clock_;
   std::vector<EmbeddedNode> nodes_;
-  MemoryNodeOptions node_options_;  ///< Of embedded nodes.
+  MemoryNodeOptions node_options_;  ///< Options of embedded nodes.
   std::unique_ptr<rdma::Device> device_;
   std::unique_ptr<PoolClient> client_;
 };

@@ -31,7 +31,7 @@ constexpr uint64_t kMagic = 0x656c69666e72434eULL;  // "NCrnfile"
 constexpr uint32_t kFormatVersion = 1;
 constexpr uint64_t kHeadAt = 2048;
 constexpr uint64_t kPageBytes = 4096;
-/// Of a place for the state: a root is some hundred bytes.
+/// The least size of a place for the state: a root is some hundred bytes.
 constexpr uint64_t kMinStateBytes = 1 << 20;
 constexpr uint64_t kMaxStateBytes = 64 << 20;
 
@@ -62,9 +62,9 @@ struct RegionFile::Head {
   uint64_t region_bytes;
   uint64_t slab_bytes;
   uint64_t state_offset;
-  uint64_t state_bytes;  ///< Of each of the two places.
+  uint64_t state_bytes;  ///< Size of each of the two places.
   uint64_t instance_id;
-  uint64_t device;  ///< Where the file is: a copy of it is elsewhere.
+  uint64_t device;  ///< The file's own device: a copy of it is elsewhere.
   uint64_t inode;
   char boot_id[40];
 
@@ -75,7 +75,7 @@ struct RegionFile::Head {
   }
 };
 
-/// Before the bytes of a state.
+/// Precedes the bytes of a state.
 struct RegionFile::StateHead {
   uint64_t mark;  ///< 0: none was ever written here.
   uint64_t length;
@@ -113,7 +113,7 @@ RegionFile::~RegionFile() { Unmap(); }
 
 Status RegionFile::Lock() {
   const std::string path = options_.path + ".lock";
-  // Never handed to anybody, so it ends with the process.
+  // It is never handed over, so it ends with the process.
   lock_ = rdma::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock_.valid()) return rdma::SystemError(path);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return Status::OK();
@@ -143,7 +143,7 @@ Status RegionFile::Reserve(int fd) const {
   if (::ftruncate(fd, static_cast<off_t>(file_bytes_)) != 0) {
     return rdma::SystemError("make it of " + FormatBytes(file_bytes_));
   }
-  // All of it now: where memory is missing later, whoever touches it is killed.
+  // The file gets all its memory now: a process that touches missing memory later is killed.
   while (::fallocate(fd, 0, 0, static_cast<off_t>(file_bytes_)) != 0) {
     if (errno == EINTR) continue;
     if (errno != ENOSPC) return rdma::SystemError("take " + FormatBytes(file_bytes_));
@@ -206,7 +206,7 @@ Status RegionFile::Make() {
     NACRE_RETURN_IF_ERROR(Map(std::move(fd)));
     WriteHead();
     NACRE_RETURN_IF_ERROR(Save(std::string()));
-    // Only what is whole gets the name.
+    // Only a whole file gets the name.
     if (::rename(path.c_str(), options_.path.c_str()) != 0) return rdma::SystemError("name it");
     return Status::OK();
   };

@@ -16,7 +16,7 @@ namespace nacre::pool {
 
 struct RegionFileOptions {
   std::string path;
-  uint64_t region_bytes = 0;  ///< Of all of the region, its header and slab table included.
+  uint64_t region_bytes = 0;  ///< Bytes of the whole region, its header and slab table included.
   uint64_t slab_bytes = 0;
   bool reset = false;  ///< Whatever there is at the path gives way to an empty region.
   Clock* clock = nullptr;
@@ -37,10 +37,10 @@ struct RegionFileOptions {
 ///  - The state is written in turns to two places, each with a mark of its own that says whether it
 ///    is whole. A process that is killed at any instruction leaves the latest whole one.
 ///  - Damage is never taken for emptiness: a head or a state that does not match its checksum fails
-///    the start, until somebody asks for `reset`.
+///    the start, until the operator asks for `reset`.
 ///  - Over `shm`, peers of a process that was killed still have the file mapped, and may be stopped
-///    in the middle of a write. If anybody else has the file open, its content is moved to another
-///    file at the same path (region_move.h), where nobody reaches it with what he had.
+///    in the middle of a write. If another process has the file open, its content is moved to
+///    another file at the same path (region_move.h), where old mappings do not reach it.
 ///
 /// Beside the file lies PATH.lock, by which one process at a time has it, and, for as long as a
 /// file is made, PATH.new.
@@ -96,10 +96,10 @@ class RegionFile {
   uint64_t page_bytes_ = 0;
   uint64_t file_bytes_ = 0;
   uint64_t state_offset_ = 0;
-  uint64_t state_bytes_ = 0;  ///< Of one place.
+  uint64_t state_bytes_ = 0;  ///< Size of one place.
   uint64_t instance_id_ = 0;
   Keeping keeping_ = Keeping::kEmpty;
-  int place_ = 0;  ///< That has the latest state.
+  int place_ = 0;  ///< The one with the latest state.
   uint64_t state_number_ = 0;
 };
 

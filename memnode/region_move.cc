@@ -22,7 +22,7 @@
 namespace nacre::pool {
 namespace {
 
-/// So much is in both files at a time.
+/// How much is in both files at a time.
 constexpr uint64_t kPartBytes = 16 << 20;
 
 std::atomic_ref<uint64_t> WordAt(char* data, uint64_t offset) {
@@ -88,8 +88,8 @@ Status MovePart(const std::string& path, int to, char* from, char* target, uint6
 bool IsFileShared(int fd, Clock* clock) {
   constexpr int kTries = 20;
   for (int i = 0; i < kTries; ++i) {
-    // The kernel gives this lease only if nobody else has the file open, or mapped. Who opens it
-    // before it is given back has a signal sent, which ends nothing.
+    // The kernel gives this lease only if no other process has the file open, or mapped. An open
+    // before it is given back sends a signal, which ends nothing.
     ::fcntl(fd, F_SETSIG, SIGURG);
     if (::fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
       ::fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -123,7 +123,7 @@ Status MoveContent(const std::string& path, int fd, char* data, uint64_t bytes, 
     status = MovePart(to_path, to->get(), data, target, begin, end);
     if (!status.ok() || begin == 0) break;
     moved_from.store(begin);
-    // Without it both are there for longer, which does no harm.
+    // If this fails, both parts are there for longer, which does no harm.
     ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
                 static_cast<off_t>(end - begin));
     end = begin;

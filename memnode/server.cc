@@ -28,7 +28,7 @@ constexpr milliseconds kSweepPeriod{1000};
 /// the last one at once.
 constexpr uint64_t kBusyNanos = 2'000;
 
-/// Not 0, which means any.
+/// It is never 0, which means any.
 uint32_t StartIdOf(uint64_t drawn) { return static_cast<uint32_t>(drawn) | 1; }
 
 }  // namespace

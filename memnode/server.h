@@ -46,7 +46,7 @@ class Server {
 
   struct RunningJob {
     std::shared_ptr<NodeJob> job;
-    uint64_t connection = 0;  ///< That waits for the result.
+    uint64_t connection = 0;  ///< The connection that waits for the result.
   };
   using JobKey = std::pair<uint64_t, uint64_t>;  // Client and job.
 
@@ -71,8 +71,8 @@ class Server {
   /// Ends a connection and whatever depends on it.
   void Close(uint64_t connection_id);
   void ClientGone(uint64_t client_id, bool hung_up);
-  /// Before another client is told of an owner: it may have ended without this node's having taken
-  /// note, and then its database is nobody's.
+  /// Must precede telling another client of an owner, which may have ended unnoticed by this node;
+  /// then its database has no owner.
   void LookAtOwner(const std::string& database, uint64_t asker);
   /// Those of the client for data that have these numbers.
   void EndConnections(uint64_t client_id, const control::EndConnections& request);
@@ -123,7 +123,7 @@ class Server {
 
   std::unique_ptr<RegionFile> file_;  ///< Null: the memory ends with the process.
   std::unique_ptr<ServerRegion> region_;
-  std::unique_ptr<rdma::MemoryRegion> scratch_;  ///< For receives that nothing should arrive in.
+  std::unique_ptr<rdma::MemoryRegion> scratch_;  ///< Backs receives in which nothing should arrive.
   std::unique_ptr<rdma::CompletionQueue> queue_;
   std::unique_ptr<ServerDatabases> databases_;
   std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> connections_;
@@ -135,9 +135,9 @@ class Server {
   std::unique_ptr<NodeJobService> compactions_;
   /// Takes what it has a thread for: the owner has one, too, and writers wait for flushes.
   std::unique_ptr<NodeJobService> flushes_;
-  /// All other jobs: nobody waits for them as long as for a compaction.
+  /// Runs all other jobs, which are less urgent than a compaction.
   std::unique_ptr<NodeJobService> maintenance_;
-  std::unique_ptr<NodeJobService> scrubs_;  ///< Slow on purpose: nobody is to wait behind them.
+  std::unique_ptr<NodeJobService> scrubs_;  ///< It is slow on purpose: no job is to wait behind it.
 
   std::unique_ptr<rdma::Listener> listener_;
   Thread acceptor_;

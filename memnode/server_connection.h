@@ -16,21 +16,21 @@ namespace nacre::pool {
 struct ServerConnection {
   enum class Phase : uint8_t { kIdle, kFetching, kExecuting, kReplying };
 
-  /// Where a SEND arrives, then where short replies are sent from.
+  /// The place where a SEND arrives, then that from which short replies are sent.
   static constexpr size_t kReceiveBytes = rdma::Device::kMaxSendBytes;
   static constexpr size_t kShortReplyBytes = 16 << 10;
 
   uint64_t id = 0;
   ConnectionKind kind = ConnectionKind::kData;
   uint64_t client_id = 0;
-  uint32_t number = 0;  ///< Of kData: the client's for it.
+  uint32_t number = 0;  ///< For kData, the client's number for it.
   Phase phase = Phase::kIdle;
   control::Request request;  ///< The current one; of a large one, the body.
   /// The next request, when it came in before the completion of the last reply was seen.
   std::unique_ptr<control::Request> next_request;
   /// An answer that did not fit the requester's buffer, until it is fetched.
   std::unique_ptr<control::Reply> held_reply;
-  uint64_t job_id = 0;  ///< Of the compaction that is being executed; 0: none.
+  uint64_t job_id = 0;  ///< The compaction that is being executed; 0: none.
 
   std::unique_ptr<rdma::MemoryRegion> memory;
   std::unique_ptr<rdma::MemoryRegion> large_request;

@@ -16,9 +16,10 @@
 namespace nacre::pool {
 namespace {
 
-/// Of what the node keeps for others without looking at it.
+/// Bounds what the node keeps for others without looking at it.
 constexpr size_t kMaxKeptBytes = 64 << 10;
-/// Destroyed databases that are remembered. Only owners that were cut off since ask for one.
+/// Bounds the destroyed databases that are remembered. Only owners that were cut off since ask for
+/// one.
 constexpr size_t kMaxDestroyed = 256;
 
 uint64_t LeaseNanos() {
@@ -74,7 +75,8 @@ Status ServerDatabases::TakeKept(uint64_t now_nanos, bool* clean) {
     database.epoch_before = kept.epoch_before();
     database.claimant = kept.claimant();
     database.root = kept.root();
-    // Whoever was confirmed last: only then is it known who that was.
+    // If it is ready, the claimant is the client that was confirmed last; otherwise that is
+    // unknown.
     if (kept.ready()) database.leaseholder = kept.claimant();
     if (kept.claimant() != 0) database.lease_until_nanos = now_nanos + LeaseNanos();
     ids.insert(kept.database_id());
@@ -145,7 +147,7 @@ Status ServerDatabases::CheckClaim(uint64_t client, const control::ClaimDatabase
     return Status::Busy(fmt::format("database '{}' is open elsewhere", name));
   }
   // Another claim of the epoch that more than half have granted to this client was in vain, and
-  // came here late. Whoever made it has never written a root.
+  // came here late. Its client has never written a root.
   const bool over_one_in_vain =
       request.granted() && database.root.epoch() < request.epoch() && database.claimant != client;
   const bool again =
@@ -162,7 +164,7 @@ Status ServerDatabases::Claim(uint64_t client, const control::ClaimDatabase& req
                               uint64_t now_nanos, control::DatabaseState* state) {
   NACRE_RETURN_IF_ERROR(CheckClaim(client, request));
   Status claimed = MakeClaim(client, request, now_nanos, state);
-  // Also if it is to be repeated: the owner before is fenced from here on.
+  // This holds even if the claim is to be repeated: the owner before is fenced from here on.
   NACRE_RETURN_IF_ERROR(Keep());
   NACRE_POINT("node.claim-granted");
   return claimed;
@@ -259,7 +261,7 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
   Fence(&database);
   database.claimant = 0;
   database.alive = false;
-  // Of an owner before, which claims in vain do not end, it stays.
+  // A former owner's lease stays; a claim in vain does not end it.
   if (database.leaseholder == client) database.lease_until_nanos = 0;
   database.ready = false;
   if (request.abandoned()) database.epoch = database.epoch_before;
@@ -270,7 +272,7 @@ Status ServerDatabases::Release(uint64_t client, const control::ReleaseDatabase&
 }
 
 Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase& request) {
-  // Whoever asks again has not heard that it was done.
+  // A client that asks again has not heard that it was done.
   const uint64_t destroyed_in = DestroyedIn(request.database_id());
   if (destroyed_in != 0 && destroyed_in == request.epoch()) return Status::OK();
   Map::iterator it;

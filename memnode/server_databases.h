@@ -21,22 +21,22 @@
 namespace nacre::pool {
 
 /// The databases that one node knows: this node's part of their registers (root_register.h), and
-/// what their owners tell of them.
+/// what their owners report of them.
 ///
 /// A claim in a later epoch is accepted for good, at once: the write keys of the database are
 /// revoked, its jobs aborted, and from then on the former owner is answered `Fenced`. The new owner
 /// may act once nothing writes for the former one any more, that is when no pin is left.
 ///
-/// What has a root stays when its owner leaves or is gone, also if it says that the database is no
-/// more: a node that forgot that would leave the decision to others, who may not know of it. What
-/// has none is dropped then: its slabs are freed as soon as no pin is left; until then its name is
-/// Busy.
+/// A database with a root stays when its owner leaves or is gone, also if the root says that the
+/// database is no more: a node that forgot that would leave the decision to others, which may not
+/// know of it. One without a root is dropped then: its slabs are freed as soon as no pin is left;
+/// until then its name is Busy.
 ///
 /// A database that was destroyed stays so: the ids of the latest ones are remembered, so that an
 /// owner that was cut off meanwhile learns of it, and does not bring the database back.
 ///
 /// Where the node's memory outlives its process, what was promised or taken over is in `file`
-/// before it is answered, and before anybody else can read it.
+/// before it is answered, and before any peer can read it.
 ///
 /// Thread safety: none (the node's I/O thread); `count` from any thread.
 class ServerDatabases {
@@ -50,7 +50,7 @@ class ServerDatabases {
   /// latest, when the process before ended. Slabs of databases that are no more become free.
   /// `*clean`: that process stopped by itself. `Corruption` if there is no sense in it.
   Status TakeKept(uint64_t now_nanos, bool* clean);
-  /// Keeps what is about to be done to a copy of a manifest until RedoDone. If the process is
+  /// Keeps what is about to be done to a replica of a manifest until RedoDone. If the process is
   /// killed in between, TakeKept does it. `NoSpace` if it is too much.
   Status KeepRedo(uint64_t database_id, const ExtentAddr& copy, std::string redo);
   Status RedoDone();
@@ -60,7 +60,7 @@ class ServerDatabases {
   void Read(const std::string& name, control::DatabaseState* state) const;
   /// The client that has claimed the database and lives, as far as is known; 0: none.
   uint64_t OwnerOf(const std::string& name) const;
-  /// Whether the database was destroyed, as far as is remembered.
+  /// Whether the database is remembered as destroyed.
   bool Destroyed(uint64_t database_id) const { return DestroyedIn(database_id) != 0; }
   /// `Fenced`: it was destroyed in that epoch or a later one. `Busy`: it is open elsewhere, or the
   /// epoch is not later than all before. `TryAgain`: the claim is accepted, and to be repeated
@@ -68,8 +68,8 @@ class ServerDatabases {
   /// reads any more.
   Status Claim(uint64_t client, const control::ClaimDatabase& request, uint64_t now_nanos,
                control::DatabaseState* state);
-  /// OK if `client` has the database open; nobody else gets it for kOwnerLease then, unless the
-  /// client hangs up.
+  /// OK if `client` has the database open; no other gets it for kOwnerLease then, unless the client
+  /// hangs up.
   Status Confirm(uint64_t client, uint64_t database_id, uint64_t now_nanos);
   /// `Fenced` unless the client has the claim with that epoch and the version has grown.
   Status Write(uint64_t client, const control::WriteRoot& request);
@@ -95,9 +95,9 @@ class ServerDatabases {
   void Pin(uint64_t database_id) { ++pins_[database_id]; }
   void Unpin(uint64_t database_id);
 
-  /// The client's lifeline has ended. If the client `hung_up` it knows, or is no more, and does not
-  /// answer reads on the strength of what was confirmed before. The ids of the databases that are
-  /// dropped.
+  /// Records that the client's lifeline has ended, and returns the ids of the databases that are
+  /// dropped. If the client `hung_up`, it knows, or is no more, and does not answer reads on the
+  /// strength of what was confirmed before.
   std::vector<uint64_t> OwnerGone(uint64_t client, bool hung_up);
 
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -114,7 +114,7 @@ class ServerDatabases {
     uint64_t leaseholder = 0;  ///< Client that was confirmed last.
     uint64_t lease_until_nanos = 0;
     control::Root root;
-    control::ReportDatabase report;  ///< Of the present owner.
+    control::ReportDatabase report;  ///< Report of the present owner.
     uint64_t reported_nanos = 0;     ///< 0: none yet.
 
     bool open() const { return alive && ready && !dropping; }
@@ -135,7 +135,7 @@ class ServerDatabases {
   Map::const_iterator Find(uint64_t database_id) const;
   /// Ends what was written for the owner.
   void Fence(Database* database);
-  /// The epoch of who destroyed the database; 0: nobody has, as far as is remembered.
+  /// The epoch of the owner that destroyed the database; 0: it is not remembered as destroyed.
   uint64_t DestroyedIn(uint64_t database_id) const;
   void NoteDestroyed(const Database& database);
   void Drop(Map::iterator database);
@@ -147,7 +147,7 @@ class ServerDatabases {
   Map databases_;
   std::unordered_map<uint64_t, Map::iterator> by_id_;  ///< Each request names one.
   std::set<std::pair<uint64_t, uint64_t>> fenced_;  ///< Client and database, as long as both live.
-  std::map<uint64_t, int> pins_;                    ///< By database id.
+  std::map<uint64_t, int> pins_;                    ///< Keyed by database id.
   /// Ids and epochs, oldest first.
   std::deque<std::pair<uint64_t, uint64_t>> destroyed_;
   control::Directions directions_;

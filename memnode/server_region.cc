@@ -229,7 +229,7 @@ Status ServerRegion::Return(uint64_t database_id, const std::vector<uint64_t>& o
   }
   for (const uint64_t offset : offsets) {
     const uint64_t slab = SlabAt(offset);
-    if (entries()[slab].database_id != 0) TakeBack(slab);  // Else it was named twice.
+    if (entries()[slab].database_id != 0) TakeBack(slab);  // Otherwise it was named twice.
   }
   return Status::OK();
 }

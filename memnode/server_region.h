@@ -17,12 +17,12 @@ namespace nacre::pool {
 
 /// The memory of one node: a header, the slab table, then the slabs (pool/wire/region_layout.h).
 ///
-/// The header and the table describe the region to whoever finds it, such as a node started anew
-/// over the same memory (region_file.h). An entry of the table is stored before the lease is
-/// answered, and cleared after the key was revoked. Peers may read all of it; into a slab those
-/// write who were given its key, or, as jobs, keys to parts of it. All of these are revoked before
-/// the slab can be anybody else's. Where somebody stands still inside a write under one of them and
-/// cannot be ended (rdma::RegionGrant::Revoke), the slab stays unused.
+/// The header and the table describe the region to a node that is started anew over the same memory
+/// (region_file.h). An entry of the table is stored before the lease is answered, and cleared after
+/// the key was revoked. Peers may read all of it; only peers that were given a slab's key, or, as
+/// jobs, keys to parts of it, write into the slab. All of these are revoked before the slab is
+/// reused. If a process stands still inside a write under one of them and cannot be killed
+/// (rdma::RegionGrant::Revoke), the slab stays unused.
 ///
 /// Thread safety: the slab methods from one thread; `leased` and what is constant from any.
 class ServerRegion {
@@ -33,12 +33,12 @@ class ServerRegion {
   /// `*total`: of a region with room for `bytes` / `slab_bytes` slabs. `InvalidArgument` if that is
   /// none, or the slab size is no multiple of a page.
   static Status SizeOf(uint64_t bytes, uint64_t slab_bytes, uint64_t* total);
-  /// In memory of `device`, empty; failures as SizeOf and AllocateRegion. `log` may be null; else
-  /// it outlives the region.
+  /// Makes an empty region in memory of `device`; failures as SizeOf and AllocateRegion. `log` may
+  /// be null; else it outlives the region.
   static Status Create(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
                        uint64_t instance_id, Logger* log, std::unique_ptr<ServerRegion>* region);
-  /// In `file`, as it is there; failures as SizeOf and MapRegion, and `Corruption` if what is there
-  /// is not the region that the file says.
+  /// Opens the region in `file`; failures as SizeOf and MapRegion, and `Corruption` if what is
+  /// there is not the region that the file says.
   static Status Open(rdma::Device* device, uint64_t bytes, uint64_t slab_bytes,
                      const RegionFile& file, Logger* log, std::unique_ptr<ServerRegion>* region);
 
@@ -62,7 +62,7 @@ class ServerRegion {
   void RevokeAll(uint64_t database_id);
   /// Offsets of the database's slabs.
   std::vector<uint64_t> SlabsOf(uint64_t database_id) const;
-  /// Of the leased slab at or around `offset`; its owner has the database open.
+  /// The key of the leased slab at or around `offset`; its owner has the database open.
   uint32_t WriteKey(uint64_t offset) const;
   /// Whether all of [offset, offset + length) is leased to the database.
   bool Owns(uint64_t database_id, uint64_t offset, uint64_t length) const;
@@ -93,7 +93,7 @@ class ServerRegion {
   uint64_t slab_bytes() const { return slab_bytes_; }
   uint64_t slab_count() const { return slab_count_; }
   uint64_t slab_area() const { return slab_area_; }
-  /// Those that somebody may still write to count as leased, whosever they were.
+  /// Leased slabs, with those that a peer may still write to, whosever they were.
   uint64_t leased() const { return leased_.load(std::memory_order_relaxed); }
 
  private:
@@ -124,7 +124,7 @@ class ServerRegion {
 
   std::unique_ptr<rdma::MemoryRegion> memory_;
   Logger* log_ = nullptr;
-  std::vector<std::unique_ptr<rdma::RegionGrant>> grants_;  ///< By slab; null: no key.
+  std::vector<std::unique_ptr<rdma::RegionGrant>> grants_;  ///< Indexed by slab; null: no key.
   JobGrants job_grants_;
   /// Slabs of which a key is revoked, and kept, because a write under it may still land.
   std::set<uint64_t> stuck_;

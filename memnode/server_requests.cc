@@ -84,7 +84,7 @@ void Server::Fetched(ServerConnection* connection) {
       !DecodeRequest(bytes, &body).ok() || !IsLargeBodyOf(body, envelope)) {
     return Malformed(connection, Status::InvalidArgument("a large request is damaged"));
   }
-  // Where to answer is what the envelope says, which the sender cannot change any more.
+  // The reply goes where the envelope says, which the sender cannot change any more.
   *body.mutable_reply() = envelope.reply();
   body.set_wake(envelope.wake());
   envelope.Swap(&body);
@@ -325,7 +325,7 @@ Status Server::ApplyCheckpoint(const ServerConnection& connection,
                                                .compressed = request.compressed()},
                                               region_->data() + copy.start.offset, copy.length,
                                               record));
-  // Before the memory can be anything else.
+  // This precedes any other use of the memory.
   return file_ == nullptr ? Status::OK() : databases_->RedoDone();
 }
 

@@ -104,7 +104,7 @@ Status Peer::Serve(std::unique_ptr<rdma::IncomingConnection> incoming) {
 }
 
 void Peer::Echo(Connection* connection) {
-  // A round trip is measured: whoever answers must be awake while messages come.
+  // A round trip is measured: the answering thread must be awake while messages come.
   constexpr int kIdlePolls = 100'000;
   int idle = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {

@@ -46,7 +46,8 @@ class Peer {
   std::unique_ptr<rdma::Listener> listener_;
   std::atomic<bool> stopping_{false};
   std::thread acceptor_;
-  std::vector<std::unique_ptr<Connection>> connections_;  ///< Of the acceptor, until it has ended.
+  /// Owned by the acceptor thread until it has ended.
+  std::vector<std::unique_ptr<Connection>> connections_;
 };
 
 }  // namespace nacre::perf

@@ -51,7 +51,7 @@ Status OpenDevice(Uri* uri, std::unique_ptr<rdma::Device>* device) {
   return rdma::OpenDevice(uri->scheme, options, Clock::System(), device);
 }
 
-/// Where the far side listens when nobody says: where only this host can reach it.
+/// Chooses where the far side listens if no address is given: where only this host can reach it.
 Status OwnAddress(const std::string& scheme, std::string* address) {
   if (scheme == "shm") *address = "@";
   if (scheme == "tcp") *address = "127.0.0.1:0";

@@ -80,7 +80,7 @@ Status RunSocketPing(size_t size, double seconds, Clock* clock, Result* result) 
   if (child < 0) return SystemError("fork");
   if (child == 0) {
     Pong(listener.get(), size);
-    ::kill(::getpid(), SIGKILL);  // Without running what the parent registered for its own end.
+    ::kill(::getpid(), SIGKILL);  // This skips what the parent registered for its own end.
   }
   *result = Result();
   Status status;

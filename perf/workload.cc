@@ -70,7 +70,7 @@ class Driver {
   std::unique_ptr<rdma::CompletionQueue> queue_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;
   rdma::RemoteKey far_;
-  std::vector<uint64_t> started_;  ///< By slot: when, in nanoseconds.
+  std::vector<uint64_t> started_;  ///< Start times in nanoseconds, by slot.
   std::vector<uint64_t> free_;     ///< Slots.
   uint64_t last_progress_ = 0;
   uint64_t operations_ = 0;
@@ -252,7 +252,7 @@ Status Run(const Workload& workload, rdma::Device* device, const std::string& ad
   wait(workload.seconds / 10, 0);
   const uint64_t start = clock->NowNanos();
   phase.measuring.store(true);
-  // On a busy machine a thread may not have had its turn by then.
+  // A thread may not have had its turn by then on a busy machine.
   wait(workload.seconds, threads);
   phase.measuring.store(false);
   const uint64_t end = clock->NowNanos();

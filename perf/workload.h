@@ -20,9 +20,9 @@ struct Workload {
   Operation operation = Operation::kRead;
   size_t size = 512;    ///< Bytes an operation moves; a cas moves 8.
   int depth = 1;        ///< Operations under way, by each thread.
-  int batch = 1;        ///< Of these, posted with one doorbell.
+  int batch = 1;        ///< How many are posted with one doorbell.
   int threads = 1;      ///< Each with a connection of its own.
-  double seconds = 2;   ///< Of measuring, after a tenth as much of warming up.
+  double seconds = 2;   ///< Time of measuring, after a tenth as much of warming up.
   bool random = false;  ///< Anywhere in the peer's region, else at its start.
 };
 

@@ -19,7 +19,7 @@ struct TableRecord {
   std::string signature;
 };
 
-/// From what the catalogue has of it. `Corruption` if that is malformed.
+/// Decodes what the catalogue has of it. `Corruption` if that is malformed.
 Status DecodeTable(const Slice& value, TableRecord* record);
 
 /// `NotFound` if there is no such table. `Corruption` if the record is malformed.

@@ -7,24 +7,25 @@
 
 namespace nacre::sqlite {
 
-/// Tells whether a transaction may commit under snapshot isolation: only if nobody has committed a
-/// write of one of its keys since its snapshot (the first committer wins; Berenson et al., "A
+/// Tells whether a transaction may commit under snapshot isolation: only if no other has committed
+/// a write of one of its keys since its snapshot (the first committer wins; Berenson et al., "A
 /// Critique of ANSI SQL Isolation Levels", section 4.2). Commits are numbered; keys are compared by
 /// 64-bit hashes, so that two different ones may, very rarely, count as the same.
 ///
 /// Thread safety: none; the database's mutex protects it.
 class CommitOrder {
  public:
-  /// Of a snapshot that is taken now: all commits up to this number are in it.
+  /// The number for a snapshot that is taken now: it has all commits up to this number.
   uint64_t BeginNumber() const { return in_flight_.empty() ? last_ : *in_flight_.begin() - 1; }
   void AddSnapshot(uint64_t number) { snapshots_.insert(number); }
   void RemoveSnapshot(uint64_t number) { snapshots_.erase(snapshots_.find(number)); }
 
-  /// The number of a commit that may go on, which has to be told of by `End`; 0 if it conflicts.
-  /// It writes `key_hashes`; nobody may have written those, nor `watched_hashes`.
+  /// Begins a commit and returns its number, which `End` must be given; 0 if it conflicts. It
+  /// writes `key_hashes`; no commit since the snapshot may have written those, nor
+  /// `watched_hashes`.
   uint64_t Begin(uint64_t snapshot_number, std::vector<uint64_t> key_hashes,
                  const std::vector<uint64_t>& watched_hashes);
-  /// Whether or not it was written.
+  /// Ends the commit, whether or not it was written.
   void End(uint64_t number);
 
  private:

@@ -109,7 +109,7 @@ Database::~Database() {
   last.reset();
   families.reset();
   others_.clear();
-  db_->Close().IgnoreError();  // Nobody is left to tell; the DB's log has it.
+  db_->Close().IgnoreError();  // There is no caller left to tell; the DB's log has it.
 }
 
 std::shared_ptr<ReadState> Database::Read() {
@@ -163,7 +163,7 @@ Status Database::Commit(const ReadState& state, const Overlay& overlay, const Ro
   }
   const bool changes_tables =
       !overlay.empty() && SpaceOf(overlay.entries().begin()->first) == kCatalogueSpace;
-  // A table stands for all its rows: who drops it conflicts with who writes them.
+  // A table stands for all its rows: dropping it conflicts with writing them.
   for (uint32_t space : dropped) hashes.push_back(Hash64(CatalogueKey('s', space)));
   std::vector<uint64_t> watched;
   for (const auto& [statistics, delta] : deltas) {
@@ -194,7 +194,7 @@ Status Database::Commit(const ReadState& state, const Overlay& overlay, const Ro
   for (const auto& [statistics, delta] : deltas) {
     statistics->rows.fetch_add(delta, std::memory_order_relaxed);
   }
-  // The batch is written; whoever comes next is told of flushes that fail.
+  // The batch is written; the next call reports flushes that fail.
   memory_.Wrote(db_.get(), state.families(), batch.Count(), batch.GetDataSize()).IgnoreError();
   return Status::OK();
 }
@@ -350,7 +350,7 @@ void CloseAndForget(const std::string& identity, Database* database) {
   registry.closed.SignalAll();
 }
 
-/// Whether one that is open with `there` may be used by who wants `options`.
+/// Whether a database that is open with `there` may be shared by a caller that wants `options`.
 Status CheckSame(const DatabaseOptions& there, const DatabaseOptions& options) {
   const auto differ = [&](const char* name, const std::string& wanted, const std::string& is) {
     return Status::InvalidArgument(std::string(name) + ": '" + wanted + "', but database '" +

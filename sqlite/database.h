@@ -28,13 +28,13 @@ struct DatabaseOptions {
   std::string pool;  ///< Options::pool_uri.
   std::string name = "sqlite";
   std::string redundancy = "none";
-  uint64_t write_buffer_size = 0;  ///< Of all tables together; 0: Nacre's default.
+  uint64_t write_buffer_size = 0;  ///< Bytes for all tables together; 0: Nacre's default.
   /// Folder of the command log (sqlite/command_log/command_log.h), instead of the log on the nodes;
   /// empty: none.
   std::string command_log{};
   uint64_t command_log_size = 64 << 20;  ///< Bytes of it at which a checkpoint is made.
-  /// Whether commits are in the log on the nodes. With neither log, a process that dies takes with
-  /// it what was not flushed.
+  /// Whether commits are in the log on the nodes. Without either log, a process that dies loses
+  /// what was not flushed.
   bool remote_log = true;
 };
 
@@ -114,14 +114,14 @@ class Database {
 
   Mutex mutex_;
   CommitOrder order_ GUARDED_BY(mutex_);
-  /// Of the latest state, as long as it is one.
+  /// The latest state, if it is current.
   std::shared_ptr<ReadState> current_ GUARDED_BY(mutex_);
   std::shared_ptr<const FamilySet> families_ GUARDED_BY(mutex_);
   std::set<uint32_t> pending_ GUARDED_BY(mutex_);  ///< Made by transactions that have not ended.
   uint32_t next_space_ GUARDED_BY(mutex_) = 1;
   uint64_t schema_version_ GUARDED_BY(mutex_) = 1;
   std::map<uint32_t, std::shared_ptr<TableStatistics>> statistics_ GUARDED_BY(mutex_);
-  /// Not ours, but open as long as the database is.
+  /// These are not ours, but open while the database is.
   std::vector<std::unique_ptr<const Family>> others_;
   /// One thread drops families at a time. Taken before the other one.
   Mutex drop_mutex_;

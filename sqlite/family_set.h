@@ -8,8 +8,8 @@
 
 namespace nacre::sqlite {
 
-/// A column family of an open database, whose rows stay readable as long as somebody holds it, also
-/// after it was dropped. Must be gone before the database is.
+/// A column family of an open database, whose rows stay readable while this object lives, also
+/// after it was dropped. It must be gone before the database is.
 class Family {
  public:
   /// Takes `handle` over. Null: the default family, which has the catalogue.

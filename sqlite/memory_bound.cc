@@ -5,7 +5,7 @@ namespace {
 
 /// The MemTables are looked at after this part of the bound was written.
 constexpr uint64_t kLooks = 16;
-/// Of an entry of a MemTable, beside key and value.
+/// Overhead of a MemTable entry, beside key and value.
 constexpr uint64_t kEntryBytes = 48;
 
 }  // namespace

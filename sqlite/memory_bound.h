@@ -18,15 +18,15 @@ class MemoryBound {
  public:
   explicit MemoryBound(uint64_t bytes) : bytes_max_(bytes) {}
 
-  /// After a batch was written. At times looks at what the MemTables have, and has them flushed,
-  /// without waiting for it, if that is too much. `families` are all.
+  /// Must be called after a batch was written. It checks from time to time what the MemTables have,
+  /// and has them flushed, without waiting for it, if that is too much. `families` are all.
   Status Wrote(DB* db, const FamilySet& families, uint64_t entries, uint64_t bytes);
 
  private:
   const uint64_t bytes_max_;
   std::atomic<uint64_t> entries_{0};
   std::atomic<uint64_t> bytes_{0};
-  std::atomic<uint64_t> looked_at_{0};  ///< Of `bytes_`, the last time.
+  std::atomic<uint64_t> looked_at_{0};  ///< The value of `bytes_` at the last check.
 };
 
 }  // namespace nacre::sqlite

@@ -13,9 +13,8 @@
 
 namespace nacre::sqlite {
 
-/// What a transaction has written and nobody else sees yet: the last write of each key, in the
-/// order of the keys, with what is needed to go back to an earlier point of it. Thread safety:
-/// none.
+/// The writes of a transaction, which no other sees yet: the last write of each key, in the order
+/// of the keys, with what is needed to go back to an earlier point of it. Thread safety: none.
 class Overlay {
  public:
   struct Entry {
@@ -49,7 +48,7 @@ class Overlay {
   }
   const FamilySet& families() const { return families_; }
 
-  /// From now on, and until `Clear`, `UndoTo` can go back to here.
+  /// Marks a point that `UndoTo` can go back to until `Clear`.
   size_t Mark();
   void UndoTo(size_t mark);
 

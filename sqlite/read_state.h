@@ -11,8 +11,8 @@
 
 namespace nacre::sqlite {
 
-/// A state of the database that statements read, with the iterators over it that nobody uses at the
-/// moment. Shared by all transactions that began while nothing was written.
+/// A state of the database that statements read, with the iterators over it that are free at the
+/// moment. All transactions that began while nothing was written share it.
 ///
 /// Must be gone before the database is. Thread safety: all methods from many threads at once.
 class ReadState {
@@ -35,7 +35,7 @@ class ReadState {
   void MultiGet(const Family& family, const std::vector<Slice>& keys, PinnableSlice* values,
                 Status* statuses) const;
   std::unique_ptr<Iterator> TakeIterator(const Family& family);
-  /// Of `TakeIterator` of this state.
+  /// Gives back an iterator that `TakeIterator` of this state returned.
   void GiveBack(const Family& family, std::unique_ptr<Iterator> iterator);
 
  private:

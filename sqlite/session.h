@@ -27,7 +27,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   sqlite3* connection() const { return connection_; }
-  /// Of this connection.
+  /// The tables of this connection.
   const std::vector<Table*>& tables() const { return tables_; }
   /// This connection's transaction in the database, which is opened if need be. Stays valid as long
   /// as the session.

@@ -39,7 +39,7 @@ Status FindOrCreate(Transaction* transaction, const std::string& name,
   return Status::OK();
 }
 
-/// With how its keys are distributed, if that is known. The transaction is pinned.
+/// Finds the statistics, with the distribution of keys if that is known. The transaction is pinned.
 Status FindStatistics(Transaction* transaction, const Schema& schema,
                       std::shared_ptr<TableStatistics>* statistics) {
   *statistics = transaction->database().StatisticsOf(schema.primary.space);
@@ -128,7 +128,7 @@ int Table::Drop() {
   bool is_there = false;
   const Status status = FindAgain(&is_there);
   if (!status.ok()) return Fail(status);
-  if (is_there) DropFromDatabase();  // Else another connection has dropped or renamed it.
+  if (is_there) DropFromDatabase();  // Otherwise another connection has dropped or renamed it.
   return SQLITE_OK;
 }
 
@@ -146,7 +146,7 @@ Status Table::FindAgain(bool* is_there) {
   *is_there = status.ok() && record.signature == schema_.declaration.Signature();
   if (!status.ok() && !status.IsNotFound()) return status;
   if (!*is_there || record.spaces == schema_.Spaces()) return Status::OK();
-  // Somebody has dropped it and made it again.
+  // Another connection has dropped it and made it again.
   schema_ = Schema(schema_.name, std::move(schema_.declaration), record.spaces);
   return FindStatistics(transaction_, schema_, &statistics_);
 }

@@ -73,7 +73,7 @@ class Table : public sqlite3_vtab {
   struct NewRow {
     std::vector<Value> values{};
     int64_t rowid = 0;
-    std::string primary_key{};  ///< Without the space.
+    std::string primary_key{};  ///< Excludes the space.
     std::vector<IndexEntry> entries{};
   };
   /// A row that is there.
@@ -86,7 +86,7 @@ class Table : public sqlite3_vtab {
   };
 
   int CheckAgain();
-  /// In the catalogue, as it was declared.
+  /// Finds the table in the catalogue, as it was declared.
   Status FindAgain(bool* is_there);
 
   int InsertRow(sqlite3_value** arguments, sqlite3_int64* rowid);
@@ -122,7 +122,8 @@ class Table : public sqlite3_vtab {
   Schema schema_;
   std::shared_ptr<TableStatistics> statistics_;
   const std::unique_ptr<RowCheck> check_;  ///< Null: no conditions.
-  uint64_t checked_version_ = 0;  ///< Of the schema (Database), which has the table as it is here.
+  /// The version of the schema (Database) that has the table as it is here.
+  uint64_t checked_version_ = 0;
   std::vector<std::unique_ptr<Cursor>> idle_cursors_;
   RowWriter writer_;
   NewRow new_row_;  ///< Its memory is used again.

@@ -53,7 +53,7 @@ int Destroy(sqlite3_vtab* table) {
 }
 
 int BestIndex(sqlite3_vtab* table, sqlite3_index_info* info) {
-  // As SQLite does it: who prepares a statement is told that there is no such table any more.
+  // As in SQLite, preparing a statement fails because there is no such table any more.
   Transaction* const transaction = TableOf(table)->transaction();
   transaction->Pin();
   const int code = TableOf(table)->Check();

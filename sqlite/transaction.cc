@@ -65,7 +65,7 @@ Status Transaction::Prepare() {
   NACRE_RETURN_IF_ERROR(database_->Commit(*view_.state, *view_.overlay, deltas_, dropped_spaces_,
                                           commands_.bytes(), &updates));
   written_ = true;
-  // If nobody else has written meanwhile, what is known of the tables stays true.
+  // What is known of the tables stays true if no other has written meanwhile.
   const uint64_t sequence = database_->db()->GetLatestSequenceNumber();
   const bool alone = sequence == last_rows_sequence_ + updates;
   if (!alone) last_rows_.clear();

@@ -14,8 +14,8 @@
 
 namespace nacre::sqlite {
 
-/// What a statement reads: a state of the database and the own writes over it. Both stay as long as
-/// somebody holds them, also when the transaction has ended and another has begun.
+/// What a statement reads: a state of the database and the own writes over it. Both live as long as
+/// their last reference, also when the transaction has ended and another has begun.
 struct ReadView {
   std::shared_ptr<ReadState> state{};
   std::shared_ptr<Overlay> overlay{};
@@ -25,16 +25,16 @@ struct ReadView {
   static Status FamilyIsGone() { return Status::Aborted("the table was dropped"); }
   /// As DB::Get; `key` begins with its space. `Aborted`: that was dropped before the state.
   Status Get(const Slice& key, PinnableSlice* value) const;
-  /// Without the own writes. `keys` are all of `space`, and without it.
+  /// Ignores the own writes. `keys` are all of `space`, and exclude it.
   void MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
                       Status* statuses) const;
 };
 
-/// What one connection does in one database: the state it reads and what it has written since. Used
-/// over and over, one SQL transaction after the other.
+/// The transactions of one connection in one database, one after the other: the state it reads and
+/// what it has written since.
 ///
 /// Isolation is that of snapshots: reads see the state at the transaction's begin and its own
-/// writes; it commits as one batch, unless somebody else has committed a write of one of its keys.
+/// writes; it commits as one batch, unless another has committed a write of one of its keys.
 ///
 /// Thread safety: none; SQLite uses a connection from one thread at a time.
 class Transaction {
@@ -77,8 +77,7 @@ class Transaction {
   /// Need `Begin` before them.
   void Put(const Slice& key, const Slice& value) { view_.overlay->Put(key, value); }
   void Delete(const Slice& key) { view_.overlay->Delete(key); }
-  /// Where to say what is done, for the command log; null if there is none. What is said is undone
-  /// with the writes.
+  /// Takes what is done, for the command log; null if there is none. It is undone with the writes.
   CommandList* commands() { return database_->logs_commands() ? &commands_ : nullptr; }
   void CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta);
 
@@ -105,7 +104,7 @@ class Transaction {
   bool written_ = false;  ///< `Prepare` has written the overlay.
   Database::RowDeltas deltas_;
   CommandList commands_;
-  std::vector<Mark> marks_;  ///< By number of the save point.
+  std::vector<Mark> marks_;  ///< Indexed by number of the save point.
   std::vector<uint32_t> created_spaces_;
   std::vector<uint32_t> dropped_spaces_;
   /// Valid in the state of this sequence, with the overlay.

@@ -19,9 +19,9 @@ namespace nacre::bench {
 
 /// What WaitForRepair has waited for.
 struct RepairWork {
-  uint64_t bytes = 0;      ///< Of fragments.
-  uint64_t nanos = 0;      ///< From the call to the end of the last repair.
-  uint64_t cpu_nanos = 0;  ///< Of who made them.
+  uint64_t bytes = 0;      ///< Bytes of fragments.
+  uint64_t nanos = 0;      ///< Time from the call to the end of the last repair.
+  uint64_t cpu_nanos = 0;  ///< CPU time of the process that made them.
 };
 
 /// An iterator of the engine. Moving answers whether it stands on an entry.
@@ -31,7 +31,7 @@ class Cursor {
   virtual ~Cursor() = default;
   virtual bool SeekToFirst() = 0;
   virtual bool SeekToLast() = 0;
-  /// To the first key >= target.
+  /// Moves to the first key >= target.
   virtual bool Seek(const Slice& target) = 0;
   /// Requires that the last movement answered true.
   virtual bool Next() = 0;
@@ -91,7 +91,7 @@ class Session {
     return Status::NotSupported("this engine has no asynchronous Get");
   }
 
-  /// A new iterator over the present state, which replaces the session's former one. Not
+  /// Makes an iterator over the present state, which replaces the session's former one. It is not
   /// positioned.
   virtual Cursor* NewCursor() = 0;
   virtual void CloseCursor() = 0;
@@ -104,22 +104,22 @@ class Session {
 struct SpaceUsage {
   uint64_t user_bytes = 0;     ///< Live keys and values; RocksDB and LevelDB estimate.
   uint64_t stored_bytes = 0;   ///< Tables, with all copies.
-  uint64_t compute_bytes = 0;  ///< Of this process: MemTables, indexes, filters, caches.
-  uint64_t index_bytes = 0;    ///< Of these, what is kept for tables, caches apart; LevelDB: 0.
+  uint64_t compute_bytes = 0;  ///< Memory of this process: MemTables, indexes, filters, caches.
+  uint64_t index_bytes = 0;    ///< The part kept for tables, without caches; LevelDB: 0.
   /// What the pool's memory holds, by names that are the engine's; RocksDB, LevelDB: nothing.
   std::vector<std::pair<std::string, uint64_t>> parts{};
 };
 
 /// Bytes since the engine was made, over all databases that it opened.
 struct TrafficCounters {
-  uint64_t compute_read = 0;     ///< By this process over the network.
-  uint64_t compute_written = 0;  ///< By this process over the network.
-  uint64_t memnode_read = 0;     ///< By the memory nodes from one another.
+  uint64_t compute_read = 0;     ///< Bytes that this process read over the network.
+  uint64_t compute_written = 0;  ///< Bytes that this process wrote over the network.
+  uint64_t memnode_read = 0;     ///< Bytes that the memory nodes read from one another.
   uint64_t memnode_written = 0;
-  uint64_t compaction_read = 0;  ///< By compactions, wherever they ran.
+  uint64_t compaction_read = 0;  ///< Bytes that compactions read, wherever they ran.
   uint64_t compaction_written = 0;
-  uint64_t compaction_cpu_nanos = 0;  ///< Of the threads that ran them; LevelDB: 0.
-  uint64_t encoded_bytes = 0;         ///< By this process, whose parity it computed.
+  uint64_t compaction_cpu_nanos = 0;  ///< CPU time of the threads that ran them; LevelDB: 0.
+  uint64_t encoded_bytes = 0;         ///< Bytes whose parity this process computed.
   uint64_t encoding_cpu_nanos = 0;
 };
 TrafficCounters operator+(const TrafficCounters& a, const TrafficCounters& b);
@@ -176,8 +176,8 @@ class Engine {
   virtual Status Space(SpaceUsage* usage) = 0;
   /// What Space answers, as a table for people.
   virtual Status SpaceText(std::string* text);
-  /// A line for each step of the last opening, "NAME MICROSECONDS". `NotSupported` where nobody
-  /// measures that.
+  /// A line for each step of the last opening, "NAME MICROSECONDS". `NotSupported` by engines that
+  /// do not measure it.
   virtual Status OpenTimeline(std::string* text);
   /// What manifest and log have done, by names that are the engine's; RocksDB, LevelDB: nothing.
   virtual std::vector<std::pair<std::string, uint64_t>> DurabilityCounters() { return {}; }

@@ -128,7 +128,7 @@ class LeveldbEngine final : public Engine {
   Status Close() override {
     if (db_ == nullptr) return Status::OK();
     Status status = AddTraffic(&closed_traffic_);
-    // Without a log, what is in the MemTable would be lost; the other engines flush it too.
+    // What is in the MemTable would be lost without a log; the other engines flush it too.
     if (config_.disable_wal && status.ok()) status = Flush();
     db_.reset();
     // LevelDB's destructor waits for its work, not for the environment to have noted its end.

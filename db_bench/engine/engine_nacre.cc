@@ -186,7 +186,8 @@ class NacreEngine final : public Engine {
   Status OpenExisting() override {
     NACRE_RETURN_IF_ERROR(Close());
     Options options = MakeOptions();
-    // A pool that nobody has connected to is the database's own: its timeline has it then.
+    // A pool that is not connected yet becomes the database's own, whose timeline then includes
+    // connecting.
     if (pool_ == nullptr) options.pool_uri = config_.pool;
     return Open(options);
   }
@@ -328,7 +329,7 @@ class NacreEngine final : public Engine {
   std::shared_ptr<Pool> pool_;
   std::unique_ptr<DB> db_;
   std::vector<std::unique_ptr<DB>> followers_;
-  std::atomic<size_t> sessions_{0};  ///< So far; threads make their own.
+  std::atomic<size_t> sessions_{0};  ///< Counts sessions; threads make their own.
   TrafficCounters counters_at_open_;
   TrafficCounters closed_traffic_;
 };

@@ -298,7 +298,7 @@ class RocksdbEngine final : public Engine {
   std::unique_ptr<ScratchFolder> scratch_;
   std::unique_ptr<RocksdbPool> pool_;  ///< Null: the files are in a folder.
   std::string path_;
-  /// Over all databases that are opened.
+  /// Counts over all databases that are opened.
   const std::shared_ptr<CompactionCounter> compactions_ = std::make_shared<CompactionCounter>();
   std::unique_ptr<rocksdb::DB> db_;
 };

@@ -9,8 +9,8 @@ namespace nacre::bench {
 
 inline Status ToStatus(Status status) { return status; }
 
-/// From a status of RocksDB or LevelDB. Costs nothing to speak of for OK and NotFound, which are
-/// what a benchmark meets.
+/// Converts a status of RocksDB or LevelDB. This costs next to nothing for OK and NotFound, which
+/// are what a benchmark meets.
 template <typename ForeignStatus>
 Status ToStatus(const ForeignStatus& status) {
   if (status.ok()) [[likely]]
@@ -22,7 +22,7 @@ Status ToStatus(const ForeignStatus& status) {
   return Status::IOError(text);
 }
 
-/// For what does not run in a loop: a "not found" is a failure there, and keeps its message.
+/// Converts one outside of loops: a "not found" is a failure there, and keeps its message.
 template <typename ForeignStatus>
 Status ToSetupStatus(const ForeignStatus& status, const std::string& path) {
   if (status.IsNotFound()) return Status::IOError(path + ": " + status.ToString());

@@ -24,7 +24,7 @@ struct ScheduledTask {
 void RunTask(void* argument) {
   const std::unique_ptr<ScheduledTask> task(static_cast<ScheduledTask*>(argument));
   task->function(task->argument);
-  // Pairs with the acquire in scheduled(): who sees 0 sees what the task did.
+  // Pairs with the acquire in scheduled(): a thread that sees 0 sees what the task did.
   task->scheduled->fetch_sub(1, std::memory_order_release);
 }
 

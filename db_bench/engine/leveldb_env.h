@@ -13,8 +13,8 @@ namespace nacre::bench {
 /// Thread safety: all methods may be called from many threads at once.
 class LeveldbEnv final : public leveldb::EnvWrapper {
  public:
-  /// With `disable_wal`, what is written to a log is dropped. LevelDB still formats and checksums
-  /// the records.
+  /// Drops what is written to a log if `disable_wal`. LevelDB still formats and checksums the
+  /// records.
   explicit LeveldbEnv(bool disable_wal)
       : leveldb::EnvWrapper(leveldb::Env::Default()), disable_wal_(disable_wal) {}
 

@@ -20,7 +20,7 @@ constexpr uint64_t kSlabBytes = 64 << 20;
 constexpr uint64_t kChunkBytes = 256 << 10;
 constexpr std::chrono::seconds kLongestWait{10};
 
-/// Of the record that a Put appends.
+/// Size of the record that a Put appends.
 uint32_t RecordBytes(const BenchConfig& config) {
   const std::string key(config.key_size, 'k');
   const std::string value(config.value_size_max, 'v');

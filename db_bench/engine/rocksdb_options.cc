@@ -8,9 +8,9 @@
 namespace nacre::bench {
 namespace {
 
-/// Of the profiles that have filters unless told otherwise.
+/// Used by the profiles that have filters unless told otherwise.
 constexpr int kFilterBits = 10;
-/// Of what is read in order from remote memory: long enough to hide a round trip.
+/// Readahead of sequential reads of remote memory: long enough to hide a round trip.
 constexpr size_t kRemoteReadahead = 2 << 20;
 
 rocksdb::Options CommonOptions(const BenchConfig& config) {

@@ -23,9 +23,9 @@ class RocksdbPool {
   static Status Open(const BenchConfig& config, std::unique_ptr<RocksdbPool>* pool);
 
   rocksdb::Env* env() const { return env_.get(); }
-  /// Of this process's files over the network; the nodes have none of their own.
+  /// Network traffic of this process's files; the nodes have none of their own.
   TrafficCounters traffic() const;
-  /// Of files, with all copies.
+  /// Bytes of files, with all copies.
   uint64_t stored_bytes() const { return files_->Usage().used_bytes; }
 
  private:

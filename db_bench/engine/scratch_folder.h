@@ -11,7 +11,7 @@ namespace nacre::bench {
 /// that they are compared with remote memory and not with a disk.
 class ScratchFolder {
  public:
-  /// In /dev/shm. `IOError` if no folder can be made there.
+  /// Makes a folder in /dev/shm. `IOError` if that fails.
   static Status Make(std::unique_ptr<ScratchFolder>* folder);
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;

@@ -51,7 +51,7 @@ struct JsonReport {
 Status CheckWritable(const std::string& path);
 Status WriteFile(const std::string& path, std::string_view text);
 
-/// With quotes. Bytes that are no printable ASCII become \u00XX.
+/// Adds quotes. Bytes that are no printable ASCII become \u00XX.
 std::string JsonString(std::string_view text);
 
 }  // namespace nacre::bench

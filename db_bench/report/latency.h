@@ -89,7 +89,7 @@ class LatencyCounts {
 
   using Counts = std::array<std::atomic<uint64_t>, kBuckets>;
   std::unique_ptr<Counts> counts_;
-  uint64_t count_ = 0;  ///< Of the thread that adds.
+  uint64_t count_ = 0;  ///< Belongs to the thread that adds.
 };
 
 }  // namespace nacre::bench

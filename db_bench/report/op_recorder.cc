@@ -21,7 +21,7 @@ const char* OpTypeName(OpType type) {
 OpRecorder::OpRecorder(const Options& options) : options_(options) {}
 
 void OpRecorder::Start() {
-  // From 0 the countdown never comes back to 0: nothing is timed.
+  // The countdown never comes back to 0 from there: nothing is timed.
   calls_to_sample_ = options_.sample_period;
   if (options_.stats_interval > 0) next_report_ = options_.stats_interval;
   cpu_nanos_ = ThreadCpuNanos();

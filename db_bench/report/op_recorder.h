@@ -61,7 +61,8 @@ class alignas(64) OpRecorder {
   uint64_t done() const { return done_.load(std::memory_order_relaxed); }
   uint64_t start_nanos() const { return start_nanos_; }
   uint64_t finish_nanos() const { return finish_nanos_; }
-  uint64_t cpu_nanos() const { return cpu_nanos_; }  ///< Of this thread, from Start to Stop.
+  /// CPU time of this thread, from Start to Stop.
+  uint64_t cpu_nanos() const { return cpu_nanos_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t lookups() const { return lookups_; }
   uint64_t found() const { return found_; }

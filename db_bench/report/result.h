@@ -25,13 +25,13 @@ struct BenchmarkResult {
   uint64_t bytes = 0;
   uint64_t lookups = 0;
   uint64_t found = 0;
-  uint64_t background_ops = 0;     ///< Of the writer beside the readers; not in `ops`.
-  double seconds = 0;              ///< From the first thread's start to the last one's end.
+  uint64_t background_ops = 0;     ///< Operations of the writer beside the readers; not in `ops`.
+  double seconds = 0;              ///< Time from the first thread's start to the last one's end.
   double thread_seconds = 0;       ///< Summed over threads.
   double cpu_seconds = 0;          ///< CPU time of the threads that did `ops`.
   double process_cpu_seconds = 0;  ///< CPU time of all threads, those of the engine too.
   LatencyCounts latencies;
-  LatencyCounts background_latencies;  ///< Of `background_ops`.
+  LatencyCounts background_latencies;  ///< Latencies of `background_ops`.
   std::array<std::optional<Histogram>, kOpTypes> histograms;
   TrafficCounters traffic;
   /// Engine::DurabilityCounters at its end.

@@ -57,7 +57,7 @@ class Timeline {
   uint64_t start_nanos_ = 0;
   std::string benchmark_;
   std::vector<const OpRecorder*> recorders_;
-  uint64_t interval_nanos_ = 0;  ///< When the interval at hand began.
+  uint64_t interval_nanos_ = 0;  ///< When the current interval began.
   uint64_t ops_ = 0;             ///< Up to then.
   LatencyCounts latencies_;      ///< Likewise.
 

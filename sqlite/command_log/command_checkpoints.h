@@ -10,9 +10,9 @@
 
 namespace nacre::sqlite {
 
-/// Makes a checkpoint of `db` beside the log, in which all transactions are that the log has now,
-/// and removes earlier checkpoints and the files of the log that nobody needs any more. After a
-/// failure all that is needed to restore the database is still there.
+/// Makes a checkpoint of `db` beside the log, with all transactions that the log has now, and
+/// removes earlier checkpoints and the files of the log that are no longer needed. After a failure
+/// all that is needed to restore the database is still there.
 Status MakeLogCheckpoint(DB* db, CommandLog* log);
 
 /// The thread that does so whenever the log has grown enough.

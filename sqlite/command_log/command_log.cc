@@ -8,9 +8,9 @@
 namespace nacre::sqlite {
 namespace {
 
-/// Of those that are brought to the disk at once, if there is more than one.
+/// The most bytes that are synced at once, if there is more than one transaction.
 constexpr size_t kGroupBytesMax = 4 << 20;
-/// Of one transaction: formats have 32 bits for it.
+/// The most bytes of one transaction: formats have 32 bits for it.
 constexpr size_t kCommandBytesMax = 1 << 30;
 
 }  // namespace
@@ -171,7 +171,7 @@ Status CommandLog::WriteGroup(const std::vector<Waiter*>& group) {
   }
   MutexLock lock(&mutex_);
   if (!status.ok()) {
-    // Also of what could not be synced, as the system may have forgotten that it is not.
+    // This also cuts what could not be synced, as the system may have forgotten that it is not.
     const Status cut = file_->Truncate(end_);
     if (appended || !cut.ok()) broken_ = status.WithContext("open the database anew");
     return status;
@@ -187,7 +187,7 @@ Status CommandLog::Rotate(uint64_t* last) {
   MutexLock lock(&mutex_);
   while (leading_) done_.Wait();
   if (!broken_.ok()) return broken_;
-  // Nobody leads as long as this has the mutex.
+  // No thread leads while this one has the mutex.
   *last = next_ - 1;
   if (files_.rbegin()->first == next_) return Status::OK();
   const Status status = MakeFile(next_);
@@ -209,7 +209,7 @@ Status CommandLog::RemoveUpTo(uint64_t last) {
       first = files_.begin()->first;
       files_.erase(files_.begin());
     }
-    // From the first one on, so that what a crash leaves is the end of the log.
+    // Removal begins with the first file, so that what a crash leaves is the end of the log.
     NACRE_RETURN_IF_ERROR(RemoveFile(PathOf(first)));
     NACRE_RETURN_IF_ERROR(SyncFolder(folder_));
     NACRE_POINT("command-log.removed");

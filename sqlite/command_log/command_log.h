@@ -24,17 +24,16 @@ namespace nacre::sqlite {
 /// database above writes without a log of its own; from a consistent state of it and the log, all
 /// that was committed can be made again.
 ///
-///     LOCK                            taken by who has the log open
-///     COMMANDS-00000000000000000042   sqlite/command_log/command_log_format.h
-///     checkpoints/                    of the database (nacre/checkpoint.h)
+///     LOCK held by the process that has the log open COMMANDS-00000000000000000042
+///     sqlite/command_log/command_log_format.h checkpoints/ of the database (nacre/checkpoint.h)
 ///
 /// Transactions are numbered from 1. One commits when its number and commands are on the disk; only
 /// then its writes are made, in the order of the numbers. So every state that the database has ever
 /// had is that after some transaction, and the writes of each bring its number with them, by which
 /// the database tells how far it is.
 ///
-/// Group commit: whoever finds nobody leading writes the commands of all who wait, syncs once, and
-/// has the writes of all made (as RocksDB's write groups).
+/// Group commit: a thread that finds no leader becomes it, writes the commands of all waiting
+/// threads, syncs once, and makes the writes of all (as RocksDB's write groups).
 ///
 /// Life: `Open`, `Replay`, `Start`, then the rest. Thread safety: from `Start` on, all methods from
 /// many threads at once.
@@ -57,14 +56,14 @@ class CommandLog {
   /// `Corruption`: damage, a file that is missing, a log that begins after `applied` + 1 or ends
   /// before `applied`.
   Status Replay(uint64_t applied, const CommandVisitor& visit);
-  /// From now on, commits go behind what was replayed. `new_id`: for a log without files.
+  /// Makes commits go behind what was replayed. `new_id`: for a log without files.
   Status Start(uint64_t new_id);
 
   /// Returns when `commands` are on the disk and `apply`, which is given their number, has answered
   /// OK; it is called by one thread at a time, which may not be the caller's. `IOError`: they could
-  /// not be written; as long as the file could be cut back to what was there before, the log goes
-  /// on. After any other failure, as after a sync that failed, nobody knows what is on the disk:
-  /// the log takes nothing more until it is opened anew, and the transaction may be there then.
+  /// not be written; if the file could be cut back to what was there before, the log goes on. After
+  /// any other failure, such as a failed sync, the state of the disk is unknown: the log takes
+  /// nothing more until it is opened anew, and the transaction may be there then.
   Status Commit(const Slice& commands, const std::function<Status(uint64_t number)>& apply);
 
   /// The next commit goes to a new file. `*last`: all transactions up to this number are applied.
@@ -72,14 +71,14 @@ class CommandLog {
   /// Removes files that have no transaction behind `last`, if there is another file behind them.
   Status RemoveUpTo(uint64_t last);
 
-  /// Of all files.
+  /// Bytes of all files.
   uint64_t bytes() const;
   /// Returns true when there are `bytes` in its files, false after `Stop`.
   bool AwaitBytes(uint64_t bytes);
   void Stop();
   bool stopped() const;
 
-  /// For tests: how often something was brought to the disk, and who waits for a commit.
+  /// For tests: the number of syncs, and of threads that wait for a commit.
   uint64_t syncs() const;
   size_t waiting() const;
 
@@ -107,13 +106,13 @@ class CommandLog {
   std::unique_ptr<FileLock> lock_;
   uint64_t id_ = 0;
 
-  // Of the one who leads.
+  // Used by the leader only.
   std::unique_ptr<CommandFile> file_;
-  uint64_t end_ = 0;   ///< Of the file that is written to.
+  uint64_t end_ = 0;   ///< End of the file that is written to.
   uint64_t next_ = 1;  ///< Number of the next transaction.
 
   mutable Mutex mutex_;
-  /// Someone's commit is done, or nobody leads.
+  /// Signalled when a commit is done or the leader steps down.
   CondVar done_{&mutex_};
   CondVar grown_{&mutex_};
   std::deque<Waiter*> queue_ GUARDED_BY(mutex_);

@@ -15,7 +15,7 @@ namespace nacre::sqlite {
 class CommandFile {
  public:
   virtual ~CommandFile() = default;
-  /// After a failure, some of the bytes may be there.
+  /// Appends bytes. After a failure, some of them may be there.
   virtual Status Append(const Slice& bytes) = 0;
   /// Returns when all that was appended is on the disk.
   virtual Status Sync() = 0;

@@ -60,7 +60,7 @@ using CommandVisitor = std::function<Status(uint64_t number, const Slice& comman
 struct CommandFileContent {
   CommandFileHeader header{};
   uint64_t next = 0;  ///< Number of the transaction after its last one.
-  uint64_t end = 0;   ///< Of its last whole group, in bytes.
+  uint64_t end = 0;   ///< End of its last whole group, in bytes.
 };
 
 /// Reads the header only.

@@ -24,7 +24,7 @@ Status RestoreIfGone(const Options& database, const std::string& name, const Com
   return RestoreDB(database, name, log.checkpoint_folder());
 }
 
-/// Where the database is in a log; the id is 0 if it has none.
+/// Reads the database's position in a log; the id is 0 if it has none.
 Status ReadPosition(DB* db, LogPosition* position) {
   std::string value;
   const std::string key = CatalogueKey('c');

@@ -11,7 +11,7 @@
 
 namespace nacre::sqlite {
 
-// Opening a database that has a command log. In this order: the log is opened, which keeps others
+// Opens a database that has a command log in these steps: the log is opened, which keeps others
 // out; if the pool has no such database, the log's checkpoint is restored; the database is opened;
 // and what the log has behind it is done once more.
 

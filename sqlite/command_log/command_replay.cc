@@ -11,7 +11,7 @@ CommandReplay::CommandReplay(Database* database, uint64_t log_id)
     : database_(database),
       log_id_(log_id),
       session_(nullptr),
-      // Whoever opens the database has it, and has this.
+      // The opening owns both the database and this object.
       transaction_(std::shared_ptr<Database>(std::shared_ptr<Database>(), database)) {}
 
 Status CommandReplay::Apply(uint64_t number, Slice commands) {

@@ -21,7 +21,7 @@ class CommandReplay {
   /// `database` outlives this, and logs no commands meanwhile.
   CommandReplay(Database* database, uint64_t log_id);
 
-  /// Of transaction `number`. `Corruption` if they do not fit what is there.
+  /// Applies transaction `number`. `Corruption` if its commands do not fit what is there.
   Status Apply(uint64_t number, Slice commands);
 
  private:

@@ -70,20 +70,20 @@ class Cursor : public sqlite3_vtab_cursor {
   KeyRanges ranges_;
   bool fetches_ = false;  ///< Rows come from `FetchRows`.
   int64_t unread_ = 0;    ///< So many rows are likely to be passed over unread (OFFSET).
-  /// The iterator stands at the current entry, whose row is read when somebody asks for it.
+  /// The iterator stands at the current entry, whose row is read when it is asked for.
   bool waits_ = false;
-  PinnableSlice single_;  ///< Of `ReadOneRow`.
+  PinnableSlice single_;  ///< The result of `ReadOneRow`.
 
-  // Where the cursor stands: a row, or an entry of an index that has all that is wanted.
+  // The current row, or an entry of an index that has all that is wanted.
   StoredRow row_;
-  Slice entry_key_;  ///< Without the space.
+  Slice entry_key_;  ///< Excludes the space.
   Slice entry_value_;
   std::string scratch_;
 
   // Rows that an index or a list named, and their keys, with the space.
   std::vector<std::string> fetched_keys_;
   std::vector<PinnableSlice> fetched_rows_;
-  std::vector<PinnableSlice> fetched_entries_;  ///< Of a unique index.
+  std::vector<PinnableSlice> fetched_entries_;  ///< Entries of a unique index.
   std::vector<Status> fetched_statuses_;
   size_t fetched_count_ = 0;
   size_t fetched_at_ = 0;

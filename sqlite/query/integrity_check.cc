@@ -74,7 +74,7 @@ class Checker {
     return iterator.status();
   }
 
-  /// Of `space`; the keys are without it. Own writes are seen.
+  /// Reads from `space`; the keys exclude it. Own writes are seen.
   Status GetAll(uint32_t space, const std::vector<std::string>& keys,
                 std::vector<PinnableSlice>* values, std::vector<Status>* statuses) {
     *values = std::vector<PinnableSlice>(keys.size());
@@ -182,7 +182,7 @@ class Checker {
     return Status::OK();
   }
 
-  /// That all of them are of rows.
+  /// Checks that all entries belong to rows.
   Status CheckEntries(size_t index, const std::vector<Pair>& entries) {
     std::vector<std::string> keys;
     for (const Pair& entry : entries) {
@@ -210,7 +210,7 @@ class Checker {
   void CheckEntry(size_t index, const Pair& entry, const std::string& primary_key,
                   const Slice& value) {
     Row row;
-    if (!Decode(primary_key, value, &row)) return;  // That was found with the rows.
+    if (!Decode(primary_key, value, &row)) return;  // The check of the rows has reported it.
     IndexEntry own;
     MakeIndexEntry(schema_.indexes[index], row.values, row.rowid, primary_key, &own);
     if (WithoutSpace(own.key) != Slice(entry.key)) {

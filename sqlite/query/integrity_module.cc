@@ -139,7 +139,7 @@ int Rowid(sqlite3_vtab_cursor* cursor, sqlite3_int64* rowid) {
   return SQLITE_OK;
 }
 
-/// Without xCreate: the module is a table by itself, which cannot be made.
+/// There is no xCreate: the module is a table by itself, which cannot be made.
 const sqlite3_module kModule = {0,       nullptr, Connect, BestIndex, Disconnect, nullptr,
                                 Open,    Close,   Filter,  Next,      Eof,        Column,
                                 Rowid,   nullptr, nullptr, nullptr,   nullptr,    nullptr,

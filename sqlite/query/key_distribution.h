@@ -11,8 +11,8 @@
 namespace nacre::sqlite {
 
 /// How many entries of an index are equal in its first part, its first two parts and so on, on the
-/// average, as SQLite's own `sqlite_stat1` has it: counted when somebody asked for it (Analyze),
-/// and kept in the catalogue. Plans that stem from old numbers are slower, never wrong.
+/// average, as SQLite's own `sqlite_stat1` has it: counted on request (Analyze), and kept in the
+/// catalogue. Plans that stem from old numbers are slower, never wrong.
 ///
 ///     u8       1, the version of this format
 ///     varint   number of key spaces, that of the rows first; then for each of them

@@ -34,7 +34,8 @@ class KeyRanges {
 
   /// Goes to the next one, at first to the first one; false behind the last one.
   bool Next();
-  /// With the space. Of the range that `Next` went to; with `one_key`, also before it.
+  /// Includes the space. It belongs to the range that `Next` went to; with `one_key`, it is valid
+  /// before that, too.
   std::string& begin() { return begin_; }
   const std::string& end() const { return end_; }
 
@@ -58,7 +59,7 @@ class KeyRanges {
   size_t AddBounds(const KeyPart& part, const char* bounds, bool constant,
                    sqlite3_value** arguments);
   void AddPattern(const KeyPart& part, char kind, sqlite3_value* argument);
-  /// In the order of the part, without overlaps.
+  /// Adds choices in the order of the part, without overlaps.
   void AddLevel(const KeyPart& part, Choices choices);
   bool Step();
 
@@ -68,7 +69,7 @@ class KeyRanges {
   bool has_null_ = false;
   bool has_interval_ = false;
   bool started_ = false;
-  size_t prefix_size_ = 0;  ///< Of `begin_`: what all ranges begin with.
+  size_t prefix_size_ = 0;  ///< Size of the prefix of `begin_` that all ranges share.
   std::vector<Choices> levels_;
   std::vector<size_t> at_;
   size_t depth_ = 0;  ///< The level that ended the current range.

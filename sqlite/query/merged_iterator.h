@@ -28,7 +28,7 @@ class MergedIterator {
   bool Valid() const { return valid_; }
   /// Requires Valid().
   void Next();
-  /// Without the space. Both stay until `Next`.
+  /// Excludes the space. Both are valid until `Next`.
   Slice key() const { return from_overlay_ ? OwnKey() : stored_->key(); }
   Slice value() const { return from_overlay_ ? own_->second.value : stored_->value(); }
   Status status() const;
@@ -39,14 +39,14 @@ class MergedIterator {
   bool OwnInRange() const;
   void StepStored() { backwards_ ? stored_->Prev() : stored_->Next(); }
   void StepOwn();
-  /// To the first own write at or behind `key`, or strictly behind it.
+  /// Moves to the first own write at or behind `key`, or strictly behind it.
   void SeekOwn(const Slice& key, bool strictly);
   void SeekStart();
   /// Decides which of the two stands first, past what was deleted.
   void Settle();
 
   ReadView view_;
-  /// Of `stored_`; the view holds it. Null: it is not there any more, which `status` says.
+  /// The family of `stored_`, which the view holds. Null: it is gone, which `status` says.
   const Family* family_ = nullptr;
   std::unique_ptr<Iterator> stored_;
   std::string begin_;
@@ -57,7 +57,7 @@ class MergedIterator {
   bool from_overlay_ = false;
   Overlay::Map::const_iterator own_;
   bool own_valid_ = false;  ///< `own_` is at an entry.
-  uint64_t version_ = 0;    ///< Of the overlay, when `own_` was placed.
+  uint64_t version_ = 0;    ///< The overlay's version when `own_` was placed.
   std::string here_;
 };
 

@@ -12,8 +12,8 @@
 namespace nacre::sqlite {
 namespace {
 
-// In steps of a scan over rows that lie side by side. A row that an index names is read together
-// with others of it, which still costs several steps.
+// The cost in steps of a scan over rows that lie side by side. A row that an index names is read
+// together with others of it, which still costs several steps.
 constexpr double kSeekCost = 8;
 constexpr double kEntryCost = 0.7;
 constexpr double kLookupCost = 4;
@@ -207,7 +207,7 @@ class Chooser {
     return candidate;
   }
 
-  /// Of the column: SQLite sorts by it.
+  /// The column's collation: SQLite sorts by it.
   Collation CollationOf(const KeyPart& part) const {
     if (part.column == kRowNumber) return part.collation;
     return schema_.declaration.columns[static_cast<size_t>(part.column)].collation;
@@ -246,7 +246,7 @@ class Chooser {
     if (bytes) scan[Plan::kConstant] = 'K';
   }
 
-  /// Of a statement that reads this table alone: how many rows of its order it wants.
+  /// Sets how many rows of its order a statement wants that reads this table alone.
   void UseLimit(int sure, int argument, Candidate* chosen) {
     int limit = -1;
     int offset = -1;
@@ -266,7 +266,7 @@ class Chooser {
     Use(limit, ++argument, false);
     if (offset < 0 || Constraint(offset).usable == 0) return;
     // SQLite itself has to pass over them: in a UNION ALL the rest of the number counts for the
-    // next table, and nobody tells of it.
+    // next table, which cannot be told.
     chosen->plan.scan[Plan::kOffset] = sure == others ? 'O' : 'o';
     Use(offset, ++argument, false);
   }
@@ -323,7 +323,7 @@ class Chooser {
     return false;
   }
 
-  /// That are equal in the first parts of the key.
+  /// The estimated rows that are equal in the first parts of the key.
   double EqualRows(const KeySpace& keys, const Candidate& candidate) const {
     const size_t equal = candidate.equal.size();
     double rows;

@@ -19,11 +19,11 @@ struct TableStatistics {
   explicit TableStatistics(uint32_t table_space, int64_t known_rows)
       : space(table_space), rows(known_rows), written_rows(known_rows) {}
 
-  const uint32_t space;               ///< Of the clustered rows.
+  const uint32_t space;               ///< The space of the clustered rows.
   std::atomic<int64_t> rows;          ///< Committed.
-  std::atomic<int64_t> written_rows;  ///< Of `rows`, what the catalogue has.
+  std::atomic<int64_t> written_rows;  ///< The part of `rows` that the catalogue has.
 
-  /// Null if nobody has counted.
+  /// Null if it was never counted.
   std::shared_ptr<const KeyDistribution> distribution() const {
     MutexLock lock(&mutex_);
     return distribution_;

@@ -18,7 +18,7 @@ class Parser {
     NACRE_RETURN_IF_ERROR(Tokenize(argument, &tokens_));
     if (tokens_.size() >= 2 && tokens_[1].Is("=")) return AddOption();
     declaration_->arguments.push_back(argument);
-    if (Peek().Is("CONSTRAINT")) at_ += 2;  // And its name.
+    if (Peek().Is("CONSTRAINT")) at_ += 2;  // This skips its name as well.
     if (Peek().Is("CHECK")) {
       NACRE_RETURN_IF_ERROR(TakeCheck(0));
       return at_ == tokens_.size() ? Status::OK() : NotUnderstood();
@@ -64,7 +64,7 @@ class Parser {
     return Status::NotSupported(what + " has no effect on a virtual table, and is refused");
   }
 
-  /// At CHECK; its text begins with the token `begin`.
+  /// Parses a CHECK; its text begins with the token `begin`.
   Status TakeCheck(size_t begin) {
     if (!Peek(1).Is("(")) return Wrong("( is missing after CHECK");
     ++at_;
@@ -80,7 +80,7 @@ class Parser {
     return Status::OK();
   }
 
-  /// Only conditions have them.
+  /// Operators occur in conditions only.
   Status RefuseOperators() const {
     int depth = 0;
     bool in_check = false;

@@ -44,15 +44,15 @@ struct Declaration {
   std::vector<ColumnDeclaration> columns;
   std::vector<KeyColumn> primary_key;  ///< Empty: rows are only numbered.
   std::vector<IndexDeclaration> indexes;
-  std::vector<std::string> arguments;  ///< As they were given, but for the options.
-  /// As they are written: CHECK(...), perhaps with CONSTRAINT and a name before it.
+  std::vector<std::string> arguments;  ///< As given, except for the options.
+  /// CHECK(...) as written, perhaps with CONSTRAINT and a name before it.
   std::vector<std::string> checks;
 
   /// `InvalidArgument` names what is wrong, `NotSupported` what SQLite's tables have and these have
   /// not (DEFAULT, FOREIGN KEY, ...).
   static Status Parse(const std::vector<std::string>& arguments, Declaration* declaration);
 
-  /// From the `arguments` of another one, for a table in the database of `options`.
+  /// Parses the `arguments` of another one, for a table in the database of `options`.
   static Status ParseTable(const std::vector<std::string>& arguments,
                            const DatabaseOptions& options, Declaration* declaration);
 

@@ -11,7 +11,8 @@ bool IsWordCharacter(char c) {
          byte >= 0x80;
 }
 
-/// From the opening quote at `*at` to behind the closing one; a doubled quote stands for itself.
+/// Takes what is between the opening quote at `*at` and the closing one; a doubled quote stands for
+/// itself.
 Status TakeQuoted(const std::string& text, size_t* at, std::string* content) {
   const char end = text[*at] == '[' ? ']' : text[*at];
   for (++*at; *at < text.size(); ++*at) {

@@ -13,10 +13,10 @@ struct Token {
   std::string text{};
   bool quoted = false;
   bool is_operator = false;  ///< Neither a word, quoted, nor one of ( ) , =.
-  size_t begin = 0;          ///< Where it is in the text.
+  size_t begin = 0;          ///< Its place in the text.
   size_t end = 0;
 
-  /// Without regard to the case of letters; a quoted word is no keyword.
+  /// Ignores the case of letters; a quoted word is no keyword.
   bool Is(std::string_view word) const;
 };
 

@@ -77,8 +77,8 @@ Slice WithoutSpacesAtEnd(Slice text) {
   return text;
 }
 
-/// Whether the last byte says that it escapes the next one, of which there is none. Of several
-/// escapes in a row, each second one is escaped itself.
+/// Whether the last byte is an escape that lacks the byte it escapes. In a row of escapes, every
+/// second one is escaped itself.
 bool EndsInEscape(const Slice& bytes, unsigned char flip) {
   size_t escapes = 0;
   while (escapes < bytes.size() &&
@@ -88,8 +88,8 @@ bool EndsInEscape(const Slice& bytes, unsigned char flip) {
   return escapes % 2 != 0;
 }
 
-/// Of text or a blob, from behind the tag. `flip`: 0, or 0xff if all bytes are inverted. Bytes stay
-/// as they are in the key if `scratch` is null.
+/// Reads text or a blob after its tag. `flip`: 0, or 0xff if all bytes are inverted. Bytes stay as
+/// they are in the key if `scratch` is null.
 bool ReadBytes(Slice* key, unsigned char flip, std::string* scratch, Slice* bytes) {
   if (key->empty()) return false;
   const void* const end = std::memchr(key->data(), kEnd ^ flip, key->size());

@@ -33,7 +33,7 @@ inline constexpr size_t kSpaceBytes = 4;
 
 void AppendSpace(uint32_t space, std::string* key);
 uint32_t SpaceOf(const Slice& key);
-/// Of bytes that stay: `key` as a column family has it.
+/// `key` without its space, as a column family has it; its bytes must stay.
 inline Slice WithoutSpace(const Slice& key) {
   return {key.data() + kSpaceBytes, key.size() - kSpaceBytes};
 }
@@ -49,7 +49,7 @@ void AppendTextPrefix(const Slice& prefix, Collation collation, std::string* key
 /// Smaller than every blob, and greater than every text.
 void AppendBeforeBlobs(std::string* key);
 
-/// Whether a stored value can be had back from the key.
+/// Whether the key gives a stored value back exactly.
 bool IsExact(Affinity affinity, Collation collation);
 
 /// Takes the value at the beginning of `key` off. False if the bytes are malformed.

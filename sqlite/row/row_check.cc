@@ -85,7 +85,7 @@ Status RowCheck::Prepare(const Declaration& declaration) {
   if (code == SQLITE_OK) {
     code = sqlite3_exec(connection_, CreateSql(declaration).c_str(), nullptr, nullptr, nullptr);
   }
-  // The row stays only until the next one, and nobody else sees it.
+  // The row stays only until the next one, and no other connection sees it.
   if (code == SQLITE_OK) code = sqlite3_exec(connection_, "BEGIN", nullptr, nullptr, nullptr);
   if (code == SQLITE_OK) code = prepare(InsertSql(declaration), &insert_);
   if (code == SQLITE_OK) code = prepare("DELETE FROM x", &clear_);

@@ -115,7 +115,7 @@ bool RowReader::Read(int slot, Value* value) {
     header_ = DecodeVarint64(header_, row_.end(), &header);
     const size_t size = BodySize(header);
     if (header_ == nullptr || size > static_cast<size_t>(row_.end() - body_)) {
-      first_body_ = nullptr;  // Where it stands means nothing now.
+      first_body_ = nullptr;  // Its position means nothing now.
       return false;
     }
     const char* const body = body_;

@@ -14,7 +14,7 @@ namespace nacre::sqlite {
 inline constexpr int kRowNumber = -1;
 
 struct KeyPart {
-  int column;  ///< Or kRowNumber.
+  int column;  ///< A column's number, or kRowNumber.
   Affinity affinity;
   Collation collation;
   bool exact;
@@ -37,8 +37,7 @@ struct KeySpace {
   std::vector<KeyPart> parts;
 };
 
-/// Where the values of a table are: in its keys or in slots of its rows
-/// (sqlite/row/row_encoding.h).
+/// Maps the values of a table to its keys and the slots of its rows (sqlite/row/row_encoding.h).
 class Schema {
  public:
   std::string name;
@@ -56,7 +55,7 @@ class Schema {
          const std::vector<uint32_t>& spaces);
 
   int column_count() const { return static_cast<int>(declaration.columns.size()); }
-  /// That of the rows, then those of the indexes.
+  /// The space of the rows, then those of the indexes.
   std::vector<uint32_t> Spaces() const;
   bool has_rowid() const { return has_rowid_; }
   /// The column that holds the row's number, or kRowNumber.

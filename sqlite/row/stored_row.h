@@ -11,8 +11,7 @@
 
 namespace nacre::sqlite {
 
-/// A row of a clustered table, as it is stored. Views bytes of somebody else.
-/// Thread safety: none.
+/// A row of a clustered table, as it is stored. It does not own its bytes. Thread safety: none.
 class StoredRow {
  public:
   /// `primary_key` without the space. Both must stay while values are read.

@@ -10,7 +10,8 @@ namespace nacre::sqlite {
 namespace {
 
 Value TextOf(sqlite3_value* value) {
-  const unsigned char* const text = sqlite3_value_text(value);  // Before _bytes: it may convert.
+  // This precedes _bytes, as it may convert.
+  const unsigned char* const text = sqlite3_value_text(value);
   return Value::Text(
       Slice(reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_value_bytes(value))));
 }
@@ -30,8 +31,8 @@ Value NumberOf(double real, Affinity affinity) {
   return Value::Real(real);
 }
 
-/// A text that ends with a zero byte saves SQLite an allocation: it adds one when somebody asks for
-/// the text.
+/// A text that ends with a zero byte saves SQLite an allocation: it adds one when the text is asked
+/// for.
 void SetText(sqlite3_context* context, const Slice& text) {
   char copy[256];
   if (text.size() < sizeof(copy) && std::memchr(text.data(), 0, text.size()) == nullptr) {

@@ -8,7 +8,7 @@
 
 namespace nacre::sqlite {
 
-/// In SQLite's order between types: NULL, numbers, texts, blobs.
+/// Ordered as SQLite orders types: NULL, numbers, texts, blobs.
 enum class ValueType : uint8_t { kNull, kInteger, kReal, kText, kBlob };
 
 /// What a column prefers, https://www.sqlite.org/datatype3.html section 3.
@@ -17,7 +17,7 @@ enum class Affinity : uint8_t { kBlob, kText, kNumeric, kInteger, kReal };
 /// SQLite's own collations. Others have no order-preserving key, and are refused.
 enum class Collation : uint8_t { kBinary, kNoCase, kRightTrim };
 
-/// One SQLite value. Text (UTF-8) and blobs are views of somebody else's bytes.
+/// One SQLite value. Text (UTF-8) and blobs are views of bytes kept elsewhere.
 struct Value {
   ValueType type = ValueType::kNull;
   int64_t integer = 0;
@@ -38,7 +38,7 @@ inline bool IsNumeric(Affinity affinity) {
 /// As COLLATE has it.
 const char* CollationName(Collation collation);
 
-/// Of a column whose declared type is `type`, by SQLite's five rules.
+/// The affinity of a column whose declared type is `type`, by SQLite's five rules.
 Affinity AffinityOf(std::string_view type);
 
 /// What a column of `affinity` holds after `value` was stored in it. The bytes are of `value`, and
