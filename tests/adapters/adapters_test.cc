@@ -85,7 +85,7 @@ TEST(LibrariesTest, AProgramMayLoadTheExtensionOfSqlite) {
 /// Runs leveldb_program with each of the libraries.
 class LevelDBTest : public testing::Test {
  protected:
-  /// What whoever runs the tests has set is not for the programs.
+  /// The programs must not see what is set in the environment of this test.
   void SetUp() override {
     for (const char* name : {"NACRE_POOL", "NACRE_REDUNDANCY", "NACRE_SLAB_SIZE"}) ::unsetenv(name);
   }

@@ -380,7 +380,7 @@ static void TestCallbacks(void) {
   CHECK(logged < 0);  // Opening and closing were told.
   const int messages_only = logged;
   nacre_options_destroy(own);
-  CHECK(logged == messages_only + 1);  // The last who had the logger.
+  CHECK(logged == messages_only + 1);  // That was the logger's last user.
   nacre_comparator_destroy(by_size);
   CHECK(comparators_gone == 1);
   nacre_comparator_destroy(bytewise);

@@ -24,7 +24,7 @@ static inline void Put(nacre_t* db, const char* key, const char* value) {
   CHECK_OK(error);
 }
 
-/// Of `found`, which is given back; `text` null: there is nothing.
+/// Checks `found` and frees it; a null `text` means that nothing was found.
 static inline void CheckText(char* found, size_t size, const char* text) {
   CHECK((found == NULL) == (text == NULL));
   CHECK(size == (text == NULL ? 0 : strlen(text)));

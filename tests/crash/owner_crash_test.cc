@@ -81,7 +81,7 @@ class OwnerCrash : public testing::Test {
       before.first = 1;
       before.writes = kMadeBefore;
       before.die_at_end = true;
-      before.pool_uri = without_last_;  // Who takes over has a node that knows nothing yet.
+      before.pool_uri = without_last_;  // The next owner has a node that knows nothing yet.
       points_.Aim({});
       std::string output;
       ASSERT_EQ(RunInCrashProcess("crash_tests", before, points_, &output), -1) << output;
@@ -161,7 +161,7 @@ class OwnerCrash : public testing::Test {
   }
 
   /// What is in the folder is whole, and so is what is restored of it. What the owner has left of a
-  /// checkpoint, and of a restore, is in nobody's way.
+  /// checkpoint, and of a restore, hinders no later one.
   void CheckCheckpoints(DB* db) {
     std::vector<CheckpointInfo> infos;
     ASSERT_TRUE(IsOk(GetCheckpoints(plan_.dir, &infos)));
@@ -196,7 +196,7 @@ class OwnerCrash : public testing::Test {
   void Remove() {
     const ctl::FsckReport report = ctl::Fsck(pool_->client(), {.full = true});
     for (const ctl::Finding& finding : report.findings) {
-      // Of repair there is node_crash_test.cc: it takes its time.
+      // Repair takes its time; node_crash_test.cc tests it.
       const bool lost = lose_node_ && finding.problem == ctl::Problem::kDegraded;
       EXPECT_TRUE(lost) << ToString(finding);
     }

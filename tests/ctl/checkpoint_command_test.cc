@@ -1,6 +1,6 @@
-// Goal: nacre-ctl makes checkpoints of databases that nobody has open, says why it does not of
-// others, lists and checks them, and restores them.
-// Method: the tool as a process, over nacre-memnode processes; this test is the database's owner.
+// Goal: nacre-ctl makes checkpoints of databases that no process has open, says why it does not of
+// others, lists and checks them, and restores them. Method: the tool as a process, over
+// nacre-memnode processes; this test is the database's owner.
 
 #include <gtest/gtest.h>
 

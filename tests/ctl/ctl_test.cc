@@ -152,7 +152,7 @@ TEST_F(CtlTest, MistakesAreNamed) {
   MemnodeProcess odd({.size = "16MiB", .slab_size = "2MiB"});
   const ProcessResult result = Ctl({"add", odd.address()});
   EXPECT_NE(result.output.find("slabs of 2.0 MiB"), std::string::npos) << result.output;
-  // A node that cannot be told hinders nobody.
+  // A node that cannot be told is no obstacle.
   nodes_[2].Kill();
   CtlOk({"repair", "pause"});
   EXPECT_TRUE(Report(0).repair_paused);

@@ -84,7 +84,7 @@ class FsckTest : public RedundantDBTest {
     return StoredByte(pool_.get(), fake, 0,
                       static_cast<int64_t>(offset) - static_cast<int64_t>(kFragmentHeadBytes));
   }
-  /// Whom the slab table of `node` says that a slab is leased to.
+  /// The database that the slab is leased to, according to the slab table of `node`.
   char* SlabOwner(NodeId node, uint64_t slab) {
     ExtentAddr table;
     table.start.node = node;
@@ -146,7 +146,7 @@ TEST_F(FsckTest, DamagedBytesAreNamed) {
   EXPECT_EQ(report.findings[1].problem, Problem::kDegraded);
   EXPECT_EQ(report.databases[0].spare_nodes, 0);
 
-  *StoredByte(pool_.get(), meta, 2, 7) ^= 4;  // Of the same row.
+  *StoredByte(pool_.get(), meta, 2, 7) ^= 4;  // This is in the same row.
   report = Look(/*full=*/true);
   EXPECT_EQ(Count(report, Problem::kLost), 1u) << Text(report);
   EXPECT_EQ(report.databases[0].spare_nodes, -1);

@@ -161,7 +161,7 @@ TEST_F(DBConcurrencyTest, WritesAreSeenAtOnceAndForEver) {
       ASSERT_TRUE(IsOk(db_->Write(NoLog(), &batch)));
       for (const auto& [key, version] : written) keys.Acknowledge(key, version);
       if (written.empty()) continue;
-      // Nobody else writes this key: it must be exactly the last version.
+      // No other thread writes this key: it must be exactly the last version.
       const auto& [key, version] = written.back();
       std::string value;
       uint64_t seen = 0;

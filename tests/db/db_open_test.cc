@@ -223,7 +223,7 @@ TEST_F(DBOpenTest, ReopensWithOtherOptions) {
   Options other = options_;
   other.chunk_size = 64 << 10;
   other.target_file_size_base = 1 << 20;
-  other.redundancy = "rep(2)";  // Of new tables.
+  other.redundancy = "rep(2)";  // The redundancy of new tables.
   other.index_memory_budget = 0;
   other.compaction = CompactionSite::kCompute;
   ASSERT_TRUE(IsOk(Open(other)));

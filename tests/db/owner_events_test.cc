@@ -1,7 +1,6 @@
-// Goal: a listener that does not return keeps nobody waiting and takes bounded memory; it hears the
-// latest events then, and how many it missed is counted.
-// Method: a listener that is held in its first call while more events than there is room for are
-// posted.
+// Goal: a listener that does not return delays no other thread and takes bounded memory; it hears
+// the latest events then, and how many it missed is counted. Method: a listener that is held in its
+// first call while more events than there is room for are posted.
 
 #include "db/owner_events.h"
 

@@ -79,7 +79,7 @@ TEST_F(KillTest, WhileABenchmarkRuns) {
 }
 
 TEST(KillOnlyNodeTest, LosesWhatHadNoRedundancy) {
-  // Of several nodes, one may happen to have no table when it dies.
+  // One of several nodes might have no table when it dies.
   MemnodeProcesses nodes(1, {.size = "256MiB", .slab_size = "64MiB"});
   // Memory that is mapped outlives its process: reads go on until the death is noticed, and end
   // long before the duration does.

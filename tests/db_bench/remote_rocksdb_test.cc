@@ -47,7 +47,7 @@ TEST(RemoteRocksdbTest, FindsWhatItFindsInAFolder) {
   ASSERT_EQ(pool.lines.size(), folder.lines.size()) << pool.output;
   for (size_t i = 0; i < pool.lines.size(); ++i) {
     EXPECT_EQ(pool.lines[i].name, folder.lines[i].name);
-    // What readers find beside a writer, and it leaves, depends on who is faster.
+    // What readers find beside a writer, and what it leaves, depends on their speed.
     if (pool.lines[i].name.ends_with("whilewriting")) continue;
     EXPECT_EQ(pool.lines[i].note, folder.lines[i].note) << pool.lines[i].name;
   }

@@ -71,7 +71,7 @@ inline ToolRun RunToolOk(const std::vector<std::string>& arguments) {
   return run;
 }
 
-/// A path that nobody else uses, removed with this object.
+/// A path of this object's own, removed with it.
 class TemporaryPath {
  public:
   explicit TemporaryPath(const std::string& name)

@@ -1,7 +1,7 @@
 // Whatever comes over a control connection that speaks TLS, before or after it is established, ends
-// it or is what the other end sent: nothing else is ever received, and nothing waits for ever.
-// The first byte chooses: bytes by somebody who has no key, or a stream of two good ends whose
-// bytes are changed, dropped or doubled on their way.
+// it or is what the other end sent: nothing else is ever received, and nothing waits for ever. The
+// first byte chooses: bytes by a peer that has no key, or a stream of two good ends whose bytes are
+// changed, dropped or doubled on their way.
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -50,7 +50,7 @@ struct End {
     return bytes;
   }
   void Give(std::string_view bytes) const {
-    // More than a socket takes ends here: nobody reads so much.
+    // More than a socket takes ends here: the far side does not read so much.
     [[maybe_unused]] const ssize_t size =
         send(far.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }

@@ -1,5 +1,5 @@
-// Whoever reaches a machine can ask its verbs listener for a connection, or pose as one: what the
-// private data says is decoded or refused, and what is decoded is within its bounds.
+// Any peer that reaches a machine can ask its verbs listener for a connection, or pose as one: what
+// the private data says is decoded or refused, and what is decoded is within its bounds.
 
 #include <cstddef>
 #include <cstdint>

@@ -39,7 +39,8 @@ namespace {
 struct Scenario {
   const char* name;
   const char* redundancy;
-  /// Of 100 operations; few of them make long histories of single keys.
+  /// How many of 100 operations are on several keys; few of them make long histories of single
+  /// keys.
   uint64_t percent_of_many;
   uint64_t operations_in_group;
 
@@ -164,7 +165,7 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
   const TempFolder folder_;
   Random random_{TestSeed(601)};
   std::unique_ptr<MemnodeProcesses> nodes_;
-  /// Of the newest owner.
+  /// The pool of the newest owner.
   std::shared_ptr<pool::PoolImpl> pool_;
   std::shared_ptr<DB> db_;
   std::unique_ptr<HistoryRun> run_;
@@ -236,7 +237,7 @@ TEST_P(HistoryTest, OwnersTakeOverWhileNodesAreKilled) {
       killer.join();
       if (HasFailure()) break;
     }
-    // The next owner finds a node that has nothing in the lost one's place, or nobody.
+    // The next owner finds an empty node in the lost one's place, or none.
     if (random_.OneIn(2)) (*nodes_)[victim].Start();
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(random_.Uniform(500))));
     ASSERT_NO_FATAL_FAILURE(TakeOver());

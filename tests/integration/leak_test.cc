@@ -30,8 +30,8 @@ constexpr size_t kKeys = 600;
 constexpr size_t kValueBytes = 400;
 /// By then a node that compacts has met more pools than it remembers.
 constexpr size_t kWarmRounds = 20;
-/// Of a node that compacts: it keeps the connections of its last jobs' pools, some with more of
-/// them than others. A leak would add one in each round.
+/// Slack for a node that compacts: it keeps the connections of its last jobs' pools, some with more
+/// of them than others. A leak would add one in each round.
 constexpr size_t kPeerSlack = 30;
 
 std::string Key(size_t i) { return "key" + std::to_string(i * 7919 % 10'007); }
@@ -132,7 +132,7 @@ TEST_P(LeakTest, NodesThatDieAHundredTimes) {
   const ProcessUsage after = AwaitUsage(survivor, theirs);
   EXPECT_TRUE(after.Within(theirs)) << "before: " << theirs << "\nafter: " << after;
 
-  // In the end the survivor has the connections of whoever asks: a lifeline, and the request's.
+  // The survivor has the connections of this request in the end: a lifeline, and the request's own.
   const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes_.pool_uri());
   ASSERT_NE(pool, nullptr);
   pool::NodeStats stats;

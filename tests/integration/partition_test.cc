@@ -225,7 +225,7 @@ TEST_F(PartitionTest, ADatabaseWithCopiesGoesOn) {
     ASSERT_NO_FATAL_FAILURE(fill(keys, 2 * keys));
     ASSERT_TRUE(IsOk(Timely([&] { return db->Flush({}); })));
     ASSERT_NO_FATAL_FAILURE(expect_all(2 * keys));
-    // Until the owner gives the node up; a partition that ends before harms nobody.
+    // It lasts until the owner gives the node up; a partition that ends before does no harm.
     const pool::NodeLink* node = pool_->client()->fabric()->link(1);
     for (int i = 0; i < 1500 && !node->cut_off(); ++i) {
       std::this_thread::sleep_for(milliseconds(10));

@@ -1,4 +1,4 @@
-// Goal: a pool over tcp whose control connections are encrypted works, and lets nobody in who does
+// Goal: a pool over tcp whose control connections are encrypted works, and refuses peers that do
 // not encrypt. Method: nacre-memnode processes with tls=1, and pools with it and without it.
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Goal: over verbs, when a node is killed, when a node's or a client's host vanishes without a
 // word, and when the link goes down: callers get Unavailable or TimedOut and never hang, nodes give
-// back what a vanished client held, and whoever connects afterwards finds all as it should be.
-// Method: four nacre-memnode processes over the RDMA device that NACRE_TEST_VERBS_HOST names; the
-// guest of tests/rdma_vm has one. Skipped elsewhere. KeptConnections says how a host vanishes.
+// back what a vanished client held, and later connections find all as it should be. Method: four
+// nacre-memnode processes over the RDMA device that NACRE_TEST_VERBS_HOST names; the guest of
+// tests/rdma_vm has one. Skipped elsewhere. KeptConnections says how a host vanishes.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -279,7 +279,7 @@ TEST_F(VerbsFaultTest, ALinkThatIsDownForSeconds) {
     SetLink("down");
     std::this_thread::sleep_for(milliseconds(3000));
   });
-  // Meanwhile nobody gets anywhere, and learns it in time.
+  // No call succeeds meanwhile, and each learns it in time.
   std::shared_ptr<pool::PoolImpl> other;
   pool::PoolOpenOptions options;
   options.operation_timeout = kOperationTimeout;

@@ -1,6 +1,6 @@
-// Goal: nodes keep what owners report of their databases and what operators want of them, let
-// nobody report for another's database, and no older wish overwrites a newer one.
-// Method: an embedded pool, its client as owner and operator at once, and a second client.
+// Goal: nodes keep what owners report of their databases and what operators want of them, let no
+// client report for another's database, and no older wish overwrites a newer one. Method: an
+// embedded pool, its client as owner and operator at once, and a second client.
 
 #include "pool/wire/database_report.h"
 

@@ -97,8 +97,8 @@ std::vector<uint64_t> RandomOffsets(uint64_t base, uint64_t span) {
   return offsets;
 }
 
-/// The same reads by memcpy out of memory of this process. One batch is not begun before the last
-/// one has ended: whoever asks for a record has to do with it what comes next.
+/// The same reads by memcpy out of memory of this process. A batch does not begin before the last
+/// one has ended, as a caller needs a record before it goes on.
 void BM_Memcpy(benchmark::State& state) {
   static std::unique_ptr<rdma::Device> device;
   static std::unique_ptr<rdma::MemoryRegion> region;

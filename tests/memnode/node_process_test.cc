@@ -29,7 +29,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kTimeout{20'000};
-/// A death is told by the transport: nobody waits for the timeout.
+/// The transport tells of a death: no call waits for the timeout.
 constexpr seconds kWellBeforeTheTimeout{15};
 
 class NodeProcessTest : public PoolFixture {

@@ -1,5 +1,5 @@
-// Goal: the members of a pool take its secret from a file or the environment, serve those who know
-// it and nobody else, and never tell it. Method: files good and bad; nacre-memnode processes with
+// Goal: the members of a pool take its secret from a file or the environment, serve peers that know
+// it and no others, and never tell it. Method: files good and bad; nacre-memnode processes with
 // clients and nacre-ctl that have the right secret, another one, or none.
 
 #include "pool/connect/pool_secret.h"

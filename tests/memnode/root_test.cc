@@ -1,7 +1,7 @@
 // Goal: a database survives its owner; it has one owner at a time, and no root that was
-// acknowledged is lost, whoever dies and whoever fights. Method: nodes in this process and several
-// clients of them, each with connections of its own. Clients die by the end of their connections,
-// nodes as kill -9 would have it.
+// acknowledged is lost, whatever dies and whichever clients compete. Method: nodes in this process
+// and several clients of them, each with connections of its own. Clients die by the end of their
+// connections, nodes as kill -9 would have it.
 
 #include <gtest/gtest.h>
 
@@ -128,7 +128,8 @@ TEST(RootRegisterTest, EveryReadMeetsEveryWrite) {
         for (uint64_t read = 0; read <= kAll; ++read) {
           if ((read & written) != 0) continue;
           const auto answers = AnswersOf(read);
-          // Who reads none of it must not decide by what was before, nor by the first step.
+          // A client that reads none of it must decide neither by what was before nor by the first
+          // step.
           const control::Root* former = old_members == 0 ? nullptr : &before;
           if (joint_written) {
             EXPECT_FALSE(CheckReadQuorum(former, answers, 5).ok());
@@ -305,7 +306,7 @@ TEST_F(RootTest, OwnersThatFightMakeOneChain) {
   constexpr int kOwners = 3;
   const int rounds = static_cast<int>(Scaled(200));
   std::mutex mutex;
-  std::map<uint64_t, std::string> published;  // Number to who published it.
+  std::map<uint64_t, std::string> published;  // The publisher of each number.
   std::map<uint64_t, int> owners_of_epoch;
   std::atomic<int> fenced{0};
   std::vector<std::thread> owners;

@@ -261,7 +261,8 @@ TEST_F(ServerTest, MalformedRequestsEndTheConnection) {
   request.mutable_ping();
   request.mutable_reply()->set_length(3);
   attempt(request.SerializeAsString());
-  // Reply buffers that are nobody's, or end outside of the region, or are not large enough.
+  // These reply buffers are not the client's, or end outside of the region, or are not large
+  // enough.
   request = raw_->Request();
   request.mutable_ping();
   request.mutable_reply()->set_key(request.reply().key() + 1);

@@ -1,6 +1,7 @@
 // Goal: an erasure-coded table is read back exactly, whole and in any part, whichever nodes are
 // lost, at all sizes around the chunks' and rows' ends; its parity is what the code says. So it is
-// for who does not hold the table's memory, and never gets bytes that are made of two tables.
+// for a reader that does not hold the table's memory, and it never gets bytes that are made of two
+// tables.
 
 #include <gtest/gtest.h>
 
@@ -151,7 +152,8 @@ TEST_F(StripingTest, ReadsBackAtAllSizesWithAnyNodesLost) {
       nodes.erase(victim);
       for (const Table& table : tables) ASSERT_NO_FATAL_FAILURE(CheckAll(table));
     }
-    // One more: what lies on the others is still there, the rest says who is missing.
+    // With one more lost, what lies on the others is still there, and the rest says which nodes are
+    // missing.
     const NodeId last = nodes[random_.Uniform(nodes.size())];
     const std::string address = client_->node_address(last);
     pool_->KillEmbeddedNode(last);
@@ -236,7 +238,7 @@ TEST_F(StripingTest, DamageIsFoundAndReadAround) {
           char* const byte = Byte(table.placement.fragments[i], at);
           const char before = *byte;
           *byte = static_cast<char>(before ^ 1 << random_.Uniform(8));
-          // Nobody looked at it so far.
+          // It has not been looked at so far.
           const auto extent = store_->OpenExtent(table.id, table.placement, size);
           EXPECT_EQ(extent->damaged(), 0u);
           const std::string nodes = extent->FindDamage(0, size, false);
@@ -309,11 +311,12 @@ TEST_F(StripingTest, WhatIsDecodedIsOfOneTable) {
   // Another table has the memory now, but for the first fragment.
   ASSERT_TRUE(IsOk(WriteBytes(table.placement, records(2, 'q'), 2)));
   std::memcpy(Byte(fragments[0], 0), first.data(), kFragment + tail_bytes);
-  // This is why records' checksums do not suffice: nobody wrote this one.
+  // This is why records' checksums do not suffice: this record was never written.
   ASSERT_TRUE(IsOk(read_second(store_.get())));
   EXPECT_TRUE(is_record());
   EXPECT_FALSE(read == wanted);
-  // Who compares chunks finds that two of three are not the table's, and reads what is there.
+  // A reader that compares chunks finds that two of three are not the table's, and reads what is
+  // there.
   const auto gives_no_record = [&] {
     ASSERT_TRUE(IsOk(read_second(unheld_.get())));
     EXPECT_FALSE(is_record());

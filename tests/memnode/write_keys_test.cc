@@ -1,7 +1,7 @@
-// Goal: who leased a slab can write there, and nobody can write anywhere else: not into a
-// neighbour, not into the header or the slab table, not after the slab was returned or its database
-// closed. Everybody in the pool can read everything. Method: requests posted by hand, with the keys
-// that the node gave out, over a raw connection.
+// Goal: a client that leased a slab can write there, and no client can write anywhere else: not
+// into a neighbour, not into the header or the slab table, not after the slab was returned or its
+// database closed. Each client of the pool can read everything. Method: requests posted by hand,
+// with the keys that the node gave out, over a raw connection.
 
 #include <gtest/gtest.h>
 

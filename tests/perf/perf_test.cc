@@ -1,6 +1,6 @@
 // Goal: nacre-perf measures every operation, tells what it cannot do, and ends. Method: workloads
-// against a peer in this process, and the program itself with a far side of its own. How fast it is
-// is nobody's business here.
+// against a peer in this process, and the program itself with a far side of its own. Its speed is
+// not tested here.
 
 #include <gtest/gtest.h>
 

@@ -125,10 +125,10 @@ sim::StoryOptions StoriesOf(const Bug& bug) {
   return stories;
 }
 
-/// Of a process that runs one of the cases.
+/// Set for a process that runs one of the cases.
 constexpr char kPlantedVariable[] = "NACRE_PLANTED_BUG";
 
-/// Of this process.
+/// The bug of this process.
 const char* planted = "";
 
 // The linker's: where the names of the bugs that are compiled in begin and end.

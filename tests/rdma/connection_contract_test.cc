@@ -38,7 +38,7 @@ TEST_P(ConnectionContractTest, AListenerThatDoesNotAnswerIsUnavailable) {
   const Status status = near_.Connect(address, "", {}, &reply, milliseconds(50));
   EXPECT_TRUE(status.IsUnavailable()) << status.ToString();
   EXPECT_NE(status.message().find(address.substr(1)), std::string_view::npos);
-  // The listener may see the attempt; its answer then finds nobody.
+  // The listener may see the attempt; its answer then finds no peer.
   std::unique_ptr<IncomingConnection> incoming;
   if (listener->Accept(milliseconds(10), &incoming).ok()) {
     std::unique_ptr<QueuePair> pair;

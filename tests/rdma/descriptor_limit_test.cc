@@ -1,5 +1,5 @@
-// Goal: a process that has no file descriptor left says so, to those who call it and to its own
-// callers, at once; nothing ends, nobody spins, and all is well when descriptors are free again.
+// Goal: a process that has no file descriptor left says so, to peers that connect and to its own
+// callers, at once; nothing ends, no thread spins, and all is well when descriptors are free again.
 // Method: the limit of this process is lowered to what is open, while a child calls a listener
 // here, or this process calls.
 

@@ -403,7 +403,7 @@ TEST_P(KilledPeerContractTest, AKilledPeerBreaksThePair) {
   QueuePair* idle = Connect();
   for (uint64_t i = 0; i < 4; i++) ASSERT_TRUE(pair->PostRecv(i, Near(0, 8)).ok());
   peer_->Kill();
-  // Noticed without any request, by whoever sleeps on the queue.
+  // A thread that sleeps on the queue notices without any request.
   for (uint64_t i = 0; i < 4; i++) ExpectNext(i, Opcode::kRecv, CompletionCode::kFlushed);
   EXPECT_TRUE(pair->broken());
   ASSERT_TRUE(pair->PostRead(5, Near(0, 8), Far(0), 0).ok());

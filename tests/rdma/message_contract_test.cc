@@ -248,7 +248,7 @@ TEST_P(MessageContractTest, TheRequestSchemeWorks) {
       ASSERT_TRUE(pair->PostRecv(9, {}).ok());
     }
     ASSERT_TRUE(pair->PostSend(1, Near(0, sizeof(request) + (large ? 0 : size)), kSignaled).ok());
-    // The order of sends and receives among each other is nobody's promise.
+    // The contract does not order sends and receives among each other.
     for (int left = sleep ? 2 : 1; left > 0; left--) {
       const Completion completion = near_.Next();
       ASSERT_EQ(completion.code, CompletionCode::kSuccess);

@@ -195,7 +195,7 @@ TEST_P(OneSidedContractTest, TheLastBytesOfAWriteBecomeVisibleLast) {
 TEST_P(OneSidedContractTest, WritesOfOnePairBecomeVisibleInOrder) {
   QueuePair* pair = Connect();
   ASSERT_NE(pair, nullptr);
-  // The peer writes A, then B, over and over; whoever sees B's number sees A's at least as new.
+  // The peer writes A, then B, over and over; a reader of B's number must see A's at least as new.
   constexpr uint64_t kRounds = 100;
   for (uint64_t round = 1; round <= kRounds; round++) {
     std::string bytes(reinterpret_cast<const char*>(&round), 8);

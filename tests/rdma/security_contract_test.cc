@@ -1,6 +1,6 @@
-// Goal: only who knows the secret is connected, whoever asks (rdma/handshake.h).
-// Method: devices with the same and with other secrets, of this process and of others, over each
-// backend and decorator. Nothing here asserts how long something takes.
+// Goal: only peers that know the secret are connected (rdma/handshake.h). Method: devices with the
+// same and with other secrets, of this process and of others, over each backend and decorator.
+// Nothing here asserts how long something takes.
 
 #include <thread>
 
@@ -108,7 +108,7 @@ TEST_P(SecurityContractTest, WhoDoesNotIsRefusedAndOthersAreServed) {
     if (encrypts && !all_have_one) continue;  // Such a device is not opened.
     SCOPED_TRACE(std::string(secrets.listener) + " / " + secrets.connector);
     const std::string address = FreshAddress();
-    // One that the listener accepts, to see that it accepted nobody before.
+    // The listener accepts this one, which shows that it accepted none before.
     Endpoint good(With(secrets.listener));
     if (GetParam().accepting) {
       const auto bad = MakePeer(secrets.connector);

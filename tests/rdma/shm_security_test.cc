@@ -1,5 +1,5 @@
-// Goal: a shm device hands a descriptor to nobody who has not proven that it knows the secret, and
-// whatever else arrives at its sockets ends that connection, is counted, and harms nobody.
+// Goal: a shm device hands descriptors only to peers that have proven that they know the secret,
+// and whatever else arrives at its sockets ends that connection, is counted, and does no harm.
 // Method: handshakes spoken over bare sockets: replayed, reflected, truncated, oversized, spoiled
 // in each field; a good peer is served beside them.
 

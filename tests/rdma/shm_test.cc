@@ -39,7 +39,7 @@ size_t CountDescriptors() {
   return count;
 }
 
-/// Of shared memory that a device made.
+/// Counts mappings of shared memory that a device made.
 size_t CountMappings() {
   std::ifstream maps("/proc/self/maps");
   size_t count = 0;
@@ -117,8 +117,8 @@ TEST_F(ShmTest, StrangersAreTurnedAwayAndDelayNobody) {
   ShmAddress address;
   ASSERT_TRUE(ParseShmAddress(SocketPath(), &address).ok());
   const Deadline deadline = Deadline::After(Clock::System(), seconds(10));
-  // One who says nothing, one who talks nonsense, one who leaves, one of another version, and one
-  // who says no more than hello.
+  // One peer says nothing, one talks nonsense, one leaves, one has another version, and one says no
+  // more than hello.
   UniqueFd silent;
   UniqueFd nonsense;
   UniqueFd gone;
@@ -341,7 +341,7 @@ TEST_F(ShmTest, RefusedAndUnansweredConnectionsLeaveNothingBehind) {
     EXPECT_TRUE(near.Connect(SocketPath(), "", {}, &reply).IsInvalidArgument());
     refusing.join();
     EXPECT_TRUE(near.Connect(SocketPath(), "", {}, &reply, milliseconds(1)).IsUnavailable());
-    // Who has left does not come this far.
+    // A peer that has left does not come this far.
     std::unique_ptr<IncomingConnection> incoming;
     ASSERT_TRUE(far.listener->Accept(milliseconds(0), &incoming).IsTimedOut());
   }

@@ -35,7 +35,7 @@ double ResidentBytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// Of all TCP sockets of the machine: "TCP: inuse 9 orphan 0 tw 4 alloc 9 mem 1", in pages.
+/// Memory of all TCP sockets of the machine: "TCP: inuse 9 orphan 0 tw 4 alloc 9 mem 1", in pages.
 double KernelBytes() {
   std::ifstream file("/proc/net/sockstat");
   for (std::string word; file >> word;) {

@@ -1,7 +1,7 @@
 // Goal: what only the tcp backend has: its addresses, its frames, strangers at its port, silent
-// peers, and who serves a socket when (rdma/tcp/connection.h).
-// Method: devices of this process, and peers that speak the protocol by hand so that they can break
-// it. Whatever is waited for has a deadline; nothing asserts how long it takes.
+// peers, and which thread serves a socket when (rdma/tcp/connection.h). Method: devices of this
+// process, and peers that speak the protocol by hand so that they can break it. Whatever is waited
+// for has a deadline; nothing asserts how long it takes.
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -106,7 +106,7 @@ class TcpTest : public testing::Test {
   }
   const std::string& address() const { return far_.listener->address(); }
 
-  /// The far side accepts whoever calls.
+  /// The far side accepts all callers.
   void Accept(const std::function<void()>& call) {
     std::thread accepting([&] {
       const Status status = far_.Accept("");

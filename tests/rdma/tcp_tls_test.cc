@@ -217,7 +217,7 @@ TEST(TcpTlsTest, BothEndsMustWantIt) {
   }
 }
 
-/// Of either side, and little compared with what the test below says afterwards.
+/// The bound for either side, little compared with what the test below says afterwards.
 constexpr size_t kHandshakeBytesMax = 600;
 
 TEST(TcpTlsTest, WhatIsChangedOnTheWayEndsTheConnection) {

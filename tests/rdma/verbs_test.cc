@@ -327,7 +327,7 @@ TEST_F(VerbsTest, StrangersGetNothingAndAreCounted) {
   ASSERT_TRUE(Prove("", Role::kConnector, handshake, &answer.proof).ok());
   expect(AsBytes(answer), VerbsMessage::kNotAdmitted);  // and too late with one.
 
-  // None of them came to whoever accepts.
+  // None of them came to Accept.
   std::thread accepting([&] { EXPECT_TRUE(far.Accept("welcome").ok()); });
   std::string reply;
   EXPECT_TRUE(near.Connect(address, "", {}, &reply).ok());

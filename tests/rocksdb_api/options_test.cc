@@ -100,7 +100,7 @@ std::vector<ReadCase> ReadCases() {
   };
 }
 
-/// Of a scan by this iterator.
+/// The outcome of a scan by this iterator.
 Code Scan(rocksdb::DB* db, const rocksdb::ReadOptions& options) {
   const std::unique_ptr<rocksdb::Iterator> iterator(db->NewIterator(options));
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
@@ -118,7 +118,8 @@ TEST_F(OptionsTest, EachFieldOfReads) {
     std::string value;
     EXPECT_EQ(nacre_db_->Get(options, "a1", &value).code(), field.get);
     EXPECT_EQ(Scan(nacre_db_.get(), options), field.iterate);
-    if (std::string(field.field).starts_with("deadline")) continue;  // Of reads of files only.
+    // These are for reads of files only.
+    if (std::string(field.field).starts_with("deadline")) continue;
     EXPECT_EQ(rocksdb_->Get(options, "a1", &value).code(), field.get_of_rocksdb);
     EXPECT_EQ(Scan(rocksdb_.get(), options), field.iterate_of_rocksdb);
     const rocksdb::Slice key("a1");

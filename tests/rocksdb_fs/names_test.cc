@@ -1,6 +1,6 @@
-// Goal: names are what RocksDB expects of a file system, and memory is given back with the last who
-// uses a file.
-// Method: each operation on names with what it refuses; the space that the nodes count for us.
+// Goal: names are what RocksDB expects of a file system, and memory is given back with the last
+// user of a file. Method: each operation on names with what it refuses; the space that the nodes
+// count for us.
 
 #include <string>
 

@@ -133,7 +133,7 @@ Tree* TreeOf(const benchmark::State& state) {
   return tree.get();
 }
 
-/// Of this thread: others may be at work on the machine.
+/// The CPU time of this thread, as others may be at work on the machine.
 double CpuSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -151,8 +151,8 @@ void BM_Pick(benchmark::State& state) {
   }
 }
 
-/// Of an edit that replaces some twelve tables, with the mutex held; `free_us` is the end of the
-/// version before it, for which nobody waits.
+/// Times an edit that replaces some twelve tables, with the mutex held; `free_us` is the end of the
+/// version before it, which delays no caller.
 void BM_Apply(benchmark::State& state) {
   Tree* const tree = TreeOf(state);
   double free_seconds = 0;

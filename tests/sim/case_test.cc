@@ -233,7 +233,7 @@ TEST(CaseTest, SpaceOfAnEditOfUnknownFateComesBack) {
         });
         c->cluster().Run(owner, "flush", [&] { db->Flush({}).IgnoreError(); });
         c->Await("the edit", [&] { return cut; });
-        // Until nobody waits for an answer any more.
+        // No call waits for an answer any more after this.
         Clock::System()->SleepFor(seconds(5));
         c->Heal();
         c->In(owner, [&] {

@@ -1,7 +1,7 @@
 // Goal: a pool of 256 nodes does what a small one does: a database is made, written, goes on when
-// nodes with its log, its manifest and its tables die, and is taken over. Who opens a pool of which
-// some nodes are silent waits for all of them together.
-// Method: a simulated cluster of that many small nodes.
+// nodes with its log, its manifest and its tables die, and is taken over. Opening a pool with some
+// silent nodes waits for all of them together. Method: a simulated cluster of that many small
+// nodes.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

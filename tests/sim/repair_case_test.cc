@@ -96,7 +96,7 @@ TEST(RepairCaseTest, TheMembersOfTheRootFollowTheNodesWhileARepairGoesOn) {
         c->AddNodes(kJoin);
         size_t members = before + kJoin;
         c->Await("the nodes to join", [&] { return c->RootMembers() == members; });
-        // Nobody writes: the database has nothing but its thread to notice what dies.
+        // There are no writes: the database has only its thread to notice what dies.
         for (size_t dead = 0; dead < 7; ++dead) {
           c->cluster().KillNode(dead == 0 ? 0 : before + dead, /*told=*/true);
           --members;

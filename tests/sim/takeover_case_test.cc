@@ -1,6 +1,6 @@
-// Goal: whoever takes a database over owns what he shows, and who was taken over learns of it: what
-// stories (tests/support/sim/sim_story.h) have found wrong there stays mended.
-// Method: a small simulated cluster, in which just that happens, for several seeds each.
+// Goal: a new owner owns what it shows, and the fenced one learns of it: what stories
+// (tests/support/sim/sim_story.h) have found wrong there stays mended. Method: a small simulated
+// cluster, in which just that happens, for several seeds each.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
-// Goal: whoever waits for a log that is stuck is told, however far behind, and what ended the wait
-// is the answer, whatever has become of the log since.
-// Method: a small simulated cluster, in which too few nodes for the log can be reached for a while,
-// for several seeds.
+// Goal: a caller that waits for a log that is stuck is told, however far behind, and what ended the
+// wait is the answer, whatever has become of the log since. Method: a small simulated cluster, in
+// which too few nodes for the log can be reached for a while, for several seeds.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Of one simulation's process.
+/// The result of one simulation's process.
 bool gave_up = false;
 bool goes_on = false;
 

@@ -55,7 +55,7 @@ const SoakedRedundancy kRedundancies[] = {
     {"Rs42", "rs(4,2)", 6, 2, 8},
 };
 
-/// Of these the keys stay in the database.
+/// How many owners' keys stay in the database.
 constexpr size_t kOwnersKept = 8;
 
 class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
@@ -84,7 +84,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
   void MaybeKillNode() {
     // A takeover needs more than half of the nodes, so fewer would never be whole.
     const size_t least = std::max(GetParam().fragments, 2 * GetParam().spare + 1);
-    // Whether the owner has noticed yet that one is back nobody knows.
+    // It is unknown whether the owner has noticed yet that one is back.
     if (lost_ == GetParam().spare || counted_ - lost_ == least) return;
     if (random_.OneIn(2)) return;
     const std::vector<size_t> running = Running(true);
@@ -116,7 +116,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
     counted_ = Running(true).size();
     lost_ = 0;
   }
-  /// As one sees it who looks from outside.
+  /// Looks at it from outside.
   bool IsWhole(std::string* seen) {
     const std::string spare = "\"spare_nodes\": " + std::to_string(GetParam().spare) + ",";
     *seen = Fsck({"--json"}).output;
@@ -231,7 +231,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
         ASSERT_NO_FATAL_FAILURE(AwaitWhole());
       }
     }
-    MaybeKillNode();  // Nobody may have noticed yet when the owner ends.
+    MaybeKillNode();  // The loss may be unnoticed when the owner ends.
   }
 
   /// The owner ends in one way or another, and the test is the next.
@@ -273,7 +273,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
     ASSERT_NO_FATAL_FAILURE(ReplaceOwner(owner));
     ASSERT_NO_FATAL_FAILURE(CheckAll());
     ASSERT_NO_FATAL_FAILURE(WriteALittle());
-    MaybeKillNode();  // Nobody writes, so what was written is brought to others all the same.
+    MaybeKillNode();  // What was written is moved to other nodes even without further writes.
     MaybeStartNodes();
     if (!random_.OneIn(3)) {
       ASSERT_NO_FATAL_FAILURE(AwaitWhole());
@@ -309,7 +309,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
   std::map<std::string, std::string> model_;  ///< What the test has written itself.
   std::unique_ptr<DB> db_;                    ///< While the test is the owner.
   size_t counted_ = 0;                        ///< Nodes that the owner had when all was whole.
-  size_t lost_ = 0;                           ///< Of these, at most.
+  size_t lost_ = 0;                           ///< The most of them at once.
   uint64_t owners_started_ = 0;
   uint64_t owner_kills_ = 0;
   uint64_t takeovers_ = 0;

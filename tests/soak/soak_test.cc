@@ -329,7 +329,7 @@ TEST_F(SoakTest, NothingIsLostAndNoAnswerIsWrong) {
     threads.emplace_back([&stop, &worker] { worker->Run(stop); });
   }
   const Deadline deadline = Deadline::After(Clock::System(), SoakTime());
-  // Of each kind of harm at least one.
+  // At least one of each kind of harm happens.
   const auto harm = [&] {
     if (drains_ == 0) return DrainOne();
     if (flips_ == 0) return FlipSome();

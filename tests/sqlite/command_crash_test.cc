@@ -75,7 +75,7 @@ std::string Environment(const char* name) {
 
 std::string FirstFile(const std::string& log) { return log + "/COMMANDS-00000000000000000001"; }
 
-/// Of the process: transactions of `writers` connections, `count` of each (0: without end).
+/// Runs in the process: transactions of `writers` connections, `count` of each (0: without end).
 void RunLedger(const std::string& options, uint64_t seed, uint64_t writers, uint64_t count,
                Acknowledged* acknowledged) {
   std::vector<std::unique_ptr<SqlLedger>> ledgers;

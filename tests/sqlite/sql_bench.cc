@@ -24,7 +24,7 @@ namespace {
 constexpr int kRows = 500'000;
 constexpr char kColumns[] = "id INTEGER PRIMARY KEY, customer INT, at TEXT, total REAL";
 
-/// Of each of two nodes, one half.
+/// Options of two nodes, each with one half.
 MemnodeProcessOptions TwoGibibytes() {
   MemnodeProcessOptions options;
   options.size = "1GiB";
@@ -180,7 +180,7 @@ void LoggedInserts(benchmark::State& state) {
   const std::string create = std::string("CREATE VIRTUAL TABLE inserted USING nacre(") +
                              LoggedOptions(state.range(0), nodes.pool_uri(), folder) + kColumns +
                              ")";
-  constexpr int64_t kEach = 200;  // Of each connection, in one turn.
+  constexpr int64_t kEach = 200;  // Transactions of each connection in one turn.
   const auto connections = static_cast<size_t>(state.range(1));
   std::vector<std::unique_ptr<SqlConnection>> all;
   for (size_t i = 0; i < connections; ++i) {

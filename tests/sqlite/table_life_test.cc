@@ -76,7 +76,7 @@ class TableLifeTest : public testing::Test {
     return database;
   }
 
-  /// Of tables, also those that are being written or still read.
+  /// Bytes of tables, also those that are being written or still read.
   uint64_t TableBytes() {
     uint64_t linked = 0;
     uint64_t unlinked = 0;
@@ -173,7 +173,7 @@ TEST_F(TableLifeTest, OthersAreToldThatItWasDropped) {
   ExpectNoSuchTable(&two_, "INSERT INTO t VALUES(3, 'c', 30)");
   ExpectNoSuchTable(&two_, "UPDATE t SET n = 1");
   ExpectNoSuchTable(&two_, "DELETE FROM t WHERE id = 1");
-  two_.Query("DROP TABLE t");  // Of its own schema.
+  two_.Query("DROP TABLE t");  // It drops the table of its own schema.
   two_.Query(Create("t", pool_));
   EXPECT_EQ(two_.Query("SELECT count(*) FROM t"), Rows{"i:0|"});
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kPool[] = "embedded:?nodes=2&size=128MiB";
 constexpr int kClients = 4;
-constexpr int kTransactions = 150;  // Of each client.
+constexpr int kTransactions = 150;  // For each client.
 
 TEST(TpccTest, FourConnectionsStayConsistent) {
   const uint64_t seed = TestSeed(1);

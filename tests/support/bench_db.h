@@ -19,7 +19,7 @@ void BenchCheck(const Status& status);
 /// "key1000000" and so on: of one length up to nine million.
 std::string BenchKey(uint64_t n);
 
-/// Of a new embedded database that compacts nothing by itself.
+/// Options of a new embedded database that compacts nothing by itself.
 Options BenchOptions();
 
 /// Empty.

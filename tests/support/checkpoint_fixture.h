@@ -13,7 +13,7 @@ namespace nacre {
 /// A database on an embedded pool beside a model, and a folder for its checkpoints.
 class CheckpointFixture : public RedundantDBTest {
  protected:
-  /// Of `db_`, into the folder.
+  /// Makes a checkpoint of `db_` in the folder.
   Status MakeCheckpoint(CheckpointInfo* info = nullptr, const CheckpointOptions& options = {});
   /// Into the pool that the database is in.
   Status Restore(const std::string& name, const RestoreOptions& restore = {});

@@ -16,8 +16,8 @@ constexpr int64_t kNone = -1;
 constexpr int64_t kReached = -2;
 thread_local int64_t left = kNone;
 
-// Of FailingThreads. The name is written before `one_in` is set, which is the release that threads
-// acquire; `round` tells a thread that the name may be another.
+// Used by FailingThreads. The name is written before `one_in` is set, which is the release that
+// threads acquire; `round` tells a thread that the name may be another.
 char failing_name[16];
 std::atomic<uint32_t> failing_one_in{0};
 std::atomic<uint64_t> failing_round{0};

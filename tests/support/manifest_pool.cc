@@ -153,7 +153,7 @@ LogSegment RandomLogSegment(Random* random, uint64_t number) {
 
 namespace {
 
-/// Of `state`, or made by `edit`; never `but`.
+/// A family of `state`, or one made by `edit`; never `but`.
 uint32_t RandomFamily(Random* random, const ManifestState& state, const ManifestEdit& edit,
                       uint32_t but) {
   std::vector<uint32_t> ids = {0};

@@ -35,10 +35,10 @@ class ManifestPool : public ManifestSpace {
   uint64_t database_id() const { return database_id_; }
   const std::string& root() const { return root_; }
   pool::SpaceAllocator* space() const { return space_.get(); }
-  /// Of copies, as they were reserved and not freed.
+  /// How many replicas were reserved and not freed.
   uint64_t copies_in_use() const { return copies_in_use_; }
 
-  /// Of the next owner, with checkpoints only when they are asked for.
+  /// Options of the next owner, which makes checkpoints only when they are asked for.
   ManifestLogOptions LogOptions();
   ManifestState InitialState() const;
 
@@ -52,7 +52,7 @@ class ManifestPool : public ManifestSpace {
   Status next_reserve;
   Status next_publish;
   bool publish_though_failed = false;  ///< The failure hides that the root was set.
-  /// Called before space is reserved, by whoever makes a manifest.
+  /// Called before space for a manifest is reserved.
   std::function<void()> on_reserve;
 
  private:
@@ -65,7 +65,7 @@ class ManifestPool : public ManifestSpace {
   std::string root_;
   std::atomic<uint64_t> copies_in_use_{0};
   std::unique_ptr<rdma::MemoryRegion> buffer_;
-  std::map<uint64_t, std::unique_ptr<pool::MirroredExtent>> extents_;  ///< Of WriteCopy.
+  std::map<uint64_t, std::unique_ptr<pool::MirroredExtent>> extents_;  ///< Used by WriteCopy.
 };
 
 /// With bounds of up to `key_bytes`, on `fragments` of ten nodes.

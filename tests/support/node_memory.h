@@ -11,7 +11,7 @@ namespace nacre {
 /// test uses to damage what lies there. One thread at a time.
 class NodeMemory {
  public:
-  /// Of the process `pid`, whose region has at least `least_bytes`.
+  /// Reads process `pid`, whose region has at least `least_bytes`.
   NodeMemory(pid_t pid, uint64_t least_bytes);
   ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;

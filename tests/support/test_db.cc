@@ -45,7 +45,7 @@ Options SmallTableOptions(std::shared_ptr<Pool> pool) {
   options.max_background_jobs = 3;
   options.slab_size = 1 << 20;
   options.chunk_size = 8 << 10;
-  // It would keep the space of dropped tables for a while, at moments that nobody foresees.
+  // A scrub would keep the space of dropped tables for a while, at unforeseeable moments.
   options.scrub_bytes_per_second = 0;
   return options;
 }

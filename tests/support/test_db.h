@@ -18,8 +18,8 @@ struct TestPoolOptions {
   uint64_t node_bytes = 256 << 20;
   uint64_t slab_bytes = 1 << 20;
   std::chrono::milliseconds operation_timeout{10'000};
-  std::vector<std::string> domains{};  ///< Of the nodes.
-  std::shared_ptr<Logger> log{};       ///< Of the pool.
+  std::vector<std::string> domains{};  ///< Domains of the nodes.
+  std::shared_ptr<Logger> log{};       ///< The pool's log.
 };
 
 /// An embedded pool with slabs so small that many are leased and returned. Fails the test and
@@ -36,7 +36,7 @@ Options SmallTableOptions(std::shared_ptr<Pool> pool);
 /// With the log off, as everywhere until there is one.
 WriteOptions NoLog();
 
-/// Of all nodes of the pool together. A node that does not answer fails the test.
+/// Sums over all nodes of the pool. A node that does not answer fails the test.
 uint64_t SumOverNodes(pool::PoolImpl* pool, uint64_t pool::NodeStats::*number);
 
 /// "" for a property that is not there.

@@ -1,7 +1,7 @@
 // Goal: what indexes take stays within the budget, the range indexes that were not used for longest
-// go first, and whoever holds one has it until he lets go.
-// Method: slots with made-up range indexes of known sizes; several threads that use more of them
-// than there is room for, with each index's number in its bytes.
+// go first, and a reader keeps the one that it holds. Method: slots with made-up range indexes of
+// known sizes; several threads that use more of them than there is room for, with each index's
+// number in its bytes.
 
 #include "table/index/index_memory.h"
 

@@ -205,7 +205,7 @@ TEST(MergeKindsTest, ChangesNothingThatIsSeen) {
       ASSERT_EQ(Visible({&input, &below}, reader), Visible({&after, &below}, reader)) << reader;
     }
     if (!options.deeper.empty() || !options.snapshots.empty()) continue;
-    // With nothing below and nobody looking, what is seen is all that is left.
+    // What is seen is all that is left, as there is nothing below and no snapshot.
     EXPECT_TRUE(after.tombstones.empty());
     if (options.merge_operator == nullptr || options.merged_bytes_max < 1000) continue;
     EXPECT_EQ(Visible({&input}, kMaxSequenceNumber).size(), after.entries.size());

@@ -138,7 +138,7 @@ TEST(PointIndexTest, SmallIndexesAreNotGivenUp) {
 }
 
 TEST(PointIndexTest, NothingIsLostUnderFullHashCollisions) {
-  // Somebody who chooses the keys can make all 64 bits of many hashes equal.
+  // An attacker who chooses the keys can make all 64 bits of many hashes equal.
   Random random(TestSeed(14));
   for (const size_t collisions : {2, 12, 13, 24, 200, 3000}) {
     auto keys = RandomKeys(&random, 5000, 0, 100);

@@ -29,7 +29,7 @@ struct Shape {
   int key_bits = 5;         ///< Keys are up to 1 << key_bits bytes.
   int value_bits = 9;       ///< Values are up to 1 << value_bits bytes.
   uint64_t alphabet = 256;  ///< A small one makes shared prefixes and equal keys.
-  uint64_t versions = 3;    ///< Of one user key, up to.
+  uint64_t versions = 3;    ///< The most versions of one user key.
 };
 
 std::string RandomBytes(Random* random, int max_bits, uint64_t alphabet) {

@@ -1,8 +1,8 @@
-// Goal: transactions with locks behave as RocksDB's: who waits for whom and for how long, what a
-// snapshot forbids, how deadlocks are found, what expires, what save points give back, what names
-// and states allow.
-// Method: two or more parties in one thread with locks that are not waited for; where one has to
-// wait, a thread of its own, of which the others know by GetWaitingTxns that it waits.
+// Goal: transactions with locks behave as RocksDB's: which transaction waits for which and for how
+// long, what a snapshot forbids, how deadlocks are found, what expires, what save points give back,
+// what names and states allow. Method: two or more parties in one thread with locks that are not
+// waited for; where one has to wait, a thread of its own, of which the others know by
+// GetWaitingTxns that it waits.
 
 #include <gtest/gtest.h>
 

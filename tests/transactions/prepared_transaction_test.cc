@@ -1,10 +1,9 @@
-// Goal: a transaction that was prepared is neither lost nor in effect until somebody commits it or
-// rolls it back, be it the process that prepared it or one that opens the database later: after it
+// Goal: a transaction that was prepared is neither lost nor in effect until it is committed or
+// rolled back, be it the process that prepared it or one that opens the database later: after it
 // was closed, after flushes and compactions, after kill -9 at any moment. It holds its locks
-// meanwhile, and nobody sees where it is kept.
-// Method: databases that are closed and opened again over one pool; and an owner process that
-// prepares, commits and rolls back without end and says what it has done, is killed, and is
-// followed by this one, which compares.
+// meanwhile, and its place is invisible. Method: databases that are closed and opened again over
+// one pool; and an owner process that prepares, commits and rolls back without end and says what it
+// has done, is killed, and is followed by this one, which compares.
 
 #include <gtest/gtest.h>
 
@@ -288,7 +287,7 @@ Said Parse(const std::string& output) {
 void CheckWhatIsLeft(const Said& said, TransactionDB* db) {
   const std::set<std::string> names = PreparedNames(db);
   ASSERT_FALSE(said.prepared.empty());
-  // Of the last ones the owner may have had no time to say what became of them.
+  // The owner may have had no time to say what became of the last ones.
   for (uint64_t i = 0; i <= *said.prepared.rbegin() + 1; ++i) {
     SCOPED_TRACE(i);
     const bool prepared = names.count("x" + std::to_string(i)) > 0;

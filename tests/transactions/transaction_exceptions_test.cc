@@ -1,9 +1,9 @@
 // Goal: what comparators, merge operators and notifiers throw, and a lack of memory, is a Status
-// for whoever called a transaction or an indexed batch. The step that failed has changed nothing:
-// no update is in the batch but not in its index, and no lock is held that nobody gives back.
-// Method: callbacks that throw at a key while they are armed; and each allocation of a step fails
-// once, after which the transaction is compared with a model of the calls that answered OK, other
-// transactions take its keys, and nothing may be locked at the end.
+// for the caller of a transaction or an indexed batch. The step that failed has changed nothing: no
+// update is in the batch but not in its index, and no lock is leaked. Method: callbacks that throw
+// at a key while they are armed; and each allocation of a step fails once, after which the
+// transaction is compared with a model of the calls that answered OK, other transactions take its
+// keys, and nothing may be locked at the end.
 
 #include <gtest/gtest.h>
 
@@ -345,7 +345,7 @@ struct Modelled {
 
 using Step = std::function<void(Modelled*)>;
 
-/// What a caller who minds does: an update that is OK is there, another is not.
+/// Does what a careful caller does: an update that is OK is there, another is not.
 void Put(Modelled* modelled, const std::string& key, const std::string& value) {
   const Status status = modelled->transaction->Put(key, value);
   const FailingAllocation::Pause pause;

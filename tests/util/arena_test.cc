@@ -152,7 +152,7 @@ TEST(ArenaTest, SeveralThreads) {
 /// What an arena takes in chunks before it takes blocks.
 constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
 
-/// Of an empty arena.
+/// The first address of a block of an empty arena.
 char* FirstOfABlock(ConcurrentArena* arena) {
   bool new_chunk = false;
   while (arena->MemoryUsage() < kSmallBytes)

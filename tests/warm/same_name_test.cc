@@ -35,7 +35,7 @@ RootAnswer AnswerOf(NodeId node, uint64_t database_id, uint64_t epoch,
 
 TEST(SameNameTest, WhatWasDestroyedIsToldFromWhatExists) {
   const std::vector<uint64_t> members = {1, 2, 3, 4, 5};
-  // Of each node: 0 nothing, 1 the first database, 2 the second.
+  // What each node holds: 0 nothing, 1 the first database, 2 the second.
   int decided = 0;
   for (int code = 0; code < 243; ++code) {
     SCOPED_TRACE(code);
@@ -51,7 +51,7 @@ TEST(SameNameTest, WhatWasDestroyedIsToldFromWhatExists) {
     }
     const size_t all = answers.size();
     ASSERT_TRUE(IsOk(LeaveOneDatabase(5, &answers)));
-    // Nobody is left out: all members are here, and say that one of the two is no more.
+    // All members are here, and say that one of the two is no more.
     ASSERT_EQ(answers.size(), all);
     if (count[1] == 0 || count[2] == 0) continue;
     ASSERT_TRUE(count[1] < 3 || count[2] < 3);

@@ -1,10 +1,9 @@
 // Goal: memory nodes that keep their memory in a file come back with it after any end of their
 // processes: one, more than the redundancy allows for, or all of them with the owner; and nothing
-// that is out of date or damaged there is ever taken for what the database holds.
-// Method: real nacre-memnode processes, killed while an owner writes, and started again on their
-// files, in memory. The owner is this process, whose writes are compared with a model, or one of
-// its own, whose acknowledged writes are known. What lies in the files is changed while nobody has
-// them.
+// that is out of date or damaged there is ever taken for what the database holds. Method: real
+// nacre-memnode processes, killed while an owner writes, and started again on their files, in
+// memory. The owner is this process, whose writes are compared with a model, or one of its own,
+// whose acknowledged writes are known. What lies in the files is changed while no node has them.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -125,7 +124,7 @@ class WarmNodesTest : public testing::TestWithParam<std::string> {
   ProcessResult Ctl(const std::string& command) {
     return RunBinary("nacre-ctl", {command, "--pool=" + nodes_->pool_uri()}, 60);
   }
-  /// Whether nobody finds anything wrong, and as many nodes may be lost as the redundancy says.
+  /// Checks that no fault is found, and that as many nodes may be lost as the redundancy says.
   void ExpectWhole(int spare) {
     const std::string wanted = "\"spare_nodes\": " + std::to_string(spare) + ",";
     std::string seen;
@@ -168,7 +167,8 @@ TEST_P(WarmNodesTest, ANodeThatWasKilledComesBackWithWhatItHad) {
     ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
     ASSERT_NO_FATAL_FAILURE(ExpectModel());
   }
-  ASSERT_NO_FATAL_FAILURE(ExpectWhole(1));  // Of two the third could not tell who owns it.
+  // With two of them the third could not tell which owns it.
+  ASSERT_NO_FATAL_FAILURE(ExpectWhole(1));
   const ProcessResult listed = Ctl("nodes");
   EXPECT_NE(listed.output.find("warm"), std::string::npos) << listed.output;
   EXPECT_NE(listed.output.find("kept"), std::string::npos) << listed.output;

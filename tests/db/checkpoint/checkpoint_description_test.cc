@@ -143,7 +143,7 @@ TEST(TableJobsTest, KeepThePaceTogether) {
     for (int piece = 0; piece < 10; ++piece) NACRE_RETURN_IF_ERROR(jobs.Copy(100));
     return jobs.Done(0);
   })));
-  // The last piece is paid for by nobody.
+  // The last piece is not paid for.
   EXPECT_GE(clock.NowNanos() - start, 4'900'000'000u);
   EXPECT_EQ(jobs.progress().bytes_copied, 5000u);
   EXPECT_EQ(jobs.progress().tables_done, 5u);

@@ -1,8 +1,9 @@
-// Goal: a checkpoint is the database as of its sequence number, whoever writes meanwhile, and what
-// is restored from it is the same in any redundancy; further checkpoints write only what is new; a
-// folder has whole checkpoints and nothing else; and either direction goes on where it was ended.
-// Method: databases on embedded pools beside a model; writers whose n-th write is known, so that
-// what is restored tells how many there were; calls that are ended by their callback at each piece.
+// Goal: a checkpoint is the database as of its sequence number, whatever is written meanwhile, and
+// what is restored from it is the same in any redundancy; further checkpoints write only what is
+// new; a folder has whole checkpoints and nothing else; and either direction goes on where it was
+// ended. Method: databases on embedded pools beside a model; writers whose n-th write is known, so
+// that what is restored tells how many there were; calls that are ended by their callback at each
+// piece.
 
 #include "nacre/checkpoint.h"
 
@@ -42,7 +43,7 @@ class DBCheckpointTest : public CheckpointFixture {};
 struct Change {
   const char* from;
   const char* to;
-  size_t chunk_size;  ///< Of the options of the restored database.
+  size_t chunk_size;  ///< The chunk size of the restored database.
 };
 
 class DBCheckpointRedundancyTest : public CheckpointFixture,
@@ -57,7 +58,7 @@ TEST_P(DBCheckpointRedundancyTest, RestoresTheSameInAnyRedundancy) {
   // Two tables at least are merged: one alone would be moved, and its metadata kept.
   ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
   ASSERT_NO_FATAL_FAILURE(Fill(Scaled(3000)));
-  // Older versions are in the tables, and nobody sees them.
+  // Older versions are in the tables, but invisible.
   const Snapshot* const snapshot = db_->GetSnapshot();
   ASSERT_NO_FATAL_FAILURE(Fill(Scaled(2000)));
   model_["large"] = TestValue(1, 3 << 20);
@@ -239,7 +240,7 @@ TEST_F(DBCheckpointTest, LaterOnesWriteOnlyNewTables) {
   EXPECT_EQ(all[3].sequence, fourth.sequence);
   EXPECT_EQ(Files(".table").size(), third.tables + fourth.tables);
 
-  // What others have stays, and what nobody has goes.
+  // What other checkpoints have stays, and the rest goes.
   WriteAll(dir() + "/notes.table", "of somebody else");
   ASSERT_TRUE(IsOk(DeleteCheckpoint(dir(), third.number)));
   EXPECT_EQ(Files(".table").size(), first.tables + fourth.tables + 1);

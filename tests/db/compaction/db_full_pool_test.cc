@@ -28,7 +28,7 @@ struct FullPoolCase {
   const char* name;
   const char* redundancy;
   size_t value_bytes;
-  bool in_order;  ///< Of the keys; else in random order.
+  bool in_order;  ///< The order of the keys; if false, it is random.
   uint64_t node_bytes = 40 << 20;
 };
 

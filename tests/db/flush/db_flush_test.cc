@@ -1,6 +1,6 @@
-// Goal: a MemTable that is large enough is flushed in several ranges by several threads, and nobody
-// can tell but by the number of tables. Method: databases with a large write buffer, checked
-// against a model, under two comparators, with snapshots, deletions and many versions of one key.
+// Goal: a MemTable that is large enough is flushed in several ranges by several threads, and only
+// the number of tables shows it. Method: databases with a large write buffer, checked against a
+// model, under two comparators, with snapshots, deletions and many versions of one key.
 
 #include <gtest/gtest.h>
 

@@ -193,7 +193,7 @@ TEST_P(DBNearFlushModelTest, LeavesTheSameDatabase) {
     }
   }
   EXPECT_EQ(Fallbacks(), 0u);
-  ASSERT_TRUE(IsOk(db_->VerifyChecksum()));  // Of all fragments, parity too.
+  ASSERT_TRUE(IsOk(db_->VerifyChecksum()));  // This checks all fragments, parity too.
   for (const auto& [snapshot, model] : snapshots) db_->ReleaseSnapshot(snapshot);
   // The next owner finds what nodes have made.
   ASSERT_TRUE(IsOk(db_->Close()));

@@ -54,7 +54,7 @@ TEST(FlushSiteChooserTest, FollowsWhatChanges) {
   Flush(&chooser, 100, kSlow, kQuick);
   // The nodes have less to do now, which one of the looks finds.
   EXPECT_GT(Flush(&chooser, 160, kQuick / 2, kQuick), 120);
-  // Nobody waits any more.
+  // No writer waits any more.
   chooser.Flushed(false, kBytes, 1, /*writers_waited=*/false);
   EXPECT_TRUE(chooser.NearData());
 }

@@ -1,10 +1,9 @@
-// Goal: whoever follows a database that another process owns is answered what the owner had
-// acknowledged, as of one moment that never goes back, and as of now if asked for it; also while
-// the memory of tables is used again at once, and while owners and nodes come and go.
-// Method: an owner and followers, each with a client of its own, over nacre-memnode processes so
-// small that memory comes back quickly. The owner writes groups of keys by batches that are
-// numbered, so that each answer tells which batch it is of, and the test knows which were
-// acknowledged by then.
+// Goal: a follower of a database that another process owns answers what the owner had acknowledged,
+// as of one moment that never goes back, and as of now if asked for it; also while the memory of
+// tables is used again at once, and while owners and nodes come and go. Method: an owner and
+// followers, each with a client of its own, over nacre-memnode processes so small that memory comes
+// back quickly. The owner writes groups of keys by batches that are numbered, so that each answer
+// tells which batch it is of, and the test knows which were acknowledged by then.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ namespace {
 class Groups {
  public:
   static constexpr size_t kGroups = 40;
-  static constexpr size_t kKeys = 4;  ///< Of a group, far from one another.
+  static constexpr size_t kKeys = 4;  ///< Keys of a group, far from one another.
   static constexpr uint64_t kDeletionEach = 5;
 
   static std::string Key(size_t group, size_t i) {
@@ -186,7 +185,7 @@ class Reader {
   const Groups* const groups_;
   DB* const db_;
   Random random_;
-  std::vector<uint64_t> seen_;  ///< Of each group, the round that a read may not go behind.
+  std::vector<uint64_t> seen_;  ///< For each group, the round that a read may not go behind.
   uint64_t answered_ = 0;
   uint64_t refused_ = 0;
 };
@@ -401,7 +400,7 @@ TEST_F(ChurnTest, OwnersAndNodesComeAndGo) {
   ASSERT_NO_FATAL_FAILURE(read_on());
   for (int round = 0; round < 3 && !HasFailure(); ++round) {
     StopOwner();
-    // Nobody owns it; then another one does, and the first is fenced or gone.
+    // There is no owner; then another one owns it, and the first is fenced or gone.
     if (random_.OneIn(2)) {
       ASSERT_TRUE(IsOk(owner_->Close()));
     }

@@ -1,7 +1,7 @@
 // Goal: what the manifest costs: a commit about one round trip, a checkpoint what its edits were, a
-// recovery of many tables little enough that nobody waits for it.
+// recovery of many tables little enough not to be noticed.
 //
-// Method: three copies on nodes of this process, reached over shm as processes would be, or with
+// Method: three replicas on nodes of this process, reached over shm as processes would be, or with
 // the NIC model at a round trip of 2 us; manifests of 10,000 tables with keys of 16 bytes.
 
 #include <benchmark/benchmark.h>

@@ -78,7 +78,7 @@ class ManifestRecoveryTest : public ::testing::Test {
   ManifestRoot root_;
   std::vector<ExtentAddr> copies_;
   std::vector<ManifestEdit> edits_;
-  size_t next_edit_bytes_ = 0;  ///< Of the one that is committed, encoded.
+  size_t next_edit_bytes_ = 0;  ///< Size of the encoded edit that is being committed.
 };
 
 TEST_F(ManifestRecoveryTest, AFlippedBitAnywhereIsHealedOrNamed) {
@@ -207,7 +207,7 @@ TEST_F(ManifestRecoveryTest, TheTerminatorArrivesBeforeItsEdit) {
                 ManifestRing::Found::kNothing);
     }
   };
-  // Of a lap in which everything is used: zeros are none that were never written.
+  // A lap in which every byte is used: zeros in it are not bytes that were never written.
   const std::string before(root_.ring_bytes, 'x');
   ManifestRecovered recovered;
   ASSERT_TRUE(IsOk(Recover(&recovered)));

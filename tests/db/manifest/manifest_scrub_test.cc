@@ -114,7 +114,8 @@ TEST_F(ManifestScrubTest, TheEndOfTheRing) {
   ASSERT_TRUE(IsOk(log_->Checkpoint()));
   const ManifestPlace place = log_->place();
   ASSERT_EQ(place.first_edit, place.version + 1);
-  // A bit in its length is no end any more: with the other copies lost, nobody could tell.
+  // With a bit of its length flipped it is no end any more: with the other replicas lost, it could
+  // not be told.
   EXPECT_TRUE(Finds(1, place.root.ring_offset() + place.ring_position + 25));
 }
 

@@ -1,7 +1,7 @@
 // Goal: coroutines read and write what other callers would, hundreds at a time on one thread; what
-// has to wait (stalls, lost nodes, cold indexes, large values) holds up nobody and loses nothing.
-// Method: workers on a RunLoop against a model, over embedded nodes and processes, beside
-// compactions, threads that write, and nodes that die.
+// has to wait (stalls, lost nodes, cold indexes, large values) holds up no other operation and
+// loses nothing. Method: workers on a RunLoop against a model, over embedded nodes and processes,
+// beside compactions, threads that write, and nodes that die.
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Goal: merges and single deletions survive whatever happens to the log and the tables: they are
 // flushed near the data and here, compacted on nodes and here, replayed by the next owner,
-// followed; operands are given one by one to who asks for them; and what goes wrong with an
-// operator is said to who reads the key, and loses nothing. Method: nacre-memnode processes; random
-// updates of all kinds beside a model, with snapshots; operators that nodes do not know, that fail,
-// and none.
+// followed; operands are given one by one to a reader that asks for them; and what goes wrong with
+// an operator is reported to readers of the key, and loses nothing. Method: nacre-memnode
+// processes; random updates of all kinds beside a model, with snapshots; operators that nodes do
+// not know, that fail, and none.
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,7 @@
 // Goal: a node that dies takes with it what only it held, and nothing else: reads of the rest go
-// on, what is lost answers Unavailable and names the node, nobody hangs, and with copies nothing is
-// lost at all and everything goes on.
-// Method: nodes, embedded ones and real processes, killed at rest, and under readers, writers,
-// flushes and compactions.
+// on, what is lost answers Unavailable and names the node, no call hangs, and with copies nothing
+// is lost at all and everything goes on. Method: nodes, embedded ones and real processes, killed at
+// rest, and under readers, writers, flushes and compactions.
 
 #include <gtest/gtest.h>
 
@@ -222,7 +221,7 @@ TEST_P(DBNodeFailureTest, AllNodesGone) {
   if (GetParam() == NodeKind::kEmbedded) {
     EXPECT_TRUE(IsOk(there));
   } else {
-    // Nobody says that no other owner has written it meanwhile.
+    // It cannot be excluded that another owner has written it meanwhile.
     EXPECT_TRUE(IsFailure(there, Status::Code::kUnavailable));
   }
   EXPECT_TRUE(IsFailure(Timely([&] { return db_->Flush({}); }), Status::Code::kUnavailable));

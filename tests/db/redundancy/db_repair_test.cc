@@ -56,7 +56,7 @@ class DBRepairTest : public RedundantDBTest {
   uint64_t directions_version_ = 0;
 };
 
-// A table that is being made may have lost a fragment that nobody looks for yet.
+// A table that is being made may have lost a fragment that no repair looks for yet.
 TEST(DBTablesAtRiskTest, WhatIsBeingMadeIsNotWhole) {
   MemnodeProcesses nodes(6);
   const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes.pool_uri());
@@ -215,7 +215,7 @@ TEST_F(DBRepairTest, ANewNodeGetsItsShare) {
     pool::NodeStats stats;
     return pool_->client()->GetStats(node, &stats).ok() ? stats.slabs_leased : 0;
   };
-  // Of 70 MB.
+  // The tables have 70 MB.
   EXPECT_TRUE(Eventually([&] { return leased(3) >= 10; })) << leased(3);
   ASSERT_NO_FATAL_FAILURE(Check());
   ASSERT_NO_FATAL_FAILURE(Kill(0));

@@ -180,7 +180,7 @@ TEST_F(DBScrubTest, AFragmentOfWhichTheHeadIsDamagedTooIsRepaired) {
     ASSERT_TRUE(IsOk(db_->Flush({})));
     tables_ = StoredTables(db_.get(), pool_.get());
     for (const TableMeta& table : tables_) {
-      // Of the copy that a repair reads first.
+      // This damages the copy that a repair reads first.
       Flip(table, 0, 10);
       Flip(table, 0, -static_cast<int64_t>(kFragmentHeadBytes - random_.Uniform(200)));
     }

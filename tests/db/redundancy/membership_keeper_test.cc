@@ -22,7 +22,7 @@ class MembershipKeeperTest : public testing::Test {
 
   Mutex mutex_;
   NodeStates nodes_ GUARDED_BY(mutex_){.alive = {true, true}, .draining = {false, false}};
-  NodeStates before_;  ///< Of the thread, as what follows, until `changes` tells.
+  NodeStates before_;  ///< The thread uses this and what follows, until `changes` tells.
   NodeStates now_;
   std::atomic<int> looks_{0};
   std::atomic<int> left_{0};

@@ -53,7 +53,7 @@ TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
   EXPECT_TRUE(Eventually([&] { return reporter.directions().version == 3; }));
   EXPECT_TRUE(reporter.directions().repair_paused);
   EXPECT_FALSE(reporter.draining(2));
-  // An older word on another node changes nothing, a newer one does, whoever is dead.
+  // An older word on another node changes nothing, a newer one does, whichever node is dead.
   ASSERT_TRUE(IsOk(client->SetDirections(0, {.version = 2}, &now)));
   pool->KillEmbeddedNode(1);
   ASSERT_TRUE(

@@ -63,7 +63,7 @@ class IndexBudgetTest : public RedundantDBTest {
 
   uint64_t filters_ = 0;
   uint64_t range_indexes_ = 0;
-  uint64_t most_ = 0;  ///< Of a range index.
+  uint64_t most_ = 0;  ///< The largest size of a range index.
   size_t tables_ = 0;
 };
 
@@ -141,7 +141,7 @@ TEST_F(IndexBudgetTest, ReadersBesideEvictionsAndCompactions) {
     if (round % 2 == 1) {
       ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
     }
-    // Once nobody reads the tables that were compacted.
+    // This holds once the tables that were compacted have no readers.
     EXPECT_TRUE(Eventually([&] { return Used() <= budget; }));
     const uint64_t before = scanned.load();
     EXPECT_TRUE(Eventually([&] { return scanned.load() > before + 2'000; }));

@@ -24,7 +24,7 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kTables = 10;  ///< Of each level.
+constexpr size_t kTables = 10;  ///< Tables in each level.
 
 class Lines final : public Logger {
  public:
@@ -80,7 +80,7 @@ class IndexLoaderTest : public ::testing::Test {
   }
 
   TableFactory factory_{BytewiseComparator()};
-  std::vector<std::shared_ptr<TableHandle>> made_;  ///< Whoever made them has them open, too.
+  std::vector<std::shared_ptr<TableHandle>> made_;  ///< The maker keeps them open.
   TableList tables_;
   std::shared_ptr<const Version> version_;
   std::atomic<bool> closing_{false};

@@ -17,7 +17,7 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kTables = 6;  ///< Of each level.
+constexpr size_t kTables = 6;  ///< Tables in each level.
 
 class PointTiersTest : public ::testing::Test {
  protected:

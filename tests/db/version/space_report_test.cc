@@ -72,7 +72,7 @@ class SpaceReportTest : public testing::Test {
 TEST_F(SpaceReportTest, AddsUpUnderEveryRedundancy) {
   const struct {
     const char* redundancy;
-    double parity;  ///< Of a byte of data.
+    double parity;  ///< Parity bytes per byte of data.
   } kCases[] = {{"none", 0}, {"rep(3)", 2}, {"rs(4,2)", 0.5}, {"rs(2,1)", 0.5}, {"rs(5,0)", 0}};
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.redundancy);

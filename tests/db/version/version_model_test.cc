@@ -1,9 +1,9 @@
 // Goal: however a version came about, it is what a list of tables for each level would be; it
-// shares with the one before it all but what an edit changed, and that one stays as it was.
-// Method: thousands of random edits (flushes, compactions that the picker chose, moves, repairs,
-// loads and drops of hundreds of tables) of tables that nobody reads, against lists that are
-// filtered and sorted anew for each edit; every question that the engine asks, against a search
-// through these lists.
+// shares with the one before it all but what an edit changed, and that one stays as it was. Method:
+// thousands of random edits (flushes, compactions that the picker chose, moves, repairs, loads and
+// drops of hundreds of tables) of tables without readers, against lists that are filtered and
+// sorted anew for each edit; every question that the engine asks, against a search through these
+// lists.
 
 #include <gtest/gtest.h>
 
@@ -429,8 +429,8 @@ TEST_P(VersionModelTest, ThousandsOfEdits) {
 }
 
 TEST_P(VersionModelTest, DeeperRangesAreBounded) {
-  // Of more tables than there may be ranges, neighbours count as one: all tables are covered, and
-  // what lies beyond the first and the last is not.
+  // If there are more tables than there may be ranges, neighbours count as one: all tables are
+  // covered, and what lies beyond the first and the last is not.
   VersionEdit edit;
   const TableList tables = TablesFromTo(1000, kKeys, 3 * Version::kDeeperRangesMax / 2);
   for (const auto& table : tables) edit.added.push_back({3, table});

@@ -1,6 +1,6 @@
-// Goal: who follows a log from outside is given all that was acknowledged, in order, and nothing
-// that only some copies have; and says that this was all only where it was. Method: a LogWriter and
-// a LogFollower on embedded nodes, whose memory the test looks at and damages.
+// Goal: a LogFollower is given all that was acknowledged, in order, and nothing that only some
+// replicas have; and it says that this was all only where that is so. Method: a LogWriter and a
+// LogFollower on embedded nodes, whose memory the test looks at and damages.
 
 #include "db/wal/log_follower.h"
 
@@ -65,7 +65,7 @@ class LogFollowerTest : public LogFixture {
     for (const TestRecord& record : model_) at += LogRecordBytes(record.payload.size());
     return at;
   }
-  /// As who has the manifest does.
+  /// Does what an owner of the manifest does.
   void ExpectAll() {
     LogFollower::End end = LogFollower::End::kUnknown;
     ASSERT_TRUE(IsOk(Advance(&end)));

@@ -135,7 +135,7 @@ TEST_F(LogScrubTest, AMarkIsNotTakenAway) {
   // One that could not be reached when the segment ended.
   std::memset(Byte(copy(0), kLogSealAt), 0, kLogSealBytes);
   EXPECT_EQ(Look().whole.size(), kCopies);
-  Flip(1, written_.bytes / 2);  // Of which the header is whole.
+  Flip(1, written_.bytes / 2);  // Its header is whole.
   Flip(2, 9);
   ASSERT_TRUE(IsOk(Heal(0, 1)));
   ASSERT_TRUE(IsOk(Heal(0, 2)));

@@ -1,7 +1,7 @@
 // Goal: what a LogWriter acknowledges is read back, all of it and in order, through ends of
 // segments, laps of the ring, large records, many threads, lost nodes and failures of the space;
-// segments are given out when nobody needs them any more, and not before.
-// Method: logs on embedded nodes, read back with the strictest mode and compared with a model.
+// segments are reused when they are not needed any more, and not before. Method: logs on embedded
+// nodes, read back with the strictest mode and compared with a model.
 
 #include "db/wal/log_writer.h"
 
@@ -458,7 +458,7 @@ TEST_F(LogWriterTest, ALogThatGoesOnAfterAnotherIsReadWithIt) {
   OpenLog(3, 2);
   for (int round = 0; round < 4; ++round) {
     AppendSome(round == 2 ? 0 : 300, 900, &random, &next_, &model_);
-    // Nobody awaits this one, and nobody has to find it; but what was read stays.
+    // This one is not awaited, and need not be found; but what was read stays.
     writer_.reset();
     ExpectLog(model_);
     LogWriterOptions options = Options();

@@ -1,9 +1,9 @@
-// Goal: what the application's code throws, and a lack of memory, is a Status for whoever called,
-// and nobody else's affair: no write, flush, compaction or Close waits for one that broke off, no
-// batch is seen in half, nothing that was acknowledged is lost.
-// Method: comparators, operators, filters, listeners and loggers that throw when they meet a key
-// that says so, while the test has them armed; on embedded nodes, which have no log, and on
-// processes, which have one; a named point that throws in the midst of the log's work.
+// Goal: what the application's code throws, and a lack of memory, is a Status for the caller, and
+// does not affect other threads: no write, flush, compaction or Close waits for one that broke off,
+// no batch is seen in half, nothing that was acknowledged is lost. Method: comparators, operators,
+// filters, listeners and loggers that throw when they meet a key that says so, while the test has
+// them armed; on embedded nodes, which have no log, and on processes, which have one; a named point
+// that throws in the midst of the log's work.
 
 #include <gtest/gtest.h>
 
@@ -198,7 +198,7 @@ TEST_F(DBExceptionsTest, TheNextOwnerHasTheWholeBatchFromTheLog) {
   db_->Close().IgnoreError();
   Open();
   EXPECT_EQ(Get("b"), "old");
-  // Whether its record was acknowledged nobody has asked; there is all of it or nothing.
+  // It was not asked whether its record was acknowledged; there is all of it or nothing.
   EXPECT_EQ(Get("a"), Get("z") == "new" ? "new" : "old");
   EXPECT_EQ(Get("poison"), Get("z"));
   ASSERT_TRUE(IsOk(db_->Put({}, "c", "1")));

@@ -1,7 +1,7 @@
 // Goal: writers that outrun background work wait, go on when it has caught up, and never wait for
-// nothing; who does not want to wait is told.
-// Method: buffers so small, and level 0 limits so low, that writers reach them at once; background
-// work held up by turning compaction off.
+// nothing; a writer that does not want to wait is told. Method: buffers so small, and level 0
+// limits so low, that writers reach them at once; background work held up by turning compaction
+// off.
 
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST_F(DBStallTest, WritersStopForPendingCompaction) {
 }
 
 TEST_F(DBStallTest, WithoutCompactionThereIsNoStall) {
-  // Nobody would end it.
+  // Such a stall would never end.
   ASSERT_NO_FATAL_FAILURE(Open([](Options* options) {
     options->disable_auto_compactions = true;
     options->level0_slowdown_writes_trigger = 2;

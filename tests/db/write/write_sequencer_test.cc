@@ -153,7 +153,7 @@ TEST(WriteSequencerTest, GenerationsWrapAroundWithoutTouchingTheSequence) {
 
 /// What the writer of a sequence number leaves there, without any synchronisation of its own.
 struct Mark {
-  SequenceNumber end = 0;  ///< Of the range; 0: not written.
+  SequenceNumber end = 0;  ///< End of the range; 0: not written.
   uint64_t check = 0;
 };
 
@@ -172,7 +172,7 @@ void RunConcurrently(const ConcurrentRun& run) {
   const uint64_t room = run.sequences + static_cast<uint64_t>(run.writers) * run.max_count + 1;
   std::vector<Mark> marks(room);
   std::vector<std::vector<Ticket>> tickets(static_cast<size_t>(run.writers));
-  std::vector<SequenceNumber> boundaries;  // Of generation 0, 1, ...
+  std::vector<SequenceNumber> boundaries;  // The boundaries of generation 0, 1, ...
   std::atomic<bool> done{false};
 
   const auto write = [&](size_t writer) {

@@ -22,7 +22,7 @@ class SharedDB {
   explicit SharedDB(std::shared_ptr<DB> db) : current_{.db = std::move(db)} {}
 
   struct Current {
-    /// Whoever holds it keeps it open.
+    /// A reference keeps it open.
     std::shared_ptr<DB> db;
     uint64_t number = 0;  ///< How many there have been before.
   };
@@ -44,26 +44,26 @@ class SharedDB {
   int waiting_ GUARDED_BY(mutex_) = 0;
 };
 
-/// An operation as one who looks on sees it. A history is many of them; tests/history/checker tells
+/// An operation as an observer sees it. A history is many of them; tests/history/checker tells
 /// whether there is an order that explains it.
 struct HistoryOperation {
   int64_t call_ns = 0;
-  int64_t return_ns = 0;  ///< 0: nobody knows whether and when it takes effect.
+  int64_t return_ns = 0;  ///< 0: unknown whether and when it takes effect.
   bool write = false;
   std::vector<std::string> keys{};
   /// What each key was given, or was found to have. Without a value: deleted, or not there.
   std::vector<std::optional<std::string>> values{};
 };
 
-/// Of each client its operations. A file of one line for each, as tests/history/checker/history.go
-/// describes. Failures fail the test.
+/// Writes the operations of each client to a file, one line each, as
+/// tests/history/checker/history.go describes. Failures fail the test.
 void WriteHistories(const std::vector<std::vector<HistoryOperation>>& histories,
                     const std::string& path);
 
 struct HistoryOptions {
   int clients = 5;
-  /// So many of them only read, and stay with a database until it answers that they are fenced: who
-  /// has been replaced must not answer what was true before.
+  /// How many of them only read, and stay with a database until it answers that it is fenced: an
+  /// owner that was replaced must not answer what was true before.
   int readers = 0;
   /// So many of them, the last ones, read from followers of the owner, as of now, and the others
   /// write only: what lies in all copies of the log shows to followers, and to the owner's own
@@ -72,7 +72,7 @@ struct HistoryOptions {
   /// The clients go from group to group of keys; a group is checked as one object.
   int keys_in_group = 8;
   uint64_t operations_in_group = 1000;
-  /// Of 100 operations, those on several keys: batches, MultiGets, snapshots and iterators.
+  /// How many of 100 operations are on several keys: batches, MultiGets, snapshots and iterators.
   uint64_t percent_of_many = 60;
   /// So large that tables are made and compacted.
   size_t value_bytes = 1500;
@@ -119,7 +119,7 @@ class HistoryClient {
   std::vector<std::string> KeysOf(uint64_t group) const;
   /// 1 to 4 keys of the group, none twice.
   std::vector<std::string> SomeKeysOf(uint64_t group);
-  /// A value that nobody has written before.
+  /// A value that was never written before.
   std::string NewValue();
   /// Adds what a key was found to have; the test fails if no client wrote it so.
   void Found(const Status& status, const Slice& key, const Slice& value, HistoryOperation* read);
@@ -134,8 +134,8 @@ class HistoryClient {
   std::atomic<uint64_t>* const started_;
   Random random_;
   uint64_t values_ = 0;
-  /// After a write that nobody knows the outcome of, a client deletes nothing until it comes to
-  /// another group: a delete that may take effect at any time cannot be told from others.
+  /// After a write of unknown outcome, a client deletes nothing until it comes to another group: a
+  /// delete that may take effect at any time cannot be told from others.
   uint64_t no_deletes_in_ = UINT64_MAX;
   std::vector<HistoryOperation> history_;
   HistoryCounts counts_;

@@ -8,7 +8,7 @@ void ModelDB::Put(const std::string& key, std::string value) {
 
 void ModelDB::Delete(const std::string& key) {
   ++now_;
-  // Of a key that never was, nothing needs to be remembered.
+  // A key that never existed needs no entry.
   const auto found = keys_.find(key);
   if (found != keys_.end()) found->second.push_back({now_, nullptr});
 }

@@ -23,7 +23,7 @@ struct ModelCase {
   const char* redundancy;
   size_t index_memory_budget = SIZE_MAX;
   uint32_t max_subcompactions = 1;
-  /// Of one value, written in the middle of the run.
+  /// Size of one value, written in the middle of the run.
   size_t large_value = 20'000'000;
   /// Besides puts and deletions: single deletions, merges and range deletions.
   bool all_kinds = false;

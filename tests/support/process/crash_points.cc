@@ -75,7 +75,7 @@ struct CrashPoints::Shared {
 
 namespace {
 
-/// Of the process that is to die.
+/// Used by the process that is to die.
 std::atomic<void*> installed{nullptr};
 
 }  // namespace

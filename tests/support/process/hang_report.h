@@ -8,8 +8,8 @@ namespace nacre {
 constexpr std::chrono::seconds kHangPatience{540};
 
 /// Has a thread of its own write the stacks of all threads of this process to standard error, once
-/// for each test that has run for `patience`. Nothing else happens to the test: whoever runs it
-/// ends it. To be called once, before the tests; takes SIGUSR2.
+/// for each test that has run for `patience`. Nothing else happens to the test: its runner ends it.
+/// Must be called once, before the tests; takes SIGUSR2.
 void ReportHangs(std::chrono::seconds patience = kHangPatience);
 
 }  // namespace nacre

@@ -14,7 +14,7 @@ namespace nacre {
 /// transports a kill is noticed nevertheless.
 class KeptConnections {
  public:
-  /// Of a process of this user's. Failure fails the test.
+  /// Keeps those of a process of the same user. Failure fails the test.
   explicit KeptConnections(pid_t process);
 
  private:

@@ -21,10 +21,10 @@ struct MemnodeProcessOptions {
   std::string slab_size = "1MiB";
   int workers = 1;
   bool populate = false;
-  /// Of files that keep the memory over restarts; empty: it ends with the process. A node's file is
-  /// named there after its own folder.
+  /// Folder of files that keep the memory over restarts; empty: it ends with the process. A node's
+  /// file is named there after its own folder.
   std::string region_folder = "";
-  /// Of the URI to listen at: "?secret_file=..."; of the process: "NACRE_SECRET=...".
+  /// Parameters of the URI to listen at: "?secret_file=..."; or of the process: "NACRE_SECRET=...".
   std::string parameters = "";
   std::vector<std::string> environment{};
   std::string plugins = "";  ///< As --plugin takes them.

@@ -35,7 +35,7 @@ struct OwnerOperation {
   bool batch = false;
 };
 
-/// Of one thread, one after the other.
+/// Performs the operations of one thread, one after the other.
 class OwnerOperations {
  public:
   OwnerOperations(const OwnerPlan& plan, uint32_t thread)

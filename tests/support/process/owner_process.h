@@ -13,27 +13,27 @@
 namespace nacre {
 
 /// What an owner process does with its database. Every thread has keys of its own, and its n-th
-/// operation follows from the seed alone, so whoever knows how many operations a thread has had
-/// acknowledged knows what the database must hold.
+/// operation follows from the seed alone, so the number of operations that a thread has had
+/// acknowledged tells what the database must hold.
 struct OwnerPlan {
   std::string pool_uri;
   std::string database = "db";
   std::string redundancy = "none";
-  std::string prefix = "";  ///< Of its keys.
+  std::string prefix = "";  ///< Prefix of its keys.
   uint64_t seed = 1;
   uint32_t threads = 4;
   uint64_t keys_per_thread = 500;
   uint64_t write_buffer_size = 512 << 10;
   bool allow_degraded_writes = false;
   bool take_over = false;
-  std::string log_path = "";  ///< Of the file for what the database says; empty: none.
+  std::string log_path = "";  ///< File for what the database says; empty: none.
 };
 
 /// What happened to a thread of an owner. In memory that owner and test share, so that it outlives
 /// the owner.
 struct OwnerProgress {
   uint64_t acknowledged = 0;  ///< Operations.
-  char message[240] = {};     ///< Of the status that ended it; written before `failure`.
+  char message[240] = {};     ///< The status that ended it; written before `failure`.
   int64_t failure = 0;        ///< Its code; 0: none did.
 };
 

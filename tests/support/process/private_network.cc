@@ -95,7 +95,7 @@ bool Nft(const std::string& command) {
 
 PrivateNetwork EnterPrivateNetwork(std::string* why) {
   if (std::getenv(kMark) != nullptr) {
-    // The kernel may lack what the program would set up: whoever started this one skips the test.
+    // The kernel may lack what the program would set up: the caller of this one skips the test.
     if (!Nft("add table inet probe") || !Nft("delete table inet probe")) _exit(kNoNftables);
     return PrivateNetwork::kInside;
   }

@@ -13,7 +13,7 @@ namespace nacre {
 enum class PrivateNetwork : uint8_t {
   kInside,       ///< This process is in one: go on.
   kDone,         ///< The test was run in one, and failed here if it failed there.
-  kUnavailable,  ///< This system lets nobody have one, or has no nftables: skip.
+  kUnavailable,  ///< The system allows none, or has no nftables: skip.
 };
 
 /// For the current test. `*why` becomes what to skip with.

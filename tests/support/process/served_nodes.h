@@ -28,7 +28,7 @@ class ServedNodes {
   void StartAnew(size_t node);
   /// "shm:/tmp/.../0"
   const std::string& address(size_t node) const { return addresses_[node]; }
-  /// Of all nodes.
+  /// Leased slabs of all nodes.
   uint64_t leased_slabs() const;
 
  private:

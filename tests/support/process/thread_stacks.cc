@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 constexpr int kStackSignal = SIGUSR2;
 constexpr int kMaxFrames = 48;
-/// Of the handler and of the system.
+/// Frames of the handler and of the system.
 constexpr int kOwnFrames = 2;
 constexpr auto kAnswer = std::chrono::seconds(1);
 

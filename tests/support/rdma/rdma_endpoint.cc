@@ -108,7 +108,7 @@ const char* VerbsHost() { return std::getenv("NACRE_TEST_VERBS_HOST"); }
 std::string FreshAddress(const std::string& scheme) {
   static std::atomic<int> next{0};
   if (scheme == "verbs") {
-    // Of the RDMA connection manager's own ports.
+    // The RDMA connection manager has ports of its own.
     return "verbs:" + std::string(VerbsHost()) + ":" +
            std::to_string(10000 + (getpid() * 61 + next++) % 50000);
   }

@@ -62,7 +62,7 @@ class Endpoint {
   const bool encrypts_;  ///< Then all connections are to be control connections.
 };
 
-/// Lets other threads go on; for those who look at memory again and again.
+/// Lets other threads go on; serves loops that poll memory.
 void GiveWay();
 
 /// The address of an RDMA device of this machine, over which the contract is tested; null where

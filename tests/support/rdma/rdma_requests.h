@@ -22,10 +22,10 @@ Status Echo(Endpoint* endpoint, QueuePair* queue_pair, int count, int region);
 // the requester's memory and is fetched by READ. The example's service is to add up bytes.
 
 struct SumRequest {
-  uint64_t reply_address = 0;     ///< Of a SumReply.
+  uint64_t reply_address = 0;     ///< Address of a SumReply.
   uint64_t argument_address = 0;  ///< If the bytes do not follow this request.
   uint64_t argument_size = 0;
-  uint32_t key = 0;   ///< Of the region that holds both.
+  uint32_t key = 0;   ///< Key of the region that holds both.
   uint32_t wake = 0;  ///< Nonzero: sleep; the immediate to wake with.
 };
 

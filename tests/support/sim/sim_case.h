@@ -44,14 +44,14 @@ class Case {
   void Drain(size_t node);
 
   Status WithPool(const std::function<Status(pool::PoolClient*)>& body);
-  /// Of the database's extents, which.
+  /// Selects some of the database's extents.
   using Extents = std::function<std::vector<ExtentAddr>(const ctl::DatabaseView&)>;
   /// On which nodes the database has these, in order; empty if it cannot be seen now.
   std::vector<size_t> NodesOf(const Extents& extents);
   std::vector<size_t> ManifestNodes();
-  /// Of the first segment.
+  /// The nodes of the first segment.
   std::vector<size_t> LogNodes();
-  /// How many nodes the root names; 0 while that changes, or nobody tells.
+  /// How many nodes the root names; 0 while that changes, or is unknown.
   size_t RootMembers();
   /// Flips a bit in each `step` bytes of those of the extents that lie on `node`.
   void Damage(size_t node, uint64_t step, const Extents& extents);

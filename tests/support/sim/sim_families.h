@@ -13,10 +13,10 @@
 
 namespace nacre::sim {
 
-/// Given back to the database by whoever has it last.
+/// The last reference gives it back to the database.
 using FamilyHandle = std::shared_ptr<ColumnFamilyHandle>;
 
-/// Of a database that is open, with the numbers of a FamilyModel.
+/// Families of a database that is open, with the numbers of a FamilyModel.
 using Extras = std::vector<std::pair<uint32_t, FamilyHandle>>;
 
 /// A database as somebody has it open. Two families are there from the first opening on: the
@@ -49,8 +49,8 @@ class FamilyModel {
 
   /// Between two events.
   uint64_t moment() const { return moment_; }
-  /// Of the latest one with each name; those that there are always are not among them. Fails the
-  /// simulation for a name that nobody has given.
+  /// The number of the latest family with each name, without those that always exist. Fails the
+  /// simulation for a name that was never given.
   std::vector<uint32_t> NumbersOf(const std::vector<std::string>& names);
   /// An owner has opened the database with these, for which it had looked from `begun` on.
   /// `settled(owner)`: nothing takes place any more that this owner has under way.
@@ -61,7 +61,7 @@ class FamilyModel {
  private:
   struct Family {
     std::string name;
-    uint32_t owner = 0;       ///< Who made it, or has begun to drop it.
+    uint32_t owner = 0;       ///< The owner that made it, or has begun to drop it.
     uint64_t there_from = 0;  ///< The moment; 0: it need not be there.
     bool drop_begun = false;
     uint64_t gone_from = 0;  ///< The moment; 0: it may be there.

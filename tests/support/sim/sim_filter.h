@@ -15,7 +15,7 @@ class SimFilter final : public CompactionFilter {
  public:
   /// With this, keys begin that may be removed; with the digit 1, those whose values may be cut.
   static constexpr char kPassing = 'x';
-  /// Of the digits with which values begin.
+  /// How many digits values begin with.
   static constexpr size_t kNumberBytes = 12;
 
   static bool Removes(const Slice& number) {

@@ -50,7 +50,7 @@ void Follower::Run() {
 Status Follower::TryOpen() {
   Options options = options_.database;
   options.create_if_missing = false;
-  // With nodes that have joined: nobody else tells it of them.
+  // The URI includes nodes that have joined: the follower learns of them in no other way.
   options.pool_uri = cluster_->pool_uri();
   FamilyModel& families = model_->families();
   const FollowerModel::Bounds bounds = follower_model_.Begin(/*latest=*/true);

@@ -17,7 +17,7 @@ struct FollowerOptions {
   uint32_t number = 1;
   uint64_t seed = 1;
   int readers = 2;
-  uint64_t scan_one_in = 50;  ///< Of reads, how many are iterators over everything.
+  uint64_t scan_one_in = 50;  ///< One in so many reads is an iterator over everything.
   Options database{};
 };
 

@@ -29,7 +29,7 @@ class FollowerModel {
     uint64_t moment = 0;             ///< Whatever was acknowledged before is there.
     uint64_t end = UINT64_MAX;       ///< Nothing is there that began later.
   };
-  /// Of a look that begins now; `latest`: it has to show all that was acknowledged before.
+  /// Bounds of a look that begins now; `latest`: it has to show all that was acknowledged before.
   Bounds Begin(bool latest) const;
   /// The look has its moment.
   void Fix(Bounds* bounds) const { bounds->end = model_->moment(); }

@@ -68,8 +68,8 @@ class Model {
   void EndWrite(size_t group, uint64_t attempt, bool acknowledged);
 
   /// Looks at the group, or at all by an iterator that pauses after so many keys, through any
-  /// database; fails the simulation for bytes that nobody wrote, and half batches. False if it
-  /// answers a failure, which `*status` gets.
+  /// database; fails the simulation for bytes that were never written, and half batches. False if
+  /// it answers a failure, which `*status` gets.
   bool Look(const OpenDatabase& opened, const ReadOptions& options, size_t group, Sight* sight,
             Status* status);
   /// `at_first` is called once the iterator has its moment.
@@ -90,9 +90,9 @@ class Model {
     owners_[owner].process = process;
     owners_[owner].opening = true;
   }
-  /// This owner has the database, by an opening that began at `begun_nanos` of the true time. Those
-  /// that had it before that are replaced: they acknowledge and answer nothing that they begin from
-  /// now on, and nobody sees it.
+  /// Records that this owner has the database, by an opening that began at `begun_nanos` of the
+  /// true time. Earlier owners are replaced: they acknowledge and answer nothing that they begin
+  /// from now on, and no reader sees it.
   void OwnerOpened(uint32_t owner, uint64_t begun_nanos);
   bool replaced(uint32_t owner) const { return owners_[owner].replaced_nanos != 0; }
   /// Whether another owner has had the database since, by an opening that may have begun before
@@ -159,13 +159,13 @@ class Model {
     std::map<uint32_t, std::string> copies{};  ///< By family; empty: there is none.
     bool all = false;                          ///< `single` has been looked for.
     std::set<uint64_t> single{};               ///< Attempts whose own keys are there.
-    std::string passing{};                     ///< Of the key that a filter may remove.
+    std::string passing{};                     ///< Value of the key that a filter may remove.
   };
 
   static std::string KeyOf(size_t group, size_t i);
   static std::string SingleKeyOf(size_t group, uint64_t attempt);
   static std::string PassingKeyOf(size_t group);
-  /// Of the family that has this key of the group.
+  /// The number of the family that has this key of the group.
   size_t StandingFamilyOf(size_t group, size_t i) const;
   ColumnFamilyHandle* FamilyOf(const OpenDatabase& opened, size_t group, size_t i) const;
   static std::string ValueOf(size_t group, size_t i, uint64_t attempt, size_t bytes);

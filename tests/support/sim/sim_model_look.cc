@@ -133,7 +133,7 @@ void Model::DecodeCopies(const Sight& sight, const Values& values) {
       }
     }
     bool fits = sight.found && CopyFits(sight.group, sight.attempt, family, copy);
-    // Which deletion it is that is seen nobody can tell.
+    // It is unknown which deletion is seen.
     for (uint64_t gone = 0; !sight.found && !fits;) {
       fits = CopyFits(sight.group, gone, family, copy);
       bool more = false;

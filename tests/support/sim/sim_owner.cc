@@ -57,7 +57,8 @@ Status Owner::TryOpen() {
   Options options = options_.database;
   options.create_if_missing = options.create_missing_column_families = options_.first;
   options.take_over = options_.take_over;
-  // With nodes that have joined: until it is open nobody else tells it of them.
+  // The URI includes nodes that have joined: until it is open, the owner learns of them in no other
+  // way.
   options.pool_uri = cluster_->pool_uri();
   FamilyModel& families = model_->families();
   const uint64_t looked = families.moment();

@@ -21,8 +21,8 @@ struct OwnerOptions {
   Follower* promoted = nullptr;  ///< Ends first; the owner is of its process. Null: of a new one.
   int writers = 2;
   uint64_t seed = 1;
-  uint64_t scan_one_in = 50;    ///< Of reads, how many are iterators over everything.
-  uint64_t family_one_in = 60;  ///< Of writes, instead of how many a family comes or goes.
+  uint64_t scan_one_in = 50;    ///< One in so many reads is an iterator over everything.
+  uint64_t family_one_in = 60;  ///< Instead of one in so many writes, a family comes or goes.
   Options database{};
 };
 
@@ -47,7 +47,7 @@ class Owner {
   void Finish() { finishing_ = true; }
   /// It stops writing, and goes on owning it.
   void Rest() { resting_ = true; }
-  /// As it is now; whoever uses it has a copy, as families come and go.
+  /// The present database; callers copy it, as families come and go.
   OpenDatabase database() const { return database_; }
 
  private:

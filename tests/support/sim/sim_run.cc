@@ -38,7 +38,7 @@ struct Sheet {
   char text[kTextBytes];
 };
 
-// Of the forked process.
+// Used by the forked process.
 Sheet* current_sheet = nullptr;
 PointVisitor point_visitor;
 

@@ -13,7 +13,7 @@ namespace nacre::sim {
 struct Outcome {
   uint64_t seed = 0;
   bool passed = false;
-  uint64_t digest = 0;         ///< Of all that happened, in order.
+  uint64_t digest = 0;         ///< Digest of all that happened, in order.
   uint64_t steps = 0;          ///< Scheduling points.
   uint64_t virtual_nanos = 0;  ///< That passed in the simulation.
   std::string failure{};       ///< Why it did not pass.

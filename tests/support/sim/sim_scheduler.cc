@@ -24,7 +24,7 @@ constexpr uint64_t kLookNanos = 25;
 constexpr uint64_t kStepNanos = 400;
 /// How much faster or slower than true a clock may run, in parts in a million.
 constexpr int kDriftMax = 200;
-/// Of the rounds in which the system destroys what belongs to a thread, ours is the last but one.
+/// The system destroys what belongs to a thread in rounds, of which ours is the last but one.
 constexpr uintptr_t kLastRound = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
 
 enum Recorded : uint64_t { kTurn = 1, kEvent = 2, kEnd = 3, kKill = 4 };
@@ -214,7 +214,7 @@ bool Scheduler::Park(const void* object, std::chrono::nanoseconds timeout, const
   ++self->park;
   parked_[object].push_back(self);
   if (timeout != kForever) {
-    // Nobody is woken to the nanosecond.
+    // Threads are not woken to the nanosecond.
     const double rate = processes_[self->process].rate;
     const auto nanos = static_cast<double>(std::max<int64_t>(0, timeout.count()));
     timers_.push({.nanos = now_ + static_cast<uint64_t>(nanos / rate) + Uniform(kStepNanos) + 1,

@@ -26,8 +26,8 @@ struct SchedulerOptions {
   uint64_t switch_one_in = 4;
   /// Where the event log goes; null: nowhere.
   std::function<void(const std::string& line)> log{};
-  /// Told why the simulation cannot go on, with all threads' places; does not return. Where nobody
-  /// can go on there are stacks, too.
+  /// Receives why the simulation cannot go on, with all threads' places; does not return. If no
+  /// thread can go on, there are stacks, too.
   std::function<void(const std::string& why)> fail{};
   /// Beyond this there is no progress: a failure.
   uint64_t nanos_max = uint64_t{3600} * 1'000'000'000;
@@ -35,10 +35,10 @@ struct SchedulerOptions {
 };
 
 /// Runs the threads of a simulation one at a time, by a baton that it hands over where the seed
-/// says so, on a clock that jumps to the next timer when nobody can go on.
+/// says so, on a clock that jumps to the next timer when no thread can go on.
 ///
-/// Real threads of the system, so thread-local objects work. A thread of a process that was killed
-/// sleeps for ever; so the simulation's process ends by _exit.
+/// They are real threads of the system, so thread-local objects work. A thread of a process that
+/// was killed sleeps for ever; so the simulation's process ends by _exit.
 ///
 /// Thread safety: as Simulation.
 class Scheduler final : public Simulation {
@@ -55,8 +55,8 @@ class Scheduler final : public Simulation {
   ProcessId NewProcess(const std::string& name);
   /// Starts a thread of that process.
   Thread Start(ProcessId process, const std::string& name, std::function<void()> body);
-  /// Its threads do not come back from their next scheduling point. Whoever kills its own process
-  /// does not come back from here.
+  /// Its threads do not come back from their next scheduling point. A thread that kills its own
+  /// process does not come back from here.
   void Kill(ProcessId process);
   /// Its threads stay at their next scheduling point until Continue. (SIGSTOP.)
   void Stop(ProcessId process);
@@ -70,7 +70,7 @@ class Scheduler final : public Simulation {
 
   // ---- The record ------------------------------------------------------------------------------
 
-  /// Of all that happened so far.
+  /// Digest of all that happened so far.
   uint64_t digest() const { return digest_; }
   uint64_t steps() const { return steps_; }
   /// Ends by `SchedulerOptions::fail`.
@@ -127,7 +127,7 @@ class Scheduler final : public Simulation {
   void MakeReady(SimThread* thread);
   /// Timers that are due.
   void Fire();
-  /// Who goes on; time passes if it has to.
+  /// Chooses the thread that goes on; time passes if it has to.
   SimThread* Choose();
   /// Gives the baton on; returns when it is back. `self` is ready, parked or ended.
   void Switch(SimThread* self);
@@ -149,7 +149,7 @@ class Scheduler final : public Simulation {
   /// Looked up only: where it keeps an object depends on addresses.
   std::unordered_map<const void*, std::deque<SimThread*>> parked_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
-  ProcessId next_process_ = 0;  ///< Of the thread that Start makes.
+  ProcessId next_process_ = 0;  ///< The process of the thread that Start makes.
   bool starting_ = false;
   bool firing_ = false;  ///< An event is being called.
   int ending_ = 0;       ///< The system's number of a thread that is about to vanish; 0: none.

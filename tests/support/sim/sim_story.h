@@ -102,7 +102,7 @@ class Story {
   void DrainNode();
   /// Somebody else takes all the room that there is, or nearly so.
   void FillNodes();
-  /// In what a node has of tables and manifest, and of the log where nobody follows.
+  /// Flips bits in what a node has of tables and manifest, and of the log unless it is followed.
   void FlipBits();
   /// Where the node has something of the database.
   std::vector<ExtentAddr> ExtentsOn(const pool::PoolClient& client, const ctl::DatabaseView& view,
@@ -111,7 +111,7 @@ class Story {
   // The network.
   void CutOff();
   void CutOffOwner();
-  /// The owner sees some of the nodes, and who would be its successor the others.
+  /// Lets the owner see some of the nodes, and its would-be successor the others.
   void SplitNetwork();
   /// The owner goes on with half of the nodes, or one less, and then there is a successor that sees
   /// the others only.
@@ -147,7 +147,8 @@ class Story {
   void CheckAll();
   /// That all space is accounted for, while nothing is going on.
   void AwaitNoUnlinkedSpace();
-  /// Nothing stays of a database that is destroyed, though who does it may be killed meanwhile.
+  /// Nothing stays of a database that is destroyed, though the process that does it may be killed
+  /// meanwhile.
   void Destroy();
   /// The owner closes the database.
   void FinishOwner();
@@ -171,8 +172,9 @@ class Story {
   size_t followers_made_ = 0;
   uint64_t lost_by_followers_ = 0;
   std::vector<ProcessId> stopped_;
-  std::vector<ProcessId> others_;  ///< Who fills the nodes.
-  /// Of a process that is to be killed there: how many points it has still to reach, and how.
+  std::vector<ProcessId> others_;  ///< Databases that fill the nodes.
+  /// What is known of a process that is to be killed there: how many points it has still to reach,
+  /// and how.
   struct Ambush {
     uint64_t left = 0;
     std::function<void()> kill{};

@@ -119,7 +119,7 @@ void Story::AwaitWhole() {
     const bool whole = report.failures.empty() && report.databases.size() == 1 &&
                        report.databases[0].spare_nodes >= static_cast<int>(redundancy_.spare);
     in_a_row = whole ? in_a_row + 1 : 0;
-    // Of what is seen later the last edit may not be acknowledged yet.
+    // The last edit that is seen later may not be acknowledged yet.
     if (in_a_row == 1) version = report.databases[0].manifest_version;
     return in_a_row == 3;
   });
@@ -165,7 +165,7 @@ void Story::AwaitNoUnlinkedSpace() {
   Await("an account of all space", seconds(60), [this] {
     uint64_t unlinked = 1;
     InOwner([this, &unlinked] {
-      // Waits for what is going on, and lets go of what nobody reads any more.
+      // Waits for what is going on, and lets go of what is no longer read.
       if (!owner().database().db->WaitForCompact().ok()) return;
       owner().database().db->GetIntProperty("nacre.space.unlinked-bytes", &unlinked);
     });
@@ -187,7 +187,7 @@ void Story::CheckAll() {
   CheckFollowers();
   AwaitNoUnlinkedSpace();
   FinishOwner();
-  // Who opens it next finds the same.
+  // The next owner finds the same.
   StartOwner(/*take_over=*/false);
   AwaitOwner();
   owner().Rest();
@@ -213,13 +213,13 @@ void Story::Destroy() {
   const auto destroy = [this, options](bool* done) {
     const ProcessId process = scheduler_->NewProcess("destroyer");
     cluster_->Run(process, "main", [=, this] {
-      // Whoever tried before may still seem to be there.
+      // The process that tried before may still seem to be there.
       while (!DestroyDB("db", options).ok()) Sleep(kLook);
       *done = true;
     });
     return process;
   };
-  auto* const done = new bool(false);  // Outlives who may be killed.
+  auto* const done = new bool(false);  // This outlives the process that may be killed.
   if (random_.OneIn(2)) {
     const ProcessId process = destroy(done);
     KillSomewhere(process, [=, this] { cluster_->KillProcess(process, /*told=*/true); });

@@ -73,8 +73,8 @@ bool Story::SpareNode() {
 }
 
 uint64_t Story::Bounded(uint64_t millis, size_t nodes) {
-  // Who opens the database does without whom it does not reach at once; with damage on the others
-  // that would be too much.
+  // An opening does without nodes that it does not reach at once; with damage on the others that
+  // would be too much.
   if (millis <= kShortMillis && !flipped_) return millis;
   if (lost_ + nodes > redundancy_.spare) return flipped_ ? 0 : millis % kShortMillis;
   lost_ += nodes;
@@ -190,8 +190,8 @@ std::vector<ExtentAddr> Story::ExtentsOn(const pool::PoolClient& client,
     }
   };
   for (const auto& [id, table] : view.state.tables) add(table.second.placement.fragments);
-  // Of the open segment a follower cannot tell what is damaged from what is on its way
-  // (docs/durability.md, section 11).
+  // A follower cannot tell damage in the open segment from what is on its way (docs/durability.md,
+  // section 11).
   if (followers_made_ == 0) {
     for (const auto& [number, segment] : view.state.segments) add(segment.copies);
   }
@@ -255,7 +255,7 @@ void Story::CutOff() {
 }
 
 void Story::CutOffOwner() {
-  // Of the nodes, some come back to it before the others.
+  // Some of the nodes come back to it before the others.
   const uint64_t millis = Bounded(random_.Uniform(4000), redundancy_.spare);
   if (millis == 0) return;
   Tell(fmt::format("owner {} is cut off for {} ms", owner().number(), millis));
@@ -291,8 +291,7 @@ void Story::HalveNetwork() {
     Heal();
     AwaitWhole();
   }
-  // It takes some seconds to give up nodes that do not answer; who opens the database does so
-  // twice.
+  // It takes some seconds to give up nodes that do not answer; an opening does so twice.
   const uint64_t alone = 2000 + random_.Uniform(6000);
   const uint64_t together = 5000 + random_.Uniform(10'000);
   lost_ += redundancy_.spare;

@@ -6,7 +6,7 @@
 
 #include "tests/support/sim/sim_story.h"
 
-// Who follows the database, on compute nodes of their own.
+// Steps with followers of the database, on compute nodes of their own.
 
 namespace nacre::sim {
 

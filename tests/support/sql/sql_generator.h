@@ -36,7 +36,7 @@ class SqlGenerator {
     std::string type;
     std::string collation;
     bool not_null;
-    bool in_key;  ///< Of the primary key or a unique index.
+    bool in_key;  ///< It belongs to the primary key or a unique index.
   };
   struct Table {
     std::string name;

@@ -20,9 +20,9 @@ class TpccClient {
  public:
   struct Scale {
     int warehouses = 2;
-    int customers = 30;  ///< Of a district, of which a warehouse has ten.
+    int customers = 30;  ///< Customers of a district, of which a warehouse has ten.
     int items = 100;
-    std::string options{};  ///< Of the tables, with the pool: "name='value', ".
+    std::string options{};  ///< Options of the tables, with the pool: "name='value', ".
   };
 
   /// `pool`: of the tables, for kNacre; empty if `scale` has it. They are created, or found if
@@ -68,7 +68,7 @@ class TpccClient {
   SqlConnection connection_;
   std::map<std::string, sqlite3_stmt*> statements_;
   int code_ = SQLITE_OK;
-  bool give_up_ = false;  ///< Of a new order: an item is not there (clause 2.4.1.4).
+  bool give_up_ = false;  ///< Gives a new order up: an item is not there (clause 2.4.1.4).
   int64_t conflicts_ = 0;
   int64_t new_orders_ = 0;
   int64_t clock_ = 0;

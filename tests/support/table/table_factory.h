@@ -40,7 +40,7 @@ class TableFactory {
   const InternalKeyComparator& comparator() const { return comparator_; }
   const pool::SpaceAllocator& space() const { return *space_; }
   const pool::PoolClient* client() const { return pool_->client(); }
-  /// Of all tables: see TableStore::damage_reports.
+  /// Reports of all tables: see TableStore::damage_reports.
   uint64_t damage_reports() const { return store_->damage_reports(); }
   uint64_t used_bytes() const { return space_->Usage().used_bytes; }
 

@@ -28,7 +28,7 @@ struct TestTable {
   std::shared_ptr<const TableMeta> meta;
   std::shared_ptr<MemoryExtent> extent;
   std::unique_ptr<TableReader> reader;
-  std::string head;  ///< Of its fragments.
+  std::string head;  ///< Head of its fragments.
 };
 
 /// Writes `entries` (sorted, not empty) as one table into `*table`.
