@@ -95,7 +95,7 @@ class PoolClient::Rep {
   /// with all that it had. By the monitor.
   Status BringDatabases(NodeLink* link, bool returns, Deadline deadline) EXCLUDES(membership);
 
-  // ---- Jobs (pool_jobs.cc) ----------------------------------------------------------------
+  // ---- Jobs -----------------------------------------------------------------------------
 
   /// What a request for a job is sent for.
   struct JobCall {

@@ -1,7 +1,7 @@
 #pragma once
 
 // SQLite's functions as a loaded extension reaches them: through a table of pointers that SQLite
-// hands to the entry point (sqlite/nacre_sqlite_main.cc), which is set once, before any other use.
+// hands to the entry point (sqlite/extension.cc), which is set once, before any other use.
 
 #include <sqlite3ext.h>
 

@@ -19,7 +19,7 @@ inline constexpr std::chrono::milliseconds kMarksHold{250};
 /// next one can be found, before it acknowledges anything there. Clocks run alike within a tenth.
 inline constexpr std::chrono::milliseconds kUnmarkedPause = kMarksHold + kMarksHold / 10;
 
-/// Marks segments of a log as sealed (db/log_format.h), for those who follow the log from outside.
+/// Marks segments of a log as sealed (table/format/log_format.h), for followers of the database.
 ///
 /// Thread safety: none.
 class LogSealer {

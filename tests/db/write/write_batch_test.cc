@@ -143,7 +143,7 @@ TEST(WriteBatchTest, RepresentationIsRocksDbs) {
 }
 
 TEST(WriteBatchTest, RepresentationsOfAllKindsAreRocksDbs) {
-  // Written by hand after RocksDB's db/write/write_batch.cc and db/dbformat.h.
+  // Written by hand after RocksDB's own encoder of batches.
   WriteBatch batch;
   Family family(300);
   ASSERT_TRUE(batch.Merge("k", "v").ok());
