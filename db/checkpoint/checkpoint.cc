@@ -59,8 +59,8 @@ class TableCopy {
   TableCopy(const TableMeta& meta, std::string path, TableJobs* jobs)
       : meta_(meta), path_(std::move(path)), jobs_(jobs) {}
 
-  /// Whether there is a whole file already. Of one that a checkpoint names (`named`), that is known
-  /// once its ends are right.
+  /// Whether there is a whole file already. One that a checkpoint names (`named`) is whole if its
+  /// ends are right.
   Status FindWhole(bool named, bool* whole) {
     std::unique_ptr<TableFileReader> file;
     Status status = TableFileReader::Open(path_, meta_, &file);
@@ -71,7 +71,7 @@ class TableCopy {
                                                                                    : status;
   }
 
-  /// From where `table` lies. `Unavailable` when too many of its nodes are lost.
+  /// Copies `table` from its nodes. `Unavailable` when too many of these are lost.
   Status From(const TableHandle& table) {
     Extent* const extent = table.reader().extent();
     uint64_t suspected = 0;
@@ -98,8 +98,8 @@ class TableCopy {
                               ")");
   }
 
-  /// After a failure with a suspect all is to be tried again, with that read anew: parts of it are
-  /// in the file already.
+  /// Copies once. After a failure with a suspect, the caller tries again from the beginning and
+  /// reads the suspect anew, as parts of it are in the file already.
   Status Try(const TableMeta& meta, Extent* extent, TableSection* suspect) {
     std::unique_ptr<TableFileWriter> file;
     NACRE_RETURN_IF_ERROR(TableFileWriter::Create(path_ + ".tmp", meta_, &file));

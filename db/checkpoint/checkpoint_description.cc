@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x31545048434b434e;  // "NCKCHPT1"
 constexpr uint32_t kFormatVersion = 1;
-/// Of those with column families.
+/// The version of descriptions with column families.
 constexpr uint32_t kFormatVersionWithFamilies = 2;
 constexpr size_t kVersionAt = 8;
 constexpr size_t kBytesAt = 16;

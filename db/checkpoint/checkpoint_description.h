@@ -38,19 +38,20 @@ namespace nacre {
 struct CheckpointDescription {
   uint64_t id = 0;
   uint64_t database_id = 0;
-  std::string database;    ///< Its name.
-  std::string comparator;  ///< Of the default column family, as the levels.
+  std::string database;  ///< Its name.
+  /// Comparator of the default column family, to which the levels belong as well.
+  std::string comparator;
   uint32_t num_levels = 0;
-  std::map<uint32_t, FamilyRecord> families;  ///< Without the default one.
+  std::map<uint32_t, FamilyRecord> families;  ///< Families without the default one.
   uint32_t next_family = 1;
   SequenceNumber sequence = 0;  ///< All up to here is in the tables.
   uint64_t manifest_version = 0;
   uint64_t next_table_id = 0;
-  std::vector<std::pair<uint32_t, TableMeta>> tables;  ///< With their levels.
+  std::vector<std::pair<uint32_t, TableMeta>> tables;  ///< Tables with their levels.
 
-  uint64_t bytes() const;  ///< Of the tables.
+  uint64_t bytes() const;  ///< Bytes of the tables.
   CheckpointInfo Info(uint64_t number) const;
-  /// Of the database that is restored from it, as it begins: without tables.
+  /// The initial state of a database that is restored from it: without tables.
   ManifestState InitialState() const;
 };
 

@@ -17,7 +17,7 @@ constexpr std::string_view kDescription = "CHECKPOINT-";
 constexpr std::string_view kTable = ".table";
 constexpr std::string_view kUnfinished = ".tmp";
 constexpr size_t kDatabaseDigits = 16;
-/// Of a description: some four million tables.
+/// Bounds a description: some four million tables.
 constexpr uint64_t kDescriptionBytesMax = uint64_t{4} << 30;
 
 bool AllDigits(std::string_view text, bool hex) {
@@ -86,7 +86,7 @@ Status CheckpointFolder::ReadAll() {
     std::string bytes;
     CheckpointDescription description;
     Status status = ReadSmallFile(file, kDescriptionBytesMax, &bytes);
-    // Where nobody holds the lock, one may be removed meanwhile.
+    // One may be removed meanwhile if no process holds the lock.
     if (status.IsNotFound()) continue;
     if (status.ok()) status = DecodeCheckpointDescription(bytes, &description).WithContext(file);
     if (!status.ok()) {
@@ -174,7 +174,7 @@ Status CheckpointFolder::Sweep(const CheckpointDescription* wanted) const {
   NACRE_RETURN_IF_ERROR(ListFolder(path_, &names));
   for (const std::string& name : names) {
     const std::string file = path_ + "/" + name;
-    // Nobody knows what a damaged description needs.
+    // It is unknown what a damaged description needs.
     const bool unneeded = damaged_.empty() && IsTable(name) && !keep.contains(file);
     if (unneeded || IsUnfinished(name)) NACRE_RETURN_IF_ERROR(RemoveFile(file));
   }

@@ -15,27 +15,26 @@ namespace nacre {
 
 /// A directory of checkpoints:
 ///
-///     CHECKPOINT-000007               description of checkpoint 7
-///     00d3f9a8c1b2e4f7-000123.table   table 123 of the database with that id
-///     (db/checkpoint/table_file.h)
-///     *.tmp                           of one that is being written, or was when its writer died
-///     LOCK                            taken by who is at work
+///     CHECKPOINT-000007 description of checkpoint 7 00d3f9a8c1b2e4f7-000123.table table 123 of the
+///     database with that id (db/checkpoint/table_file.h) *.tmp of one that is being written, or
+///     was when its writer died LOCK held by the process at work
 ///
-/// A description is written when the tables that it names are on the disk, so each that is there
-/// is of a whole checkpoint. Files of other names are left alone.
+/// A description is written when the tables that it names are on the disk, so each description
+/// belongs to a whole checkpoint. Files of other names are left alone.
 ///
 /// Thread safety: const methods from many threads at once.
 class CheckpointFolder {
  public:
   /// Takes the lock and reads what is there. To change anything, `kind` is kExclusive; then the
-  /// folder is made if it is missing, else `NotFound`. `Busy` if somebody else has it.
+  /// folder is made if it is missing, else `NotFound`. `Busy` if another process has it.
   static Status Open(const std::string& path, FileLock::Kind kind,
                      std::unique_ptr<CheckpointFolder>* folder);
-  /// Without a lock: of a folder in which somebody is at work, what there is at the moment.
+  /// Reads what is there at the moment, without a lock, so that another process may be at work in
+  /// the folder.
   static Status Look(const std::string& path, std::unique_ptr<CheckpointFolder>* folder);
 
   const std::string& path() const { return path_; }
-  /// By number. Only those that could be read.
+  /// Checkpoints by number, only those that could be read.
   const std::map<uint64_t, CheckpointDescription>& checkpoints() const { return checkpoints_; }
   /// Why others could not be read, by number.
   const std::map<uint64_t, Status>& damaged() const { return damaged_; }
@@ -54,8 +53,8 @@ class CheckpointFolder {
   /// Makes the description durable, with all that is in the folder: the checkpoint is there.
   Status Add(uint64_t number, CheckpointDescription description);
   Status Remove(uint64_t number);
-  /// Removes what no checkpoint has, but for the tables of `wanted`, which may be null. As long as
-  /// a description is damaged, only what was never finished.
+  /// Removes what no checkpoint has, except the tables of `wanted`, which may be null. If a
+  /// description is damaged, it removes only what was never finished.
   Status Sweep(const CheckpointDescription* wanted) const;
 
  private:

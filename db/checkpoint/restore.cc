@@ -53,7 +53,7 @@ class TableRestore {
     return Status::OK();
   }
 
-  /// Of the file's bytes, those that Fill has not counted.
+  /// Bytes of the file that Fill has not counted.
   uint64_t rest() const { return meta_.size - std::min(meta_.size, copied_); }
 
  private:
@@ -69,8 +69,8 @@ class TableRestore {
   uint64_t copied_ = 0;
 };
 
-/// Whether the checkpoint can be restored with `options` and `restore`; and with which options its
-/// families.
+/// Checks whether the checkpoint can be restored with `options` and `restore`, and chooses the
+/// options of its families.
 Status ChooseFamilies(const CheckpointDescription& description, const Options& options,
                       const RestoreOptions& restore,
                       std::vector<ColumnFamilyDescriptor>* families) {
@@ -131,7 +131,7 @@ Status RestoreDB(const Options& options, const std::string& name, const std::str
   NACRE_RETURN_IF_ERROR(folder->Find(restore.checkpoint, &number, &description));
   std::vector<ColumnFamilyDescriptor> families;
   NACRE_RETURN_IF_ERROR(ChooseFamilies(*description, options, restore, &families));
-  // Before anything is made: the files are there, with right ends.
+  // The files' ends are checked before anything is made.
   for (const auto& [level, meta] : description->tables) {
     std::unique_ptr<TableFileReader> file;
     NACRE_RETURN_IF_ERROR(OpenTableOf(*folder, *description, meta, &file));

@@ -7,7 +7,7 @@
 namespace nacre {
 namespace {
 
-/// Whether two metas are of the same bytes. Levels and placements change without them.
+/// Whether two metas describe the same bytes. Levels and placements may differ.
 bool SameTable(const TableMeta& a, const TableMeta& b) {
   const auto same = [](const TableSection& x, const TableSection& y) {
     return x.offset == y.offset && x.length == y.length && x.crc == y.crc;

@@ -25,8 +25,8 @@ class TableJobs {
   /// in time, and then not all of them were called.
   Status Run(const std::function<Status(size_t)>& job) EXCLUDES(mutex_);
 
-  /// Before each piece of a table: waits as long as the pace asks for. `Aborted` when the work is
-  /// to end.
+  /// Must be called before each piece of a table: waits as long as the pace asks for. `Aborted`
+  /// when the work is to end.
   Status Copy(uint64_t bytes) EXCLUDES(mutex_);
   /// What was copied of a table does not count: it is begun anew.
   void Undo(uint64_t bytes) EXCLUDES(mutex_);

@@ -36,7 +36,7 @@ struct Immutable {
 /// the epoch domain, or with the view held otherwise; writers ask for MemTables with their ticket.
 class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
  public:
-  /// Of the generations that are at work at once, with the ones that writers may just have left.
+  /// The most generations at work at once, with those that writers may just have left.
   static constexpr size_t kMemTableSlots = 64;
 
   /// `log` outlives this and its views.
@@ -59,10 +59,10 @@ class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
   const ColumnFamilyOptions& options() const {
     return *current_options_.load(std::memory_order_acquire);  // Pairs with SetOptions.
   }
-  /// Under the database's mutex. Others only in what may change while the database is open: views
-  /// go on with what they had.
+  /// Requires the database's mutex. `options` may differ only in what may change while the database
+  /// is open; views keep the former ones.
   void SetOptions(const ColumnFamilyOptions& options);
-  /// That the manifest has.
+  /// The number of levels that the manifest has.
   uint32_t num_levels() const { return num_levels_; }
   const InternalKeyComparator& comparator() const { return *comparator_; }
   /// A view of the family, with nothing to see yet.
@@ -78,18 +78,18 @@ class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
   /// Guarded by the database's mutex; null before the first one is installed.
   const std::shared_ptr<const ReadView>& current_view() const { return current_view_; }
   const Version& version() const { return *current_view_->version; }
-  /// Under the database's mutex. Answers the view before; destroying what it held last is too much
-  /// work to do there.
+  /// Requires the database's mutex. Returns the previous view, whose destruction is too much work
+  /// under that mutex.
   std::shared_ptr<const ReadView> InstallView(std::vector<std::shared_ptr<MemTable>> memtables,
                                               std::shared_ptr<const Version> version);
 
-  /// Null: nothing has been written in this generation. By the holder of a ticket of it, or under
-  /// the database's mutex.
+  /// Null if nothing has been written in this generation. Requires a ticket of it, or the
+  /// database's mutex.
   MemTable* FindMemTable(uint16_t generation) const {
     return memtable_slots_[generation % kMemTableSlots].load(std::memory_order_acquire);
   }
-  /// Has writers find it, once readers do. Under the database's mutex, as long as the generation is
-  /// not flushed.
+  /// Makes it visible to writers; readers must find it already. Requires the database's mutex, and
+  /// that the generation is not flushed.
   void SetMemTable(MemTable* memtable) {
     memtable_slots_[memtable->generation() % kMemTableSlots].store(memtable,
                                                                    std::memory_order_release);
@@ -98,7 +98,7 @@ class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
   void ForgetMemTable(uint16_t generation) {
     memtable_slots_[generation % kMemTableSlots].store(nullptr, std::memory_order_release);
   }
-  /// With `memtable` where its generation belongs: newest first.
+  /// The MemTables with `memtable` in its generation's place: newest first.
   std::vector<std::shared_ptr<MemTable>> MemTablesWith(std::shared_ptr<MemTable> memtable) const;
   std::vector<std::shared_ptr<MemTable>> MemTablesWithout(uint16_t generation) const;
   /// Shared, from the view.
@@ -117,7 +117,7 @@ class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
   const uint32_t num_levels_;
   const std::shared_ptr<const InternalKeyComparator> comparator_;  ///< Views have it, too.
   std::atomic<const ColumnFamilyOptions*> current_options_;
-  /// All that were ever set: somebody may still look at them.
+  /// All that were ever set, as they may still have readers.
   std::vector<std::unique_ptr<const ColumnFamilyOptions>> set_options_;
   CompactionPicker picker_;
   std::atomic<const ReadView*> view_{nullptr};

@@ -8,7 +8,7 @@
 
 namespace nacre {
 
-// Whether column families can be opened as somebody asks for them.
+// Checks whether column families can be opened as a caller asks for them.
 
 /// `InvalidArgument` unless the default family is among `families`, none of them twice, and all
 /// their options are in range. `*default_options`: those of the default one, in `families`.

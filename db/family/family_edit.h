@@ -11,9 +11,9 @@ namespace nacre {
 struct FamilyEdit {
   std::shared_ptr<ColumnFamily> family;
   VersionEdit edit;
-  uint64_t job = 0;  ///< Of the flush or compaction; 0: tables only change their place.
+  uint64_t job = 0;  ///< Number of the flush or compaction; 0: tables only change their place.
 
-  /// Nobody has seen the tables that it would have added: their space is free.
+  /// Frees the space of the tables that it would have added, which no reader has seen.
   void DropTables() const {
     for (const auto& added : edit.added) added.table->MarkDropped();
   }

@@ -14,8 +14,8 @@ namespace nacre {
 /// listed.
 inline constexpr std::string_view kPreparedFamilyName = "nacre.prepared_transactions";
 
-/// Of such a family: as the default one's, but that nobody else's order matters. `num_levels`: that
-/// it has, if it is there.
+/// Options of such a family: the default one's, but with the bytewise order. `num_levels` is what
+/// it has, if it exists.
 inline ColumnFamilyOptions HiddenFamilyOptions(const ColumnFamilyOptions& of_default,
                                                uint32_t num_levels = 0) {
   ColumnFamilyOptions options = of_default;

@@ -17,7 +17,7 @@ struct ReadRules {
 
   const MergeOperator* merge_operator = nullptr;     ///< May be null.
   const SliceTransform* prefix_extractor = nullptr;  ///< May be null.
-  Logger* logger = nullptr;                          ///< For the operator; may be null.
+  Logger* logger = nullptr;                          ///< The operator logs to it; may be null.
 };
 
 }  // namespace nacre

@@ -15,10 +15,10 @@ namespace nacre {
 /// objects it replaces go, so a reader that pins the current view and then loads the published
 /// sequence misses nothing up to the sequence that was published when it pinned.
 struct ReadView : std::enable_shared_from_this<ReadView> {
-  // Of the family. Views are read by iterators also when it is gone.
+  // The family's comparator. Iterators read views even when the family is gone.
   std::shared_ptr<const InternalKeyComparator> comparator;
   std::shared_ptr<const ColumnFamilyOptions> options;
-  ReadRules rules;  ///< Of the options.
+  ReadRules rules;  ///< Taken from the options.
   std::vector<std::shared_ptr<MemTable>> memtables;
   std::shared_ptr<const Version> version;
 };

@@ -115,7 +115,7 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
 
 FollowerDB::~FollowerDB() {
   Close().IgnoreError();
-  // Nobody reads any more.
+  // No reader is left.
   epochs_.Collect();
 }
 

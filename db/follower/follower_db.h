@@ -22,21 +22,21 @@
 
 namespace nacre {
 
-/// A database that another process owns: what DB::OpenForReadOnly and DB::OpenAsSecondary open.
+/// A database that another process owns, opened by DB::OpenForReadOnly or DB::OpenAsSecondary.
 /// follower_db.cc has opening, catching up and the rest, follower_read.cc the reads.
 ///
-/// Reads. The tables' memory is given to others without a word once the owner has compacted them
-/// away. Each record, and each section that is loaded, has a checksum that covers the table's id,
-/// which is never used twice, so bytes that are not this table's do not match, also where they have
-/// the same keys. A bucket of a remote point index has none, but what it finds is a record, and
-/// where it finds nothing the interval of records is read where the key would be; so checksums are
-/// always verified here. What is decoded, of fragments that are lost or damaged, is made of chunks
-/// that were compared with their fragments' tails (pool/store/chunk_sums.h). A read that meets such
-/// bytes asks the manifest. If that has gone on, the read is made again in the latest view; if not,
-/// the bytes are damaged; and if it cannot be asked, nobody knows, and the read answers why.
+/// Reads. The tables' memory is reused without notice once the owner has compacted them away. Each
+/// record, and each section that is loaded, has a checksum that covers the table's id, which is
+/// never used twice, so bytes that are not this table's do not match, also where they have the same
+/// keys. A bucket of a remote point index has none, but what it finds is a record, and where it
+/// finds nothing the interval of records is read where the key would be; so checksums are always
+/// verified here. Decoding for lost or damaged fragments uses chunks that were compared with their
+/// fragments' tails (pool/store/chunk_sums.h). A read that meets such bytes asks the manifest. If
+/// that has gone on, the read is made again in the latest view; if not, the bytes are damaged; and
+/// if it cannot be asked, that is unknown, and the read answers why.
 ///
 /// Threads. Readers pin the epoch and load `view_`; they take no lock. One thread at a time catches
-/// up; those who wait for what was acknowledged before share the next catching up that begins.
+/// up; threads that wait for what was acknowledged before share the next catching up that begins.
 class FollowerDB final : public DB {
  public:
   enum class Mode : uint8_t { kFixed, kFollowing };
@@ -101,11 +101,11 @@ class FollowerDB final : public DB {
   uint64_t GetLatestSequenceNumber() const override;
 
   const DBOptions& options() const { return options_; }
-  /// When a read that begins now gives up.
+  /// The time at which a read that begins now gives up.
   Deadline ReadDeadline() const;
   /// The latest one.
   std::shared_ptr<const FollowerView> CurrentView() const;
-  /// Whether memory that was given to others may be behind the failure of a read.
+  /// Whether reused memory may be behind the failure of a read.
   static bool Suspect(const Status& status) {
     return status.IsCorruption() || status.IsUnavailable();
   }
@@ -120,9 +120,9 @@ class FollowerDB final : public DB {
     Attempt(std::shared_ptr<const FollowerView> of, SequenceNumber at, Deadline until)
         : view(std::move(of)), snapshot(at), deadline(until) {}
   };
-  /// After such a failure of a read of `family`: whether to read again, in the attempt's view at
-  /// its snapshot, which with `keep` stays as it is. When not, `*why` is the answer; OK: that
-  /// failure is, and no node came or went while it was met.
+  /// Decides after such a failure of a read of `family` whether to read again, in the attempt's
+  /// view at its snapshot, which `keep` leaves as it is. If not, `*why` is the answer; if that is
+  /// OK, the failure is the answer, and no node came or went meanwhile.
   bool ReadAgain(uint32_t family, bool keep, Attempt* attempt, Status* why) EXCLUDES(mutex_);
   /// What to answer for a failure of a read of `family` in `view` that stands. Damage where a table
   /// has a part on a node that cannot be reached is `Unavailable`: that node may have what is
@@ -140,7 +140,7 @@ class FollowerDB final : public DB {
   };
   struct Counters {
     std::atomic<uint64_t> catch_ups{0};
-    std::atomic<uint64_t> reads_again{0};  ///< Of reads that met memory of others.
+    std::atomic<uint64_t> reads_again{0};  ///< Reads that met reused memory.
   };
 
   FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
@@ -148,12 +148,13 @@ class FollowerDB final : public DB {
 
   /// Returns once a run for `goal` that began after this call has ended; how that went.
   Status CatchUp(Goal goal) EXCLUDES(mutex_);
-  /// By who is running.
+  /// Called by the running thread.
   void InstallView(std::shared_ptr<const FollowerView> view);
   void FollowLoop() EXCLUDES(mutex_);
   /// Catches up if `options` want that.
   Status Prepare(const ReadOptions& options) EXCLUDES(mutex_);
-  /// Of this database, or null. `InvalidArgument` for another one's.
+  /// Finds the family of this database's handle, or of null. `InvalidArgument` for another
+  /// database's handle.
   Status FindFamily(ColumnFamilyHandle* handle, uint32_t* id) const;
   /// Has `read` look at the latest view, or the snapshot's, and again at later ones as long as it
   /// answers that some of the failures in `statuses` are suspect; these are answers then.
@@ -162,12 +163,12 @@ class FollowerDB final : public DB {
                     std::span<Status> statuses, const Read& read) EXCLUDES(mutex_);
   void ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle, std::span<const Slice> keys,
                 PinnableSlice* values, Status* statuses) EXCLUDES(mutex_);
-  /// One look at one view. Whether some of the failures are suspect.
+  /// Looks once at one view. Returns whether some of the failures are suspect.
   bool LookUp(const FollowerView& whole, uint32_t family, SequenceNumber snapshot,
               std::span<const Slice> keys, PinnableSlice* values, Status* statuses) const;
   /// Whether there is no time for another try; `*why`: `TimedOut`.
   bool GivesUp(const Attempt& attempt, Status* why) const;
-  /// Of a table that is loaded now: what of its point index there is room for.
+  /// The tier of a table that is loaded now: what of its point index there is room for.
   PointTier::Kind TierFor(const TableHandle& table) const;
 
   const DBOptions options_;
@@ -181,23 +182,24 @@ class FollowerDB final : public DB {
   mutable EpochDomain epochs_;
   /// The current view, which current_view_ owns. Release by InstallView: pairs with Begin.
   std::atomic<const FollowerView*> view_{nullptr};
-  /// Of the latest view, also where it is not shown. Release by InstallView: pairs with ReadAgain.
+  /// Generation of the latest view, even if that is not shown. Release by InstallView: pairs with
+  /// ReadAgain.
   std::atomic<uint64_t> latest_generation_{0};
   Counters counters_;
 
   Mutex mutex_;
   CondVar changed_{&mutex_};  ///< A run has ended.
   CondVar closing_{&mutex_};
-  bool running_ GUARDED_BY(mutex_) = false;  ///< Somebody catches up, who has state_ to himself.
+  bool running_ GUARDED_BY(mutex_) = false;  ///< A thread catches up, which has state_ to itself.
   uint64_t runs_ GUARDED_BY(mutex_) = 0;     ///< Begun so far.
   Caught caught_[kGoals] GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
-  bool close_begun_ GUARDED_BY(mutex_) = false;  ///< By whoever ends the thread.
+  bool close_begun_ GUARDED_BY(mutex_) = false;  ///< Set by the thread that ends the loop.
   bool close_ended_ GUARDED_BY(mutex_) = false;
   uint64_t log_bytes_read_ GUARDED_BY(mutex_) = 0;
   uint64_t manifest_bytes_read_ GUARDED_BY(mutex_) = 0;
   uint64_t manifest_reloads_ GUARDED_BY(mutex_) = 0;
-  FollowerState state_;                               ///< Of who is running.
+  FollowerState state_;                               ///< Used by the running thread.
   std::shared_ptr<const FollowerView> current_view_;  ///< Likewise; view_ views it.
   Thread follow_thread_;
 };

@@ -70,7 +70,7 @@ class FollowerIterator final : public Iterator {
     shown_ = shown_ || status().ok();
   }
 
-  /// As long as tables are gone: `move` in a later view.
+  /// Repeats `move` in later views while tables are gone.
   template <typename Move>
   void Repair(const Move& move) {
     if (FollowerDB::Suspect(inner_->status())) [[unlikely]]
@@ -99,7 +99,7 @@ class FollowerIterator final : public Iterator {
   SequenceNumber snapshot_;
   std::unique_ptr<Iterator> inner_;
   bool shown_ = false;  ///< Something of snapshot_.
-  std::string key_;     ///< Before the last step.
+  std::string key_;     ///< The key before the last step.
   Status failure_;
 };
 

@@ -274,7 +274,7 @@ bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumb
                         std::span<const Slice> keys, PinnableSlice* values,
                         Status* statuses) const {
   const ReadView& view = *whole.Of(family);
-  // Under way together.
+  // How many are in flight together.
   constexpr size_t kBatch = 64;
   bool suspect = false;
   for (size_t first = 0; first < keys.size(); first += kBatch) {
@@ -321,9 +321,9 @@ bool FollowerDB::ReadAgain(uint32_t family, bool keep, Attempt* attempt, Status*
     return false;
   }
   if (!gone_on()) {
-    // The owner still has the tables, so they are damaged, or their nodes lost; unless it was not
-    // to be found out: then nobody knows whose bytes these are. Or nodes are back by now that had
-    // been away while it was read.
+    // The owner still has the tables, so they are damaged, or their nodes lost, or nodes are back
+    // by now that had been away during the read. If the manifest could not be asked, it is unknown
+    // whose bytes these are.
     *why = std::move(status);
     return why->ok() && !nodes_stayed && !GivesUp(*attempt, why);
   }

@@ -180,8 +180,8 @@ Status FollowerState::TakeManifest(bool replaced) {
   numbers_ = NumberNodes();
   const uint64_t epoch = manifest_.root().identity.epoch;
   const bool another = epoch != owner_epoch_;
-  // An edit that its predecessor had, of a flush, may be missing. Else what the same owner has in
-  // its log stays right, also what it is still to write once more.
+  // The new manifest may lack a flush's edit that its predecessor had. Otherwise what the same
+  // owner has in its log stays right, also what it is still to write once more.
   if (replaced && (another || state.last_sequence < covered_)) ForgetLog();
   std::map<uint64_t, LogSegment> segments;
   for (const auto& [number, segment] : state.segments) {

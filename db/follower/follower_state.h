@@ -42,18 +42,20 @@ class FollowerState {
   Status Open(const std::vector<ColumnFamilyDescriptor>& descriptors, Logger* log);
 
   enum class Goal : uint8_t {
-    /// What manifest and log have got: as a rule all. Where the owner has lost all nodes that keep
-    /// the segment which is read here, and has gone on in another one, what there was a second ago.
+    /// What manifest and log have: as a rule everything. If the owner has lost all nodes that keep
+    /// the segment which is read here, and has gone on in another one, it is what there was a
+    /// second ago.
     kRecent,
     /// All that was acknowledged before the call, wherever it is. What the log's marks do not tell
     /// is found out by the heads of later segments, edits, and then the root, from more than half
     /// of its members.
     kAcknowledged,
-    /// That, and the manifest that the root names: tables that are gone are not in it. What the
-    /// log's marks tell is not enough, as its memory does not say when a manifest has been left.
+    /// As kRecent, and with the manifest that the root names: tables that are gone are not in it.
+    /// What the log's marks tell is not enough, as its memory does not say when a manifest has been
+    /// left.
     kTables,
   };
-  /// After a failure, too, the state is one that the database had, and not an earlier one than
+  /// Even after a failure the state is one that the database had, and not an earlier one than
   /// before: what could be read counts.
   Status CatchUp(Goal goal);
 
@@ -77,7 +79,7 @@ class FollowerState {
     std::string updates;
   };
   struct Filled {
-    std::map<uint32_t, std::shared_ptr<MemTable>> memtables;  ///< By family.
+    std::map<uint32_t, std::shared_ptr<MemTable>> memtables;  ///< Keyed by family.
     SequenceNumber last = 0;                                  ///< Its highest sequence.
   };
 
@@ -111,7 +113,7 @@ class FollowerState {
   /// Inserts what does not wait any more.
   Status InsertWaiting();
   std::shared_ptr<MemTable> NewMemTable(const ColumnFamily& family);
-  /// Of the newest of memtables_.
+  /// The newest of memtables_ of the family.
   MemTable* MemTableOf(const ColumnFamily& family);
 
   const std::string name_;
@@ -124,29 +126,29 @@ class FollowerState {
   ManifestFollower manifest_;
   std::unique_ptr<LogFollower> log_;
   std::map<NodeId, NodeId> numbers_;
-  /// By id, with their levels.
+  /// Tables by id, with their levels.
   std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<TableHandle>>> tables_;
-  std::map<uint32_t, std::shared_ptr<const Version>> versions_;  ///< By family.
-  /// As they were shown last; null, if they never were.
+  std::map<uint32_t, std::shared_ptr<const Version>> versions_;  ///< Keyed by family.
+  /// Dropped families as they were shown last; null, if they never were.
   std::map<uint32_t, std::shared_ptr<const ReadView>> dropped_;
   SequenceNumber tables_through_ = 0;
   std::vector<Filled> memtables_;  ///< Newest first; the first takes records.
   uint64_t memtable_generation_ = 0;
-  SequenceNumber left_out_ = 0;  ///< By the last LeaveOut.
+  SequenceNumber left_out_ = 0;  ///< Set by the last LeaveOut.
   SequenceNumber covered_ = 0;   ///< What is in tables up to here may be in no MemTable any more.
   std::shared_ptr<ArenaBlockPool> blocks_;
   SequenceNumber applied_ = 0;  ///< All up to here is in tables or MemTables.
   std::map<SequenceNumber, Waiting> waiting_;
   uint64_t generation_ = 0;
   bool has_log_ = false;
-  uint64_t owner_epoch_ = 0;  ///< Of whoever made the manifest.
+  uint64_t owner_epoch_ = 0;  ///< Epoch of the owner that made the manifest.
   uint64_t root_looked_at_nanos_ = 0;
-  /// When the last look at log, manifest and root began that found all, by BootClock; 0: none has.
+  /// When the last complete look at log, manifest and root began, by BootClock; 0: there was none.
   uint64_t whole_look_nanos_ = 0;
   /// The log was forgotten, and what has been read since may be less than was shown before: either
-  /// it has not been read to its end, or nobody has said that the manifest has no later segments.
+  /// it has not been read to its end, or it is unknown whether the manifest has later segments.
   bool incomplete_ = true;
-  bool changed_ = true;  ///< Since view_ was made.
+  bool changed_ = true;  ///< Whether anything changed since view_ was made.
   std::shared_ptr<const FollowerView> view_;
 };
 

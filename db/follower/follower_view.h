@@ -16,10 +16,10 @@ namespace nacre {
 /// them, of the column families that it has opened. Immutable, but for entries beyond `sequence`,
 /// which its newest MemTable may be given.
 ///
-/// The tables' memory is the owner's, who uses it again once a later version has not got them:
-/// whoever reads it compares checksums, which tell one table's bytes from another's.
+/// The tables' memory is the owner's, which reuses it once a later version lacks them: readers
+/// compare checksums, which tell one table's bytes from another's.
 struct FollowerView : std::enable_shared_from_this<FollowerView> {
-  /// By id, the default one first.
+  /// Keyed by id, the default one first.
   std::vector<std::pair<uint32_t, std::shared_ptr<const ReadView>>> families;
   /// Those of them that the owner has dropped: they are as they were shown last, as long as the
   /// memory of their tables is not used again.
@@ -33,7 +33,7 @@ struct FollowerView : std::enable_shared_from_this<FollowerView> {
   /// Grows with each change of the tables, and each manifest that replaces another.
   uint64_t generation = 0;
 
-  /// Of a family that is open.
+  /// The view of a family that is open.
   const std::shared_ptr<const ReadView>& Of(uint32_t family) const {
     if (family == 0) [[likely]]
       return families.front().second;

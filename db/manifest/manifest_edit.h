@@ -15,14 +15,14 @@
 
 namespace nacre {
 
-/// One atomic change of what a database consists of: of its column families, its tables, the
-/// segments of its log, the nodes that these lie on. Only what is set changes.
+/// One atomic change of a database's column families, its tables, the segments of its log, and the
+/// nodes that these lie on. Only what is set changes.
 ///
 /// No id is both added and removed, or removed twice, by one edit.
 struct ManifestEdit {
   uint64_t version = 0;  ///< One more than that of the edit before; ManifestLog::Commit assigns it.
-  /// With their levels. One whose id there is already replaces that (another level, a repaired
-  /// placement).
+  /// Tables with their levels. One whose id exists already replaces that table (another level, a
+  /// repaired placement).
   std::vector<std::pair<uint32_t, TableMeta>> added;
   std::vector<uint64_t> removed;  ///< Ids of tables.
   /// One whose number there is already replaces that.
@@ -33,7 +33,7 @@ struct ManifestEdit {
   std::optional<SequenceNumber> last_sequence;
   /// Instance ids of nodes that came, as the placements number them.
   std::map<NodeId, uint64_t> nodes;
-  /// By id, which was never used.
+  /// New families by id, which was never used.
   std::map<uint32_t, FamilyRecord> families_added;
   /// Ids. All tables of such a family are removed, too.
   std::vector<uint64_t> families_dropped;

@@ -14,10 +14,10 @@
 namespace nacre {
 
 /// The manifest of a database that another process may own, kept up to date by one-sided reads of
-/// what its ring of edits has got since. When the ring has gone around, and when a manifest has
-/// been made elsewhere, all of it is read anew.
+/// new edits in its ring. When the ring has gone around, and when a manifest has been made
+/// elsewhere, all of it is read anew.
 ///
-/// A manifest that has been left behind does not say so: only the root does. It is looked at when
+/// A manifest that has been left behind does not say so: only the root does. The root is read when
 /// the caller asks for it, and when the manifest cannot be read any more.
 ///
 /// Thread safety: none.
@@ -30,8 +30,8 @@ class ManifestFollower {
   enum class News : uint8_t {
     kNone,
     kEdits,  ///< The state is a later one of the same manifest.
-    /// It is that of another manifest, of this owner or the next: of what the one before had begun
-    /// and nobody has acknowledged, anything may be missing.
+    /// The state is that of another manifest, of this owner or the next: any unacknowledged edit of
+    /// the one before may be missing.
     kReplaced,
   };
 
@@ -44,9 +44,8 @@ class ManifestFollower {
   Status Open();
 
   /// Brings state() up to all that was acknowledged before this call if `look` is kRoot; with
-  /// kEdits, if the manifest is still the database's. `Aborted`: the database was destroyed, and
-  /// so it is for ever. After any other failure the state is one that was; `*news` counts then,
-  /// too.
+  /// kEdits, if the manifest is still the database's. `Aborted`: the database was destroyed, which
+  /// is final. After any other failure the state is one that was; `*news` counts then, too.
   Status CatchUp(Look look, News* news);
 
   /// Nodes are numbered as the owner does.
@@ -77,7 +76,7 @@ class ManifestFollower {
   ManifestRoot root_;
   ManifestState state_;
   std::vector<ExtentAddr> copies_;  ///< As this client numbers nodes.
-  uint64_t ring_position_ = 0;      ///< Where the next edit has to be.
+  uint64_t ring_position_ = 0;      ///< The place where the next edit has to be.
   std::unique_ptr<char[]> ring_;    ///< What was read of it, in its place.
   Status destroyed_;
   uint64_t bytes_read_ = 0;

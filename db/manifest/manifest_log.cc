@@ -13,12 +13,13 @@ namespace nacre {
 namespace {
 
 constexpr uint32_t kMinImageSlots = 256;
-/// Of an image's place, when this part of it is left a larger one is due.
+/// A larger place for an image is due when this part of it is left.
 constexpr uint32_t kRoomPart = 8;
 constexpr uint64_t kMinRingBytes = 4 << 10;
 /// A node that dies while a manifest is made is found out, and the next try is made on others.
 constexpr int kTries = 5;
-/// Checkpoints to the copies of a new manifest while others commit; one more while nobody does.
+/// Checkpoints to the replicas of a new manifest while others commit; one more runs while no thread
+/// does.
 constexpr int kCatchUps = 8;
 
 uint64_t RingBytes(uint64_t bytes) {
@@ -80,7 +81,7 @@ void ManifestLog::Close() {
 void ManifestLog::Run() {
   MutexLock lock(&mutex_);
   while (!closing_) {
-    // Who signals may have come before this thread sleeps.
+    // The signal may have come before this thread sleeps.
     if (!RenewalIsDue()) wake_.WaitFor(options_.checkpoint_interval);
     if (closing_ || !broken_.ok() || !fenced_.ok()) continue;
     if (const Status s = CheckpointLocked(); !s.ok()) {
@@ -299,7 +300,7 @@ Status ManifestLog::RenewLocked(const Room& room, const DoubtfulEdit* edit) {
   }
   renewing_ = false;
   idle_.SignalAll();
-  // An edit has to be part of the state before anybody else has the mutex.
+  // An edit has to be part of the state before another thread has the mutex.
   if (edit == nullptr) FreeRetired();
   return s;
 }
@@ -335,7 +336,7 @@ Status ManifestLog::MakeManifest(const Room& room, const DoubtfulEdit* edit,
       s = ManifestWriter::Create(options_.client, sizes, reserved, image, version, writer);
     }
   }
-  image = SlotImage();  // Under the mutex: see there.
+  image = SlotImage();  // This needs the mutex: see there.
   std::vector<Retired> copies;
   for (const ExtentAddr& copy : reserved) copies.push_back({.copy = copy});
   if (s.ok()) s = CatchUp(**writer, version, &copies);
@@ -408,8 +409,8 @@ bool ManifestLog::IsQuiet(const Retired& retired) const {
   const auto node = static_cast<NodeId>(retired.copy.start.node);
   pool::PoolClient* const client = options_.client;
   if (!retired.uncertain || !client->alive(node)) return true;
-  // Without its head the copy is none, so the node refuses the checkpoint if it comes to it now. A
-  // node carries out one request at a time: when it answers, it is not in the middle of one.
+  // A replica without its head is void, so the node refuses a checkpoint that arrives now. A node
+  // carries out one request at a time: when it answers, it is not in the middle of one.
   std::unique_ptr<rdma::MemoryRegion> zeros;  // Outlives the write.
   std::unique_ptr<pool::MirroredExtent> extent;
   uint64_t ticket = 0;
@@ -424,7 +425,7 @@ bool ManifestLog::IsQuiet(const Retired& retired) const {
 }
 
 void ManifestLog::FreeRetired() {
-  if (retired_.empty() || sending_) return;  // To one of them, perhaps.
+  if (retired_.empty() || sending_) return;  // A message may be on its way to one of them.
   std::vector<Retired> retired = std::exchange(retired_, {});
   std::vector<ExtentAddr> quiet;
   {

@@ -23,14 +23,14 @@
 
 namespace nacre {
 
-/// Whether a change that failed to be committed like this may be durable, or become so with the
-/// next owner: then nothing that it adds or removes may be freed.
+/// Whether a change whose commit failed like this may be durable, or become so with the next owner:
+/// then nothing that it adds or removes may be freed.
 inline bool MayBeDurable(const Status& failure) {
   return failure.IsTimedOut() || failure.IsFenced();
 }
 
-/// What a manifest needs of its database. Called by whoever commits or renews, and by the log's
-/// thread, PublishRoot with the log's mutex held: never calls the log.
+/// What a manifest needs of its database. Committing and renewing threads and the log's own thread
+/// call it, PublishRoot with the log's mutex held, so it must never call the log.
 class ManifestSpace {
  public:
   virtual ~ManifestSpace() = default;
@@ -47,9 +47,9 @@ struct ManifestLogOptions {
   pool::PoolClient* client = nullptr;
   Clock* clock = nullptr;
   uint64_t database_id = 0;
-  uint64_t epoch = 0;  ///< Of this owner; no earlier one had it.
+  uint64_t epoch = 0;  ///< The epoch of this owner; no earlier one had it.
   std::chrono::milliseconds checkpoint_interval{500};
-  uint64_t checkpoint_edits = 256;  ///< At the latest after so many.
+  uint64_t checkpoint_edits = 256;  ///< A checkpoint is made after so many edits at the latest.
   uint64_t ring_bytes = 256 << 10;  ///< Rounded up to what a ring can have.
   Logger* log = nullptr;
 };
@@ -59,33 +59,34 @@ struct ManifestCounters {
   uint64_t edit_bytes = 0;  ///< Encoded, of one copy.
   uint64_t checkpoints = 0;
   uint64_t delta_bytes = 0;  ///< Sent to one copy for checkpoints, compressed.
-  uint64_t image_bytes = 0;  ///< Of the image as it is.
+  uint64_t image_bytes = 0;  ///< Bytes of the present image.
   uint64_t renewals = 0;     ///< Manifests made after the first.
 };
 
-/// Where a manifest lies at one moment, and which edits the rings of its copies have to have.
+/// Where a manifest lies at one moment, and which edits the rings of its replicas have to have.
 struct ManifestPlace {
   ManifestRoot root;
   std::vector<ExtentAddr> copies;
   uint64_t first_edit = 0;     ///< Version of the first edit that the images may lack.
-  uint64_t ring_position = 0;  ///< Where in the ring it is, or will be.
-  uint64_t version = 0;        ///< Of the latest edit.
+  uint64_t ring_position = 0;  ///< The edit's present or future place in the ring.
+  uint64_t version = 0;        ///< Version of the latest edit.
 };
 
 /// The manifest of one open database: the authority on what it consists of. Every change is an
-/// edit, which counts when it lies in the rings of all copies (one round trip); in the background,
-/// checkpoints bring the copies' images up to the latest edits, which frees the ring (Aceso, SOSP
-/// 2024, section 3.2). When a copy is lost, when an edit is too large for the ring, or the image
-/// for its place, a fresh manifest is made elsewhere and the root is set to it: a renewal.
+/// edit, which counts when it lies in the rings of all replicas (one round trip); in the
+/// background, checkpoints bring the replicas' images up to the latest edits, which frees the ring
+/// (Aceso, SOSP 2024, section 3.2). When a replica is lost, when an edit is too large for the ring,
+/// or the image for its place, a fresh manifest is made elsewhere and the root is set to it: a
+/// renewal.
 ///
 /// A renewal writes the image as it was at one moment, while commits go on in the manifest that
-/// there is; checkpoints bring the new copies up to the latest edit, and only the last of these, if
-/// it is needed, and the setting of the root keep commits waiting. A manifest whose image is
-/// about to outgrow its place is renewed by the log's thread. Commits wait for a renewal if
-/// they cannot do without: a copy is lost, or there is no room in any other way.
+/// there is; checkpoints bring the new replicas up to the latest edit, and only the last of these,
+/// if it is needed, and the setting of the root keep commits waiting. A manifest whose image is
+/// about to outgrow its place is renewed by the log's thread. Commits wait for a renewal only if
+/// they need it: a replica is lost, or there is no room in any other way.
 ///
-/// Invariant: an edit whose Commit answered OK is on all copies that the root names, in the ring or
-/// in the image; so is every edit before it.
+/// Invariant: an edit whose Commit answered OK is on all replicas that the root names, in the ring
+/// or in the image; so is every edit before it.
 ///
 /// Thread safety: all methods may be called from many threads at once, Close by one.
 class ManifestLog {
@@ -109,19 +110,18 @@ class ManifestLog {
 
   /// Assigns the edit the next version and makes it durable. Waits for the commits before it.
   ///
-  /// OK: it is on all copies, and part of the state. A copy that was lost meanwhile has been
-  /// replaced.
-  /// `TimedOut`: nobody knows. The state is without it, but a recovery may find it. From here on
-  /// every commit answers the same, until Renew has made a manifest that is certainly without it.
-  /// Until then neither what the edit adds nor what it removes may be freed.
+  /// OK: it is on all replicas, and part of the state. A replica that was lost meanwhile has been
+  /// replaced. `TimedOut`: the outcome is unknown. The state is without it, but a recovery may find
+  /// it. From here on every commit answers the same, until Renew has made a manifest that is
+  /// certainly without it. Until then neither what the edit adds nor what it removes may be freed.
   /// `Fenced`: another owner has taken over; the log is over. That owner may find the edit all the
-  /// same, on a copy or by a root of a node that it claimed last: nothing may be freed.
-  /// Any other failure: nothing has happened. `Corruption`: the edit contradicts the state;
-  /// `NoSpace`, `Unavailable`: there is no room for a renewal that it would have taken;
-  /// `ShutdownInProgress`: the log is closed.
+  /// same, on a replica or by a root of a node that it claimed last: nothing may be freed. Any
+  /// other failure: nothing has happened. `Corruption`: the edit contradicts the state; `NoSpace`,
+  /// `Unavailable`: there is no room for a renewal that it would have taken; `ShutdownInProgress`:
+  /// the log is closed.
   Status Commit(ManifestEdit* edit) EXCLUDES(mutex_);
 
-  /// Brings the images of all copies up to the latest edit. When that fails, the manifest is
+  /// Brings the images of all replicas up to the latest edit. When that fails, the manifest is
   /// renewed; the failure is that of the renewal.
   Status Checkpoint() EXCLUDES(mutex_);
 
@@ -136,7 +136,7 @@ class ManifestLog {
   SequenceNumber last_sequence() const EXCLUDES(mutex_);
   uint64_t version() const EXCLUDES(mutex_);
   std::vector<ExtentAddr> copies() const EXCLUDES(mutex_);
-  /// For those who look at the copies' bytes.
+  /// Serves callers that check the replicas' bytes.
   ManifestPlace place() const EXCLUDES(mutex_);
   ManifestCounters counters() const EXCLUDES(mutex_);
   /// Why commits fail; OK while they do not.
@@ -162,10 +162,10 @@ class ManifestLog {
 
   /// What a manifest that is made has to have room for.
   struct Room {
-    size_t edit_bytes = 0;  ///< Of an edit, encoded.
+    size_t edit_bytes = 0;  ///< Bytes of an encoded edit.
     size_t slots = 0;       ///< Beside those in use.
   };
-  /// An edit of which nobody knows whether it is on any copy. No other one may have its version.
+  /// An edit that may or may not be on some replica. No other one may have its version.
   struct DoubtfulEdit {
     uint64_t version = 0;
     Slice encoded;
@@ -178,7 +178,7 @@ class ManifestLog {
   Status Usable() const REQUIRES(mutex_);
   /// Slots that items may still take.
   uint64_t FreeSlots() const REQUIRES(mutex_);
-  /// Whether a renewal is due that nobody waits for yet.
+  /// Whether a renewal is due that no commit waits for yet.
   bool RenewalIsDue() const REQUIRES(mutex_);
   /// The state, and the image, take an edit that is durable.
   void Applied(const ManifestEdit& edit, size_t encoded_bytes) REQUIRES(mutex_);
@@ -187,7 +187,7 @@ class ManifestLog {
   Status AppendToAnother(const DoubtfulEdit& edit) REQUIRES(mutex_);
   Status CheckpointLocked() REQUIRES(mutex_);
   void PrepareCheckpoint(Sending* sending) REQUIRES(mutex_);
-  /// Marks the copies of which nobody knows whether they have it.
+  /// Marks the replicas that may or may not have it.
   Status Send(Sending* sending) const;
   /// `sent`: how that went.
   Status FinishCheckpoint(const Sending& sending, const Status& sent) REQUIRES(mutex_);
@@ -208,24 +208,25 @@ class ManifestLog {
   void Adopt(std::unique_ptr<ManifestWriter> writer) REQUIRES(mutex_);
   /// May give the mutex up meanwhile.
   void FreeRetired() REQUIRES(mutex_);
-  /// Whether nothing will be written into the copy any more.
+  /// Whether nothing will be written into the replica any more.
   bool IsQuiet(const Retired& retired) const;
 
   const ManifestLogOptions options_;
   ManifestSpace* const space_;
   mutable Mutex mutex_;
-  CondVar wake_{&mutex_};  ///< Of the thread.
+  CondVar wake_{&mutex_};  ///< Wakes the thread.
   CondVar idle_{&mutex_};  ///< A checkpoint or a renewal has ended, or an edit's doubtful fate.
   ManifestState state_ GUARDED_BY(mutex_);
   std::unique_ptr<ManifestSlots> slots_ GUARDED_BY(mutex_);
   std::unique_ptr<ManifestWriter> writer_ GUARDED_BY(mutex_);
   uint32_t generation_ GUARDED_BY(mutex_) = 0;
-  uint64_t image_version_ GUARDED_BY(mutex_) = 0;  ///< That the copies' images have, or will.
-  uint64_t ring_version_ GUARDED_BY(mutex_) = 0;   ///< Edits up to it are free in the ring.
+  /// The version that the replicas' images have or will have.
+  uint64_t image_version_ GUARDED_BY(mutex_) = 0;
+  uint64_t ring_version_ GUARDED_BY(mutex_) = 0;  ///< Edits up to it are free in the ring.
   bool sending_ GUARDED_BY(mutex_) = false;
   bool renewing_ GUARDED_BY(mutex_) = false;
   bool in_doubt_ GUARDED_BY(mutex_) = false;            ///< An edit is; others wait.
-  uint64_t next_renewal_nanos_ GUARDED_BY(mutex_) = 0;  ///< Of the thread, not before.
+  uint64_t next_renewal_nanos_ GUARDED_BY(mutex_) = 0;  ///< The thread renews no earlier than this.
   /// The copies' images are not what they should be: no checkpoint can be sent to them.
   bool images_lost_ GUARDED_BY(mutex_) = false;
   Status broken_ GUARDED_BY(mutex_);  ///< Why commits fail until Renew succeeds.

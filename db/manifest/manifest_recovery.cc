@@ -25,7 +25,7 @@ constexpr size_t kMaxNotes = 100;
 struct Copy {
   ExtentAddr extent;
   std::string name;  ///< Address of its node.
-  Status status;     ///< Not OK: it cannot be read.
+  Status status;     ///< If not OK, it cannot be read.
   std::string header_bytes;
   bool has_header = false;
   CheckpointHeader header;
@@ -48,10 +48,10 @@ class Recovery {
     return Replay(ring_position);
   }
 
-  /// Whether a checkpoint was applied to some copy since Run read its head.
+  /// Whether a checkpoint was applied to some replica since Run read its head.
   bool CopiesChanged() const;
-  /// Whether the image of some copy is later than what was recovered: then edits may have been
-  /// where others are now.
+  /// Whether some replica's image is later than what was recovered: then edits may have been where
+  /// others are now.
   bool WasOvertaken() const;
   size_t CopiesRead() const;
 

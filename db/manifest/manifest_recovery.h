@@ -16,15 +16,15 @@ namespace nacre {
 /// What RecoverManifest found.
 struct ManifestRecovered {
   ManifestRoot root;
-  /// As it is after the last edit. Nodes are numbered as by the owner that wrote it; `state.nodes`
-  /// says which instances these are (see ManifestState::Renumber).
+  /// The state after the last edit. Nodes have the numbers of the owner that wrote it;
+  /// `state.nodes` says which instances these are (see ManifestState::Renumber).
   ManifestState state;
   /// The copies that lie on nodes of this client, as it numbers them: what to free once a new
   /// manifest has been made.
   std::vector<ExtentAddr> copies;
-  size_t copies_read = 0;  ///< Of those that the root names, the ones whose node answered.
+  size_t copies_read = 0;  ///< The replicas that the root names whose node answered.
   uint64_t image_version = 0;
-  uint64_t ring_position = 0;       ///< Where the edit after the last one has to be.
+  uint64_t ring_position = 0;       ///< The place where the edit after the last one has to be.
   std::vector<ManifestEdit> edits;  ///< Replayed on top of the image, in order.
   std::vector<std::string> notes;   ///< What was damaged or missing, and what was done about it.
 };

@@ -32,7 +32,7 @@ uint32_t SeedOf(const pool::ManifestIdentity& identity) {
   return Crc32c(bytes.data(), bytes.size());
 }
 
-/// Of what is no header: a terminator, or one over which a header was begun.
+/// Whether `header` is a terminator, or one over which a header was begun.
 bool HasNoEnd(const char* header) {
   constexpr size_t kLengthAt = 24;
   static constexpr std::array<char, ManifestRing::kHeaderBytes - kLengthAt> kZeros{};

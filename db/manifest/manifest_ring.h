@@ -13,16 +13,16 @@ namespace nacre {
 /// The ring of edits behind a manifest's image: how an entry looks, and whether one is there.
 ///
 /// Entries lie one after the other at multiples of kAlignment. Before each a terminator is written,
-/// zeros where the header of the next one will be: who finds an entry finds its terminator, however
-/// little was written after that. An entry that does not fit before the end is at the beginning,
-/// and a marker stands where it would have been. So a reader who knows where an entry has to be
-/// sees there one of:
+/// zeros where the header of the next one will be: a reader that finds an entry finds its
+/// terminator, however little was written after that. An entry that does not fit before the end is
+/// at the beginning, and a marker stands where it would have been. So a reader that knows where an
+/// entry has to be sees there one of:
 ///
 ///   - the entry: it may count, whether or not it was acknowledged;
 ///   - the terminator, or, at the beginning of the ring, an entry of an earlier lap: the entry was
 ///     not written here, hence not acknowledged;
 ///   - a beginning of the entry, or of its header, without its last bytes: likewise;
-///   - anything else: damage. If no copy is better than that, nobody can say what was here.
+///   - anything else: damage. If no replica is better, what was here is unknown.
 ///
 /// Bytes of another manifest in the same memory are none of these: checksums are seeded with the
 /// manifest's identity.
@@ -47,8 +47,8 @@ class ManifestRing {
   enum class Found { kEntry, kWrap, kNothing, kDamage };
   struct Entry {
     Found found = Found::kNothing;
-    Slice edit{};       ///< Of an entry.
-    uint64_t next = 0;  ///< Of an entry: where the one after it has to be.
+    Slice edit{};       ///< For an entry: its bytes.
+    uint64_t next = 0;  ///< For an entry: where the one after it has to be.
   };
   /// What is where the entry of `version` has to be. Safe on any bytes and positions.
   Entry Read(const Slice& ring, uint64_t position, uint64_t version) const;

@@ -26,7 +26,7 @@ constexpr uint32_t kMagic = 0x54524d4e;  // "NMRT"
 constexpr uint32_t kFormatVersion = 1;
 constexpr size_t kFixedBytes = 48;
 constexpr size_t kCopyBytes = 24;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 48;  ///< Of a node's region.
+constexpr uint64_t kMaxBytes = uint64_t{1} << 48;  ///< Bounds a node's region.
 
 Status Malformed(std::string_view what) {
   return Status::Corruption("manifest root: " + std::string(what));

@@ -10,15 +10,14 @@
 
 namespace nacre {
 
-/// Where the copies of a database's manifest lie: the value of its root register. Nodes are named
+/// Where the replicas of a database's manifest lie: the value of its root register. Nodes are named
 /// by instance, since their numbers differ from one opening to the next.
 ///
-/// A copy is a pool::CheckpointHeader, `image_slots` slots, and the ring of edits, at once after
-/// one another.
+/// A replica is a pool::CheckpointHeader, `image_slots` slots, and the ring of edits, without gaps.
 struct ManifestRoot {
   struct Copy {
     uint64_t instance_id = 0;
-    uint64_t offset = 0;  ///< In the node's region.
+    uint64_t offset = 0;  ///< Offset in the node's region.
     uint64_t length = 0;
 
     bool operator==(const Copy&) const = default;
@@ -32,7 +31,7 @@ struct ManifestRoot {
 
   uint64_t slots_offset() const { return pool::CheckpointHeader::kBytes; }
   uint64_t ring_offset() const { return slots_offset() + uint64_t{image_slots} * slot_bytes; }
-  /// Of a copy.
+  /// Size of a replica.
   uint64_t bytes() const { return ring_offset() + ring_bytes; }
 
   bool operator==(const ManifestRoot&) const = default;

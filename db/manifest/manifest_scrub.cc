@@ -17,7 +17,7 @@ namespace {
 using pool::CheckpointHeader;
 
 constexpr uint32_t kPieceSlots = 256;
-/// Of the same bytes that are being changed. Applying a checkpoint takes a node milliseconds.
+/// How often to read bytes that are being changed. Applying a checkpoint takes a node milliseconds.
 constexpr int kLooks = 50;
 constexpr auto kPause = std::chrono::milliseconds(10);
 
@@ -29,7 +29,7 @@ class ManifestCopyCheck {
                     const ExtentAddr& copy)
       : client_(client), reader_(reader), place_(place), pass_(pass), copy_(copy) {}
 
-  /// What is damaged; empty if nothing is, or nobody can tell.
+  /// Finds what is damaged; empty if nothing is, or it cannot be told.
   Status Run(std::string* what) {
     first_ = place_();
     Status status = CheckImage();
@@ -40,7 +40,7 @@ class ManifestCopyCheck {
   }
 
  private:
-  /// Until then all that was read was this manifest's memory.
+  /// Whether all that was read is still this manifest's memory.
   bool IsStillThere() const { return place_().root.identity == first_.root.identity; }
 
   Status Read(uint64_t offset, size_t n, char* to) {
@@ -133,8 +133,8 @@ class ManifestCopyCheck {
     return Status::OK();
   }
 
-  /// Whether the edits that count are there, and none is taken for one behind them. `*damaged`: the
-  /// version of the one that is not.
+  /// Whether the edits that count are there, and nothing behind them passes for one. `*damaged`:
+  /// the version of the missing one.
   bool RingIsWhole(const ManifestPlace& place, const Slice& bytes, uint64_t* damaged) const {
     const ManifestRing ring(first_.root.identity);
     uint64_t position = place.ring_position;

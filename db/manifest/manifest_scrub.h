@@ -15,8 +15,8 @@ namespace nacre {
 
 /// What is damaged of the copies of a manifest.
 struct ManifestDamage {
-  pool::ManifestIdentity identity;  ///< Of the manifest.
-  std::vector<std::string> places;  ///< For messages: node and place, one for each copy.
+  pool::ManifestIdentity identity;  ///< Identity of the manifest.
+  std::vector<std::string> places;  ///< For messages: node and place of each replica.
 };
 
 /// Compares the copies of the manifest of an open database with their checksums: heads, slots,

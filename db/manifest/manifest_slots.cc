@@ -119,7 +119,8 @@ void ManifestSlots::Seal(const ManifestState& state, uint64_t ring_position) {
       PutFixed64(&payload, number);
     }
     PutLengthPrefixedSlice(&payload, state.comparator);
-    // Of few databases. Who does not know it takes the header for malformed.
+    // Few databases have families. A version that does not know them takes the header for
+    // malformed.
     const bool has_families = state.next_family > 1;
     if (state.restoring != 0 || has_families) PutFixed64(&payload, state.restoring);
     if (has_families) PutFixed32(&payload, state.next_family);

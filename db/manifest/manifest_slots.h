@@ -55,13 +55,13 @@ class ManifestSlots {
   SlotImage BeginCopy();
   /// As TakeChanges, since BeginCopy or the last call of this.
   std::vector<pool::SlotChange> TakeCopyChanges() { return Take(&*copy_changes_); }
-  /// From here on TakeChanges is about the new copies.
+  /// Makes TakeChanges answer about the new replicas from here on.
   void SwitchToCopy();
   void AbandonCopy() { copy_changes_.reset(); }
 
   /// Slots that mean anything: the first so many. Never fewer than before.
   uint32_t used() const { return image_.used(); }
-  /// Of these, those that hold nothing.
+  /// Slots among these that hold nothing.
   size_t free() const { return free_.size(); }
   const SlotImage& image() const { return image_; }
 
@@ -80,7 +80,7 @@ class ManifestSlots {
   using ItemKey = std::pair<Kind, uint64_t>;
   /// Slots changed since a moment.
   struct Changes {
-    std::map<uint32_t, std::string> before;  ///< As they were then; empty: not in use.
+    std::map<uint32_t, std::string> before;  ///< Their former contents; empty: not in use.
     uint32_t used_before = 0;
   };
 
@@ -102,16 +102,16 @@ class ManifestSlots {
   /// Replaces the slot's bytes.
   void Write(uint32_t slot, const char* content);
 
-  uint64_t version_ = 0;  ///< Of the edit that is being applied.
+  uint64_t version_ = 0;  ///< Version of the edit that is being applied.
   SlotImage image_;
-  uint64_t sum_ = 0;  ///< Of the hashes of all slots but the header's.
+  uint64_t sum_ = 0;  ///< Sum of the hashes of all slots but the header's.
   Items items_;       ///< First slot of each.
   std::vector<uint32_t> free_;
-  std::vector<uint32_t> chain_;  ///< Of the item that is being changed.
-  std::string payload_;          ///< Of the table that is being changed.
-  Changes changes_;              ///< Since TakeChanges.
+  std::vector<uint32_t> chain_;  ///< Slots of the item that is being changed.
+  std::string payload_;          ///< Payload of the table that is being changed.
+  Changes changes_;              ///< Changes since TakeChanges.
   std::optional<Changes> copy_changes_;
-  bool tracking_ = false;  ///< Not while the image is made.
+  bool tracking_ = false;  ///< False while the image is made.
 };
 
 /// Takes a state out of the slots of an image, wherever each of them is. Safe on any bytes.

@@ -12,7 +12,7 @@ Status Impossible(const ManifestEdit& edit, std::string_view what) {
   return Status::Corruption(fmt::format("manifest edit {}: {}", edit.version, what));
 }
 
-/// That `removed` are there, are named once, and are not added as well.
+/// Checks that `removed` exist, are named once, and are not added as well.
 template <typename Map>
 Status CheckRemoved(const ManifestEdit& edit, std::string_view what, const Map& present,
                     const std::vector<uint64_t>& removed, const std::set<uint64_t>& added) {
@@ -28,7 +28,7 @@ Status CheckRemoved(const ManifestEdit& edit, std::string_view what, const Map& 
   return Status::OK();
 }
 
-/// That families are new or there, and that what is dropped leaves no tables.
+/// Checks that added families are new, dropped ones exist, and those leave no tables.
 Status CheckFamilies(const ManifestState& state, const ManifestEdit& edit) {
   std::set<uint64_t> added;
   for (const auto& [id, family] : edit.families_added) {

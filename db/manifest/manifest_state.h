@@ -16,12 +16,13 @@ namespace nacre {
 /// gives. Thread safety: as of any struct.
 struct ManifestState {
   // These never change.
-  std::string comparator;  ///< Of the default column family, as the levels.
+  /// Comparator of the default column family, to which the levels belong as well.
+  std::string comparator;
   uint32_t num_levels = 0;
   uint64_t slab_bytes = 0;
   uint64_t database_id = 0;
 
-  uint64_t version = 0;  ///< Of the latest edit.
+  uint64_t version = 0;  ///< Version of the latest edit.
   uint64_t next_table_id = 1;
   SequenceNumber last_sequence = 0;
   uint64_t next_segment = 1;  ///< More than any that there ever was.
@@ -30,10 +31,10 @@ struct ManifestState {
   uint64_t restoring = 0;
   /// Instances of the nodes that there ever were, as the placements number them.
   std::map<NodeId, uint64_t> nodes;
-  std::map<uint32_t, FamilyRecord> families;  ///< By id, without the default one.
+  std::map<uint32_t, FamilyRecord> families;  ///< Families by id, without the default one.
   uint32_t next_family = 1;                   ///< More than any that there ever was.
-  std::map<uint64_t, std::pair<uint32_t, TableMeta>> tables;  ///< By id, with their levels.
-  std::map<uint64_t, LogSegment> segments;                    ///< By number.
+  std::map<uint64_t, std::pair<uint32_t, TableMeta>> tables;  ///< Tables by id, with their levels.
+  std::map<uint64_t, LogSegment> segments;                    ///< Log segments by number.
 
   /// `Corruption` saying why the edit cannot be applied: it removes what is not there, adds to a
   /// level that there is not, contradicts itself, or is not the next one.
@@ -43,7 +44,7 @@ struct ManifestState {
   /// Apply of an edit that Check has passed.
   void ApplyChecked(const ManifestEdit& edit);
 
-  /// Of the family; 0 if there is no such one.
+  /// The number of the family's levels; 0 if there is no such one.
   uint32_t LevelsOf(uint32_t family) const {
     if (family == 0) return num_levels;
     const auto it = families.find(family);

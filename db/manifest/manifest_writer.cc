@@ -12,7 +12,7 @@ namespace nacre {
 
 namespace {
 
-/// Of registered memory that is kept; longer entries get theirs for a while.
+/// Size of the registered memory that is kept; longer entries get theirs for a while.
 constexpr uint64_t kMinBufferBytes = 64 << 10;
 /// An image travels in chunks, of which so many are on their way at once.
 constexpr size_t kChunksInFlight = 32;
@@ -74,7 +74,7 @@ Status ManifestWriter::WriteImage(const SlotImage& image) {
         {.data = place, .size = static_cast<uint32_t>(chunk.size()), .region = buffer.get()},
         &ticket);
   }
-  // After a failure nothing is under way any more.
+  // Nothing is in flight any more after a failure.
   return status.ok() ? extent_->Await(ticket, OperationDeadline()) : status;
 }
 

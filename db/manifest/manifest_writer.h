@@ -26,9 +26,9 @@ namespace nacre {
 class ManifestWriter {
  public:
   /// Writes a manifest whose image is `image`, of `version`, into `copies` (at least
-  /// `sizes.bytes()` each); `sizes` also says whose it is. When this returns OK, all of it is on
-  /// all copies, and root() is what to publish. Failures are those of MirroredExtent; each chunk of
-  /// the image has a deadline of its own.
+  /// `sizes.bytes()` each); `sizes` also has its identity. When this returns OK, all of it is on
+  /// all replicas, and root() is what to publish. Failures are those of MirroredExtent; each chunk
+  /// of the image has a deadline of its own.
   static Status Create(pool::PoolClient* client, const ManifestRoot& sizes,
                        std::vector<ExtentAddr> copies, const SlotImage& image, uint64_t version,
                        std::unique_ptr<ManifestWriter>* writer);
@@ -43,10 +43,10 @@ class ManifestWriter {
   /// number of copies then.
   Status Append(uint64_t version, const Slice& edit);
 
-  /// Where the next entry will be, counted without end; in the ring, modulo its size.
+  /// The place of the next entry, counted without end; in the ring, modulo its size.
   uint64_t tail() const { return tail_; }
   uint64_t tail_in_ring() const { return tail_ % root_.ring_bytes; }
-  /// Where the first entry that is still needed is, or will be.
+  /// The place in the ring of the first entry that is or will be needed.
   uint64_t head_in_ring() const { return head_ % root_.ring_bytes; }
   /// What lies before `position`, an earlier tail, is not needed any more.
   void FreeUpTo(uint64_t position) { head_ = position; }

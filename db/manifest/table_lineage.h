@@ -20,27 +20,27 @@ struct TableLineage {
   enum class Kind : uint8_t {
     kFlush = 1,
     kCompaction = 2,
-    kState = 3,  ///< Of no table: a state record (db/manifest/state_record.h).
+    kState = 3,  ///< Belongs to no table: a state record (db/manifest/state_record.h).
   };
 
   Kind kind = Kind::kFlush;
-  uint64_t epoch = 0;  ///< Of the owner.
-  /// Of the flush or compaction; later ones of that owner have higher numbers. Each attempt of a
-  /// flush counts.
+  uint64_t epoch = 0;  ///< Epoch of the owner.
+  /// Number of the flush or compaction; later ones of that owner have higher numbers. Each attempt
+  /// of a flush counts.
   uint64_t job = 0;
-  uint32_t range = 0;  ///< Of the key ranges that it was cut into.
+  uint32_t range = 0;  ///< Number among the key ranges that it was cut into.
   uint32_t ranges = 1;
-  SequenceNumber through = 0;    ///< Of a flush: it has all up to this one.
-  std::vector<uint64_t> inputs;  ///< Of a compaction: ids.
+  SequenceNumber through = 0;    ///< For a flush: it has all updates up to this one.
+  std::vector<uint64_t> inputs;  ///< For a compaction: the ids of its inputs.
 
   // The state when it began.
-  uint64_t base_version = 0;            ///< Of the manifest.
+  uint64_t base_version = 0;            ///< Version of the manifest.
   SequenceNumber flushed = 0;           ///< All up to this one is in tables.
   std::map<uint64_t, uint32_t> tables;  ///< Ids and levels.
-  uint32_t num_levels = 0;              ///< Of the default column family.
+  uint32_t num_levels = 0;              ///< Levels of the default column family.
   // Told by databases that have, or had, other column families than the default one.
-  std::string comparator;                     ///< Name of the default one's.
-  std::map<uint32_t, FamilyRecord> families;  ///< Without the default one.
+  std::string comparator;                     ///< Name of the default family's comparator.
+  std::map<uint32_t, FamilyRecord> families;  ///< Families without the default one.
   uint32_t next_family = 1;
   uint64_t slab_bytes = 0;
 

@@ -224,11 +224,11 @@ void MemTable::AddKept(SequenceNumber sequence, ValueType type, const Slice& use
 
 void MemTable::AddRange(SequenceNumber sequence, const Slice& begin, const Slice& end,
                         bool* new_chunk) {
-  // Of an empty range nothing is to be kept.
+  // An empty range needs no entry.
   if (comparator_->Compare(begin, end) >= 0) return;
   range_tombstones_.Add(sequence, begin, end);
   Add(sequence, ValueType::kDeletion, begin, Slice(), new_chunk);
-  *new_chunk = true;  // Not from the arena.
+  *new_chunk = true;  // Its memory is not from the arena.
 }
 
 void MemTable::AddLaterOf(const MemTable& other, SequenceNumber sequence) {

@@ -27,7 +27,7 @@ class InternalIterator;
 /// reference-counted: share it with `std::shared_ptr`.
 ///
 /// Thread safety: all methods may be called from many threads at once, without locks. An entry is
-/// visible to whatever happens after its `Add` returned; `Get` and iterators ignore no entry by
+/// visible to all that happens after its `Add` returned; `Get` and iterators ignore no entry by
 /// themselves, so callers pass a snapshot that covers published sequence numbers only.
 class MemTable {
  public:
@@ -59,7 +59,7 @@ class MemTable {
                const Slice& value, bool* new_chunk);
   /// Values of AddKept lie in the arena of `other`, which lives as long as this.
   void KeepAlive(std::shared_ptr<const MemTable> other) { kept_alive_ = std::move(other); }
-  /// Where memory comes from that lives as long as this object, and counts as its.
+  /// The arena for memory that lives as long as this object, and counts as its own.
   ConcurrentArena* arena();
 
   /// The newest entry of `user_key`, whose Hash64 is `hash`, with sequence <= `snapshot`. Sets
@@ -71,8 +71,8 @@ class MemTable {
     return Search(user_key, snapshot, value, sequence);
   }
 
-  /// Over all entries, newest first among those of one user key. The caller keeps this object
-  /// alive; keys and values stay valid as long as it lives. Entries added meanwhile may or may not
+  /// Iterates over all entries, newest first among those of one user key. The caller keeps this
+  /// object alive; keys and values are valid until it ends. Entries added meanwhile may or may not
   /// be seen.
   std::unique_ptr<InternalIterator> NewIterator() const;
 
@@ -92,11 +92,11 @@ class MemTable {
     replayed_.store(true, std::memory_order_relaxed);
     NoteUnlogged();
   }
-  /// Whether some log has all entries. As exact as `entries`.
+  /// Whether some log has all entries. It is as exact as `entries`.
   bool all_in_some_log() const { return all_logged() || replayed_.load(std::memory_order_relaxed); }
 
-  /// Of the range deletions that were added; null if there are none. Entries that they cover are
-  /// found all the same.
+  /// The range deletions that were added; null if there are none. Entries that they cover are found
+  /// all the same.
   const RangeTombstoneList::Runs* range_tombstones() const { return range_tombstones_.runs(); }
 
   /// Asks the processor for what `Get` looks at first, and `AddKept` last.
@@ -108,7 +108,7 @@ class MemTable {
   /// Entries added so far, deletions among them. Exact once no `Add` is running.
   uint64_t entries() const;
   uint64_t deletions() const;
-  uint64_t operands() const;  ///< Of merges.
+  uint64_t operands() const;  ///< The number of merge operands.
   /// Bytes of user keys and values added so far. Exact once no `Add` is running.
   uint64_t data_bytes() const;
   /// Bytes of the longest user key and of the largest value so far. As exact as the others.

@@ -8,15 +8,15 @@
 
 namespace nacre {
 
-/// Which keys a MemTable may hold: spares readers of a large MemTable the search for what is not
-/// there, a dozen cache misses, for one. A key sets three bits of one word. With a word per key a
-/// few absent keys in ten thousand pass, with a word for eight 3 %.
+/// Tells which keys a MemTable may hold: a lookup of an absent key in a large MemTable costs one
+/// cache miss instead of a dozen. A key sets three bits of one word. With a word per key a few
+/// absent keys in ten thousand pass, with a word for eight 3 %.
 ///
 /// Thread safety: all methods may be called from many threads at once. `MayContain` answers true
-/// for what happens after the `Add` of that key returned.
+/// for a key after its `Add` returned.
 class MemTableFilter {
  public:
-  /// At most `bytes` of memory, zeroed. Below 8 every key passes once there is one.
+  /// Takes at most `bytes` of memory, zeroed. Below 8 every key passes once there is one.
   explicit MemTableFilter(size_t bytes)
       : count_(std::bit_floor(bytes / sizeof(Word))),
         words_(count_ > 0 ? std::make_unique<Word[]>(count_) : nullptr) {}
@@ -27,7 +27,8 @@ class MemTableFilter {
     if (count_ == 0) return;
     Word& word = WordOf(hash);
     const uint64_t bits = BitsOf(hash);
-    // Relaxed: whoever knows of the entry does so through its publication, which comes later.
+    // Relaxed: a reader that must see the entry learns of it through its publication, which comes
+    // later.
     if ((word.load(std::memory_order_relaxed) & bits) != bits) {
       word.fetch_or(bits, std::memory_order_relaxed);
     }

@@ -17,15 +17,15 @@ namespace nacre {
 
 /// The range tombstones of a MemTable. They lie in runs, each of at least four times the size of
 /// the one behind it: one that is added takes in all runs at the end that are less than four times
-/// what it has so far. So each is fragmented anew a logarithmic number of times, and who reads
-/// looks at a logarithmic number of runs, none of which ever changes (the logarithmic method of
-/// Bentley and Saxe). Of a thousand there are three runs on average, and each was written ten
-/// times; with sizes that differ by twice there would be five, written five times.
+/// what it has so far. So each is fragmented anew a logarithmic number of times, and a reader looks
+/// at a logarithmic number of runs, none of which ever changes (the logarithmic method of Bentley
+/// and Saxe). A thousand make three runs on average, and each was written ten times; with sizes
+/// that differ by twice there would be five, written five times.
 ///
 /// Nothing is freed before the object is: readers need no lock and pin nothing.
 ///
-/// Thread safety: all methods may be called from many threads at once. What was added is seen by
-/// whatever happens after Add has returned.
+/// Thread safety: all methods may be called from many threads at once. A tombstone is visible to
+/// all that happens after its Add returned.
 class RangeTombstoneList {
  public:
   /// What readers see, in one piece of memory as far as most of them get.
@@ -48,10 +48,10 @@ class RangeTombstoneList {
       uint64_t last;
       SequenceNumber newest;
       const RangeTombstones* tombstones;
-      bool numbers_alike;  ///< To them a key's number is the same.
+      bool numbers_alike;  ///< They agree on a key's number.
     };
 
-    CommonPrefix common_;  ///< Of all keys, so that the key is made a number once.
+    CommonPrefix common_;  ///< Common to all keys, so that the key is made a number once.
     bool numbered_;        ///< The order is that of bytes.
     std::vector<Bounded> runs_;
   };
@@ -63,16 +63,16 @@ class RangeTombstoneList {
 
   /// Null as long as there are none; lives as long as this.
   const Runs* runs() const { return runs_.load(std::memory_order_acquire); }  // Pairs with Add.
-  /// Of this process.
+  /// Bytes of this process.
   size_t MemoryUsage() const { return memory_.load(std::memory_order_relaxed); }
 
  private:
   struct Run {
     std::unique_ptr<const RangeTombstones> tombstones;
-    size_t count;  ///< Of what was added.
+    size_t count;  ///< The count of what was added.
   };
 
-  static constexpr size_t kRatio = 4;  ///< Of the sizes of runs.
+  static constexpr size_t kRatio = 4;  ///< The least ratio of the sizes of runs.
 
   const Comparator* const comparator_;
   std::atomic<const Runs*> runs_{nullptr};

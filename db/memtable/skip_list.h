@@ -17,7 +17,7 @@
 
 namespace nacre {
 
-/// Whether a list has a value's bytes, or only knows where they are: they outlive it.
+/// Whether a list copies a value's bytes or only points to them; if so, they outlive it.
 enum class ValuePlace : uint8_t { kCopied, kElsewhere };
 
 /// An ordered list of entries (user key, tag, value) with express lanes: expected O(log n) search.
@@ -66,9 +66,9 @@ class SkipList {
   SkipList(const SkipList&) = delete;
   SkipList& operator=(const SkipList&) = delete;
 
-  /// Copies key and value, unless that is to stay where it is. No entry of the same key and tag may
-  /// be there. `*new_chunk` is set when the arena took a chunk. If the order or the arena throws,
-  /// the entry is not there.
+  /// Inserts an entry with a copy of the key and, by `place`, of the value. No entry of the same
+  /// key and tag may exist. `*new_chunk` is set when the arena took a chunk. If the order or the
+  /// arena throws, the list is unchanged.
   void Insert(const Slice& key, uint64_t tag, const Slice& value, ValuePlace place, Hint* hint,
               bool* new_chunk);
 
@@ -126,7 +126,8 @@ class SkipList {
   const Order order_;
   ConcurrentArena* const arena_;
   Node* const head_;
-  /// Levels in use. Only a place to start from: a reader that sees an old one misses no node.
+  /// The number of levels in use. It is only a place to start from: a reader that sees an old one
+  /// misses no node.
   std::atomic<int> height_{1};
 };
 
@@ -168,13 +169,13 @@ class SkipList<Order>::Node {
   }
   /// Pairs with the release in SwapNext: the next node's bytes and lower links are there.
   Node* Next(int level) const { return link(level).node.load(std::memory_order_acquire); }
-  /// To be read before `Next`: pairs with the release in SwapNext, so that `Next` is then the node
-  /// whose prefix this is, or one before it.
+  /// Must be read before `Next`: pairs with the release in SwapNext, so that `Next` is then the
+  /// node whose prefix this is, or one before it.
   uint64_t NextBound(int level) const { return link(level).bound.load(std::memory_order_acquire); }
   void PrefetchNext(int level) const {
     __builtin_prefetch(link(level).node.load(std::memory_order_relaxed));
   }
-  /// Before the node is published.
+  /// May be called only before the node is published.
   void SetNext(int level, Node* next) {
     link(level).node.store(next, std::memory_order_relaxed);
     link(level).bound.store(next == nullptr ? UINT64_MAX : next->prefix_,

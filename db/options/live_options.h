@@ -12,8 +12,8 @@ namespace nacre {
 /// Bytes per second, where `delayed_write_rate` is 0.
 inline constexpr uint64_t kDefaultDelayedRate = 16 << 20;
 
-/// Those options of a database that SetDBOptions may change while it is open. Who reads several of
-/// them may see some before a change and some after it.
+/// Those options of a database that SetDBOptions may change while it is open. A reader of several
+/// may see some before a change and some after it.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 struct LiveOptions {
@@ -38,7 +38,7 @@ struct LiveOptions {
     options->allow_degraded_writes = allow_degraded_writes;
   }
 
-  /// At once: one of the jobs is a flush.
+  /// How many run at once: one of the jobs is a flush.
   int most_compactions() const { return std::max(1, max_background_jobs.load() - 1); }
 
   std::atomic<uint64_t> delayed_write_rate;

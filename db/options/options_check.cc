@@ -19,7 +19,7 @@ struct Bound {
   int64_t value;
   int64_t min;
   int64_t max;
-  bool is_unsigned;  ///< Of the option's own type: how its value reads.
+  bool is_unsigned;  ///< Whether the option's own type is, for showing the value.
 };
 
 template <typename T>
@@ -65,7 +65,7 @@ class Sanitizer {
   }
   template <typename T>
   void Clamp(const char* name, T* option, T min, T max) {
-    // Not a number is not at least anything.
+    // NaN fails the comparison, so it becomes `min`.
     Set(name, option, *option >= min ? std::min(*option, max) : min);
   }
 

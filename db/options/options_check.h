@@ -25,8 +25,8 @@ std::vector<ColumnFamilyDescriptor> SanitizeFamilies(
 /// Writes them to the LOG of database `name`.
 void LogNotes(Logger* log, const std::string& name, const std::vector<std::string>& notes);
 
-/// Of sanitized options: `NotSupported` or `InvalidArgument` naming the first option that cannot be
-/// had, and its value.
+/// Checks sanitized options: `NotSupported` or `InvalidArgument` naming the first unsupported
+/// option and its value.
 Status CheckOptions(const Options& options, const std::string& name, RedundancyPolicy* redundancy);
 /// The same of a column family `name`.
 Status CheckFamilyOptions(const ColumnFamilyOptions& options, const std::string& name);

@@ -320,7 +320,7 @@ Status FromString(const ConfigOptions& config, const Struct& base, const std::st
   return status;
 }
 
-/// Whether `text` is read as the value that it was made of: braces and spaces of strings may be in
+/// Whether `text` parses to the value that it was made of: braces and spaces of strings may be in
 /// the way.
 template <typename Struct>
 bool IsReadAgain(const Field<Struct>& field, const std::string& text) {

@@ -8,8 +8,8 @@
 
 namespace nacre {
 
-/// The pool that `options` have, or name: then it is opened. With the nodes that were added to it.
-/// Failures as those of Pool::Open.
+/// The pool that `options` have, or name, which is then opened. It includes the nodes that were
+/// added to it. Failures as those of Pool::Open.
 Status OpenPoolOf(const DBOptions& options, std::shared_ptr<pool::PoolImpl>* pool);
 
 }  // namespace nacre

@@ -122,7 +122,7 @@ Status ReadSlabs(pool::PoolClient* client, uint64_t database_id, SlabsByNode* sl
   return Status::OK();
 }
 
-/// Whether all that there was can have been found.
+/// Checks whether all that existed can have been found.
 Status CheckPlan(const pool::PoolClient& client, const pool::DatabaseRoot& root,
                  const RepairPlan& plan) {
   int absent = 0;

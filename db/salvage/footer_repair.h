@@ -13,8 +13,8 @@ namespace nacre {
 /// What a repair may do.
 struct FooterRepairOptions {
   bool dry_run = false;  ///< Change nothing, own nothing.
-  /// Also where the manifest can be read, where its copies may come back with nodes that do not
-  /// answer, and where tables are lost.
+  /// Proceeds even if the manifest can be read, if its replicas may come back with nodes that do
+  /// not answer, or if tables are lost.
   bool force = false;
   RepairDefaults defaults{};
   Logger* log = nullptr;

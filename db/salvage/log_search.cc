@@ -22,8 +22,8 @@ constexpr uint64_t kUsualBytesMax = 16 << 20;
 struct Segment {
   LogSegmentHeader header;
   std::vector<RemoteAddr> copies;
-  uint64_t room = UINT64_MAX;  ///< At most so long.
-  uint64_t end = 0;            ///< Of its records.
+  uint64_t room = UINT64_MAX;  ///< The most bytes that it may have.
+  uint64_t end = 0;            ///< End of its records.
   SequenceNumber last_sequence = 0;
 };
 
@@ -195,7 +195,7 @@ class Search {
   pool::PoolClient* const client_;
   const uint64_t database_id_;
   FoundLog* const log_;
-  std::map<uint64_t, Segment> segments_;  ///< By number.
+  std::map<uint64_t, Segment> segments_;  ///< Keyed by number.
   std::vector<Segment> chain_;
   std::unique_ptr<char[]> bytes_;
   uint64_t bytes_capacity_ = 0;

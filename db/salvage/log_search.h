@@ -17,9 +17,9 @@ namespace nacre {
 struct FoundLog {
   /// Those that have records beyond what is in tables, and all after them; in their order.
   std::vector<LogSegment> segments;
-  uint64_t last_number = 0;  ///< Of all segments that were found.
-  uint64_t records = 0;      ///< Of `segments`, beyond what is in tables.
-  uint64_t bytes = 0;        ///< Of these.
+  uint64_t last_number = 0;  ///< The greatest number of all segments that were found.
+  uint64_t records = 0;      ///< Records of `segments`, beyond what is in tables.
+  uint64_t bytes = 0;        ///< Bytes of these records.
   SequenceNumber last_sequence = 0;
   std::vector<std::string> notes{};
 };

@@ -18,7 +18,7 @@ using pool::NodeRange;
 using pool::PoolReader;
 using pool::RangeOf;
 
-/// Where extents begin and end.
+/// Extents begin and end at multiples of this.
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kBytesAtOnce = 1 << 20;
 /// Longer tails would be those of tables larger than any.
@@ -65,7 +65,7 @@ class Scan {
 
  private:
   struct Head {
-    size_t table = 0;  ///< In tables_.
+    size_t table = 0;  ///< Index into tables_.
     RemoteAddr at;
   };
   /// A tail that may be that of a head.
@@ -250,7 +250,7 @@ size_t FoundFragment::damaged_chunks() const {
 bool FindFragmentHead(const Slice& page, uint64_t database_id, TableMeta* head, Status* status) {
   Slice input = page;
   const Status decoded = DecodeTableMeta(&input, head);
-  // Where all versions have it.
+  // The offset is the same in all versions.
   constexpr size_t kDatabaseIdAt = 24;
   if (decoded.IsNotSupported() && status->ok() &&
       DecodeFixed64(page.data() + kDatabaseIdAt) == database_id) {

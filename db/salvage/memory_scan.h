@@ -23,8 +23,8 @@ using Stretches = std::map<uint64_t, uint64_t>;
 /// A fragment whose head and tail are whole.
 struct FoundFragment {
   ExtentAddr extent;        ///< Head and tail included, up to the end of the last page.
-  uint32_t number = 0;      ///< In the placement.
-  std::vector<bool> sound;  ///< By chunk: whether it matches its checksum.
+  uint32_t number = 0;      ///< Number in the placement.
+  std::vector<bool> sound;  ///< For each chunk, whether it matches its checksum.
 
   size_t damaged_chunks() const;
 };
@@ -52,9 +52,9 @@ struct MemoryScan {
   std::vector<FoundTable> tables;
   std::vector<FoundLogHead> log_heads;
   std::vector<FoundState> states;
-  std::map<NodeId, Stretches> memory;  ///< Of the slabs, those side by side joined.
+  std::map<NodeId, Stretches> memory;  ///< The slabs' memory, with adjacent slabs joined.
   uint64_t bytes = 0;                  ///< Looked at.
-  uint64_t bytes_compared = 0;         ///< Of chunks, with their checksums.
+  uint64_t bytes_compared = 0;         ///< Bytes of chunks that were compared with their checksums.
   uint64_t unfinished = 0;  ///< Heads whose fragments have no tail: not finished, or overwritten.
   std::vector<std::string> notes{};  ///< What could not be read, and why.
 };

@@ -45,7 +45,7 @@ class Planner {
   }
 
  private:
-  /// Of each number the fragment with the least damage; null where there is none.
+  /// For each number the fragment with the least damage; null if there is none.
   static std::vector<const FoundFragment*> Best(const FoundTable& table) {
     std::vector<const FoundFragment*> best(
         static_cast<size_t>(table.head.placement.redundancy.fragments()));
@@ -56,7 +56,7 @@ class Planner {
     return best;
   }
 
-  /// Whether each row has as many sound chunks as it takes. Columns without a chunk count as sound.
+  /// Whether each row has as many sound chunks as it needs. Columns without a chunk count as sound.
   static bool Readable(const TableMeta& meta, const std::vector<const FoundFragment*>& fragments) {
     size_t rows = 0;
     for (const FoundFragment* fragment : fragments) {
@@ -188,7 +188,7 @@ class Planner {
     return Status::OK();
   }
 
-  /// On each node once.
+  /// Keeps it once on each node.
   void KeepRecord(const FoundState& found) {
     LogSegment& record = plan_->state.segments[kStateRecordNumber];
     record.number = kStateRecordNumber;

@@ -22,19 +22,19 @@ struct RepairDefaults {
 
 /// What a database consists of, as far as its memory tells.
 struct RepairPlan {
-  ManifestState state;  ///< For a new manifest; nodes are numbered as by the client.
+  ManifestState state;  ///< The state for a new manifest; nodes have the client's numbers.
   int parity = 0;       ///< The most nodes that any table that was found could lose.
   uint64_t chunk_size = 0;
-  /// Of all fragments that were found whole. Those of dead tables are not to be overwritten before
-  /// the plan is carried out: another scan shall find the same.
+  /// Extents of all fragments that were found whole. Those of dead tables must not be overwritten
+  /// before the plan is carried out, so that another scan finds the same.
   std::vector<ExtentAddr> found;
 
-  // For reports.
-  uint64_t records = 0;      ///< Of the tables of `state`.
-  uint64_t table_bytes = 0;  ///< Of these, without redundancy.
+  // These are for reports.
+  uint64_t records = 0;      ///< Records of the tables of `state`.
+  uint64_t table_bytes = 0;  ///< Their bytes, without redundancy.
   uint64_t dead_tables = 0;  ///< Whole, but replaced, or never part of the database.
   uint64_t log_records = 0;  ///< Beyond what is in tables.
-  uint64_t log_bytes = 0;    ///< Of these.
+  uint64_t log_bytes = 0;    ///< Bytes of these records.
   uint64_t bytes_scanned = 0;
   std::vector<uint64_t> lost;             ///< Ids of tables that were part of it and are not there.
   std::vector<std::string> incomplete{};  ///< What was found in part, and is not used.

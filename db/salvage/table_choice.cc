@@ -139,7 +139,7 @@ class Chooser {
     }
   }
 
-  /// Whether all tables of all key ranges are there. False also if a range gave none.
+  /// Whether all tables of all key ranges exist. False also if a range gave none.
   bool Whole(const Outputs& outputs) const {
     const uint32_t ranges = candidates_[outputs.front()].lineage.ranges;
     std::map<uint32_t, std::set<uint32_t>> parts;
@@ -160,9 +160,10 @@ class Chooser {
   const std::vector<TableLineage>& states_;
   TableChoice choice_;
   const TableLineage* state_ = nullptr;                   ///< S.
-  std::map<uint64_t, std::pair<size_t, uint32_t>> live_;  ///< By id.
-  std::set<uint64_t> missing_;                            ///< Of S.
-  std::map<uint64_t, Outputs> compactions_;               ///< Under way at S; by job.
+  std::map<uint64_t, std::pair<size_t, uint32_t>> live_;  ///< Keyed by id.
+  /// Tables that S has and that were not found.
+  std::set<uint64_t> missing_;
+  std::map<uint64_t, Outputs> compactions_;  ///< Compactions in progress at S; by job.
   std::map<uint64_t, Outputs> flushes_;
 };
 

@@ -10,25 +10,26 @@
 
 namespace nacre {
 
-// Which of the tables that are found in a database's memory are alive. Nothing is written when a
-// table dies; it is what later tables tell of (table_lineage.h) that decides:
+// Decides which of the tables that are found in a database's memory are alive. Nothing is written
+// when a table dies; the lineage of later tables (table_lineage.h) decides:
 //
-// 1. Let T be the table of the latest owner whose lineage tells of the latest state, S, whether or
-//    not T itself is alive. Whatever S has not got, and no flush or compaction that was under way
-//    at S has made, is dead.
-// 2. A table that began after S was written would tell of a later state than S. So none of those is
-//    there any more, and none has replaced anything that is there: what it made would be there, or
-//    what that was replaced by. A compaction that leaves nothing writes a state record instead,
-//    before the space of its inputs is used again; that counts like a lineage.
-// 3. What was under way at S, and may have ended since:
-//    - a compaction, whose inputs S has all got. If all of them can still be read, they say the
-//      same as its outputs, and stay. If not, their space was used again: the compaction has ended,
-//      and its outputs stand for all of them.
-//    - a flush, which has more than S says is flushed: its tables are added. If they are not all
-//      there, it may not have ended; the log has what they have.
-//    - a table that moved to another level without being written is where S has it. Levels are as
+// 1. Let T be the table of the latest owner whose lineage has the latest state, S, whether or not T
+//    itself is alive. A table that S lacks is dead, unless a flush or compaction that was in
+//    progress at S made it.
+// 2. A table that was begun after S was written would have a later state than S. So there is none,
+//    and none has replaced a table that exists: its outputs would exist, or what replaced those. A
+//    compaction without outputs writes a state record instead, before the space of its inputs is
+//    used again; that counts like a lineage.
+// 3. For work that was in progress at S, and may have ended since:
+//    - S has all inputs of a compaction. If all of them can still be read, they say the same as its
+//      outputs, and stay. If not, their space was used again: the compaction has ended, and its
+//      outputs replace all of them.
+//    - A flush has more than S says is flushed: its tables are added. If some are missing, it may
+//      not have ended; the log has what they have.
+//    - A table that moved to another level without being written is where S has it. Levels are as
 //      disjoint that way.
-// 4. What an owner before that of T has made counts only if S has it: nobody waited for it.
+// 4. What an owner before that of T has made counts only if S has it, since T's owner went on
+//    without the rest.
 
 /// A table of which at least what is needed to read it is there.
 struct Candidate {
@@ -41,11 +42,11 @@ struct TableChoice {
   /// Positions among the candidates, with the level that each has.
   std::map<size_t, uint32_t> chosen;
   SequenceNumber flushed = 0;  ///< All up to here is in these tables.
-  uint64_t last_version = 0;   ///< At least that of any manifest that was.
-  uint64_t last_table_id = 0;  ///< Of all that there were.
-  size_t newest = SIZE_MAX;    ///< Of the candidates, the one with the latest state.
-  /// Of the states, the latest, which is to be kept: the table that tells S may not have ended, and
-  /// be overwritten. SIZE_MAX: there are none.
+  uint64_t last_version = 0;   ///< At least the last version of any manifest that existed.
+  uint64_t last_table_id = 0;  ///< At least the last id of all tables that existed.
+  size_t newest = SIZE_MAX;    ///< The candidate with the latest state.
+  /// The latest of the states, which is to be kept: the table that has S may not have ended, and be
+  /// overwritten. SIZE_MAX: there are none.
   size_t record = SIZE_MAX;
   uint32_t num_levels = 0;  ///< 0: there is neither table nor state.
   // As the lineage that tells the latest state has them.

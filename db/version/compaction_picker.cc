@@ -42,7 +42,7 @@ bool Compaction::IsTrivialMove() const {
   }
   return std::none_of(sorted.begin(), sorted.end(), [&](const auto& table) {
     if (table->meta().tombstones == 0) return false;
-    // Where nothing lies below, a rewrite gets rid of the tombstones.
+    // A rewrite gets rid of tombstones below which there is nothing.
     const Slice begin = table->meta().smallest_user_key();
     const Slice end = table->meta().largest_user_key();
     return !version->AnyBelow(output_level, begin, end);
@@ -167,7 +167,7 @@ std::unique_ptr<Compaction> CompactionPicker::PickLevel(
     compaction->inputs = version->level0();
     return Complete(compaction.get()) ? std::move(compaction) : nullptr;
   }
-  // If others work on all of these, the next choice goes on behind them.
+  // If other compactions work on all of these, the next choice goes on behind them.
   constexpr size_t kLookedAtMax = 8 * kCompared;
   const size_t most = std::min(version->CountTables(level), kLookedAtMax);
   for (size_t looked_at = 0; looked_at < most;) {

@@ -18,7 +18,7 @@ class ColumnFamily;
 /// Tables to merge: `inputs` of `level` and `overlap` of `output_level`. While it exists they are
 /// marked, so that no other compaction takes them.
 struct Compaction {
-  std::shared_ptr<ColumnFamily> family;  ///< Set by whoever runs it.
+  std::shared_ptr<ColumnFamily> family;  ///< Set by the thread that runs it.
   int level = 0;
   int output_level = 0;
   std::shared_ptr<const Version> version;
@@ -57,14 +57,14 @@ class CompactionPicker {
   /// marked.
   bool Due(const Version& version) const;
 
-  /// What somebody asks to have compacted.
+  /// A range that a caller wants compacted.
   struct Range {
     int level = 0;
     int output_level = 0;  ///< May be `level` itself: a rewrite.
     // User keys; null: open.
     const Slice* begin = nullptr;
     const Slice* end = nullptr;
-    bool after_begin = false;  ///< Without the tables that end with `begin`.
+    bool after_begin = false;  ///< Excludes tables that end with `begin`.
     uint64_t bytes_max = UINT64_MAX;
   };
   enum class Found : uint8_t { kNothing, kMarked, kPicked };
@@ -88,7 +88,7 @@ class CompactionPicker {
   /// Compares the next tables of `compaction`'s level, kCompared at most, and takes the best that
   /// it can. `*looked_at` grows by those that it looked at.
   bool PickBest(Compaction* compaction, size_t* looked_at);
-  /// Of what was suggested; forgets what is there no more.
+  /// Picks among suggested tables; forgets those that are gone.
   std::unique_ptr<Compaction> PickSuggested(const std::shared_ptr<const Version>& version);
   const ColumnFamilyOptions& options() const {
     return *options_->load(std::memory_order_acquire);  // Pairs with ColumnFamily::SetOptions.
@@ -103,7 +103,7 @@ class CompactionPicker {
   const InternalKeyComparator* const comparator_;
   /// Tables that were suggested, and may be elsewhere by now, by level and id.
   std::map<std::pair<int, uint64_t>, std::shared_ptr<const TableMeta>> suggested_;
-  /// By level: the user key at which the next tables are compared from.
+  /// For each level, the user key at which comparing the next tables begins.
   std::map<int, std::string> compare_from_;
 };
 

@@ -27,31 +27,31 @@ namespace nacre {
 class IndexLoader {
  public:
   struct Needs {
-    std::string name;        ///< Of the database, for the LOG.
+    std::string name;        ///< Name of the database, for the LOG.
     Logger* log = nullptr;   ///< May be null.
-    PointTier::Kind tier{};  ///< Of a table when it is loaded first.
+    PointTier::Kind tier{};  ///< Tier of a table when it is loaded first.
     size_t threads = 1;
     const std::atomic<bool>* closing = nullptr;  ///< Once set, LoadAll ends early.
-    std::function<VersionList()> tables;         ///< That there are.
+    std::function<VersionList()> tables;         ///< Returns the present versions.
   };
   enum class Result : uint8_t { kNothingToDo, kAllLoaded, kSomeFailed };
 
   explicit IndexLoader(Needs needs) : needs_(std::move(needs)) {}
 
-  /// For a lookup that met a table which is not loaded: reads the little that it lacks (see
+  /// Serves a lookup that met a table which is not loaded: reads the little that it lacks (see
   /// TableHandle), and has the rest loaded before that of other tables.
   Status PrepareLookups(const TableHandle& table) EXCLUDES(mutex_);
   /// Goes through the tables once. What fails is told of in the LOG the first time.
   Result LoadAll() EXCLUDES(mutex_);
 
  private:
-  /// Of tables that wait to be loaded first; the others have their turn in any case.
+  /// Bounds the tables that wait to be loaded first; the others have their turn in any case.
   static constexpr size_t kMostWanted = 4096;
 
   /// Those that a LoadAll goes through.
   struct Tables {
     std::vector<std::weak_ptr<const TableHandle>> in_order;
-    std::unordered_map<uint64_t, size_t> places;  ///< By id.
+    std::unordered_map<uint64_t, size_t> places;  ///< Keyed by id.
   };
 
   Tables UnloadedTables() const;
@@ -63,7 +63,7 @@ class IndexLoader {
   const Needs needs_;
   Mutex mutex_;
   std::deque<uint64_t> wanted_ GUARDED_BY(mutex_);  ///< Ids.
-  size_t next_ GUARDED_BY(mutex_) = 0;              ///< Of the tables of LoadAll.
+  size_t next_ GUARDED_BY(mutex_) = 0;              ///< Index into the tables of LoadAll.
   bool all_ GUARDED_BY(mutex_) = true;
   std::set<uint64_t> failed_ GUARDED_BY(mutex_);  ///< Told of already.
 };

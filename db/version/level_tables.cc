@@ -57,7 +57,7 @@ size_t TableBounds::FirstNot(Prefix Bounds::*prefix_of, const Slice& user_key,
 size_t TableBounds::FirstNotBefore(const Slice& user_key) const {
   return FirstNot(&Bounds::largest, user_key, [&](const TableMeta& meta) {
     const int r = comparator_->CompareUserKeys(meta.largest_user_key(), user_key);
-    // With the greatest tag its range tombstones end there, and another table may begin.
+    // If that has the greatest tag, its range tombstones end there, and another table may begin.
     return r < 0 || (r == 0 && ExtractTag(meta.largest) == kGreatestTag);
   });
 }
@@ -222,14 +222,14 @@ SortedLevel SortedLevel::With(TableList added, const std::vector<LevelIterator>&
     changed[static_cast<size_t>(it.chunk() - chunks.data())] = true;
     gone.insert(it->get());
   }
-  std::vector<size_t> chunk_for;  // Of the added ones; ascending, as they are.
+  std::vector<size_t> chunk_for;  // The chunk of each added table; ascending, as the tables are.
   if (!chunks.empty()) {
     for (const auto& table : added) changed[chunk_for.emplace_back(ChunkFor(table))] = true;
   }
 
   SortedLevel result(comparator_);
   auto directory = std::make_shared<Directory>(comparator_);
-  TableList pending;  // Of changed chunks that lie side by side.
+  TableList pending;  // Tables of changed chunks that lie side by side.
   size_t next = 0;
   if (chunks.empty()) pending = std::move(added);
   for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {

@@ -18,8 +18,8 @@ namespace nacre {
 using TableList = std::vector<std::shared_ptr<TableHandle>>;
 
 /// The ranges of user keys of some tables. Under the bytewise order 16-byte prefixes of their ends,
-/// side by side, decide nearly all questions, so that no key and no table is touched. (Of keys as
-/// db_bench has them the first 8 bytes are the same in many tables.)
+/// side by side, decide nearly all questions, so that no key and no table is touched. (8 bytes
+/// would not do: db_bench's keys share their first 8 bytes across many tables.)
 class TableBounds {
  public:
   explicit TableBounds(const InternalKeyComparator* comparator) : comparator_(comparator) {}
@@ -36,7 +36,8 @@ class TableBounds {
   /// Whether the last user key of one table is before the first one of the other.
   bool EndsBefore(size_t table, const TableBounds& other, size_t other_table) const;
 
-  // Of tables in key order the first one of which something is true; their number if there is none.
+  // The index of the first table, in key order, for which something is true; the number of tables
+  // if there is none.
 
   /// It may have entries of `user_key`, or of later keys.
   size_t FirstNotBefore(const Slice& user_key) const;
@@ -89,11 +90,11 @@ class TableChunk {
   uint64_t BytesBefore(size_t table) const { return table == 0 ? 0 : bytes_through_[table - 1]; }
   /// How many of the tables have range tombstones.
   size_t range_deletions() const { return range_deletions_; }
-  /// Added up by whoever asks first, who should hold no lock. Thread-safe.
+  /// The sums, which the first caller adds up; it should hold no lock. Thread-safe.
   const TableSums& sums() const;
 
-  // For who gives tables their tiers, and nobody else does (see PointTiers): a note that all have
-  // this one.
+  // Used only by the code that gives tables their tiers (see PointTiers): a note that all have this
+  // one.
   bool IsKnownToHave(PointTier::Kind kind) const {
     return known_tier_.load(std::memory_order_relaxed) == static_cast<int>(kind);
   }
@@ -102,8 +103,8 @@ class TableChunk {
   }
   void ForgetTier() const { known_tier_.store(kNone, std::memory_order_relaxed); }
 
-  // For who looks for damaged tables: a note that none was, when there were so many reports of
-  // damage (TableStore::damage_reports).
+  // Used by the search for damaged tables: a note that none was found, when there were so many
+  // reports of damage (TableStore::damage_reports).
   bool IsKnownWhole(uint64_t damage_reports) const {
     return whole_at_.load(std::memory_order_relaxed) == damage_reports;
   }
@@ -114,7 +115,7 @@ class TableChunk {
  private:
   const TableList tables_;
   TableBounds bounds_;
-  std::vector<uint64_t> bytes_through_;  ///< Of the tables up to and with each one.
+  std::vector<uint64_t> bytes_through_;  ///< Bytes of the tables up to and including each one.
   size_t range_deletions_ = 0;
   mutable std::once_flag summed_;
   mutable TableSums sums_;
@@ -246,9 +247,9 @@ class SortedLevel {
   struct Directory {
     explicit Directory(const InternalKeyComparator* comparator) : lasts(comparator) {}
     void Add(std::shared_ptr<const TableChunk> chunk);
-    /// Of another directory; without a look at the chunk.
+    /// Adds a chunk of another directory without reading it.
     void AddFrom(const Directory& other, size_t chunk);
-    /// In chunks; leaves `tables` empty.
+    /// Cuts `tables` into chunks, and leaves it empty.
     void Cut(const InternalKeyComparator* comparator, TableList* tables);
     Through Before(size_t chunk) const { return chunk == 0 ? Through() : through[chunk - 1]; }
 
@@ -261,7 +262,7 @@ class SortedLevel {
     return comparator_->Compare(a->meta().smallest, b->meta().smallest) < 0;
   }
   Through Total() const { return directory_->Before(directory_->chunks.size()); }
-  /// Where in the order of chunks `table` belongs.
+  /// The chunk to which `table` belongs.
   size_t ChunkFor(const std::shared_ptr<TableHandle>& table) const;
   /// What `in_chunk(bounds)` finds in the chunk at `chunk`, if there is one.
   template <typename InChunk>

@@ -16,7 +16,7 @@ struct PinnedTables {
   SequenceNumber sequence = 0;             ///< All up to here is in them, and nothing later.
   uint64_t manifest_version = 0;
   uint64_t next_table_id = 0;
-  std::map<uint32_t, FamilyRecord> families;  ///< Of which these are, save the default one.
+  std::map<uint32_t, FamilyRecord> families;  ///< The tables' families, without the default one.
   uint32_t next_family = 1;
 };
 

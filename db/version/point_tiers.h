@@ -33,22 +33,22 @@ TierChanges PlanPointTiers(const VersionList& versions, uint64_t share);
 class PointTiers {
  public:
   struct Needs {
-    std::string name;       ///< Of the database, for the LOG.
+    std::string name;       ///< Name of the database, for the LOG.
     Logger* log = nullptr;  ///< May be null.
     size_t budget = SIZE_MAX;
-    std::function<VersionList()> tables;  ///< That there are.
+    std::function<VersionList()> tables;  ///< Returns the present versions.
   };
 
   explicit PointTiers(Needs needs);
 
   /// Null: there is no budget.
   IndexMemory* memory() const { return memory_.get(); }
-  /// Of a table when it is loaded first: under a budget the one that takes less.
+  /// The tier of a table when it is loaded first: under a budget the one that takes less.
   PointTier::Kind first() const {
     return memory_ == nullptr ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
   }
-  /// After tables came or went, or were loaded. Reads indexes; what cannot be read is told of in
-  /// the LOG, and tried again the next time.
+  /// Must be called after tables came or went, or were loaded. Reads indexes; the LOG names what
+  /// cannot be read, which is tried again the next time.
   void Rebalance() EXCLUDES(mutex_);
 
  private:

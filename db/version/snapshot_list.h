@@ -30,7 +30,7 @@ class SnapshotList {
     snapshots_.erase(static_cast<const Held*>(snapshot)->place_);
   }
   size_t size() const { return snapshots_.size(); }
-  /// Of the oldest one; 0 if there is none.
+  /// The oldest one's sequence; 0 if there is none.
   SequenceNumber Oldest() const {
     return snapshots_.empty() ? 0 : snapshots_.front().GetSequenceNumber();
   }

@@ -43,7 +43,7 @@ class OverlapWalk {
   const LevelIterator end_;
 };
 
-/// Of `level`: see SpaceReport::shadowing_bytes.
+/// The bytes of `level`: see SpaceReport::shadowing_bytes.
 uint64_t ShadowingBytes(const Version& version, int level) {
   uint64_t bytes = 0;
   const TableRange tables = version.tables(level);
@@ -75,7 +75,7 @@ uint64_t ShadowingBytes(const Version& version, int level) {
 SpaceReport MakeSpaceReport(const VersionList& versions, const pool::SpaceAllocator& space,
                             const std::map<NodeId, uint64_t>& log_bytes, int node_count) {
   SpaceReport report;
-  // One look at each node: whoever dies meanwhile is alive or lost for all figures alike.
+  // Each node is read once, so that one that dies meanwhile is alive or lost for all figures alike.
   std::vector<uint64_t> leased;
   uint64_t used = 0;
   for (int node = 0; node < node_count; ++node) {

@@ -24,7 +24,7 @@ void AddTables(const VersionList& versions, TableLineage* lineage) {
   ForEachTable(versions, [&](const auto& table, int level) {
     tables.emplace_back(table->id(), static_cast<uint32_t>(level));
   });
-  // In their order each takes its place in the map without a search.
+  // Sorted, each takes its place in the map without a search.
   std::sort(tables.begin(), tables.end());
   for (const auto& table : tables) lineage->tables.emplace_hint(lineage->tables.end(), table);
 }

@@ -117,7 +117,7 @@ Status TableHandle::PrepareLookups() const {
   if (tier() != nullptr) return Status::OK();
   std::unique_ptr<const PointTier> shape;
   NACRE_RETURN_IF_ERROR(PointTier::Load(*reader_, PointTier::Kind::kShape, &shape));
-  // Release pairs with tier(). Somebody else may have been faster, with the same or more.
+  // Release pairs with tier(). Another thread may have been faster, with the same or more.
   const PointTier* none = nullptr;
   if (tier_->current.compare_exchange_strong(none, shape.get(), std::memory_order_release,
                                              std::memory_order_relaxed)) {

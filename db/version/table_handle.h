@@ -33,7 +33,7 @@ class PointTier {
   size_t MemoryUsage() const { return bytes_; }
   const PointIndex& index() const { return index_; }
   const PointIndexShape& shape() const { return shape_; }
-  /// Not of an index.
+  /// Must not be asked of the kind kIndex.
   bool MayContain(uint64_t hash) const { return kind_ == Kind::kShape || bloom_.MayContain(hash); }
 
   void Prefetch(uint64_t hash) const {
@@ -80,14 +80,14 @@ class FragmentSpace {
 /// What all tables of a database share. It outlives their handles.
 struct TableSurroundings {
   pool::TableStore* store = nullptr;
-  pool::SpaceAllocator* space = nullptr;  ///< Null: the space is somebody else's.
+  pool::SpaceAllocator* space = nullptr;  ///< Null: another object owns the space.
   EpochDomain* epochs = nullptr;
   IndexMemory* memory = nullptr;  ///< What indexes are counted in; null: there is no budget.
 };
 
-/// A live table of the database: opened once, shared by all versions that hold it. When the last
-/// of them goes after the edit that dropped the table, its space is freed. A table of which
-/// fragments were repaired has a new handle, which shares with the old one what is the same.
+/// A live table of the database: opened once, shared by all versions that hold it. When the last of
+/// them goes after the edit that dropped the table, its space is freed. A table with repaired
+/// fragments has a new handle, which shares with the old one what is the same.
 ///
 /// Thread safety: all methods may be called from many threads at once; `tier()` under a guard of
 /// the epoch domain.
@@ -113,18 +113,18 @@ class TableHandle {
   uint64_t id() const { return meta_->id; }
   uint64_t size() const { return meta_->size; }
 
-  /// Null if the table was opened unread and nobody has looked for anything in it.
+  /// Null if the table was opened unread and has not been used since.
   const PointTier* tier() const {
     return tier_->current.load(std::memory_order_acquire);  // Pairs with SetTier.
   }
-  /// Whether all that is to be here has been: the range index, which may have had to go since, and
-  /// a tier that is more than a shape.
+  /// Whether everything was loaded once: the range index, which may have been evicted since, and a
+  /// tier that is more than a shape.
   bool loaded() const { return tier_->loaded.load(std::memory_order_acquire); }
-  /// Reads the indexes of a table that was opened unread, with this tier, unless somebody has done
-  /// so; the range index only if there is room. A failure leaves all as it was.
+  /// Reads the indexes of a table that was opened unread, with this tier, unless that has happened;
+  /// the range index only if there is room. A failure leaves all as it was.
   Status Load(PointTier::Kind kind) const;
-  /// For a lookup that met a table that is not loaded: reads the little that it lacks, which is the
-  /// shape of the point index, and range tombstones.
+  /// Serves a lookup that met a table that is not loaded: reads the little that it lacks, which is
+  /// the shape of the point index, and range tombstones.
   Status PrepareLookups() const;
   /// Loads the other tier and retires the old one. Of a loaded table; one caller at a time.
   Status SetTier(PointTier::Kind kind);
@@ -133,8 +133,8 @@ class TableHandle {
   void MarkDropped() {
     for (const auto& fragment : fragments_) fragment->MarkDropped();
   }
-  /// The edit that put `moved`, an OpenMoved of this, in this one's place is committed; or, the
-  /// other way round, `moved` is given up.
+  /// Records that the edit that put `moved`, an OpenMoved of this, in this one's place is
+  /// committed; or, the other way round, that `moved` is given up.
   void MarkReplacedBy(const TableHandle& moved);
   /// Tells `moved`, an OpenMoved of this, of the damage that was reported here since it was opened,
   /// in fragments that both have.
@@ -157,16 +157,16 @@ class TableHandle {
   /// Bytes of this process's memory.
   size_t MemoryUsage() const;
 
-  /// Set while a compaction has the table as input. Who decides by it holds the database's mutex,
-  /// as who sets it does; who only tells of it does not, so it is relaxed.
+  /// Set while a compaction has the table as input. Threads that set it or decide by it hold the
+  /// database's mutex; those that only report it do not, so it is relaxed.
   std::atomic<bool> being_compacted{false};
 
  private:
-  /// Of a table, however often it moved.
+  /// The tier of a table, however often the table moved.
   struct TierSlot {
     explicit TierSlot(IndexMemory* of) : memory(of) {}
     ~TierSlot();
-    /// For what takes so many bytes less, and so many more.
+    /// Counts the memory of what takes so many bytes less, and so many more.
     void Count(const PointTier* less, const PointTier* more) const;
 
     IndexMemory* const memory;
@@ -179,7 +179,7 @@ class TableHandle {
               const TableSurroundings& surroundings)
       : meta_(std::move(meta)), comparator_(comparator), surroundings_(surroundings) {}
 
-  /// In the place of the one that is there.
+  /// Replaces the present tier.
   void PutTier(std::unique_ptr<const PointTier> tier) const;
   enum class Read : uint8_t { kNothing, kRangeIndex };
   Status OpenReader(Read read);

@@ -9,8 +9,8 @@
 
 namespace nacre {
 
-/// The work that makes tables, until they are in a version: what nodes take with them meanwhile
-/// nobody repairs.
+/// The work that makes tables, until they are in a version: no repair replaces what lost nodes take
+/// with them meanwhile.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class TablesBegun {

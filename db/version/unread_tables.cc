@@ -35,7 +35,7 @@ class UnreadTables final : public InternalIterator {
   Status status() const override { return status_; }
 
  private:
-  /// At the user keys [begin, end]; null: open.
+  /// Checks the user keys [begin, end]; null: open.
   void Look(const Slice* begin, const Slice* end) {
     status_ = AnyTable(begin, end) ? Status::Incomplete("the tables are not read") : Status::OK();
   }

@@ -70,9 +70,8 @@ class Version {
   /// Whether there is such a table in any level below `level`, which is 0 or deeper.
   bool AnyBelow(int level, const Slice& begin, const Slice& end) const;
   /// Key ranges of the tables below `level` that overlap [begin, end], disjoint and ascending: what
-  /// the merge kernel takes as `deeper`. Where there are more than kDeeperRangesMax tables,
-  /// neighbours count as one range, with what is between them: a tombstone there goes on to the
-  /// next level.
+  /// the merge kernel takes as `deeper`. If there are more than kDeeperRangesMax tables, neighbours
+  /// count as one range, with what is between them: a tombstone there goes on to the next level.
   std::vector<KeyRange> DeeperRanges(int level, const Slice* begin, const Slice* end) const;
   static constexpr size_t kDeeperRangesMax = 1024;
 
@@ -97,10 +96,10 @@ class Version {
   bool has_range_deletions_ = false;
 };
 
-/// Of several column families: together all tables of a database.
+/// Versions of several column families: together all tables of a database.
 using VersionList = std::vector<std::shared_ptr<const Version>>;
 int Depth(const VersionList& versions);
-/// Of all levels, upper ones first.
+/// Visits the tables of all levels, upper ones first.
 void ForEachTable(
     const VersionList& versions,
     const std::function<void(const std::shared_ptr<TableHandle>& table, int level)>& function);

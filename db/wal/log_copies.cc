@@ -142,7 +142,7 @@ bool LogCopies::MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp) {
   Copy& copy = copies_[number];
   if (copy.state == Copy::State::kLost) return false;
   if (copy.state == Copy::State::kRead) {
-    if (!copy.read->Pause().ok()) return true;  // Whoever looks closer meets the failure.
+    if (!copy.read->Pause().ok()) return true;  // The reader of this replica meets the failure.
     const uint64_t arrived = copy.from + copy.read->arrived();
     if (arrived > offset) {
       if (HoldsStamp(Slice(copy.bytes + (offset - copy.from), arrived - offset), stamp))

@@ -17,7 +17,7 @@
 
 namespace nacre {
 
-/// "shm:/run/n0.sock, shm:/run/n2.sock": who holds the segment, for messages.
+/// The nodes that hold the segment, for messages: "shm:/run/n0.sock, shm:/run/n2.sock".
 std::string LogSegmentNodes(pool::PoolClient* client, const LogSegment& segment);
 
 /// What the first bytes of a segment's copies say of it.
@@ -28,7 +28,7 @@ struct LogSegmentHead {
     kDamaged,  ///< There are records, but no copy has the header.
   };
   Kind kind = Kind::kUnused;
-  LogSegmentHeader header;  ///< If used.
+  LogSegmentHeader header;  ///< Set if the replica is used.
   bool healed = false;      ///< A copy that has records lacks the header.
 };
 
@@ -38,7 +38,7 @@ Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, ui
                           const LogSegment& segment, LogSegmentHead* head,
                           std::vector<std::string>* notes);
 
-/// The copies of one segment, each read as far as somebody looks at it, and a little ahead. Offsets
+/// The replicas of one segment, each read as far as it is asked for, and a little ahead. Offsets
 /// that are asked for only grow.
 ///
 /// Thread safety: none.
@@ -63,19 +63,19 @@ class LogCopies {
   /// multiple of the alignment from there. Does not keep what it reads for that.
   bool MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp);
 
-  /// Waits for what is under way: afterwards `reader` may be used elsewhere, until somebody looks
-  /// at more here.
+  /// Waits for reads in flight: afterwards `reader` may be used elsewhere, until more is asked for
+  /// here.
   void Pause();
   /// `Unavailable` naming the nodes if no copy can be read any more.
   Status CheckReadable() const;
-  /// Of copies that cannot be read.
+  /// Names the replicas that cannot be read.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   struct Copy {
     enum class State : char { kUnread, kRead, kLost } state = State::kUnread;
     uint64_t from = 0;
-    std::unique_ptr<char[]> own;  ///< If nothing is kept.
+    std::unique_ptr<char[]> own;  ///< Used if nothing is kept.
     char* bytes = nullptr;
     std::unique_ptr<pool::CopyRead> read;  ///< Ends before its memory.
   };
@@ -94,7 +94,8 @@ class LogCopies {
   const LogSegment* segment_ = nullptr;
   uint64_t end_ = 0;
   std::vector<std::string> notes_;
-  Status failure_ = Status::Unavailable("it has none");  ///< Of the copy that was lost last.
+  /// Failure of the replica that was lost last.
+  Status failure_ = Status::Unavailable("it has none");
   std::vector<Copy> copies_;
 };
 

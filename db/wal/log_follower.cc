@@ -110,15 +110,15 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   const uint64_t window =
       std::min(std::max(at_.window, kFirstWindow), length - std::min(at_.offset, length));
 
-  // Of each node first the end of the records, then the header: reads of a node take place in the
-  // order in which they were posted.
+  // The end of the records is read before the header on each node, since reads of a node take place
+  // in the order in which they were posted.
   std::vector<pool::PointRead> reads;
   for (const ExtentAddr& copy : segment.copies) {
     if (!Readable(copy)) continue;
     pool::PointRead& tail = reads.emplace_back();
     tail.from = copy.start;
     if (window > 0) tail.from.offset = copy.start.offset + at_.offset;
-    // At the end of the segment nothing is left, and something is read nevertheless.
+    // Something is read even at the end of the segment, where nothing is left.
     tail.length = static_cast<uint32_t>(std::max<uint64_t>(window, kLogAlignment));
     pool::PointRead& header = reads.emplace_back();
     header.from = copy.start;
@@ -198,7 +198,7 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
       bytes = window.data() + offset;
       break;
     }
-    // Only what all copies have was acknowledged, unless it is known where the records end.
+    // Only what all replicas have was acknowledged, unless it is known where the records end.
     const bool counts =
         bytes != nullptr &&
         (at_.end != 0 ||

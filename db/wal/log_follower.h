@@ -18,18 +18,18 @@ namespace nacre {
 
 /// Reads on in a log that another process writes, by one-sided reads and without its help.
 ///
-/// A record that was acknowledged is on all copies of its segment. So of the open segment what
-/// counts is what all copies have that can be reached, and of one that has ended what the header of
-/// its successor says, from any copy. A record that a copy lacks is on its way, or damaged there:
-/// what stays so counts as well, as it would for a new owner.
+/// A record that was acknowledged is on all replicas of its segment. So in the open segment those
+/// records count that all reachable replicas have, and in one that has ended those that its
+/// successor's header covers, from any replica. A record that a replica lacks is in flight, or
+/// damaged there: if it stays so it counts as well, as it would for a new owner.
 ///
 /// That nothing was missed is told, as a rule, by the header of the segment: it is read from each
-/// copy after the end of the records was. If it is there without the mark
-/// (table/format/log_format.h) the segment was open, and its memory nobody else's, when the end was
-/// read. This takes one round trip, and no look at the manifest. But an owner that reaches no copy
-/// goes on without having marked one, after a while (db/wal/log_seal.h). So marks are certain for
-/// less than that after the headers of all later segments were read, together with the end of the
-/// records, and a manifest that has no others.
+/// replica after the end of the records was. If it is there without the mark
+/// (table/format/log_format.h) the segment was open, and its memory not reused, when the end was
+/// read. This takes one round trip, and no look at the manifest. But an owner that reaches no
+/// replica goes on without having marked one, after a while (db/wal/log_seal.h). So marks are
+/// certain for less than that after the headers of all later segments were read, together with the
+/// end of the records, and a manifest that has no others.
 ///
 /// Thread safety: none.
 class LogFollower {
@@ -38,20 +38,20 @@ class LogFollower {
   LogFollower(pool::PoolClient* client, uint64_t database_id)
       : client_(client), database_id_(database_id) {}
 
-  /// The segments that the manifest has, by number, where their copies are for this client. If the
-  /// one that is read is not among them, all its records are in tables, and reading goes on with
-  /// the first that is in use.
+  /// The segments that the manifest has, by number, with their replicas' places for this client. If
+  /// the one that is read is not among them, all its records are in tables, and reading goes on
+  /// with the first that is in use.
   void SetSegments(std::map<uint64_t, LogSegment> segments);
   /// Begins anew with the first one.
   void Reset() {
     at_ = Position();
     unproven_ = false;
   }
-  /// Another owner has begun: what the segments of now have behind the ends that are told is none
-  /// of its log, which gives the same sequences to others. (Behind an end that the owner of a
-  /// segment tells itself is what it writes once more, so that is read as long as nobody has told
-  /// the end.) As long as nobody of the new owner's has told one, what is there is visited, as it
-  /// may have been acknowledged.
+  /// Must be called when another owner has begun: what the present segments have behind their
+  /// recorded ends is not part of its log, which gives the same sequences to other updates. (Behind
+  /// an end that a segment's own owner records is what it writes once more, so that is read until
+  /// an end is recorded.) Until the new owner has recorded one, what is there is visited, as it may
+  /// have been acknowledged.
   void OwnerChanged() { foreign_through_ = segments_.empty() ? 0 : segments_.rbegin()->first; }
 
   /// Told before the segments of another owner's manifest are set: those that are known now are
@@ -68,8 +68,8 @@ class LogFollower {
   enum class End : uint8_t {
     kReached,  ///< All that was acknowledged before the call was visited, as far as marks tell.
     kUnknown,  ///< There may be more in a segment that this does not know, and nowhere else.
-    /// What was visited since the last Reset may be none of the log: it lies behind an end that
-    /// another owner has told since, or nobody tells any more whether it does. What follows has not
+    /// What was visited since the last Reset may not be part of the log: it lies behind an end that
+    /// another owner has recorded since, or that cannot be found out any more. What follows has not
     /// been visited; the caller forgets all that was, and resets this.
     kForeign,
   };
@@ -78,9 +78,9 @@ class LogFollower {
   /// Told when a segment is entered: see LogSegmentHeader::settled.
   using Settled = std::function<Status(SequenceNumber)>;
 
-  /// Visits what is new. After a failure, too, what was visited counts. `Unavailable`: no copy of a
-  /// segment can be read that has to be, or those that can have not got a record that is known to
-  /// be there; `Corruption`: no copy has it; `NotSupported`: of a later version. A failure of the
+  /// Visits what is new. After a failure, too, what was visited counts. `Unavailable`: no replica
+  /// of a required segment can be read, or the readable ones lack a record that is known to be
+  /// there; `Corruption`: no replica has it; `NotSupported`: its version is newer. A failure of the
   /// visitors is the answer, and final.
   Status Advance(Look look, const Visitor& visit, const Settled& settled, End* end);
 
@@ -93,35 +93,35 @@ class LogFollower {
  private:
   /// A record of the open segment that not all copies have.
   struct Doubt {
-    uint64_t number = 0;  ///< Of the segment.
+    uint64_t number = 0;  ///< Number of the segment.
     uint64_t offset = 0;
     uint64_t since_nanos = 0;
     bool stands = false;  ///< The records that were visited end before it.
   };
   struct Position {
-    uint64_t number = 0;  ///< Of the segment. 0: none has been entered.
-    uint64_t offset = 0;  ///< Of the next record.
-    uint64_t end = 0;     ///< Of the records, if the successor has told; else 0.
+    uint64_t number = 0;  ///< Number of the segment. 0: none has been entered.
+    uint64_t offset = 0;  ///< Offset of the next record.
+    uint64_t end = 0;     ///< End of the records, if the successor has told; else 0.
     uint64_t window = 0;  ///< Bytes to read next.
   };
   /// What is known of the open segment after its end was read.
   enum class Seen : uint8_t {
     kOpen,    ///< It was open; all of it has been visited.
     kMore,    ///< Read on.
-    kSealed,  ///< Or it cannot be told.
+    kSealed,  ///< It is sealed, or that cannot be told.
   };
 
   /// The headers of the segments after the one that is read, as far as any copy gives them.
   struct Heads {
     bool read = false;
     std::set<uint64_t> unread;                  ///< Segments of which no copy could be read.
-    std::map<uint64_t, LogSegmentHeader> used;  ///< Of those that have one.
+    std::map<uint64_t, LogSegmentHeader> used;  ///< Headers of those that have one.
     bool announced = false;                     ///< One that is not in use yet.
   };
 
-  /// For kHeads, these are read with it.
+  /// For kHeads, the headers are read with it.
   Status ReadOn(Look look, const Visitor& visit, Seen* seen);
-  /// Whether the record at the present offset, which not all copies have, has been like that for
+  /// Whether the record at the present offset, which some replicas lack, has been like that for
   /// long.
   bool Stays();
   /// Reads on until what all copies have was visited; and for kHeads, what they may have had.

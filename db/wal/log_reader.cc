@@ -146,7 +146,7 @@ class Reading {
   LogReadResult* const result_;
   std::unique_ptr<pool::CopyReader> reader_;
   std::vector<LogSegment> ordered_;
-  std::vector<LogLink> chain_;  ///< Of `ordered_`.
+  std::vector<LogLink> chain_;  ///< Points into `ordered_`.
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ class LogRing {
     uint64_t end = 0;
     uint64_t generation = 0;
     LargeLogRecord* large = nullptr;  ///< Null: the record itself lies in the ring.
-    uint64_t bytes = 0;               ///< In the segment.
+    uint64_t bytes = 0;               ///< Size in the segment.
   };
   /// Leader: whether the record at `at` is finished.
   bool Finished(uint64_t at, Entry* entry) const;
@@ -94,7 +94,7 @@ class LogRing {
 
   const std::unique_ptr<rdma::MemoryRegion> memory_;
   const uint64_t mask_;
-  /// Where a record that goes over the ring's end is laid out first: Fill must not fail for want of
+  /// A record that goes over the ring's end is laid out here first: Fill must not fail for want of
   /// memory. There is one such record at a time, as the next one needs its room.
   const std::unique_ptr<char[]> over_the_end_;
   const std::unique_ptr<Slot[]> slots_;

@@ -48,7 +48,7 @@ Status LogScan::Scan(const Visitor& visit) {
       marks[0] = marks[1] = offset_;
       continue;
     }
-    // At the end of the log copies differ without damage.
+    // Replicas differ at the end of the log without damage.
     if (passed_over && !lacking) stretch->healed = true;
     passed_over = lacking;
     NACRE_RETURN_IF_ERROR(visit(record.first, record.count, record.payload));

@@ -24,12 +24,12 @@ struct LogReadResult;
 struct LogLink {
   const LogSegment* segment = nullptr;
   LogSegmentHead head;
-  uint64_t end = 0;           ///< Of its records, as its successor says; 0: unknown.
+  uint64_t end = 0;           ///< End of its records, as its successor says; 0: unknown.
   std::string damage_before;  ///< Why it may be that something is missing before its records.
 };
 
-/// Of one segment of a log. `Run` finds its records, whatever is with the segments before, so that
-/// those of several segments can be found at once; `Settle` says what counts of them.
+/// Scans one segment of a log. `Run` finds its records, whatever the segments before it hold, so
+/// that several segments can be scanned at once; `Settle` decides which of them count.
 ///
 /// Thread safety: none.
 class LogScan {
@@ -43,8 +43,8 @@ class LogScan {
   /// Visits the records up to a damage behind which none counts in this mode, or a failure.
   /// `reader` stays until Settle has returned, and may serve others before.
   void Run(pool::CopyReader* reader, const Visitor& visit);
-  /// After Run, in the order of the log. Adds what was found to `*result`, and answers what the
-  /// mode makes of damage; `*stop`: no segment behind this one counts.
+  /// Must follow Run, in the order of the log. Adds what was found to `*result`, and answers what
+  /// the mode makes of damage; `*stop`: no segment behind this one counts.
   Status Settle(LogReadResult* result, bool* stop);
 
  private:
@@ -53,8 +53,8 @@ class LogScan {
     uint64_t records = 0;
     uint64_t bytes = 0;
     SequenceNumber last_sequence = 0;
-    uint64_t end = 0;      ///< Of the last record.
-    uint64_t tail = 0;     ///< Where the first record begins that may have been under way.
+    uint64_t end = 0;      ///< End of the last record.
+    uint64_t tail = 0;     ///< Begin of the first record that may have been in flight.
     bool healed = false;   ///< A copy lacked something that another one had.
     bool damaged = false;  ///< No copy has a record at `at`,
     uint64_t at = 0;

@@ -103,8 +103,8 @@ class SegmentCheck {
   uint64_t ahead_;  ///< Bytes to come.
   bool whole_ = true;
   Part part_ = Part::kHeader;
-  uint64_t left_ = 0;  ///< Of the part.
-  std::string head_;   ///< Of the segment, or of a record.
+  uint64_t left_ = 0;  ///< Bytes left of the part.
+  std::string head_;   ///< Head of the segment, or of a record.
   uint32_t crc_ = 0;
   uint64_t padding_ = 0;
 };
@@ -144,9 +144,9 @@ class Healing {
   }
 
  private:
-  /// Makes the header in the buffer what is to be in the damaged copy, whose header is at `now`:
-  /// its own, which may have the mark that the other one lacks, or the other one's with the mark,
-  /// as the segment is sealed.
+  /// Fills the buffer with the header for the damaged replica, whose header is at `now`: its own,
+  /// which may have the mark that the other one lacks, or the other one's with the mark, as the
+  /// segment is sealed.
   void MakeHeader(const char* now) {
     LogSegmentHeader header;
     const uint64_t number = written_.segment.number;

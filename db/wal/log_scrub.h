@@ -22,9 +22,9 @@ struct LogSegmentCopies {
   std::vector<ExtentAddr> damaged;
 };
 
-/// Compares the header and the acknowledged records of each copy with their checksums, at one
-/// buffer's memory however long they are. If the segment's memory is given to somebody else
-/// meanwhile, its copies look damaged: the caller finds out (LogWriter::WithSealed).
+/// Compares the header and the acknowledged records of each replica with their checksums, in one
+/// buffer's memory however long they are. If the segment's memory is reused meanwhile, its replicas
+/// look damaged: the caller finds out (LogWriter::WithSealed).
 ///
 /// Fails as `pass` does, or with `NoSpace`.
 Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,

@@ -12,11 +12,12 @@
 
 namespace nacre {
 
-/// For so long after it began to look at log, manifest and root a follower that found its segment
-/// open, and without a mark since, takes what is in it for all that was acknowledged.
+/// How long after it began to look at log, manifest and root a follower trusts an open segment:
+/// while it sees no mark, it takes what is in it for all that was acknowledged.
 inline constexpr std::chrono::milliseconds kMarksHold{250};
-/// So an owner that has left a segment which it could not mark in any copy waits longer, once the
-/// next one can be found, before it acknowledges anything there. Clocks run alike within a tenth.
+/// So an owner that has left a segment which it could not mark in any replica waits longer, once
+/// the next one can be found, before it acknowledges anything there. Clocks run alike within a
+/// tenth.
 inline constexpr std::chrono::milliseconds kUnmarkedPause = kMarksHold + kMarksHold / 10;
 
 /// Marks segments of a log as sealed (table/format/log_format.h), for followers of the database.

@@ -9,14 +9,14 @@
 
 namespace nacre {
 
-/// Of records that no copy has yet: so much, or one large record, an owner has under way at most.
+/// The most that an owner has in flight, besides one large record: records that no replica has yet.
 inline constexpr uint64_t kLogRingBytes = 256 << 10;
 
 /// A part of a database's write-ahead log: an extent on each of several nodes, all with the same
 /// bytes (docs/formats.md, "Log"). Recorded in the manifest.
 struct LogSegment {
-  uint64_t number = 0;             ///< From 1 upwards, in the order of the log.
-  std::vector<ExtentAddr> copies;  ///< Of equal lengths.
+  uint64_t number = 0;             ///< Counted from 1, in the order of the log.
+  std::vector<ExtentAddr> copies;  ///< They have equal lengths.
 
   bool operator==(const LogSegment&) const = default;
 };
@@ -34,7 +34,7 @@ inline uint64_t LogSegmentBytes(uint64_t write_buffer_size) {
   return std::clamp(write_buffer_size / 4, kLeast, kMost);
 }
 
-/// Whether any copy is on a node for which `is_one` answers true.
+/// Whether any replica is on a node for which `is_one` answers true.
 inline bool HasCopyOn(const LogSegment& segment, const std::function<bool(NodeId)>& is_one) {
   return std::any_of(segment.copies.begin(), segment.copies.end(),
                      [&](const ExtentAddr& copy) { return is_one(copy.start.node); });

@@ -22,9 +22,9 @@ struct PreparedSegment {
   std::unique_ptr<pool::MirroredExtent> extent;
 };
 
-/// Keeps the next segment of a log ready ahead of need, by a thread of its own: whoever needs it
-/// does not wait for space, for the manifest, or for connections. One that has a copy on a node
-/// that was lost meanwhile is replaced.
+/// Keeps the next segment of a log ready ahead of need, by a thread of its own, so that writers do
+/// not wait for space, for the manifest, or for connections. One that has a replica on a node that
+/// was lost meanwhile is replaced.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class LogSupply {
@@ -41,8 +41,8 @@ class LogSupply {
   void GiveLane(std::unique_ptr<pool::Lane> lane) EXCLUDES(mutex_);
   /// Segments that were recorded and will never be written: the caller's now.
   std::vector<LogSegment> TakeUnused() EXCLUDES(mutex_);
-  /// Has another spare made if a copy of this one is on a node for which `leave` answers true.
-  /// Whether a segment that is unused has a copy there.
+  /// Has another spare made if a replica of this one is on a node for which `leave` answers true.
+  /// Returns whether a segment that is unused has a replica there.
   bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
   /// Prepares nothing any more; the spare is unused. Waits for a call of the space that is under
   /// way.
@@ -59,14 +59,14 @@ class LogSupply {
   LogSpace* const space_;
   const uint64_t bytes_;
   Logger* const log_;
-  uint64_t next_number_;  ///< Of the thread.
+  uint64_t next_number_;  ///< Used by the thread only.
 
   Mutex mutex_;
   CondVar changed_{&mutex_};
-  PreparedSegment spare_ GUARDED_BY(mutex_);  ///< With a null extent: there is none.
+  PreparedSegment spare_ GUARDED_BY(mutex_);  ///< A null extent: there is none.
   uint64_t wanted_bytes_ GUARDED_BY(mutex_);  ///< 0: no attempt is wanted.
   uint64_t attempts_ GUARDED_BY(mutex_) = 0;
-  Status failure_ GUARDED_BY(mutex_);  ///< Of the last attempt.
+  Status failure_ GUARDED_BY(mutex_);  ///< Failure of the last attempt.
   bool stop_ GUARDED_BY(mutex_) = false;
   bool preparing_ GUARDED_BY(mutex_) = false;
   std::unique_ptr<pool::Lane> lane_ GUARDED_BY(mutex_);

@@ -15,7 +15,7 @@
 namespace nacre {
 namespace {
 
-/// Of one write.
+/// Size of one write.
 constexpr uint64_t kPieceBytes = 1 << 20;
 
 class Tail {

@@ -10,11 +10,11 @@
 
 namespace nacre {
 
-/// The records of `segment` from `begin` to `end`, where the log ends: what its writer had under
-/// way when it died, and which some copies may lack. Who goes on with the log takes them for its
-/// own, so they have to bear the loss of nodes as all others do: writes them to the copies that
-/// lack any, and are on nodes that live. (An owner that lives writes them once more; this one can
-/// do so in place, as nobody else writes there any more.)
+/// Completes the records of `segment` from `begin` to `end`, where the log ends: its writer had
+/// them in flight when it died, so some replicas may lack them. The next owner takes them for its
+/// own, so they have to bear the loss of nodes as all others do: they are written to the replicas
+/// on live nodes that lack any. (A live owner writes them once more in a new segment; this one can
+/// do so in place, as there is no other writer any more.)
 ///
 /// `Unavailable` naming a node that lives and could not be read or written. Nodes that are lost
 /// meanwhile are told of in `notes`.

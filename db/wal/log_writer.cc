@@ -18,7 +18,7 @@ namespace {
 /// Ensembles that fail one after the other before a writer is told.
 constexpr int kMaxFailures = 4;
 
-/// For counters with one writer at a time.
+/// Adds to counters with one writer at a time.
 void Add(std::atomic<uint64_t>* counter, uint64_t n) {
   counter->store(counter->load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
@@ -36,7 +36,7 @@ LogWriter::~LogWriter() { Close(); }
 
 Status LogWriter::Open(const LogWriterOptions& options, LogSpace* space,
                        std::unique_ptr<LogWriter>* writer) {
-  // Whoever takes the log over compares as much of its end (log_tail.h), and no more.
+  // The next owner compares so much of the log's end (log_tail.h), and no more.
   if (options.ring_bytes > kLogRingBytes) {
     return Status::InvalidArgument(fmt::format("a ring of {} bytes for the log, more than {}",
                                                options.ring_bytes, kLogRingBytes));
@@ -85,7 +85,7 @@ LogWriterStats LogWriter::stats() const {
 Status LogWriter::CheckWorking() {
   if (state_.load(std::memory_order_relaxed) == State::kWorking) [[likely]]
     return Status::OK();
-  // Somebody has to try again, or it would fail for ever.
+  // A thread has to try again, or the log would fail for ever.
   if (lead_.TryTake()) {
     const LeadScope leading(&lead_);
     return OpenFor(0);
@@ -118,7 +118,7 @@ Status LogWriter::Reserve(uint64_t bytes, uint64_t* at) {
     return Status::OK();
   pool::SpinWait pause(options_.clock);
   while (!ring_->TryReserve(bytes, at)) {
-    // Nobody may be waiting for what fills the ring.
+    // What fills the ring may have no waiter.
     if (lead_.TryTake()) {
       const LeadScope leading(&lead_);
       NACRE_RETURN_IF_ERROR(Lead());
@@ -165,7 +165,7 @@ void LogWriter::Start() {
   if (current_.extent != nullptr && current_.posted.bytes == 0 &&
       ring_->Finished(ring_->released(), &first) &&
       first.bytes <= current_.extent->length() - current_.offset) {
-    // Whoever awaits these records finds them in the ring, and tries the next segment.
+    // Threads that await these records find them in the ring, and try the next segment.
     Post(first).IgnoreError();
   }
 }
@@ -285,7 +285,8 @@ Status LogWriter::OpenFor(uint64_t bytes) try {
     Seal();
   }
   for (int failures = 1;; ++failures) {
-    // The last look at this: who ended the log has waited for the leader before.
+    // The state does not change after this: the thread that ended the log has waited for the leader
+    // before.
     if (state_.load(std::memory_order_acquire) == State::kEnded) return status();
     PreparedSegment next;
     if (Status s = supply_->Take(kLogHeaderBytes + std::max(bytes, failed_bytes_), &next);
@@ -381,7 +382,7 @@ void LogWriter::Seal() try {
     previous_bytes_ = current_.offset;
     sealed_.push_back({std::move(current_.segment), current_.offset, current_.generations});
   } else {
-    // Who follows the log finds the segment before it open again once the manifest lacks this one.
+    // A follower finds the segment before it open again once the manifest lacks this one.
     unmarked_ = unmarked_ || current_.after_unmarked;
     unused_.push_back(std::move(current_.segment));
   }
@@ -496,7 +497,7 @@ void LogWriter::Close() {
   AwaitPosted().IgnoreError();  // Its writers hear that the log is closed.
   Note(Status::ShutdownInProgress("the log is closed")).IgnoreError();
   if (current_.extent != nullptr) Seal();
-  // Nor is anything acknowledged soon after by whoever opens the database next.
+  // The pause also keeps the next owner from acknowledging too soon.
   if (unmarked_ && !status().IsFenced()) options_.clock->SleepFor(kUnmarkedPause);
 }
 

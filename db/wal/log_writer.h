@@ -24,16 +24,16 @@
 
 namespace nacre {
 
-/// Where and how a log is written.
+/// Options of a log's writer.
 struct LogWriterOptions {
   pool::PoolClient* client = nullptr;
   Clock* clock = nullptr;
   uint64_t database_id = 0;
   uint64_t segment_bytes = 4 << 20;
-  size_t ring_bytes = kLogRingBytes;  ///< At most; a power of two.
+  size_t ring_bytes = kLogRingBytes;  ///< The most bytes of the ring; a power of two.
   uint64_t next_number = 1;           ///< Above all numbers that any segment of the database had.
-  /// Where replay of an earlier log has ended (LogReadResult), if its segments are still recorded:
-  /// what lies behind is void from now on.
+  /// The end of an earlier log's replay (LogReadResult), if its segments are still recorded: what
+  /// lies behind it is void from now on.
   uint64_t previous_number = 0;
   uint64_t previous_bytes = 0;
   /// A sequence up to which each record has been awaited, or was never appended: for the headers of
@@ -44,43 +44,43 @@ struct LogWriterOptions {
 
 /// What a log has done since it was opened.
 struct LogWriterStats {
-  uint64_t bytes_appended = 0;    ///< Of records, as they lie in segments.
+  uint64_t bytes_appended = 0;    ///< Bytes of records, as they lie in segments.
   uint64_t writes_posted = 0;     ///< Each of them to all copies.
   uint64_t segments = 0;          ///< Opened.
   uint64_t ensemble_changes = 0;  ///< Segments that ended since a node failed.
 };
 
 /// The write-ahead log of a database, on memory nodes. Many threads append; one at a time is the
-/// leader, who writes what all have finished, with one write to each copy, while the others lay out
-/// the next group. Who starts a group need not await it: it travels while its writers do other
-/// work, and whoever leads next awaits it.
+/// leader, which writes what all have finished, with one write to each replica, while the others
+/// lay out the next group (group commit). The thread that starts a group need not await it: it is
+/// in flight while its writers do other work, and the next leader awaits it.
 ///
 /// What is acknowledged is read back (log_reader.h):
-///   - a position is acknowledged once every copy of the open segment has all bytes up to it. A
-///     group is awaited before the next one is posted, so one is on its way at most, and none is
-///     when a segment ends but by its failure;
-///   - a segment ends at its last acknowledged byte, be it full or a copy lost, and the header of
-///     the next one says where. That header is posted before any record there, to the same copies
-///     in order, so who can read an acknowledged record there can read it too. No write to an
-///     ensemble that has failed is needed;
-///   - a follower may have shown what one copy had of a group that failed, so that group is never
-///     without a segment that counts: the next one is announced by a header that hides nothing,
-///     then comes the group, then the header that hides it, to the same copies in order;
-///   - before a record is written to the next segment, a segment is marked as sealed in the copies
-///     that can be reached, or a pause is made after the announcement (db/wal/log_seal.h):
-///     followers rely on it, nobody else does;
+///   - a position is acknowledged once every replica of the open segment has all bytes up to it. A
+///     group is awaited before the next one is posted, so one is in flight at most, and none is
+///     when a segment ends, unless the group's failure ends it;
+///   - a segment ends at its last acknowledged byte, be it full or a replica lost, and the header
+///     of the next one says where. That header is posted before any record there, to the same
+///     replicas in order, so a reader of an acknowledged record there can read it too. No write to
+///     an ensemble that has failed is needed;
+///   - a follower may have shown what one replica had of a group that failed, so that group is
+///     always in a segment that counts: the next one is announced by a header that hides nothing,
+///     then comes the group, then the header that hides the old one, to the same replicas in order;
+///   - before a record is written to the next segment, a segment is marked as sealed in the
+///     replicas that can be reached, or a pause is made after the announcement (db/wal/log_seal.h).
+///     Only followers rely on it;
 ///   - what lies behind that byte was not acknowledged: the ring still has it, and it goes to the
-///     next segment. What only some copies have of the last segment was not acknowledged either.
+///     next segment. What only some replicas have of the last segment was not acknowledged either.
 ///
-/// Failures: when a copy fails, writers wait for the next segment only, which is ready as a rule.
-/// When there is none (`NoSpace`, `Unavailable`), those who wait get the failure, and so does who
-/// appends; each call tries again, once. What the ring has taken is written as soon as that works,
-/// though its Await may have answered a failure. `Fenced` ends the log, and so does an exception on
-/// the leader's way.
+/// Failures: when a replica fails, writers wait for the next segment only, which is ready as a
+/// rule. When there is none (`NoSpace`, `Unavailable`), Await and Append answer the failure; each
+/// call tries again, once. What the ring has taken is written as soon as that works, though its
+/// Await may have answered a failure. `Fenced` ends the log, and so does an exception on the
+/// leader's way.
 ///
 /// Thread safety: all methods may be called from many threads at once, by callers that hold nothing
-/// that LogSpace::NewSegment needs. No lock and no allocation on the way of a record that fits into
-/// the ring.
+/// that LogSpace::NewSegment needs. A record that fits into the ring takes no lock and no
+/// allocation.
 class LogWriter {
  public:
   /// The first segment is there, with its header, when this returns. `space` outlives the log.
@@ -89,14 +89,14 @@ class LogWriter {
   /// Waits for nothing that was not awaited.
   ~LogWriter();
 
-  /// Takes a record over; `parts`, one behind the other, are its payload: `count` >= 1 updates as
-  /// in a WriteBatch. `*position` is what Await takes. `generation`: of the MemTable that gets the
-  /// updates. Waits while the ring is full. After a failure nothing was taken.
+  /// Takes a record; the concatenated `parts` are its payload: `count` >= 1 updates as in a
+  /// WriteBatch. `*position` is what Await takes. `generation` is that of the MemTable that gets
+  /// the updates. Waits while the ring is full. After a failure nothing was taken.
   Status Append(uint64_t generation, SequenceNumber first, uint32_t count,
                 std::span<const Slice> parts, uint64_t* position);
-  /// Sends what was appended on its way, unless somebody leads, something is on its way already, or
-  /// it has to wait for a segment: who awaits it does that then, and meets any failure. Waits for
-  /// nothing. To be followed by an Await, as nothing else looks after what is on its way.
+  /// Posts what was appended, unless there is a leader, a group is in flight already, or it would
+  /// have to wait for a segment: the Await does that then, and meets any failure. It never waits.
+  /// An Await must follow, as nothing else completes a group in flight.
   void Start() EXCLUDES(mutex_);
   /// Returns once every copy has everything up to `position`.
   Status Await(uint64_t position);
@@ -109,27 +109,26 @@ class LogWriter {
   /// in order. They stay until TakeUnneeded gives them out.
   std::vector<WrittenSegment> SegmentsOf(uint64_t first, uint64_t last) EXCLUDES(mutex_);
 
-  /// Segments all of whose records are of generations up to `flushed`, and with them those before,
-  /// in order: the caller's, to drop. So are segments that were never used. The open one is among
-  /// them if it qualifies and is more than half full, or has records and `close_open` is set.
+  /// Hands over segments all of whose records are of generations up to `flushed`, with those before
+  /// them, in order, for the caller to drop. So are segments that were never used. The open one is
+  /// among them if it qualifies and is more than half full, or has records and `close_open` is set.
   std::vector<LogSegment> TakeUnneeded(uint64_t flushed, bool close_open = false) EXCLUDES(mutex_);
 
-  /// Ends the open segment if a copy of it is on a node for which `leave` answers true; writers go
-  /// on with the next. Whether any segment has a copy there: until TakeUnneeded has given it out,
-  /// for which its records must be in tables.
+  /// Ends the open segment if a replica of it is on a node for which `leave` answers true; writers
+  /// go on with the next. Returns whether any segment has a replica there, which is so until
+  /// TakeUnneeded has given it out, for which its records must be in tables.
   bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
 
   /// Calls `body` with segment `number` and its acknowledged bytes, with the segment sealed and its
-  /// memory kept meanwhile: nothing is written there but by `body`. Ends the segment first if it is
-  /// the open one. False, without the call, if the log has no such segment with records any more.
-  /// TakeUnneeded, called meanwhile, leaves the segment and those behind it for its next call. Not
-  /// to be called by two threads at once.
+  /// memory kept meanwhile: only `body` writes there. Ends the segment first if it is the open one.
+  /// False, without the call, if the log has no such segment with records any more. TakeUnneeded,
+  /// called meanwhile, leaves the segment and those behind it for its next call. One thread at a
+  /// time may call this.
   bool WithSealed(uint64_t number, const std::function<void(const WrittenSegment&)>& body)
       EXCLUDES(mutex_);
 
-  /// Nothing more is written; later calls answer `ShutdownInProgress`. Waits for a NewSegment that
-  /// is under way, and for what is on its way. After this TakeUnneeded gives the open segment out
-  /// like the others.
+  /// Ends writing; later calls answer `ShutdownInProgress`. Waits for a NewSegment in progress, and
+  /// for the group in flight. After this TakeUnneeded gives the open segment out like the others.
   void Close() EXCLUDES(mutex_);
 
   /// OK, or why nothing can be written at the moment.
@@ -160,7 +159,7 @@ class LogWriter {
    private:
     Leadership* const lead_;
   };
-  /// Of records.
+  /// The range of generations of some records.
   struct Generations {
     uint64_t lowest = UINT64_MAX;
     uint64_t highest = 0;
@@ -177,7 +176,7 @@ class LogWriter {
   };
   /// Records that were posted to the open segment and not awaited yet; the ring has them still.
   struct Group {
-    uint64_t bytes = 0;  ///< In the segment. 0: there is none.
+    uint64_t bytes = 0;  ///< Bytes in the segment. 0: there is none.
     Generations generations;
     LogRing::Entry last;  ///< Its last record, or its only one, which is large.
   };
@@ -185,9 +184,9 @@ class LogWriter {
     LogSegment segment;
     std::unique_ptr<pool::MirroredExtent> extent;  ///< Null: no segment is open.
     uint32_t stamp = 0;
-    uint64_t offset = 0;          ///< Of the first byte that is not acknowledged.
-    Generations generations;      ///< Of acknowledged records.
-    Group posted;                 ///< At `offset`.
+    uint64_t offset = 0;          ///< The first byte that is not acknowledged.
+    Generations generations;      ///< Generations of acknowledged records.
+    Group posted;                 ///< The group at `offset`.
     bool after_unmarked = false;  ///< The one before it that has records is not marked.
     bool has_records() const { return offset > kLogHeaderBytes; }
   };
@@ -235,7 +234,7 @@ class LogWriter {
   /// Marks the copies of the open segment, of which nothing is on its way.
   void MarkSealed() REQUIRES(lead_);
   void SealFailed() REQUIRES(lead_) EXCLUDES(mutex_);
-  /// From now on status() is `s`; also answers it.
+  /// Makes status() answer `s` from now on; also returns it.
   Status Note(Status s) EXCLUDES(mutex_);
   /// The leader's work threw, for want of memory as a rule, and may have left a segment without its
   /// header or a link: nothing is written any more, and the next owner finds what there is.
@@ -268,9 +267,10 @@ class LogWriter {
   alignas(64) std::atomic<State> state_{State::kWorking};  ///< Looked at by each Append.
   mutable Mutex mutex_;
   Status status_ GUARDED_BY(mutex_);
-  std::vector<Sealed> sealed_ GUARDED_BY(mutex_);      ///< In order.
+  std::vector<Sealed> sealed_ GUARDED_BY(mutex_);      ///< These are in order.
   std::vector<LogSegment> unused_ GUARDED_BY(mutex_);  ///< Failed before any record was there.
-  uint64_t kept_ GUARDED_BY(mutex_) = 0;               ///< Of WithSealed; 0: none.
+  /// The segment that WithSealed keeps; 0: none.
+  uint64_t kept_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace nacre
