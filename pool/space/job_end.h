@@ -8,9 +8,9 @@
 
 namespace nacre::pool {
 
-/// Where a job that a node was asked to run may still write. A node counts as open from before the
-/// job is begun there until it has said that the job writes there no more, so silence, of whatever
-/// kind, leaves it open. Space of the job's outputs on an open node must not be anybody else's.
+/// The places where a job that a node was asked to run may still write. A node counts as open from
+/// before the job is begun there until it has said that the job writes there no more, so silence,
+/// of whatever kind, leaves it open. Space of the job's outputs on an open node must not be reused.
 struct JobEnd {
   uint64_t job_id = 0;
   std::vector<NodeId> open;

@@ -4,8 +4,8 @@
 
 namespace nacre::pool {
 
-/// A node's slabs are being leased or returned: one such call at a time, until the end of the
-/// scope, also if memory runs out in it. Under the allocator's mutex, but for the call.
+/// Marks a node's slabs as being leased or returned until the end of the scope, also if memory runs
+/// out in it: one such call runs at a time. The allocator's mutex is held except during the call.
 class SlabExchange {
  public:
   SlabExchange(bool* exchanging, CondVar* changed) : exchanging_(exchanging), changed_(changed) {

@@ -37,7 +37,7 @@ void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
     CatchAll([&task] {
       task();
       return Status::OK();
-    }).IgnoreError();  // Whoever needs what it was to do does it, and is told.
+    }).IgnoreError();  // A caller that needs what it was to do does it, and is told of failures.
     MutexLock lock(&mutex_);
     --background_;
     changed_.SignalAll();
@@ -84,7 +84,7 @@ Status SpaceAllocator::Rep::Take(NodeId node, uint64_t bytes, ExtentAddr* extent
   if (!Carve(node, bytes, extent)) {
     NACRE_RETURN_IF_ERROR(MakeRoom(node, bytes, /*extend=*/true));
     if (!Carve(node, bytes, extent)) {
-      // Somebody took the free end that the lease was to extend. Whole slabs are ours alone.
+      // Another caller took the free end that the lease was to extend. Whole slabs are ours alone.
       NACRE_RETURN_IF_ERROR(MakeRoom(node, bytes, /*extend=*/false));
       [[maybe_unused]] const bool carved = Carve(node, bytes, extent);
       assert(carved);
@@ -179,7 +179,7 @@ Status SpaceAllocator::Rep::ReserveFragments(const Placement& placement, uint64_
                                              FragmentSet wanted, std::vector<ExtentAddr>* extents) {
   extents->clear();
   const std::vector<NodeId> domains = client_->Domains();
-  Placement kept;  // And what comes to it.
+  Placement kept;  // The fragments that stay, and those that come to them.
   for (size_t i = 0; i < placement.fragments.size(); ++i) {
     if ((wanted >> i & 1) == 0) kept.fragments.push_back(placement.fragments[i]);
   }
@@ -281,7 +281,7 @@ void SpaceAllocator::Rep::LeaseAhead(NodeId node) {
   if (nodes_[node].lease_scheduled) return;
   Schedule([this, node] {
     MutexLock lock(&mutex_);
-    // A failure is the business of whoever comes to need the space.
+    // A failure concerns the callers that come to need the space.
     try {
       MakeRoom(node, ahead_bytes_, /*extend=*/true).IgnoreError();
     } catch (...) {

@@ -15,7 +15,7 @@ namespace nacre::pool {
 
 struct SpaceUsage {
   uint64_t leased_bytes = 0;  ///< Slabs held.
-  uint64_t used_bytes = 0;    ///< In live extents.
+  uint64_t used_bytes = 0;    ///< Bytes in live extents.
 };
 
 /// The extents of one database: carved locally out of slabs that the nodes lease as a whole
@@ -51,20 +51,20 @@ class SpaceAllocator {
   /// still be stored are free when it cannot any more (PoolClient::MayStillWriteOn).
   void Free(const Placement& placement);
   void Free(const ExtentAddr& extent);
-  /// A write has failed, and what it was for is about to be freed: gives the nodes a second to end
-  /// it, so that its space is not missed by who tries again.
+  /// Must be called after a failed write, before its space is freed: gives the nodes a second to
+  /// end it, so that another attempt does not lack its space.
   void EndAbandonedWrites() { client_->EndAbandonedWrites(); }
-  /// Of a job's outputs: what the job may still write to is free when it cannot any more.
+  /// Frees a job's outputs: what the job may still write to is free when it cannot any more.
   void Free(const JobEnd& end, const Placement& placement) { Free(end, placement.fragments); }
   void Free(const JobEnd& end, const std::vector<ExtentAddr>& extents) {
     quarantine_.Take(end, extents);
   }
-  /// Whether the node has not said yet that some job has ended there.
+  /// Whether the node has not yet confirmed the end of some job there.
   bool AwaitsEndOn(NodeId node) const { return quarantine_.AwaitsEndOn(node); }
   /// Bytes that wait for a job's end. They count as used.
   uint64_t quarantined_bytes() const { return quarantine_.held_bytes(); }
-  /// The database is about to be left: nothing is asked of its nodes any more, and what waits for
-  /// a job's end stays used. Whoever opens it next finds that free.
+  /// Must be called before leaving the database: nothing is asked of its nodes any more, and what
+  /// waits for a job's end stays used. The next owner finds that free.
   void EndQuarantine() { quarantine_.Stop(); }
 
   /// Which nodes are to be left: nothing new goes there as long as the others have room.
@@ -82,12 +82,12 @@ class SpaceAllocator {
   Status ReturnFreeSlabs();
 
   struct FreeSpace {
-    uint64_t bytes = 0;  ///< In pieces that are large enough.
-    uint64_t total = 0;  ///< Of the node, whoever has it.
+    uint64_t bytes = 0;  ///< Bytes in pieces that are large enough.
+    uint64_t total = 0;  ///< Bytes of the node, whichever database has them.
   };
   /// What this database may still fill on `node`: what is free in its slabs, in pieces of `piece`
-  /// bytes or more, and slabs that nobody has leased. Asks the node; waits for slabs on their way,
-  /// so that none is missed.
+  /// bytes or more, and slabs that are not leased. Asks the node; waits for leases and returns in
+  /// progress, so that no slab is missed.
   Status MeasureFree(NodeId node, uint64_t piece, FreeSpace* free);
 
   SpaceUsage Usage(NodeId node) const;

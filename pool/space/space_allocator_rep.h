@@ -53,15 +53,15 @@ class SpaceAllocator::Rep {
     /// Slabs whose return was not answered, by request: those of one request the node took back
     /// together, or not at all. It is asked again.
     std::vector<std::vector<uint64_t>> unanswered;
-    /// A lease or a return is under way; the next one waits, so that slabs on their way back are
-    /// not missed and nobody leases twice for one need. So does who counts what is free.
+    /// A lease or a return is in progress; the next one waits, so that returned slabs are not
+    /// missed and one need never leases twice. Counting free space waits as well.
     bool exchanging = false;
     bool draining = false;
     bool lease_scheduled = false;
     bool return_scheduled = false;
   };
 
-  /// By node, each made when it is first asked for. References stay valid.
+  /// One for each node, made when it is first asked for. References stay valid.
   class PerNode {
    public:
     Node& operator[](size_t node) {
@@ -93,7 +93,7 @@ class SpaceAllocator::Rep {
   void Turn(Placement* placement) REQUIRES(mutex_);
   void Release(const ExtentAddr& extent) REQUIRES(mutex_);
   /// Makes `bytes` fit on `node`: leases what is missing, giving the mutex up meanwhile. With
-  /// `extend`, that may be what is missing behind a free end, which somebody else may have taken
+  /// `extend`, that may be what is missing behind a free end, which another caller may have taken
   /// when this returns OK.
   Status MakeRoom(NodeId node, uint64_t bytes, bool extend) REQUIRES(mutex_);
   Growth FindGrowth(const Node& node, uint64_t bytes) const;
@@ -117,7 +117,8 @@ class SpaceAllocator::Rep {
   CondVar changed_{&mutex_};
   /// Mutable, as one for a node that was not used yet is made when it is asked for.
   mutable PerNode nodes_ GUARDED_BY(mutex_);
-  uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;  ///< Of the latest extent: the next may be alike.
+  /// Bytes of the latest extent: the next may be alike.
+  uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;
   int background_ GUARDED_BY(mutex_) = 0;
   uint64_t turn_ GUARDED_BY(mutex_) = 0;
 };

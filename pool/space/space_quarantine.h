@@ -13,11 +13,11 @@
 
 namespace nacre::pool {
 
-/// Keeps space that may still be written to from being used again: by a job that a node runs, or
-/// by writes of this client itself that it has given up. A node that does not answer may be stopped
+/// Keeps space that may still be written to from being used again: by a job that a node runs, or by
+/// writes of this client itself that it has given up. A node that does not answer may be stopped
 /// for hours, and go on then with the job, or store what waited in its sockets. So a thread asks
 /// the nodes to end such jobs and connections until they have, or are lost, and only then is the
-/// space of a node free. Nobody waits for it. There is no thread before there is such space.
+/// space of a node free. No caller waits for it. There is no thread before there is such space.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceQuarantine {
@@ -31,8 +31,8 @@ class SpaceQuarantine {
   using Free = std::function<void(const ExtentAddr& extent)>;
 
   SpaceQuarantine(Nodes nodes, Free free) : nodes_(std::move(nodes)), free_(std::move(free)) {}
-  /// What is held stays reserved: whoever opens the database next finds it free, once its nodes
-  /// have ended what they did for this owner.
+  /// What is held stays reserved: the next owner finds it free, once its nodes have ended what they
+  /// did for this owner.
   ~SpaceQuarantine() { Stop(); }
 
   /// Frees what neither the job nor this client may still write to, at once, and the rest when that
@@ -62,7 +62,7 @@ class SpaceQuarantine {
 
   const Nodes nodes_;
   const Free free_;
-  std::atomic<uint64_t> held_bytes_{0};  ///< Of jobs_. Relaxed: a figure by itself.
+  std::atomic<uint64_t> held_bytes_{0};  ///< Bytes of jobs_. Relaxed: a figure by itself.
   mutable Mutex mutex_;
   CondVar changed_{&mutex_};
   std::vector<Job> jobs_ GUARDED_BY(mutex_);

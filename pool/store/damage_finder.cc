@@ -122,7 +122,7 @@ Status DamageFinder::Examine(uint64_t row) {
 
 std::string FindDamage(RemoteTable* table, uint64_t offset, size_t n, bool again) {
   const Placement& placement = table->placement;
-  // Of a placement that came without, no tail can be found.
+  // A placement without chunk sizes does not lead to tails.
   if (placement.chunk_size == 0 || n == 0 || !table->malformed.ok()) return {};
   const uint64_t row_bytes = placement.chunk_size * placement.redundancy.data;
   const uint64_t first = offset / row_bytes;

@@ -16,14 +16,14 @@ namespace nacre::pool {
 
 /// A few bytes of an erasure-coded table whose fragment cannot be read, got from k others: reads
 /// for a PointReader, and what is computed from them. It is the short way for the lookups of one
-/// thread; a table's extent gets the same bytes for everybody else, and whatever this cannot.
+/// thread; a table's extent gets the same bytes for all other readers, and what this cannot get.
 ///
 /// Thread safety: none.
 class DegradedRead {
  public:
-  /// Of bytes [offset, offset + n) of the table, within one chunk; the fragment that has them
-  /// counts as lost, like those on lost nodes. False if it takes the extent: too few fragments are
-  /// left, or the range straddles the end of a chunk that is shorter than others of its row, or
+  /// Plans for the bytes [offset, offset + n) of the table, within one chunk; the fragment that has
+  /// them counts as lost, like those on lost nodes. False if it takes the extent: too few fragments
+  /// are left, or the range straddles the end of a chunk that is shorter than others of its row, or
   /// chunks have to be checked since their memory is not held.
   bool Plan(const TableStore& store, const Placement& placement, uint64_t table_bytes,
             uint64_t offset, uint32_t n);
@@ -36,7 +36,8 @@ class DegradedRead {
  private:
   std::array<PointRead, ReedSolomon::kMaxData> reads_;
   size_t read_count_ = 0;
-  std::array<uint8_t, ReedSolomon::kMaxData> read_of_;  ///< Of each source; kZeros: there is none.
+  /// The read of each source; kZeros: there is none.
+  std::array<uint8_t, ReedSolomon::kMaxData> read_of_;
   static constexpr uint8_t kZeros = UINT8_MAX;
   size_t source_count_ = 0;
   const Combination* decoder_ = nullptr;

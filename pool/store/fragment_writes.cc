@@ -25,7 +25,7 @@ FragmentWrites::FragmentWrites(TableStore::Rep* store, std::unique_ptr<Lane> lan
 FragmentWrites::~FragmentWrites() {
   // Normally all is done; a builder that gave up leaves writes behind.
   if (outstanding_ > 0) Fail(Status::Aborted("given up")).IgnoreError();
-  // Of one that failed, completions of given up writes may still be in the queue.
+  // After a failure, completions of given up writes may still be in the queue.
   if (failure_.ok()) store_->GiveLane(std::move(lane_));
 }
 
@@ -139,7 +139,7 @@ Status FragmentWrites::Fail(Status why) {
   if (failure_.ok()) failure_ = std::move(why);
   for (Fragment& fragment : fragments_) {
     if (fragment.outstanding == 0) continue;
-    // Not the fault of the other nodes, and nothing to suspect them for.
+    // The other nodes are not to blame, and not to be suspected.
     const bool culprit =
         failure_.message().find(fragment.link->address()) != std::string_view::npos;
     const Status told = culprit ? failure_ : Status::Aborted(failure_.message());

@@ -16,9 +16,8 @@
 namespace nacre::pool {
 
 /// The writes of one table that is being made, to all of its fragments: those in local memory are
-/// copied at once, the others are on their way until somebody awaits them. Writes belong to
-/// flights, each of which has a buffer that is free again when its writes have ended. The first
-/// failure ends all.
+/// copied at once, the others are in flight until they are awaited. Writes belong to flights, each
+/// of which has a buffer that is free again when its writes have ended. The first failure ends all.
 ///
 /// Thread safety: none.
 class FragmentWrites {
@@ -33,7 +32,7 @@ class FragmentWrites {
   FragmentWrites& operator=(const FragmentWrites&) = delete;
 
   size_t fragments() const { return fragments_.size(); }
-  /// Where the fragment's bytes (head not counted) are in local memory; null if they are not.
+  /// The fragment's bytes (without head) in local memory; null if they are not there.
   char* Local(size_t fragment) const { return fragments_[fragment].local; }
   /// The registered bytes there, as a source of writes.
   rdma::LocalBuffer LocalPart(char* bytes, size_t n) const {
@@ -58,7 +57,7 @@ class FragmentWrites {
  private:
   struct Fragment {
     NodeLink* link = nullptr;
-    uint64_t offset = 0;  ///< In the region.
+    uint64_t offset = 0;  ///< Offset in the region.
     char* local = nullptr;
     int outstanding = 0;
   };
@@ -81,7 +80,7 @@ class FragmentWrites {
   std::unique_ptr<Lane> lane_;
   std::vector<Fragment> fragments_;
   std::vector<Flight> flights_;
-  int outstanding_ = 0;  ///< Over all fragments.
+  int outstanding_ = 0;  ///< Counted over all fragments.
   Status failure_;
 };
 

@@ -50,7 +50,7 @@ class Planner {
 
   size_t data() const { return placement_.redundancy.data; }
   bool IsLost(size_t fragment) const { return (lost_ >> fragment & 1) != 0; }
-  /// Whether the fragment's chunk in this row is to be done without.
+  /// Whether to do without the fragment's chunk in this row.
   bool IsAvoided(size_t fragment, uint64_t row) const {
     if (damage_ == nullptr) [[likely]]
       return IsLost(fragment);
@@ -67,7 +67,7 @@ class Planner {
   size_t TakeRoom(size_t length);
   Status DecodePart(size_t column, const Range& range, size_t at);
   Status Decode(size_t column, const Range& range, size_t at);
-  /// Whether the range of a data fragment is among the bytes asked for, and where; else kNowhere.
+  /// The place of a data fragment's range among the bytes asked for; kNowhere if it is not there.
   size_t WithinRequest(size_t fragment, const Range& range) const;
   size_t PlaceOf(size_t fragment, const Range& range);
   Status TooManyLost() const;
@@ -82,7 +82,7 @@ class Planner {
   const uint64_t offset_;
   const size_t length_;
   ReadPlan* const plan_;
-  mutable std::map<uint64_t, FragmentSet> avoided_;  ///< By row, once asked for.
+  mutable std::map<uint64_t, FragmentSet> avoided_;  ///< Keyed by row, once asked for.
   std::vector<Source> sources_;                      ///< Brought for decoding only.
 };
 
@@ -113,7 +113,7 @@ Status Planner::TooManyLost() const {
 Status Planner::Replicated() {
   plan_->bytes = length_;
   for (size_t done = 0; done < length_;) {
-    // In one piece unless some chunk is better in one copy, another in another.
+    // Reads in one piece unless one copy is better for some chunk, and another for another.
     const uint64_t at = offset_ + done;
     const uint64_t chunk_size = damage_ == nullptr ? UINT64_MAX : placement_.chunk_size;
     const size_t n = std::min<uint64_t>(length_ - done, chunk_size - at % chunk_size);
@@ -174,7 +174,7 @@ Status Planner::Striped() {
   return Status::OK();
 }
 
-/// Of the range, how many bytes the fragment has from its beginning on; the rest is zero.
+/// How many bytes of the range, from its beginning on, the fragment has; the rest is zero.
 uint64_t Planner::BytesThere(size_t fragment, const Range& range) const {
   const int column = fragment < data() ? static_cast<int>(fragment) : 0;
   const uint64_t there = striping_.ChunkBytes(range.row, column, table_bytes_);
@@ -213,7 +213,7 @@ size_t Planner::TakeRoom(size_t length) {
 
 Status Planner::DecodePart(size_t column, const Range& range, size_t at) {
   if (!whole_chunks_) return Decode(column, range, at);
-  // As long as the longest chunk of the row.
+  // It is as long as the longest chunk of the row.
   const Range whole{
       .row = range.row, .begin = 0, .end = striping_.ChunkBytes(range.row, 0, table_bytes_)};
   const size_t decoded = TakeRoom(whole.end);

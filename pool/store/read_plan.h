@@ -13,9 +13,9 @@
 
 namespace nacre::pool {
 
-/// How to read a range of a table's bytes: what each node gives, and what is to be computed from it
-/// when nodes are lost. The range comes first in the buffer, then what decoding needs beyond it. In
-/// a store whose memory is not held, that is whole chunks, which the caller has to check.
+/// A plan for reading a range of a table's bytes: what each node gives, and what is computed from
+/// it when nodes are lost. The range comes first in the buffer, then what decoding needs beyond it.
+/// In a store whose memory is not held, that is whole chunks, which the caller has to check.
 struct ReadPlan {
   /// Bytes of a fragment that lies in local memory.
   struct Copy {
@@ -29,7 +29,7 @@ struct ReadPlan {
     size_t length = 0;
     size_t at = 0;
   };
-  /// A chunk that something is decoded from, and that may be somebody else's meanwhile.
+  /// A chunk that something is decoded from, and whose memory may have been reused.
   struct Unchecked {
     size_t fragment = 0;
     uint64_t row = 0;
@@ -48,13 +48,13 @@ struct ReadPlan {
   std::vector<std::pair<size_t, size_t>> zeros;  ///< Place and length of what is to be cleared.
   std::vector<Unchecked> unchecked;
   std::vector<Decoding> decodings;
-  std::vector<Move> moves;  ///< After the decodings.
-  size_t bytes = 0;         ///< Of the buffer.
+  std::vector<Move> moves;  ///< These follow the decodings.
+  size_t bytes = 0;         ///< Size of the buffer.
 
   /// The range in local memory, if it is all there and in one piece; then the plan is empty.
   const char* in_place = nullptr;
 
-  /// After all parts have come, and `unchecked` was found to be the table's.
+  /// Must follow the arrival of all parts, and the check of `unchecked`.
   void Complete(char* buffer) const;
 };
 

@@ -14,7 +14,7 @@
 
 namespace nacre::pool {
 
-/// Where an open table is, and what is known of it. Shared by its extent and the reads that this
+/// The place of an open table, and what is known of it. Its extent shares it with the reads that it
 /// started.
 struct RemoteTable {
   TableStore::Rep* store = nullptr;

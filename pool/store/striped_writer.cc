@@ -38,7 +38,7 @@ class StripedWriter : public ExtentWriter {
 
   size_t column() const { return chunks_ % data_; }
   uint64_t row() const { return chunks_ / data_; }
-  /// Of the chunk at hand in its fragment.
+  /// The offset of the current chunk in its fragment.
   uint64_t RowOffset() const { return row() * chunk_size_; }
   size_t DataFlight() const { return chunks_ % data_flights_; }
   size_t ParityFlight(uint64_t row) const { return data_flights_ + row % kParityFlights; }
@@ -64,9 +64,9 @@ class StripedWriter : public ExtentWriter {
   uint64_t chunks_ = 0;  ///< Committed.
   uint64_t written_ = 0;
   rdma::LocalBuffer current_;
-  Buffer* parity_buffer_ = nullptr;  ///< Of the row at hand: its parity chunks, one after another.
-  size_t row_bytes_ = 0;             ///< Of the row's first chunk.
-  bool parity_sent_ = true;          ///< Of all rows that have chunks.
+  Buffer* parity_buffer_ = nullptr;  ///< Parity chunks of the current row, one after another.
+  size_t row_bytes_ = 0;             ///< Size of the row's first chunk.
+  bool parity_sent_ = true;          ///< Whether the parity of all rows with chunks was sent.
   std::vector<FragmentChecksums> checksums_;
 };
 

@@ -98,7 +98,7 @@ class RemoteRead : public PendingRead {
 
   void TurnToOthers(Status why, FragmentSet failed) {
     read_.reset();
-    // So that in the end all nodes that failed are named.
+    // The message names all nodes that failed in the end.
     failure_ = failure_.ok()
                    ? why
                    : Status::FromCode(static_cast<int>(why.code()),
@@ -118,7 +118,7 @@ class RemoteRead : public PendingRead {
   RemoteStream* stream_ = nullptr;
   std::shared_ptr<StreamRead> read_;
   Status status_;
-  Status failure_;  ///< Of what was tried so far.
+  Status failure_;  ///< The failure of what was tried so far.
   bool complete_ = false;
 };
 

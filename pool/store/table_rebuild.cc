@@ -24,7 +24,7 @@ namespace nacre::pool {
 
 namespace {
 
-/// Makes fragments of one table anew, chunk by chunk: a chunk of each source is on its way while
+/// Makes fragments of one table anew, chunk by chunk: a chunk of each source is in flight while
 /// earlier ones are checked and decoded, in the processor's cache, right into the place where they
 /// are to stay. A fragment that is there and only moves is copied; the others are decoded from k
 /// sources. When a node fails, other sources take its place; when a chunk is damaged, other chunks
@@ -39,7 +39,7 @@ class TableRebuilder {
  private:
   /// Pieces of sources that are on their way at a time.
   static constexpr size_t kReadsAhead = 2;
-  /// Of each fragment; one more is for the heads.
+  /// How many each fragment has; one more is for the heads.
   static constexpr size_t kWriteFlights = 2;
 
   /// Bytes [begin, end) of each source, heads not counted: a chunk, or what there is of it.
@@ -52,7 +52,7 @@ class TableRebuilder {
 
   size_t fragments() const { return table_.placement.fragments.size(); }
   bool Has(FragmentSet set, size_t fragment) const { return (set >> fragment & 1) != 0; }
-  /// Of the fragment in [begin, end); the rest is zero.
+  /// How many bytes the fragment has in [begin, end); the rest is zero.
   uint64_t BytesThere(size_t fragment, uint64_t begin, uint64_t end) const;
   const char* Local(size_t fragment) const {
     return store_->LocalBytes(table_.placement.fragments[fragment]);
@@ -83,12 +83,12 @@ class TableRebuilder {
   const WriteKeys* const keys_;
   RebuildResult* const result_;
   const uint64_t piece_bytes_;  ///< A chunk.
-  uint64_t longest_ = 0;        ///< Of the wanted fragments, in bytes.
+  uint64_t longest_ = 0;        ///< The longest of the wanted fragments, in bytes.
   FragmentSet unusable_ = 0;
-  Status damage_;                                 ///< The first that was met.
-  std::vector<FragmentChecksums> checksums_;      ///< Of sources, by fragment; without a table id
-                                                  ///< until they are loaded.
-  std::vector<FragmentChecksums> new_checksums_;  ///< By wanted fragment.
+  Status damage_;  ///< The first that was met.
+  /// Checksums of sources, by fragment; without a table id until they are loaded.
+  std::vector<FragmentChecksums> checksums_;
+  std::vector<FragmentChecksums> new_checksums_;  ///< Indexed by wanted fragment.
   std::vector<size_t> sources_;                   ///< Fragments that are read, ascending.
   FragmentSet decode_from_ = 0;  ///< k of them, or one copy; 0: nothing has to be decoded.
   std::vector<char> padded_;     ///< Local sources that end within a piece.
@@ -136,7 +136,7 @@ Status TableRebuilder::Choose(FragmentSet damaged) {
       decode = true;
     }
   }
-  // Of copies, one is as good as k of a code.
+  // One replica is as good as k fragments of a code.
   const size_t needed = striped ? table_.placement.redundancy.data : 1;
   decode_from_ = 0;
   if (decode) {
@@ -169,7 +169,7 @@ Status TableRebuilder::Choose(FragmentSet damaged) {
     if (checksums_[fragment].chunk_size != 0) continue;
     const Status s = LoadChecksums(fragment);
     if (s.ok()) continue;
-    // Without them it cannot be trusted; with others, perhaps.
+    // Without its checksums a source cannot be trusted; the others may suffice.
     if (damage_.ok()) damage_ = s.WithContext(store_->client->node_address(NodeOf(fragment)));
     unusable_ |= FragmentSet{1} << fragment;
     return Choose(damaged);
@@ -419,7 +419,7 @@ Status TableRebuilder::Run(const std::atomic<bool>* cancelled) {
     if (Status s = Take(&piece); s.ok()) {
       done = piece.end;
     } else {
-      // When nodes failed it, from others.
+      // If nodes failed it, other sources take over.
       if (piece.read == nullptr || piece.read->failed().empty()) return s;
       GiveUpOn(*piece.read);
       NACRE_RETURN_IF_ERROR(Choose(0));

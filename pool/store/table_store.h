@@ -39,9 +39,9 @@ class TableStore {
  public:
   enum class Memory : uint8_t {
     kHeld,  ///< A table that is open keeps its memory.
-    /// It may be given to others at any time. What is read directly is told apart by the checksums
-    /// of who reads it; bytes are decoded from whole chunks only, which are compared with the tails
-    /// of their fragments first (pool/store/chunk_sums.h).
+    /// It may be reused at any time. The reader's own checksums tell whether bytes that were read
+    /// directly are the table's; bytes are decoded from whole chunks only, which are compared with
+    /// the tails of their fragments first (pool/store/chunk_sums.h).
     kUnheld,
   };
 
@@ -51,10 +51,10 @@ class TableStore {
              Memory memory = Memory::kHeld);
   ~TableStore();
 
-  /// In place when a whole copy lies in local memory. Reads go to live copies, or to the fragments
-  /// that have the bytes, and turn to other nodes when one fails: lost fragments are decoded, of
-  /// just the bytes asked for; so are chunks that are known to be damaged. `Unavailable` names the
-  /// nodes when too many are lost.
+  /// The extent is in place when a whole replica lies in local memory. Reads go to live replicas,
+  /// or to the fragments that have the bytes, and turn to other nodes when one fails: lost
+  /// fragments are decoded, of just the bytes asked for; so are chunks that are known to be
+  /// damaged. `Unavailable` names the nodes when too many are lost.
   std::shared_ptr<Extent> OpenExtent(uint64_t table_id, const Placement& placement, uint64_t size);
 
   /// Writes a table to every fragment of `placement`. Any failed fragment fails the writer
@@ -69,9 +69,9 @@ class TableStore {
   Status Rebuild(const TableRebuild& table, const std::atomic<bool>* cancelled,
                  RebuildResult* result, const WriteKeys* keys = nullptr);
 
-  /// Address of a table byte in copy number `copy`, for a point read: from there on, as many bytes
-  /// follow in the table as are left of the chunk. An erasure-coded table has one copy. Not valid
-  /// while the node that holds this copy is lost.
+  /// Address of a table byte in replica number `copy`, for a point read: from there on, as many
+  /// bytes follow in the table as are left of the chunk. An erasure-coded table has one. It is not
+  /// valid while the node that holds this replica is lost.
   RemoteAddr Resolve(const Placement& placement, uint64_t offset, int copy) const;
 
   /// An extent's bytes, head first; null if they do not lie in local memory.
@@ -80,13 +80,13 @@ class TableStore {
   PoolClient* client() const;
   Memory memory() const;
   EncodingWork encoding_work() const;
-  /// Times that somebody found bytes of a table damaged that had been read.
+  /// How often bytes of a table that had been read were found damaged.
   uint64_t damaged_reads() const;
   /// How often anything was added to what extents tell in `damaged`: as long as this stays the
   /// same, so do they.
   uint64_t damage_reports() const;
 
-  class Rep;  ///< For the files that implement this.
+  class Rep;  ///< Used by the files that implement this.
 
  private:
   std::unique_ptr<Rep> rep_;

@@ -31,7 +31,7 @@ class TableStore::Rep {
   /// `Corruption` unless the fragment lies in the region of its node (as far as that is known) and
   /// has room for a fragment of `bytes` and its tail.
   Status CheckFragment(const ExtentAddr& fragment, uint64_t bytes, uint64_t chunk_size) const;
-  /// In place of `fragment`'s table bytes; null if they are not in local memory.
+  /// The table bytes of `fragment` in local memory; null if they are not there.
   char* LocalBytes(const ExtentAddr& fragment) const;
 
   static constexpr size_t kStreams = StreamLimit(0);

@@ -39,7 +39,7 @@ class ReplicatedWriter : public ExtentWriter {
   uint64_t chunks_ = 0;    ///< Committed.
   uint64_t written_ = 0;   ///< Bytes committed.
   rdma::LocalBuffer current_;
-  FragmentChecksums checksums_;  ///< Of each copy.
+  FragmentChecksums checksums_;  ///< Checksums of each copy.
 };
 
 ReplicatedWriter::ReplicatedWriter(TableStore::Rep* store, std::unique_ptr<Lane> lane,

@@ -28,7 +28,7 @@ class WriteKeys {
     uint32_t key = 0;
   };
 
-  std::map<std::pair<NodeId, uint64_t>, Range> ranges_;  ///< By node and first byte.
+  std::map<std::pair<NodeId, uint64_t>, Range> ranges_;  ///< Keyed by node and first byte.
 };
 
 }  // namespace nacre::pool

@@ -15,7 +15,7 @@ const char* ToString(RepairProgress::State state) {
     case RepairProgress::State::kWaiting:
       return "waiting";
   }
-  return "?";  // Of a later version.
+  return "?";  // A later version has sent it.
 }
 
 void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message) {

@@ -16,11 +16,11 @@ struct RepairProgress {
   enum class State : uint8_t {
     kIdle = 0,  ///< Nothing to do.
     kRunning = 1,
-    kPaused = 2,   ///< By order; see Directions.
+    kPaused = 2,   ///< The directions ask for it; see Directions.
     kWaiting = 3,  ///< There is something to do that cannot be done: too few nodes, no space.
   };
   State state = State::kIdle;
-  uint64_t bytes_done = 0;  ///< Of fragments, since there was nothing to do.
+  uint64_t bytes_done = 0;  ///< Bytes of fragments, since there was nothing to do.
   uint64_t bytes_total = 0;
   uint64_t bytes_per_second = 0;  ///< Lately.
   uint64_t seconds_left = 0;      ///< 0: not known.
@@ -28,7 +28,7 @@ struct RepairProgress {
 /// "idle", "running", "paused", "waiting".
 const char* ToString(RepairProgress::State state);
 
-/// What the owner of a database tells its nodes, for those who look at the pool from outside.
+/// What the owner of a database reports to its nodes, for observers of the pool.
 struct DatabaseReport {
   uint64_t database_id = 0;
   std::string redundancy{};
@@ -37,15 +37,15 @@ struct DatabaseReport {
   std::string notice{};  ///< What an operator has to know; empty: nothing.
 };
 
-/// What those who run a pool want of the databases in it. Each node keeps a copy; the highest
+/// The operators' directions for the databases in a pool. Each node keeps a replica; the highest
 /// version holds, so a node that was away or is new does no harm.
 struct Directions {
-  uint64_t version = 0;  ///< 0: nobody has said anything.
+  uint64_t version = 0;  ///< 0: there are no directions yet.
   /// Instance ids of the nodes that are to be left by all fragments.
   std::vector<uint64_t> draining{};
   bool repair_paused = false;
-  uint64_t repair_bytes_per_second = 0;  ///< In place of the databases' own limit; 0: that one.
-  std::vector<std::string> added_addresses{};  ///< Of nodes beyond those of the databases' URIs.
+  uint64_t repair_bytes_per_second = 0;        ///< Replaces the databases' own limit; 0: does not.
+  std::vector<std::string> added_addresses{};  ///< Nodes beyond those of the databases' URIs.
   bool operator==(const Directions&) const = default;
 };
 
@@ -54,8 +54,8 @@ struct KnownDatabase {
   std::string name;
   uint64_t database_id = 0;
   bool open = false;
-  uint64_t leased_bytes = 0;  ///< On this node.
-  bool reported = false;      ///< Else there is no report, or its owner is gone.
+  uint64_t leased_bytes = 0;  ///< Bytes leased on this node.
+  bool reported = false;      ///< Otherwise there is no report, or its owner is gone.
   uint64_t report_age_nanos = 0;
   DatabaseReport report;
 };

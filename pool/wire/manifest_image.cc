@@ -48,7 +48,7 @@ void Xor(const char* other, size_t n, char* bytes) {
   for (size_t i = 0; i < n; ++i) bytes[i] = static_cast<char>(bytes[i] ^ other[i]);
 }
 
-/// Whether a slot takes less room as it is than as what has changed: LZ4 leaves little of zeros.
+/// Whether a slot takes less room whole than as its changes: LZ4 leaves little of zeros.
 bool IsSmallerWhole(const SlotChange& change) {
   ptrdiff_t zeros = 0;
   for (size_t i = 0; i < change.before.size(); ++i) {
@@ -127,7 +127,7 @@ Status MakeContents(const CheckpointHeader& header, const CheckpointDelta& delta
                                header.image_slots, header.slots_used));
   }
   uint32_t next = 0;        // Slots are in order.
-  uint32_t first_used = 0;  // Of those that come into use, each has to be there.
+  uint32_t first_used = 0;  // Each slot from here on that comes into use has to be in the delta.
   for (uint32_t i = 0; i < changes->count; ++i) {
     const uint32_t slot = changes->slot(i);
     if (slot < next || slot >= delta.slots_used) return Damaged(fmt::format("slot {}", slot));
@@ -253,7 +253,7 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
   after.version = delta.version;
   after.slots_used = delta.slots_used;
   if (record != nullptr) NACRE_RETURN_IF_ERROR(record(EncodeRedo(after, changes)));
-  // Whoever reads the copy meanwhile, from afar, sees that it is being changed.
+  // A remote reader of the replica sees that it is being changed.
   header.applying = delta.version;
   header.Encode(copy);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -18,23 +18,23 @@ namespace nacre::pool {
 /// Which manifest a copy belongs to. Of one database, no two manifests have the same.
 struct ManifestIdentity {
   uint64_t database_id = 0;
-  uint64_t epoch = 0;       ///< Of the owner that made it.
+  uint64_t epoch = 0;       ///< Epoch of the owner that made it.
   uint32_t generation = 0;  ///< Counts the manifests that this owner made.
 
   bool operator==(const ManifestIdentity&) const = default;
 };
 
-/// The head of a copy of a manifest: says what follows, and which version the image has. Written by
-/// the owner when it makes the copy, then by the node with each checkpoint.
+/// The head of a replica of a manifest: says what follows, and which version the image has. The
+/// owner writes it when it makes the replica, then the node does with each checkpoint.
 ///
-/// A copy is this head, at once behind it `image_slots` slots of `slot_bytes`, and behind them what
-/// the owner writes on its own. Only the first `slots_used` slots mean anything.
+/// A replica is this head, then `image_slots` slots of `slot_bytes`, then what the owner writes on
+/// its own. Only the first `slots_used` slots mean anything.
 struct CheckpointHeader {
   /// Encoded, the rest zero (docs/formats.md, "Manifest").
   static constexpr size_t kBytes = 256;
 
   ManifestIdentity identity;
-  uint64_t version = 0;  ///< Of the image.
+  uint64_t version = 0;  ///< Version of the image.
   /// Version of the checkpoint that the node is at, or 0: until it is through, the image is none.
   uint64_t applying = 0;
   uint32_t slot_bytes = 0;
@@ -43,8 +43,8 @@ struct CheckpointHeader {
 
   /// Writes kBytes to `dst`.
   void Encode(char* dst) const;
-  /// From at least kBytes. `Corruption` for anything else, `NotSupported` for a newer format. Safe
-  /// on any bytes.
+  /// Decodes at least kBytes. `Corruption` for anything else, `NotSupported` for a newer format.
+  /// Safe on any bytes.
   static Status Decode(const Slice& bytes, CheckpointHeader* header);
 };
 
@@ -60,8 +60,8 @@ struct CheckpointDelta {
   ManifestIdentity identity;
   uint64_t base_version = 0;
   uint64_t version = 0;
-  uint32_t slots_used = 0;  ///< With it; never fewer than before.
-  uint32_t raw_bytes = 0;   ///< Of `compressed` when it is unpacked.
+  uint32_t slots_used = 0;  ///< The number after the change; never fewer than before.
+  uint32_t raw_bytes = 0;   ///< Size of `compressed` when it is unpacked.
   uint32_t crc = 0;         ///< CRC32C of `compressed`.
   std::string compressed{};
 };
@@ -76,11 +76,11 @@ Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
 /// failure leaves the copy as it is.
 using RecordRedo = std::function<Status(std::string redo)>;
 
-/// Brings the copy that lies in the `length` bytes at `copy` from the delta's base version to its
-/// version. OK without a change if it is there already. Else nothing is changed, and
-/// `InvalidArgument` is answered for a copy of another manifest or version, `Corruption` if the
-/// copy or the delta is damaged: each slot is compared with its checksum before anything is
-/// written. `record` may be null: for copies that end with the process.
+/// Brings the replica in the `length` bytes at `copy` from the delta's base version to its version.
+/// OK without a change if it is there already. Else nothing is changed, and `InvalidArgument` is
+/// answered for a replica of another manifest or version, `Corruption` if the replica or the delta
+/// is damaged: each slot is compared with its checksum before anything is written. `record` may be
+/// null, for replicas that end with the process.
 Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length,
                        const RecordRedo& record = nullptr);
 /// Does what a process that was killed in the middle of it had recorded, and perhaps done already.

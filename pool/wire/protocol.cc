@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kSlabReason = "slabs";
 constexpr std::string_view kInstanceReason = "restarted, its memory is lost";
 constexpr std::string_view kStartReason = "restarted meanwhile";
-/// Of which slabs are multiples.
+/// Slabs are multiples of this.
 constexpr uint64_t kPageBytes = 4096;
 
 void PutHead(std::string* dst, uint32_t magic, uint16_t version, uint16_t kind) {

@@ -34,8 +34,8 @@ namespace nacre::pool {
 inline constexpr uint32_t kHelloMagic = 0x4172634e;  // "NcrA"
 inline constexpr uint16_t kProtocolVersion = 8;
 
-/// How long an owner may answer reads after a node has confirmed that it owns the database. One who
-/// takes over from an owner that is there waits for as long.
+/// How long an owner may answer reads after a node has confirmed that it owns the database. A
+/// client that takes over from a live owner waits for as long.
 inline constexpr std::chrono::milliseconds kOwnerLease{1000};
 
 enum class ConnectionKind : uint8_t { kLifeline = 0, kRequest = 1, kData = 2 };
@@ -48,13 +48,14 @@ struct Hello {
   uint16_t version = kProtocolVersion;
   ConnectionKind kind = ConnectionKind::kLifeline;
   uint64_t client_id = 0;  ///< The same for all connections of one client.
-  /// That the client counts on; 0: any. On the wire in pages of 4 KiB. Not of kData, whose client
-  /// has said it with its lifeline.
+  /// The slab size that the client counts on; 0: any. It goes over the wire in pages of 4 KiB. A
+  /// kData connection does not have it, as the client has said it with its lifeline.
   uint64_t slab_bytes = 0;
-  /// Of kData: its number among the client's, by which it can be ended (control::EndConnections).
+  /// For kData: its number among the client's, by which it can be ended (control::EndConnections).
   uint32_t connection = 0;
-  uint32_t start_id = 0;     ///< Of the process whose addresses and keys it has; 0: any.
-  uint64_t instance_id = 0;  ///< That the client means to reach; 0: any.
+  /// Start of the process whose addresses and keys the client has; 0: any.
+  uint32_t start_id = 0;
+  uint64_t instance_id = 0;  ///< Instance that the client means to reach; 0: any.
 
   std::string Encode() const;
   /// False for anything but the encoding of a Hello of some version.
@@ -68,13 +69,13 @@ struct Welcome {
 
   uint32_t magic = kHelloMagic;
   uint16_t version = kProtocolVersion;
-  uint64_t instance_id = 0;  ///< Of the node's memory: drawn at random when that begins.
+  uint64_t instance_id = 0;  ///< Names the node's memory: drawn at random when that begins.
 
   std::string Encode() const;
   static bool Decode(const Slice& bytes, Welcome* welcome);
 };
 
-/// Why `hello` is refused by a node of this kind; empty: it is not. At most kMaxReasonBytes bytes.
+/// Why a node of this kind refuses `hello`, in at most kMaxReasonBytes bytes; empty if it does not.
 std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id,
                           uint32_t start_id);
 

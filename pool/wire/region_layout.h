@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// How the memory of one node is laid out (docs/formats.md, "Region of a memory node"). The server
-// writes the header and the table; anybody who can read the region finds the slabs by them.
+// The layout of one node's memory (docs/formats.md, "Region of a memory node"). The server writes
+// the header and the table; every reader of the region finds the slabs by them.
 //
 //     0                     RegionHeader
 //     kSlabTableOffset      one SlabEntry a slab

@@ -12,9 +12,9 @@
 
 namespace nacre::pool {
 
-// The root of a database: one register, replicated over nodes of the pool, that tells who owns the
-// database and what the owner wrote last (the ballot register of SWARM, sections 3 and 4; Paxos
-// with the owner's epoch as the ballot, so that an owner writes in one round trip).
+// The root of a database: one register, replicated over nodes of the pool, that tells the
+// database's owner and what the owner wrote last (the ballot register of SWARM, sections 3 and 4;
+// Paxos with the owner's epoch as the ballot, so that an owner writes in one round trip).
 //
 // Each node keeps the highest epoch that was claimed there, and the root that was written last,
 // ordered by epoch and version. A claim with a later epoch is a promise: from then on the node
@@ -29,8 +29,8 @@ namespace nacre::pool {
 // was refused. So an owner starts from the last acknowledged root or a later one, and from its
 // claim on no earlier owner has a root acknowledged. What it finds on fewer than half of the
 // members may or may not have been acknowledged; it writes that again, with its own epoch, before
-// it opens, so that whoever comes next does not see an older one. Two claims never hold with one
-// epoch: a node grants an epoch to one client, and both would need more than half.
+// it opens, so that the next owner does not see an older one. Two claims never hold with one epoch:
+// a node grants an epoch to one client, and both would need more than half.
 //
 // Members change in two steps, like joint consensus: a root that names the old ones, too, and
 // needs both halves to be read and acknowledged, then one that names the new ones alone. Any reader
@@ -57,18 +57,18 @@ struct RootAnswer {
 /// The newest root among the answers; null if no node has one.
 const RootAnswer* NewestRoot(const std::vector<RootAnswer>& answers);
 
-/// Whether the nodes that answered may decide: more than half of the members of `root`, or, if it
-/// is null or of a database that is being created, of the pool's nodes. `Unavailable` says how many
-/// are missing.
+/// Checks whether the nodes that answered may decide: more than half of the members of `root`, or,
+/// if it is null or of a database that is being created, of the pool's nodes. `Unavailable` says
+/// how many are missing.
 Status CheckReadQuorum(const control::Root* root, const std::vector<RootAnswer>& answers,
                        int pool_nodes);
 /// Nodes that were away while a database was destroyed, and another made under its name, still have
-/// the first. Leaves in `answers` what is said of the one that exists. Where one is that was
-/// destroyed (more than half of its members have it no more, or another), its root is taken out:
-/// the next claim removes it. Of one that may exist elsewhere nothing is said, and the node is left
-/// out, so that nobody claims it. `Corruption` if two exist.
+/// the first. Leaves in `answers` those about the one that exists. The root of one that was
+/// destroyed (more than half of its members do not have it any more, or have another) is taken out:
+/// the next claim removes it. If it may still exist elsewhere, the node is left out, so that it is
+/// not claimed. `Corruption` if two exist.
 Status LeaveOneDatabase(int pool_nodes, std::vector<RootAnswer>* answers);
-/// Whether `root`, the newest, is one of a database that was destroyed.
+/// Whether `root`, the newest, belongs to a database that was destroyed.
 bool IsDestroyed(const control::Root& root, const std::vector<RootAnswer>& answers);
 /// Whether the nodes with `acknowledged` instances suffice to have written `root`.
 bool IsWritten(const control::Root& root, const std::set<uint64_t>& acknowledged);
