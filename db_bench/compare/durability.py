@@ -110,7 +110,7 @@ class Measured:
 
 
 Reports = dict[str, Measured]
-Micros = dict[str, dict]  # Of MICROBENCHMARKS; with "nanos", what one iteration takes.
+Micros = dict[str, dict]  # By name of MICROBENCHMARKS; with "nanos", what one iteration takes.
 
 
 def takeover_row(what: str, run: Takeover, target: float) -> Row:

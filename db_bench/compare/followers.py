@@ -1,7 +1,7 @@
 """The table of followers: what they cost the owner of the database that they follow.
 
 Each round runs an owner that overwrites, over four nacre-memnode processes of this host, in turn
-with nobody beside it, with eight followers, and with eight readers of another database: these take
+alone, with eight followers, and with eight readers of another database: these take
 as much of the machine's caches and memory, but have nothing to do with this owner. Owner and nodes
 have one processor, the readers the others. A row shows medians over the rounds.
 """
@@ -48,9 +48,9 @@ RUNS = (FOLLOWING, ELSEWHERE, ALONE)
 @dataclass(frozen=True)
 class Measured:
     rate: float  # Puts of the owner a second.
-    cpu_us_per_put: float  # Of all threads of its process.
+    cpu_us_per_put: float  # CPU time of all threads of its process.
     listening: int  # Sockets at which it takes requests.
-    reads: float  # Of all readers a second, while the owner wrote.
+    reads: float  # Reads of all readers a second, while the owner wrote.
 
 
 Reports = dict[str, Measured]

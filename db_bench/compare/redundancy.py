@@ -19,7 +19,7 @@ NODES, NODES_OF_REBUILDS = 6, 7
 LARGE_VALUE_BYTES = 1000
 CODE, COPIES, NONE = "rs(4,2)", "rep(3)", "none"
 TABLES_ONLY = ("--disable_wal=true",)  # The log is copied whatever tables are coded with.
-NETWORK = "rtt_us=5&gbps=4"  # Of each port: the compute node's and each memory node's.
+NETWORK = "rtt_us=5&gbps=4"  # The network of each port: the compute node's and each memory node's.
 READS_PER_KEY = 3  # A second or two: shorter runs differ by a sixth from one another.
 
 
@@ -55,7 +55,7 @@ class Report:
     sent_bytes: int  # By the compute node in the whole run, compactions by memory nodes apart.
     num: int
     value_bytes: int
-    timeline: Optional[repair.Timeline] = None  # Of the runs that are killed a node meanwhile.
+    timeline: Optional[repair.Timeline] = None  # Set for runs in which a node is killed.
 
     def rate(self, number: int) -> float:
         return self.steps[number]["ops_per_sec"]

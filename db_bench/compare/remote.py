@@ -31,7 +31,7 @@ TARGETS = {FILL: 2.5, READ: 3.0, SCAN: 2.5}
 class Run:
     """An engine over a network."""
     network: str
-    block: Optional[int] = None  # Of RocksDB; None: Nacre.
+    block: Optional[int] = None  # RocksDB's block size; None: Nacre.
 
     @property
     def name(self) -> str:

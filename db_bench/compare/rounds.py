@@ -30,8 +30,8 @@ OWN_AT_MOST, RATIO_AT_MOST, RATIO_AT_LEAST = "own", "ratio <=", "ratio >="
 class Row:
     name: str
     unit: str
-    # Of a round: its own number, and what it is compared with, if anything; of what the runs and
-    # the microbenchmarks said, by name.
+    # Gives a round's own number, and what it is compared with, if anything, from the results of the
+    # runs and of the microbenchmarks, by name.
     measure: Callable[[dict, dict], tuple[float, Optional[float]]]
     needs: tuple[str, ...]  # Names of runs and of microbenchmarks.
     target: Optional[float] = None
@@ -151,7 +151,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Table:
-    name: str  # Of its option and files, and of its place in the docs.
+    name: str  # The name of its option and files, and of its place in the docs.
     own: str  # What the rows' own numbers are of.
     rows: tuple[Row, ...]
     runs: tuple[Any, ...]  # Each has a name.

@@ -41,7 +41,7 @@ class Chain:
     name: str
     threads: int
     steps: tuple[Step, ...]
-    flags: Callable[[int], tuple[str, ...]]  # Of the number of keys.
+    flags: Callable[[int], tuple[str, ...]]  # Takes the number of keys.
 
     def until(self, labels: set[str]) -> "Chain":
         """Without the steps after the last one of `labels`."""

@@ -18,7 +18,7 @@ import unittest
 import nacre
 
 EMBEDDED = "embedded:?nodes=3&size=1GiB"
-SLABS = {"slab_size": 1 << 20}  # Of the nodes that are processes.
+SLABS = {"slab_size": 1 << 20}  # For the nodes that are processes.
 
 
 class MemoryNodes:

@@ -23,7 +23,7 @@ FOREIGN_FOLDERS = {"rocksdb", "leveldb", "db_stress_tool", "infiniband", "sys", 
 # Files that exist only where something was built or installed, or in other projects.
 FOREIGN_FILES = {"control.pb.h", "infiniband/verbs.h", "db_bench_tool.cc", "sqlite3ext.h",
                  "nacreConfig.cmake", "CMakeLists.txt", "xxhash.h"}
-# Of cmake, apt, ctest, google benchmark, googletest, libFuzzer, useradd and others.
+# Words of cmake, apt, ctest, google benchmark, googletest, libFuzzer, useradd and others.
 FOREIGN_FLAGS = {"preset", "build", "target", "install", "prefix", "benchmark_filter",
                  "benchmark_min_time", "benchmark_enable_random_interleaving", "gtest_filter",
                  "system", "shell", "now", "no-create-home", "table", "help"}

@@ -21,6 +21,9 @@ CLEAN_TREE = {
     "util/thing.h": HEADER,
     "util/thing.cc": '#include "util/thing.h"\n\nint Two() { return 1\'000 + \'"\'; }\n',
     "util/words.cc": 'const char* kText = "exit(1) \\" // abort()";  // Why exit(1) is wrong.\n',
+    "util/comments.cc": "int Two();  // The number\n            // Of the Beast.\n"
+                        "// Tells who waits, and how\n// Of(2) is made.\n"
+                        'const char* kText = "// Of nobody";\n',
     "util/statics.cc": "  static constexpr Thing kThings[] = {1};\n"
                        "  static const NeverDestroyed<std::string> kName;\n"
                        "  static Registry* const registry = Make();\n"
@@ -78,6 +81,12 @@ PLANTED = [
     ("no comment", "util/bad.h", "#pragma once\n\nclass Thing {};\n", "header"),
     ("comment elsewhere", "util/bad.h", "#pragma once\n\nclass A {\n  // a\n};\n", "header"),
     ("using namespace", "util/bad.h", HEADER + "using namespace std;\n", "header"),
+    ("a fragment above", "util/bad.cc", "// Of the segment.\nint x;\n", "comments"),
+    ("a fragment behind", "util/bad.h", HEADER + "int x;  ///< Of it.\n", "comments"),
+    ("a fragment below another", "util/bad.cc", "int x;  // A.\n// Of it.\nint y;\n", "comments"),
+    ("a subject without a name", "util/bad.cc", "// A lock. Who waits sleeps.\n", "comments"),
+    ("whoever", "util/bad.cc", "// Whoever\n// waits sleeps.\n", "comments"),
+    ("nobody", "util/bad.proto", "// It is needed by\n// nobody.\n", "comments"),
     ("unfinished", "util/bad.cc", "// TO" "DO: more\n", "words"),
     ("unfinished in CMake", "util/CMakeLists.txt", "# FIX" "ME\n", "words"),
     ("somebody's path", "docs/bad.md", "see /ho" "me/me/x\n", "words"),

@@ -428,7 +428,7 @@ def open(
     transactions: Optional[str] = None,
     **options: Any,
 ) -> Database:
-    """Opens a database as its owner; nobody else may have it open then.
+    """Opens a database as its owner; no other process may have it open then.
 
     `pool` is a `Pool`, or a URI as `Pool` takes it; without it, NACRE_POOL in the environment names
     one. An embedded pool that is named by its URI ends with the database, with all its data.

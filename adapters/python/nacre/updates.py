@@ -97,7 +97,7 @@ class Batch(Updates):
 
 
 class Transaction(Updates, Readable):
-    """Updates that take effect together, if nobody else has changed what they rest on.
+    """Updates that take effect together, if no other transaction has changed what they rest on.
 
     Made by `Database.transaction`. Reads see its own updates. As a context manager it is committed
     at the end of the `with`, and rolled back if that ends by an exception. What fails:

@@ -13,7 +13,7 @@ import (
 //
 //	{"client":0,"call":10,"return":20,"op":"write","keys":["g0/a","g0/b"],"values":["0.1",null]}
 //
-// Times are nanoseconds of one steady clock. A write whose outcome nobody knows, and which may take
+// Times are nanoseconds of one steady clock. A write of unknown outcome, which may take
 // effect at any time after its call, returns at 0. "op" is "write" (all of it at once) or "read" (as
 // of one moment). No value (null) is a key that is deleted, or not found. A key is a group, a slash
 // and a name; an operation stays within a group. No value is written twice, so that what is read
@@ -142,7 +142,7 @@ func (h *history) reads() reads {
 	return r
 }
 
-// endOf says until when a write whose outcome nobody knows must have taken effect, and whether any
+// endOf says until when a write of unknown outcome must have taken effect, and whether any
 // read may have seen it.
 func (r reads) endOf(o *operation) (end int64, seen bool) {
 	end = math.MaxInt64
@@ -162,7 +162,7 @@ func (r reads) endOf(o *operation) (end int64, seen bool) {
 	return end, seen
 }
 
-// bound gives an end to the writes of which nobody knows the outcome, and answers the operations that
+// bound gives an end to the writes of unknown outcome, and answers the operations that
 // matter. Left open they would be concurrent with all that follows, and each would double the work.
 // One whose value was read took effect before that read returned. One that no read saw can be
 // explained in each history that can be without it (as the last of all), and left out of each that
