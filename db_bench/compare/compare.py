@@ -95,7 +95,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--no-plot", action="store_true",
                         help="without the picture, and so without matplotlib")
     parser.add_argument("--update-docs", action="store_true",
-                        help="put the table into docs/performance.md")
+                        help="put the table into docs/performance.md, and a plot beside it")
     parser.add_argument("--bin", type=pathlib.Path, default="build/release/bin",
                         help="folder of the binaries (default: %(default)s)")
     parser.add_argument("--out", type=pathlib.Path, default="build/compare",
@@ -197,7 +197,8 @@ def write_outputs(options: argparse.Namespace, bench: Bench,
     files = [options.out / f"compare.{suffix}" for suffix in ("json", "md", "png")]
     files[0].write_text(json.dumps(report, indent=1) + "\n")
     files[1].write_text(text)
-    if options.no_plot or all(result.ratio() is None for result in results):
+    plotted = not options.no_plot and any(result.ratio() is not None for result in results)
+    if not plotted:
         files.pop().unlink(missing_ok=True)
     else:
         import plot  # Takes a while to load, and needs matplotlib.
@@ -205,6 +206,9 @@ def write_outputs(options: argparse.Namespace, bench: Bench,
     if options.update_docs:
         update_docs(options.docs, text)
         files.append(options.docs)
+        if plotted:
+            files.append(options.docs.parent / plot.HEADLINE_FILE)
+            plot.write_headline(results, str(files[-1]))
     return files
 
 

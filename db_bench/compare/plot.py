@@ -10,6 +10,8 @@ import repair  # noqa: E402
 from table import RAW_READ, RowResult, format_number  # noqa: E402
 from workload import NACRE  # noqa: E402
 
+HEADLINE = ("fillrandom", "readrandom after compaction", "readseq")
+HEADLINE_FILE = "headline.png"  # Beside the page.
 MET, MISSED, NO_TARGET = "#2a7f62", "#c0392b", "#8a8f98"
 
 
@@ -42,6 +44,29 @@ def write_plot(results: list[RowResult], title: str, path: str) -> None:
         axes.spines[side].set_visible(False)
     figure.tight_layout()
     figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def write_headline(results: list[RowResult], path: str) -> None:
+    """The rows of HEADLINE, for the first page: Nacre's rate above that of the better profile."""
+    shown = [next((result for result in results if result.row.title == name), None)
+             for name in HEADLINE]
+    shown = [result for result in shown if result and result.ratio() is not None]
+    figure, columns = pyplot.subplots(1, max(1, len(shown)), figsize=(9, 1.7), squeeze=False)
+    for axes, result in zip(columns[0], shown):
+        for y, (engine, color) in enumerate(((result.best_peer(), NO_TARGET), (NACRE, MET))):
+            axes.barh(y, result.median(engine), height=0.7, color=color)
+            axes.text(result.median(engine) * 1.03, y, format_number(result.median(engine)),
+                      va="center", fontsize=9)
+        axes.set_title(f"{result.row.name}: {result.ratio():.1f} x", fontsize=9, loc="left")
+        axes.set_yticks((0, 1), ("RocksDB", "Nacre"), fontsize=9)
+        axes.set_xlim(0, result.median(NACRE) * 1.3)
+        axes.set_xticks(())
+        for side in ("top", "right", "bottom"):
+            axes.spines[side].set_visible(False)
+    figure.supxlabel("operations a second", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
 

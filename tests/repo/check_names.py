@@ -48,6 +48,10 @@ CODE_SPAN = re.compile(r"`([^`\n]+)`")
 IDENTIFIER = re.compile(
     r"(?:nacre::)?([A-Z][a-z]+(?:[A-Z]\w*)+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:\(\))?$")
 STRUCT = re.compile(r"\b(?:struct|class) (\w+)(?: final)?(?:\s*:\s*([^{;]*?))?\s*\{")
+# A step of the tour: a file, and functions that run there.
+STEP = re.compile(r"(?m)^\d+\. `([\w/.]+\.cc)`((?: `[\w:]+`)+)(:?)")
+TOUR = "docs/tour.md"
+MAX_STEPS = 15
 HASH_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#(?!!).*$")
 DOCSTRING = re.compile(r'""".*?"""', re.DOTALL)
 
@@ -109,6 +113,7 @@ class Tree:
         self.quoted: set[str] = set()  # Words in literals.
         self.flags: set[str] = set(FOREIGN_FLAGS)
         self.words: set[str] = set()
+        self.sources: dict[str, str] = {}  # Code by path.
         for file in find_files(root):
             self._add(file.relative_to(root).as_posix(), file)
         self.paths |= {file.relative_to(root).as_posix()
@@ -140,6 +145,7 @@ class Tree:
         self.prose += comments_of(path, text)
         code = without_literals(text)
         self.words |= set(re.findall(r"\w+", code))
+        self.sources[path] = code
         literals = [match.group(0) for match in LITERALS.finditer(text)
                     if match.group(0)[0] not in "/'"]
         self.literals |= {literal.strip('"') for literal in literals}
@@ -268,7 +274,26 @@ def check_properties(tree: Tree, prose: Prose) -> Iterator[tuple[int, str, str]]
             yield match.start(), "metric", f"there is no {match.group(1)}"
 
 
-CHECKS = (check_files, check_links, check_sections, check_members, check_flags, check_properties)
+def check_steps(tree: Tree, prose: Prose) -> Iterator[tuple[int, str, str]]:
+    """A line of the tour that is not a step is one with a mistake in its form."""
+    if prose.path != TOUR:
+        return
+    for match in re.finditer(r"(?m)^\d+\..*$", prose.text):
+        step = STEP.match(match.group(0))
+        if step is None or not step.group(3):
+            yield match.start(), "tour", "a step is: `file.cc` `Function`: why"
+            continue
+        code = tree.sources.get(step.group(1), "")
+        for name in re.findall(r"[\w:]+", step.group(2)):
+            if not re.search(rf"\b{name}\(", code):
+                yield match.start(), "tour", f"{step.group(1)} has no {name}"
+    for part in prose.text.split("\n## ")[1:]:
+        if len(re.findall(r"(?m)^\d+\.", part)) > MAX_STEPS:
+            yield prose.text.index(part), "tour", f"more than {MAX_STEPS} steps"
+
+
+CHECKS = (check_steps, check_files, check_links, check_sections, check_members, check_flags,
+          check_properties)
 
 
 def check_tree(root: pathlib.Path) -> list[Violation]:

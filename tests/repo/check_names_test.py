@@ -28,6 +28,8 @@ Foreign: `rocksdb/db.h`, `rocksdb::Options::wal_dir`, `cmake --preset release`, 
 
 CLEAN_TREE = {
     "docs/page.md": PAGE,
+    "docs/tour.md": "# Tour\n\n1. `db/log.cc` `LogWriter::Append` `Post`: sends it.\n",
+    "db/log.cc": "Status LogWriter::Append() {\n  return Post();\n}\n",
     "docs/other.md": "# Other\n\n## 2. `More`\n\n## The rest of it\n",
     "include/nacre/options.h": "struct DBOptions {\n  int slab_size = 0;\n};\n"
                                "struct Options : public DBOptions {\n  int levels;\n};\n",
@@ -64,6 +66,10 @@ PLANTED = [
     ("a class", "docs/page.md", "`LogGone`\n", "name"),
     ("a field", "docs/page.md", "`gone_size`\n", "name"),
     ("a program", "docs/page.md", "`micro_gone`\n", "name"),
+    ("a step of the tour", "docs/tour.md", "2. `db/log.cc` `Gone`: x\n", "tour"),
+    ("a long tour", "docs/tour.md", "## A Put\n" + "1. `db/log.cc` `Post`: x\n" * 16, "tour"),
+    ("a step elsewhere", "docs/tour.md", "2. `db/properties.cc` `Post`: x\n", "tour"),
+    ("a step without a function", "docs/tour.md", "2. `db/log.cc`: x\n", "tour"),
     ("a flag", "docs/page.md", "--gone=1\n", "flag"),
     ("a flag in a comment", "ctl/flags.cc", "// As --gone says.\n", "flag"),
     ("a property", "docs/page.md", "`nacre.gone`\n", "property"),

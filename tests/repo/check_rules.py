@@ -101,6 +101,12 @@ STATIC_OBJECT = re.compile(
     r"[\w:<>, ]*\s\w+\s*(?:=|\{|;)|" + OWNING + r"[\w:<>, ]*\s\w+\(\"\")")
 GLOBAL_OBJECT = re.compile(
     rf"^(?:inline\s+|const\s+|thread_local\s+)*{OWNING}[\w:<>, ]*\s\w+\s*(?:=|\{{|;|\(\"\")")
+# The engine gets time and chance from what a simulation replaces; of it ask only the lowest layers,
+# and who spins or tosses coins.
+ENGINE = ("table/", "pool/", "jobs/", "memnode/", "db/", "transactions/", "sqlite/")
+MACHINE = re.compile(r"\w_clock::now\(|\brandom_device\b|(?<![\w:.>])s?rand\(")
+SIMULATION = re.compile(r"\bSimulation::Current\(")
+ASK_SIMULATION = ("skip_list.h", "write_sequencer.cc", "spin_wait.h")
 PRIVATE_PATH = re.compile(r"(?<![\w.])/(?:home|root|work)" r"/\w")
 
 # Comments and literals of C++; an apostrophe after a digit separates digits.
@@ -229,6 +235,9 @@ def check_cpp(path: str, text: str) -> Iterator[Violation]:
         if is_library and (STATIC_OBJECT.match(line) or GLOBAL_OBJECT.match(line)):
             yield Violation(path, number, "statics",
                             "a destructor at exit; see util/never_destroyed.h")
+        if path.startswith(ENGINE) and (MACHINE.search(line) or (
+                SIMULATION.search(line) and not path.endswith(ASK_SIMULATION))):
+            yield Violation(path, number, "globals", "time or chance that no simulation replaces")
         if DISABLED_TEST.search(line):
             yield Violation(path, number, "tests", "a test that is switched off")
         if SWITCHED_OFF.match(line):

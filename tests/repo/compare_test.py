@@ -509,6 +509,7 @@ class ToolTest(unittest.TestCase):
         self.assertIn(markdown, docs.read_text())
         plot = out / "compare.png"
         self.assertEqual(HAS_MATPLOTLIB, plot.exists() and plot.read_bytes()[:4] == b"\x89PNG")
+        self.assertEqual(HAS_MATPLOTLIB, (self.path / "headline.png").exists())
         self.assert_nothing_is_left()
 
     def test_failures_are_named_in_one_line(self):
