@@ -72,30 +72,15 @@ struct BenchConfig {
   bool disable_wal = false;
   bool verify_checksum = true;
   bool statistics = false;
-  size_t write_buffer_size = 0;
-  int max_write_buffer_number = 0;
-  int max_background_jobs = 0;
-  uint32_t subcompactions = 1;
-  uint64_t target_file_size_base = 0;
-  uint64_t max_bytes_for_level_base = 0;
-  double max_bytes_for_level_multiplier = 10;
-  int level0_file_num_compaction_trigger = 0;
-  int level0_slowdown_writes_trigger = 0;
-  int level0_stop_writes_trigger = 0;
-  uint64_t delayed_write_rate = 0;
+  /// What the flags that are called like an option say, for each engine that has the option.
+  Options options;
   size_t cache_size = 0;
   size_t block_size = 0;
   int bloom_bits = -1;
 
   std::string pool;
-  std::string redundancy;
-  uint64_t repair_bytes_per_second = 0;
   std::string checkpoint_dir;  ///< The directory of the benchmarks checkpoint and restore.
   int checkpoint_threads = 4;
-  CompactionSite compaction = CompactionSite::kAuto;
-  NearDataFlush near_data_flush = NearDataFlush::kAuto;
-  size_t index_memory_budget = SIZE_MAX;
-  size_t record_cache_size = 0;
 
   // ---- Reports ------------------------------------------------------------------------------
 

@@ -8,11 +8,13 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "db_bench/benchmark_list.h"
 #include "db_bench/key_generator.h"
 #include "db_bench/report/json_report.h"
+#include "nacre/convenience.h"
 #include "nacre/options.h"
 
 // Names, meaning and defaults are RocksDB's where its db_bench has the flag. Defaults that differ:
@@ -276,11 +278,11 @@ Status ParseChoices(BenchConfig* config) {
                                                {{"memnode", CompactionSite::kMemnode},
                                                 {"compute", CompactionSite::kCompute},
                                                 {"auto", CompactionSite::kAuto}},
-                                               &config->compaction));
+                                               &config->options.compaction));
   NACRE_RETURN_IF_ERROR(Choose<NearDataFlush>(
       "near_data_flush", FLAGS_near_data_flush,
       {{"auto", NearDataFlush::kAuto}, {"on", NearDataFlush::kOn}, {"off", NearDataFlush::kOff}},
-      &config->near_data_flush));
+      &config->options.near_data_flush));
   NACRE_RETURN_IF_ERROR(Choose<ValueSizeDistribution>(
       "value_size_distribution_type", FLAGS_value_size_distribution_type,
       {{"fixed", ValueSizeDistribution::kFixed}, {"uniform", ValueSizeDistribution::kUniform}},
@@ -410,28 +412,10 @@ void CopyFlags(BenchConfig* config) {
   config->disable_wal = FLAGS_disable_wal;
   config->verify_checksum = FLAGS_verify_checksum;
   config->statistics = FLAGS_statistics;
-  config->write_buffer_size = static_cast<size_t>(FLAGS_write_buffer_size);
-  config->max_write_buffer_number = static_cast<int>(FLAGS_max_write_buffer_number);
-  config->max_background_jobs = static_cast<int>(FLAGS_max_background_jobs);
-  config->subcompactions = static_cast<uint32_t>(
-      FLAGS_max_subcompactions > 0 ? FLAGS_max_subcompactions : FLAGS_subcompactions);
-  config->target_file_size_base = static_cast<uint64_t>(FLAGS_target_file_size_base);
-  config->max_bytes_for_level_base = static_cast<uint64_t>(FLAGS_max_bytes_for_level_base);
-  config->max_bytes_for_level_multiplier = FLAGS_max_bytes_for_level_multiplier;
-  config->level0_file_num_compaction_trigger =
-      static_cast<int>(FLAGS_level0_file_num_compaction_trigger);
-  config->level0_slowdown_writes_trigger = static_cast<int>(FLAGS_level0_slowdown_writes_trigger);
-  config->level0_stop_writes_trigger = static_cast<int>(FLAGS_level0_stop_writes_trigger);
-  config->delayed_write_rate = static_cast<uint64_t>(FLAGS_delayed_write_rate);
   config->cache_size = static_cast<size_t>(FLAGS_cache_size);
   config->bloom_bits = static_cast<int>(FLAGS_bloom_bits);
   config->block_size = static_cast<size_t>(FLAGS_block_size);
   config->pool = FLAGS_pool;
-  config->redundancy = FLAGS_redundancy;
-  config->repair_bytes_per_second = FLAGS_repair_bytes_per_second;
-  config->index_memory_budget =
-      FLAGS_index_memory_budget < 0 ? SIZE_MAX : static_cast<size_t>(FLAGS_index_memory_budget);
-  config->record_cache_size = static_cast<size_t>(FLAGS_record_cache_size);
   config->histogram = FLAGS_histogram;
   config->latency_sample_period =
       FLAGS_histogram ? 1 : static_cast<uint64_t>(FLAGS_latency_sample_period);
@@ -455,6 +439,24 @@ std::vector<gflags::CommandLineFlagInfo> OwnFlags() {
     return !flag.filename.ends_with("db_bench/flags.cc");
   });
   return flags;
+}
+
+/// Sets the options that flags are called after.
+Status ParseOptions(Options* options) {
+  std::unordered_map<std::string, std::string> named;
+  for (const gflags::CommandLineFlagInfo& flag : OwnFlags()) named[flag.name] = flag.current_value;
+  // These two have shorter words for their choices.
+  named.erase("compaction");
+  named.erase("near_data_flush");
+  if (FLAGS_max_subcompactions <= 0) {
+    named["max_subcompactions"] = std::to_string(FLAGS_subcompactions);
+  }
+  if (FLAGS_index_memory_budget < 0) named.erase("index_memory_budget");
+  ConfigOptions others;
+  others.ignore_unknown_options = true;
+  const Options base = *options;
+  NACRE_RETURN_IF_ERROR(GetDBOptionsFromMap(others, base, named, options));
+  return GetColumnFamilyOptionsFromMap(others, base, named, options);
 }
 
 void ListFlags(BenchConfig* config) {
@@ -485,6 +487,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   // The head of the report and the JSON tell it.
   if (FLAGS_seed == 0) FLAGS_seed = static_cast<int64_t>(std::time(nullptr));
   CopyFlags(config);
+  NACRE_RETURN_IF_ERROR(ParseOptions(&config->options));
   ListFlags(config);
   return Status::OK();
 }

@@ -208,8 +208,8 @@ class LeveldbEngine final : public Engine {
     leveldb::Options options;
     options.env = &env_;
     options.compression = leveldb::kNoCompression;
-    options.write_buffer_size = config_.write_buffer_size;
-    options.max_file_size = config_.target_file_size_base;
+    options.write_buffer_size = config_.options.write_buffer_size;
+    options.max_file_size = config_.options.target_file_size_base;
     options.block_cache = cache_.get();
     options.filter_policy = filter_.get();
     return options;

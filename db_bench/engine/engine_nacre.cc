@@ -167,7 +167,7 @@ class NacreEngine final : public Engine {
     std::string text = "nacre, pool " + config_.pool;
     if (config_.readonly) return text + ", opened for reading";
     if (config_.use_secondary_db) return text + ", a follower";
-    text += ", redundancy " + config_.redundancy;
+    text += ", redundancy " + config_.options.redundancy;
     if (config_.followers > 0)
       text += ", reads by " + std::to_string(config_.followers) + " followers";
     return text;
@@ -209,7 +209,7 @@ class NacreEngine final : public Engine {
   Status Flush() override { return db_->Flush(FlushOptions()); }
   Status CompactAll() override {
     CompactRangeOptions options;
-    options.max_subcompactions = config_.subcompactions;
+    options.max_subcompactions = config_.options.max_subcompactions;
     return db_->CompactRange(options, nullptr, nullptr);
   }
   Status WaitForCompaction() override { return db_->WaitForCompact(); }
@@ -264,25 +264,8 @@ class NacreEngine final : public Engine {
   }
 
   Options MakeOptions() const {
-    Options options;
+    Options options = config_.options;
     options.pool = pool_;
-    options.redundancy = config_.redundancy;
-    options.repair_bytes_per_second = config_.repair_bytes_per_second;
-    options.compaction = config_.compaction;
-    options.near_data_flush = config_.near_data_flush;
-    options.write_buffer_size = config_.write_buffer_size;
-    options.max_write_buffer_number = config_.max_write_buffer_number;
-    options.level0_file_num_compaction_trigger = config_.level0_file_num_compaction_trigger;
-    options.level0_slowdown_writes_trigger = config_.level0_slowdown_writes_trigger;
-    options.level0_stop_writes_trigger = config_.level0_stop_writes_trigger;
-    options.target_file_size_base = config_.target_file_size_base;
-    options.max_bytes_for_level_base = config_.max_bytes_for_level_base;
-    options.max_bytes_for_level_multiplier = config_.max_bytes_for_level_multiplier;
-    options.delayed_write_rate = config_.delayed_write_rate;
-    options.max_background_jobs = config_.max_background_jobs;
-    options.max_subcompactions = config_.subcompactions;
-    options.index_memory_budget = config_.index_memory_budget;
-    options.record_cache_size = config_.record_cache_size;
     return options;
   }
   Status Open(Options options) {

@@ -149,7 +149,7 @@ class RocksdbEngine final : public Engine {
     if (config_.rocksdb_profile == RocksdbProfile::kRemote) {
       return fmt::format(
           "{}remote, files in pool {}, redundancy {}, blocks of {} B, block cache of {} B", version,
-          config_.pool, config_.redundancy, config_.block_size, config_.cache_size);
+          config_.pool, config_.options.redundancy, config_.block_size, config_.cache_size);
     }
     return version +
            (config_.rocksdb_profile == RocksdbProfile::kInMemory ? "inmemory" : "default") +
@@ -190,7 +190,7 @@ class RocksdbEngine final : public Engine {
   Status CompactAll() override {
     rocksdb::CompactRangeOptions options;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
-    options.max_subcompactions = config_.subcompactions;
+    options.max_subcompactions = config_.options.max_subcompactions;
     return ToStatus(db_->CompactRange(options, nullptr, nullptr));
   }
 

@@ -49,7 +49,7 @@ Status RawWriter::Open(const BenchConfig& config, std::shared_ptr<Pool> pool,
 
 Status RawWriter::Reserve(const BenchConfig& config) {
   Redundancy redundancy;
-  NACRE_RETURN_IF_ERROR(ParseRedundancy(config.redundancy, &redundancy));
+  NACRE_RETURN_IF_ERROR(ParseRedundancy(config.options.redundancy, &redundancy));
   if (bytes_ > kExtentBytes) return Status::InvalidArgument("rawwrite: a value is too large");
   // Its space needs an owner. Nothing is published, so it goes with this process.
   pool::DatabaseLease lease;

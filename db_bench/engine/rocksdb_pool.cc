@@ -7,7 +7,7 @@ Status RocksdbPool::Open(const BenchConfig& config, std::unique_ptr<RocksdbPool>
   NACRE_RETURN_IF_ERROR(Pool::Open(config.pool, &made->pool_).WithContext("--pool=" + config.pool));
   made->device_ = static_cast<pool::PoolImpl*>(made->pool_.get())->client()->device();
   rocksfs::PoolFileSystemOptions options;
-  options.redundancy = config.redundancy;
+  options.redundancy = config.options.redundancy;
   NACRE_RETURN_IF_ERROR(rocksfs::PoolFileSystem::Open(made->pool_, options, &made->files_));
   made->env_ = rocksdb::NewCompositeEnv(made->files_);
   *pool = std::move(made);
