@@ -13,7 +13,8 @@ import sys
 from dataclasses import dataclass
 from typing import Iterator
 
-from check_rules import CPP_SUFFIXES, LITERALS, Violation, find_files, is_page, without_literals
+from check_rules import (CPP_SUFFIXES, LITERALS, Violation, find_files, is_page, struct_bodies,
+                         without_literals)
 
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
 
@@ -47,7 +48,6 @@ TOKEN = re.compile(r"(?<![\w/.-])(nacre_[a-z0-9_]+|NACRE_[A-Z0-9_]+)(?![\w*])")
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 IDENTIFIER = re.compile(
     r"(?:nacre::)?([A-Z][a-z]+(?:[A-Z]\w*)+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:\(\))?$")
-STRUCT = re.compile(r"\b(?:struct|class) (\w+)(?: final)?(?:\s*:\s*([^{;]*?))?\s*\{")
 # A step of the tour: a file, and functions that run there.
 STEP = re.compile(r"(?m)^\d+\. `([\w/.]+\.cc)`((?: `[\w:]+`)+)(:?)")
 TOUR = "docs/tour.md"
@@ -83,16 +83,6 @@ def comments_of(path: str, text: str) -> Iterator[Prose]:
         last = line + comment.count("\n")
     if block:
         yield Prose(path, first, "\n".join(block))
-
-
-def struct_bodies(code: str) -> Iterator[tuple[str, list[str], str]]:
-    """Name, bases and body of each struct or class."""
-    for match in STRUCT.finditer(code):
-        depth, end = 1, match.end()
-        while end < len(code) and depth:
-            depth += {"{": 1, "}": -1}.get(code[end], 0)
-            end += 1
-        yield match.group(1), re.findall(r"\w+", match.group(2) or ""), code[match.end():end]
 
 
 def slug(heading: str) -> str:

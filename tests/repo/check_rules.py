@@ -65,6 +65,9 @@ MAX_FILES = 40
 MAX_LINES = 600
 MAX_COLUMNS = 100
 MAX_PROSE_COLUMNS = 120
+# A class with more methods is several owners; those that mirror RocksDB's API have what that has.
+MAX_METHODS = 60
+MORE_METHODS = {"DB": 90, "DBImpl": 190, "NacreRocksdb": 75, "Transaction": 63}
 # What a newcomer reads first, and the words to be learnt for it, stay small: more goes to the pages
 # that it names, and a new word replaces another.
 OVERVIEW = "docs/design.md"
@@ -80,6 +83,12 @@ SKIPPED_FOLDERS = {"build", ".git", ".cache", "__pycache__"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 TYPE_DEFINITION = re.compile(r"^\s*(?:class|struct|union|enum)\b[^;]*$")
+STRUCT = re.compile(r"\b(?:struct|class) (\w+)(?: final)?(?:\s*:\s*([^{;]*?))?\s*\{")
+ANNOTATION = re.compile(r"\b(?:(?:PT_)?GUARDED_BY|REQUIRES|EXCLUDES|(?:TRY_)?ACQUIRE|RELEASE|"
+                        r"ACQUIRED_\w+|RETURN_CAPABILITY|alignas|noexcept)"
+                        r"\((?:[^()]|\([^()]*\))*\)")
+TYPE_ARGUMENTS = re.compile(r"(?<=\w)<[^<>;]*>")
+NO_METHOD = re.compile(r"\b(?:using|friend|static_assert)\b|^\s*(?:struct|class|enum|union)\b")
 # Written in two parts so that this file passes its own rules.
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 SWITCHED_OFF = re.compile(r"^\s*#\s*if\s+(?:0|false)\b")
@@ -223,10 +232,44 @@ def has_purpose(text: str) -> bool:
     return first_type and commented
 
 
+def struct_bodies(code: str) -> Iterator[tuple[str, list[str], str]]:
+    """Name, bases and body of each struct or class."""
+    for match in STRUCT.finditer(code):
+        depth, end = 1, match.end()
+        while end < len(code) and depth:
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            end += 1
+        yield match.group(1), re.findall(r"\w+", match.group(2) or ""), code[match.end():end]
+
+
+def methods_of(body: str) -> int:
+    """How many methods the body of a class declares or defines, constructors included."""
+    depth, flat = 0, []
+    for character in body:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth == 0:
+            flat.append(";" if character == "}" else character)
+    text = ANNOTATION.sub("", "".join(flat))
+    while (stripped := TYPE_ARGUMENTS.sub("", text)) != text:
+        text = stripped
+    statements = re.split(r";|\b(?:public|private|protected):", text)
+    return sum("(" in statement and not NO_METHOD.search(statement) for statement in statements)
+
+
+def check_classes(path: str, code: str) -> Iterator[Violation]:
+    for name, _, body in struct_bodies(code):
+        count = methods_of(body)
+        most = MORE_METHODS.get(name, MAX_METHODS)
+        if count > most:
+            yield Violation(path, 1, "classes", f"{name} has {count} methods, more than {most}")
+
+
 def check_cpp(path: str, text: str) -> Iterator[Violation]:
     code = without_literals(text)
     if path.endswith(".h"):
         yield from check_header(path, text, code)
+        if not path.startswith("tests/"):
+            yield from check_classes(path, code)
     may_end_process = path.endswith("_main.cc") or path.startswith(("db_bench/", "tests/"))
     is_library = path.startswith(LIBRARY) and not path.startswith(INTERPRETER)
     for number, line in enumerate(code.splitlines(), 1):

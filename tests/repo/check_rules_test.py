@@ -20,6 +20,9 @@ CLEAN_TREE = {
     "include/nacre/api.h": '#pragma once\n\n#include "nacre/other.h"\n\n/// Api.\nclass Api {};\n',
     "util/thing.h": HEADER,
     "util/thing.cc": '#include "util/thing.h"\n\nint Two() { return 1\'000 + \'"\'; }\n',
+    "util/wide.h": "#pragma once\n/// Sixty methods.\nclass Wide {\n" + "  int F();\n" * 60
+                   + "  int value_ GUARDED_BY(F());\n  using G = int (*)(int);\n"
+                   + "  std::map<int, std::function<int(int)>> value_;\n};\n",
     "util/words.cc": 'const char* kText = "exit(1) \\" // abort()";  // Why exit(1) is wrong.\n',
     "util/comments.cc": "int Two();  // The number\n            // Of the Beast.\n"
                         "// Tells who waits, and how\n// Of(2) is made.\n"
@@ -101,6 +104,8 @@ PLANTED = [
     ("static with arguments", "db/bad.cc", '  static std::string name("a");\n', "statics"),
     ("static of a class", "util/bad.cc", "  static const SystemClock clock;\n", "statics"),
     ("global", "include/nacre/bad.h", HEADER + 'inline const std::string kA = "a";\n', "statics"),
+    ("a class that owns everything", "db/bad.h", "#pragma once\n/// All.\nclass Bad {\n"
+     + "  int F() EXCLUDES(mutex_) { return G(1); }\n" * 61 + "};\n", "classes"),
     ("the machine's clock", "db/bad.cc", "auto t = std::chrono::steady_clock::now();\n", "globals"),
     ("the machine's chance", "pool/bad.cc", "std::random_device device;\n", "globals"),
     ("a question to the simulation", "db/wal/bad.cc", "if (Simulation::Current()) return;\n",
