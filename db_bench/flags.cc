@@ -115,7 +115,8 @@ DEFINE_uint64(repair_bytes_per_second, nacre::Options().repair_bytes_per_second,
               "nacre: limit of what is made anew when nodes are lost; 0: none");
 DEFINE_string(redundancy, "none",
               "nacre: none, rep(n) or rs(k,m), or by level; rocksdb with --pool: none or rep(n)");
-DEFINE_string(compaction, "auto", "nacre: where compactions run: memnode, compute or auto");
+DEFINE_string(compaction, "auto",
+              "nacre: where compactions run: auto (on memory nodes if they can) or compute");
 DEFINE_string(near_data_flush, "auto",
               "nacre: whether memory nodes make tables of the log: auto, on or off");
 DEFINE_int64(index_memory_budget, -1,
@@ -274,11 +275,10 @@ Status ParseChoices(BenchConfig* config) {
       "rocksdb_profile", FLAGS_rocksdb_profile,
       {{"default", RocksdbProfile::kDefault}, {"inmemory", RocksdbProfile::kInMemory}},
       &config->rocksdb_profile));
-  NACRE_RETURN_IF_ERROR(Choose<CompactionSite>("compaction", FLAGS_compaction,
-                                               {{"memnode", CompactionSite::kMemnode},
-                                                {"compute", CompactionSite::kCompute},
-                                                {"auto", CompactionSite::kAuto}},
-                                               &config->options.compaction));
+  NACRE_RETURN_IF_ERROR(Choose<CompactionSite>(
+      "compaction", FLAGS_compaction,
+      {{"auto", CompactionSite::kAuto}, {"compute", CompactionSite::kCompute}},
+      &config->options.compaction));
   NACRE_RETURN_IF_ERROR(Choose<NearDataFlush>(
       "near_data_flush", FLAGS_near_data_flush,
       {{"auto", NearDataFlush::kAuto}, {"on", NearDataFlush::kOn}, {"off", NearDataFlush::kOff}},

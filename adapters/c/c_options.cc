@@ -119,7 +119,7 @@ void nacre_options_set_statistics(nacre_options_t* options, const nacre_statisti
 }
 
 void nacre_options_set_compaction(nacre_options_t* options, int value) {
-  Choose(options, "compaction", &nacre::Options::compaction, value, nacre_compaction_auto);
+  Choose(options, "compaction", &nacre::Options::compaction, value, nacre_compaction_compute);
 }
 
 int nacre_options_get_compaction(const nacre_options_t* options) {
@@ -211,10 +211,6 @@ void nacre_readoptions_set_linearizable(nacre_readoptions_t* options, unsigned c
 
 void nacre_readoptions_set_verify_checksums(nacre_readoptions_t* options, unsigned char value) {
   options->rep.verify_checksums = value != 0;
-}
-
-void nacre_readoptions_set_fill_cache(nacre_readoptions_t* options, unsigned char value) {
-  options->rep.fill_cache = value != 0;
 }
 
 void nacre_readoptions_set_iterate_lower_bound(nacre_readoptions_t* options, const char* key,

@@ -118,9 +118,8 @@ void leveldb_readoptions_set_verify_checksums(leveldb_readoptions_t* options, ui
   options->rep.verify_checksums = value != 0;
 }
 
-void leveldb_readoptions_set_fill_cache(leveldb_readoptions_t* options, uint8_t value) {
-  options->rep.fill_cache = value != 0;
-}
+/// There is no cache of blocks that a read could fill.
+void leveldb_readoptions_set_fill_cache(leveldb_readoptions_t* /*options*/, uint8_t /*value*/) {}
 
 void leveldb_readoptions_set_snapshot(leveldb_readoptions_t* options,
                                       const leveldb_snapshot_t* snapshot) {

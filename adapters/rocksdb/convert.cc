@@ -88,7 +88,6 @@ rocksdb::Status ToNacre(const rocksdb::ReadOptions& options, ReadKind kind,
     return rocksdb::Status::NotSupported("ReadOptions", missing);
   }
   result->verify_checksums = options.verify_checksums;
-  result->fill_cache = options.fill_cache;
   result->readahead_size = options.readahead_size;
   result->prefix_same_as_start = options.prefix_same_as_start;
   result->total_order_seek = options.total_order_seek;

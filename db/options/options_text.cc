@@ -33,9 +33,8 @@ struct EnumName {
   int value;
 };
 std::span<const EnumName> NamesOf(CompactionSite) {
-  static constexpr EnumName kNames[] = {{"kMemnode", static_cast<int>(CompactionSite::kMemnode)},
-                                        {"kCompute", static_cast<int>(CompactionSite::kCompute)},
-                                        {"kAuto", static_cast<int>(CompactionSite::kAuto)}};
+  static constexpr EnumName kNames[] = {{"kAuto", static_cast<int>(CompactionSite::kAuto)},
+                                        {"kCompute", static_cast<int>(CompactionSite::kCompute)}};
   return kNames;
 }
 std::span<const EnumName> NamesOf(NearDataFlush) {

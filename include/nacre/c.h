@@ -368,7 +368,7 @@ void nacre_options_set_prefix_extractor(nacre_options_t* options,
 void nacre_options_set_statistics(nacre_options_t* options, const nacre_statistics_t* statistics);
 void nacre_options_set_info_log(nacre_options_t* options, const nacre_logger_t* logger);
 
-enum { nacre_compaction_memnode = 0, nacre_compaction_compute = 1, nacre_compaction_auto = 2 };
+enum { nacre_compaction_auto = 0, nacre_compaction_compute = 1 };
 enum {
   nacre_near_data_flush_auto = 0,
   nacre_near_data_flush_on = 1,
@@ -469,7 +469,6 @@ void nacre_readoptions_destroy(nacre_readoptions_t* options);
 void nacre_readoptions_set_snapshot(nacre_readoptions_t* options, const nacre_snapshot_t* snapshot);
 void nacre_readoptions_set_linearizable(nacre_readoptions_t* options, unsigned char value);
 void nacre_readoptions_set_verify_checksums(nacre_readoptions_t* options, unsigned char value);
-void nacre_readoptions_set_fill_cache(nacre_readoptions_t* options, unsigned char value);
 /// Copied. A null key takes the bound away.
 void nacre_readoptions_set_iterate_lower_bound(nacre_readoptions_t* options, const char* key,
                                                size_t key_size);

@@ -24,12 +24,11 @@ class Snapshot;
 class Statistics;
 
 enum class CompactionSite : uint8_t {
-  kMemnode,  ///< On the memory node that holds most of the input; so far the same as kAuto.
-  kCompute,  ///< This process runs it.
   /// The memory node that holds most of the input runs it. If that one cannot (dead, busy, unable
   /// to reach another node that takes part, unknown comparator), the next one does, and in the end
   /// this process.
   kAuto,
+  kCompute,  ///< This process runs it.
 };
 
 /// Chooses who turns MemTables into tables. The nodes of the log have their bytes already, so a
@@ -200,7 +199,6 @@ struct ReadOptions {
   /// linearizable. Limits: docs/durability.md, section 11.
   bool linearizable = false;
   bool verify_checksums = true;
-  bool fill_cache = true;
   /// Iterators stay within [*iterate_lower_bound, *iterate_upper_bound). The bounds are not owned
   /// and must outlive the iterator. Each seek uses their values at that time.
   const Slice* iterate_lower_bound = nullptr;

@@ -62,7 +62,6 @@ static inline void SetUp(const char* uri) {
   nacre_pool_close(pool);
   reads = nacre_readoptions_create();
   nacre_readoptions_set_verify_checksums(reads, 1);
-  nacre_readoptions_set_fill_cache(reads, 0);
   nacre_readoptions_set_linearizable(reads, 0);
   writes = nacre_writeoptions_create();
   nacre_writeoptions_set_sync(writes, 1);

@@ -341,7 +341,7 @@ class BatchTest : public DBConcurrencyTest {
 TEST_F(BatchTest, AllOrNothingWithCompactionOnNodes) {
   const uint64_t seed = TestSeed(2101);
   ASSERT_NO_FATAL_FAILURE(
-      Open([](Options* options) { options->compaction = CompactionSite::kMemnode; }));
+      Open([](Options* options) { options->compaction = CompactionSite::kAuto; }));
   RunBatches(seed, 3, Scaled(8'000));
 }
 

@@ -36,7 +36,7 @@ TEST_P(DBModelTest, AnswersAsTheModelDoes) {
   EXPECT_EQ(run.compactions_on_nodes() > 0, on_nodes) << run.compactions_on_nodes();
 }
 
-constexpr auto kMemnode = CompactionSite::kMemnode;
+constexpr auto kMemnode = CompactionSite::kAuto;
 constexpr auto kCompute = CompactionSite::kCompute;
 const Comparator* const kBytewise = BytewiseComparator();
 const Comparator* const kReverse = ReverseBytewiseComparator();

@@ -126,7 +126,7 @@ TEST_F(DBPropertiesTest, Texts) {
 
 TEST_F(DBPropertiesTest, TrafficAndCompaction) {
   ASSERT_NO_FATAL_FAILURE(
-      Open([](Options* options) { options->compaction = CompactionSite::kMemnode; }));
+      Open([](Options* options) { options->compaction = CompactionSite::kAuto; }));
   ASSERT_NO_FATAL_FAILURE(Fill(20'000, 300));
   ASSERT_TRUE(IsOk(db_->WaitForCompact()));
   const uint64_t user_bytes = 20'000 * (Key(0).size() + 300);

@@ -89,7 +89,7 @@ class DBPrototypeTest : public testing::TestWithParam<CompactionSite> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Sites, DBPrototypeTest,
-                         testing::Values(CompactionSite::kMemnode, CompactionSite::kCompute));
+                         testing::Values(CompactionSite::kAuto, CompactionSite::kCompute));
 
 TEST_P(DBPrototypeTest, ValuesOfAnySize) {
   std::map<std::string, std::string> values;

@@ -98,14 +98,14 @@ class LeakTest : public testing::TestWithParam<std::tuple<std::string, Compactio
 };
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<std::string, CompactionSite>>& info) {
-  const bool on_nodes = std::get<1>(info.param) == CompactionSite::kMemnode;
+  const bool on_nodes = std::get<1>(info.param) == CompactionSite::kAuto;
   return std::get<0>(info.param) + (on_nodes ? "_nodes_compact" : "_client_compacts");
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, LeakTest,
                          testing::Combine(testing::ValuesIn(ProcessSchemes()),
                                           testing::Values(CompactionSite::kCompute,
-                                                          CompactionSite::kMemnode)),
+                                                          CompactionSite::kAuto)),
                          NameOf);
 
 TEST_P(LeakTest, NodesThatDieAHundredTimes) {
@@ -122,7 +122,7 @@ TEST_P(LeakTest, NodesThatDieAHundredTimes) {
   }
   const ProcessUsage own_after = AwaitUsage(getpid(), own);
   EXPECT_TRUE(own_after.Within(own)) << "before: " << own << "\nafter: " << own_after;
-  if (site() == CompactionSite::kMemnode) {
+  if (site() == CompactionSite::kAuto) {
     theirs.descriptors += kPeerSlack;
     theirs.sockets += kPeerSlack;
     theirs.threads += kPeerSlack;

@@ -49,7 +49,7 @@ Options SmallCodedTables(const std::string& pool_uri) {
   options.target_file_size_base = 160 << 10;
   options.max_bytes_for_level_base = 640 << 10;
   options.max_bytes_for_level_multiplier = 4;
-  options.compaction = CompactionSite::kMemnode;
+  options.compaction = CompactionSite::kAuto;
   options.chunk_size = 4 << 10;
   options.slab_size = 1 << 20;
   options.operation_timeout = kOperationTimeout;

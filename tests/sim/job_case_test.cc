@@ -276,7 +276,7 @@ TEST(JobCaseTest, WhatAnOwnersCompactionHasGivenUpIsStoredOverNothing) {
 Options NodesCompact(Case* c) {
   Options options = c->DatabaseOptions();
   options.near_data_flush = NearDataFlush::kOff;
-  options.compaction = CompactionSite::kMemnode;
+  options.compaction = CompactionSite::kAuto;
   // A job that is done again writes each part of a table to another node: the same bytes in the
   // same place would show nothing.
   options.redundancy = "rs(2,1)";

@@ -141,7 +141,7 @@ TEST_F(DBRangeDeletionTest, SurvivesFlushesCompactionsOwnersAndFollowers) {
     if (round % 4 == 3) {  // The next owner finds all of it in the log.
       db_->ReleaseSnapshot(snapshot);
       options_.take_over = true;
-      options_.compaction = round == 3 ? CompactionSite::kCompute : CompactionSite::kMemnode;
+      options_.compaction = round == 3 ? CompactionSite::kCompute : CompactionSite::kAuto;
       fallbacks += GetNumber(db_.get(), "nacre.flush.fallback.range-deletions");
       predecessor = std::move(db_);
       ASSERT_NO_FATAL_FAILURE(Open());

@@ -173,7 +173,7 @@ class DBNearFlushModelTest : public DBNearFlushTest, public testing::WithParamIn
 
 TEST_P(DBNearFlushModelTest, LeavesTheSameDatabase) {
   StartNodes(GetParam().nodes, GetParam().redundancy, GetParam().scheme);
-  options_.compaction = CompactionSite::kMemnode;
+  options_.compaction = CompactionSite::kAuto;
   ASSERT_NO_FATAL_FAILURE(Open());
   RandomWrites writes(db_.get(), &model_, TestSeed(2103));
   std::vector<std::pair<const Snapshot*, Model>> snapshots;

@@ -157,7 +157,7 @@ TEST_F(DBMergeTest, SurvivesFlushesCompactionsOwnersAndFollowers) {
     ASSERT_NO_FATAL_FAILURE(ExpectModel());
     ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
     ASSERT_NO_FATAL_FAILURE(ExpectModel(follower.get(), nullptr, model_.Now()));
-    options_.compaction = round % 2 == 0 ? CompactionSite::kMemnode : CompactionSite::kCompute;
+    options_.compaction = round % 2 == 0 ? CompactionSite::kAuto : CompactionSite::kCompute;
     if (round % 4 == 3) {  // The next owner finds all of it in the log.
       db_->ReleaseSnapshot(snapshot);
       options_.take_over = true;

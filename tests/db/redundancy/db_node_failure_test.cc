@@ -143,7 +143,7 @@ TEST_P(DBNodeFailureTest, WithOneCopyTheRestStaysReadable) {
 }
 
 TEST_P(DBNodeFailureTest, WithTwoCopiesNothingIsLost) {
-  for (const CompactionSite site : {CompactionSite::kMemnode, CompactionSite::kCompute}) {
+  for (const CompactionSite site : {CompactionSite::kAuto, CompactionSite::kCompute}) {
     ASSERT_NO_FATAL_FAILURE(Open("rep(2)", [&](Options* options) { options->compaction = site; }));
     constexpr size_t kKeys = 10'000;
     ASSERT_TRUE(IsOk(Fill(0, kKeys, 1)));
@@ -316,13 +316,13 @@ class KillUnderLoadTest : public DBNodeFailureTest {
 INSTANTIATE_TEST_SUITE_P(Nodes, KillUnderLoadTest, testing::ValuesIn(AllNodeKinds()), NameOfKind);
 
 TEST_P(KillUnderLoadTest, OneCopyCompactionOnNodes) {
-  Run("none", CompactionSite::kMemnode, TestSeed(3001));
+  Run("none", CompactionSite::kAuto, TestSeed(3001));
 }
 TEST_P(KillUnderLoadTest, OneCopyCompactionHere) {
   Run("none", CompactionSite::kCompute, TestSeed(3002));
 }
 TEST_P(KillUnderLoadTest, TwoCopiesCompactionOnNodes) {
-  Run("rep(2)", CompactionSite::kMemnode, TestSeed(3003));
+  Run("rep(2)", CompactionSite::kAuto, TestSeed(3003));
 }
 TEST_P(KillUnderLoadTest, TwoCopiesCompactionHere) {
   Run("rep(2)", CompactionSite::kCompute, TestSeed(3004));

@@ -63,7 +63,7 @@ TEST(DBTablesAtRiskTest, WhatIsBeingMadeIsNotWhole) {
   ASSERT_NE(pool, nullptr);
   Options options = SmallTableOptions(pool);
   options.redundancy = "rep(2)";
-  options.compaction = CompactionSite::kMemnode;
+  options.compaction = CompactionSite::kAuto;
   std::unique_ptr<DB> db;
   ASSERT_TRUE(IsOk(DB::Open(options, "risk", &db)));
   for (const char* value : {"old", "new"}) {

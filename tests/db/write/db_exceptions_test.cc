@@ -246,7 +246,7 @@ TEST_F(DBExceptionsTest, WhatAJobThatThrewHadReservedIsFree) {
   options_.comparator = BytewiseComparator();
   options_.near_data_flush = NearDataFlush::kOn;
   options_.disable_auto_compactions = true;
-  for (const CompactionSite site : {CompactionSite::kCompute, CompactionSite::kMemnode}) {
+  for (const CompactionSite site : {CompactionSite::kCompute, CompactionSite::kAuto}) {
     options_.compaction = site;
     Open();
     for (PointHandler* const handler : {ThrowAtPoint<kReserved>, ThrowAtPoint<kWritten>}) {
