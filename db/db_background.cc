@@ -9,7 +9,7 @@ Status OwnerControls::SuggestCompactRange(ColumnFamilyHandle* handle, const Slic
                                           const Slice* end) try {
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family));
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   const Version& version = family->version();
   for (int level = 0; level + 1 < version.depth(); ++level) {
     family->picker().Suggest(level, version.Overlapping(level, begin, end));
@@ -21,7 +21,7 @@ Status OwnerControls::SuggestCompactRange(ColumnFamilyHandle* handle, const Slic
 }
 
 Status OwnerControls::PauseBackgroundWork() {
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
   ++db_->background_.pauses;
   db_->changed_.SignalAll();
@@ -33,7 +33,7 @@ Status OwnerControls::PauseBackgroundWork() {
 }
 
 Status OwnerControls::ContinueBackgroundWork() {
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   if (db_->background_.pauses == 0) {
     return Status::InvalidArgument("ContinueBackgroundWork: it is not paused");
   }
@@ -44,20 +44,20 @@ Status OwnerControls::ContinueBackgroundWork() {
 }
 
 void OwnerControls::DisableManualCompaction() {
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   ++db_->background_.manual_bans;
   db_->changed_.SignalAll();
   while (db_->background_.manual_running > 0) db_->changed_.Wait();
 }
 
 void OwnerControls::EnableManualCompaction() {
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   if (db_->background_.manual_bans > 0) --db_->background_.manual_bans;
 }
 
 Status OwnerControls::Resume() {
   {
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     db_->MadeRoom();  // What waits before it tries again need not.
     db_->MaybeSchedule();
   }

@@ -36,7 +36,7 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
 
 Status DBImpl::WaitForCompact() {
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     for (;;) {
       if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
       if (!background_.flush_error.ok()) return background_.flush_error;

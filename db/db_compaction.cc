@@ -82,13 +82,13 @@ std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
 }  // namespace
 
 bool DBImpl::CompactionDue() const {
-  return std::any_of(families_->by_id.begin(), families_->by_id.end(), [](const auto& family) {
-    return family.second->picker().Due(family.second->version());
-  });
+  return std::any_of(
+      state_.families->by_id.begin(), state_.families->by_id.end(),
+      [](const auto& family) { return family.second->picker().Due(family.second->version()); });
 }
 
 std::unique_ptr<Compaction> DBImpl::PickCompaction() {
-  const auto& families = families_->by_id;
+  const auto& families = state_.families->by_id;
   auto next = families.upper_bound(background_.last_compacted);
   for (size_t i = 0; i < families.size(); ++i, ++next) {
     if (next == families.end()) next = families.begin();
@@ -109,7 +109,7 @@ void DBImpl::CompactionTask() {
     uint64_t room = 0;
     {
       MutexLock commit(&commit_mutex_);  // What is being changed is not picked.
-      MutexLock lock(&mutex_);
+      MutexLock lock(&state_.mutex);
       room = background_.room_made;
       if (!closing_.load(std::memory_order_relaxed) && background_.compactions_held == 0 &&
           background_.pauses == 0 && background_.compactions_running <= live_.most_compactions()) {
@@ -132,8 +132,8 @@ void DBImpl::CompactionTask() {
     }
     const Status status = RunAndCommit(compaction.get());
     compaction.reset();
-    RetireUnlinkedViews();
-    MutexLock lock(&mutex_);
+    state_.RetireUnlinkedViews();
+    MutexLock lock(&state_.mutex);
     if (status.ok()) {
       failures = 0;
       MadeRoom();
@@ -183,14 +183,14 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   std::optional<uint64_t> begun;
   bool released = false;
   Status status = CatchAll([&] {
-    begun = tables_begun_.Begin();
+    begun = context_.tables_begun.Begin();
     return TryCompaction(compaction, &released);
   });
-  if (begun.has_value()) tables_begun_.End(*begun);
+  if (begun.has_value()) context_.tables_begun.End(*begun);
   if (released) [[likely]]
     return status;
   // It threw. What it had reserved and written is free, unless it was about to be recorded.
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   compaction->family->picker().Release(*compaction);
   ++background_.compactions_ended;
   background_.compaction_error = status;
@@ -241,9 +241,9 @@ Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
   if (status.ok()) {
     ManifestEdit change;
     outputs.Keep();
-    status = CommitChange({&change_of_family, 1}, &change, [&]() REQUIRES(mutex_) {
+    status = CommitChange({&change_of_family, 1}, &change, [&]() REQUIRES(state_.mutex) {
       // A moved table is removed from one level and added to another; Apply does both.
-      Install(change_of_family);
+      state_.Install(change_of_family);
       events_.CompactionCompleted(*compaction, change_of_family, move, Status::OK(),
                                   clock_->NowNanos() - start);
     });
@@ -255,7 +255,7 @@ Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
   NACRE_POINT("compaction.committed");
   if (status.ok() && edit.added.empty()) RecordState();  // Before the inputs are free.
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     compaction->family->picker().Release(*compaction);
     ++background_.compactions_ended;
     *released = true;
@@ -302,9 +302,9 @@ TableLineage DBImpl::LineageOf(const Compaction& compaction, size_t ranges) {
   TableLineage lineage;
   VersionList versions;
   {
-    MutexLock lock(&mutex_);
-    lineage = BeginLineage(TableLineage::Kind::kCompaction);
-    versions = CurrentVersions();
+    MutexLock lock(&state_.mutex);
+    lineage = state_.BeginLineage(TableLineage::Kind::kCompaction);
+    versions = state_.CurrentVersions();
   }
   AddTables(versions, &lineage);
   lineage.ranges = static_cast<uint32_t>(ranges);
@@ -344,12 +344,12 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
   job.begin = begin;
   job.end = end;
   job.chunk_size = options_.chunk_size;
-  job.bloom_bits_per_key = BloomBitsPerKey();
+  job.bloom_bits_per_key = context_.BloomBitsPerKey();
   job.output_level = static_cast<uint32_t>(compaction.output_level);
   {
-    MutexLock lock(&mutex_);
-    job.snapshots = snapshots_.Sequences();
-    job.manifest_version = manifest_version_ + 1;
+    MutexLock lock(&state_.mutex);
+    job.snapshots = state_.snapshots.Sequences();
+    job.manifest_version = state_.manifest_version + 1;
   }
   TableList all = compaction.inputs;
   all.insert(all.end(), compaction.overlap.begin(), compaction.overlap.end());
@@ -443,7 +443,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   const uint64_t count = one_table || output_bytes < least ? 1 : output_bytes / least + 2;
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     pool::ReservedTable table;
-    table.id = NewTableId();
+    table.id = context_.NewTableId();
     const Status status = Reserve(wanted_redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {
       job->outputs.push_back(std::move(table));
@@ -467,22 +467,23 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
   const uint64_t target = family.picker().TargetTableBytes(static_cast<int>(job->output_level));
   const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
   const JobNeeds needs(*job);
-  std::vector<NodeId> tried = refusals_.NodesWithout(*client_, needs);
+  std::vector<NodeId> tried = context_.refusals.NodesWithout(*client_, needs);
   const bool here = live_.compaction == CompactionSite::kCompute;
   const int most_doublings = MakesValues(*job) ? kDoublingsMaxOfNewValues : kDoublingsMax;
   int doublings = 0;
   Status status;
   for (;;) {
     // This process, when no node can.
-    const NodeId executor = here ? kNoNode : executors_.Take(*client_, *space_, local_bytes, tried);
-    Executors::Turn turn(&executors_, executor);
+    const NodeId executor =
+        here ? kNoNode : context_.executors.Take(*client_, *space_, local_bytes, tried);
+    Executors::Turn turn(&context_.executors, executor);
     // Before the node is asked: another process of it may answer, never an earlier one.
     const uint32_t start = executor == kNoNode ? 0 : pool::StartOf(*client_, executor);
     const int alive = client_->alive_count();
     pool::CompactionResult result;
     pool::JobEnd end;
     job->outputs.clear();
-    ReservedOutputs reserved_outputs(space_.get(), &end, &job->outputs);
+    ReservedOutputs reserved_outputs(space_, &end, &job->outputs);
     status = ReserveOutputs(OutputBound(input_bytes), doublings, target, executor, job);
     const bool reserved = status.ok();
     NACRE_POINT("compaction.space-reserved");
@@ -490,8 +491,8 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
       status = client_->Compact(executor, *job, &closing_, &result, &end);
     } else if (reserved) {
       status = CatchAll([&] {
-        return pool::RunCompaction(*job, LocalPlugins(family.options(), *job), store_.get(),
-                                   &closing_, &result);
+        return pool::RunCompaction(*job, LocalPlugins(family.options(), *job), store_, &closing_,
+                                   &result);
       });
     }
     turn.Leave();
@@ -545,7 +546,7 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
     if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
     if (executor != kNoNode) {
       tried.push_back(executor);
-      if (status.IsNotSupported()) refusals_.Add(executor, start, needs);
+      if (status.IsNotSupported()) context_.refusals.Add(executor, start, needs);
     } else if (client_->alive_count() == alive) {
       return status;  // Each node that dies under this process costs one more try.
     }

@@ -50,45 +50,24 @@ Status DBImpl::FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family
   return Status::InvalidArgument("column family " + handle->GetName() + " was dropped");
 }
 
-std::shared_ptr<const ColumnFamilySet> DBImpl::Families() const {
-  const EpochDomain::Guard guard(&epochs_);
-  // Acquire: pairs with InstallFamilies.
-  return family_set_.load(std::memory_order_acquire)->shared_from_this();
-}
-
-void DBImpl::InstallFamilies(std::shared_ptr<const ColumnFamilySet> families) {
-  family_set_.store(families.get(), std::memory_order_release);  // Pairs with Families.
-  if (families_ != nullptr) unlinked_views_.push_back(std::move(families_));
-  families_ = std::move(families);
-  BoundMemTables();
-}
-
-void DBImpl::BoundMemTables() {
-  most_memtables_ = SIZE_MAX;
-  for (const auto& [id, family] : families_->by_id) {
-    most_memtables_ =
-        std::min(most_memtables_, static_cast<size_t>(family->options().max_write_buffer_number));
-  }
-}
-
 std::shared_ptr<ColumnFamily> DBImpl::NewFamily(uint32_t id, const std::string& name,
                                                 const ColumnFamilyOptions& options,
                                                 uint32_t num_levels) {
   auto family =
       std::make_shared<ColumnFamily>(id, name, options, num_levels, options_.info_log.get());
-  InstallView(family.get(), {},
-              std::make_shared<Version>(&family->comparator(), options.num_levels));
+  state_.InstallView(family.get(), {},
+                     std::make_shared<Version>(&family->comparator(), options.num_levels));
   return family;
 }
 
 void DBImpl::MakeFamilies(const ManifestState& state,
                           const std::vector<ColumnFamilyDescriptor>& descriptors) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   auto families = std::make_shared<ColumnFamilySet>();
   families->by_id[kDefaultFamily] = default_family_;
-  InstallView(default_family_.get(), {},
-              std::make_shared<Version>(&default_family_->comparator(),
-                                        default_family_->options().num_levels));
+  state_.InstallView(default_family_.get(), {},
+                     std::make_shared<Version>(&default_family_->comparator(),
+                                               default_family_->options().num_levels));
   for (const auto& [id, record] : state.families) {
     const ColumnFamilyDescriptor* named = FindDescriptor(descriptors, record.name);
     families->by_id[id] = NewFamily(
@@ -97,13 +76,13 @@ void DBImpl::MakeFamilies(const ManifestState& state,
                          : HiddenFamilyOptions(default_family_->options(), record.num_levels),
         record.num_levels);
   }
-  next_family_ = state.next_family;
-  InstallFamilies(std::move(families));
+  state_.next_family = state.next_family;
+  state_.InstallFamilies(std::move(families));
 }
 
 Status DBImpl::MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors) {
   for (const ColumnFamilyDescriptor& descriptor : descriptors) {
-    if (Families()->Find(descriptor.name) != nullptr) continue;
+    if (state_.Families()->Find(descriptor.name) != nullptr) continue;
     ColumnFamilyHandle* handle = nullptr;
     NACRE_RETURN_IF_ERROR(CreateColumnFamily(descriptor.options, descriptor.name, &handle));
     delete handle;
@@ -113,7 +92,7 @@ Status DBImpl::MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& de
 
 void DBImpl::MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
                          std::vector<ColumnFamilyHandle*>* handles) {
-  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
   for (const ColumnFamilyDescriptor& descriptor : descriptors) {
     const uint32_t id = families->Find(descriptor.name)->id();
     handles->push_back(new ColumnFamilyHandleImpl(families->by_id.at(id), this));
@@ -128,18 +107,18 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
   LogNotes(options_.info_log.get(), name_, notes);
   NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, name));
   MutexLock commit(&commit_mutex_);
-  if (Families()->Find(name) != nullptr) {
+  if (state_.Families()->Find(name) != nullptr) {
     return Status::InvalidArgument("Column family already exists: " + name);
   }
   uint32_t id = 0;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-    if (next_family_ == kMostFamilies) {
+    if (state_.next_family == kMostFamilies) {
       return Status::InvalidArgument("there were too many column families");
     }
     // Whether or not it becomes durable: nobody else gets this id.
-    id = next_family_++;
+    id = state_.next_family++;
   }
   const auto num_levels = static_cast<uint32_t>(options.num_levels);
   ManifestEdit edit;
@@ -149,17 +128,17 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
   NACRE_POINT("family.created");
   std::shared_ptr<ColumnFamily> family;
   {
-    MutexLock lock(&mutex_);
-    manifest_version_ = edit.version;
+    MutexLock lock(&state_.mutex);
+    state_.manifest_version = edit.version;
     family = NewFamily(id, name, options, num_levels);
     auto families = std::make_shared<ColumnFamilySet>();
-    families->by_id = families_->by_id;
+    families->by_id = state_.families->by_id;
     families->by_id[id] = family;
-    InstallFamilies(std::move(families));
+    state_.InstallFamilies(std::move(families));
   }
   // A manifest that is made anew from tables has the family before it has any.
   RecordStateOfFamilies();
-  RetireUnlinkedViews();
+  state_.RetireUnlinkedViews();
   *handle = new ColumnFamilyHandleImpl(std::move(family), this);
   Log(options_.info_log, LogLevel::kInfo, "{}: made column family {} with id {}", name_, name, id);
   return Status::OK();
@@ -178,7 +157,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
       FindFamily(handle, &family, Use::kWrite));  // Somebody else may have done it.
   std::shared_ptr<const Version> version;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
     version = family->current_view()->version;
   }
@@ -190,15 +169,15 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
   NACRE_POINT("family.dropped");
   {
-    MutexLock lock(&mutex_);
-    manifest_version_ = edit.version;
+    MutexLock lock(&state_.mutex);
+    state_.manifest_version = edit.version;
     auto families = std::make_shared<ColumnFamilySet>();
-    families->by_id = families_->by_id;
+    families->by_id = state_.families->by_id;
     families->by_id.erase(family->id());
     family->MarkDropped();
     // The log is needed until they count as flushed.
     dropped_entries_ = dropped_entries_ || family->FindMemTable(sequencer_.generation()) != nullptr;
-    InstallFamilies(std::move(families));
+    state_.InstallFamilies(std::move(families));
     UpdateStall();
     MaybeSchedule();
     changed_.SignalAll();
@@ -210,7 +189,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     if (!NACRE_PLANTED_BUG("family.space-kept-when-it-is-dropped")) table->MarkDropped();
   }
   events_.TablesDeleted(tables, /*job=*/0);
-  RetireUnlinkedViews();
+  state_.RetireUnlinkedViews();
   Log(options_.info_log, LogLevel::kInfo, "{}: dropped column family {} with {} tables", name_,
       family->name(), tables.size());
   return Status::OK();
@@ -229,19 +208,6 @@ void DBImpl::RecordStateOfFamilies() {
         "{}: its column families cannot be recorded, should the manifest have to be made anew: {}",
         name_, status.ToString());
   }
-}
-
-VersionList DBImpl::CurrentVersions() const {
-  VersionList versions;
-  for (const auto& [id, family] : families_->by_id) {
-    versions.push_back(family->current_view()->version);
-  }
-  return versions;
-}
-
-VersionList DBImpl::Versions() const {
-  MutexLock lock(&mutex_);
-  return CurrentVersions();
 }
 
 }  // namespace nacre

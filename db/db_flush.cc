@@ -27,7 +27,7 @@ Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
 }
 
 Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* only) try {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
   ++background_.flush_waiters;
   changed_.SignalAll();
@@ -42,7 +42,7 @@ Status DBImpl::FlushAndWait(const FlushOptions& options, const ColumnFamily* onl
   // An attempt that began earlier may have failed for a reason that is gone.
   const uint64_t earlier = background_.flush_attempts;
   // Full MemTables that wait keep their bound even against explicit flushes.
-  const auto most = [this]() REQUIRES(mutex_) { return most_memtables_ - 1; };
+  const auto most = [this]() REQUIRES(state_.mutex) { return state_.MemTablesMax() - 1; };
   while (immutables_.size() >= most() &&
          (background_.flush_error.ok() || background_.flush_failed_attempt <= earlier)) {
     changed_.Wait();
@@ -80,7 +80,7 @@ void DBImpl::BackOff(Work work, int failures, uint64_t room) {
       std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
   const Deadline deadline = Deadline::After(clock_, wait);
   const size_t generations = immutables_.size();
-  const auto wanted_elsewhere = [&]() REQUIRES(mutex_) {
+  const auto wanted_elsewhere = [&]() REQUIRES(state_.mutex) {
     return work == Work::kFlush ? background_.flush_waiters > 0 || immutables_.size() > generations
                                 : background_.compactions_held > 0;
   };
@@ -108,7 +108,7 @@ bool DBImpl::CompactionFails() const {
 
 bool DBImpl::AwaitRoom(uint64_t room) {
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     while (background_.room_made == room && RoomMayCome() &&
            !closing_.load(std::memory_order_relaxed)) {
       changed_.Wait();
@@ -116,7 +116,7 @@ bool DBImpl::AwaitRoom(uint64_t room) {
     if (background_.room_made != room) return true;
   }
   CompactForSpace();
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   return background_.room_made != room;
 }
 
@@ -128,7 +128,7 @@ void DBImpl::FlushLoop() {
     uint64_t attempt = 0;
     uint64_t room = 0;
     {
-      MutexLock lock(&mutex_);
+      MutexLock lock(&state_.mutex);
       const bool closing = closing_.load(std::memory_order_relaxed);
       const bool idle = immutables_.empty() && (closing || !background_.pool_full);
       if (idle || (closing && failures > 0) || background_.pauses > 0) {
@@ -149,19 +149,19 @@ void DBImpl::FlushLoop() {
     }
     std::vector<FamilyEdit> edits;
     NACRE_POINT("flush.begin");
-    const uint64_t begun = tables_begun_.Begin();
+    const uint64_t begun = context_.tables_begun.Begin();
     if (NACRE_PLANTED_BUG("log.released-before-the-flush")) ReleaseLog(oldest.boundary - 1);
     Status status = CatchAll([&] {
       Status written = FlushOne(oldest, &edits);
       NACRE_POINT("flush.tables-written");
       return written.ok() ? CommitFlush(oldest, &edits) : written;
     });
-    tables_begun_.End(begun);
+    context_.tables_begun.End(begun);
     status = Explain(std::move(status));
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && (AwaitRoom(room) || EnterFullPool())) continue;
     {
-      MutexLock lock(&mutex_);
+      MutexLock lock(&state_.mutex);
       background_.flush_error = status;
       if (status.ok()) {
         // In a full pool the pauses go on growing: few deletions are not worth a flush of their
@@ -179,7 +179,7 @@ void DBImpl::FlushLoop() {
     if (status.ok()) ReleaseLog(oldest.boundary - 1);
     NACRE_POINT("flush.log-released");
     edits.clear();
-    RetireUnlinkedViews();
+    state_.RetireUnlinkedViews();
     if (status.ok()) point_tiers_.Rebalance();
   }
 }
@@ -187,17 +187,18 @@ void DBImpl::FlushLoop() {
 Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits) {
   ManifestEdit change;
   change.last_sequence = flushed.boundary - 1;
-  const Status status = CommitChange(*edits, &change, [&]() REQUIRES(mutex_) {
-    flushed_ = std::max(flushed_, flushed.boundary - 1);
+  const Status status = CommitChange(*edits, &change, [&]() REQUIRES(state_.mutex) {
+    state_.flushed = std::max(state_.flushed, flushed.boundary - 1);
     background_.flush_error = Status::OK();
     immutables_.pop_front();
-    for (const auto& [id, family] : families_->by_id) {
+    for (const auto& [id, family] : state_.families->by_id) {
       if (family->FindMemTable(flushed.generation) == nullptr) continue;
       std::shared_ptr<const Version> version = family->current_view()->version;
       for (const FamilyEdit& edit : *edits) {
         if (edit.family == family) version = Version::Apply(*version, edit.edit);
       }
-      InstallView(family.get(), family->MemTablesWithout(flushed.generation), std::move(version));
+      state_.InstallView(family.get(), family->MemTablesWithout(flushed.generation),
+                         std::move(version));
       family->ForgetMemTable(flushed.generation);
     }
     if (background_.memtable_full) SwitchGeneration();
@@ -233,8 +234,8 @@ Status DBImpl::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferre
 
 std::vector<FlushPart> DBImpl::PartsOf(const Immutable& immutable) {
   std::vector<FlushPart> parts;
-  MutexLock lock(&mutex_);
-  for (const auto& [id, family] : families_->by_id) {
+  MutexLock lock(&state_.mutex);
+  for (const auto& [id, family] : state_.families->by_id) {
     std::shared_ptr<MemTable> memtable = family->HoldMemTable(immutable.generation);
     if (memtable == nullptr || memtable->entries() == 0) continue;
     FlushPart& part = parts.emplace_back();
@@ -280,12 +281,12 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
   VersionList all;
   std::vector<std::shared_ptr<const Version>> versions;
   {
-    MutexLock lock(&mutex_);
-    lineage = BeginLineage(TableLineage::Kind::kFlush);
-    snapshots = snapshots_.Sequences();
-    all = CurrentVersions();
+    MutexLock lock(&state_.mutex);
+    lineage = state_.BeginLineage(TableLineage::Kind::kFlush);
+    snapshots = state_.snapshots.Sequences();
+    all = state_.CurrentVersions();
     for (const FlushPart& part : *parts) versions.push_back(part.family->current_view()->version);
-    manifest_version = manifest_version_ + 1;
+    manifest_version = state_.manifest_version + 1;
   }
   if (NACRE_PLANTED_BUG("snapshot.forgotten-by-a-flush")) snapshots.clear();
 
@@ -313,7 +314,7 @@ Status DBImpl::TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
     MergeOptions& merge = flushes[i].merge;
     merge.comparator = part.family->user_comparator();
     merge.table.comparator = part.family->user_comparator();
-    merge.table.bloom_bits_per_key = BloomBitsPerKey();
+    merge.table.bloom_bits_per_key = context_.BloomBitsPerKey();
     merge.table.lineage = EncodeTableLineage(lineage);
     merge.target_table_bytes = UINT64_MAX;
     merge.snapshots = snapshots;
@@ -490,7 +491,7 @@ Status DBImpl::NewFlushOutput(const PartFlush& flush, TableMeta* identity,
     reserved = Reserve(redundancy_.For(0), bytes, kNoNode, &placement);
   }
   NACRE_RETURN_IF_ERROR(std::move(reserved));
-  identity->id = NewTableId();
+  identity->id = context_.NewTableId();
   if (Status status = store_->NewWriter(identity->id, placement, options_.chunk_size, writer);
       !status.ok()) {
     space_->Free(placement);
@@ -503,24 +504,6 @@ Status DBImpl::NewFlushOutput(const PartFlush& flush, TableMeta* identity,
   identity->placement = std::move(placement);
   identity->manifest_version = flush.manifest_version;
   return Status::OK();
-}
-
-void DBImpl::InstallView(ColumnFamily* family, std::vector<std::shared_ptr<MemTable>> memtables,
-                         std::shared_ptr<const Version> version) {
-  std::shared_ptr<const ReadView> before =
-      family->InstallView(std::move(memtables), std::move(version));
-  if (before != nullptr) unlinked_views_.push_back(std::move(before));
-}
-
-void DBImpl::RetireUnlinkedViews() {
-  std::vector<std::shared_ptr<const void>> views;
-  {
-    MutexLock lock(&mutex_);
-    views.swap(unlinked_views_);
-  }
-  if (!views.empty()) {
-    epochs_.Retire([held = std::move(views)] {});
-  }
 }
 
 }  // namespace nacre

@@ -11,10 +11,8 @@
 
 #include "db/compaction/background_work.h"
 #include "db/compaction/pool_room.h"
-#include "db/copy_bytes.h"
-#include "db/db_counters.h"
-#include "db/executors.h"
-#include "db/family/column_family.h"
+#include "db/context/database_context.h"
+#include "db/context/database_state.h"
 #include "db/family/family_edit.h"
 #include "db/flush/flush_range.h"
 #include "db/flush/flush_site.h"
@@ -23,21 +21,15 @@
 #include "db/manifest/manifest_state.h"
 #include "db/manifest/table_lineage.h"
 #include "db/open_timeline.h"
-#include "db/options/live_options.h"
 #include "db/owner_controls.h"
-#include "db/owner_events.h"
 #include "db/redundancy/copy_scrubber.h"
 #include "db/redundancy/membership_keeper.h"
-#include "db/redundancy/node_refusals.h"
 #include "db/redundancy/node_reporter.h"
 #include "db/redundancy/owner_lease.h"
 #include "db/redundancy/repair_pass.h"
 #include "db/redundancy/scrubber.h"
 #include "db/version/index_loader.h"
 #include "db/version/pinned_tables.h"
-#include "db/version/point_tiers.h"
-#include "db/version/snapshot_list.h"
-#include "db/version/tables_begun.h"
 #include "db/version/version.h"
 #include "db/wal/log_reader.h"
 #include "db/wal/log_segments.h"
@@ -49,12 +41,9 @@
 #include "jobs/compaction_job.h"
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
-#include "pool/space/space_allocator.h"
-#include "pool/store/table_store.h"
 #include "util/arena.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/threads/epoch.h"
 
 namespace nacre {
 
@@ -65,9 +54,9 @@ struct Record;
 /// those compactions that are asked for.
 ///
 /// Threads. Readers pin the epoch and load their family's view; they take no lock. Writers take a
-/// ticket from `sequencer_`; they take `mutex_` only when they stall or when a MemTable is full.
-/// `mutex_` guards the rest and is never held over I/O; `commit_mutex_` is held while a change is
-/// made durable.
+/// ticket from `sequencer_`; they take `state_.mutex` only when they stall or when a MemTable is
+/// full. `state_.mutex` guards the rest and is never held over I/O; `commit_mutex_` is held while a
+/// change is made durable.
 class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpace {
  public:
   /// The default family's handle is made, too, if `handles` is not null.
@@ -80,8 +69,10 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   using DB::MultiGet;
   Status Close() override;
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
-                            ColumnFamilyHandle** handle) override EXCLUDES(mutex_, commit_mutex_);
-  Status DropColumnFamily(ColumnFamilyHandle* family) override EXCLUDES(mutex_, commit_mutex_);
+                            ColumnFamilyHandle** handle) override
+      EXCLUDES(state_.mutex, commit_mutex_);
+  Status DropColumnFamily(ColumnFamilyHandle* family) override
+      EXCLUDES(state_.mutex, commit_mutex_);
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -110,7 +101,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void ReleaseSnapshot(const Snapshot* snapshot) override;
   Status NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) override;
   Status FlushWAL(bool sync) override;
-  Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override EXCLUDES(mutex_);
+  Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override
+      EXCLUDES(state_.mutex);
   Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
                       const Slice* begin, const Slice* end) override;
   Status WaitForCompact() override;
@@ -121,9 +113,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   // ---- db_tables.cc: for checkpoints and restores ----
 
   /// Flushes, and pins the tables that there are then. Fails as flushes and reads do.
-  Status PinTables(PinnedTables* pinned) EXCLUDES(mutex_);
+  Status PinTables(PinnedTables* pinned) EXCLUDES(state_.mutex);
   /// The table where it lies now; null if it is not part of the database any more.
-  std::shared_ptr<TableHandle> FindTable(const TableMeta& meta) const EXCLUDES(mutex_);
+  std::shared_ptr<TableHandle> FindTable(const TableMeta& meta) const EXCLUDES(state_.mutex);
   /// Opens a database that the restore of `checkpoint.restoring` has begun, or makes one that is
   /// as `checkpoint`, without its tables. `Busy` if somebody has it open, `InvalidArgument` if it
   /// is none that this restore has begun.
@@ -133,15 +125,15 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// `NoSpace` unless there is room for those of the tables (with their levels) that are not
   /// `there`, and for a compaction of levels 0 and 1 afterwards.
   Status CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMeta>>& tables,
-                            const std::set<uint64_t>& there) EXCLUDES(mutex_);
+                            const std::set<uint64_t>& there) EXCLUDES(state_.mutex);
   /// Writes all bytes of a table, of which the last are `ending`.
   using FillTable = std::function<Status(ExtentWriter* writer, const Slice& ending)>;
   /// Makes a table that another database had, with its id and level, part of this one, which is
   /// being restored. The bytes from its lineage on are written anew: what they say holds there.
   Status RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(mutex_, commit_mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
   /// All tables are there: it is whole, and can be opened once it is closed.
-  Status EndRestore() EXCLUDES(mutex_, commit_mutex_);
+  Status EndRestore() EXCLUDES(state_.mutex, commit_mutex_);
 
   uint64_t database_id() const { return database_id_; }
   uint32_t num_levels() const { return default_family_->num_levels(); }
@@ -170,26 +162,18 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
     return FindOtherFamily(handle, family, use);
   }
   Status FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use) const;
-  /// Those that there are.
-  std::shared_ptr<const ColumnFamilySet> Families() const;
   /// Makes the families that the manifest has and `descriptors` name, without tables yet.
   void MakeFamilies(const ManifestState& state,
-                    const std::vector<ColumnFamilyDescriptor>& descriptors) EXCLUDES(mutex_);
+                    const std::vector<ColumnFamilyDescriptor>& descriptors) EXCLUDES(state_.mutex);
   Status MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors)
-      EXCLUDES(mutex_, commit_mutex_);
-  void InstallFamilies(std::shared_ptr<const ColumnFamilySet> families) REQUIRES(mutex_);
-  /// By the options that the families have now.
-  void BoundMemTables() REQUIRES(mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
   /// With an empty version.
   std::shared_ptr<ColumnFamily> NewFamily(uint32_t id, const std::string& name,
                                           const ColumnFamilyOptions& options, uint32_t num_levels)
-      REQUIRES(mutex_);
+      REQUIRES(state_.mutex);
   /// Handles of `descriptors`, which are all there.
   void MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
                    std::vector<ColumnFamilyHandle*>* handles);
-  /// The tables of all families.
-  VersionList Versions() const EXCLUDES(mutex_);
-  VersionList CurrentVersions() const REQUIRES(mutex_);
 
   // ---- db_open.cc ----
   /// Opens the database, or goes on with its restore, or begins it, from `checkpoint` if that is
@@ -201,32 +185,32 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   int LostFragments(const Placement& placement) const;
   void StartThreads();
   /// Whether the nodes have all that MemTables have, in logs.
-  Status CloseNow() EXCLUDES(mutex_);  ///< Once.
-  bool AllInLog() EXCLUDES(mutex_);
+  Status CloseNow() EXCLUDES(state_.mutex);  ///< Once.
+  bool AllInLog() EXCLUDES(state_.mutex);
   /// Waits for all background work to end.
-  void StopThreads() EXCLUDES(mutex_);
+  void StopThreads() EXCLUDES(state_.mutex);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
-  void Abandon() EXCLUDES(mutex_);
-  pool::DatabaseReport MakeReport() EXCLUDES(mutex_);
+  void Abandon() EXCLUDES(state_.mutex);
+  pool::DatabaseReport MakeReport() EXCLUDES(state_.mutex);
 
   // ---- db_recovery.cc ----
   /// Goes on from what the last owner left; `copies` of its manifest are freed.
   Status Recover(const pool::DatabaseLease& lease, ManifestState state,
                  std::vector<ExtentAddr> copies, OpenTimeline* timeline)
-      EXCLUDES(mutex_, commit_mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
   /// Numbers the nodes of the placements as the pool does now, and takes over the space.
   Status PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
                       std::vector<ExtentAddr>* copies);
   /// Reads nothing of them, and makes them the families'.
-  Status OpenTables(const ManifestState& state) EXCLUDES(mutex_);
+  Status OpenTables(const ManifestState& state) EXCLUDES(state_.mutex);
   /// Into MemTables of the first generation. `*replayed`: there was something.
   Status ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed)
-      EXCLUDES(mutex_);
+      EXCLUDES(state_.mutex);
 
   // ---- db_indexes.cc ----
   /// Loads the indexes of the tables that were there when the database was opened, and tries again
   /// what failed as long as it is open. Reads that come before load what they need themselves.
-  void LoadIndexes() EXCLUDES(mutex_);
+  void LoadIndexes() EXCLUDES(state_.mutex);
   IndexLoader::Needs IndexNeeds() const;
 
   // ---- db_manifest.cc ----
@@ -235,62 +219,58 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void FreeCopies(const std::vector<ExtentAddr>& copies) override;
   Status PublishRoot(const std::string& value) override;
   Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override
-      EXCLUDES(mutex_, commit_mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
   /// Makes the edit durable, with the end of what is unneeded of the log.
-  Status CommitEdit(ManifestEdit* edit) REQUIRES(commit_mutex_) EXCLUDES(mutex_);
+  Status CommitEdit(ManifestEdit* edit) REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
   /// Whether the new tables of `change` can still be read: one may have waited for others while
   /// its nodes were lost, one after the other.
   Status CheckReadable(const VersionEdit& change) const;
   /// Makes the changes durable, all at once; then, under the mutex, has `install` make them
   /// current. What was to change a family that was dropped meanwhile is empty then.
   Status CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
-                      const std::function<void()>& install) EXCLUDES(mutex_, commit_mutex_);
-  /// A new version, which is durable already, with the MemTables that there are.
-  void Install(const FamilyEdit& change) REQUIRES(mutex_);
+                      const std::function<void()>& install) EXCLUDES(state_.mutex, commit_mutex_);
   /// Of tables that a failed change would have added.
   void GiveUp(std::span<const FamilyEdit> changes, const Status& why)
-      EXCLUDES(mutex_, commit_mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
   /// Gives back those segments of the log of which all is in tables, with what is left of their
   /// owner before.
-  void ReleaseLog(SequenceNumber flushed) EXCLUDES(mutex_, commit_mutex_);
+  void ReleaseLog(SequenceNumber flushed) EXCLUDES(state_.mutex, commit_mutex_);
   /// The same at the end of a database, for all segments: everything is in tables.
-  Status DropLog() EXCLUDES(mutex_, commit_mutex_);
+  Status DropLog() EXCLUDES(state_.mutex, commit_mutex_);
 
   // ---- db_membership.cc: for membership_keeper.h ----
   NodeStates LookAtNodes() const;
   void NodesChanged(const NodeStates& before, const NodeStates& now);
-  void KeepUpWithNodes() EXCLUDES(mutex_, commit_mutex_);
+  void KeepUpWithNodes() EXCLUDES(state_.mutex, commit_mutex_);
   /// Whether what lies on `node` has to be elsewhere: it is lost, or is to be emptied.
   bool MustLeave(NodeId node) const;
   /// Moves the manifest off nodes that are lost or drained, and has the root name those that are
   /// there.
-  void FollowNodes() EXCLUDES(mutex_, commit_mutex_);
+  void FollowNodes() EXCLUDES(state_.mutex, commit_mutex_);
   /// Gives up log segments that have copies on such nodes, and has their records flushed before:
   /// tables are repaired, segments are not, and where nobody writes they would stay as they are.
   /// Those without records, too: whoever opens the database cannot tell when all copies are lost.
-  void LeaveLogSegments() EXCLUDES(mutex_, commit_mutex_);
+  void LeaveLogSegments() EXCLUDES(state_.mutex, commit_mutex_);
   /// Begins to flush all that takes writes, unless a flush is under way.
-  void FlushLog() EXCLUDES(mutex_);
-  /// Of a flush or compaction that begins now. The caller adds what only it knows.
-  TableLineage BeginLineage(TableLineage::Kind kind) REQUIRES(mutex_);
+  void FlushLog() EXCLUDES(state_.mutex);
   /// Writes the state as it is to where a repair finds it: after a compaction that left no table to
   /// tell of it. A failure goes to the LOG.
-  void RecordState() EXCLUDES(mutex_, commit_mutex_);
-  Status TryRecordState() REQUIRES(commit_mutex_) EXCLUDES(mutex_);
-  void RecordStateOfFamilies() REQUIRES(commit_mutex_) EXCLUDES(mutex_);
+  void RecordState() EXCLUDES(state_.mutex, commit_mutex_);
+  Status TryRecordState() REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
+  void RecordStateOfFamilies() REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
 
   // ---- db_log.cc ----
   Status OpenLog(uint64_t next_number, const LogReadResult& replayed)
-      EXCLUDES(mutex_, commit_mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
   /// Ends a write that was appended at `position` of the log (0: it was not): awaits it there, and
   /// publishes it.
   Status EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
-                  uint64_t position) EXCLUDES(mutex_);
+                  uint64_t position) EXCLUDES(state_.mutex);
   /// Has the log take once more what it failed to take, and publishes those writes. The log's
   /// failure, if there are still some.
-  Status SettleWrites() EXCLUDES(mutex_, troubled_.settling);
+  Status SettleWrites() EXCLUDES(state_.mutex, troubled_.settling);
   /// Has a header of the log say that writes which it did not take are not to be waited for.
-  Status TellFollowers() EXCLUDES(mutex_, troubled_.settling);
+  Status TellFollowers() EXCLUDES(state_.mutex, troubled_.settling);
   /// Marks what the last owner left, before this one's log begins.
   Status SealLog(const std::vector<LogSegment>& segments);
   /// Why nothing more will be published for now: a write broke off, or some wait for a log that
@@ -304,7 +284,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
       return Status::OK();
     return AdmitStalled(options, bytes, deletes);
   }
-  Status AdmitStalled(const WriteOptions& options, uint64_t bytes, bool deletes) EXCLUDES(mutex_);
+  Status AdmitStalled(const WriteOptions& options, uint64_t bytes, bool deletes)
+      EXCLUDES(state_.mutex);
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
                   const Slice& key, const Slice& value);
   /// `status`, or `Fenced` if that is what is behind it.
@@ -329,23 +310,23 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status FinishWrite(const WriteOptions& options, const StartedWrite& started);
   /// A write threw that may be in the log or MemTables in part: it is never published, so that no
   /// write can be taken any more. Answers `why`.
-  Status BreakOff(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(mutex_);
+  Status BreakOff(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(state_.mutex);
   /// Has the ticket, of which nothing is anywhere, published without entries. Answers `why`.
-  Status GiveUpTicket(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(mutex_);
+  Status GiveUpTicket(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(state_.mutex);
   /// Where what the ticket is for goes.
   MemTable* MemTableOf(ColumnFamily* family, const WriteSequencer::Ticket& ticket) {
     MemTable* memtable = family->FindMemTable(ticket.generation);
     return memtable != nullptr ? memtable : MakeMemTable(family, ticket.generation);
   }
-  MemTable* MakeMemTable(ColumnFamily* family, uint16_t generation) EXCLUDES(mutex_);
-  MemTable* MemTableFor(ColumnFamily* family, uint16_t generation) REQUIRES(mutex_);
+  MemTable* MakeMemTable(ColumnFamily* family, uint16_t generation) EXCLUDES(state_.mutex);
+  MemTable* MemTableFor(ColumnFamily* family, uint16_t generation) REQUIRES(state_.mutex);
   /// A MemTable of `generation` is full: begins a new one, or stalls writers until there is room.
-  void HandleFullMemTable(uint16_t generation) EXCLUDES(mutex_);
-  void SwitchGeneration() REQUIRES(mutex_);
+  void HandleFullMemTable(uint16_t generation) EXCLUDES(state_.mutex);
+  void SwitchGeneration() REQUIRES(state_.mutex);
   /// Whether MemTables that take writes have entries: of `only` or, if that is null, of any family.
-  bool HasEntries(const ColumnFamily* only) const REQUIRES(mutex_);
-  Stall StallOf(const ColumnFamily& family) const REQUIRES(mutex_);
-  void UpdateStall() REQUIRES(mutex_);
+  bool HasEntries(const ColumnFamily* only) const REQUIRES(state_.mutex);
+  Stall StallOf(const ColumnFamily& family) const REQUIRES(state_.mutex);
+  void UpdateStall() REQUIRES(state_.mutex);
 
   // ---- db_read.cc ----
   /// Whether reads may be answered.
@@ -353,7 +334,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
   const ReadView* PinConsistent(const ColumnFamily& family, const ReadOptions& options,
                                 SequenceNumber* snapshot) const;
-  std::shared_ptr<const ReadView> HoldView(const ColumnFamily& family) const EXCLUDES(mutex_);
   /// GetAt, for statistics and the thread's PerfContext.
   Status GetCounted(const ReadView& view, const ReadOptions& options, const Slice& key,
                     SequenceNumber snapshot, PinnableSlice* value) const;
@@ -372,43 +352,40 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
 
   // ---- db_flush.cc ----
   /// MemTables of `only`, or, if that is null, of all families.
-  Status FlushFamilies(const FlushOptions& options, const ColumnFamily* only) EXCLUDES(mutex_);
-  Status FlushAndWait(const FlushOptions& options, const ColumnFamily* only) REQUIRES(mutex_);
-  void FlushLoop() EXCLUDES(mutex_);
-  Status FlushOne(const Immutable& immutable, std::vector<FamilyEdit>* edits) EXCLUDES(mutex_);
+  Status FlushFamilies(const FlushOptions& options, const ColumnFamily* only)
+      EXCLUDES(state_.mutex);
+  Status FlushAndWait(const FlushOptions& options, const ColumnFamily* only) REQUIRES(state_.mutex);
+  void FlushLoop() EXCLUDES(state_.mutex);
+  Status FlushOne(const Immutable& immutable, std::vector<FamilyEdit>* edits)
+      EXCLUDES(state_.mutex);
   /// Those that are not empty, all of which is published.
-  std::vector<FlushPart> PartsOf(const Immutable& immutable) EXCLUDES(mutex_);
+  std::vector<FlushPart> PartsOf(const Immutable& immutable) EXCLUDES(state_.mutex);
   /// `boundary`: of Immutable.
   Status TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
-                  std::vector<FamilyEdit>* edits) EXCLUDES(mutex_);
+                  std::vector<FamilyEdit>* edits) EXCLUDES(state_.mutex);
   /// Given part and merge. `earlier`: bytes that other parts of the flush reserve.
-  Status PrepareFlush(uint64_t earlier, PartFlush* flush) EXCLUDES(mutex_);
+  Status PrepareFlush(uint64_t earlier, PartFlush* flush) EXCLUDES(state_.mutex);
   /// As many ranges at once as there are background jobs.
-  void FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage) EXCLUDES(mutex_);
+  void FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage)
+      EXCLUDES(state_.mutex);
   /// Answers with tables that are not given up after a failure.
-  Status FinishFlush(PartFlush* flush, VersionEdit* edit) EXCLUDES(mutex_);
+  Status FinishFlush(PartFlush* flush, VersionEdit* edit) EXCLUDES(state_.mutex);
   void FlushRange(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result);
   /// Opens the tables of a range, and frees what was reserved for others.
   void TakeTables(const ColumnFamily& family, std::vector<TableMeta> tables,
                   const std::vector<Placement>& reserved, FlushedRange* result);
 
-  /// Makes a new view the current one. The old one waits in unlinked_views_, because destroying
-  /// what it held last is too much work to do under the mutex or on a writer's thread.
-  void InstallView(ColumnFamily* family, std::vector<std::shared_ptr<MemTable>> memtables,
-                   std::shared_ptr<const Version> version) REQUIRES(mutex_);
-  void RetireUnlinkedViews() EXCLUDES(mutex_);
-
   // ---- db_room.cc ----
   /// `NoSpace` if a flush of `bytes`, besides `earlier` ones, would leave less room than is kept
   /// back: without any, a pool could never be emptied again. `leave`: as if the pool were not full.
   Status CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_t earlier, bool leave);
-  KeptBack KeepBack(const ColumnFamily& family, uint64_t flush_bytes) EXCLUDES(mutex_);
+  KeptBack KeepBack(const ColumnFamily& family, uint64_t flush_bytes) EXCLUDES(state_.mutex);
   /// Has nothing but deletions written from here on. False: it is so already.
-  bool EnterFullPool() EXCLUDES(mutex_);
+  bool EnterFullPool() EXCLUDES(state_.mutex);
   /// In a full pool, while nothing is to be flushed: has all be written again when there is room.
-  void WatchFullPool(uint64_t room, int* failures) EXCLUDES(mutex_);
+  void WatchFullPool(uint64_t room, int* failures) EXCLUDES(state_.mutex);
   /// Merges level 0 early, and takes tombstones down, for the space of what they hide.
-  void CompactForSpace() EXCLUDES(mutex_);
+  void CompactForSpace() EXCLUDES(state_.mutex);
   /// Reserves space and a writer for the next table of a flush.
   Status NewFlushOutput(const PartFlush& flush, TableMeta* identity,
                         std::unique_ptr<ExtentWriter>* writer);
@@ -417,54 +394,54 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Reserves space for `bytes` with as much of `wanted` as is allowed.
   Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement,
                  uint64_t chunk_size = 0);
-  void MaybeSchedule() REQUIRES(mutex_);
+  void MaybeSchedule() REQUIRES(state_.mutex);
   /// Commits a flush, and ends the generation that it was of.
   Status CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits)
-      EXCLUDES(mutex_, commit_mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again; ends early when closing, when
   /// room was made since background_.room_made was `room`, for a flush when somebody waits for it
   /// or there is more to flush, and for a compaction when none is to begin.
-  void BackOff(Work work, int failures, uint64_t room) REQUIRES(mutex_);
+  void BackOff(Work work, int failures, uint64_t room) REQUIRES(state_.mutex);
   /// A compaction has ended and what it dropped is free.
-  void MadeRoom() REQUIRES(mutex_);
+  void MadeRoom() REQUIRES(state_.mutex);
   /// Compactions are at work that have not failed: `NoSpace` is not the last word until they end.
-  bool RoomMayCome() const REQUIRES(mutex_);
-  bool CompactionFails() const REQUIRES(mutex_);
+  bool RoomMayCome() const REQUIRES(state_.mutex);
+  bool CompactionFails() const REQUIRES(state_.mutex);
   /// After a flush found none: waits for the compactions that may make room, then merges level 0.
   /// Whether there is room that was not there when background_.room_made was `room`.
-  bool AwaitRoom(uint64_t room) EXCLUDES(mutex_);
+  bool AwaitRoom(uint64_t room) EXCLUDES(state_.mutex);
 
   // ---- db_near_flush.cc ----
   /// Whether nodes shall flush this MemTable, all of which is published, and from where.
   bool PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near)
-      EXCLUDES(mutex_);
+      EXCLUDES(state_.mutex);
   /// As FlushRange, on the best node that can. False, with nothing left behind: it is to be done
   /// here.
   bool FlushRangeNear(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result)
-      EXCLUDES(mutex_);
+      EXCLUDES(state_.mutex);
   void FallBack(FlushFallback why, const std::string& detail);
-  void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(mutex_);
+  void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(state_.mutex);
 
   // ---- db_tables.cc ----
   Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(mutex_, commit_mutex_);
-  std::string RestoredLineage() EXCLUDES(mutex_);
+      EXCLUDES(state_.mutex, commit_mutex_);
+  std::string RestoredLineage() EXCLUDES(state_.mutex);
 
   // ---- db_compaction.cc ----
-  void CompactionTask() EXCLUDES(mutex_);
+  void CompactionTask() EXCLUDES(state_.mutex);
   /// Of the families in turns; null if none has one due.
-  std::unique_ptr<Compaction> PickCompaction() REQUIRES(commit_mutex_, mutex_);
-  bool CompactionDue() const REQUIRES(mutex_);
-  Status RunAndCommit(Compaction* compaction) EXCLUDES(mutex_);
-  Status TryCompaction(Compaction* compaction, bool* released) EXCLUDES(mutex_);
+  std::unique_ptr<Compaction> PickCompaction() REQUIRES(commit_mutex_, state_.mutex);
+  bool CompactionDue() const REQUIRES(state_.mutex);
+  Status RunAndCommit(Compaction* compaction) EXCLUDES(state_.mutex);
+  Status TryCompaction(Compaction* compaction, bool* released) EXCLUDES(state_.mutex);
   /// Of the outputs; the range is still to be set.
-  TableLineage LineageOf(const Compaction& compaction, size_t ranges) EXCLUDES(mutex_);
+  TableLineage LineageOf(const Compaction& compaction, size_t ranges) EXCLUDES(state_.mutex);
   /// First keys of the second and later key ranges that the compaction is run in.
   std::vector<std::string> CutIntoRanges(const Compaction& compaction) const;
   Status RunRange(const Compaction& compaction, const TableLineage& lineage,
                   const std::optional<std::string>& begin, const std::optional<std::string>& end,
-                  TableList* outputs) EXCLUDES(mutex_);
+                  TableList* outputs) EXCLUDES(state_.mutex);
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(const ColumnFamily& family, pool::CompactionJob* job, const TableList& inputs,
                  uint64_t input_bytes, TableList* outputs);
@@ -474,67 +451,55 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
 
   // ---- db_repair.cc ----
   /// Repairs tables whose nodes are lost or to be left, as long as the database is open.
-  void RepairLoop() EXCLUDES(mutex_);
-  RepairPass PlanPass(RepairRun* run) const EXCLUDES(mutex_);
+  void RepairLoop() EXCLUDES(state_.mutex);
+  RepairPass PlanPass(RepairRun* run) const EXCLUDES(state_.mutex);
   /// Whether there may be more to do at once.
-  bool RepairAll(RepairRun* run) EXCLUDES(mutex_);
+  bool RepairAll(RepairRun* run) EXCLUDES(state_.mutex);
   void EndRun(RepairRun* run);
-  void RepairWorker(RepairPass* pass) EXCLUDES(mutex_);
+  void RepairWorker(RepairPass* pass) EXCLUDES(state_.mutex);
   /// The next tables, once the limit allows them. False: none, or no more for now.
-  bool TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
+  bool TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(state_.mutex);
   bool ChooseBatch(RepairPass* pass, uint64_t now_nanos, std::vector<RepairItem>* batch)
-      REQUIRES(mutex_);
-  void RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
+      REQUIRES(state_.mutex);
+  void RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(state_.mutex);
   /// Puts the repaired tables in the old ones' places, unless these are gone meanwhile.
   void CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
-                      const Status& failure) EXCLUDES(mutex_, commit_mutex_);
+                      const Status& failure) EXCLUDES(state_.mutex, commit_mutex_);
 
-  TableSurroundings Surroundings() {
-    return {store_.get(), space_.get(), &epochs_, point_tiers_.memory()};
-  }
   Status OpenTable(const ColumnFamily& family, const TableMeta& meta,
                    std::shared_ptr<TableHandle>* handle);
-  /// Of new tables. Their filters stand in for point indexes that have no room here: while there is
-  /// room for all, none is written.
-  int BloomBitsPerKey() const;
-  uint64_t NewTableId() { return next_table_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  const DBOptions options_;
-  LiveOptions live_;  ///< Those of options_ that may have changed since.
-  const std::string name_;
-  const RedundancyPolicy redundancy_;
-  const std::shared_ptr<pool::PoolImpl> pool_;
-  pool::PoolClient* const client_;
-  Clock* const clock_;
-  const uint64_t database_id_;
-  const uint64_t epoch_;
-  const uint64_t slab_bytes_;
-
-  std::unique_ptr<Executor> lease_executor_;
-  std::unique_ptr<pool::SpaceAllocator> space_;
-  std::unique_ptr<pool::TableStore> store_;
-  PointTiers point_tiers_;
-  mutable EpochDomain epochs_;  // After what retired views free their tables through.
+  DatabaseContext context_;
+  DatabaseState state_;
+  // Parts of the two, by the names that this class has for them.
+  const DBOptions& options_ = context_.options;
+  LiveOptions& live_ = context_.live;
+  const std::string& name_ = context_.name;
+  const RedundancyPolicy& redundancy_ = context_.redundancy;
+  pool::PoolClient* const client_ = context_.client;
+  Clock* const clock_ = context_.clock;
+  const uint64_t database_id_ = context_.database_id;
+  pool::SpaceAllocator* const space_ = &context_.space;
+  pool::TableStore* const store_ = &context_.store;
+  PointTiers& point_tiers_ = context_.point_tiers;
+  EpochDomain& epochs_ = context_.epochs;
+  DBCounters& counters_ = context_.counters;
+  OwnerEvents& events_ = context_.events;
+  const std::shared_ptr<ColumnFamily>& default_family_ = state_.default_family;
+  std::atomic<bool>& closing_ = state_.closing;
+  CondVar& changed_ = state_.changed;
 
   /// Memory of flushed MemTables, for those to come.
   const std::shared_ptr<ArenaBlockPool> memtable_blocks_;
   WriteSequencer sequencer_;
-  std::atomic<uint64_t> next_table_id_;
   std::atomic<Stall> stall_{Stall::kNone};
-  const std::shared_ptr<ColumnFamily> default_family_;
   const std::unique_ptr<ColumnFamilyHandle> default_handle_;
-  std::atomic<const ColumnFamilySet*> family_set_{nullptr};  ///< Read under an epoch guard.
-  std::atomic<bool> closing_{false};                         ///< Also cancels running compactions.
-  DBCounters counters_;
-  OwnerEvents events_;
-  NodeRefusals refusals_;
-  Executors executors_;
   FlushSites flush_sites_;
   FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
   /// Held from when a change is chosen until it is durable and current: changes are durable in the
-  /// order in which they are made current. Before mutex_.
-  Mutex commit_mutex_;
+  /// order in which they are made current.
+  Mutex commit_mutex_ ACQUIRED_BEFORE(state_.mutex);
   std::unique_ptr<ManifestLog> manifest_;
   /// Null: an embedded pool. Set before anybody writes.
   std::unique_ptr<LogWriter> log_;
@@ -554,33 +519,20 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   std::vector<std::function<void()>> uncertain_ GUARDED_BY(commit_mutex_);
   uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
 
-  CopyBytes copy_bytes_;
-
-  mutable Mutex mutex_ ACQUIRED_AFTER(commit_mutex_);
-  CondVar changed_{&mutex_};  ///< Whatever background work waits for, or waits on it.
-  std::shared_ptr<const ColumnFamilySet> families_ GUARDED_BY(mutex_);
-  uint32_t next_family_ GUARDED_BY(mutex_) = 1;   ///< More than any that there ever was.
-  size_t most_memtables_ GUARDED_BY(mutex_) = 2;  ///< Of any family.
   /// The generation that takes writes has some of a family that was dropped since.
-  bool dropped_entries_ GUARDED_BY(mutex_) = false;
-  /// Views, and sets of families, that readers may still look at.
-  std::vector<std::shared_ptr<const void>> unlinked_views_ GUARDED_BY(mutex_);
-  std::deque<Immutable> immutables_ GUARDED_BY(mutex_);  ///< Oldest first.
-  BackgroundWork background_ GUARDED_BY(mutex_);
-  uint64_t manifest_version_ GUARDED_BY(mutex_) = 0;
-  SequenceNumber flushed_ GUARDED_BY(mutex_) = 0;        ///< All up to here is in tables.
-  uint64_t last_job_ GUARDED_BY(mutex_) = 0;             ///< Of flushes and compactions.
-  uint64_t delayed_until_nanos_ GUARDED_BY(mutex_) = 0;  ///< When the delayed bytes are paid for.
-  SnapshotList snapshots_ GUARDED_BY(mutex_);
-  std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(mutex_);
-  bool close_begun_ GUARDED_BY(mutex_) = false;  ///< By whoever decides what it answers.
-  bool closed_ GUARDED_BY(mutex_) = false;
-  Status close_status_ GUARDED_BY(mutex_);
+  bool dropped_entries_ GUARDED_BY(state_.mutex) = false;
+  std::deque<Immutable> immutables_ GUARDED_BY(state_.mutex);  ///< Oldest first.
+  BackgroundWork background_ GUARDED_BY(state_.mutex);
+  uint64_t delayed_until_nanos_ GUARDED_BY(state_.mutex) =
+      0;  ///< When the delayed bytes are paid for.
+  std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(state_.mutex);
+  bool close_begun_ GUARDED_BY(state_.mutex) = false;  ///< By whoever decides what it answers.
+  bool closed_ GUARDED_BY(state_.mutex) = false;
+  Status close_status_ GUARDED_BY(state_.mutex);
 
-  TablesBegun tables_begun_;
-  OpenTimeline open_timeline_ GUARDED_BY(mutex_);  ///< Ends when all indexes are there.
-  pool::RepairProgress repair_progress_ GUARDED_BY(mutex_);
-  Status repair_failure_ GUARDED_BY(mutex_);  ///< Why repair waited last.
+  OpenTimeline open_timeline_ GUARDED_BY(state_.mutex);  ///< Ends when all indexes are there.
+  pool::RepairProgress repair_progress_ GUARDED_BY(state_.mutex);
+  Status repair_failure_ GUARDED_BY(state_.mutex);  ///< Why repair waited last.
 
   Scrubber scrubber_;
   std::unique_ptr<CopyScrubber> copy_scrubber_;     ///< Null until the threads start.

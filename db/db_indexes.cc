@@ -15,11 +15,7 @@ IndexLoader::Needs DBImpl::IndexNeeds() const {
           .tier = point_tiers_.first(),
           .threads = static_cast<size_t>(options_.max_background_jobs),
           .closing = &closing_,
-          .tables = [this] { return Versions(); }};
-}
-
-int DBImpl::BloomBitsPerKey() const {
-  return point_tiers_.memory() == nullptr ? 0 : kBloomBitsPerKey;
+          .tables = [this] { return state_.Versions(); }};
 }
 
 void DBImpl::LoadIndexes() {
@@ -30,7 +26,7 @@ void DBImpl::LoadIndexes() {
       result = index_loader_.LoadAll();
       return Status::OK();
     }).IgnoreError();  // A lack of memory is over at the next attempt, perhaps.
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     if (closing_.load(std::memory_order_relaxed)) return;
     // Reads need the processors first, then what was replayed can be flushed.
     try {
@@ -43,7 +39,7 @@ void DBImpl::LoadIndexes() {
   }
   CatchAll([this] {
     point_tiers_.Rebalance();
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     open_timeline_.EndStep("indexes");
     return Status::OK();
   }).IgnoreError();            // What does not get its tier now gets it after a compaction.

@@ -17,12 +17,12 @@ Status DBImpl::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
       redundancy_.MostParity() + (NACRE_PLANTED_BUG("log.one-copy-too-few") ? 0 : 1);
   NACRE_RETURN_IF_ERROR(Reserve(Redundancy::Copies(copies_wanted), bytes, kNoNode, &placement));
   *copies = std::move(placement.fragments);
-  copy_bytes_.Add(*copies);
+  context_.copy_bytes.Add(*copies);
   return Status::OK();
 }
 
 void DBImpl::FreeCopies(const std::vector<ExtentAddr>& copies) {
-  copy_bytes_.Remove(copies);
+  context_.copy_bytes.Remove(copies);
   for (const ExtentAddr& copy : copies) space_->Free(copy);
 }
 
@@ -32,7 +32,7 @@ Status DBImpl::PublishRoot(const std::string& value) {
 
 Status DBImpl::CommitEdit(ManifestEdit* edit) {
   // Whoever opens the database next must not give an id anew that may be in a node's memory.
-  edit->next_table_id = next_table_id_.load(std::memory_order_relaxed);
+  edit->next_table_id = context_.next_table_id.load(std::memory_order_relaxed);
   const auto name_nodes = [&](const std::vector<ExtentAddr>& extents) REQUIRES(commit_mutex_) {
     for (const ExtentAddr& extent : extents) {
       const NodeId node = extent.start.node;
@@ -88,8 +88,8 @@ Status DBImpl::CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
     DescribeTables(change.edit, edit);
   }
   NACRE_RETURN_IF_ERROR(CommitEdit(edit));
-  MutexLock lock(&mutex_);
-  manifest_version_ = edit->version;
+  MutexLock lock(&state_.mutex);
+  state_.manifest_version = edit->version;
   try {
     install();
   } catch (...) {
@@ -100,21 +100,6 @@ Status DBImpl::CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
     throw;
   }
   return Status::OK();
-}
-
-TableLineage DBImpl::BeginLineage(TableLineage::Kind kind) {
-  TableLineage lineage;
-  lineage.kind = kind;
-  lineage.epoch = epoch_;
-  lineage.job = ++last_job_;
-  lineage.base_version = manifest_version_;
-  lineage.flushed = flushed_;
-  lineage.num_levels = num_levels();
-  lineage.slab_bytes = slab_bytes_;
-  lineage.families = RecordsOf(*families_);
-  lineage.next_family = next_family_;
-  if (next_family_ > 1) lineage.comparator = comparator()->Name();
-  return lineage;
 }
 
 void DBImpl::RecordState() {
@@ -130,9 +115,9 @@ Status DBImpl::TryRecordState() {
   TableLineage state;
   VersionList versions;
   {
-    MutexLock lock(&mutex_);
-    state = BeginLineage(TableLineage::Kind::kState);
-    versions = CurrentVersions();
+    MutexLock lock(&state_.mutex);
+    state = state_.BeginLineage(TableLineage::Kind::kState);
+    versions = state_.CurrentVersions();
   }
   AddTables(versions, &state);
   const std::string bytes = EncodeStateRecord(database_id_, state);
@@ -150,12 +135,6 @@ Status DBImpl::TryRecordState() {
     FreeCopies(record.copies);
   }
   return status;
-}
-
-void DBImpl::Install(const FamilyEdit& change) {
-  if (change.edit.added.empty() && change.edit.removed.empty()) return;
-  const ReadView& view = *change.family->current_view();
-  InstallView(change.family.get(), view.memtables, Version::Apply(*view.version, change.edit));
 }
 
 void DBImpl::GiveUp(std::span<const FamilyEdit> changes, const Status& why) {

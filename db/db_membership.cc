@@ -95,7 +95,7 @@ void DBImpl::LeaveLogSegments() {
 }
 
 void DBImpl::FlushLog() {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   if (closing_.load(std::memory_order_relaxed) || !immutables_.empty()) return;  // Under way.
   if (HasEntries(nullptr)) SwitchGeneration();
 }

@@ -70,7 +70,7 @@ bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle,
       break;
   }
   PointLookup lookup;
-  lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
+  lookup.Start(view.version.get(), store_, key, hash, snapshot, options.verify_checksums);
   pool::PointRead read;
   return lookup.Next(&read) || lookup.outcome() != PointLookup::Outcome::kContinue;
 } catch (...) {
@@ -81,7 +81,7 @@ Status OwnerControls::GetApproximateSizes(ColumnFamilyHandle* handle, const Rang
                                           uint64_t* sizes) {
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family));
-  return ApproximateSizes(*db_->HoldView(*family)->version, ranges, n, sizes);
+  return ApproximateSizes(*db_->state_.HoldView(*family)->version, ranges, n, sizes);
 }
 
 void OwnerControls::GetApproximateMemTableStats(ColumnFamilyHandle* handle, const Range& range,
@@ -89,7 +89,7 @@ void OwnerControls::GetApproximateMemTableStats(ColumnFamilyHandle* handle, cons
   *count = *size = 0;
   ColumnFamily* family = nullptr;
   if (!db_->FindFamily(handle, &family).ok()) return;
-  const std::shared_ptr<const ReadView> view = db_->HoldView(*family);
+  const std::shared_ptr<const ReadView> view = db_->state_.HoldView(*family);
   for (const auto& memtable : view->memtables) {
     AddStats(*memtable, family->comparator(), range, count, size);
   }
@@ -100,8 +100,8 @@ void OwnerControls::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables
   // All as of one moment, of which the tables are told without the mutex.
   std::vector<std::pair<std::string, std::shared_ptr<const Version>>> families;
   {
-    MutexLock lock(&db_->mutex_);
-    for (const auto& [id, family] : db_->families_->by_id) {
+    MutexLock lock(&db_->state_.mutex);
+    for (const auto& [id, family] : db_->state_.families->by_id) {
       if (family->name() == kPreparedFamilyName) continue;
       families.emplace_back(family->name(), family->current_view()->version);
     }
@@ -116,7 +116,7 @@ void OwnerControls::GetColumnFamilyMetaData(ColumnFamilyHandle* handle,
   *metadata = ColumnFamilyMetaData();
   ColumnFamily* family = nullptr;
   if (!db_->FindFamily(handle, &family).ok()) return;
-  *metadata = MetaDataOf(family->name(), *db_->HoldView(*family)->version, *db_->client_);
+  *metadata = MetaDataOf(family->name(), *db_->state_.HoldView(*family)->version, *db_->client_);
 }
 
 int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {

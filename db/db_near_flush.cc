@@ -34,7 +34,7 @@ void DBImpl::NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) {
   if (near_data) flush_sites_.CountNearData();
   bool writers_wait = false;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     writers_wait = background_.memtable_full;
   }
   flush_site_chooser_.Flushed(near_data, bytes, nanos, writers_wait);
@@ -71,8 +71,8 @@ bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, Ne
   }
   near->last = boundary - 1;
   {
-    MutexLock lock(&mutex_);
-    near->first = flushed_ + 1;
+    MutexLock lock(&state_.mutex);
+    near->first = state_.flushed + 1;
   }
   for (WrittenSegment& written : log_->SegmentsOf(near->first, near->last)) {
     const LogSegment& segment = written.segment;
@@ -113,28 +113,28 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
   tables.manifest_version = flush.manifest_version;
   tables.lineage = merge.table.lineage;
   const JobNeeds needs(tables);
-  std::vector<NodeId> tried = refusals_.NodesWithout(*client_, needs);
+  std::vector<NodeId> tried = context_.refusals.NodesWithout(*client_, needs);
   Status refusal = Status::Busy("no node has a thread for it");
   if (!tried.empty()) refusal = Status::NotSupported("what it needs is not known to the nodes");
   for (;;) {
-    const NodeId executor = executors_.Take(*client_, *space_, near.local_bytes, tried);
+    const NodeId executor = context_.executors.Take(*client_, *space_, near.local_bytes, tried);
     if (executor == kNoNode) {
       FallBack(refusal.IsBusy() ? FlushFallback::kBusy : FlushFallback::kComparator,
                refusal.ToString());
       return false;
     }
-    Executors::Turn turn(&executors_, executor);
+    Executors::Turn turn(&context_.executors, executor);
     const uint32_t start = pool::StartOf(*client_, executor);
     pool::JobEnd end;
     tables.outputs.assign(1, pool::ReservedTable());
-    tables.outputs.front().id = NewTableId();
+    tables.outputs.front().id = context_.NewTableId();
     Status status =
         Reserve(redundancy_.For(0), flush.bound, executor, &tables.outputs.front().placement);
     if (!status.ok()) {  // Which a flush here meets as well, and answers.
       FallBack(FlushFallback::kFailed, status.ToString());
       return false;
     }
-    ReservedOutputs reserved(space_.get(), &end, &tables.outputs);
+    ReservedOutputs reserved(space_, &end, &tables.outputs);
     NACRE_POINT("flush.space-reserved");
     pool::CompactionResult made;
     // A flush ends, also while the database closes.
@@ -152,7 +152,7 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
       return false;
     }
     tried.push_back(executor);
-    if (status.IsNotSupported()) refusals_.Add(executor, start, needs);
+    if (status.IsNotSupported()) context_.refusals.Add(executor, start, needs);
     refusal = std::move(status);
   }
 }

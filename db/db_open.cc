@@ -189,43 +189,21 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
                std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
                const ManifestState& state)
     : OwnerControls(this),
-      options_(options),
-      live_(options),
-      name_(name),
-      redundancy_(std::move(redundancy)),
-      pool_(std::move(pool)),
-      client_(pool_->client()),
-      clock_(pool_->clock()),
-      database_id_(lease.database_id),
-      epoch_(lease.epoch),
-      slab_bytes_(state.slab_bytes),
-      lease_executor_(NewThreadPool(1, "nacre-lease")),
-      space_(std::make_unique<pool::SpaceAllocator>(client_, database_id_, state.slab_bytes,
-                                                    options.chunk_size, lease_executor_.get())),
-      store_(std::make_unique<pool::TableStore>(client_, pool::LocalMemory())),
-      point_tiers_({.name = name_,
-                    .log = options_.info_log.get(),
-                    .budget = options_.index_memory_budget,
-                    .tables = [this] { return Versions(); }}),
+      context_(this, options, name, std::move(redundancy), std::move(pool), lease, state.slab_bytes,
+               lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id,
+               [this] { return state_.Versions(); }),
+      state_(&context_, options, state),
       memtable_blocks_(std::make_shared<ArenaBlockPool>(
           options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),
       sequencer_(state.last_sequence),
-      next_table_id_(lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id),
-      default_family_(std::make_shared<ColumnFamily>(kDefaultFamily, kDefaultColumnFamilyName,
-                                                     options, state.num_levels,
-                                                     options.info_log.get())),
       default_handle_(std::make_unique<ColumnFamilyHandleImpl>(default_family_, this)),
-      events_(this, name_, options.listeners),
-      manifest_version_(state.version),
-      flushed_(state.last_sequence),
-      tables_begun_(client_),
       open_timeline_(clock_),
       scrubber_({.name = name_,
                  .id = database_id_,
                  .client = client_,
                  .clock = clock_,
                  .log = options_.info_log.get(),
-                 .versions = [this] { return Versions(); }}),
+                 .versions = [this] { return state_.Versions(); }}),
       flush_executor_(NewThreadPool(1, "nacre-flush")),
       compaction_executor_(NewThreadPool(live_.most_compactions(), "nacre-compact")),
       reporter_(
@@ -239,8 +217,8 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
 
 Status DBImpl::OpenTable(const ColumnFamily& family, const TableMeta& meta,
                          std::shared_ptr<TableHandle>* handle) {
-  return TableHandle::Open(meta, family.user_comparator(), Surroundings(), point_tiers_.first(),
-                           handle);
+  return TableHandle::Open(meta, family.user_comparator(), context_.Surroundings(),
+                           point_tiers_.first(), handle);
 }
 
 int DBImpl::LostFragments(const Placement& placement) const {
@@ -251,7 +229,7 @@ int DBImpl::LostFragments(const Placement& placement) const {
 
 void DBImpl::StartThreads() {
   client_->SetNeedsLostNodes(database_id_,
-                             [this] { return NeedsLostNodes(Versions(), LookAtNodes()); });
+                             [this] { return NeedsLostNodes(state_.Versions(), LookAtNodes()); });
   reporter_.Start();
   keeper_.Start();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
@@ -279,7 +257,7 @@ Status DBImpl::VerifyChecksum() {
 pool::DatabaseReport DBImpl::MakeReport() {
   pool::DatabaseReport report;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     report.repair = repair_progress_;
   }
   report.database_id = database_id_;
@@ -287,8 +265,8 @@ pool::DatabaseReport DBImpl::MakeReport() {
   if (const Status joins = client_->JoinRefusal(); !joins.ok()) {
     report.notice = "a node cannot join: " + joins.ToString();
   }
-  const SpaceReport space =
-      MakeSpaceReport(Versions(), *space_, copy_bytes_.ByNode(), client_->node_count());
+  const SpaceReport space = MakeSpaceReport(state_.Versions(), *space_,
+                                            context_.copy_bytes.ByNode(), client_->node_count());
   for (const SpaceField& field : SpaceFields()) {
     report.space.emplace_back(field.name, field.value(space));
   }
@@ -297,7 +275,7 @@ pool::DatabaseReport DBImpl::MakeReport() {
 
 Status DBImpl::Close() {
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     if (std::exchange(close_begun_, true)) {
       while (!closed_) changed_.Wait();
       return close_status_;
@@ -307,7 +285,7 @@ Status DBImpl::Close() {
     changed_.SignalAll();
   }
   const Status status = CatchAll([this] { return CloseNow(); });
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   closed_ = true;
   close_status_ = status;
   changed_.SignalAll();
@@ -349,8 +327,8 @@ Status DBImpl::CloseNow() {
 
 bool DBImpl::AllInLog() {
   if (log_ == nullptr || !log_->Sync().ok()) return false;
-  MutexLock lock(&mutex_);
-  for (const auto& [id, family] : families_->by_id) {
+  MutexLock lock(&state_.mutex);
+  for (const auto& [id, family] : state_.families->by_id) {
     for (const auto& memtable : family->current_view()->memtables) {
       if (!memtable->all_in_some_log()) return false;
     }
@@ -360,7 +338,7 @@ bool DBImpl::AllInLog() {
 
 void DBImpl::StopThreads() {
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     closing_.store(true, std::memory_order_release);
     UpdateStall();
     changed_.SignalAll();
@@ -381,7 +359,7 @@ void DBImpl::StopThreads() {
 
 void DBImpl::Abandon() {
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     close_begun_ = true;
     closed_ = true;
   }
@@ -394,7 +372,7 @@ void DBImpl::Abandon() {
 DBImpl::~DBImpl() {
   bool open = false;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     open = !closed_;
   }
   if (open) Close().IgnoreError();

@@ -22,14 +22,14 @@ class DBProperties {
 
   /// Those of `family`, which the caller keeps.
   FamilyProperties OfFamily(const ColumnFamily& family) const {
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     return {family, db_->sequencer_.generation()};
   }
   bool Number(std::string_view name, uint64_t* value) const;
   bool Map(std::string_view name, std::map<std::string, std::string>* value) const;
   std::string Stats(const FamilyProperties& family) const;
   SpaceReport Space() const {
-    return MakeSpaceReport(db_->Versions(), *db_->space_, db_->copy_bytes_.ByNode(),
+    return MakeSpaceReport(db_->state_.Versions(), *db_->space_, db_->context_.copy_bytes.ByNode(),
                            db_->client_->node_count());
   }
 
@@ -39,7 +39,7 @@ class DBProperties {
   template <typename Function>
   uint64_t SumOverTables(Function function) const {
     uint64_t sum = 0;
-    ForEachTable(db_->Versions(),
+    ForEachTable(db_->state_.Versions(),
                  [&](const auto& table, int /*level*/) { sum += function(*table); });
     return sum;
   }
@@ -70,9 +70,9 @@ class DBProperties {
   /// A caller that sees 0 may take further nodes away.
   uint64_t TablesToRepair() const {
     // This comes first: tables that are made by then are in the version.
-    const uint64_t at_risk = db_->tables_begun_.AtRisk();
+    const uint64_t at_risk = db_->context_.tables_begun.AtRisk();
     const uint64_t damage_reports = db_->store_->damage_reports();
-    return at_risk + PlanRepair(db_->Versions(), db_->LookAtNodes(), damage_reports).size();
+    return at_risk + PlanRepair(db_->state_.Versions(), db_->LookAtNodes(), damage_reports).size();
   }
   LogWriterStats LogStats() const {
     return db_->log_ == nullptr ? LogWriterStats() : db_->log_->stats();
@@ -83,8 +83,8 @@ class DBProperties {
 
 uint64_t DBProperties::ComputeBytes() const {
   uint64_t bytes = IndexBytes() + db_->memtable_blocks_->FreeBytes();
-  MutexLock lock(&db_->mutex_);
-  for (const auto& [id, family] : db_->families_->by_id) {
+  MutexLock lock(&db_->state_.mutex);
+  for (const auto& [id, family] : db_->state_.families->by_id) {
     for (const auto& memtable : family->current_view()->memtables) bytes += memtable->MemoryUsage();
   }
   return bytes;
@@ -100,24 +100,24 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
   static constexpr Entry kNumbers[] = {
       {"num-running-flushes",
        [](P p) {
-         MutexLock lock(&p.db_->mutex_);
+         MutexLock lock(&p.db_->state_.mutex);
          return uint64_t{p.db_->background_.flush_running};
        }},
       {"num-running-compactions",
        [](P p) {
-         MutexLock lock(&p.db_->mutex_);
+         MutexLock lock(&p.db_->state_.mutex);
          return static_cast<uint64_t>(p.db_->background_.compactions_running +
                                       p.db_->background_.manual_compactions);
        }},
       {"num-snapshots",
        [](P p) {
-         MutexLock lock(&p.db_->mutex_);
-         return uint64_t{p.db_->snapshots_.size()};
+         MutexLock lock(&p.db_->state_.mutex);
+         return uint64_t{p.db_->state_.snapshots.size()};
        }},
       {"oldest-snapshot-sequence",
        [](P p) {
-         MutexLock lock(&p.db_->mutex_);
-         return p.db_->snapshots_.Oldest();
+         MutexLock lock(&p.db_->state_.mutex);
+         return p.db_->state_.snapshots.Oldest();
        }},
       {"events.dropped", [](P p) { return p.db_->events_.dropped(); }},
       {"actual-delayed-write-rate", [](P p) { return p.DelayedWriteRate(); }},
@@ -271,7 +271,7 @@ bool OwnerControls::GetProperty(ColumnFamilyHandle* handle, const Slice& propert
   } else if (name == "space") {
     *value = database.Space().ToString();
   } else if (name == "open.timeline") {
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     *value = db_->open_timeline_.ToString();
   } else if (name == "sstables") {
     *value = of_family.Tables();
@@ -317,7 +317,7 @@ bool OwnerControls::GetAggregatedIntProperty(const Slice& property, uint64_t* va
   if (!name.has_value()) return false;
   const DBProperties database(db_);
   bool known = false;
-  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
   for (const auto& [id, family] : families->by_id) {
     EpochDomain::Guard guard(&db_->epochs_);
     uint64_t of_family = 0;

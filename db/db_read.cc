@@ -57,11 +57,6 @@ const ReadView* DBImpl::PinConsistent(const ColumnFamily& family, const ReadOpti
   }
 }
 
-std::shared_ptr<const ReadView> DBImpl::HoldView(const ColumnFamily& family) const {
-  MutexLock lock(&mutex_);
-  return family.current_view();
-}
-
 Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
                    PinnableSlice* value) try {
   value->Reset();
@@ -103,7 +98,7 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
   const uint64_t hash = Hash64(key);
   for (const auto& memtable : view.memtables) memtable->Prefetch(hash);
   PointLookup lookup;
-  lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
+  lookup.Start(view.version.get(), store_, key, hash, snapshot, options.verify_checksums);
   const MemTableAnswer in_memory = GetFromMemTables(view, key, hash, snapshot, value, &status);
   if (in_memory == MemTableAnswer::kSettled) return status;
   if (in_memory == MemTableAnswer::kSearch) [[unlikely]]
@@ -115,7 +110,7 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
     if (lookup.outcome() != PointLookup::Outcome::kUnloaded) [[likely]]
       return Conclude(view, options, lookup, record, value);
     NACRE_RETURN_IF_ERROR(index_loader_.PrepareLookups(*lookup.table()));
-    lookup.Start(view.version.get(), store_.get(), key, hash, snapshot, options.verify_checksums);
+    lookup.Start(view.version.get(), store_, key, hash, snapshot, options.verify_checksums);
   }
   pool::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
   do {
@@ -262,7 +257,7 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
         statuses[i] = SearchView(view, options, keys[i], snapshot, &values[i]);
         continue;
       }
-      lookups[i].Start(view.version.get(), store_.get(), keys[i], hash, snapshot,
+      lookups[i].Start(view.version.get(), store_, keys[i], hash, snapshot,
                        options.verify_checksums);
       group.keys[group.count++] = static_cast<uint8_t>(i);
     }
@@ -360,14 +355,14 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
 
 const Snapshot* DBImpl::GetSnapshot() {
   // Under the mutex, so that a compaction that reads the list later keeps what this one sees.
-  MutexLock lock(&mutex_);
-  return snapshots_.Add(sequencer_.LastPublished());
+  MutexLock lock(&state_.mutex);
+  return state_.snapshots.Add(sequencer_.LastPublished());
 }
 
 void DBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
   if (snapshot == nullptr) return;
-  MutexLock lock(&mutex_);
-  snapshots_.Remove(snapshot);
+  MutexLock lock(&state_.mutex);
+  state_.snapshots.Remove(snapshot);
 }
 
 }  // namespace nacre

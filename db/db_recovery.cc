@@ -75,10 +75,10 @@ Status DBImpl::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* sta
   }
   for (const auto& [number, segment] : state->segments) {
     if (!NACRE_PLANTED_BUG("recovery.log-taken-for-free-space")) use(segment.copies);
-    copy_bytes_.Add(segment.copies);
+    context_.copy_bytes.Add(segment.copies);
   }
   use(*copies);
-  copy_bytes_.Add(*copies);
+  context_.copy_bytes.Add(*copies);
   for (const auto& [node, slabs] : lease.slabs) {
     NACRE_RETURN_IF_ERROR(space_->Restore(node, slabs, live[node]));
   }
@@ -91,19 +91,19 @@ Status DBImpl::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* sta
 }
 
 Status DBImpl::OpenTables(const ManifestState& state) {
-  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
   std::map<uint32_t, VersionEdit> edits;
   for (const auto& [id, table] : state.tables) {
     const ColumnFamily* family = families->Find(table.second.family);
     std::shared_ptr<TableHandle> handle;
-    NACRE_RETURN_IF_ERROR(
-        TableHandle::OpenUnread(table.second, family->user_comparator(), Surroundings(), &handle));
+    NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, family->user_comparator(),
+                                                  context_.Surroundings(), &handle));
     edits[family->id()].added.push_back({static_cast<int>(table.first), std::move(handle)});
   }
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   for (const auto& [id, edit] : edits) {
     ColumnFamily* family = families->Find(id);
-    InstallView(family, {}, Version::Apply(family->version(), edit));
+    state_.InstallView(family, {}, Version::Apply(family->version(), edit));
   }
   return Status::OK();
 }
@@ -170,7 +170,7 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
   timeline->EndStep("new-manifest");
 
   sequencer_.StartAfter(last);
-  if (!pool_->embedded()) {
+  if (!context_.pool->embedded()) {
     std::vector<LogSegment> left;
     for (const auto& [number, segment] : segments) {
       if (number != kStateRecordNumber) left.push_back(segment);
@@ -192,8 +192,8 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
       }
     }
     replayed_ = last;
-    MutexLock lock(&mutex_);
-    manifest_version_ = manifest_->version();
+    MutexLock lock(&state_.mutex);
+    state_.manifest_version = manifest_->version();
     // What is in the last owner's log is kept there until it is in tables.
     if (replayed) SwitchGeneration();
     UpdateStall();  // LoadIndexes begins with background work.
@@ -202,12 +202,12 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
   NACRE_POINT("open.replayed-scheduled");
   timeline->EndStep("open");
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     open_timeline_ = *timeline;
   }
   StartThreads();
   Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",
-      name_, pool_->uri(), tables, last, timeline->TotalMicros());
+      name_, context_.pool->uri(), tables, last, timeline->TotalMicros());
   return Status::OK();
 }
 
@@ -218,7 +218,7 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
   }
   if (segments.empty()) return Status::OK();
   const uint64_t start = clock_->NowNanos();
-  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
   std::map<uint32_t, SortedInserts> inserts;
   for (const auto& [id, family] : families->by_id) {
     inserts.try_emplace(id, family->user_comparator(), segments.size());
@@ -259,7 +259,7 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
                             .WithContext("log of " + name_));
   std::shared_ptr<const MemTable> keeper;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     keeper = default_family_->HoldMemTable(generation);
   }
   for (auto& [id, of_family] : inserts) {

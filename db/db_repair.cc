@@ -40,7 +40,7 @@ void DBImpl::RepairLoop() {
   uint64_t look_at_nanos = 0;
   for (;;) {
     {
-      MutexLock lock(&mutex_);
+      MutexLock lock(&state_.mutex);
       if (!closing_.load(std::memory_order_relaxed)) changed_.WaitFor(kTick);
       if (closing_.load(std::memory_order_relaxed)) return;
     }
@@ -68,7 +68,7 @@ RepairPass DBImpl::PlanPass(RepairRun* run) const {
     run->forget_at_nanos = now + kForgetNanos;
   }
   const uint64_t damage_reports = store_->damage_reports();
-  const VersionList versions = Versions();
+  const VersionList versions = state_.Versions();
   const NodeStates nodes = LookAtNodes();
   pass.items = PlanRepair(versions, nodes, damage_reports);
   std::stable_partition(pass.items.begin(), pass.items.end(), [run](const RepairItem& item) {
@@ -85,9 +85,9 @@ bool DBImpl::RepairAll(RepairRun* run) {
   const bool only_balance = to_do > 0 && pass.items.front().target != kNoNode;
   if (run->bytes_repaired == 0) run->started_nanos = clock_->NowNanos();
   const bool paused = reporter_.directions().repair_paused;
-  const bool at_risk = tables_begun_.AtRisk() > 0;
+  const bool at_risk = context_.tables_begun.AtRisk() > 0;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     RepairProgress& progress = repair_progress_;
     if (to_do == 0) {
       progress = RepairProgress();
@@ -100,13 +100,13 @@ bool DBImpl::RepairAll(RepairRun* run) {
   }
   if (to_do > 0 && !paused) {
     RunTogether("nacre-repair", kRepairWorkers, [&](size_t) { RepairWorker(&pass); });
-    RetireUnlinkedViews();
+    state_.RetireUnlinkedViews();
     if (pass.outdated || pass.bytes_repaired > 0) return true;
   }
   EndRun(run);
   if (to_do == 0 || paused) return false;
 
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   // Without a failure compactions have what there was to do.
   const bool stuck = !only_balance && !pass.failure.ok();
   repair_progress_.state = reporter_.directions().repair_paused ? RepairProgress::State::kPaused
@@ -142,7 +142,7 @@ bool DBImpl::TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     const uint64_t now = clock_->NowNanos();
     uint64_t ready = 0;
     {
-      MutexLock lock(&mutex_);
+      MutexLock lock(&state_.mutex);
       if (keeper_.changes() != pass->node_changes || now >= pass->until_nanos) {
         pass->outdated = true;
         return false;
@@ -218,7 +218,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     }
     if (here) {
       result = pool::RebuildResult();
-      s = pool::RunRebuild(job, store_.get(), &closing_, &result);
+      s = pool::RunRebuild(job, store_, &closing_, &result);
       space_->EndAbandonedWrites();  // Some of the tables may have failed.
     }
     if (!s.ok()) result.tables.assign(items.size(), s);
@@ -250,7 +250,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     if (status.ok()) status = std::move(s);
   }
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     for (const auto& [table, bytes] : failed) {
       pass->run->failed.insert(table);
       pass->run->pace.GiveBack(bytes);
@@ -265,13 +265,13 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
   std::map<uint32_t, FamilyEdit> edits;
   std::vector<const RepairedTable*> current;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     if (!failure.ok() && pass->failure.ok()) pass->failure = failure;
     for (const RepairedTable& table : repaired) {
       const std::shared_ptr<TableHandle>& old = table.item.table;
       // It may be gone, or on its way down, or be read by a compaction that will drop it.
-      const auto family = families_->by_id.find(old->meta().family);
-      if (family == families_->by_id.end() || old->being_compacted ||
+      const auto family = state_.families->by_id.find(old->meta().family);
+      if (family == state_.families->by_id.end() || old->being_compacted ||
           !family->second->version().Has(table.item.level, old)) {
         table.moved->MarkReplacedBy(*old);
         continue;
@@ -288,7 +288,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
   for (const auto& [id, edit] : edits) DescribeTables(edit.edit, &change);
   const Status status = CommitEdit(&change);
   NACRE_POINT("repair.committed");
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   if (!status.ok()) {
     if (pass->failure.ok()) pass->failure = status;
     for (const RepairedTable* table : current) {
@@ -303,7 +303,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
     }
     return;
   }
-  manifest_version_ = change.version;
+  state_.manifest_version = change.version;
   for (const RepairedTable* table : current) {
     table->item.table->PassDamageTo(*table->moved);
     table->item.table->MarkReplacedBy(*table->moved);
@@ -313,7 +313,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
     repair_progress_.bytes_done += table->item.bytes;
     counters_.repaired_bytes.fetch_add(table->item.bytes, std::memory_order_relaxed);
   }
-  for (const auto& [id, edit] : edits) Install(edit);
+  for (const auto& [id, edit] : edits) state_.Install(edit);
   MadeRoom();
   const uint64_t millis = (clock_->NowNanos() - pass->run->started_nanos) / 1'000'000 + 1;
   RepairProgress& progress = repair_progress_;

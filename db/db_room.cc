@@ -22,11 +22,11 @@ KeptBack DBImpl::KeepBack(const ColumnFamily& family, uint64_t flush_bytes) {
   uint64_t target = 0;
   std::shared_ptr<const Version> version;
   {
-    MutexLock lock(&mutex_);
-    for (const auto& [id, each] : families_->by_id) {
+    MutexLock lock(&state_.mutex);
+    for (const auto& [id, each] : state_.families->by_id) {
       largest = std::max<uint64_t>(largest, each->options().write_buffer_size);
     }
-    buffers = largest * most_memtables_;
+    buffers = largest * state_.MemTablesMax();
     version = family.current_view()->version;
     target = family.picker().TargetTableBytes(std::max(version->depth() - 1, 1));
   }
@@ -49,7 +49,7 @@ KeptBack DBImpl::KeepBack(const ColumnFamily& family, uint64_t flush_bytes) {
   const StepRoom step = RoomOfStep(LargestRecord(*version), target, options_.chunk_size);
   kept.step = step.bytes;
   const uint64_t output = compacted.StoredBytes(step.output) / compacted.fragments();
-  kept.piece = std::min<uint64_t>(slab_bytes_, std::max({manifest, segment, output}));
+  kept.piece = std::min<uint64_t>(context_.slab_bytes, std::max({manifest, segment, output}));
   return kept;
 }
 
@@ -59,7 +59,7 @@ Status DBImpl::CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_
   uint64_t merged = 0;
   bool pool_full = false;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     // Once level 0 is due its compaction writes these levels anew before it frees them.
     merged = family.version().LevelBytes(0) + bytes + family.version().LevelBytes(1);
     pool_full = background_.pool_full && !leave;
@@ -72,7 +72,7 @@ Status DBImpl::CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_
   // What a full pool can be emptied with is what there is, in whatever pieces.
   const uint64_t piece = pool_full ? 1 : kept.piece;
   PoolRoom room;
-  Status unknown = MeasureRoom(*client_, space_.get(), fragments, piece, &room);
+  Status unknown = MeasureRoom(*client_, space_, fragments, piece, &room);
   // It is not room that lacks: the reservation says so.
   if (room.domains < flushed.fragments()) return Status::OK();
   const uint64_t flush = flushed.StoredBytes(bytes + earlier);
@@ -81,14 +81,14 @@ Status DBImpl::CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_
       flush + compacted.StoredBytes(merged) + (pool_full ? kept.opening : kept.Of(room.total));
   if (room.free >= all) return Status::OK();
   NACRE_RETURN_IF_ERROR(std::move(unknown));
-  return Status::NoSpace("pool " + pool_->uri() + " is full: " + FormatBytes(room.free) +
+  return Status::NoSpace("pool " + context_.pool->uri() + " is full: " + FormatBytes(room.free) +
                          " free; a flush of " + FormatBytes(flush) +
                          ", the compaction after it, and what is kept back need " +
                          FormatBytes(all));
 }
 
 bool DBImpl::EnterFullPool() {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   if (background_.pool_full) return false;
   background_.pool_full = true;
   UpdateStall();
@@ -98,7 +98,7 @@ bool DBImpl::EnterFullPool() {
 }
 
 void DBImpl::WatchFullPool(uint64_t room, int* failures) {
-  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
   const Status status = CatchAll([&] {
     for (const auto& [id, family] : families->by_id) {
       NACRE_RETURN_IF_ERROR(CheckHeadroom(*family, /*bytes=*/0, /*earlier=*/0, /*leave=*/true));
@@ -106,7 +106,7 @@ void DBImpl::WatchFullPool(uint64_t room, int* failures) {
     return Status::OK();
   });
   if (status.IsNoSpace() && AwaitRoom(room)) return;
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   background_.flush_error = status;
   changed_.SignalAll();
   if (status.ok()) {
@@ -138,14 +138,14 @@ Status DBImpl::CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMet
   const Redundancy compacted = Allowed(redundancy_.For(1));
   epochs_.Collect();
   PoolRoom room;
-  Status unknown = MeasureRoom(*client_, space_.get(), compacted.fragments(), /*piece=*/1, &room);
+  Status unknown = MeasureRoom(*client_, space_, compacted.fragments(), /*piece=*/1, &room);
   const uint64_t free = room.free;
   // It is not room that lacks where there are too few nodes: reservations say so.
   if (room.domains < compacted.fragments()) return Status::OK();
   const uint64_t headroom = compacted.StoredBytes(most_merged);
   if (free >= stored + headroom) return Status::OK();
   NACRE_RETURN_IF_ERROR(std::move(unknown));
-  return Status::NoSpace("pool " + pool_->uri() + " has " + FormatBytes(free) +
+  return Status::NoSpace("pool " + context_.pool->uri() + " has " + FormatBytes(free) +
                          " free, the tables to restore take " + FormatBytes(stored) +
                          ", and a compaction of them needs " + FormatBytes(headroom));
 }
@@ -155,24 +155,24 @@ void DBImpl::CompactForSpace() {
   bool pool_full = false;
   std::shared_ptr<const ColumnFamilySet> families;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     if (background_.manual_compactions > 0 || closing_.load(std::memory_order_relaxed)) return;
     ++background_.manual_compactions;
     ++background_.compactions_held;
     // Those that wait to be tried again end.
     changed_.SignalAll();
     while (background_.compactions_running > 0) changed_.Wait();
-    std::vector<SequenceNumber> snapshots = snapshots_.Sequences();
+    std::vector<SequenceNumber> snapshots = state_.snapshots.Sequences();
     snapshots_changed = snapshots != snapshots_at_last_rewrite_;
     snapshots_at_last_rewrite_ = std::move(snapshots);
-    families = families_;
+    families = state_.families;
     pool_full = background_.pool_full;
   }
   for (const auto& [id, family] : families->by_id) {
     if (family->options().disable_auto_compactions) continue;
     int depth = 0;
     {
-      MutexLock lock(&mutex_);
+      MutexLock lock(&state_.mutex);
       depth = family->version().depth();
     }
     ManualCompaction compaction(this, family.get(), nullptr, nullptr);
@@ -190,7 +190,7 @@ void DBImpl::CompactForSpace() {
     }
   }
   epochs_.Collect();
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   --background_.manual_compactions;
   --background_.compactions_held;
   MaybeSchedule();

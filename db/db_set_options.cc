@@ -69,7 +69,7 @@ Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
   ColumnFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family, DBImpl::Use::kWrite));
   if (changes.empty()) return Status::InvalidArgument("SetOptions: there is nothing to be set");
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   ColumnFamilyOptions options;
   NACRE_RETURN_IF_ERROR(
       GetColumnFamilyOptionsFromMap(ConfigOptions(), family->options(), changes, &options));
@@ -79,9 +79,8 @@ Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
   NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, family->name()));
   LogNotes(db_->options_.info_log.get(), db_->name_, notes);
   family->SetOptions(options);
-  db_->BoundMemTables();
   // What was full may not be so any more; what became so is when it is written next.
-  if (db_->background_.memtable_full && db_->immutables_.size() + 1 < db_->most_memtables_) {
+  if (db_->background_.memtable_full && db_->immutables_.size() + 1 < db_->state_.MemTablesMax()) {
     db_->SwitchGeneration();
   }
   db_->UpdateStall();
@@ -94,7 +93,7 @@ Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
 
 Status OwnerControls::SetDBOptions(const std::unordered_map<std::string, std::string>& changes) {
   if (changes.empty()) return Status::InvalidArgument("SetDBOptions: there is nothing to be set");
-  MutexLock lock(&db_->mutex_);  // One change after the other.
+  MutexLock lock(&db_->state_.mutex);  // One change after the other.
   DBOptions options;
   NACRE_RETURN_IF_ERROR(GetDBOptionsFromMap(ConfigOptions(), GetDBOptions(), changes, &options));
   NACRE_RETURN_IF_ERROR(CheckChangeable(kOfDatabases, changes));

@@ -12,17 +12,17 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
   NACRE_RETURN_IF_ERROR(FlushFamilies(FlushOptions(), /*only=*/nullptr));
   VersionList versions;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     // What a flush adds and how far it has come changes at once.
-    versions = CurrentVersions();
-    pinned->families = RecordsOf(*families_);
-    pinned->next_family = next_family_;
-    pinned->sequence = flushed_;
-    pinned->manifest_version = manifest_version_;
+    versions = state_.CurrentVersions();
+    pinned->families = RecordsOf(*state_.families);
+    pinned->next_family = state_.next_family;
+    pinned->sequence = state_.flushed;
+    pinned->manifest_version = state_.manifest_version;
   }
   // Who was replaced has not got the writes of his successor.
   NACRE_RETURN_IF_ERROR(CheckLease());
-  pinned->next_table_id = next_table_id_.load(std::memory_order_relaxed);
+  pinned->next_table_id = context_.next_table_id.load(std::memory_order_relaxed);
   pinned->tables.clear();
   ForEachTable(versions, [&](const auto& table, int level) {
     // After a repair from footers tables may be ahead of what the manifest knew.
@@ -33,7 +33,7 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
 }
 
 std::shared_ptr<TableHandle> DBImpl::FindTable(const TableMeta& meta) const {
-  return nacre::FindTable(Versions(), meta);
+  return nacre::FindTable(state_.Versions(), meta);
 }
 
 Status DBImpl::OpenToRestore(const DBOptions& options, const std::string& name,
@@ -50,20 +50,20 @@ Status DBImpl::OpenToRestore(const DBOptions& options, const std::string& name,
 }
 
 std::string DBImpl::RestoredLineage() {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   // It replaces nothing, and tells of no tables: a manifest that is made anew from footers has what
   // is restored by the state record that ends the restore, and not before.
-  return EncodeTableLineage(BeginLineage(TableLineage::Kind::kCompaction));
+  return EncodeTableLineage(state_.BeginLineage(TableLineage::Kind::kCompaction));
 }
 
 Status DBImpl::RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {
   Status status;
   // Each node that dies meanwhile costs one more try on those that are left.
   for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
-    const uint64_t begun = tables_begun_.Begin();
+    const uint64_t begun = context_.tables_begun.Begin();
     status = TryRestoreTable(level, original, fill);
-    tables_begun_.End(begun);
-    RetireUnlinkedViews();
+    context_.tables_begun.End(begun);
+    state_.RetireUnlinkedViews();
     if (!status.IsUnavailable()) break;
     Log(options_.info_log, LogLevel::kWarn, "{}: restoring table {} is tried again: {}", name_,
         original.id, status.ToString());
@@ -72,7 +72,7 @@ Status DBImpl::RestoreTable(uint32_t level, const TableMeta& original, const Fil
 }
 
 Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {
-  const std::shared_ptr<const ColumnFamilySet> families = Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
   const auto family = families->by_id.find(original.family);
   if (family == families->by_id.end()) {
     return Status::InvalidArgument("table " + std::to_string(original.id) +
@@ -110,8 +110,8 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   if (!status.ok()) space_->EndAbandonedWrites();
   space_->Trim(&meta.placement, meta.size);
   if (status.ok()) {
-    status =
-        TableHandle::OpenUnread(meta, family->second->user_comparator(), Surroundings(), &handle);
+    status = TableHandle::OpenUnread(meta, family->second->user_comparator(),
+                                     context_.Surroundings(), &handle);
   }
   if (!status.ok()) {
     space_->Free(meta.placement);
@@ -121,7 +121,8 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   FamilyEdit edit{.family = family->second, .edit = {}};
   edit.edit.added.push_back({static_cast<int>(level), std::move(handle)});
   ManifestEdit change;
-  status = CommitChange({&edit, 1}, &change, [&]() REQUIRES(mutex_) { Install(edit); });
+  status =
+      CommitChange({&edit, 1}, &change, [&]() REQUIRES(state_.mutex) { state_.Install(edit); });
   if (!status.ok()) GiveUp({&edit, 1}, status);
   NACRE_POINT("restore.table-committed");
   return status;

@@ -134,7 +134,7 @@ Status DBImpl::GiveUpTicket(const WriteSequencer::Ticket& ticket, Status why) {
   if (!WriteSequencer::HasNumbers(ticket)) {
     why = Status::Aborted("the database has given out all of its sequence numbers");
     troubled_.fault.Set(why);
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     UpdateStall();
   }
   // Followers must hear that these numbers have no entries before a later write is acknowledged, or
@@ -154,7 +154,7 @@ Status DBImpl::BreakOff(const WriteSequencer::Ticket& ticket, Status why) {
   Log(options_.info_log, LogLevel::kError,
       "{}: a write broke off; no more are taken until it is opened again: {}", name_,
       why.ToString());
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   UpdateStall();
   changed_.SignalAll();
   return why;
@@ -170,7 +170,7 @@ Status DBImpl::CheckBatch(const WriteOptions& options, const WriteBatch* updates
       updates->Data(), [&](ValueType type, uint32_t id, const Slice& key, const Slice& value) {
         const ColumnFamily* family = default_family_.get();
         if (id != kDefaultFamily) [[unlikely]] {
-          if (*families == nullptr) *families = Families();
+          if (*families == nullptr) *families = state_.Families();
           family = (*families)->Find(id);
           if (family == nullptr && refused.ok()) {
             refused = Status::InvalidArgument("Invalid column family specified in write batch: " +
@@ -285,7 +285,7 @@ Status DBImpl::FinishWrite(const WriteOptions& options, const StartedWrite& star
 }
 
 MemTable* DBImpl::MakeMemTable(ColumnFamily* family, uint16_t generation) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   return MemTableFor(family, generation);
 }
 
@@ -299,15 +299,16 @@ MemTable* DBImpl::MemTableFor(ColumnFamily* family, uint16_t generation) {
   MemTable* memtable = fresh.get();
   if (family->dropped()) dropped_entries_ = true;  // By a writer who came just before.
   // Readers can see it before anybody writes to it.
-  InstallView(family, family->MemTablesWith(std::move(fresh)), family->current_view()->version);
+  state_.InstallView(family, family->MemTablesWith(std::move(fresh)),
+                     family->current_view()->version);
   family->SetMemTable(memtable);
   return memtable;
 }
 
 void DBImpl::HandleFullMemTable(uint16_t generation) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&state_.mutex);
   if (sequencer_.generation() != generation) return;  // Somebody did.
-  if (immutables_.size() + 1 >= most_memtables_) {
+  if (immutables_.size() + 1 >= state_.MemTablesMax()) {
     background_.memtable_full = true;
     UpdateStall();
     return;
@@ -318,8 +319,9 @@ void DBImpl::HandleFullMemTable(uint16_t generation) {
 void DBImpl::SwitchGeneration() {
   const uint16_t full = sequencer_.generation();
   const auto generation = static_cast<uint16_t>(full + 1);
-  const SequenceNumber earliest = immutables_.empty() ? flushed_ + 1 : immutables_.back().boundary;
-  for (const auto& [id, family] : families_->by_id) {
+  const SequenceNumber earliest =
+      immutables_.empty() ? state_.flushed + 1 : immutables_.back().boundary;
+  for (const auto& [id, family] : state_.families->by_id) {
     // What was written now will be written next; writers need not wait for one another then.
     const MemTable* memtable = family->FindMemTable(full);
     if (memtable == nullptr || memtable->entries() == 0) continue;
@@ -337,7 +339,7 @@ void DBImpl::SwitchGeneration() {
 bool DBImpl::HasEntries(const ColumnFamily* only) const {
   if (only == nullptr && dropped_entries_) return true;
   const uint16_t generation = sequencer_.generation();
-  for (const auto& [id, family] : families_->by_id) {
+  for (const auto& [id, family] : state_.families->by_id) {
     if (only != nullptr && family.get() != only) continue;
     const MemTable* memtable = family->FindMemTable(generation);
     if (memtable != nullptr && memtable->entries() > 0) return true;
@@ -366,7 +368,7 @@ void DBImpl::UpdateStall() {
   Stall stall = Stall::kNone;
   int level0 = 0;
   const ColumnFamily* behind_it = default_family_.get();
-  for (const auto& [id, family] : families_->by_id) {
+  for (const auto& [id, family] : state_.families->by_id) {
     const Stall of_family = StallOf(*family);
     if (of_family > stall) behind_it = family.get();
     stall = std::max(stall, of_family);
@@ -397,7 +399,7 @@ Status DBImpl::AdmitStalled(const WriteOptions& options, uint64_t bytes, bool de
   Status status;
   uint64_t pay_until = 0;
   {
-    MutexLock lock(&mutex_);
+    MutexLock lock(&state_.mutex);
     for (;;) {
       const Stall stall = stall_.load(std::memory_order_relaxed);
       if (stall == Stall::kNone) break;

@@ -11,6 +11,7 @@
 #define SCOPED_CAPABILITY NACRE_THREAD_ATTRIBUTE(scoped_lockable)
 #define GUARDED_BY(x) NACRE_THREAD_ATTRIBUTE(guarded_by(x))
 #define PT_GUARDED_BY(x) NACRE_THREAD_ATTRIBUTE(pt_guarded_by(x))
+#define ACQUIRED_BEFORE(...) NACRE_THREAD_ATTRIBUTE(acquired_before(__VA_ARGS__))
 #define ACQUIRED_AFTER(...) NACRE_THREAD_ATTRIBUTE(acquired_after(__VA_ARGS__))
 #define REQUIRES(...) NACRE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) NACRE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))

@@ -43,13 +43,13 @@ bool WayIsEmpty(const Version& version, int from, int to) {
 }  // namespace
 
 Status ManualCompaction::Check() const {
-  db_->mutex_.AssertHeld();
+  db_->state_.mutex.AssertHeld();
   if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
   return db_->background_.manual_running == 0 ? Status::OK() : db_->background_.CheckManual();
 }
 
 bool ManualCompaction::MayPass(const Status& status) const {
-  db_->mutex_.AssertHeld();
+  db_->state_.mutex.AssertHeld();
   if (!Check().ok()) return false;
   if (status.IsNoSpace()) {
     return db_->background_.compactions_running > db_->background_.compactions_stuck;
@@ -58,13 +58,13 @@ bool ManualCompaction::MayPass(const Status& status) const {
 }
 
 std::shared_ptr<const Version> ManualCompaction::HoldVersion() const {
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   return family_->current_view()->version;
 }
 
 Status ManualCompaction::CompactLevels() {
   {
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     while ((db_->background_.manual_compactions > 0 || db_->background_.pauses > 0) &&
            db_->background_.manual_bans == 0 && !db_->closing_.load(std::memory_order_relaxed)) {
       db_->changed_.Wait();
@@ -76,7 +76,7 @@ Status ManualCompaction::CompactLevels() {
   }
   const Status status = CatchAll([this] { return CompactAllLevels(); });
   db_->epochs_.Collect();
-  MutexLock lock(&db_->mutex_);
+  MutexLock lock(&db_->state_.mutex);
   --db_->background_.manual_compactions;
   --db_->background_.manual_running;
   db_->MaybeSchedule();
@@ -104,7 +104,7 @@ Status ManualCompaction::ChangeLevel(int target) {
   FamilyEdit change;
   {
     MutexLock commit(&db_->commit_mutex_);  // What is being changed is not picked.
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
     NACRE_RETURN_IF_ERROR(PickMove(target, &change));
     if (change.edit.removed.empty()) return Status::OK();
@@ -115,10 +115,10 @@ Status ManualCompaction::ChangeLevel(int target) {
   ManifestEdit edit;
   Status status = CatchAll([&] {
     return db_->CommitChange({&change, 1}, &edit,
-                             [&]() REQUIRES(db_->mutex_) { db_->Install(change); });
+                             [&]() REQUIRES(db_->state_.mutex) { db_->state_.Install(change); });
   });
-  db_->RetireUnlinkedViews();
-  MutexLock lock(&db_->mutex_);
+  db_->state_.RetireUnlinkedViews();
+  MutexLock lock(&db_->state_.mutex);
   for (const auto& table : moved) table->being_compacted = false;
   --db_->background_.manual_compactions;
   --db_->background_.manual_running;
@@ -128,9 +128,9 @@ Status ManualCompaction::ChangeLevel(int target) {
 }
 
 Status ManualCompaction::PickMove(int target, FamilyEdit* change) {
-  db_->mutex_.AssertHeld();
-  const auto held = db_->families_->by_id.find(family_->id());
-  if (held == db_->families_->by_id.end()) return Status::OK();
+  db_->state_.mutex.AssertHeld();
+  const auto held = db_->state_.families->by_id.find(family_->id());
+  if (held == db_->state_.families->by_id.end()) return Status::OK();
   const Version& version = *family_->current_view()->version;
   if (target >= version.num_levels()) {
     return Status::InvalidArgument("CompactRangeOptions::target_level is " +
@@ -164,7 +164,7 @@ Status ManualCompaction::Compact(int level, int output_level, const Slice* begin
   CompactionPicker::Range range{
       .level = level, .output_level = output_level, .begin = begin, .end = end};
   {
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     range.bytes_max = kPieceTables * family_->picker().TargetTableBytes(output_level);
   }
   bool ended = false;
@@ -193,8 +193,8 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
     Status status = db_->RunAndCommit(compaction.get());
     std::string last = UserKeyRange(family_->comparator(), compaction->inputs).second.ToString();
     compaction.reset();
-    db_->RetireUnlinkedViews();
-    MutexLock lock(&db_->mutex_);
+    db_->state_.RetireUnlinkedViews();
+    MutexLock lock(&db_->state_.mutex);
     if (status.ok()) {
       db_->MadeRoom();
       after_ = std::move(last);
@@ -222,12 +222,12 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
     uint64_t ended = 0;
     {
       MutexLock commit(&db_->commit_mutex_);  // What is being changed is not picked.
-      MutexLock lock(&db_->mutex_);
+      MutexLock lock(&db_->state_.mutex);
       BackgroundWork& background = db_->background_;
       Status status = Check();
       auto found = CompactionPicker::Found::kNothing;
-      const auto held = db_->families_->by_id.find(family_->id());
-      if (status.ok() && held != db_->families_->by_id.end()) {
+      const auto held = db_->state_.families->by_id.find(family_->id());
+      if (status.ok() && held != db_->state_.families->by_id.end()) {
         try {
           found = family_->picker().PickRange(family_->current_view()->version, range, compaction);
         } catch (...) {
@@ -245,7 +245,7 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
       holds = true;
       ended = background.compactions_ended;
     }
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     while (db_->background_.compactions_ended == ended && Check().ok()) db_->changed_.Wait();
   }
 }
@@ -256,7 +256,7 @@ Status ManualCompaction::SinkTombstones(int level) {
   };
   uint64_t most = 0;
   {
-    MutexLock lock(&db_->mutex_);
+    MutexLock lock(&db_->state_.mutex);
     most = kSunkTables * family_->picker().TargetTableBytes(level + 1);
   }
   std::optional<std::string> after;
@@ -304,7 +304,7 @@ Status ManualCompaction::Split(int level, const TableHandle& table, const TableL
   }
   const Status status = db_->RunAndCommit(compaction.get());
   compaction.reset();
-  db_->RetireUnlinkedViews();
+  db_->state_.RetireUnlinkedViews();
   return status;
 }
 

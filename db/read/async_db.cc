@@ -175,7 +175,7 @@ AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& k
   read->hash = Hash64(key);
   const ReadView& view = *pinned->view;
   for (const auto& memtable : view.memtables) memtable->Prefetch(read->hash);
-  read->lookup.Start(view.version.get(), db_->store_.get(), key, read->hash, snapshot,
+  read->lookup.Start(view.version.get(), db_->store_, key, read->hash, snapshot,
                      options.verify_checksums);
   ++under_way_;
   fresh_.push_back(read);

@@ -40,7 +40,7 @@ Status NoFamily(uint32_t family) {
 std::unique_ptr<Iterator> KeySequences::NewMemoryIterator(const ReadOptions& options,
                                                           uint32_t family) const try {
   if (Status status = db_->CheckLease(); !status.ok()) return NewErrorIterator(std::move(status));
-  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
   const auto found = families->by_id.find(family);
   if (found == families->by_id.end()) return NewErrorIterator(NoFamily(family));
   std::shared_ptr<const ReadView> view;
@@ -55,21 +55,21 @@ std::unique_ptr<Iterator> KeySequences::NewMemoryIterator(const ReadOptions& opt
 }
 
 std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(uint32_t family) const {
-  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
   const auto found = families->by_id.find(family);
   if (found == families->by_id.end()) return nullptr;
   return std::make_unique<ColumnFamilyHandleImpl>(found->second, db_);
 }
 
 std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(const std::string& family) const {
-  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
   const ColumnFamily* found = families->Find(family);
   return found == nullptr ? nullptr : FindHandle(found->id());
 }
 
 std::vector<uint32_t> KeySequences::Families() const {
   std::vector<uint32_t> ids;
-  const std::shared_ptr<const ColumnFamilySet> families = db_->Families();
+  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
   for (const auto& [id, family] : families->by_id) {
     if (family->name() != kPreparedFamilyName) ids.push_back(id);
   }
@@ -83,7 +83,7 @@ Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber kn
   std::shared_ptr<const ColumnFamilySet> families;
   const ColumnFamily* of = db_->default_family_.get();
   if (family != kDefaultFamily) {
-    families = db_->Families();
+    families = db_->state_.Families();
     of = families->Find(family);
     if (of == nullptr) return NoFamily(family);
   }

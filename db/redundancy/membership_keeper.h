@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "db/redundancy/node_states.h"
+#include "db/context/node_states.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "db/redundancy/node_states.h"
+#include "db/context/node_states.h"
 #include "db/version/version.h"
 #include "util/codes/reed_solomon.h"
 

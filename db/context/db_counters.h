@@ -15,7 +15,7 @@ struct DBCounters {
   std::atomic<uint64_t> compaction_bytes_written{0};
   std::atomic<uint64_t> compaction_cpu_nanos{0};
   std::atomic<uint64_t> stall_nanos{0};
-  std::atomic<uint64_t> repaired_bytes{0};  ///< Of fragments.
+  std::atomic<uint64_t> repaired_bytes{0};  ///< Bytes of fragments.
   std::atomic<uint64_t> repair_cpu_nanos{0};
 };
 

@@ -1,4 +1,4 @@
-#include "db/executors.h"
+#include "db/context/executors.h"
 
 #include <algorithm>
 #include <utility>

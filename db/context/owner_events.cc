@@ -1,4 +1,4 @@
-#include "db/owner_events.h"
+#include "db/context/owner_events.h"
 
 #include <algorithm>
 #include <utility>
@@ -66,7 +66,7 @@ void OwnerEvents::Tell() {
   while (!queue_.empty()) {
     const Event event = queue_.Pop();
     MutexUnlock unlock(&mutex_);
-    // What a listener throws is its own affair: nobody is there to be told.
+    // What a listener throws is dropped: no caller is there to be told.
     for (const auto& listener : listeners_) {
       CatchAll([&] {
         event(listener.get(), db_);

@@ -2,7 +2,7 @@
 // the latest events then, and how many it missed is counted. Method: a listener that is held in its
 // first call while more events than there is room for are posted.
 
-#include "db/owner_events.h"
+#include "db/context/owner_events.h"
 
 #include <gtest/gtest.h>
 

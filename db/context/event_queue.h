@@ -7,15 +7,16 @@
 
 namespace nacre {
 
-/// How much is lost with an event that nobody is told of.
+/// How much is lost with an event that no listener is told of.
 enum class EventWeight : uint8_t {
   kDetail,     ///< There are others like it, and the database can be asked.
   kImportant,  ///< Something has ended, failed or changed.
 };
 
 /// What listeners are still to be told, in order. There is room for `most` events of each weight:
-/// one that finds none takes the place of the oldest of its weight, which is counted and told to
-/// nobody. So details never displace what is important, and nobody waits for a slow listener.
+/// one that finds none takes the place of the oldest of its weight, which is dropped
+/// and counted. So details never displace what is important, and no thread waits for a slow
+/// listener.
 ///
 /// Thread safety: none.
 template <typename Event>
@@ -41,7 +42,7 @@ class EventQueue {
     queue.pop_front();
     return event;
   }
-  /// Events that nobody was told of, so far.
+  /// Events that were dropped so far.
   uint64_t dropped() const { return dropped_; }
 
  private:

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "db/event_queue.h"
+#include "db/context/event_queue.h"
+#include "db/context/node_states.h"
 #include "db/family/family_edit.h"
 #include "db/memtable/memtable.h"
-#include "db/redundancy/node_states.h"
 #include "db/version/compaction_picker.h"
 #include "nacre/listener.h"
 #include "nacre/status.h"
@@ -21,10 +21,10 @@
 
 namespace nacre {
 
-/// Has a thread tell the listeners of a database what happens, in order. Whoever has something to
-/// tell may hold locks and never waits; the listeners run with none. Of events that listeners are
-/// too slow for the oldest are dropped (db/event_queue.h). Without listeners there is no thread,
-/// and nothing is done.
+/// Has a thread tell the listeners of a database what happens, in order. The threads that
+/// tell something may hold locks and never wait; the listeners run with none. The oldest events are
+/// dropped if the listeners are too slow (db/context/event_queue.h). Without listeners there is no
+/// thread, and nothing is done.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class OwnerEvents {
@@ -60,7 +60,7 @@ class OwnerEvents {
  private:
   using Event = std::function<void(EventListener* listener, DB* db)>;
 
-  /// Of each weight; about 20 MB, if a listener never returns.
+  /// The bound of each weight; about 20 MB, if a listener never returns.
   static constexpr size_t kMostEvents = size_t{1} << 16;
 
   void Post(EventWeight weight, Event event) EXCLUDES(mutex_);

@@ -2,7 +2,7 @@
 // dropped and counted, and details never displace what is important.
 // Method: random pushes and pops against a plain list.
 
-#include "db/event_queue.h"
+#include "db/context/event_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,33 @@
+#include "db/context/database_context.h"
+
+#include <utility>
+
+namespace nacre {
+
+DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
+                                 const std::string& given_name, RedundancyPolicy given_redundancy,
+                                 std::shared_ptr<pool::PoolImpl> given_pool,
+                                 const pool::DatabaseLease& lease, uint64_t given_slab_bytes,
+                                 uint64_t first_table_id, std::function<VersionList()> tables)
+    : options(given_options),
+      live(options),
+      name(given_name),
+      redundancy(std::move(given_redundancy)),
+      pool(std::move(given_pool)),
+      client(pool->client()),
+      clock(pool->clock()),
+      database_id(lease.database_id),
+      epoch(lease.epoch),
+      slab_bytes(given_slab_bytes),
+      lease_executor(NewThreadPool(1, "nacre-lease")),
+      space(client, database_id, slab_bytes, options.chunk_size, lease_executor.get()),
+      store(client, pool::LocalMemory()),
+      point_tiers({.name = name,
+                   .log = options.info_log.get(),
+                   .budget = options.index_memory_budget,
+                   .tables = std::move(tables)}),
+      next_table_id(first_table_id),
+      tables_begun(client),
+      events(db, name, options.listeners) {}
+
+}  // namespace nacre

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "db/context/copy_bytes.h"
+#include "db/context/db_counters.h"
+#include "db/context/executors.h"
+#include "db/context/node_refusals.h"
+#include "db/context/owner_events.h"
+#include "db/options/live_options.h"
+#include "db/version/point_tiers.h"
+#include "db/version/table_handle.h"
+#include "db/version/tables_begun.h"
+#include "nacre/options.h"
+#include "pool/pool_client.h"
+#include "pool/pool_impl.h"
+#include "pool/space/space_allocator.h"
+#include "pool/store/table_store.h"
+#include "table/format/placement.h"
+#include "util/clock.h"
+#include "util/codes/bloom.h"
+#include "util/threads/epoch.h"
+#include "util/threads/executor.h"
+
+namespace nacre {
+
+/// What all parts of an open database use, and none of them owns: what was given when it was
+/// opened, the connection to the pool, the space and the tables there, and what is counted and told
+/// of the database. It outlives them all.
+///
+/// Thread safety: the constants do not change; the other members lock for themselves.
+struct DatabaseContext {
+  /// `db`: what listeners are told that events are of. `tables`: those that there are.
+  DatabaseContext(DB* db, const Options& given_options, const std::string& given_name,
+                  RedundancyPolicy given_redundancy, std::shared_ptr<pool::PoolImpl> given_pool,
+                  const pool::DatabaseLease& lease, uint64_t given_slab_bytes,
+                  uint64_t first_table_id, std::function<VersionList()> tables);
+
+  TableSurroundings Surroundings() { return {&store, &space, &epochs, point_tiers.memory()}; }
+  uint64_t NewTableId() { return next_table_id.fetch_add(1, std::memory_order_relaxed); }
+  /// What the filters of new tables take. They stand in for point indexes that have no room here:
+  /// while there is room for all, none is written.
+  int BloomBitsPerKey() const { return point_tiers.memory() == nullptr ? 0 : kBloomBitsPerKey; }
+
+  const DBOptions options;
+  LiveOptions live;  ///< Those of `options` that may have changed since.
+  const std::string name;
+  const RedundancyPolicy redundancy;
+  const std::shared_ptr<pool::PoolImpl> pool;
+  pool::PoolClient* const client;
+  Clock* const clock;
+  const uint64_t database_id;
+  const uint64_t epoch;  ///< This owner's; no earlier one had it.
+  const uint64_t slab_bytes;
+
+  const std::unique_ptr<Executor> lease_executor;
+  pool::SpaceAllocator space;
+  pool::TableStore store;
+  PointTiers point_tiers;
+  EpochDomain epochs;  ///< After what retired views free their tables through.
+
+  std::atomic<uint64_t> next_table_id;
+  TablesBegun tables_begun;
+  CopyBytes copy_bytes;
+  Executors executors;
+  NodeRefusals refusals;
+  DBCounters counters;
+  OwnerEvents events;
+};
+
+}  // namespace nacre
