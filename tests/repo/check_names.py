@@ -13,8 +13,8 @@ import sys
 from dataclasses import dataclass
 from typing import Iterator
 
-from check_rules import (CPP_SUFFIXES, LITERALS, Violation, find_files, is_page, struct_bodies,
-                         without_literals)
+from check_rules import (CPP_SUFFIXES, LITERALS, OVERVIEW, Violation, find_files, is_page,
+                         struct_bodies, without_literals)
 
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
 
@@ -52,6 +52,7 @@ IDENTIFIER = re.compile(
 STEP = re.compile(r"(?m)^\d+\. `([\w/.]+\.cc)`((?: `[\w:]+`)+)(:?)")
 TOUR = "docs/tour.md"
 MAX_STEPS = 15
+LAYERS_WITH_ROOMS = ("util", "rdma", "table", "pool", "db")
 HASH_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#(?!!).*$")
 DOCSTRING = re.compile(r'""".*?"""', re.DOTALL)
 
@@ -282,8 +283,20 @@ def check_steps(tree: Tree, prose: Prose) -> Iterator[tuple[int, str, str]]:
             yield prose.text.index(part), "tour", f"more than {MAX_STEPS} steps"
 
 
-CHECKS = (check_steps, check_files, check_links, check_sections, check_members, check_flags,
-          check_properties)
+def check_rooms(tree: Tree, prose: Prose) -> Iterator[tuple[int, str, str]]:
+    """The overview lists every room of the layers that have some."""
+    if prose.path != OVERVIEW:
+        return
+    listed = prose.text.partition("\n## 2. ")[2].partition("\n## ")[0]
+    for folder in sorted(tree.folders):
+        layer, _, room = folder.partition("/")
+        if layer in LAYERS_WITH_ROOMS and room and "/" not in room:
+            if not re.search(rf"\b{room}/", listed):
+                yield prose.text.find("\n## 2. ") + 1, "room", f"section 2 does not list {folder}"
+
+
+CHECKS = (check_rooms, check_steps, check_files, check_links, check_sections, check_members,
+          check_flags, check_properties)
 
 
 def check_tree(root: pathlib.Path) -> list[Violation]:

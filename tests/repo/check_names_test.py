@@ -28,6 +28,7 @@ Foreign: `rocksdb/db.h`, `rocksdb::Options::wal_dir`, `cmake --preset release`, 
 
 CLEAN_TREE = {
     "docs/page.md": PAGE,
+    "docs/design.md": "# D\n\n## 2. Parts\n\n    db/  with wal/\n\n## 3. Others\n",
     "docs/tour.md": "# Tour\n\n1. `db/log.cc` `LogWriter::Append` `Post`: sends it.\n",
     "db/log.cc": "Status LogWriter::Append() {\n  return Post();\n}\n",
     "docs/other.md": "# Other\n\n## 2. `More`\n\n## The rest of it\n",
@@ -70,6 +71,7 @@ PLANTED = [
     ("a long tour", "docs/tour.md", "## A Put\n" + "1. `db/log.cc` `Post`: x\n" * 16, "tour"),
     ("a step elsewhere", "docs/tour.md", "2. `db/properties.cc` `Post`: x\n", "tour"),
     ("a step without a function", "docs/tour.md", "2. `db/log.cc`: x\n", "tour"),
+    ("a room that is not listed", "docs/design.md", "", "room"),
     ("a flag", "docs/page.md", "--gone=1\n", "flag"),
     ("a flag in a comment", "ctl/flags.cc", "// As --gone says.\n", "flag"),
     ("a property", "docs/page.md", "`nacre.gone`\n", "property"),
@@ -94,7 +96,10 @@ class CheckNamesTest(unittest.TestCase):
     def test_wrong_names_are_found(self):
         for what, path, text, rule in PLANTED:
             with self.subTest(what):
-                found = self.check(CLEAN_TREE | {path: CLEAN_TREE[path] + text})
+                tree = CLEAN_TREE | {path: CLEAN_TREE[path] + text}
+                if rule == "room":
+                    tree["db/manifest/edit.h"] = "struct Edit {};\n"
+                found = self.check(tree)
                 self.assertTrue(found, "nothing reported")
                 self.assertEqual({rule}, {v.rule for v in found}, found)
                 self.assertEqual({path}, {v.path for v in found}, found)
