@@ -44,7 +44,7 @@ TEST(CApiTest, EachFunctionOverNodesOfThisHost) {
   EXPECT_EQ(0, result.exit_code) << result.output;
 }
 
-/// Over nodes inside the process and over others.
+/// Runs the program over nodes inside the process and over others.
 void ExpectToEndWell(const std::string& program) {
   const ProcessResult embedded = RunBinary(program, {kEmbedded}, kSeconds);
   EXPECT_EQ(0, embedded.exit_code) << embedded.output;

@@ -71,7 +71,7 @@ static void TestUpdates(nacre_t* db, nacre_transaction_t* transaction,
   CHECK(!nacre_iter_valid(iterator));
   nacre_iter_destroy(iterator);
 
-  // Not there until it is committed.
+  // The key is not there until it is committed.
   CheckValue(db, reads, "a", NULL);
   CheckValue(db, reads, "gone", "1");
 

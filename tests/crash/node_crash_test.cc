@@ -90,7 +90,7 @@ class NodeCrash : public testing::Test {
     ASSERT_EQ(others_.leased_slabs(), 0u);
   }
 
-  /// Until one more node may be lost.
+  /// Waits until one more node may be lost.
   void AwaitSpare() {
     const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(pool_uri_);
     ctl::FsckReport report;

@@ -48,7 +48,7 @@ class TakeoverTest : public testing::Test {
     options.create_if_missing = false;
     return options;
   }
-  /// As the next owner. The nodes may be about to notice that the last one is gone.
+  /// Opens it as the next owner. The nodes may be about to notice that the last one is gone.
   void Open(const Options& options, std::unique_ptr<DB>* db) {
     const auto start = std::chrono::steady_clock::now();
     Status status;

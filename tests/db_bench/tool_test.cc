@@ -215,7 +215,7 @@ TEST_P(FolderEngineTest, ExistingDatabaseIsReadAndNotFilledAnew) {
   EXPECT_NE(run.output.find("fillseq      : skipped (--use_existing_db is true)\n"),
             std::string::npos);
   EXPECT_EQ(run.lines[1].ops, 3000u);
-  // Without the flag the database is removed.
+  // The database is removed without the flag.
   const ToolRun fresh = RunToolOk(
       {engine, "--num=3000", "--seed=4", "--db=" + folder.str(), "--benchmarks=readrandom"});
   ASSERT_EQ(fresh.lines.size(), 1u);
@@ -249,7 +249,7 @@ TEST(NacreToolTest, FollowersRead) {
   ASSERT_EQ(beside.lines.size(), 5u) << beside.output;
   EXPECT_EQ(beside.lines[1].ops, 3000u);
   EXPECT_FALSE(beside.lines[1].note.starts_with("(0 of")) << beside.output;
-  // In processes of their own.
+  // The nodes are processes of their own.
   RunToolOk({pool, "--num=3000", "--seed=4", "--benchmarks=fillseq"});
   const TemporaryPath json("follower.json");
   for (const char* mode : {"--readonly", "--use_secondary_db"}) {

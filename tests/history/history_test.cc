@@ -118,7 +118,7 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
     return kNoNode;
   }
 
-  /// And waits until the owner has noticed.
+  /// Kills the node, and waits until the owner has noticed.
   void Kill(size_t victim) {
     const NodeId node = NodeOf(victim);
     ASSERT_NE(node, kNoNode);
@@ -132,8 +132,8 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
     ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
   }
 
-  /// Until every table is whole, and no log has records that lack a copy. A table that was just
-  /// made may show up a moment later.
+  /// Waits until every table is whole, and no log has records that lack a replica. A table that was
+  /// just made may show up a moment later.
   void AwaitRepair() {
     ASSERT_TRUE(IsOk(db_->Flush({})));
     for (int i = 0; i < 3; ++i) {
@@ -260,8 +260,8 @@ TEST_P(HistoryTest, FollowersReadWhileOwnersTakeOverAndNodesAreKilled) {
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500 + random_.Uniform(1500))));
     const size_t victim = random_.Uniform(nodes_->size());
     if (random_.OneIn(2)) {
-      // Not at the same moment: what was under way then may be seen, and lost
-      // (docs/durability.md, section 11).
+      // The moments differ: what was in flight then may be seen, and lost (docs/durability.md,
+      // section 11).
       ASSERT_NO_FATAL_FAILURE(Kill(victim));
       ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(200)));
     }

@@ -177,7 +177,7 @@ TEST_P(ConnectionContractTest, WakeEndsOneCurrentOrFutureWait) {
   near_.queue->Wake();
   EXPECT_TRUE(near_.queue->Wait(seconds(60)).ok());
   EXPECT_TRUE(near_.queue->Wait(milliseconds(1)).IsTimedOut());
-  // From another thread, at random moments: each is seen by one Wait at least.
+  // Another thread wakes it at random moments: each is seen by one Wait at least.
   std::atomic<int> woken{0};
   const int rounds = static_cast<int>(Times(2000));
   Thread waker("waker", [&] {

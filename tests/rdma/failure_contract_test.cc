@@ -92,7 +92,8 @@ TEST_P(FailureContractTest, AReadOnlyRegionWritten) {
       [&](QueuePair* pair) { return pair->PostFetchAdd(1, Near(8, 8), target, 1, 0); }};
   for (size_t i = 0; i < requests.size(); i++) {
     QueuePair* pair = Connect();
-    // For the one with an immediate: a card may look for a receive before it looks at the key.
+    // This serves the one with an immediate: a card may look for a receive before it looks at the
+    // key.
     peer_->PostRecv(static_cast<int>(i), 1, far_region_, 4096, 8);
     StoreNear(8, "scribble");
     ASSERT_TRUE(requests[i](pair).ok());
@@ -158,7 +159,8 @@ TEST_P(FailureContractTest, AReceiveTooSmallForItsMessage) {
 TEST_P(FailureContractTest, FlushedRequestsCompleteInOrderSignalledOrNot) {
   QueuePair* pair = Connect();
   for (uint64_t i = 0; i < 5; i++) ASSERT_TRUE(pair->PostRecv(100 + i, Near(0, 8)).ok());
-  // Before the failure: carried out. The failing one is unsignalled, and reported nevertheless.
+  // What was posted before the failure is carried out. The failing one is unsignalled, and reported
+  // nevertheless.
   StoreNear(0, "A");
   ASSERT_TRUE(pair->PostWrite(0, Near(0, 1), Far(4096), 0).ok());
   ASSERT_TRUE(pair->PostWrite(1, Near(0, 1), Far(4097), kSignaled).ok());

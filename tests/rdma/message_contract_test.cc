@@ -162,7 +162,7 @@ TEST_P(MessageContractTest, WriteWithImmediateConsumesAReceiveAfterItsBytes) {
   EXPECT_EQ(first.bytes, 11u);
   EXPECT_EQ(LoadNear(200, 11), "with notice");
   ExpectNextAtPeer(3, Opcode::kWriteWithImm);
-  // Without bytes it is a mere notice.
+  // It is a mere notice without bytes.
   ASSERT_TRUE(peer_->Post(Opcode::kWriteWithImm, 0, 4, 0, 0, 0, {}, kSignaled, 7).ok());
   const Completion second = near_.Next();
   EXPECT_EQ(second.id, 2u);

@@ -103,7 +103,7 @@ TEST_F(MixedDeviceTest, MemoryOfTheCallers) {
         IsOk(pairs_[peer]->PostRead(1, {memory, 256, region.get()}, Far(peer, 0), kSignaled)));
     EXPECT_EQ(Next().code, CompletionCode::kSuccess);
     EXPECT_EQ(memory[255], 'a' + static_cast<int>(peer));
-    // Not one byte beyond it.
+    // This grants not one byte beyond it.
     ASSERT_TRUE(
         IsOk(pairs_[peer]->PostRead(1, {memory + 1, 256, region.get()}, Far(peer, 0), kSignaled)));
     EXPECT_EQ(Next().code, CompletionCode::kLocalError);

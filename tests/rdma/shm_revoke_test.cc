@@ -94,7 +94,7 @@ class Owner {
   int peer_region_ = -1;
 };
 
-/// Until an attempt has met the child in the middle of its write.
+/// Tries until an attempt has met the child in the middle of its write.
 void Attempt(const std::function<bool(Owner*)>& met) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Owner owner;

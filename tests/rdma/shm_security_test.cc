@@ -197,7 +197,7 @@ TEST_F(ShmSecurityTest, WhatIsNoAnnouncementEndsTheConnection) {
   Endpoint far({});
   near.Allocate(4096);
   far.Allocate(4096);
-  // In the place of `far`: a member of the pool that has gone mad after the handshake.
+  // This takes the place of `far`: a member of the pool that has gone mad after the handshake.
   ASSERT_TRUE(far.Listen(SocketPath()).ok());
   ConnectEndpoints(&near, &far, SocketPath());
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

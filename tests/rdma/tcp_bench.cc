@@ -226,7 +226,7 @@ void BM_TcpRead(benchmark::State& state) {
 }
 BENCHMARK(BM_TcpRead)->Arg(512)->Arg(4096)->UseRealTime();
 
-/// As BM_TcpRead, asleep until the reply comes.
+/// Reads as BM_TcpRead, asleep until the reply comes.
 void BM_TcpReadWaiting(benchmark::State& state) {
   const TcpLink link(kFarBytes);
   const auto size = static_cast<size_t>(state.range(0));

@@ -49,7 +49,7 @@ double KernelBytes() {
   return 0;
 }
 
-/// With tls: control connections, encrypted.
+/// With tls these are control connections, encrypted.
 void BM_TcpConnections(benchmark::State& state) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

@@ -234,7 +234,7 @@ TEST_F(TcpTest, FramesThatMakeNoSenseEndTheirConnectionOnly) {
   std::vector<std::string> frames;
   frames.push_back(std::string(kFrameHeaderBytes, '\0'));
   frames.push_back(Frame(FrameType::kWrite, kWantAck, 0, Far(0), word));
-  frames.back().back() = 'x';  // Not what the checksum says.
+  frames.back().back() = 'x';  // The checksum does not match this.
   frames.push_back(Frame(FrameType::kWrite, kWantAck, 0, Far(0), std::string(100000, 'w')));
   frames.back().back() = 'x';
   frames.push_back(Frame(FrameType{99}, 0, 0, Far(0), ""));

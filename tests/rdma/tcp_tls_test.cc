@@ -117,7 +117,7 @@ class Pair {
 
   /// Connects the devices' next queue pairs, by way of `address`; what the connector got.
   Status Connect(const std::string& address, QueueDepths depths) {
-    std::atomic<bool> connected{false};  // Or not, for good.
+    std::atomic<bool> connected{false};  // Also set when connecting has failed.
     std::thread accepting([&] {
       std::unique_ptr<IncomingConnection> incoming;
       while (!connected.load() && incoming == nullptr) {

@@ -274,7 +274,7 @@ std::string AskByHand(const std::string& address, std::string_view bytes) {
   VerbsAddress parsed;
   EXPECT_TRUE(ParseVerbsAddress(address, &parsed).ok());
   rdma_cm_id* id = nullptr;
-  // Without a channel the calls wait for their events.
+  // The calls wait for their events without a channel.
   EXPECT_EQ(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), 0);
   EXPECT_EQ(rdma_resolve_addr(id, nullptr, parsed.get(), 2000), 0);
   EXPECT_EQ(rdma_resolve_route(id, 2000), 0);
@@ -321,7 +321,7 @@ TEST_F(VerbsTest, StrangersGetNothingAndAreCounted) {
   VerbsChallenge challenge;
   ASSERT_TRUE(DecodeVerbsChallenge(challenged, &challenge));
   answer.listener_nonce = challenge.nonce;
-  expect(AsBytes(answer), VerbsMessage::kNotAdmitted);  // Without a proof,
+  expect(AsBytes(answer), VerbsMessage::kNotAdmitted);  // This has no proof.
   Handshake handshake{.connector_nonce = hello.nonce, .listener_nonce = challenge.nonce};
   handshake.hello = AsBytes(hello);
   ASSERT_TRUE(Prove("", Role::kConnector, handshake, &answer.proof).ok());

@@ -42,7 +42,8 @@ class AppendOperator final : public rocksdb::MergeOperator {
     }
     return true;
   }
-  const char* Name() const override { return "StringAppendOperator"; }  // As one of the nodes'.
+  // One of the nodes' operators has this name.
+  const char* Name() const override { return "StringAppendOperator"; }
 };
 
 class AddOperator final : public rocksdb::AssociativeMergeOperator {
@@ -282,7 +283,7 @@ class FamiliesProgram {
     std::vector<rocksdb::ColumnFamilyHandle*> several;
     Note("make several", db_->CreateColumnFamilies(With<AddOperator>(), {"x", "y"}, &several));
     Note("drop several", db_->DropColumnFamilies(several));
-    // As applications do it as well.
+    // Applications do it like this as well.
     for (auto* handle : several) delete handle;
   }
   void ChangeOptions() {
@@ -302,11 +303,11 @@ class FamiliesProgram {
     CloseAll();
     options_.create_missing_column_families = false;
     families_.pop_back();
-    OpenAll();  // Not without one that there is.
+    OpenAll();  // It fails, as it leaves out a family that exists.
     families_.push_back({"backwards", With<AppendOperator>()});
     families_.back().options.comparator = rocksdb::ReverseBytewiseComparator();
     families_.push_back({"expiring", options_});
-    OpenAll();  // Nor with one that there is not.
+    OpenAll();  // It fails, as one family does not exist.
     families_.pop_back();
     OpenAll();
   }

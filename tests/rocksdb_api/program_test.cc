@@ -52,7 +52,7 @@ class Program {
     return text_.str();
   }
 
-  /// After it was opened again.
+  /// Runs after it was opened again.
   std::string RunAgain() {
     Scan("reopened", rocksdb::ReadOptions());
     LookUp(rocksdb::ReadOptions());
@@ -83,7 +83,7 @@ class Program {
           break;
         }
         case 2: {
-          // Only of a key that was put once.
+          // This is only for a key that was put once.
           const std::string key = "single" + std::to_string(serial_++);
           Note("put", db_->Put(options, key, value));
           if (random_.OneIn(2)) Note("single delete", db_->SingleDelete(options, key));
@@ -175,7 +175,7 @@ TEST_F(ProgramTest, IsToldWhatThereIsNot) {
   rocksdb::DB* const db = nacre_db_.get();
   const rocksdb::WriteOptions write;
   ASSERT_TRUE(db->Put(write, "a", "1").ok());
-  EXPECT_TRUE(db->Merge(write, "a", "2").IsNotSupported());  // Without an operator.
+  EXPECT_TRUE(db->Merge(write, "a", "2").IsNotSupported());  // There is no operator.
   rocksdb::PinnableSlice operand;
   int count = 0;
   rocksdb::GetMergeOperandsOptions operands;

@@ -128,7 +128,7 @@ class DatabaseTest : public FilesTest {
     ASSERT_TRUE(IsOk(db_->Flush(rocksdb::FlushOptions())));
     ASSERT_TRUE(IsOk(db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr)));
     ASSERT_NO_FATAL_FAILURE(CheckAll());
-    // In the log only, when it is closed.
+    // These are only in the log when it is closed.
     ASSERT_NO_FATAL_FAILURE(Update(200, /*sync=*/true));
     ASSERT_NO_FATAL_FAILURE(OpenDatabase(/*fresh=*/false));
     ASSERT_NO_FATAL_FAILURE(CheckAll());

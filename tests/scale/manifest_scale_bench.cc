@@ -90,13 +90,13 @@ class Bench {
 
 uint64_t Tables(const benchmark::State& state) { return static_cast<uint64_t>(state.range(0)); }
 
-/// With the checkpoints that the ring asks for.
+/// Includes the checkpoints that the ring asks for.
 void BM_ManifestScaleCommit(benchmark::State& state) {
   Bench bench(Tables(state));
   for (auto _ : state) bench.Commit();
 }
 
-/// After 64 edits.
+/// Each checkpoint has 64 edits.
 void BM_ManifestScaleCheckpoint(benchmark::State& state) {
   Bench bench(Tables(state));
   for (auto _ : state) {

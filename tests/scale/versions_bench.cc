@@ -39,7 +39,7 @@ constexpr int kLevels = 7;
 constexpr uint64_t kTableBytes = 64 << 20;
 constexpr uint64_t kKeys = 1'000'000'000'000;
 constexpr uint64_t kNodes = 12;
-constexpr uint64_t kRealKey = kKeys / 3;  ///< In all levels, in tables that can be read.
+constexpr uint64_t kRealKey = kKeys / 3;  ///< It is in all levels, in tables that can be read.
 
 std::string Key(uint64_t n) {
   char text[32];
@@ -125,7 +125,7 @@ class Tree {
   std::shared_ptr<const Version> version_;
 };
 
-/// Made once for each size: a tree of 165,000 tables takes a while.
+/// The tree of each size is made once: one of 165,000 tables takes a while.
 Tree* TreeOf(const benchmark::State& state) {
   static auto* const trees = new std::map<int64_t, std::unique_ptr<Tree>>;
   std::unique_ptr<Tree>& tree = (*trees)[state.range(0)];
@@ -142,7 +142,7 @@ double CpuSeconds() {
 
 // Look at the column "CPU".
 
-/// With the mutex held.
+/// The engine picks with the mutex held.
 void BM_Pick(benchmark::State& state) {
   Tree* const tree = TreeOf(state);
   for (auto _ : state) {
@@ -169,7 +169,7 @@ void BM_Apply(benchmark::State& state) {
   state.counters["free_us"] = 1e6 * free_seconds / static_cast<double>(state.iterations());
 }
 
-/// After a compaction.
+/// The engine makes it after a compaction.
 void BM_SpaceReport(benchmark::State& state) {
   Tree* const tree = TreeOf(state);
   MakeSpaceReport({tree->version()}, tree->factory()->space(), {}, 1);
@@ -281,7 +281,7 @@ void BM_TableMetaData(benchmark::State& state) {
   }
 }
 
-/// At an opening with 200 column families.
+/// The check at an opening with 200 column families.
 void BM_CheckFamilies(benchmark::State& state) {
   ManifestState manifest;
   manifest.comparator = BytewiseComparator()->Name();
@@ -305,8 +305,8 @@ void BM_CheckFamilies(benchmark::State& state) {
   }
 }
 
-/// Under a budget for indexes, after a compaction. All but its outputs have the tiers that they are
-/// to have.
+/// The balancing after a compaction under a budget for indexes. All but its outputs have the tiers
+/// that they are to have.
 void BM_PointTiers(benchmark::State& state) {
   Tree* const tree = TreeOf(state);
   const auto note_all = [](const Version& version) {

@@ -253,7 +253,7 @@ TEST(FollowerCaseTest, ALogThatWasFreedMeanwhileIsNotTakenForAShorterOne) {
         Clock::System()->SleepFor(milliseconds(100));
       }
     });
-    flip();  // And back.
+    flip();  // This flips it back.
     c->Heal();
     c->In(follower, [&] {
       std::string value;

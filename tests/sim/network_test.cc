@@ -121,7 +121,7 @@ void ExpectOfAll(const std::string& expected,
                  const std::function<std::string(TwoMachines*)>& scenario, bool control = false) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const Outcome outcome = RunSeed(seed, [&](Scheduler* scheduler, uint64_t) {
-      // Never destroyed: the far machine's thread has no end.
+      // It is never destroyed: the far machine's thread has no end.
       return scenario(std::make_unique<TwoMachines>(scheduler, control).release());
     });
     EXPECT_EQ(outcome.summary, expected) << "seed " << seed << ": " << outcome.failure;

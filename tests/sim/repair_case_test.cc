@@ -28,7 +28,7 @@ constexpr size_t kValueBytes = 7000;
 
 std::string Key(size_t i) { return "key" + std::to_string(1000 + i); }
 
-/// For several batches of a repair.
+/// Makes enough tables for several batches of a repair.
 Options ManyTables(Case* c) {
   Options options = c->DatabaseOptions();
   options.redundancy = "rep(3)";

@@ -101,8 +101,8 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
     }
   }
 
-  /// Until the owner has taken in all nodes that run, and any of them may be lost that the
-  /// redundancy allows for. A table that was just made may show up a moment later.
+  /// Waits until the owner has taken in all nodes that run, and as many as the redundancy allows
+  /// for may be lost. A table that was just made may show up a moment later.
   void AwaitWhole() {
     std::string seen;
     for (int in_a_row = 0; in_a_row < 3; ++in_a_row) {
@@ -307,7 +307,7 @@ class OwnerSoakTest : public testing::TestWithParam<SoakedRedundancy> {
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::deque<std::unique_ptr<OwnerProcess>> owners_;
   std::map<std::string, std::string> model_;  ///< What the test has written itself.
-  std::unique_ptr<DB> db_;                    ///< While the test is the owner.
+  std::unique_ptr<DB> db_;                    ///< Open while the test is the owner.
   size_t counted_ = 0;                        ///< Nodes that the owner had when all was whole.
   size_t lost_ = 0;                           ///< The most of them at once.
   uint64_t owners_started_ = 0;

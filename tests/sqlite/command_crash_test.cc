@@ -140,7 +140,7 @@ TEST(CommandCrashChild, Run) {
   if (kind != "points") return;
   CrashPoints points(Environment("NACRE_SQL_CRASH_POINTS"));
   points.Install();
-  SqlLedger open(SqlTables::kNacre, options, seed);  // So that the database is.
+  SqlLedger open(SqlTables::kNacre, options, seed);  // This makes the database.
   RunLedger(options, seed, 1, 4, &acknowledged);
   // What a table that is gone again had is freed at once.
   open.connection().Query("CREATE VIRTUAL TABLE gone USING nacre(" + options +
@@ -149,7 +149,7 @@ TEST(CommandCrashChild, Run) {
   open.connection().Query("UPDATE gone SET n = n + 1");
   open.connection().Query("DELETE FROM gone WHERE id = 1");
   open.connection().Query("DROP TABLE gone");
-  // Until a checkpoint has made the first file superfluous.
+  // Writes until a checkpoint has made the first file superfluous.
   const auto start = std::chrono::steady_clock::now();
   while (std::filesystem::exists(FirstFile(log)) &&
          std::chrono::steady_clock::now() - start < kMostPatience) {
@@ -221,7 +221,7 @@ class CommandCrash : public testing::Test {
 MemnodeProcessOptions NodeOptions() {
   MemnodeProcessOptions options;
   options.size = "512MiB";
-  options.slab_size = "64MiB";  // As databases ask for it.
+  options.slab_size = "64MiB";  // Databases ask for this size.
   return options;
 }
 
@@ -236,7 +236,7 @@ TEST_F(CommandCrash, LosesNothingAtAnyMoment) {
     const std::unique_ptr<ChildProcess> process = Start("ledger");
     ASSERT_NO_FATAL_FAILURE(KillAfter(process.get(), random() % 150));
     if (lose_nodes) RestartEmpty(&nodes);
-    // Else the next process finds what this one left.
+    // Otherwise the next process finds what this one left.
     if (round + 1 == kRounds || random() % 2 == 0) {
       ASSERT_NO_FATAL_FAILURE(Check());
     }
@@ -266,7 +266,7 @@ TEST_F(CommandCrash, KeepsTpccConsistent) {
     const std::unique_ptr<ChildProcess> process = Start("tpcc");
     ASSERT_NO_FATAL_FAILURE(KillAfter(process.get(), 20 + random() % 100));
     if (round == 1) RestartEmpty(&nodes);
-    const SqlLedger open(SqlTables::kNacre, options_, seed_);  // When the last owner is gone.
+    const SqlLedger open(SqlTables::kNacre, options_, seed_);  // The last owner is gone by now.
     TpccClient client(SqlTables::kNacre, "", scale, seed_);
     client.CheckConsistency();
     const auto least = orders + static_cast<int64_t>(acknowledged_.sum());

@@ -42,7 +42,7 @@ class Disk {
   std::atomic<bool> fail_append{false};
   std::atomic<bool> fail_sync{false};
 
-  /// From now on syncs wait, until `Release`.
+  /// Makes syncs wait, until `Release`.
   void Hold() { held_ = true; }
   void Release() {
     MutexLock lock(&mutex_);

@@ -49,7 +49,7 @@ class CommandReplayTest : public testing::Test {
     native_.Query(std::string("CREATE TABLE t(") + kColumns + ", UNIQUE(name))");
     native_.Query(std::string("CREATE TABLE u(") + kOrdered + ", PRIMARY KEY(a, b)) WITHOUT ROWID");
   }
-  /// On both, which have to answer the same.
+  /// Runs it on both, which have to answer the same.
   void Both(const std::string& sql) {
     const SqlOutcome ours = connection_->Run(sql);
     const SqlOutcome theirs = native_.Run(sql);
@@ -183,7 +183,7 @@ TEST_F(CommandReplayTest, BeginsWithTheLastCheckpoint) {
 TEST_F(CommandReplayTest, GoesOnFromWhatThePoolHas) {
   MemnodeProcessOptions options;
   options.size = "512MiB";
-  options.slab_size = "64MiB";  // As databases ask for it.
+  options.slab_size = "64MiB";  // Databases ask for this size.
   MemnodeProcesses nodes(2, options);
   Connect(nodes.pool_uri());
   CreateTables();

@@ -159,7 +159,7 @@ TEST(AnalyzeTest, CountsDecideIndexesAndTheOrderOfJoins) {
 TEST(AnalyzeTest, CountsOutliveTheirOwner) {
   MemnodeProcessOptions options;
   options.size = "1GiB";
-  options.slab_size = "64MiB";  // As databases ask for it.
+  options.slab_size = "64MiB";  // Databases ask for this size.
   const MemnodeProcesses nodes(2, options);
   for (const bool first : {true, false}) {
     SqlConnection connection(SqlTables::kNacre);

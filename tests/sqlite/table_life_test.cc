@@ -58,7 +58,7 @@ class TableLifeTest : public testing::Test {
     EXPECT_EQ(two_.Query("SELECT count(*) FROM t"), Rows{"i:2|"});
   }
 
-  /// Also while they change.
+  /// The families may be read while they change.
   Rows Families() {
     DBOptions options;
     EXPECT_TRUE(IsOk(Pool::Open(pool_, &options.pool)));

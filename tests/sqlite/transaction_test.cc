@@ -127,7 +127,7 @@ TEST_F(TransactionTest, SaysWhatItDoesNotKnow) {
 TEST(SqlPoolTest, AnswersTheSameAfterANodeWasKilled) {
   MemnodeProcessOptions options;
   options.size = "1GiB";
-  options.slab_size = "64MiB";  // As databases ask for it.
+  options.slab_size = "64MiB";  // Databases ask for this size.
   MemnodeProcesses nodes(6, options);
   const std::string sql =
       Create(nodes.pool_uri(), "redundancy='rs(4,2)', write_buffer_size=100000, ");

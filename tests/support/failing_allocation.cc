@@ -26,7 +26,7 @@ thread_local uint64_t known_round = 0;
 thread_local bool is_failing = false;
 thread_local uint64_t random_state = 0;
 
-/// Without an allocation.
+/// It must not allocate.
 bool IsOfFailingThreads() {
   const uint64_t round = failing_round.load(std::memory_order_acquire);
   if (known_round == round) return is_failing;

@@ -117,7 +117,7 @@ TEST(IndexMemoryTest, OneThatDoesNotFitIsNotKeptAndThrowsNoOtherOut) {
   large->section.assign(2 * kSection, 'x');
   slots[1].Keep(large);
   EXPECT_EQ(slots.Here(), Numbers{0});
-  EXPECT_EQ(slots[1].Recall(), large);  // As long as it is held.
+  EXPECT_EQ(slots[1].Recall(), large);  // It stays while it is held.
   EXPECT_EQ(memory.used(), Bytes());
 }
 

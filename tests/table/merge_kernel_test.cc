@@ -28,7 +28,7 @@
 namespace nacre {
 namespace {
 
-/// Where the kernel's outputs go.
+/// Takes the kernel's outputs.
 struct Outputs {
   size_t chunk_size = 256;
   uint64_t capacity = 16 << 20;

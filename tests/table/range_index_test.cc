@@ -107,7 +107,7 @@ TEST(RangeIndexTest, SeeksFindTheirInterval) {
       const auto at = static_cast<size_t>(found - made.entries.begin());
       const RecordInterval interval = index.Seek(target.user_key, target.tag);
       const uint64_t answer = at == made.entries.size() ? records_bytes : OffsetOf(at, shift);
-      // In the interval, or right behind it.
+      // The answer is in the interval, or right behind it.
       ASSERT_LE(interval.begin, answer);
       ASSERT_GE(interval.end, answer);
       // And it is one of the intervals, found by offset too.

@@ -369,7 +369,7 @@ class AllocationsTest : public LockExceptionsTest {
         const FailingAllocation failing(nth);
         try {
           step(&modelled);
-        } catch (const std::bad_alloc&) {  // Where there is no Status to say so.
+        } catch (const std::bad_alloc&) {  // There is no Status to say so here.
         }
         reached = failing.reached() ? 1 : 0;
       }
@@ -461,7 +461,7 @@ TEST_F(AllocationsTest, OfSavePoints) {
 }
 
 TEST_F(AllocationsTest, OfPlainWritesThatCannotRememberTheirLocks) {
-  // Where the locks are taken, before anything is written.
+  // The locks are taken here, before anything is written.
   const std::string key = Long("plain");
   for (int64_t nth = 0; nth < 4; ++nth) {
     Status status;

@@ -66,7 +66,7 @@ class DeletingInAFullPoolTest : public testing::TestWithParam<FullPoolCase> {
 
   std::string Value(size_t i) const { return TestValue(i, GetParam().value_bytes); }
 
-  /// Until a write is refused.
+  /// Writes until a write is refused.
   void FillUp() {
     Status status;
     for (written_ = 0; written_ < 10'000'000; ++written_) {

@@ -154,7 +154,7 @@ TEST_F(ColumnFamilyPoolTest, RecordsOfADroppedFamilyInTheLogAreNobodys) {
   ASSERT_TRUE(IsOk(owner.db->Put({}, owner.handles[2], "last", "one")));
   models[2]["last"] = "one";
   models[1].clear();
-  Opened next;  // With a new family of that name.
+  Opened next;  // It has a new family of that name.
   ASSERT_NO_FATAL_FAILURE(Open(&next, /*take_over=*/true));
   EXPECT_EQ(next.handles[1]->GetID(), 3u);
   ASSERT_NO_FATAL_FAILURE(Check(&next, models));

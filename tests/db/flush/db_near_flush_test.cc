@@ -320,7 +320,7 @@ TEST_F(DBNearFlushTest, AnOrderThatNodesDoNotKnow) {
     ASSERT_TRUE(IsOk(db_->Get({}, key, &found)));
     ASSERT_EQ(found, value);
   }
-  ASSERT_TRUE(IsOk(db_->Close()));  // Before its order goes.
+  ASSERT_TRUE(IsOk(db_->Close()));  // Its order must not go before.
 }
 
 TEST_F(DBNearFlushTest, ALostCopyOfTheLog) {
@@ -346,7 +346,7 @@ TEST_F(DBNearFlushTest, NodesThatDieUnderAFlush) {
     MemnodeProcess& node = (*nodes_)[random.Uniform(nodes_->size())];
     std::thread flusher([&] { EXPECT_TRUE(IsOk(db_->Flush({}))); });
     if (random.OneIn(2)) {
-      // In the middle, if nodes are slower than this.
+      // This is in the middle, if nodes are slower than this.
       ASSERT_NO_FATAL_FAILURE(Fill(static_cast<int>(random.Uniform(2000)), 50, random.Next()));
     }
     node.Kill();
@@ -354,7 +354,7 @@ TEST_F(DBNearFlushTest, NodesThatDieUnderAFlush) {
     ASSERT_NO_FATAL_FAILURE(Fill(500, 100, random.Next()));
     ASSERT_NO_FATAL_FAILURE(ExpectEqual(model_));
     node.Start();
-    // So that the next loss is one at a time.
+    // The next loss is one at a time.
     ASSERT_TRUE(IsOk(db_->Flush({})));
     EXPECT_TRUE(Eventually([&] { return GetNumber(db_.get(), "nacre.repair.tables-left") == 0; }));
   }

@@ -71,7 +71,7 @@ class Groups {
       round = std::stoull(value);
       EXPECT_FALSE(Deletes(round)) << "group " << group;
     } else {
-      // Before the first round there is nothing either.
+      // Nothing is there before the first round either.
       round = from == 0 ? 0 : (from + kDeletionEach - 1) / kDeletionEach * kDeletionEach;
     }
     EXPECT_GE(round, from) << "group " << group << (found ? "" : ": absent");
@@ -153,7 +153,7 @@ class Reader {
     return true;
   }
 
-  /// Over all keys, forward or backward: as of one moment.
+  /// Iterates over all keys, forward or backward: they are as of one moment.
   bool Iterate(const ReadOptions& options, size_t group) {
     const std::unique_ptr<Iterator> it = db_->NewIterator(options);
     std::map<std::string, std::string> all;
@@ -331,7 +331,7 @@ TEST_F(ChurnTest, ReadersOfMemoryThatIsUsedAgain) {
     // Each time the view grows old until what it needs may be gone; as a rule it is the first time.
     for (int i = 0; i < 300 && GetNumber(follower.get(), "nacre.follower.reads-again") < 2; ++i) {
       ASSERT_TRUE(IsOk(reader.CatchUp()));
-      // So that tables are open.
+      // This opens tables.
       for (int j = 0; j < 20; ++j) reader.Read(/*linearizable=*/false);
       for (int j = 0; j < 3; ++j) {
         ASSERT_NO_FATAL_FAILURE(Fill());
@@ -354,7 +354,7 @@ TEST_F(ChurnTest, SnapshotsStandStillOrSayThatTheyCannot) {
   std::unique_ptr<DB> fixed;
   ASSERT_TRUE(IsOk(DB::OpenForReadOnly(OptionsOf(), "db", &fixed)));
   uint64_t answered = 0;
-  // Until a snapshot has lost what it needs, and so has what stays as it was.
+  // Reads until a snapshot has lost what it needs, and so has what stays as it was.
   const auto hold = [&](DB* db, const Snapshot* snapshot) {
     ReadOptions options;
     options.snapshot = snapshot;
@@ -393,7 +393,7 @@ TEST_F(ChurnTest, OwnersAndNodesComeAndGo) {
   ASSERT_NE(follower, nullptr);
   Reader reader(&groups_, follower.get(), random_.Next());
   const auto read_on = [&] {
-    // Until something is answered that was acknowledged just before.
+    // Reads until an answer has what was acknowledged just before.
     ASSERT_TRUE(Eventually([&] { return HasFailure() || reader.Read(/*linearizable=*/true); }));
     for (int i = 0; i < 100; ++i) reader.Read(random_.OneIn(4));
   };

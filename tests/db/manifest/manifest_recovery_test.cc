@@ -171,11 +171,11 @@ TEST_F(ManifestRecoveryTest, AnEditThatDidNotArriveEverywhere) {
   // Without the trailer, which the checksum needs only where it does not match.
   for (size_t cut = start / 8 * 8; cut < end - 8; cut += 8) {
     const std::string torn = ring.substr(0, cut) + old_ring.substr(cut);
-    // In one copy whole.
+    // It is whole in one replica.
     pool_.WriteCopy(copies_[0], root_.ring_offset(), torn);
     pool_.WriteCopy(copies_[1], root_.ring_offset(), old_ring);
     ASSERT_NO_FATAL_FAILURE(ExpectModel());
-    // In none.
+    // It is whole in none.
     pool_.WriteCopy(copies_[2], root_.ring_offset(), old_ring);
     ManifestRecovered recovered;
     ASSERT_TRUE(IsOk(Recover(&recovered)));

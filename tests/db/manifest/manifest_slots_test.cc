@@ -92,7 +92,7 @@ CheckpointDelta MakeDelta(const std::vector<pool::SlotChange>& changes, uint64_t
 TEST(ManifestSlotsTest, CopiesFollowTheState) {
   Random random(TestSeed(41));
   ManifestState state = EmptyState();
-  state.restoring = 17;  // Until an edit says that it has ended.
+  state.restoring = 17;  // This holds until an edit says that it has ended.
   ManifestSlots slots(state, 0);
   Copy copy(slots, 0, 100'000);
   uint64_t base = 0;

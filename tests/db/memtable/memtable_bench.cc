@@ -35,9 +35,9 @@ constexpr size_t kEntries = 150'000;  // About 64 MiB.
 constexpr size_t kValueBytes = 400;
 
 enum class Keys {
-  kBenchTool,   ///< As db_bench makes them: a big-endian number, then '0's.
+  kBenchTool,   ///< Keys of db_bench: a big-endian number, then '0's.
   kLongPrefix,  ///< "user" and 16 decimal digits: the first bytes decide nothing.
-  kSequential,  ///< As kBenchTool, inserted in ascending order.
+  kSequential,  ///< The same keys, inserted in ascending order.
 };
 
 std::vector<std::string> MakeKeys(Keys kind) {
@@ -84,7 +84,7 @@ class OurTable {
   };
 
  private:
-  /// As a database has it: blocks of flushed MemTables serve again.
+  /// Blocks of flushed MemTables serve again, as in a database.
   static const std::shared_ptr<ArenaBlockPool>& Blocks() {
     static const auto blocks = std::make_shared<ArenaBlockPool>(128 << 20);
     return blocks;
@@ -162,7 +162,7 @@ class RocksTable {
       EncodeFixed64(p, PackTag(kMaxSequenceNumber, ValueType::kValue));
       iterator_->Seek(rocksdb::Slice(start, key.size() + 8), target);
       if (!iterator_->Valid()) return false;
-      // As RocksDB's MemTable does it: decode the entry's length, compare the user keys.
+      // RocksDB's MemTable decodes the entry's length and compares the user keys.
       const char* entry = iterator_->key();
       uint32_t size = 0;
       const char* found = DecodeVarint32(entry, entry + 5, &size);

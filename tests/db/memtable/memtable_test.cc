@@ -39,7 +39,7 @@ struct UserOrder {
     return comparator->Compare(a, b) < 0;
   }
 };
-/// For each key its versions, newest first.
+/// Each key's versions, newest first.
 using Model = std::map<std::string, std::map<SequenceNumber, Version, std::greater<>>, UserOrder>;
 
 /// Orders by length first: an order that no prefix of bytes decides.
@@ -310,7 +310,7 @@ TEST(ConcurrentMemTableTest, SnapshotsGiveTheSameAnswerWhileWritesGoOn) {
   constexpr uint64_t kKeys = 50;
   MemTable table(BytewiseComparator(), 1, 1 << 10);
   std::atomic<SequenceNumber> next = 1;
-  // As the engine publishes: in order, once all smaller sequences are in.
+  // The engine publishes in order, once all smaller sequences are in.
   std::atomic<SequenceNumber> published = 0;
   std::barrier start(kWriters + 2);
   std::vector<std::thread> threads;

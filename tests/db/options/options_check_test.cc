@@ -58,7 +58,7 @@ TEST(OptionsCheckTest, EachBadOptionIsNamed) {
       Set("chunk_size", &Options::chunk_size, 0),
       Set("chunk_size", &Options::chunk_size, 2 * kKiB),
       Set("chunk_size", &Options::chunk_size, 256 * kKiB + 1),
-      Set("chunk_size", &Options::chunk_size, 96 * kKiB),  // Not a power of two.
+      Set("chunk_size", &Options::chunk_size, 96 * kKiB),  // This is no power of two.
       Set("chunk_size", &Options::chunk_size, 32 * kMiB),
       {"chunk_size",
        [](Options* options) {  // Does not divide a slab.

@@ -162,7 +162,7 @@ class Walk {
   Random random_;
   std::vector<TestEntry> entries_;
   Pairs pairs_;
-  size_t at_ = SIZE_MAX;  ///< In pairs_; anything past its end: not valid.
+  size_t at_ = SIZE_MAX;  ///< Index into pairs_; anything past its end: not valid.
   std::string trace_;
 };
 

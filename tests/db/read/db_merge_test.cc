@@ -217,7 +217,7 @@ TEST_F(DBMergeTest, WithoutAnOperatorOperandsStayAndReadersAreTold) {
   ASSERT_NO_FATAL_FAILURE(StartNodes());
   options_.merge_operator = std::make_shared<PickyOperator>();
   ASSERT_NO_FATAL_FAILURE(Open());
-  ASSERT_NO_FATAL_FAILURE(Merge("merged", "refuse"));  // So that they are not merged at once.
+  ASSERT_NO_FATAL_FAILURE(Merge("merged", "refuse"));  // They are not merged at once this way.
   ASSERT_NO_FATAL_FAILURE(Merge("merged", "b"));
   ASSERT_TRUE(IsOk(db_->Put({}, "plain", "value")));
   model_.Put("plain", "value");

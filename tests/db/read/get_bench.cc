@@ -40,7 +40,7 @@ void Check(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.ToString());
 }
 
-/// As db_bench makes them: a big-endian number, then '0's.
+/// A key of db_bench: a big-endian number, then '0's.
 class Key {
  public:
   Key() { bytes_.fill('0'); }
@@ -104,7 +104,7 @@ class Bench {
     Check(db_->WaitForCompact());
   }
 
-  /// From the lines of "nacre.sstables": "... entries N ... bytes N ... on node N at N".
+  /// Parses the lines of "nacre.sstables": "... entries N ... bytes N ... on node N at N".
   void FindRecords() {
     std::string text;
     if (!db_->GetProperty("nacre.sstables", &text)) throw std::runtime_error("no nacre.sstables");
@@ -133,7 +133,7 @@ class Bench {
   std::vector<Range> ranges_;
 };
 
-/// Made by the first benchmark that runs.
+/// The first benchmark that runs makes it.
 Bench& SharedBench() {
   static Bench bench;
   return bench;

@@ -88,7 +88,7 @@ class Model {
     }
     const TableChoice choice = ChooseTables(candidates, states_);
     ASSERT_TRUE(choice.lost.empty());
-    // As a lookup goes: the log, then level by level, the newest run of level 0 first.
+    // A lookup asks the log, then level by level, the newest run of level 0 first.
     Records found;
     for (const auto& [sequence, update] : log_) {
       if (sequence > choice.flushed) found[update.first] = update.second;
@@ -357,7 +357,7 @@ class Model {
 
   Random random_;
   std::map<int, uint64_t> contents_;
-  std::map<uint64_t, Table> memory_;  ///< By id.
+  std::map<uint64_t, Table> memory_;  ///< Keyed by id.
   std::map<uint64_t, uint32_t> live_;
   std::vector<TableLineage> states_;  ///< Recorded; the last one only.
   std::map<SequenceNumber, std::pair<int, Version>> log_;

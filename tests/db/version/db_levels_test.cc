@@ -105,7 +105,7 @@ TEST_F(DBLevelsTest, MoreThanItHadAreUsed) {
   ASSERT_NO_FATAL_FAILURE(ExpectAll(2));
   ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
   ASSERT_NO_FATAL_FAILURE(Expect(follower.get(), nullptr, 2));
-  // By force, and again with more.
+  // It is opened by force, and again with more.
   const std::unique_ptr<DB> old = std::move(db_);
   const std::vector<ColumnFamilyHandle*> old_handles = std::move(handles_);
   handles_.clear();

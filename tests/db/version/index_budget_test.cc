@@ -79,7 +79,7 @@ TEST_F(IndexBudgetTest, AllReadsAreRightWithinTheBudget) {
   for (int round = 0; round < 2; ++round) {
     ASSERT_NO_FATAL_FAILURE(Check());
     EXPECT_LE(Used(), budget);
-    // Not that nothing is kept.
+    // Something is kept.
     EXPECT_GE(Used(), filters_ + most_);
   }
   const Range all("", "\xff");

@@ -57,7 +57,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
     return table->meta().largest_user_key();
   }
 
-  /// In the comparator's order, or in its opposite.
+  /// Keys in the comparator's order, or in its opposite.
   std::string Key(uint64_t n) const {
     char text[32];
     std::snprintf(text, sizeof(text), "user%010llu", static_cast<unsigned long long>(n));
@@ -67,7 +67,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
   }
   std::string RandomKey() { return Key(random_.Uniform(kKeys)); }
 
-  /// From one key to the other, whichever comes first.
+  /// A table from one key to the other, whichever comes first.
   std::shared_ptr<TableHandle> Table(std::string a, std::string b, uint64_t id = 0,
                                      uint64_t flush = 0) {
     if (Less(b, a)) std::swap(a, b);

@@ -127,7 +127,7 @@ TEST_F(LogFollowerTest, TakesFromTheOpenSegmentWhatAllCopiesHave) {
   ASSERT_NO_FATAL_FAILURE(ExpectAll());
   const LogSegment segment = log_space_->segments().front();
   for (const ExtentAddr& copy : segment.copies) {
-    // As if it were on its way there.
+    // The byte looks as if it were on its way there.
     char* const byte = Byte(copy, End() + kLogRecordHead);
     ASSERT_NO_FATAL_FAILURE(Append(1, 500));
     *byte ^= 1;
@@ -186,7 +186,7 @@ TEST_F(LogFollowerTest, WhereNoCopyIsMarkedTheNextHeaderTells) {
   const LogSegment segment = log_space_->segments().front();
   const std::string header(Byte(segment.copies[0], 0), kLogHeaderBytes);
   ASSERT_TRUE(IsOk(writer_->StartSegment()));
-  // As if the owner had reached none of them.
+  // It looks as if the owner had reached none of them.
   for (const ExtentAddr& copy : segment.copies) {
     std::memcpy(Byte(copy, 0), header.data(), kLogHeaderBytes);
   }

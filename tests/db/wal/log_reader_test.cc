@@ -31,7 +31,7 @@ class LogReaderTest : public LogFixture {
   static constexpr uint64_t kSegmentBytes = 320;
 
   struct Place {
-    size_t segment = 0;  ///< In segments_.
+    size_t segment = 0;  ///< Index into segments_.
     uint64_t offset = 0;
   };
 
@@ -53,7 +53,7 @@ class LogReaderTest : public LogFixture {
     ASSERT_TRUE(IsOk(Read(Mode::kAbsoluteConsistency, &found)));
     ASSERT_TRUE(found == model_);
     segments_ = log_space_->segments();
-    // Without the spare.
+    // The spare is left out.
     while (segments_.back().number > result_.end_number) segments_.pop_back();
     FindPlaces(segment_bytes);
     for (size_t i = 0; i < segments_.size(); ++i) {
@@ -234,7 +234,7 @@ TEST_F(LogReaderTest, ASegmentThatIsMissingIsNoticed) {
       EXPECT_TRUE(IsFailure(s, Status::Code::kCorruption, "segment 2"));
     }
   }
-  // From the beginning on they may be dropped.
+  // Segments may be dropped from the beginning on.
   segments_.erase(segments_.begin());
   std::vector<SequenceNumber> found;
   EXPECT_TRUE(IsOk(ReadLog(

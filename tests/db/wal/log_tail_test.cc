@@ -48,7 +48,7 @@ class LogTailTest : public LogFixture {
     before_.resize(end_);
     std::memcpy(before_.data(), Byte(segment_.copies[0], 0), end_);
   }
-  /// Where the record begins; end_ for one more than there are.
+  /// The begin of the record; end_ for one more than there are.
   uint64_t BeginOf(size_t record) const {
     uint64_t at = kLogHeaderBytes;
     for (size_t i = 0; i < record; ++i) at += LogRecordBytes(model_[i].payload.size());
@@ -115,7 +115,7 @@ TEST_F(LogTailTest, AllThatMayHaveBeenUnderWayIsLookedAt) {
   Random random(TestSeed(903));
   MakeLog(2000, 1500, &random);
   ASSERT_GT(end_, 4 * kLogRingBytes);
-  // As much as the ring can have; not much more of a long log is read for it.
+  // The ring can have so much; not much more of a long log is read for it.
   size_t first = model_.size();
   while (end_ - BeginOf(first - 1) <= kLogRingBytes) --first;
   Take(1, BeginOf(first), end_);

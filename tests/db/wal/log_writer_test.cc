@@ -183,7 +183,7 @@ TEST_F(LogWriterTest, ThreadsWriteOnWhileNodesAreLost) {
       }
     });
   }
-  // In turns of records written, not of time.
+  // Turns are counted in records written, not in time.
   for (const NodeId victim : {NodeId{1}, NodeId{4}}) {
     const uint64_t before = writer_->stats().bytes_appended;
     while (writer_->stats().bytes_appended < before + (300 << 10)) std::this_thread::yield();
@@ -249,7 +249,7 @@ TEST_F(LogWriterTest, PausesAgainIfTheSegmentAfterAnUnmarkedOneIsLeftWithoutReco
 }
 
 TEST_F(LogWriterTest, WhatWasStartedIsMetByWhoeverLeadsNext) {
-  // While a group is on its way; with `lost`, to a node that is lost, so that it fails.
+  // A caller while a group is in flight; with `lost`, to a node that is lost, so that it fails.
   struct Caller {
     const char* name;
     std::function<void()> call;

@@ -76,7 +76,7 @@ class DBExceptionsTest : public testing::Test {
     armed = false;
     SetPointHandler(nullptr);
   }
-  /// With a log on three nodes.
+  /// Starts three nodes, which have a log.
   void StartNodes() {
     nodes_ = std::make_unique<MemnodeProcesses>(
         3, MemnodeProcessOptions{.size = "128MiB", .slab_size = "1MiB"});
@@ -86,7 +86,7 @@ class DBExceptionsTest : public testing::Test {
     options_.write_buffer_size = 16 << 20;  // Flushed when the test says so.
     options_.comparator = &comparator_;
   }
-  /// Without one.
+  /// Starts embedded nodes, which have none.
   void StartEmbedded() {
     options_ = SmallTableOptions(OpenTestPool());
     options_.write_buffer_size = 16 << 20;
@@ -351,7 +351,7 @@ TEST_F(DBExceptionsTest, FlushesAndCompactionsFailAndGoOn) {
   Open();
   for (const char* key : {"a", "poison", "z"}) ASSERT_TRUE(IsOk(db_->Put({}, key, "1")));
   armed = true;
-  const Status flushed = db_->Flush({});  // Where it compares nothing it is well.
+  const Status flushed = db_->Flush({});  // It is well where it compares nothing.
   EXPECT_TRUE(flushed.ok() || flushed.IsAborted()) << flushed.ToString();
   armed = false;
   EXPECT_TRUE(IsOk(db_->Flush({})));

@@ -67,7 +67,7 @@ std::string ToString(const CrashAt& at) { return at.point + ":" + std::to_string
 struct CrashPoints::Shared {
   std::atomic<uint64_t> acknowledged;
   std::atomic<uint64_t> destroying;
-  std::atomic<uint64_t> point;  ///< Where to die; kNoPoint: nowhere.
+  std::atomic<uint64_t> point;  ///< The point at which to die; kNoPoint: nowhere.
   std::atomic<uint64_t> hit;
   std::array<std::atomic<uint64_t>, kMaxPoints> hits;
   std::array<char, 512> failure;
@@ -123,7 +123,7 @@ void CrashPoints::Aim(const CrashAt& at) {
 }
 
 void CrashPoints::Install() {
-  Numbers();  // Made before several threads may ask for them.
+  Numbers();  // They must be made before several threads may ask for them.
   installed = shared_;
   SetPointHandler(&CrashPoints::Reached);
 }
@@ -134,7 +134,7 @@ void CrashPoints::Reached(const NamedPoint& point) {
   const uint64_t hit = ++shared->hits[number];
   if (shared->point != number || shared->hit != hit) return;
   ::kill(::getpid(), SIGKILL);
-  for (;;) ::pause();  // Not a step further than the point.
+  for (;;) ::pause();  // It must not go a step further than the point.
 }
 
 std::map<std::string, uint64_t> CrashPoints::Hits() const {

@@ -13,7 +13,8 @@ namespace nacre {
 
 namespace {
 
-// By number: the C library has no functions for them yet. A pidfd and a descriptor are returned.
+// The calls are made by number: the C library has no functions for them yet. A pidfd and a
+// descriptor are returned.
 rdma::UniqueFd OpenProcess(pid_t process) {
   return rdma::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
 }

@@ -16,7 +16,7 @@ ServedNodes::ServedNodes(size_t count, uint64_t node_bytes, uint64_t slab_bytes)
 }
 
 ServedNodes::~ServedNodes() {
-  nodes_.clear();  // Before their devices.
+  nodes_.clear();  // The nodes end before their devices.
 }
 
 void ServedNodes::Start(size_t node) {

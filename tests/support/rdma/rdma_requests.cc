@@ -95,7 +95,7 @@ Status ServeRequests(Endpoint* endpoint, QueuePair* queue_pair, int count, int r
     }
     NACRE_RETURN_IF_ERROR(ServeOne(endpoint, queue_pair, arrival, region));
   }
-  // So that the last reply is out before the caller tears anything down.
+  // The last reply is out before the caller tears anything down.
   NACRE_RETURN_IF_ERROR(queue_pair->PostRead(3, {}, {}, kSignaled));
   return WaitForSuccess(endpoint);
 }

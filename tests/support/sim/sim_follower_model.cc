@@ -76,7 +76,7 @@ void FollowerModel::Judge(const Bounds& bounds, const std::vector<Model::Sight>&
     uint64_t& floor = floors_[sights[i].group];
     if (attempts[i] < bounds.floors[sights[i].group]) {
       ++lost_;
-      // Unless another look has seen more meanwhile.
+      // Another look may have seen more meanwhile.
       if (floor == bounds.floors[sights[i].group]) floor = attempts[i];
     }
     floor = std::max(floor, attempts[i]);

@@ -69,7 +69,7 @@ void WriteText(Sheet* sheet, const std::string& text) {
   sheet->virtual_nanos = scheduler.TrueNanos();
   WriteText(sheet, text);
   sheet->ended = true;
-  // Not exit: threads that will never go on have no end.
+  // This is not exit, as threads that will never go on have no end.
   ::_exit(passed ? 0 : 1);
 }
 
@@ -195,7 +195,7 @@ void FixAddresses(char** argv) {
   const int now = ::personality(0xffffffff);
   if (now < 0 || (now & ADDR_NO_RANDOMIZE) != 0) return;
   if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) < 0) return;
-  // Where this fails, addresses vary, and nothing else.
+  // If this fails, addresses vary, and nothing else.
   ::execv("/proc/self/exe", argv);
 }
 

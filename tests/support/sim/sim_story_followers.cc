@@ -21,7 +21,7 @@ constexpr milliseconds kLook{100};
 }  // namespace
 
 void Story::StartFollower() {
-  // By itself, or when it is asked to only.
+  // It catches up by itself, or only when it is asked to.
   constexpr milliseconds kIntervals[] = {milliseconds(0), milliseconds(20), milliseconds(300)};
   FollowerOptions options;
   options.number = static_cast<uint32_t>(++followers_made_);
@@ -58,7 +58,7 @@ void Story::DisturbFollower() {
     default:
       break;
   }
-  // From some of the nodes.
+  // It is cut off from some of the nodes.
   const uint64_t millis = random_.Uniform(4000);
   const uint64_t ways = 1 + random_.Uniform(3);
   const size_t nodes = 1 + random_.Uniform(cluster_->size());

@@ -45,7 +45,7 @@ const SqlGenerator::Column& SqlGenerator::AnyColumn(const Table& table) {
 std::string SqlGenerator::Literal() {
   switch (Pick(8)) {
     case 0:
-      if (OneIn(3)) return "x'6162'";  // As a text it is "ab".
+      if (OneIn(3)) return "x'6162'";  // Its text is "ab".
       if (OneIn(2)) return "NULL";
       return std::string("x'") + (OneIn(3) ? "" : OneIn(2) ? "00" : "ff01") + "'";
     case 1:
