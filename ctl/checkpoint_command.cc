@@ -13,6 +13,8 @@
 #include "ctl/database_view.h"
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "util/json_text.h"
 #include "util/uri.h"
 
@@ -51,7 +53,7 @@ Status MakeOptions(pool::PoolClient* client, const CheckpointRequest& request, O
   Status status = Status::Unavailable("no node of the pool can be reached");
   for (int node = 0; node < client->node_count(); ++node) {
     pool::NodeStats stats;
-    status = client->GetStats(static_cast<NodeId>(node), &stats);
+    status = pool::GetStats(client, static_cast<NodeId>(node), &stats);
     if (!status.ok()) continue;
     options->slab_size = stats.slab_bytes;
     return Status::OK();

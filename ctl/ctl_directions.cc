@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "util/uri.h"
 
 namespace nacre::ctl {
@@ -25,7 +27,7 @@ Status ChangeDirections(pool::PoolClient* client,
     Status failure;
     for (size_t i = 0; i < pool.nodes.size(); ++i) {
       pool::Directions now;
-      Status s = client->SetDirections(static_cast<NodeId>(i), wanted, &now);
+      Status s = pool::SetDirections(client, static_cast<NodeId>(i), wanted, &now);
       if (s.ok()) {
         ++told;
         overtaken |= now != wanted;
@@ -52,7 +54,7 @@ Status FindNode(pool::PoolClient* client, const std::string& name, NodeId* node,
     const bool named = address == name || address.substr(address.find(':') + 1) == name;
     if (!named && !(is_position && position == id)) continue;
     *node = id;
-    return client->GetStats(id, stats);
+    return pool::GetStats(client, id, stats);
   }
   return Status::InvalidArgument(fmt::format("the pool has no node '{}'", name));
 }

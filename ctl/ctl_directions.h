@@ -8,6 +8,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
+#include "pool/wire/node_stats.h"
 
 // How nacre-ctl tells the nodes of a pool what is wanted of its databases.
 

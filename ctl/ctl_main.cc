@@ -23,6 +23,8 @@
 #include "pool/connect/pool_secret.h"
 #include "pool/pool_client.h"
 #include "pool/pool_file.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "util/json_text.h"
 #include "util/log.h"
 #include "util/uri.h"
@@ -211,7 +213,7 @@ Status Add(const std::string& address) {
   Connection node;
   NACRE_RETURN_IF_ERROR(Connect(added, device_options, &node).WithContext(address));
   pool::NodeStats stats;
-  NACRE_RETURN_IF_ERROR(node.client->GetStats(0, &stats));
+  NACRE_RETURN_IF_ERROR(pool::GetStats(node.client.get(), 0, &stats));
   Connection pool;
   NACRE_RETURN_IF_ERROR(Connect(uri, device_options, &pool).WithContext("--pool"));
   const PoolReport report = AskPool(pool.client.get());

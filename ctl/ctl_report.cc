@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "pool/connect/pool_secret.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "util/json_text.h"
 #include "util/uri.h"
 
@@ -35,23 +37,16 @@ std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
   if (!node.status.ok()) {
     return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
   }
-  const pool::NodeStats& s = node.stats;
-  json += fmt::format(
-      ", \"instance_id\": \"{:016x}\", \"region_bytes\": {}, \"slab_bytes\": {}, \"slabs\": {}, "
-      "\"slabs_leased\": {}, \"databases\": {}, \"connections\": {}, \"requests\": {}, "
-      "\"requests_malformed\": {}, \"peers_refused\": {}, \"frames_malformed\": {}, "
-      "\"bytes_read\": {}, \"bytes_written\": {}, ",
-      s.instance_id, s.region_bytes, s.slab_bytes, s.slabs_total, s.slabs_leased, s.databases,
-      s.connections, s.requests, s.requests_malformed, s.peers_refused, s.frames_malformed,
-      s.bytes_read, s.bytes_written);
-  json += fmt::format(
-      "\"compactions\": {}, \"compactions_failed\": {}, \"compaction_bytes_read\": {}, "
-      "\"compaction_bytes_written\": {}, \"compaction_cpu_seconds\": {:.6f}, "
-      "\"uptime_seconds\": {:.3f}, ",
-      s.compactions, s.compactions_failed, s.compaction_bytes_read, s.compaction_bytes_written,
-      Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos));
-  return json + fmt::format("\"domain\": {}, \"memory\": \"{}\", \"draining\": {}}}",
-                            JsonString(s.domain), KeepingText(s.keeping), pool.draining(node));
+  const pool::NodeStats& stats = node.stats;
+  json += fmt::format(", \"instance_id\": \"{:016x}\"", stats.instance_id);
+  for (const pool::NodeFigure& figure : pool::NodeFigures()) {
+    const uint64_t value = stats.*figure.value;
+    json += figure.is_time() ? fmt::format(", \"{}\": {:.6f}", figure.json, Seconds(value))
+                             : fmt::format(", \"{}\": {}", figure.json, value);
+  }
+  return json + fmt::format(", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}}}",
+                            JsonString(stats.domain), KeepingText(stats.keeping),
+                            pool.draining(node));
 }
 
 uint64_t SpaceFigure(const pool::KnownDatabase& database, std::string_view name) {
@@ -198,10 +193,10 @@ PoolReport AskPool(pool::PoolClient* client) {
     const auto node = static_cast<NodeId>(i);
     NodeReport& report = pool.nodes.emplace_back();
     report.address = client->node_address(node);
-    report.status = client->GetStats(node, &report.stats);
+    report.status = pool::GetStats(client, node, &report.stats);
     if (!report.status.ok()) continue;
     // A node of an earlier version does not tell.
-    Status told = client->ListDatabases(node, &report.databases, &report.directions);
+    Status told = pool::ListDatabases(client, node, &report.databases, &report.directions);
     if (!told.ok() && !told.IsNotSupported()) report.status = std::move(told);
     for (const pool::KnownDatabase& database : report.databases) Merge(database, &databases);
     if (report.directions.version > pool.directions.version) pool.directions = report.directions;

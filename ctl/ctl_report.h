@@ -7,6 +7,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
+#include "pool/wire/node_stats.h"
 
 // What nacre-ctl shows of a pool.
 

@@ -9,6 +9,7 @@
 #include "db/manifest/family_record.h"
 #include "db/manifest/manifest_edit.h"
 #include "db/manifest/manifest_root.h"
+#include "pool/databases.h"
 
 namespace nacre::ctl {
 namespace {

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "pool/databases.h"
+
 namespace nacre::ctl {
 namespace {
 
@@ -13,8 +15,8 @@ constexpr int kAttempts = 6;
 constexpr std::chrono::milliseconds kPause{20};
 
 Status ViewOnce(pool::PoolClient* client, DatabaseView* view) {
-  NACRE_RETURN_IF_ERROR(client->FindDatabase(view->name, &view->root));
-  NACRE_RETURN_IF_ERROR(client->ReadRootCopies(view->name, &view->root_copies));
+  NACRE_RETURN_IF_ERROR(client->databases()->Find(view->name, &view->root));
+  NACRE_RETURN_IF_ERROR(client->databases()->ReadRootCopies(view->name, &view->root_copies));
   view->manifest = ManifestRecovered();
   return RecoverManifest(client, view->root.value, view->root.database_id, &view->manifest);
 }

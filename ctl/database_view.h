@@ -7,6 +7,7 @@
 #include "db/manifest/manifest_recovery.h"
 #include "db/manifest/manifest_state.h"
 #include "nacre/status.h"
+#include "pool/databases.h"
 #include "pool/pool_client.h"
 #include "table/format/placement.h"
 

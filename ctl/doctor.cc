@@ -10,6 +10,8 @@
 #include "pool/connect/pool_device.h"
 #include "pool/connect/pool_secret.h"
 #include "pool/pool_client.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 
 namespace nacre::ctl {
 namespace {
@@ -72,7 +74,7 @@ Finding Ping(pool::PoolClient* client, NodeId node, Clock* clock) {
   std::sort(nanos.begin(), nanos.end());
   const auto micros = [&](size_t i) { return static_cast<double>(nanos[i]) / 1000; };
   pool::NodeStats stats;
-  if (const Status s = client->GetStats(node, &stats); !s.ok()) {
+  if (const Status s = pool::GetStats(client, node, &stats); !s.ok()) {
     return {Verdict::kFailure, finding.subject, s.ToString(), RemedyOf(s)};
   }
   finding.found =
@@ -89,7 +91,7 @@ Finding SlabSizes(pool::PoolClient* client) {
   for (int i = 0; i < client->node_count(); ++i) {
     pool::NodeStats stats;
     const auto node = static_cast<NodeId>(i);
-    if (!client->GetStats(node, &stats).ok()) continue;  // Told already.
+    if (!pool::GetStats(client, node, &stats).ok()) continue;  // Told already.
     if (first == 0) {
       first = stats.slab_bytes;
       finding.found = FormatBytes(first);

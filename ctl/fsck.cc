@@ -12,6 +12,7 @@
 #include "ctl/ctl_report.h"
 #include "ctl/database_check.h"
 #include "ctl/database_view.h"
+#include "pool/databases.h"
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
 
@@ -55,7 +56,7 @@ class PoolCheck {
       report_->findings.push_back(
           {.problem = Problem::kNode, .node = node.address, .text = Explain(node.status)});
     }
-    Status status = PoolReader::Open(client_, &reader_);
+    Status status = PoolReader::Open(client_->fabric(), &reader_);
     if (!status.ok()) return report_->failures.push_back(std::move(status));
     if (!options_.database.empty()) return Check(options_.database);
     for (const pool::KnownDatabase& database : pool.databases) {
@@ -149,7 +150,7 @@ bool PoolCheck::CheckOnce(const std::string& name, bool last) {
 
 void PoolCheck::CheckRemains(const std::string& name) {
   std::vector<pool::RootCopy> copies;
-  if (Status status = client_->ReadRootCopies(name, &copies); !status.ok()) {
+  if (Status status = client_->databases()->ReadRootCopies(name, &copies); !status.ok()) {
     return report_->failures.push_back(status.WithContext("database " + name));
   }
   for (const pool::RootCopy& copy : copies) {

@@ -10,8 +10,9 @@
 #include "db/options/options_check.h"
 #include "db/version/table_changes.h"
 #include "db/write/update_limits.h"
+#include "jobs/job_client.h"
 #include "nacre/statistics.h"
-#include "pool/connect/node_start.h"
+#include "pool/space/pending_writes.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -478,7 +479,7 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
         here ? kNoNode : context_.executors.Take(*client_, *space_, local_bytes, tried);
     Executors::Turn turn(&context_.executors, executor);
     // Before the node is asked: another process of it may answer, never an earlier one.
-    const uint32_t start = executor == kNoNode ? 0 : pool::StartOf(*client_, executor);
+    const uint32_t start = executor == kNoNode ? 0 : client_->start_id(executor);
     const int alive = client_->alive_count();
     pool::CompactionResult result;
     pool::JobEnd end;
@@ -488,7 +489,7 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
     const bool reserved = status.ok();
     NACRE_POINT("compaction.space-reserved");
     if (reserved && executor != kNoNode) {
-      status = client_->Compact(executor, *job, &closing_, &result, &end);
+      status = pool::RunOnNode(client_, executor, *job, &closing_, &result, &end);
     } else if (reserved) {
       status = CatchAll([&] {
         return pool::RunCompaction(*job, LocalPlugins(family.options(), *job), store_, &closing_,

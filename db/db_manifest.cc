@@ -4,6 +4,7 @@
 #include "db/db_impl.h"
 #include "db/manifest/state_record.h"
 #include "db/version/table_changes.h"
+#include "pool/databases.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -27,7 +28,7 @@ void DBImpl::FreeCopies(const std::vector<ExtentAddr>& copies) {
 }
 
 Status DBImpl::PublishRoot(const std::string& value) {
-  return client_->PublishRoot(database_id_, value);
+  return client_->databases()->PublishRoot(database_id_, value);
 }
 
 Status DBImpl::CommitEdit(ManifestEdit* edit) {

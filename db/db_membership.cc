@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "pool/databases.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -46,7 +47,7 @@ void DBImpl::KeepUpWithNodes() {
   join_refusal_ = std::move(refusal);
   FollowNodes();
   SettleWrites().IgnoreError();  // Who writes next is told.
-  if (events_.listens() && client_->Fenced(database_id_)) {
+  if (events_.listens() && client_->databases()->Fenced(database_id_)) {
     events_.Fenced(Status::Fenced(kFencedMessage));
   }
 }

@@ -7,6 +7,7 @@
 #include "db/read/point_lookup.h"
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
+#include "pool/read/point_reader.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
 

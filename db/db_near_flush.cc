@@ -3,8 +3,9 @@
 
 #include "db/compaction/reserved_outputs.h"
 #include "db/db_impl.h"
+#include "jobs/job_client.h"
 #include "nacre/statistics.h"
-#include "pool/connect/node_start.h"
+#include "pool/space/pending_writes.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -124,7 +125,7 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
       return false;
     }
     Executors::Turn turn(&context_.executors, executor);
-    const uint32_t start = pool::StartOf(*client_, executor);
+    const uint32_t start = client_->start_id(executor);
     pool::JobEnd end;
     tables.outputs.assign(1, pool::ReservedTable());
     tables.outputs.front().id = context_.NewTableId();
@@ -138,7 +139,7 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
     NACRE_POINT("flush.space-reserved");
     pool::CompactionResult made;
     // A flush ends, also while the database closes.
-    status = client_->Flush(executor, job, /*cancelled=*/nullptr, &made, &end);
+    status = pool::RunOnNode(client_, executor, job, /*cancelled=*/nullptr, &made, &end);
     turn.Leave();
     if (status.ok()) {
       result->near = true;

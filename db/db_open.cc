@@ -12,6 +12,8 @@
 #include "db/options/pool_of_options.h"
 #include "db/redundancy/repair_planner.h"
 #include "db/version/space_report.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
 #include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
@@ -48,7 +50,7 @@ constexpr uint64_t kUnusedIds = 1 << 20;
 Status DestroyDB(const std::string& name, const Options& options) {
   std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
-  Status status = pool->client()->DestroyDatabase(name);
+  Status status = pool->client()->databases()->Destroy(name);
   return status.IsNotFound() ? Status::OK() : status;
 }
 
@@ -62,7 +64,7 @@ Status ListDBs(const Options& options, std::vector<std::string>* names) {
   for (int i = 0; i < client->node_count(); ++i) {
     std::vector<pool::KnownDatabase> databases;
     pool::Directions directions;
-    Status status = client->ListDatabases(static_cast<NodeId>(i), &databases, &directions);
+    Status status = pool::ListDatabases(client, static_cast<NodeId>(i), &databases, &directions);
     if (!status.ok()) {
       failure = std::move(status);
       continue;
@@ -124,17 +126,17 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   }
 
   pool::DatabaseLease lease;
-  NACRE_RETURN_IF_ERROR(client->OpenDatabase(name,
-                                             {.create_if_missing = options.create_if_missing,
-                                              .error_if_exists = options.error_if_exists,
-                                              .take_over = options.take_over,
-                                              .keep_lost_nodes = true},
-                                             &lease));
+  NACRE_RETURN_IF_ERROR(client->databases()->Open(name,
+                                                  {.create_if_missing = options.create_if_missing,
+                                                   .error_if_exists = options.error_if_exists,
+                                                   .take_over = options.take_over,
+                                                   .keep_lost_nodes = true},
+                                                  &lease));
   timeline.EndStep("claim");
   // From here on a failure gives the lease back, with what was there. Who was replaced meanwhile
   // has read what its successor was changing, whatever that looked like.
   const auto give_back = [&](const Status& status) {
-    const Status left = client->LeaveDatabase(lease.database_id);
+    const Status left = client->databases()->Leave(lease.database_id);
     if (left.IsFenced()) return left;
     // Nodes to which the connection ended meanwhile do not know who this was.
     if (status.IsCorruption() && !left.ok()) {
@@ -228,8 +230,8 @@ int DBImpl::LostFragments(const Placement& placement) const {
 }
 
 void DBImpl::StartThreads() {
-  client_->SetNeedsLostNodes(database_id_,
-                             [this] { return NeedsLostNodes(state_.Versions(), LookAtNodes()); });
+  client_->databases()->SetNeedsLostNodes(
+      database_id_, [this] { return NeedsLostNodes(state_.Versions(), LookAtNodes()); });
   reporter_.Start();
   keeper_.Start();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
@@ -318,7 +320,7 @@ Status DBImpl::CloseNow() {
   epochs_.Collect();
   also(space_->ReturnFreeSlabs());
   NACRE_POINT("close.slabs-returned");
-  also(client_->LeaveDatabase(database_id_));
+  also(client_->databases()->Leave(database_id_));
   NACRE_POINT("close.database-left");
   Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
       status.ToString());

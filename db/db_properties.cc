@@ -11,6 +11,8 @@
 #include "db/family/family_properties.h"
 #include "db/version/space_report.h"
 #include "nacre/statistics.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -48,7 +50,7 @@ class DBProperties {
     for (int node = 0; node < db_->client_->node_count(); ++node) {
       pool::NodeStats stats;
       // A node that is lost counts for nothing.
-      if (db_->client_->GetStats(static_cast<NodeId>(node), &stats).ok()) sum += stats.*field;
+      if (pool::GetStats(db_->client_, static_cast<NodeId>(node), &stats).ok()) sum += stats.*field;
     }
     return sum;
   }

@@ -10,6 +10,7 @@
 #include "db/read/operation_counts.h"
 #include "db/read/point_lookup.h"
 #include "db/read/view_reads.h"
+#include "pool/read/point_reader.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
 #include "util/perf_step.h"
@@ -112,7 +113,8 @@ Status DBImpl::GetAt(const ReadView& view, const ReadOptions& options, const Sli
     NACRE_RETURN_IF_ERROR(index_loader_.PrepareLookups(*lookup.table()));
     lookup.Start(view.version.get(), store_, key, hash, snapshot, options.verify_checksums);
   }
-  pool::PointReader reader(client_);  // What is found lies in its memory until it is concluded.
+  pool::PointReader reader(
+      client_->point_sessions());  // What is found lies in its memory until it is concluded.
   do {
     if (read.from.valid()) [[likely]] {
       reader.ReadAll({&read, 1});
@@ -235,7 +237,7 @@ void DBImpl::MultiGetBatch(const ReadOptions& options, const ReadView& view,
   static_assert(kGroup * pool::PointReader::kMaxStarted >= 64);
   Group groups[pool::PointReader::kMaxStarted];
   const size_t group_count = (count + kGroup - 1) / kGroup;
-  pool::PointReader reader(client_);
+  pool::PointReader reader(client_->point_sessions());
 
   const auto look_up = [&](size_t g) {
     const size_t begin = g * kGroup;

@@ -10,6 +10,7 @@
 #include "db/wal/log_tail.h"
 #include "db/write/sorted_inserts.h"
 #include "db/write/update_limits.h"
+#include "pool/databases.h"
 #include "table/format/write_batch_format.h"
 #include "util/boot_clock.h"
 #include "util/log.h"

@@ -7,6 +7,8 @@
 #include "db/db_impl.h"
 #include "db/redundancy/repair_planner.h"
 #include "db/version/table_changes.h"
+#include "jobs/job_client.h"
+#include "pool/space/pending_writes.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -212,7 +214,7 @@ void DBImpl::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
     bool here = live_.compaction == CompactionSite::kCompute;
     Status s;
     if (!here) {
-      s = client_->Rebuild(executor, job, &closing_, &result, &end);
+      s = pool::RunOnNode(client_, executor, job, &closing_, &result, &end);
       // What keeps the node from the job need not keep this process.
       here = !s.ok() && end.ended() && !s.IsFenced() && !closing_.load(std::memory_order_relaxed);
     }

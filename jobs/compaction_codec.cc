@@ -1,20 +1,17 @@
-#include "jobs/compaction_codec.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "jobs/job_codec.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
 #include "table/format/table_meta.h"
 
 namespace nacre::pool {
 namespace {
 
-constexpr uint64_t kMaxOffset = (uint64_t{1} << 48) - 1;
-constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxBloomBits = 100;
 
 Status Malformed(std::string_view what) {
@@ -30,57 +27,7 @@ Status DecodeTable(const std::string& bytes, TableMeta* meta) {
 
 }  // namespace
 
-void EncodePlacement(const Placement& placement, control::Placement* message) {
-  message->set_kind(static_cast<uint32_t>(placement.redundancy.kind));
-  message->set_data(placement.redundancy.data);
-  message->set_parity(placement.redundancy.parity);
-  message->set_chunk_size(placement.chunk_size);
-  for (const ExtentAddr& fragment : placement.fragments) {
-    EncodeExtent(fragment, message->add_fragments());
-  }
-}
-
-Status DecodePlacement(const control::Placement& message, Placement* placement) {
-  constexpr uint32_t kMaxByte = UINT8_MAX;
-  Redundancy& redundancy = placement->redundancy;
-  redundancy.kind = static_cast<RedundancyKind>(std::min(message.kind(), kMaxByte));
-  redundancy.data = static_cast<uint8_t>(std::min(message.data(), kMaxByte));
-  redundancy.parity = static_cast<uint8_t>(std::min(message.parity(), kMaxByte));
-  if (!IsValid(redundancy)) return Status::InvalidArgument("placement: unknown redundancy");
-  if (message.fragments_size() != redundancy.fragments()) {
-    return Status::InvalidArgument(fmt::format("placement: {} fragments for {}",
-                                               message.fragments_size(), redundancy.ToString()));
-  }
-  placement->chunk_size = message.chunk_size();
-  if (placement->chunk_size == 0 || placement->chunk_size > kMaxChunkBytes) {
-    return Status::InvalidArgument(
-        fmt::format("placement: chunks of {} bytes", placement->chunk_size));
-  }
-  for (const control::Extent& fragment : message.fragments()) {
-    NACRE_RETURN_IF_ERROR(DecodeExtent(fragment, &placement->fragments.emplace_back()));
-  }
-  return Status::OK();
-}
-
-void EncodeExtent(const ExtentAddr& extent, control::Extent* message) {
-  message->set_node(extent.start.node);
-  message->set_offset(extent.start.offset);
-  message->set_length(extent.length);
-}
-
-Status DecodeExtent(const control::Extent& message, ExtentAddr* extent) {
-  if (message.node() >= kNoNode || message.offset() > kMaxOffset ||
-      message.length() > kMaxOffset - message.offset()) {
-    return Status::InvalidArgument(fmt::format("malformed extent: {} bytes at {} of node {}",
-                                               message.length(), message.offset(), message.node()));
-  }
-  extent->start.node = static_cast<NodeId>(message.node());
-  extent->start.offset = message.offset() & kMaxOffset;
-  extent->length = message.length();
-  return Status::OK();
-}
-
-void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
+void EncodeJob(const CompactionJob& job, control::Compact* message) {
   message->set_comparator_name(job.comparator_name);
   for (const auto& run : job.runs) {
     control::SortedRun* encoded = message->add_runs();
@@ -113,7 +60,7 @@ void EncodeCompactionJob(const CompactionJob& job, control::Compact* message) {
   }
 }
 
-Status DecodeCompactionJob(const control::Compact& message, CompactionJob* job) {
+Status DecodeJob(const control::Compact& message, CompactionJob* job) {
   NACRE_RETURN_IF_ERROR(DecodeMerge(message, job));
   return job->runs.empty() ? Malformed("no input") : Status::OK();
 }
@@ -167,7 +114,7 @@ Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
   return Status::OK();
 }
 
-void EncodeCompactionResult(const CompactionResult& result, control::CompactionOutcome* message) {
+void EncodeResult(const CompactionResult& result, control::CompactionOutcome* message) {
   for (const TableMeta& table : result.tables) EncodeTableMeta(table, message->add_tables());
   message->set_entries_read(result.stats.entries_read);
   message->set_entries_written(result.stats.entries_written);
@@ -183,7 +130,7 @@ void EncodeCompactionResult(const CompactionResult& result, control::CompactionO
   }
 }
 
-Status DecodeCompactionResult(const control::CompactionOutcome& message, CompactionResult* result) {
+Status DecodeResult(const control::CompactionOutcome& message, CompactionResult* result) {
   for (const std::string& table : message.tables()) {
     NACRE_RETURN_IF_ERROR(
         DecodeTable(table, &result->tables.emplace_back()).WithContext("compaction result"));

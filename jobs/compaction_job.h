@@ -26,10 +26,25 @@ struct ReservedTable {
   Placement placement;  ///< Extents of the reserved size.
 };
 
+/// Fragments of an input in which damage was found, and read around.
+struct DamagedTable {
+  uint64_t id = 0;
+  FragmentSet fragments = 0;
+};
+
+struct CompactionResult {
+  std::vector<TableMeta> tables;  ///< Each uses outputs[i] of the job; placements as reserved.
+  MergeStats stats;
+  uint64_t cpu_nanos = 0;
+  std::vector<DamagedTable> damaged;
+};
+
 /// One key range of one compaction: all that an executor, on a memory node or on the compute
 /// node, needs. The owner reserves the space of the outputs beforehand, so that every extent has
 /// one owner and an aborted job leaves nothing to be found on the nodes.
 struct CompactionJob {
+  using Result = CompactionResult;
+
   uint64_t database_id = 0;
   uint32_t family = 0;  ///< Of the outputs; and of a flush, whose updates are taken.
   std::string comparator_name;
@@ -57,20 +72,7 @@ struct CompactionJob {
   const WriteKeys* write_keys = nullptr;
 };
 
-/// Fragments of an input in which damage was found, and read around.
-struct DamagedTable {
-  uint64_t id = 0;
-  FragmentSet fragments = 0;
-};
-
-struct CompactionResult {
-  std::vector<TableMeta> tables;  ///< Each uses outputs[i] of the job; placements as reserved.
-  MergeStats stats;
-  uint64_t cpu_nanos = 0;
-  std::vector<DamagedTable> damaged;
-};
-
-/// What a job names, found by who runs it.
+/// The plug-ins that a job names, as the process that runs it has them.
 struct JobPlugins {
   const Comparator* comparator = nullptr;
   std::shared_ptr<const MergeOperator> merge_operator;  ///< Null: operands stay as they are.

@@ -1,11 +1,10 @@
-#include "jobs/flush_codec.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "jobs/compaction_codec.h"
+#include "jobs/job_codec.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
 #include "table/format/log_format.h"
 
 namespace nacre::pool {
@@ -32,8 +31,8 @@ Status DecodeLogPart(const control::LogPart& message, LogPart* part) {
 
 }  // namespace
 
-void EncodeFlushJob(const FlushJob& job, control::Flush* message) {
-  EncodeCompactionJob(job.merge, message->mutable_merge());
+void EncodeJob(const FlushJob& job, control::Flush* message) {
+  EncodeJob(job.merge, message->mutable_merge());
   for (const LogPart& part : job.log) {
     control::LogPart* const encoded = message->add_log();
     encoded->set_number(part.number);
@@ -44,7 +43,7 @@ void EncodeFlushJob(const FlushJob& job, control::Flush* message) {
   message->set_last_sequence(job.last);
 }
 
-Status DecodeFlushJob(const control::Flush& message, FlushJob* job) {
+Status DecodeJob(const control::Flush& message, FlushJob* job) {
   NACRE_RETURN_IF_ERROR(DecodeMerge(message.merge(), &job->merge));
   job->merge.database_id = message.header().database_id();
   if (!job->merge.runs.empty()) return Malformed("tables as input");

@@ -25,6 +25,8 @@ struct LogPart {
 /// updates (near-data flush: docs/design.md, section 6). The owner sends no key and no value; the
 /// node that runs the job sorts what it finds.
 struct FlushJob {
+  using Result = CompactionResult;
+
   /// What becomes of the updates: range, snapshots, space and so on, as of a compaction. No runs.
   CompactionJob merge;
   std::vector<LogPart> log;

@@ -104,7 +104,8 @@ Status LogUpdates::LoadPart(const LogPart& part, TableStore* store) {
     source.node = copy.start.node;
     return ReadPart(part, source);
   }
-  if (reader_ == nullptr) NACRE_RETURN_IF_ERROR(CopyReader::Create(store->client(), &reader_));
+  if (reader_ == nullptr)
+    NACRE_RETURN_IF_ERROR(CopyReader::Create(store->client()->fabric(), &reader_));
   const auto buffer = std::make_unique_for_overwrite<char[]>(part.bytes);
   Status status = Status::Unavailable(fmt::format("log segment {}: it has no copy", part.number));
   for (const ExtentAddr& copy : part.copies) {

@@ -1,16 +1,15 @@
-#include "jobs/rebuild_codec.h"
-
 #include <fmt/format.h>
 
 #include <string>
 
-#include "jobs/compaction_codec.h"
+#include "jobs/job_codec.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
 #include "util/codes/reed_solomon.h"
 
 namespace nacre::pool {
 
-void EncodeRebuildJob(const RebuildJob& job, control::Rebuild* message) {
+void EncodeJob(const RebuildJob& job, control::Rebuild* message) {
   for (const TableRebuild& table : job.tables) {
     control::TableRebuild* encoded = message->add_tables();
     encoded->set_table_id(table.table_id);
@@ -24,7 +23,7 @@ void EncodeRebuildJob(const RebuildJob& job, control::Rebuild* message) {
   }
 }
 
-Status DecodeRebuildJob(const control::Rebuild& message, RebuildJob* job) {
+Status DecodeJob(const control::Rebuild& message, RebuildJob* job) {
   job->database_id = message.header().database_id();
   for (const control::TableRebuild& table : message.tables()) {
     TableRebuild& decoded = job->tables.emplace_back();
@@ -48,7 +47,7 @@ Status DecodeRebuildJob(const control::Rebuild& message, RebuildJob* job) {
   return Status::OK();
 }
 
-void EncodeRebuildResult(const RebuildResult& result, control::RebuildOutcome* message) {
+void EncodeResult(const RebuildResult& result, control::RebuildOutcome* message) {
   for (const Status& status : result.tables) {
     control::RebuildOutcome::Table* encoded = message->add_tables();
     encoded->set_code(static_cast<uint32_t>(status.code()));
@@ -59,7 +58,11 @@ void EncodeRebuildResult(const RebuildResult& result, control::RebuildOutcome* m
   message->set_cpu_nanos(result.cpu_nanos);
 }
 
-Status DecodeRebuildResult(const control::RebuildOutcome& message, RebuildResult* result) {
+Status DecodeResult(const control::RebuildOutcome& message, const RebuildJob& job,
+                    RebuildResult* result) {
+  if (static_cast<size_t>(message.tables_size()) != job.tables.size()) {
+    return Status::Corruption("answers for other tables than it was given");
+  }
   for (const control::RebuildOutcome::Table& table : message.tables()) {
     result->tables.push_back(Status::FromCode(static_cast<int>(table.code()), table.message()));
   }

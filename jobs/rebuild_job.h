@@ -5,39 +5,25 @@
 #include <vector>
 
 #include "nacre/status.h"
-#include "table/format/placement.h"
+#include "pool/store/table_rebuild.h"
 
 namespace nacre::pool {
 
 class TableStore;
 class WriteKeys;
 
-/// A fragment that is to be had anew.
-struct FragmentRebuild {
-  int fragment = 0;
-  ExtentAddr to;  ///< As long as the fragment, with what belongs to it.
-};
-
-/// Fragments of one table that are lost, damaged, or to leave the node they lie on.
-struct TableRebuild {
-  uint64_t table_id = 0;
-  uint64_t table_bytes = 0;
-  Placement placement;  ///< As it was.
-  std::vector<FragmentRebuild> fragments;
+struct RebuildResult : RebuildWork {
+  std::vector<Status> tables;  ///< As in the job.
+  uint64_t cpu_nanos = 0;
 };
 
 /// What a node is asked to make anew, near the data. The owner reserves the space beforehand.
 struct RebuildJob {
+  using Result = RebuildResult;
+
   uint64_t database_id = 0;
   std::vector<TableRebuild> tables;
   const WriteKeys* write_keys = nullptr;  ///< As in CompactionJob.
-};
-
-struct RebuildResult {
-  std::vector<Status> tables;  ///< As in the job.
-  uint64_t bytes_read = 0;     ///< From other nodes.
-  uint64_t bytes_written = 0;  ///< Of the fragments.
-  uint64_t cpu_nanos = 0;
 };
 
 /// Fails as a whole only with `Aborted`, once `*cancelled` (may be null) is set.

@@ -1,13 +1,12 @@
-#include "jobs/scrub_codec.h"
-
 #include <fmt/format.h>
 
-#include "jobs/compaction_codec.h"
+#include "jobs/job_codec.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
 
 namespace nacre::pool {
 
-void EncodeScrubJob(const ScrubJob& job, control::Scrub* message) {
+void EncodeJob(const ScrubJob& job, control::Scrub* message) {
   message->set_bytes_per_second(job.bytes_per_second);
   for (const ScrubFragment& fragment : job.fragments) {
     control::ScrubFragment* const encoded = message->add_fragments();
@@ -18,7 +17,7 @@ void EncodeScrubJob(const ScrubJob& job, control::Scrub* message) {
   }
 }
 
-Status DecodeScrubJob(const control::Scrub& message, ScrubJob* job) {
+Status DecodeJob(const control::Scrub& message, ScrubJob* job) {
   job->database_id = message.header().database_id();
   job->bytes_per_second = message.bytes_per_second();
   for (const control::ScrubFragment& fragment : message.fragments()) {
@@ -36,7 +35,7 @@ Status DecodeScrubJob(const control::Scrub& message, ScrubJob* job) {
   return Status::OK();
 }
 
-void EncodeScrubResult(const ScrubResult& result, control::ScrubOutcome* message) {
+void EncodeResult(const ScrubResult& result, control::ScrubOutcome* message) {
   message->set_bytes(result.bytes);
   for (const FragmentDamage& damage : result.damaged) {
     control::FragmentDamage* const encoded = message->add_damaged();
@@ -47,12 +46,13 @@ void EncodeScrubResult(const ScrubResult& result, control::ScrubOutcome* message
   }
 }
 
-Status DecodeScrubResult(const control::ScrubOutcome& message, size_t fragments,
-                         ScrubResult* result) {
+Status DecodeResult(const control::ScrubOutcome& message, const ScrubJob& job,
+                    ScrubResult* result) {
   result->bytes = message.bytes();
   for (const control::FragmentDamage& damage : message.damaged()) {
-    if (damage.index() >= fragments) {
-      return Status::Corruption(fmt::format("scrub: fragment {} of {}", damage.index(), fragments));
+    if (damage.index() >= job.fragments.size()) {
+      return Status::Corruption(
+          fmt::format("scrub: fragment {} of {}", damage.index(), job.fragments.size()));
     }
     result->damaged.push_back({.index = damage.index(),
                                .head = damage.head(),

@@ -19,14 +19,6 @@ struct ScrubFragment {
   uint64_t bytes = 0;  ///< Head and tail not counted.
 };
 
-/// Fragments of a database that a node is to check against their checksums, all by itself. The
-/// owner keeps the tables alive meanwhile.
-struct ScrubJob {
-  uint64_t database_id = 0;
-  uint64_t bytes_per_second = 0;  ///< 0: as fast as can be.
-  std::vector<ScrubFragment> fragments;
-};
-
 struct FragmentDamage {
   uint32_t index = 0;  ///< In the job.
   bool head = false;
@@ -40,9 +32,18 @@ struct ScrubResult {
   std::vector<FragmentDamage> damaged;
 };
 
+/// Fragments of a database that a node is to check against their checksums, all by itself. The
+/// owner keeps the tables alive meanwhile.
+struct ScrubJob {
+  using Result = ScrubResult;
+
+  uint64_t database_id = 0;
+  uint64_t bytes_per_second = 0;  ///< 0: as fast as can be.
+  std::vector<ScrubFragment> fragments;
+};
+
 /// `InvalidArgument` for a fragment that does not lie in the local memory of `store`; `Aborted`
-/// once
-/// `*cancelled` (may be null) is set.
+/// once `*cancelled` (may be null) is set.
 Status RunScrub(const ScrubJob& job, const TableStore& store, const std::atomic<bool>* cancelled,
                 ScrubResult* result);
 

@@ -20,6 +20,7 @@
 #include "memnode/memory_node.h"
 #include "memnode/plugin_loader.h"
 #include "pool/connect/pool_secret.h"
+#include "pool/wire/node_stats.h"
 #include "util/log.h"
 #include "util/uri.h"
 
@@ -52,51 +53,6 @@ DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus"
 namespace nacre::pool {
 namespace {
 
-struct Metric {
-  const char* name;
-  const char* help;
-  prometheus::MetricType type;
-  uint64_t NodeStats::*value;
-};
-
-constexpr auto kCounter = prometheus::MetricType::Counter;
-constexpr auto kGauge = prometheus::MetricType::Gauge;
-constexpr Metric kMetrics[] = {
-    {"nacre_region_bytes", "Bytes of the node's region.", kGauge, &NodeStats::region_bytes},
-    {"nacre_slabs", "Slabs of the node.", kGauge, &NodeStats::slabs_total},
-    {"nacre_slabs_leased", "Slabs leased out.", kGauge, &NodeStats::slabs_leased},
-    {"nacre_databases", "Databases known.", kGauge, &NodeStats::databases},
-    {"nacre_connections", "Connections open.", kGauge, &NodeStats::connections},
-    {"nacre_requests_total", "Requests taken.", kCounter, &NodeStats::requests},
-    {"nacre_requests_malformed_total", "Requests and connections refused as malformed.", kCounter,
-     &NodeStats::requests_malformed},
-    {"nacre_peers_refused_total",
-     "Peers refused: without the pool's secret, of another version, or silent.", kCounter,
-     &NodeStats::peers_refused},
-    {"nacre_frames_malformed_total", "Connections ended for bytes that made no sense.", kCounter,
-     &NodeStats::frames_malformed},
-    {"nacre_read_bytes_total", "Bytes read by this node from peers and clients.", kCounter,
-     &NodeStats::bytes_read},
-    {"nacre_written_bytes_total", "Bytes written by this node to peers and clients.", kCounter,
-     &NodeStats::bytes_written},
-    {"nacre_compactions_total", "Compactions done.", kCounter, &NodeStats::compactions},
-    {"nacre_compactions_failed_total", "Compactions failed or cancelled.", kCounter,
-     &NodeStats::compactions_failed},
-    {"nacre_compaction_read_bytes_total", "Keys and values that compactions read.", kCounter,
-     &NodeStats::compaction_bytes_read},
-    {"nacre_compaction_written_bytes_total", "Table bytes that compactions wrote.", kCounter,
-     &NodeStats::compaction_bytes_written},
-    {"nacre_compaction_cpu_nanoseconds_total", "Processor time of compactions.", kCounter,
-     &NodeStats::compaction_cpu_nanos},
-    {"nacre_flushes_total", "Key ranges of MemTables that were made tables from the log.", kCounter,
-     &NodeStats::flushes},
-    {"nacre_flush_written_bytes_total", "Of tables, by flushes from the log.", kCounter,
-     &NodeStats::flush_bytes_written},
-    {"nacre_flush_cpu_nanoseconds_total", "Processor time of flushes from the log.", kCounter,
-     &NodeStats::flush_cpu_nanos},
-    {"nacre_uptime_nanoseconds", "Time since the node started.", kGauge, &NodeStats::uptime_nanos},
-};
-
 /// The node's statistics, as Prometheus asks for them.
 class NodeMetrics : public prometheus::Collectable {
  public:
@@ -105,15 +61,16 @@ class NodeMetrics : public prometheus::Collectable {
   std::vector<prometheus::MetricFamily> Collect() const override {
     const NodeStats stats = node_->stats();
     std::vector<prometheus::MetricFamily> families;
-    for (const Metric& metric : kMetrics) {
+    for (const pool::NodeFigure& figure : pool::NodeFigures()) {
       prometheus::MetricFamily& family = families.emplace_back();
-      family.name = metric.name;
-      family.help = metric.help;
-      family.type = metric.type;
+      family.name = figure.metric;
+      family.help = figure.help;
+      family.type =
+          figure.is_counter() ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
       prometheus::ClientMetric& value = family.metric.emplace_back();
       value.label.push_back({.name = "node", .value = stats.address});
-      (metric.type == kCounter ? value.counter.value : value.gauge.value) =
-          static_cast<double>(stats.*metric.value);
+      (figure.is_counter() ? value.counter.value : value.gauge.value) =
+          static_cast<double>(stats.*figure.value);
     }
     return families;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "memnode/server.h"
+#include "pool/wire/node_stats.h"
 
 namespace nacre::pool {
 namespace {

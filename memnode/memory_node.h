@@ -8,6 +8,7 @@
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "pool/wire/node_stats.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
 

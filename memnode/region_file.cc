@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "memnode/region_move.h"
+#include "pool/wire/node_stats.h"
 #include "rdma/memory.h"
 #include "util/codes/crc32c.h"
 #include "util/draw_id.h"

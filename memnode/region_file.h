@@ -9,6 +9,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "pool/wire/node_stats.h"
 #include "rdma/unique_fd.h"
 #include "util/clock.h"
 

@@ -6,8 +6,9 @@
 #include <chrono>
 #include <set>
 
-#include "jobs/compaction_codec.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
+#include "pool/wire/node_stats.h"
 #include "util/draw_id.h"
 #include "util/log.h"
 

@@ -17,6 +17,7 @@
 #include "memnode/server_region.h"
 #include "nacre/status.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/node_stats.h"
 #include "rdma/transport.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"
@@ -91,7 +92,6 @@ class Server {
   void Malformed(ServerConnection* connection, const Status& why);
 
   void FillDescription(control::Description* description) const;
-  void FillStats(control::Stats* stats) const;
   Status LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
                     control::Slabs* reply);
   /// Offsets and write keys.

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/compaction_codec.h"
 #include "memnode/server.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "pool/wire/node_stats.h"
 #include "util/codes/crc32c.h"
 #include "util/log.h"
 #include "util/uri.h"

@@ -8,9 +8,9 @@
 #include <memory>
 #include <utility>
 
-#include "jobs/compaction_codec.h"
 #include "memnode/server.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
 #include "pool/wire/manifest_image.h"
 #include "util/codes/crc32c.h"
 #include "util/log.h"
@@ -126,7 +126,7 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
       FillDescription(reply->mutable_description());
       return Status::OK();
     case control::Request::kGetStats:
-      FillStats(reply->mutable_stats());
+      EncodeStats(stats(), reply->mutable_stats());
       return Status::OK();
     case control::Request::kLeaseSlabs:
       return LeaseSlabs(*connection, request.lease_slabs(), reply->mutable_slabs());
@@ -250,38 +250,6 @@ void Server::FillDescription(control::Description* description) const {
     piece->set_key(key.key);
     piece->set_length(std::min(uint64_t{1} << shift, region_->size() - start));
   }
-}
-
-void Server::FillStats(control::Stats* message) const {
-  const NodeStats stats = this->stats();
-  message->set_address(stats.address);
-  message->set_instance_id(stats.instance_id);
-  message->set_region_bytes(stats.region_bytes);
-  message->set_slab_bytes(stats.slab_bytes);
-  message->set_slabs_total(stats.slabs_total);
-  message->set_slabs_leased(stats.slabs_leased);
-  message->set_bytes_read(stats.bytes_read);
-  message->set_bytes_written(stats.bytes_written);
-  message->set_requests(stats.requests);
-  message->set_compactions(stats.compactions);
-  message->set_compactions_failed(stats.compactions_failed);
-  message->set_compaction_bytes_read(stats.compaction_bytes_read);
-  message->set_compaction_bytes_written(stats.compaction_bytes_written);
-  message->set_compaction_cpu_nanos(stats.compaction_cpu_nanos);
-  message->set_flushes(stats.flushes);
-  message->set_flush_bytes_written(stats.flush_bytes_written);
-  message->set_flush_cpu_nanos(stats.flush_cpu_nanos);
-  message->set_rebuilt_bytes(stats.rebuilt_bytes);
-  message->set_rebuild_cpu_nanos(stats.rebuild_cpu_nanos);
-  message->set_scrubbed_bytes(stats.scrubbed_bytes);
-  message->set_connections(stats.connections);
-  message->set_uptime_nanos(stats.uptime_nanos);
-  message->set_requests_malformed(stats.requests_malformed);
-  message->set_databases(stats.databases);
-  message->set_peers_refused(stats.peers_refused);
-  message->set_frames_malformed(stats.frames_malformed);
-  message->set_domain(stats.domain);
-  message->set_keeping(static_cast<uint32_t>(stats.keeping));
 }
 
 Status Server::LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,

@@ -2,30 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "pool/connect/fabric.h"
+#include "pool/connect/node_requests.h"
 #include "pool/connect/pool_device.h"
-#include "pool/pool_client_rep.h"
+#include "pool/databases.h"
+#include "pool/read/point_sessions.h"
+#include "pool/wire/database_report.h"
 #include "util/draw_id.h"
 #include "util/never_destroyed.h"
 
 namespace nacre::pool {
 
-PoolClient::PoolClient() : rep_(std::make_unique<Rep>()) {}
-PoolClient::~PoolClient() = default;
+PoolClient::PoolClient(std::string scheme)
+    : scheme_(std::move(scheme)),
+      fabric_(std::make_unique<Fabric>()),
+      requests_(std::make_unique<NodeRequests>(fabric_.get())),
+      databases_(std::make_unique<Databases>(fabric_.get(), requests_.get())) {}
 
-PoolClient::Rep::~Rep() {
+PoolClient::~PoolClient() {
   // What a node that joins is welcomed with goes before the fabric does.
-  if (fabric.monitor != nullptr) fabric.monitor->Stop();
-  sessions.ForEach([](const SessionSlot& slot) { delete slot.session; });
-}
-
-void PoolClient::Rep::SetReaders(int max_queue_pairs_per_node) {
-  if (max_queue_pairs_per_node == 0) return;
-  const int readers = std::max(1, max_queue_pairs_per_node - StreamLimit(max_queue_pairs_per_node));
-  for (int i = 0; i < readers; ++i) turns.push_back(std::make_unique<PointReader::Turn>());
+  if (fabric_->monitor != nullptr) fabric_->monitor->Stop();
 }
 
 namespace {
@@ -56,17 +58,14 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
     return Status::InvalidArgument(fmt::format("the pool of '{}' has {} nodes, more than {}",
                                                NodeAddress(pool, 0), reached, kMaxLifelines));
   }
-  std::unique_ptr<PoolClient> result(new PoolClient());
-  Rep* rep = result->rep_.get();
-  rep->uri = pool;
-  ClientContext& context = rep->fabric.context;
+  std::unique_ptr<PoolClient> result(new PoolClient(pool.scheme));
+  Fabric& fabric = *result->fabric_;
+  ClientContext& context = fabric.context;
   context.device = device;
   context.clock = clock;
   context.options = options;
   // Two clients that met by chance would inherit each other's databases.
   NACRE_RETURN_IF_ERROR(DrawId(&context.client_id));
-
-  Fabric& fabric = rep->fabric;
   fabric.links.resize(
       std::max(pool.addresses.size(), options.nodes_join ? std::min(options.slots, kMaxSlots) : 0));
   for (size_t i = 0; i < pool.addresses.size(); ++i) {
@@ -81,33 +80,34 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
     fabric.links[i] = std::move(link);
   }
   fabric.taken.store(static_cast<int>(pool.addresses.size()), std::memory_order_release);
-  const auto welcome = [rep](NodeLink* link, bool returns, Deadline deadline) {
-    return rep->BringDatabases(link, returns, deadline);
+  const auto welcome = [databases = result->databases()](NodeLink* link, bool returns,
+                                                         Deadline deadline) {
+    return databases->BringTo(link, returns, deadline);
   };
   NACRE_RETURN_IF_ERROR(NodeMonitor::Create(&fabric, welcome, &fabric.monitor));
   if (options.connect_all) NACRE_RETURN_IF_ERROR(fabric.monitor->ConnectAll());
   if (options.slab_bytes == 0) context.options.slab_bytes = CommonSlabBytes(fabric);
   fabric.monitor->Start();
-  rep->SetReaders(options.max_queue_pairs_per_node);
+  result->sessions_ = std::make_unique<PointSessions>(&fabric, options.max_queue_pairs_per_node);
   *client = std::move(result);
   return Status::OK();
 }
 
-int PoolClient::node_count() const { return rep_->fabric.node_count(); }
-const std::atomic<uint64_t>& PoolClient::hang_ups() const { return rep_->fabric.hang_ups; }
+int PoolClient::node_count() const { return fabric_->node_count(); }
+const std::atomic<uint64_t>& PoolClient::hang_ups() const { return fabric_->hang_ups; }
 
 uint64_t PoolClient::membership_changes() const {
-  return rep_->fabric.membership_changes.load(std::memory_order_acquire);
+  return fabric_->membership_changes.load(std::memory_order_acquire);
 }
 const std::string& PoolClient::node_address(NodeId node) const {
   static const NeverDestroyed<std::string> kGone("a node of earlier days");
-  const NodeLink* link = rep_->fabric.link(node);
+  const NodeLink* link = fabric_->link(node);
   return link == nullptr ? *kGone : link->address();
 }
-void PoolClient::AddNode(const std::string& address) { rep_->fabric.monitor->AddNode(address); }
-Status PoolClient::JoinRefusal() const { return rep_->fabric.monitor->JoinRefusal(); }
+void PoolClient::AddNode(const std::string& address) { fabric_->monitor->AddNode(address); }
+Status PoolClient::JoinRefusal() const { return fabric_->monitor->JoinRefusal(); }
 bool PoolClient::alive(NodeId node) const {
-  const NodeLink* link = rep_->fabric.link(node);
+  const NodeLink* link = fabric_->link(node);
   return link != nullptr && link->alive();
 }
 int PoolClient::alive_count() const {
@@ -120,7 +120,7 @@ std::vector<NodeId> PoolClient::Domains() const {
   std::map<std::string, NodeId> by_label;
   for (int i = 0; i < node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
-    const std::string label = rep_->fabric.links[node]->domain();
+    const std::string label = fabric_->links[node]->domain();
     first.push_back(label.empty() ? node : by_label.try_emplace(label, node).first->second);
   }
   return first;
@@ -134,16 +134,45 @@ int PoolClient::domain_count(bool of_all) const {
   return static_cast<int>(counted.size());
 }
 uint64_t PoolClient::region_bytes(NodeId node) const {
-  const NodeLink* link = rep_->fabric.link(node);
+  const NodeLink* link = fabric_->link(node);
   return link == nullptr ? 0 : link->region_bytes();
 }
 uint64_t PoolClient::instance_id(NodeId node) const {
-  const NodeLink* link = rep_->fabric.link(node);
+  const NodeLink* link = fabric_->link(node);
   return link == nullptr ? 0 : link->instance_id();
 }
-rdma::Device* PoolClient::device() const { return rep_->fabric.context.device; }
-Clock* PoolClient::clock() const { return rep_->fabric.context.clock; }
-const PoolClientOptions& PoolClient::options() const { return rep_->fabric.context.options; }
-Fabric* PoolClient::fabric() const { return &rep_->fabric; }
+uint32_t PoolClient::start_id(NodeId node) const {
+  const NodeLink* link = fabric_->link(node);
+  return link == nullptr ? 0 : link->start_id();
+}
+
+Status PoolClient::Ping(NodeId node) {
+  control::Request request;
+  control::Reply reply;
+  request.mutable_ping();
+  return requests_->Call(node, &request, &reply);
+}
+
+void PoolClient::JoinAddedNodes() {
+  constexpr std::chrono::seconds kPatience{1};
+  const Deadline deadline = Deadline::After(clock(), kPatience);
+  Directions newest;
+  for (const NodeRequests::Answer& answer : requests_->CallAll(
+           fabric_->LiveNodes(),
+           [](NodeId, control::Request* request) { request->mutable_list_databases(); },
+           deadline)) {
+    if (!answer.status.ok()) continue;
+    Directions directions;
+    DecodeDirections(answer.reply.databases().directions(), &directions);
+    if (directions.version > newest.version) newest = std::move(directions);
+  }
+  for (const std::string& address : newest.added_addresses) {
+    fabric_->monitor->AwaitNode(address, deadline);
+  }
+}
+
+rdma::Device* PoolClient::device() const { return fabric_->context.device; }
+Clock* PoolClient::clock() const { return fabric_->context.clock; }
+const PoolClientOptions& PoolClient::options() const { return fabric_->context.options; }
 
 }  // namespace nacre::pool

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "pool/databases.h"
 #include "util/thread_index.h"
 
 namespace nacre::rocksfs {
@@ -35,8 +36,8 @@ Status FileSpace::Open(std::shared_ptr<Pool> pool, const std::string& name,
   std::shared_ptr<FileSpace> made(new FileSpace(std::move(pool), impl->client(), copies));
   pool::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(
-      made->client_
-          ->OpenDatabase(name, {.create_if_missing = true, .error_if_exists = true}, &lease)
+      made->client_->databases()
+          ->Open(name, {.create_if_missing = true, .error_if_exists = true}, &lease)
           .WithContext("files of " + name));
   made->database_id_ = lease.database_id;
   made->space_ = std::make_unique<pool::SpaceAllocator>(made->client_, lease.database_id,
@@ -50,7 +51,7 @@ FileSpace::~FileSpace() {
   // Waits for requests for slabs, which need the database.
   space_.reset();
   // The nodes notice the end of this process, too.
-  if (database_id_ != 0) client_->LeaveDatabase(database_id_).IgnoreError();
+  if (database_id_ != 0) client_->databases()->Leave(database_id_).IgnoreError();
 }
 
 Status FileSpace::Reserve(uint64_t begin, uint64_t bytes, FileExtent* extent) {

@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "pool/read/point_reader.h"
+
 namespace nacre::rocksfs {
 namespace {
 
@@ -140,7 +142,7 @@ class Requests {
 
   void Run() {
     {
-      PointReader reader(space_->client());
+      PointReader reader(space_->client()->point_sessions());
       reader.ReadAll(std::span(reads_.data(), count_));
       for (size_t i = 0; i < count_; ++i) {
         if (reads_[i].status.ok()) [[likely]]
@@ -167,7 +169,7 @@ class Requests {
   /// Asks the other copies, one after the other.
   void TurnToOthers(const Wanted& wanted, PointRead* read) {
     const size_t copies = wanted.extent->placement.fragments.size();
-    PointReader reader(space_->client());
+    PointReader reader(space_->client()->point_sessions());
     for (size_t i = 1; i < copies && !read->status.ok(); ++i) {
       read->from = Locate(*wanted.extent, (wanted.copy + i) % copies, wanted.offset);
       reader.ReadAll(std::span(read, 1));
@@ -203,7 +205,7 @@ bool ReadBlock(const RemoteFile& file, uint64_t offset, size_t n, char* to) {
   PointRead read;
   read.from = Locate(extent, LivingCopy(*file.space(), extent), offset);
   read.length = static_cast<uint32_t>(n);
-  PointReader reader(file.space()->client());
+  PointReader reader(file.space()->client()->point_sessions());
   reader.ReadAll(std::span(&read, 1));
   if (!read.status.ok()) [[unlikely]]
     return false;

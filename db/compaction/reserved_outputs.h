@@ -5,7 +5,7 @@
 
 #include "db/version/version.h"
 #include "jobs/compaction_job.h"
-#include "pool/space/job_end.h"
+#include "pool/space/pending_writes.h"
 #include "pool/space/space_allocator.h"
 
 namespace nacre {

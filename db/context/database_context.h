@@ -16,6 +16,7 @@
 #include "db/version/table_handle.h"
 #include "db/version/tables_begun.h"
 #include "nacre/options.h"
+#include "pool/databases.h"
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
 #include "pool/space/space_allocator.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "jobs/compaction_job.h"
-#include "pool/connect/node_start.h"
 #include "pool/pool_client.h"
 #include "table/format/placement.h"
 #include "util/mutex.h"
@@ -37,7 +36,8 @@ struct JobNeeds {
 /// Thread safety: all methods may be called from many threads at once.
 class NodeRefusals {
  public:
-  /// That `start` of `node` (pool::StartOf, before it was asked) has answered `NotSupported`.
+  /// That `start` of `node` (PoolClient::start_id, before it was asked) has answered
+  /// `NotSupported`.
   void Add(NodeId node, uint32_t start, const JobNeeds& needs) EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
     OfNode& of_node = nodes_[node];
@@ -52,7 +52,7 @@ class NodeRefusals {
     std::vector<NodeId> without;
     MutexLock lock(&mutex_);
     for (const auto& [node, of_node] : nodes_) {
-      if (of_node.start == pool::StartOf(client, node) && of_node.needs.contains(needs)) {
+      if (of_node.start == client.start_id(node) && of_node.needs.contains(needs)) {
         without.push_back(node);
       }
     }

@@ -10,6 +10,7 @@
 #include "db/read/db_iterator.h"
 #include "db/read/point_lookup.h"
 #include "db/read/view_reads.h"
+#include "pool/read/point_reader.h"
 #include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
@@ -43,7 +44,7 @@ class Lookups {
  public:
   Lookups(pool::PoolClient* client, const pool::TableStore* store, const ReadView& view,
           SequenceNumber snapshot)
-      : reader_(client), store_(store), view_(view), snapshot_(snapshot) {}
+      : reader_(client->point_sessions()), store_(store), view_(view), snapshot_(snapshot) {}
 
   void Add(const Slice& key, uint64_t hash, PinnableSlice* value, Status* status) {
     Item& item = items_.emplace_back();

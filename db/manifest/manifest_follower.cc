@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "db/manifest/manifest_ring.h"
+#include "pool/databases.h"
+#include "pool/read/point_reader.h"
 #include "pool/wire/manifest_image.h"
 #include "util/coding.h"
 #include "util/planted_bug.h"
@@ -26,13 +28,13 @@ Status ManifestFollower::Open() {
   Status status;
   for (int i = 0; i < kTries; ++i) {
     pool::DatabaseRoot root;
-    NACRE_RETURN_IF_ERROR(client_->FindDatabase(name_, &root));
+    NACRE_RETURN_IF_ERROR(client_->databases()->Find(name_, &root));
     root_.identity.database_id = root.database_id;
     const std::string tried = root.value;
     status = Load(tried);
     if (status.ok() || status.IsNotSupported()) return status;
     // Its owner may have made another one meanwhile, in memory that this one had.
-    NACRE_RETURN_IF_ERROR(client_->FindDatabase(name_, &root));
+    NACRE_RETURN_IF_ERROR(client_->databases()->Find(name_, &root));
     if (root.value == tried) return status;
   }
   return status;
@@ -82,7 +84,7 @@ Status ManifestFollower::CatchUp(Look look, News* news) {
 Status ManifestFollower::FollowRoot(bool reload, bool* loaded, News* news) {
   *loaded = false;
   pool::DatabaseRoot root;
-  Status status = client_->FindDatabase(name_, &root);
+  Status status = client_->databases()->Find(name_, &root);
   if (status.IsNotFound() || (status.ok() && root.database_id != database_id())) {
     destroyed_ = Status::Aborted(fmt::format("database '{}' was destroyed", name_));
     return destroyed_;
@@ -118,7 +120,7 @@ Status ManifestFollower::ReadWindow(const ExtentAddr& copy, uint64_t bytes,
   reads[0].from.offset = copy.start.offset + root_.ring_offset() + ring_position_;
   reads[0].length = static_cast<uint32_t>(bytes);
   reads[1].length = pool::CheckpointHeader::kBytes;
-  pool::PointReader reader(client_);
+  pool::PointReader reader(client_->point_sessions());
   reader.ReadAll(reads);
   for (const pool::PointRead& read : reads) {
     bytes_read_ += read.length;

@@ -40,7 +40,7 @@ class ManifestFollower {
       : client_(client), name_(std::move(name)) {}
 
   /// Reads root and manifest. `NotFound`: there is no such database. Failures otherwise as those of
-  /// PoolClient::FindDatabase and RecoverManifest.
+  /// Databases::Find and RecoverManifest.
   Status Open();
 
   /// Brings state() up to all that was acknowledged before this call if `look` is kRoot; with

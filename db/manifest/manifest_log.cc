@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "pool/databases.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -231,7 +232,7 @@ Status ManifestLog::Send(Sending* sending) const {
       pool::PackChanges(sending->changes, ManifestSlots::kSlotBytes, &sending->delta));
   Status failure;
   for (Retired& retired : sending->copies) {
-    const Status s = options_.client->ApplyCheckpoint(retired.copy, sending->delta);
+    const Status s = options_.client->databases()->ApplyCheckpoint(retired.copy, sending->delta);
     retired.uncertain = retired.uncertain || s.IsTimedOut();
     if (!s.ok() && failure.ok()) failure = s;
     NACRE_POINT("checkpoint.applied-to-a-copy");
@@ -416,9 +417,9 @@ bool ManifestLog::IsQuiet(const Retired& retired) const {
   uint64_t ticket = 0;
   const Deadline deadline = Deadline::After(client->clock(), client->options().operation_timeout);
   constexpr uint32_t kBytes = pool::CheckpointHeader::kBytes;
-  if (!pool::AllocateBuffer(client, kBytes, &zeros).ok()) return false;
+  if (!pool::AllocateBuffer(client->fabric(), kBytes, &zeros).ok()) return false;
   std::fill_n(zeros->data(), kBytes, '\0');
-  return pool::MirroredExtent::Open(client, {retired.copy}, &extent).ok() &&
+  return pool::MirroredExtent::Open(client->fabric(), {retired.copy}, &extent).ok() &&
          extent->Write(0, {.data = zeros->data(), .size = kBytes, .region = zeros.get()}, &ticket)
              .ok() &&
          extent->Await(ticket, deadline).ok() && client->Ping(node).ok();

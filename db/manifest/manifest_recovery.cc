@@ -40,7 +40,7 @@ class Recovery {
       : client_(client), recovered_(recovered) {}
 
   Status Run() {
-    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &reader_));
+    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &reader_));
     FindCopies();
     NACRE_RETURN_IF_ERROR(ReadHeaders());
     uint64_t ring_position = 0;

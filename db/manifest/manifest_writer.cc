@@ -33,7 +33,8 @@ Status ManifestWriter::Create(pool::PoolClient* client, const ManifestRoot& size
                            .length = copy.length});
   }
   made->copies_ = copies;
-  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client, std::move(copies), &made->extent_));
+  NACRE_RETURN_IF_ERROR(
+      pool::MirroredExtent::Open(client->fabric(), std::move(copies), &made->extent_));
   NACRE_RETURN_IF_ERROR(made->WriteAll(image, version));
   *writer = std::move(made);
   return Status::OK();
@@ -59,7 +60,7 @@ Status ManifestWriter::WriteImage(const SlotImage& image) {
   constexpr size_t kChunkBytes = SlotImage::kChunkBytes;
   const size_t places = std::min(image.chunks(), kChunksInFlight);
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, places * kChunkBytes, &buffer));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_->fabric(), places * kChunkBytes, &buffer));
   uint64_t ticket = 0;
   Status status;
   for (size_t i = 0; i < image.chunks() && status.ok(); ++i) {
@@ -84,8 +85,8 @@ Deadline ManifestWriter::OperationDeadline() const {
 
 Status ManifestWriter::Write(const std::string& bytes, std::span<const Part> parts) {
   if (buffer_ == nullptr || buffer_->size() < bytes.size()) {
-    NACRE_RETURN_IF_ERROR(
-        pool::AllocateBuffer(client_, std::max<uint64_t>(bytes.size(), kMinBufferBytes), &buffer_));
+    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(
+        client_->fabric(), std::max<uint64_t>(bytes.size(), kMinBufferBytes), &buffer_));
   }
   char* const data = buffer_->data();
   std::memcpy(data, bytes.data(), bytes.size());

@@ -65,10 +65,10 @@ Status DecodeStateRecord(const Slice& bytes, uint64_t database_id, TableLineage*
 Status WriteStateRecord(pool::PoolClient* client, const std::vector<ExtentAddr>& copies,
                         const std::string& record) {
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client, record.size(), &buffer));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client->fabric(), record.size(), &buffer));
   std::memcpy(buffer->data(), record.data(), record.size());
   std::unique_ptr<pool::MirroredExtent> extent;
-  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client, copies, &extent));
+  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client->fabric(), copies, &extent));
   uint64_t ticket = 0;
   NACRE_RETURN_IF_ERROR(extent->Write(0,
                                       {.data = buffer->data(),

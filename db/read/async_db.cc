@@ -6,6 +6,7 @@
 #include "db/read/operation_counts.h"
 #include "db/read/view_reads.h"
 #include "nacre/statistics.h"
+#include "pool/read/point_reader.h"
 #include "util/exceptions.h"
 #include "util/hash.h"
 #include "util/threads/epoch.h"
@@ -96,7 +97,7 @@ struct AsyncDBImpl::NextTurn {
 Status AsyncDBImpl::Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
   if (executor == nullptr) return Status::InvalidArgument("NewAsyncDB: the executor is null");
   std::unique_ptr<pool::AsyncReader> reader;
-  NACRE_RETURN_IF_ERROR(pool::AsyncReader::Create(db->client_, &reader));
+  NACRE_RETURN_IF_ERROR(pool::AsyncReader::Create(db->client_->fabric(), &reader));
   async->reset(new AsyncDBImpl(db, executor, std::move(reader)));
   return Status::OK();
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "pool/read/point_reader.h"
+
 namespace nacre {
 
 void PointLookup::Start(const Version* version, const pool::TableStore* store, const Slice& key,

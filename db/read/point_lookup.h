@@ -6,6 +6,7 @@
 
 #include "db/version/version.h"
 #include "pool/pool_client.h"
+#include "pool/read/point_reader.h"
 #include "pool/store/degraded_read.h"
 #include "pool/store/table_store.h"
 #include "table/format/record.h"

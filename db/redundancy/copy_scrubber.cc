@@ -46,7 +46,7 @@ void CopyScrubber::Loop(uint64_t bytes_per_second) {
 
 Status CopyScrubber::RunPass(uint64_t bytes_per_second) {
   std::unique_ptr<pool::CopyReader> reader;
-  NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(database_.client, &reader));
+  NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(database_.client->fabric(), &reader));
   BytePace pace(database_.clock, bytes_per_second, &stopping_);
   const PassBytes pass = [&](uint64_t bytes) {
     counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);

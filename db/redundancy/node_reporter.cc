@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/reports.h"
 #include "util/exceptions.h"
 
 namespace nacre {
@@ -67,7 +68,7 @@ void NodeReporter::ReportOnce() {
     if (!client_->alive(node)) continue;
     pool::Directions told;
     // A node of an earlier version does not understand, one that died is the monitor's business.
-    if (!client_->ReportDatabase(node, report, &told).ok()) continue;
+    if (!pool::ReportDatabase(client_, node, report, &told).ok()) continue;
     if (told.version > latest.version) latest = std::move(told);
   }
   if (latest.version == known) return;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "pool/databases.h"
 #include "pool/wire/protocol.h"
 #include "util/exceptions.h"
 
@@ -42,10 +43,11 @@ Status OwnerLease::Renew() {
   // The lease begins before the nodes are asked, so it ends before theirs do.
   const uint64_t start = clock_->NowNanos();
   const uint64_t hang_ups = hang_ups_.load();
-  if (client_->Fenced(database_id_) || fenced_.load()) {
+  if (client_->databases()->Fenced(database_id_) || fenced_.load()) {
     return Fenced(Status::Fenced("another owner has taken the database over"));
   }
-  if (Status confirmed = client_->ConfirmOwner(database_id_, kPatience); !confirmed.ok()) {
+  if (Status confirmed = client_->databases()->ConfirmOwner(database_id_, kPatience);
+      !confirmed.ok()) {
     return confirmed.IsFenced() ? Fenced(std::move(confirmed)) : confirmed;
   }
   // What a node says after a connection to it has ended and another was made would count again;

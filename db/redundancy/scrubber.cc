@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "jobs/job_client.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 
@@ -109,7 +110,8 @@ void Scrubber::ScrubNode(Pass* pass, NodeId node) {
     if (batch.job.fragments.empty()) return;
     if (!database_.client->alive(node)) return;  // It has nothing that could be checked.
     pool::ScrubResult result;
-    const Status status = database_.client->Scrub(node, batch.job, pass->cancelled, &result);
+    const Status status =
+        pool::RunOnNode(database_.client, node, batch.job, pass->cancelled, &result);
     if (status.ok()) {
       Report(pass, node, batch, result);
       next = after;

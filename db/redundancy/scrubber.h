@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "db/version/version.h"
+#include "jobs/scrub_job.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"

@@ -11,6 +11,7 @@
 
 #include "db/manifest/manifest_log.h"
 #include "db/manifest/manifest_recovery.h"
+#include "pool/databases.h"
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
 #include "pool/space/space_allocator.h"
@@ -61,7 +62,7 @@ class PlannedSpace final : public ManifestSpace {
     for (const ExtentAddr& copy : copies) space_.Free(copy);
   }
   Status PublishRoot(const std::string& value) override {
-    return client_->PublishRoot(database_id_, value);
+    return client_->databases()->PublishRoot(database_id_, value);
   }
 
   /// The new manifest counts: what is in none is free.
@@ -99,7 +100,7 @@ Status ReadManifest(pool::PoolClient* client, const std::string& name, pool::Dat
   constexpr int kAttempts = 6;
   constexpr std::chrono::milliseconds kPause{20};
   for (int attempt = 1;; ++attempt) {
-    NACRE_RETURN_IF_ERROR(client->FindDatabase(name, root));
+    NACRE_RETURN_IF_ERROR(client->databases()->Find(name, root));
     ManifestRecovered recovered;
     Status status = RecoverManifest(client, root->value, root->database_id, &recovered);
     if (status.ok() || !root->owned || attempt == kAttempts) return status;
@@ -110,7 +111,7 @@ Status ReadManifest(pool::PoolClient* client, const std::string& name, pool::Dat
 /// As the nodes' tables say.
 Status ReadSlabs(pool::PoolClient* client, uint64_t database_id, SlabsByNode* slabs) {
   std::unique_ptr<pool::PoolReader> reader;
-  NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client, &reader));
+  NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client->fabric(), &reader));
   for (int i = 0; i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     pool::SlabMap map;
@@ -186,7 +187,7 @@ Status RepairFromFooters(pool::PoolClient* client, const std::string& name,
     return MakeRepairPlan(client, root.database_id, slabs, options.defaults, &report->plan);
   }
   pool::DatabaseLease lease;
-  NACRE_RETURN_IF_ERROR(client->OpenDatabase(name, {.take_over = true}, &lease));
+  NACRE_RETURN_IF_ERROR(client->databases()->Open(name, {.take_over = true}, &lease));
   Status status =
       MakeRepairPlan(client, lease.database_id, lease.slabs, options.defaults, &report->plan);
   if (status.ok() && !options.force) status = CheckPlan(*client, root, report->plan);
@@ -194,7 +195,7 @@ Status RepairFromFooters(pool::PoolClient* client, const std::string& name,
     status = WriteManifest(client, lease, options, report->plan);
     report->repaired = status.ok();
   }
-  const Status left = client->LeaveDatabase(lease.database_id);
+  const Status left = client->databases()->Leave(lease.database_id);
   return status.ok() ? left : status;
 }
 

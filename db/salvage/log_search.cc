@@ -124,7 +124,7 @@ class Search {
     ExtentAddr extent;
     extent.start = copy;
     extent.length = read;
-    if (Status s = pool::ReadCopy(client_, extent, 0, read, bytes_.get()); !s.ok()) {
+    if (Status s = pool::ReadCopy(client_->fabric(), extent, 0, read, bytes_.get()); !s.ok()) {
       log_->notes.push_back(fmt::format("log segment {}: {}", segment->header.number, s.message()));
       return true;
     }

@@ -8,6 +8,8 @@
 
 #include "db/manifest/state_record.h"
 #include "pool/read/pool_reader.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "table/format/fragment_checksums.h"
 #include "util/coding.h"
 
@@ -46,10 +48,10 @@ class Scan {
       : client_(client), database_id_(database_id), result_(result) {}
 
   Status Run(const SlabsByNode& slabs) {
-    NACRE_RETURN_IF_ERROR(PoolReader::Open(client_, &reader_));
+    NACRE_RETURN_IF_ERROR(PoolReader::Open(client_->fabric(), &reader_));
     for (const auto& [node, offsets] : slabs) {
       pool::NodeStats stats;
-      if (Status status = client_->GetStats(node, &stats); !status.ok()) {
+      if (Status status = pool::GetStats(client_, node, &stats); !status.ok()) {
         Note(node, status);
         continue;
       }

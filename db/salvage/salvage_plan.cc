@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "db/manifest/state_record.h"
+#include "pool/reports.h"
 #include "pool/store/table_store.h"
+#include "pool/wire/node_stats.h"
 #include "table/format/extent.h"
 #include "table/format/fragment_checksums.h"
 #include "util/codes/crc32c.h"
@@ -208,7 +210,7 @@ class Planner {
     Status status = Status::Unavailable("no node has memory of the database");
     for (const auto& [node, offsets] : slabs) {
       pool::NodeStats stats;
-      status = client_->GetStats(node, &stats);
+      status = pool::GetStats(client_, node, &stats);
       if (!status.ok()) continue;
       state.nodes[node] = stats.instance_id;
       state.slab_bytes = stats.slab_bytes;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "db/wal/log_copies.h"
+#include "pool/read/point_reader.h"
 #include "util/planted_bug.h"
 
 namespace nacre {
@@ -127,7 +128,7 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   const size_t of_segment = reads.size();
   std::vector<uint64_t> numbers;
   if (look == Look::kHeads && !heads_.read) AskForHeads(&reads, &numbers);
-  pool::PointReader reader(client_);
+  pool::PointReader reader(client_->point_sessions());
   reader.ReadAll(reads);
   if (!numbers.empty()) {
     NACRE_RETURN_IF_ERROR(TakeHeads(std::span(reads).subspan(of_segment), numbers));
@@ -279,7 +280,7 @@ Status LogFollower::FindNext(Look look, const Settled& settled, Next* next) {
     std::vector<pool::PointRead> reads;
     std::vector<uint64_t> numbers;
     AskForHeads(&reads, &numbers);
-    pool::PointReader reader(client_);
+    pool::PointReader reader(client_->point_sessions());
     if (!reads.empty()) reader.ReadAll(reads);
     NACRE_RETURN_IF_ERROR(TakeHeads(reads, numbers));
   }

@@ -12,6 +12,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "pool/read/point_reader.h"
 #include "table/format/log_format.h"
 
 namespace nacre {

@@ -92,7 +92,7 @@ class Reading {
     ordered_ = segments;
     std::sort(ordered_.begin(), ordered_.end(),
               [](const LogSegment& a, const LogSegment& b) { return a.number < b.number; });
-    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &reader_));
+    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &reader_));
     return Chain(client_, reader_.get(), database_id_, result_).Find(ordered_, &chain_);
   }
 
@@ -118,7 +118,7 @@ class Reading {
     std::vector<std::unique_ptr<pool::CopyReader>> readers;
     readers.push_back(std::move(reader_));
     while (readers.size() < threads) {
-      NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &readers.emplace_back()));
+      NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &readers.emplace_back()));
     }
     std::atomic<size_t> taken{0};
     RunTogether("nacre-open", threads, [&](size_t reader) {

@@ -25,7 +25,7 @@ LogRing::LogRing(std::unique_ptr<rdma::MemoryRegion> memory, uint64_t bytes)
 Status LogRing::Create(pool::PoolClient* client, size_t bytes, std::unique_ptr<LogRing>* ring) {
   const size_t rounded = std::bit_ceil(std::max(bytes, kMinRingBytes));
   std::unique_ptr<rdma::MemoryRegion> memory;
-  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client, rounded, &memory));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client->fabric(), rounded, &memory));
   ring->reset(new LogRing(std::move(memory), rounded));
   return Status::OK();
 }

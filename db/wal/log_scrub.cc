@@ -122,8 +122,8 @@ class Healing {
         damaged_(damaged) {}
 
   Status Run() {
-    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, kPieceBytes, &buffer_));
-    NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_, {damaged_}, &extent_));
+    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_->fabric(), kPieceBytes, &buffer_));
+    NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_->fabric(), {damaged_}, &extent_));
     const auto now = std::make_unique_for_overwrite<char[]>(kPieceBytes);
     SegmentCheck check(database_id_, written_.segment.number, written_.bytes);
     for (uint64_t at = 0; at < written_.bytes;) {

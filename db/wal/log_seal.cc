@@ -13,7 +13,7 @@ namespace nacre {
 Status LogSealer::Create(pool::PoolClient* client, uint64_t database_id,
                          std::unique_ptr<LogSealer>* sealer) {
   std::unique_ptr<rdma::MemoryRegion> mark;
-  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client, kLogSealBytes, &mark));
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client->fabric(), kLogSealBytes, &mark));
   sealer->reset(new LogSealer(client, database_id, std::move(mark)));
   return Status::OK();
 }
@@ -25,7 +25,7 @@ rdma::LocalBuffer LogSealer::Mark(const LogSegment& segment) {
 
 Status LogSealer::Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies) {
   std::unique_ptr<pool::MirroredExtent> extent;
-  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_, copies, &lane_, &extent));
+  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_->fabric(), copies, &lane_, &extent));
   uint64_t ticket = 0;
   NACRE_RETURN_IF_ERROR(extent->Write(kLogSealAt, Mark(segment), &ticket));
   NACRE_RETURN_IF_ERROR(extent->Await(

@@ -140,7 +140,8 @@ Status LogSupply::Prepare(uint64_t bytes, PreparedSegment* prepared) {
     const uint64_t number = next_number_++;
     NACRE_RETURN_IF_ERROR(space_->NewSegment(number, bytes, &prepared->segment));
     prepared->segment.number = number;
-    s = pool::MirroredExtent::Open(client_, prepared->segment.copies, &lane, &prepared->extent);
+    s = pool::MirroredExtent::Open(client_->fabric(), prepared->segment.copies, &lane,
+                                   &prepared->extent);
     if (s.ok() && prepared->extent->length() < bytes) {
       s = Status::InvalidArgument("a segment that is shorter than was asked for");
     }

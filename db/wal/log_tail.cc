@@ -35,7 +35,7 @@ class Tail {
     for (const Copy& copy : copies_) alike = alike && Same(copy, copies_.front().bytes.get());
     if (alike) return Status::OK();
     std::unique_ptr<rdma::MemoryRegion> whole;
-    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, bytes_, &whole));
+    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_->fabric(), bytes_, &whole));
     NACRE_RETURN_IF_ERROR(Merge(whole->data()));
     for (const Copy& copy : copies_) {
       if (!Same(copy, whole->data())) NACRE_RETURN_IF_ERROR(Write(copy.extent, whole.get()));
@@ -65,7 +65,7 @@ class Tail {
 
   Status Read() {
     std::unique_ptr<pool::CopyReader> reader;
-    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_, &reader));
+    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &reader));
     for (const ExtentAddr& extent : segment_.copies) {
       if (!Alive(extent)) continue;
       auto bytes = std::make_unique_for_overwrite<char[]>(bytes_);
@@ -98,7 +98,7 @@ class Tail {
 
   Status Write(const ExtentAddr& extent, rdma::MemoryRegion* whole) {
     std::unique_ptr<pool::MirroredExtent> copy;
-    Status status = pool::MirroredExtent::Open(client_, {extent}, &copy);
+    Status status = pool::MirroredExtent::Open(client_->fabric(), {extent}, &copy);
     uint64_t ticket = 0;
     for (uint64_t at = 0; at < bytes_ && status.ok(); at += kPieceBytes) {
       const auto size = static_cast<uint32_t>(std::min(kPieceBytes, bytes_ - at));

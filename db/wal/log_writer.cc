@@ -44,7 +44,7 @@ Status LogWriter::Open(const LogWriterOptions& options, LogSpace* space,
   std::unique_ptr<LogWriter> result(new LogWriter(options, space));
   NACRE_RETURN_IF_ERROR(LogRing::Create(options.client, options.ring_bytes, &result->ring_));
   NACRE_RETURN_IF_ERROR(
-      pool::AllocateBuffer(options.client, 2 * kLogHeaderBytes, &result->headers_));
+      pool::AllocateBuffer(options.client->fabric(), 2 * kLogHeaderBytes, &result->headers_));
   NACRE_RETURN_IF_ERROR(LogSealer::Create(options.client, options.database_id, &result->sealer_));
   result->TakeLead();
   const LeadScope leading(&result->lead_);
@@ -133,7 +133,8 @@ Status LogWriter::AppendLarge(uint64_t generation, SequenceNumber first, uint32_
                               std::span<const Slice> parts, uint64_t payload, uint64_t* position) {
   auto large = std::make_unique<LargeLogRecord>();
   large->bytes = LogRecordBytes(payload);
-  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(options_.client, large->bytes, &large->memory));
+  NACRE_RETURN_IF_ERROR(
+      pool::AllocateBuffer(options_.client->fabric(), large->bytes, &large->memory));
   EncodeLogRecord(large->memory->data(), first, count, parts, payload);
   uint64_t at = 0;
   NACRE_RETURN_IF_ERROR(Reserve(kMinLogRecordBytes, &at));

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "pool/databases.h"
 #include "pool/pool_impl.h"
 #include "table/format/log_format.h"
 #include "table/format/placement.h"
@@ -54,16 +55,16 @@ Status RawWriter::Reserve(const BenchConfig& config) {
   // Its space needs an owner. Nothing is published, so it goes with this process.
   pool::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(
-      client_->OpenDatabase("db_bench-rawwrite-" + std::to_string(ThreadIndex::Current()),
-                            {.create_if_missing = true}, &lease));
+      client_->databases()->Open("db_bench-rawwrite-" + std::to_string(ThreadIndex::Current()),
+                                 {.create_if_missing = true}, &lease));
   space_ = std::make_unique<pool::SpaceAllocator>(client_, lease.database_id, kSlabBytes,
                                                   kChunkBytes, executor_.get());
   // A log has as many copies as it takes to lose as many nodes.
   Placement placement;
   NACRE_RETURN_IF_ERROR(space_->Reserve(Redundancy::Copies(redundancy.parity + 1), kExtentBytes,
                                         kNoNode, &placement));
-  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_, bytes_, &buffer_));
-  return pool::MirroredExtent::Open(client_, placement.fragments, &extent_);
+  NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_->fabric(), bytes_, &buffer_));
+  return pool::MirroredExtent::Open(client_->fabric(), placement.fragments, &extent_);
 }
 
 Status RawWriter::Write() {

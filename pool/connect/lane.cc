@@ -1,7 +1,5 @@
 #include "pool/connect/lane.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -14,13 +12,6 @@ constexpr uint64_t kFirstBackOffNanos = 10'000'000;
 constexpr uint64_t kLastBackOffNanos = 1'000'000'000;
 
 }  // namespace
-
-Status Fabric::CheckRange(const NodeLink* link, uint64_t offset, uint64_t length) {
-  const uint64_t region = link->region_bytes();
-  if (offset <= region && length <= region - offset) return Status::OK();
-  return Status::InvalidArgument(fmt::format("{}: bytes {} to {} lie outside of its {} bytes",
-                                             link->address(), offset, offset + length, region));
-}
 
 Status Lane::Create(Fabric* fabric, int nodes_at_once, std::unique_ptr<Lane>* lane) {
   std::unique_ptr<Lane> result(new Lane(fabric));

@@ -9,25 +9,16 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "pool/connect/client_context.h"
 #include "pool/connect/request_channel.h"
-#include "pool/pool_client.h"
 #include "pool/wire/messages.h"
 #include "pool/wire/protocol.h"
 #include "rdma/transport.h"
+#include "table/format/placement.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {
-
-/// What all parts of one PoolClient share.
-struct ClientContext {
-  rdma::Device* device = nullptr;
-  Clock* clock = nullptr;
-  PoolClientOptions options;
-  uint64_t client_id = 0;  ///< Drawn at random; tells this client's connections to the nodes.
-
-  Deadline OperationDeadline() const { return Deadline::After(clock, options.operation_timeout); }
-};
 
 /// How long a connection attempt may take: a dead node must not hold its callers up as long as an
 /// operation on a slow one may take.

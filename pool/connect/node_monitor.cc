@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pool/connect/lane.h"
+#include "pool/connect/fabric.h"
 #include "pool/connect/request_channel.h"
 #include "pool/wire/control.pb.h"
 

@@ -127,7 +127,7 @@ class NodeMonitor {
   uint64_t NextLook(const Attempts& attempts) const;
   /// After a failure with `why`.
   void BackOff(Attempts* attempts, const Status& why);
-  /// Ends the lifeline: what the node has vouched for (PoolClient::ConfirmOwner) does not count any
+  /// Ends the lifeline: what the node has vouched for (Databases::ConfirmOwner) does not count any
   /// more. The link is not up.
   void HangUp(Lifeline* lifeline);
   Status TryConnect(Lifeline* lifeline, Deadline deadline);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pool/pool_client_rep.h"
 #include "pool/read/post_read.h"
 
 namespace nacre::pool {
@@ -20,8 +19,7 @@ AsyncRead* AsyncReader::Queue::Pop() {
   return read;
 }
 
-Status AsyncReader::Create(PoolClient* client, std::unique_ptr<AsyncReader>* reader) {
-  Fabric* fabric = client->fabric();
+Status AsyncReader::Create(Fabric* fabric, std::unique_ptr<AsyncReader>* reader) {
   // Reads of all nodes may be under way at once, as many as there are slots.
   constexpr int kNodesAtOnce = kRequestsOfRead * (kSmallSlots + kLargeSlots) / Lane::kDepth + 1;
   std::unique_ptr<Lane> lane;

@@ -8,7 +8,7 @@
 
 #include "nacre/status.h"
 #include "pool/connect/lane.h"
-#include "pool/pool_client.h"
+#include "pool/read/point_reader.h"
 #include "rdma/transport.h"
 
 namespace nacre::pool {
@@ -34,7 +34,8 @@ class AsyncReader {
  public:
   static constexpr uint32_t kMaxReadBytes = 64 << 10;
 
-  static Status Create(PoolClient* client, std::unique_ptr<AsyncReader>* reader);
+  /// `fabric` outlives the reader.
+  static Status Create(Fabric* fabric, std::unique_ptr<AsyncReader>* reader);
   /// Gives up what is under way: no read that was added is touched any more.
   ~AsyncReader();
   AsyncReader(const AsyncReader&) = delete;

@@ -10,7 +10,7 @@
 
 #include "nacre/status.h"
 #include "pool/connect/lane.h"
-#include "pool/pool_client.h"
+#include "pool/read/point_reader.h"
 #include "rdma/transport.h"
 
 namespace nacre::pool {

@@ -21,10 +21,10 @@ constexpr int kEndBits = 40;
 
 }  // namespace
 
-Status CopyReader::Create(PoolClient* client, std::unique_ptr<CopyReader>* reader) {
+Status CopyReader::Create(Fabric* fabric, std::unique_ptr<CopyReader>* reader) {
   std::unique_ptr<Lane> lane;
-  NACRE_RETURN_IF_ERROR(Lane::Create(client->fabric(), 1, &lane));
-  reader->reset(new CopyReader(client, std::move(lane)));
+  NACRE_RETURN_IF_ERROR(Lane::Create(fabric, 1, &lane));
+  reader->reset(new CopyReader(std::move(lane)));
   return Status::OK();
 }
 
@@ -45,7 +45,7 @@ Status CopyRead::Start(CopyReader* reader, const ExtentAddr& copy, uint64_t offs
   }
   failure_ = Status::OK();
   if (n == 0) return failure_;
-  const Fabric* fabric = reader->client_->fabric();
+  const Fabric* fabric = reader->lane_->fabric();
   link_ = fabric->link(copy.start.node);
   if (link_ == nullptr) {
     return failure_ = Status::Unavailable(fmt::format("the pool has no node {}", copy.start.node));
@@ -135,9 +135,9 @@ Status CopyRead::Fail(Status why) {
   return failure_ = std::move(why);
 }
 
-Status ReadCopy(PoolClient* client, const ExtentAddr& copy, uint64_t offset, size_t n, char* to) {
+Status ReadCopy(Fabric* fabric, const ExtentAddr& copy, uint64_t offset, size_t n, char* to) {
   std::unique_ptr<CopyReader> reader;
-  NACRE_RETURN_IF_ERROR(CopyReader::Create(client, &reader));
+  NACRE_RETURN_IF_ERROR(CopyReader::Create(fabric, &reader));
   return reader->Read(copy, offset, n, to);
 }
 

@@ -7,7 +7,6 @@
 
 #include "nacre/status.h"
 #include "pool/connect/lane.h"
-#include "pool/pool_client.h"
 #include "rdma/transport.h"
 #include "table/format/placement.h"
 
@@ -19,7 +18,7 @@ namespace nacre::pool {
 /// Thread safety: none. Outlives its CopyReads, which are used by one thread at a time with it.
 class CopyReader {
  public:
-  static Status Create(PoolClient* client, std::unique_ptr<CopyReader>* reader);
+  static Status Create(Fabric* fabric, std::unique_ptr<CopyReader>* reader);
 
   /// Reads `n` bytes from `offset` on of `copy`, in pieces of which several are under way at a
   /// time. `Unavailable` naming the node.
@@ -28,10 +27,8 @@ class CopyReader {
  private:
   friend class CopyRead;
 
-  CopyReader(PoolClient* client, std::unique_ptr<Lane> lane)
-      : client_(client), lane_(std::move(lane)) {}
+  explicit CopyReader(std::unique_ptr<Lane> lane) : lane_(std::move(lane)) {}
 
-  PoolClient* const client_;
   std::unique_ptr<Lane> lane_;
   uint64_t reads_ = 0;  ///< Started so far: the number of a read tells its completions.
 };
@@ -83,6 +80,6 @@ class CopyRead {
 };
 
 /// One read, with a CopyReader for it.
-Status ReadCopy(PoolClient* client, const ExtentAddr& copy, uint64_t offset, size_t n, char* to);
+Status ReadCopy(Fabric* fabric, const ExtentAddr& copy, uint64_t offset, size_t n, char* to);
 
 }  // namespace nacre::pool

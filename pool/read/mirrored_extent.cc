@@ -29,8 +29,8 @@ Status LinkTo(const Fabric* fabric, NodeId node, NodeLink** link) {
 
 }  // namespace
 
-MirroredExtent::MirroredExtent(PoolClient* client, std::unique_ptr<Lane> lane, uint64_t length)
-    : fabric_(client->fabric()),
+MirroredExtent::MirroredExtent(Fabric* fabric, std::unique_ptr<Lane> lane, uint64_t length)
+    : fabric_(fabric),
       lane_(std::move(lane)),
       length_(length),
       spin_(kShortestSpin, kLongestSpin) {}
@@ -41,19 +41,19 @@ MirroredExtent::~MirroredExtent() {
   }
 }
 
-Status MirroredExtent::Open(PoolClient* client, std::vector<ExtentAddr> copies,
+Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> copies,
                             std::unique_ptr<MirroredExtent>* extent) {
   std::unique_ptr<Lane> lane;
-  return Open(client, std::move(copies), &lane, extent);
+  return Open(fabric, std::move(copies), &lane, extent);
 }
 
-Status MirroredExtent::Open(PoolClient* client, std::vector<ExtentAddr> copies,
+Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> copies,
                             std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent) {
   if (copies.empty() || copies.size() > kMaxCopies) {
     return Status::InvalidArgument(fmt::format("{} copies of an extent", copies.size()));
   }
   if (*lane == nullptr) {
-    NACRE_RETURN_IF_ERROR(Lane::Create(client->fabric(), kMaxCopies, lane));
+    NACRE_RETURN_IF_ERROR(Lane::Create(fabric, kMaxCopies, lane));
   }
   std::vector<Copy> connected;
   for (const ExtentAddr& copy : copies) {
@@ -62,11 +62,11 @@ Status MirroredExtent::Open(PoolClient* client, std::vector<ExtentAddr> copies,
     }
     Copy& mine = connected.emplace_back();
     mine.extent = copy;
-    NACRE_RETURN_IF_ERROR(LinkTo(client->fabric(), copy.start.node, &mine.link));
+    NACRE_RETURN_IF_ERROR(LinkTo(fabric, copy.start.node, &mine.link));
     NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair));
     NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, copy.start.offset, copy.length));
   }
-  extent->reset(new MirroredExtent(client, std::move(*lane), copies.front().length));
+  extent->reset(new MirroredExtent(fabric, std::move(*lane), copies.front().length));
   (*extent)->copies_ = std::move(connected);
   return Status::OK();
 }
@@ -252,9 +252,8 @@ std::unique_ptr<Lane> MirroredExtent::TakeLane() {
   return std::move(lane_);
 }
 
-Status AllocateBuffer(PoolClient* client, uint64_t bytes,
-                      std::unique_ptr<rdma::MemoryRegion>* buffer) {
-  return client->device()->AllocateRegion(bytes, rdma::Access::kLocalOnly, buffer);
+Status AllocateBuffer(Fabric* fabric, uint64_t bytes, std::unique_ptr<rdma::MemoryRegion>* buffer) {
+  return fabric->context.device->AllocateRegion(bytes, rdma::Access::kLocalOnly, buffer);
 }
 
 }  // namespace nacre::pool

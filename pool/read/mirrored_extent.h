@@ -7,7 +7,6 @@
 
 #include "nacre/status.h"
 #include "pool/connect/lane.h"
-#include "pool/pool_client.h"
 #include "rdma/transport.h"
 #include "rdma/wait.h"
 #include "table/format/placement.h"
@@ -32,13 +31,13 @@ class MirroredExtent {
   static constexpr size_t kMaxCopies = 16;
 
   /// Connects to the nodes of `copies`, which are of equal lengths and leased to this client.
-  /// `Unavailable` naming a node that cannot be reached. `client` outlives the extent.
-  static Status Open(PoolClient* client, std::vector<ExtentAddr> copies,
+  /// `Unavailable` naming a node that cannot be reached. `fabric` outlives the extent.
+  static Status Open(Fabric* fabric, std::vector<ExtentAddr> copies,
                      std::unique_ptr<MirroredExtent>* extent);
   /// The same with the connections of `lane`, if it is not null, or new ones. `*lane` is null
   /// afterwards if that succeeds.
-  static Status Open(PoolClient* client, std::vector<ExtentAddr> copies,
-                     std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent);
+  static Status Open(Fabric* fabric, std::vector<ExtentAddr> copies, std::unique_ptr<Lane>* lane,
+                     std::unique_ptr<MirroredExtent>* extent);
   /// Waits for nothing: what is under way is given up, and its buffers are free afterwards.
   ~MirroredExtent();
   MirroredExtent(const MirroredExtent&) = delete;
@@ -80,7 +79,7 @@ class MirroredExtent {
   static constexpr int kCopyBits = 4;
   static_assert(size_t{1} << kCopyBits == kMaxCopies);
 
-  MirroredExtent(PoolClient* client, std::unique_ptr<Lane> lane, uint64_t length);
+  MirroredExtent(Fabric* fabric, std::unique_ptr<Lane> lane, uint64_t length);
 
   Status Post(size_t number, uint64_t offset, const rdma::LocalBuffer& from);
   /// What lies in one piece of the target's memory. `last`: of its ticket; `more`: see kMore.
@@ -104,7 +103,6 @@ class MirroredExtent {
 
 /// Registered memory of at least `bytes`, as the source of writes to any node. `NoSpace` if the
 /// machine has not got it. Outlives what uses it.
-Status AllocateBuffer(PoolClient* client, uint64_t bytes,
-                      std::unique_ptr<rdma::MemoryRegion>* buffer);
+Status AllocateBuffer(Fabric* fabric, uint64_t bytes, std::unique_ptr<rdma::MemoryRegion>* buffer);
 
 }  // namespace nacre::pool

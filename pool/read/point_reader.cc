@@ -1,46 +1,51 @@
+#include "pool/read/point_reader.h"
+
+#include <algorithm>
 #include <memory>
 
-#include "pool/pool_client_rep.h"
 #include "pool/read/client_session.h"
+#include "pool/read/point_sessions.h"
 #include "util/perf_step.h"
 #include "util/thread_index.h"
 
 namespace nacre::pool {
 
-namespace {
-
-/// Into `*session`, unless it is there already.
-Status EnsureSession(Fabric* fabric, ClientSession** session) {
-  if (*session != nullptr) [[likely]]
-    return Status::OK();
-  std::unique_ptr<ClientSession> made;
-  NACRE_RETURN_IF_ERROR(ClientSession::Create(fabric, &made));
-  *session = made.release();
-  return Status::OK();
+PointSessions::PointSessions(Fabric* fabric, int max_queue_pairs_per_node) : fabric_(fabric) {
+  if (max_queue_pairs_per_node == 0) return;
+  const int readers = std::max(1, max_queue_pairs_per_node - StreamLimit(max_queue_pairs_per_node));
+  for (int i = 0; i < readers; ++i) turns_.push_back(std::make_unique<PointReader::Turn>());
 }
 
-}  // namespace
+PointSessions::~PointSessions() {
+  own_.ForEach([](const Slot& slot) { delete slot.session; });
+}
 
-PointReader::PointReader(PoolClient* client) {
-  PoolClient::Rep* rep = client->rep_.get();
-  if (rep->turns.empty()) [[likely]] {
-    ClientSession*& mine = rep->sessions.Mine().session;
-    failure_ = EnsureSession(&rep->fabric, &mine);
+PointReader::PointReader(PointSessions* sessions) {
+  if (sessions->turns_.empty()) [[likely]] {
+    ClientSession*& mine = sessions->own_.Mine().session;
+    if (mine == nullptr) [[unlikely]] {
+      std::unique_ptr<ClientSession> made;
+      failure_ = ClientSession::Create(sessions->fabric_, &made);
+      mine = made.release();
+    }
     session_ = mine;
     return;
   }
   // Whichever is free; if none is, the one that this thread always waits for.
-  const size_t first = ThreadIndex::Current() % rep->turns.size();
-  for (size_t i = 0; i < rep->turns.size() && turn_ == nullptr; ++i) {
-    Turn* turn = rep->turns[(first + i) % rep->turns.size()].get();
+  const auto& turns = sessions->turns_;
+  const size_t first = ThreadIndex::Current() % turns.size();
+  for (size_t i = 0; i < turns.size() && turn_ == nullptr; ++i) {
+    Turn* turn = turns[(first + i) % turns.size()].get();
     if (turn->TryTake()) turn_ = turn;
   }
   if (turn_ == nullptr) {
-    turn_ = rep->turns[first].get();
+    turn_ = turns[first].get();
     turn_->Take();
   }
-  failure_ = EnsureSession(&rep->fabric, &turn_->session);
-  session_ = turn_->session;
+  if (turn_->session == nullptr) {
+    failure_ = ClientSession::Create(sessions->fabric_, &turn_->session);
+  }
+  session_ = turn_->session.get();
 }
 
 namespace {

@@ -13,13 +13,12 @@ constexpr size_t kBytesAtOnce = 16 << 20;
 
 }  // namespace
 
-PoolReader::PoolReader(PoolClient* client)
-    : client_(client), buffers_(client->device(), kMaxIdleBytes) {}
+PoolReader::PoolReader(Fabric* fabric)
+    : fabric_(fabric), buffers_(fabric->context.device, kMaxIdleBytes) {}
 
-Status PoolReader::Open(PoolClient* client, std::unique_ptr<PoolReader>* reader) {
-  std::unique_ptr<PoolReader> result(new PoolReader(client));
-  NACRE_RETURN_IF_ERROR(
-      RemoteStream::Create(client->fabric(), &result->buffers_, &result->stream_));
+Status PoolReader::Open(Fabric* fabric, std::unique_ptr<PoolReader>* reader) {
+  std::unique_ptr<PoolReader> result(new PoolReader(fabric));
+  NACRE_RETURN_IF_ERROR(RemoteStream::Create(fabric, &result->buffers_, &result->stream_));
   *reader = std::move(result);
   return Status::OK();
 }
@@ -32,7 +31,7 @@ void PoolReader::ReadEach(std::span<const NodeRange> ranges, const Visitor& visi
     while (next < ranges.size() && reads.size() < kReadsAtOnce &&
            (reads.empty() || in_flight + ranges[next].length <= kBytesAtOnce)) {
       const NodeRange& range = ranges[next++];
-      const StreamPart part{.link = client_->fabric()->link(range.node),
+      const StreamPart part{.link = fabric_->link(range.node),
                             .offset = range.offset,
                             .length = range.length,
                             .at = 0};

@@ -7,7 +7,7 @@
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "pool/pool_client.h"
+#include "pool/connect/fabric.h"
 #include "pool/read/buffer_pool.h"
 #include "pool/read/remote_stream.h"
 #include "table/format/placement.h"
@@ -33,8 +33,8 @@ inline NodeRange RangeOf(const ExtentAddr& extent, uint64_t offset, size_t lengt
 /// Thread safety: none; used by one thread at a time.
 class PoolReader {
  public:
-  /// `client` outlives the reader.
-  static Status Open(PoolClient* client, std::unique_ptr<PoolReader>* reader);
+  /// `fabric` outlives the reader.
+  static Status Open(Fabric* fabric, std::unique_ptr<PoolReader>* reader);
 
   /// Told of each range in their order: its index, and its bytes or, if they could not be read,
   /// why (`Unavailable` naming the node, `InvalidArgument` beyond the end of its region). The bytes
@@ -47,9 +47,9 @@ class PoolReader {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  explicit PoolReader(PoolClient* client);
+  explicit PoolReader(Fabric* fabric);
 
-  PoolClient* const client_;
+  Fabric* const fabric_;
   BufferPool buffers_;
   std::unique_ptr<RemoteStream> stream_;  ///< Ends before the buffers.
   uint64_t bytes_read_ = 0;

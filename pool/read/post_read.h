@@ -4,7 +4,7 @@
 
 #include "nacre/status.h"
 #include "pool/connect/node_link.h"
-#include "pool/pool_client.h"
+#include "pool/read/point_reader.h"
 #include "rdma/transport.h"
 
 namespace nacre::pool {

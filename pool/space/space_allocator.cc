@@ -9,8 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "pool/reports.h"
 #include "pool/space/extent_placing.h"
+#include "pool/space/pending_writes.h"
 #include "pool/space/slab_exchange.h"
+#include "pool/space/slab_leases.h"
 #include "pool/space/space_allocator_rep.h"
 #include "util/exceptions.h"
 
@@ -261,8 +264,12 @@ Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes, bool extend) {
   Status s;
   {
     MutexUnlock unlock(&mutex_);
-    s = client_->LeaseContiguous(node, database_id_, static_cast<int>(SlabsFor(bytes)), growth.at,
-                                 static_cast<int>(growth.slabs), &offsets);
+    s = LeaseSlabs(client_, node, database_id_,
+                   {.count = static_cast<int>(SlabsFor(bytes)),
+                    .contiguous = true,
+                    .extend_count = static_cast<int>(growth.slabs),
+                    .extend_at = growth.at},
+                   &offsets);
   }
   for (const uint64_t offset : offsets) {
     // What can be leased was taken back before.
@@ -305,7 +312,7 @@ void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes,
     rest.start.offset = extent.start.offset + bytes;
     rest.length = extent.length - bytes;
     extent.length = bytes;
-    if (client_->MayStillWriteOn(rest.start.node)) [[unlikely]] {
+    if (MayStillWriteOn(client_, rest.start.node)) [[unlikely]] {
       held->push_back(rest);
     } else {
       Release(rest);
@@ -356,7 +363,7 @@ Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep) {
   {
     MutexUnlock unlock(&mutex_);
     for (const auto& slabs : requests) {
-      answers.push_back(client_->ReturnSlabs(node, database_id_, slabs));
+      answers.push_back(ReturnSlabs(client_, node, database_id_, slabs));
     }
   }
   Status s;
@@ -427,7 +434,7 @@ Status SpaceAllocator::Rep::MeasureFree(NodeId node, uint64_t piece, FreeSpace* 
   Status s;
   {
     MutexUnlock unlock(&mutex_);
-    s = client_->GetStats(node, &stats);
+    s = GetStats(client_, node, &stats);
   }
   state.exchanging = false;
   changed_.SignalAll();
@@ -450,9 +457,9 @@ SpaceAllocator::SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_
       rep_(std::make_unique<Rep>(client, database_id, slab_bytes, chunk_size, executor)),
       quarantine_(
           {.end_jobs = [client, database_id](
-                           std::vector<JobEnd>* jobs) { client->EndJobs(database_id, jobs); },
-           .may_still_write = [client](NodeId node) { return client->MayStillWriteOn(node); },
-           .end_abandoned_writes = [client] { client->EndAbandonedWrites(); }},
+                           std::vector<JobEnd>* jobs) { EndJobs(client, database_id, jobs); },
+           .may_still_write = [client](NodeId node) { return MayStillWriteOn(client, node); },
+           .end_abandoned_writes = [client] { pool::EndAbandonedWrites(client); }},
           [rep = rep_.get()](const ExtentAddr& extent) { rep->Free(extent); }) {}
 SpaceAllocator::~SpaceAllocator() = default;
 
@@ -470,7 +477,7 @@ void SpaceAllocator::Free(const Placement& placement) {
   for (const ExtentAddr& extent : placement.fragments) Free(extent);
 }
 void SpaceAllocator::Free(const ExtentAddr& extent) {
-  if (client_->MayStillWriteOn(extent.start.node)) [[unlikely]]
+  if (MayStillWriteOn(client_, extent.start.node)) [[unlikely]]
     return quarantine_.Take({}, {extent});
   rep_->Free(extent);
 }

@@ -48,12 +48,12 @@ class SpaceAllocator {
   Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
                           std::vector<ExtentAddr>* extents);
   /// Extents on lost nodes are forgotten. Those on nodes where a write that this client gave up may
-  /// still be stored are free when it cannot any more (PoolClient::MayStillWriteOn).
+  /// still be stored are free when it cannot any more (MayStillWriteOn).
   void Free(const Placement& placement);
   void Free(const ExtentAddr& extent);
   /// Must be called after a failed write, before its space is freed: gives the nodes a second to
   /// end it, so that another attempt does not lack its space.
-  void EndAbandonedWrites() { client_->EndAbandonedWrites(); }
+  void EndAbandonedWrites() { pool::EndAbandonedWrites(client_); }
   /// Frees a job's outputs: what the job may still write to is free when it cannot any more.
   void Free(const JobEnd& end, const Placement& placement) { Free(end, placement.fragments); }
   void Free(const JobEnd& end, const std::vector<ExtentAddr>& extents) {

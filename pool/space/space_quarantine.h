@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "pool/space/job_end.h"
+#include "pool/space/pending_writes.h"
 #include "table/format/placement.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"
@@ -22,7 +22,7 @@ namespace nacre::pool {
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceQuarantine {
  public:
-  /// What is asked of the nodes; methods of PoolClient.
+  /// What is asked of the nodes; see pool/space/pending_writes.h.
   struct Nodes {
     std::function<void(std::vector<JobEnd>* jobs)> end_jobs;
     std::function<bool(NodeId node)> may_still_write;  ///< MayStillWriteOn

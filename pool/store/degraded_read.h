@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "pool/pool_client.h"
+#include "pool/read/point_reader.h"
 #include "pool/store/table_store.h"
 #include "table/format/placement.h"
 #include "util/codes/combination.h"

@@ -1,3 +1,5 @@
+#include "pool/store/table_rebuild.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/rebuild_job.h"
 #include "pool/read/remote_stream.h"
 #include "pool/store/fragment_writes.h"
 #include "pool/store/table_store.h"
@@ -32,7 +33,7 @@ namespace {
 class TableRebuilder {
  public:
   TableRebuilder(TableStore::Rep* store, const TableRebuild& table, const WriteKeys* keys,
-                 RebuildResult* result);
+                 RebuildWork* work);
 
   Status Run(const std::atomic<bool>* cancelled);
 
@@ -81,7 +82,7 @@ class TableRebuilder {
   TableStore::Rep* const store_;
   const TableRebuild& table_;
   const WriteKeys* const keys_;
-  RebuildResult* const result_;
+  RebuildWork* const work_;
   const uint64_t piece_bytes_;  ///< A chunk.
   uint64_t longest_ = 0;        ///< The longest of the wanted fragments, in bytes.
   FragmentSet unusable_ = 0;
@@ -96,11 +97,11 @@ class TableRebuilder {
 };
 
 TableRebuilder::TableRebuilder(TableStore::Rep* store, const TableRebuild& table,
-                               const WriteKeys* keys, RebuildResult* result)
+                               const WriteKeys* keys, RebuildWork* work)
     : store_(store),
       table_(table),
       keys_(keys),
-      result_(result),
+      work_(work),
       piece_bytes_(table.placement.chunk_size),
       checksums_(table.placement.fragments.size()) {
   for (const FragmentRebuild& wanted : table.fragments) {
@@ -209,7 +210,7 @@ Status TableRebuilder::ReadPlain(size_t fragment, uint64_t offset, uint64_t n, s
   stream->Await(*read);
   NACRE_RETURN_IF_ERROR(read->status());
   bytes->assign(read->buffer().data(), n);
-  result_->bytes_read += n;
+  work_->bytes_read += n;
   return Status::OK();
 }
 
@@ -239,7 +240,7 @@ Status TableRebuilder::Start(Piece* piece) {
                      .offset = start.offset + kFragmentHeadBytes + piece->begin,
                      .length = there,
                      .at = slot * piece_bytes_});
-    result_->bytes_read += there;
+    work_->bytes_read += there;
   }
   if (parts.empty()) return Status::OK();
   NACRE_RETURN_IF_ERROR(store_->Stream(&piece->stream));
@@ -320,7 +321,7 @@ Status TableRebuilder::Produce(const Piece& piece, size_t wanted,
   }
   Make(fragment, bytes, n, to.data);
   new_checksums_[wanted].Add(to.data, n);
-  result_->bytes_written += n;
+  work_->bytes_written += n;
   if (NACRE_PLANTED_BUG("table.parity-not-rewritten-by-repair") &&
       fragment >= table_.placement.redundancy.data) {
     return Status::OK();
@@ -435,8 +436,8 @@ Status TableRebuilder::Run(const std::atomic<bool>* cancelled) {
 }  // namespace
 
 Status TableStore::Rebuild(const TableRebuild& table, const std::atomic<bool>* cancelled,
-                           RebuildResult* result, const WriteKeys* keys) {
-  return TableRebuilder(rep_.get(), table, keys, result).Run(cancelled);
+                           RebuildWork* work, const WriteKeys* keys) {
+  return TableRebuilder(rep_.get(), table, keys, work).Run(cancelled);
 }
 
 }  // namespace nacre::pool

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "jobs/rebuild_job.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "pool/store/table_rebuild.h"
 #include "rdma/transport.h"
 #include "table/format/extent.h"
 #include "table/format/placement.h"
@@ -63,11 +63,11 @@ class TableStore {
   Status NewWriter(uint64_t table_id, const Placement& placement, size_t chunk_size,
                    std::unique_ptr<ExtentWriter>* writer, const WriteKeys* keys = nullptr);
 
-  /// Makes fragments of a table anew from those that are left, and adds to `*result` what that
+  /// Makes fragments of a table anew from those that are left, and adds to `*work` what that
   /// took. `Unavailable` naming nodes, `Aborted` once `*cancelled` (may be null) is set. `keys`: as
   /// of NewWriter.
-  Status Rebuild(const TableRebuild& table, const std::atomic<bool>* cancelled,
-                 RebuildResult* result, const WriteKeys* keys = nullptr);
+  Status Rebuild(const TableRebuild& table, const std::atomic<bool>* cancelled, RebuildWork* work,
+                 const WriteKeys* keys = nullptr);
 
   /// Address of a table byte in replica number `copy`, for a point read: from there on, as many
   /// bytes follow in the table as are left of the chunk. An erasure-coded table has one. It is not

@@ -5,6 +5,7 @@
 
 namespace nacre::control {
 
+class ClaimDatabase;
 class Compact;
 class CompactionOutcome;
 class Description;
@@ -19,8 +20,10 @@ class RebuildOutcome;
 class Reply;
 class ReportDatabase;
 class Request;
+class Root;
 class Scrub;
 class ScrubOutcome;
 class Slabs;
+class Stats;
 
 }  // namespace nacre::control

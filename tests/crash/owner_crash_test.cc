@@ -19,6 +19,7 @@
 
 #include "ctl/fsck.h"
 #include "nacre/checkpoint.h"
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
 #include "tests/support/process/crash_points.h"
 #include "tests/support/process/crash_workload.h"
@@ -108,7 +109,7 @@ class OwnerCrash : public testing::Test {
     directions.version = ++directions_version_;
     for (NodeId node = 0; node < kNodes; ++node) {
       pool::Directions now;
-      ASSERT_TRUE(IsOk(pool_->client()->SetDirections(node, directions, &now)));
+      ASSERT_TRUE(IsOk(pool::SetDirections(pool_->client(), node, directions, &now)));
     }
   }
 

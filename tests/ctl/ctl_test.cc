@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "pool/databases.h"
 #include "pool/pool_impl.h"
+#include "pool/reports.h"
+#include "pool/space/slab_leases.h"
 #include "pool/wire/database_report.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -23,8 +26,8 @@ class CtlTest : public testing::Test {
     pool_ = ConnectTestPool(nodes_.pool_uri());
     ASSERT_NE(pool_, nullptr);
     client_ = pool_->client();
-    ASSERT_TRUE(IsOk(client_->OpenDatabase("orders", {.create_if_missing = true}, &lease_)));
-    ASSERT_TRUE(IsOk(client_->LeaseSlabs(1, lease_.database_id, 3, false, &slabs_)));
+    ASSERT_TRUE(IsOk(client_->databases()->Open("orders", {.create_if_missing = true}, &lease_)));
+    ASSERT_TRUE(IsOk(pool::LeaseSlabs(client_, 1, lease_.database_id, {.count = 3}, &slabs_)));
   }
 
   ProcessResult Ctl(std::vector<std::string> arguments) {
@@ -47,12 +50,12 @@ class CtlTest : public testing::Test {
   pool::Directions Report(NodeId node, const pool::RepairProgress& repair = {}) {
     pool::Directions directions;
     EXPECT_TRUE(
-        IsOk(client_->ReportDatabase(node,
-                                     {.database_id = lease_.database_id,
-                                      .redundancy = "rs(2,1)",
-                                      .space = {{"user-bytes", 5 << 20}, {"stored-bytes", 8 << 20}},
-                                      .repair = repair},
-                                     &directions)));
+        IsOk(pool::ReportDatabase(client_, node,
+                                  {.database_id = lease_.database_id,
+                                   .redundancy = "rs(2,1)",
+                                   .space = {{"user-bytes", 5 << 20}, {"stored-bytes", 8 << 20}},
+                                   .repair = repair},
+                                  &directions)));
     return directions;
   }
 
@@ -79,9 +82,9 @@ TEST_F(CtlTest, StatusShowsDatabases) {
         "\"user-bytes\": 5242880", "\"state\": \"running\"", "\"databases\": 1"}) {
     EXPECT_NE(json.output.find(member), std::string::npos) << member << json.output;
   }
-  ASSERT_TRUE(IsOk(client_->ReturnSlabs(1, lease_.database_id, slabs_)));
-  ASSERT_TRUE(IsOk(client_->PublishRoot(lease_.database_id, "root")));
-  ASSERT_TRUE(IsOk(client_->LeaveDatabase(lease_.database_id)));
+  ASSERT_TRUE(IsOk(pool::ReturnSlabs(client_, 1, lease_.database_id, slabs_)));
+  ASSERT_TRUE(IsOk(client_->databases()->PublishRoot(lease_.database_id, "root")));
+  ASSERT_TRUE(IsOk(client_->databases()->Leave(lease_.database_id)));
   ExpectStatus("orders   closed");
 }
 
@@ -112,7 +115,7 @@ TEST_F(CtlTest, DrainWaitsUntilTheNodeHoldsNothing) {
   const pool::Directions directions = Report(0);
   EXPECT_EQ(directions.draining, std::vector<uint64_t>{client_->instance_id(1)});
   ExpectStatus("draining     " + nodes_[1].address() + ": 3.0 MiB leased");
-  ASSERT_TRUE(IsOk(client_->ReturnSlabs(1, lease_.database_id, slabs_)));
+  ASSERT_TRUE(IsOk(pool::ReturnSlabs(client_, 1, lease_.database_id, slabs_)));
   drain.AwaitOutput("holds nothing any more", 20);
   EXPECT_EQ(drain.AwaitExit(20), 0);
 }

@@ -18,6 +18,7 @@
 #include "ctl/database_view.h"
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
+#include "pool/space/slab_leases.h"
 #include "pool/wire/region_layout.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/owner_process.h"
@@ -94,7 +95,7 @@ class FsckTest : public RedundantDBTest {
   SlabMap Slabs(NodeId node) {
     std::unique_ptr<PoolReader> reader;
     SlabMap map;
-    EXPECT_TRUE(IsOk(PoolReader::Open(pool_->client(), &reader)));
+    EXPECT_TRUE(IsOk(PoolReader::Open(pool_->client()->fabric(), &reader)));
     EXPECT_TRUE(IsOk(ReadSlabMap(reader.get(), node, &map)));
     return map;
   }
@@ -191,7 +192,7 @@ TEST_F(FsckTest, ALostNodeCostsRedundancy) {
 TEST_F(FsckTest, LeakedSlabsAreCountedOfClosedDatabases) {
   const uint64_t id = View().root.database_id;
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(IsOk(pool_->client()->LeaseSlabs(2, id, 3, false, &slabs)));
+  ASSERT_TRUE(IsOk(pool::LeaseSlabs(pool_->client(), 2, id, {.count = 3}, &slabs)));
   ExpectClean(Look());
   Close();
   FsckReport report = Look();

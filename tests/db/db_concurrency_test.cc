@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "table/format/internal_key.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"

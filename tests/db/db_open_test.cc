@@ -15,6 +15,7 @@
 
 #include "nacre/db.h"
 #include "nacre/pool.h"
+#include "table/format/internal_key.h"
 #include "tests/support/comparators.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

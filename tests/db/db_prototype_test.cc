@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "table/format/internal_key.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

@@ -3,10 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jobs/compaction_codec.h"
-#include "jobs/flush_codec.h"
-#include "jobs/rebuild_codec.h"
-#include "jobs/scrub_codec.h"
+#include "jobs/job_codec.h"
 #include "pool/connect/node_link.h"
 #include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
@@ -49,24 +46,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   nacre::control::Request request;
   if (DecodeRequest(bytes, &request).ok()) {
     CompactionJob compaction;
-    if (request.has_compact()) DecodeCompactionJob(request.compact(), &compaction).IgnoreError();
+    if (request.has_compact()) DecodeJob(request.compact(), &compaction).IgnoreError();
     FlushJob flush;
-    if (request.has_flush()) DecodeFlushJob(request.flush(), &flush).IgnoreError();
+    if (request.has_flush()) DecodeJob(request.flush(), &flush).IgnoreError();
     RebuildJob rebuild;
-    if (request.has_rebuild()) DecodeRebuildJob(request.rebuild(), &rebuild).IgnoreError();
+    if (request.has_rebuild()) DecodeJob(request.rebuild(), &rebuild).IgnoreError();
     ScrubJob scrub;
-    if (request.has_scrub()) DecodeScrubJob(request.scrub(), &scrub).IgnoreError();
+    if (request.has_scrub()) DecodeJob(request.scrub(), &scrub).IgnoreError();
   }
   // The client's side, with the frame's own id.
   nacre::control::Reply reply;
   const uint64_t id = size >= 8 ? nacre::DecodeFixed64(bytes.end() - 8) : 0;
   if (DecodeReplyFrame(bytes, id, &reply).ok()) {
     CompactionResult result;
-    DecodeCompactionResult(reply.compaction(), &result).IgnoreError();
+    DecodeResult(reply.compaction(), &result).IgnoreError();
+    RebuildJob rebuild;
+    rebuild.tables.resize(static_cast<size_t>(reply.rebuild().tables_size()));
     RebuildResult rebuilt;
-    DecodeRebuildResult(reply.rebuild(), &rebuilt).IgnoreError();
+    DecodeResult(reply.rebuild(), rebuild, &rebuilt).IgnoreError();
+    ScrubJob scrub;
+    scrub.fragments.resize(7);
     ScrubResult scrubbed;
-    DecodeScrubResult(reply.scrub(), 7, &scrubbed).IgnoreError();
+    DecodeResult(reply.scrub(), scrub, &scrubbed).IgnoreError();
     UseDescription(reply);
   }
   return 0;

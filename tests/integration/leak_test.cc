@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/process_usage.h"
 #include "tests/support/scale.h"
@@ -138,7 +140,7 @@ TEST_P(LeakTest, NodesThatDieAHundredTimes) {
   pool::NodeStats stats;
   for (int look = 0; look < 1000 && stats.connections != 2; ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    ASSERT_TRUE(IsOk(pool->client()->GetStats(kSurvivor, &stats)));
+    ASSERT_TRUE(IsOk(pool::GetStats(pool->client(), kSurvivor, &stats)));
   }
   EXPECT_EQ(stats.connections, 2u);
 }

@@ -17,7 +17,8 @@
 
 #include "examples/counters/counters.h"
 #include "nacre/db.h"
-#include "pool/connect/node_start.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
@@ -154,12 +155,12 @@ TEST_F(NodePluginTest, NodesThatWereStartedAnewAreAskedAnew) {
   pool::PoolClient* const client = pool_->client();
   const WriteOptions write;
   for (NodeId node = 0; node < nodes_.size(); ++node) {
-    const uint32_t before = pool::StartOf(*client, node);
+    const uint32_t before = client->start_id(node);
     nodes_[node]->set_plugins(kPlugin);
     nodes_[node]->Kill();
     nodes_[node]->Start();
     ASSERT_TRUE(Eventually([&] {
-      return pool::StartOf(*client, node) != before && client->Ping(node).ok() &&
+      return client->start_id(node) != before && client->Ping(node).ok() &&
              db_->Put(write, "5000", "7").ok() && db_->Flush({}).ok();
     }));
   }
@@ -174,7 +175,7 @@ TEST_F(NodePluginTest, NodesThatWereStartedAnewAreAskedAnew) {
     uint64_t compactions = 0;
     for (NodeId node = 0; node < nodes_.size(); ++node) {
       pool::NodeStats stats;
-      if (client->GetStats(node, &stats).ok()) compactions += stats.compactions;
+      if (pool::GetStats(client, node, &stats).ok()) compactions += stats.compactions;
     }
     return compactions > 0;
   }));

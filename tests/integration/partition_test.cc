@@ -20,6 +20,7 @@
 
 #include "nacre/db.h"
 #include "pool/connect/lane.h"
+#include "pool/read/point_reader.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/private_network.h"
 #include "tests/support/process/process_usage.h"
@@ -74,7 +75,7 @@ class PartitionTest : public testing::Test {
     pool::PointRead read;
     read.from = {.offset = 0, .node = node};
     read.length = 64;
-    pool::PointReader reader(pool->client());
+    pool::PointReader reader(pool->client()->point_sessions());
     reader.ReadAll({&read, 1});
     return read.status;
   }

@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/process_usage.h"
 #include "tests/support/seed.h"
@@ -156,7 +158,7 @@ TEST_P(ScaleTest, SixtyFourThreadsAndOneNode) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(CountFound(db, kThreads * keys), kThreads * keys);
     pool::NodeStats stats;
-    ASSERT_TRUE(IsOk(pool_->client()->GetStats(0, &stats)));
+    ASSERT_TRUE(IsOk(pool::GetStats(pool_->client(), 0, &stats)));
     // One for each thread that reads, at least, while they last.
     RecordProperty("connections", std::to_string(stats.connections));
     EXPECT_EQ(stats.peers_refused + stats.frames_malformed + stats.requests_malformed, 0u);
@@ -176,7 +178,7 @@ TEST_P(ScaleTest, OneClientAndSixteenNodes) {
     EXPECT_EQ(CountFound(db, keys), keys);
     for (NodeId node = 0; node < kNodes; ++node) {
       pool::NodeStats stats;
-      ASSERT_TRUE(IsOk(pool_->client()->GetStats(node, &stats)));
+      ASSERT_TRUE(IsOk(pool::GetStats(pool_->client(), node, &stats)));
       EXPECT_GT(stats.slabs_leased, 0u) << "node " << node << " holds nothing";
       EXPECT_EQ(stats.peers_refused + stats.frames_malformed + stats.requests_malformed, 0u);
     }

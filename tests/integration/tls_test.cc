@@ -7,6 +7,7 @@
 #include <string>
 
 #include "nacre/db.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

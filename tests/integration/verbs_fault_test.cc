@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/kept_connections.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -235,7 +237,7 @@ TEST_F(VerbsFaultTest, AClientThatVanishesGivesItsDatabaseBack) {
   const auto each_has_slabs = [&] {
     for (NodeId node = 0; node < 2; ++node) {
       pool::NodeStats stats;
-      EXPECT_TRUE(IsOk(pool->client()->GetStats(node, &stats)));
+      EXPECT_TRUE(IsOk(pool::GetStats(pool->client(), node, &stats)));
       if (stats.slabs_leased == 0) return false;
     }
     return true;

@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "jobs/compaction_job.h"
+#include "jobs/job_client.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -97,9 +100,9 @@ TEST_F(CompactionTest, OnEachNodeAndHere) {
       CompactionResult result;
       JobPlugins plugins;
       plugins.comparator = BytewiseComparator();
-      const Status s = site < 0
-                           ? RunCompaction(job, plugins, store_.get(), nullptr, &result)
-                           : client_->Compact(static_cast<NodeId>(site), job, nullptr, &result);
+      const Status s =
+          site < 0 ? RunCompaction(job, plugins, store_.get(), nullptr, &result)
+                   : pool::RunOnNode(client_, static_cast<NodeId>(site), job, nullptr, &result);
       ASSERT_TRUE(s.ok()) << s.ToString();
       EXPECT_GT(result.tables.size(), 1u);
       EXPECT_GT(result.stats.tombstones_dropped, 0u);
@@ -112,7 +115,7 @@ TEST_F(CompactionTest, OnEachNodeAndHere) {
     }
   }
   NodeStats stats;
-  ASSERT_TRUE(client_->GetStats(1, &stats).ok());
+  ASSERT_TRUE(pool::GetStats(client_, 1, &stats).ok());
   EXPECT_EQ(stats.compactions, 2u);
   EXPECT_GT(stats.compaction_bytes_written, 0u);
 }
@@ -132,7 +135,8 @@ TEST_F(CompactionTest, InRangesAtTheSameTime) {
   }
   for (size_t i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
-      const Status s = client_->Compact(static_cast<NodeId>(i), jobs[i], nullptr, &results[i]);
+      const Status s =
+          pool::RunOnNode(client_, static_cast<NodeId>(i), jobs[i], nullptr, &results[i]);
       EXPECT_TRUE(s.ok()) << s.ToString();
     });
   }
@@ -160,7 +164,7 @@ TEST_F(CompactionTest, MoreTablesThanOneReplyHolds) {
   CompactionJob job = MakeJob({{table}}, 1, static_cast<int>(count), 40'000);
   job.target_table_bytes = 1;
   CompactionResult result;
-  const Status s = client_->Compact(2, job, nullptr, &result);
+  const Status s = pool::RunOnNode(client_, 2, job, nullptr, &result);
   ASSERT_TRUE(s.ok()) << s.ToString();
   EXPECT_EQ(result.tables.size(), count);
 }
@@ -171,7 +175,7 @@ TEST_F(CompactionTest, OutputsRunOut) {
   const Runs runs = WriteRuns(seed, 2, 1, &model);
   const CompactionJob job = MakeJob(runs, 1, 1, 400'000);
   CompactionResult result;
-  const Status s = client_->Compact(0, job, nullptr, &result);
+  const Status s = pool::RunOnNode(client_, 0, job, nullptr, &result);
   EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
   EXPECT_TRUE(result.tables.empty());
 }
@@ -189,7 +193,7 @@ TEST_F(CompactionTest, Cancelled) {
       cancelled = true;
     });
     CompactionResult result;
-    const Status s = client_->Compact(1, job, &cancelled, &result);
+    const Status s = pool::RunOnNode(client_, 1, job, &cancelled, &result);
     canceller.join();
     EXPECT_TRUE(s.IsAborted() || s.ok()) << s.ToString();
     if (s.ok()) CheckResult(job, result, model);
@@ -205,22 +209,22 @@ TEST_F(CompactionTest, MalformedJobsAreRefused) {
 
   CompactionJob job = good;
   job.comparator_name = "by.colour";
-  Status s = client_->Compact(0, job, nullptr, &result);
+  Status s = pool::RunOnNode(client_, 0, job, nullptr, &result);
   EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
   EXPECT_NE(s.ToString().find("by.colour"), std::string::npos);
 
   job = good;
   job.database_id ^= 1;
-  s = client_->Compact(0, job, nullptr, &result);
+  s = pool::RunOnNode(client_, 0, job, nullptr, &result);
   EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
 
   job = good;
   job.runs.clear();
-  EXPECT_TRUE(client_->Compact(0, job, nullptr, &result).IsInvalidArgument());
+  EXPECT_TRUE(pool::RunOnNode(client_, 0, job, nullptr, &result).IsInvalidArgument());
 
   job = good;
   job.chunk_size = 0;
-  EXPECT_TRUE(client_->Compact(0, job, nullptr, &result).IsInvalidArgument());
+  EXPECT_TRUE(pool::RunOnNode(client_, 0, job, nullptr, &result).IsInvalidArgument());
 
   // Output where the database has no slab: on the executor, and on another node.
   for (const NodeId node : {0, 1}) {
@@ -228,7 +232,7 @@ TEST_F(CompactionTest, MalformedJobsAreRefused) {
     ASSERT_EQ(job.outputs[0].placement.fragments.size(), 1u);
     job.outputs[0].placement.fragments[0].start.node = node;
     job.outputs[0].placement.fragments[0].start.offset = 60 << 20;
-    s = client_->Compact(0, job, nullptr, &result);
+    s = pool::RunOnNode(client_, 0, job, nullptr, &result);
     EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
   }
 
@@ -238,13 +242,13 @@ TEST_F(CompactionTest, MalformedJobsAreRefused) {
     auto table = std::make_shared<TableMeta>(*job.runs[0][0]);
     table->placement.fragments[0].start.offset = offset;
     job.runs[0][0] = table;
-    s = client_->Compact(0, job, nullptr, &result);
+    s = pool::RunOnNode(client_, 0, job, nullptr, &result);
     EXPECT_TRUE(s.IsCorruption()) << s.ToString();
   }
-  s = client_->Compact(0, good, nullptr, &result);
+  s = pool::RunOnNode(client_, 0, good, nullptr, &result);
   EXPECT_TRUE(s.ok()) << s.ToString();
   CheckResult(good, result, model);
-  EXPECT_TRUE(client_->Compact(9, good, nullptr, &result).IsInvalidArgument());
+  EXPECT_TRUE(pool::RunOnNode(client_, 9, good, nullptr, &result).IsInvalidArgument());
 }
 
 TEST_F(CompactionTest, NodesDieMeanwhile) {
@@ -259,7 +263,7 @@ TEST_F(CompactionTest, NodesDieMeanwhile) {
       pool_->KillEmbeddedNode(victim);
     });
     CompactionResult result;
-    const Status s = client_->Compact(0, job, nullptr, &result);
+    const Status s = pool::RunOnNode(client_, 0, job, nullptr, &result);
     killer.join();
     // It may have been quicker than the killer.
     EXPECT_TRUE(s.ok() || s.IsUnavailable()) << s.ToString();
@@ -269,7 +273,7 @@ TEST_F(CompactionTest, NodesDieMeanwhile) {
     }
   }
   CompactionResult result;
-  EXPECT_TRUE(client_->Compact(0, job, nullptr, &result).IsUnavailable());
+  EXPECT_TRUE(pool::RunOnNode(client_, 0, job, nullptr, &result).IsUnavailable());
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class CopyReaderTest : public PoolFixture, public testing::WithParamInterface<co
       ASSERT_GE(contiguous, kBytes);
       bytes_[i].copy(reinterpret_cast<char*>(at.address), kBytes);
     }
-    ASSERT_TRUE(IsOk(CopyReader::Create(client_, &reader_)));
+    ASSERT_TRUE(IsOk(CopyReader::Create(client_->fabric(), &reader_)));
   }
   ~CopyReaderTest() override { reader_.reset(); }
 

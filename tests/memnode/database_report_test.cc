@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "pool/databases.h"
+#include "pool/reports.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -38,16 +40,16 @@ class DatabaseReportTest : public PoolFixture {
 TEST_F(DatabaseReportTest, NodesTellWhatTheyWereTold) {
   std::vector<KnownDatabase> known;
   Directions directions;
-  ASSERT_TRUE(IsOk(client_->ListDatabases(1, &known, &directions)));
+  ASSERT_TRUE(IsOk(pool::ListDatabases(client_, 1, &known, &directions)));
   ASSERT_EQ(known.size(), 1u);
   EXPECT_EQ(known[0].name, database_name_);
   EXPECT_TRUE(known[0].open);
   EXPECT_FALSE(known[0].reported);
 
   const DatabaseReport report = SomeReport();
-  ASSERT_TRUE(IsOk(client_->ReportDatabase(1, report, &directions)));
+  ASSERT_TRUE(IsOk(pool::ReportDatabase(client_, 1, report, &directions)));
   EXPECT_EQ(directions, Directions());
-  ASSERT_TRUE(IsOk(client_->ListDatabases(1, &known, &directions)));
+  ASSERT_TRUE(IsOk(pool::ListDatabases(client_, 1, &known, &directions)));
   ASSERT_TRUE(known[0].reported);
   EXPECT_EQ(known[0].report.database_id, database_id_);
   EXPECT_EQ(known[0].report.redundancy, report.redundancy);
@@ -58,7 +60,7 @@ TEST_F(DatabaseReportTest, NodesTellWhatTheyWereTold) {
   EXPECT_EQ(known[0].report.repair.bytes_per_second, 5u);
   EXPECT_EQ(known[0].report.repair.seconds_left, 4u);
   // The other node was told nothing.
-  ASSERT_TRUE(IsOk(client_->ListDatabases(0, &known, &directions)));
+  ASSERT_TRUE(IsOk(pool::ListDatabases(client_, 0, &known, &directions)));
   EXPECT_FALSE(known[0].reported);
 }
 
@@ -66,26 +68,26 @@ TEST_F(DatabaseReportTest, OnlyTheOwnerReports) {
   DatabaseReport report = SomeReport();
   Directions directions;
   report.database_id = database_id_ + 1;
-  EXPECT_TRUE(
-      IsFailure(client_->ReportDatabase(0, report, &directions), Status::Code::kInvalidArgument));
+  EXPECT_TRUE(IsFailure(pool::ReportDatabase(client_, 0, report, &directions),
+                        Status::Code::kInvalidArgument));
   report = SomeReport();
   report.redundancy.assign(100'000, 'x');
-  EXPECT_TRUE(
-      IsFailure(client_->ReportDatabase(0, report, &directions), Status::Code::kInvalidArgument));
-  ASSERT_TRUE(IsOk(client_->ReportDatabase(0, SomeReport(), &directions)));
-  ASSERT_TRUE(IsOk(client_->PublishRoot(database_id_, "root")));
-  ASSERT_TRUE(IsOk(client_->LeaveDatabase(database_id_)));
-  EXPECT_TRUE(IsFailure(client_->ReportDatabase(0, SomeReport(), &directions),
+  EXPECT_TRUE(IsFailure(pool::ReportDatabase(client_, 0, report, &directions),
+                        Status::Code::kInvalidArgument));
+  ASSERT_TRUE(IsOk(pool::ReportDatabase(client_, 0, SomeReport(), &directions)));
+  ASSERT_TRUE(IsOk(client_->databases()->PublishRoot(database_id_, "root")));
+  ASSERT_TRUE(IsOk(client_->databases()->Leave(database_id_)));
+  EXPECT_TRUE(IsFailure(pool::ReportDatabase(client_, 0, SomeReport(), &directions),
                         Status::Code::kInvalidArgument));
   std::vector<KnownDatabase> known;
-  ASSERT_TRUE(IsOk(client_->ListDatabases(0, &known, &directions)));
+  ASSERT_TRUE(IsOk(pool::ListDatabases(client_, 0, &known, &directions)));
   ASSERT_EQ(known.size(), 1u);
   EXPECT_FALSE(known[0].open);
   EXPECT_FALSE(known[0].reported) << "of an owner that is gone";
   // It is the next owner's report, or none.
   DatabaseLease lease;
-  ASSERT_TRUE(IsOk(client_->OpenDatabase(database_name_, {}, &lease)));
-  ASSERT_TRUE(IsOk(client_->ListDatabases(0, &known, &directions)));
+  ASSERT_TRUE(IsOk(client_->databases()->Open(database_name_, {}, &lease)));
+  ASSERT_TRUE(IsOk(pool::ListDatabases(client_, 0, &known, &directions)));
   EXPECT_TRUE(known[0].open);
   EXPECT_FALSE(known[0].reported);
 }
@@ -97,23 +99,24 @@ TEST_F(DatabaseReportTest, TheLatestDirectionsHold) {
                          .repair_paused = true,
                          .repair_bytes_per_second = 1000,
                          .added_addresses = {"shm:/run/n9.sock"}};
-  ASSERT_TRUE(IsOk(client_->SetDirections(0, first, &now)));
+  ASSERT_TRUE(IsOk(pool::SetDirections(client_, 0, first, &now)));
   EXPECT_EQ(now, first);
   Directions other = first;
   other.repair_paused = false;
   for (const uint64_t version : {0, 4, 5}) {
     other.version = version;
-    ASSERT_TRUE(IsOk(client_->SetDirections(0, other, &now)));
+    ASSERT_TRUE(IsOk(pool::SetDirections(client_, 0, other, &now)));
     EXPECT_EQ(now, first) << version;
   }
   other.version = 6;
-  ASSERT_TRUE(IsOk(client_->SetDirections(0, other, &now)));
+  ASSERT_TRUE(IsOk(pool::SetDirections(client_, 0, other, &now)));
   EXPECT_EQ(now, other);
-  ASSERT_TRUE(IsOk(client_->ReportDatabase(0, SomeReport(), &now)));
+  ASSERT_TRUE(IsOk(pool::ReportDatabase(client_, 0, SomeReport(), &now)));
   EXPECT_EQ(now, other);
   other.version = 7;
   other.added_addresses.assign(1000, std::string(100, 'x'));
-  EXPECT_TRUE(IsFailure(client_->SetDirections(0, other, &now), Status::Code::kInvalidArgument));
+  EXPECT_TRUE(
+      IsFailure(pool::SetDirections(client_, 0, other, &now), Status::Code::kInvalidArgument));
 }
 
 }  // namespace

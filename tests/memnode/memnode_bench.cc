@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "pool/databases.h"
 #include "pool/pool_impl.h"
+#include "pool/read/point_reader.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
 #include "util/random.h"
@@ -34,7 +36,8 @@ struct Bench {
     PoolClient::Connect(uri, PoolClientOptions(), device.get(), Clock::System(), &client)
         .IgnoreError();
     DatabaseLease lease;
-    client->OpenDatabase("bench", {.create_if_missing = true, .error_if_exists = true}, &lease)
+    client->databases()
+        ->Open("bench", {.create_if_missing = true, .error_if_exists = true}, &lease)
         .IgnoreError();
     store = std::make_unique<TableStore>(client.get(), LocalMemory());
     executor = NewThreadPool(1, "bench");
@@ -134,7 +137,7 @@ void BM_ReadAll(benchmark::State& state) {
       read.from.offset = offsets[at++ % kOffsets];
       read.length = kRecordBytes;
     }
-    PointReader reader(bench.client.get());
+    PointReader reader(bench.client.get()->point_sessions());
     reader.ReadAll(reads);
     benchmark::DoNotOptimize(reads[0].data);
     AwaitLoads();
@@ -150,7 +153,7 @@ void BM_ReadAllCached(benchmark::State& state) {
   read.from = bench.table.fragments[0].start;
   read.length = kRecordBytes;
   for (auto _ : state) {
-    PointReader reader(bench.client.get());
+    PointReader reader(bench.client.get()->point_sessions());
     reader.ReadAll(std::span<PointRead>(&read, 1));
     benchmark::DoNotOptimize(read.data);
   }

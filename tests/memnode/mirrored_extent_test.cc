@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pool/read/copy_reader.h"
+#include "pool/space/slab_leases.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
@@ -30,13 +31,13 @@ class MirroredExtentTest : public PoolFixture {
   void Open(int nodes, const std::string& parameters = "") {
     OpenPoolAt("embedded:?size=32MiB&nodes=" + std::to_string(nodes) + parameters);
     CreateDatabase();
-    ASSERT_TRUE(IsOk(AllocateBuffer(client_, kBufferBytes, &buffer_)));
+    ASSERT_TRUE(IsOk(AllocateBuffer(client_->fabric(), kBufferBytes, &buffer_)));
   }
   void OpenExtent(int copies, uint64_t bytes) {
     Placement placement;
     ASSERT_TRUE(IsOk(space_->Reserve(Copies(copies), bytes, kNoNode, &placement)));
     extents_ = placement.fragments;
-    ASSERT_TRUE(IsOk(MirroredExtent::Open(client_, extents_, &mirrored_)));
+    ASSERT_TRUE(IsOk(MirroredExtent::Open(client_->fabric(), extents_, &mirrored_)));
   }
   Deadline Soon() const { return Deadline::After(Clock::System(), std::chrono::seconds(20)); }
   rdma::LocalBuffer Fill(size_t at, const std::string& bytes) {
@@ -48,7 +49,7 @@ class MirroredExtentTest : public PoolFixture {
   void ExpectOnAll(uint64_t offset, const std::string& bytes) {
     for (const ExtentAddr& copy : extents_) {
       std::string found(bytes.size(), '\0');
-      ASSERT_TRUE(IsOk(ReadCopy(client_, copy, offset, found.size(), found.data())));
+      ASSERT_TRUE(IsOk(ReadCopy(client_->fabric(), copy, offset, found.size(), found.data())));
       EXPECT_TRUE(found == bytes) << bytes.size() << " bytes at " << offset << " differ on node "
                                   << copy.start.node;
     }
@@ -130,7 +131,8 @@ TEST_F(MirroredExtentTest, AWriteOutsideIsRefusedAndNothingElseHappens) {
   ASSERT_TRUE(IsOk(mirrored_->Write(mirrored_->length() - 8, from, &ticket)));
   ASSERT_TRUE(IsOk(mirrored_->Await(ticket, Soon())));
   char byte = 0;
-  EXPECT_TRUE(ReadCopy(client_, extents_[0], extents_[0].length, 1, &byte).IsInvalidArgument());
+  EXPECT_TRUE(
+      ReadCopy(client_->fabric(), extents_[0], extents_[0].length, 1, &byte).IsInvalidArgument());
 }
 
 TEST_F(MirroredExtentTest, ALostNodeIsNamedAndEndsIt) {
@@ -151,31 +153,32 @@ TEST_F(MirroredExtentTest, ALostNodeIsNamedAndEndsIt) {
   EXPECT_EQ(mirrored_->Write(16, Fill(16, "later"), &later), s);
   EXPECT_EQ(mirrored_->TakeLane(), nullptr);
   char bytes[6];
-  EXPECT_TRUE(IsFailure(ReadCopy(client_, extents_[1], 0, 6, bytes), Status::Code::kUnavailable,
-                        client_->node_address(victim)));
-  ASSERT_TRUE(IsOk(ReadCopy(client_, extents_[0], 0, 6, bytes)));
+  EXPECT_TRUE(IsFailure(ReadCopy(client_->fabric(), extents_[1], 0, 6, bytes),
+                        Status::Code::kUnavailable, client_->node_address(victim)));
+  ASSERT_TRUE(IsOk(ReadCopy(client_->fabric(), extents_[0], 0, 6, bytes)));
   EXPECT_EQ(std::string(bytes, 6), "before");
   std::unique_ptr<MirroredExtent> again;
-  EXPECT_TRUE(IsFailure(MirroredExtent::Open(client_, extents_, &again), Status::Code::kUnavailable,
-                        client_->node_address(victim)));
+  EXPECT_TRUE(IsFailure(MirroredExtent::Open(client_->fabric(), extents_, &again),
+                        Status::Code::kUnavailable, client_->node_address(victim)));
 }
 
 TEST_F(MirroredExtentTest, ASlabThatWasReturnedIsNotWritten) {
   Open(1);
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(IsOk(client_->LeaseSlabs(0, database_id_, 1, true, &slabs)));
+  ASSERT_TRUE(
+      IsOk(pool::LeaseSlabs(client_, 0, database_id_, {.count = 1, .contiguous = true}, &slabs)));
   ExtentAddr extent;
   extent.start.node = 0;
   extent.start.offset = slabs[0] & ((uint64_t{1} << 48) - 1);
   extent.length = slab_bytes_;
   for (const bool known : {true, false}) {
     // With the key in hand, the node refuses; without it, nothing is posted.
-    ASSERT_TRUE(IsOk(MirroredExtent::Open(client_, {extent}, &mirrored_)));
+    ASSERT_TRUE(IsOk(MirroredExtent::Open(client_->fabric(), {extent}, &mirrored_)));
     uint64_t ticket = 0;
     if (known) {
       ASSERT_TRUE(IsOk(mirrored_->Write(0, Fill(0, "mine"), &ticket)));
       ASSERT_TRUE(IsOk(mirrored_->Await(ticket, Soon())));
-      ASSERT_TRUE(IsOk(client_->ReturnSlabs(0, database_id_, slabs)));
+      ASSERT_TRUE(IsOk(pool::ReturnSlabs(client_, 0, database_id_, slabs)));
     }
     Status s = mirrored_->Write(0, Fill(0, "gone"), &ticket);
     if (s.ok()) s = mirrored_->Await(ticket, Soon());
@@ -196,7 +199,7 @@ TEST_F(MirroredExtentTest, ALaneGoesOnToTheNextExtent) {
   Placement placement;
   ASSERT_TRUE(IsOk(space_->Reserve(Copies(3), 64 << 10, kNoNode, &placement)));
   extents_ = placement.fragments;
-  ASSERT_TRUE(IsOk(MirroredExtent::Open(client_, extents_, &lane, &mirrored_)));
+  ASSERT_TRUE(IsOk(MirroredExtent::Open(client_->fabric(), extents_, &lane, &mirrored_)));
   EXPECT_EQ(lane, nullptr);
   ASSERT_TRUE(IsOk(mirrored_->Write(64, Fill(0, "second"), &ticket)));
   ASSERT_TRUE(IsOk(mirrored_->Await(ticket, Soon())));

@@ -15,6 +15,12 @@
 #include <thread>
 #include <vector>
 
+#include "jobs/job_client.h"
+#include "pool/databases.h"
+#include "pool/read/point_reader.h"
+#include "pool/reports.h"
+#include "pool/space/slab_leases.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
@@ -59,7 +65,7 @@ TEST_F(NodeProcessTest, WritesReadsAndStops) {
     PointRead read;
     read.from = store_->Resolve(placement, 1234, copy);
     read.length = 777;
-    PointReader reader(client_);
+    PointReader reader(client_->point_sessions());
     reader.ReadAll(std::span<PointRead>(&read, 1));
     ASSERT_TRUE(read.status.ok()) << read.status.ToString();
     EXPECT_EQ(std::memcmp(read.data, bytes.data() + 1234, 777), 0);
@@ -70,8 +76,9 @@ TEST_F(NodeProcessTest, WritesReadsAndStops) {
   std::shared_ptr<PoolImpl> second;
   ASSERT_TRUE(OpenPool(nodes_->pool_uri(), options, Clock::System(), &second).ok());
   DatabaseLease lease;
-  EXPECT_TRUE(second->client()->OpenDatabase("db", {.create_if_missing = true}, &lease).IsBusy());
-  EXPECT_TRUE(second->client()->OpenDatabase("db2", {.create_if_missing = true}, &lease).ok());
+  EXPECT_TRUE(
+      second->client()->databases()->Open("db", {.create_if_missing = true}, &lease).IsBusy());
+  EXPECT_TRUE(second->client()->databases()->Open("db2", {.create_if_missing = true}, &lease).ok());
   options.slab_bytes = 2 << 20;
   EXPECT_TRUE(OpenPool(nodes_->pool_uri(), options, Clock::System(), &second).IsInvalidArgument());
   second.reset();
@@ -131,7 +138,7 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfReads) {
           read.from.offset = read.from.offset + kFragmentHeadBytes + offset;
           read.length = 300;
         }
-        PointReader reader(client_);
+        PointReader reader(client_->point_sessions());
         reader.ReadAll(reads);
         for (const PointRead& read : reads) {
           if (read.status.ok()) {
@@ -218,7 +225,7 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfCompactions) {
   ASSERT_EQ(table->placement.fragments[0].start.node, 0);
   const CompactionJob job = MakeJob({{table}}, 2, 4, 6'000'000);
   CompactionResult result;
-  ASSERT_TRUE(client_->Compact(0, job, nullptr, &result).ok());
+  ASSERT_TRUE(pool::RunOnNode(client_, 0, job, nullptr, &result).ok());
 
   const auto start = steady_clock::now();
   std::thread killer([&] {
@@ -228,7 +235,7 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfCompactions) {
   Status s;
   do {
     result = CompactionResult();
-    s = client_->Compact(0, job, nullptr, &result);
+    s = pool::RunOnNode(client_, 0, job, nullptr, &result);
   } while (s.ok());
   killer.join();
   EXPECT_TRUE(s.IsUnavailable()) << s.ToString();
@@ -238,7 +245,7 @@ TEST_F(NodeProcessTest, KilledInTheMiddleOfCompactions) {
   const NodeId survivor = table->placement.fragments[1].start.node;
   CompactionJob again = MakeJob({{table}}, 2, 4, 6'000'000);
   result = CompactionResult();
-  s = client_->Compact(survivor, again, nullptr, &result);
+  s = pool::RunOnNode(client_, survivor, again, nullptr, &result);
   ASSERT_TRUE(s.ok()) << s.ToString();
   std::vector<TestEntry> got;
   for (const TableMeta& output : result.tables) {
@@ -263,7 +270,7 @@ TEST_F(NodeProcessTest, RestartedNodeHasLostItsMemory) {
   DatabaseLease lease;
   Status s;
   do {
-    s = client_->OpenDatabase("db", {.create_if_missing = true}, &lease);
+    s = client_->databases()->Open("db", {.create_if_missing = true}, &lease);
   } while (s.IsBusy() && !deadline.Expired());
   ASSERT_TRUE(s.ok()) << s.ToString();
   EXPECT_FALSE(lease.existed);
@@ -291,13 +298,17 @@ TEST(OwnerProcess, Main) {
   std::shared_ptr<PoolImpl> pool;
   ASSERT_TRUE(OpenPool(uri, options, Clock::System(), &pool).ok());
   DatabaseLease lease;
-  ASSERT_TRUE(
-      pool->client()
-          ->OpenDatabase("orphan", {.create_if_missing = true, .error_if_exists = true}, &lease)
-          .ok());
+  ASSERT_TRUE(pool->client()
+                  ->databases()
+                  ->Open("orphan", {.create_if_missing = true, .error_if_exists = true}, &lease)
+                  .ok());
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(pool->client()->LeaseSlabs(0, lease.database_id, 5, true, &slabs).ok());
-  ASSERT_TRUE(pool->client()->LeaseSlabs(1, lease.database_id, 5, true, &slabs).ok());
+  ASSERT_TRUE(pool::LeaseSlabs(pool->client(), 0, lease.database_id,
+                               {.count = 5, .contiguous = true}, &slabs)
+                  .ok());
+  ASSERT_TRUE(pool::LeaseSlabs(pool->client(), 1, lease.database_id,
+                               {.count = 5, .contiguous = true}, &slabs)
+                  .ok());
   std::puts("the orphan is open");
   std::fflush(stdout);
   std::this_thread::sleep_for(seconds(60));
@@ -327,14 +338,14 @@ TEST_F(NodeProcessTest, AKilledOwnersNameIsFreeAtOnce) {
       DatabaseLease lease;
       Status opened;
       std::thread next([&] {
-        opened = client_->OpenDatabase(
+        opened = client_->databases()->Open(
             "orphan", {.create_if_missing = true, .error_if_exists = true}, &lease);
       });
       std::this_thread::sleep_for(milliseconds(20));  // So that its first request is there.
       for (size_t i = 0; i < nodes_->size(); ++i) (*nodes_)[i].Resume();
       next.join();
       ASSERT_TRUE(opened.ok()) << "round " << round << ": " << opened.ToString();
-      ASSERT_TRUE(client_->LeaveDatabase(lease.database_id).ok());
+      ASSERT_TRUE(client_->databases()->Leave(lease.database_id).ok());
     }
     ClosePool();
   }
@@ -343,24 +354,24 @@ TEST_F(NodeProcessTest, AKilledOwnersNameIsFreeAtOnce) {
 TEST_F(NodeProcessTest, KilledOwnerLeavesNothing) {
   OpenNodes(2);
   NodeStats before;
-  ASSERT_TRUE(client_->GetStats(0, &before).ok());
+  ASSERT_TRUE(pool::GetStats(client_, 0, &before).ok());
   const std::unique_ptr<ChildProcess> owner = StartOwner(nodes_->pool_uri());
   NodeStats stats;
-  ASSERT_TRUE(client_->GetStats(0, &stats).ok());
+  ASSERT_TRUE(pool::GetStats(client_, 0, &stats).ok());
   EXPECT_EQ(stats.slabs_leased, before.slabs_leased + 5);
   DatabaseLease lease;
-  EXPECT_TRUE(client_->OpenDatabase("orphan", {}, &lease).IsBusy());
+  EXPECT_TRUE(client_->databases()->Open("orphan", {}, &lease).IsBusy());
   owner->Kill();
   const auto deadline = Deadline::After(Clock::System(), seconds(10));
   for (NodeId node = 0; node < 2; ++node) {
     do {
-      ASSERT_TRUE(client_->GetStats(node, &stats).ok());
+      ASSERT_TRUE(pool::GetStats(client_, node, &stats).ok());
     } while (stats.databases > before.databases && !deadline.Expired());
     EXPECT_EQ(stats.slabs_leased, before.slabs_leased);
   }
-  EXPECT_TRUE(
-      client_->OpenDatabase("orphan", {.create_if_missing = true, .error_if_exists = true}, &lease)
-          .ok());
+  EXPECT_TRUE(client_->databases()
+                  ->Open("orphan", {.create_if_missing = true, .error_if_exists = true}, &lease)
+                  .ok());
 }
 
 // ---- Command lines ----------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/job_client.h"
 #include "pool/pool_impl.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/process/memnode_process.h"
@@ -226,7 +227,7 @@ TEST_F(PoolSecretCompactionTest, NodesThatKnowItWriteToOneAnother) {
     // Two copies of the output: one where it is made, the other at the executor's peer.
     const CompactionJob job = MakeJob({{table}}, 2, 3, 3'000'000);
     CompactionResult result;
-    const Status status = client_->Compact(0, job, nullptr, &result);
+    const Status status = pool::RunOnNode(client_, 0, job, nullptr, &result);
     ASSERT_TRUE(status.ok()) << status.ToString();
     std::vector<TestEntry> compacted;
     for (const TableMeta& output : result.tables) {

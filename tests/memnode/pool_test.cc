@@ -10,6 +10,11 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "pool/databases.h"
+#include "pool/read/point_reader.h"
+#include "pool/reports.h"
+#include "pool/space/slab_leases.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -34,7 +39,7 @@ class PoolTest : public PoolFixture {
           placement, offsets[i], static_cast<int>(random.Uniform(static_cast<uint64_t>(copies))));
       reads[i].length = static_cast<uint32_t>(length);
     }
-    PointReader reader(client_);
+    PointReader reader(client_->point_sessions());
     reader.ReadAll(reads);
     for (size_t i = 0; i < count; ++i) {
       ASSERT_TRUE(reads[i].status.ok()) << reads[i].status.ToString();
@@ -99,7 +104,7 @@ TEST_F(PoolTest, PointReadsOutsideOfThePool) {
   reads[2].from = {.offset = 0, .node = 1};
   reads[3].from = {.offset = (uint64_t{1} << 48) - 1, .node = 1};
   for (PointRead& read : reads) read.length = 100;
-  PointReader reader(client_);
+  PointReader reader(client_->point_sessions());
   reader.ReadAll(reads);
   EXPECT_TRUE(reads[0].status.IsInvalidArgument()) << reads[0].status.ToString();
   // The region's size is known once the node was used.
@@ -123,7 +128,7 @@ TEST_F(PoolTest, LargePointReadsGrowTheLandingMemoryAndGiveItBack) {
     PointRead read;
     read.from = store_->Resolve(placement, 5, 0);
     read.length = length;
-    PointReader reader(client_);
+    PointReader reader(client_->point_sessions());
     reader.ReadAll(std::span<PointRead>(&read, 1));
     ASSERT_TRUE(read.status.ok()) << read.status.ToString();
     EXPECT_EQ(std::memcmp(read.data, bytes.data() + 5, length), 0);
@@ -158,7 +163,7 @@ TEST_F(PoolTest, PipelinesOfReads) {
             store_->Resolve(placement, group.offsets.back(), static_cast<int>(random.Uniform(3)));
       }
     }
-    auto reader = std::make_unique<PointReader>(client_);
+    auto reader = std::make_unique<PointReader>(client_->point_sessions());
     size_t started = 0;
     for (size_t finished = 0; finished < groups.size(); ++finished) {
       const size_t ahead = 1 + random.Uniform(PointReader::kMaxStarted);
@@ -197,7 +202,7 @@ TEST_F(PoolTest, PipelineOverADeath) {
         group[i].length = 100;
       }
     }
-    auto reader = std::make_unique<PointReader>(client_);
+    auto reader = std::make_unique<PointReader>(client_->point_sessions());
     reader->StartReads(groups[0]);  // Connects.
     reader->FinishReads();
     for (size_t g = 0; g < groups.size(); ++g) {
@@ -244,7 +249,7 @@ TEST_F(PoolTest, BoundedQueuePairs) {
           read.from = {.offset = 0, .node = static_cast<NodeId>(random.Uniform(2))};
           read.length = 8;
         }
-        PointReader reader(client);
+        PointReader reader(client->point_sessions());
         if (random.OneIn(2)) {
           reader.ReadAll(reads);
         } else {
@@ -260,7 +265,7 @@ TEST_F(PoolTest, BoundedQueuePairs) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   NodeStats stats;
-  ASSERT_TRUE(client->GetStats(0, &stats).ok());
+  ASSERT_TRUE(pool::GetStats(client, 0, &stats).ok());
   // Beside the lifeline and the channel of this request.
   EXPECT_LE(stats.connections, static_cast<uint64_t>(kBound) + 2);
   for (const int bad : {1, -1, 5000}) {
@@ -402,7 +407,7 @@ TEST_F(PoolTest, DeadNodeIsNamedAndItsCopiesAreElsewhere) {
   PointRead read;
   read.from = one.fragments[0].start;
   read.length = 100;
-  PointReader reader(client_);
+  PointReader reader(client_->point_sessions());
   reader.ReadAll(std::span<PointRead>(&read, 1));
   EXPECT_TRUE(read.status.IsUnavailable()) << read.status.ToString();
   EXPECT_NE(read.status.ToString().find(address), std::string::npos) << read.status.ToString();
@@ -430,34 +435,35 @@ TEST_F(PoolTest, DeadNodeIsNamedAndItsCopiesAreElsewhere) {
 TEST_F(PoolTest, DatabasesOpenAndClose) {
   OpenPoolAt("embedded:?nodes=2&size=4MiB");
   DatabaseLease lease;
-  EXPECT_TRUE(client_->OpenDatabase("a", {}, &lease).IsInvalidArgument());
-  EXPECT_TRUE(client_->OpenDatabase("", {.create_if_missing = true}, &lease).IsInvalidArgument());
-  ASSERT_TRUE(
-      client_->OpenDatabase("a", {.create_if_missing = true, .error_if_exists = true}, &lease)
-          .ok());
+  EXPECT_TRUE(client_->databases()->Open("a", {}, &lease).IsInvalidArgument());
+  EXPECT_TRUE(
+      client_->databases()->Open("", {.create_if_missing = true}, &lease).IsInvalidArgument());
+  ASSERT_TRUE(client_->databases()
+                  ->Open("a", {.create_if_missing = true, .error_if_exists = true}, &lease)
+                  .ok());
   EXPECT_FALSE(lease.existed);
   const uint64_t id = lease.database_id;
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(client_->LeaseSlabs(0, id, 2, true, &slabs).ok());
-  EXPECT_TRUE(client_->OpenDatabase("a", {.create_if_missing = true}, &lease).IsBusy());
-  EXPECT_TRUE(client_->LeaseSlabs(0, id + 1, 1, false, &slabs).IsInvalidArgument());
+  ASSERT_TRUE(pool::LeaseSlabs(client_, 0, id, {.count = 2, .contiguous = true}, &slabs).ok());
+  EXPECT_TRUE(client_->databases()->Open("a", {.create_if_missing = true}, &lease).IsBusy());
+  EXPECT_TRUE(pool::LeaseSlabs(client_, 0, id + 1, {.count = 1}, &slabs).IsInvalidArgument());
 
   // A manifest far larger than a request or a reply.
   const std::string manifest = RandomBytes(1, 3'000'000);
-  ASSERT_TRUE(client_->PublishRoot(id, manifest).ok());
-  ASSERT_TRUE(client_->LeaveDatabase(id).ok());
-  EXPECT_TRUE(client_->LeaveDatabase(id).IsInvalidArgument());
-  EXPECT_TRUE(client_->PublishRoot(id, manifest).IsInvalidArgument());
-  EXPECT_TRUE(client_->LeaseSlabs(0, id, 1, false, &slabs).IsInvalidArgument());
-  EXPECT_TRUE(
-      client_->OpenDatabase("a", {.create_if_missing = true, .error_if_exists = true}, &lease)
-          .IsInvalidArgument());
-  ASSERT_TRUE(client_->OpenDatabase("a", {}, &lease).ok());
+  ASSERT_TRUE(client_->databases()->PublishRoot(id, manifest).ok());
+  ASSERT_TRUE(client_->databases()->Leave(id).ok());
+  EXPECT_TRUE(client_->databases()->Leave(id).IsInvalidArgument());
+  EXPECT_TRUE(client_->databases()->PublishRoot(id, manifest).IsInvalidArgument());
+  EXPECT_TRUE(pool::LeaseSlabs(client_, 0, id, {.count = 1}, &slabs).IsInvalidArgument());
+  EXPECT_TRUE(client_->databases()
+                  ->Open("a", {.create_if_missing = true, .error_if_exists = true}, &lease)
+                  .IsInvalidArgument());
+  ASSERT_TRUE(client_->databases()->Open("a", {}, &lease).ok());
   EXPECT_TRUE(lease.existed);
   EXPECT_EQ(lease.database_id, id);
   EXPECT_EQ(lease.root, manifest);
   NodeStats stats;
-  ASSERT_TRUE(client_->GetStats(0, &stats).ok());
+  ASSERT_TRUE(pool::GetStats(client_, 0, &stats).ok());
   EXPECT_EQ(stats.slabs_leased, 2u);
   EXPECT_EQ(stats.databases, 1u);
 }

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "jobs/compaction_codec.h"
+#include "jobs/job_codec.h"
 #include "pool/wire/control.pb.h"
 #include "tests/support/seed.h"
 #include "tests/support/table/test_table.h"
@@ -149,9 +149,9 @@ CompactionJob SomeJob() {
 TEST(ProtocolTest, CompactionJobs) {
   const CompactionJob job = SomeJob();
   control::Compact message;
-  EncodeCompactionJob(job, &message);
+  EncodeJob(job, &message);
   CompactionJob decoded;
-  const Status s = DecodeCompactionJob(message, &decoded);
+  const Status s = DecodeJob(message, &decoded);
   ASSERT_TRUE(s.ok()) << s.ToString();
   EXPECT_EQ(decoded.database_id, 0u);  // That is in the header.
   EXPECT_EQ(decoded.comparator_name, job.comparator_name);
@@ -175,7 +175,7 @@ TEST(ProtocolTest, CompactionJobs) {
     control::Compact bad = message;
     change(&bad);
     CompactionJob ignored;
-    const Status answer = DecodeCompactionJob(bad, &ignored);
+    const Status answer = DecodeJob(bad, &ignored);
     EXPECT_TRUE(answer.IsInvalidArgument() || answer.IsCorruption() || answer.IsNotSupported())
         << answer.ToString();
   };
@@ -207,7 +207,7 @@ TEST(ProtocolTest, DamagedMessagesDecodeToErrorsOrMessages) {
   control::Request request;
   request.set_id(9);
   request.mutable_reply()->set_length(65536);
-  EncodeCompactionJob(SomeJob(), request.mutable_compact());
+  EncodeJob(SomeJob(), request.mutable_compact());
   const std::string good = request.SerializeAsString();
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes = good;
@@ -218,7 +218,7 @@ TEST(ProtocolTest, DamagedMessagesDecodeToErrorsOrMessages) {
     control::Request decoded;
     CompactionJob job;
     if (!DecodeRequest(bytes, &decoded).ok()) continue;
-    if (decoded.has_compact()) DecodeCompactionJob(decoded.compact(), &job).IgnoreError();
+    if (decoded.has_compact()) DecodeJob(decoded.compact(), &job).IgnoreError();
   }
 }
 

@@ -6,6 +6,9 @@
 
 #include <cstring>
 
+#include "jobs/job_client.h"
+#include "pool/read/point_reader.h"
+#include "pool/space/pending_writes.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/process/served_nodes.h"
 #include "tests/support/seed.h"
@@ -52,7 +55,7 @@ class ReturningNodesTest : public PoolFixture {
     const CompactionJob compaction = MakeJob({{table}}, 2, 1, 400'000);
     CompactionResult compacted;
     JobEnd end;
-    ASSERT_TRUE(IsOk(client_->Compact(executor, compaction, nullptr, &compacted, &end)));
+    ASSERT_TRUE(IsOk(pool::RunOnNode(client_, executor, compaction, nullptr, &compacted, &end)));
     EXPECT_TRUE(end.ended());
     EXPECT_EQ(compacted.tables.size(), 1u);
 
@@ -66,7 +69,7 @@ class ReturningNodesTest : public PoolFixture {
     ASSERT_TRUE(IsOk(space_->ReserveFragments(table->placement, table->size, 1, &extents)));
     one.fragments.push_back({.fragment = 0, .to = extents[0]});
     RebuildResult rebuilt;
-    ASSERT_TRUE(IsOk(client_->Rebuild(executor, rebuild, nullptr, &rebuilt, &end)));
+    ASSERT_TRUE(IsOk(pool::RunOnNode(client_, executor, rebuild, nullptr, &rebuilt, &end)));
     EXPECT_TRUE(end.ended());
     EXPECT_TRUE(IsOk(rebuilt.tables[0]));
 
@@ -80,7 +83,7 @@ class ReturningNodesTest : public PoolFixture {
     }
     ASSERT_EQ(scrub.fragments.size(), 1u);
     ScrubResult scrubbed;
-    ASSERT_TRUE(IsOk(client_->Scrub(executor, scrub, nullptr, &scrubbed)));
+    ASSERT_TRUE(IsOk(pool::RunOnNode(client_, executor, scrub, nullptr, &scrubbed)));
     EXPECT_TRUE(scrubbed.damaged.empty());
   }
 
@@ -89,7 +92,7 @@ class ReturningNodesTest : public PoolFixture {
 
 TEST_F(ReturningNodesTest, AnyNumberOfThem) {
   const uint64_t seed = TestSeed(4242);
-  PointReader reader(client_);
+  PointReader reader(client_->point_sessions());
   while (client_->node_count() < kMoreThanAtATime) {
     ASSERT_NO_FATAL_FAILURE(RestartNodes());
     const auto latest = static_cast<NodeId>(client_->node_count() - 1);

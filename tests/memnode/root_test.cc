@@ -16,7 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "jobs/job_client.h"
 #include "memnode/memory_node.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
+#include "pool/space/slab_leases.h"
 #include "pool/wire/control.pb.h"
 #include "pool/wire/database_report.h"
 #include "pool/wire/root_register.h"
@@ -72,16 +76,16 @@ class RootTest : public PoolFixture {
   void MakeDatabase(const std::string& value) {
     const auto owner = Client();
     DatabaseLease lease;
-    ASSERT_TRUE(IsOk(owner->client()->OpenDatabase("db", kCreate, &lease)));
+    ASSERT_TRUE(IsOk(owner->client()->databases()->Open("db", kCreate, &lease)));
     EXPECT_FALSE(lease.existed);
-    ASSERT_TRUE(IsOk(owner->client()->PublishRoot(lease.database_id, value)));
+    ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(lease.database_id, value)));
   }
   /// Until the nodes have noticed that an owner is gone.
   static Status OpenSoon(PoolClient* client, const OpenDatabaseOptions& options,
                          DatabaseLease* lease) {
     Status s;
     EXPECT_TRUE(Eventually([&] {
-      s = client->OpenDatabase("db", options, lease);
+      s = client->databases()->Open("db", options, lease);
       return !s.IsBusy();
     }));
     return s;
@@ -152,12 +156,13 @@ TEST_F(RootTest, OutlivesItsOwner) {
   {
     const auto owner = Client();
     DatabaseLease lease;
-    ASSERT_TRUE(IsOk(owner->client()->OpenDatabase("db", kCreate, &lease)));
+    ASSERT_TRUE(IsOk(owner->client()->databases()->Open("db", kCreate, &lease)));
     id = lease.database_id;
     std::vector<uint64_t> slabs;
-    ASSERT_TRUE(IsOk(owner->client()->LeaseSlabs(1, id, 2, true, &slabs)));
-    ASSERT_TRUE(IsOk(owner->client()->PublishRoot(id, "first")));
-    ASSERT_TRUE(IsOk(owner->client()->PublishRoot(id, "second")));
+    ASSERT_TRUE(
+        IsOk(pool::LeaseSlabs(owner->client(), 1, id, {.count = 2, .contiguous = true}, &slabs)));
+    ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(id, "first")));
+    ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(id, "second")));
   }
   const auto heir = Client();
   DatabaseLease lease;
@@ -168,13 +173,13 @@ TEST_F(RootTest, OutlivesItsOwner) {
   EXPECT_EQ(lease.root, "second");
   EXPECT_EQ(lease.slabs.at(1).size(), 2u);
   DatabaseRoot root;
-  ASSERT_TRUE(IsOk(heir->client()->FindDatabase("db", &root)));
+  ASSERT_TRUE(IsOk(heir->client()->databases()->Find("db", &root)));
   EXPECT_TRUE(root.exists);
   EXPECT_TRUE(root.owned);
   EXPECT_EQ(root.value, "second");
   EXPECT_EQ(root.members.size(), 3u);
-  ASSERT_TRUE(IsOk(heir->client()->LeaveDatabase(id)));
-  ASSERT_TRUE(IsOk(heir->client()->FindDatabase("db", &root)));
+  ASSERT_TRUE(IsOk(heir->client()->databases()->Leave(id)));
+  ASSERT_TRUE(IsOk(heir->client()->databases()->Find("db", &root)));
   EXPECT_FALSE(root.owned);
   EXPECT_EQ(root.value, "second");
 }
@@ -185,16 +190,17 @@ TEST_F(RootTest, GoesWithItsOwnerAsLongAsThereIsNoRoot) {
   {
     const auto owner = Client();
     DatabaseLease lease;
-    ASSERT_TRUE(IsOk(owner->client()->OpenDatabase("db", kCreate, &lease)));
+    ASSERT_TRUE(IsOk(owner->client()->databases()->Open("db", kCreate, &lease)));
     std::vector<uint64_t> slabs;
-    ASSERT_TRUE(IsOk(owner->client()->LeaseSlabs(0, lease.database_id, 2, true, &slabs)));
+    ASSERT_TRUE(IsOk(pool::LeaseSlabs(owner->client(), 0, lease.database_id,
+                                      {.count = 2, .contiguous = true}, &slabs)));
   }
   for (const Node& node : nodes_) {
     EXPECT_TRUE(Eventually([&] { return node.node->stats().databases == 0; }));
     EXPECT_EQ(node.node->stats().slabs_leased, 0u);
   }
   DatabaseRoot root;
-  EXPECT_TRUE(IsFailure(client->client()->FindDatabase("db", &root), Status::Code::kNotFound));
+  EXPECT_TRUE(IsFailure(client->client()->databases()->Find("db", &root), Status::Code::kNotFound));
 }
 
 TEST_F(RootTest, OpensAndPublishesWithoutAMinority) {
@@ -208,19 +214,19 @@ TEST_F(RootTest, OpensAndPublishesWithoutAMinority) {
   ASSERT_TRUE(IsOk(OpenSoon(owner->client(), kExisting, &lease)));
   EXPECT_EQ(lease.root, "first");
   EXPECT_EQ(lease.slabs.size(), 2u);
-  ASSERT_TRUE(IsOk(owner->client()->PublishRoot(lease.database_id, "second")));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(lease.database_id, "second")));
   DatabaseRoot root;
-  ASSERT_TRUE(IsOk(owner->client()->FindDatabase("db", &root)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Find("db", &root)));
   EXPECT_EQ(root.members.size(), 2u);
   // One after the other: the members follow.
   Kill(0);
   ASSERT_TRUE(Eventually([&] { return !owner->client()->alive(0); }));
-  ASSERT_TRUE(IsOk(owner->client()->PublishRoot(lease.database_id, "third")));
-  ASSERT_TRUE(IsOk(owner->client()->FindDatabase("db", &root)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(lease.database_id, "third")));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Find("db", &root)));
   EXPECT_EQ(root.value, "third");
-  ASSERT_TRUE(IsOk(owner->client()->LeaveDatabase(lease.database_id)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Leave(lease.database_id)));
   const auto heir = Client();
-  ASSERT_TRUE(IsOk(heir->client()->OpenDatabase("db", kExisting, &lease)));
+  ASSERT_TRUE(IsOk(heir->client()->databases()->Open("db", kExisting, &lease)));
   EXPECT_EQ(lease.root, "third");
 }
 
@@ -234,13 +240,13 @@ TEST_F(RootTest, AMajorityThatIsGoneIsNamed) {
   for (const NodeId node : {0, 2, 3}) {
     ASSERT_TRUE(Eventually([&] { return !owner->client()->alive(node); }));
   }
-  const Status published = owner->client()->PublishRoot(lease.database_id, "second");
+  const Status published = owner->client()->databases()->PublishRoot(lease.database_id, "second");
   EXPECT_TRUE(IsFailure(published, Status::Code::kUnavailable));
   const auto other = Client();
-  const Status opened = other->client()->OpenDatabase("db", kTakeOver, &lease);
+  const Status opened = other->client()->databases()->Open("db", kTakeOver, &lease);
   EXPECT_TRUE(IsFailure(opened, Status::Code::kUnavailable));
   const Status created =
-      other->client()->OpenDatabase("another", {.create_if_missing = true}, &lease);
+      other->client()->databases()->Open("another", {.create_if_missing = true}, &lease);
   EXPECT_TRUE(IsFailure(created, Status::Code::kUnavailable));
   for (const Status& s : {published, opened, created}) {
     for (const size_t node : {0, 2, 3}) EXPECT_TRUE(Names(s, Address(node))) << s.ToString();
@@ -252,18 +258,18 @@ TEST_F(RootTest, ATakeOverFencesTheFormerOwner) {
   StartNodes(3);
   OpenPoolAt(uri_);
   CreateDatabase();
-  ASSERT_TRUE(IsOk(client_->PublishRoot(database_id_, "before")));
+  ASSERT_TRUE(IsOk(client_->databases()->PublishRoot(database_id_, "before")));
   Placement placement;
   ASSERT_TRUE(IsOk(space_->Reserve(Copies(2), 100'000, kNoNode, &placement)));
   ASSERT_TRUE(IsOk(WriteBytes(placement, std::string(100'000, 'a'))));
-  EXPECT_FALSE(client_->Fenced(database_id_));
+  EXPECT_FALSE(client_->databases()->Fenced(database_id_));
 
   const auto heir = Client();
   DatabaseLease lease;
   EXPECT_TRUE(
-      IsFailure(heir->client()->OpenDatabase("db", kExisting, &lease), Status::Code::kBusy));
-  EXPECT_FALSE(client_->Fenced(database_id_));
-  ASSERT_TRUE(IsOk(heir->client()->OpenDatabase("db", kTakeOver, &lease)));
+      IsFailure(heir->client()->databases()->Open("db", kExisting, &lease), Status::Code::kBusy));
+  EXPECT_FALSE(client_->databases()->Fenced(database_id_));
+  ASSERT_TRUE(IsOk(heir->client()->databases()->Open("db", kTakeOver, &lease)));
   EXPECT_EQ(lease.root, "before");
   EXPECT_EQ(lease.database_id, database_id_);
   EXPECT_FALSE(lease.slabs.empty());
@@ -271,30 +277,32 @@ TEST_F(RootTest, ATakeOverFencesTheFormerOwner) {
   // Its writes land nowhere, and all of its requests are refused.
   EXPECT_FALSE(WriteBytes(placement, std::string(100'000, 'b')).ok());
   std::vector<uint64_t> slabs;
+  EXPECT_TRUE(IsFailure(pool::LeaseSlabs(client_, 0, database_id_, {.count = 1}, &slabs),
+                        Status::Code::kFenced));
+  EXPECT_TRUE(client_->databases()->Fenced(database_id_));
+  EXPECT_TRUE(IsFailure(pool::ReturnSlabs(client_, 0, database_id_, lease.slabs[0]),
+                        Status::Code::kFenced));
   EXPECT_TRUE(
-      IsFailure(client_->LeaseSlabs(0, database_id_, 1, false, &slabs), Status::Code::kFenced));
-  EXPECT_TRUE(client_->Fenced(database_id_));
-  EXPECT_TRUE(
-      IsFailure(client_->ReturnSlabs(0, database_id_, lease.slabs[0]), Status::Code::kFenced));
-  EXPECT_TRUE(IsFailure(client_->PublishRoot(database_id_, "after"), Status::Code::kFenced));
+      IsFailure(client_->databases()->PublishRoot(database_id_, "after"), Status::Code::kFenced));
   ScrubJob job;
   job.database_id = database_id_;
   ScrubResult result;
-  EXPECT_TRUE(IsFailure(client_->Scrub(0, job, nullptr, &result), Status::Code::kFenced));
+  EXPECT_TRUE(IsFailure(pool::RunOnNode(client_, 0, job, nullptr, &result), Status::Code::kFenced));
   Directions directions;
-  EXPECT_TRUE(IsFailure(client_->ReportDatabase(0, {.database_id = database_id_}, &directions),
-                        Status::Code::kFenced));
-  EXPECT_TRUE(IsFailure(client_->LeaveDatabase(database_id_), Status::Code::kFenced));
+  EXPECT_TRUE(
+      IsFailure(pool::ReportDatabase(client_, 0, {.database_id = database_id_}, &directions),
+                Status::Code::kFenced));
+  EXPECT_TRUE(IsFailure(client_->databases()->Leave(database_id_), Status::Code::kFenced));
   // The new owner notices nothing of all that.
-  ASSERT_TRUE(IsOk(heir->client()->PublishRoot(database_id_, "heir's")));
-  ASSERT_TRUE(IsOk(heir->client()->LeaseSlabs(0, database_id_, 1, false, &slabs)));
-  EXPECT_FALSE(heir->client()->Fenced(database_id_));
+  ASSERT_TRUE(IsOk(heir->client()->databases()->PublishRoot(database_id_, "heir's")));
+  ASSERT_TRUE(IsOk(pool::LeaseSlabs(heir->client(), 0, database_id_, {.count = 1}, &slabs)));
+  EXPECT_FALSE(heir->client()->databases()->Fenced(database_id_));
   // And is not safe either.
   DatabaseLease again;
-  ASSERT_TRUE(IsOk(client_->OpenDatabase("db", kTakeOver, &again)));
+  ASSERT_TRUE(IsOk(client_->databases()->Open("db", kTakeOver, &again)));
   EXPECT_EQ(again.root, "heir's");
   EXPECT_GT(again.epoch, lease.epoch);
-  EXPECT_FALSE(client_->Fenced(database_id_));
+  EXPECT_FALSE(client_->databases()->Fenced(database_id_));
 }
 
 // Each owner reads a number, and publishes it plus one: a chain, if there is one owner at a time.
@@ -320,7 +328,7 @@ TEST_F(RootTest, OwnersThatFightMakeOneChain) {
           Kill(round == rounds / 3 ? 0 : 3);
         }
         DatabaseLease lease;
-        const Status opened = client->OpenDatabase("db", kTakeOver, &lease);
+        const Status opened = client->databases()->Open("db", kTakeOver, &lease);
         EXPECT_TRUE(opened.ok() || opened.IsBusy()) << opened.ToString();
         if (!opened.ok()) continue;
         {
@@ -329,7 +337,8 @@ TEST_F(RootTest, OwnersThatFightMakeOneChain) {
         }
         uint64_t number = std::stoull(lease.root);
         for (uint64_t i = 0; i <= random.Uniform(3); ++i) {
-          const Status s = client->PublishRoot(lease.database_id, std::to_string(++number));
+          const Status s =
+              client->databases()->PublishRoot(lease.database_id, std::to_string(++number));
           EXPECT_TRUE(s.ok() || s.IsFenced()) << s.ToString();
           if (s.IsFenced()) ++fenced;
           if (!s.ok()) break;
@@ -338,7 +347,7 @@ TEST_F(RootTest, OwnersThatFightMakeOneChain) {
           const auto [it, is_new] = published.emplace(number, who);
           EXPECT_TRUE(is_new) << number << " of " << it->second << " and of " << who;
         }
-        client->LeaveDatabase(lease.database_id).IgnoreError();
+        client->databases()->Leave(lease.database_id).IgnoreError();
       }
       EXPECT_EQ(client->node_count(), 5) << "a node was given up";
     });
@@ -363,12 +372,12 @@ TEST_F(RootTest, OfTwoThatCreateItOneWins) {
     for (const auto& pool : pools) {
       threads.emplace_back([&, client = pool->client()] {
         DatabaseLease lease;
-        const Status s = client->OpenDatabase(name, kCreate, &lease);
+        const Status s = client->databases()->Open(name, kCreate, &lease);
         EXPECT_TRUE(s.ok() || s.IsBusy()) << s.ToString();
         if (!s.ok()) return;
         EXPECT_FALSE(lease.existed);
         EXPECT_EQ(lease.slabs.size(), 4u);
-        EXPECT_TRUE(IsOk(client->PublishRoot(lease.database_id, "made")));
+        EXPECT_TRUE(IsOk(client->databases()->PublishRoot(lease.database_id, "made")));
         ++created;
       });
     }
@@ -381,31 +390,32 @@ TEST_F(RootTest, IsDestroyedWithAllThatItHas) {
   StartNodes(3);
   const auto owner = Client();
   const auto client = Client();
-  EXPECT_TRUE(IsFailure(client->client()->DestroyDatabase("db"), Status::Code::kNotFound));
+  EXPECT_TRUE(IsFailure(client->client()->databases()->Destroy("db"), Status::Code::kNotFound));
   DatabaseLease lease;
-  ASSERT_TRUE(IsOk(owner->client()->OpenDatabase("db", kCreate, &lease)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Open("db", kCreate, &lease)));
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(IsOk(owner->client()->LeaseSlabs(1, lease.database_id, 3, true, &slabs)));
-  ASSERT_TRUE(IsOk(owner->client()->PublishRoot(lease.database_id, "root")));
-  EXPECT_TRUE(IsFailure(client->client()->DestroyDatabase("db"), Status::Code::kBusy));
-  EXPECT_TRUE(IsFailure(owner->client()->DestroyDatabase("db"), Status::Code::kBusy));
-  ASSERT_TRUE(IsOk(owner->client()->LeaveDatabase(lease.database_id)));
+  ASSERT_TRUE(IsOk(pool::LeaseSlabs(owner->client(), 1, lease.database_id,
+                                    {.count = 3, .contiguous = true}, &slabs)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(lease.database_id, "root")));
+  EXPECT_TRUE(IsFailure(client->client()->databases()->Destroy("db"), Status::Code::kBusy));
+  EXPECT_TRUE(IsFailure(owner->client()->databases()->Destroy("db"), Status::Code::kBusy));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Leave(lease.database_id)));
   std::vector<KnownDatabase> known;
   Directions directions;
-  ASSERT_TRUE(IsOk(client->client()->ListDatabases(1, &known, &directions)));
+  ASSERT_TRUE(IsOk(pool::ListDatabases(client->client(), 1, &known, &directions)));
   ASSERT_EQ(known.size(), 1u);
   EXPECT_EQ(known[0].name, "db");
   EXPECT_FALSE(known[0].open);
   EXPECT_EQ(known[0].leased_bytes, 3u << 20);
-  ASSERT_TRUE(IsOk(client->client()->DestroyDatabase("db")));
+  ASSERT_TRUE(IsOk(client->client()->databases()->Destroy("db")));
   for (const Node& node : nodes_) {
     EXPECT_EQ(node.node->stats().databases, 0u);
     EXPECT_EQ(node.node->stats().slabs_leased, 0u);
   }
-  EXPECT_TRUE(IsFailure(client->client()->OpenDatabase("db", kExisting, &lease),
+  EXPECT_TRUE(IsFailure(client->client()->databases()->Open("db", kExisting, &lease),
                         Status::Code::kInvalidArgument));
   const uint64_t old = lease.database_id;
-  ASSERT_TRUE(IsOk(client->client()->OpenDatabase("db", kCreate, &lease)));
+  ASSERT_TRUE(IsOk(client->client()->databases()->Open("db", kCreate, &lease)));
   EXPECT_NE(lease.database_id, old);
 }
 
@@ -413,26 +423,26 @@ TEST_F(RootTest, ANodeThatJoinsBecomesAMember) {
   StartNodes(3);
   const auto owner = Client();
   DatabaseLease lease;
-  ASSERT_TRUE(IsOk(owner->client()->OpenDatabase("db", kCreate, &lease)));
-  ASSERT_TRUE(IsOk(owner->client()->PublishRoot(lease.database_id, "of three")));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Open("db", kCreate, &lease)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(lease.database_id, "of three")));
   const uint64_t changes = owner->client()->membership_changes();
   StartNode();
   owner->client()->AddNode(Address(3));
   ASSERT_TRUE(Eventually([&] { return owner->client()->alive(3); }));
   EXPECT_GT(owner->client()->membership_changes(), changes);
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(IsOk(owner->client()->LeaseSlabs(3, lease.database_id, 1, false, &slabs)));
-  ASSERT_TRUE(IsOk(owner->client()->PublishRoot(lease.database_id, "of four")));
+  ASSERT_TRUE(IsOk(pool::LeaseSlabs(owner->client(), 3, lease.database_id, {.count = 1}, &slabs)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(lease.database_id, "of four")));
   DatabaseRoot root;
-  ASSERT_TRUE(IsOk(owner->client()->FindDatabase("db", &root)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Find("db", &root)));
   EXPECT_EQ(root.members.size(), 4u);
   // Two of four took it, and that is as good as all.
   for (const size_t node : {0, 1}) Kill(node);
   for (const NodeId node : {0, 1}) {
     ASSERT_TRUE(Eventually([&] { return !owner->client()->alive(node); }));
   }
-  ASSERT_TRUE(IsOk(owner->client()->PublishRoot(lease.database_id, "of two")));
-  ASSERT_TRUE(IsOk(owner->client()->FindDatabase("db", &root)));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->PublishRoot(lease.database_id, "of two")));
+  ASSERT_TRUE(IsOk(owner->client()->databases()->Find("db", &root)));
   EXPECT_EQ(root.members.size(), 2u);
   EXPECT_EQ(root.value, "of two");
 }
@@ -444,14 +454,15 @@ TEST_F(RootTest, NamesAndSizesHaveBounds) {
   DatabaseLease lease;
   DatabaseRoot root;
   for (const std::string& name : {std::string(), std::string(1025, 'n')}) {
-    EXPECT_TRUE(
-        IsFailure(client->OpenDatabase(name, kCreate, &lease), Status::Code::kInvalidArgument));
-    EXPECT_TRUE(IsFailure(client->FindDatabase(name, &root), Status::Code::kInvalidArgument));
-    EXPECT_TRUE(IsFailure(client->DestroyDatabase(name), Status::Code::kInvalidArgument));
+    EXPECT_TRUE(IsFailure(client->databases()->Open(name, kCreate, &lease),
+                          Status::Code::kInvalidArgument));
+    EXPECT_TRUE(IsFailure(client->databases()->Find(name, &root), Status::Code::kInvalidArgument));
+    EXPECT_TRUE(IsFailure(client->databases()->Destroy(name), Status::Code::kInvalidArgument));
   }
   const std::string longest(1024, '\0');
-  ASSERT_TRUE(IsOk(client->OpenDatabase(longest, kCreate, &lease)));
-  EXPECT_TRUE(IsFailure(client->OpenDatabase(longest, kTakeOver, &lease), Status::Code::kBusy));
+  ASSERT_TRUE(IsOk(client->databases()->Open(longest, kCreate, &lease)));
+  EXPECT_TRUE(
+      IsFailure(client->databases()->Open(longest, kTakeOver, &lease), Status::Code::kBusy));
 }
 
 }  // namespace

@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "pool/databases.h"
+#include "pool/space/slab_leases.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/node_stats.h"
 #include "pool/wire/protocol.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/scale.h"
@@ -365,12 +368,18 @@ TEST_F(ServerTest, TheEndOfALifelineFreesEverything) {
   std::shared_ptr<PoolImpl> other;
   ASSERT_TRUE(OpenPool(node_->address(), options, Clock::System(), &other).ok());
   DatabaseLease lease;
-  EXPECT_TRUE(
-      other->client()->OpenDatabase(database_name_, {.create_if_missing = true}, &lease).IsBusy());
-  ASSERT_TRUE(other->client()->OpenDatabase("other", {.create_if_missing = true}, &lease).ok());
+  EXPECT_TRUE(other->client()
+                  ->databases()
+                  ->Open(database_name_, {.create_if_missing = true}, &lease)
+                  .IsBusy());
+  ASSERT_TRUE(
+      other->client()->databases()->Open("other", {.create_if_missing = true}, &lease).ok());
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(other->client()->LeaseSlabs(0, lease.database_id, 3, true, &slabs).ok());
-  EXPECT_TRUE(other->client()->LeaseSlabs(0, lease.database_id, 30, false, &slabs).IsNoSpace());
+  ASSERT_TRUE(pool::LeaseSlabs(other->client(), 0, lease.database_id,
+                               {.count = 3, .contiguous = true}, &slabs)
+                  .ok());
+  EXPECT_TRUE(
+      pool::LeaseSlabs(other->client(), 0, lease.database_id, {.count = 30}, &slabs).IsNoSpace());
   const uint64_t leased = node_->stats().slabs_leased;
   EXPECT_GE(leased, 3u);
   other.reset();
@@ -379,7 +388,7 @@ TEST_F(ServerTest, TheEndOfALifelineFreesEverything) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_EQ(node_->stats().slabs_leased, leased - 3);
-  EXPECT_TRUE(client_->OpenDatabase("other", {}, &lease).IsInvalidArgument());
+  EXPECT_TRUE(client_->databases()->Open("other", {}, &lease).IsInvalidArgument());
 }
 
 // Something else answers at the node's address.

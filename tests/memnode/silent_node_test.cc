@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "pool/space/slab_leases.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -26,7 +27,7 @@ TEST_F(SilentNodeTest, IsDownUntilItAnswers) {
   OpenPoolAt(nodes.pool_uri() + "?timeout_ms=300");
   CreateDatabase();
   std::vector<uint64_t> slabs;
-  ASSERT_TRUE(IsOk(client_->LeaseSlabs(0, database_id_, 2, /*contiguous=*/false, &slabs)));
+  ASSERT_TRUE(IsOk(pool::LeaseSlabs(client_, 0, database_id_, {.count = 2}, &slabs)));
   nodes[0].Pause();
   EXPECT_FALSE(client_->Ping(0).ok());
   // For several times as long as a suspicion lasts.
@@ -39,7 +40,7 @@ TEST_F(SilentNodeTest, IsDownUntilItAnswers) {
   ASSERT_TRUE(Eventually([&] { return client_->alive(0); }));
   // It is the same process, and knows whose the database is.
   EXPECT_TRUE(IsOk(client_->Ping(0)));
-  EXPECT_TRUE(IsOk(client_->ReturnSlabs(0, database_id_, slabs)));
+  EXPECT_TRUE(IsOk(pool::ReturnSlabs(client_, 0, database_id_, slabs)));
   EXPECT_EQ(client_->node_count(), 2);
 }
 

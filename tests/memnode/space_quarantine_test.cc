@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "pool/space/pending_writes.h"
 #include "tests/support/test_db.h"
 
 namespace nacre::pool {

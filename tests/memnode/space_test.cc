@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "memnode/server_region.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
 #include "pool/space/free_ranges.h"
+#include "pool/wire/node_stats.h"
 #include "rdma/interposed_device.h"
 #include "table/format/fragment_checksums.h"
 #include "tests/support/pool_fixture.h"
@@ -75,7 +78,7 @@ class SpaceTest : public PoolFixture {
  protected:
   uint64_t Leased(NodeId node) {
     NodeStats stats;
-    EXPECT_TRUE(client_->GetStats(node, &stats).ok());
+    EXPECT_TRUE(pool::GetStats(client_, node, &stats).ok());
     return stats.slabs_leased;
   }
 };
@@ -252,11 +255,11 @@ TEST_F(SpaceTest, RestoredAfterReopening) {
   store_.reset();
   for (NodeId node = 0; node < 2; ++node) slabs.push_back(space_->Slabs(node));
   space_.reset();
-  ASSERT_TRUE(client_->PublishRoot(database_id_, "root").ok());
-  ASSERT_TRUE(client_->LeaveDatabase(database_id_).ok());
+  ASSERT_TRUE(client_->databases()->PublishRoot(database_id_, "root").ok());
+  ASSERT_TRUE(client_->databases()->Leave(database_id_).ok());
 
   DatabaseLease lease;
-  ASSERT_TRUE(client_->OpenDatabase("a", {}, &lease).ok());
+  ASSERT_TRUE(client_->databases()->Open("a", {}, &lease).ok());
   space_ = std::make_unique<SpaceAllocator>(client_, lease.database_id, slab_bytes_, kChunkBytes,
                                             executor_.get());
   store_ = std::make_unique<TableStore>(client_, LocalMemory());

@@ -14,6 +14,7 @@
 #include "pool/connect/lane.h"
 #include "pool/connect/node_link.h"
 #include "pool/pool_client.h"
+#include "pool/read/point_reader.h"
 #include "table/format/fragment_checksums.h"
 #include "table/format/record.h"
 #include "tests/support/pool_fixture.h"
@@ -117,7 +118,7 @@ class StripingTest : public PoolFixture {
     PointRead read;
     read.from = extent.start;
     read.length = static_cast<uint32_t>(extent.length);
-    PointReader reader(client_);
+    PointReader reader(client_->point_sessions());
     reader.ReadAll({&read, 1});
     EXPECT_TRUE(IsOk(read.status));
     return std::string(read.data, read.length);

@@ -12,12 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/compaction_codec.h"
 #include "memnode/memory_node.h"
 #include "memnode/server_region.h"
 #include "pool/connect/lane.h"
 #include "pool/connect/request_channel.h"
+#include "pool/databases.h"
+#include "pool/space/slab_leases.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/extent_codec.h"
 #include "pool/wire/protocol.h"
 #include "tests/support/pool_fixture.h"
 
@@ -48,12 +50,13 @@ class WriteKeysTest : public ::testing::TestWithParam<const char*> {
     Open(&owner_);
     Open(&other_);
     DatabaseLease lease;
-    ASSERT_TRUE(
-        owner_.client
-            ->OpenDatabase("db", {.create_if_missing = true, .error_if_exists = true}, &lease)
-            .ok());
+    ASSERT_TRUE(owner_.client->databases()
+                    ->Open("db", {.create_if_missing = true, .error_if_exists = true}, &lease)
+                    .ok());
     database_ = lease.database_id;
-    ASSERT_TRUE(owner_.client->LeaseSlabs(0, database_, 3, true, &slabs_).ok());
+    ASSERT_TRUE(pool::LeaseSlabs(owner_.client.get(), 0, database_,
+                                 {.count = 3, .contiguous = true}, &slabs_)
+                    .ok());
   }
   void TearDown() override {
     for (Client* client : {&owner_, &other_}) {
@@ -195,36 +198,38 @@ TEST_P(WriteKeysTest, EverythingIsReadAndNothingElseIsWritten) {
 TEST_P(WriteKeysTest, AReturnedSlabIsWrittenNoMore) {
   const rdma::RemoteBuffer stale = WriteAddress(owner_, slabs_[1]);
   const rdma::RemoteBuffer kept = WriteAddress(owner_, slabs_[0]);
-  ASSERT_TRUE(owner_.client->ReturnSlabs(0, database_, {slabs_[1]}).ok());
+  ASSERT_TRUE(pool::ReturnSlabs(owner_.client.get(), 0, database_, {slabs_[1]}).ok());
   EXPECT_FALSE(HasKey(owner_, slabs_[1]));
   ExpectRefused(owner_, stale);
   ExpectWrites(owner_, kept);
   // Nor when it is somebody else's.
   DatabaseLease lease;
-  ASSERT_TRUE(
-      other_.client
-          ->OpenDatabase("other", {.create_if_missing = true, .error_if_exists = true}, &lease)
-          .ok());
+  ASSERT_TRUE(other_.client->databases()
+                  ->Open("other", {.create_if_missing = true, .error_if_exists = true}, &lease)
+                  .ok());
   std::vector<uint64_t> offsets;
-  ASSERT_TRUE(other_.client->LeaseSlabs(0, lease.database_id, 1, true, &offsets).ok());
+  ASSERT_TRUE(pool::LeaseSlabs(other_.client.get(), 0, lease.database_id,
+                               {.count = 1, .contiguous = true}, &offsets)
+                  .ok());
   ASSERT_EQ(offsets, std::vector<uint64_t>{slabs_[1]});
   ExpectRefused(owner_, stale);
   ExpectWrites(other_, WriteAddress(other_, slabs_[1]));
 }
 
 TEST_P(WriteKeysTest, ARefusedReturnLeavesTheKeys) {
-  const Status s = owner_.client->ReturnSlabs(0, database_, {slabs_[0], slabs_[2] + kSlabBytes});
+  const Status s =
+      pool::ReturnSlabs(owner_.client.get(), 0, database_, {slabs_[0], slabs_[2] + kSlabBytes});
   EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
   ExpectWrites(owner_, WriteAddress(owner_, slabs_[0]));
 }
 
 TEST_P(WriteKeysTest, WhoOpensADatabaseWritesIntoItsSlabsAndWhoClosedItDoesNot) {
   const rdma::RemoteBuffer stale = WriteAddress(owner_, slabs_[0]);
-  ASSERT_TRUE(owner_.client->PublishRoot(database_, "root").ok());
-  ASSERT_TRUE(owner_.client->LeaveDatabase(database_).ok());
+  ASSERT_TRUE(owner_.client->databases()->PublishRoot(database_, "root").ok());
+  ASSERT_TRUE(owner_.client->databases()->Leave(database_).ok());
   ExpectRefused(owner_, stale);
   DatabaseLease lease;
-  ASSERT_TRUE(other_.client->OpenDatabase("db", {}, &lease).ok());
+  ASSERT_TRUE(other_.client->databases()->Open("db", {}, &lease).ok());
   for (const uint64_t slab : slabs_) ExpectWrites(other_, WriteAddress(other_, slab));
   ExpectRefused(owner_, stale);
 }
@@ -287,12 +292,12 @@ TEST_P(WriteKeysTest, KeysOfJobsEndWithTheirSlabAndWithTheirOwner) {
     keys[i] = reply.job_keys();
     ExpectWrites(other_, With(other_, slabs_[i], keys[i].keys(0)));
   }
-  ASSERT_TRUE(owner_.client->ReturnSlabs(0, database_, {slabs_[0]}).ok());
+  ASSERT_TRUE(pool::ReturnSlabs(owner_.client.get(), 0, database_, {slabs_[0]}).ok());
   ExpectRefused(other_, With(other_, slabs_[0], keys[0].keys(0)));
   ExpectWrites(other_, With(other_, slabs_[1], keys[1].keys(0)));
   DatabaseLease lease;
-  ASSERT_TRUE(owner_.client->PublishRoot(database_, "root").ok());
-  ASSERT_TRUE(other_.client->OpenDatabase("db", {.take_over = true}, &lease).ok());
+  ASSERT_TRUE(owner_.client->databases()->PublishRoot(database_, "root").ok());
+  ASSERT_TRUE(other_.client->databases()->Open("db", {.take_over = true}, &lease).ok());
   ExpectRefused(owner_, With(owner_, slabs_[1], keys[1].keys(0)));
 }
 

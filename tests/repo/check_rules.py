@@ -16,6 +16,7 @@ from typing import Iterator
 # For each folder with rules of its own, the folders whose headers it may include besides its own;
 # "nacre" is include/nacre. A name stands for the folders in it, too, unless it ends with a slash. A
 # folder that is not named has the rules of the one that it lies in.
+BELOW_POOL = ("nacre", "util", "rdma", "table")
 BELOW_DB = ("nacre", "util", "rdma", "table", "pool", "jobs")
 LAYERS = {
     "include": ("nacre",),
@@ -30,7 +31,12 @@ LAYERS = {
     "table/iterator": ("nacre", "util", "table/format", "table/index", "table/ranges"),
     "table": ("nacre", "util", "table/format", "table/index", "table/ranges", "table/iterator"),
     "table/merge": ("nacre", "util", "table"),
-    "pool": ("nacre", "util", "rdma", "table", "jobs"),
+    "pool/wire": BELOW_POOL,
+    "pool/connect": (*BELOW_POOL, "pool/wire"),
+    "pool/read": (*BELOW_POOL, "pool/wire", "pool/connect"),
+    "pool": (*BELOW_POOL, "pool/wire", "pool/connect", "pool/read"),
+    "pool/space": (*BELOW_POOL, "pool/", "pool/wire", "pool/connect", "pool/read"),
+    "pool/store": (*BELOW_POOL, "pool/", "pool/wire", "pool/connect", "pool/read"),
     "jobs": ("nacre", "util", "rdma", "table", "pool"),
     "memnode": ("nacre", "util", "rdma", "table", "pool", "jobs"),
     "db/wal": BELOW_DB,

@@ -24,6 +24,8 @@
 #include "db/manifest/manifest_log.h"
 #include "nacre/comparator.h"
 #include "nacre/db.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
 #include "tests/support/manifest_pool.h"
 #include "tests/support/process/memnode_process.h"
@@ -131,7 +133,7 @@ class RootedManifest : public ManifestPool {
  public:
   using ManifestPool::ManifestPool;
   Status PublishRoot(const std::string& value) override {
-    return client()->PublishRoot(database_id(), value);
+    return client()->databases()->PublishRoot(database_id(), value);
   }
 };
 
@@ -152,7 +154,7 @@ void NameTables(const std::string& pool_uri, uint64_t tables) {
   for (NodeId node = 0; node < client->node_count(); ++node) {
     // Nothing of these tables can be read, or repaired.
     pool::Directions now;
-    Check(client->SetDirections(node, {.version = 1, .repair_paused = true}, &now));
+    Check(pool::SetDirections(client, node, {.version = 1, .repair_paused = true}, &now));
   }
   Random random(9);
   for (uint64_t id = 1; id <= tables; ++id) {
@@ -175,7 +177,7 @@ void NameTables(const std::string& pool_uri, uint64_t tables) {
   std::unique_ptr<ManifestLog> log;
   Check(ManifestLog::Create(manifest.LogOptions(), std::move(state), &manifest, &log));
   log->Close();
-  Check(client->LeaveDatabase(manifest.database_id()));
+  Check(client->databases()->Leave(manifest.database_id()));
 }
 
 void BM_OpenNamedTables(benchmark::State& state) {

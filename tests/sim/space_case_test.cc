@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "pool/connect/pool_device.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
 #include "pool/space/space_allocator.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/sim/sim_case.h"
 #include "util/clock.h"
 #include "util/threads/executor.h"
@@ -37,14 +40,14 @@ TEST(SpaceCaseTest, SlabsWhoseReturnWasNotAnsweredAreReturnedAgain) {
           c->Expect(
               pool::PoolClient::Connect(pool, options, device.get(), Clock::System(), &client));
           pool::DatabaseLease lease;
-          c->Expect(client->OpenDatabase("db", {.create_if_missing = true}, &lease));
-          c->Expect(client->PublishRoot(lease.database_id, "root"));
+          c->Expect(client->databases()->Open("db", {.create_if_missing = true}, &lease));
+          c->Expect(client->databases()->PublishRoot(lease.database_id, "root"));
           const std::unique_ptr<Executor> executor = NewThreadPool(1, "lease");
           pool::SpaceAllocator space(client.get(), lease.database_id, 1 << 20, 4096,
                                      executor.get());
           const auto leased = [&] {
             pool::NodeStats stats;
-            return client->GetStats(0, &stats).ok() ? stats.slabs_leased : UINT64_MAX;
+            return pool::GetStats(client.get(), 0, &stats).ok() ? stats.slabs_leased : UINT64_MAX;
           };
           const auto reserve = [&] {
             Placement placement;

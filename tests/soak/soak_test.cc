@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
+#include "pool/wire/node_stats.h"
 #include "tests/soak/soak_time.h"
 #include "tests/support/node_memory.h"
 #include "tests/support/process/memnode_process.h"
@@ -274,7 +276,7 @@ class SoakTest : public testing::Test {
     ASSERT_TRUE(Eventually([&] {
       pool::NodeStats stats;
       return HasFailure() ||
-             (pool_->client()->GetStats(node, &stats).ok() && stats.slabs_leased == 0);
+             (pool::GetStats(pool_->client(), node, &stats).ok() && stats.slabs_leased == 0);
     }));
     Direct({});
   }
@@ -287,7 +289,7 @@ class SoakTest : public testing::Test {
       // One that is back is doubted for a moment when a connection of before is looked at.
       ASSERT_TRUE(Eventually([&] {
         const NodeId node = NodeOf(process);
-        return node != kNoNode && pool_->client()->SetDirections(node, wanted, &now).ok();
+        return node != kNoNode && pool::SetDirections(pool_->client(), node, wanted, &now).ok();
       }));
     }
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "pool/databases.h"
 #include "pool/read/copy_reader.h"
 #include "tests/support/status_assert.h"
 #include "util/coding.h"
@@ -21,7 +22,7 @@ ManifestPool::ManifestPool(int copies, const TestPoolOptions& options)
 ManifestPool::ManifestPool(int copies, std::shared_ptr<pool::PoolImpl> pool, uint64_t slab_bytes)
     : copies_(copies), pool_(std::move(pool)), executor_(NewThreadPool(1, "test")) {
   pool::DatabaseLease lease;
-  EXPECT_TRUE(IsOk(client()->OpenDatabase("manifest", {.create_if_missing = true}, &lease)));
+  EXPECT_TRUE(IsOk(client()->databases()->Open("manifest", {.create_if_missing = true}, &lease)));
   database_id_ = lease.database_id;
   constexpr uint64_t kChunkBytes = 16 << 10;
   space_ = std::make_unique<pool::SpaceAllocator>(client(), database_id_, slab_bytes, kChunkBytes,
@@ -81,19 +82,19 @@ ManifestState ManifestPool::InitialState() const {
 
 std::string ManifestPool::ReadCopy(const ExtentAddr& copy, uint64_t offset, size_t n) {
   std::string bytes(n, '\0');
-  EXPECT_TRUE(IsOk(pool::ReadCopy(client(), copy, offset, n, bytes.data())));
+  EXPECT_TRUE(IsOk(pool::ReadCopy(client()->fabric(), copy, offset, n, bytes.data())));
   return bytes;
 }
 
 void ManifestPool::WriteCopy(const ExtentAddr& copy, uint64_t offset, const std::string& bytes) {
   constexpr uint64_t kMostBytes = 1 << 20;
   if (buffer_ == nullptr) {
-    ASSERT_TRUE(IsOk(pool::AllocateBuffer(client(), kMostBytes, &buffer_)));
+    ASSERT_TRUE(IsOk(pool::AllocateBuffer(client()->fabric(), kMostBytes, &buffer_)));
   }
   const uint64_t key = uint64_t{copy.start.node} << 48 | copy.start.offset;
   std::unique_ptr<pool::MirroredExtent>& extent = extents_[key];
   if (extent == nullptr) {
-    ASSERT_TRUE(IsOk(pool::MirroredExtent::Open(client(), {copy}, &extent)));
+    ASSERT_TRUE(IsOk(pool::MirroredExtent::Open(client()->fabric(), {copy}, &extent)));
   }
   ASSERT_LE(bytes.size(), kMostBytes);
   std::memcpy(buffer_->data(), bytes.data(), bytes.size());

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "pool/databases.h"
 #include "table/table_builder.h"
 #include "table/table_reader.h"
 #include "tests/support/table/test_table.h"
@@ -37,8 +38,8 @@ void PoolFixture::OpenPoolAt(const std::string& uri, uint64_t slab_bytes,
 void PoolFixture::CreateDatabase(const std::string& name) {
   ASSERT_NE(client_, nullptr) << "the pool was not opened";
   DatabaseLease lease;
-  const Status s =
-      client_->OpenDatabase(name, {.create_if_missing = true, .error_if_exists = true}, &lease);
+  const Status s = client_->databases()->Open(
+      name, {.create_if_missing = true, .error_if_exists = true}, &lease);
   ASSERT_TRUE(s.ok()) << s.ToString();
   database_name_ = name;
   database_id_ = lease.database_id;

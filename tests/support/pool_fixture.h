@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/compaction_job.h"
 #include "pool/pool_impl.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
 #include "tests/support/status_assert.h"
 
@@ -24,8 +25,8 @@ void RedundantDBTest::Open(const std::string& redundancy, int nodes, bool degrad
   options_.chunk_size = 4 << 10;
   for (int node = 0; pause_repair_ && node < nodes; ++node) {
     pool::Directions now;
-    ASSERT_TRUE(IsOk(pool_->client()->SetDirections(static_cast<NodeId>(node),
-                                                    {.version = 1, .repair_paused = true}, &now)));
+    ASSERT_TRUE(IsOk(pool::SetDirections(pool_->client(), static_cast<NodeId>(node),
+                                         {.version = 1, .repair_paused = true}, &now)));
   }
   ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_)));
 }

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/status_assert.h"
 #include "util/clock.h"
 
@@ -60,7 +62,7 @@ uint64_t SumOverNodes(pool::PoolImpl* pool, uint64_t pool::NodeStats::*number) {
   uint64_t sum = 0;
   for (int node = 0; node < pool->client()->node_count(); ++node) {
     pool::NodeStats stats;
-    EXPECT_TRUE(IsOk(pool->client()->GetStats(static_cast<NodeId>(node), &stats)));
+    EXPECT_TRUE(IsOk(pool::GetStats(pool->client(), static_cast<NodeId>(node), &stats)));
     sum += stats.*number;
   }
   return sum;

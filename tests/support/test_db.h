@@ -10,6 +10,7 @@
 #include "nacre/db.h"
 #include "nacre/options.h"
 #include "pool/pool_impl.h"
+#include "pool/wire/node_stats.h"
 
 namespace nacre {
 

@@ -26,6 +26,7 @@
 #include <thread>
 
 #include "memnode/region_move.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"

@@ -20,6 +20,8 @@
 
 #include "nacre/db.h"
 #include "pool/pool_client.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "rdma/unique_fd.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/owner_process.h"
@@ -113,7 +115,7 @@ class WarmNodesTest : public testing::TestWithParam<std::string> {
     pool::NodeStats stats;
     const auto pool = ConnectTestPool(Process(i).address());
     if (pool == nullptr) return stats;
-    EXPECT_TRUE(IsOk(pool->client()->GetStats(0, &stats)));
+    EXPECT_TRUE(IsOk(pool::GetStats(pool->client(), 0, &stats)));
     return stats;
   }
   void ExpectWarm(size_t i, uint64_t instance_id) {

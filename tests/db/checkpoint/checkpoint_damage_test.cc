@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nacre/checkpoint.h"
+#include "pool/wire/node_stats.h"
 #include "table/format/fragment_checksums.h"
 #include "tests/support/checkpoint_fixture.h"
 #include "tests/support/scale.h"

@@ -21,6 +21,7 @@
 
 #include "db/checkpoint/checkpoint_folder.h"
 #include "nacre/write_batch.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/checkpoint_fixture.h"
 #include "tests/support/scale.h"
 #include "tests/support/status_assert.h"

@@ -18,7 +18,9 @@
 #include "nacre/compaction_filter.h"
 #include "nacre/db.h"
 #include "nacre/logger.h"
+#include "pool/databases.h"
 #include "pool/space/space_allocator.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/table/stored_tables.h"
 #include "tests/support/test_db.h"
@@ -372,7 +374,8 @@ TEST_F(CompactTreeTest, TakesLessSpaceThanTheLevel) {
   };
   const std::unique_ptr<Executor> executor = NewThreadPool(1, "lease");
   pool::DatabaseLease lease;
-  ASSERT_TRUE(IsOk(pool_->client()->OpenDatabase("other", {.create_if_missing = true}, &lease)));
+  ASSERT_TRUE(
+      IsOk(pool_->client()->databases()->Open("other", {.create_if_missing = true}, &lease)));
   pool::SpaceAllocator other(pool_->client(), lease.database_id, kSlab, 4096, executor.get());
   const uint64_t some = GetNumber(db_.get(), "nacre.total-sst-files-size") / kSlab / 3;
   while (free_slabs() > some) {

@@ -16,6 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "jobs/job_client.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "table/format/write_batch_format.h"
 #include "tests/support/comparators.h"
 #include "tests/support/log_fixture.h"
@@ -111,7 +114,7 @@ class FlushJobTest : public LogFixture {
 
   void ExpectFlushed(const pool::FlushJob& job, NodeId node) {
     pool::CompactionResult result;
-    ASSERT_TRUE(IsOk(client_->Flush(node, job, nullptr, &result)));
+    ASSERT_TRUE(IsOk(pool::RunOnNode(client_, node, job, nullptr, &result)));
     ASSERT_EQ(result.tables.size(), 1u);
     std::vector<TestEntry> found;
     ASSERT_TRUE(IsOk(ReadTable(std::make_shared<TableMeta>(result.tables[0]), &found)));
@@ -125,7 +128,7 @@ class FlushJobTest : public LogFixture {
 
   void ExpectRefused(const pool::FlushJob& job, Status::Code code, std::string_view what) {
     pool::CompactionResult result;
-    EXPECT_TRUE(IsFailure(client_->Flush(0, job, nullptr, &result), code, what));
+    EXPECT_TRUE(IsFailure(pool::RunOnNode(client_, 0, job, nullptr, &result), code, what));
     EXPECT_TRUE(result.tables.empty());
   }
 
@@ -148,7 +151,7 @@ TEST_F(FlushJobTest, OnEachNodeFromWhicheverCopies) {
     job.merge.deeper = kEverythingDeeper;
     ASSERT_NO_FATAL_FAILURE(ExpectFlushed(job, node));
     pool::NodeStats stats;
-    ASSERT_TRUE(IsOk(client_->GetStats(node, &stats)));
+    ASSERT_TRUE(IsOk(pool::GetStats(client_, node, &stats)));
     EXPECT_EQ(stats.flushes, 1u);
     EXPECT_GT(stats.flush_bytes_written, 0u);
     EXPECT_GT(stats.flush_cpu_nanos, 0u);
@@ -173,7 +176,7 @@ TEST_F(FlushJobTest, RangesAndSnapshots) {
     if (i > 0) job.merge.begin = cuts[i - 1];
     if (i < cuts.size()) job.merge.end = cuts[i];
     pool::CompactionResult result;
-    ASSERT_TRUE(IsOk(client_->Flush(0, job, nullptr, &result)));
+    ASSERT_TRUE(IsOk(pool::RunOnNode(client_, 0, job, nullptr, &result)));
     entries += result.stats.entries_read;
     bytes += result.stats.bytes_read;
     FreeOutputs(job);
@@ -293,7 +296,7 @@ TEST_F(FlushJobTest, ANodeTakesWhatItHasAThreadFor) {
   SetPointHandler(nullptr);
   // There is room again, once the first has been answered.
   pool::CompactionResult result;
-  EXPECT_TRUE(IsOk(client_->Flush(0, second, nullptr, &result)));
+  EXPECT_TRUE(IsOk(pool::RunOnNode(client_, 0, second, nullptr, &result)));
 }
 
 TEST_F(FlushJobTest, EndsWhenItIsCancelled) {
@@ -302,7 +305,7 @@ TEST_F(FlushJobTest, EndsWhenItIsCancelled) {
   const pool::FlushJob job = MakeFlush();
   const std::atomic<bool> cancelled{true};
   pool::CompactionResult result;
-  const Status status = client_->Flush(0, job, &cancelled, &result);
+  const Status status = pool::RunOnNode(client_, 0, job, &cancelled, &result);
   // It is told when somebody looks, and may have ended before.
   EXPECT_TRUE(status.IsAborted() || status.ok()) << status.ToString();
   pool::JobPlugins plugins;

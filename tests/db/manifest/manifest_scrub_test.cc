@@ -29,7 +29,7 @@ class ManifestScrubTest : public ::testing::Test {
     ManifestLogOptions options = pool_.LogOptions();
     options.ring_bytes = ring_bytes;
     ASSERT_TRUE(IsOk(ManifestLog::Create(options, model_, &pool_, &log_)));
-    ASSERT_TRUE(IsOk(pool::CopyReader::Create(pool_.client(), &reader_)));
+    ASSERT_TRUE(IsOk(pool::CopyReader::Create(pool_.client()->fabric(), &reader_)));
   }
   void CommitRandom() {
     ManifestEdit edit = RandomManifestEdit(&random_, model_);

@@ -7,7 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
@@ -49,7 +51,7 @@ class DBRepairTest : public RedundantDBTest {
     for (int i = 0; i < pool_->node_count(); ++i) {
       const auto node = static_cast<NodeId>(i);
       if (!pool_->client()->alive(node)) continue;
-      ASSERT_TRUE(IsOk(pool_->client()->SetDirections(node, directions, &now)));
+      ASSERT_TRUE(IsOk(pool::SetDirections(pool_->client(), node, directions, &now)));
     }
   }
 
@@ -196,7 +198,7 @@ TEST_F(DBRepairTest, ADrainedNodeIsLeft) {
   EXPECT_FALSE(Holds(1) || Holds(4));
   ASSERT_TRUE(Eventually([&] {
     pool::NodeStats stats;
-    return pool_->client()->GetStats(1, &stats).ok() && stats.slabs_leased == 0;
+    return pool::GetStats(pool_->client(), 1, &stats).ok() && stats.slabs_leased == 0;
   }));
   ASSERT_NO_FATAL_FAILURE(Check());
 }
@@ -213,7 +215,7 @@ TEST_F(DBRepairTest, ANewNodeGetsItsShare) {
   ASSERT_NO_FATAL_FAILURE(AddNode());
   const auto leased = [&](NodeId node) {
     pool::NodeStats stats;
-    return pool_->client()->GetStats(node, &stats).ok() ? stats.slabs_leased : 0;
+    return pool::GetStats(pool_->client(), node, &stats).ok() ? stats.slabs_leased : 0;
   };
   // The tables have 70 MB.
   EXPECT_TRUE(Eventually([&] { return leased(3) >= 10; })) << leased(3);

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 
@@ -30,8 +32,8 @@ TEST(NodeReporterTest, EveryNodeKnowsOfAnOpenDatabase) {
     EXPECT_TRUE(Eventually([&] {
       std::vector<pool::KnownDatabase> known;
       pool::Directions directions;
-      return pool->client()->ListDatabases(node, &known, &directions).ok() && known.size() == 1 &&
-             known[0].name == "told" && known[0].reported &&
+      return pool::ListDatabases(pool->client(), node, &known, &directions).ok() &&
+             known.size() == 1 && known[0].name == "told" && known[0].reported &&
              known[0].report.redundancy == "rep(2)" && !known[0].report.space.empty();
     })) << node;
   }
@@ -42,28 +44,28 @@ TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
   ASSERT_NE(pool, nullptr);
   pool::PoolClient* client = pool->client();
   pool::DatabaseLease lease;
-  ASSERT_TRUE(IsOk(client->OpenDatabase("db", {.create_if_missing = true}, &lease)));
+  ASSERT_TRUE(IsOk(client->databases()->Open("db", {.create_if_missing = true}, &lease)));
   std::atomic<int> changes{0};
   NodeReporter reporter(
       client, [&] { return pool::DatabaseReport{.database_id = lease.database_id}; },
       [&] { ++changes; });
   reporter.Start();
   pool::Directions now;
-  ASSERT_TRUE(IsOk(client->SetDirections(1, {.version = 3, .repair_paused = true}, &now)));
+  ASSERT_TRUE(IsOk(pool::SetDirections(client, 1, {.version = 3, .repair_paused = true}, &now)));
   EXPECT_TRUE(Eventually([&] { return reporter.directions().version == 3; }));
   EXPECT_TRUE(reporter.directions().repair_paused);
   EXPECT_FALSE(reporter.draining(2));
   // An older word on another node changes nothing, a newer one does, whichever node is dead.
-  ASSERT_TRUE(IsOk(client->SetDirections(0, {.version = 2}, &now)));
+  ASSERT_TRUE(IsOk(pool::SetDirections(client, 0, {.version = 2}, &now)));
   pool->KillEmbeddedNode(1);
-  ASSERT_TRUE(
-      IsOk(client->SetDirections(2, {.version = 4, .draining = {client->instance_id(2)}}, &now)));
+  ASSERT_TRUE(IsOk(
+      pool::SetDirections(client, 2, {.version = 4, .draining = {client->instance_id(2)}}, &now)));
   EXPECT_TRUE(Eventually([&] { return reporter.draining(2); }));
   EXPECT_FALSE(reporter.draining(0));
   EXPECT_FALSE(reporter.directions().repair_paused);
   EXPECT_TRUE(Eventually([&] { return changes == 2; }));
   reporter.Stop();
-  ASSERT_TRUE(IsOk(client->LeaveDatabase(lease.database_id)));
+  ASSERT_TRUE(IsOk(client->databases()->Leave(lease.database_id)));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 
+#include "pool/databases.h"
 #include "pool/wire/protocol.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -37,8 +38,8 @@ class OwnerLeaseTest : public testing::Test {
     pool_ = ConnectTestPool(nodes_.pool_uri());
     ASSERT_NE(pool_, nullptr);
     const pool::OpenDatabaseOptions create{.create_if_missing = true};
-    ASSERT_TRUE(IsOk(pool_->client()->OpenDatabase("db", create, &database_)));
-    ASSERT_TRUE(IsOk(pool_->client()->PublishRoot(database_.database_id, "root")));
+    ASSERT_TRUE(IsOk(pool_->client()->databases()->Open("db", create, &database_)));
+    ASSERT_TRUE(IsOk(pool_->client()->databases()->PublishRoot(database_.database_id, "root")));
     lease_ = std::make_unique<OwnerLease>(pool_->client(), database_.database_id, &clock_);
   }
 
@@ -66,7 +67,7 @@ TEST_F(OwnerLeaseTest, EndsWithTheNewsOfASuccessor) {
   ASSERT_NE(other, nullptr);
   pool::DatabaseLease taken;
   // Nodes let the successor in when the lease has run out; so the clock goes back here.
-  ASSERT_TRUE(IsOk(other->client()->OpenDatabase("db", {.take_over = true}, &taken)));
+  ASSERT_TRUE(IsOk(other->client()->databases()->Open("db", {.take_over = true}, &taken)));
   clock_.Sleep(-pool::kOwnerLease);
   EXPECT_TRUE(lease_->Lasts());
   EXPECT_TRUE(lease_->Renew().IsFenced());

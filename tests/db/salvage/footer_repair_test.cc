@@ -20,8 +20,12 @@
 #include "db/manifest/manifest_recovery.h"
 #include "db/manifest/manifest_root.h"
 #include "nacre/checkpoint.h"
+#include "pool/databases.h"
 #include "pool/read/mirrored_extent.h"
+#include "pool/reports.h"
+#include "pool/space/slab_leases.h"
 #include "pool/wire/database_report.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/owner_process.h"
 #include "tests/support/redundant_db.h"
@@ -43,17 +47,17 @@ enum class Harm { kManifest, kRoot };
 /// Overwrites all of each copy of the manifest, or sets a root that names none.
 void Destroy(pool::PoolClient* client, const std::string& name, Harm harm, Random* random) {
   pool::DatabaseLease lease;
-  ASSERT_TRUE(IsOk(client->OpenDatabase(name, {.take_over = true}, &lease)));
+  ASSERT_TRUE(IsOk(client->databases()->Open(name, {.take_over = true}, &lease)));
   if (harm == Harm::kRoot) {
-    ASSERT_TRUE(IsOk(client->PublishRoot(lease.database_id, "no root any more")));
-    ASSERT_TRUE(IsOk(client->LeaveDatabase(lease.database_id)));
+    ASSERT_TRUE(IsOk(client->databases()->PublishRoot(lease.database_id, "no root any more")));
+    ASSERT_TRUE(IsOk(client->databases()->Leave(lease.database_id)));
     return;
   }
   ManifestRecovered manifest;
   ASSERT_TRUE(IsOk(RecoverManifest(client, lease.root, lease.database_id, &manifest)));
   const uint64_t bytes = manifest.root.bytes();
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  ASSERT_TRUE(IsOk(pool::AllocateBuffer(client, bytes, &buffer)));
+  ASSERT_TRUE(IsOk(pool::AllocateBuffer(client->fabric(), bytes, &buffer)));
   for (uint64_t i = 0; i + sizeof(uint64_t) <= bytes; i += sizeof(uint64_t)) {
     const uint64_t garbage = random->Next();
     std::memcpy(buffer->data() + i, &garbage, sizeof(garbage));
@@ -61,7 +65,7 @@ void Destroy(pool::PoolClient* client, const std::string& name, Harm harm, Rando
   for (ExtentAddr copy : manifest.copies) {
     copy.length = bytes;
     std::unique_ptr<pool::MirroredExtent> extent;
-    ASSERT_TRUE(IsOk(pool::MirroredExtent::Open(client, {copy}, &extent)));
+    ASSERT_TRUE(IsOk(pool::MirroredExtent::Open(client->fabric(), {copy}, &extent)));
     uint64_t ticket = 0;
     ASSERT_TRUE(IsOk(extent->Write(
         0, {.data = buffer->data(), .size = static_cast<uint32_t>(bytes), .region = buffer.get()},
@@ -69,7 +73,7 @@ void Destroy(pool::PoolClient* client, const std::string& name, Harm harm, Rando
     ASSERT_TRUE(
         IsOk(extent->Await(ticket, Deadline::After(Clock::System(), std::chrono::seconds(10)))));
   }
-  ASSERT_TRUE(IsOk(client->LeaveDatabase(lease.database_id)));
+  ASSERT_TRUE(IsOk(client->databases()->Leave(lease.database_id)));
 }
 
 class FooterRepairTest : public RedundantDBTest, public testing::WithParamInterface<const char*> {
@@ -184,12 +188,13 @@ TEST_P(FooterRepairTest, TheStateOfAnEmptyDatabaseLeavesDrainedNodes) {
   for (NodeId drained = 0; drained < 4; ++drained) {
     pool::Directions now;
     for (NodeId node = 0; node < 4; ++node) {
-      ASSERT_TRUE(IsOk(client->SetDirections(
-          node, {.version = 10u + drained, .draining = {client->instance_id(drained)}}, &now)));
+      ASSERT_TRUE(IsOk(pool::SetDirections(
+          client, node, {.version = 10u + drained, .draining = {client->instance_id(drained)}},
+          &now)));
     }
     EXPECT_TRUE(Eventually([&] {
       pool::NodeStats stats;
-      return client->GetStats(drained, &stats).ok() && stats.slabs_leased == 0;
+      return pool::GetStats(client, drained, &stats).ok() && stats.slabs_leased == 0;
     })) << "node "
         << drained;
   }
@@ -239,11 +244,12 @@ TEST_P(FooterRepairTest, WhatLooksLikeTablesIsNotTakenForThem) {
     // Memory of the database that is in no use, full of random bytes, of pages of its own in other
     // places, whole or with some bits flipped.
     pool::DatabaseLease lease;
-    ASSERT_TRUE(IsOk(client->OpenDatabase("db", {.take_over = true}, &lease)));
+    ASSERT_TRUE(IsOk(client->databases()->Open("db", {.take_over = true}, &lease)));
     const auto node = static_cast<NodeId>(random_.Uniform(4));
     std::vector<uint64_t> slabs;
-    ASSERT_TRUE(IsOk(client->LeaseSlabs(node, lease.database_id, 2, true, &slabs)));
-    ASSERT_TRUE(IsOk(client->LeaveDatabase(lease.database_id)));
+    ASSERT_TRUE(IsOk(pool::LeaseSlabs(client, node, lease.database_id,
+                                      {.count = 2, .contiguous = true}, &slabs)));
+    ASSERT_TRUE(IsOk(client->databases()->Leave(lease.database_id)));
     constexpr size_t kPage = 4096;
     const size_t slab_bytes = slabs[1] - slabs[0];
     const std::vector<uint64_t>& sources = lease.slabs[node];

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/scale.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "nacre/db.h"
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/table/stored_tables.h"
@@ -31,8 +32,9 @@ class SpaceReportTest : public testing::Test {
     options.disable_auto_compactions = true;
     // What is lost stays lost.
     pool::Directions now;
-    ASSERT_TRUE(IsOk(pool_->client()->SetDirections(
-        0, {.version = 1, .draining = {}, .repair_paused = true, .added_addresses = {}}, &now)));
+    ASSERT_TRUE(IsOk(pool::SetDirections(
+        pool_->client(), 0,
+        {.version = 1, .draining = {}, .repair_paused = true, .added_addresses = {}}, &now)));
     ASSERT_TRUE(IsOk(DB::Open(options, "space", &db_)));
   }
 

@@ -14,6 +14,7 @@
 
 #include "nacre/db.h"
 #include "nacre/write_batch.h"
+#include "pool/databases.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/served_nodes.h"
 #include "tests/support/seed.h"
@@ -232,7 +233,7 @@ TEST_F(DBLogTest, TooFewNodesForALogUntilThereIsOneMore) {
   ASSERT_NE(pool, nullptr);
   ASSERT_TRUE(Eventually([&] {
     pool::DatabaseRoot root;
-    return pool->client()->FindDatabase("db", &root).ok() && root.members.size() == 2 &&
+    return pool->client()->databases()->Find("db", &root).ok() && root.members.size() == 2 &&
            !root.members_change;
   }));
   ASSERT_TRUE(IsOk(db_->Put({}, "in between", "1")));

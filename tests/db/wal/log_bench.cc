@@ -12,6 +12,7 @@
 #include "db/wal/log_reader.h"
 #include "db/wal/log_space.h"
 #include "db/wal/log_writer.h"
+#include "pool/databases.h"
 #include "pool/pool_impl.h"
 #include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"
@@ -31,7 +32,7 @@ class BenchLog : public LogSpace {
     pool::OpenPool("embedded:?size=512MiB&nodes=3" + parameters, {}, Clock::System(), &pool_)
         .IgnoreError();
     pool::DatabaseLease lease;
-    pool_->client()->OpenDatabase("bench", {.create_if_missing = true}, &lease).IgnoreError();
+    pool_->client()->databases()->Open("bench", {.create_if_missing = true}, &lease).IgnoreError();
     database_id_ = lease.database_id;
     space_ = std::make_unique<pool::SpaceAllocator>(pool_->client(), database_id_, 64 << 20,
                                                     256 << 10, executor_.get());
@@ -108,9 +109,10 @@ void BM_RawWrite(benchmark::State& state) {
   log.space_->Reserve(Redundancy::Copies(kCopies), kSegmentBytes, kNoNode, &placement)
       .IgnoreError();
   std::unique_ptr<pool::MirroredExtent> extent;
-  pool::MirroredExtent::Open(log.pool_->client(), placement.fragments, &extent).IgnoreError();
+  pool::MirroredExtent::Open(log.pool_->client()->fabric(), placement.fragments, &extent)
+      .IgnoreError();
   std::unique_ptr<rdma::MemoryRegion> buffer;
-  pool::AllocateBuffer(log.pool_->client(), 4096, &buffer).IgnoreError();
+  pool::AllocateBuffer(log.pool_->client()->fabric(), 4096, &buffer).IgnoreError();
   constexpr uint32_t kBytes = LogRecordBytes(kRecordBytes);
   uint64_t offset = 0;
   uint64_t ticket = 0;

@@ -43,7 +43,7 @@ class LogScrubTest : public LogFixture {
     ASSERT_EQ(written.size(), 1u);
     written_ = written.front();
     before_.assign(Byte(copy(0), 0), written_.bytes);
-    ASSERT_TRUE(IsOk(pool::CopyReader::Create(client_, &reader_)));
+    ASSERT_TRUE(IsOk(pool::CopyReader::Create(client_->fabric(), &reader_)));
   }
   const ExtentAddr& copy(size_t number) const { return written_.segment.copies[number]; }
   void Flip(size_t number, uint64_t offset) {

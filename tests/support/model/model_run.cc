@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "nacre/merge_operator.h"
+#include "pool/wire/node_stats.h"
+#include "table/format/internal_key.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 

@@ -11,7 +11,9 @@
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "nacre/write_batch.h"
+#include "pool/reports.h"
 #include "pool/wire/database_report.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -123,11 +125,12 @@ Status Drain(const CrashPlan& plan, CrashPoints* points) {
                                 .added_addresses = {plan.added}};
   for (int i = 0; i < before; ++i) {
     pool::Directions now;
-    NACRE_RETURN_IF_ERROR(pool->client()->SetDirections(static_cast<NodeId>(i), wanted, &now));
+    NACRE_RETURN_IF_ERROR(
+        pool::SetDirections(pool->client(), static_cast<NodeId>(i), wanted, &now));
   }
   const bool left = Eventually([&] {
     pool::NodeStats stats;
-    status = pool->client()->GetStats(0, &stats);
+    status = pool::GetStats(pool->client(), 0, &stats);
     return !status.ok() || (stats.slabs_leased == 0 && pool->client()->node_count() > before);
   });
   NACRE_RETURN_IF_ERROR(std::move(status));

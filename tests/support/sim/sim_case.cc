@@ -7,6 +7,8 @@
 
 #include "ctl/ctl_directions.h"
 #include "pool/connect/pool_device.h"
+#include "pool/databases.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/sim/sim_run.h"
 #include "util/clock.h"
 #include "util/uri.h"
@@ -135,7 +137,7 @@ size_t Case::RootMembers() {
   size_t members = 0;
   const Status status = WithPool([&](pool::PoolClient* client) {
     pool::DatabaseRoot root;
-    NACRE_RETURN_IF_ERROR(client->FindDatabase("db", &root));
+    NACRE_RETURN_IF_ERROR(client->databases()->Find("db", &root));
     if (!root.members_change) members = root.members.size();
     return Status::OK();
   });

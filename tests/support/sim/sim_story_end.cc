@@ -6,6 +6,8 @@
 #include "ctl/ctl_directions.h"
 #include "ctl/fsck.h"
 #include "pool/connect/pool_device.h"
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/sim/sim_story.h"
 #include "util/clock.h"
 #include "util/uri.h"
@@ -233,7 +235,7 @@ void Story::Destroy() {
     const Status status = WithPool([&](pool::PoolClient* client) {
       for (int i = 0; i < client->node_count(); ++i) {
         pool::NodeStats stats;
-        NACRE_RETURN_IF_ERROR(client->GetStats(static_cast<NodeId>(i), &stats));
+        NACRE_RETURN_IF_ERROR(pool::GetStats(client, static_cast<NodeId>(i), &stats));
         leased += stats.slabs_leased;
       }
       return Status::OK();

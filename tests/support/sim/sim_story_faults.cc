@@ -6,6 +6,10 @@
 
 #include "ctl/ctl_directions.h"
 #include "pool/connect/pool_device.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
+#include "pool/space/slab_leases.h"
+#include "pool/wire/node_stats.h"
 #include "tests/support/sim/sim_story.h"
 #include "util/clock.h"
 #include "util/uri.h"
@@ -40,18 +44,18 @@ void HoldSlabs(const std::string& pool_uri, uint64_t left) {
   }
   pool::DatabaseLease lease;
   if (status.ok()) {
-    status =
-        client->OpenDatabase("another", {.create_if_missing = true, .take_over = true}, &lease);
+    status = client->databases()->Open("another", {.create_if_missing = true, .take_over = true},
+                                       &lease);
   }
   for (int i = 0; status.ok() && i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     pool::NodeStats stats;
     // A node that is away stays as it is.
-    if (!client->GetStats(node, &stats).ok()) continue;
+    if (!pool::GetStats(client.get(), node, &stats).ok()) continue;
     const uint64_t free = stats.slabs_total - stats.slabs_leased;
     std::vector<uint64_t> offsets;
     for (uint64_t taken = left; taken < free; ++taken) {
-      if (!client->LeaseSlabs(node, lease.database_id, 1, /*contiguous=*/false, &offsets).ok()) {
+      if (!pool::LeaseSlabs(client.get(), node, lease.database_id, {.count = 1}, &offsets).ok()) {
         break;
       }
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/databases.h"
 #include "table/table_builder.h"
 #include "tests/support/test_db.h"
 
@@ -15,7 +16,7 @@ TableFactory::TableFactory(const Comparator* comparator) : comparator_(comparato
   options.nodes = 1;
   pool_ = OpenTestPool(options);
   pool::DatabaseLease lease;
-  const Status status = pool_->client()->OpenDatabase(
+  const Status status = pool_->client()->databases()->Open(
       "tables", {.create_if_missing = true, .error_if_exists = true}, &lease);
   EXPECT_TRUE(status.ok()) << status.ToString();
   database_id_ = lease.database_id;

@@ -1,13 +1,18 @@
+#include "pool/databases.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "pool/pool_client.h"
-#include "pool/pool_client_rep.h"
+#include "pool/connect/node_requests.h"
+#include "pool/connect/request_channel.h"
+#include "pool/root_claims.h"
 #include "pool/wire/control.pb.h"
-#include "pool/wire/root_register.h"
+#include "pool/wire/extent_codec.h"
+#include "pool/wire/manifest_image.h"
+#include "pool/wire/protocol.h"
 #include "util/draw_id.h"
 #include "util/named_point.h"
 
@@ -24,63 +29,88 @@ Status OpenElsewhere(const std::string& name) {
   return Status::Busy(fmt::format("database '{}' is open elsewhere", name));
 }
 
-}  // namespace
-
-std::shared_ptr<PoolClient::Rep::OwnedDatabase> PoolClient::Rep::Owned(uint64_t database_id) {
-  MutexLock lock(&mutex);
-  const auto it = databases.find(database_id);
-  return it == databases.end() ? nullptr : it->second;
+void TakeRoot(const control::Root& message, DatabaseRoot* root) {
+  root->epoch = message.epoch();
+  root->version = message.version();
+  root->members.assign(message.members().begin(), message.members().end());
+  root->members_change = message.old_members_size() > 0;
+  root->value = message.value();
 }
 
-Status PoolClient::Rep::Heed(uint64_t database_id, Status answer) {
+}  // namespace
+
+std::shared_ptr<OwnedDatabase> Databases::Owned(uint64_t database_id) const {
+  MutexLock lock(&mutex_);
+  const auto it = owned_.find(database_id);
+  return it == owned_.end() ? nullptr : it->second;
+}
+
+uint64_t Databases::EpochOf(uint64_t database_id) const {
+  const auto database = Owned(database_id);
+  return database == nullptr ? 0 : database->epoch;
+}
+
+Status Databases::Heed(uint64_t database_id, Status answer) {
   if (!answer.IsFenced()) return answer;
   if (const auto database = Owned(database_id); database != nullptr) {
     database->fenced.store(true, std::memory_order_release);
-    any_fenced.store(true, std::memory_order_release);
+    any_fenced_.store(true, std::memory_order_relaxed);
   }
   return answer;
 }
 
-Status PoolClient::Rep::CheckNotOpenHere(const std::string& name) {
-  MutexLock lock(&mutex);
-  for (const auto& [id, database] : databases) {
+Status Databases::CheckNotOpenHere(const std::string& name) {
+  MutexLock lock(&mutex_);
+  for (const auto& [id, database] : owned_) {
     if (database->name != name) continue;
     return Status::Busy(fmt::format("database '{}' is open here already", name));
   }
   return Status::OK();
 }
 
-bool PoolClient::Fenced(uint64_t database_id) const {
-  if (!rep_->any_fenced.load(std::memory_order_relaxed)) return false;
-  const auto database = rep_->Owned(database_id);
+bool Databases::Fenced(uint64_t database_id) const {
+  if (!any_fenced_.load(std::memory_order_relaxed)) return false;
+  const auto database = Owned(database_id);
   return database != nullptr && database->fenced.load(std::memory_order_acquire);
 }
 
-Status PoolClient::FindDatabase(const std::string& name, DatabaseRoot* root) {
+Status Databases::Find(const std::string& name, DatabaseRoot* root) {
   *root = DatabaseRoot();
   NACRE_RETURN_IF_ERROR(CheckName(name));
-  Rep::RootsSeen seen;
-  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
-  root->owned = seen.owned || !rep_->CheckNotOpenHere(name).ok();
+  RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(ReadRoots(name, &seen));
+  root->owned = seen.owned || !CheckNotOpenHere(name).ok();
   if (!seen.exists) return Status::NotFound(fmt::format("database '{}' does not exist", name));
   root->exists = true;
   root->database_id = seen.database_id;
-  root->epoch = seen.root.epoch();
-  root->version = seen.root.version();
-  root->members.assign(seen.root.members().begin(), seen.root.members().end());
-  root->members_change = seen.root.old_members_size() > 0;
-  root->value = seen.root.value();
+  TakeRoot(seen.root, root);
   return Status::OK();
 }
 
-Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptions& options,
-                                DatabaseLease* lease) {
+Status Databases::ReadRootCopies(const std::string& name, std::vector<RootCopy>* copies) {
+  copies->clear();
+  RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(ReadRoots(name, &seen));
+  for (const RootAnswer& answer : seen.answers) {
+    RootCopy& copy = copies->emplace_back();
+    copy.node = answer.node;
+    copy.instance_id = answer.instance_id;
+    copy.root.exists = answer.state.exists();
+    copy.root.database_id = answer.state.database_id();
+    copy.root.owned = answer.state.owner() != 0;
+    TakeRoot(answer.state.root(), &copy.root);
+  }
+  return Status::OK();
+}
+
+Status Databases::Open(const std::string& name, const OpenDatabaseOptions& options,
+                       DatabaseLease* lease) {
   *lease = DatabaseLease();
   NACRE_RETURN_IF_ERROR(CheckName(name));
-  const MutexLock membership(&rep_->membership);
-  NACRE_RETURN_IF_ERROR(rep_->CheckNotOpenHere(name));
-  Rep::RootsSeen seen;
-  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  const MutexLock membership(&membership_);
+  NACRE_RETURN_IF_ERROR(CheckNotOpenHere(name));
+  RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(ReadRoots(name, &seen));
   NACRE_POINT("claim.roots-read");
   if (seen.owned && !options.take_over) return OpenElsewhere(name);
   if (!seen.exists && !options.create_if_missing) {
@@ -92,9 +122,9 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
         fmt::format("database '{}' exists (error_if_exists is true)", name));
   }
   if (seen.remains) {
-    NACRE_RETURN_IF_ERROR(rep_->Destroy(name, seen, options.take_over));
-    seen = Rep::RootsSeen();
-    NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+    NACRE_RETURN_IF_ERROR(Remove(name, seen, options.take_over));
+    seen = RootsSeen();
+    NACRE_RETURN_IF_ERROR(ReadRoots(name, &seen));
     if (seen.exists || seen.remains) return OpenElsewhere(name);
   }
   control::ClaimDatabase claim;
@@ -103,16 +133,16 @@ Status PoolClient::OpenDatabase(const std::string& name, const OpenDatabaseOptio
   claim.set_database_id(seen.database_id);
   claim.set_epoch(seen.epoch + 1);
   claim.set_take_over(options.take_over);
-  NACRE_RETURN_IF_ERROR(rep_->Open(claim, seen, lease));
+  NACRE_RETURN_IF_ERROR(OpenClaimed(claim, seen, lease));
   // Before the membership is let go, so before any node comes back.
   if (options.keep_lost_nodes) SetNeedsLostNodes(lease->database_id, [] { return true; });
   return Status::OK();
 }
 
-Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSeen& seen,
-                             DatabaseLease* lease) {
+Status Databases::OpenClaimed(const control::ClaimDatabase& claim, const RootsSeen& seen,
+                              DatabaseLease* lease) {
   // From here on a node whose lifeline ends has lost what this client has there.
-  fabric.monitor->AddDatabase();
+  fabric_->monitor->AddDatabase();
   auto database = std::make_shared<OwnedDatabase>(claim.name(), claim.database_id(), claim.epoch());
   Claims claims;
   Status s = Claim(claim, seen, &claims);
@@ -122,12 +152,12 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
     s = Settle(claims, database.get());
     NACRE_POINT("claim.root-settled");
     for (const RootAnswer& granted : claims.granted) {
-      if (s.ok()) s = fabric.link(granted.node)->SetWriteKeys(granted.state.slabs());
+      if (s.ok()) s = fabric_->link(granted.node)->SetWriteKeys(granted.state.slabs());
     }
     if (!s.ok()) Release(claim, /*abandoned=*/false).IgnoreError();
   }
   if (!s.ok()) {
-    fabric.monitor->RemoveDatabase();
+    fabric_->monitor->RemoveDatabase();
     return s.IsFenced() ? OpenElsewhere(claim.name()) : s;
   }
 
@@ -136,12 +166,12 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
     lease->slabs[granted.node].assign(offsets.begin(), offsets.end());
   }
   // A node that is not this client's now comes back as another one that is.
-  for (int i = 0; i < fabric.node_count(); ++i) {
-    NodeLink* link = fabric.link(static_cast<NodeId>(i));
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    NodeLink* link = fabric_->link(static_cast<NodeId>(i));
     if (link->is_self() || link->state() == NodeLink::State::kLost) continue;
     if (lease->slabs.contains(link->id()) && link->alive()) continue;
     const Status why = link->CheckUp();
-    fabric.monitor->Lose(
+    fabric_->monitor->Lose(
         link, why.ok() ? Status::Unavailable(link->address() + ": did not answer a claim") : why);
     lease->slabs.erase(link->id());
   }
@@ -151,62 +181,41 @@ Status PoolClient::Rep::Open(const control::ClaimDatabase& claim, const RootsSee
     lease->root = newest->state.root().value();
     lease->existed = !lease->root.empty();
   }
-  MutexLock lock(&mutex);
-  databases[database->id] = std::move(database);
+  MutexLock lock(&mutex_);
+  owned_[database->id] = std::move(database);
   return Status::OK();
 }
 
-void PoolClient::SetNeedsLostNodes(uint64_t database_id, std::function<bool()> needs) {
-  const auto database = rep_->Owned(database_id);
+void Databases::SetNeedsLostNodes(uint64_t database_id, std::function<bool()> needs) {
+  const auto database = Owned(database_id);
   if (database == nullptr) return;
   MutexLock lock(&database->voting);
   database->needs_lost_nodes = std::move(needs);
 }
 
-bool PoolClient::Rep::OwnedDatabase::NeedsLostNodes() {
-  std::function<bool()> needs;
-  {
-    MutexLock lock(&voting);
-    needs = needs_lost_nodes;
-  }
-  return needs != nullptr && needs();
-}
-
-Status PoolClient::Rep::OwnedDatabase::NextRoot(control::Root* next) {
-  // Who publishes may be waiting for the monitor, which asks.
-  if (!publishing.TryLock()) return Status::Busy("the root is being written");
-  *next = root;
-  if (next->epoch() != 0) {
-    next->set_epoch(epoch);
-    // Not that of a root that failed: some nodes may have it.
-    next->set_version(++version);
-  }
-  publishing.Unlock();
-  return Status::OK();
-}
-
-Status PoolClient::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout) {
-  const auto database = rep_->Owned(database_id);
+Status Databases::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds timeout) {
+  const auto database = Owned(database_id);
   if (database == nullptr) {
     return Status::InvalidArgument(fmt::format("database {:x} is not open here", database_id));
   }
-  return rep_->Confirm(database.get(), Deadline::After(clock(), timeout));
+  return Confirm(database.get(), Deadline::After(fabric_->context.clock, timeout));
 }
 
-Status PoolClient::Rep::Confirm(OwnedDatabase* database, Deadline deadline) {
-  const std::vector<NodeAnswer> answers = CallAll(
-      LiveNodes(),
+Status Databases::Confirm(OwnedDatabase* database, Deadline deadline) {
+  const std::vector<NodeRequests::Answer> answers = requests_->CallAll(
+      fabric_->LiveNodes(),
       [&](NodeId, control::Request* request) {
         request->mutable_confirm_owner()->set_database_id(database->id);
       },
       deadline);
   std::vector<RootAnswer> confirmed;
   std::set<uint64_t> instances;
-  for (const NodeAnswer& answer : answers) {
+  for (const NodeRequests::Answer& answer : answers) {
     if (answer.status.IsFenced()) return Heed(database->id, answer.status);
     if (!answer.status.ok()) continue;
-    confirmed.push_back(
-        {.node = answer.node, .instance_id = fabric.link(answer.node)->instance_id(), .state = {}});
+    confirmed.push_back({.node = answer.node,
+                         .instance_id = fabric_->link(answer.node)->instance_id(),
+                         .state = {}});
     instances.insert(confirmed.back().instance_id);
   }
   // A claim takes more than half of the members; so half of them vouch for it that there is none.
@@ -225,17 +234,17 @@ Status PoolClient::Rep::Confirm(OwnedDatabase* database, Deadline deadline) {
   return Status::OK();
 }
 
-Status PoolClient::PublishRoot(uint64_t database_id, const std::string& value) {
-  const auto database = rep_->Owned(database_id);
+Status Databases::PublishRoot(uint64_t database_id, const std::string& value) {
+  const auto database = Owned(database_id);
   if (database == nullptr) {
     return Status::InvalidArgument(fmt::format("database {:x} is not open here", database_id));
   }
-  return rep_->Publish(database.get(), value);
+  return Publish(database.get(), value);
 }
 
-Status PoolClient::LeaveDatabase(uint64_t database_id) {
-  const MutexLock membership(&rep_->membership);
-  const auto database = rep_->Owned(database_id);
+Status Databases::Leave(uint64_t database_id) {
+  const MutexLock membership(&membership_);
+  const auto database = Owned(database_id);
   if (database == nullptr) {
     return Status::InvalidArgument(fmt::format("database {:x} is not open here", database_id));
   }
@@ -243,29 +252,29 @@ Status PoolClient::LeaveDatabase(uint64_t database_id) {
   claim.set_name(database->name);
   claim.set_database_id(database->id);
   claim.set_epoch(database->epoch);
-  const Status status = rep_->Release(claim, /*abandoned=*/false);
+  const Status status = Release(claim, /*abandoned=*/false);
   {
-    MutexLock lock(&rep_->mutex);
-    rep_->databases.erase(database_id);
+    MutexLock lock(&mutex_);
+    owned_.erase(database_id);
   }
-  rep_->fabric.monitor->RemoveDatabase();
+  fabric_->monitor->RemoveDatabase();
   return status;
 }
 
-Status PoolClient::DestroyDatabase(const std::string& name) {
+Status Databases::Destroy(const std::string& name) {
   NACRE_RETURN_IF_ERROR(CheckName(name));
-  const MutexLock membership(&rep_->membership);
-  NACRE_RETURN_IF_ERROR(rep_->CheckNotOpenHere(name));
-  Rep::RootsSeen seen;
-  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
+  const MutexLock membership(&membership_);
+  NACRE_RETURN_IF_ERROR(CheckNotOpenHere(name));
+  RootsSeen seen;
+  NACRE_RETURN_IF_ERROR(ReadRoots(name, &seen));
   if (seen.database_id == 0) {
     return Status::NotFound(fmt::format("database '{}' does not exist", name));
   }
   if (seen.owned) return OpenElsewhere(name);
-  return rep_->Destroy(name, seen, /*take_over=*/false);
+  return Remove(name, seen, /*take_over=*/false);
 }
 
-Status PoolClient::Rep::Destroy(const std::string& name, const RootsSeen& seen, bool take_over) {
+Status Databases::Remove(const std::string& name, const RootsSeen& seen, bool take_over) {
   control::ClaimDatabase claim;
   claim.set_name(name);
   claim.set_database_id(seen.database_id);
@@ -290,7 +299,7 @@ Status PoolClient::Rep::Destroy(const std::string& name, const RootsSeen& seen, 
   }
   std::vector<NodeId> nodes;
   for (const RootAnswer& granted : claims.granted) nodes.push_back(granted.node);
-  const auto answers = CallUntilDone(nodes, [&](NodeId, control::Request* request) {
+  const auto answers = requests_->CallUntilDone(nodes, [&](NodeId, control::Request* request) {
     NACRE_POINT("destroy.next-node");
     request->mutable_destroy_database()->set_database_id(claim.database_id());
     request->mutable_destroy_database()->set_epoch(claim.epoch());
@@ -298,10 +307,10 @@ Status PoolClient::Rep::Destroy(const std::string& name, const RootsSeen& seen, 
   NACRE_POINT("destroy.done");
   std::vector<RootAnswer> gone;
   Status failure;
-  for (const NodeAnswer& answer : answers) {
+  for (const NodeRequests::Answer& answer : answers) {
     if (answer.status.ok()) {
       gone.push_back({.node = answer.node,
-                      .instance_id = fabric.link(answer.node)->instance_id(),
+                      .instance_id = fabric_->link(answer.node)->instance_id(),
                       .state = {}});
     } else {
       failure = answer.status;
@@ -314,23 +323,40 @@ Status PoolClient::Rep::Destroy(const std::string& name, const RootsSeen& seen, 
   return failure.ok() ? quorum : failure;
 }
 
-Status PoolClient::Rep::BringDatabases(NodeLink* link, bool returns, Deadline deadline) {
+Status Databases::ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta& delta) {
+  control::Request request;
+  control::Reply reply;
+  control::ApplyCheckpoint* const message = request.mutable_apply_checkpoint();
+  EncodeExtent(copy, message->mutable_copy());
+  message->set_database_id(delta.identity.database_id);
+  message->set_epoch(delta.identity.epoch);
+  message->set_generation(delta.identity.generation);
+  message->set_base_version(delta.base_version);
+  message->set_version(delta.version);
+  message->set_slots_used(delta.slots_used);
+  message->set_raw_bytes(delta.raw_bytes);
+  message->set_crc(delta.crc);
+  message->set_compressed(delta.compressed);
+  return requests_->Call(static_cast<NodeId>(copy.start.node), &request, &reply);
+}
+
+Status Databases::BringTo(NodeLink* link, bool returns, Deadline deadline) {
   // Who opens a database meanwhile may wait for the monitor.
-  if (!membership.TryLock()) return Status::Busy("databases are being opened or closed");
+  if (!membership_.TryLock()) return Status::Busy("databases are being opened or closed");
   const Status status = BringAll(link, returns, deadline);
-  membership.Unlock();
+  membership_.Unlock();
   return status;
 }
 
-Status PoolClient::Rep::BringAll(NodeLink* link, bool returns, Deadline deadline) {
+Status Databases::BringAll(NodeLink* link, bool returns, Deadline deadline) {
   std::map<uint64_t, std::shared_ptr<OwnedDatabase>> open;
   {
-    MutexLock lock(&mutex);
-    open = databases;
+    MutexLock lock(&mutex_);
+    open = owned_;
   }
   if (open.empty()) return Status::OK();
   std::unique_ptr<RequestChannel> channel;
-  NACRE_RETURN_IF_ERROR(RequestChannel::Open(&fabric.context, link, deadline, &channel));
+  NACRE_RETURN_IF_ERROR(RequestChannel::Open(&fabric_->context, link, deadline, &channel));
   const auto call = [&](control::Request request, control::Reply* reply) -> Status {
     NACRE_RETURN_IF_ERROR(channel->Call(&request, deadline, reply));
     return GetStatus(*reply).WithContext(link->address());

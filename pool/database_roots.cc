@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "pool/pool_client.h"
-#include "pool/pool_client_rep.h"
+#include "pool/connect/node_requests.h"
+#include "pool/databases.h"
+#include "pool/root_claims.h"
 #include "pool/wire/control.pb.h"
-#include "pool/wire/root_register.h"
 #include "util/named_point.h"
 
 namespace nacre::pool {
@@ -20,27 +20,18 @@ constexpr std::chrono::milliseconds kLoserPatience{200};
 
 }  // namespace
 
-std::vector<NodeId> PoolClient::Rep::LiveNodes() const {
-  std::vector<NodeId> nodes;
-  for (int i = 0; i < fabric.node_count(); ++i) {
-    const NodeLink* link = fabric.link(static_cast<NodeId>(i));
-    if (link->alive() && !link->is_self()) nodes.push_back(link->id());
-  }
-  return nodes;
-}
-
-int PoolClient::Rep::PoolSize() const {
+int Databases::PoolSize() const {
   std::set<std::string> addresses;
-  for (int i = 0; i < fabric.node_count(); ++i) {
-    addresses.insert(fabric.link(static_cast<NodeId>(i))->address());
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    addresses.insert(fabric_->link(static_cast<NodeId>(i))->address());
   }
   return static_cast<int>(addresses.size());
 }
 
-std::string PoolClient::Rep::WhyMissing(const std::vector<RootAnswer>& answers) const {
+std::string Databases::WhyMissing(const std::vector<RootAnswer>& answers) const {
   std::map<std::string, std::string> missing;  // By address; of its latest node.
-  for (int i = 0; i < fabric.node_count(); ++i) {
-    const NodeLink* link = fabric.link(static_cast<NodeId>(i));
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    const NodeLink* link = fabric_->link(static_cast<NodeId>(i));
     const bool answered = std::any_of(answers.begin(), answers.end(), [&](const RootAnswer& each) {
       return each.node == link->id();
     });
@@ -55,14 +46,14 @@ std::string PoolClient::Rep::WhyMissing(const std::vector<RootAnswer>& answers) 
   return text;
 }
 
-Status PoolClient::Rep::ReadRoots(const std::string& name, RootsSeen* seen) {
-  const std::vector<NodeAnswer> read = CallAll(LiveNodes(), [&](NodeId, control::Request* request) {
-    request->mutable_read_root()->set_name(name);
-  });
-  for (const NodeAnswer& answer : read) {
+Status Databases::ReadRoots(const std::string& name, RootsSeen* seen) {
+  const std::vector<NodeRequests::Answer> read = requests_->CallAll(
+      fabric_->LiveNodes(),
+      [&](NodeId, control::Request* request) { request->mutable_read_root()->set_name(name); });
+  for (const NodeRequests::Answer& answer : read) {
     if (!answer.status.ok()) continue;
     seen->answers.push_back({.node = answer.node,
-                             .instance_id = fabric.link(answer.node)->instance_id(),
+                             .instance_id = fabric_->link(answer.node)->instance_id(),
                              .state = answer.reply.database()});
   }
   NACRE_RETURN_IF_ERROR(
@@ -97,28 +88,29 @@ Status PoolClient::Rep::ReadRoots(const std::string& name, RootsSeen* seen) {
   for (const RootAnswer& answer : seen->answers) {
     const bool latest = answer.state.epoch() == seen->epoch;
     if (answer.state.owner() != 0 && (latest || 2 * owned > seen->answers.size())) {
-      seen->owned = seen->owned || answer.state.owner() != fabric.context.client_id;
+      seen->owned = seen->owned || answer.state.owner() != fabric_->context.client_id;
     }
   }
   return Status::OK();
 }
 
-void PoolClient::Rep::ClaimOnce(const control::ClaimDatabase& claim, const RootsSeen& seen,
-                                const std::vector<NodeId>& nodes, Claims* claims) {
+void Databases::ClaimOnce(const control::ClaimDatabase& claim, const RootsSeen& seen,
+                          const std::vector<NodeId>& nodes, Claims* claims) {
   const auto superseded = [&](NodeId node) {
     const auto it = std::find_if(seen.answers.begin(), seen.answers.end(),
                                  [&](const RootAnswer& each) { return each.node == node; });
     return it != seen.answers.end() && it->state.epoch() < seen.epoch;
   };
-  std::vector<NodeAnswer> answers = CallAll(nodes, [&](NodeId node, control::Request* request) {
-    NACRE_POINT("claim.next-node");
-    *request->mutable_claim_database() = claim;
-    if (superseded(node)) request->mutable_claim_database()->set_take_over(true);
-  });
-  for (NodeAnswer& answer : answers) {
+  std::vector<NodeRequests::Answer> answers =
+      requests_->CallAll(nodes, [&](NodeId node, control::Request* request) {
+        NACRE_POINT("claim.next-node");
+        *request->mutable_claim_database() = claim;
+        if (superseded(node)) request->mutable_claim_database()->set_take_over(true);
+      });
+  for (NodeRequests::Answer& answer : answers) {
     if (answer.status.ok()) {
       claims->granted.push_back({.node = answer.node,
-                                 .instance_id = fabric.link(answer.node)->instance_id(),
+                                 .instance_id = fabric_->link(answer.node)->instance_id(),
                                  .state = std::move(*answer.reply.mutable_database())});
     } else if (answer.status.IsTryAgain()) {
       claims->draining.push_back(answer.node);
@@ -130,10 +122,10 @@ void PoolClient::Rep::ClaimOnce(const control::ClaimDatabase& claim, const Roots
   }
 }
 
-Status PoolClient::Rep::Claim(const control::ClaimDatabase& claim, const RootsSeen& seen,
-                              Claims* claims) {
-  const Deadline deadline = fabric.context.OperationDeadline();
-  const Deadline patience = Deadline::After(fabric.context.clock, kLoserPatience);
+Status Databases::Claim(const control::ClaimDatabase& claim, const RootsSeen& seen,
+                        Claims* claims) {
+  const Deadline deadline = fabric_->context.OperationDeadline();
+  const Deadline patience = Deadline::After(fabric_->context.clock, kLoserPatience);
   // Of two clients, the first node decides: the other has claimed nothing yet.
   size_t next = 0;
   while (next < seen.answers.size() && claims->granted.empty() && claims->draining.empty()) {
@@ -155,7 +147,7 @@ Status PoolClient::Rep::Claim(const control::ClaimDatabase& claim, const RootsSe
       claims->refused.clear();
     }
     if (nodes.empty()) break;
-    fabric.context.clock->SleepFor(kPollPeriod);
+    fabric_->context.clock->SleepFor(kPollPeriod);
     ClaimOnce(claim, seen, nodes, claims);
   }
 
@@ -174,18 +166,18 @@ Status PoolClient::Rep::Claim(const control::ClaimDatabase& claim, const RootsSe
                                          WhyMissing(claims->granted)));
 }
 
-Status PoolClient::Rep::Release(const control::ClaimDatabase& claim, bool abandoned) {
+Status Databases::Release(const control::ClaimDatabase& claim, bool abandoned) {
   Status failure;
   int released = 0;
-  const std::vector<NodeAnswer> answers =
-      CallUntilDone(LiveNodes(), [&](NodeId, control::Request* request) {
+  const std::vector<NodeRequests::Answer> answers =
+      requests_->CallUntilDone(fabric_->LiveNodes(), [&](NodeId, control::Request* request) {
         NACRE_POINT("release.next-node");
         control::ReleaseDatabase* release = request->mutable_release_database();
         release->set_database_id(claim.database_id());
         release->set_epoch(claim.epoch());
         release->set_abandoned(abandoned);
       });
-  for (const NodeAnswer& answer : answers) {
+  for (const NodeRequests::Answer& answer : answers) {
     if (answer.status.ok()) {
       ++released;
     } else if (!answer.status.IsUnavailable() && failure.ok()) {
@@ -199,21 +191,21 @@ Status PoolClient::Rep::Release(const control::ClaimDatabase& claim, bool abando
   return failure;
 }
 
-Status PoolClient::Rep::WriteRoot(OwnedDatabase* database, control::Root root) {
-  const Deadline deadline = fabric.context.OperationDeadline();
+Status Databases::WriteRoot(OwnedDatabase* database, control::Root root) {
+  const Deadline deadline = fabric_->context.OperationDeadline();
   root.set_epoch(database->epoch);
   for (;;) {
     // Nodes that have it, though their answer was lost, take the next one as well.
     root.set_version(++database->version);
     Status status = TryWriteRoot(database, root);
     if (!status.IsUnavailable() || deadline.Expired()) return status;
-    fabric.context.clock->SleepFor(kPollPeriod);
+    fabric_->context.clock->SleepFor(kPollPeriod);
   }
 }
 
-Status PoolClient::Rep::TryWriteRoot(OwnedDatabase* database, const control::Root& root) {
-  const std::vector<NodeAnswer> answers =
-      CallAll(LiveNodes(), [&](NodeId, control::Request* request) {
+Status Databases::TryWriteRoot(OwnedDatabase* database, const control::Root& root) {
+  const std::vector<NodeRequests::Answer> answers =
+      requests_->CallAll(fabric_->LiveNodes(), [&](NodeId, control::Request* request) {
         NACRE_POINT("root.next-node");
         request->mutable_write_root()->set_database_id(database->id);
         *request->mutable_write_root()->mutable_root() = root;
@@ -221,11 +213,11 @@ Status PoolClient::Rep::TryWriteRoot(OwnedDatabase* database, const control::Roo
   std::set<uint64_t> acknowledged;
   std::vector<RootAnswer> taken;
   std::string others;  // That answer, and do not take it.
-  for (const NodeAnswer& answer : answers) {
+  for (const NodeRequests::Answer& answer : answers) {
     if (answer.status.IsFenced()) return Heed(database->id, answer.status);
     if (answer.status.ok()) {
       taken.push_back({.node = answer.node,
-                       .instance_id = fabric.link(answer.node)->instance_id(),
+                       .instance_id = fabric_->link(answer.node)->instance_id(),
                        .state = {}});
       acknowledged.insert(taken.back().instance_id);
     } else if (!answer.status.IsUnavailable() && !answer.status.IsTimedOut()) {
@@ -233,7 +225,7 @@ Status PoolClient::Rep::TryWriteRoot(OwnedDatabase* database, const control::Roo
     }
   }
   if (IsWritten(root, acknowledged)) {
-    database->root = root;
+    *database->root = root;
     return Status::OK();
   }
   return Status::Unavailable(fmt::format(
@@ -242,10 +234,10 @@ Status PoolClient::Rep::TryWriteRoot(OwnedDatabase* database, const control::Roo
       WhyMissing(taken) + others));
 }
 
-std::vector<uint64_t> PoolClient::Rep::NextMembers(const OwnedDatabase& database) const {
+std::vector<uint64_t> Databases::NextMembers(const OwnedDatabase& database) const {
   std::vector<uint64_t> members;
-  for (int i = 0; i < fabric.node_count(); ++i) {
-    const NodeLink* link = fabric.link(static_cast<NodeId>(i));
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    const NodeLink* link = fabric_->link(static_cast<NodeId>(i));
     if (link->is_self()) continue;
     // A member that is only suspected stays one: without it two of three nodes would be two of two,
     // and nothing would be left to lose if the owner and one of them died now.
@@ -258,7 +250,7 @@ std::vector<uint64_t> PoolClient::Rep::NextMembers(const OwnedDatabase& database
   return members;
 }
 
-Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& value) {
+Status Databases::Publish(OwnedDatabase* database, const std::string& value) {
   if (value.size() > kMaxRootBytes) {
     return Status::InvalidArgument(
         fmt::format("a root of {} bytes, {} at most", value.size(), kMaxRootBytes));
@@ -283,7 +275,7 @@ Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& valu
     database->founding_nodes = 0;
     // Whoever finds the next root asks the new members alone. So they have to wait for this owner,
     // too, as long as any lease that only the old ones gave.
-    NACRE_RETURN_IF_ERROR(Confirm(database, fabric.context.OperationDeadline()));
+    NACRE_RETURN_IF_ERROR(Confirm(database, fabric_->context.OperationDeadline()));
   }
   NACRE_RETURN_IF_ERROR(WriteRoot(database, std::move(root)));
   NACRE_POINT("root.written");
@@ -293,7 +285,7 @@ Status PoolClient::Rep::Publish(OwnedDatabase* database, const std::string& valu
   return Status::OK();
 }
 
-Status PoolClient::Rep::Settle(const Claims& claims, OwnedDatabase* database) {
+Status Databases::Settle(const Claims& claims, OwnedDatabase* database) {
   MutexLock lock(&database->publishing);
   const RootAnswer* newest = NewestRoot(claims.granted);
   if (newest == nullptr) {
@@ -308,33 +300,12 @@ Status PoolClient::Rep::Settle(const Claims& claims, OwnedDatabase* database) {
       acknowledged.insert(answer.instance_id);
     }
   }
-  database->root = root;
+  *database->root = root;
   if (!IsWritten(root, acknowledged) || acknowledged.size() < claims.granted.size()) {
     NACRE_RETURN_IF_ERROR(WriteRoot(database, root));
   }
   database->members.assign(root.members().begin(), root.members().end());
   std::sort(database->members.begin(), database->members.end());
-  return Status::OK();
-}
-
-Status PoolClient::ReadRootCopies(const std::string& name, std::vector<RootCopy>* copies) {
-  copies->clear();
-  Rep::RootsSeen seen;
-  NACRE_RETURN_IF_ERROR(rep_->ReadRoots(name, &seen));
-  for (const RootAnswer& answer : seen.answers) {
-    const control::Root& root = answer.state.root();
-    RootCopy& copy = copies->emplace_back();
-    copy.node = answer.node;
-    copy.instance_id = answer.instance_id;
-    copy.root.exists = answer.state.exists();
-    copy.root.database_id = answer.state.database_id();
-    copy.root.epoch = root.epoch();
-    copy.root.version = root.version();
-    copy.root.owned = answer.state.owner() != 0;
-    copy.root.members.assign(root.members().begin(), root.members().end());
-    copy.root.members_change = root.old_members_size() > 0;
-    copy.root.value = root.value();
-  }
   return Status::OK();
 }
 

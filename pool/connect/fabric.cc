@@ -1,0 +1,23 @@
+#include "pool/connect/fabric.h"
+
+#include <fmt/format.h>
+
+namespace nacre::pool {
+
+std::vector<NodeId> Fabric::LiveNodes() const {
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < node_count(); ++i) {
+    const NodeLink* each = link(static_cast<NodeId>(i));
+    if (each->alive() && !each->is_self()) nodes.push_back(each->id());
+  }
+  return nodes;
+}
+
+Status Fabric::CheckRange(const NodeLink* link, uint64_t offset, uint64_t length) {
+  const uint64_t region = link->region_bytes();
+  if (offset <= region && length <= region - offset) return Status::OK();
+  return Status::InvalidArgument(fmt::format("{}: bytes {} to {} lie outside of its {} bytes",
+                                             link->address(), offset, offset + length, region));
+}
+
+}  // namespace nacre::pool

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "nacre/status.h"
+#include "pool/connect/fabric.h"
+#include "pool/wire/control.pb.h"
+#include "table/format/placement.h"
+#include "util/clock.h"
+
+namespace nacre::pool {
+
+/// Sends control requests to nodes and waits for the answers. A failure names the node, and is the
+/// transport's or the node's own.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class NodeRequests {
+ public:
+  /// What one of several nodes that were asked at once answered.
+  struct Answer {
+    NodeId node = kNoNode;
+    Status status;
+    control::Reply reply;
+  };
+  /// Writes the request for a node. Called from several threads.
+  using Make = std::function<void(NodeId, control::Request*)>;
+
+  /// `fabric` outlives this.
+  explicit NodeRequests(Fabric* fabric) : fabric_(fabric) {}
+
+  /// Sends one request to `node`, within the time of one operation.
+  Status Call(NodeId node, control::Request* request, control::Reply* reply);
+  /// Sends a request of its own to each of the nodes, all at once. One answer for each, in order.
+  std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make,
+                              Deadline deadline);
+  std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make) {
+    return CallAll(nodes, make, fabric_->context.OperationDeadline());
+  }
+  /// CallAll, again for those that answer TryAgain, until the deadline of one operation.
+  std::vector<Answer> CallUntilDone(std::vector<NodeId> nodes, const Make& make);
+
+  /// The link to `node`, connected.
+  Status UpLink(NodeId node, NodeLink** link);
+  /// A connection to the node failed with `why` in the middle of something, which it answers.
+  Status Lost(NodeLink* link, Status why);
+
+ private:
+  Fabric* const fabric_;
+};
+
+}  // namespace nacre::pool

@@ -1,0 +1,39 @@
+#include "pool/owned_database.h"
+
+#include <utility>
+
+#include "pool/wire/control.pb.h"
+
+namespace nacre::pool {
+
+OwnedDatabase::OwnedDatabase(std::string database_name, uint64_t database_id, uint64_t owner_epoch)
+    : name(std::move(database_name)),
+      id(database_id),
+      epoch(owner_epoch),
+      root(std::make_unique<control::Root>()) {}
+
+OwnedDatabase::~OwnedDatabase() = default;
+
+bool OwnedDatabase::NeedsLostNodes() {
+  std::function<bool()> needs;
+  {
+    MutexLock lock(&voting);
+    needs = needs_lost_nodes;
+  }
+  return needs != nullptr && needs();
+}
+
+Status OwnedDatabase::NextRoot(control::Root* next) {
+  // Who publishes may be waiting for the monitor, which asks.
+  if (!publishing.TryLock()) return Status::Busy("the root is being written");
+  *next = *root;
+  if (next->epoch() != 0) {
+    next->set_epoch(epoch);
+    // Not that of a root that failed: some nodes may have it.
+    next->set_version(++version);
+  }
+  publishing.Unlock();
+  return Status::OK();
+}
+
+}  // namespace nacre::pool

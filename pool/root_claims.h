@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nacre/status.h"
+#include "pool/wire/control.pb.h"
+#include "pool/wire/root_register.h"
+#include "table/format/placement.h"
+
+namespace nacre::pool {
+
+/// What the nodes know of the name of a database.
+struct RootsSeen {
+  std::vector<RootAnswer> answers;
+  bool exists = false;       ///< It has a root with a value, `root`, that was acknowledged.
+  bool remains = false;      ///< It does not exist: its creation, or its end, was cut short.
+  uint64_t database_id = 0;  ///< 0: no node knows the name.
+  uint64_t epoch = 0;        ///< The highest that was claimed.
+  bool owned = false;        ///< By another client that lives.
+  control::Root root;
+};
+
+/// What came of a claim so far.
+struct Claims {
+  std::vector<RootAnswer> granted;
+  std::vector<NodeId> draining;  ///< Granted, but something still writes for the former owner.
+  std::vector<NodeId> refused;
+  Status refusal;
+};
+
+}  // namespace nacre::pool
