@@ -141,7 +141,7 @@ void DBImpl::CompactionTask() {
     } else if (!closing_.load(std::memory_order_relaxed) && background_.room_made == room) {
       ++background_.compactions_stuck;
       events_.WorkFailed(BackgroundErrorReason::kCompaction, status);
-      changed_.SignalAll();  // Whoever waits for room may wait in vain now.
+      changed_.SignalAll();  // A waiter for room may wait in vain now.
       BackOff(Work::kCompaction, ++failures, room);
       if (background_.room_made == room) --background_.compactions_stuck;
     }

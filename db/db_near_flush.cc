@@ -13,7 +13,7 @@ namespace nacre {
 
 namespace {
 
-/// Of keys and values.
+/// Bytes of keys and values.
 constexpr uint64_t kMostBytes = 1 << 30;
 
 }  // namespace

@@ -27,7 +27,7 @@ Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableS
   return Status::OK();
 }
 
-/// Of all inputs together; null if they have none.
+/// The tombstones of all inputs together; null if they have none.
 std::shared_ptr<const RangeTombstones> RangeTombstonesOf(
     const std::vector<std::vector<std::unique_ptr<TableReader>>>& runs, const JobPlugins& plugins) {
   std::vector<const RangeTombstones*> parts;

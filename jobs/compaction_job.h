@@ -46,7 +46,7 @@ struct CompactionJob {
   using Result = CompactionResult;
 
   uint64_t database_id = 0;
-  uint32_t family = 0;  ///< Of the outputs; and of a flush, whose updates are taken.
+  uint32_t family = 0;  ///< Family of the outputs; for a flush, of the updates to take.
   std::string comparator_name;
   /// Id of the merge operator, if there are operands in the input; else empty.
   std::string merge_operator;
@@ -63,7 +63,7 @@ struct CompactionJob {
   std::optional<std::string> end;
   uint64_t target_table_bytes = 0;
   uint64_t chunk_size = 0;
-  int bloom_bits_per_key = kBloomBitsPerKey;  ///< Of the outputs' filters; 0: without.
+  int bloom_bits_per_key = kBloomBitsPerKey;  ///< Bits of the outputs' filters; 0: none.
   uint32_t output_level = 0;
   uint64_t manifest_version = 0;
   std::string lineage;                 ///< For the outputs; as in TableBuilderOptions.
@@ -76,7 +76,7 @@ struct CompactionJob {
 struct JobPlugins {
   const Comparator* comparator = nullptr;
   std::shared_ptr<const MergeOperator> merge_operator;  ///< Null: operands stay as they are.
-  /// Of this job; null: nothing is filtered.
+  /// The filter of this job; null: nothing is filtered.
   std::shared_ptr<const CompactionFilter> compaction_filter;
 };
 

@@ -30,7 +30,8 @@ struct FlushJob {
   /// What becomes of the updates: range, snapshots, space and so on, as of a compaction. No runs.
   CompactionJob merge;
   std::vector<LogPart> log;
-  SequenceNumber first = 0;  ///< Of the MemTable: updates with others belong to other MemTables.
+  /// First sequence of the MemTable: updates outside belong to other MemTables.
+  SequenceNumber first = 0;
   SequenceNumber last = 0;
 };
 

@@ -60,7 +60,7 @@ void JobRun::FillHeader(control::JobHeader* header) {
   header->set_scheme(client_->scheme());
   for (int i = 0; i < fabric_->node_count(); ++i) {
     const NodeLink* link = fabric_->link(static_cast<NodeId>(i));
-    // What is on nodes of earlier days cannot be reached by anybody. The last one is named all the
+    // What is on nodes of earlier days cannot be reached by any peer. The last one is named all the
     // same: it says how many numbers there are, for the tables that have a part there.
     const bool lost = link->cut_off() && i != executor_;
     if (lost && i + 1 < fabric_->node_count()) continue;

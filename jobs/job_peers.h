@@ -19,7 +19,8 @@ namespace nacre::pool {
 
 /// How a memory node reaches the other nodes of one pool.
 struct JobPeers {
-  std::unique_ptr<rdma::Device> device;        ///< Of a mixed pool; else the node's own is used.
+  /// Set in a mixed pool; else the node's own is used.
+  std::unique_ptr<rdma::Device> device;
   std::unique_ptr<rdma::MemoryRegion> region;  ///< The node's memory, as `device` knows it.
   std::unique_ptr<PoolClient> client;
   std::unique_ptr<TableStore> store;  ///< Ends before the client.

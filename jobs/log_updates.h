@@ -21,7 +21,7 @@
 namespace nacre::pool {
 
 /// The updates that a flush takes from the log, sorted. Records are copied before they are checked:
-/// the log's memory is its owner's, who may write there at any time.
+/// the log's memory is its owner's, which may write there at any time.
 ///
 /// Thread safety: none.
 class LogUpdates {
@@ -55,7 +55,7 @@ class LogUpdates {
   const FlushJob& job_;
   const Comparator* const comparator_;
   const UpdateOrder order_;
-  const uint64_t begin_prefix_;  ///< Of the range's bounds, as UpdateRef has it; 0: open.
+  const uint64_t begin_prefix_;  ///< Prefix of the range's begin, as UpdateRef has it; 0: open.
   const uint64_t end_prefix_;
   const std::atomic<bool>* cancelled_ = nullptr;
   std::unique_ptr<CopyReader> reader_;  ///< Made when a copy has to be read from another node.

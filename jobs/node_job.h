@@ -24,7 +24,7 @@ struct JobCounters {
   std::atomic<uint64_t> flushes{0};  ///< Key ranges of MemTables that were made tables here.
   std::atomic<uint64_t> flush_bytes_written{0};
   std::atomic<uint64_t> flush_cpu_nanos{0};
-  std::atomic<uint64_t> rebuilt_bytes{0};  ///< Of fragments.
+  std::atomic<uint64_t> rebuilt_bytes{0};  ///< Bytes of fragments.
   std::atomic<uint64_t> rebuild_cpu_nanos{0};
   std::atomic<uint64_t> scrubbed_bytes{0};
 };
@@ -36,7 +36,7 @@ class NodeJob {
  public:
   virtual ~NodeJob() = default;
 
-  /// Takes over who asks for what; `InvalidArgument` unless the job is for the node with
+  /// Takes over the client and the header; `InvalidArgument` unless the job is for the node with
   /// `instance_id`.
   Status SetHeader(uint64_t client, const control::JobHeader& header, uint64_t instance_id);
 

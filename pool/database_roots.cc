@@ -78,7 +78,7 @@ Status Databases::ReadRoots(const std::string& name, RootsSeen* seen) {
     seen->database_id = newest->state.database_id();
     seen->epoch = std::max(seen->epoch, newest->state.root().epoch());
     seen->root = newest->state.root();
-    // Who makes a database may use it once the first step, which names founders, is over.
+    // The creator of a database may use it once the first step, which names founders, is over.
     const bool whole = !seen->root.value().empty() && seen->root.founding_nodes() == 0;
     const bool destroyed = IsDestroyed(seen->root, seen->answers);
     seen->exists = whole && !destroyed;
@@ -126,7 +126,7 @@ Status Databases::Claim(const control::ClaimDatabase& claim, const RootsSeen& se
                         Claims* claims) {
   const Deadline deadline = fabric_->context.OperationDeadline();
   const Deadline patience = Deadline::After(fabric_->context.clock, kLoserPatience);
-  // Of two clients, the first node decides: the other has claimed nothing yet.
+  // The first node decides between two clients: the other has claimed nothing yet.
   size_t next = 0;
   while (next < seen.answers.size() && claims->granted.empty() && claims->draining.empty()) {
     ClaimOnce(claim, seen, {seen.answers[next++].node}, claims);
@@ -273,8 +273,8 @@ Status Databases::Publish(OwnedDatabase* database, const std::string& value) {
     }
     database->members = std::move(members);
     database->founding_nodes = 0;
-    // Whoever finds the next root asks the new members alone. So they have to wait for this owner,
-    // too, as long as any lease that only the old ones gave.
+    // A client that finds the next root asks the new members alone. So they have to wait for this
+    // owner, too, as long as any lease that only the old ones gave.
     NACRE_RETURN_IF_ERROR(Confirm(database, fabric_->context.OperationDeadline()));
   }
   NACRE_RETURN_IF_ERROR(WriteRoot(database, std::move(root)));

@@ -285,8 +285,8 @@ Status Databases::Remove(const std::string& name, const RootsSeen& seen, bool ta
   NACRE_POINT("destroy.claimed");
   const RootAnswer* newest = NewestRoot(claims.granted);
   if (newest != nullptr) {
-    // That it is no more is decided before the first node gives anything up: what some nodes still
-    // have is then nothing that anybody could take for the database.
+    // That it is destroyed is decided before the first node gives anything up: what some nodes
+    // still have then cannot be taken for the database.
     OwnedDatabase database(name, claim.database_id(), claim.epoch());
     MutexLock lock(&database.publishing);
     control::Root end = newest->state.root();
@@ -341,7 +341,7 @@ Status Databases::ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta&
 }
 
 Status Databases::BringTo(NodeLink* link, bool returns, Deadline deadline) {
-  // Who opens a database meanwhile may wait for the monitor.
+  // A thread that opens a database meanwhile may wait for the monitor.
   if (!membership_.TryLock()) return Status::Busy("databases are being opened or closed");
   const Status status = BringAll(link, returns, deadline);
   membership_.Unlock();
@@ -373,8 +373,8 @@ Status Databases::BringAll(NodeLink* link, bool returns, Deadline deadline) {
                                                  database->name)));
     }
     const bool known = reply.database().exists() && reply.database().database_id() == id;
-    // Who wrote a root was granted the database by more than half. He may have left it again, and
-    // none of the nodes has seen this client since: nobody else would tell it.
+    // The writer of a root was granted the database by more than half. It may have left it again,
+    // and none of the nodes has seen this client since: nothing else would tell it.
     if (known && reply.database().root().epoch() > database->epoch) {
       return Heed(id, Status::Fenced(fmt::format("{}: database '{}' was taken over",
                                                  link->address(), database->name)));
@@ -390,7 +390,7 @@ Status Databases::BringAll(NodeLink* link, bool returns, Deadline deadline) {
     request.mutable_claim_database()->set_name(database->name);
     request.mutable_claim_database()->set_database_id(id);
     request.mutable_claim_database()->set_epoch(database->epoch);
-    // Whoever has it open there was superseded by this client.
+    // A client that has it open there was superseded by this one.
     request.mutable_claim_database()->set_take_over(true);
     request.mutable_claim_database()->set_granted(true);
     NACRE_RETURN_IF_ERROR(call(request, &reply));
@@ -402,11 +402,12 @@ Status Databases::BringAll(NodeLink* link, bool returns, Deadline deadline) {
     if (request.write_root().root().epoch() != 0) NACRE_RETURN_IF_ERROR(call(request, &reply));
     NACRE_POINT("membership.root-brought");
     if (returns) {
-      // Nobody has had the database since: its slabs are as they were, under new keys.
+      // No other client has had the database since: its slabs are as they were, under new keys.
       NACRE_RETURN_IF_ERROR(link->SetWriteKeys(slabs));
       continue;
     }
-    // Of a time when the node was in the pool: what is in them is out of date, as a rule.
+    // They are from a time when the node was in the pool: as a rule, what is in them is out of
+    // date.
     if (slabs.offsets().empty()) continue;
     if (database->NeedsLostNodes()) {
       return Status::Busy(link->address() +

@@ -48,7 +48,7 @@ struct DatabaseLease {
 struct DatabaseRoot {
   bool exists = false;
   uint64_t database_id = 0;
-  uint64_t epoch = 0;             ///< Of the owner that wrote the value.
+  uint64_t epoch = 0;             ///< Epoch of the owner that wrote the value.
   uint64_t version = 0;           ///< Grows with each root of that owner.
   bool owned = false;             ///< Some client has it open.
   std::vector<uint64_t> members;  ///< Instance ids of the nodes that count.
@@ -63,7 +63,7 @@ struct RootCopy {
   DatabaseRoot root;  ///< `owned`: that node has heard nothing of its owner's end.
 };
 
-/// Who owns the databases of a pool, and their roots: the register that a quorum of the nodes keeps
+/// The owners of a pool's databases, and their roots: the register that a quorum of the nodes keeps
 /// for each (pool/wire/root_register.h), and those databases that this client owns.
 ///
 /// Thread safety: all methods may be called from many threads at once.

@@ -24,7 +24,7 @@ bool OwnedDatabase::NeedsLostNodes() {
 }
 
 Status OwnedDatabase::NextRoot(control::Root* next) {
-  // Who publishes may be waiting for the monitor, which asks.
+  // A publishing thread may be waiting for the monitor, which asks.
   if (!publishing.TryLock()) return Status::Busy("the root is being written");
   *next = *root;
   if (next->epoch() != 0) {

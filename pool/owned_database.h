@@ -30,10 +30,10 @@ struct OwnedDatabase {
   const uint64_t epoch;
   std::atomic<bool> fenced{false};              ///< A node said so. Release by Heed.
   Mutex publishing;                             ///< One root is written at a time.
-  uint64_t version GUARDED_BY(publishing) = 0;  ///< Of the root that was written last.
+  uint64_t version GUARDED_BY(publishing) = 0;  ///< Version of the root that was written last.
   /// What was acknowledged last.
   const std::unique_ptr<control::Root> root PT_GUARDED_BY(publishing);
-  /// Of the root that was acknowledged last; empty for a new database.
+  /// Members of the root that was acknowledged last; empty for a new database.
   std::vector<uint64_t> members GUARDED_BY(publishing);
   uint32_t founding_nodes GUARDED_BY(publishing) = 0;  ///< Until a first root is acknowledged.
   Mutex voting;                                        ///< Never held across a wait.

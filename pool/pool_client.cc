@@ -32,7 +32,8 @@ PoolClient::~PoolClient() {
 
 namespace {
 
-/// That all nodes have that were reached; 0 if they differ, or none was. Nobody reconnects yet.
+/// The slab size of all nodes that were reached; 0 if they differ, or none was. No thread
+/// reconnects yet.
 uint64_t CommonSlabBytes(const Fabric& fabric) {
   uint64_t common = 0;
   for (const auto& link : fabric.links) {

@@ -45,7 +45,7 @@ class PoolLines {
   Status Take(std::string_view line) {
     return line.starts_with('?') ? TakeParameters(line) : TakeNode(line);
   }
-  /// Of one transport, if all nodes have the same.
+  /// Makes it a pool of one transport, if all nodes have the same.
   void Finish(Uri* pool) {
     const bool mixed = schemes_.size() > 1;
     pool->scheme = mixed ? kMixedScheme : *schemes_.begin();

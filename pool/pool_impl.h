@@ -25,8 +25,9 @@ class PoolImpl : public Pool {
 struct PoolOpenOptions {
   std::chrono::milliseconds operation_timeout{10'000};
   uint64_t slab_bytes = 64 << 20;
-  int node_workers = 1;                     ///< Compaction threads of each embedded node.
-  std::vector<std::string> node_domains{};  ///< Of embedded nodes; absent: domains of their own.
+  int node_workers = 1;  ///< Compaction threads of each embedded node.
+  /// Domains of embedded nodes; absent: domains of their own.
+  std::vector<std::string> node_domains{};
   PoolOptions pool{};
 };
 

@@ -10,8 +10,8 @@
 
 namespace nacre::pool {
 
-// What nodes tell of themselves and of the databases on them, and what they are told for those who
-// look at the pool from outside. Failures name the node; any thread may call.
+// What nodes report of themselves and of the databases on them, and what they are told for those
+// that observe the pool. Failures name the node; any thread may call.
 
 Status GetStats(PoolClient* client, NodeId node, NodeStats* stats);
 

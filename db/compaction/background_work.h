@@ -17,17 +17,18 @@ inline WriteStallCondition ConditionOf(Stall stall) {
 }
 
 /// How flushes and compactions of a database stand, and what calls have said about them. Guarded by
-/// the database's mutex; whoever changes it signals those who wait.
+/// the database's mutex; a thread that changes it signals waiters.
 struct BackgroundWork {
   bool memtable_full = false;  ///< No room for another generation yet.
   bool flush_running = false;
   int compactions_running = 0;
   int manual_compactions = 0;      ///< Calls that compact what was asked for; one at a time.
   int compactions_held = 0;        ///< Those for whom no automatic compaction is to begin.
-  uint64_t compactions_ended = 0;  ///< Of all kinds; their tables are not marked any more.
-  int compactions_stuck = 0;       ///< Of those that run: failed, and no room since.
-  uint64_t room_made = 0;          ///< How often.
-  Status flush_error;              ///< Of the latest attempt.
+  uint64_t compactions_ended = 0;  ///< Counts all kinds; their tables are not marked any more.
+  /// How many of those that run have failed, and got no room since.
+  int compactions_stuck = 0;
+  uint64_t room_made = 0;  ///< How often.
+  Status flush_error;      ///< Failure of the latest attempt.
   uint64_t flush_attempts = 0;
   uint64_t flush_failed_attempt = 0;  ///< The latest one that failed.
   int flush_waiters = 0;              ///< Calls of Flush.

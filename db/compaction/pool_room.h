@@ -14,7 +14,7 @@ namespace nacre {
 /// What is free in a pool.
 struct PoolRoom {
   uint64_t free = 0;   ///< For the tables that it was measured for.
-  uint64_t total = 0;  ///< Of all nodes that were asked, in use or not.
+  uint64_t total = 0;  ///< Bytes of all nodes that were asked, in use or not.
   int domains = 0;     ///< That these nodes are in.
 };
 
@@ -33,7 +33,7 @@ struct KeptBack {
   /// Bytes of the pool: for the MemTables that are filled until writers are told that the pool is
   /// full, with their log, and for merging them.
   uint64_t buffers = 0;
-  /// Bytes of the pool: for a new manifest, and the log of who opens the database next.
+  /// Bytes of the pool for a new manifest, and for the next owner's log.
   uint64_t opening = 0;
   /// Bytes of tables: for taking tombstones down one level, if no compaction takes more.
   uint64_t step = 0;

@@ -61,7 +61,8 @@ class UnseenTables {
     }
     lists_.clear();
   }
-  /// They are about to be recorded: from here on nobody but who does that knows whether they are.
+  /// Leaves the outputs to the caller that is about to record them, as only it knows whether they
+  /// are.
   void Keep() { lists_.clear(); }
 
  private:

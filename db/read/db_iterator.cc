@@ -208,7 +208,7 @@ class DBIterator final : public Iterator {
     }
   }
 
-  /// Of an entry, as the range tombstones let it be seen.
+  /// The type of an entry, as the range tombstones let it be seen.
   ValueType TypeOf(const Slice& user_key, uint64_t tag) {
     return TagSequence(tag) < cover_.Of(user_key) ? ValueType::kDeletion : TagType(tag);
   }

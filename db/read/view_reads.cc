@@ -103,7 +103,7 @@ class ViewChildren {
 
   const InternalKeyComparator& comparator_;
   RangeCover* const cover_;
-  RangeCover newer_;  ///< Of the sources so far.
+  RangeCover newer_;  ///< The cover of the sources so far.
   std::vector<std::unique_ptr<InternalIterator>> children_;
 };
 

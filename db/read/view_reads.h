@@ -17,7 +17,7 @@
 
 namespace nacre {
 
-// How a view is read, by its owner as by those who follow it. The caller keeps the view alive.
+// Reads of a view, for its owner and for followers. The caller keeps the view alive.
 
 enum class MemTableAnswer : uint8_t {
   kAbsent,   ///< It is in the tables, if anywhere.

@@ -139,7 +139,7 @@ class VersionWalk {
   PinnableSlice* const value_;
   TableIteratorOptions options_;
   std::string target_;
-  SequenceNumber cover_ = 0;  ///< Of the source at hand's range tombstones.
+  SequenceNumber cover_ = 0;  ///< The sequence of the current source's range tombstones.
   MergeOperands operands_{MergeOperands::Order::kNewestFirst};
   bool found_ = false;  ///< A value, to which operands apply if there are any.
   std::string base_;

@@ -106,7 +106,7 @@ void CopyScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
   bool flush = false;
   {
     MutexLock healing(&healing_);
-    // One that is gone was in tables, and its memory somebody else's.
+    // The records of one that is gone are in tables, and its memory may have been reused.
     database_.log->WithSealed(
         number, [&](const WrittenSegment& written) { HealCopies(reader, written, &flush); });
   }

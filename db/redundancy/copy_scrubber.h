@@ -23,15 +23,15 @@ namespace nacre {
 struct CopyScrubCounters {
   std::atomic<uint64_t> bytes{0};    ///< Read and compared.
   std::atomic<uint64_t> damaged{0};  ///< Copies found damaged, each time anew.
-  std::atomic<uint64_t> healed{0};   ///< Of these, those whose damage is gone since.
+  std::atomic<uint64_t> healed{0};   ///< Those of them whose damage is gone since.
   std::atomic<uint64_t> passes{0};   ///< Through log and manifest.
 };
 
 /// Compares the copies of an open database's log and manifest with their checksums: without end and
-/// slowly, by a thread, and at full speed when somebody asks for it. The owner reads them, since
-/// they are small beside the tables and only it knows how far they count. What is damaged is healed
-/// at once: a copy of a log segment is written anew from one that is whole, the records of a
-/// segment of which no copy is whole go into tables, and the manifest is renewed.
+/// slowly, by a thread, and at full speed on request. The owner reads them, since they are small
+/// beside the tables and only it knows how far they count. What is damaged is healed at once: a
+/// copy of a log segment is written anew from one that is whole, the records of a segment of which
+/// no copy is whole go into tables, and the manifest is renewed.
 ///
 /// Thread safety: all methods may be called from many threads at once, save Start and Stop.
 class CopyScrubber {

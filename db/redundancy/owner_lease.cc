@@ -79,7 +79,7 @@ Status OwnerLease::Await() {
   for (;;) {
     Status status = Renew();
     if (!status.IsUnavailable()) return status;
-    // Whoever comes when others have waited in vain does not wait as well.
+    // A read that comes when others have waited in vain does not wait as well.
     const uint64_t now = clock_->NowNanos();
     uint64_t since = 0;
     if (waiting_since_nanos_.compare_exchange_strong(since, now, std::memory_order_relaxed)) {

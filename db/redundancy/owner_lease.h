@@ -14,11 +14,11 @@ namespace nacre {
 
 /// Whether this process may still answer reads of a database: an owner that was stopped, and taken
 /// over from meanwhile, must not answer out of its MemTables when it goes on. A thread has the
-/// nodes confirm four times in each lease that there is no other owner; who takes over waits until
-/// the last lease has run out (pool::kOwnerLease). Writes need no lease: they are not
-/// acknowledged before nodes have taken them that would refuse. A node whose connection to this
-/// process was ended by this side lets others in at once, so the lease is over with each connection
-/// that this process ends, and begins anew when the nodes have been asked again.
+/// nodes confirm four times in each lease that there is no other owner; a new owner waits until the
+/// last lease has run out (pool::kOwnerLease). Writes need no lease: they are not acknowledged
+/// before nodes have taken them that would refuse. A node whose connection to this process was
+/// ended by this side lets others in at once, so the lease is over with each connection that this
+/// process ends, and begins anew when the nodes have been asked again.
 ///
 /// While too few nodes answer, reads wait until that has lasted for as long as an operation may
 /// take, and then answer `Unavailable`: a successor may be at work where this owner cannot see it.
@@ -69,10 +69,10 @@ class OwnerLease {
   /// an earlier count renews once too often, an earlier time with a later count is within the lease
   /// that has just been confirmed.
   std::atomic<uint64_t> hang_ups_then_{0};
-  /// There is another owner. Sequentially consistent with until_nanos_ where either is written: who
-  /// extends the lease looks at this afterwards, who ends it has set this before.
+  /// There is another owner. Sequentially consistent with until_nanos_ where either is written: a
+  /// thread that extends the lease reads this afterwards, one that ends it has set this before.
   std::atomic<bool> fenced_{false};
-  std::atomic<uint64_t> waiting_since_nanos_{0};  ///< 0: nobody waits for a lease.
+  std::atomic<uint64_t> waiting_since_nanos_{0};  ///< 0: no read waits for a lease.
   Mutex mutex_;
   CondVar wake_{&mutex_};
   bool stopping_ GUARDED_BY(mutex_) = false;

@@ -16,7 +16,7 @@ struct RepairItem {
   int level = 0;
   FragmentSet wanted = 0;
   int spare = 0;       ///< Further fragments that may be lost before bytes are; negative: they are.
-  uint64_t bytes = 0;  ///< Of the wanted fragments, heads and tails included.
+  uint64_t bytes = 0;  ///< Bytes of the wanted fragments, heads and tails included.
   NodeId target = kNoNode;  ///< Where they must go, or stay where they are; kNoNode: anywhere.
 };
 

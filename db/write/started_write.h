@@ -7,7 +7,7 @@
 
 namespace nacre {
 
-/// A batch whose updates are in the MemTable and on their way to the log. Nobody sees them, nor
+/// A batch whose updates are in the MemTable and in flight to the log. No reader sees them, nor
 /// what is written later, until FinishWrite.
 struct StartedWrite {
   WriteSequencer::Ticket ticket{};  ///< Without sequence numbers: there is nothing to finish.

@@ -13,7 +13,7 @@ namespace nacre {
 /// acknowledged its record, or too many writes before it were under way.
 struct UnsettledWrite {
   WriteSequencer::Ticket ticket{};
-  uint64_t position = 0;  ///< Of its record's end in the log; 0: nothing is to be awaited there.
+  uint64_t position = 0;  ///< End of its record in the log; 0: nothing is to be awaited there.
 };
 
 /// The unsettled writes of a database. Their entries are in MemTables, and whatever was written

@@ -13,7 +13,7 @@ namespace nacre {
 // 32-bit lengths, so an update beyond these could be taken into a MemTable but never flushed.
 inline constexpr uint64_t kMaxUserKeyBytes = 1 << 20;
 inline constexpr uint64_t kMaxValueBytes = uint64_t{1} << 31;
-/// Of such an update, with its lengths, tag and checksum.
+/// The most bytes of such an update, with its lengths, tag and checksum.
 inline constexpr uint64_t kMaxRecordBytes = kMaxUserKeyBytes + kMaxValueBytes + 64;
 
 /// `InvalidArgument` naming what is too long.

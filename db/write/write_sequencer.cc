@@ -11,7 +11,7 @@ namespace nacre {
 
 namespace {
 
-/// Of a wait, before it is asked whether to give it up: some tens of milliseconds.
+/// Rounds of a wait before it asks whether to give up: some tens of milliseconds.
 constexpr uint64_t kRoundsToAsk = 1024;
 
 /// Waits for another writer's few hundred nanoseconds of work: spin, then let it have the
@@ -34,7 +34,7 @@ class Backoff {
   static constexpr int kSpins = 64;
   static constexpr int kYields = 192;
 
-  // In a simulation only those who sleep let others go on.
+  // Only threads that sleep let others go on in a simulation.
   int rounds_ = Simulation::Current() == nullptr ? 0 : kSpins + kYields;
 };
 
@@ -74,14 +74,14 @@ Status WriteSequencer::Finish(const Ticket& ticket, const WhyGiveUp& why_give_up
 
 void WriteSequencer::Publish(const Ticket& ticket) {
   const auto never = [] { return Status::OK(); };
-  Finish(ticket, never).IgnoreError();  // Nobody gives up, so both answer OK.
+  Finish(ticket, never).IgnoreError();  // No wait gives up, so both answer OK.
   AwaitPublished(ticket.first + ticket.count, never).IgnoreError();
 }
 
 Status WriteSequencer::AwaitPublished(SequenceNumber boundary, const WhyGiveUp& why_give_up) {
   Backoff backoff;
   for (uint64_t round = 1; published_.load(std::memory_order_acquire) < boundary; ++round) {
-    // Whoever waits also advances, so a finished range never depends on another thread seeing it.
+    // A waiter also advances, so a finished range never depends on another thread seeing it.
     Advance();
     if (published_.load(std::memory_order_acquire) >= boundary) break;
     if (round % kRoundsToAsk == 0) NACRE_RETURN_IF_ERROR(why_give_up());

@@ -34,11 +34,11 @@ class WriteSequencer {
   };
 
   /// Asked now and then by waits for other writers: OK, or why the wait is to end. What it answers
-  /// is what the wait answers, so nobody has to ask a second time, when the answer may be another.
+  /// is what the wait answers, so no caller has to ask a second time, when the answer may differ.
   using WhyGiveUp = std::function<Status()>;
 
-  /// Sequence numbers up to here are given out. The rest of the 48 bits is for writers who learn at
-  /// the same time that there are none left: it keeps the sum out of the generation's bits.
+  /// Sequence numbers up to here are given out. The rest of the 48 bits is for writers that learn
+  /// at the same time that there are none left: it keeps the sum out of the generation's bits.
   static constexpr SequenceNumber kLastGiven = kMaxSequenceNumber - (uint64_t{1} << 40);
   /// What an owner may have left behind at most, with those writers.
   static constexpr SequenceNumber kLastPossible = kMaxSequenceNumber - (uint64_t{1} << 39);
@@ -63,11 +63,11 @@ class WriteSequencer {
   Status Finish(const Ticket& ticket, const WhyGiveUp& why_give_up);
 
   /// Finishes the ticket and returns once it is published, however long that takes: for callers
-  /// who know that all earlier writers finish.
+  /// that know that all earlier writers finish.
   void Publish(const Ticket& ticket);
 
-  /// Goes on after `last_published`, which is not before what is published. Before any ticket is
-  /// taken, or between two with nobody else at work.
+  /// Goes on after `last_published`, which is not before what is published. Must be called before
+  /// any ticket is taken, or while no other writer is at work.
   void StartAfter(SequenceNumber last_published);
 
   /// Ends the current generation. Returns its boundary: every sequence below belongs to it or an

@@ -15,8 +15,8 @@ namespace nacre::pool {
 /// node that is stopped, for hours. It is stored no more once the node has closed its end of the
 /// connection, and said so (control::EndConnections), or is lost.
 ///
-/// Invariant: a connection is added before anybody frees the space that was written over it, so
-/// space on a node that has none here can be used again.
+/// Invariant: a connection is added before the space that was written over it is freed, so space on
+/// a node that has none here can be used again.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class AbandonedWrites {
@@ -25,7 +25,8 @@ class AbandonedWrites {
   void Add(NodeId node, uint32_t connection) EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
     connections_[node].push_back(connection);
-    // Release: pairs with Any. Whoever frees the space has heard of the failure from this thread.
+    // Release: pairs with Any. A thread that frees the space has heard of the failure from this
+    // one.
     nodes_.store(connections_.size(), std::memory_order_release);
   }
   /// Whether there is one to the node. One load as long as there is none to any node.

@@ -13,9 +13,9 @@
 
 namespace nacre::pool {
 
-/// Finds out whether a node answers, by a thread of its own, since who falls silent costs whoever
-/// asks the whole of his patience. It connects as a client that the node has never seen and owns
-/// nothing, has a request answered, and leaves: nothing of this client changes by that.
+/// Finds out whether a node answers, by a thread of its own, since asking a silent node takes the
+/// whole patience. It connects as a client that the node has never seen and owns nothing, has a
+/// request answered, and leaves: nothing of this client changes by that.
 ///
 /// Thread safety: one thread uses it.
 class NodeKnock {

@@ -32,8 +32,8 @@ Status StatusOfCompletion(const std::string& address, rdma::CompletionCode code)
 ///
 ///     kUnconnected --> kUp <--> kDown --> kLost
 ///
-/// The monitor thread of the client (node_monitor.h) makes all transitions save kUp -> kDown,
-/// which anybody makes who sees a connection to the node end. A node comes back from kDown when the
+/// The monitor thread of the client (node_monitor.h) makes all transitions save kUp -> kDown, which
+/// any thread makes that sees a connection to the node end. A node comes back from kDown when the
 /// same instance of it can be reached again, and still has what this client's databases have there.
 ///
 /// Thread safety: all methods may be called from many threads at once.
@@ -57,10 +57,10 @@ class NodeLink {
   }
   bool alive() const { return state_.load(std::memory_order_relaxed) <= State::kUp; }
 
-  // ---- The node's region. Set before the first kUp, then constant, but for where the process
-  // ---- that serves it has it: a node whose memory outlives it comes back with it elsewhere. A
-  // ---- queue pair reaches one process. Whoever has it before he translates is never led astray:
-  // ---- one of an earlier process is dead, and one of a later one was made with its translation.
+  // ---- The node's region. Set before the first kUp, then constant, except where the process that
+  // ---- serves it has it: a node whose memory outlives it comes back with it elsewhere. A queue
+  // ---- pair reaches one process. A caller that has one before it translates is never misled: one
+  // ---- of an earlier process is dead, and one of a later one was made with its translation.
 
   uint64_t instance_id() const { return instance_id_.load(std::memory_order_relaxed); }
   uint32_t start_id() const {
@@ -156,15 +156,15 @@ class NodeLink {
   uint64_t slab_bytes_ = 0;
   uint64_t slab_area_ = 0;
   std::atomic<const Place*> place_{nullptr};
-  /// All that there were: somebody may still be looking at one. One for each start of the node.
+  /// One for each start of the node. All are kept, as one may still be in use.
   std::vector<std::unique_ptr<const Place>> places_;
   uint64_t slab_count_ = 0;
-  /// kHasKey and the key, or 0. Each is a value of its own, so no order is needed: whoever may
-  /// write has heard of the lease from the thread that set the key.
+  /// kHasKey and the key, or 0. Each is a value of its own, so no order is needed: a thread that
+  /// may write has heard of the lease from the thread that set the key.
   std::unique_ptr<std::atomic<uint64_t>[]> write_keys_;
 
   mutable Mutex mutex_;
-  Status why_ GUARDED_BY(mutex_);  ///< Of kDown and kLost.
+  Status why_ GUARDED_BY(mutex_);  ///< Why it is kDown or kLost.
   std::string domain_ GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<RequestChannel>> idle_channels_ GUARDED_BY(mutex_);
 };

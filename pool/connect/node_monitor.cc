@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFirstBackOff = milliseconds(20);
-/// Of a first connection to a node, once another one has not answered at all.
+/// Patience with a first connection to a node, once another one has not answered at all.
 constexpr nanoseconds kNextPatience = milliseconds(1000);
 constexpr nanoseconds kLastBackOff = milliseconds(2000);
 /// How long the monitor waits for the lifeline of a suspected node to end before it asks the node
@@ -24,8 +24,8 @@ constexpr nanoseconds kLastBackOff = milliseconds(2000);
 constexpr nanoseconds kSuspicion = milliseconds(100);
 /// How long such a node may take to answer before the members of roots go on without it.
 constexpr nanoseconds kSilence = milliseconds(100);
-/// Of an attempt to reach a node that may be gone for good, or one that was there a moment ago. If
-/// it is there, but slow, it is given more by and by, up to kConnectTimeout.
+/// Patience with an attempt to reach a node that may be gone for good, or one that was there a
+/// moment ago. A slow one is given more by and by, up to kConnectTimeout.
 constexpr nanoseconds kFirstPatience = milliseconds(300);
 constexpr nanoseconds kReturnPatience = milliseconds(1000);
 /// A node that has answered a knock is given so many times as long to take its client in.
@@ -80,7 +80,7 @@ Status NodeMonitor::ConnectAll() {
     Lifeline* lifeline = &lifelines_[static_cast<size_t>(i)];
     if (lifeline->link->is_self() || !lifeline->link->alive()) continue;
     // Nodes that are there answer one after the other as fast as their client can ask. From the
-    // first silent one on, nobody is to wait for another one.
+    // first silent one on, no node waits for another one.
     if (!slow.empty()) {
       slow.push_back(lifeline);
       continue;
@@ -304,7 +304,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     case NodeLink::State::kUnconnected: {
       MutexLock lock(&mutex_);
       if (link->id() >= wanted_.size() || !wanted_[link->id()]) return UINT64_MAX;
-      lifeline->attempts.patience = kConnectTimeout;  // Somebody waits for it.
+      lifeline->attempts.patience = kConnectTimeout;  // A caller waits for it.
       break;
     }
     case NodeLink::State::kDown:
@@ -458,7 +458,7 @@ Status NodeMonitor::Join(const Candidate& candidate) {
         fmt::format("{}: {} nodes are connected, and no more can be", address, alive));
   }
   if (slot == lifelines_.size()) lifelines_.emplace_back();
-  // Nobody knows of the slot before it is taken.
+  // The slot is unknown to other threads before it is taken.
   std::unique_ptr<NodeLink>& link = fabric_->links[slot];
   Lifeline* lifeline = &lifelines_[slot];
   link = std::make_unique<NodeLink>(context_, static_cast<NodeId>(slot), address);

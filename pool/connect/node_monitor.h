@@ -23,14 +23,14 @@ namespace nacre::pool {
 
 struct Fabric;
 
-/// Holds the lifelines of one client to all nodes of its pool. A thread of its own sleeps until
-/// one of them ends, takes that node for down at once, and tries to reach it again with back-off,
-/// so that no caller ever waits for a dead node. When the address of a node that is lost answers
+/// Holds the lifelines of one client to all nodes of its pool. A thread of its own sleeps until one
+/// of them ends, takes that node for down at once, and tries to reach it again with back-off, so
+/// that no caller ever waits for a dead node. When the address of a node that is lost answers
 /// again, the thread takes the node that is there now into the pool, in a slot of its own.
 ///
 /// A node that is suspected though its lifeline stands may be stopped, or its network gone: it is
-/// down until it has answered a request. Whoever is to be reached is asked by a thread of his own
-/// first (node_knock.h), so nodes that are silent hold up neither one another nor the thread.
+/// down until it has answered a request. A node that is to be reached is first asked by a thread of
+/// its own (node_knock.h), so silent nodes hold up neither one another nor the thread.
 ///
 /// Thread safety: ConnectAll before Start, both from one thread; the rest from any.
 class NodeMonitor {
@@ -51,7 +51,7 @@ class NodeMonitor {
   /// Ends the thread: no node is welcomed any more. Idempotent; the rest may still be called.
   void Stop();
 
-  /// For a node that nobody needed so far: has it connected. OK when it is up.
+  /// Connects a node that was not needed so far. OK when it is up.
   Status AwaitConnected(NodeLink* link) EXCLUDES(mutex_);
   /// See PoolClient.
   void AddNode(const std::string& address) EXCLUDES(mutex_);
@@ -74,7 +74,7 @@ class NodeMonitor {
   /// What is done, over and over, to reach one node.
   struct Attempts {
     std::chrono::nanoseconds back_off{0};
-    std::chrono::nanoseconds patience{0};  ///< Of the next one.
+    std::chrono::nanoseconds patience{0};  ///< Patience with the next one.
     uint64_t act_at_nanos = 0;             ///< When that is due.
     std::unique_ptr<NodeKnock> knock;      ///< Under way; null: none is.
   };
@@ -83,7 +83,8 @@ class NodeMonitor {
     NodeLink* link = nullptr;
     std::unique_ptr<rdma::QueuePair> queue_pair;
     Attempts attempts;
-    uint64_t number = 0;  ///< Of its queue pair: in the ids of requests, above the node's number.
+    /// Number of its queue pair: in the ids of requests, above the node's number.
+    uint64_t number = 0;
     bool failed = false;  ///< A completion said so.
     bool suspected = false;
     uint64_t silent_at_nanos = 0;  ///< When a suspected node counts as silent; 0: it does.
@@ -98,7 +99,7 @@ class NodeMonitor {
   /// What came of ConnectAll so far.
   struct Connecting {
     bool connected = false;  ///< To any node.
-    Status failure;          ///< Of the first node that was lost.
+    Status failure;          ///< Failure of the first node that was lost.
 
     /// Takes what came of one node, which is lost if it could not be reached. Any other failure
     /// ends all.
@@ -136,11 +137,11 @@ class NodeMonitor {
   void Follow(const std::string& address);
   /// Whether a node of the pool has this address, or had it.
   bool Knows(const std::string& address) const;
-  /// Lets those join who can be reached; returns when to look again.
+  /// Lets those join that can be reached; returns when to look again.
   uint64_t TryCandidates();
-  /// Of one that has answered.
+  /// Takes a candidate that has answered into the pool.
   Status Join(const Candidate& candidate);
-  /// `*channel` is for the first who has a request for the node.
+  /// `*channel` is for the first request to the node.
   Status Introduce(Lifeline* lifeline, Deadline deadline, std::unique_ptr<RequestChannel>* channel);
 
   Fabric* const fabric_;
@@ -148,7 +149,7 @@ class NodeMonitor {
   const Welcome welcome_;
   std::unique_ptr<rdma::CompletionQueue> queue_;
   std::unique_ptr<rdma::MemoryRegion> region_;
-  /// Of the thread, once it runs. By slot, those that were taken and perhaps one more.
+  /// Used by the thread once it runs. Indexed by slot: those that were taken and perhaps one more.
   std::deque<Lifeline> lifelines_;
   std::vector<Candidate> candidates_;
   size_t knocks_ = 0;  ///< Under way.
@@ -157,8 +158,8 @@ class NodeMonitor {
 
   mutable Mutex mutex_;
   CondVar connected_{&mutex_};
-  std::vector<bool> wanted_
-      GUARDED_BY(mutex_);  ///< By node: somebody waits for a first connection.
+  /// By node, whether a caller waits for a first connection.
+  std::vector<bool> wanted_ GUARDED_BY(mutex_);
   std::vector<std::string> added_ GUARDED_BY(mutex_);
   Status join_refusal_ GUARDED_BY(mutex_);
   std::set<std::string> not_reached_ GUARDED_BY(mutex_);  ///< Candidates, tried at least once.

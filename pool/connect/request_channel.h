@@ -37,8 +37,9 @@ class RequestChannel {
   Status CallAndSleep(control::Request* request, std::chrono::nanoseconds period,
                       const std::function<Status()>& still_wanted, control::Reply* reply);
 
-  /// The halves of a Call, for who asks several nodes at once: Begin sends, TryEnd takes the answer
-  /// if it is there (else `*done` is false), CheckConnection fails when none can come any more.
+  /// The halves of a Call, for callers that ask several nodes at once: Begin sends, TryEnd takes
+  /// the answer if it is there (else `*done` is false), CheckConnection fails when none can come
+  /// any more.
   Status Begin(control::Request* request);
   Status TryEnd(control::Reply* reply, bool* done);
   Status CheckConnection();

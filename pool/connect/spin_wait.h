@@ -45,7 +45,7 @@ class SpinWait {
   }
 
   Clock* const clock_;
-  // In a simulation only those who sleep let others go on.
+  // Only threads that sleep let others go on in a simulation.
   int rounds_ = Simulation::Current() == nullptr ? 0 : kSpins + kYields;
   std::chrono::microseconds sleep_{20};
 };

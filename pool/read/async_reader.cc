@@ -113,7 +113,7 @@ void AsyncReader::PostTo(NodeId node, Peer* peer, uint64_t now) {
     // The last one reports for all.
     status = PostPointRead(read->read, *link, queue_pair, peer->number << kNodeBits | node,
                            SlotData(read->slot), landing_.get(), peer->added.empty());
-    // What was posted before it may have nobody to report for it: it is given up as well.
+    // What was posted before it may have no reader left: it is given up as well.
     if (!status.ok()) [[unlikely]]
       FailNode(node, status);
   }
@@ -138,7 +138,7 @@ void AsyncReader::TakeCompletion(const rdma::Completion& completion) {
   const auto node = static_cast<NodeId>(completion.id & ((uint64_t{1} << kNodeBits) - 1));
   const uint64_t number = completion.id >> kNodeBits;
   Peer& peer = peers_[node];
-  if (number <= peer.connection) return;  // Of one that was given up.
+  if (number <= peer.connection) return;  // It belongs to one that was given up.
   const bool success = completion.code == rdma::CompletionCode::kSuccess;
   // What was posted before one that failed has succeeded.
   const uint64_t succeeded = success ? number : number - 1;

@@ -13,14 +13,15 @@
 
 namespace nacre::pool {
 
-/// A read that nobody waits for. Stays where it is, and with its reader, from `Add` to `Release`.
+/// A read without a waiting thread. It stays where it is, and with its reader, from `Add` to
+/// `Release`.
 struct AsyncRead {
   PointRead read;
 
  private:
   friend class AsyncReader;
   AsyncRead* next = nullptr;  ///< Behind it: of its node, or of those that have ended.
-  uint64_t number = 0;        ///< Of the node's requests.
+  uint64_t number = 0;        ///< Number among the node's requests.
   uint64_t posted_nanos = 0;
   uint32_t slot = 0;
 };
@@ -67,12 +68,13 @@ class AsyncReader {
     AsyncRead* last_ = nullptr;
   };
 
-  /// Of one node. Its requests complete in the order in which they were posted.
+  /// The state of one node. Its requests complete in the order in which they were posted.
   struct Peer {
     Queue added;  ///< To be posted.
     Queue posted;
-    uint64_t number = 0;      ///< Of the last request; never used again, so that a completion of a
-                              ///< connection that was given up is told from others.
+    /// Number of the last request; never used again, so that completions of a connection that was
+    /// given up are recognised.
+    uint64_t number = 0;
     uint64_t connection = 0;  ///< The last number before this connection.
     int requests = 0;         ///< Outstanding.
     bool listed = false;      ///< In added_to_.

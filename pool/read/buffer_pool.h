@@ -51,7 +51,7 @@ class Buffer {
 /// Thread safety: all methods may be called from many threads at once. Outlives its buffers.
 class BufferPool {
  public:
-  /// Keeps at most `max_idle_bytes` that nobody uses.
+  /// Keeps at most `max_idle_bytes` that are idle.
   BufferPool(rdma::Device* device, size_t max_idle_bytes)
       : device_(device), max_idle_bytes_(max_idle_bytes) {}
 

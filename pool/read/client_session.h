@@ -37,7 +37,7 @@ class ClientSession {
   /// more than one piece; then the long way is taken.
   struct Target {
     rdma::QueuePair* queue_pair = nullptr;
-    uint64_t address = 0;  ///< Of the region's first byte.
+    uint64_t address = 0;  ///< Address of the region's first byte.
     uint64_t limit = 0;    ///< Bytes of the region.
     uint32_t key = 0;
   };
@@ -90,7 +90,7 @@ class ClientSession {
   uint64_t finished_ = 0;
   size_t landing_used_ = 0;     ///< By windows under way.
   size_t pipeline_bytes_ = 0;   ///< Started since nothing was under way.
-  size_t reads_under_way_ = 0;  ///< Of posted windows.
+  size_t reads_under_way_ = 0;  ///< Reads in posted windows.
   std::array<Window, kWindows> windows_;
   std::unique_ptr<Lane> lane_;
   std::vector<Target> targets_;  ///< By node, as far as was needed.

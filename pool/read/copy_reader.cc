@@ -62,7 +62,7 @@ Status CopyRead::Start(CopyReader* reader, const ExtentAddr& copy, uint64_t offs
 
 Status CopyRead::Await(size_t n) {
   NACRE_RETURN_IF_ERROR(failure_);
-  // Bytes beyond the end are a mistake of the caller's, who would wait for ever.
+  // Bytes beyond the end are the caller's mistake, and would never arrive.
   if (n > size_) return Status::InvalidArgument(fmt::format("{} bytes of a read of {}", n, size_));
   while (arrived_ < n) {
     NACRE_RETURN_IF_ERROR(Post(size_));
@@ -98,7 +98,7 @@ Status CopyRead::TakeCompletions() {
   rdma::Completion completions[kPiecesAtOnce];
   const int n = reader_->lane_->queue()->Poll(completions, kPiecesAtOnce);
   for (int i = 0; i < n; ++i) {
-    // Of a read that was given up.
+    // It belongs to a read that was given up.
     if (completions[i].id >> kEndBits != number_) continue;
     if (completions[i].code != rdma::CompletionCode::kSuccess) {
       return Fail(StatusOfCompletion(link_->address(), completions[i].code));

@@ -103,7 +103,7 @@ Status MirroredExtent::Post(size_t number, uint64_t offset, const rdma::LocalBuf
     part.size = static_cast<uint32_t>(std::min<uint64_t>(from.size - done, copy.to - at));
     done += part.size;
     const bool last = done == from.size;
-    // Who waits for room must not wait for requests that wait for more.
+    // A caller that waits for room must not wait for requests that wait for more.
     const bool more = !last && copy.outstanding + 1 < Lane::kDepth;
     NACRE_RETURN_IF_ERROR(PostPart(number, at, part, last, more));
   }
@@ -162,7 +162,7 @@ void MirroredExtent::TakeCompletions() {
       Copy& copy = copies_[id & (kMaxCopies - 1)];
       if (completions[i].code != rdma::CompletionCode::kSuccess) [[unlikely]] {
         const Status why = StatusOfCompletion(copy.link->address(), completions[i].code);
-        // Of several failures of one copy the first tells most.
+        // The first of several failures of one replica tells most.
         if (!copy.failed && failure_.ok()) failure_ = why;
         copy.failed = true;
         failed = true;

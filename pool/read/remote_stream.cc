@@ -101,7 +101,7 @@ Status RemoteStream::Post(const StreamPart& part, const std::shared_ptr<StreamRe
   slot.read = read;
   slot.link = part.link;
   ++read->parts_;
-  // What is complete at once (as on shm) frees its slot, and whoever waits for it the trouble.
+  // A read that is complete at once (as on shm) frees its slot, and its waiter finds it done.
   Poll();
   return Status::OK();
 }

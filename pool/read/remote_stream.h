@@ -14,8 +14,8 @@
 
 namespace nacre::pool {
 
-/// A read on its way into a buffer of its own. Shared by whoever waits for it and the stream that
-/// carries it, so that either may be gone first.
+/// A read in flight into a buffer of its own. The waiter shares it with the stream that carries it,
+/// so that either may be gone first.
 class StreamRead {
  public:
   Buffer& buffer() { return buffer_; }

@@ -9,7 +9,8 @@
 namespace nacre::pool {
 namespace {
 
-/// How long nodes may take to say that something has ended there. Others wait for those who ask.
+/// How long nodes may take to say that something has ended there. Other threads wait for the one
+/// that asks.
 constexpr std::chrono::milliseconds kEndPatience{1000};
 
 Deadline EndDeadline(const ClientContext& context) {

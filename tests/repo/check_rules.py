@@ -136,8 +136,7 @@ LITERALS = re.compile(
 # is told." or "Nobody needs it.".
 FRAGMENT = re.compile(r"^Of\b|(?:^|(?<=[.:;] ))Who(?:ever)?\b|\b[Nn]obody\b")
 # Folders whose comments are still to be rewritten.
-UNREVISED = {"db", "db/compaction", "db/flush", "db/read", "db/redundancy", "db/write", "jobs",
-             "pool", "pool/connect", "pool/read"}
+UNREVISED = {"db", "db/compaction", "db/flush", "db/read", "db/redundancy", "db/write"}
 
 
 @dataclass(frozen=True)
