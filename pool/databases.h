@@ -121,7 +121,7 @@ class Databases {
 
   /// Has the node that holds `copy` of a manifest apply `delta` to it; for what it answers, see
   /// pool/wire/manifest_image.h. `InvalidArgument` if this client does not own the database, or the
-  /// copy. After `TimedOut` the node may still do it.
+  /// replica. After `TimedOut` the node may still do it.
   Status ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta& delta);
 
   /// A node joins: makes this client the owner of its databases there too, with nothing of them

@@ -64,10 +64,10 @@ class ManifestFollower {
   /// Applies the edits that are in the ring. `Corruption`, `Unavailable`: they cannot be found
   /// there.
   Status ReadEdits(News* news);
-  /// Reads so many bytes of the copy's ring, from ring_position_ on, to their place in ring_, and
-  /// then the version of its image.
+  /// Reads so many bytes of the replica's ring, from ring_position_ on, to their place in ring_,
+  /// and then the version of its image.
   Status ReadWindow(const ExtentAddr& copy, uint64_t bytes, uint64_t* image_version);
-  /// The same as ReadEdits from one copy. `*done`: there are no more.
+  /// The same as ReadEdits from one replica. `*done`: there are no more.
   Status ReadEditsOf(const ExtentAddr& copy, News* news, bool* done);
 
   pool::PoolClient* const client_;

@@ -56,9 +56,9 @@ struct ManifestLogOptions {
 
 struct ManifestCounters {
   uint64_t edits = 0;
-  uint64_t edit_bytes = 0;  ///< Encoded, of one copy.
+  uint64_t edit_bytes = 0;  ///< Encoded, of one replica.
   uint64_t checkpoints = 0;
-  uint64_t delta_bytes = 0;  ///< Sent to one copy for checkpoints, compressed.
+  uint64_t delta_bytes = 0;  ///< Sent to one replica for checkpoints, compressed.
   uint64_t image_bytes = 0;  ///< Bytes of the present image.
   uint64_t renewals = 0;     ///< Manifests made after the first.
 };
@@ -92,9 +92,9 @@ struct ManifestPlace {
 class ManifestLog {
  public:
   /// Makes a manifest that says `initial`, and the root. A new owner does that too, after recovery;
-  /// the copies of the manifest before are the caller's to free then. `space` and what the options
-  /// name outlive the log. `Fenced`, `NoSpace`, `Unavailable` as ManifestSpace answers them; after
-  /// any failure but these of ReserveCopies the root may or may not have been set.
+  /// the replicas of the manifest before are the caller's to free then. `space` and what the
+  /// options name outlive the log. `Fenced`, `NoSpace`, `Unavailable` as ManifestSpace answers
+  /// them; after any failure but these of ReserveCopies the root may or may not have been set.
   static Status Create(const ManifestLogOptions& options, ManifestState initial,
                        ManifestSpace* space, std::unique_ptr<ManifestLog>* log) {
     return Create(options, std::move(initial), /*slots=*/nullptr, space, log);
@@ -126,7 +126,7 @@ class ManifestLog {
   Status Checkpoint() EXCLUDES(mutex_);
 
   /// Makes a fresh manifest of the state on nodes that the space chooses, and sets the root to it:
-  /// when a node that has a copy is lost or to be left. Failures as those of Commit; after a
+  /// when a node that has a replica is lost or to be left. Failures as those of Commit; after a
   /// `TimedOut` of this, too, commits fail until a Renew succeeds.
   Status Renew() EXCLUDES(mutex_);
 
@@ -200,7 +200,7 @@ class ManifestLog {
   Status MakeManifest(const Room& room, const DoubtfulEdit* edit,
                       std::unique_ptr<ManifestWriter>* writer, bool* again) REQUIRES(mutex_);
   ManifestRoot SizesOf(const Room& room) REQUIRES(mutex_);
-  /// Brings the copies of `writer`, whose image is of `version`, to the latest edit.
+  /// Brings the replicas of `writer`, whose image is of `version`, to the latest edit.
   Status CatchUp(const ManifestWriter& writer, uint64_t version, std::vector<Retired>* copies)
       REQUIRES(mutex_);
   Status Publish(const ManifestWriter& writer) REQUIRES(mutex_);
@@ -227,13 +227,13 @@ class ManifestLog {
   bool renewing_ GUARDED_BY(mutex_) = false;
   bool in_doubt_ GUARDED_BY(mutex_) = false;            ///< An edit is; others wait.
   uint64_t next_renewal_nanos_ GUARDED_BY(mutex_) = 0;  ///< The thread renews no earlier than this.
-  /// The copies' images are not what they should be: no checkpoint can be sent to them.
+  /// The replicas' images are not what they should be: no checkpoint can be sent to them.
   bool images_lost_ GUARDED_BY(mutex_) = false;
   Status broken_ GUARDED_BY(mutex_);  ///< Why commits fail until Renew succeeds.
   Status fenced_ GUARDED_BY(mutex_);
   std::vector<Retired> retired_ GUARDED_BY(mutex_);
-  std::vector<Retired> limbo_ GUARDED_BY(mutex_);    ///< Copies that may be the root's.
-  std::vector<Retired> current_ GUARDED_BY(mutex_);  ///< Copies of writer_.
+  std::vector<Retired> limbo_ GUARDED_BY(mutex_);    ///< Replicas that may be the root's.
+  std::vector<Retired> current_ GUARDED_BY(mutex_);  ///< Replicas of writer_.
   bool closing_ GUARDED_BY(mutex_) = false;
   ManifestCounters counters_ GUARDED_BY(mutex_);
   Thread thread_;

@@ -21,7 +21,7 @@ using pool::PoolClient;
 
 constexpr size_t kMaxNotes = 100;
 
-/// One copy of the manifest. What of it is needed is read when it is needed.
+/// One replica of the manifest. What of it is needed is read when it is needed.
 struct Copy {
   ExtentAddr extent;
   std::string name;  ///< Address of its node.
@@ -56,14 +56,14 @@ class Recovery {
   size_t CopiesRead() const;
 
  private:
-  /// The copies on nodes that this client has.
+  /// The replicas on nodes that this client has.
   void FindCopies();
-  /// `Unavailable` if no copy can be read.
+  /// `Unavailable` if no replica can be read.
   Status ReadHeaders();
   Status ReadHeader(Copy* copy);
   /// The newest image that is whole.
   Status RestoreImage(uint64_t* ring_position);
-  /// The image of `version`, out of slots of all copies, those of this version first.
+  /// The image of `version`, out of slots of all replicas, those of this version first.
   Status Assemble(uint64_t version, uint64_t* ring_position);
   /// The slot from the first of `copies` where it is whole; null if there is none.
   const char* FindSlot(uint32_t slot, const std::vector<Copy*>& copies);

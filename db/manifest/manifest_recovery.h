@@ -19,7 +19,7 @@ struct ManifestRecovered {
   /// The state after the last edit. Nodes have the numbers of the owner that wrote it;
   /// `state.nodes` says which instances these are (see ManifestState::Renumber).
   ManifestState state;
-  /// The copies that lie on nodes of this client, as it numbers them: what to free once a new
+  /// The replicas that lie on nodes of this client, as it numbers them: what to free once a new
   /// manifest has been made.
   std::vector<ExtentAddr> copies;
   size_t copies_read = 0;  ///< The replicas that the root names whose node answered.
@@ -30,15 +30,15 @@ struct ManifestRecovered {
 };
 
 /// Reads the manifest that `root_value` names: the newest image that can be put together out of the
-/// copies that can be read, then the edits of later versions in their order. What is damaged in one
-/// copy is taken from another.
+/// replicas that can be read, then the edits of later versions in their order. What is damaged in
+/// one replica is taken from another.
 ///
-/// An edit that was acknowledged is on every copy, so the replay ends where some copy has not got
-/// the next one while no copy has it. The last edit may be one that was not acknowledged; it is
-/// there or not there as a whole.
+/// An edit that was acknowledged is on every replica, so the replay ends where some replica has not
+/// got the next one while no replica has it. The last edit may be one that was not acknowledged; it
+/// is there or not there as a whole.
 ///
-/// `Corruption` naming the place if something that counts is damaged in all copies: never a state
-/// that has not been, never an older one. `Unavailable` naming the nodes if no copy can be read;
+/// `Corruption` naming the place if something that counts is damaged in all replicas: never a state
+/// that has not been, never an older one. `Unavailable` naming the nodes if no replica can be read;
 /// `NotSupported` for newer formats. Writes nothing. Of a manifest whose owner is at work, this
 /// gives a state that there was a moment ago, unless it is renewed meanwhile: then this may fail.
 /// `TimedOut`: checkpoints follow each other faster than it can be read.

@@ -21,7 +21,7 @@ constexpr uint32_t kPieceSlots = 256;
 constexpr int kLooks = 50;
 constexpr auto kPause = std::chrono::milliseconds(10);
 
-/// One copy of a manifest.
+/// One replica of a manifest.
 class ManifestCopyCheck {
  public:
   ManifestCopyCheck(pool::PoolClient* client, pool::CopyReader* reader,
@@ -35,7 +35,7 @@ class ManifestCopyCheck {
     Status status = CheckImage();
     if (status.ok()) status = CheckRing();
     if (status.ok() && !damage_.empty() && IsStillThere()) *what = damage_;
-    // A copy that is gone has no damage.
+    // A replica that is gone has no damage.
     return status.IsUnavailable() ? Status::OK() : status;
   }
 

@@ -13,16 +13,16 @@
 
 namespace nacre {
 
-/// What is damaged of the copies of a manifest.
+/// What is damaged of the replicas of a manifest.
 struct ManifestDamage {
   pool::ManifestIdentity identity;  ///< Identity of the manifest.
   std::vector<std::string> places;  ///< For messages: node and place of each replica.
 };
 
-/// Compares the copies of the manifest of an open database with their checksums: heads, slots,
+/// Compares the replicas of the manifest of an open database with their checksums: heads, slots,
 /// those edits in their rings that the images may lack, and the zeros behind the last one. Commits,
 /// checkpoints and renewals go on meanwhile: what they change under the reader's eyes is looked at
-/// again. Copies on lost nodes, or that cannot be read, are left out, and so are those of a
+/// again. Replicas on lost nodes, or that cannot be read, are left out, and so are those of a
 /// manifest that is renewed meanwhile.
 ///
 /// `place`: where the manifest is now; called several times. Fails as `pass` does.

@@ -26,8 +26,8 @@ namespace nacre {
 /// its last change and a checksum; a free one is all zeros. The header, an item too, whose chain
 /// begins in slot 0, has the rest of the state, and a checksum over all other slots.
 ///
-/// Besides the copies that follow its checkpoints the image can have one more set of copies that is
-/// being made: these begin as the image was at one moment, and get what has changed since.
+/// Besides the replicas that follow its checkpoints the image can have one more set of replicas
+/// that is being made: these begin as the image was at one moment, and get what has changed since.
 ///
 /// Thread safety: none; but what BeginCopy gave may be read by another thread meanwhile.
 class ManifestSlots {
@@ -50,8 +50,8 @@ class ManifestSlots {
   /// The image is sealed.
   std::vector<pool::SlotChange> TakeChanges() { return Take(&changes_); }
 
-  /// What new copies are to begin with: the image as it is, which is sealed. One set of copies is
-  /// made at a time; a set that was begun before is given up.
+  /// What new replicas are to begin with: the image as it is, which is sealed. One set of replicas
+  /// is made at a time; a set that was begun before is given up.
   SlotImage BeginCopy();
   /// As TakeChanges, since BeginCopy or the last call of this.
   std::vector<pool::SlotChange> TakeCopyChanges() { return Take(&*copy_changes_); }

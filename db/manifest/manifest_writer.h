@@ -39,8 +39,8 @@ class ManifestWriter {
   bool Fits(size_t edit_bytes) const {
     return FitsEver(edit_bytes) && Needed(edit_bytes) <= Free();
   }
-  /// Appends an edit that fits. OK: it is on all copies. A failure is final; the edit may be on any
-  /// number of copies then.
+  /// Appends an edit that fits. OK: it is on all replicas. A failure is final; the edit may be on
+  /// any number of replicas then.
   Status Append(uint64_t version, const Slice& edit);
 
   /// The place of the next entry, counted without end; in the ring, modulo its size.

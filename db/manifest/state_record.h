@@ -25,7 +25,7 @@ uint64_t StateRecordBytes(const Slice& beginning, uint64_t database_id);
 /// `Corruption` saying what is wrong, `NotSupported` for another format. Safe on any bytes.
 Status DecodeStateRecord(const Slice& bytes, uint64_t database_id, TableLineage* state);
 
-/// Writes `record` to the beginning of each copy. `Unavailable`, `TimedOut` naming nodes.
+/// Writes `record` to the beginning of each replica. `Unavailable`, `TimedOut` naming nodes.
 Status WriteStateRecord(pool::PoolClient* client, const std::vector<ExtentAddr>& copies,
                         const std::string& record);
 

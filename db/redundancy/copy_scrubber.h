@@ -22,16 +22,16 @@ namespace nacre {
 /// What scrubbing of log and manifest has done since the database was opened. Monotonic.
 struct CopyScrubCounters {
   std::atomic<uint64_t> bytes{0};    ///< Read and compared.
-  std::atomic<uint64_t> damaged{0};  ///< Copies found damaged, each time anew.
+  std::atomic<uint64_t> damaged{0};  ///< Replicas found damaged, each time anew.
   std::atomic<uint64_t> healed{0};   ///< Those of them whose damage is gone since.
   std::atomic<uint64_t> passes{0};   ///< Through log and manifest.
 };
 
-/// Compares the copies of an open database's log and manifest with their checksums: without end and
-/// slowly, by a thread, and at full speed on request. The owner reads them, since they are small
-/// beside the tables and only it knows how far they count. What is damaged is healed at once: a
-/// copy of a log segment is written anew from one that is whole, the records of a segment of which
-/// no copy is whole go into tables, and the manifest is renewed.
+/// Compares the replicas of an open database's log and manifest with their checksums: without end
+/// and slowly, by a thread, and at full speed on request. The owner reads them, since they are
+/// small beside the tables and only it knows how far they count. What is damaged is healed at once:
+/// a replica of a log segment is written anew from one that is whole, the records of a segment of
+/// which no replica is whole go into tables, and the manifest is renewed.
 ///
 /// Thread safety: all methods may be called from many threads at once, save Start and Stop.
 class CopyScrubber {
@@ -55,13 +55,13 @@ class CopyScrubber {
   CopyScrubber(const CopyScrubber&) = delete;
   CopyScrubber& operator=(const CopyScrubber&) = delete;
 
-  /// `bytes_per_second`: of all copies together; 0: nothing is done by itself.
+  /// `bytes_per_second`: of all replicas together; 0: nothing is done by itself.
   void Start(uint64_t bytes_per_second);
   /// Ends what is under way, with `Aborted`. Idempotent.
   void Stop() EXCLUDES(mutex_);
 
-  /// Compares all copies now, and heals them. Answers why damage could not be healed: as
-  /// ManifestLog::Renew does. Copies on lost nodes are left out.
+  /// Compares all replicas now, and heals them. Answers why damage could not be healed: as
+  /// ManifestLog::Renew does. Replicas on lost nodes are left out.
   Status VerifyNow() EXCLUDES(healing_) { return RunPass(0); }
 
   const CopyScrubCounters& counters() const { return counters_; }
@@ -73,7 +73,7 @@ class CopyScrubber {
   Status ScrubLog(pool::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
   /// Looks again, at full speed, at a segment that looked damaged, and heals it if it is.
   void HealSegment(pool::CopyReader* reader, uint64_t number) EXCLUDES(healing_);
-  /// How many copies of a sealed segment were healed; `*flush`: some were not.
+  /// How many replicas of a sealed segment were healed; `*flush`: some were not.
   void HealCopies(pool::CopyReader* reader, const WrittenSegment& written, bool* flush);
   std::string Name(const WrittenSegment& written, const ExtentAddr& copy) const;
 

@@ -17,14 +17,14 @@ namespace {
 /// As a rule little is new; where much is, windows grow.
 constexpr uint64_t kFirstWindow = 4 << 10;
 constexpr uint64_t kUsualWindow = 256 << 10;
-/// A write under way is in all copies within microseconds of each other; one that is not after so
-/// long has failed, or a copy is damaged.
+/// A write under way is in all replicas within microseconds of each other; one that is not after so
+/// long has failed, or a replica is damaged.
 constexpr uint64_t kDoubtNanos = 20'000'000;
 constexpr int kTriesAtOnce = 16;
 constexpr std::chrono::milliseconds kDoubtPause{1};
 
-/// The record at `offset` of one copy, whose bytes are `window`. `*needed`: what a window must have
-/// for it, if that is more.
+/// The record at `offset` of one replica, whose bytes are `window`. `*needed`: what a window must
+/// have for it, if that is more.
 bool RecordAt(const Slice& window, uint64_t offset, uint32_t stamp, LogRecord* record,
               uint64_t* needed) {
   if (window.size() - offset < kMinLogRecordBytes) return false;

@@ -92,7 +92,7 @@ class LogFollower {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  /// A record of the open segment that not all copies have.
+  /// A record of the open segment that not all replicas have.
   struct Doubt {
     uint64_t number = 0;  ///< Number of the segment.
     uint64_t offset = 0;
@@ -112,10 +112,10 @@ class LogFollower {
     kSealed,  ///< It is sealed, or that cannot be told.
   };
 
-  /// The headers of the segments after the one that is read, as far as any copy gives them.
+  /// The headers of the segments after the one that is read, as far as any replica gives them.
   struct Heads {
     bool read = false;
-    std::set<uint64_t> unread;                  ///< Segments of which no copy could be read.
+    std::set<uint64_t> unread;                  ///< Segments of which no replica could be read.
     std::map<uint64_t, LogSegmentHeader> used;  ///< Headers of those that have one.
     bool announced = false;                     ///< One that is not in use yet.
   };
@@ -125,9 +125,9 @@ class LogFollower {
   /// Whether the record at the present offset, which some replicas lack, has been like that for
   /// long.
   bool Stays();
-  /// Reads on until what all copies have was visited; and for kHeads, what they may have had.
+  /// Reads on until what all replicas have was visited; and for kHeads, what they may have had.
   Status ReadOpen(Look look, const Visitor& visit, Seen* seen);
-  /// The records in `windows`, which are of the copies that could be read. `*needed`: bytes that
+  /// The records in `windows`, which are of the replicas that could be read. `*needed`: bytes that
   /// the next window should have at least, 0: the end of the records was found.
   Status Take(const std::vector<Slice>& windows, const Visitor& visit, uint64_t* needed);
   /// Appends the reads of heads_ to `reads`, and the number of each one's segment to `numbers`.

@@ -123,7 +123,7 @@ class Reading {
     std::atomic<size_t> taken{0};
     RunTogether("nacre-open", threads, [&](size_t reader) {
       for (size_t i = taken++; i < scans.size(); i = taken++) {
-        // The last one first: all its copies are looked through, so it takes longest.
+        // The last one first: all its replicas are looked through, so it takes longest.
         const size_t part = scans.size() - 1 - i;
         scans[part]->Run(readers[reader].get(),
                          [&](SequenceNumber first, uint32_t count, const Slice& updates) {

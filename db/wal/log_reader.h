@@ -26,7 +26,7 @@ struct LogReadResult {
   /// The begin of a record such that all that the writer may have had in flight is from here to
   /// `end_bytes`; 0: nothing was.
   uint64_t tail_begin = 0;
-  bool healed = false;             ///< Something was damaged in one copy and taken from another.
+  bool healed = false;             ///< Something was damaged in one replica and taken from another.
   std::vector<std::string> notes;  ///< Problems: damage, replicas that cannot be read.
 };
 

@@ -109,7 +109,7 @@ class SegmentCheck {
   uint64_t padding_ = 0;
 };
 
-/// Replaces the bytes of a damaged copy by those of another one.
+/// Replaces the bytes of a damaged replica by those of another one.
 class Healing {
  public:
   Healing(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,

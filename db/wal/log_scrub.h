@@ -15,7 +15,7 @@ namespace nacre {
 /// Told of bytes that were read. A failure ends the work, and is the answer.
 using PassBytes = std::function<Status(uint64_t bytes)>;
 
-/// The copies of a log segment, as they compare with their checksums. A copy that is on a lost
+/// The replicas of a log segment, as they compare with their checksums. A replica that is on a lost
 /// node, or could not be read, is in neither list.
 struct LogSegmentCopies {
   std::vector<ExtentAddr> whole;

@@ -28,9 +28,9 @@ class LogSealer {
   static Status Create(pool::PoolClient* client, uint64_t database_id,
                        std::unique_ptr<LogSealer>* sealer);
 
-  /// Marks all copies that are on live nodes but not on one of `lost`. OK if one copy has the mark;
-  /// otherwise the failure of the last one, or `Unavailable` if none could be tried. Waits for
-  /// nodes that do not answer, at most the time that any operation may take.
+  /// Marks all replicas that are on live nodes but not on one of `lost`. OK if one replica has the
+  /// mark; otherwise the failure of the last one, or `Unavailable` if none could be tried. Waits
+  /// for nodes that do not answer, at most the time that any operation may take.
   Status Seal(const LogSegment& segment, const std::vector<NodeId>& lost);
 
   /// What to write at kLogSealAt to seal the segment; there until the next call of any kind.

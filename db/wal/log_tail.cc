@@ -76,7 +76,7 @@ class Tail {
     return Status::OK();
   }
 
-  /// Each record from a copy that has it.
+  /// Each record from a replica that has it.
   Status Merge(char* whole) const {
     for (uint64_t at = 0; at < bytes_;) {
       LogRecord record;

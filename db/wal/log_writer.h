@@ -45,7 +45,7 @@ struct LogWriterOptions {
 /// What a log has done since it was opened.
 struct LogWriterStats {
   uint64_t bytes_appended = 0;    ///< Bytes of records, as they lie in segments.
-  uint64_t writes_posted = 0;     ///< Each of them to all copies.
+  uint64_t writes_posted = 0;     ///< Each of them to all replicas.
   uint64_t segments = 0;          ///< Opened.
   uint64_t ensemble_changes = 0;  ///< Segments that ended since a node failed.
 };
@@ -98,7 +98,7 @@ class LogWriter {
   /// have to wait for a segment: the Await does that then, and meets any failure. It never waits.
   /// An Await must follow, as nothing else completes a group in flight.
   void Start() EXCLUDES(mutex_);
-  /// Returns once every copy has everything up to `position`.
+  /// Returns once every replica has everything up to `position`.
   Status Await(uint64_t position);
   /// The same for everything that was appended before.
   Status Sync() { return Await(ring_->reserved()); }
@@ -219,11 +219,11 @@ class LogWriter {
   /// Returns once no group is on its way. Ends the segment if that failed; the ring has its records
   /// for the next one.
   Status AwaitPosted() REQUIRES(lead_) EXCLUDES(mutex_);
-  /// Every copy has the group that is on its way.
+  /// Every replica has the group that is on its way.
   void AcknowledgePosted() REQUIRES(lead_);
   /// Makes sure that a segment with room for `bytes` of records is open.
   Status OpenFor(uint64_t bytes) REQUIRES(lead_) EXCLUDES(mutex_);
-  /// Brings the header of the open segment to all copies, with what failed before in front of it.
+  /// Brings the header of the open segment to all replicas, with what failed before in front of it.
   Status BeginSegment() REQUIRES(lead_);
   /// Posts it.
   Status WriteHeader(bool announced) REQUIRES(lead_);
@@ -231,7 +231,7 @@ class LogWriter {
   Status PostFailed() REQUIRES(lead_);
   /// Ends the open segment at its last acknowledged byte.
   void Seal() REQUIRES(lead_) EXCLUDES(mutex_);
-  /// Marks the copies of the open segment, of which nothing is on its way.
+  /// Marks the replicas of the open segment, of which nothing is on its way.
   void MarkSealed() REQUIRES(lead_);
   void SealFailed() REQUIRES(lead_) EXCLUDES(mutex_);
   /// Makes status() answer `s` from now on; also returns it.

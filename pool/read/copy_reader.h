@@ -12,8 +12,8 @@
 
 namespace nacre::pool {
 
-/// Reads copies of things that are no tables (logs, manifests) from end to end, with connections of
-/// its own, which it keeps.
+/// Reads replicas of things that are no tables (logs, manifests) from end to end, with connections
+/// of its own, which it keeps.
 ///
 /// Thread safety: none. Outlives its CopyReads, which are used by one thread at a time with it.
 class CopyReader {

@@ -15,13 +15,13 @@
 namespace nacre::pool {
 
 /// Writes the same bytes into one extent on each of several nodes: logs and manifests, which are on
-/// their way to all copies at once and there after one round trip.
+/// their way to all replicas at once and there after one round trip.
 ///
-/// Invariant: the writes of one copy take place in the order of their tickets, so what is behind a
-/// ticket that Poll has answered is whole on every copy.
+/// Invariant: the writes of one replica take place in the order of their tickets, so what is behind
+/// a ticket that Poll has answered is whole on every replica.
 ///
 /// Failures: the first one ends all. Nothing is written after it, and nothing is under way any
-/// more: the buffers of all writes are free. A copy fails when its node does not answer, or is
+/// more: the buffers of all writes are free. A replica fails when its node does not answer, or is
 /// known to be gone (`Unavailable`), or refuses the write since this client has not got the key any
 /// more (`InvalidArgument`). The message names the nodes.
 ///
@@ -43,14 +43,14 @@ class MirroredExtent {
   MirroredExtent(const MirroredExtent&) = delete;
   MirroredExtent& operator=(const MirroredExtent&) = delete;
 
-  /// Posts a write of `from` (of registered memory: see AllocateBuffer) at `offset` to each copy,
-  /// with one doorbell a node. The bytes stay as they are until the write has ended. `*ticket` is
-  /// one more than that of the write before; the first is 1.
+  /// Posts a write of `from` (of registered memory: see AllocateBuffer) at `offset` to each
+  /// replica, with one doorbell a node. The bytes stay as they are until the write has ended.
+  /// `*ticket` is one more than that of the write before; the first is 1.
   Status Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* ticket);
-  /// Takes completions. The highest ticket up to which every copy has all writes.
+  /// Takes completions. The highest ticket up to which every replica has all writes.
   uint64_t Poll();
-  /// Waits until Poll would answer `ticket` or more. Copies that are not there by the deadline have
-  /// failed.
+  /// Waits until Poll would answer `ticket` or more. Replicas that are not there by the deadline
+  /// have failed.
   Status Await(uint64_t ticket, Deadline deadline);
 
   const Status& failure() const { return failure_; }
@@ -75,7 +75,7 @@ class MirroredExtent {
     uint64_t to = 0;
     rdma::RemoteBuffer start;
   };
-  /// An id is ticket, then whether this is the last request of the ticket, then the copy.
+  /// An id is ticket, then whether this is the last request of the ticket, then the replica.
   static constexpr int kCopyBits = 4;
   static_assert(size_t{1} << kCopyBits == kMaxCopies);
 

@@ -9,13 +9,13 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 
-// Copies of a manifest's image, and how they get from one checkpoint to the next: the owner sends
-// what differs, and the node that holds a copy applies that to it (Aceso, SOSP 2024, section 3.2).
-// Neither what is sent nor what is done depends on the size of the rest.
+// Replicas of a manifest's image, and how they get from one checkpoint to the next: the owner sends
+// what differs, and the node that holds a replica applies that to it (Aceso, SOSP 2024, section
+// 3.2). Neither what is sent nor what is done depends on the size of the rest.
 
 namespace nacre::pool {
 
-/// Which manifest a copy belongs to. Of one database, no two manifests have the same.
+/// Which manifest a replica belongs to. Of one database, no two manifests have the same.
 struct ManifestIdentity {
   uint64_t database_id = 0;
   uint64_t epoch = 0;       ///< Epoch of the owner that made it.
@@ -72,8 +72,8 @@ struct CheckpointDelta {
 Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
                    CheckpointDelta* delta);
 
-/// Told of all that a copy is going to be changed to, encoded, before the first byte is changed. A
-/// failure leaves the copy as it is.
+/// Told of all that a replica is going to be changed to, encoded, before the first byte is changed.
+/// A failure leaves the replica as it is.
 using RecordRedo = std::function<Status(std::string redo)>;
 
 /// Brings the replica in the `length` bytes at `copy` from the delta's base version to its version.
@@ -84,7 +84,7 @@ using RecordRedo = std::function<Status(std::string redo)>;
 Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length,
                        const RecordRedo& record = nullptr);
 /// Does what a process that was killed in the middle of it had recorded, and perhaps done already.
-/// `Corruption`, without a change, if `redo` is none for that copy.
+/// `Corruption`, without a change, if `redo` is none for that replica.
 Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length);
 
 }  // namespace nacre::pool
