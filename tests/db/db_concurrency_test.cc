@@ -1,9 +1,9 @@
-// Goal: with many threads at work, a write is seen at once by its writer and never unseen by
-// anybody, a batch is seen whole or not at all, and a snapshot never changes; whatever flushes,
-// compactions and switches of MemTables go on below.
-// Method: writers own keys and number the versions that they write, so that a reader can tell what
-// it may see from what was acknowledged before and issued after its read. Small buffers make
-// MemTables and tables come and go all the time. Meant to be run under ThreadSanitizer too.
+// Goal: with many threads at work, a write is seen at once by its writer and never unseen by any
+// thread, a batch is seen whole or not at all, and a snapshot never changes; whatever flushes,
+// compactions and switches of MemTables go on below. Method: writers own keys and number the
+// versions that they write, so that a reader can tell what it may see from what was acknowledged
+// before and issued after its read. Small buffers make MemTables and tables come and go all the
+// time. Meant to be run under ThreadSanitizer too.
 
 #include <gtest/gtest.h>
 

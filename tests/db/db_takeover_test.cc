@@ -155,7 +155,7 @@ TEST_F(TakeoverTest, NodesKilledUnderTheLog) {
   ASSERT_TRUE(owner.AwaitProgress(500));
   for (const size_t victim : {random_.Uniform(2), 2 + random_.Uniform(3)}) {
     (*nodes_)[victim].Kill();
-    // Writes go on without waiting for anybody to repair anything.
+    // Writes go on without waiting for a repair.
     ASSERT_TRUE(owner.AwaitProgress(500));
   }
   owner.Kill();

@@ -1,4 +1,4 @@
-// A memory node takes requests from anybody: whatever arrives is decoded or refused.
+// A memory node takes requests from any peer: whatever arrives is decoded or refused.
 
 #include <cstddef>
 #include <cstdint>

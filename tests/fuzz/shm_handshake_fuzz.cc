@@ -1,4 +1,4 @@
-// Anybody on the host can connect to a shm listener or pose as one: each message is decoded or
+// Any process of the host can connect to a shm listener or pose as one: each message is decoded or
 // refused, and what is decoded is within its bounds.
 
 #include <cstddef>

@@ -1,9 +1,8 @@
 // Goal: when the network drops packets, in both directions or in one, callers get Unavailable or
 // TimedOut and never hang, what others hold goes on, nothing leaks, and once the network is whole
-// again the node is reached again.
-// Method: nacre-memnode processes over tcp in a network namespace of the test's own, whose packets
-// nftables drops. Transport timeout and operation timeout are short; what is checked is that calls
-// return, long before anybody would call it a hang.
+// again the node is reached again. Method: nacre-memnode processes over tcp in a network namespace
+// of the test's own, whose packets nftables drops. Transport timeout and operation timeout are
+// short; what is checked is that calls return, long before a user would call it a hang.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

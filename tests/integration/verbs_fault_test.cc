@@ -245,7 +245,7 @@ TEST_F(VerbsFaultTest, AClientThatVanishesGivesItsDatabaseBack) {
   EXPECT_TRUE(Await(each_has_slabs));
   const KeptConnections kept(client.pid());
   client.Kill();
-  // Somebody else goes on with it once the nodes have noticed.
+  // Another owner goes on with it once the nodes have noticed.
   Options options;
   options.pool = pool;
   std::unique_ptr<DB> theirs;

@@ -202,7 +202,7 @@ TEST_P(WriteKeysTest, AReturnedSlabIsWrittenNoMore) {
   EXPECT_FALSE(HasKey(owner_, slabs_[1]));
   ExpectRefused(owner_, stale);
   ExpectWrites(owner_, kept);
-  // Nor when it is somebody else's.
+  // It is refused as well once the slab is another database's.
   DatabaseLease lease;
   ASSERT_TRUE(other_.client->databases()
                   ->Open("other", {.create_if_missing = true, .error_if_exists = true}, &lease)

@@ -118,7 +118,7 @@ constexpr CaseOfBug kCases[] = {
      "JobCaseTest.WhatAnOwnersCompactionHasGivenUpIsStoredOverNothing"},
 };
 
-/// None of the bugs needs a node that is stopped for longer than anybody waits.
+/// None of the bugs needs a node that is stopped for longer than any timeout.
 sim::StoryOptions StoriesOf(const Bug& bug) {
   sim::StoryOptions stories = bug.stories;
   stories.no_long_stops = true;

@@ -134,7 +134,7 @@ TEST_F(AcceptorTest, TheReserveIsTakenAndComesBack) {
     EXPECT_EQ(acceptor.Take(&taken), Acceptor::Taken::kNobody);
     Call(caller_);
     EXPECT_EQ(acceptor.Take(&taken), Acceptor::Taken::kToRefuse);
-    // Held for longer than it should be: there is nothing left to take anybody up with.
+    // It is held for longer than it should be: no descriptor is left to accept a caller with.
     Call(late_caller_);
     UniqueFd second;
     EXPECT_EQ(acceptor.Take(&second), Acceptor::Taken::kNobody);

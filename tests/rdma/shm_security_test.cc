@@ -52,7 +52,7 @@ class Impostor {
     ASSERT_TRUE(ReceiveBy(socket_.get(), deadline_, &packet).ok());
     ASSERT_TRUE(DecodeChallenge(packet.bytes(), packet.fds.size(), challenge).ok());
   }
-  /// With three descriptors that are of no use to anybody.
+  /// Sends three descriptors along, which are of no use.
   void Introduce(const Introduction& introduction) {
     const UniqueFd fd(memfd_create("impostor", MFD_CLOEXEC));
     Send(&introduction, sizeof(introduction), {fd.get(), fd.get(), fd.get()});

@@ -183,7 +183,7 @@ TEST_F(BytesTest, WithoutACopyFailNamingTheNode) {
   const auto writer = NewWriter("/d/g");
   ASSERT_TRUE(IsOk(writer->Append("some", io_, nullptr)));
   pool_->KillEmbeddedNode(0);
-  // What the node's memory held stays readable over this transport until somebody notices.
+  // What the node's memory held stays readable over this transport until the loss is noticed.
   while (pool_->client()->alive(0)) Clock::System()->SleepFor(std::chrono::milliseconds(1));
 
   char scratch[100];

@@ -124,7 +124,7 @@ void GoOnAndCheck(Scheduler* scheduler, Case* c, ProcessId owner, DB* db, int ro
   });
 }
 
-/// Writes more rounds after `*round`, for longer than anybody waits.
+/// Writes more rounds after `*round`, for longer than any timeout.
 void WriteForLong(Scheduler* scheduler, Case* c, ProcessId owner, DB* db, int* round,
                   Progress* progress) {
   constexpr uint64_t kStopNanos = 40'000'000'000;
@@ -140,8 +140,8 @@ void WriteForLong(Scheduler* scheduler, Case* c, ProcessId owner, DB* db, int* r
   c->Await("the writes", [=] { return progress->written; });
 }
 
-/// A node that has taken a job of the database's is stopped for longer than anybody waits, while
-/// the owner goes on, and uses the space again. Then the node goes on with the job.
+/// A node that has taken a job of the database's is stopped for longer than any timeout, while the
+/// owner goes on, and uses the space again. Then the node goes on with the job.
 std::string StopAnExecutor(Scheduler* scheduler, Case* c, const Stop& stop) {
   const ProcessId owner = c->NewProcess("owner");
   auto* const db = new std::unique_ptr<DB>;  // Ends with its process.

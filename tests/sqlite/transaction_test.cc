@@ -1,7 +1,7 @@
 // Goal: transactions of several connections are isolated as snapshots are, and what they wrote is
-// there when everybody has gone and come back, with nodes lost.
-// Method: connections of one process in chosen orders over an embedded pool; over six processes
-// that keep rs(4,2), one of which is killed.
+// there when all connections have gone and come back, with nodes lost. Method: connections of one
+// process in chosen orders over an embedded pool; over six processes that keep rs(4,2), one of
+// which is killed.
 
 #include <gtest/gtest.h>
 

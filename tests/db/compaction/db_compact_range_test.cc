@@ -367,7 +367,7 @@ TEST_F(CompactTreeTest, TakesLessSpaceThanTheLevel) {
   const int depth = Depth();
   ASSERT_GE(depth, 3);
   ASSERT_GT(Files(depth - 2), 0u);
-  // Somebody else takes all free slabs but for a third of what the tree takes.
+  // Another database takes all free slabs but for a third of what the tree takes.
   const auto free_slabs = [this] {
     return SumOverNodes(pool_.get(), &pool::NodeStats::slabs_total) -
            SumOverNodes(pool_.get(), &pool::NodeStats::slabs_leased);

@@ -306,7 +306,7 @@ TEST_F(FlushJobTest, EndsWhenItIsCancelled) {
   const std::atomic<bool> cancelled{true};
   pool::CompactionResult result;
   const Status status = pool::RunOnNode(client_, 0, job, &cancelled, &result);
-  // It is told when somebody looks, and may have ended before.
+  // It is told at the next look, and may have ended before.
   EXPECT_TRUE(status.IsAborted() || status.ok()) << status.ToString();
   pool::JobPlugins plugins;
   plugins.comparator = BytewiseComparator();

@@ -107,7 +107,7 @@ TEST(WriteSequencerTest, AWaitThatIsGivenUpAnswersWhatItWasGivenUpFor) {
   const Ticket held = sequencer.Begin(1);
   const Ticket near = sequencer.Begin(kRing);
   const Ticket beyond = sequencer.Begin(1);
-  // The reason is gone by the time that somebody could ask again.
+  // The reason is gone by the time that it could be asked for again.
   int asked = 0;
   const auto once = [&asked] { return ++asked == 1 ? Status::TimedOut("once") : Status::OK(); };
   EXPECT_TRUE(sequencer.Finish(beyond, once).IsTimedOut()) << "its slot is a lap ahead";
