@@ -22,6 +22,7 @@
 #include "db/manifest/table_lineage.h"
 #include "db/open_timeline.h"
 #include "db/owner_controls.h"
+#include "db/read/lookup_batch.h"
 #include "db/redundancy/copy_scrubber.h"
 #include "db/redundancy/membership_keeper.h"
 #include "db/redundancy/node_reporter.h"
@@ -48,9 +49,6 @@
 #include "util/mutex.h"
 
 namespace nacre {
-
-class PointLookup;
-struct Record;
 
 /// The database. Split by concern into db_*.cc, as the sections below say; db_compact_range.cc has
 /// those compactions that are asked for.
@@ -344,13 +342,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// The same for one who holds no guard and has not checked the lease.
   Status FinishGet(const ReadView& view, const ReadOptions& options, const Slice& key,
                    SequenceNumber snapshot, PinnableSlice* value);
-  /// What a lookup that ended answers; `record` counts if it found one.
-  Status Conclude(const ReadView& view, const ReadOptions& options, const PointLookup& lookup,
-                  const Record& record, PinnableSlice* value) const;
-  /// At most 64 keys; `lookups` and `reads` are as many, for its use.
-  void MultiGetBatch(const ReadOptions& options, const ReadView& view, SequenceNumber snapshot,
-                     size_t count, const Slice* keys, PointLookup* lookups, pool::PointRead* reads,
-                     PinnableSlice* values, Status* statuses);
 
   // ---- db_flush.cc ----
   /// MemTables of `only`, or, if that is null, of all families.
@@ -537,8 +528,12 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status repair_failure_ GUARDED_BY(state_.mutex);  ///< Why repair waited last.
 
   Scrubber scrubber_;
-  std::unique_ptr<CopyScrubber> copy_scrubber_;     ///< Null until the threads start.
-  mutable IndexLoader index_loader_{IndexNeeds()};  ///< Reads tell it what they want.
+  std::unique_ptr<CopyScrubber> copy_scrubber_;  ///< Null until the threads start.
+  IndexLoader index_loader_{IndexNeeds()};       ///< Reads tell it what they want.
+  const LookupSource lookup_source_{
+      .client = client_, .store = store_, .prepare = [this](const TableHandle& table) {
+        return index_loader_.PrepareLookups(table);
+      }};
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;

@@ -4,12 +4,11 @@
 
 #include "db/db_impl.h"
 #include "db/family/hidden_family.h"
-#include "db/read/point_lookup.h"
+#include "db/read/lookup_batch.h"
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
 #include "pool/read/point_reader.h"
 #include "util/exceptions.h"
-#include "util/hash.h"
 
 namespace nacre {
 
@@ -56,24 +55,25 @@ bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle,
   EpochDomain::Guard guard(&epochs_);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(*family, options, &snapshot);
-  const uint64_t hash = Hash64(key);
+  const LookupContext context{lookup_source_, view, options, snapshot};
   PinnableSlice found;
   Status status;
-  switch (GetFromMemTables(view, key, hash, snapshot, &found, &status)) {
-    case MemTableAnswer::kSettled:
+  KeyLookup lookup;
+  lookup.Begin(context, key, &found, &status);
+  switch (lookup.LookInMemory(context)) {
+    case KeyLookup::State::kEnded:
       if (!status.ok()) return false;
       if (value != nullptr) *value = found.ToString();
       if (value_found != nullptr) *value_found = value != nullptr;
       return true;
-    case MemTableAnswer::kSearch:
-      return true;
-    case MemTableAnswer::kAbsent:
+    case KeyLookup::State::kReads:
       break;
+    default:
+      return true;
   }
-  PointLookup lookup;
-  lookup.Start(view.version.get(), store_, key, hash, snapshot, options.verify_checksums);
+  lookup.BeginTables(context);
   pool::PointRead read;
-  return lookup.Next(&read) || lookup.outcome() != PointLookup::Outcome::kContinue;
+  return lookup.Next(&read) != KeyLookup::State::kEnded;
 } catch (...) {
   return true;
 }

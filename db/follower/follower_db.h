@@ -11,6 +11,7 @@
 
 #include "db/follower/follower_state.h"
 #include "db/follower/follower_view.h"
+#include "db/read/lookup_batch.h"
 #include "nacre/db.h"
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
@@ -179,6 +180,11 @@ class FollowerDB final : public DB {
   pool::PoolClient* const client_;
   const std::unique_ptr<pool::TableStore> store_;
   const std::unique_ptr<IndexMemory> index_memory_;  ///< Null: there is no budget.
+  const LookupSource lookup_source_{
+      .client = client_,
+      .store = store_.get(),
+      .prepare = [this](const TableHandle& table) { return table.Load(TierFor(table)); },
+      .finds_damage = false};
   mutable EpochDomain epochs_;
   /// The current view, which current_view_ owns. Release by InstallView: pairs with Begin.
   std::atomic<const FollowerView*> view_{nullptr};

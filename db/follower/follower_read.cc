@@ -8,12 +8,11 @@
 #include "db/follower/follower_db.h"
 #include "db/follower/follower_iterator.h"
 #include "db/read/db_iterator.h"
-#include "db/read/point_lookup.h"
+#include "db/read/lookup_batch.h"
 #include "db/read/view_reads.h"
 #include "pool/read/point_reader.h"
 #include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
-#include "util/hash.h"
 
 namespace nacre {
 namespace {
@@ -38,126 +37,6 @@ Status Gone(std::string_view what) {
   return Status::TryAgain(
       fmt::format("the owner has used memory of tables again that {} needs", what));
 }
-
-/// The keys of one look at a view that are not settled by MemTables.
-class Lookups {
- public:
-  Lookups(pool::PoolClient* client, const pool::TableStore* store, const ReadView& view,
-          SequenceNumber snapshot)
-      : reader_(client->point_sessions()), store_(store), view_(view), snapshot_(snapshot) {}
-
-  void Add(const Slice& key, uint64_t hash, PinnableSlice* value, Status* status) {
-    Item& item = items_.emplace_back();
-    item.value = value;
-    item.status = status;
-    item.key = key;
-    item.hash = hash;
-    Start(&item);
-  }
-
-  /// `tier` says of a table that is to be loaded how much of its index.
-  template <typename Tier>
-  void Run(const Tier& tier) {
-    std::vector<Item*> active;
-    for (Item& item : items_) active.push_back(&item);
-    while (!active.empty()) {
-      std::erase_if(active, [&](Item* item) { return !FindRead(item, tier); });
-      // First those without an address: the others' bytes stay until the next call only.
-      for (Item* item : active) {
-        if (!item->read.from.valid()) Fetch(item);
-      }
-      std::vector<Item*> addressed;
-      std::vector<pool::PointRead> reads;
-      for (Item* item : active) {
-        if (item->done || !item->read.from.valid()) continue;
-        addressed.push_back(item);
-        reads.push_back(item->read);
-      }
-      if (!reads.empty()) reader_.ReadAll(reads);
-      for (size_t i = 0; i < reads.size(); ++i) Consume(addressed[i], reads[i]);
-      std::erase_if(active, [](const Item* item) { return item->done; });
-    }
-  }
-
- private:
-  struct Item {
-    PointLookup lookup;
-    pool::PointRead read;
-    Slice key;
-    uint64_t hash = 0;
-    PinnableSlice* value = nullptr;
-    Status* status = nullptr;
-    bool done = false;
-  };
-
-  void Start(Item* item) {
-    item->lookup.Start(view_.version.get(), store_, item->key, item->hash, snapshot_,
-                       /*verify_checksums=*/true);
-  }
-
-  /// False: it has ended.
-  template <typename Tier>
-  bool FindRead(Item* item, const Tier& tier) {
-    while (!item->lookup.Next(&item->read)) {
-      if (item->lookup.outcome() != PointLookup::Outcome::kUnloaded) {
-        End(item, Record());
-        return false;
-      }
-      const TableHandle& table = *item->lookup.table();
-      if (Status status = table.Load(tier(table)); !status.ok()) {
-        *item->status = std::move(status);
-        item->done = true;
-        return false;
-      }
-      Start(item);
-    }
-    return true;
-  }
-
-  void Fetch(Item* item) {
-    const auto parts = item->lookup.StartFetch(item->read, pool::PointReader::kMaxReadsAtOnce);
-    if (!parts.empty()) reader_.ReadAll(parts);
-    item->lookup.Fetch(parts, &item->read);
-    Consume(item, item->read);
-  }
-
-  void Consume(Item* item, const pool::PointRead& read) {
-    Record record;
-    if (item->lookup.Consume(read, &record) != PointLookup::Outcome::kContinue) End(item, record);
-  }
-
-  void End(Item* item, const Record& record) {
-    item->done = true;
-    switch (item->lookup.outcome()) {
-      case PointLookup::Outcome::kContinue:
-        *item->status = Status::NotFound();
-        return;
-      case PointLookup::Outcome::kFound:
-        *item->status = Status::OK();
-        if (TagType(record.tag) == ValueType::kValue) {
-          item->value->PinSelf(record.value);
-          return;
-        }
-        if (TagType(record.tag) != ValueType::kMerge) {
-          *item->status = Status::NotFound();
-          return;
-        }
-        [[fallthrough]];
-      case PointLookup::Outcome::kSearch:
-      case PointLookup::Outcome::kUnloaded:
-        *item->status = SearchView(view_, ReadOptions(), item->key, snapshot_, item->value);
-        return;
-      case PointLookup::Outcome::kFailed:
-        *item->status = item->lookup.status();
-    }
-  }
-
-  pool::PointReader reader_;
-  const pool::TableStore* const store_;
-  const ReadView& view_;
-  const SequenceNumber snapshot_;
-  std::vector<Item> items_;
-};
 
 }  // namespace
 
@@ -274,28 +153,10 @@ void FollowerDB::ReadKeys(const ReadOptions& options, ColumnFamilyHandle* handle
 bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumber snapshot,
                         std::span<const Slice> keys, PinnableSlice* values,
                         Status* statuses) const {
-  const ReadView& view = *whole.Of(family);
-  // How many are in flight together.
-  constexpr size_t kBatch = 64;
-  bool suspect = false;
-  for (size_t first = 0; first < keys.size(); first += kBatch) {
-    const size_t end = std::min(first + kBatch, keys.size());
-    Lookups lookups(client_, store_.get(), view, snapshot);
-    for (size_t i = first; i < end; ++i) {
-      const uint64_t hash = Hash64(keys[i]);
-      const MemTableAnswer in_memory =
-          GetFromMemTables(view, keys[i], hash, snapshot, &values[i], &statuses[i]);
-      if (in_memory == MemTableAnswer::kSettled) continue;
-      if (in_memory == MemTableAnswer::kSearch) {
-        statuses[i] = SearchView(view, ReadOptions(), keys[i], snapshot, &values[i]);
-        continue;
-      }
-      lookups.Add(keys[i], hash, &values[i], &statuses[i]);
-    }
-    lookups.Run([&](const TableHandle& table) { return TierFor(table); });
-    suspect = suspect || std::any_of(statuses + first, statuses + end, Suspect);
-  }
-  return suspect;
+  // Checksums are always verified here.
+  const ReadOptions options;
+  LookUpKeys({lookup_source_, *whole.Of(family), options, snapshot}, keys, values, statuses);
+  return std::any_of(statuses, statuses + keys.size(), Suspect);
 }
 
 PointTier::Kind FollowerDB::TierFor(const TableHandle& table) const {

@@ -4,11 +4,9 @@
 #include <utility>
 
 #include "db/read/operation_counts.h"
-#include "db/read/view_reads.h"
 #include "nacre/statistics.h"
 #include "pool/read/point_reader.h"
 #include "util/exceptions.h"
-#include "util/hash.h"
 #include "util/threads/epoch.h"
 
 namespace nacre {
@@ -36,7 +34,11 @@ struct AsyncDBImpl::Read final : Operation {
     abandoned_ = ended_ = false;
     owner->free_reads_.push_back(this);
   }
-  void TakeResult() override { owner->EndRead(this, std::move(status_)); }
+  void TakeResult() override { owner->EndRead(this); }
+
+  LookupContext Context() const {
+    return {owner->db_->lookup_source_, *pinned->view, options, snapshot};
+  }
 
   /// From its place in this.
   static Read* Of(pool::AsyncRead* arriving) { return static_cast<Arriving*>(arriving)->owner; }
@@ -45,13 +47,13 @@ struct AsyncDBImpl::Read final : Operation {
     Read* owner = nullptr;
   };
   Arriving arriving;
-  PointLookup lookup;
+  KeyLookup lookup;
   ReadOptions options;
+  SequenceNumber snapshot = 0;
   PinnableSlice* value = nullptr;
   PinnedView* pinned = nullptr;
-  uint64_t hash = 0;
-  MultiRead* all = nullptr;         ///< Of a MultiGet: what it is part of.
-  Status* status_of_key = nullptr;  ///< And where its answer goes.
+  MultiRead* all = nullptr;   ///< Of a MultiGet: what it is part of.
+  Status* answer = &status_;  ///< Or that of its key.
 };
 
 struct AsyncDBImpl::MultiRead final : Operation {
@@ -165,19 +167,19 @@ AsyncDBImpl::Read* AsyncDBImpl::NewRead() {
 
 AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& key,
                                       PinnableSlice* value, PinnedView* pinned,
-                                      SequenceNumber snapshot) {
+                                      SequenceNumber snapshot, MultiRead* all, Status* answer) {
   Read* const read = NewRead();
   value->Reset();
   read->options = options;
   read->value = value;
   read->start_nanos = StartOfCount();
   read->pinned = pinned;
-  read->all = nullptr;
-  read->hash = Hash64(key);
-  const ReadView& view = *pinned->view;
-  for (const auto& memtable : view.memtables) memtable->Prefetch(read->hash);
-  read->lookup.Start(view.version.get(), db_->store_, key, read->hash, snapshot,
-                     options.verify_checksums);
+  read->snapshot = snapshot;
+  read->all = all;
+  read->answer = all == nullptr ? &read->status_ : answer;
+  const LookupContext context = read->Context();
+  read->lookup.Begin(context, key, value, read->answer);
+  read->lookup.BeginTables(context);
   ++under_way_;
   fresh_.push_back(read);
   return read;
@@ -191,7 +193,7 @@ AsyncStatus AsyncDBImpl::GetAsync(const ReadOptions& options, ColumnFamilyHandle
   EpochDomain::Guard guard(&db_->epochs_);
   SequenceNumber snapshot = 0;
   PinnedView* const pinned = Pin(*family, options, &snapshot);
-  Read* const read = Begin(options, key, value, pinned, snapshot);
+  Read* const read = Begin(options, key, value, pinned, snapshot, /*all=*/nullptr, nullptr);
   Wake();
   return AsyncStatus(read);
 }
@@ -219,9 +221,7 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyH
   PinnedView* const pinned = Pin(*family, options, &snapshot);
   for (size_t i = 0; i < num_keys; ++i) {
     if (i > 0) ++pinned->users;
-    Read* const read = Begin(options, keys[i], &values[i], pinned, snapshot);
-    read->all = all;
-    read->status_of_key = &statuses[i];
+    Begin(options, keys[i], &values[i], pinned, snapshot, all, &statuses[i]);
   }
   Wake();
   return AsyncStatus(all);
@@ -270,87 +270,54 @@ void AsyncDBImpl::LookUp(Read* read) {
     LeaveToThread(read);
     return;
   }
-  Status status;
-  MemTableAnswer answer = MemTableAnswer::kSettled;
+  KeyLookup::State state = KeyLookup::State::kEnded;
   try {
-    answer = GetFromMemTables(*read->pinned->view, read->lookup.key(), read->hash,
-                              read->lookup.snapshot(), read->value, &status);
+    state = read->lookup.LookInMemory(read->Context());
   } catch (...) {
-    status = StatusOfException();
+    *read->answer = StatusOfException();
   }
-  switch (answer) {
-    case MemTableAnswer::kSettled:
-      EndRead(read, std::move(status));
-      return;
-    case MemTableAnswer::kSearch:
-      LeaveToThread(read);
-      return;
-    case MemTableAnswer::kAbsent:
-      break;
-  }
-  Advance(read);
+  GoOn(read, state);
 }
 
-void AsyncDBImpl::Advance(Read* read) {
+void AsyncDBImpl::GoOn(Read* read, KeyLookup::State state) {
   pool::PointRead& next = read->arriving.read;
-  bool more = false;
-  if (Status thrown = CatchAll([&] {
-        more = read->lookup.Next(&next);
-        return Status::OK();
-      });
-      !thrown.ok()) [[unlikely]] {
-    EndRead(read, std::move(thrown));
-    return;
-  }
-  if (!more) {
-    if (read->lookup.outcome() == PointLookup::Outcome::kContinue) {
-      EndRead(read, Status::NotFound());
-    } else {
-      LeaveToThread(read);
+  if (state == KeyLookup::State::kReads) {
+    try {
+      state = read->lookup.Next(&next);
+    } catch (...) {
+      state = KeyLookup::State::kEnded;
+      *read->answer = StatusOfException();
     }
-    return;
   }
-  if (!next.from.valid() || next.length > pool::AsyncReader::kMaxReadBytes) [[unlikely]] {
+  if (state == KeyLookup::State::kEnded) {
+    EndRead(read);
+  } else if (state != KeyLookup::State::kReads || !next.from.valid() ||
+             next.length > pool::AsyncReader::kMaxReadBytes) {
     LeaveToThread(read);
-    return;
+  } else if (!waiting_.empty() || !reader_->Add(&read->arriving)) {
+    waiting_.push_back(read);  // Whoever waits already was there first.
   }
-  // Whoever waits already was there first.
-  if (!waiting_.empty() || !reader_->Add(&read->arriving)) waiting_.push_back(read);
 }
 
 void AsyncDBImpl::TakeArrived() {
   while (pool::AsyncRead* arrived = reader_->Take()) {
     Read* const read = Read::Of(arrived);
-    Record record;
-    const PointLookup::Outcome outcome = read->lookup.Consume(arrived->read, &record);
-    if (outcome == PointLookup::Outcome::kFound && TagType(record.tag) != ValueType::kMerge)
-        [[likely]] {
-      Status status =
-          db_->Conclude(*read->pinned->view, read->options, read->lookup, record, read->value);
-      reader_->Release(arrived);
-      EndRead(read, std::move(status));
-      continue;
-    }
+    const KeyLookup::State state = read->lookup.Consume(read->Context(), arrived->read);
     reader_->Release(arrived);
-    if (outcome == PointLookup::Outcome::kContinue) {
-      Advance(read);
-    } else {
-      LeaveToThread(read);
-    }
+    GoOn(read, state);
   }
 }
 
-void AsyncDBImpl::EndRead(Read* read, Status status) {
+void AsyncDBImpl::EndRead(Read* read) {
   Unpin(std::exchange(read->pinned, nullptr));
   MultiRead* const all = read->all;
   Statistics* const statistics = db_->options_.statistics.get();
   if (all == nullptr) [[likely]] {
     if (statistics != nullptr) [[unlikely]]
-      CountGet(statistics, db_->clock_, read->start_nanos, status, *read->value);
-    End(read, std::move(status));
+      CountGet(statistics, db_->clock_, read->start_nanos, read->status_, *read->value);
+    End(read, std::move(read->status_));
     return;
   }
-  *read->status_of_key = std::move(status);
   --under_way_;
   read->Recycle();
   if (--all->left > 0) return;
@@ -376,8 +343,8 @@ void AsyncDBImpl::End(Operation* operation, Status status) {
 void AsyncDBImpl::LeaveToThread(Read* read) {
   if (read_thread_ == nullptr) read_thread_ = NewThreadPool(1, "nacre-async");
   read_thread_->Schedule([this, read] {
-    read->status_ = db_->FinishGet(*read->pinned->view, read->options, read->lookup.key(),
-                                   read->lookup.snapshot(), read->value);
+    *read->answer = db_->FinishGet(*read->pinned->view, read->options, read->lookup.key(),
+                                   read->snapshot, read->value);
     Finished(read);
   });
 }

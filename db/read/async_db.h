@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "db/db_impl.h"
-#include "db/read/point_lookup.h"
+#include "db/read/lookup_batch.h"
 #include "nacre/async.h"
 #include "pool/read/async_reader.h"
 #include "util/mutex.h"
@@ -66,9 +66,9 @@ class AsyncDBImpl final : public AsyncDB {
   PinnedView* Pin(const ColumnFamily& family, const ReadOptions& options, SequenceNumber* snapshot);
   void Unpin(PinnedView* pinned);
   void UnpinLatest();
-  /// Begins a read that ends into `*status`, if that is not null, and counts down `parent`.
+  /// Begins a read that is part of `all` and answers into `*answer`, unless these are null.
   Read* Begin(const ReadOptions& options, const Slice& key, PinnableSlice* value,
-              PinnedView* pinned, SequenceNumber snapshot);
+              PinnedView* pinned, SequenceNumber snapshot, MultiRead* all, Status* answer);
   Read* NewRead();
 
   Driver Drive();
@@ -77,11 +77,11 @@ class AsyncDBImpl final : public AsyncDB {
   void Turn();
   void LookUp(Read* read);
   /// The lookup's next read goes into the reader, or to those that wait for room in it.
-  void Advance(Read* read);
+  void GoOn(Read* read, KeyLookup::State state);
   void TakeArrived();
   /// The rest is done by a thread that may wait.
   void LeaveToThread(Read* read);
-  void EndRead(Read* read, Status status);
+  void EndRead(Read* read);
   void EndWrite(Write* write);
   void End(Operation* operation, Status status);
   /// What threads have finished.

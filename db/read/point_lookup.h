@@ -58,6 +58,8 @@ class PointLookup {
   /// Ends it, once `parts`, those reads, have ended. Its bytes stay until the next StartFetch.
   void Fetch(std::span<const pool::PointRead> parts, pool::PointRead* read);
   Outcome outcome() const { return outcome_; }
+  /// What MemTables have takes an iterator.
+  void LeaveToSearch() { outcome_ = Outcome::kSearch; }
   Outcome Consume(const pool::PointRead& read, Record* record);
 
   const Status& status() const { return status_; }
@@ -65,8 +67,6 @@ class PointLookup {
   /// In the end: finds out what is damaged in the buckets that were read, if they seem to be. Does
   /// I/O.
   void FindDamage() const;
-  const Slice& key() const { return key_; }
-  SequenceNumber snapshot() const { return snapshot_; }
 
  private:
   /// Finds the next tables whose range holds the key.

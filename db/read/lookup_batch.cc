@@ -1,0 +1,300 @@
+#include "db/read/lookup_batch.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "db/read/view_reads.h"
+#include "pool/read/point_reader.h"
+#include "util/hash.h"
+
+namespace nacre {
+
+void KeyLookup::Begin(const LookupContext& context, const Slice& key, PinnableSlice* value,
+                      Status* status) {
+  key_ = key;
+  hash_ = Hash64(key);
+  value_ = value;
+  status_ = status;
+  for (const auto& memtable : context.view.memtables) memtable->Prefetch(hash_);
+}
+
+void KeyLookup::BeginTables(const LookupContext& context) {
+  tables_.Start(context.view.version.get(), context.source.store, key_, hash_, context.snapshot,
+                context.options.verify_checksums);
+}
+
+KeyLookup::State KeyLookup::LookInMemory(const LookupContext& context) {
+  switch (GetFromMemTables(context.view, key_, hash_, context.snapshot, value_, status_)) {
+    case MemTableAnswer::kSettled:
+      return State::kEnded;
+    case MemTableAnswer::kSearch:
+      tables_.LeaveToSearch();
+      return State::kWaits;
+    case MemTableAnswer::kAbsent:
+      break;
+  }
+  return State::kReads;
+}
+
+KeyLookup::State KeyLookup::Next(pool::PointRead* read) {
+  return tables_.Next(read) ? State::kReads : Conclude();
+}
+
+KeyLookup::State KeyLookup::Consume(const LookupContext& context, const pool::PointRead& read) {
+  Record record;
+  switch (tables_.Consume(read, &record)) {
+    case PointLookup::Outcome::kContinue:
+      return State::kReads;
+    case PointLookup::Outcome::kFound:
+      break;
+    default:
+      return Conclude();
+  }
+  if (context.source.finds_damage) tables_.FindDamage();
+  const ValueType type = TagType(record.tag);
+  if (type == ValueType::kMerge) return State::kWaits;
+  *status_ = type == ValueType::kValue ? Status::OK() : Status::NotFound();
+  if (type == ValueType::kValue) [[likely]]
+    value_->PinSelf(record.value);
+  return State::kEnded;
+}
+
+KeyLookup::State KeyLookup::Conclude() {
+  switch (tables_.outcome()) {
+    case PointLookup::Outcome::kContinue:
+      *status_ = Status::NotFound();
+      return State::kEnded;
+    case PointLookup::Outcome::kFailed:
+      *status_ = tables_.status();
+      return State::kFailed;
+    default:
+      return State::kWaits;
+  }
+}
+
+KeyLookup::State KeyLookup::Await(const LookupContext& context) {
+  if (tables_.outcome() == PointLookup::Outcome::kUnloaded) {
+    *status_ = context.source.prepare(*tables_.table());
+    if (!status_->ok()) return State::kEnded;
+    BeginTables(context);
+    return State::kReads;
+  }
+  *status_ = SearchView(context.view, context.options, key_, context.snapshot, value_);
+  return State::kEnded;
+}
+
+namespace {
+
+/// The first `count` of N places hold objects, the rest is untouched memory: a small batch does not
+/// pay for a large one.
+template <typename T, size_t N>
+class InlineArray {
+ public:
+  explicit InlineArray(size_t count) : count_(count) {
+    assert(count <= N);
+    std::uninitialized_default_construct_n(data(), count_);
+  }
+  ~InlineArray() { std::destroy_n(data(), count_); }
+  InlineArray(const InlineArray&) = delete;
+  InlineArray& operator=(const InlineArray&) = delete;
+
+  T* data() { return reinterpret_cast<T*>(memory_); }
+  T& operator[](size_t i) { return data()[i]; }
+
+ private:
+  const size_t count_;
+  alignas(T) std::byte memory_[N * sizeof(T)];
+};
+
+/// At most kKeys lookups under way together. A few keys' reads are posted together, and travel
+/// while the next few are looked up and those that have arrived are taken.
+template <size_t kKeys>
+class LookupBatch {
+ public:
+  LookupBatch(const LookupContext& context, size_t keys_max)
+      : context_(context), lookups_(keys_max), reads_(keys_max) {}
+
+  /// At most `keys_max` of them.
+  void Run(std::span<const Slice> keys, PinnableSlice* values, Status* statuses) {
+    group_count_ = (keys.size() + kGroup - 1) / kGroup;
+    const auto look_up = [&](size_t g) {
+      const size_t begin = g * kGroup;
+      LookInMemory(begin, keys.subspan(begin, std::min(kGroup, keys.size() - begin)),
+                   values + begin, statuses + begin, &groups_[g]);
+    };
+    // The buckets of a group come from memory while the one before it is posted.
+    look_up(0);
+    if (groups() > 1) look_up(1);
+    FindReads(&groups_[0]);
+    if (groups() == 1 && groups_[0].count == 0) return;
+    pool::PointReader reader(context_.source.client->point_sessions());
+    reader_ = &reader;
+    Post(&groups_[0]);
+    for (size_t g = 1; g < groups(); ++g) {
+      if (g + 1 < groups()) look_up(g + 1);
+      FindReads(&groups_[g]);
+      Post(&groups_[g]);
+    }
+    while (TakeAll() > 0) {
+      for (size_t g = 0; g < groups(); ++g) {
+        FindReads(&groups_[g]);
+        Post(&groups_[g]);
+      }
+    }
+  }
+
+ private:
+  using State = KeyLookup::State;
+  static constexpr size_t kGroup = std::min<size_t>(kKeys, 16);
+  static constexpr size_t kGroups = (kKeys + kGroup - 1) / kGroup;
+  static_assert(kGroups <= pool::PointReader::kMaxStarted);
+
+  struct Group {
+    size_t count = 0;
+    uint8_t keys[kGroup];  ///< Those whose lookups have not ended, by number.
+    pool::PointRead* reads = nullptr;
+    size_t addressed = 0;  ///< The first of them, which the reader reads; the rest is fetched.
+    /// If any is: those reads, and the parts that fetches consist of, for the reader.
+    std::vector<pool::PointRead> with_parts;
+    uint8_t parts[kGroup];  ///< Of each fetch.
+    bool started = false;   ///< FinishReads has to end its reads.
+  };
+
+  size_t groups() const { return kGroups == 1 ? 1 : group_count_; }
+
+  void LookInMemory(size_t begin, std::span<const Slice> keys, PinnableSlice* values,
+                    Status* statuses, Group* group) {
+    group->count = 0;
+    group->reads = reads_.data() + begin;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      lookups_[begin + i].Begin(context_, keys[i], &values[i], &statuses[i]);
+    }
+    // All that a single lookup may have to look at comes from memory at once.
+    if constexpr (kKeys == 1) lookups_[begin].BeginTables(context_);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      KeyLookup& lookup = lookups_[begin + i];
+      const State state = lookup.LookInMemory(context_);
+      if (state == State::kReads) {
+        if constexpr (kKeys > 1) lookup.BeginTables(context_);
+        group->keys[group->count++] = static_cast<uint8_t>(begin + i);
+      } else if (state == State::kWaits) [[unlikely]] {
+        lookup.Await(context_);
+      }
+    }
+  }
+
+  /// False: the lookup has ended.
+  bool FindRead(KeyLookup* lookup, pool::PointRead* read) {
+    for (;;) {
+      const State state = lookup->Next(read);
+      if (state == State::kReads) [[likely]]
+        return true;
+      if (state != State::kWaits || lookup->Await(context_) == State::kEnded) return false;
+    }
+  }
+
+  void FindReads(Group* group) {
+    size_t posted = 0;
+    size_t addressed = 0;
+    for (size_t j = 0; j < group->count; ++j) {
+      const uint8_t i = group->keys[j];
+      if (!FindRead(&lookups_[i], &group->reads[posted])) continue;
+      group->keys[posted] = i;
+      if (group->reads[posted].from.valid()) [[likely]] {
+        std::swap(group->keys[addressed], group->keys[posted]);
+        std::swap(group->reads[addressed++], group->reads[posted]);
+      }
+      ++posted;
+    }
+    group->count = posted;
+    group->addressed = addressed;
+  }
+
+  void Post(Group* group) {
+    const size_t addressed = group->addressed;
+    if (addressed == group->count) [[likely]] {
+      if (addressed > 0) Start({group->reads, addressed}, group);
+      return;
+    }
+    std::vector<pool::PointRead>& all = group->with_parts;
+    all.assign(group->reads, group->reads + addressed);
+    for (size_t j = addressed; j < group->count; ++j) {
+      const auto parts = lookups_[group->keys[j]].tables()->StartFetch(
+          group->reads[j], pool::PointReader::kMaxReadsAtOnce - all.size());
+      group->parts[j] = static_cast<uint8_t>(parts.size());
+      all.insert(all.end(), parts.begin(), parts.end());
+    }
+    if (!all.empty()) Start(all, group);
+  }
+
+  void Start(std::span<pool::PointRead> reads, Group* group) {
+    if (groups() == 1) {
+      reader_->ReadAll(reads);
+    } else {
+      reader_->StartReads(reads);
+      group->started = true;
+    }
+  }
+
+  /// Of all groups. Answers how many lookups go on.
+  size_t TakeAll() {
+    size_t left = 0;
+    for (size_t g = 0; g < groups(); ++g) left += Take(&groups_[g]);
+    return left;
+  }
+
+  size_t Take(Group* group) {
+    if (std::exchange(group->started, false)) reader_->FinishReads();
+    size_t left = 0;
+    size_t part = group->addressed;
+    if (group->addressed < group->count) [[unlikely]] {
+      std::copy_n(group->with_parts.begin(), group->addressed, group->reads);
+    }
+    for (size_t j = 0; j < group->count; ++j) {
+      const uint8_t i = group->keys[j];
+      KeyLookup& lookup = lookups_[i];
+      if (j >= group->addressed) [[unlikely]] {
+        lookup.tables()->Fetch({group->with_parts.data() + part, group->parts[j]},
+                               &group->reads[j]);
+        part += group->parts[j];
+      }
+      State state = lookup.Consume(context_, group->reads[j]);
+      if (state == State::kWaits) [[unlikely]]
+        state = lookup.Await(context_);
+      if (state == State::kReads) group->keys[left++] = i;
+    }
+    group->count = left;
+    return left;
+  }
+
+  const LookupContext& context_;
+  InlineArray<KeyLookup, kKeys> lookups_;
+  InlineArray<pool::PointRead, kKeys> reads_;
+  Group groups_[kGroups];
+  size_t group_count_ = 0;
+  pool::PointReader* reader_ = nullptr;  ///< Of the run under way.
+};
+
+}  // namespace
+
+void LookUpKeys(const LookupContext& context, std::span<const Slice> keys, PinnableSlice* values,
+                Status* statuses) {
+  if (keys.size() == 1) {
+    LookupBatch<1>(context, 1).Run(keys, values, statuses);
+    return;
+  }
+  if (keys.empty()) return;
+  // Enough to hide a round trip, few enough to stay in the cache.
+  constexpr size_t kBatch = 64;
+  LookupBatch<kBatch> batch(context, std::min(kBatch, keys.size()));
+  for (size_t first = 0; first < keys.size(); first += kBatch) {
+    batch.Run(keys.subspan(first, std::min(kBatch, keys.size() - first)), values + first,
+              statuses + first);
+  }
+}
+
+}  // namespace nacre

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "db/family/read_view.h"
+#include "db/read/point_lookup.h"
+#include "nacre/db.h"
+#include "nacre/options.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+#include "pool/pool_client.h"
+#include "pool/store/table_store.h"
+#include "table/format/internal_key.h"
+
+namespace nacre {
+
+/// What all lookups of a database need.
+struct LookupSource {
+  pool::PoolClient* client = nullptr;
+  const pool::TableStore* store = nullptr;
+  /// Reads what a lookup lacks of a table. May be called from many threads at once.
+  std::function<Status(const TableHandle&)> prepare;
+  /// A follower meets memory that others use by now, which is no damage.
+  bool finds_damage = true;
+};
+
+/// What the lookups of a batch have in common. All of it outlives them, and the view is pinned.
+struct LookupContext {
+  const LookupSource& source;
+  const ReadView& view;
+  const ReadOptions& options;
+  SequenceNumber snapshot;
+};
+
+/// The lookup of one key in a view: in its MemTables, then in its tables. Each step names what the
+/// next one needs, and none waits but Await, so that a thread may have many under way.
+///
+/// Thread safety: none.
+class KeyLookup {
+ public:
+  enum class State : uint8_t {
+    kReads,   ///< Next names what is to be read.
+    kEnded,   ///< The status says how.
+    kFailed,  ///< It has ended, since tables could not be read: the status says why.
+    kWaits,   ///< What follows needs Await.
+  };
+
+  /// Asks the processor for what LookInMemory looks at. `key`, `value`, which is empty, and
+  /// `status` stay valid until the lookup has ended.
+  void Begin(const LookupContext& context, const Slice& key, PinnableSlice* value, Status* status);
+  /// Before or after LookInMemory: asks the processor for what Next looks at.
+  void BeginTables(const LookupContext& context);
+  State LookInMemory(const LookupContext& context);
+  State Next(pool::PointRead* read);
+  /// Takes the bytes of that read, which may go once this returns.
+  State Consume(const LookupContext& context, const pool::PointRead& read);
+  /// Waits for I/O: loads what is missing of a table and begins the tables again, or searches with
+  /// an iterator.
+  State Await(const LookupContext& context);
+
+  /// For a read without an address: see PointLookup.
+  PointLookup* tables() { return &tables_; }
+  const Slice& key() const { return key_; }
+
+ private:
+  /// By the outcome of the tables, which is not kFound.
+  State Conclude();
+
+  PointLookup tables_;
+  Slice key_;
+  uint64_t hash_ = 0;
+  PinnableSlice* value_ = nullptr;
+  Status* status_ = nullptr;
+};
+
+/// Looks up all of `keys`, with as many reads in flight together as pay. `values` are empty; each
+/// key gets its status.
+void LookUpKeys(const LookupContext& context, std::span<const Slice> keys, PinnableSlice* values,
+                Status* statuses);
+
+}  // namespace nacre
