@@ -8,7 +8,7 @@ namespace nacre {
 Status OwnerControls::SuggestCompactRange(ColumnFamilyHandle* handle, const Slice* begin,
                                           const Slice* end) try {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family));
+  NACRE_RETURN_IF_ERROR(db_->state_.FindFamily(handle, &family));
   MutexLock lock(&db_->state_.mutex);
   const Version& version = family->version();
   for (int level = 0; level + 1 < version.depth(); ++level) {
@@ -23,10 +23,10 @@ Status OwnerControls::SuggestCompactRange(ColumnFamilyHandle* handle, const Slic
 Status OwnerControls::PauseBackgroundWork() {
   MutexLock lock(&db_->state_.mutex);
   if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-  ++db_->background_.pauses;
+  ++db_->state_.work.pauses;
   db_->changed_.SignalAll();
-  while (db_->background_.flush_running || db_->background_.compactions_running > 0 ||
-         db_->background_.manual_compactions > 0) {
+  while (db_->state_.work.flush_running || db_->state_.work.compactions_running > 0 ||
+         db_->state_.work.manual_compactions > 0) {
     db_->changed_.Wait();
   }
   return Status::OK();
@@ -34,10 +34,10 @@ Status OwnerControls::PauseBackgroundWork() {
 
 Status OwnerControls::ContinueBackgroundWork() {
   MutexLock lock(&db_->state_.mutex);
-  if (db_->background_.pauses == 0) {
+  if (db_->state_.work.pauses == 0) {
     return Status::InvalidArgument("ContinueBackgroundWork: it is not paused");
   }
-  if (--db_->background_.pauses > 0) return Status::OK();
+  if (--db_->state_.work.pauses > 0) return Status::OK();
   db_->MaybeSchedule();
   db_->changed_.SignalAll();
   return Status::OK();
@@ -45,20 +45,20 @@ Status OwnerControls::ContinueBackgroundWork() {
 
 void OwnerControls::DisableManualCompaction() {
   MutexLock lock(&db_->state_.mutex);
-  ++db_->background_.manual_bans;
+  ++db_->state_.work.manual_bans;
   db_->changed_.SignalAll();
-  while (db_->background_.manual_running > 0) db_->changed_.Wait();
+  while (db_->state_.work.manual_running > 0) db_->changed_.Wait();
 }
 
 void OwnerControls::EnableManualCompaction() {
   MutexLock lock(&db_->state_.mutex);
-  if (db_->background_.manual_bans > 0) --db_->background_.manual_bans;
+  if (db_->state_.work.manual_bans > 0) --db_->state_.work.manual_bans;
 }
 
 Status OwnerControls::Resume() {
   {
     MutexLock lock(&db_->state_.mutex);
-    db_->MadeRoom();  // What waits before it tries again need not.
+    db_->state_.MadeRoom();  // What waits before it tries again need not.
     db_->MaybeSchedule();
   }
   return db_->FlushFamilies(FlushOptions(), /*only=*/nullptr);

@@ -12,7 +12,7 @@ namespace nacre {
 Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* handle,
                             const Slice* begin, const Slice* end) try {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
+  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family));
   // It may be dropped meanwhile, and the handle destroyed.
   const std::shared_ptr<const ColumnFamily> held = family->shared_from_this();
   if (options.max_subcompactions > kMaxSubcompactions) {
@@ -39,11 +39,11 @@ Status DBImpl::WaitForCompact() {
     MutexLock lock(&state_.mutex);
     for (;;) {
       if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-      if (!background_.flush_error.ok()) return background_.flush_error;
-      if (CompactionFails()) return background_.compaction_error;
-      if (immutables_.empty() && !background_.flush_running &&
-          background_.compactions_running == 0 && background_.manual_compactions == 0 &&
-          !CompactionDue()) {
+      if (!state_.work.flush_error.ok()) return state_.work.flush_error;
+      if (state_.work.CompactionFails()) return state_.work.compaction_error;
+      if (state_.work.immutables.empty() && !state_.work.flush_running &&
+          state_.work.compactions_running == 0 && state_.work.manual_compactions == 0 &&
+          !state_.CompactionDue()) {
         break;
       }
       changed_.Wait();

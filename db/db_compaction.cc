@@ -82,22 +82,16 @@ std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
 
 }  // namespace
 
-bool DBImpl::CompactionDue() const {
-  return std::any_of(
-      state_.families->by_id.begin(), state_.families->by_id.end(),
-      [](const auto& family) { return family.second->picker().Due(family.second->version()); });
-}
-
 std::unique_ptr<Compaction> DBImpl::PickCompaction() {
   const auto& families = state_.families->by_id;
-  auto next = families.upper_bound(background_.last_compacted);
+  auto next = families.upper_bound(state_.work.last_compacted);
   for (size_t i = 0; i < families.size(); ++i, ++next) {
     if (next == families.end()) next = families.begin();
     std::unique_ptr<Compaction> compaction =
         next->second->picker().Pick(next->second->current_view()->version);
     if (compaction == nullptr) continue;
     compaction->family = next->second;
-    background_.last_compacted = next->first;
+    state_.work.last_compacted = next->first;
     return compaction;
   }
   return nullptr;
@@ -111,9 +105,9 @@ void DBImpl::CompactionTask() {
     {
       MutexLock commit(&commit_mutex_);  // What is being changed is not picked.
       MutexLock lock(&state_.mutex);
-      room = background_.room_made;
-      if (!closing_.load(std::memory_order_relaxed) && background_.compactions_held == 0 &&
-          background_.pauses == 0 && background_.compactions_running <= live_.most_compactions()) {
+      room = state_.work.room_made;
+      if (!closing_.load(std::memory_order_relaxed) && state_.work.compactions_held == 0 &&
+          state_.work.pauses == 0 && state_.work.compactions_running <= live_.most_compactions()) {
         try {
           compaction = PickCompaction();
         } catch (...) {
@@ -121,7 +115,7 @@ void DBImpl::CompactionTask() {
         }
       }
       if (compaction == nullptr) {
-        --background_.compactions_running;
+        --state_.work.compactions_running;
         changed_.SignalAll();
         return;
       }
@@ -137,13 +131,13 @@ void DBImpl::CompactionTask() {
     MutexLock lock(&state_.mutex);
     if (status.ok()) {
       failures = 0;
-      MadeRoom();
-    } else if (!closing_.load(std::memory_order_relaxed) && background_.room_made == room) {
-      ++background_.compactions_stuck;
+      state_.MadeRoom();
+    } else if (!closing_.load(std::memory_order_relaxed) && state_.work.room_made == room) {
+      ++state_.work.compactions_stuck;
       events_.WorkFailed(BackgroundErrorReason::kCompaction, status);
-      changed_.SignalAll();  // A waiter for room may wait in vain now.
-      BackOff(Work::kCompaction, ++failures, room);
-      if (background_.room_made == room) --background_.compactions_stuck;
+      changed_.SignalAll();  // Whoever waits for room may wait in vain now.
+      state_.BackOff(DatabaseState::Work::kCompaction, ++failures, room);
+      if (state_.work.room_made == room) --state_.work.compactions_stuck;
     }
   }
 }
@@ -193,8 +187,8 @@ Status DBImpl::RunAndCommit(Compaction* compaction) {
   // It threw. What it had reserved and written is free, unless it was about to be recorded.
   MutexLock lock(&state_.mutex);
   compaction->family->picker().Release(*compaction);
-  ++background_.compactions_ended;
-  background_.compaction_error = status;
+  ++state_.work.compactions_ended;
+  state_.work.compaction_error = status;
   changed_.SignalAll();
   return status;
 }
@@ -252,15 +246,15 @@ Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
   } else {
     outputs.Drop();
   }
-  status = Explain(std::move(status));
+  status = context_.ExplainFailure(std::move(status));
   NACRE_POINT("compaction.committed");
   if (status.ok() && edit.added.empty()) RecordState();  // Before the inputs are free.
   {
     MutexLock lock(&state_.mutex);
     compaction->family->picker().Release(*compaction);
-    ++background_.compactions_ended;
+    ++state_.work.compactions_ended;
     *released = true;
-    background_.compaction_error = status;
+    state_.work.compaction_error = status;
     if (status.ok()) {
       if (!move) {
         for (const auto& table : edit.removed) {
@@ -273,7 +267,7 @@ Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
       }
       (move ? counters_.trivial_moves : counters_.compactions)
           .fetch_add(1, std::memory_order_relaxed);
-      UpdateStall();
+      write_controller_.Update();
       MaybeSchedule();
     }
     changed_.SignalAll();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cassert>
 #include <utility>
 #include <vector>
 
@@ -37,18 +36,6 @@ namespace {
 constexpr uint32_t kMostFamilies = uint32_t{1} << 31;
 
 }  // namespace
-
-Status DBImpl::FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use) const {
-  assert(handle != nullptr);  // That is the default family, which FindFamily knows.
-  const auto* ours = dynamic_cast<const ColumnFamilyHandleImpl*>(handle);
-  if (ours == nullptr || ours->owner() != this) {
-    return Status::InvalidArgument("the handle of column family " + handle->GetName() +
-                                   " is of another database than " + name_);
-  }
-  *family = ours->family().get();
-  if (use == Use::kRead || !(*family)->dropped()) return Status::OK();
-  return Status::InvalidArgument("column family " + handle->GetName() + " was dropped");
-}
 
 std::shared_ptr<ColumnFamily> DBImpl::NewFamily(uint32_t id, const std::string& name,
                                                 const ColumnFamilyOptions& options,
@@ -95,7 +82,7 @@ void DBImpl::MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
   const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
   for (const ColumnFamilyDescriptor& descriptor : descriptors) {
     const uint32_t id = families->Find(descriptor.name)->id();
-    handles->push_back(new ColumnFamilyHandleImpl(families->by_id.at(id), this));
+    handles->push_back(state_.NewHandle(families->by_id.at(id)).release());
   }
 }
 
@@ -139,7 +126,7 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
   // A manifest that is made anew from tables has the family before it has any.
   RecordStateOfFamilies();
   state_.RetireUnlinkedViews();
-  *handle = new ColumnFamilyHandleImpl(std::move(family), this);
+  *handle = state_.NewHandle(std::move(family)).release();
   Log(options_.info_log, LogLevel::kInfo, "{}: made column family {} with id {}", name_, name, id);
   return Status::OK();
 } catch (...) {
@@ -148,13 +135,13 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
 
 Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family, Use::kWrite));
+  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family, DatabaseState::Use::kWrite));
   if (family == default_family_.get()) {
     return Status::InvalidArgument("Can't drop default column family");
   }
   MutexLock commit(&commit_mutex_);
-  NACRE_RETURN_IF_ERROR(
-      FindFamily(handle, &family, Use::kWrite));  // Somebody else may have done it.
+  NACRE_RETURN_IF_ERROR(state_.FindFamily(
+      handle, &family, DatabaseState::Use::kWrite));  // Somebody else may have done it.
   std::shared_ptr<const Version> version;
   {
     MutexLock lock(&state_.mutex);
@@ -175,10 +162,9 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     families->by_id = state_.families->by_id;
     families->by_id.erase(family->id());
     family->MarkDropped();
-    // The log is needed until they count as flushed.
-    dropped_entries_ = dropped_entries_ || family->FindMemTable(sequencer_.generation()) != nullptr;
+    generations_.NoteDropped(*family);
     state_.InstallFamilies(std::move(families));
-    UpdateStall();
+    write_controller_.Update();
     MaybeSchedule();
     changed_.SignalAll();
   }

@@ -20,7 +20,7 @@ namespace nacre {
 
 Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(FindFamily(handle, &family));
+  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family));
   // It may be dropped while others are waited for, and the handle destroyed.
   const std::shared_ptr<const ColumnFamily> held = family->shared_from_this();
   return FlushFamilies(options, family);
@@ -29,10 +29,10 @@ Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
 Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* only) try {
   MutexLock lock(&state_.mutex);
   if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-  ++background_.flush_waiters;
+  ++state_.work.flush_waiters;
   changed_.SignalAll();
   const Status status = FlushAndWait(options, only);
-  --background_.flush_waiters;
+  --state_.work.flush_waiters;
   return status;
 } catch (...) {
   return StatusOfException();
@@ -40,84 +40,52 @@ Status DBImpl::FlushFamilies(const FlushOptions& options, const ColumnFamily* on
 
 Status DBImpl::FlushAndWait(const FlushOptions& options, const ColumnFamily* only) {
   // An attempt that began earlier may have failed for a reason that is gone.
-  const uint64_t earlier = background_.flush_attempts;
+  const uint64_t earlier = state_.work.flush_attempts;
   // Full MemTables that wait keep their bound even against explicit flushes.
   const auto most = [this]() REQUIRES(state_.mutex) { return state_.MemTablesMax() - 1; };
-  while (immutables_.size() >= most() &&
-         (background_.flush_error.ok() || background_.flush_failed_attempt <= earlier)) {
+  while (state_.work.immutables.size() >= most() &&
+         (state_.work.flush_error.ok() || state_.work.flush_failed_attempt <= earlier)) {
     changed_.Wait();
   }
-  if (immutables_.size() >= most()) return background_.flush_error;
-  if (HasEntries(only)) SwitchGeneration();
-  if (immutables_.empty() || !options.wait) return Status::OK();
-  const SequenceNumber boundary = immutables_.back().boundary;
-  while (!immutables_.empty() && immutables_.front().boundary <= boundary &&
-         (background_.flush_error.ok() || background_.flush_failed_attempt <= earlier)) {
+  if (state_.work.immutables.size() >= most()) return state_.work.flush_error;
+  if (generations_.HasEntries(only)) generations_.Switch();
+  if (state_.work.immutables.empty() || !options.wait) return Status::OK();
+  const SequenceNumber boundary = state_.work.immutables.back().boundary;
+  while (!state_.work.immutables.empty() && state_.work.immutables.front().boundary <= boundary &&
+         (state_.work.flush_error.ok() || state_.work.flush_failed_attempt <= earlier)) {
     changed_.Wait();
   }
-  const bool flushed = immutables_.empty() || immutables_.front().boundary > boundary;
-  return flushed ? Status::OK() : background_.flush_error;
+  const bool flushed =
+      state_.work.immutables.empty() || state_.work.immutables.front().boundary > boundary;
+  return flushed ? Status::OK() : state_.work.flush_error;
 }
 
 void DBImpl::MaybeSchedule() {
-  if (background_.pauses > 0) return;
+  if (state_.work.pauses > 0) return;
   // What cannot be scheduled is not running; both begin with the mutex.
-  if ((!immutables_.empty() || background_.pool_full) && !background_.flush_running) {
+  if ((!state_.work.immutables.empty() || state_.work.pool_full) && !state_.work.flush_running) {
     flush_executor_->Schedule([this] { FlushLoop(); });
-    background_.flush_running = true;
+    state_.work.flush_running = true;
   }
-  if (!closing_.load(std::memory_order_relaxed) && background_.compactions_held == 0 &&
-      background_.compactions_running < live_.most_compactions() && CompactionDue()) {
+  if (!closing_.load(std::memory_order_relaxed) && state_.work.compactions_held == 0 &&
+      state_.work.compactions_running < live_.most_compactions() && state_.CompactionDue()) {
     compaction_executor_->Schedule([this] { CompactionTask(); });
-    ++background_.compactions_running;
+    ++state_.work.compactions_running;
   }
-}
-
-void DBImpl::BackOff(Work work, int failures, uint64_t room) {
-  constexpr auto kFirst = std::chrono::milliseconds(20);
-  constexpr auto kLast = std::chrono::milliseconds(1000);
-  const auto wait =
-      std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
-  const Deadline deadline = Deadline::After(clock_, wait);
-  const size_t generations = immutables_.size();
-  const auto wanted_elsewhere = [&]() REQUIRES(state_.mutex) {
-    return work == Work::kFlush ? background_.flush_waiters > 0 || immutables_.size() > generations
-                                : background_.compactions_held > 0;
-  };
-  while (!deadline.Expired() && !closing_.load(std::memory_order_relaxed) &&
-         background_.room_made == room && background_.pauses == 0 && !wanted_elsewhere()) {
-    changed_.WaitFor(deadline.Remaining());
-  }
-}
-
-void DBImpl::MadeRoom() {
-  ++background_.room_made;
-  background_.compactions_stuck = 0;
-  changed_.SignalAll();
-}
-
-bool DBImpl::RoomMayCome() const {
-  return background_.compactions_running > background_.compactions_stuck ||
-         background_.manual_compactions > 0;
-}
-
-bool DBImpl::CompactionFails() const {
-  return !background_.compaction_error.ok() &&
-         !(background_.compaction_error.IsNoSpace() && RoomMayCome());
 }
 
 bool DBImpl::AwaitRoom(uint64_t room) {
   {
     MutexLock lock(&state_.mutex);
-    while (background_.room_made == room && RoomMayCome() &&
+    while (state_.work.room_made == room && state_.work.RoomMayCome() &&
            !closing_.load(std::memory_order_relaxed)) {
       changed_.Wait();
     }
-    if (background_.room_made != room) return true;
+    if (state_.work.room_made != room) return true;
   }
   CompactForSpace();
   MutexLock lock(&state_.mutex);
-  return background_.room_made != room;
+  return state_.work.room_made != room;
 }
 
 void DBImpl::FlushLoop() {
@@ -130,18 +98,18 @@ void DBImpl::FlushLoop() {
     {
       MutexLock lock(&state_.mutex);
       const bool closing = closing_.load(std::memory_order_relaxed);
-      const bool idle = immutables_.empty() && (closing || !background_.pool_full);
-      if (idle || (closing && failures > 0) || background_.pauses > 0) {
-        background_.flush_running = false;
+      const bool idle = state_.work.immutables.empty() && (closing || !state_.work.pool_full);
+      if (idle || (closing && failures > 0) || state_.work.pauses > 0) {
+        state_.work.flush_running = false;
         changed_.SignalAll();
         return;
       }
-      flushes = !immutables_.empty();
+      flushes = !state_.work.immutables.empty();
       if (flushes) {
-        oldest = immutables_.front();
-        attempt = ++background_.flush_attempts;
+        oldest = state_.work.immutables.front();
+        attempt = ++state_.work.flush_attempts;
       }
-      room = background_.room_made;
+      room = state_.work.room_made;
     }
     if (!flushes) {
       WatchFullPool(room, &failures);
@@ -157,22 +125,22 @@ void DBImpl::FlushLoop() {
       return written.ok() ? CommitFlush(oldest, &edits) : written;
     });
     context_.tables_begun.End(begun);
-    status = Explain(std::move(status));
+    status = context_.ExplainFailure(std::move(status));
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && (AwaitRoom(room) || EnterFullPool())) continue;
     {
       MutexLock lock(&state_.mutex);
-      background_.flush_error = status;
+      state_.work.flush_error = status;
       if (status.ok()) {
         // In a full pool the pauses go on growing: few deletions are not worth a flush of their
         // own.
-        if (!background_.pool_full) failures = 0;
+        if (!state_.work.pool_full) failures = 0;
       } else {
         Log(options_.info_log, LogLevel::kError, "{}: flush failed: {}", name_, status.ToString());
         events_.WorkFailed(BackgroundErrorReason::kFlush, status);
-        background_.flush_failed_attempt = attempt;
+        state_.work.flush_failed_attempt = attempt;
         changed_.SignalAll();  // Writers that wait for room are told why there is none.
-        BackOff(Work::kFlush, ++failures, room);
+        state_.BackOff(DatabaseState::Work::kFlush, ++failures, room);
       }
     }
     NACRE_POINT("flush.committed");
@@ -189,8 +157,8 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
   change.last_sequence = flushed.boundary - 1;
   const Status status = CommitChange(*edits, &change, [&]() REQUIRES(state_.mutex) {
     state_.flushed = std::max(state_.flushed, flushed.boundary - 1);
-    background_.flush_error = Status::OK();
-    immutables_.pop_front();
+    state_.work.flush_error = Status::OK();
+    state_.work.immutables.pop_front();
     for (const auto& [id, family] : state_.families->by_id) {
       if (family->FindMemTable(flushed.generation) == nullptr) continue;
       std::shared_ptr<const Version> version = family->current_view()->version;
@@ -201,10 +169,10 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
                          std::move(version));
       family->ForgetMemTable(flushed.generation);
     }
-    if (background_.memtable_full) SwitchGeneration();
-    UpdateStall();
+    if (state_.work.memtable_full) generations_.Switch();
+    write_controller_.Update();
     // Before anybody can do anything with the tables.
-    events_.FlushCompleted(*edits, ConditionOf(stall_.load(std::memory_order_relaxed)));
+    events_.FlushCompleted(*edits, ConditionOf(write_controller_.stall()));
     MaybeSchedule();
     changed_.SignalAll();
   });
@@ -247,7 +215,9 @@ std::vector<FlushPart> DBImpl::PartsOf(const Immutable& immutable) {
 
 Status DBImpl::FlushOne(const Immutable& immutable, std::vector<FamilyEdit>* edits) {
   // Writers that got their tickets before the switch may still be inserting.
-  if (Status s = sequencer_.AwaitPublished(immutable.boundary, why_stuck_); !s.ok()) {
+  if (Status s =
+          generations_.sequencer()->AwaitPublished(immutable.boundary, write_path_.why_stuck());
+      !s.ok()) {
     NACRE_POINT("flush.given-up");
     return s.WithContext("writes are not published yet");
   }

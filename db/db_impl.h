@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "db/compaction/background_work.h"
 #include "db/compaction/pool_room.h"
 #include "db/context/database_context.h"
 #include "db/context/database_state.h"
@@ -22,11 +21,11 @@
 #include "db/manifest/table_lineage.h"
 #include "db/open_timeline.h"
 #include "db/owner_controls.h"
-#include "db/read/lookup_batch.h"
+#include "db/read/key_sequences.h"
+#include "db/read/read_path.h"
 #include "db/redundancy/copy_scrubber.h"
 #include "db/redundancy/membership_keeper.h"
 #include "db/redundancy/node_reporter.h"
-#include "db/redundancy/owner_lease.h"
 #include "db/redundancy/repair_pass.h"
 #include "db/redundancy/scrubber.h"
 #include "db/version/index_loader.h"
@@ -35,16 +34,13 @@
 #include "db/wal/log_reader.h"
 #include "db/wal/log_segments.h"
 #include "db/wal/log_space.h"
-#include "db/wal/log_writer.h"
-#include "db/write/started_write.h"
-#include "db/write/troubled_writes.h"
-#include "db/write/write_sequencer.h"
+#include "db/write/memtable_generations.h"
+#include "db/write/write_controller.h"
+#include "db/write/write_path.h"
 #include "jobs/compaction_job.h"
 #include "pool/databases.h"
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
-#include "pool/read/point_reader.h"
-#include "util/arena.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 
@@ -108,7 +104,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status WaitForCompact() override;
   Status VerifyChecksum() override;
   const std::string& GetName() const override { return name_; }
-  uint64_t GetLatestSequenceNumber() const override { return sequencer_.LastPublished(); }
+  uint64_t GetLatestSequenceNumber() const override;
 
   // ---- db_tables.cc: for checkpoints and restores ----
 
@@ -135,6 +131,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// All tables are there: it is whole, and can be opened once it is closed.
   Status EndRestore() EXCLUDES(state_.mutex, commit_mutex_);
 
+  KeySequences key_sequences() const { return KeySequences(&state_, &read_path_); }
   uint64_t database_id() const { return database_id_; }
   uint32_t num_levels() const { return default_family_->num_levels(); }
   const DBOptions& options() const { return options_; }
@@ -142,10 +139,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Clock* clock() const { return clock_; }
 
  private:
-  friend class AsyncDBImpl;
   friend class DBProperties;
   friend class OwnerControls;
-  friend class KeySequences;
   friend class ManualCompaction;
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
@@ -153,15 +148,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
          const ManifestState& state);
 
   // ---- db_families.cc ----
-  enum class Use : uint8_t { kRead, kWrite };  ///< Dropped families are not written.
-  /// Of this database, or null. `InvalidArgument` for another one's.
-  Status FindFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use = Use::kRead) const {
-    *family = default_family_.get();
-    if (handle == nullptr) [[likely]]
-      return Status::OK();
-    return FindOtherFamily(handle, family, use);
-  }
-  Status FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use) const;
   /// Makes the families that the manifest has and `descriptors` name, without tables yet.
   void MakeFamilies(const ManifestState& state,
                     const std::vector<ColumnFamilyDescriptor>& descriptors) EXCLUDES(state_.mutex);
@@ -259,89 +245,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status TryRecordState() REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
   void RecordStateOfFamilies() REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
 
-  // ---- db_log.cc ----
-  Status OpenLog(uint64_t next_number, const LogReadResult& replayed)
-      EXCLUDES(state_.mutex, commit_mutex_);
-  /// Ends a write that was appended at `position` of the log (0: it was not): awaits it there, and
-  /// publishes it.
-  Status EndWrite(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
-                  uint64_t position) EXCLUDES(state_.mutex);
-  /// Has the log take once more what it failed to take, and publishes those writes. The log's
-  /// failure, if there are still some.
-  Status SettleWrites() EXCLUDES(state_.mutex, troubled_.settling);
-  /// Has a header of the log say that writes which it did not take are not to be waited for.
-  Status TellFollowers() EXCLUDES(state_.mutex, troubled_.settling);
-  /// Marks what the last owner left, before this one's log begins.
-  Status SealLog(const std::vector<LogSegment>& segments);
-  /// Why nothing more will be published for now: a write broke off, or some wait for a log that
-  /// has failed. OK: nothing stands against it.
-  Status WhyStuck() const;
-
-  // ---- db_write.cc ----
-  /// Waits while writes are stalled; `bytes` are about to be written, of deletions only or not.
-  Status Admit(const WriteOptions& options, uint64_t bytes, bool deletes) {
-    if (stall_.load(std::memory_order_acquire) == Stall::kNone) [[likely]]
-      return Status::OK();
-    return AdmitStalled(options, bytes, deletes);
-  }
-  Status AdmitStalled(const WriteOptions& options, uint64_t bytes, bool deletes)
-      EXCLUDES(state_.mutex);
+  // ---- db_impl.cc ----
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
                   const Slice& key, const Slice& value);
-  /// `status`, or `Fenced` if that is what is behind it.
-  Status Explain(Status status);
-  /// Whether a write that is logged is acknowledged only when it is on the nodes.
-  bool AwaitsLog(const WriteOptions& options) const {
-    return !options_.manual_wal_flush || options.sync;
-  }
-  /// A write's record goes into the log and, if it will be awaited, on its way; `*position` is
-  /// where it ends. A failure has ended the ticket.
-  Status Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
-                std::span<const Slice> updates, uint64_t* position);
-  /// Also answers the families that it is for, if there are others than the default one.
-  Status CheckBatch(const WriteOptions& options, const WriteBatch* updates,
-                    std::shared_ptr<const ColumnFamilySet>* families) const;
-  StartedWrite InsertBatch(const WriteOptions& options, const WriteBatch& updates,
-                           const ColumnFamilySet* families);
-  void InsertUpdates(const WriteBatch& updates, const ColumnFamilySet* families, bool logged,
-                     StartedWrite* started);
-  /// Write up to FinishWrite, if nothing has to be waited for.
-  bool StartWrite(const WriteOptions& options, WriteBatch* updates, StartedWrite* started);
-  Status FinishWrite(const WriteOptions& options, const StartedWrite& started);
-  /// A write threw that may be in the log or MemTables in part: it is never published, so that no
-  /// write can be taken any more. Answers `why`.
-  Status BreakOff(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(state_.mutex);
-  /// Has the ticket, of which nothing is anywhere, published without entries. Answers `why`.
-  Status GiveUpTicket(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(state_.mutex);
-  /// Where what the ticket is for goes.
-  MemTable* MemTableOf(ColumnFamily* family, const WriteSequencer::Ticket& ticket) {
-    MemTable* memtable = family->FindMemTable(ticket.generation);
-    return memtable != nullptr ? memtable : MakeMemTable(family, ticket.generation);
-  }
-  MemTable* MakeMemTable(ColumnFamily* family, uint16_t generation) EXCLUDES(state_.mutex);
-  MemTable* MemTableFor(ColumnFamily* family, uint16_t generation) REQUIRES(state_.mutex);
-  /// A MemTable of `generation` is full: begins a new one, or stalls writers until there is room.
-  void HandleFullMemTable(uint16_t generation) EXCLUDES(state_.mutex);
-  void SwitchGeneration() REQUIRES(state_.mutex);
-  /// Whether MemTables that take writes have entries: of `only` or, if that is null, of any family.
-  bool HasEntries(const ColumnFamily* only) const REQUIRES(state_.mutex);
-  Stall StallOf(const ColumnFamily& family) const REQUIRES(state_.mutex);
-  void UpdateStall() REQUIRES(state_.mutex);
-
-  // ---- db_read.cc ----
-  /// Whether reads may be answered.
-  Status CheckLease() const { return lease_ == nullptr ? Status::OK() : lease_->Check(); }
-  /// The view and a sequence that it covers, for reads of more than one key. Under a guard.
-  const ReadView* PinConsistent(const ColumnFamily& family, const ReadOptions& options,
-                                SequenceNumber* snapshot) const;
-  /// GetAt, for statistics and the thread's PerfContext.
-  Status GetCounted(const ReadView& view, const ReadOptions& options, const Slice& key,
-                    SequenceNumber snapshot, PinnableSlice* value) const;
-  Status GetAt(const ReadView& view, const ReadOptions& options, const Slice& key,
-               SequenceNumber snapshot, PinnableSlice* value) const;
-  /// The same for one who holds no guard and has not checked the lease.
-  Status FinishGet(const ReadView& view, const ReadOptions& options, const Slice& key,
-                   SequenceNumber snapshot, PinnableSlice* value);
 
   // ---- db_flush.cc ----
   /// MemTables of `only`, or, if that is null, of all families.
@@ -391,16 +297,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Commits a flush, and ends the generation that it was of.
   Status CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits)
       EXCLUDES(state_.mutex, commit_mutex_);
-  enum class Work : uint8_t { kFlush, kCompaction };
-  /// Waits a growing while before background work is tried again; ends early when closing, when
-  /// room was made since background_.room_made was `room`, for a flush when somebody waits for it
-  /// or there is more to flush, and for a compaction when none is to begin.
-  void BackOff(Work work, int failures, uint64_t room) REQUIRES(state_.mutex);
-  /// A compaction has ended and what it dropped is free.
-  void MadeRoom() REQUIRES(state_.mutex);
-  /// Compactions are at work that have not failed: `NoSpace` is not the last word until they end.
-  bool RoomMayCome() const REQUIRES(state_.mutex);
-  bool CompactionFails() const REQUIRES(state_.mutex);
   /// After a flush found none: waits for the compactions that may make room, then merges level 0.
   /// Whether there is room that was not there when background_.room_made was `room`.
   bool AwaitRoom(uint64_t room) EXCLUDES(state_.mutex);
@@ -425,7 +321,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void CompactionTask() EXCLUDES(state_.mutex);
   /// Of the families in turns; null if none has one due.
   std::unique_ptr<Compaction> PickCompaction() REQUIRES(commit_mutex_, state_.mutex);
-  bool CompactionDue() const REQUIRES(state_.mutex);
   Status RunAndCommit(Compaction* compaction) EXCLUDES(state_.mutex);
   Status TryCompaction(Compaction* compaction, bool* released) EXCLUDES(state_.mutex);
   /// Of the outputs; the range is still to be set.
@@ -482,10 +377,8 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   std::atomic<bool>& closing_ = state_.closing;
   CondVar& changed_ = state_.changed;
 
-  /// Memory of flushed MemTables, for those to come.
-  const std::shared_ptr<ArenaBlockPool> memtable_blocks_;
-  WriteSequencer sequencer_;
-  std::atomic<Stall> stall_{Stall::kNone};
+  WriteController write_controller_{&state_};
+  MemTableGenerations generations_;
   const std::unique_ptr<ColumnFamilyHandle> default_handle_;
   FlushSites flush_sites_;
   FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
@@ -494,11 +387,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// order in which they are made current.
   Mutex commit_mutex_ ACQUIRED_BEFORE(state_.mutex);
   std::unique_ptr<ManifestLog> manifest_;
-  /// Null: an embedded pool. Set before anybody writes.
-  std::unique_ptr<LogWriter> log_;
-  std::unique_ptr<OwnerLease> lease_;  ///< Null: an embedded pool.
-  const WriteSequencer::WhyGiveUp why_stuck_ = [this] { return WhyStuck(); };
-  TroubledWrites troubled_;
+  WritePath write_path_{&state_, &write_controller_, &generations_};
+  /// A change is durable that could not be made current: none may follow it.
+  WriteFault install_fault_;
   /// Those nodes that the manifest names.
   std::set<NodeId> recorded_nodes_ GUARDED_BY(commit_mutex_);
   std::vector<LogSegment> unneeded_segments_
@@ -512,12 +403,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   std::vector<std::function<void()>> uncertain_ GUARDED_BY(commit_mutex_);
   uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
 
-  /// The generation that takes writes has some of a family that was dropped since.
-  bool dropped_entries_ GUARDED_BY(state_.mutex) = false;
-  std::deque<Immutable> immutables_ GUARDED_BY(state_.mutex);  ///< Oldest first.
-  BackgroundWork background_ GUARDED_BY(state_.mutex);
-  uint64_t delayed_until_nanos_ GUARDED_BY(state_.mutex) =
-      0;  ///< When the delayed bytes are paid for.
   std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(state_.mutex);
   bool close_begun_ GUARDED_BY(state_.mutex) = false;  ///< By whoever decides what it answers.
   bool closed_ GUARDED_BY(state_.mutex) = false;
@@ -530,10 +415,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Scrubber scrubber_;
   std::unique_ptr<CopyScrubber> copy_scrubber_;  ///< Null until the threads start.
   IndexLoader index_loader_{IndexNeeds()};       ///< Reads tell it what they want.
-  const LookupSource lookup_source_{
-      .client = client_, .store = store_, .prepare = [this](const TableHandle& table) {
-        return index_loader_.PrepareLookups(table);
-      }};
+  ReadPath read_path_{&context_, generations_.sequencer(), &index_loader_};
 
   std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;

@@ -46,10 +46,10 @@ Status DBImpl::CommitEdit(ManifestEdit* edit) {
   for (const LogSegment& segment : unneeded_segments_) {
     edit->segments_removed.push_back(segment.number);
   }
-  NACRE_RETURN_IF_ERROR(troubled_.install.status());
+  NACRE_RETURN_IF_ERROR(install_fault_.status());
   if (Status status = manifest_->Commit(edit); !status.ok()) {
     // Whether the edit is durable is the next owner's business then.
-    return Explain(std::move(status));
+    return context_.ExplainFailure(std::move(status));
   }
   for (const auto& [node, instance] : edit->nodes) recorded_nodes_.insert(node);
   if (!unneeded_segments_.empty()) NACRE_POINT("log.segments-unrecorded");
@@ -96,8 +96,8 @@ Status DBImpl::CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
   } catch (...) {
     // The tables are the manifest's now, and the next owner has them: they are not given up.
     const Status why = StatusOfException();
-    troubled_.install.Set(why);
-    troubled_.fault.Set(why);
+    install_fault_.Set(why);
+    write_controller_.SetFault(why);
     throw;
   }
   return Status::OK();
@@ -169,9 +169,9 @@ Status DBImpl::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) 
 }
 
 void DBImpl::ReleaseLog(SequenceNumber flushed) {
-  if (log_ == nullptr) return;
+  if (write_path_.log() == nullptr) return;
   // Without the mutex: who leads the log may be waiting for a segment, which is committed.
-  std::vector<LogSegment> unneeded = log_->TakeUnneeded(flushed);
+  std::vector<LogSegment> unneeded = write_path_.log()->TakeUnneeded(flushed);
   MutexLock commit(&commit_mutex_);
   const auto drop = [this](std::vector<LogSegment> segments) REQUIRES(commit_mutex_) {
     for (LogSegment& segment : segments) unneeded_segments_.push_back(std::move(segment));
@@ -197,7 +197,7 @@ Status DBImpl::DropLog() {
     copies.insert(copies.end(), segment.copies.begin(), segment.copies.end());
   }
   unneeded_segments_.clear();  // They are among these.
-  edit.last_sequence = sequencer_.LastPublished();
+  edit.last_sequence = generations_.sequencer()->LastPublished();
   NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
   FreeCopies(copies);
   return Status::OK();

@@ -46,7 +46,7 @@ void DBImpl::KeepUpWithNodes() {
   }
   join_refusal_ = std::move(refusal);
   FollowNodes();
-  SettleWrites().IgnoreError();  // Who writes next is told.
+  write_path_.Settle().IgnoreError();  // Who writes next is told.
   if (events_.listens() && client_->databases()->Fenced(database_id_)) {
     events_.Fenced(Status::Fenced(kFencedMessage));
   }
@@ -89,7 +89,7 @@ void DBImpl::FollowNodes() {
 
 void DBImpl::LeaveLogSegments() {
   const auto leave = [this](NodeId node) { return MustLeave(node); };
-  if (log_ == nullptr || !log_->LeaveNodes(leave)) return;
+  if (write_path_.log() == nullptr || !write_path_.log()->LeaveNodes(leave)) return;
   // Those that were never written, and those whose last records were flushed while they were open.
   ReleaseLog(manifest_->last_sequence());
   FlushLog();
@@ -97,8 +97,9 @@ void DBImpl::LeaveLogSegments() {
 
 void DBImpl::FlushLog() {
   MutexLock lock(&state_.mutex);
-  if (closing_.load(std::memory_order_relaxed) || !immutables_.empty()) return;  // Under way.
-  if (HasEntries(nullptr)) SwitchGeneration();
+  if (closing_.load(std::memory_order_relaxed) || !state_.work.immutables.empty())
+    return;  // Under way.
+  if (generations_.HasEntries(nullptr)) generations_.Switch();
 }
 
 }  // namespace nacre

@@ -4,7 +4,6 @@
 
 #include "db/db_impl.h"
 #include "db/family/hidden_family.h"
-#include "db/read/lookup_batch.h"
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
 #include "pool/read/point_reader.h"
@@ -47,41 +46,10 @@ void AddStats(const MemTable& memtable, const InternalKeyComparator& comparator,
 
 }  // namespace
 
-bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
-                         std::string* value, bool* value_found) try {
-  if (value_found != nullptr) *value_found = false;
-  ColumnFamily* family = nullptr;
-  if (!FindFamily(handle, &family).ok() || !CheckLease().ok()) return true;
-  EpochDomain::Guard guard(&epochs_);
-  SequenceNumber snapshot = 0;
-  const ReadView& view = *PinConsistent(*family, options, &snapshot);
-  const LookupContext context{lookup_source_, view, options, snapshot};
-  PinnableSlice found;
-  Status status;
-  KeyLookup lookup;
-  lookup.Begin(context, key, &found, &status);
-  switch (lookup.LookInMemory(context)) {
-    case KeyLookup::State::kEnded:
-      if (!status.ok()) return false;
-      if (value != nullptr) *value = found.ToString();
-      if (value_found != nullptr) *value_found = value != nullptr;
-      return true;
-    case KeyLookup::State::kReads:
-      break;
-    default:
-      return true;
-  }
-  lookup.BeginTables(context);
-  pool::PointRead read;
-  return lookup.Next(&read) != KeyLookup::State::kEnded;
-} catch (...) {
-  return true;
-}
-
 Status OwnerControls::GetApproximateSizes(ColumnFamilyHandle* handle, const Range* ranges, int n,
                                           uint64_t* sizes) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family));
+  NACRE_RETURN_IF_ERROR(db_->state_.FindFamily(handle, &family));
   return ApproximateSizes(*db_->state_.HoldView(*family)->version, ranges, n, sizes);
 }
 
@@ -89,7 +57,7 @@ void OwnerControls::GetApproximateMemTableStats(ColumnFamilyHandle* handle, cons
                                                 uint64_t* count, uint64_t* size) {
   *count = *size = 0;
   ColumnFamily* family = nullptr;
-  if (!db_->FindFamily(handle, &family).ok()) return;
+  if (!db_->state_.FindFamily(handle, &family).ok()) return;
   const std::shared_ptr<const ReadView> view = db_->state_.HoldView(*family);
   for (const auto& memtable : view->memtables) {
     AddStats(*memtable, family->comparator(), range, count, size);
@@ -116,13 +84,13 @@ void OwnerControls::GetColumnFamilyMetaData(ColumnFamilyHandle* handle,
                                             ColumnFamilyMetaData* metadata) {
   *metadata = ColumnFamilyMetaData();
   ColumnFamily* family = nullptr;
-  if (!db_->FindFamily(handle, &family).ok()) return;
+  if (!db_->state_.FindFamily(handle, &family).ok()) return;
   *metadata = MetaDataOf(family->name(), *db_->state_.HoldView(*family)->version, *db_->client_);
 }
 
 int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
-  if (!db_->FindFamily(handle, &family).ok()) return 0;
+  if (!db_->state_.FindFamily(handle, &family).ok()) return 0;
   return family->options().num_levels;
 }
 

@@ -36,13 +36,13 @@ void DBImpl::NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) {
   bool writers_wait = false;
   {
     MutexLock lock(&state_.mutex);
-    writers_wait = background_.memtable_full;
+    writers_wait = state_.work.memtable_full;
   }
   flush_site_chooser_.Flushed(near_data, bytes, nanos, writers_wait);
 }
 
 bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near) {
-  if (live_.near_data_flush == NearDataFlush::kOff || log_ == nullptr) return false;
+  if (live_.near_data_flush == NearDataFlush::kOff || write_path_.log() == nullptr) return false;
   if (memtable.entries() == 0) return false;
   const auto fall_back = [this](FlushFallback why, const std::string& detail) {
     FallBack(why, detail);
@@ -67,7 +67,7 @@ bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, Ne
     return fall_back(FlushFallback::kLarge, std::to_string(bytes) + " bytes");
   }
   // What a writer need not await may not be there yet.
-  if (const Status status = log_->Sync(); !status.ok()) {
+  if (const Status status = write_path_.log()->Sync(); !status.ok()) {
     return fall_back(FlushFallback::kLog, status.ToString());
   }
   near->last = boundary - 1;
@@ -75,7 +75,7 @@ bool DBImpl::PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, Ne
     MutexLock lock(&state_.mutex);
     near->first = state_.flushed + 1;
   }
-  for (WrittenSegment& written : log_->SegmentsOf(near->first, near->last)) {
+  for (WrittenSegment& written : write_path_.log()->SegmentsOf(near->first, near->last)) {
     const LogSegment& segment = written.segment;
     if (HasCopyOn(segment, [this](NodeId node) { return !client_->alive(node); })) {
       return fall_back(FlushFallback::kLostCopy, "log segment " + std::to_string(segment.number));

@@ -195,10 +195,11 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
                lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id,
                [this] { return state_.Versions(); }),
       state_(&context_, options, state),
-      memtable_blocks_(std::make_shared<ArenaBlockPool>(
-          options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1))),
-      sequencer_(state.last_sequence),
-      default_handle_(std::make_unique<ColumnFamilyHandleImpl>(default_family_, this)),
+      generations_(
+          &state_, &write_controller_,
+          options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1),
+          state.last_sequence),
+      default_handle_(state_.NewHandle(default_family_)),
       open_timeline_(clock_),
       scrubber_({.name = name_,
                  .id = database_id_,
@@ -215,7 +216,9 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
                .changed = [this](const NodeStates& before,
                                  const NodeStates& now) { NodesChanged(before, now); },
                .follow = [this] { KeepUpWithNodes(); },
-               .leave_nodes = [this] { LeaveLogSegments(); }}) {}
+               .leave_nodes = [this] { LeaveLogSegments(); }}) {
+  state_.schedule = [this]() REQUIRES(state_.mutex) { MaybeSchedule(); };
+}
 
 Status DBImpl::OpenTable(const ColumnFamily& family, const TableMeta& meta,
                          std::shared_ptr<TableHandle>* handle) {
@@ -244,7 +247,7 @@ void DBImpl::StartThreads() {
                              .clock = clock_,
                              .logger = options_.info_log.get(),
                              .manifest = manifest_.get(),
-                             .log = log_.get(),
+                             .log = write_path_.log(),
                              .flush_log = [this] { FlushLog(); },
                              .release_log = [this] { ReleaseLog(manifest_->last_sequence()); }});
   copy_scrubber_->Start(options_.scrub_bytes_per_second);
@@ -282,7 +285,7 @@ Status DBImpl::Close() {
       while (!closed_) changed_.Wait();
       return close_status_;
     }
-    background_.pauses = 0;
+    state_.work.pauses = 0;
     MaybeSchedule();
     changed_.SignalAll();
   }
@@ -311,7 +314,7 @@ Status DBImpl::CloseNow() {
     if (status.ok()) status = std::move(step);
   };
   StopThreads();
-  if (log_ != nullptr) log_->Close();
+  if (write_path_.log() != nullptr) write_path_.log()->Close();
   NACRE_POINT("close.log-closed");
   if (in_tables) also(DropLog());
   NACRE_POINT("close.log-dropped");
@@ -328,7 +331,7 @@ Status DBImpl::CloseNow() {
 }
 
 bool DBImpl::AllInLog() {
-  if (log_ == nullptr || !log_->Sync().ok()) return false;
+  if (write_path_.log() == nullptr || !write_path_.log()->Sync().ok()) return false;
   MutexLock lock(&state_.mutex);
   for (const auto& [id, family] : state_.families->by_id) {
     for (const auto& memtable : family->current_view()->memtables) {
@@ -342,9 +345,9 @@ void DBImpl::StopThreads() {
   {
     MutexLock lock(&state_.mutex);
     closing_.store(true, std::memory_order_release);
-    UpdateStall();
+    write_controller_.Update();
     changed_.SignalAll();
-    while (background_.flush_running || background_.compactions_running > 0) changed_.Wait();
+    while (state_.work.flush_running || state_.work.compactions_running > 0) changed_.Wait();
   }
   keeper_.Stop();
   if (index_thread_.joinable()) index_thread_.Join();
@@ -355,7 +358,7 @@ void DBImpl::StopThreads() {
   reporter_.Stop();
   scrubber_.Stop();
   if (copy_scrubber_ != nullptr) copy_scrubber_->Stop();
-  if (lease_ != nullptr) lease_->Stop();
+  if (context_.lease != nullptr) context_.lease->Stop();
   events_.Stop();
 }
 
@@ -366,7 +369,7 @@ void DBImpl::Abandon() {
     closed_ = true;
   }
   StopThreads();
-  if (log_ != nullptr) log_->Close();
+  if (write_path_.log() != nullptr) write_path_.log()->Close();
   // Its end asks for space, so it does not wait for this object's.
   if (manifest_ != nullptr) manifest_->Close();
 }

@@ -25,7 +25,7 @@ class DBProperties {
   /// Those of `family`, which the caller keeps.
   FamilyProperties OfFamily(const ColumnFamily& family) const {
     MutexLock lock(&db_->state_.mutex);
-    return {family, db_->sequencer_.generation()};
+    return {family, db_->generations_.sequencer()->generation()};
   }
   bool Number(std::string_view name, uint64_t* value) const;
   bool Map(std::string_view name, std::map<std::string, std::string>* value) const;
@@ -55,9 +55,8 @@ class DBProperties {
     return sum;
   }
   uint64_t DelayedWriteRate() const {
-    if (db_->stall_.load(std::memory_order_relaxed) != Stall::kDelay) return 0;
-    const uint64_t rate = db_->live_.delayed_write_rate;
-    return rate > 0 ? rate : kDefaultDelayedRate;
+    if (db_->write_controller_.stall() != Stall::kDelay) return 0;
+    return db_->write_controller_.DelayedRate();
   }
   uint64_t UsedBytes() const {
     const SpaceReport space = Space();
@@ -77,14 +76,14 @@ class DBProperties {
     return at_risk + PlanRepair(db_->state_.Versions(), db_->LookAtNodes(), damage_reports).size();
   }
   LogWriterStats LogStats() const {
-    return db_->log_ == nullptr ? LogWriterStats() : db_->log_->stats();
+    return db_->write_path_.log() == nullptr ? LogWriterStats() : db_->write_path_.log()->stats();
   }
 
   DBImpl* const db_;
 };
 
 uint64_t DBProperties::ComputeBytes() const {
-  uint64_t bytes = IndexBytes() + db_->memtable_blocks_->FreeBytes();
+  uint64_t bytes = IndexBytes() + db_->generations_.SpareBytes();
   MutexLock lock(&db_->state_.mutex);
   for (const auto& [id, family] : db_->state_.families->by_id) {
     for (const auto& memtable : family->current_view()->memtables) bytes += memtable->MemoryUsage();
@@ -103,13 +102,13 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
       {"num-running-flushes",
        [](P p) {
          MutexLock lock(&p.db_->state_.mutex);
-         return uint64_t{p.db_->background_.flush_running};
+         return uint64_t{p.db_->state_.work.flush_running};
        }},
       {"num-running-compactions",
        [](P p) {
          MutexLock lock(&p.db_->state_.mutex);
-         return static_cast<uint64_t>(p.db_->background_.compactions_running +
-                                      p.db_->background_.manual_compactions);
+         return static_cast<uint64_t>(p.db_->state_.work.compactions_running +
+                                      p.db_->state_.work.manual_compactions);
        }},
       {"num-snapshots",
        [](P p) {
@@ -124,7 +123,7 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
       {"events.dropped", [](P p) { return p.db_->events_.dropped(); }},
       {"actual-delayed-write-rate", [](P p) { return p.DelayedWriteRate(); }},
       {"is-write-stopped",
-       [](P p) { return uint64_t{p.db_->stall_.load(std::memory_order_relaxed) == Stall::kStop}; }},
+       [](P p) { return uint64_t{p.db_->write_controller_.stall() == Stall::kStop}; }},
       {"num-unloaded-tables",
        [](P p) {
          return p.SumOverTables([](const auto& table) { return uint64_t{!table.loaded()}; });
@@ -263,7 +262,7 @@ bool OwnerControls::GetProperty(ColumnFamilyHandle* handle, const Slice& propert
   value->clear();
   ColumnFamily* family = nullptr;
   const std::optional<std::string> name = NameOf(property);
-  if (!name.has_value() || !db_->FindFamily(handle, &family).ok()) return false;
+  if (!name.has_value() || !db_->state_.FindFamily(handle, &family).ok()) return false;
   const DBProperties database(db_);
   const FamilyProperties of_family = database.OfFamily(*family);
   if (name == "levelstats") {
@@ -294,7 +293,7 @@ bool OwnerControls::GetIntProperty(ColumnFamilyHandle* handle, const Slice& prop
   *value = 0;
   ColumnFamily* family = nullptr;
   const std::optional<std::string> name = NameOf(property);
-  if (!name.has_value() || !db_->FindFamily(handle, &family).ok()) return false;
+  if (!name.has_value() || !db_->state_.FindFamily(handle, &family).ok()) return false;
   const DBProperties database(db_);
   {
     EpochDomain::Guard guard(&db_->epochs_);
@@ -308,7 +307,7 @@ bool OwnerControls::GetMapProperty(ColumnFamilyHandle* handle, const Slice& prop
   value->clear();
   ColumnFamily* family = nullptr;
   const std::optional<std::string> name = NameOf(property);
-  if (!name.has_value() || !db_->FindFamily(handle, &family).ok()) return false;
+  if (!name.has_value() || !db_->state_.FindFamily(handle, &family).ok()) return false;
   const DBProperties database(db_);
   return database.OfFamily(*family).Map(*name, value) || database.Map(*name, value);
 }

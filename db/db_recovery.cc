@@ -170,17 +170,17 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
   FreeCopies(copies);
   timeline->EndStep("new-manifest");
 
-  sequencer_.StartAfter(last);
+  generations_.sequencer()->StartAfter(last);
   if (!context_.pool->embedded()) {
     std::vector<LogSegment> left;
     for (const auto& [number, segment] : segments) {
       if (number != kStateRecordNumber) left.push_back(segment);
     }
-    NACRE_RETURN_IF_ERROR(SealLog(left));
-    NACRE_RETURN_IF_ERROR(OpenLog(next_segment, log));
+    NACRE_RETURN_IF_ERROR(write_path_.SealLog(left));
+    NACRE_RETURN_IF_ERROR(write_path_.OpenLog(next_segment, log, this));
     NACRE_POINT("open.log-opened");
-    lease_ = std::make_unique<OwnerLease>(client_, database_id_, BootClock());
-    NACRE_RETURN_IF_ERROR(lease_->Start());
+    context_.lease = std::make_unique<OwnerLease>(client_, database_id_, BootClock());
+    NACRE_RETURN_IF_ERROR(context_.lease->Start());
   }
   timeline->EndStep("log");
   {
@@ -196,8 +196,8 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
     MutexLock lock(&state_.mutex);
     state_.manifest_version = manifest_->version();
     // What is in the last owner's log is kept there until it is in tables.
-    if (replayed) SwitchGeneration();
-    UpdateStall();  // LoadIndexes begins with background work.
+    if (replayed) generations_.Switch();
+    write_controller_.Update();  // LoadIndexes begins with background work.
   }
   if (!replayed) ReleaseLog(last);
   NACRE_POINT("open.replayed-scheduled");
@@ -253,8 +253,8 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
   };
   size_t parts = 0;
   // All families' values lie in the memory of one MemTable.
-  const uint16_t generation = sequencer_.generation();
-  MemTable* first = MakeMemTable(default_family_.get(), generation);
+  const uint16_t generation = generations_.sequencer()->generation();
+  MemTable* first = generations_.MakeMemTable(default_family_.get(), generation);
   NACRE_RETURN_IF_ERROR(ReadLogInParts(client_, database_id_, segments, options_.wal_recovery_mode,
                                        OpeningThreads(), first->arena(), replay, result, &parts)
                             .WithContext("log of " + name_));
@@ -266,7 +266,7 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
   for (auto& [id, of_family] : inserts) {
     of_family.DropFrom(parts);
     if (of_family.empty()) continue;
-    MemTable* memtable = MakeMemTable(families->Find(id), generation);
+    MemTable* memtable = generations_.MakeMemTable(families->Find(id), generation);
     if (memtable != first) memtable->KeepAlive(keeper);
     of_family.InsertInto(memtable, OpeningThreads());
     memtable->NoteReplayed();

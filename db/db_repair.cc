@@ -316,7 +316,7 @@ void DBImpl::CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& 
     counters_.repaired_bytes.fetch_add(table->item.bytes, std::memory_order_relaxed);
   }
   for (const auto& [id, edit] : edits) state_.Install(edit);
-  MadeRoom();
+  state_.MadeRoom();
   const uint64_t millis = (clock_->NowNanos() - pass->run->started_nanos) / 1'000'000 + 1;
   RepairProgress& progress = repair_progress_;
   progress.bytes_per_second = pass->run->bytes_repaired * 1000 / millis;

@@ -37,7 +37,7 @@ KeptBack DBImpl::KeepBack(const ColumnFamily& family, uint64_t flush_bytes) {
   // What is in use of the image may have doubled when it is made anew.
   const uint64_t manifest = 2 * manifest_->place().root.bytes();
   uint64_t segment = 0;
-  if (log_ != nullptr) {
+  if (write_path_.log() != nullptr) {
     // A flush gives the log of its MemTables back.
     const uint64_t log = copies.StoredBytes(buffers) + flushed.StoredBytes(largest);
     kept.buffers = std::max(kept.buffers, log);
@@ -62,7 +62,7 @@ Status DBImpl::CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_
     MutexLock lock(&state_.mutex);
     // Once level 0 is due its compaction writes these levels anew before it frees them.
     merged = family.version().LevelBytes(0) + bytes + family.version().LevelBytes(1);
-    pool_full = background_.pool_full && !leave;
+    pool_full = state_.work.pool_full && !leave;
   }
   const Redundancy flushed = Allowed(redundancy_.For(0));
   const Redundancy compacted = Allowed(redundancy_.For(1));
@@ -89,9 +89,9 @@ Status DBImpl::CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_
 
 bool DBImpl::EnterFullPool() {
   MutexLock lock(&state_.mutex);
-  if (background_.pool_full) return false;
-  background_.pool_full = true;
-  UpdateStall();
+  if (state_.work.pool_full) return false;
+  state_.work.pool_full = true;
+  write_controller_.Update();
   Log(options_.info_log, LogLevel::kWarn, "{}: the pool is full: only deletions are written",
       name_);
   return true;
@@ -107,19 +107,21 @@ void DBImpl::WatchFullPool(uint64_t room, int* failures) {
   });
   if (status.IsNoSpace() && AwaitRoom(room)) return;
   MutexLock lock(&state_.mutex);
-  background_.flush_error = status;
+  state_.work.flush_error = status;
   changed_.SignalAll();
   if (status.ok()) {
     *failures = 0;
-    background_.pool_full = false;
-    UpdateStall();
+    state_.work.pool_full = false;
+    write_controller_.Update();
     Log(options_.info_log, LogLevel::kInfo, "{}: the pool has room again", name_);
     return;
   }
-  if (immutables_.empty()) BackOff(Work::kFlush, ++*failures, room);
+  if (state_.work.immutables.empty())
+    state_.BackOff(DatabaseState::Work::kFlush, ++*failures, room);
   // Deletions make no room before they are in tables, however few they are.
   const bool closing = closing_.load(std::memory_order_relaxed);
-  if (immutables_.empty() && !closing && HasEntries(/*only=*/nullptr)) SwitchGeneration();
+  if (state_.work.immutables.empty() && !closing && generations_.HasEntries(/*only=*/nullptr))
+    generations_.Switch();
 }
 
 Status DBImpl::CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMeta>>& tables,
@@ -156,17 +158,17 @@ void DBImpl::CompactForSpace() {
   std::shared_ptr<const ColumnFamilySet> families;
   {
     MutexLock lock(&state_.mutex);
-    if (background_.manual_compactions > 0 || closing_.load(std::memory_order_relaxed)) return;
-    ++background_.manual_compactions;
-    ++background_.compactions_held;
+    if (state_.work.manual_compactions > 0 || closing_.load(std::memory_order_relaxed)) return;
+    ++state_.work.manual_compactions;
+    ++state_.work.compactions_held;
     // Those that wait to be tried again end.
     changed_.SignalAll();
-    while (background_.compactions_running > 0) changed_.Wait();
+    while (state_.work.compactions_running > 0) changed_.Wait();
     std::vector<SequenceNumber> snapshots = state_.snapshots.Sequences();
     snapshots_changed = snapshots != snapshots_at_last_rewrite_;
     snapshots_at_last_rewrite_ = std::move(snapshots);
     families = state_.families;
-    pool_full = background_.pool_full;
+    pool_full = state_.work.pool_full;
   }
   for (const auto& [id, family] : families->by_id) {
     if (family->options().disable_auto_compactions) continue;
@@ -191,8 +193,8 @@ void DBImpl::CompactForSpace() {
   }
   epochs_.Collect();
   MutexLock lock(&state_.mutex);
-  --background_.manual_compactions;
-  --background_.compactions_held;
+  --state_.work.manual_compactions;
+  --state_.work.compactions_held;
   MaybeSchedule();
   changed_.SignalAll();
 }

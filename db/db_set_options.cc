@@ -54,7 +54,8 @@ std::string TextOf(const std::unordered_map<std::string, std::string>& changes) 
 
 Options OwnerControls::GetOptions(ColumnFamilyHandle* handle) const {
   ColumnFamily* family = nullptr;
-  if (!db_->FindFamily(handle, &family).ok()) return Options(GetDBOptions(), ColumnFamilyOptions());
+  if (!db_->state_.FindFamily(handle, &family).ok())
+    return Options(GetDBOptions(), ColumnFamilyOptions());
   return Options(GetDBOptions(), family->options());
 }
 
@@ -67,7 +68,7 @@ DBOptions OwnerControls::GetDBOptions() const {
 Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
                                  const std::unordered_map<std::string, std::string>& changes) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(db_->FindFamily(handle, &family, DBImpl::Use::kWrite));
+  NACRE_RETURN_IF_ERROR(db_->state_.FindFamily(handle, &family, DatabaseState::Use::kWrite));
   if (changes.empty()) return Status::InvalidArgument("SetOptions: there is nothing to be set");
   MutexLock lock(&db_->state_.mutex);
   ColumnFamilyOptions options;
@@ -80,10 +81,8 @@ Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
   LogNotes(db_->options_.info_log.get(), db_->name_, notes);
   family->SetOptions(options);
   // What was full may not be so any more; what became so is when it is written next.
-  if (db_->background_.memtable_full && db_->immutables_.size() + 1 < db_->state_.MemTablesMax()) {
-    db_->SwitchGeneration();
-  }
-  db_->UpdateStall();
+  db_->generations_.SwitchIfThereIsRoom();
+  db_->write_controller_.Update();
   db_->MaybeSchedule();
   db_->changed_.SignalAll();
   Log(db_->options_.info_log, LogLevel::kInfo, "{}: options of column family {} set:{}", db_->name_,

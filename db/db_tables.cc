@@ -21,7 +21,7 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
     pinned->manifest_version = state_.manifest_version;
   }
   // Who was replaced has not got the writes of his successor.
-  NACRE_RETURN_IF_ERROR(CheckLease());
+  NACRE_RETURN_IF_ERROR(context_.CheckLease());
   pinned->next_table_id = context_.next_table_id.load(std::memory_order_relaxed);
   pinned->tables.clear();
   ForEachTable(versions, [&](const auto& table, int level) {
@@ -68,7 +68,7 @@ Status DBImpl::RestoreTable(uint32_t level, const TableMeta& original, const Fil
     Log(options_.info_log, LogLevel::kWarn, "{}: restoring table {} is tried again: {}", name_,
         original.id, status.ToString());
   }
-  return Explain(std::move(status));
+  return context_.ExplainFailure(std::move(status));
 }
 
 Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {

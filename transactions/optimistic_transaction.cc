@@ -52,7 +52,7 @@ Status OptimisticTransaction::CheckKeys() const {
   tracked().ForEach([&](uint32_t family, const std::string& key, const TrackedKey& tracked) {
     if (!status.ok()) return;
     SequenceNumber latest = 0;
-    status = KeySequences(engine()).Latest(family, key, tracked.sequence, &latest);
+    status = engine()->key_sequences().Latest(family, key, tracked.sequence, &latest);
     if (status.ok() && latest > tracked.sequence) {
       status = Status::Busy("commit: others have written what this transaction has tracked");
     }

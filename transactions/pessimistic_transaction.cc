@@ -123,7 +123,7 @@ void PessimisticTransaction::ReleaseKeys() {
 Status PessimisticTransaction::Validate(uint32_t family, const Slice& key) const {
   const SequenceNumber known = GetSnapshot()->GetSequenceNumber();
   SequenceNumber latest = 0;
-  NACRE_RETURN_IF_ERROR(KeySequences(engine()).Latest(family, key, known, &latest));
+  NACRE_RETURN_IF_ERROR(engine()->key_sequences().Latest(family, key, known, &latest));
   return latest > known ? Status::Busy("the key was written since the snapshot") : Status::OK();
 }
 

@@ -18,7 +18,7 @@ Status PreparedStore::Open(
   ColumnFamilyHandle* family = nullptr;
   {
     MutexLock lock(&mutex_);
-    family_ = KeySequences(engine_).FindHandle(std::string(kPreparedFamilyName));
+    family_ = engine_->key_sequences().FindHandle(std::string(kPreparedFamilyName));
     family = family_.get();
   }
   if (family == nullptr) return Status::OK();

@@ -314,7 +314,7 @@ class Rebuilder final : public WriteBatch::Handler {
   template <typename AddUpdate>
   Status Add(uint32_t family, AddUpdate add) {
     std::unique_ptr<ColumnFamilyHandle>& handle = handles_[family];
-    if (handle == nullptr) handle = KeySequences(engine_).FindHandle(family);
+    if (handle == nullptr) handle = engine_->key_sequences().FindHandle(family);
     if (handle != nullptr) return add(handle.get());
     if (skip_dropped_) return Status::OK();
     return Status::InvalidArgument("there is no column family " + std::to_string(family));

@@ -22,11 +22,11 @@ std::vector<nacre::ColumnFamilyMetaData> MetaDataOfFamilies(nacre::DB* db) {
 std::unique_ptr<nacre::Iterator> NewMemoryIterator(const nacre::DB& db,
                                                    const nacre::ReadOptions& options,
                                                    uint32_t family) {
-  return KeySequences(&dynamic_cast<const DBImpl&>(db)).NewMemoryIterator(options, family);
+  return dynamic_cast<const DBImpl&>(db).key_sequences().NewMemoryIterator(options, family);
 }
 
 bool HasFamily(const nacre::DB& db, uint32_t id) {
-  return KeySequences(&dynamic_cast<const DBImpl&>(db)).FindHandle(id) != nullptr;
+  return dynamic_cast<const DBImpl&>(db).key_sequences().FindHandle(id) != nullptr;
 }
 
 }  // namespace nacre::rocksdb_api

@@ -45,14 +45,14 @@ bool WayIsEmpty(const Version& version, int from, int to) {
 Status ManualCompaction::Check() const {
   db_->state_.mutex.AssertHeld();
   if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-  return db_->background_.manual_running == 0 ? Status::OK() : db_->background_.CheckManual();
+  return db_->state_.work.manual_running == 0 ? Status::OK() : db_->state_.work.CheckManual();
 }
 
 bool ManualCompaction::MayPass(const Status& status) const {
   db_->state_.mutex.AssertHeld();
   if (!Check().ok()) return false;
   if (status.IsNoSpace()) {
-    return db_->background_.compactions_running > db_->background_.compactions_stuck;
+    return db_->state_.work.compactions_running > db_->state_.work.compactions_stuck;
   }
   return status.IsUnavailable() || status.IsTimedOut() || status.IsBusy();
 }
@@ -65,20 +65,20 @@ std::shared_ptr<const Version> ManualCompaction::HoldVersion() const {
 Status ManualCompaction::CompactLevels() {
   {
     MutexLock lock(&db_->state_.mutex);
-    while ((db_->background_.manual_compactions > 0 || db_->background_.pauses > 0) &&
-           db_->background_.manual_bans == 0 && !db_->closing_.load(std::memory_order_relaxed)) {
+    while ((db_->state_.work.manual_compactions > 0 || db_->state_.work.pauses > 0) &&
+           db_->state_.work.manual_bans == 0 && !db_->closing_.load(std::memory_order_relaxed)) {
       db_->changed_.Wait();
     }
     if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-    NACRE_RETURN_IF_ERROR(db_->background_.CheckManual());
-    ++db_->background_.manual_compactions;
-    ++db_->background_.manual_running;
+    NACRE_RETURN_IF_ERROR(db_->state_.work.CheckManual());
+    ++db_->state_.work.manual_compactions;
+    ++db_->state_.work.manual_running;
   }
   const Status status = CatchAll([this] { return CompactAllLevels(); });
   db_->epochs_.Collect();
   MutexLock lock(&db_->state_.mutex);
-  --db_->background_.manual_compactions;
-  --db_->background_.manual_running;
+  --db_->state_.work.manual_compactions;
+  --db_->state_.work.manual_running;
   db_->MaybeSchedule();
   db_->changed_.SignalAll();
   return status;
@@ -108,8 +108,8 @@ Status ManualCompaction::ChangeLevel(int target) {
     if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
     NACRE_RETURN_IF_ERROR(PickMove(target, &change));
     if (change.edit.removed.empty()) return Status::OK();
-    ++db_->background_.manual_compactions;
-    ++db_->background_.manual_running;
+    ++db_->state_.work.manual_compactions;
+    ++db_->state_.work.manual_running;
   }
   const TableList moved = change.edit.removed;  // Of a family that is dropped none is left there.
   ManifestEdit edit;
@@ -120,9 +120,9 @@ Status ManualCompaction::ChangeLevel(int target) {
   db_->state_.RetireUnlinkedViews();
   MutexLock lock(&db_->state_.mutex);
   for (const auto& table : moved) table->being_compacted = false;
-  --db_->background_.manual_compactions;
-  --db_->background_.manual_running;
-  db_->UpdateStall();
+  --db_->state_.work.manual_compactions;
+  --db_->state_.work.manual_running;
+  db_->write_controller_.Update();
   db_->changed_.SignalAll();
   return status;
 }
@@ -196,7 +196,7 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
     db_->state_.RetireUnlinkedViews();
     MutexLock lock(&db_->state_.mutex);
     if (status.ok()) {
-      db_->MadeRoom();
+      db_->state_.MadeRoom();
       after_ = std::move(last);
       after_slice_ = after_;
       range->begin = &after_slice_;
@@ -210,7 +210,7 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
       continue;
     }
     if (failures++ == kRetriesMax || !MayPass(status)) return status;
-    db_->BackOff(DBImpl::Work::kCompaction, failures, room);
+    db_->state_.BackOff(DatabaseState::Work::kCompaction, failures, room);
   }
 }
 
@@ -223,7 +223,7 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
     {
       MutexLock commit(&db_->commit_mutex_);  // What is being changed is not picked.
       MutexLock lock(&db_->state_.mutex);
-      BackgroundWork& background = db_->background_;
+      BackgroundWork& background = db_->state_.work;
       Status status = Check();
       auto found = CompactionPicker::Found::kNothing;
       const auto held = db_->state_.families->by_id.find(family_->id());
@@ -246,7 +246,7 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
       ended = background.compactions_ended;
     }
     MutexLock lock(&db_->state_.mutex);
-    while (db_->background_.compactions_ended == ended && Check().ok()) db_->changed_.Wait();
+    while (db_->state_.work.compactions_ended == ended && Check().ok()) db_->changed_.Wait();
   }
 }
 

@@ -7,7 +7,7 @@ namespace nacre {
 DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
                                  const std::string& given_name, RedundancyPolicy given_redundancy,
                                  std::shared_ptr<pool::PoolImpl> given_pool,
-                                 const pool::DatabaseLease& lease, uint64_t given_slab_bytes,
+                                 const pool::DatabaseLease& claim, uint64_t given_slab_bytes,
                                  uint64_t first_table_id, std::function<VersionList()> tables)
     : options(given_options),
       live(options),
@@ -16,8 +16,8 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
       pool(std::move(given_pool)),
       client(pool->client()),
       clock(pool->clock()),
-      database_id(lease.database_id),
-      epoch(lease.epoch),
+      database_id(claim.database_id),
+      epoch(claim.epoch),
       slab_bytes(given_slab_bytes),
       lease_executor(NewThreadPool(1, "nacre-lease")),
       space(client, database_id, slab_bytes, options.chunk_size, lease_executor.get()),
@@ -29,5 +29,14 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
       next_table_id(first_table_id),
       tables_begun(client),
       events(db, name, options.listeners) {}
+
+Status DatabaseContext::ExplainFailure(Status failure) {
+  if (failure.IsFenced()) events.Fenced(failure);
+  if (failure.ok() || failure.IsFenced() || lease == nullptr) return failure;
+  Status owner = lease->Renew();
+  if (!owner.IsFenced()) return failure;
+  events.Fenced(owner);
+  return owner;
+}
 
 }  // namespace nacre

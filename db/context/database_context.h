@@ -11,6 +11,7 @@
 #include "db/context/executors.h"
 #include "db/context/node_refusals.h"
 #include "db/context/owner_events.h"
+#include "db/context/owner_lease.h"
 #include "db/options/live_options.h"
 #include "db/version/point_tiers.h"
 #include "db/version/table_handle.h"
@@ -38,7 +39,7 @@ struct DatabaseContext {
   /// `db`: what listeners are told that events are of. `tables`: those that there are.
   DatabaseContext(DB* db, const Options& given_options, const std::string& given_name,
                   RedundancyPolicy given_redundancy, std::shared_ptr<pool::PoolImpl> given_pool,
-                  const pool::DatabaseLease& lease, uint64_t given_slab_bytes,
+                  const pool::DatabaseLease& claim, uint64_t given_slab_bytes,
                   uint64_t first_table_id, std::function<VersionList()> tables);
 
   TableSurroundings Surroundings() { return {&store, &space, &epochs, point_tiers.memory()}; }
@@ -46,6 +47,11 @@ struct DatabaseContext {
   /// What the filters of new tables take. They stand in for point indexes that have no room here:
   /// while there is room for all, none is written.
   int BloomBitsPerKey() const { return point_tiers.memory() == nullptr ? 0 : kBloomBitsPerKey; }
+
+  /// OK as long as this process owns the database; it always does where the pool is its own.
+  Status CheckLease() { return lease == nullptr ? Status::OK() : lease->Check(); }
+  /// `failure`, or `Fenced` if the nodes say that this is behind it.
+  Status ExplainFailure(Status failure);
 
   const DBOptions options;
   LiveOptions live;  ///< Those of `options` that may have changed since.
@@ -71,6 +77,7 @@ struct DatabaseContext {
   NodeRefusals refusals;
   DBCounters counters;
   OwnerEvents events;
+  std::unique_ptr<OwnerLease> lease;  ///< Null: an embedded pool. Set before anybody reads.
 };
 
 }  // namespace nacre

@@ -1,6 +1,8 @@
 #include "db/context/database_state.h"
 
 #include <algorithm>
+#include <cassert>
+#include <chrono>
 #include <utility>
 
 #include "table/format/write_batch_format.h"
@@ -34,6 +36,19 @@ size_t DatabaseState::MemTablesMax() const {
     most = std::min(most, static_cast<size_t>(family->options().max_write_buffer_number));
   }
   return most;
+}
+
+Status DatabaseState::FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family,
+                                      Use use) const {
+  assert(handle != nullptr);  // That is the default family, which FindFamily knows.
+  const auto* ours = dynamic_cast<const ColumnFamilyHandleImpl*>(handle);
+  if (ours == nullptr || ours->owner() != this) {
+    return Status::InvalidArgument("the handle of column family " + handle->GetName() +
+                                   " is of another database than " + context->name);
+  }
+  *family = ours->family().get();
+  if (use == Use::kRead || !(*family)->dropped()) return Status::OK();
+  return Status::InvalidArgument("column family " + handle->GetName() + " was dropped");
 }
 
 VersionList DatabaseState::Versions() const {
@@ -92,6 +107,35 @@ TableLineage DatabaseState::BeginLineage(TableLineage::Kind kind) {
   lineage.next_family = next_family;
   if (next_family > 1) lineage.comparator = default_family->user_comparator()->Name();
   return lineage;
+}
+
+bool DatabaseState::CompactionDue() const {
+  return std::any_of(families->by_id.begin(), families->by_id.end(), [](const auto& family) {
+    return family.second->picker().Due(family.second->version());
+  });
+}
+
+void DatabaseState::BackOff(Work what, int failures, uint64_t room) {
+  constexpr auto kFirst = std::chrono::milliseconds(20);
+  constexpr auto kLast = std::chrono::milliseconds(1000);
+  const auto wait =
+      std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
+  const Deadline deadline = Deadline::After(context->clock, wait);
+  const size_t generations = work.immutables.size();
+  const auto wanted_elsewhere = [&]() REQUIRES(mutex) {
+    return what == Work::kFlush ? work.flush_waiters > 0 || work.immutables.size() > generations
+                                : work.compactions_held > 0;
+  };
+  while (!deadline.Expired() && !closing.load(std::memory_order_relaxed) &&
+         work.room_made == room && work.pauses == 0 && !wanted_elsewhere()) {
+    changed.WaitFor(deadline.Remaining());
+  }
+}
+
+void DatabaseState::MadeRoom() {
+  ++work.room_made;
+  work.compactions_stuck = 0;
+  changed.SignalAll();
 }
 
 }  // namespace nacre

@@ -3,9 +3,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "db/context/background_work.h"
 #include "db/context/database_context.h"
 #include "db/family/column_family.h"
 #include "db/family/family_edit.h"
@@ -37,6 +40,19 @@ struct DatabaseState {
   /// fewest.
   size_t MemTablesMax() const REQUIRES(mutex);
 
+  enum class Use : uint8_t { kRead, kWrite };  ///< Dropped families are not written.
+  /// The family of a handle; null stands for the default one. `InvalidArgument` if the handle is
+  /// another database's, or if the family was dropped and is to be written.
+  Status FindFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use = Use::kRead) const {
+    *family = default_family.get();
+    if (handle == nullptr) [[likely]]
+      return Status::OK();
+    return FindOtherFamily(handle, family, use);
+  }
+  std::unique_ptr<ColumnFamilyHandle> NewHandle(std::shared_ptr<ColumnFamily> family) const {
+    return std::make_unique<ColumnFamilyHandleImpl>(std::move(family), this);
+  }
+
   // ---- Views and versions ----
 
   /// The tables of all families.
@@ -54,6 +70,20 @@ struct DatabaseState {
   /// The lineage of a flush or compaction that begins now. The caller adds what only it knows.
   TableLineage BeginLineage(TableLineage::Kind kind) REQUIRES(mutex);
 
+  // ---- Background work ----
+
+  /// Has a flush or a compaction begin, if one is due and none stands against it.
+  void MaybeSchedule() REQUIRES(mutex) { schedule(); }
+  /// Whether a compaction of some family is due.
+  bool CompactionDue() const REQUIRES(mutex);
+  enum class Work : uint8_t { kFlush, kCompaction };
+  /// Waits a growing while before background work is tried again. It ends early when the database
+  /// closes, when room was made since `work.room_made` was `room`, for a flush when somebody waits
+  /// for it or there is more to flush, and for a compaction when none is to begin.
+  void BackOff(Work what, int failures, uint64_t room) REQUIRES(mutex);
+  /// A compaction has ended, and what it dropped is free.
+  void MadeRoom() REQUIRES(mutex);
+
   DatabaseContext* const context;
   const std::shared_ptr<ColumnFamily> default_family;
   /// Changed under the mutex. Set also cancels compactions that run.
@@ -64,11 +94,15 @@ struct DatabaseState {
   std::shared_ptr<const ColumnFamilySet> families GUARDED_BY(mutex);
   uint32_t next_family GUARDED_BY(mutex) = 1;  ///< More than any that there ever was.
   SnapshotList snapshots GUARDED_BY(mutex);
+  BackgroundWork work GUARDED_BY(mutex);
+  std::function<void()> schedule;  ///< What MaybeSchedule calls; set before there is any work.
   uint64_t manifest_version GUARDED_BY(mutex);
   SequenceNumber flushed GUARDED_BY(mutex);  ///< All up to here is in tables.
   uint64_t last_job GUARDED_BY(mutex) = 0;   ///< The number of the last flush or compaction.
 
  private:
+  Status FindOtherFamily(ColumnFamilyHandle* handle, ColumnFamily** family, Use use) const;
+
   std::atomic<const ColumnFamilySet*> family_set_{nullptr};  ///< Read under an epoch guard.
   /// Views, and sets of families, that readers may still look at.
   std::vector<std::shared_ptr<const void>> unlinked_views_ GUARDED_BY(mutex);

@@ -20,12 +20,6 @@
 
 namespace nacre {
 
-/// A generation of MemTables on its way to tables.
-struct Immutable {
-  uint16_t generation;
-  SequenceNumber boundary;  ///< All its entries are below.
-};
-
 /// What an open database has for one of its column families: options, tables and MemTables.
 ///
 /// MemTables by generation. The log, and how far it is in tables, is one thing for all families, so

@@ -10,7 +10,6 @@
 #include "db/read/db_iterator.h"
 #include "db/read/lookup_batch.h"
 #include "db/read/view_reads.h"
-#include "pool/read/point_reader.h"
 #include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
 

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <utility>
 
-#include "db/read/operation_counts.h"
+#include "db/context/operation_counts.h"
 #include "nacre/statistics.h"
 #include "pool/read/point_reader.h"
 #include "util/exceptions.h"
@@ -37,7 +37,7 @@ struct AsyncDBImpl::Read final : Operation {
   void TakeResult() override { owner->EndRead(this); }
 
   LookupContext Context() const {
-    return {owner->db_->lookup_source_, *pinned->view, options, snapshot};
+    return {owner->db_.reads->source(), *pinned->view, options, snapshot};
   }
 
   /// From its place in this.
@@ -96,17 +96,18 @@ struct AsyncDBImpl::NextTurn {
   AsyncDBImpl* async;
 };
 
-Status AsyncDBImpl::Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
+Status AsyncDBImpl::Create(const Owners& owners, AsyncExecutor* executor,
+                           std::unique_ptr<AsyncDB>* async) {
   if (executor == nullptr) return Status::InvalidArgument("NewAsyncDB: the executor is null");
   std::unique_ptr<pool::AsyncReader> reader;
-  NACRE_RETURN_IF_ERROR(pool::AsyncReader::Create(db->client_->fabric(), &reader));
-  async->reset(new AsyncDBImpl(db, executor, std::move(reader)));
+  NACRE_RETURN_IF_ERROR(pool::AsyncReader::Create(owners.context->client->fabric(), &reader));
+  async->reset(new AsyncDBImpl(owners, executor, std::move(reader)));
   return Status::OK();
 }
 
-AsyncDBImpl::AsyncDBImpl(DBImpl* db, AsyncExecutor* executor,
+AsyncDBImpl::AsyncDBImpl(const Owners& owners, AsyncExecutor* executor,
                          std::unique_ptr<pool::AsyncReader> reader)
-    : db_(db), executor_(executor), reader_(std::move(reader)), driver_(Drive()) {}
+    : db_(owners), executor_(executor), reader_(std::move(reader)), driver_(Drive()) {}
 
 AsyncDBImpl::~AsyncDBImpl() {
   assert(under_way_ == 0 && "operations are under way");
@@ -124,14 +125,14 @@ AsyncStatus AsyncDBImpl::Refuse(Status status) {
 }
 
 uint64_t AsyncDBImpl::StartOfCount() const {
-  return db_->options_.statistics == nullptr ? 0 : db_->clock_->NowNanos();
+  return db_.context->options.statistics == nullptr ? 0 : db_.context->clock->NowNanos();
 }
 
 // ---- Calls --------------------------------------------------------------------------------------
 
 AsyncDBImpl::PinnedView* AsyncDBImpl::Pin(const ColumnFamily& family, const ReadOptions& options,
                                           SequenceNumber* snapshot) {
-  const ReadView* view = db_->PinConsistent(family, options, snapshot);
+  const ReadView* view = db_.reads->PinConsistent(family, options, snapshot);
   if (family.id() >= latest_.size()) [[unlikely]]
     latest_.resize(family.id() + 1);
   PinnedView*& latest = latest_[family.id()];
@@ -188,9 +189,9 @@ AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& k
 AsyncStatus AsyncDBImpl::GetAsync(const ReadOptions& options, ColumnFamilyHandle* handle,
                                   const Slice& key, PinnableSlice* value) {
   ColumnFamily* family = nullptr;
-  if (Status status = db_->FindFamily(handle, &family); !status.ok()) [[unlikely]]
+  if (Status status = db_.state->FindFamily(handle, &family); !status.ok()) [[unlikely]]
     return Refuse(std::move(status));
-  EpochDomain::Guard guard(&db_->epochs_);
+  EpochDomain::Guard guard(&db_.context->epochs);
   SequenceNumber snapshot = 0;
   PinnedView* const pinned = Pin(*family, options, &snapshot);
   Read* const read = Begin(options, key, value, pinned, snapshot, /*all=*/nullptr, nullptr);
@@ -202,7 +203,7 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyH
                                        size_t num_keys, const Slice* keys, PinnableSlice* values,
                                        Status* statuses) {
   ColumnFamily* family = nullptr;
-  if (Status status = db_->FindFamily(handle, &family); !status.ok()) [[unlikely]] {
+  if (Status status = db_.state->FindFamily(handle, &family); !status.ok()) [[unlikely]] {
     for (size_t i = 0; i < num_keys; ++i) statuses[i] = status;
     return Refuse(std::move(status));
   }
@@ -216,7 +217,7 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyH
     return AsyncStatus(all);
   }
   ++under_way_;
-  EpochDomain::Guard guard(&db_->epochs_);
+  EpochDomain::Guard guard(&db_.context->epochs);
   SequenceNumber snapshot = 0;
   PinnedView* const pinned = Pin(*family, options, &snapshot);
   for (size_t i = 0; i < num_keys; ++i) {
@@ -247,7 +248,7 @@ void AsyncDBImpl::Wake() {
 }
 
 void AsyncDBImpl::Turn() {
-  EpochDomain::Guard guard(&db_->epochs_);
+  EpochDomain::Guard guard(&db_.context->epochs);
   TakeArrived();
   if (any_finished_.load(std::memory_order_relaxed)) [[unlikely]]
     TakeFinished();
@@ -266,7 +267,7 @@ void AsyncDBImpl::Turn() {
 
 void AsyncDBImpl::LookUp(Read* read) {
   // Too long ago to answer from memory alone what a successor may have changed.
-  if (db_->lease_ != nullptr && !db_->lease_->Lasts()) [[unlikely]] {
+  if (db_.context->lease != nullptr && !db_.context->lease->Lasts()) [[unlikely]] {
     LeaveToThread(read);
     return;
   }
@@ -311,10 +312,10 @@ void AsyncDBImpl::TakeArrived() {
 void AsyncDBImpl::EndRead(Read* read) {
   Unpin(std::exchange(read->pinned, nullptr));
   MultiRead* const all = read->all;
-  Statistics* const statistics = db_->options_.statistics.get();
+  Statistics* const statistics = db_.context->options.statistics.get();
   if (all == nullptr) [[likely]] {
     if (statistics != nullptr) [[unlikely]]
-      CountGet(statistics, db_->clock_, read->start_nanos, read->status_, *read->value);
+      CountGet(statistics, db_.context->clock, read->start_nanos, read->status_, *read->value);
     End(read, std::move(read->status_));
     return;
   }
@@ -322,7 +323,7 @@ void AsyncDBImpl::EndRead(Read* read) {
   read->Recycle();
   if (--all->left > 0) return;
   if (statistics != nullptr) {
-    CountMultiGet(statistics, db_->clock_, all->start_nanos, all->statuses, all->values);
+    CountMultiGet(statistics, db_.context->clock, all->start_nanos, all->statuses, all->values);
   }
   End(all, Status::OK());
 }
@@ -343,8 +344,8 @@ void AsyncDBImpl::End(Operation* operation, Status status) {
 void AsyncDBImpl::LeaveToThread(Read* read) {
   if (read_thread_ == nullptr) read_thread_ = NewThreadPool(1, "nacre-async");
   read_thread_->Schedule([this, read] {
-    *read->answer = db_->FinishGet(*read->pinned->view, read->options, read->lookup.key(),
-                                   read->snapshot, read->value);
+    *read->answer = db_.reads->GetFrom(*read->pinned->view, read->options, read->lookup.key(),
+                                       read->snapshot, read->value);
     Finished(read);
   });
 }
@@ -357,20 +358,20 @@ AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* upd
   write->start_nanos = StartOfCount();
   // While anything waits to be begun all others wait behind it: a write that has begun must end
   // soon, and would not behind one that waits for a stall to pass.
-  write->whole = whole_writes_ > 0 || !db_->StartWrite(options, updates, &started);
+  write->whole = whole_writes_ > 0 || !db_.writes->Start(options, updates, &started);
   if (write->whole) {
     ++whole_writes_;
     write_thread_->Schedule([this, write, options, updates] {
-      write->status_ = db_->Write(options, updates);
+      write->status_ = db_.writes->Write(options, updates);
       Finished(write);
     });
   } else {
     // A batch that was refused or is empty is not counted, as by Write.
     write->updates = started.ticket.count;
     write->bytes = write->updates > 0 ? updates->GetDataSize() : 0;
-    write->logged = db_->log_ != nullptr && !options.disable_wal;
+    write->logged = db_.writes->IsLogged(options);
     write_thread_->Schedule([this, write, options, started] {
-      write->status_ = db_->FinishWrite(options, started);
+      write->status_ = db_.writes->Finish(options, started);
       Finished(write);
     });
   }
@@ -380,9 +381,9 @@ AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* upd
 
 void AsyncDBImpl::EndWrite(Write* write) {
   if (write->whole) --whole_writes_;
-  if (Statistics* statistics = db_->options_.statistics.get();
+  if (Statistics* statistics = db_.context->options.statistics.get();
       statistics != nullptr && write->updates > 0) {
-    CountWrite(statistics, db_->clock_, write->start_nanos, write->status_, write->updates,
+    CountWrite(statistics, db_.context->clock, write->start_nanos, write->status_, write->updates,
                write->bytes, write->logged);
   }
   End(write, std::move(write->status_));
@@ -402,10 +403,6 @@ void AsyncDBImpl::TakeFinished() {
     any_finished_.store(false, std::memory_order_relaxed);
   }
   for (Operation* operation : finished) operation->TakeResult();
-}
-
-Status DBImpl::NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
-  return AsyncDBImpl::Create(this, executor, async);
 }
 
 }  // namespace nacre

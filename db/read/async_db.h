@@ -7,8 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "db/db_impl.h"
+#include "db/context/database_state.h"
 #include "db/read/lookup_batch.h"
+#include "db/read/read_path.h"
+#include "db/write/write_path.h"
 #include "nacre/async.h"
 #include "pool/read/async_reader.h"
 #include "util/mutex.h"
@@ -26,7 +28,16 @@ namespace nacre {
 /// turn when the record has arrived (check, copy), resumption.
 class AsyncDBImpl final : public AsyncDB {
  public:
-  static Status Create(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async);
+  /// What it stands on, which outlives it.
+  struct Owners {
+    DatabaseContext* context;
+    DatabaseState* state;
+    ReadPath* reads;
+    WritePath* writes;
+  };
+
+  static Status Create(const Owners& owners, AsyncExecutor* executor,
+                       std::unique_ptr<AsyncDB>* async);
   ~AsyncDBImpl() override;
 
   using AsyncDB::GetAsync;
@@ -56,7 +67,8 @@ class AsyncDBImpl final : public AsyncDB {
   };
   struct NextTurn;
 
-  AsyncDBImpl(DBImpl* db, AsyncExecutor* executor, std::unique_ptr<pool::AsyncReader> reader);
+  AsyncDBImpl(const Owners& owners, AsyncExecutor* executor,
+              std::unique_ptr<pool::AsyncReader> reader);
 
   /// Now, if operations are counted.
   uint64_t StartOfCount() const;
@@ -88,7 +100,7 @@ class AsyncDBImpl final : public AsyncDB {
   void TakeFinished();
   void Finished(Operation* operation) EXCLUDES(mutex_);
 
-  DBImpl* const db_;
+  const Owners db_;
   AsyncExecutor* const executor_;
   const std::unique_ptr<pool::AsyncReader> reader_;
   std::vector<PinnedView*> latest_;  ///< By id of the family; null if there is none.

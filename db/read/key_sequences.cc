@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "db/db_impl.h"
 #include "db/family/column_family.h"
 #include "db/family/hidden_family.h"
 #include "db/read/db_iterator.h"
@@ -39,37 +38,34 @@ Status NoFamily(uint32_t family) {
 
 std::unique_ptr<Iterator> KeySequences::NewMemoryIterator(const ReadOptions& options,
                                                           uint32_t family) const try {
-  if (Status status = db_->CheckLease(); !status.ok()) return NewErrorIterator(std::move(status));
-  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
+  if (Status status = state_->context->CheckLease(); !status.ok())
+    return NewErrorIterator(std::move(status));
+  const std::shared_ptr<const ColumnFamilySet> families = state_->Families();
   const auto found = families->by_id.find(family);
   if (found == families->by_id.end()) return NewErrorIterator(NoFamily(family));
-  std::shared_ptr<const ReadView> view;
   SequenceNumber snapshot = 0;
-  {
-    EpochDomain::Guard guard(&db_->epochs_);
-    view = db_->PinConsistent(*found->second, options, &snapshot)->shared_from_this();
-  }
+  std::shared_ptr<const ReadView> view = reads_->HoldConsistent(*found->second, options, &snapshot);
   return nacre::NewMemoryIterator(std::move(view), snapshot, options);
 } catch (...) {
   return NewErrorIterator(StatusOfException());
 }
 
 std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(uint32_t family) const {
-  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_->Families();
   const auto found = families->by_id.find(family);
   if (found == families->by_id.end()) return nullptr;
-  return std::make_unique<ColumnFamilyHandleImpl>(found->second, db_);
+  return state_->NewHandle(found->second);
 }
 
 std::unique_ptr<ColumnFamilyHandle> KeySequences::FindHandle(const std::string& family) const {
-  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_->Families();
   const ColumnFamily* found = families->Find(family);
   return found == nullptr ? nullptr : FindHandle(found->id());
 }
 
 std::vector<uint32_t> KeySequences::Families() const {
   std::vector<uint32_t> ids;
-  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
+  const std::shared_ptr<const ColumnFamilySet> families = state_->Families();
   for (const auto& [id, family] : families->by_id) {
     if (family->name() != kPreparedFamilyName) ids.push_back(id);
   }
@@ -78,16 +74,16 @@ std::vector<uint32_t> KeySequences::Families() const {
 
 Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber known,
                             SequenceNumber* sequence) const {
-  NACRE_RETURN_IF_ERROR(db_->CheckLease());
+  NACRE_RETURN_IF_ERROR(state_->context->CheckLease());
   *sequence = 0;
   std::shared_ptr<const ColumnFamilySet> families;
-  const ColumnFamily* of = db_->default_family_.get();
+  const ColumnFamily* of = state_->default_family.get();
   if (family != kDefaultFamily) {
-    families = db_->state_.Families();
+    families = state_->Families();
     of = families->Find(family);
     if (of == nullptr) return NoFamily(family);
   }
-  EpochDomain::Guard guard(&db_->epochs_);
+  EpochDomain::Guard guard(&state_->context->epochs);
   const ReadView& view = *of->view();
   const uint64_t hash = Hash64(key);
   for (const auto& memtable : view.memtables) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "db/context/database_state.h"
+#include "db/read/read_path.h"
 #include "nacre/column_family.h"
 #include "nacre/iterator.h"
 #include "nacre/options.h"
@@ -14,15 +16,13 @@
 
 namespace nacre {
 
-class DBImpl;
-
 /// What transactions and adapters ask of an open database: who wrote a key last, by sequence
 /// number, which families there are, and what is in its memory. Thread safety: all methods may be
 /// called from many threads at once.
 class KeySequences {
  public:
-  /// `db` outlives it.
-  explicit KeySequences(const DBImpl* db) : db_(db) {}
+  /// All of it outlives this.
+  KeySequences(const DatabaseState* state, const ReadPath* reads) : state_(state), reads_(reads) {}
 
   /// Of the newest entry of `key`, published or on its way, if that is above `known`; otherwise any
   /// number up to `known`. A write meanwhile may be missed. Tables are read if the MemTables do not
@@ -42,7 +42,8 @@ class KeySequences {
   std::vector<uint32_t> Families() const;
 
  private:
-  const DBImpl* const db_;
+  const DatabaseState* const state_;
+  const ReadPath* const reads_;
 };
 
 }  // namespace nacre

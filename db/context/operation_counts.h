@@ -19,7 +19,7 @@ void CountGet(Statistics* statistics, Clock* clock, uint64_t start_nanos, const 
               const PinnableSlice& value);
 void CountMultiGet(Statistics* statistics, Clock* clock, uint64_t start_nanos,
                    std::span<const Status> statuses, std::span<const PinnableSlice> values);
-/// Counts a write of `updates` in `bytes`. One that failed counts as time only.
+/// A write of so many `updates` in `bytes`. One that failed counts as time only.
 void CountWrite(Statistics* statistics, Clock* clock, uint64_t start_nanos, const Status& status,
                 uint64_t updates, uint64_t bytes, bool logged);
 

@@ -1,7 +1,7 @@
 // Goal: an owner's lease ends when it has to, whatever it is that ends it.
 // Method: a lease of a database that another client may take, on a clock that the test moves on.
 
-#include "db/redundancy/owner_lease.h"
+#include "db/context/owner_lease.h"
 
 #include <gtest/gtest.h>
 

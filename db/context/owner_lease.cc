@@ -1,4 +1,4 @@
-#include "db/redundancy/owner_lease.h"
+#include "db/context/owner_lease.h"
 
 #include <utility>
 

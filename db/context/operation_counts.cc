@@ -1,4 +1,4 @@
-#include "db/read/operation_counts.h"
+#include "db/context/operation_counts.h"
 
 #include <utility>
 

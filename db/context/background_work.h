@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 
 #include "nacre/listener.h"
 #include "nacre/status.h"
+#include "table/format/internal_key.h"
 
 namespace nacre {
 
@@ -16,19 +18,25 @@ inline WriteStallCondition ConditionOf(Stall stall) {
                                   : WriteStallCondition::kStopped;
 }
 
-/// How flushes and compactions of a database stand, and what calls have said about them. Guarded by
-/// the database's mutex; a thread that changes it signals waiters.
+/// A generation of MemTables on its way to tables.
+struct Immutable {
+  uint16_t generation;
+  SequenceNumber boundary;  ///< All its entries are below.
+};
+
+/// How flushes and compactions of a database stand, and what calls have said about them. It is
+/// guarded by the database's mutex; whoever changes it signals those who wait.
 struct BackgroundWork {
-  bool memtable_full = false;  ///< No room for another generation yet.
+  std::deque<Immutable> immutables;  ///< The oldest generation is the first.
+  bool memtable_full = false;        ///< No room for another generation yet.
   bool flush_running = false;
   int compactions_running = 0;
   int manual_compactions = 0;      ///< Calls that compact what was asked for; one at a time.
   int compactions_held = 0;        ///< Those for whom no automatic compaction is to begin.
-  uint64_t compactions_ended = 0;  ///< Counts all kinds; their tables are not marked any more.
-  /// How many of those that run have failed, and got no room since.
-  int compactions_stuck = 0;
-  uint64_t room_made = 0;  ///< How often.
-  Status flush_error;      ///< Failure of the latest attempt.
+  uint64_t compactions_ended = 0;  ///< All kinds count; their tables are not marked any more.
+  int compactions_stuck = 0;       ///< They run, have failed, and met no room since.
+  uint64_t room_made = 0;          ///< How often room was made.
+  Status flush_error;              ///< The latest attempt's.
   uint64_t flush_attempts = 0;
   uint64_t flush_failed_attempt = 0;  ///< The latest one that failed.
   int flush_waiters = 0;              ///< Calls of Flush.
@@ -42,6 +50,13 @@ struct BackgroundWork {
   int manual_bans = 0;     ///< Likewise, of DisableManualCompaction.
   int manual_running = 0;  ///< Calls of CompactRange that compact; part of manual_compactions.
 
+  /// Compactions are at work that have not failed: `NoSpace` is not the last word until they end.
+  bool RoomMayCome() const {
+    return compactions_running > compactions_stuck || manual_compactions > 0;
+  }
+  bool CompactionFails() const {
+    return !compaction_error.ok() && !(compaction_error.IsNoSpace() && RoomMayCome());
+  }
   /// `Incomplete`: compactions are not to be asked for.
   Status CheckManual() const {
     return manual_bans == 0 ? Status::OK() : Status::Incomplete("Manual compaction paused");

@@ -1,0 +1,92 @@
+#include "db/write/memtable_generations.h"
+
+#include <utility>
+
+namespace nacre {
+
+MemTableGenerations::MemTableGenerations(DatabaseState* state, WriteController* controller,
+                                         uint64_t spare_bytes_max, SequenceNumber last_published)
+    : state_(state),
+      controller_(controller),
+      blocks_(std::make_shared<ArenaBlockPool>(spare_bytes_max)),
+      sequencer_(last_published) {}
+
+MemTable* MemTableGenerations::MakeMemTable(ColumnFamily* family, uint16_t generation) {
+  MutexLock lock(&state_->mutex);
+  return MemTableFor(family, generation);
+}
+
+MemTable* MemTableGenerations::MemTableFor(ColumnFamily* family, uint16_t generation) {
+  if (MemTable* made = family->FindMemTable(generation); made != nullptr) return made;
+  // For its filter: a word for every 512 bytes.
+  constexpr size_t kFilterFraction = 64;
+  auto fresh =
+      std::make_shared<MemTable>(family->user_comparator(), generation,
+                                 family->options().write_buffer_size / kFilterFraction, blocks_);
+  MemTable* memtable = fresh.get();
+  if (family->dropped()) dropped_entries_ = true;  // By a writer who came just before.
+  // Readers can see it before anybody writes to it.
+  state_->InstallView(family, family->MemTablesWith(std::move(fresh)),
+                      family->current_view()->version);
+  family->SetMemTable(memtable);
+  return memtable;
+}
+
+void MemTableGenerations::HandleFull(uint16_t generation) {
+  MutexLock lock(&state_->mutex);
+  if (sequencer_.generation() != generation) return;  // Somebody did.
+  if (state_->work.immutables.size() + 1 >= state_->MemTablesMax()) {
+    state_->work.memtable_full = true;
+    controller_->Update();
+    return;
+  }
+  Switch();
+}
+
+void MemTableGenerations::Switch() {
+  state_->mutex.AssertHeld();
+  const uint16_t full = sequencer_.generation();
+  const auto generation = static_cast<uint16_t>(full + 1);
+  const SequenceNumber earliest = state_->work.immutables.empty()
+                                      ? state_->flushed + 1
+                                      : state_->work.immutables.back().boundary;
+  for (const auto& [id, family] : state_->families->by_id) {
+    // What was written now will be written next; writers need not wait for one another then.
+    const MemTable* memtable = family->FindMemTable(full);
+    if (memtable == nullptr || memtable->entries() == 0) continue;
+    MemTableFor(family.get(), generation);
+    state_->context->events.MemTableSealed(*family, *memtable, earliest);
+  }
+  state_->work.immutables.push_back(
+      {full, 0});  // First, as it may throw: a generation that ends is flushed.
+  state_->work.immutables.back().boundary = sequencer_.NextGeneration();
+  state_->work.memtable_full = false;
+  dropped_entries_ = false;
+  controller_->Update();
+  state_->MaybeSchedule();
+}
+
+bool MemTableGenerations::HasEntries(const ColumnFamily* only) const {
+  state_->mutex.AssertHeld();
+  if (only == nullptr && dropped_entries_) return true;
+  const uint16_t generation = sequencer_.generation();
+  for (const auto& [id, family] : state_->families->by_id) {
+    if (only != nullptr && family.get() != only) continue;
+    const MemTable* memtable = family->FindMemTable(generation);
+    if (memtable != nullptr && memtable->entries() > 0) return true;
+  }
+  return false;
+}
+
+void MemTableGenerations::SwitchIfThereIsRoom() {
+  state_->mutex.AssertHeld();
+  const bool room = state_->work.immutables.size() + 1 < state_->MemTablesMax();
+  if (state_->work.memtable_full && room) Switch();
+}
+
+void MemTableGenerations::NoteDropped(const ColumnFamily& family) {
+  state_->mutex.AssertHeld();
+  dropped_entries_ = dropped_entries_ || family.FindMemTable(sequencer_.generation()) != nullptr;
+}
+
+}  // namespace nacre
