@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "db/compaction/job_plugins.h"
-#include "db/compaction/reserved_outputs.h"
+#include "db/space/reserved_outputs.h"
 #include "db/db_impl.h"
 #include "db/options/options_check.h"
 #include "db/version/table_changes.h"
@@ -103,7 +103,7 @@ void DBImpl::CompactionTask() {
     std::unique_ptr<Compaction> compaction;
     uint64_t room = 0;
     {
-      MutexLock commit(&commit_mutex_);  // What is being changed is not picked.
+      MutexLock commit(&committer_.mutex);  // What is being changed is not picked.
       MutexLock lock(&state_.mutex);
       room = state_.work.room_made;
       if (!closing_.load(std::memory_order_relaxed) && state_.work.compactions_held == 0 &&
@@ -236,19 +236,19 @@ Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
   if (status.ok()) {
     ManifestEdit change;
     outputs.Keep();
-    status = CommitChange({&change_of_family, 1}, &change, [&]() REQUIRES(state_.mutex) {
+    status = committer_.Commit({&change_of_family, 1}, &change, [&]() REQUIRES(state_.mutex) {
       // A moved table is removed from one level and added to another; Apply does both.
       state_.Install(change_of_family);
       events_.CompactionCompleted(*compaction, change_of_family, move, Status::OK(),
                                   clock_->NowNanos() - start);
     });
-    if (!status.ok() && !move) GiveUp({&change_of_family, 1}, status);
+    if (!status.ok() && !move) committer_.GiveUp({&change_of_family, 1}, status);
   } else {
     outputs.Drop();
   }
   status = context_.ExplainFailure(std::move(status));
   NACRE_POINT("compaction.committed");
-  if (status.ok() && edit.added.empty()) RecordState();  // Before the inputs are free.
+  if (status.ok() && edit.added.empty()) committer_.RecordState();  // Before the inputs are free.
   {
     MutexLock lock(&state_.mutex);
     compaction->family->picker().Release(*compaction);
@@ -422,7 +422,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is
   // sure to fit, it ends where its last row does, of which the parity is as long whatever it holds.
   const Redundancy& wanted_redundancy = redundancy_.For(static_cast<int>(job->output_level));
-  const Redundancy redundancy = Allowed(wanted_redundancy);
+  const Redundancy redundancy = context_.Allowed(wanted_redundancy);
   const uint64_t row = redundancy.data * options_.chunk_size;
   const uint64_t finer = std::bit_floor(capacity) / row * row;
   if (finer >= kLeastAlignedBytes - row && finer + row > target && capacity - finer < finer / 4 &&
@@ -439,7 +439,8 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     pool::ReservedTable table;
     table.id = context_.NewTableId();
-    const Status status = Reserve(wanted_redundancy, capacity, preferred, &table.placement);
+    const Status status =
+        context_.Reserve(wanted_redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {
       job->outputs.push_back(std::move(table));
       wanted -= std::min(wanted, capacity);
@@ -504,7 +505,7 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
       meta.placement = *reserved_outputs.Next();
       counters_.compaction_bytes_written.fetch_add(meta.size, std::memory_order_relaxed);
       std::shared_ptr<TableHandle> handle;
-      if (status.ok()) status = OpenTable(family, meta, &handle);
+      if (status.ok()) status = context_.OpenTable(family.user_comparator(), meta, &handle);
       if (status.ok()) {
         outputs->push_back(std::move(handle));
         reserved_outputs.Taken();

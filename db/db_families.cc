@@ -93,7 +93,7 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
   const ColumnFamilyOptions options = SanitizeFamilyOptions(given, name, &notes);
   LogNotes(options_.info_log.get(), name_, notes);
   NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, name));
-  MutexLock commit(&commit_mutex_);
+  MutexLock commit(&committer_.mutex);
   if (state_.Families()->Find(name) != nullptr) {
     return Status::InvalidArgument("Column family already exists: " + name);
   }
@@ -111,7 +111,7 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
   ManifestEdit edit;
   edit.families_added[id] = {
       .name = name, .comparator = options.comparator->Name(), .num_levels = num_levels};
-  NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
+  NACRE_RETURN_IF_ERROR(committer_.CommitEdit(&edit));
   NACRE_POINT("family.created");
   std::shared_ptr<ColumnFamily> family;
   {
@@ -124,7 +124,7 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
     state_.InstallFamilies(std::move(families));
   }
   // A manifest that is made anew from tables has the family before it has any.
-  RecordStateOfFamilies();
+  committer_.RecordStateLocked();
   state_.RetireUnlinkedViews();
   *handle = state_.NewHandle(std::move(family)).release();
   Log(options_.info_log, LogLevel::kInfo, "{}: made column family {} with id {}", name_, name, id);
@@ -139,7 +139,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   if (family == default_family_.get()) {
     return Status::InvalidArgument("Can't drop default column family");
   }
-  MutexLock commit(&commit_mutex_);
+  MutexLock commit(&committer_.mutex);
   NACRE_RETURN_IF_ERROR(state_.FindFamily(
       handle, &family, DatabaseState::Use::kWrite));  // Somebody else may have done it.
   std::shared_ptr<const Version> version;
@@ -153,7 +153,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   ManifestEdit edit;
   edit.families_dropped.push_back(family->id());
   for (const auto& table : tables) edit.removed.push_back(table->id());
-  NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
+  NACRE_RETURN_IF_ERROR(committer_.CommitEdit(&edit));
   NACRE_POINT("family.dropped");
   {
     MutexLock lock(&state_.mutex);
@@ -169,7 +169,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     changed_.SignalAll();
   }
   // Before its tables are free.
-  RecordStateOfFamilies();
+  committer_.RecordStateLocked();
   // Freed once nobody reads them any more: the handle, iterators, compactions.
   for (const auto& table : tables) {
     if (!NACRE_PLANTED_BUG("family.space-kept-when-it-is-dropped")) table->MarkDropped();
@@ -186,14 +186,6 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
 Status DBImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* handle) {
   if (handle != nullptr && handle != default_handle_.get()) events_.HandleDeleted(handle);
   return DB::DestroyColumnFamilyHandle(handle);
-}
-
-void DBImpl::RecordStateOfFamilies() {
-  if (Status status = TryRecordState(); !status.ok()) {
-    Log(options_.info_log, LogLevel::kWarn,
-        "{}: its column families cannot be recorded, should the manifest have to be made anew: {}",
-        name_, status.ToString());
-  }
 }
 
 }  // namespace nacre

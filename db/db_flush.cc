@@ -118,7 +118,8 @@ void DBImpl::FlushLoop() {
     std::vector<FamilyEdit> edits;
     NACRE_POINT("flush.begin");
     const uint64_t begun = context_.tables_begun.Begin();
-    if (NACRE_PLANTED_BUG("log.released-before-the-flush")) ReleaseLog(oldest.boundary - 1);
+    if (NACRE_PLANTED_BUG("log.released-before-the-flush"))
+      committer_.ReleaseLog(write_path_.log(), oldest.boundary - 1);
     Status status = CatchAll([&] {
       Status written = FlushOne(oldest, &edits);
       NACRE_POINT("flush.tables-written");
@@ -144,7 +145,7 @@ void DBImpl::FlushLoop() {
       }
     }
     NACRE_POINT("flush.committed");
-    if (status.ok()) ReleaseLog(oldest.boundary - 1);
+    if (status.ok()) committer_.ReleaseLog(write_path_.log(), oldest.boundary - 1);
     NACRE_POINT("flush.log-released");
     edits.clear();
     state_.RetireUnlinkedViews();
@@ -155,7 +156,7 @@ void DBImpl::FlushLoop() {
 Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits) {
   ManifestEdit change;
   change.last_sequence = flushed.boundary - 1;
-  const Status status = CommitChange(*edits, &change, [&]() REQUIRES(state_.mutex) {
+  const Status status = committer_.Commit(*edits, &change, [&]() REQUIRES(state_.mutex) {
     state_.flushed = std::max(state_.flushed, flushed.boundary - 1);
     state_.work.flush_error = Status::OK();
     state_.work.immutables.pop_front();
@@ -176,28 +177,8 @@ Status DBImpl::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* ed
     MaybeSchedule();
     changed_.SignalAll();
   });
-  if (!status.ok()) GiveUp(*edits, status);
+  if (!status.ok()) committer_.GiveUp(*edits, status);
   return status;
-}
-
-Redundancy DBImpl::Allowed(const Redundancy& wanted) const {
-  if (!live_.allow_degraded_writes) return wanted;
-  const int alive = client_->domain_count();
-  if (alive >= wanted.fragments()) return wanted;
-  const Redundancy allowed = wanted.OnNodes(alive);
-  Log(options_.info_log, LogLevel::kWarn, "{}: nodes in {} domains are alive, writes {} not {}",
-      name_, alive, allowed.ToString(), wanted.ToString());
-  return allowed;
-}
-
-Status DBImpl::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred,
-                       Placement* placement, uint64_t chunk_size) {
-  for (;;) {
-    const int alive = client_->domain_count();
-    Status status = space_->Reserve(Allowed(wanted), bytes, preferred, placement, chunk_size);
-    // A node that is lost in between leaves less to be allowed.
-    if (!status.IsUnavailable() || client_->domain_count() == alive) return status;
-  }
 }
 
 std::vector<FlushPart> DBImpl::PartsOf(const Immutable& immutable) {
@@ -343,7 +324,12 @@ Status DBImpl::PrepareFlush(uint64_t earlier, PartFlush* flush) {
   flush->bound = FlushedTableBytes(memtable, count, largest_value, chunk) + besides;
   flush->least = LeastFlushedTableBytes(memtable, largest_value, chunk) + besides;
   flush->ranges.resize(count);
-  return CheckHeadroom(*part.family, flush->ReservedBytes(), earlier, /*leave=*/false);
+  bool pool_full = false;
+  {
+    MutexLock lock(&state_.mutex);
+    pool_full = state_.work.pool_full;
+  }
+  return headroom_.CheckFlush(*part.family, flush->ReservedBytes(), earlier, pool_full);
 }
 
 void DBImpl::FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage) {
@@ -440,7 +426,7 @@ void DBImpl::TakeTables(const ColumnFamily& family, std::vector<TableMeta> table
     std::shared_ptr<TableHandle> handle;
     if (status.ok()) {
       status = CatchAll([&] {
-        NACRE_RETURN_IF_ERROR(OpenTable(family, meta, &handle));
+        NACRE_RETURN_IF_ERROR(context_.OpenTable(family.user_comparator(), meta, &handle));
         result->tables.push_back(std::move(handle));
         return Status::OK();
       });
@@ -455,10 +441,10 @@ Status DBImpl::NewFlushOutput(const PartFlush& flush, TableMeta* identity,
                               std::unique_ptr<ExtentWriter>* writer) {
   const ColumnFamily& family = *flush.part->family;
   Placement placement;
-  Status reserved = Reserve(redundancy_.For(0), flush.bound, kNoNode, &placement);
+  Status reserved = context_.Reserve(redundancy_.For(0), flush.bound, kNoNode, &placement);
   // Where no free range is as long there may be shorter ones, for smaller tables.
   for (uint64_t bytes = flush.bound / 2; reserved.IsNoSpace() && bytes >= flush.least; bytes /= 2) {
-    reserved = Reserve(redundancy_.For(0), bytes, kNoNode, &placement);
+    reserved = context_.Reserve(redundancy_.For(0), bytes, kNoNode, &placement);
   }
   NACRE_RETURN_IF_ERROR(std::move(reserved));
   identity->id = context_.NewTableId();

@@ -9,31 +9,26 @@
 #include <string>
 #include <vector>
 
-#include "db/compaction/pool_room.h"
+#include "db/commit/state_committer.h"
 #include "db/context/database_context.h"
 #include "db/context/database_state.h"
 #include "db/family/family_edit.h"
 #include "db/flush/flush_range.h"
 #include "db/flush/flush_site.h"
 #include "db/manifest/manifest_edit.h"
-#include "db/manifest/manifest_log.h"
 #include "db/manifest/manifest_state.h"
 #include "db/manifest/table_lineage.h"
 #include "db/open_timeline.h"
 #include "db/owner_controls.h"
 #include "db/read/key_sequences.h"
 #include "db/read/read_path.h"
-#include "db/redundancy/copy_scrubber.h"
-#include "db/redundancy/membership_keeper.h"
-#include "db/redundancy/node_reporter.h"
-#include "db/redundancy/repair_pass.h"
-#include "db/redundancy/scrubber.h"
+#include "db/redundancy/redundancy_keeper.h"
+#include "db/space/headroom.h"
 #include "db/version/index_loader.h"
 #include "db/version/pinned_tables.h"
 #include "db/version/version.h"
 #include "db/wal/log_reader.h"
 #include "db/wal/log_segments.h"
-#include "db/wal/log_space.h"
 #include "db/write/memtable_generations.h"
 #include "db/write/write_controller.h"
 #include "db/write/write_path.h"
@@ -51,9 +46,9 @@ namespace nacre {
 ///
 /// Threads. Readers pin the epoch and load their family's view; they take no lock. Writers take a
 /// ticket from `sequencer_`; they take `state_.mutex` only when they stall or when a MemTable is
-/// full. `state_.mutex` guards the rest and is never held over I/O; `commit_mutex_` is held while a
-/// change is made durable.
-class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpace {
+/// full. `state_.mutex` guards the rest and is never held over I/O; `committer_.mutex` is held
+/// while a change is made durable.
+class DBImpl final : public OwnerControls {
  public:
   /// The default family's handle is made, too, if `handles` is not null.
   static Status Open(const DBOptions& options, const std::string& name,
@@ -66,9 +61,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   Status Close() override;
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                             ColumnFamilyHandle** handle) override
-      EXCLUDES(state_.mutex, commit_mutex_);
+      EXCLUDES(state_.mutex, committer_.mutex);
   Status DropColumnFamily(ColumnFamilyHandle* family) override
-      EXCLUDES(state_.mutex, commit_mutex_);
+      EXCLUDES(state_.mutex, committer_.mutex);
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -118,19 +113,16 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   static Status OpenToRestore(const DBOptions& options, const std::string& name,
                               const std::vector<ColumnFamilyDescriptor>& families,
                               const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db);
-  /// `NoSpace` unless there is room for those of the tables (with their levels) that are not
-  /// `there`, and for a compaction of levels 0 and 1 afterwards.
-  Status CheckRoomToRestore(const std::vector<std::pair<uint32_t, TableMeta>>& tables,
-                            const std::set<uint64_t>& there) EXCLUDES(state_.mutex);
   /// Writes all bytes of a table, of which the last are `ending`.
   using FillTable = std::function<Status(ExtentWriter* writer, const Slice& ending)>;
   /// Makes a table that another database had, with its id and level, part of this one, which is
   /// being restored. The bytes from its lineage on are written anew: what they say holds there.
   Status RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(state_.mutex, commit_mutex_);
+      EXCLUDES(state_.mutex, committer_.mutex);
   /// All tables are there: it is whole, and can be opened once it is closed.
-  Status EndRestore() EXCLUDES(state_.mutex, commit_mutex_);
+  Status EndRestore() EXCLUDES(state_.mutex, committer_.mutex);
 
+  Headroom& headroom() { return headroom_; }
   KeySequences key_sequences() const { return KeySequences(&state_, &read_path_); }
   uint64_t database_id() const { return database_id_; }
   uint32_t num_levels() const { return default_family_->num_levels(); }
@@ -152,7 +144,7 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void MakeFamilies(const ManifestState& state,
                     const std::vector<ColumnFamilyDescriptor>& descriptors) EXCLUDES(state_.mutex);
   Status MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors)
-      EXCLUDES(state_.mutex, commit_mutex_);
+      EXCLUDES(state_.mutex, committer_.mutex);
   /// With an empty version.
   std::shared_ptr<ColumnFamily> NewFamily(uint32_t id, const std::string& name,
                                           const ColumnFamilyOptions& options, uint32_t num_levels)
@@ -167,9 +159,9 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   static Status OpenAs(const DBOptions& options, const std::string& name,
                        const std::vector<ColumnFamilyDescriptor>& families,
                        const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db);
-  /// How many fragments are on nodes that are not there.
-  int LostFragments(const Placement& placement) const;
   void StartThreads();
+  /// Begins to flush all that takes writes, unless a flush is under way.
+  void FlushLog() EXCLUDES(state_.mutex);
   /// Whether the nodes have all that MemTables have, in logs.
   Status CloseNow() EXCLUDES(state_.mutex);  ///< Once.
   bool AllInLog() EXCLUDES(state_.mutex);
@@ -177,13 +169,12 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   void StopThreads() EXCLUDES(state_.mutex);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(state_.mutex);
-  pool::DatabaseReport MakeReport() EXCLUDES(state_.mutex);
 
   // ---- db_recovery.cc ----
   /// Goes on from what the last owner left; `copies` of its manifest are freed.
   Status Recover(const pool::DatabaseLease& lease, ManifestState state,
                  std::vector<ExtentAddr> copies, OpenTimeline* timeline)
-      EXCLUDES(state_.mutex, commit_mutex_);
+      EXCLUDES(state_.mutex, committer_.mutex);
   /// Numbers the nodes of the placements as the pool does now, and takes over the space.
   Status PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
                       std::vector<ExtentAddr>* copies);
@@ -198,52 +189,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// what failed as long as it is open. Reads that come before load what they need themselves.
   void LoadIndexes() EXCLUDES(state_.mutex);
   IndexLoader::Needs IndexNeeds() const;
-
-  // ---- db_manifest.cc ----
-  /// Of log and manifest: as many may be lost as of any table.
-  Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
-  void FreeCopies(const std::vector<ExtentAddr>& copies) override;
-  Status PublishRoot(const std::string& value) override;
-  Status NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) override
-      EXCLUDES(state_.mutex, commit_mutex_);
-  /// Makes the edit durable, with the end of what is unneeded of the log.
-  Status CommitEdit(ManifestEdit* edit) REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
-  /// Whether the new tables of `change` can still be read: one may have waited for others while
-  /// its nodes were lost, one after the other.
-  Status CheckReadable(const VersionEdit& change) const;
-  /// Makes the changes durable, all at once; then, under the mutex, has `install` make them
-  /// current. What was to change a family that was dropped meanwhile is empty then.
-  Status CommitChange(std::span<FamilyEdit> changes, ManifestEdit* edit,
-                      const std::function<void()>& install) EXCLUDES(state_.mutex, commit_mutex_);
-  /// Of tables that a failed change would have added.
-  void GiveUp(std::span<const FamilyEdit> changes, const Status& why)
-      EXCLUDES(state_.mutex, commit_mutex_);
-  /// Gives back those segments of the log of which all is in tables, with what is left of their
-  /// owner before.
-  void ReleaseLog(SequenceNumber flushed) EXCLUDES(state_.mutex, commit_mutex_);
-  /// The same at the end of a database, for all segments: everything is in tables.
-  Status DropLog() EXCLUDES(state_.mutex, commit_mutex_);
-
-  // ---- db_membership.cc: for membership_keeper.h ----
-  NodeStates LookAtNodes() const;
-  void NodesChanged(const NodeStates& before, const NodeStates& now);
-  void KeepUpWithNodes() EXCLUDES(state_.mutex, commit_mutex_);
-  /// Whether what lies on `node` has to be elsewhere: it is lost, or is to be emptied.
-  bool MustLeave(NodeId node) const;
-  /// Moves the manifest off nodes that are lost or drained, and has the root name those that are
-  /// there.
-  void FollowNodes() EXCLUDES(state_.mutex, commit_mutex_);
-  /// Gives up log segments that have copies on such nodes, and has their records flushed before:
-  /// tables are repaired, segments are not, and where nobody writes they would stay as they are.
-  /// Those without records, too: whoever opens the database cannot tell when all copies are lost.
-  void LeaveLogSegments() EXCLUDES(state_.mutex, commit_mutex_);
-  /// Begins to flush all that takes writes, unless a flush is under way.
-  void FlushLog() EXCLUDES(state_.mutex);
-  /// Writes the state as it is to where a repair finds it: after a compaction that left no table to
-  /// tell of it. A failure goes to the LOG.
-  void RecordState() EXCLUDES(state_.mutex, commit_mutex_);
-  Status TryRecordState() REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
-  void RecordStateOfFamilies() REQUIRES(commit_mutex_) EXCLUDES(state_.mutex);
 
   // ---- db_impl.cc ----
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
@@ -275,10 +220,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
                   const std::vector<Placement>& reserved, FlushedRange* result);
 
   // ---- db_room.cc ----
-  /// `NoSpace` if a flush of `bytes`, besides `earlier` ones, would leave less room than is kept
-  /// back: without any, a pool could never be emptied again. `leave`: as if the pool were not full.
-  Status CheckHeadroom(const ColumnFamily& family, uint64_t bytes, uint64_t earlier, bool leave);
-  KeptBack KeepBack(const ColumnFamily& family, uint64_t flush_bytes) EXCLUDES(state_.mutex);
   /// Has nothing but deletions written from here on. False: it is so already.
   bool EnterFullPool() EXCLUDES(state_.mutex);
   /// In a full pool, while nothing is to be flushed: has all be written again when there is room.
@@ -288,15 +229,10 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// Reserves space and a writer for the next table of a flush.
   Status NewFlushOutput(const PartFlush& flush, TableMeta* identity,
                         std::unique_ptr<ExtentWriter>* writer);
-  /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow.
-  Redundancy Allowed(const Redundancy& wanted) const;
-  /// Reserves space for `bytes` with as much of `wanted` as is allowed.
-  Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement,
-                 uint64_t chunk_size = 0);
   void MaybeSchedule() REQUIRES(state_.mutex);
   /// Commits a flush, and ends the generation that it was of.
   Status CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits)
-      EXCLUDES(state_.mutex, commit_mutex_);
+      EXCLUDES(state_.mutex, committer_.mutex);
   /// After a flush found none: waits for the compactions that may make room, then merges level 0.
   /// Whether there is room that was not there when background_.room_made was `room`.
   bool AwaitRoom(uint64_t room) EXCLUDES(state_.mutex);
@@ -314,13 +250,13 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
 
   // ---- db_tables.cc ----
   Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(state_.mutex, commit_mutex_);
+      EXCLUDES(state_.mutex, committer_.mutex);
   std::string RestoredLineage() EXCLUDES(state_.mutex);
 
   // ---- db_compaction.cc ----
   void CompactionTask() EXCLUDES(state_.mutex);
   /// Of the families in turns; null if none has one due.
-  std::unique_ptr<Compaction> PickCompaction() REQUIRES(commit_mutex_, state_.mutex);
+  std::unique_ptr<Compaction> PickCompaction() REQUIRES(committer_.mutex, state_.mutex);
   Status RunAndCommit(Compaction* compaction) EXCLUDES(state_.mutex);
   Status TryCompaction(Compaction* compaction, bool* released) EXCLUDES(state_.mutex);
   /// Of the outputs; the range is still to be set.
@@ -336,26 +272,6 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   /// `doublings`: tries before this one, whose outputs did not fit into what was reserved.
   Status ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target, NodeId preferred,
                         pool::CompactionJob* job);
-
-  // ---- db_repair.cc ----
-  /// Repairs tables whose nodes are lost or to be left, as long as the database is open.
-  void RepairLoop() EXCLUDES(state_.mutex);
-  RepairPass PlanPass(RepairRun* run) const EXCLUDES(state_.mutex);
-  /// Whether there may be more to do at once.
-  bool RepairAll(RepairRun* run) EXCLUDES(state_.mutex);
-  void EndRun(RepairRun* run);
-  void RepairWorker(RepairPass* pass) EXCLUDES(state_.mutex);
-  /// The next tables, once the limit allows them. False: none, or no more for now.
-  bool TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(state_.mutex);
-  bool ChooseBatch(RepairPass* pass, uint64_t now_nanos, std::vector<RepairItem>* batch)
-      REQUIRES(state_.mutex);
-  void RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(state_.mutex);
-  /// Puts the repaired tables in the old ones' places, unless these are gone meanwhile.
-  void CommitRepaired(RepairPass* pass, const std::vector<RepairedTable>& repaired,
-                      const Status& failure) EXCLUDES(state_.mutex, commit_mutex_);
-
-  Status OpenTable(const ColumnFamily& family, const TableMeta& meta,
-                   std::shared_ptr<TableHandle>* handle);
 
   DatabaseContext context_;
   DatabaseState state_;
@@ -383,47 +299,24 @@ class DBImpl final : public OwnerControls, private ManifestSpace, private LogSpa
   FlushSites flush_sites_;
   FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
-  /// Held from when a change is chosen until it is durable and current: changes are durable in the
-  /// order in which they are made current.
-  Mutex commit_mutex_ ACQUIRED_BEFORE(state_.mutex);
-  std::unique_ptr<ManifestLog> manifest_;
+  StateCommitter committer_{&context_, &state_,
+                            [this](const Status& why) { write_controller_.SetFault(why); }};
+  Headroom headroom_{&context_, &state_, &committer_};
   WritePath write_path_{&state_, &write_controller_, &generations_};
-  /// A change is durable that could not be made current: none may follow it.
-  WriteFault install_fault_;
-  /// Those nodes that the manifest names.
-  std::set<NodeId> recorded_nodes_ GUARDED_BY(commit_mutex_);
-  std::vector<LogSegment> unneeded_segments_
-      GUARDED_BY(commit_mutex_);  ///< The next edit drops them.
-  std::vector<LogSegment> replayed_segments_ GUARDED_BY(commit_mutex_);  ///< Of the last owner.
-  SequenceNumber replayed_ GUARDED_BY(commit_mutex_) = 0;                ///< The last one in them.
-  /// The last state record; without copies, if there is none.
-  LogSegment state_record_ GUARDED_BY(commit_mutex_);
-  /// Frees what edits were to add of which nobody knew whether they are durable. The next one that
-  /// is durable, after a renewal of the manifest, tells: they are not.
-  std::vector<std::function<void()>> uncertain_ GUARDED_BY(commit_mutex_);
-  uint64_t membership_published_ GUARDED_BY(commit_mutex_) = 0;
-
   std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(state_.mutex);
   bool close_begun_ GUARDED_BY(state_.mutex) = false;  ///< By whoever decides what it answers.
   bool closed_ GUARDED_BY(state_.mutex) = false;
   Status close_status_ GUARDED_BY(state_.mutex);
 
   OpenTimeline open_timeline_ GUARDED_BY(state_.mutex);  ///< Ends when all indexes are there.
-  pool::RepairProgress repair_progress_ GUARDED_BY(state_.mutex);
-  Status repair_failure_ GUARDED_BY(state_.mutex);  ///< Why repair waited last.
 
-  Scrubber scrubber_;
-  std::unique_ptr<CopyScrubber> copy_scrubber_;  ///< Null until the threads start.
-  IndexLoader index_loader_{IndexNeeds()};       ///< Reads tell it what they want.
+  IndexLoader index_loader_{IndexNeeds()};  ///< Reads tell it what they want.
   ReadPath read_path_{&context_, generations_.sequencer(), &index_loader_};
 
-  std::unique_ptr<Executor> flush_executor_;  // Last: their threads use all of the above.
+  std::unique_ptr<RedundancyKeeper> redundancy_keeper_;  ///< Null until the threads start.
+  std::unique_ptr<Executor> flush_executor_;      // Last: their threads use all of the above.
   std::unique_ptr<Executor> compaction_executor_;
   Thread index_thread_;
-  Thread repair_thread_;
-  NodeReporter reporter_;  ///< Wakes the keeper when its directions have changed.
-  Status join_refusal_;  ///< Of the keeper's thread: why a node could not join, as the LOG has it.
-  MembershipKeeper keeper_;
 };
 
 }  // namespace nacre

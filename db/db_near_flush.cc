@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/compaction/reserved_outputs.h"
+#include "db/space/reserved_outputs.h"
 #include "db/db_impl.h"
 #include "jobs/job_client.h"
 #include "nacre/statistics.h"
@@ -129,8 +129,8 @@ bool DBImpl::FlushRangeNear(const PartFlush& flush, const MergeOptions& merge,
     pool::JobEnd end;
     tables.outputs.assign(1, pool::ReservedTable());
     tables.outputs.front().id = context_.NewTableId();
-    Status status =
-        Reserve(redundancy_.For(0), flush.bound, executor, &tables.outputs.front().placement);
+    Status status = context_.Reserve(redundancy_.For(0), flush.bound, executor,
+                                     &tables.outputs.front().placement);
     if (!status.ok()) {  // Which a flush here meets as well, and answers.
       FallBack(FlushFallback::kFailed, status.ToString());
       return false;

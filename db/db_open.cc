@@ -10,11 +10,8 @@
 #include "db/options/info_log.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
-#include "db/redundancy/repair_planner.h"
-#include "db/version/space_report.h"
 #include "pool/databases.h"
 #include "pool/reports.h"
-#include "pool/wire/database_report.h"
 #include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
 #include "util/log.h"
@@ -201,82 +198,31 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
           state.last_sequence),
       default_handle_(state_.NewHandle(default_family_)),
       open_timeline_(clock_),
-      scrubber_({.name = name_,
-                 .id = database_id_,
-                 .client = client_,
-                 .clock = clock_,
-                 .log = options_.info_log.get(),
-                 .versions = [this] { return state_.Versions(); }}),
       flush_executor_(NewThreadPool(1, "nacre-flush")),
-      compaction_executor_(NewThreadPool(live_.most_compactions(), "nacre-compact")),
-      reporter_(
-          client_, [this] { return MakeReport(); }, [this] { keeper_.Wake(); }),
-      keeper_({.clock = clock_,
-               .look = [this] { return LookAtNodes(); },
-               .changed = [this](const NodeStates& before,
-                                 const NodeStates& now) { NodesChanged(before, now); },
-               .follow = [this] { KeepUpWithNodes(); },
-               .leave_nodes = [this] { LeaveLogSegments(); }}) {
+      compaction_executor_(NewThreadPool(live_.most_compactions(), "nacre-compact")) {
   state_.schedule = [this]() REQUIRES(state_.mutex) { MaybeSchedule(); };
 }
 
-Status DBImpl::OpenTable(const ColumnFamily& family, const TableMeta& meta,
-                         std::shared_ptr<TableHandle>* handle) {
-  return TableHandle::Open(meta, family.user_comparator(), context_.Surroundings(),
-                           point_tiers_.first(), handle);
-}
-
-int DBImpl::LostFragments(const Placement& placement) const {
-  return static_cast<int>(std::count_if(
-      placement.fragments.begin(), placement.fragments.end(),
-      [this](const ExtentAddr& extent) { return !client_->alive(extent.start.node); }));
-}
-
 void DBImpl::StartThreads() {
-  client_->databases()->SetNeedsLostNodes(
-      database_id_, [this] { return NeedsLostNodes(state_.Versions(), LookAtNodes()); });
-  reporter_.Start();
-  keeper_.Start();
+  redundancy_keeper_ = std::make_unique<RedundancyKeeper>(
+      RedundancyKeeper::Database{.context = &context_,
+                                 .state = &state_,
+                                 .committer = &committer_,
+                                 .log = write_path_.log(),
+                                 .flush_log = [this] { FlushLog(); },
+                                 .settle_writes = [this] { write_path_.Settle().IgnoreError(); }});
+  redundancy_keeper_->Start();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
-  repair_thread_ = Thread("nacre-repair", [this] { RepairLoop(); });
-  scrubber_.Start(options_.scrub_bytes_per_second);
-  copy_scrubber_ = std::make_unique<CopyScrubber>(
-      CopyScrubber::Database{.name = name_,
-                             .id = database_id_,
-                             .client = client_,
-                             .clock = clock_,
-                             .logger = options_.info_log.get(),
-                             .manifest = manifest_.get(),
-                             .log = write_path_.log(),
-                             .flush_log = [this] { FlushLog(); },
-                             .release_log = [this] { ReleaseLog(manifest_->last_sequence()); }});
-  copy_scrubber_->Start(options_.scrub_bytes_per_second);
 }
 
-Status DBImpl::VerifyChecksum() {
-  const Status tables = scrubber_.VerifyNow();
-  const Status copies = copy_scrubber_->VerifyNow();
-  return tables.ok() ? copies : tables;
+void DBImpl::FlushLog() {
+  MutexLock lock(&state_.mutex);
+  const bool under_way = !state_.work.immutables.empty();
+  if (under_way || closing_.load(std::memory_order_relaxed)) return;
+  if (generations_.HasEntries(nullptr)) generations_.Switch();
 }
 
-pool::DatabaseReport DBImpl::MakeReport() {
-  pool::DatabaseReport report;
-  {
-    MutexLock lock(&state_.mutex);
-    report.repair = repair_progress_;
-  }
-  report.database_id = database_id_;
-  report.redundancy = redundancy_.ToString();
-  if (const Status joins = client_->JoinRefusal(); !joins.ok()) {
-    report.notice = "a node cannot join: " + joins.ToString();
-  }
-  const SpaceReport space = MakeSpaceReport(state_.Versions(), *space_,
-                                            context_.copy_bytes.ByNode(), client_->node_count());
-  for (const SpaceField& field : SpaceFields()) {
-    report.space.emplace_back(field.name, field.value(space));
-  }
-  return report;
-}
+Status DBImpl::VerifyChecksum() { return redundancy_keeper_->VerifyChecksum(); }
 
 Status DBImpl::Close() {
   {
@@ -316,9 +262,9 @@ Status DBImpl::CloseNow() {
   StopThreads();
   if (write_path_.log() != nullptr) write_path_.log()->Close();
   NACRE_POINT("close.log-closed");
-  if (in_tables) also(DropLog());
+  if (in_tables) also(committer_.DropLog(generations_.sequencer()->LastPublished()));
   NACRE_POINT("close.log-dropped");
-  manifest_->Close();
+  committer_.manifest()->Close();
   NACRE_POINT("close.manifest-closed");
   epochs_.Collect();
   also(space_->ReturnFreeSlabs());
@@ -349,15 +295,11 @@ void DBImpl::StopThreads() {
     changed_.SignalAll();
     while (state_.work.flush_running || state_.work.compactions_running > 0) changed_.Wait();
   }
-  keeper_.Stop();
+  if (redundancy_keeper_ != nullptr) redundancy_keeper_->Stop();
   if (index_thread_.joinable()) index_thread_.Join();
-  if (repair_thread_.joinable()) repair_thread_.Join();
   flush_executor_.reset();
   compaction_executor_.reset();
   space_->EndQuarantine();
-  reporter_.Stop();
-  scrubber_.Stop();
-  if (copy_scrubber_ != nullptr) copy_scrubber_->Stop();
   if (context_.lease != nullptr) context_.lease->Stop();
   events_.Stop();
 }
@@ -371,7 +313,7 @@ void DBImpl::Abandon() {
   StopThreads();
   if (write_path_.log() != nullptr) write_path_.log()->Close();
   // Its end asks for space, so it does not wait for this object's.
-  if (manifest_ != nullptr) manifest_->Close();
+  if (committer_.manifest() != nullptr) committer_.manifest()->Close();
 }
 
 DBImpl::~DBImpl() {

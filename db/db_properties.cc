@@ -68,13 +68,6 @@ class DBProperties {
   }
   /// Indexes, MemTables and the spare blocks of MemTables.
   uint64_t ComputeBytes() const;
-  /// A caller that sees 0 may take further nodes away.
-  uint64_t TablesToRepair() const {
-    // This comes first: tables that are made by then are in the version.
-    const uint64_t at_risk = db_->context_.tables_begun.AtRisk();
-    const uint64_t damage_reports = db_->store_->damage_reports();
-    return at_risk + PlanRepair(db_->state_.Versions(), db_->LookAtNodes(), damage_reports).size();
-  }
   LogWriterStats LogStats() const {
     return db_->write_path_.log() == nullptr ? LogWriterStats() : db_->write_path_.log()->stats();
   }
@@ -158,21 +151,29 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
            return static_cast<uint64_t>(std::popcount(table.damaged()));
          });
        }},
-      {"repair.tables-left", [](P p) { return p.TablesToRepair(); }},
+      {"repair.tables-left",
+       [](P p) { return p.db_->redundancy_keeper_->repairer().TablesToRepair(); }},
       {"repair.bytes-done", [](P p) { return p.db_->counters_.repaired_bytes.load(); }},
       {"repair.cpu-nanos", [](P p) { return p.db_->counters_.repair_cpu_nanos.load(); }},
-      {"scrub.bytes", [](P p) { return p.db_->scrubber_.counters().bytes.load(); }},
-      {"scrub.damaged-fragments", [](P p) { return p.db_->scrubber_.counters().fragments.load(); }},
-      {"scrub.passes", [](P p) { return p.db_->scrubber_.counters().passes.load(); }},
-      {"scrub.copy-bytes", [](P p) { return p.db_->copy_scrubber_->counters().bytes.load(); }},
-      {"scrub.copy-passes", [](P p) { return p.db_->copy_scrubber_->counters().passes.load(); }},
+      {"scrub.bytes", [](P p) { return p.db_->redundancy_keeper_->table_scrub().bytes.load(); }},
+      {"scrub.damaged-fragments",
+       [](P p) { return p.db_->redundancy_keeper_->table_scrub().fragments.load(); }},
+      {"scrub.passes", [](P p) { return p.db_->redundancy_keeper_->table_scrub().passes.load(); }},
+      {"scrub.copy-bytes",
+       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().bytes.load(); }},
+      {"scrub.copy-passes",
+       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().passes.load(); }},
       {"scrub.damaged-copies",
-       [](P p) { return p.db_->copy_scrubber_->counters().damaged.load(); }},
-      {"scrub.healed-copies", [](P p) { return p.db_->copy_scrubber_->counters().healed.load(); }},
-      {"manifest.edits", [](P p) { return p.db_->manifest_->counters().edits; }},
-      {"manifest.checkpoints", [](P p) { return p.db_->manifest_->counters().checkpoints; }},
-      {"manifest.delta-bytes", [](P p) { return p.db_->manifest_->counters().delta_bytes; }},
-      {"manifest.image-bytes", [](P p) { return p.db_->manifest_->counters().image_bytes; }},
+       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().damaged.load(); }},
+      {"scrub.healed-copies",
+       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().healed.load(); }},
+      {"manifest.edits", [](P p) { return p.db_->committer_.manifest()->counters().edits; }},
+      {"manifest.checkpoints",
+       [](P p) { return p.db_->committer_.manifest()->counters().checkpoints; }},
+      {"manifest.delta-bytes",
+       [](P p) { return p.db_->committer_.manifest()->counters().delta_bytes; }},
+      {"manifest.image-bytes",
+       [](P p) { return p.db_->committer_.manifest()->counters().image_bytes; }},
       {"log.bytes", [](P p) { return p.LogStats().bytes_appended; }},
       {"log.writes", [](P p) { return p.LogStats().writes_posted; }},
       {"log.segments", [](P p) { return uint64_t{p.LogStats().segments}; }},

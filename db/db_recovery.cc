@@ -147,27 +147,7 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
   const std::map<uint64_t, LogSegment> segments = state.segments;
   const uint64_t next_segment = state.next_segment;
   // Only now: what is on nodes that cannot be reached is nowhere in it, and they may come back.
-  {
-    MutexLock commit(&commit_mutex_);
-    for (const auto& [node, instance_id] : state.nodes) recorded_nodes_.insert(node);
-    membership_published_ = client_->membership_changes();
-    ManifestLogOptions options;
-    options.client = client_;
-    options.clock = clock_;
-    options.database_id = database_id_;
-    options.epoch = lease.epoch;
-    options.checkpoint_interval = options_.manifest_checkpoint_interval;
-    options.checkpoint_edits = options_.manifest_checkpoint_edits;
-    // Room for what there is between two checkpoints, as edits are large at most as a rule.
-    constexpr uint64_t kEditBytes = 1 << 10;
-    options.ring_bytes = std::min(options.ring_bytes, options.checkpoint_edits * kEditBytes);
-    options.log = options_.info_log.get();
-    NACRE_RETURN_IF_ERROR(
-        ManifestLog::Create(options, std::move(state), std::move(image), this, &manifest_));
-  }
-  NACRE_POINT("open.manifest-created");
-  // From here on nobody looks for the last owner's.
-  FreeCopies(copies);
+  NACRE_RETURN_IF_ERROR(committer_.Open(std::move(state), std::move(image), copies));
   timeline->EndStep("new-manifest");
 
   generations_.sequencer()->StartAfter(last);
@@ -177,29 +157,21 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
       if (number != kStateRecordNumber) left.push_back(segment);
     }
     NACRE_RETURN_IF_ERROR(write_path_.SealLog(left));
-    NACRE_RETURN_IF_ERROR(write_path_.OpenLog(next_segment, log, this));
+    NACRE_RETURN_IF_ERROR(write_path_.OpenLog(next_segment, log, &committer_));
     NACRE_POINT("open.log-opened");
     context_.lease = std::make_unique<OwnerLease>(client_, database_id_, BootClock());
     NACRE_RETURN_IF_ERROR(context_.lease->Start());
   }
   timeline->EndStep("log");
+  committer_.TakeOver(segments, last);
   {
-    MutexLock commit(&commit_mutex_);
-    for (const auto& [number, segment] : segments) {
-      if (number == kStateRecordNumber) {
-        state_record_ = segment;
-      } else {
-        replayed_segments_.push_back(segment);
-      }
-    }
-    replayed_ = last;
     MutexLock lock(&state_.mutex);
-    state_.manifest_version = manifest_->version();
+    state_.manifest_version = committer_.manifest()->version();
     // What is in the last owner's log is kept there until it is in tables.
     if (replayed) generations_.Switch();
     write_controller_.Update();  // LoadIndexes begins with background work.
   }
-  if (!replayed) ReleaseLog(last);
+  if (!replayed) committer_.ReleaseLog(write_path_.log(), last);
   NACRE_POINT("open.replayed-scheduled");
   timeline->EndStep("open");
   {

@@ -91,8 +91,8 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   // What the footer takes depends on the placement.
   meta.placement.fragments.resize(kMaxFragments);
   Placement placement;
-  NACRE_RETURN_IF_ERROR(Reserve(redundancy_.For(static_cast<int>(level)), size_now(), kNoNode,
-                                &placement, meta.chunk_size));
+  NACRE_RETURN_IF_ERROR(context_.Reserve(redundancy_.For(static_cast<int>(level)), size_now(),
+                                         kNoNode, &placement, meta.chunk_size));
   meta.placement = std::move(placement);
   meta.size = size_now();
   EncodeFooter(meta, &ending);
@@ -121,20 +121,20 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   FamilyEdit edit{.family = family->second, .edit = {}};
   edit.edit.added.push_back({static_cast<int>(level), std::move(handle)});
   ManifestEdit change;
-  status =
-      CommitChange({&edit, 1}, &change, [&]() REQUIRES(state_.mutex) { state_.Install(edit); });
-  if (!status.ok()) GiveUp({&edit, 1}, status);
+  status = committer_.Commit({&edit, 1}, &change,
+                             [&]() REQUIRES(state_.mutex) { state_.Install(edit); });
+  if (!status.ok()) committer_.GiveUp({&edit, 1}, status);
   NACRE_POINT("restore.table-committed");
   return status;
 }
 
 Status DBImpl::EndRestore() {
-  RecordState();
+  committer_.RecordState();
   NACRE_POINT("restore.state-recorded");
-  MutexLock commit(&commit_mutex_);
+  MutexLock commit(&committer_.mutex);
   ManifestEdit edit;
   edit.restored = true;
-  const Status status = CommitEdit(&edit);
+  const Status status = committer_.CommitEdit(&edit);
   NACRE_POINT("restore.ended");
   return status;
 }

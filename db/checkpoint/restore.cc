@@ -101,7 +101,7 @@ Status RestoreTables(const CheckpointFolder& folder, const CheckpointDescription
   std::set<uint64_t> ids;
   for (const VersionEdit::Added& table : there.tables) ids.insert(table.table->id());
   there.tables.clear();
-  NACRE_RETURN_IF_ERROR(db->CheckRoomToRestore(description.tables, ids));
+  NACRE_RETURN_IF_ERROR(db->headroom().CheckRestore(description.tables, ids));
   return jobs->Run([&](size_t i) -> Status {
     const auto& [level, meta] = description.tables[i];
     if (ids.contains(meta.id)) return jobs->Done(meta.size);

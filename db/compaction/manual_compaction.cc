@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "db/compaction/job_plugins.h"
-#include "db/compaction/pool_room.h"
 #include "db/db_impl.h"
+#include "db/space/pool_room.h"
 #include "util/exceptions.h"
 
 namespace nacre {
@@ -103,7 +103,7 @@ Status ManualCompaction::MoveDeepestLevel(int target) {
 Status ManualCompaction::ChangeLevel(int target) {
   FamilyEdit change;
   {
-    MutexLock commit(&db_->commit_mutex_);  // What is being changed is not picked.
+    MutexLock commit(&db_->committer_.mutex);  // What is being changed is not picked.
     MutexLock lock(&db_->state_.mutex);
     if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
     NACRE_RETURN_IF_ERROR(PickMove(target, &change));
@@ -114,8 +114,8 @@ Status ManualCompaction::ChangeLevel(int target) {
   const TableList moved = change.edit.removed;  // Of a family that is dropped none is left there.
   ManifestEdit edit;
   Status status = CatchAll([&] {
-    return db_->CommitChange({&change, 1}, &edit,
-                             [&]() REQUIRES(db_->state_.mutex) { db_->state_.Install(change); });
+    return db_->committer_.Commit(
+        {&change, 1}, &edit, [&]() REQUIRES(db_->state_.mutex) { db_->state_.Install(change); });
   });
   db_->state_.RetireUnlinkedViews();
   MutexLock lock(&db_->state_.mutex);
@@ -221,7 +221,7 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
   for (;;) {
     uint64_t ended = 0;
     {
-      MutexLock commit(&db_->commit_mutex_);  // What is being changed is not picked.
+      MutexLock commit(&db_->committer_.mutex);  // What is being changed is not picked.
       MutexLock lock(&db_->state_.mutex);
       BackgroundWork& background = db_->state_.work;
       Status status = Check();

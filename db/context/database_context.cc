@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "util/log.h"
+
 namespace nacre {
 
 DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
@@ -37,6 +39,26 @@ Status DatabaseContext::ExplainFailure(Status failure) {
   if (!owner.IsFenced()) return failure;
   events.Fenced(owner);
   return owner;
+}
+
+Redundancy DatabaseContext::Allowed(const Redundancy& wanted) const {
+  if (!live.allow_degraded_writes) return wanted;
+  const int alive = client->domain_count();
+  if (alive >= wanted.fragments()) return wanted;
+  const Redundancy allowed = wanted.OnNodes(alive);
+  Log(options.info_log, LogLevel::kWarn, "{}: nodes in {} domains are alive, writes {} not {}",
+      name, alive, allowed.ToString(), wanted.ToString());
+  return allowed;
+}
+
+Status DatabaseContext::Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred,
+                                Placement* placement, uint64_t chunk_size) {
+  for (;;) {
+    const int alive = client->domain_count();
+    Status status = space.Reserve(Allowed(wanted), bytes, preferred, placement, chunk_size);
+    // A node that is lost in between leaves less to be allowed.
+    if (!status.IsUnavailable() || client->domain_count() == alive) return status;
+  }
 }
 
 }  // namespace nacre

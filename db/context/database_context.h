@@ -42,7 +42,19 @@ struct DatabaseContext {
                   const pool::DatabaseLease& claim, uint64_t given_slab_bytes,
                   uint64_t first_table_id, std::function<VersionList()> tables);
 
+  /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow.
+  Redundancy Allowed(const Redundancy& wanted) const;
+  /// Reserves space for `bytes` with as much of `wanted` as is allowed, `preferred` first. Fails as
+  /// SpaceAllocator::Reserve does.
+  Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement,
+                 uint64_t chunk_size = 0);
+
   TableSurroundings Surroundings() { return {&store, &space, &epochs, point_tiers.memory()}; }
+  /// Opens a new table, whose keys `comparator` orders, and reads its indexes.
+  Status OpenTable(const Comparator* comparator, const TableMeta& meta,
+                   std::shared_ptr<TableHandle>* handle) {
+    return TableHandle::Open(meta, comparator, Surroundings(), point_tiers.first(), handle);
+  }
   uint64_t NewTableId() { return next_table_id.fetch_add(1, std::memory_order_relaxed); }
   /// What the filters of new tables take. They stand in for point indexes that have no room here:
   /// while there is room for all, none is written.

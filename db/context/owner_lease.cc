@@ -4,7 +4,6 @@
 
 #include "pool/databases.h"
 #include "pool/wire/protocol.h"
-#include "util/exceptions.h"
 
 namespace nacre {
 
@@ -26,17 +25,10 @@ uint64_t Nanos(std::chrono::nanoseconds duration) {
 
 Status OwnerLease::Start() {
   NACRE_RETURN_IF_ERROR(Await());
-  thread_ = Thread("nacre-owner", [this] { Run(); });
+  // Reads ask for themselves once the lease has run out, and are told why.
+  thread_.Start("nacre-owner", kPeriod, PeriodicThread::Begin::kWithRest,
+                [this] { Renew().IgnoreError(); });
   return Status::OK();
-}
-
-void OwnerLease::Stop() {
-  {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
-    wake_.SignalAll();
-  }
-  if (thread_.joinable()) thread_.Join();
 }
 
 Status OwnerLease::Renew() {
@@ -87,18 +79,6 @@ Status OwnerLease::Await() {
     }
     if (now >= since + patience) return status;
     clock_->SleepFor(milliseconds(1));
-  }
-}
-
-void OwnerLease::Run() {
-  for (;;) {
-    {
-      MutexLock lock(&mutex_);
-      if (!stopping_) wake_.WaitFor(kPeriod);
-      if (stopping_) return;
-    }
-    // Reads ask themselves once the lease has run out, and are told why.
-    CatchAll([this] { return Renew(); }).IgnoreError();
   }
 }
 

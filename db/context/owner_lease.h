@@ -7,8 +7,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "util/clock.h"
-#include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_thread.h"
 
 namespace nacre {
 
@@ -35,7 +34,7 @@ class OwnerLease {
 
   /// Has the first lease when this returns OK.
   Status Start();
-  void Stop() EXCLUDES(mutex_);
+  void Stop() { thread_.Stop(); }
 
   /// OK as long as the lease lasts, and when it could be renewed; else `Fenced`, or `Unavailable`
   /// naming nodes. Three relaxed loads and a coarse clock as a rule.
@@ -54,7 +53,6 @@ class OwnerLease {
   Status Renew();
 
  private:
-  void Run() EXCLUDES(mutex_);
   Status Await();
   Status Fenced(Status why);
   /// The lease lasts until then at least, unless it was ended.
@@ -73,10 +71,7 @@ class OwnerLease {
   /// thread that extends the lease reads this afterwards, one that ends it has set this before.
   std::atomic<bool> fenced_{false};
   std::atomic<uint64_t> waiting_since_nanos_{0};  ///< 0: no read waits for a lease.
-  Mutex mutex_;
-  CondVar wake_{&mutex_};
-  bool stopping_ GUARDED_BY(mutex_) = false;
-  Thread thread_;
+  PeriodicThread thread_;
 };
 
 }  // namespace nacre

@@ -8,8 +8,7 @@
 
 #include "db/context/node_states.h"
 #include "util/clock.h"
-#include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_thread.h"
 
 namespace nacre {
 
@@ -39,9 +38,9 @@ class MembershipKeeper {
 
   void Start();
   /// Waits for what is under way. Idempotent.
-  void Stop() EXCLUDES(mutex_);
+  void Stop() { thread_.Stop(); }
   /// Has the thread look now.
-  void Wake() EXCLUDES(mutex_);
+  void Wake() { thread_.Wake(); }
 
   /// How often the nodes have changed; `changed` has returned for each of these changes. Acquire:
   /// pairs with the thread's release.
@@ -52,14 +51,13 @@ class MembershipKeeper {
   static constexpr std::chrono::milliseconds kTick{20};
   static constexpr std::chrono::seconds kLookAround{1};
 
-  void Run() EXCLUDES(mutex_);
+  void Look();
 
   const Database database_;
   std::atomic<uint64_t> changes_{0};
-  Mutex mutex_;
-  CondVar wake_{&mutex_};
-  bool stopping_ GUARDED_BY(mutex_) = false;
-  Thread thread_;
+  NodeStates nodes_;  ///< Only the thread uses this, and what follows.
+  uint64_t look_around_at_nanos_ = 0;
+  PeriodicThread thread_;
 };
 
 }  // namespace nacre

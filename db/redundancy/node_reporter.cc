@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "pool/reports.h"
-#include "util/exceptions.h"
 
 namespace nacre {
 
@@ -15,19 +14,9 @@ NodeReporter::NodeReporter(pool::PoolClient* client,
       make_report_(std::move(make_report)),
       directions_changed_(std::move(directions_changed)) {}
 
-NodeReporter::~NodeReporter() { Stop(); }
-
 void NodeReporter::Start() {
-  thread_ = Thread("nacre-report", [this] { Run(); });
-}
-
-void NodeReporter::Stop() {
-  {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
-    wake_.SignalAll();
-  }
-  if (thread_.joinable()) thread_.Join();
+  thread_.Start("nacre-report", kPeriod, PeriodicThread::Begin::kWithWork,
+                [this] { ReportOnce(); });
 }
 
 pool::Directions NodeReporter::directions() const {
@@ -42,28 +31,12 @@ bool NodeReporter::draining(NodeId node) const {
          directions_.draining.end();
 }
 
-void NodeReporter::Run() {
-  for (;;) {
-    // A lack of memory is over at the next round, perhaps.
-    CatchAll([this] {
-      ReportOnce();
-      return Status::OK();
-    }).IgnoreError();
-    MutexLock lock(&mutex_);
-    if (!stopping_) wake_.WaitFor(kPeriod);
-    if (stopping_) return;
-  }
-}
-
 void NodeReporter::ReportOnce() {
   const pool::DatabaseReport report = make_report_();
   pool::Directions latest = directions();
   const uint64_t known = latest.version;
   for (int i = 0; i < client_->node_count(); ++i) {
-    {
-      MutexLock lock(&mutex_);
-      if (stopping_) return;
-    }
+    if (thread_.stopping()) return;
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
     pool::Directions told;

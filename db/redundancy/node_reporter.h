@@ -10,7 +10,7 @@
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
 #include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_thread.h"
 
 namespace nacre {
 
@@ -26,13 +26,13 @@ class NodeReporter {
   NodeReporter(pool::PoolClient* client, std::function<pool::DatabaseReport()> make_report,
                std::function<void()> directions_changed);
   /// As Stop.
-  ~NodeReporter();
+  ~NodeReporter() = default;
   NodeReporter(const NodeReporter&) = delete;
   NodeReporter& operator=(const NodeReporter&) = delete;
 
   void Start();
   /// Waits for the round that is under way. Idempotent.
-  void Stop() EXCLUDES(mutex_);
+  void Stop() { thread_.Stop(); }
 
   /// The latest that any node has told.
   pool::Directions directions() const EXCLUDES(mutex_);
@@ -42,17 +42,14 @@ class NodeReporter {
  private:
   static constexpr std::chrono::seconds kPeriod{1};
 
-  void Run() EXCLUDES(mutex_);
   void ReportOnce() EXCLUDES(mutex_);
 
   pool::PoolClient* const client_;
   const std::function<pool::DatabaseReport()> make_report_;
   const std::function<void()> directions_changed_;
   mutable Mutex mutex_;
-  CondVar wake_{&mutex_};
-  bool stopping_ GUARDED_BY(mutex_) = false;
   pool::Directions directions_ GUARDED_BY(mutex_);
-  Thread thread_;
+  PeriodicThread thread_;
 };
 
 }  // namespace nacre

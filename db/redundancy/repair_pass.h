@@ -25,16 +25,16 @@ struct RepairRun {
   std::set<uint64_t> failed;
   uint64_t forget_at_nanos = 0;
 };
-/// One plan, carried out by several threads until it is outdated. Under the mutex while they run.
+/// One plan, carried out by several threads until it is outdated. The repairer's mutex guards it
+/// while they run.
 struct RepairPass {
-  RepairRun* run = nullptr;
   std::vector<RepairItem> items;
   size_t next = 0;
   uint64_t node_changes = 0;  ///< As MembershipKeeper::changes when it was made.
   uint64_t until_nanos = 0;   ///< When it is to be made anew in any case.
   bool outdated = false;
   uint64_t bytes_repaired = 0;
-  Status failure;  ///< The first.
+  Status failure;  ///< The first one.
 };
 struct RepairedTable {
   RepairItem item;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "jobs/job_client.h"
-#include "util/exceptions.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -36,7 +35,8 @@ FragmentSet LostFragments(const Placement& placement, const pool::PoolClient& cl
 
 void Scrubber::Start(uint64_t bytes_per_second) {
   if (bytes_per_second == 0) return;
-  thread_ = Thread("nacre-scrub", [this, bytes_per_second] { Loop(bytes_per_second); });
+  thread_.Start("nacre-scrub", kRest, PeriodicThread::Begin::kWithWork,
+                [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
 }
 
 void Scrubber::Stop() {
@@ -46,11 +46,11 @@ void Scrubber::Stop() {
     interrupted_.store(true, std::memory_order_release);
     changed_.SignalAll();
   }
-  if (thread_.joinable()) thread_.Join();
+  thread_.Stop();
 }
 
-void Scrubber::Loop(uint64_t bytes_per_second) {
-  while (true) {
+void Scrubber::ScrubOnce(uint64_t bytes_per_second) {
+  for (;;) {
     {
       MutexLock lock(&mutex_);
       while (verifying_ > 0 && !stopping_.load(std::memory_order_relaxed)) changed_.Wait();
@@ -60,17 +60,12 @@ void Scrubber::Loop(uint64_t bytes_per_second) {
     Pass pass;
     pass.bytes_per_second = bytes_per_second;
     pass.cancelled = &interrupted_;
-    const Status status = CatchAll([&] {
-      Status done = RunPass(&pass);
-      if (!done.ok() && !done.IsAborted()) {
-        Log(database_.log, LogLevel::kError, "{}: scrub: {}", database_.name, done.ToString());
-      }
-      return done;
-    });
-    // It is Aborted, too, if memory ran out.
-    if (status.IsAborted() && interrupted_.load(std::memory_order_acquire)) continue;
-    MutexLock lock(&mutex_);
-    if (!stopping_.load(std::memory_order_relaxed)) changed_.WaitFor(kRest);
+    const Status status = RunPass(&pass);
+    if (!status.ok() && !status.IsAborted()) {
+      Log(database_.log, LogLevel::kError, "{}: scrub: {}", database_.name, status.ToString());
+    }
+    // It makes way for VerifyNow, and begins anew after that.
+    if (!status.IsAborted() || !interrupted_.load(std::memory_order_acquire)) return;
   }
 }
 

@@ -15,7 +15,7 @@
 #include "pool/pool_client.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_thread.h"
 
 namespace nacre {
 
@@ -81,7 +81,7 @@ class Scrubber {
     std::vector<std::shared_ptr<TableHandle>> tables;  ///< By fragment.
   };
 
-  void Loop(uint64_t bytes_per_second) EXCLUDES(mutex_);
+  void ScrubOnce(uint64_t bytes_per_second) EXCLUDES(mutex_);
   Status RunPass(Pass* pass);
   void ScrubNode(Pass* pass, NodeId node);
   /// The next fragments on `node`, of the pass's tables from `*next` on; `*next` becomes the first
@@ -99,7 +99,7 @@ class Scrubber {
   Mutex mutex_;
   CondVar changed_{&mutex_};
   int verifying_ GUARDED_BY(mutex_) = 0;
-  Thread thread_;
+  PeriodicThread thread_;
 };
 
 }  // namespace nacre

@@ -2,7 +2,7 @@
 // back of a small pool is a part of it.
 // Method: free space of unlike nodes, by hand.
 
-#include "db/compaction/pool_room.h"
+#include "db/space/pool_room.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "db/compaction/pool_room.h"
+#include "db/space/pool_room.h"
 
 #include <functional>
 #include <map>
 #include <utility>
 
-#include "db/compaction/reserved_outputs.h"
+#include "db/space/reserved_outputs.h"
 
 namespace nacre {
 

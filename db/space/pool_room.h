@@ -14,7 +14,7 @@ namespace nacre {
 /// What is free in a pool.
 struct PoolRoom {
   uint64_t free = 0;   ///< For the tables that it was measured for.
-  uint64_t total = 0;  ///< Bytes of all nodes that were asked, in use or not.
+  uint64_t total = 0;  ///< What all nodes have that were asked, in use or not.
   int domains = 0;     ///< That these nodes are in.
 };
 

@@ -61,8 +61,7 @@ class UnseenTables {
     }
     lists_.clear();
   }
-  /// Leaves the outputs to the caller that is about to record them, as only it knows whether they
-  /// are.
+  /// They are about to be recorded: from here on only the committer knows whether they are.
   void Keep() { lists_.clear(); }
 
  private:

@@ -15,12 +15,12 @@
 #include "pool/read/copy_reader.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_thread.h"
 
 namespace nacre {
 
 /// What scrubbing of log and manifest has done since the database was opened. Monotonic.
-struct CopyScrubCounters {
+struct MetadataScrubCounters {
   std::atomic<uint64_t> bytes{0};    ///< Read and compared.
   std::atomic<uint64_t> damaged{0};  ///< Replicas found damaged, each time anew.
   std::atomic<uint64_t> healed{0};   ///< Those of them whose damage is gone since.
@@ -34,7 +34,7 @@ struct CopyScrubCounters {
 /// which no replica is whole go into tables, and the manifest is renewed.
 ///
 /// Thread safety: all methods may be called from many threads at once, save Start and Stop.
-class CopyScrubber {
+class MetadataScrubber {
  public:
   struct Database {
     std::string name;
@@ -50,24 +50,24 @@ class CopyScrubber {
     std::function<void()> release_log;
   };
 
-  explicit CopyScrubber(Database database) : database_(std::move(database)) {}
-  ~CopyScrubber() { Stop(); }
-  CopyScrubber(const CopyScrubber&) = delete;
-  CopyScrubber& operator=(const CopyScrubber&) = delete;
+  explicit MetadataScrubber(Database database) : database_(std::move(database)) {}
+  ~MetadataScrubber() { Stop(); }
+  MetadataScrubber(const MetadataScrubber&) = delete;
+  MetadataScrubber& operator=(const MetadataScrubber&) = delete;
 
   /// `bytes_per_second`: of all replicas together; 0: nothing is done by itself.
   void Start(uint64_t bytes_per_second);
   /// Ends what is under way, with `Aborted`. Idempotent.
-  void Stop() EXCLUDES(mutex_);
+  void Stop();
 
   /// Compares all replicas now, and heals them. Answers why damage could not be healed: as
   /// ManifestLog::Renew does. Replicas on lost nodes are left out.
   Status VerifyNow() EXCLUDES(healing_) { return RunPass(0); }
 
-  const CopyScrubCounters& counters() const { return counters_; }
+  const MetadataScrubCounters& counters() const { return counters_; }
 
  private:
-  void Loop(uint64_t bytes_per_second) EXCLUDES(mutex_);
+  void ScrubOnce(uint64_t bytes_per_second) EXCLUDES(healing_);
   Status RunPass(uint64_t bytes_per_second) EXCLUDES(healing_);
   Status ScrubManifest(pool::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
   Status ScrubLog(pool::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
@@ -78,12 +78,10 @@ class CopyScrubber {
   std::string Name(const WrittenSegment& written, const ExtentAddr& copy) const;
 
   const Database database_;
-  CopyScrubCounters counters_;
+  MetadataScrubCounters counters_;
   std::atomic<bool> stopping_{false};
   Mutex healing_;  ///< One heals at a time.
-  Mutex mutex_;
-  CondVar changed_{&mutex_};
-  Thread thread_;
+  PeriodicThread thread_;
 };
 
 }  // namespace nacre

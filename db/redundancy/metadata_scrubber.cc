@@ -1,4 +1,4 @@
-#include "db/redundancy/copy_scrubber.h"
+#include "db/redundancy/metadata_scrubber.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "db/manifest/manifest_scrub.h"
 #include "util/byte_pace.h"
-#include "util/exceptions.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -18,33 +17,26 @@ constexpr auto kRest = std::chrono::seconds(60);
 
 }  // namespace
 
-void CopyScrubber::Start(uint64_t bytes_per_second) {
+void MetadataScrubber::Start(uint64_t bytes_per_second) {
   if (bytes_per_second == 0) return;
-  thread_ = Thread("nacre-scrub-log", [this, bytes_per_second] { Loop(bytes_per_second); });
+  thread_.Start("nacre-scrub-log", kRest, PeriodicThread::Begin::kWithWork,
+                [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
 }
 
-void CopyScrubber::Stop() {
-  {
-    MutexLock lock(&mutex_);
-    stopping_.store(true, std::memory_order_release);
-    changed_.SignalAll();
-  }
-  if (thread_.joinable()) thread_.Join();
+void MetadataScrubber::Stop() {
+  stopping_.store(true, std::memory_order_release);
+  thread_.Stop();
 }
 
-void CopyScrubber::Loop(uint64_t bytes_per_second) {
-  while (!stopping_.load(std::memory_order_relaxed)) {
-    const Status status = CatchAll([&] { return RunPass(bytes_per_second); });
-    if (!status.ok() && !status.IsAborted() && !status.IsFenced()) {
-      Log(database_.logger, LogLevel::kError, "{}: scrub of log and manifest: {}", database_.name,
-          status.ToString());
-    }
-    MutexLock lock(&mutex_);
-    if (!stopping_.load(std::memory_order_relaxed)) changed_.WaitFor(kRest);
+void MetadataScrubber::ScrubOnce(uint64_t bytes_per_second) {
+  const Status status = RunPass(bytes_per_second);
+  if (!status.ok() && !status.IsAborted() && !status.IsFenced()) {
+    Log(database_.logger, LogLevel::kError, "{}: scrub of log and manifest: {}", database_.name,
+        status.ToString());
   }
 }
 
-Status CopyScrubber::RunPass(uint64_t bytes_per_second) {
+Status MetadataScrubber::RunPass(uint64_t bytes_per_second) {
   std::unique_ptr<pool::CopyReader> reader;
   NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(database_.client->fabric(), &reader));
   BytePace pace(database_.clock, bytes_per_second, &stopping_);
@@ -63,7 +55,7 @@ Status CopyScrubber::RunPass(uint64_t bytes_per_second) {
 
 // ---- The manifest -----------------------------------------------------------------------------
 
-Status CopyScrubber::ScrubManifest(pool::CopyReader* reader, const PassBytes& pass) {
+Status MetadataScrubber::ScrubManifest(pool::CopyReader* reader, const PassBytes& pass) {
   ManifestDamage damage;
   NACRE_RETURN_IF_ERROR(CheckManifestCopies(
       database_.client, reader, [this] { return database_.manifest->place(); }, pass, &damage));
@@ -86,12 +78,12 @@ Status CopyScrubber::ScrubManifest(pool::CopyReader* reader, const PassBytes& pa
 
 // ---- The log ----------------------------------------------------------------------------------
 
-std::string CopyScrubber::Name(const WrittenSegment& written, const ExtentAddr& copy) const {
+std::string MetadataScrubber::Name(const WrittenSegment& written, const ExtentAddr& copy) const {
   return fmt::format("{}: the copy of log segment {}",
                      database_.client->node_address(copy.start.node), written.segment.number);
 }
 
-Status CopyScrubber::ScrubLog(pool::CopyReader* reader, const PassBytes& pass) {
+Status MetadataScrubber::ScrubLog(pool::CopyReader* reader, const PassBytes& pass) {
   if (database_.log == nullptr) return Status::OK();
   for (const WrittenSegment& written : database_.log->SegmentsOf(0, UINT64_MAX)) {
     LogSegmentCopies copies;
@@ -102,7 +94,7 @@ Status CopyScrubber::ScrubLog(pool::CopyReader* reader, const PassBytes& pass) {
   return Status::OK();
 }
 
-void CopyScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
+void MetadataScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
   bool flush = false;
   {
     MutexLock healing(&healing_);
@@ -114,8 +106,8 @@ void CopyScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
   if (flush) database_.flush_log();
 }
 
-void CopyScrubber::HealCopies(pool::CopyReader* reader, const WrittenSegment& written,
-                              bool* flush) {
+void MetadataScrubber::HealCopies(pool::CopyReader* reader, const WrittenSegment& written,
+                                  bool* flush) {
   LogSegmentCopies copies;
   const PassBytes at_once = [this](uint64_t /*bytes*/) {
     // Acquire: pairs with Stop.

@@ -1,0 +1,278 @@
+#include "db/commit/state_committer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/manifest/state_record.h"
+#include "db/version/table_changes.h"
+#include "pool/databases.h"
+#include "util/exceptions.h"
+#include "util/log.h"
+#include "util/named_point.h"
+#include "util/planted_bug.h"
+
+namespace nacre {
+
+Status StateCommitter::Open(ManifestState initial, std::unique_ptr<ManifestSlots> image,
+                            const std::vector<ExtentAddr>& previous) {
+  MutexLock commit(&mutex);
+  for (const auto& [node, instance_id] : initial.nodes) recorded_nodes_.insert(node);
+  membership_published_ = context_.client->membership_changes();
+  ManifestLogOptions options;
+  options.client = context_.client;
+  options.clock = context_.clock;
+  options.database_id = context_.database_id;
+  options.epoch = context_.epoch;
+  options.checkpoint_interval = context_.options.manifest_checkpoint_interval;
+  options.checkpoint_edits = context_.options.manifest_checkpoint_edits;
+  // Room for what there is between two checkpoints, as edits are large at most as a rule.
+  constexpr uint64_t kEditBytes = 1 << 10;
+  options.ring_bytes = std::min(options.ring_bytes, options.checkpoint_edits * kEditBytes);
+  options.log = context_.options.info_log.get();
+  NACRE_RETURN_IF_ERROR(
+      ManifestLog::Create(options, std::move(initial), std::move(image), this, &manifest_));
+  NACRE_POINT("open.manifest-created");
+  // From here on no owner looks for the previous manifest.
+  FreeCopies(previous);
+  return Status::OK();
+}
+
+void StateCommitter::TakeOver(const std::map<uint64_t, LogSegment>& segments, SequenceNumber last) {
+  MutexLock commit(&mutex);
+  for (const auto& [number, segment] : segments) {
+    if (number == kStateRecordNumber) {
+      state_record_ = segment;
+    } else {
+      replayed_segments_.push_back(segment);
+    }
+  }
+  replayed_ = last;
+}
+
+// ---- Changes ----------------------------------------------------------------------------------
+
+Status StateCommitter::CommitEdit(ManifestEdit* edit) {
+  // The next owner must not give an id anew that may be in a node's memory.
+  edit->next_table_id = context_.next_table_id.load(std::memory_order_relaxed);
+  const auto name_nodes = [&](const std::vector<ExtentAddr>& extents) REQUIRES(mutex) {
+    for (const ExtentAddr& extent : extents) {
+      const NodeId node = extent.start.node;
+      if (node == kLostNode || recorded_nodes_.contains(node)) continue;
+      edit->nodes[node] = context_.client->instance_id(node);
+    }
+  };
+  for (const auto& [level, meta] : edit->added) name_nodes(meta.placement.fragments);
+  for (const LogSegment& segment : edit->segments_added) name_nodes(segment.copies);
+  for (const LogSegment& segment : unneeded_segments_) {
+    edit->segments_removed.push_back(segment.number);
+  }
+  NACRE_RETURN_IF_ERROR(install_fault_.status());
+  if (Status status = manifest_->Commit(edit); !status.ok()) {
+    // Whether the edit is durable is the next owner's business then.
+    return context_.ExplainFailure(std::move(status));
+  }
+  for (const auto& [node, instance] : edit->nodes) recorded_nodes_.insert(node);
+  if (!unneeded_segments_.empty()) NACRE_POINT("log.segments-unrecorded");
+  for (const LogSegment& segment : unneeded_segments_) FreeCopies(segment.copies);
+  unneeded_segments_.clear();
+  for (const auto& free : std::exchange(uncertain_, {})) free();
+  return Status::OK();
+}
+
+Status StateCommitter::CheckReadable(const VersionEdit& change) const {
+  for (const auto& added : change.added) {
+    // A table that moves is in a version already.
+    if (std::find(change.removed.begin(), change.removed.end(), added.table) !=
+        change.removed.end()) {
+      continue;
+    }
+    const Placement& placement = added.table->meta().placement;
+    const auto lost = std::count_if(
+        placement.fragments.begin(), placement.fragments.end(),
+        [this](const ExtentAddr& extent) { return !context_.client->alive(extent.start.node); });
+    if (lost > placement.redundancy.parity) {
+      return Status::Unavailable("of new table " + std::to_string(added.table->id()) + " " +
+                                 std::to_string(lost) +
+                                 " fragments were lost before it was recorded");
+    }
+  }
+  return Status::OK();
+}
+
+Status StateCommitter::Commit(std::span<FamilyEdit> changes, ManifestEdit* edit,
+                              const std::function<void()>& install) {
+  for (const FamilyEdit& change : changes) NACRE_RETURN_IF_ERROR(CheckReadable(change.edit));
+  MutexLock commit(&mutex);
+  for (FamilyEdit& change : changes) {
+    if (change.family->dropped()) {
+      change.DropTables();
+      change.edit = VersionEdit();
+    }
+    DescribeTables(change.edit, edit);
+  }
+  NACRE_RETURN_IF_ERROR(CommitEdit(edit));
+  MutexLock lock(&state_->mutex);
+  state_->manifest_version = edit->version;
+  try {
+    install();
+  } catch (...) {
+    // The tables are the manifest's now, and the next owner has them: they are not given up.
+    const Status why = StatusOfException();
+    install_fault_.Set(why);
+    stop_writes_(why);
+    throw;
+  }
+  return Status::OK();
+}
+
+void StateCommitter::Free(const Status& failure, std::function<void()> free) {
+  if (!MayBeDurable(failure)) return free();
+  uncertain_.push_back(std::move(free));
+}
+
+void StateCommitter::GiveUp(std::span<const FamilyEdit> changes, const Status& failure) {
+  const auto drop = [given_up = std::vector<FamilyEdit>(changes.begin(), changes.end())] {
+    for (const FamilyEdit& each : given_up) each.DropTables();
+  };
+  // The tables need not wait for the mutex if their fate is certain.
+  if (!MayBeDurable(failure)) return drop();
+  MutexLock commit(&mutex);
+  Free(failure, drop);
+}
+
+void StateCommitter::RecordState() {
+  MutexLock commit(&mutex);
+  RecordStateLocked();
+}
+
+void StateCommitter::RecordStateLocked() {
+  if (Status status = TryRecordState(); !status.ok()) {
+    Log(context_.options.info_log, LogLevel::kWarn,
+        "{}: its state cannot be recorded, should the manifest have to be made anew: {}",
+        context_.name, status.ToString());
+  }
+}
+
+Status StateCommitter::TryRecordState() {
+  TableLineage state;
+  VersionList versions;
+  {
+    MutexLock lock(&state_->mutex);
+    state = state_->BeginLineage(TableLineage::Kind::kState);
+    versions = state_->CurrentVersions();
+  }
+  AddTables(versions, &state);
+  const std::string bytes = EncodeStateRecord(context_.database_id, state);
+  LogSegment record;
+  record.number = kStateRecordNumber;
+  NACRE_RETURN_IF_ERROR(ReserveCopies(bytes.size(), &record.copies));
+  Status status = WriteStateRecord(context_.client, record.copies, bytes);
+  ManifestEdit edit;
+  edit.segments_added.push_back(record);
+  if (status.ok()) status = CommitEdit(&edit);
+  if (status.ok()) std::swap(record, state_record_);
+  Free(status, [this, copies = record.copies] { FreeCopies(copies); });
+  return status;
+}
+
+// ---- The log and the nodes --------------------------------------------------------------------
+
+Status StateCommitter::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
+  Placement placement;
+  const int copies_wanted =
+      context_.redundancy.MostParity() + (NACRE_PLANTED_BUG("log.one-copy-too-few") ? 0 : 1);
+  NACRE_RETURN_IF_ERROR(
+      context_.Reserve(Redundancy::Copies(copies_wanted), bytes, kNoNode, &placement));
+  *copies = std::move(placement.fragments);
+  context_.copy_bytes.Add(*copies);
+  return Status::OK();
+}
+
+void StateCommitter::FreeCopies(const std::vector<ExtentAddr>& copies) {
+  context_.copy_bytes.Remove(copies);
+  for (const ExtentAddr& copy : copies) context_.space.Free(copy);
+}
+
+Status StateCommitter::PublishRoot(const std::string& value) {
+  return context_.client->databases()->PublishRoot(context_.database_id, value);
+}
+
+Status StateCommitter::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) {
+  segment->number = number;
+  Status status = ReserveCopies(bytes, &segment->copies);
+  if (!status.ok()) return status;
+  NACRE_POINT("log.segment-reserved");
+  MutexLock commit(&mutex);
+  ManifestEdit edit;
+  edit.segments_added.push_back(*segment);
+  status = CommitEdit(&edit);
+  if (!status.ok()) Free(status, [this, copies = segment->copies] { FreeCopies(copies); });
+  return status;
+}
+
+void StateCommitter::ReleaseLog(LogWriter* log, SequenceNumber flushed) {
+  if (log == nullptr) return;
+  // Without the mutex: the leader of the log may be waiting for a segment, which is committed.
+  std::vector<LogSegment> unneeded = log->TakeUnneeded(flushed);
+  MutexLock commit(&mutex);
+  const auto drop = [this](std::vector<LogSegment> segments) REQUIRES(mutex) {
+    for (LogSegment& segment : segments) unneeded_segments_.push_back(std::move(segment));
+  };
+  drop(std::move(unneeded));
+  if (flushed >= replayed_) drop(std::exchange(replayed_segments_, {}));
+  if (unneeded_segments_.empty()) return;
+  NACRE_POINT("log.segments-unneeded");
+  ManifestEdit edit;
+  if (Status status = CommitEdit(&edit); !status.ok()) {
+    Log(context_.options.info_log, LogLevel::kWarn, "{}: {} segments of the log stay for now: {}",
+        context_.name, unneeded_segments_.size(), status.ToString());
+  }
+}
+
+Status StateCommitter::DropLog(SequenceNumber last) {
+  MutexLock commit(&mutex);
+  ManifestEdit edit;
+  std::vector<ExtentAddr> copies;
+  for (const LogSegment& segment : manifest_->segments()) {
+    if (segment.number == kStateRecordNumber) continue;
+    edit.segments_removed.push_back(segment.number);
+    copies.insert(copies.end(), segment.copies.begin(), segment.copies.end());
+  }
+  unneeded_segments_.clear();  // They are among these.
+  edit.last_sequence = last;
+  NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
+  FreeCopies(copies);
+  return Status::OK();
+}
+
+void StateCommitter::FollowNodes(const std::function<bool(NodeId)>& leave) {
+  uint64_t published = 0;
+  {
+    MutexLock commit(&mutex);
+    published = membership_published_;
+    if (HasCopyOn(state_record_, leave)) {
+      if (Status status = TryRecordState(); !status.ok()) {
+        Log(context_.options.info_log, LogLevel::kWarn,
+            "{}: the state record stays where it is: {}", context_.name, status.ToString());
+      }
+    }
+  }
+  const std::vector<ExtentAddr> copies = manifest_->copies();
+  const bool move = std::any_of(copies.begin(), copies.end(),
+                                [&](const ExtentAddr& copy) { return leave(copy.start.node); });
+  // The next owner asks the nodes that the root names.
+  const uint64_t membership = context_.client->membership_changes();
+  if (!move && membership == published) return;
+  NACRE_POINT("membership.changed");
+  // Changes are committed meanwhile.
+  if (Status status = manifest_->Renew(); !status.ok()) {
+    Log(context_.options.info_log, LogLevel::kWarn, "{}: the manifest stays where it is: {}",
+        context_.name, status.ToString());
+    return;
+  }
+  MutexLock commit(&mutex);
+  membership_published_ = membership;
+  NACRE_POINT("membership.published");
+}
+
+}  // namespace nacre

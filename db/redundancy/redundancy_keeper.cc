@@ -1,0 +1,140 @@
+#include "db/redundancy/redundancy_keeper.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/redundancy/repair_planner.h"
+#include "db/version/space_report.h"
+#include "pool/databases.h"
+#include "pool/reports.h"
+#include "pool/wire/database_report.h"
+#include "util/log.h"
+
+namespace nacre {
+
+RedundancyKeeper::RedundancyKeeper(Database database)
+    : database_(std::move(database)),
+      context_(*database_.context),
+      scrubber_({.name = context_.name,
+                 .id = context_.database_id,
+                 .client = context_.client,
+                 .clock = context_.clock,
+                 .log = context_.options.info_log.get(),
+                 .versions = [this] { return database_.state->Versions(); }}),
+      metadata_scrubber_({.name = context_.name,
+                          .id = context_.database_id,
+                          .client = context_.client,
+                          .clock = context_.clock,
+                          .logger = context_.options.info_log.get(),
+                          .manifest = database_.committer->manifest(),
+                          .log = database_.log,
+                          .flush_log = database_.flush_log,
+                          .release_log = [this] { ReleaseLog(); }}),
+      reporter_(
+          context_.client, [this] { return MakeReport(); }, [this] { keeper_.Wake(); }),
+      keeper_({.clock = context_.clock,
+               .look = [this] { return LookAtNodes(); },
+               .changed = [this](const NodeStates& before,
+                                 const NodeStates& now) { NodesChanged(before, now); },
+               .follow = [this] { KeepUpWithNodes(); },
+               .leave_nodes = [this] { LeaveLogSegments(); }}),
+      repairer_(database_.context, database_.state, database_.committer, &keeper_, &reporter_,
+                [this] { return LookAtNodes(); }) {}
+
+void RedundancyKeeper::Start() {
+  context_.client->databases()->SetNeedsLostNodes(context_.database_id, [this] {
+    return NeedsLostNodes(database_.state->Versions(), LookAtNodes());
+  });
+  reporter_.Start();
+  keeper_.Start();
+  repairer_.Start();
+  scrubber_.Start(context_.options.scrub_bytes_per_second);
+  metadata_scrubber_.Start(context_.options.scrub_bytes_per_second);
+}
+
+void RedundancyKeeper::Stop() {
+  keeper_.Stop();
+  repairer_.Stop();
+  reporter_.Stop();
+  scrubber_.Stop();
+  metadata_scrubber_.Stop();
+}
+
+Status RedundancyKeeper::VerifyChecksum() {
+  const Status tables = scrubber_.VerifyNow();
+  const Status metadata = metadata_scrubber_.VerifyNow();
+  return tables.ok() ? metadata : tables;
+}
+
+NodeStates RedundancyKeeper::LookAtNodes() const {
+  NodeStates nodes;
+  for (int i = 0; i < context_.client->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    nodes.alive.push_back(context_.client->alive(node));
+    nodes.draining.push_back(reporter_.draining(node));
+  }
+  return nodes;
+}
+
+void RedundancyKeeper::NodesChanged(const NodeStates& before, const NodeStates& now) {
+  context_.events.NodesChanged(before, now, *context_.client);
+  std::vector<NodeId> draining;
+  for (size_t i = 0; i < now.draining.size(); ++i) {
+    if (now.draining[i]) draining.push_back(static_cast<NodeId>(i));
+  }
+  context_.space.SetDraining(std::move(draining));
+}
+
+void RedundancyKeeper::KeepUpWithNodes() {
+  for (const std::string& address : reporter_.directions().added_addresses) {
+    context_.client->AddNode(address);
+  }
+  Status refusal = context_.client->JoinRefusal();
+  if (!refusal.ok() && join_refusal_.ok()) {
+    Log(context_.options.info_log, LogLevel::kError, "{}: a node cannot join: {}", context_.name,
+        refusal.ToString());
+  }
+  join_refusal_ = std::move(refusal);
+  database_.committer->FollowNodes([this](NodeId node) { return MustLeave(node); });
+  database_.settle_writes();
+  if (context_.events.listens() && context_.client->databases()->Fenced(context_.database_id)) {
+    context_.events.Fenced(Status::Fenced("another owner has taken the database over"));
+  }
+}
+
+bool RedundancyKeeper::MustLeave(NodeId node) const {
+  return !context_.client->alive(node) || reporter_.draining(node);
+}
+
+void RedundancyKeeper::LeaveLogSegments() {
+  const auto leave = [this](NodeId node) { return MustLeave(node); };
+  if (database_.log == nullptr || !database_.log->LeaveNodes(leave)) return;
+  // Those that were never written, and those whose last records were flushed while they were open.
+  ReleaseLog();
+  database_.flush_log();
+}
+
+void RedundancyKeeper::ReleaseLog() {
+  StateCommitter* const committer = database_.committer;
+  committer->ReleaseLog(database_.log, committer->manifest()->last_sequence());
+}
+
+pool::DatabaseReport RedundancyKeeper::MakeReport() {
+  pool::DatabaseReport report;
+  report.repair = repairer_.progress();
+  report.database_id = context_.database_id;
+  report.redundancy = context_.redundancy.ToString();
+  if (const Status joins = context_.client->JoinRefusal(); !joins.ok()) {
+    report.notice = "a node cannot join: " + joins.ToString();
+  }
+  const SpaceReport space =
+      MakeSpaceReport(database_.state->Versions(), context_.space, context_.copy_bytes.ByNode(),
+                      context_.client->node_count());
+  for (const SpaceField& field : SpaceFields()) {
+    report.space.emplace_back(field.name, field.value(space));
+  }
+  return report;
+}
+
+}  // namespace nacre
