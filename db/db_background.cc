@@ -14,34 +14,15 @@ Status OwnerControls::SuggestCompactRange(ColumnFamilyHandle* handle, const Slic
   for (int level = 0; level + 1 < version.depth(); ++level) {
     family->picker().Suggest(level, version.Overlapping(level, begin, end));
   }
-  db_->MaybeSchedule();
+  db_->state_.MaybeSchedule();
   return Status::OK();
 } catch (...) {
   return StatusOfException();
 }
 
-Status OwnerControls::PauseBackgroundWork() {
-  MutexLock lock(&db_->state_.mutex);
-  if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-  ++db_->state_.work.pauses;
-  db_->changed_.SignalAll();
-  while (db_->state_.work.flush_running || db_->state_.work.compactions_running > 0 ||
-         db_->state_.work.manual_compactions > 0) {
-    db_->changed_.Wait();
-  }
-  return Status::OK();
-}
+Status OwnerControls::PauseBackgroundWork() { return db_->state_.PauseWork(); }
 
-Status OwnerControls::ContinueBackgroundWork() {
-  MutexLock lock(&db_->state_.mutex);
-  if (db_->state_.work.pauses == 0) {
-    return Status::InvalidArgument("ContinueBackgroundWork: it is not paused");
-  }
-  if (--db_->state_.work.pauses > 0) return Status::OK();
-  db_->MaybeSchedule();
-  db_->changed_.SignalAll();
-  return Status::OK();
-}
+Status OwnerControls::ContinueBackgroundWork() { return db_->state_.ContinueWork(); }
 
 void OwnerControls::DisableManualCompaction() {
   MutexLock lock(&db_->state_.mutex);
@@ -59,9 +40,9 @@ Status OwnerControls::Resume() {
   {
     MutexLock lock(&db_->state_.mutex);
     db_->state_.MadeRoom();  // What waits before it tries again need not.
-    db_->MaybeSchedule();
+    db_->state_.MaybeSchedule();
   }
-  return db_->FlushFamilies(FlushOptions(), /*only=*/nullptr);
+  return db_->flushes_.Flush(FlushOptions(), /*only=*/nullptr);
 }
 
 }  // namespace nacre

@@ -20,12 +20,12 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
                                    std::to_string(options.max_subcompactions) +
                                    ", must be in [0, " + std::to_string(kMaxSubcompactions) + "]");
   }
-  ManualCompaction compaction(this, family, begin, end, options.max_subcompactions);
-  Status flushed = FlushFamilies(FlushOptions(), family);
+  ManualCompaction compaction(&compactions_, family, begin, end, options.max_subcompactions);
+  Status flushed = flushes_.Flush(FlushOptions(), family);
   if (flushed.IsNoSpace()) {
     // What is shadowed in tables may be the room that the flush needs.
     NACRE_RETURN_IF_ERROR(compaction.CompactLevels());
-    flushed = FlushFamilies(FlushOptions(), family);
+    flushed = flushes_.Flush(FlushOptions(), family);
   }
   NACRE_RETURN_IF_ERROR(std::move(flushed));
   NACRE_RETURN_IF_ERROR(compaction.CompactLevels());

@@ -165,7 +165,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     generations_.NoteDropped(*family);
     state_.InstallFamilies(std::move(families));
     write_controller_.Update();
-    MaybeSchedule();
+    state_.MaybeSchedule();
     changed_.SignalAll();
   }
   // Before its tables are free.

@@ -113,4 +113,12 @@ void DBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
   state_.snapshots.Remove(snapshot);
 }
 
+Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
+  ColumnFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family));
+  // It may be dropped while others are waited for, and the handle destroyed.
+  const std::shared_ptr<const ColumnFamily> held = family->shared_from_this();
+  return flushes_.Flush(options, family);
+}
+
 }  // namespace nacre

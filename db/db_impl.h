@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "db/commit/state_committer.h"
+#include "db/compaction/compaction_runner.h"
 #include "db/context/database_context.h"
 #include "db/context/database_state.h"
 #include "db/family/family_edit.h"
-#include "db/flush/flush_range.h"
-#include "db/flush/flush_site.h"
+#include "db/flush/flush_scheduler.h"
 #include "db/manifest/manifest_edit.h"
 #include "db/manifest/manifest_state.h"
 #include "db/manifest/table_lineage.h"
@@ -133,7 +133,6 @@ class DBImpl final : public OwnerControls {
  private:
   friend class DBProperties;
   friend class OwnerControls;
-  friend class ManualCompaction;
 
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
@@ -160,8 +159,6 @@ class DBImpl final : public OwnerControls {
                        const std::vector<ColumnFamilyDescriptor>& families,
                        const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db);
   void StartThreads();
-  /// Begins to flush all that takes writes, unless a flush is under way.
-  void FlushLog() EXCLUDES(state_.mutex);
   /// Whether the nodes have all that MemTables have, in logs.
   Status CloseNow() EXCLUDES(state_.mutex);  ///< Once.
   bool AllInLog() EXCLUDES(state_.mutex);
@@ -194,84 +191,10 @@ class DBImpl final : public OwnerControls {
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
                   const Slice& key, const Slice& value);
 
-  // ---- db_flush.cc ----
-  /// MemTables of `only`, or, if that is null, of all families.
-  Status FlushFamilies(const FlushOptions& options, const ColumnFamily* only)
-      EXCLUDES(state_.mutex);
-  Status FlushAndWait(const FlushOptions& options, const ColumnFamily* only) REQUIRES(state_.mutex);
-  void FlushLoop() EXCLUDES(state_.mutex);
-  Status FlushOne(const Immutable& immutable, std::vector<FamilyEdit>* edits)
-      EXCLUDES(state_.mutex);
-  /// Those that are not empty, all of which is published.
-  std::vector<FlushPart> PartsOf(const Immutable& immutable) EXCLUDES(state_.mutex);
-  /// `boundary`: of Immutable.
-  Status TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
-                  std::vector<FamilyEdit>* edits) EXCLUDES(state_.mutex);
-  /// Given part and merge. `earlier`: bytes that other parts of the flush reserve.
-  Status PrepareFlush(uint64_t earlier, PartFlush* flush) EXCLUDES(state_.mutex);
-  /// As many ranges at once as there are background jobs.
-  void FlushRanges(std::vector<PartFlush>* flushes, const TableLineage& lineage)
-      EXCLUDES(state_.mutex);
-  /// Answers with tables that are not given up after a failure.
-  Status FinishFlush(PartFlush* flush, VersionEdit* edit) EXCLUDES(state_.mutex);
-  void FlushRange(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result);
-  /// Opens the tables of a range, and frees what was reserved for others.
-  void TakeTables(const ColumnFamily& family, std::vector<TableMeta> tables,
-                  const std::vector<Placement>& reserved, FlushedRange* result);
-
-  // ---- db_room.cc ----
-  /// Has nothing but deletions written from here on. False: it is so already.
-  bool EnterFullPool() EXCLUDES(state_.mutex);
-  /// In a full pool, while nothing is to be flushed: has all be written again when there is room.
-  void WatchFullPool(uint64_t room, int* failures) EXCLUDES(state_.mutex);
-  /// Merges level 0 early, and takes tombstones down, for the space of what they hide.
-  void CompactForSpace() EXCLUDES(state_.mutex);
-  /// Reserves space and a writer for the next table of a flush.
-  Status NewFlushOutput(const PartFlush& flush, TableMeta* identity,
-                        std::unique_ptr<ExtentWriter>* writer);
-  void MaybeSchedule() REQUIRES(state_.mutex);
-  /// Commits a flush, and ends the generation that it was of.
-  Status CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits)
-      EXCLUDES(state_.mutex, committer_.mutex);
-  /// After a flush found none: waits for the compactions that may make room, then merges level 0.
-  /// Whether there is room that was not there when background_.room_made was `room`.
-  bool AwaitRoom(uint64_t room) EXCLUDES(state_.mutex);
-
-  // ---- db_near_flush.cc ----
-  /// Whether nodes shall flush this MemTable, all of which is published, and from where.
-  bool PlanNearFlush(const MemTable& memtable, SequenceNumber boundary, NearFlush* near)
-      EXCLUDES(state_.mutex);
-  /// As FlushRange, on the best node that can. False, with nothing left behind: it is to be done
-  /// here.
-  bool FlushRangeNear(const PartFlush& flush, const MergeOptions& merge, FlushedRange* result)
-      EXCLUDES(state_.mutex);
-  void FallBack(FlushFallback why, const std::string& detail);
-  void NoteFlush(bool near_data, uint64_t bytes, uint64_t nanos) EXCLUDES(state_.mutex);
-
   // ---- db_tables.cc ----
   Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
       EXCLUDES(state_.mutex, committer_.mutex);
   std::string RestoredLineage() EXCLUDES(state_.mutex);
-
-  // ---- db_compaction.cc ----
-  void CompactionTask() EXCLUDES(state_.mutex);
-  /// Of the families in turns; null if none has one due.
-  std::unique_ptr<Compaction> PickCompaction() REQUIRES(committer_.mutex, state_.mutex);
-  Status RunAndCommit(Compaction* compaction) EXCLUDES(state_.mutex);
-  Status TryCompaction(Compaction* compaction, bool* released) EXCLUDES(state_.mutex);
-  /// Of the outputs; the range is still to be set.
-  TableLineage LineageOf(const Compaction& compaction, size_t ranges) EXCLUDES(state_.mutex);
-  /// First keys of the second and later key ranges that the compaction is run in.
-  std::vector<std::string> CutIntoRanges(const Compaction& compaction) const;
-  Status RunRange(const Compaction& compaction, const TableLineage& lineage,
-                  const std::optional<std::string>& begin, const std::optional<std::string>& end,
-                  TableList* outputs) EXCLUDES(state_.mutex);
-  /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
-  Status Execute(const ColumnFamily& family, pool::CompactionJob* job, const TableList& inputs,
-                 uint64_t input_bytes, TableList* outputs);
-  /// `doublings`: tries before this one, whose outputs did not fit into what was reserved.
-  Status ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target, NodeId preferred,
-                        pool::CompactionJob* job);
 
   DatabaseContext context_;
   DatabaseState state_;
@@ -296,14 +219,20 @@ class DBImpl final : public OwnerControls {
   WriteController write_controller_{&state_};
   MemTableGenerations generations_;
   const std::unique_ptr<ColumnFamilyHandle> default_handle_;
-  FlushSites flush_sites_;
-  FlushSiteChooser flush_site_chooser_;  ///< Of the flush executor's thread.
 
   StateCommitter committer_{&context_, &state_,
                             [this](const Status& why) { write_controller_.SetFault(why); }};
   Headroom headroom_{&context_, &state_, &committer_};
   WritePath write_path_{&state_, &write_controller_, &generations_};
-  std::vector<SequenceNumber> snapshots_at_last_rewrite_ GUARDED_BY(state_.mutex);
+  CompactionRunner compactions_{&context_, &state_, &committer_, &write_controller_};
+  FlushScheduler flushes_{{.context = &context_,
+                           .state = &state_,
+                           .committer = &committer_,
+                           .controller = &write_controller_,
+                           .generations = &generations_,
+                           .writes = &write_path_,
+                           .headroom = &headroom_,
+                           .compactions = &compactions_}};
   bool close_begun_ GUARDED_BY(state_.mutex) = false;  ///< By whoever decides what it answers.
   bool closed_ GUARDED_BY(state_.mutex) = false;
   Status close_status_ GUARDED_BY(state_.mutex);
@@ -314,8 +243,6 @@ class DBImpl final : public OwnerControls {
   ReadPath read_path_{&context_, generations_.sequencer(), &index_loader_};
 
   std::unique_ptr<RedundancyKeeper> redundancy_keeper_;  ///< Null until the threads start.
-  std::unique_ptr<Executor> flush_executor_;      // Last: their threads use all of the above.
-  std::unique_ptr<Executor> compaction_executor_;
   Thread index_thread_;
 };
 

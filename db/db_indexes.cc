@@ -30,7 +30,7 @@ void DBImpl::LoadIndexes() {
     if (closing_.load(std::memory_order_relaxed)) return;
     // Reads need the processors first, then what was replayed can be flushed.
     try {
-      MaybeSchedule();
+      state_.MaybeSchedule();
     } catch (...) {
       result = IndexLoader::Result::kSomeFailed;
     }

@@ -197,10 +197,11 @@ DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy
           options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1),
           state.last_sequence),
       default_handle_(state_.NewHandle(default_family_)),
-      open_timeline_(clock_),
-      flush_executor_(NewThreadPool(1, "nacre-flush")),
-      compaction_executor_(NewThreadPool(live_.most_compactions(), "nacre-compact")) {
-  state_.schedule = [this]() REQUIRES(state_.mutex) { MaybeSchedule(); };
+      open_timeline_(clock_) {
+  state_.schedule = [this]() REQUIRES(state_.mutex) {
+    flushes_.Schedule();
+    compactions_.Schedule();
+  };
 }
 
 void DBImpl::StartThreads() {
@@ -209,17 +210,10 @@ void DBImpl::StartThreads() {
                                  .state = &state_,
                                  .committer = &committer_,
                                  .log = write_path_.log(),
-                                 .flush_log = [this] { FlushLog(); },
+                                 .flush_log = [this] { flushes_.FlushWritten(); },
                                  .settle_writes = [this] { write_path_.Settle().IgnoreError(); }});
   redundancy_keeper_->Start();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
-}
-
-void DBImpl::FlushLog() {
-  MutexLock lock(&state_.mutex);
-  const bool under_way = !state_.work.immutables.empty();
-  if (under_way || closing_.load(std::memory_order_relaxed)) return;
-  if (generations_.HasEntries(nullptr)) generations_.Switch();
 }
 
 Status DBImpl::VerifyChecksum() { return redundancy_keeper_->VerifyChecksum(); }
@@ -232,7 +226,7 @@ Status DBImpl::Close() {
       return close_status_;
     }
     state_.work.pauses = 0;
-    MaybeSchedule();
+    state_.MaybeSchedule();
     changed_.SignalAll();
   }
   const Status status = CatchAll([this] { return CloseNow(); });
@@ -248,7 +242,7 @@ Status DBImpl::CloseNow() {
   // cannot, that is answered, and the tables and the log are kept nevertheless. What a log has is
   // safe without a flush: the next owner has it from there.
   NACRE_POINT("close.begin");
-  Status status = FlushFamilies(FlushOptions(), /*only=*/nullptr);
+  Status status = flushes_.Flush(FlushOptions(), /*only=*/nullptr);
   const bool in_tables = status.ok();
   if (!in_tables && AllInLog()) {
     Log(options_.info_log, LogLevel::kWarn, "{}: the log stays, since a flush failed: {}", name_,
@@ -297,8 +291,8 @@ void DBImpl::StopThreads() {
   }
   if (redundancy_keeper_ != nullptr) redundancy_keeper_->Stop();
   if (index_thread_.joinable()) index_thread_.Join();
-  flush_executor_.reset();
-  compaction_executor_.reset();
+  flushes_.Stop();
+  compactions_.Stop();
   space_->EndQuarantine();
   if (context_.lease != nullptr) context_.lease->Stop();
   events_.Stop();

@@ -135,8 +135,8 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
       {"network.memnode-read", [](P p) { return p.SumOverNodes(&pool::NodeStats::bytes_read); }},
       {"network.memnode-written",
        [](P p) { return p.SumOverNodes(&pool::NodeStats::bytes_written); }},
-      {"flush.near-data", [](P p) { return p.db_->flush_sites_.near_data(); }},
-      {"flush.fallbacks", [](P p) { return p.db_->flush_sites_.fallbacks(); }},
+      {"flush.near-data", [](P p) { return p.db_->flushes_.sites().near_data(); }},
+      {"flush.fallbacks", [](P p) { return p.db_->flushes_.sites().fallbacks(); }},
       {"compaction.bytes-read", [](P p) { return p.db_->counters_.compaction_bytes_read.load(); }},
       {"compaction.bytes-written",
        [](P p) { return p.db_->counters_.compaction_bytes_written.load(); }},
@@ -182,7 +182,7 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
   for (size_t i = 0; i < kFlushFallbacks && name.starts_with(kFallback); ++i) {
     const auto why = static_cast<FlushFallback>(i);
     if (name.substr(kFallback.size()) != NameOf(why)) continue;
-    *value = db_->flush_sites_.fallbacks(why);
+    *value = db_->flushes_.sites().fallbacks(why);
     return true;
   }
   constexpr std::string_view kSpace = "space.";
@@ -231,7 +231,7 @@ std::string DBProperties::Stats(const FamilyProperties& family) const {
          fmt::format("MemTables: {} waiting to be flushed, {} in all\n", family.FullMemTables(),
                      FormatBytes(family.MemTableBytes())) +
          fmt::format("Flushes: {}, {} written, {} near the data\n", counters.flushes.load(),
-                     FormatBytes(counters.flush_bytes.load()), db_->flush_sites_.near_data()) +
+                     FormatBytes(counters.flush_bytes.load()), db_->flushes_.sites().near_data()) +
          fmt::format(
              "Compactions: {} and {} moves, {} read, {} written, {:.2f} s of executor CPU\n",
              counters.compactions.load(), counters.trivial_moves.load(),

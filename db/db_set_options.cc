@@ -83,7 +83,7 @@ Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
   // What was full may not be so any more; what became so is when it is written next.
   db_->generations_.SwitchIfThereIsRoom();
   db_->write_controller_.Update();
-  db_->MaybeSchedule();
+  db_->state_.MaybeSchedule();
   db_->changed_.SignalAll();
   Log(db_->options_.info_log, LogLevel::kInfo, "{}: options of column family {} set:{}", db_->name_,
       family->name(), TextOf(changes));
@@ -103,8 +103,8 @@ Status OwnerControls::SetDBOptions(const std::unordered_map<std::string, std::st
   NACRE_RETURN_IF_ERROR(
       CheckOptions(Options(options, db_->default_family_->options()), db_->name_, &redundancy));
   db_->live_.Take(options);
-  db_->compaction_executor_->Grow(db_->live_.most_compactions());
-  db_->MaybeSchedule();
+  db_->compactions_.Grow(db_->live_.most_compactions());
+  db_->state_.MaybeSchedule();
   db_->changed_.SignalAll();
   Log(db_->options_.info_log, LogLevel::kInfo, "{}: options set:{}", db_->name_, TextOf(changes));
   return Status::OK();

@@ -9,7 +9,7 @@
 namespace nacre {
 
 Status DBImpl::PinTables(PinnedTables* pinned) {
-  NACRE_RETURN_IF_ERROR(FlushFamilies(FlushOptions(), /*only=*/nullptr));
+  NACRE_RETURN_IF_ERROR(flushes_.Flush(FlushOptions(), /*only=*/nullptr));
   VersionList versions;
   {
     MutexLock lock(&state_.mutex);

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "db/compaction/compaction_runner.h"
 #include "db/compaction/job_plugins.h"
-#include "db/db_impl.h"
 #include "db/space/pool_room.h"
 #include "util/exceptions.h"
 
@@ -43,44 +43,44 @@ bool WayIsEmpty(const Version& version, int from, int to) {
 }  // namespace
 
 Status ManualCompaction::Check() const {
-  db_->state_.mutex.AssertHeld();
-  if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-  return db_->state_.work.manual_running == 0 ? Status::OK() : db_->state_.work.CheckManual();
+  state_->mutex.AssertHeld();
+  if (state_->closing.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+  return state_->work.manual_running == 0 ? Status::OK() : state_->work.CheckManual();
 }
 
 bool ManualCompaction::MayPass(const Status& status) const {
-  db_->state_.mutex.AssertHeld();
+  state_->mutex.AssertHeld();
   if (!Check().ok()) return false;
   if (status.IsNoSpace()) {
-    return db_->state_.work.compactions_running > db_->state_.work.compactions_stuck;
+    return state_->work.compactions_running > state_->work.compactions_stuck;
   }
   return status.IsUnavailable() || status.IsTimedOut() || status.IsBusy();
 }
 
 std::shared_ptr<const Version> ManualCompaction::HoldVersion() const {
-  MutexLock lock(&db_->state_.mutex);
+  MutexLock lock(&state_->mutex);
   return family_->current_view()->version;
 }
 
 Status ManualCompaction::CompactLevels() {
   {
-    MutexLock lock(&db_->state_.mutex);
-    while ((db_->state_.work.manual_compactions > 0 || db_->state_.work.pauses > 0) &&
-           db_->state_.work.manual_bans == 0 && !db_->closing_.load(std::memory_order_relaxed)) {
-      db_->changed_.Wait();
+    MutexLock lock(&state_->mutex);
+    while ((state_->work.manual_compactions > 0 || state_->work.pauses > 0) &&
+           state_->work.manual_bans == 0 && !state_->closing.load(std::memory_order_relaxed)) {
+      state_->changed.Wait();
     }
-    if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-    NACRE_RETURN_IF_ERROR(db_->state_.work.CheckManual());
-    ++db_->state_.work.manual_compactions;
-    ++db_->state_.work.manual_running;
+    if (state_->closing.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    NACRE_RETURN_IF_ERROR(state_->work.CheckManual());
+    ++state_->work.manual_compactions;
+    ++state_->work.manual_running;
   }
   const Status status = CatchAll([this] { return CompactAllLevels(); });
-  db_->epochs_.Collect();
-  MutexLock lock(&db_->state_.mutex);
-  --db_->state_.work.manual_compactions;
-  --db_->state_.work.manual_running;
-  db_->MaybeSchedule();
-  db_->changed_.SignalAll();
+  context_.epochs.Collect();
+  MutexLock lock(&state_->mutex);
+  --state_->work.manual_compactions;
+  --state_->work.manual_running;
+  state_->MaybeSchedule();
+  state_->changed.SignalAll();
   return status;
 }
 
@@ -94,43 +94,43 @@ Status ManualCompaction::CompactAllLevels() {
 }
 
 Status ManualCompaction::MoveDeepestLevel(int target) {
-  NACRE_RETURN_IF_ERROR(db_->PauseBackgroundWork());
+  NACRE_RETURN_IF_ERROR(state_->PauseWork());
   const Status status = CatchAll([&] { return ChangeLevel(target); });
-  db_->ContinueBackgroundWork().IgnoreError();  // It is paused.
+  state_->ContinueWork().IgnoreError();  // It is paused.
   return status;
 }
 
 Status ManualCompaction::ChangeLevel(int target) {
   FamilyEdit change;
   {
-    MutexLock commit(&db_->committer_.mutex);  // What is being changed is not picked.
-    MutexLock lock(&db_->state_.mutex);
-    if (db_->closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+    MutexLock commit(&committer_->mutex);  // What is being changed is not picked.
+    MutexLock lock(&state_->mutex);
+    if (state_->closing.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
     NACRE_RETURN_IF_ERROR(PickMove(target, &change));
     if (change.edit.removed.empty()) return Status::OK();
-    ++db_->state_.work.manual_compactions;
-    ++db_->state_.work.manual_running;
+    ++state_->work.manual_compactions;
+    ++state_->work.manual_running;
   }
   const TableList moved = change.edit.removed;  // Of a family that is dropped none is left there.
   ManifestEdit edit;
   Status status = CatchAll([&] {
-    return db_->committer_.Commit(
-        {&change, 1}, &edit, [&]() REQUIRES(db_->state_.mutex) { db_->state_.Install(change); });
+    return committer_->Commit({&change, 1}, &edit,
+                              [&]() REQUIRES(state_->mutex) { state_->Install(change); });
   });
-  db_->state_.RetireUnlinkedViews();
-  MutexLock lock(&db_->state_.mutex);
+  state_->RetireUnlinkedViews();
+  MutexLock lock(&state_->mutex);
   for (const auto& table : moved) table->being_compacted = false;
-  --db_->state_.work.manual_compactions;
-  --db_->state_.work.manual_running;
-  db_->write_controller_.Update();
-  db_->changed_.SignalAll();
+  --state_->work.manual_compactions;
+  --state_->work.manual_running;
+  controller_->Update();
+  state_->changed.SignalAll();
   return status;
 }
 
 Status ManualCompaction::PickMove(int target, FamilyEdit* change) {
-  db_->state_.mutex.AssertHeld();
-  const auto held = db_->state_.families->by_id.find(family_->id());
-  if (held == db_->state_.families->by_id.end()) return Status::OK();
+  state_->mutex.AssertHeld();
+  const auto held = state_->families->by_id.find(family_->id());
+  if (held == state_->families->by_id.end()) return Status::OK();
   const Version& version = *family_->current_view()->version;
   if (target >= version.num_levels()) {
     return Status::InvalidArgument("CompactRangeOptions::target_level is " +
@@ -164,7 +164,7 @@ Status ManualCompaction::Compact(int level, int output_level, const Slice* begin
   CompactionPicker::Range range{
       .level = level, .output_level = output_level, .begin = begin, .end = end};
   {
-    MutexLock lock(&db_->state_.mutex);
+    MutexLock lock(&state_->mutex);
     range.bytes_max = kPieceTables * family_->picker().TargetTableBytes(output_level);
   }
   bool ended = false;
@@ -190,13 +190,13 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
     compaction->manual = true;
     const size_t tables = compaction->inputs.size();
     const uint64_t bytes = compaction->InputBytes();
-    Status status = db_->RunAndCommit(compaction.get());
+    Status status = runner_->RunAndCommit(compaction.get());
     std::string last = UserKeyRange(family_->comparator(), compaction->inputs).second.ToString();
     compaction.reset();
-    db_->state_.RetireUnlinkedViews();
-    MutexLock lock(&db_->state_.mutex);
+    state_->RetireUnlinkedViews();
+    MutexLock lock(&state_->mutex);
     if (status.ok()) {
-      db_->state_.MadeRoom();
+      state_->MadeRoom();
       after_ = std::move(last);
       after_slice_ = after_;
       range->begin = &after_slice_;
@@ -210,7 +210,7 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
       continue;
     }
     if (failures++ == kRetriesMax || !MayPass(status)) return status;
-    db_->state_.BackOff(DatabaseState::Work::kCompaction, failures, room);
+    state_->BackOff(DatabaseState::Work::kCompaction, failures, room);
   }
 }
 
@@ -221,13 +221,13 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
   for (;;) {
     uint64_t ended = 0;
     {
-      MutexLock commit(&db_->committer_.mutex);  // What is being changed is not picked.
-      MutexLock lock(&db_->state_.mutex);
-      BackgroundWork& background = db_->state_.work;
+      MutexLock commit(&committer_->mutex);  // What is being changed is not picked.
+      MutexLock lock(&state_->mutex);
+      BackgroundWork& background = state_->work;
       Status status = Check();
       auto found = CompactionPicker::Found::kNothing;
-      const auto held = db_->state_.families->by_id.find(family_->id());
-      if (status.ok() && held != db_->state_.families->by_id.end()) {
+      const auto held = state_->families->by_id.find(family_->id());
+      if (status.ok() && held != state_->families->by_id.end()) {
         try {
           found = family_->picker().PickRange(family_->current_view()->version, range, compaction);
         } catch (...) {
@@ -238,15 +238,15 @@ Status ManualCompaction::Pick(const CompactionPicker::Range& range,
         if (found == CompactionPicker::Found::kPicked) (*compaction)->family = held->second;
         *room = background.room_made;
         if (holds) --background.compactions_held;
-        if (holds) db_->MaybeSchedule();
+        if (holds) state_->MaybeSchedule();
         return status;
       }
       if (!holds) ++background.compactions_held;
       holds = true;
       ended = background.compactions_ended;
     }
-    MutexLock lock(&db_->state_.mutex);
-    while (db_->state_.work.compactions_ended == ended && Check().ok()) db_->changed_.Wait();
+    MutexLock lock(&state_->mutex);
+    while (state_->work.compactions_ended == ended && Check().ok()) state_->changed.Wait();
   }
 }
 
@@ -256,7 +256,7 @@ Status ManualCompaction::SinkTombstones(int level) {
   };
   uint64_t most = 0;
   {
-    MutexLock lock(&db_->state_.mutex);
+    MutexLock lock(&state_->mutex);
     most = kSunkTables * family_->picker().TargetTableBytes(level + 1);
   }
   std::optional<std::string> after;
@@ -302,9 +302,9 @@ Status ManualCompaction::Split(int level, const TableHandle& table, const TableL
     const size_t at = below.size() * i / pieces;
     compaction->cuts.push_back(below[at]->meta().smallest_user_key().ToString());
   }
-  const Status status = db_->RunAndCommit(compaction.get());
+  const Status status = runner_->RunAndCommit(compaction.get());
   compaction.reset();
-  db_->state_.RetireUnlinkedViews();
+  state_->RetireUnlinkedViews();
   return status;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "db/compaction/compaction_runner.h"
 #include "db/family/family_edit.h"
 #include "db/version/compaction_picker.h"
 #include "nacre/slice.h"
@@ -12,7 +13,6 @@
 namespace nacre {
 
 class ColumnFamily;
-class DBImpl;
 
 /// Compaction of a range of keys that somebody has asked for. Each level goes piece by piece: a
 /// piece is a compaction of its own, which takes little space, is tried again by itself, and stays
@@ -24,9 +24,13 @@ class ManualCompaction {
  public:
   /// All of this outlives it. `begin` and `end`: user keys; null: open. `max_subcompactions` is 0
   /// for that of the options.
-  ManualCompaction(DBImpl* db, ColumnFamily* family, const Slice* begin, const Slice* end,
-                   uint32_t max_subcompactions = 0)
-      : db_(db),
+  ManualCompaction(CompactionRunner* runner, ColumnFamily* family, const Slice* begin,
+                   const Slice* end, uint32_t max_subcompactions = 0)
+      : runner_(runner),
+        context_(*runner->context()),
+        state_(runner->state()),
+        committer_(runner->committer()),
+        controller_(runner->controller()),
         family_(family),
         begin_(begin),
         end_(end),
@@ -74,7 +78,11 @@ class ManualCompaction {
   bool MayPass(const Status& status) const;
   std::shared_ptr<const Version> HoldVersion() const;
 
-  DBImpl* const db_;
+  CompactionRunner* const runner_;
+  DatabaseContext& context_;
+  DatabaseState* const state_;
+  StateCommitter* const committer_;
+  WriteController* const controller_;
   ColumnFamily* const family_;
   const Slice* const begin_;
   const Slice* const end_;

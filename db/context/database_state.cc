@@ -138,4 +138,26 @@ void DatabaseState::MadeRoom() {
   changed.SignalAll();
 }
 
+Status DatabaseState::PauseWork() {
+  MutexLock lock(&mutex);
+  if (closing.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+  ++work.pauses;
+  changed.SignalAll();
+  while (work.flush_running || work.compactions_running > 0 || work.manual_compactions > 0) {
+    changed.Wait();
+  }
+  return Status::OK();
+}
+
+Status DatabaseState::ContinueWork() {
+  MutexLock lock(&mutex);
+  if (work.pauses == 0) {
+    return Status::InvalidArgument("ContinueBackgroundWork: it is not paused");
+  }
+  if (--work.pauses > 0) return Status::OK();
+  MaybeSchedule();
+  changed.SignalAll();
+  return Status::OK();
+}
+
 }  // namespace nacre

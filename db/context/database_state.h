@@ -84,6 +84,10 @@ struct DatabaseState {
   /// A compaction has ended, and what it dropped is free.
   void MadeRoom() REQUIRES(mutex);
 
+  /// Returns when no background work runs; none begins until ContinueWork was called as often.
+  Status PauseWork() EXCLUDES(mutex);
+  Status ContinueWork() EXCLUDES(mutex);
+
   DatabaseContext* const context;
   const std::shared_ptr<ColumnFamily> default_family;
   /// Changed under the mutex. Set also cancels compactions that run.

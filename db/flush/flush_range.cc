@@ -1,8 +1,10 @@
 #include "db/flush/flush_range.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "table/table_builder.h"
+#include "util/exceptions.h"
 
 namespace nacre {
 namespace {
@@ -45,6 +47,29 @@ uint64_t LeastFlushedTableBytes(const MemTable& memtable, uint64_t largest_value
                                 uint64_t chunk_size) {
   constexpr uint64_t kLeast = 64 << 10;  // Smaller ones are mostly heads and footers.
   return std::max(kLeast, OneRecordTableBytes(memtable, largest_value, chunk_size));
+}
+
+void TakeFlushedTables(DatabaseContext* context, const ColumnFamily& family,
+                       std::vector<TableMeta> tables, const std::vector<Placement>& reserved,
+                       FlushedRange* result) {
+  Status& status = result->status;
+  if (!status.ok()) context->space.EndAbandonedWrites();
+  // Outputs come in order; what was reserved for a table that was not finished goes back.
+  for (size_t i = tables.size(); i < reserved.size(); ++i) context->space.Free(reserved[i]);
+  for (TableMeta& meta : tables) {
+    context->space.Trim(&meta.placement, meta.size);
+    std::shared_ptr<TableHandle> handle;
+    if (status.ok()) {
+      status = CatchAll([&] {
+        NACRE_RETURN_IF_ERROR(context->OpenTable(family.user_comparator(), meta, &handle));
+        result->tables.push_back(std::move(handle));
+        return Status::OK();
+      });
+    }
+    if (!status.ok()) {
+      context->space.Free(meta.placement);
+    }
+  }
 }
 
 }  // namespace nacre

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/context/database_context.h"
 #include "db/family/column_family.h"
 #include "db/memtable/memtable.h"
 #include "db/version/version.h"
@@ -71,5 +72,10 @@ struct PartFlush {
 
   uint64_t ReservedBytes() const { return bound * ranges.size(); }
 };
+
+/// Opens the tables of a range, and frees what was reserved for others.
+void TakeFlushedTables(DatabaseContext* context, const ColumnFamily& family,
+                       std::vector<TableMeta> tables, const std::vector<Placement>& reserved,
+                       FlushedRange* result);
 
 }  // namespace nacre

@@ -52,8 +52,10 @@ LAYERS = {
     "db/commit": (*BELOW_DB, "db/wal", "db/manifest", "db/version", "db/family", "db/context",
                   "db/write"),
     "db/space": (*BELOW_DB, "db/wal", "db/version", "db/family", "db/context", "db/commit"),
-    "db/flush": (*BELOW_DB, "db/memtable", "db/version", "db/family"),
-    "db/compaction": (*BELOW_DB, "db/", "db/version", "db/family", "db/space"),
+    "db/compaction": (*BELOW_DB, "db/manifest", "db/version", "db/family", "db/context", "db/write",
+                      "db/commit", "db/space"),
+    "db/flush": (*BELOW_DB, "db/memtable", "db/manifest", "db/version", "db/family", "db/context",
+                 "db/write", "db/commit", "db/space", "db/compaction"),
     "db/redundancy": (*BELOW_DB, "db/wal", "db/manifest", "db/version", "db/family", "db/context",
                       "db/commit"),
     "db/salvage": (*BELOW_DB, "db/wal", "db/manifest"),
@@ -79,7 +81,7 @@ MAX_COLUMNS = 100
 MAX_PROSE_COLUMNS = 120
 # A class with more methods is several owners; those that mirror RocksDB's API have what that has.
 MAX_METHODS = 60
-MORE_METHODS = {"DB": 90, "DBImpl": 190, "NacreRocksdb": 75, "Transaction": 63}
+MORE_METHODS = {"DB": 90, "NacreRocksdb": 75, "Transaction": 63}
 # What a newcomer reads first, and the words to be learnt for it, stay small: more goes to the pages
 # that it names, and a new word replaces another.
 OVERVIEW = "docs/design.md"

@@ -1,14 +1,12 @@
+#include "db/compaction/range_compactor.h"
+
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "db/compaction/job_plugins.h"
 #include "db/space/reserved_outputs.h"
-#include "db/db_impl.h"
-#include "db/options/options_check.h"
-#include "db/version/table_changes.h"
 #include "db/write/update_limits.h"
 #include "jobs/job_client.h"
 #include "nacre/statistics.h"
@@ -16,7 +14,6 @@
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
-#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -82,67 +79,7 @@ std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
 
 }  // namespace
 
-std::unique_ptr<Compaction> DBImpl::PickCompaction() {
-  const auto& families = state_.families->by_id;
-  auto next = families.upper_bound(state_.work.last_compacted);
-  for (size_t i = 0; i < families.size(); ++i, ++next) {
-    if (next == families.end()) next = families.begin();
-    std::unique_ptr<Compaction> compaction =
-        next->second->picker().Pick(next->second->current_view()->version);
-    if (compaction == nullptr) continue;
-    compaction->family = next->second;
-    state_.work.last_compacted = next->first;
-    return compaction;
-  }
-  return nullptr;
-}
-
-void DBImpl::CompactionTask() {
-  int failures = 0;
-  for (;;) {
-    std::unique_ptr<Compaction> compaction;
-    uint64_t room = 0;
-    {
-      MutexLock commit(&committer_.mutex);  // What is being changed is not picked.
-      MutexLock lock(&state_.mutex);
-      room = state_.work.room_made;
-      if (!closing_.load(std::memory_order_relaxed) && state_.work.compactions_held == 0 &&
-          state_.work.pauses == 0 && state_.work.compactions_running <= live_.most_compactions()) {
-        try {
-          compaction = PickCompaction();
-        } catch (...) {
-          // A comparator that throws has none picked until something changes.
-        }
-      }
-      if (compaction == nullptr) {
-        --state_.work.compactions_running;
-        changed_.SignalAll();
-        return;
-      }
-      try {
-        MaybeSchedule();  // Perhaps another one can run beside this one.
-      } catch (...) {
-        // This one looks for the next one itself when it has ended.
-      }
-    }
-    const Status status = RunAndCommit(compaction.get());
-    compaction.reset();
-    state_.RetireUnlinkedViews();
-    MutexLock lock(&state_.mutex);
-    if (status.ok()) {
-      failures = 0;
-      state_.MadeRoom();
-    } else if (!closing_.load(std::memory_order_relaxed) && state_.work.room_made == room) {
-      ++state_.work.compactions_stuck;
-      events_.WorkFailed(BackgroundErrorReason::kCompaction, status);
-      changed_.SignalAll();  // Whoever waits for room may wait in vain now.
-      state_.BackOff(DatabaseState::Work::kCompaction, ++failures, room);
-      if (state_.work.room_made == room) --state_.work.compactions_stuck;
-    }
-  }
-}
-
-std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) const {
+std::vector<std::string> RangeCompactor::Cut(const Compaction& compaction) const {
   if (!compaction.cuts.empty()) return compaction.cuts;
   // At first keys of input tables, in shares of about the same bytes.
   TableList tables = compaction.overlap.empty() ? compaction.inputs : compaction.overlap;
@@ -156,8 +93,9 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
     total += table->size();
     largest_record = std::max(largest_record, table->meta().largest_record);
   }
-  const uint32_t pieces = compaction.max_subcompactions > 0 ? compaction.max_subcompactions
-                                                            : live_.max_subcompactions.load();
+  const uint32_t pieces = compaction.max_subcompactions > 0
+                              ? compaction.max_subcompactions
+                              : context_.live.max_subcompactions.load();
   // Room for the largest record is reserved for each.
   const uint64_t share = std::max(total / pieces + 1, kRecordsInTable * largest_record);
   std::vector<std::string> cuts;
@@ -174,147 +112,12 @@ std::vector<std::string> DBImpl::CutIntoRanges(const Compaction& compaction) con
   return cuts;
 }
 
-Status DBImpl::RunAndCommit(Compaction* compaction) {
-  std::optional<uint64_t> begun;
-  bool released = false;
-  Status status = CatchAll([&] {
-    begun = context_.tables_begun.Begin();
-    return TryCompaction(compaction, &released);
-  });
-  if (begun.has_value()) context_.tables_begun.End(*begun);
-  if (released) [[likely]]
-    return status;
-  // It threw. What it had reserved and written is free, unless it was about to be recorded.
-  MutexLock lock(&state_.mutex);
-  compaction->family->picker().Release(*compaction);
-  ++state_.work.compactions_ended;
-  state_.work.compaction_error = status;
-  changed_.SignalAll();
-  return status;
-}
-
-Status DBImpl::TryCompaction(Compaction* compaction, bool* released) {
-  const uint64_t start = clock_->NowNanos();
-  FamilyEdit change_of_family{.family = compaction->family, .edit = {}};
-  VersionEdit& edit = change_of_family.edit;
-  Status status;
-  UnseenTables outputs;
-  const bool move = compaction->IsTrivialMove();
-  if (move) {
-    for (const auto& table : compaction->inputs) {
-      edit.added.push_back({compaction->output_level, table});
-    }
-    events_.CompactionBegins(*compaction, change_of_family.job, move);
-  } else {
-    const std::vector<std::string> cuts = CutIntoRanges(*compaction);
-    const TableLineage lineage = LineageOf(*compaction, cuts.size() + 1);
-    change_of_family.job = lineage.job;
-    events_.CompactionBegins(*compaction, lineage.job, move);
-    outputs.lists()->resize(cuts.size() + 1);
-    std::vector<Status> statuses(cuts.size() + 1);
-    RunTogether("nacre-compact", cuts.size() + 1, [&](size_t i) {
-      std::optional<std::string> begin;
-      std::optional<std::string> end;
-      if (i > 0) begin = cuts[i - 1];
-      if (i < cuts.size()) end = cuts[i];
-      TableLineage of_range = lineage;
-      of_range.range = static_cast<uint32_t>(i);
-      statuses[i] = CatchAll(
-          [&] { return RunRange(*compaction, of_range, begin, end, &(*outputs.lists())[i]); });
-    });
-    for (size_t i = 0; i <= cuts.size(); ++i) {
-      if (status.ok()) status = statuses[i];
-      for (const auto& table : (*outputs.lists())[i]) {
-        edit.added.push_back({compaction->output_level, table});
-      }
-    }
-  }
-  edit.removed = compaction->inputs;
-  edit.removed.insert(edit.removed.end(), compaction->overlap.begin(), compaction->overlap.end());
-
-  NACRE_POINT("compaction.tables-written");
-  if (status.ok()) {
-    ManifestEdit change;
-    outputs.Keep();
-    status = committer_.Commit({&change_of_family, 1}, &change, [&]() REQUIRES(state_.mutex) {
-      // A moved table is removed from one level and added to another; Apply does both.
-      state_.Install(change_of_family);
-      events_.CompactionCompleted(*compaction, change_of_family, move, Status::OK(),
-                                  clock_->NowNanos() - start);
-    });
-    if (!status.ok() && !move) committer_.GiveUp({&change_of_family, 1}, status);
-  } else {
-    outputs.Drop();
-  }
-  status = context_.ExplainFailure(std::move(status));
-  NACRE_POINT("compaction.committed");
-  if (status.ok() && edit.added.empty()) committer_.RecordState();  // Before the inputs are free.
-  {
-    MutexLock lock(&state_.mutex);
-    compaction->family->picker().Release(*compaction);
-    ++state_.work.compactions_ended;
-    *released = true;
-    state_.work.compaction_error = status;
-    if (status.ok()) {
-      if (!move) {
-        for (const auto& table : edit.removed) {
-          if (NACRE_PLANTED_BUG("table.freed-while-a-reader-pins-it")) {
-            space_->Free(table->meta().placement);
-          } else {
-            table->MarkDropped();
-          }
-        }
-      }
-      (move ? counters_.trivial_moves : counters_.compactions)
-          .fetch_add(1, std::memory_order_relaxed);
-      write_controller_.Update();
-      MaybeSchedule();
-    }
-    changed_.SignalAll();
-  }
-  if (!status.ok()) {
-    events_.CompactionCompleted(*compaction, change_of_family, move, status,
-                                clock_->NowNanos() - start);
-  }
-  if (status.ok() && !move) {
-    point_tiers_.Rebalance();
-    if (options_.statistics != nullptr) {
-      options_.statistics->reportTimeToHistogram(COMPACTION_TIME,
-                                                 (clock_->NowNanos() - start) / 1000);
-      options_.statistics->recordInHistogram(
-          NUM_FILES_IN_SINGLE_COMPACTION, compaction->inputs.size() + compaction->overlap.size());
-    }
-  }
-  Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
-      "{}: compacted level {} to {} of column family {}: {}+{} tables to {} in {} ms: {}", name_,
-      compaction->level, compaction->output_level, compaction->family->name(),
-      compaction->inputs.size(), compaction->overlap.size(), edit.added.size(),
-      (clock_->NowNanos() - start) / 1'000'000, status.ToString());
-  return status;
-}
-
-TableLineage DBImpl::LineageOf(const Compaction& compaction, size_t ranges) {
-  TableLineage lineage;
-  VersionList versions;
-  {
-    MutexLock lock(&state_.mutex);
-    lineage = state_.BeginLineage(TableLineage::Kind::kCompaction);
-    versions = state_.CurrentVersions();
-  }
-  AddTables(versions, &lineage);
-  lineage.ranges = static_cast<uint32_t>(ranges);
-  for (const TableList* inputs : {&compaction.inputs, &compaction.overlap}) {
-    for (const auto& table : *inputs) lineage.inputs.push_back(table->id());
-  }
-  return lineage;
-}
-
-Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineage,
-                        const std::optional<std::string>& begin,
-                        const std::optional<std::string>& end, TableList* outputs) {
+Status RangeCompactor::Run(const Compaction& compaction, const TableLineage& lineage,
+                           const std::optional<std::string>& begin,
+                           const std::optional<std::string>& end, TableList* outputs) {
   pool::CompactionJob job;
   job.lineage = EncodeTableLineage(lineage);
-  job.database_id = database_id_;
+  job.database_id = context_.database_id;
   job.family = compaction.family->id();
   job.comparator_name = compaction.family->user_comparator()->Name();
   if (compaction.level == 0) {
@@ -338,13 +141,13 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
       compaction.inputs.size() + compaction.overlap.size() == compaction.version->CountTables();
   job.begin = begin;
   job.end = end;
-  job.chunk_size = options_.chunk_size;
+  job.chunk_size = context_.options.chunk_size;
   job.bloom_bits_per_key = context_.BloomBitsPerKey();
   job.output_level = static_cast<uint32_t>(compaction.output_level);
   {
-    MutexLock lock(&state_.mutex);
-    job.snapshots = state_.snapshots.Sequences();
-    job.manifest_version = state_.manifest_version + 1;
+    MutexLock lock(&state_->mutex);
+    job.snapshots = state_->snapshots.Sequences();
+    job.manifest_version = state_->manifest_version + 1;
   }
   TableList all = compaction.inputs;
   all.insert(all.end(), compaction.overlap.begin(), compaction.overlap.end());
@@ -375,13 +178,13 @@ Status DBImpl::RunRange(const Compaction& compaction, const TableLineage& lineag
       NACRE_RETURN_IF_ERROR(table->reader().ApproximateOffset(key, &to));
     }
     const bool whole = !begin.has_value() && !end.has_value();
-    if (to > from) bytes += whole ? to - from : to - from + 2 * options_.chunk_size;
+    if (to > from) bytes += whole ? to - from : to - from + 2 * context_.options.chunk_size;
   }
   return Execute(*compaction.family, &job, all, bytes, outputs);
 }
 
-Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target,
-                              NodeId preferred, pool::CompactionJob* job) {
+Status RangeCompactor::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target,
+                                      NodeId preferred, pool::CompactionJob* job) {
   uint64_t largest_record = 0;
   uint64_t largest_key = 0;
   uint64_t range_deletion_bytes = 0;
@@ -410,7 +213,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   if (!job->merge_operator.empty()) largest_record = merged_bytes_max;
   job->merged_bytes_max = merged_bytes_max;
   const uint64_t record = largest_record + 4 * largest_key;
-  const uint64_t slack = record + 2 * options_.chunk_size + kOutputSlackBytes +
+  const uint64_t slack = record + 2 * context_.options.chunk_size + kOutputSlackBytes +
                          job->lineage.size() + range_deletion_bytes;
   uint64_t capacity = target + target / 16 + slack;
   if (one_table) {
@@ -421,9 +224,10 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   // Where a table may be a little larger than a power of two, its records would be aligned twice as
   // coarsely as in one that may not: up to 4 bytes a record at 64 MiB. Cut when no other record is
   // sure to fit, it ends where its last row does, of which the parity is as long whatever it holds.
-  const Redundancy& wanted_redundancy = redundancy_.For(static_cast<int>(job->output_level));
+  const Redundancy& wanted_redundancy =
+      context_.redundancy.For(static_cast<int>(job->output_level));
   const Redundancy redundancy = context_.Allowed(wanted_redundancy);
-  const uint64_t row = redundancy.data * options_.chunk_size;
+  const uint64_t row = redundancy.data * context_.options.chunk_size;
   const uint64_t finer = std::bit_floor(capacity) / row * row;
   if (finer >= kLeastAlignedBytes - row && finer + row > target && capacity - finer < finer / 4 &&
       slack < finer / 16) {
@@ -434,7 +238,7 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   // Each output has the whole lineage, which grows with the number of tables; that of its inputs
   // may be much shorter. So what is as long as the target is the rest.
   job->target_table_bytes = target + job->lineage.size();
-  const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * options_.chunk_size);
+  const uint64_t least = target - std::min<uint64_t>(target / 4, 2 * context_.options.chunk_size);
   const uint64_t count = one_table || output_bytes < least ? 1 : output_bytes / least + 2;
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     pool::ReservedTable table;
@@ -458,52 +262,53 @@ Status DBImpl::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t tar
   return Status::OK();
 }
 
-Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
-                       const TableList& inputs, uint64_t input_bytes, TableList* outputs) {
+Status RangeCompactor::Execute(const ColumnFamily& family, pool::CompactionJob* job,
+                               const TableList& inputs, uint64_t input_bytes, TableList* outputs) {
   const uint64_t target = family.picker().TargetTableBytes(static_cast<int>(job->output_level));
   const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
   const JobNeeds needs(*job);
-  std::vector<NodeId> tried = context_.refusals.NodesWithout(*client_, needs);
-  const bool here = live_.compaction == CompactionSite::kCompute;
+  std::vector<NodeId> tried = context_.refusals.NodesWithout(*context_.client, needs);
+  const bool here = context_.live.compaction == CompactionSite::kCompute;
   const int most_doublings = MakesValues(*job) ? kDoublingsMaxOfNewValues : kDoublingsMax;
   int doublings = 0;
   Status status;
   for (;;) {
     // This process, when no node can.
     const NodeId executor =
-        here ? kNoNode : context_.executors.Take(*client_, *space_, local_bytes, tried);
+        here ? kNoNode
+             : context_.executors.Take(*context_.client, context_.space, local_bytes, tried);
     Executors::Turn turn(&context_.executors, executor);
     // Before the node is asked: another process of it may answer, never an earlier one.
-    const uint32_t start = executor == kNoNode ? 0 : client_->start_id(executor);
-    const int alive = client_->alive_count();
+    const uint32_t start = executor == kNoNode ? 0 : context_.client->start_id(executor);
+    const int alive = context_.client->alive_count();
     pool::CompactionResult result;
     pool::JobEnd end;
     job->outputs.clear();
-    ReservedOutputs reserved_outputs(space_, &end, &job->outputs);
+    ReservedOutputs reserved_outputs(&context_.space, &end, &job->outputs);
     status = ReserveOutputs(OutputBound(input_bytes), doublings, target, executor, job);
     const bool reserved = status.ok();
     NACRE_POINT("compaction.space-reserved");
     if (reserved && executor != kNoNode) {
-      status = pool::RunOnNode(client_, executor, *job, &closing_, &result, &end);
+      status = pool::RunOnNode(context_.client, executor, *job, &state_->closing, &result, &end);
     } else if (reserved) {
       status = CatchAll([&] {
-        return pool::RunCompaction(*job, LocalPlugins(family.options(), *job), store_, &closing_,
-                                   &result);
+        return pool::RunCompaction(*job, LocalPlugins(family.options(), *job), &context_.store,
+                                   &state_->closing, &result);
       });
     }
     turn.Leave();
     if (!reserved) return status;
     if (!status.ok()) result.tables.clear();
-    if (!status.ok() && executor == kNoNode) space_->EndAbandonedWrites();
+    if (!status.ok() && executor == kNoNode) context_.space.EndAbandonedWrites();
     for (const pool::DamagedTable& damaged : result.damaged) {
       for (const auto& input : inputs) {
         if (input->id() == damaged.id) input->ReportDamage(damaged.fragments);
       }
     }
     for (TableMeta& meta : result.tables) {
-      space_->Trim(reserved_outputs.Next(), meta.size);
+      context_.space.Trim(reserved_outputs.Next(), meta.size);
       meta.placement = *reserved_outputs.Next();
-      counters_.compaction_bytes_written.fetch_add(meta.size, std::memory_order_relaxed);
+      context_.counters.compaction_bytes_written.fetch_add(meta.size, std::memory_order_relaxed);
       std::shared_ptr<TableHandle> handle;
       if (status.ok()) status = context_.OpenTable(family.user_comparator(), meta, &handle);
       if (status.ok()) {
@@ -514,21 +319,22 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
       }
     }
     if (status.ok()) {
-      counters_.compaction_bytes_read.fetch_add(input_bytes, std::memory_order_relaxed);
-      if (options_.statistics != nullptr) {
+      context_.counters.compaction_bytes_read.fetch_add(input_bytes, std::memory_order_relaxed);
+      if (context_.options.statistics != nullptr) {
         for (const auto& table : *outputs) {
-          options_.statistics->recordTick(COMPACT_WRITE_BYTES, table->size());
+          context_.options.statistics->recordTick(COMPACT_WRITE_BYTES, table->size());
         }
-        options_.statistics->recordTick(COMPACT_READ_BYTES, input_bytes);
-        options_.statistics->reportTimeToHistogram(COMPACTION_CPU_TIME, result.cpu_nanos / 1000);
+        context_.options.statistics->recordTick(COMPACT_READ_BYTES, input_bytes);
+        context_.options.statistics->reportTimeToHistogram(COMPACTION_CPU_TIME,
+                                                           result.cpu_nanos / 1000);
       }
-      counters_.compaction_cpu_nanos.fetch_add(result.cpu_nanos, std::memory_order_relaxed);
+      context_.counters.compaction_cpu_nanos.fetch_add(result.cpu_nanos, std::memory_order_relaxed);
       return status;
     }
     for (const auto& table : *outputs) table->MarkDropped();
     outputs->clear();
-    Log(options_.info_log, LogLevel::kWarn, "{}: compaction on {}: {}", name_,
-        executor == kNoNode ? "the compute node" : client_->node_address(executor),
+    Log(context_.options.info_log, LogLevel::kWarn, "{}: compaction on {}: {}", context_.name,
+        executor == kNoNode ? "the compute node" : context_.client->node_address(executor),
         status.ToString());
     // The space was that which was reserved: once more, with more of it.
     if (status.IsNoSpace() && doublings < most_doublings) {
@@ -539,11 +345,11 @@ Status DBImpl::Execute(const ColumnFamily& family, pool::CompactionJob* job,
     // the database do.
     const bool elsewhere = executor != kNoNode ? !status.IsCorruption() && !status.IsFenced()
                                                : status.IsUnavailable() || status.IsTimedOut();
-    if (!elsewhere || closing_.load(std::memory_order_relaxed)) return status;
+    if (!elsewhere || state_->closing.load(std::memory_order_relaxed)) return status;
     if (executor != kNoNode) {
       tried.push_back(executor);
       if (status.IsNotSupported()) context_.refusals.Add(executor, start, needs);
-    } else if (client_->alive_count() == alive) {
+    } else if (context_.client->alive_count() == alive) {
       return status;  // Each node that dies under this process costs one more try.
     }
   }

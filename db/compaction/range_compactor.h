@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/context/database_context.h"
+#include "db/context/database_state.h"
+#include "db/manifest/table_lineage.h"
+#include "db/version/compaction_picker.h"
+#include "jobs/compaction_job.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// Runs the job of a compaction, or of one of the key ranges that it is divided into: on the node
+/// that has most of the input, on another one, or in this process. It reserves the space of the
+/// outputs and opens them; nothing of them is durable before their change is committed.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class RangeCompactor {
+ public:
+  RangeCompactor(DatabaseContext* context, DatabaseState* state)
+      : context_(*context), state_(state) {}
+
+  /// The first keys of the second and later key ranges that the compaction is run in.
+  std::vector<std::string> Cut(const Compaction& compaction) const;
+  /// Merges what lies between `begin` and `end` into `*outputs`.
+  Status Run(const Compaction& compaction, const TableLineage& lineage,
+             const std::optional<std::string>& begin, const std::optional<std::string>& end,
+             TableList* outputs) EXCLUDES(state_->mutex);
+
+ private:
+  /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
+  Status Execute(const ColumnFamily& family, pool::CompactionJob* job, const TableList& inputs,
+                 uint64_t input_bytes, TableList* outputs);
+  /// `doublings`: tries before this one, whose outputs did not fit into what was reserved.
+  Status ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target, NodeId preferred,
+                        pool::CompactionJob* job);
+
+  DatabaseContext& context_;
+  DatabaseState* const state_;
+};
+
+}  // namespace nacre
