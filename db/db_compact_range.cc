@@ -12,7 +12,7 @@ namespace nacre {
 Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* handle,
                             const Slice* begin, const Slice* end) try {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family));
+  NACRE_RETURN_IF_ERROR(parts_.state.FindFamily(handle, &family));
   // It may be dropped meanwhile, and the handle destroyed.
   const std::shared_ptr<const ColumnFamily> held = family->shared_from_this();
   if (options.max_subcompactions > kMaxSubcompactions) {
@@ -20,12 +20,12 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
                                    std::to_string(options.max_subcompactions) +
                                    ", must be in [0, " + std::to_string(kMaxSubcompactions) + "]");
   }
-  ManualCompaction compaction(&compactions_, family, begin, end, options.max_subcompactions);
-  Status flushed = flushes_.Flush(FlushOptions(), family);
+  ManualCompaction compaction(&parts_.compactions, family, begin, end, options.max_subcompactions);
+  Status flushed = parts_.flushes.Flush(FlushOptions(), family);
   if (flushed.IsNoSpace()) {
     // What is shadowed in tables may be the room that the flush needs.
     NACRE_RETURN_IF_ERROR(compaction.CompactLevels());
-    flushed = flushes_.Flush(FlushOptions(), family);
+    flushed = parts_.flushes.Flush(FlushOptions(), family);
   }
   NACRE_RETURN_IF_ERROR(std::move(flushed));
   NACRE_RETURN_IF_ERROR(compaction.CompactLevels());
@@ -36,20 +36,20 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
 
 Status DBImpl::WaitForCompact() {
   {
-    MutexLock lock(&state_.mutex);
+    MutexLock lock(&parts_.state.mutex);
     for (;;) {
-      if (closing_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
-      if (!state_.work.flush_error.ok()) return state_.work.flush_error;
-      if (state_.work.CompactionFails()) return state_.work.compaction_error;
-      if (state_.work.immutables.empty() && !state_.work.flush_running &&
-          state_.work.compactions_running == 0 && state_.work.manual_compactions == 0 &&
-          !state_.CompactionDue()) {
+      if (parts_.state.closing.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+      if (!parts_.state.work.flush_error.ok()) return parts_.state.work.flush_error;
+      if (parts_.state.work.CompactionFails()) return parts_.state.work.compaction_error;
+      if (parts_.state.work.immutables.empty() && !parts_.state.work.flush_running &&
+          parts_.state.work.compactions_running == 0 && parts_.state.work.manual_compactions == 0 &&
+          !parts_.state.CompactionDue()) {
         break;
       }
-      changed_.Wait();
+      parts_.state.changed.Wait();
     }
   }
-  epochs_.Collect();
+  parts_.context.epochs.Collect();
   return Status::OK();
 }
 

@@ -14,8 +14,8 @@ namespace nacre {
 Status DBImpl::WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
                         const Slice& key, const Slice& value) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family, DatabaseState::Use::kWrite));
-  return write_path_.WriteOne(options, family, type, key, value);
+  NACRE_RETURN_IF_ERROR(parts_.state.FindFamily(handle, &family, DatabaseState::Use::kWrite));
+  return parts_.writes.WriteOne(options, family, type, key, value);
 }
 
 Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -43,17 +43,17 @@ Status DBImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, co
 }
 
 Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
-  return write_path_.Write(options, updates);
+  return parts_.writes.Write(options, updates);
 }
 
-Status DBImpl::FlushWAL(bool /*sync*/) { return write_path_.SyncLog(); }
+Status DBImpl::FlushWAL(bool /*sync*/) { return parts_.writes.SyncLog(); }
 
 Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
                    PinnableSlice* value) {
   value->Reset();
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family));
-  return read_path_.Get(options, *family, key, value);
+  NACRE_RETURN_IF_ERROR(parts_.state.FindFamily(handle, &family));
+  return parts_.reads.Get(options, *family, key, value);
 }
 
 Status DBImpl::GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* handle,
@@ -61,64 +61,65 @@ Status DBImpl::GetMergeOperands(const ReadOptions& options, ColumnFamilyHandle* 
                                 GetMergeOperandsOptions* get_merge_operands_options,
                                 int* number_of_operands) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family));
-  return read_path_.GetMergeOperands(options, *family, key, merge_operands,
-                                     get_merge_operands_options, number_of_operands);
+  NACRE_RETURN_IF_ERROR(parts_.state.FindFamily(handle, &family));
+  return parts_.reads.GetMergeOperands(options, *family, key, merge_operands,
+                                       get_merge_operands_options, number_of_operands);
 }
 
 void DBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* handle, size_t num_keys,
                       const Slice* keys, PinnableSlice* values, Status* statuses) {
   for (size_t i = 0; i < num_keys; ++i) values[i].Reset();
   ColumnFamily* family = nullptr;
-  if (Status status = state_.FindFamily(handle, &family); !status.ok()) {
+  if (Status status = parts_.state.FindFamily(handle, &family); !status.ok()) {
     std::fill_n(statuses, num_keys, status);
     return;
   }
-  read_path_.MultiGet(options, *family, num_keys, keys, values, statuses);
+  parts_.reads.MultiGet(options, *family, num_keys, keys, values, statuses);
 }
 
 bool DBImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
                          std::string* value, bool* value_found) {
   if (value_found != nullptr) *value_found = false;
   ColumnFamily* family = nullptr;
-  if (!state_.FindFamily(handle, &family).ok()) return true;
-  return read_path_.KeyMayExist(options, *family, key, value, value_found);
+  if (!parts_.state.FindFamily(handle, &family).ok()) return true;
+  return parts_.reads.KeyMayExist(options, *family, key, value, value_found);
 }
 
 std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options,
                                               ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
-  Status status = state_.FindFamily(handle, &family);
+  Status status = parts_.state.FindFamily(handle, &family);
   if (!status.ok()) return NewErrorIterator(std::move(status));
-  return read_path_.NewIterator(options, *family);
+  return parts_.reads.NewIterator(options, *family);
 }
 
 Status DBImpl::NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
-  return AsyncDBImpl::Create({&context_, &state_, &read_path_, &write_path_}, executor, async);
+  return AsyncDBImpl::Create({&parts_.context, &parts_.state, &parts_.reads, &parts_.writes},
+                             executor, async);
 }
 
 uint64_t DBImpl::GetLatestSequenceNumber() const {
-  return generations_.sequencer()->LastPublished();
+  return parts_.generations.sequencer()->LastPublished();
 }
 
 const Snapshot* DBImpl::GetSnapshot() {
   // Under the mutex, so that a compaction that reads the list later keeps what this one sees.
-  MutexLock lock(&state_.mutex);
-  return state_.snapshots.Add(generations_.sequencer()->LastPublished());
+  MutexLock lock(&parts_.state.mutex);
+  return parts_.state.snapshots.Add(parts_.generations.sequencer()->LastPublished());
 }
 
 void DBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
   if (snapshot == nullptr) return;
-  MutexLock lock(&state_.mutex);
-  state_.snapshots.Remove(snapshot);
+  MutexLock lock(&parts_.state.mutex);
+  parts_.state.snapshots.Remove(snapshot);
 }
 
 Status DBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(state_.FindFamily(handle, &family));
+  NACRE_RETURN_IF_ERROR(parts_.state.FindFamily(handle, &family));
   // It may be dropped while others are waited for, and the handle destroyed.
   const std::shared_ptr<const ColumnFamily> held = family->shared_from_this();
-  return flushes_.Flush(options, family);
+  return parts_.flushes.Flush(options, family);
 }
 
 }  // namespace nacre

@@ -9,29 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "db/commit/state_committer.h"
-#include "db/compaction/compaction_runner.h"
-#include "db/context/database_context.h"
-#include "db/context/database_state.h"
+#include "db/database_parts.h"
 #include "db/family/family_edit.h"
-#include "db/flush/flush_scheduler.h"
 #include "db/manifest/manifest_edit.h"
 #include "db/manifest/manifest_state.h"
 #include "db/manifest/table_lineage.h"
-#include "db/open_timeline.h"
 #include "db/owner_controls.h"
 #include "db/read/key_sequences.h"
-#include "db/read/read_path.h"
-#include "db/redundancy/redundancy_keeper.h"
-#include "db/space/headroom.h"
-#include "db/version/index_loader.h"
 #include "db/version/pinned_tables.h"
 #include "db/version/version.h"
 #include "db/wal/log_reader.h"
 #include "db/wal/log_segments.h"
-#include "db/write/memtable_generations.h"
-#include "db/write/write_controller.h"
-#include "db/write/write_path.h"
 #include "jobs/compaction_job.h"
 #include "pool/databases.h"
 #include "pool/pool_client.h"
@@ -45,9 +33,9 @@ namespace nacre {
 /// those compactions that are asked for.
 ///
 /// Threads. Readers pin the epoch and load their family's view; they take no lock. Writers take a
-/// ticket from `sequencer_`; they take `state_.mutex` only when they stall or when a MemTable is
-/// full. `state_.mutex` guards the rest and is never held over I/O; `committer_.mutex` is held
-/// while a change is made durable.
+/// ticket from `sequencer_`; they take `parts_.state.mutex` only when they stall or when a MemTable
+/// is full. `parts_.state.mutex` guards the rest and is never held over I/O;
+/// `parts_.committer.mutex` is held while a change is made durable.
 class DBImpl final : public OwnerControls {
  public:
   /// The default family's handle is made, too, if `handles` is not null.
@@ -61,9 +49,9 @@ class DBImpl final : public OwnerControls {
   Status Close() override;
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                             ColumnFamilyHandle** handle) override
-      EXCLUDES(state_.mutex, committer_.mutex);
+      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
   Status DropColumnFamily(ColumnFamilyHandle* family) override
-      EXCLUDES(state_.mutex, committer_.mutex);
+      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -93,20 +81,20 @@ class DBImpl final : public OwnerControls {
   Status NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) override;
   Status FlushWAL(bool sync) override;
   Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override
-      EXCLUDES(state_.mutex);
+      EXCLUDES(parts_.state.mutex);
   Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
                       const Slice* begin, const Slice* end) override;
   Status WaitForCompact() override;
   Status VerifyChecksum() override;
-  const std::string& GetName() const override { return name_; }
+  const std::string& GetName() const override { return parts_.context.name; }
   uint64_t GetLatestSequenceNumber() const override;
 
   // ---- db_tables.cc: for checkpoints and restores ----
 
   /// Flushes, and pins the tables that there are then. Fails as flushes and reads do.
-  Status PinTables(PinnedTables* pinned) EXCLUDES(state_.mutex);
+  Status PinTables(PinnedTables* pinned) EXCLUDES(parts_.state.mutex);
   /// The table where it lies now; null if it is not part of the database any more.
-  std::shared_ptr<TableHandle> FindTable(const TableMeta& meta) const EXCLUDES(state_.mutex);
+  std::shared_ptr<TableHandle> FindTable(const TableMeta& meta) const EXCLUDES(parts_.state.mutex);
   /// Opens a database that the restore of `checkpoint.restoring` has begun, or makes one that is
   /// as `checkpoint`, without its tables. `Busy` if somebody has it open, `InvalidArgument` if it
   /// is none that this restore has begun.
@@ -118,22 +106,19 @@ class DBImpl final : public OwnerControls {
   /// Makes a table that another database had, with its id and level, part of this one, which is
   /// being restored. The bytes from its lineage on are written anew: what they say holds there.
   Status RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(state_.mutex, committer_.mutex);
+      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
   /// All tables are there: it is whole, and can be opened once it is closed.
-  Status EndRestore() EXCLUDES(state_.mutex, committer_.mutex);
+  Status EndRestore() EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
 
-  Headroom& headroom() { return headroom_; }
-  KeySequences key_sequences() const { return KeySequences(&state_, &read_path_); }
-  uint64_t database_id() const { return database_id_; }
-  uint32_t num_levels() const { return default_family_->num_levels(); }
-  const DBOptions& options() const { return options_; }
-  const Comparator* comparator() const { return default_family_->user_comparator(); }
-  Clock* clock() const { return clock_; }
+  Headroom& headroom() { return parts_.headroom; }
+  KeySequences key_sequences() const { return KeySequences(&parts_.state, &parts_.reads); }
+  uint64_t database_id() const { return parts_.context.database_id; }
+  uint32_t num_levels() const { return parts_.state.default_family->num_levels(); }
+  const DBOptions& options() const { return parts_.context.options; }
+  const Comparator* comparator() const { return parts_.state.default_family->user_comparator(); }
+  Clock* clock() const { return parts_.context.clock; }
 
  private:
-  friend class DBProperties;
-  friend class OwnerControls;
-
   DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
          std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
          const ManifestState& state);
@@ -141,13 +126,14 @@ class DBImpl final : public OwnerControls {
   // ---- db_families.cc ----
   /// Makes the families that the manifest has and `descriptors` name, without tables yet.
   void MakeFamilies(const ManifestState& state,
-                    const std::vector<ColumnFamilyDescriptor>& descriptors) EXCLUDES(state_.mutex);
+                    const std::vector<ColumnFamilyDescriptor>& descriptors)
+      EXCLUDES(parts_.state.mutex);
   Status MakeMissingFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors)
-      EXCLUDES(state_.mutex, committer_.mutex);
+      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
   /// With an empty version.
   std::shared_ptr<ColumnFamily> NewFamily(uint32_t id, const std::string& name,
                                           const ColumnFamilyOptions& options, uint32_t num_levels)
-      REQUIRES(state_.mutex);
+      REQUIRES(parts_.state.mutex);
   /// Handles of `descriptors`, which are all there.
   void MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
                    std::vector<ColumnFamilyHandle*>* handles);
@@ -160,32 +146,31 @@ class DBImpl final : public OwnerControls {
                        const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db);
   void StartThreads();
   /// Whether the nodes have all that MemTables have, in logs.
-  Status CloseNow() EXCLUDES(state_.mutex);  ///< Once.
-  bool AllInLog() EXCLUDES(state_.mutex);
+  Status CloseNow() EXCLUDES(parts_.state.mutex);  ///< Once.
+  bool AllInLog() EXCLUDES(parts_.state.mutex);
   /// Waits for all background work to end.
-  void StopThreads() EXCLUDES(state_.mutex);
+  void StopThreads() EXCLUDES(parts_.state.mutex);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
-  void Abandon() EXCLUDES(state_.mutex);
+  void Abandon() EXCLUDES(parts_.state.mutex);
 
   // ---- db_recovery.cc ----
   /// Goes on from what the last owner left; `copies` of its manifest are freed.
   Status Recover(const pool::DatabaseLease& lease, ManifestState state,
                  std::vector<ExtentAddr> copies, OpenTimeline* timeline)
-      EXCLUDES(state_.mutex, committer_.mutex);
+      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
   /// Numbers the nodes of the placements as the pool does now, and takes over the space.
   Status PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
                       std::vector<ExtentAddr>* copies);
   /// Reads nothing of them, and makes them the families'.
-  Status OpenTables(const ManifestState& state) EXCLUDES(state_.mutex);
+  Status OpenTables(const ManifestState& state) EXCLUDES(parts_.state.mutex);
   /// Into MemTables of the first generation. `*replayed`: there was something.
   Status ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed)
-      EXCLUDES(state_.mutex);
+      EXCLUDES(parts_.state.mutex);
 
   // ---- db_indexes.cc ----
   /// Loads the indexes of the tables that were there when the database was opened, and tries again
   /// what failed as long as it is open. Reads that come before load what they need themselves.
-  void LoadIndexes() EXCLUDES(state_.mutex);
-  IndexLoader::Needs IndexNeeds() const;
+  void LoadIndexes() EXCLUDES(parts_.state.mutex);
 
   // ---- db_impl.cc ----
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
@@ -193,56 +178,14 @@ class DBImpl final : public OwnerControls {
 
   // ---- db_tables.cc ----
   Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(state_.mutex, committer_.mutex);
-  std::string RestoredLineage() EXCLUDES(state_.mutex);
+      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
+  std::string RestoredLineage() EXCLUDES(parts_.state.mutex);
 
-  DatabaseContext context_;
-  DatabaseState state_;
-  // Parts of the two, by the names that this class has for them.
-  const DBOptions& options_ = context_.options;
-  LiveOptions& live_ = context_.live;
-  const std::string& name_ = context_.name;
-  const RedundancyPolicy& redundancy_ = context_.redundancy;
-  pool::PoolClient* const client_ = context_.client;
-  Clock* const clock_ = context_.clock;
-  const uint64_t database_id_ = context_.database_id;
-  pool::SpaceAllocator* const space_ = &context_.space;
-  pool::TableStore* const store_ = &context_.store;
-  PointTiers& point_tiers_ = context_.point_tiers;
-  EpochDomain& epochs_ = context_.epochs;
-  DBCounters& counters_ = context_.counters;
-  OwnerEvents& events_ = context_.events;
-  const std::shared_ptr<ColumnFamily>& default_family_ = state_.default_family;
-  std::atomic<bool>& closing_ = state_.closing;
-  CondVar& changed_ = state_.changed;
-
-  WriteController write_controller_{&state_};
-  MemTableGenerations generations_;
+  DatabaseParts parts_;
   const std::unique_ptr<ColumnFamilyHandle> default_handle_;
-
-  StateCommitter committer_{&context_, &state_,
-                            [this](const Status& why) { write_controller_.SetFault(why); }};
-  Headroom headroom_{&context_, &state_, &committer_};
-  WritePath write_path_{&state_, &write_controller_, &generations_};
-  CompactionRunner compactions_{&context_, &state_, &committer_, &write_controller_};
-  FlushScheduler flushes_{{.context = &context_,
-                           .state = &state_,
-                           .committer = &committer_,
-                           .controller = &write_controller_,
-                           .generations = &generations_,
-                           .writes = &write_path_,
-                           .headroom = &headroom_,
-                           .compactions = &compactions_}};
-  bool close_begun_ GUARDED_BY(state_.mutex) = false;  ///< By whoever decides what it answers.
-  bool closed_ GUARDED_BY(state_.mutex) = false;
-  Status close_status_ GUARDED_BY(state_.mutex);
-
-  OpenTimeline open_timeline_ GUARDED_BY(state_.mutex);  ///< Ends when all indexes are there.
-
-  IndexLoader index_loader_{IndexNeeds()};  ///< Reads tell it what they want.
-  ReadPath read_path_{&context_, generations_.sequencer(), &index_loader_};
-
-  std::unique_ptr<RedundancyKeeper> redundancy_keeper_;  ///< Null until the threads start.
+  bool close_begun_ GUARDED_BY(parts_.state.mutex) = false;  ///< What it answers is being decided.
+  bool closed_ GUARDED_BY(parts_.state.mutex) = false;
+  Status close_status_ GUARDED_BY(parts_.state.mutex);
   Thread index_thread_;
 };
 

@@ -2,8 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "db/db_impl.h"
+#include "db/database_parts.h"
 #include "db/family/hidden_family.h"
+#include "db/owner_controls.h"
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
 #include "pool/read/point_reader.h"
@@ -49,16 +50,16 @@ void AddStats(const MemTable& memtable, const InternalKeyComparator& comparator,
 Status OwnerControls::GetApproximateSizes(ColumnFamilyHandle* handle, const Range* ranges, int n,
                                           uint64_t* sizes) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(db_->state_.FindFamily(handle, &family));
-  return ApproximateSizes(*db_->state_.HoldView(*family)->version, ranges, n, sizes);
+  NACRE_RETURN_IF_ERROR(parts_->state.FindFamily(handle, &family));
+  return ApproximateSizes(*parts_->state.HoldView(*family)->version, ranges, n, sizes);
 }
 
 void OwnerControls::GetApproximateMemTableStats(ColumnFamilyHandle* handle, const Range& range,
                                                 uint64_t* count, uint64_t* size) {
   *count = *size = 0;
   ColumnFamily* family = nullptr;
-  if (!db_->state_.FindFamily(handle, &family).ok()) return;
-  const std::shared_ptr<const ReadView> view = db_->state_.HoldView(*family);
+  if (!parts_->state.FindFamily(handle, &family).ok()) return;
+  const std::shared_ptr<const ReadView> view = parts_->state.HoldView(*family);
   for (const auto& memtable : view->memtables) {
     AddStats(*memtable, family->comparator(), range, count, size);
   }
@@ -69,14 +70,14 @@ void OwnerControls::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables
   // All as of one moment, of which the tables are told without the mutex.
   std::vector<std::pair<std::string, std::shared_ptr<const Version>>> families;
   {
-    MutexLock lock(&db_->state_.mutex);
-    for (const auto& [id, family] : db_->state_.families->by_id) {
+    MutexLock lock(&parts_->state.mutex);
+    for (const auto& [id, family] : parts_->state.families->by_id) {
       if (family->name() == kPreparedFamilyName) continue;
       families.emplace_back(family->name(), family->current_view()->version);
     }
   }
   for (const auto& [name, version] : families) {
-    AppendTables(MetaDataOf(name, *version, *db_->client_), tables);
+    AppendTables(MetaDataOf(name, *version, *parts_->context.client), tables);
   }
 }
 
@@ -84,13 +85,14 @@ void OwnerControls::GetColumnFamilyMetaData(ColumnFamilyHandle* handle,
                                             ColumnFamilyMetaData* metadata) {
   *metadata = ColumnFamilyMetaData();
   ColumnFamily* family = nullptr;
-  if (!db_->state_.FindFamily(handle, &family).ok()) return;
-  *metadata = MetaDataOf(family->name(), *db_->state_.HoldView(*family)->version, *db_->client_);
+  if (!parts_->state.FindFamily(handle, &family).ok()) return;
+  *metadata = MetaDataOf(family->name(), *parts_->state.HoldView(*family)->version,
+                         *parts_->context.client);
 }
 
 int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
-  if (!db_->state_.FindFamily(handle, &family).ok()) return 0;
+  if (!parts_->state.FindFamily(handle, &family).ok()) return 0;
   return family->options().num_levels;
 }
 

@@ -187,53 +187,41 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
 DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
                std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
                const ManifestState& state)
-    : OwnerControls(this),
-      context_(this, options, name, std::move(redundancy), std::move(pool), lease, state.slab_bytes,
-               lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id,
-               [this] { return state_.Versions(); }),
-      state_(&context_, options, state),
-      generations_(
-          &state_, &write_controller_,
-          options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1),
-          state.last_sequence),
-      default_handle_(state_.NewHandle(default_family_)),
-      open_timeline_(clock_) {
-  state_.schedule = [this]() REQUIRES(state_.mutex) {
-    flushes_.Schedule();
-    compactions_.Schedule();
-  };
-}
+    : OwnerControls(&parts_),
+      parts_(this, options, name, std::move(redundancy), std::move(pool), lease, state,
+             lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id),
+      default_handle_(parts_.state.NewHandle(parts_.state.default_family)) {}
 
 void DBImpl::StartThreads() {
-  redundancy_keeper_ = std::make_unique<RedundancyKeeper>(
-      RedundancyKeeper::Database{.context = &context_,
-                                 .state = &state_,
-                                 .committer = &committer_,
-                                 .log = write_path_.log(),
-                                 .flush_log = [this] { flushes_.FlushWritten(); },
-                                 .settle_writes = [this] { write_path_.Settle().IgnoreError(); }});
-  redundancy_keeper_->Start();
+  parts_.redundancy_keeper = std::make_unique<RedundancyKeeper>(RedundancyKeeper::Database{
+      .context = &parts_.context,
+      .state = &parts_.state,
+      .committer = &parts_.committer,
+      .log = parts_.writes.log(),
+      .flush_log = [this] { parts_.flushes.FlushWritten(); },
+      .settle_writes = [this] { parts_.writes.Settle().IgnoreError(); }});
+  parts_.redundancy_keeper->Start();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
 }
 
-Status DBImpl::VerifyChecksum() { return redundancy_keeper_->VerifyChecksum(); }
+Status DBImpl::VerifyChecksum() { return parts_.redundancy_keeper->VerifyChecksum(); }
 
 Status DBImpl::Close() {
   {
-    MutexLock lock(&state_.mutex);
+    MutexLock lock(&parts_.state.mutex);
     if (std::exchange(close_begun_, true)) {
-      while (!closed_) changed_.Wait();
+      while (!closed_) parts_.state.changed.Wait();
       return close_status_;
     }
-    state_.work.pauses = 0;
-    state_.MaybeSchedule();
-    changed_.SignalAll();
+    parts_.state.work.pauses = 0;
+    parts_.state.MaybeSchedule();
+    parts_.state.changed.SignalAll();
   }
   const Status status = CatchAll([this] { return CloseNow(); });
-  MutexLock lock(&state_.mutex);
+  MutexLock lock(&parts_.state.mutex);
   closed_ = true;
   close_status_ = status;
-  changed_.SignalAll();
+  parts_.state.changed.SignalAll();
   return status;
 }
 
@@ -242,11 +230,11 @@ Status DBImpl::CloseNow() {
   // cannot, that is answered, and the tables and the log are kept nevertheless. What a log has is
   // safe without a flush: the next owner has it from there.
   NACRE_POINT("close.begin");
-  Status status = flushes_.Flush(FlushOptions(), /*only=*/nullptr);
+  Status status = parts_.flushes.Flush(FlushOptions(), /*only=*/nullptr);
   const bool in_tables = status.ok();
   if (!in_tables && AllInLog()) {
-    Log(options_.info_log, LogLevel::kWarn, "{}: the log stays, since a flush failed: {}", name_,
-        status.ToString());
+    Log(parts_.context.options.info_log, LogLevel::kWarn,
+        "{}: the log stays, since a flush failed: {}", parts_.context.name, status.ToString());
     status = Status::OK();
   }
   NACRE_POINT("close.flushed");
@@ -254,26 +242,26 @@ Status DBImpl::CloseNow() {
     if (status.ok()) status = std::move(step);
   };
   StopThreads();
-  if (write_path_.log() != nullptr) write_path_.log()->Close();
+  if (parts_.writes.log() != nullptr) parts_.writes.log()->Close();
   NACRE_POINT("close.log-closed");
-  if (in_tables) also(committer_.DropLog(generations_.sequencer()->LastPublished()));
+  if (in_tables) also(parts_.committer.DropLog(parts_.generations.sequencer()->LastPublished()));
   NACRE_POINT("close.log-dropped");
-  committer_.manifest()->Close();
+  parts_.committer.manifest()->Close();
   NACRE_POINT("close.manifest-closed");
-  epochs_.Collect();
-  also(space_->ReturnFreeSlabs());
+  parts_.context.epochs.Collect();
+  also(parts_.context.space.ReturnFreeSlabs());
   NACRE_POINT("close.slabs-returned");
-  also(client_->databases()->Leave(database_id_));
+  also(parts_.context.client->databases()->Leave(parts_.context.database_id));
   NACRE_POINT("close.database-left");
-  Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "closed {}: {}", name_,
-      status.ToString());
+  Log(parts_.context.options.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
+      "closed {}: {}", parts_.context.name, status.ToString());
   return status;
 }
 
 bool DBImpl::AllInLog() {
-  if (write_path_.log() == nullptr || !write_path_.log()->Sync().ok()) return false;
-  MutexLock lock(&state_.mutex);
-  for (const auto& [id, family] : state_.families->by_id) {
+  if (parts_.writes.log() == nullptr || !parts_.writes.log()->Sync().ok()) return false;
+  MutexLock lock(&parts_.state.mutex);
+  for (const auto& [id, family] : parts_.state.families->by_id) {
     for (const auto& memtable : family->current_view()->memtables) {
       if (!memtable->all_in_some_log()) return false;
     }
@@ -283,37 +271,38 @@ bool DBImpl::AllInLog() {
 
 void DBImpl::StopThreads() {
   {
-    MutexLock lock(&state_.mutex);
-    closing_.store(true, std::memory_order_release);
-    write_controller_.Update();
-    changed_.SignalAll();
-    while (state_.work.flush_running || state_.work.compactions_running > 0) changed_.Wait();
+    MutexLock lock(&parts_.state.mutex);
+    parts_.state.closing.store(true, std::memory_order_release);
+    parts_.write_controller.Update();
+    parts_.state.changed.SignalAll();
+    while (parts_.state.work.flush_running || parts_.state.work.compactions_running > 0)
+      parts_.state.changed.Wait();
   }
-  if (redundancy_keeper_ != nullptr) redundancy_keeper_->Stop();
+  if (parts_.redundancy_keeper != nullptr) parts_.redundancy_keeper->Stop();
   if (index_thread_.joinable()) index_thread_.Join();
-  flushes_.Stop();
-  compactions_.Stop();
-  space_->EndQuarantine();
-  if (context_.lease != nullptr) context_.lease->Stop();
-  events_.Stop();
+  parts_.flushes.Stop();
+  parts_.compactions.Stop();
+  parts_.context.space.EndQuarantine();
+  if (parts_.context.lease != nullptr) parts_.context.lease->Stop();
+  parts_.context.events.Stop();
 }
 
 void DBImpl::Abandon() {
   {
-    MutexLock lock(&state_.mutex);
+    MutexLock lock(&parts_.state.mutex);
     close_begun_ = true;
     closed_ = true;
   }
   StopThreads();
-  if (write_path_.log() != nullptr) write_path_.log()->Close();
+  if (parts_.writes.log() != nullptr) parts_.writes.log()->Close();
   // Its end asks for space, so it does not wait for this object's.
-  if (committer_.manifest() != nullptr) committer_.manifest()->Close();
+  if (parts_.committer.manifest() != nullptr) parts_.committer.manifest()->Close();
 }
 
 DBImpl::~DBImpl() {
   bool open = false;
   {
-    MutexLock lock(&state_.mutex);
+    MutexLock lock(&parts_.state.mutex);
     open = !closed_;
   }
   if (open) Close().IgnoreError();

@@ -7,8 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "db/db_impl.h"
+#include "db/database_parts.h"
 #include "db/family/family_properties.h"
+#include "db/owner_controls.h"
 #include "db/version/space_report.h"
 #include "nacre/statistics.h"
 #include "pool/reports.h"
@@ -20,19 +21,20 @@ namespace nacre {
 /// What `GetProperty` answers about all of a database; family_properties.h has the rest.
 class DBProperties {
  public:
-  explicit DBProperties(DBImpl* db) : db_(db) {}
+  explicit DBProperties(DatabaseParts* parts) : parts_(parts) {}
 
   /// Those of `family`, which the caller keeps.
   FamilyProperties OfFamily(const ColumnFamily& family) const {
-    MutexLock lock(&db_->state_.mutex);
-    return {family, db_->generations_.sequencer()->generation()};
+    MutexLock lock(&parts_->state.mutex);
+    return {family, parts_->generations.sequencer()->generation()};
   }
   bool Number(std::string_view name, uint64_t* value) const;
   bool Map(std::string_view name, std::map<std::string, std::string>* value) const;
   std::string Stats(const FamilyProperties& family) const;
   SpaceReport Space() const {
-    return MakeSpaceReport(db_->state_.Versions(), *db_->space_, db_->context_.copy_bytes.ByNode(),
-                           db_->client_->node_count());
+    return MakeSpaceReport(parts_->state.Versions(), parts_->context.space,
+                           parts_->context.copy_bytes.ByNode(),
+                           parts_->context.client->node_count());
   }
 
  private:
@@ -41,44 +43,46 @@ class DBProperties {
   template <typename Function>
   uint64_t SumOverTables(Function function) const {
     uint64_t sum = 0;
-    ForEachTable(db_->state_.Versions(),
+    ForEachTable(parts_->state.Versions(),
                  [&](const auto& table, int /*level*/) { sum += function(*table); });
     return sum;
   }
   uint64_t SumOverNodes(uint64_t pool::NodeStats::*field) const {
     uint64_t sum = 0;
-    for (int node = 0; node < db_->client_->node_count(); ++node) {
+    for (int node = 0; node < parts_->context.client->node_count(); ++node) {
       pool::NodeStats stats;
       // A node that is lost counts for nothing.
-      if (pool::GetStats(db_->client_, static_cast<NodeId>(node), &stats).ok()) sum += stats.*field;
+      const Status status =
+          pool::GetStats(parts_->context.client, static_cast<NodeId>(node), &stats);
+      if (status.ok()) sum += stats.*field;
     }
     return sum;
   }
   uint64_t DelayedWriteRate() const {
-    if (db_->write_controller_.stall() != Stall::kDelay) return 0;
-    return db_->write_controller_.DelayedRate();
+    if (parts_->write_controller.stall() != Stall::kDelay) return 0;
+    return parts_->write_controller.DelayedRate();
   }
   uint64_t UsedBytes() const {
     const SpaceReport space = Space();
     return space.stored_bytes() + space.unlinked_bytes - space.lost_bytes;
   }
   uint64_t IndexBytes() const {
-    EpochDomain::Guard guard(&db_->epochs_);
+    EpochDomain::Guard guard(&parts_->context.epochs);
     return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });
   }
   /// Indexes, MemTables and the spare blocks of MemTables.
   uint64_t ComputeBytes() const;
   LogWriterStats LogStats() const {
-    return db_->write_path_.log() == nullptr ? LogWriterStats() : db_->write_path_.log()->stats();
+    return parts_->writes.log() == nullptr ? LogWriterStats() : parts_->writes.log()->stats();
   }
 
-  DBImpl* const db_;
+  DatabaseParts* const parts_;
 };
 
 uint64_t DBProperties::ComputeBytes() const {
-  uint64_t bytes = IndexBytes() + db_->generations_.SpareBytes();
-  MutexLock lock(&db_->state_.mutex);
-  for (const auto& [id, family] : db_->state_.families->by_id) {
+  uint64_t bytes = IndexBytes() + parts_->generations.SpareBytes();
+  MutexLock lock(&parts_->state.mutex);
+  for (const auto& [id, family] : parts_->state.families->by_id) {
     for (const auto& memtable : family->current_view()->memtables) bytes += memtable->MemoryUsage();
   }
   return bytes;
@@ -94,57 +98,63 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
   static constexpr Entry kNumbers[] = {
       {"num-running-flushes",
        [](P p) {
-         MutexLock lock(&p.db_->state_.mutex);
-         return uint64_t{p.db_->state_.work.flush_running};
+         MutexLock lock(&p.parts_->state.mutex);
+         return uint64_t{p.parts_->state.work.flush_running};
        }},
       {"num-running-compactions",
        [](P p) {
-         MutexLock lock(&p.db_->state_.mutex);
-         return static_cast<uint64_t>(p.db_->state_.work.compactions_running +
-                                      p.db_->state_.work.manual_compactions);
+         MutexLock lock(&p.parts_->state.mutex);
+         return static_cast<uint64_t>(p.parts_->state.work.compactions_running +
+                                      p.parts_->state.work.manual_compactions);
        }},
       {"num-snapshots",
        [](P p) {
-         MutexLock lock(&p.db_->state_.mutex);
-         return uint64_t{p.db_->state_.snapshots.size()};
+         MutexLock lock(&p.parts_->state.mutex);
+         return uint64_t{p.parts_->state.snapshots.size()};
        }},
       {"oldest-snapshot-sequence",
        [](P p) {
-         MutexLock lock(&p.db_->state_.mutex);
-         return p.db_->state_.snapshots.Oldest();
+         MutexLock lock(&p.parts_->state.mutex);
+         return p.parts_->state.snapshots.Oldest();
        }},
-      {"events.dropped", [](P p) { return p.db_->events_.dropped(); }},
+      {"events.dropped", [](P p) { return p.parts_->context.events.dropped(); }},
       {"actual-delayed-write-rate", [](P p) { return p.DelayedWriteRate(); }},
       {"is-write-stopped",
-       [](P p) { return uint64_t{p.db_->write_controller_.stall() == Stall::kStop}; }},
+       [](P p) { return uint64_t{p.parts_->write_controller.stall() == Stall::kStop}; }},
       {"num-unloaded-tables",
        [](P p) {
          return p.SumOverTables([](const auto& table) { return uint64_t{!table.loaded()}; });
        }},
       {"space.used-bytes", [](P p) { return p.UsedBytes(); }},
-      {"space.quarantined-bytes", [](P p) { return p.db_->space_->quarantined_bytes(); }},
+      {"space.quarantined-bytes", [](P p) { return p.parts_->context.space.quarantined_bytes(); }},
       {"space.compute-bytes", [](P p) { return p.ComputeBytes(); }},
       {"space.index-bytes", [](P p) { return p.IndexBytes(); }},
       {"space.index-budget-used",
        [](P p) {
-         return p.db_->point_tiers_.memory() == nullptr ? 0 : p.db_->point_tiers_.memory()->used();
+         return p.parts_->context.point_tiers.memory() == nullptr
+                    ? 0
+                    : p.parts_->context.point_tiers.memory()->used();
        }},
-      {"network.compute-read", [](P p) { return p.db_->client_->device()->traffic().bytes_read; }},
+      {"network.compute-read",
+       [](P p) { return p.parts_->context.client->device()->traffic().bytes_read; }},
       {"network.compute-written",
-       [](P p) { return p.db_->client_->device()->traffic().bytes_written; }},
+       [](P p) { return p.parts_->context.client->device()->traffic().bytes_written; }},
       {"network.memnode-read", [](P p) { return p.SumOverNodes(&pool::NodeStats::bytes_read); }},
       {"network.memnode-written",
        [](P p) { return p.SumOverNodes(&pool::NodeStats::bytes_written); }},
-      {"flush.near-data", [](P p) { return p.db_->flushes_.sites().near_data(); }},
-      {"flush.fallbacks", [](P p) { return p.db_->flushes_.sites().fallbacks(); }},
-      {"compaction.bytes-read", [](P p) { return p.db_->counters_.compaction_bytes_read.load(); }},
+      {"flush.near-data", [](P p) { return p.parts_->flushes.sites().near_data(); }},
+      {"flush.fallbacks", [](P p) { return p.parts_->flushes.sites().fallbacks(); }},
+      {"compaction.bytes-read",
+       [](P p) { return p.parts_->context.counters.compaction_bytes_read.load(); }},
       {"compaction.bytes-written",
-       [](P p) { return p.db_->counters_.compaction_bytes_written.load(); }},
-      {"compaction.cpu-nanos", [](P p) { return p.db_->counters_.compaction_cpu_nanos.load(); }},
-      {"encoding.data-bytes", [](P p) { return p.db_->store_->encoding_work().data_bytes; }},
-      {"encoding.cpu-nanos", [](P p) { return p.db_->store_->encoding_work().cpu_nanos; }},
-      {"stall-nanos", [](P p) { return p.db_->counters_.stall_nanos.load(); }},
-      {"damage.reads", [](P p) { return p.db_->store_->damaged_reads(); }},
+       [](P p) { return p.parts_->context.counters.compaction_bytes_written.load(); }},
+      {"compaction.cpu-nanos",
+       [](P p) { return p.parts_->context.counters.compaction_cpu_nanos.load(); }},
+      {"encoding.data-bytes",
+       [](P p) { return p.parts_->context.store.encoding_work().data_bytes; }},
+      {"encoding.cpu-nanos", [](P p) { return p.parts_->context.store.encoding_work().cpu_nanos; }},
+      {"stall-nanos", [](P p) { return p.parts_->context.counters.stall_nanos.load(); }},
+      {"damage.reads", [](P p) { return p.parts_->context.store.damaged_reads(); }},
       {"damage.fragments",
        [](P p) {
          return p.SumOverTables([](const auto& table) {
@@ -152,28 +162,29 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
          });
        }},
       {"repair.tables-left",
-       [](P p) { return p.db_->redundancy_keeper_->repairer().TablesToRepair(); }},
-      {"repair.bytes-done", [](P p) { return p.db_->counters_.repaired_bytes.load(); }},
-      {"repair.cpu-nanos", [](P p) { return p.db_->counters_.repair_cpu_nanos.load(); }},
-      {"scrub.bytes", [](P p) { return p.db_->redundancy_keeper_->table_scrub().bytes.load(); }},
+       [](P p) { return p.parts_->redundancy_keeper->repairer().TablesToRepair(); }},
+      {"repair.bytes-done", [](P p) { return p.parts_->context.counters.repaired_bytes.load(); }},
+      {"repair.cpu-nanos", [](P p) { return p.parts_->context.counters.repair_cpu_nanos.load(); }},
+      {"scrub.bytes", [](P p) { return p.parts_->redundancy_keeper->table_scrub().bytes.load(); }},
       {"scrub.damaged-fragments",
-       [](P p) { return p.db_->redundancy_keeper_->table_scrub().fragments.load(); }},
-      {"scrub.passes", [](P p) { return p.db_->redundancy_keeper_->table_scrub().passes.load(); }},
+       [](P p) { return p.parts_->redundancy_keeper->table_scrub().fragments.load(); }},
+      {"scrub.passes",
+       [](P p) { return p.parts_->redundancy_keeper->table_scrub().passes.load(); }},
       {"scrub.copy-bytes",
-       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().bytes.load(); }},
+       [](P p) { return p.parts_->redundancy_keeper->metadata_scrub().bytes.load(); }},
       {"scrub.copy-passes",
-       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().passes.load(); }},
+       [](P p) { return p.parts_->redundancy_keeper->metadata_scrub().passes.load(); }},
       {"scrub.damaged-copies",
-       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().damaged.load(); }},
+       [](P p) { return p.parts_->redundancy_keeper->metadata_scrub().damaged.load(); }},
       {"scrub.healed-copies",
-       [](P p) { return p.db_->redundancy_keeper_->metadata_scrub().healed.load(); }},
-      {"manifest.edits", [](P p) { return p.db_->committer_.manifest()->counters().edits; }},
+       [](P p) { return p.parts_->redundancy_keeper->metadata_scrub().healed.load(); }},
+      {"manifest.edits", [](P p) { return p.parts_->committer.manifest()->counters().edits; }},
       {"manifest.checkpoints",
-       [](P p) { return p.db_->committer_.manifest()->counters().checkpoints; }},
+       [](P p) { return p.parts_->committer.manifest()->counters().checkpoints; }},
       {"manifest.delta-bytes",
-       [](P p) { return p.db_->committer_.manifest()->counters().delta_bytes; }},
+       [](P p) { return p.parts_->committer.manifest()->counters().delta_bytes; }},
       {"manifest.image-bytes",
-       [](P p) { return p.db_->committer_.manifest()->counters().image_bytes; }},
+       [](P p) { return p.parts_->committer.manifest()->counters().image_bytes; }},
       {"log.bytes", [](P p) { return p.LogStats().bytes_appended; }},
       {"log.writes", [](P p) { return p.LogStats().writes_posted; }},
       {"log.segments", [](P p) { return uint64_t{p.LogStats().segments}; }},
@@ -182,7 +193,7 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
   for (size_t i = 0; i < kFlushFallbacks && name.starts_with(kFallback); ++i) {
     const auto why = static_cast<FlushFallback>(i);
     if (name.substr(kFallback.size()) != NameOf(why)) continue;
-    *value = db_->flushes_.sites().fallbacks(why);
+    *value = parts_->flushes.sites().fallbacks(why);
     return true;
   }
   constexpr std::string_view kSpace = "space.";
@@ -204,7 +215,7 @@ bool DBProperties::Map(std::string_view name, std::map<std::string, std::string>
     (*value)[key] = std::to_string(number);
   };
   if (name == "dbstats") {
-    const DBCounters& counters = db_->counters_;
+    const DBCounters& counters = parts_->context.counters;
     add("flushes", counters.flushes.load());
     add("flush.bytes-written", counters.flush_bytes.load());
     add("compactions", counters.compactions.load());
@@ -224,14 +235,15 @@ bool DBProperties::Map(std::string_view name, std::map<std::string, std::string>
 }
 
 std::string DBProperties::Stats(const FamilyProperties& family) const {
-  const DBCounters& counters = db_->counters_;
+  const DBCounters& counters = parts_->context.counters;
   const auto seconds = [](uint64_t nanos) { return static_cast<double>(nanos) / 1e9; };
   const SpaceReport space = Space();
   return family.LevelStats() +
          fmt::format("MemTables: {} waiting to be flushed, {} in all\n", family.FullMemTables(),
                      FormatBytes(family.MemTableBytes())) +
          fmt::format("Flushes: {}, {} written, {} near the data\n", counters.flushes.load(),
-                     FormatBytes(counters.flush_bytes.load()), db_->flushes_.sites().near_data()) +
+                     FormatBytes(counters.flush_bytes.load()),
+                     parts_->flushes.sites().near_data()) +
          fmt::format(
              "Compactions: {} and {} moves, {} read, {} written, {:.2f} s of executor CPU\n",
              counters.compactions.load(), counters.trivial_moves.load(),
@@ -263,8 +275,8 @@ bool OwnerControls::GetProperty(ColumnFamilyHandle* handle, const Slice& propert
   value->clear();
   ColumnFamily* family = nullptr;
   const std::optional<std::string> name = NameOf(property);
-  if (!name.has_value() || !db_->state_.FindFamily(handle, &family).ok()) return false;
-  const DBProperties database(db_);
+  if (!name.has_value() || !parts_->state.FindFamily(handle, &family).ok()) return false;
+  const DBProperties database(parts_);
   const FamilyProperties of_family = database.OfFamily(*family);
   if (name == "levelstats") {
     *value = of_family.LevelStats();
@@ -273,12 +285,13 @@ bool OwnerControls::GetProperty(ColumnFamilyHandle* handle, const Slice& propert
   } else if (name == "space") {
     *value = database.Space().ToString();
   } else if (name == "open.timeline") {
-    MutexLock lock(&db_->state_.mutex);
-    *value = db_->open_timeline_.ToString();
+    MutexLock lock(&parts_->state.mutex);
+    *value = parts_->open_timeline.ToString();
   } else if (name == "sstables") {
     *value = of_family.Tables();
   } else if (name == "options-statistics") {
-    if (db_->options_.statistics != nullptr) *value = db_->options_.statistics->ToString();
+    if (parts_->context.options.statistics != nullptr)
+      *value = parts_->context.options.statistics->ToString();
   } else if (std::map<std::string, std::string> map; GetMapProperty(handle, property, &map)) {
     for (const auto& [key, number] : map) *value += fmt::format("{}: {}\n", key, number);
   } else {
@@ -294,10 +307,10 @@ bool OwnerControls::GetIntProperty(ColumnFamilyHandle* handle, const Slice& prop
   *value = 0;
   ColumnFamily* family = nullptr;
   const std::optional<std::string> name = NameOf(property);
-  if (!name.has_value() || !db_->state_.FindFamily(handle, &family).ok()) return false;
-  const DBProperties database(db_);
+  if (!name.has_value() || !parts_->state.FindFamily(handle, &family).ok()) return false;
+  const DBProperties database(parts_);
   {
-    EpochDomain::Guard guard(&db_->epochs_);
+    EpochDomain::Guard guard(&parts_->context.epochs);
     if (database.OfFamily(*family).Number(*name, value)) return true;
   }
   return database.Number(*name, value);
@@ -308,8 +321,8 @@ bool OwnerControls::GetMapProperty(ColumnFamilyHandle* handle, const Slice& prop
   value->clear();
   ColumnFamily* family = nullptr;
   const std::optional<std::string> name = NameOf(property);
-  if (!name.has_value() || !db_->state_.FindFamily(handle, &family).ok()) return false;
-  const DBProperties database(db_);
+  if (!name.has_value() || !parts_->state.FindFamily(handle, &family).ok()) return false;
+  const DBProperties database(parts_);
   return database.OfFamily(*family).Map(*name, value) || database.Map(*name, value);
 }
 
@@ -317,11 +330,11 @@ bool OwnerControls::GetAggregatedIntProperty(const Slice& property, uint64_t* va
   *value = 0;
   const std::optional<std::string> name = NameOf(property);
   if (!name.has_value()) return false;
-  const DBProperties database(db_);
+  const DBProperties database(parts_);
   bool known = false;
-  const std::shared_ptr<const ColumnFamilySet> families = db_->state_.Families();
+  const std::shared_ptr<const ColumnFamilySet> families = parts_->state.Families();
   for (const auto& [id, family] : families->by_id) {
-    EpochDomain::Guard guard(&db_->epochs_);
+    EpochDomain::Guard guard(&parts_->context.epochs);
     uint64_t of_family = 0;
     // A level may be beyond those of some families.
     if (!database.OfFamily(*family).Number(*name, &of_family)) continue;
@@ -332,7 +345,7 @@ bool OwnerControls::GetAggregatedIntProperty(const Slice& property, uint64_t* va
 }
 
 Status OwnerControls::ResetStats() {
-  DBCounters& counters = db_->counters_;
+  DBCounters& counters = parts_->context.counters;
   for (std::atomic<uint64_t>* counter :
        {&counters.flushes, &counters.flush_bytes, &counters.compactions, &counters.trivial_moves,
         &counters.compaction_bytes_read, &counters.compaction_bytes_written,

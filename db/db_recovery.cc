@@ -38,13 +38,13 @@ Status DBImpl::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* sta
   std::map<NodeId, NodeId> numbers;
   for (const auto& [node, instance_id] : state->nodes) {
     for (const auto& [present, slabs] : lease.slabs) {
-      if (client_->instance_id(present) == instance_id) numbers[node] = present;
+      if (parts_.context.client->instance_id(present) == instance_id) numbers[node] = present;
     }
   }
   state->Renumber(numbers);
   state->nodes.clear();
   for (const auto& [present, slabs] : lease.slabs) {
-    state->nodes[present] = client_->instance_id(present);
+    state->nodes[present] = parts_.context.client->instance_id(present);
   }
   std::erase_if(*copies,
                 [&](const ExtentAddr& copy) { return !lease.slabs.contains(copy.start.node); });
@@ -76,35 +76,35 @@ Status DBImpl::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* sta
   }
   for (const auto& [number, segment] : state->segments) {
     if (!NACRE_PLANTED_BUG("recovery.log-taken-for-free-space")) use(segment.copies);
-    context_.copy_bytes.Add(segment.copies);
+    parts_.context.copy_bytes.Add(segment.copies);
   }
   use(*copies);
-  context_.copy_bytes.Add(*copies);
+  parts_.context.copy_bytes.Add(*copies);
   for (const auto& [node, slabs] : lease.slabs) {
-    NACRE_RETURN_IF_ERROR(space_->Restore(node, slabs, live[node]));
+    NACRE_RETURN_IF_ERROR(parts_.context.space.Restore(node, slabs, live[node]));
   }
   if (degraded > 0) {
-    Log(options_.info_log, LogLevel::kWarn,
-        "{}: of {} of {} tables fragments are lost with nodes that are no longer there", name_,
-        degraded, state->tables.size());
+    Log(parts_.context.options.info_log, LogLevel::kWarn,
+        "{}: of {} of {} tables fragments are lost with nodes that are no longer there",
+        parts_.context.name, degraded, state->tables.size());
   }
   return Status::OK();
 }
 
 Status DBImpl::OpenTables(const ManifestState& state) {
-  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
+  const std::shared_ptr<const ColumnFamilySet> families = parts_.state.Families();
   std::map<uint32_t, VersionEdit> edits;
   for (const auto& [id, table] : state.tables) {
     const ColumnFamily* family = families->Find(table.second.family);
     std::shared_ptr<TableHandle> handle;
     NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, family->user_comparator(),
-                                                  context_.Surroundings(), &handle));
+                                                  parts_.context.Surroundings(), &handle));
     edits[family->id()].added.push_back({static_cast<int>(table.first), std::move(handle)});
   }
-  MutexLock lock(&state_.mutex);
+  MutexLock lock(&parts_.state.mutex);
   for (const auto& [id, edit] : edits) {
     ColumnFamily* family = families->Find(id);
-    state_.InstallView(family, {}, Version::Apply(family->version(), edit));
+    parts_.state.InstallView(family, {}, Version::Apply(family->version(), edit));
   }
   return Status::OK();
 }
@@ -147,40 +147,42 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
   const std::map<uint64_t, LogSegment> segments = state.segments;
   const uint64_t next_segment = state.next_segment;
   // Only now: what is on nodes that cannot be reached is nowhere in it, and they may come back.
-  NACRE_RETURN_IF_ERROR(committer_.Open(std::move(state), std::move(image), copies));
+  NACRE_RETURN_IF_ERROR(parts_.committer.Open(std::move(state), std::move(image), copies));
   timeline->EndStep("new-manifest");
 
-  generations_.sequencer()->StartAfter(last);
-  if (!context_.pool->embedded()) {
+  parts_.generations.sequencer()->StartAfter(last);
+  if (!parts_.context.pool->embedded()) {
     std::vector<LogSegment> left;
     for (const auto& [number, segment] : segments) {
       if (number != kStateRecordNumber) left.push_back(segment);
     }
-    NACRE_RETURN_IF_ERROR(write_path_.SealLog(left));
-    NACRE_RETURN_IF_ERROR(write_path_.OpenLog(next_segment, log, &committer_));
+    NACRE_RETURN_IF_ERROR(parts_.writes.SealLog(left));
+    NACRE_RETURN_IF_ERROR(parts_.writes.OpenLog(next_segment, log, &parts_.committer));
     NACRE_POINT("open.log-opened");
-    context_.lease = std::make_unique<OwnerLease>(client_, database_id_, BootClock());
-    NACRE_RETURN_IF_ERROR(context_.lease->Start());
+    parts_.context.lease = std::make_unique<OwnerLease>(parts_.context.client,
+                                                        parts_.context.database_id, BootClock());
+    NACRE_RETURN_IF_ERROR(parts_.context.lease->Start());
   }
   timeline->EndStep("log");
-  committer_.TakeOver(segments, last);
+  parts_.committer.TakeOver(segments, last);
   {
-    MutexLock lock(&state_.mutex);
-    state_.manifest_version = committer_.manifest()->version();
+    MutexLock lock(&parts_.state.mutex);
+    parts_.state.manifest_version = parts_.committer.manifest()->version();
     // What is in the last owner's log is kept there until it is in tables.
-    if (replayed) generations_.Switch();
-    write_controller_.Update();  // LoadIndexes begins with background work.
+    if (replayed) parts_.generations.Switch();
+    parts_.write_controller.Update();  // LoadIndexes begins with background work.
   }
-  if (!replayed) committer_.ReleaseLog(write_path_.log(), last);
+  if (!replayed) parts_.committer.ReleaseLog(parts_.writes.log(), last);
   NACRE_POINT("open.replayed-scheduled");
   timeline->EndStep("open");
   {
-    MutexLock lock(&state_.mutex);
-    open_timeline_ = *timeline;
+    MutexLock lock(&parts_.state.mutex);
+    parts_.open_timeline = *timeline;
   }
   StartThreads();
-  Log(options_.info_log, LogLevel::kInfo, "opened {} in {}: {} tables, sequence {}, in {} us",
-      name_, context_.pool->uri(), tables, last, timeline->TotalMicros());
+  Log(parts_.context.options.info_log, LogLevel::kInfo,
+      "opened {} in {}: {} tables, sequence {}, in {} us", parts_.context.name,
+      parts_.context.pool->uri(), tables, last, timeline->TotalMicros());
   return Status::OK();
 }
 
@@ -190,8 +192,8 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
     if (number != kStateRecordNumber) segments.push_back(segment);
   }
   if (segments.empty()) return Status::OK();
-  const uint64_t start = clock_->NowNanos();
-  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
+  const uint64_t start = parts_.context.clock->NowNanos();
+  const std::shared_ptr<const ColumnFamilySet> families = parts_.state.Families();
   std::map<uint32_t, SortedInserts> inserts;
   for (const auto& [id, family] : families->by_id) {
     inserts.try_emplace(id, family->user_comparator(), segments.size());
@@ -225,20 +227,21 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
   };
   size_t parts = 0;
   // All families' values lie in the memory of one MemTable.
-  const uint16_t generation = generations_.sequencer()->generation();
-  MemTable* first = generations_.MakeMemTable(default_family_.get(), generation);
-  NACRE_RETURN_IF_ERROR(ReadLogInParts(client_, database_id_, segments, options_.wal_recovery_mode,
-                                       OpeningThreads(), first->arena(), replay, result, &parts)
-                            .WithContext("log of " + name_));
+  const uint16_t generation = parts_.generations.sequencer()->generation();
+  MemTable* first = parts_.generations.MakeMemTable(parts_.state.default_family.get(), generation);
+  NACRE_RETURN_IF_ERROR(ReadLogInParts(parts_.context.client, parts_.context.database_id, segments,
+                                       parts_.context.options.wal_recovery_mode, OpeningThreads(),
+                                       first->arena(), replay, result, &parts)
+                            .WithContext("log of " + parts_.context.name));
   std::shared_ptr<const MemTable> keeper;
   {
-    MutexLock lock(&state_.mutex);
-    keeper = default_family_->HoldMemTable(generation);
+    MutexLock lock(&parts_.state.mutex);
+    keeper = parts_.state.default_family->HoldMemTable(generation);
   }
   for (auto& [id, of_family] : inserts) {
     of_family.DropFrom(parts);
     if (of_family.empty()) continue;
-    MemTable* memtable = generations_.MakeMemTable(families->Find(id), generation);
+    MemTable* memtable = parts_.generations.MakeMemTable(families->Find(id), generation);
     if (memtable != first) memtable->KeepAlive(keeper);
     of_family.InsertInto(memtable, OpeningThreads());
     memtable->NoteReplayed();
@@ -246,17 +249,17 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
   }
   if (result->tail_begin != 0) {
     const LogSegment& last = state.segments.at(result->end_number);
-    NACRE_RETURN_IF_ERROR(CompleteLogTail(client_, database_id_, last, result->tail_begin,
-                                          result->end_bytes, &result->notes)
-                              .WithContext("log of " + name_));
+    NACRE_RETURN_IF_ERROR(CompleteLogTail(parts_.context.client, parts_.context.database_id, last,
+                                          result->tail_begin, result->end_bytes, &result->notes)
+                              .WithContext("log of " + parts_.context.name));
   }
   for (const std::string& note : result->notes) {
-    Log(options_.info_log, LogLevel::kWarn, "{}: log: {}", name_, note);
+    Log(parts_.context.options.info_log, LogLevel::kWarn, "{}: log: {}", parts_.context.name, note);
   }
-  Log(options_.info_log, LogLevel::kInfo,
-      "{}: replayed {} records, {} bytes of {} segments up to sequence {} in {} us", name_,
-      result->records, result->bytes, segments.size(), result->last_sequence,
-      (clock_->NowNanos() - start) / 1000);
+  Log(parts_.context.options.info_log, LogLevel::kInfo,
+      "{}: replayed {} records, {} bytes of {} segments up to sequence {} in {} us",
+      parts_.context.name, result->records, result->bytes, segments.size(), result->last_sequence,
+      (parts_.context.clock->NowNanos() - start) / 1000);
   return Status::OK();
 }
 

@@ -5,8 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "db/db_impl.h"
+#include "db/database_parts.h"
 #include "db/options/options_check.h"
+#include "db/owner_controls.h"
 #include "nacre/convenience.h"
 #include "util/log.h"
 
@@ -54,23 +55,23 @@ std::string TextOf(const std::unordered_map<std::string, std::string>& changes) 
 
 Options OwnerControls::GetOptions(ColumnFamilyHandle* handle) const {
   ColumnFamily* family = nullptr;
-  if (!db_->state_.FindFamily(handle, &family).ok())
+  if (!parts_->state.FindFamily(handle, &family).ok())
     return Options(GetDBOptions(), ColumnFamilyOptions());
   return Options(GetDBOptions(), family->options());
 }
 
 DBOptions OwnerControls::GetDBOptions() const {
-  DBOptions options = db_->options_;
-  db_->live_.PutInto(&options);
+  DBOptions options = parts_->context.options;
+  parts_->context.live.PutInto(&options);
   return options;
 }
 
 Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
                                  const std::unordered_map<std::string, std::string>& changes) {
   ColumnFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(db_->state_.FindFamily(handle, &family, DatabaseState::Use::kWrite));
+  NACRE_RETURN_IF_ERROR(parts_->state.FindFamily(handle, &family, DatabaseState::Use::kWrite));
   if (changes.empty()) return Status::InvalidArgument("SetOptions: there is nothing to be set");
-  MutexLock lock(&db_->state_.mutex);
+  MutexLock lock(&parts_->state.mutex);
   ColumnFamilyOptions options;
   NACRE_RETURN_IF_ERROR(
       GetColumnFamilyOptionsFromMap(ConfigOptions(), family->options(), changes, &options));
@@ -78,35 +79,36 @@ Status OwnerControls::SetOptions(ColumnFamilyHandle* handle,
   std::vector<std::string> notes;
   options = SanitizeFamilyOptions(options, family->name(), &notes);
   NACRE_RETURN_IF_ERROR(CheckFamilyOptions(options, family->name()));
-  LogNotes(db_->options_.info_log.get(), db_->name_, notes);
+  LogNotes(parts_->context.options.info_log.get(), parts_->context.name, notes);
   family->SetOptions(options);
   // What was full may not be so any more; what became so is when it is written next.
-  db_->generations_.SwitchIfThereIsRoom();
-  db_->write_controller_.Update();
-  db_->state_.MaybeSchedule();
-  db_->changed_.SignalAll();
-  Log(db_->options_.info_log, LogLevel::kInfo, "{}: options of column family {} set:{}", db_->name_,
-      family->name(), TextOf(changes));
+  parts_->generations.SwitchIfThereIsRoom();
+  parts_->write_controller.Update();
+  parts_->state.MaybeSchedule();
+  parts_->state.changed.SignalAll();
+  Log(parts_->context.options.info_log, LogLevel::kInfo, "{}: options of column family {} set:{}",
+      parts_->context.name, family->name(), TextOf(changes));
   return Status::OK();
 }
 
 Status OwnerControls::SetDBOptions(const std::unordered_map<std::string, std::string>& changes) {
   if (changes.empty()) return Status::InvalidArgument("SetDBOptions: there is nothing to be set");
-  MutexLock lock(&db_->state_.mutex);  // One change after the other.
+  MutexLock lock(&parts_->state.mutex);  // One change after the other.
   DBOptions options;
   NACRE_RETURN_IF_ERROR(GetDBOptionsFromMap(ConfigOptions(), GetDBOptions(), changes, &options));
   NACRE_RETURN_IF_ERROR(CheckChangeable(kOfDatabases, changes));
   std::vector<std::string> notes;
   options = SanitizeDBOptions(options, &notes);
-  LogNotes(db_->options_.info_log.get(), db_->name_, notes);
+  LogNotes(parts_->context.options.info_log.get(), parts_->context.name, notes);
   RedundancyPolicy redundancy;
-  NACRE_RETURN_IF_ERROR(
-      CheckOptions(Options(options, db_->default_family_->options()), db_->name_, &redundancy));
-  db_->live_.Take(options);
-  db_->compactions_.Grow(db_->live_.most_compactions());
-  db_->state_.MaybeSchedule();
-  db_->changed_.SignalAll();
-  Log(db_->options_.info_log, LogLevel::kInfo, "{}: options set:{}", db_->name_, TextOf(changes));
+  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, parts_->state.default_family->options()),
+                                     parts_->context.name, &redundancy));
+  parts_->context.live.Take(options);
+  parts_->compactions.Grow(parts_->context.live.most_compactions());
+  parts_->state.MaybeSchedule();
+  parts_->state.changed.SignalAll();
+  Log(parts_->context.options.info_log, LogLevel::kInfo, "{}: options set:{}", parts_->context.name,
+      TextOf(changes));
   return Status::OK();
 }
 

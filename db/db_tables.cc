@@ -9,20 +9,20 @@
 namespace nacre {
 
 Status DBImpl::PinTables(PinnedTables* pinned) {
-  NACRE_RETURN_IF_ERROR(flushes_.Flush(FlushOptions(), /*only=*/nullptr));
+  NACRE_RETURN_IF_ERROR(parts_.flushes.Flush(FlushOptions(), /*only=*/nullptr));
   VersionList versions;
   {
-    MutexLock lock(&state_.mutex);
+    MutexLock lock(&parts_.state.mutex);
     // What a flush adds and how far it has come changes at once.
-    versions = state_.CurrentVersions();
-    pinned->families = RecordsOf(*state_.families);
-    pinned->next_family = state_.next_family;
-    pinned->sequence = state_.flushed;
-    pinned->manifest_version = state_.manifest_version;
+    versions = parts_.state.CurrentVersions();
+    pinned->families = RecordsOf(*parts_.state.families);
+    pinned->next_family = parts_.state.next_family;
+    pinned->sequence = parts_.state.flushed;
+    pinned->manifest_version = parts_.state.manifest_version;
   }
   // Who was replaced has not got the writes of his successor.
-  NACRE_RETURN_IF_ERROR(context_.CheckLease());
-  pinned->next_table_id = context_.next_table_id.load(std::memory_order_relaxed);
+  NACRE_RETURN_IF_ERROR(parts_.context.CheckLease());
+  pinned->next_table_id = parts_.context.next_table_id.load(std::memory_order_relaxed);
   pinned->tables.clear();
   ForEachTable(versions, [&](const auto& table, int level) {
     // After a repair from footers tables may be ahead of what the manifest knew.
@@ -33,7 +33,7 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
 }
 
 std::shared_ptr<TableHandle> DBImpl::FindTable(const TableMeta& meta) const {
-  return nacre::FindTable(state_.Versions(), meta);
+  return nacre::FindTable(parts_.state.Versions(), meta);
 }
 
 Status DBImpl::OpenToRestore(const DBOptions& options, const std::string& name,
@@ -50,29 +50,30 @@ Status DBImpl::OpenToRestore(const DBOptions& options, const std::string& name,
 }
 
 std::string DBImpl::RestoredLineage() {
-  MutexLock lock(&state_.mutex);
+  MutexLock lock(&parts_.state.mutex);
   // It replaces nothing, and tells of no tables: a manifest that is made anew from footers has what
   // is restored by the state record that ends the restore, and not before.
-  return EncodeTableLineage(state_.BeginLineage(TableLineage::Kind::kCompaction));
+  return EncodeTableLineage(parts_.state.BeginLineage(TableLineage::Kind::kCompaction));
 }
 
 Status DBImpl::RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {
   Status status;
   // Each node that dies meanwhile costs one more try on those that are left.
-  for (int attempt = 0; attempt <= client_->node_count(); ++attempt) {
-    const uint64_t begun = context_.tables_begun.Begin();
+  for (int attempt = 0; attempt <= parts_.context.client->node_count(); ++attempt) {
+    const uint64_t begun = parts_.context.tables_begun.Begin();
     status = TryRestoreTable(level, original, fill);
-    context_.tables_begun.End(begun);
-    state_.RetireUnlinkedViews();
+    parts_.context.tables_begun.End(begun);
+    parts_.state.RetireUnlinkedViews();
     if (!status.IsUnavailable()) break;
-    Log(options_.info_log, LogLevel::kWarn, "{}: restoring table {} is tried again: {}", name_,
-        original.id, status.ToString());
+    Log(parts_.context.options.info_log, LogLevel::kWarn,
+        "{}: restoring table {} is tried again: {}", parts_.context.name, original.id,
+        status.ToString());
   }
-  return context_.ExplainFailure(std::move(status));
+  return parts_.context.ExplainFailure(std::move(status));
 }
 
 Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill) {
-  const std::shared_ptr<const ColumnFamilySet> families = state_.Families();
+  const std::shared_ptr<const ColumnFamilySet> families = parts_.state.Families();
   const auto family = families->by_id.find(original.family);
   if (family == families->by_id.end()) {
     return Status::InvalidArgument("table " + std::to_string(original.id) +
@@ -80,7 +81,7 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
                                    ", which there is not");
   }
   TableMeta meta = original;
-  meta.database_id = database_id_;
+  meta.database_id = parts_.context.database_id;
   meta.level = level;
   meta.part = 0;
   meta.last_part = true;
@@ -91,8 +92,9 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   // What the footer takes depends on the placement.
   meta.placement.fragments.resize(kMaxFragments);
   Placement placement;
-  NACRE_RETURN_IF_ERROR(context_.Reserve(redundancy_.For(static_cast<int>(level)), size_now(),
-                                         kNoNode, &placement, meta.chunk_size));
+  NACRE_RETURN_IF_ERROR(
+      parts_.context.Reserve(parts_.context.redundancy.For(static_cast<int>(level)), size_now(),
+                             kNoNode, &placement, meta.chunk_size));
   meta.placement = std::move(placement);
   meta.size = size_now();
   EncodeFooter(meta, &ending);
@@ -102,39 +104,39 @@ Status DBImpl::TryRestoreTable(uint32_t level, const TableMeta& original, const 
   std::shared_ptr<TableHandle> handle;
   Status status = EncodeFragmentHead(meta, &head);
   if (status.ok()) {
-    status = store_->NewWriter(meta.id, meta.placement, meta.chunk_size, &writer);
+    status = parts_.context.store.NewWriter(meta.id, meta.placement, meta.chunk_size, &writer);
   }
   if (status.ok()) status = fill(writer.get(), ending);
   if (status.ok()) status = writer->Finish(head);
   writer.reset();
-  if (!status.ok()) space_->EndAbandonedWrites();
-  space_->Trim(&meta.placement, meta.size);
+  if (!status.ok()) parts_.context.space.EndAbandonedWrites();
+  parts_.context.space.Trim(&meta.placement, meta.size);
   if (status.ok()) {
     status = TableHandle::OpenUnread(meta, family->second->user_comparator(),
-                                     context_.Surroundings(), &handle);
+                                     parts_.context.Surroundings(), &handle);
   }
   if (!status.ok()) {
-    space_->Free(meta.placement);
+    parts_.context.space.Free(meta.placement);
     return status;
   }
   NACRE_POINT("restore.table-written");
   FamilyEdit edit{.family = family->second, .edit = {}};
   edit.edit.added.push_back({static_cast<int>(level), std::move(handle)});
   ManifestEdit change;
-  status = committer_.Commit({&edit, 1}, &change,
-                             [&]() REQUIRES(state_.mutex) { state_.Install(edit); });
-  if (!status.ok()) committer_.GiveUp({&edit, 1}, status);
+  status = parts_.committer.Commit(
+      {&edit, 1}, &change, [&]() REQUIRES(parts_.state.mutex) { parts_.state.Install(edit); });
+  if (!status.ok()) parts_.committer.GiveUp({&edit, 1}, status);
   NACRE_POINT("restore.table-committed");
   return status;
 }
 
 Status DBImpl::EndRestore() {
-  committer_.RecordState();
+  parts_.committer.RecordState();
   NACRE_POINT("restore.state-recorded");
-  MutexLock commit(&committer_.mutex);
+  MutexLock commit(&parts_.committer.mutex);
   ManifestEdit edit;
   edit.restored = true;
-  const Status status = committer_.CommitEdit(&edit);
+  const Status status = parts_.committer.CommitEdit(&edit);
   NACRE_POINT("restore.ended");
   return status;
 }

@@ -9,7 +9,7 @@
 
 namespace nacre {
 
-class DBImpl;
+struct DatabaseParts;
 
 /// The calls by which an owner is looked at and steered while it is open, as DB has them: all that
 /// is neither a write nor a read nor what these need. They look into the database that is made of
@@ -51,10 +51,10 @@ class OwnerControls : public DB {
   Status Resume() override;
 
  protected:
-  explicit OwnerControls(DBImpl* db) : db_(db) {}
+  explicit OwnerControls(DatabaseParts* parts) : parts_(parts) {}
 
  private:
-  DBImpl* const db_;
+  DatabaseParts* const parts_;
 };
 
 }  // namespace nacre
