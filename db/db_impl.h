@@ -101,16 +101,8 @@ class DBImpl final : public OwnerControls {
   static Status OpenToRestore(const DBOptions& options, const std::string& name,
                               const std::vector<ColumnFamilyDescriptor>& families,
                               const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db);
-  /// Writes all bytes of a table, of which the last are `ending`.
-  using FillTable = std::function<Status(ExtentWriter* writer, const Slice& ending)>;
-  /// Makes a table that another database had, with its id and level, part of this one, which is
-  /// being restored. The bytes from its lineage on are written anew: what they say holds there.
-  Status RestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
-  /// All tables are there: it is whole, and can be opened once it is closed.
-  Status EndRestore() EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
-
-  Headroom& headroom() { return parts_.headroom; }
+  /// Its parts, for a restore.
+  DatabaseParts* parts() { return &parts_; }
   KeySequences key_sequences() const { return KeySequences(&parts_.state, &parts_.reads); }
   uint64_t database_id() const { return parts_.context.database_id; }
   uint32_t num_levels() const { return parts_.state.default_family->num_levels(); }
@@ -153,20 +145,6 @@ class DBImpl final : public OwnerControls {
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(parts_.state.mutex);
 
-  // ---- db_recovery.cc ----
-  /// Goes on from what the last owner left; `copies` of its manifest are freed.
-  Status Recover(const pool::DatabaseLease& lease, ManifestState state,
-                 std::vector<ExtentAddr> copies, OpenTimeline* timeline)
-      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
-  /// Numbers the nodes of the placements as the pool does now, and takes over the space.
-  Status PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
-                      std::vector<ExtentAddr>* copies);
-  /// Reads nothing of them, and makes them the families'.
-  Status OpenTables(const ManifestState& state) EXCLUDES(parts_.state.mutex);
-  /// Into MemTables of the first generation. `*replayed`: there was something.
-  Status ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed)
-      EXCLUDES(parts_.state.mutex);
-
   // ---- db_indexes.cc ----
   /// Loads the indexes of the tables that were there when the database was opened, and tries again
   /// what failed as long as it is open. Reads that come before load what they need themselves.
@@ -175,11 +153,6 @@ class DBImpl final : public OwnerControls {
   // ---- db_impl.cc ----
   Status WriteOne(const WriteOptions& options, ColumnFamilyHandle* handle, ValueType type,
                   const Slice& key, const Slice& value);
-
-  // ---- db_tables.cc ----
-  Status TryRestoreTable(uint32_t level, const TableMeta& original, const FillTable& fill)
-      EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
-  std::string RestoredLineage() EXCLUDES(parts_.state.mutex);
 
   DatabaseParts parts_;
   const std::unique_ptr<ColumnFamilyHandle> default_handle_;

@@ -10,6 +10,7 @@
 #include "db/options/info_log.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
+#include "db/recovery.h"
 #include "pool/databases.h"
 #include "pool/reports.h"
 #include "table/format/write_batch_format.h"
@@ -172,7 +173,10 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
     Log(options.info_log, LogLevel::kWarn, "{}: manifest: {}", name, note);
   }
   Status status = CatchAll([&] {
-    return opened->Recover(lease, std::move(last.state), std::move(last.copies), &timeline);
+    NACRE_RETURN_IF_ERROR(Recovery(&opened->parts_, &timeline)
+                              .Run(lease, std::move(last.state), std::move(last.copies)));
+    opened->StartThreads();
+    return Status::OK();
   });
   if (!status.ok()) {
     opened->Abandon();

@@ -8,6 +8,7 @@
 #include "db/checkpoint/checkpoint_folder.h"
 #include "db/checkpoint/table_file.h"
 #include "db/checkpoint/table_jobs.h"
+#include "db/checkpoint/table_restorer.h"
 #include "db/db_impl.h"
 #include "db/family/family_check.h"
 #include "nacre/checkpoint.h"
@@ -22,8 +23,8 @@ class TableRestore {
   TableRestore(const TableMeta& meta, const TableFileReader& file, TableJobs* jobs)
       : meta_(meta), file_(file), jobs_(jobs), scratch_(meta.chunk_size, '\0') {}
 
-  /// As DBImpl::FillTable, once for each attempt. What the file has behind the records and indexes
-  /// is where the table was; it is only checked.
+  /// As TableRestorer::FillTable, once for each attempt. What the file has behind the records and
+  /// indexes is where the table was; it is only checked.
   Status Fill(ExtentWriter* writer, const Slice& ending) {
     if (copied_ > 0) jobs_->Undo(std::exchange(copied_, 0));
     const uint64_t kept = meta_.lineage.offset;
@@ -101,7 +102,7 @@ Status RestoreTables(const CheckpointFolder& folder, const CheckpointDescription
   std::set<uint64_t> ids;
   for (const VersionEdit::Added& table : there.tables) ids.insert(table.table->id());
   there.tables.clear();
-  NACRE_RETURN_IF_ERROR(db->headroom().CheckRestore(description.tables, ids));
+  NACRE_RETURN_IF_ERROR(db->parts()->headroom.CheckRestore(description.tables, ids));
   return jobs->Run([&](size_t i) -> Status {
     const auto& [level, meta] = description.tables[i];
     if (ids.contains(meta.id)) return jobs->Done(meta.size);
@@ -109,9 +110,10 @@ Status RestoreTables(const CheckpointFolder& folder, const CheckpointDescription
     NACRE_RETURN_IF_ERROR(OpenTableOf(folder, description, meta, &file));
     TableRestore table(meta, *file, jobs);
     NACRE_RETURN_IF_ERROR(
-        db->RestoreTable(level, meta, [&table](ExtentWriter* writer, const Slice& ending) {
-          return table.Fill(writer, ending);
-        }));
+        TableRestorer(db->parts())
+            .Restore(level, meta, [&table](ExtentWriter* writer, const Slice& ending) {
+              return table.Fill(writer, ending);
+            }));
     return jobs->Done(table.rest());
   });
 }
@@ -144,7 +146,7 @@ Status RestoreDB(const Options& options, const std::string& name, const std::str
   TableJobs jobs(db->clock(), copy, description->tables.size(), description->bytes());
   const uint64_t start = db->clock()->NowNanos();
   Status status = RestoreTables(*folder, *description, db.get(), &jobs);
-  if (status.ok()) status = db->EndRestore();
+  if (status.ok()) status = TableRestorer(db->parts()).End();
   Log(options.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
       "{}: restored from checkpoint {} in {}: {} tables, {} bytes in {} ms: {}", name, number, dir,
       jobs.progress().tables_done, jobs.progress().bytes_done,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "db/checkpoint/table_restorer.h"
 #include "db/db_impl.h"
 #include "nacre/db.h"
 #include "nacre/write_batch.h"
@@ -29,7 +30,7 @@ class DBSequenceTest : public testing::Test {
     std::unique_ptr<DBImpl> restored;
     NACRE_RETURN_IF_ERROR(DBImpl::OpenToRestore(
         options_, "db", {{kDefaultColumnFamilyName, options_}}, state, &restored));
-    NACRE_RETURN_IF_ERROR(restored->EndRestore());
+    NACRE_RETURN_IF_ERROR(TableRestorer(restored->parts()).End());
     return restored->Close();
   }
 

@@ -1,11 +1,11 @@
+#include "db/recovery.h"
+
 #include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "db/db_impl.h"
 #include "db/manifest/state_record.h"
-#include "db/open_timeline.h"
 #include "db/wal/log_reader.h"
 #include "db/wal/log_tail.h"
 #include "db/write/sorted_inserts.h"
@@ -32,19 +32,19 @@ size_t OpeningThreads() {
 
 }  // namespace
 
-Status DBImpl::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
-                            std::vector<ExtentAddr>* copies) {
+Status Recovery::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* state,
+                              std::vector<ExtentAddr>* copies) {
   // By instance, wherever it answers now: one that was started anew has nothing of ours.
   std::map<NodeId, NodeId> numbers;
   for (const auto& [node, instance_id] : state->nodes) {
     for (const auto& [present, slabs] : lease.slabs) {
-      if (parts_.context.client->instance_id(present) == instance_id) numbers[node] = present;
+      if (context_.client->instance_id(present) == instance_id) numbers[node] = present;
     }
   }
   state->Renumber(numbers);
   state->nodes.clear();
   for (const auto& [present, slabs] : lease.slabs) {
-    state->nodes[present] = parts_.context.client->instance_id(present);
+    state->nodes[present] = context_.client->instance_id(present);
   }
   std::erase_if(*copies,
                 [&](const ExtentAddr& copy) { return !lease.slabs.contains(copy.start.node); });
@@ -76,29 +76,29 @@ Status DBImpl::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* sta
   }
   for (const auto& [number, segment] : state->segments) {
     if (!NACRE_PLANTED_BUG("recovery.log-taken-for-free-space")) use(segment.copies);
-    parts_.context.copy_bytes.Add(segment.copies);
+    context_.copy_bytes.Add(segment.copies);
   }
   use(*copies);
-  parts_.context.copy_bytes.Add(*copies);
+  context_.copy_bytes.Add(*copies);
   for (const auto& [node, slabs] : lease.slabs) {
-    NACRE_RETURN_IF_ERROR(parts_.context.space.Restore(node, slabs, live[node]));
+    NACRE_RETURN_IF_ERROR(context_.space.Restore(node, slabs, live[node]));
   }
   if (degraded > 0) {
-    Log(parts_.context.options.info_log, LogLevel::kWarn,
+    Log(context_.options.info_log, LogLevel::kWarn,
         "{}: of {} of {} tables fragments are lost with nodes that are no longer there",
-        parts_.context.name, degraded, state->tables.size());
+        context_.name, degraded, state->tables.size());
   }
   return Status::OK();
 }
 
-Status DBImpl::OpenTables(const ManifestState& state) {
+Status Recovery::OpenTables(const ManifestState& state) {
   const std::shared_ptr<const ColumnFamilySet> families = parts_.state.Families();
   std::map<uint32_t, VersionEdit> edits;
   for (const auto& [id, table] : state.tables) {
     const ColumnFamily* family = families->Find(table.second.family);
     std::shared_ptr<TableHandle> handle;
     NACRE_RETURN_IF_ERROR(TableHandle::OpenUnread(table.second, family->user_comparator(),
-                                                  parts_.context.Surroundings(), &handle));
+                                                  context_.Surroundings(), &handle));
     edits[family->id()].added.push_back({static_cast<int>(table.first), std::move(handle)});
   }
   MutexLock lock(&parts_.state.mutex);
@@ -109,19 +109,19 @@ Status DBImpl::OpenTables(const ManifestState& state) {
   return Status::OK();
 }
 
-Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
-                       std::vector<ExtentAddr> copies, OpenTimeline* timeline) {
+Status Recovery::Run(const pool::DatabaseLease& lease, ManifestState state,
+                     std::vector<ExtentAddr> copies) {
   NACRE_RETURN_IF_ERROR(PlaceExtents(lease, &state, &copies));
-  timeline->EndStep("space");
+  timeline_->EndStep("space");
   NACRE_POINT("open.space-restored");
   LogReadResult log;
   bool replayed = false;
   const auto read = [&] {
     NACRE_RETURN_IF_ERROR(OpenTables(state));
-    timeline->EndStep("tables");
+    timeline_->EndStep("tables");
     NACRE_POINT("open.tables-opened");
     NACRE_RETURN_IF_ERROR(ReplayLog(state, &log, &replayed));
-    timeline->EndStep("replay");
+    timeline_->EndStep("replay");
     NACRE_POINT("open.log-replayed");
     return Status::OK();
   };
@@ -148,10 +148,10 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
   const uint64_t next_segment = state.next_segment;
   // Only now: what is on nodes that cannot be reached is nowhere in it, and they may come back.
   NACRE_RETURN_IF_ERROR(parts_.committer.Open(std::move(state), std::move(image), copies));
-  timeline->EndStep("new-manifest");
+  timeline_->EndStep("new-manifest");
 
   parts_.generations.sequencer()->StartAfter(last);
-  if (!parts_.context.pool->embedded()) {
+  if (!context_.pool->embedded()) {
     std::vector<LogSegment> left;
     for (const auto& [number, segment] : segments) {
       if (number != kStateRecordNumber) left.push_back(segment);
@@ -159,11 +159,11 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
     NACRE_RETURN_IF_ERROR(parts_.writes.SealLog(left));
     NACRE_RETURN_IF_ERROR(parts_.writes.OpenLog(next_segment, log, &parts_.committer));
     NACRE_POINT("open.log-opened");
-    parts_.context.lease = std::make_unique<OwnerLease>(parts_.context.client,
-                                                        parts_.context.database_id, BootClock());
-    NACRE_RETURN_IF_ERROR(parts_.context.lease->Start());
+    context_.lease =
+        std::make_unique<OwnerLease>(context_.client, context_.database_id, BootClock());
+    NACRE_RETURN_IF_ERROR(context_.lease->Start());
   }
-  timeline->EndStep("log");
+  timeline_->EndStep("log");
   parts_.committer.TakeOver(segments, last);
   {
     MutexLock lock(&parts_.state.mutex);
@@ -174,25 +174,24 @@ Status DBImpl::Recover(const pool::DatabaseLease& lease, ManifestState state,
   }
   if (!replayed) parts_.committer.ReleaseLog(parts_.writes.log(), last);
   NACRE_POINT("open.replayed-scheduled");
-  timeline->EndStep("open");
+  timeline_->EndStep("open");
   {
     MutexLock lock(&parts_.state.mutex);
-    parts_.open_timeline = *timeline;
+    parts_.open_timeline = *timeline_;
   }
-  StartThreads();
-  Log(parts_.context.options.info_log, LogLevel::kInfo,
-      "opened {} in {}: {} tables, sequence {}, in {} us", parts_.context.name,
-      parts_.context.pool->uri(), tables, last, timeline->TotalMicros());
+  Log(context_.options.info_log, LogLevel::kInfo,
+      "opened {} in {}: {} tables, sequence {}, in {} us", context_.name, context_.pool->uri(),
+      tables, last, timeline_->TotalMicros());
   return Status::OK();
 }
 
-Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed) {
+Status Recovery::ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed) {
   std::vector<LogSegment> segments;
   for (const auto& [number, segment] : state.segments) {
     if (number != kStateRecordNumber) segments.push_back(segment);
   }
   if (segments.empty()) return Status::OK();
-  const uint64_t start = parts_.context.clock->NowNanos();
+  const uint64_t start = context_.clock->NowNanos();
   const std::shared_ptr<const ColumnFamilySet> families = parts_.state.Families();
   std::map<uint32_t, SortedInserts> inserts;
   for (const auto& [id, family] : families->by_id) {
@@ -229,10 +228,10 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
   // All families' values lie in the memory of one MemTable.
   const uint16_t generation = parts_.generations.sequencer()->generation();
   MemTable* first = parts_.generations.MakeMemTable(parts_.state.default_family.get(), generation);
-  NACRE_RETURN_IF_ERROR(ReadLogInParts(parts_.context.client, parts_.context.database_id, segments,
-                                       parts_.context.options.wal_recovery_mode, OpeningThreads(),
+  NACRE_RETURN_IF_ERROR(ReadLogInParts(context_.client, context_.database_id, segments,
+                                       context_.options.wal_recovery_mode, OpeningThreads(),
                                        first->arena(), replay, result, &parts)
-                            .WithContext("log of " + parts_.context.name));
+                            .WithContext("log of " + context_.name));
   std::shared_ptr<const MemTable> keeper;
   {
     MutexLock lock(&parts_.state.mutex);
@@ -249,17 +248,17 @@ Status DBImpl::ReplayLog(const ManifestState& state, LogReadResult* result, bool
   }
   if (result->tail_begin != 0) {
     const LogSegment& last = state.segments.at(result->end_number);
-    NACRE_RETURN_IF_ERROR(CompleteLogTail(parts_.context.client, parts_.context.database_id, last,
+    NACRE_RETURN_IF_ERROR(CompleteLogTail(context_.client, context_.database_id, last,
                                           result->tail_begin, result->end_bytes, &result->notes)
-                              .WithContext("log of " + parts_.context.name));
+                              .WithContext("log of " + context_.name));
   }
   for (const std::string& note : result->notes) {
-    Log(parts_.context.options.info_log, LogLevel::kWarn, "{}: log: {}", parts_.context.name, note);
+    Log(context_.options.info_log, LogLevel::kWarn, "{}: log: {}", context_.name, note);
   }
-  Log(parts_.context.options.info_log, LogLevel::kInfo,
-      "{}: replayed {} records, {} bytes of {} segments up to sequence {} in {} us",
-      parts_.context.name, result->records, result->bytes, segments.size(), result->last_sequence,
-      (parts_.context.clock->NowNanos() - start) / 1000);
+  Log(context_.options.info_log, LogLevel::kInfo,
+      "{}: replayed {} records, {} bytes of {} segments up to sequence {} in {} us", context_.name,
+      result->records, result->bytes, segments.size(), result->last_sequence,
+      (context_.clock->NowNanos() - start) / 1000);
   return Status::OK();
 }
 
