@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "pool/databases.h"
 #include "table/format/write_batch_format.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -23,7 +24,7 @@ class StateCommitterTest : public testing::Test {
     options_ = SmallTableOptions(pool_);
     pool::DatabaseLease lease;
     ASSERT_TRUE(
-        IsOk(pool_->client()->OpenDatabase("committed", {.create_if_missing = true}, &lease)));
+        IsOk(pool_->client()->databases()->Open("committed", {.create_if_missing = true}, &lease)));
     ManifestState initial;
     initial.comparator = options_.comparator->Name();
     initial.num_levels = static_cast<uint32_t>(options_.num_levels);
@@ -86,8 +87,8 @@ TEST_F(StateCommitterTest, FreesWhatAFailedChangeWasToAddOnceItIsCertain) {
   bool uncertain = false;
   {
     MutexLock commit(&committer_->mutex);
-    committer_->Free(Status::NoSpace(), [&certain] { certain = true; });
-    committer_->Free(Status::TimedOut(), [&uncertain] { uncertain = true; });
+    committer_->Free(Status::NoSpace("full"), [&certain] { certain = true; });
+    committer_->Free(Status::TimedOut("no answer"), [&uncertain] { uncertain = true; });
   }
   EXPECT_TRUE(certain);
   EXPECT_FALSE(uncertain);
