@@ -1,9 +1,10 @@
+#include <atomic>
 #include <charconv>
 #include <utility>
 
+#include "rdma/extra_transport.h"
 #include "rdma/nic_device.h"
 #include "rdma/shm/device.h"
-#include "rdma/sim/device.h"
 #include "rdma/tcp/device.h"
 #include "rdma/transport.h"
 #include "rdma/verbs/device.h"
@@ -11,6 +12,9 @@
 namespace nacre::rdma {
 
 namespace {
+
+/// Release by SetExtraTransport, acquire by OpenDevice.
+std::atomic<const ExtraTransport*> extra_transport{nullptr};
 
 Status ParseNonNegative(const std::string& name, const std::string& text, double* value) {
   const char* const end = text.data() + text.size();
@@ -21,6 +25,10 @@ Status ParseNonNegative(const std::string& name, const std::string& text, double
 }
 
 }  // namespace
+
+void SetExtraTransport(const ExtraTransport* transport) {
+  extra_transport.store(transport, std::memory_order_release);
+}
 
 Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock* clock,
                   std::unique_ptr<Device>* device) {
@@ -46,8 +54,9 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
     NACRE_RETURN_IF_ERROR(TcpDevice::Open(backend, clock, device));
   } else if (scheme == "verbs") {
     NACRE_RETURN_IF_ERROR(VerbsDevice::Open(backend, clock, device));
-  } else if (scheme == "sim") {
-    NACRE_RETURN_IF_ERROR(SimDevice::Open(backend, device));
+  } else if (const ExtraTransport* extra = extra_transport.load(std::memory_order_acquire);
+             extra != nullptr && scheme == extra->scheme) {
+    NACRE_RETURN_IF_ERROR(extra->open(backend, device));
   } else {
     return Status::InvalidArgument("unknown transport '" + scheme + "'");
   }

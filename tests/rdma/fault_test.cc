@@ -8,8 +8,8 @@
 #include <cstring>
 #include <thread>
 
-#include "rdma/fault_device.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/rdma/fault_device.h"
 #include "tests/support/rdma/rdma_endpoint.h"
 #include "tests/support/seed.h"
 #include "util/random.h"

@@ -4,7 +4,7 @@
 // Method: two simulated machines with a connection, and a fault, for several seeds each. (What
 // holds without faults is in tests/rdma/*_contract_test.cc.)
 
-#include "rdma/sim/network.h"
+#include "tests/support/sim_transport/network.h"
 
 #include <gtest/gtest.h>
 

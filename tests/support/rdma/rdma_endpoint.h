@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rdma/fault_device.h"
 #include "rdma/transport.h"
+#include "tests/support/rdma/fault_device.h"
 
 namespace nacre::rdma {
 

@@ -8,8 +8,8 @@
 
 #include "nacre/logger.h"
 #include "nacre/options.h"
-#include "rdma/sim/network.h"
 #include "tests/support/sim/sim_scheduler.h"
+#include "tests/support/sim_transport/network.h"
 
 namespace nacre::sim {
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "rdma/sim/network.h"
 #include "tests/support/sim/sim_scheduler.h"
+#include "tests/support/sim_transport/network.h"
 
 namespace nacre::sim {
 

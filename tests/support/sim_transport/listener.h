@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "rdma/sim/connection.h"
-#include "rdma/sim/network.h"
 #include "rdma/transport.h"
+#include "tests/support/sim_transport/connection.h"
+#include "tests/support/sim_transport/network.h"
 
 namespace nacre::rdma {
 

@@ -1,12 +1,14 @@
-#include "rdma/sim/network.h"
+#include "tests/support/sim_transport/network.h"
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 #include <vector>
 
-#include "rdma/sim/connection.h"
-#include "rdma/sim/listener.h"
+#include "rdma/extra_transport.h"
+#include "tests/support/sim_transport/connection.h"
+#include "tests/support/sim_transport/device.h"
+#include "tests/support/sim_transport/listener.h"
 
 namespace nacre::rdma {
 
@@ -28,9 +30,14 @@ SimNetwork::SimNetwork(Simulation* simulation, const SimNetworkOptions& options)
     : simulation_(simulation), options_(options) {
   assert(current_ == nullptr);
   current_ = this;
+  static constexpr ExtraTransport kTransport{.scheme = "sim", .open = &SimDevice::Open};
+  SetExtraTransport(&kTransport);
 }
 
-SimNetwork::~SimNetwork() { current_ = nullptr; }
+SimNetwork::~SimNetwork() {
+  SetExtraTransport(nullptr);
+  current_ = nullptr;
+}
 
 uint64_t SimNetwork::Latency(SimHost from, SimHost to, uint64_t bytes) {
   const auto least = static_cast<uint64_t>(options_.latency_min.count());

@@ -1,4 +1,4 @@
-#include "rdma/sim/device.h"
+#include "tests/support/sim_transport/device.h"
 
 #include <sys/mman.h>
 
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "rdma/queue_depths.h"
-#include "rdma/sim/listener.h"
-#include "rdma/sim/queue_pair.h"
+#include "tests/support/sim_transport/listener.h"
+#include "tests/support/sim_transport/queue_pair.h"
 
 namespace nacre::rdma {
 

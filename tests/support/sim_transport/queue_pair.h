@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "rdma/sim/completion_queue.h"
-#include "rdma/sim/connection.h"
 #include "rdma/transport.h"
+#include "tests/support/sim_transport/completion_queue.h"
+#include "tests/support/sim_transport/connection.h"
 
 namespace nacre::rdma {
 

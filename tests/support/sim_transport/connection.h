@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "rdma/sim/completion_queue.h"
-#include "rdma/sim/network.h"
-#include "rdma/sim/region.h"
 #include "rdma/transport.h"
+#include "tests/support/sim_transport/completion_queue.h"
+#include "tests/support/sim_transport/network.h"
+#include "tests/support/sim_transport/region.h"
 
 namespace nacre::rdma {
 

@@ -1,4 +1,4 @@
-#include "rdma/sim/region.h"
+#include "tests/support/sim_transport/region.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "rdma/sim/connection.h"
+#include "tests/support/sim_transport/connection.h"
 
 #include <fmt/format.h>
 

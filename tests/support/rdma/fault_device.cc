@@ -1,4 +1,4 @@
-#include "rdma/fault_device.h"
+#include "tests/support/rdma/fault_device.h"
 
 #include <atomic>
 #include <map>

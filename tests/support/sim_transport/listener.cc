@@ -1,9 +1,9 @@
-#include "rdma/sim/listener.h"
+#include "tests/support/sim_transport/listener.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "rdma/sim/queue_pair.h"
+#include "tests/support/sim_transport/queue_pair.h"
 
 namespace nacre::rdma {
 

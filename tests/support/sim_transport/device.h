@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "rdma/sim/network.h"
 #include "rdma/transport.h"
+#include "tests/support/sim_transport/network.h"
 
 namespace nacre::rdma {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/sim/region.h"
+#include "tests/support/sim_transport/region.h"
 #include "util/simulation.h"
 
 namespace nacre::rdma {
