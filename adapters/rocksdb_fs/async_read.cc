@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "adapters/rocksdb_fs/io_status.h"
-#include "pool/connect/node_link.h"
 
 namespace nacre::rocksfs {
 
@@ -39,7 +38,7 @@ Status AsyncRead::Start() {
     part.at = done;
     done += part.length;
   }
-  NACRE_RETURN_IF_ERROR(file_->space()->Stream(&stream_));
+  NACRE_RETURN_IF_ERROR(file_->space()->connections()->Stream(&stream_));
   read_ = stream_->Start(parts, bytes_);
   return Status::OK();
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "pool/databases.h"
-#include "util/thread_index.h"
 
 namespace nacre::rocksfs {
 namespace {
@@ -21,7 +20,8 @@ FileSpace::FileSpace(std::shared_ptr<Pool> pool, pool::PoolClient* client,
       client_(client),
       redundancy_(redundancy),
       executor_(NewThreadPool(1, "rocksfs-space")),
-      buffers_(client->device(), kMaxIdleBufferBytes) {}
+      // A writer has no more requests under way than one node takes.
+      connections_(client->fabric(), /*nodes_at_once=*/1) {}
 
 Status FileSpace::Open(std::shared_ptr<Pool> pool, const std::string& name,
                        const std::string& redundancy, std::shared_ptr<FileSpace>* space) {
@@ -64,40 +64,6 @@ Status FileSpace::Reserve(uint64_t begin, uint64_t bytes, FileExtent* extent) {
 void FileSpace::Trim(FileExtent* extent, uint64_t bytes) {
   space_->Trim(&extent->placement, bytes);
   extent->bytes = bytes;
-}
-
-Status FileSpace::TakeLane(std::unique_ptr<pool::Lane>* lane) {
-  {
-    MutexLock lock(&mutex_);
-    if (!idle_lanes_.empty()) {
-      *lane = std::move(idle_lanes_.back());
-      idle_lanes_.pop_back();
-      return Status::OK();
-    }
-  }
-  // A writer has no more requests under way than one node takes.
-  return pool::Lane::Create(client_->fabric(), 1, lane);
-}
-
-void FileSpace::GiveLane(std::unique_ptr<pool::Lane> lane) {
-  MutexLock lock(&mutex_);
-  if (idle_lanes_.size() < kMaxIdleLanes) idle_lanes_.push_back(std::move(lane));
-}
-
-Status FileSpace::Stream(pool::RemoteStream** stream) {
-  const size_t number = ThreadIndex::Current() % kStreams;
-  // Acquire: pairs with the release below.
-  *stream = streams_[number].load(std::memory_order_acquire);
-  if (*stream != nullptr) return Status::OK();
-  MutexLock lock(&mutex_);
-  *stream = streams_[number].load(std::memory_order_relaxed);
-  if (*stream != nullptr) return Status::OK();
-  std::unique_ptr<pool::RemoteStream> made;
-  NACRE_RETURN_IF_ERROR(pool::RemoteStream::Create(client_->fabric(), &buffers_, &made));
-  *stream = made.get();
-  stream_owners_.push_back(std::move(made));
-  streams_[number].store(*stream, std::memory_order_release);
-  return Status::OK();
 }
 
 }  // namespace nacre::rocksfs

@@ -1,24 +1,18 @@
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "nacre/pool.h"
 #include "nacre/status.h"
-#include "pool/connect/lane.h"
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
-#include "pool/read/buffer_pool.h"
-#include "pool/read/remote_stream.h"
+#include "pool/read/connection_pool.h"
 #include "pool/space/space_allocator.h"
 #include "table/format/placement.h"
 #include "table/format/redundancy.h"
-#include "util/mutex.h"
 #include "util/threads/executor.h"
 
 namespace nacre::rocksfs {
@@ -49,7 +43,8 @@ class FileSpace {
   FileSpace& operator=(const FileSpace&) = delete;
 
   pool::PoolClient* client() const { return client_; }
-  pool::BufferPool* buffers() { return &buffers_; }
+  /// For reading and writing files.
+  pool::ConnectionPool* connections() { return &connections_; }
   const Redundancy& redundancy() const { return redundancy_; }
   /// Bytes of live files, with all copies, and of slabs held for them.
   pool::SpaceUsage Usage() const { return space_->Usage(); }
@@ -61,18 +56,7 @@ class FileSpace {
   void Trim(FileExtent* extent, uint64_t bytes);
   void Free(const FileExtent& extent) { space_->Free(extent.placement); }
 
-  /// Connections for one writer, idle or new ones. Those of a writer that failed are not given
-  /// back, but destroyed.
-  Status TakeLane(std::unique_ptr<pool::Lane>* lane) EXCLUDES(mutex_);
-  void GiveLane(std::unique_ptr<pool::Lane> lane) EXCLUDES(mutex_);
-  /// What the calling thread starts reads with that it does not wait for at once.
-  Status Stream(pool::RemoteStream** stream) EXCLUDES(mutex_);
-
  private:
-  static constexpr size_t kStreams = pool::StreamLimit(0);
-  static constexpr size_t kMaxIdleLanes = 8;
-  static constexpr size_t kMaxIdleBufferBytes = 64 << 20;
-
   FileSpace(std::shared_ptr<Pool> pool, pool::PoolClient* client, const Redundancy& redundancy);
 
   const std::shared_ptr<Pool> pool_;
@@ -81,13 +65,7 @@ class FileSpace {
   uint64_t database_id_ = 0;  ///< 0: none is open.
   const std::unique_ptr<Executor> executor_;
   std::unique_ptr<pool::SpaceAllocator> space_;
-  pool::BufferPool buffers_;  ///< Outlives the streams.
-
-  Mutex mutex_;
-  std::vector<std::unique_ptr<pool::Lane>> idle_lanes_ GUARDED_BY(mutex_);
-  /// Made on first use; then read without the mutex.
-  std::array<std::atomic<pool::RemoteStream*>, kStreams> streams_{};
-  std::vector<std::unique_ptr<pool::RemoteStream>> stream_owners_ GUARDED_BY(mutex_);
+  pool::ConnectionPool connections_;
 };
 
 }  // namespace nacre::rocksfs

@@ -22,7 +22,8 @@ constexpr int kMaxOutstanding = pool::Lane::kDepth;
 
 FileWriter::~FileWriter() {
   // Whatever is under way ends with its connections, before its buffers.
-  if (outstanding_ == 0 && lane_ != nullptr) file_->space()->GiveLane(std::move(lane_));
+  if (outstanding_ == 0 && lane_ != nullptr)
+    file_->space()->connections()->GiveLane(std::move(lane_));
 }
 
 Status FileWriter::Append(const Slice& bytes) {
@@ -87,7 +88,8 @@ Status FileWriter::NextBuffer() {
   }
   Gathered& next = current();
   if (!next.buffer.valid()) {
-    if (Status s = file_->space()->buffers()->Take(kBufferBytes, &next.buffer); !s.ok())
+    if (Status s = file_->space()->connections()->buffers()->Take(kBufferBytes, &next.buffer);
+        !s.ok())
       return Fail(std::move(s));
   }
   next.begin = size_;
@@ -114,7 +116,8 @@ Status FileWriter::PostGathered() {
 
 Status FileWriter::PostPart(const FileExtent& extent, uint64_t offset, rdma::LocalBuffer from) {
   if (lane_ == nullptr) {
-    if (Status s = file_->space()->TakeLane(&lane_); !s.ok()) return Fail(std::move(s));
+    if (Status s = file_->space()->connections()->TakeLane(&lane_); !s.ok())
+      return Fail(std::move(s));
   }
   for (const ExtentAddr& copy : extent.placement.fragments) {
     if (Status s = PostCopy(copy, offset - extent.begin, from); !s.ok()) return Fail(std::move(s));

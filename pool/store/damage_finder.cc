@@ -69,7 +69,7 @@ const char* DamageFinder::Await(size_t fragment, Piece* piece) {
 }
 
 Status DamageFinder::ReadTails() {
-  NACRE_RETURN_IF_ERROR(table_->store->Stream(&stream_));
+  NACRE_RETURN_IF_ERROR(table_->store->connections.Stream(&stream_));
   sums_.resize(fragments_);
   std::vector<Piece> tails(fragments_);
   const auto tail_bytes = [&](size_t i) {

@@ -26,14 +26,15 @@ FragmentWrites::~FragmentWrites() {
   // Normally all is done; a builder that gave up leaves writes behind.
   if (outstanding_ > 0) Fail(Status::Aborted("given up")).IgnoreError();
   // After a failure, completions of given up writes may still be in the queue.
-  if (failure_.ok()) store_->GiveLane(std::move(lane_));
+  if (failure_.ok()) store_->connections.GiveLane(std::move(lane_));
 }
 
 Status FragmentWrites::Buffered(size_t flight, size_t bytes, Buffer** buffer) {
   NACRE_RETURN_IF_ERROR(AwaitFlight(flight));
   Flight& mine = flights_[flight];
   if (!mine.buffer.valid()) {
-    if (Status s = store_->buffers.Take(bytes, &mine.buffer); !s.ok()) return Fail(s);
+    if (Status s = store_->connections.buffers()->Take(bytes, &mine.buffer); !s.ok())
+      return Fail(s);
   }
   *buffer = &mine.buffer;
   return Status::OK();

@@ -63,7 +63,8 @@ class RemoteRead : public PendingRead {
     const FragmentSet lost = lost_ | table_->Lost();
     status_ = PlanRead(*table_->store, table_->placement, table_->size, lost, table_->damage,
                        offset_, length_, &plan_);
-    if (status_.ok() && plan_.in_place == nullptr) status_ = table_->store->Stream(&stream_);
+    if (status_.ok() && plan_.in_place == nullptr)
+      status_ = table_->store->connections.Stream(&stream_);
     if (status_.ok() && plan_.in_place == nullptr) {
       read_ = stream_->Start(plan_.parts, plan_.bytes);
     }

@@ -205,7 +205,7 @@ Status TableRebuilder::ReadPlain(size_t fragment, uint64_t offset, uint64_t n, s
                         .length = n,
                         .at = 0};
   RemoteStream* stream = nullptr;
-  NACRE_RETURN_IF_ERROR(store_->Stream(&stream));
+  NACRE_RETURN_IF_ERROR(store_->connections.Stream(&stream));
   const std::shared_ptr<StreamRead> read = stream->Start({&part, 1}, n);
   stream->Await(*read);
   NACRE_RETURN_IF_ERROR(read->status());
@@ -243,7 +243,7 @@ Status TableRebuilder::Start(Piece* piece) {
     work_->bytes_read += there;
   }
   if (parts.empty()) return Status::OK();
-  NACRE_RETURN_IF_ERROR(store_->Stream(&piece->stream));
+  NACRE_RETURN_IF_ERROR(store_->connections.Stream(&piece->stream));
   piece->read = piece->stream->Start(parts, sources_.size() * piece_bytes_);
   return Status::OK();
 }

@@ -8,7 +8,6 @@
 
 #include "pool/store/remote_table.h"
 #include "pool/store/table_store_rep.h"
-#include "util/thread_index.h"
 
 namespace nacre::pool {
 
@@ -19,45 +18,14 @@ TableStore::Rep::Rep(PoolClient* pool_client, LocalMemory local_memory, int in_f
       local(local_memory),
       memory(tables),
       buffers_in_flight(std::clamp(in_flight, 1, Lane::kDepth / 4)),
-      stream_limit(
-          static_cast<size_t>(StreamLimit(pool_client->options().max_queue_pairs_per_node))),
-      buffers(pool_client->device(), kMaxIdleBufferBytes) {}
-
-Status TableStore::Rep::Stream(RemoteStream** stream) {
-  const size_t number = ThreadIndex::Current() % stream_limit;
-  // Acquire: pairs with the release below.
-  *stream = streams[number].load(std::memory_order_acquire);
-  if (*stream != nullptr) return Status::OK();
-  MutexLock lock(&mutex);
-  *stream = streams[number].load(std::memory_order_relaxed);
-  if (*stream != nullptr) return Status::OK();
-  std::unique_ptr<RemoteStream> made;
-  NACRE_RETURN_IF_ERROR(RemoteStream::Create(fabric, &buffers, &made));
-  *stream = made.get();
-  stream_owners.push_back(std::move(made));
-  streams[number].store(*stream, std::memory_order_release);
-  return Status::OK();
-}
-
-Status TableStore::Rep::TakeLane(std::unique_ptr<Lane>* lane) {
-  {
-    MutexLock lock(&mutex);
-    if (!idle_lanes.empty()) {
-      *lane = std::move(idle_lanes.back());
-      idle_lanes.pop_back();
-      return Status::OK();
-    }
-  }
-  return Lane::Create(fabric, static_cast<int>(std::min<size_t>(fabric->slots(), kMaxFragments)),
-                      lane);
-}
+      connections(fabric, static_cast<int>(std::min<size_t>(fabric->slots(), kMaxFragments))) {}
 
 Status TableStore::Rep::ConnectedLane(const Placement& placement, std::unique_ptr<Lane>* lane) {
   for (const ExtentAddr& fragment : placement.fragments) {
     if (Status s = CheckFragment(fragment, 0, placement.chunk_size); !s.ok())
       return Status::InvalidArgument(s.message());
   }
-  NACRE_RETURN_IF_ERROR(TakeLane(lane));
+  NACRE_RETURN_IF_ERROR(connections.TakeLane(lane));
   for (const ExtentAddr& fragment : placement.fragments) {
     if (LocalBytes(fragment) != nullptr) continue;
     NodeLink* link = fabric->link(fragment.start.node);
@@ -66,16 +34,11 @@ Status TableStore::Rep::ConnectedLane(const Placement& placement, std::unique_pt
                                : (*lane)->Get(link, &queue_pair);
     if (s.ok()) s = Fabric::CheckRange(link, fragment.start.offset, fragment.length);
     if (!s.ok()) {
-      GiveLane(std::move(*lane));
+      connections.GiveLane(std::move(*lane));
       return s;
     }
   }
   return Status::OK();
-}
-
-void TableStore::Rep::GiveLane(std::unique_ptr<Lane> lane) {
-  MutexLock lock(&mutex);
-  if (idle_lanes.size() < kMaxIdleLanes) idle_lanes.push_back(std::move(lane));
 }
 
 Status TableStore::Rep::CheckFragment(const ExtentAddr& fragment, uint64_t bytes,

@@ -1,17 +1,13 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <vector>
 
-#include "pool/connect/lane.h"
-#include "pool/read/buffer_pool.h"
-#include "pool/read/remote_stream.h"
+#include "pool/read/connection_pool.h"
 #include "pool/store/table_store.h"
 #include "table/format/extent.h"
 #include "table/format/fragment_checksums.h"
-#include "util/mutex.h"
 
 namespace nacre::pool {
 
@@ -20,13 +16,8 @@ class TableStore::Rep {
  public:
   Rep(PoolClient* client, LocalMemory local, int buffers_in_flight, Memory memory);
 
-  /// The stream that the calling thread should use: threads spread over them.
-  Status Stream(RemoteStream** stream) EXCLUDES(mutex);
-  /// An idle lane, or a new one, for one writer.
-  Status TakeLane(std::unique_ptr<Lane>* lane) EXCLUDES(mutex);
   /// A lane that is connected to all nodes of `placement`, on which there is room for it.
-  Status ConnectedLane(const Placement& placement, std::unique_ptr<Lane>* lane) EXCLUDES(mutex);
-  void GiveLane(std::unique_ptr<Lane> lane) EXCLUDES(mutex);
+  Status ConnectedLane(const Placement& placement, std::unique_ptr<Lane>* lane);
 
   /// `Corruption` unless the fragment lies in the region of its node (as far as that is known) and
   /// has room for a fragment of `bytes` and its tail.
@@ -34,28 +25,17 @@ class TableStore::Rep {
   /// The table bytes of `fragment` in local memory; null if they are not there.
   char* LocalBytes(const ExtentAddr& fragment) const;
 
-  static constexpr size_t kStreams = StreamLimit(0);
-  static constexpr size_t kMaxIdleLanes = 8;
-  static constexpr size_t kMaxIdleBufferBytes = 64 << 20;
-
   PoolClient* const client;
   Fabric* const fabric;
   const LocalMemory local;
   const Memory memory;
   const int buffers_in_flight;
-  const size_t stream_limit;
-  BufferPool buffers;
+  ConnectionPool connections;
   std::atomic<uint64_t> damaged_reads{0};
   std::atomic<uint64_t> damage_reports{0};
 
   std::atomic<uint64_t> encoded_bytes{0};  ///< These two: see EncodingWork.
   std::atomic<uint64_t> encoding_nanos{0};
-
-  Mutex mutex;
-  std::vector<std::unique_ptr<Lane>> idle_lanes GUARDED_BY(mutex);
-  /// Made on first use; then read without the mutex.
-  std::array<std::atomic<RemoteStream*>, kStreams> streams{};
-  std::vector<std::unique_ptr<RemoteStream>> stream_owners GUARDED_BY(mutex);
 };
 
 /// See TableStore::NewWriter; `placement` is checked by the caller.
