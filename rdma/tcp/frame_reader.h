@@ -46,8 +46,6 @@ class FrameReader {
 
   /// Whether Take answered false for what it was given rather than for what the sink thinks of it.
   bool malformed() const { return malformed_; }
-  /// Whether the bytes so far end in the middle of a frame.
-  bool in_frame() const { return in_place_ || !partial_.empty(); }
   /// Whether traffic is in bulk: then little should be read beside the payload under way, since
   /// what is read before its header is copied.
   bool bulk() const { return bulk_; }

@@ -55,7 +55,6 @@ class VerbsConnection final : public CmHandler {
   ~VerbsConnection() override;
 
   const std::string& peer() const { return peer_; }
-  void set_peer(std::string peer) { peer_ = std::move(peer); }
 
   /// Takes the place of an id before it, whose events are dropped. `id`'s context must be this.
   void Adopt(UniqueCmId id) EXCLUDES(mutex_);
@@ -95,7 +94,7 @@ class VerbsConnection final : public CmHandler {
   Tally tally;
 
  private:
-  std::string peer_;
+  const std::string peer_;
   UniqueCmId id_;
   std::atomic<bool> disconnected_{false};
 
