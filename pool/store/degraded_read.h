@@ -9,7 +9,7 @@
 #include "pool/read/point_reader.h"
 #include "pool/store/table_store.h"
 #include "table/format/placement.h"
-#include "util/codes/combination.h"
+#include "util/codes/gf_matrix.h"
 #include "util/codes/reed_solomon.h"
 
 namespace nacre::pool {
@@ -40,7 +40,7 @@ class DegradedRead {
   std::array<uint8_t, ReedSolomon::kMaxData> read_of_;
   static constexpr uint8_t kZeros = UINT8_MAX;
   size_t source_count_ = 0;
-  const Combination* decoder_ = nullptr;
+  const GfMatrix* decoder_ = nullptr;
   std::vector<char> bytes_;
 };
 

@@ -24,7 +24,7 @@ struct ReadPlan {
     size_t at = 0;
   };
   struct Decoding {
-    const Combination* decoder = nullptr;
+    const GfMatrix* decoder = nullptr;
     std::vector<size_t> sources;  ///< Places in the buffer; kZeros: nothing but zeros.
     size_t length = 0;
     size_t at = 0;

@@ -59,7 +59,7 @@ class StripedWriter : public ExtentWriter {
   const size_t parity_;
   const size_t data_flights_;
   FragmentWrites writes_;
-  const Combination* const encoder_;  ///< Null without parity.
+  const GfMatrix* const encoder_;  ///< Null without parity.
   uint64_t capacity_ = UINT64_MAX;
   uint64_t chunks_ = 0;  ///< Committed.
   uint64_t written_ = 0;

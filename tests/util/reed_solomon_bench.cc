@@ -80,7 +80,7 @@ void BM_MemoryCopy(benchmark::State& state) {
 BENCHMARK(BM_MemoryCopy);
 
 void BM_Accumulate(benchmark::State& state) {
-  const Combination& encoder = ReedSolomon::Get(kData, kParity).encoder();
+  const GfMatrix& encoder = ReedSolomon::Get(kData, kParity).encoder();
   EncodeRows(state, [&](int column, const char* chunk, char* const* parity) {
     encoder.Accumulate(column, column == 0, kChunkBytes, chunk, parity);
   });

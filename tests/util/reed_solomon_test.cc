@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Codes, ReedSolomonTest,
                                   std::to_string(std::get<1>(code.param));
                          });
 
-TEST(CombinationTest, KernelsAgreeWithArithmeticAtAllSizesAndPlaces) {
+TEST(GfMatrixTest, KernelsAgreeWithArithmeticAtAllSizesAndPlaces) {
   Random random(TestSeed(301));
   for (int round = 0; round < 400; ++round) {
     const int sources = 1 + static_cast<int>(random.Uniform(16));
@@ -121,7 +121,7 @@ TEST(CombinationTest, KernelsAgreeWithArithmeticAtAllSizesAndPlaces) {
     std::vector<std::string> got(static_cast<size_t>(results), std::string(shift + n + 2, '#'));
     std::vector<char*> to;
     for (std::string& result : got) to.push_back(result.data() + shift + 1);
-    Combination(sources, results, coefficients).Combine(n, from.data(), to.data());
+    GfMatrix(sources, results, coefficients).Combine(n, from.data(), to.data());
 
     for (int r = 0; r < results; ++r) {
       std::string expected(shift + n + 2, '#');
@@ -141,7 +141,7 @@ TEST(CombinationTest, KernelsAgreeWithArithmeticAtAllSizesAndPlaces) {
   }
 }
 
-TEST(CombinationTest, StaysWithinItsPages) {
+TEST(GfMatrixTest, StaysWithinItsPages) {
   // Sources and results end where the mapped memory ends.
   Random random(TestSeed(301));
   const ReedSolomon& code = ReedSolomon::Get(4, 2);

@@ -27,21 +27,21 @@ ReedSolomon::ReedSolomon(int data, int parity)
   const auto first_parity = generator_.begin() + static_cast<ptrdiff_t>(data) * data;
   if (parity == 1) std::fill(first_parity, generator_.end(), uint8_t{1});
   if (parity > 0) {
-    encoder_ = std::make_unique<const Combination>(
+    encoder_ = std::make_unique<const GfMatrix>(
         data, parity, std::vector<uint8_t>(first_parity, generator_.end()));
   }
 }
 
 ReedSolomon::~ReedSolomon() = default;
 
-const Combination& ReedSolomon::Decoder(FragmentSet sources, FragmentSet wanted) const {
+const GfMatrix& ReedSolomon::Decoder(FragmentSet sources, FragmentSet wanted) const {
   assert(std::popcount(sources) == data_ && wanted != 0);
   assert((sources | wanted) >> fragments() == 0);
   MutexLock lock(&mutex_);
-  std::unique_ptr<const Combination>& decoder = decoders_[{sources, wanted}];
+  std::unique_ptr<const GfMatrix>& decoder = decoders_[{sources, wanted}];
   if (decoder == nullptr) {
-    decoder = std::make_unique<const Combination>(data_, std::popcount(wanted),
-                                                  Coefficients(sources, wanted));
+    decoder = std::make_unique<const GfMatrix>(data_, std::popcount(wanted),
+                                               Coefficients(sources, wanted));
   }
   return *decoder;
 }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "util/codes/combination.h"
+#include "util/codes/gf_matrix.h"
 #include "util/mutex.h"
 
 namespace nacre {
@@ -16,7 +16,7 @@ using FragmentSet = uint32_t;
 
 /// The systematic Reed-Solomon code rs(k, m): fragments 0 to k-1 hold data, fragments k to k+m-1
 /// parity, and any k of them give the rest. Cauchy coefficients; with m = 1 they are all one, so
-/// that coding is XOR. Combinations that decode are made once for each pattern of loss and kept.
+/// that coding is XOR. Matrices that decode are made once for each pattern of loss and kept.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class ReedSolomon {
@@ -33,11 +33,11 @@ class ReedSolomon {
 
   /// Computes the m parity fragments from the k data fragments. Must not be called if there is no
   /// parity.
-  const Combination& encoder() const { return *encoder_; }
+  const GfMatrix& encoder() const { return *encoder_; }
 
   /// Computes the fragments `wanted`, at least one, from the fragments `sources`, exactly k, each
   /// in the order of their numbers.
-  const Combination& Decoder(FragmentSet sources, FragmentSet wanted) const EXCLUDES(mutex_);
+  const GfMatrix& Decoder(FragmentSet sources, FragmentSet wanted) const EXCLUDES(mutex_);
 
   ReedSolomon(int data, int parity);
   ~ReedSolomon();
@@ -50,10 +50,10 @@ class ReedSolomon {
   const int data_;
   const int parity_;
   std::vector<uint8_t> generator_;  ///< k+m rows of k coefficients: fragments by data fragments.
-  std::unique_ptr<const Combination> encoder_;
+  std::unique_ptr<const GfMatrix> encoder_;
   mutable Mutex mutex_;
-  mutable std::map<std::pair<FragmentSet, FragmentSet>, std::unique_ptr<const Combination>>
-      decoders_ GUARDED_BY(mutex_);
+  mutable std::map<std::pair<FragmentSet, FragmentSet>, std::unique_ptr<const GfMatrix>> decoders_
+      GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre

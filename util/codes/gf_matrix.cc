@@ -1,4 +1,4 @@
-#include "util/codes/combination.h"
+#include "util/codes/gf_matrix.h"
 
 #include <isa-l/erasure_code.h>
 
@@ -36,7 +36,7 @@ uint8_t* Bytes(const char* bytes) {
 
 }  // namespace
 
-Combination::Combination(int sources, int results, const std::vector<uint8_t>& coefficients)
+GfMatrix::GfMatrix(int sources, int results, const std::vector<uint8_t>& coefficients)
     : sources_(sources),
       results_(results),
       only_ones_(std::all_of(coefficients.begin(), coefficients.end(),
@@ -59,8 +59,8 @@ Combination::Combination(int sources, int results, const std::vector<uint8_t>& c
   }
 }
 
-void Combination::Accumulate(int source, bool first, size_t n, const char* bytes,
-                             char* const* results) const {
+void GfMatrix::Accumulate(int source, bool first, size_t n, const char* bytes,
+                          char* const* results) const {
   assert(source >= 0 && source < sources_);
   if (only_ones_) {
     for (int i = 0; i < results_; ++i) {
@@ -84,7 +84,7 @@ void Combination::Accumulate(int source, bool first, size_t n, const char* bytes
   }
 }
 
-void Combination::Combine(size_t n, const char* const* sources, char* const* results) const {
+void GfMatrix::Combine(size_t n, const char* const* sources, char* const* results) const {
   const bool complete =
       std::all_of(sources, sources + sources_, [](auto* s) { return s != nullptr; });
   if (complete && !only_ones_ && n <= kMaxBytesAtOnce) {

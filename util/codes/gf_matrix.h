@@ -6,15 +6,15 @@
 
 namespace nacre {
 
-/// Linear combinations of byte vectors over GF(2^8) by constant coefficients: what both encoding
-/// and decoding of erasure codes are. The multiplication tables are made once; ISA-L's kernels for
-/// the processor at hand do the work, or plain XOR where all coefficients are one.
+/// A matrix over GF(2^8) that multiplies vectors of bytes: encoding and decoding of erasure codes
+/// are both such products. The multiplication tables are made once; ISA-L's kernels for the
+/// processor at hand do the work, or plain XOR where all coefficients are one.
 ///
 /// Thread safety: immutable. Vectors may start anywhere and have any length.
-class Combination {
+class GfMatrix {
  public:
   /// `coefficients` has `results` rows of `sources` bytes.
-  Combination(int sources, int results, const std::vector<uint8_t>& coefficients);
+  GfMatrix(int sources, int results, const std::vector<uint8_t>& coefficients);
 
   int sources() const { return sources_; }
   int results() const { return results_; }
