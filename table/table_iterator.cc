@@ -22,7 +22,7 @@ TableIterator::TableIterator(const TableContext* table, RangeIndexRef range_inde
 void TableIterator::SeekToFirst() {
   status_ = Status::OK();
   windows_.Jump(0);
-  settled_until_ = 0;
+  available_until_ = 0;
   MoveForwardTo(0);
 }
 
@@ -36,7 +36,7 @@ void TableIterator::Seek(const Slice& internal_key) {
     return;
   }
   windows_.Prefetch(interval.begin, interval.end);
-  settled_until_ = 0;
+  available_until_ = 0;
   for (MoveForwardTo(interval.begin); valid_; MoveForwardTo(next_offset_)) {
     const int r = table_->comparator.CompareUserKeys(record_.user_key, user_key);
     if (r > 0 || (r == 0 && record_.tag <= tag)) break;
@@ -45,7 +45,7 @@ void TableIterator::Seek(const Slice& internal_key) {
 
 void TableIterator::Next() {
   assert(valid_);
-  if (backward_) settled_until_ = 0;
+  if (backward_) available_until_ = 0;
   MoveForwardTo(next_offset_);
 }
 
@@ -54,7 +54,7 @@ void TableIterator::Next() {
 void TableIterator::MoveForwardTo(uint64_t offset) {
   backward_ = false;
   for (;;) {
-    if (offset + kEndOfChunkMarkBytes > settled_until_ && !Settle(&offset)) [[unlikely]]
+    if (offset + kEndOfChunkMarkBytes > available_until_ && !MakeAvailable(&offset)) [[unlikely]]
       return;
     const RecordParse parse =
         ParseRecord(BytesAt(offset), table_->seed.At(offset), verify_checksums_, &record_);
@@ -78,7 +78,7 @@ bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
   DamagedRead damage;
   while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
     if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
-    settled_until_ = 0;
+    available_until_ = 0;
     parse = ParseRecord(BytesAt(offset), table_->seed.At(offset), true, &record_);
     if (parse == RecordParse::kOk || parse == RecordParse::kEndOfChunk) return true;
   }
@@ -87,7 +87,7 @@ bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
 
 /// Moves `*offset` past the end of a chunk and makes the bytes there available. False at the end
 /// of the table and on failure.
-bool TableIterator::Settle(uint64_t* offset) {
+bool TableIterator::MakeAvailable(uint64_t* offset) {
   for (;;) {
     if (*offset >= records_bytes_) {
       valid_ = false;
@@ -101,8 +101,8 @@ bool TableIterator::Settle(uint64_t* offset) {
     while (*offset >= windows_.end()) {
       if (Status next = windows_.Next(); !next.ok()) return Fail(std::move(next));
     }
-    settled_until_ = std::min({chunk_end, windows_.end(), records_bytes_});
-    if (*offset + kEndOfChunkMarkBytes <= settled_until_) return true;
+    available_until_ = std::min({chunk_end, windows_.end(), records_bytes_});
+    if (*offset + kEndOfChunkMarkBytes <= available_until_) return true;
     return FailAt(*offset, RecordParse::kTruncated);
   }
 }

@@ -37,7 +37,7 @@ class TableIterator final : public InternalIterator {
 
  private:
   void MoveForwardTo(uint64_t offset);
-  bool Settle(uint64_t* offset);
+  bool MakeAvailable(uint64_t* offset);
   bool ReadAgain(uint64_t offset, RecordParse parse);
   bool MoveBackTo(const RecordInterval& interval, uint64_t limit);
   bool TakeLastListed(uint64_t limit);
@@ -65,7 +65,7 @@ class TableIterator final : public InternalIterator {
   uint64_t next_offset_ = 0;  ///< Behind it and its padding.
   /// A record or a mark that starts at least kEndOfChunkMarkBytes before this lies in the window
   /// and in the current chunk. 0 where that has to be found out first.
-  uint64_t settled_until_ = 0;
+  uint64_t available_until_ = 0;
 
   /// Going backwards: records [0, before_) of the list come before the current one, and the list
   /// starts with the interval at list_begin_.

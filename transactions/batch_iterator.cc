@@ -109,7 +109,7 @@ class BatchOverIterator final : public Iterator {
     Turn(/*forward=*/true);
     base_->SeekToFirst();
     EnterForward(index_->At({family_, nullptr, false}));
-    Settle();
+    FindShown();
   } catch (...) {
     Fail();
   }
@@ -120,7 +120,7 @@ class BatchOverIterator final : public Iterator {
     const Slice upper = upper_.has_value() ? Slice(*upper_) : Slice();
     EnterBackward(upper_.has_value() ? index_->At({family_, &upper, false})
                                      : index_->At({family_, nullptr, true}));
-    Settle();
+    FindShown();
   } catch (...) {
     Fail();
   }
@@ -131,7 +131,7 @@ class BatchOverIterator final : public Iterator {
     const bool below = lower_.has_value() && index_->Compare(family_, target, *lower_) < 0;
     const Slice from = below ? Slice(*lower_) : target;
     EnterForward(index_->At({family_, &from, false}));
-    Settle();
+    FindShown();
   } catch (...) {
     Fail();
   }
@@ -141,7 +141,7 @@ class BatchOverIterator final : public Iterator {
     Turn(/*forward=*/false);
     base_->SeekForPrev(target);
     EnterBackward(index_->At({family_, &target, true}));
-    Settle();
+    FindShown();
   } catch (...) {
     Fail();
   }
@@ -157,7 +157,7 @@ class BatchOverIterator final : public Iterator {
     } else {
       StepOver();
     }
-    Settle();
+    FindShown();
   } catch (...) {
     Fail();
   }
@@ -173,7 +173,7 @@ class BatchOverIterator final : public Iterator {
     } else {
       StepOver();
     }
-    Settle();
+    FindShown();
   } catch (...) {
     Fail();
   }
@@ -228,7 +228,7 @@ class BatchOverIterator final : public Iterator {
     if (shown_ != Shown::kBase) StepDelta();
   }
   /// Moves from the cursors' places to the next entry to show.
-  void Settle() {
+  void FindShown() {
     for (;; StepOver()) {
       shown_ = Shown::kNothing;
       if (!base_->Valid()) {

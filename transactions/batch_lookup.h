@@ -20,7 +20,7 @@ struct BatchLookup {
   std::vector<Slice> operands;  ///< Added since, oldest first.
 
   /// Whether the batch alone says what the key is.
-  bool settled() const { return operands.empty() && base != Base::kUnknown; }
+  bool decided() const { return operands.empty() && base != Base::kUnknown; }
 };
 
 /// Looks up the updates of `key` in `index`.

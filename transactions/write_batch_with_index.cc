@@ -169,7 +169,7 @@ Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options
 Status WriteBatchWithIndex::Rep::Get(DB* db, const ReadOptions& options, ColumnFamilyHandle* family,
                                      const Slice& key, PinnableSlice* value) const {
   const BatchLookup found = LookUp(index, IdOf(family), key);
-  if (found.settled()) {
+  if (found.decided()) {
     value->Reset();
     if (found.base == BatchLookup::Base::kDeleted) return Status::NotFound();
     value->PinSelf(found.value);
@@ -210,7 +210,7 @@ void WriteBatchWithIndex::Rep::MultiGet(DB* db, const ReadOptions& options,
   for (size_t i = 0; i < num_keys; ++i) {
     const BatchLookup found = LookUp(index, IdOf(family), keys[i]);
     values[i].Reset();
-    if (found.settled()) {
+    if (found.decided()) {
       statuses[i] = Status::OK();
       if (found.base == BatchLookup::Base::kValue) {
         values[i].PinSelf(found.value);

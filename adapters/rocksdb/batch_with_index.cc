@@ -37,9 +37,9 @@ class KeyUpdates {
 
   bool any() const { return any_; }
   /// Whether the value below the batch makes no difference.
-  bool Settled() const { return any_ && base_ != Base::kUnknown; }
+  bool Decided() const { return any_ && base_ != Base::kUnknown; }
 
-  /// `below` is null if there is no such key below; not looked at if it is settled. `NotFound` if
+  /// `below` is null if there is no such key below; not looked at if it is decided. `NotFound` if
   /// there is none then.
   Status Apply(const FamilyHandle& family, const Slice& key, const Slice* below,
                std::string* result) const {
@@ -253,7 +253,7 @@ rocksdb::Status GetFromBatch(rocksdb::WriteBatchWithIndex* batch,
                              std::string* value) {
   const KeyUpdates updates = UpdatesOf(batch, family, key);
   if (!updates.any()) return Status::NotFound();
-  if (!updates.Settled()) return Status::MergeInProgress();
+  if (!updates.Decided()) return Status::MergeInProgress();
   return updates.Apply(Handle(family), key, /*below=*/nullptr, value);
 }
 
@@ -276,7 +276,7 @@ void MultiGetFromBatchAndDB(rocksdb::WriteBatchWithIndex* batch, rocksdb::DB* db
   std::vector<Slice> open_keys;
   for (size_t i = 0; i < count; ++i) {
     updates.push_back(UpdatesOf(batch, family, keys[i]));
-    if (updates[i].Settled()) continue;
+    if (updates[i].Decided()) continue;
     open.push_back(i);
     open_keys.push_back(keys[i]);
   }

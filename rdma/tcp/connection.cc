@@ -68,7 +68,7 @@ void TcpConnection::Flush() {
 void TcpConnection::PostReceive(uint64_t id, const LocalBuffer& buffer) {
   MutexLock lock(&mutex_);
   session_.PostReceive(id, buffer);
-  session_.Settle();  // The peer may wait for room.
+  session_.FillOutbox();  // The peer may wait for room.
   if (session_.open() && session_.outbox()->empty()) return;
   Send();
   EndTurn();
@@ -154,7 +154,7 @@ void TcpConnection::Send() {
   Outbox* const outbox = session_.outbox();
   const size_t step = tls_ == nullptr ? kTurnBytes : TlsStream::kRecordBytes;
   for (size_t sent_bytes = 0; sent_bytes < kTurnBytes && !session_.broken();) {
-    session_.Settle();
+    session_.FillOutbox();
     iovec vectors[kVectorsMax];
     const int count = outbox->Gather(vectors, kVectorsMax, step);
     if (count == 0) break;

@@ -156,7 +156,7 @@ void Responder::WantAck(const FrameHeader& header) {
   ack_number_ = header.number;
 }
 
-void Responder::Settle() {
+void Responder::AddAck() {
   if (!want_ack_) return;
   want_ack_ = false;
   FrameHeader reply;

@@ -33,7 +33,7 @@ class Responder {
   /// A message was delivered, or waits for its receive.
   void MessageTaken(const FrameHeader& header) { WantAck(header); }
   /// Puts a reply that was put off, in case another one would do, into the outbox.
-  void Settle();
+  void AddAck();
   /// A request failed: the reply that tells it is in the outbox, and nothing may follow it.
   bool failed() const { return failed_; }
   /// The size of the write that is complete, with all its fragments.

@@ -113,10 +113,10 @@ bool Session::EndFrame(const FrameHeader& header, char* place_of_last, const cha
          TakeMessage(header, nullptr, responder_.bytes_of_write());
 }
 
-void Session::Settle() {
+void Session::FillOutbox() {
   if (state_ != State::kOpen) return;
   outbox_.set_consumed(mailbox_.consumed());
-  responder_.Settle();
+  responder_.AddAck();
   requester_.Encode();
   if (!mailbox_.OwesCredit(outbox_.told_consumed())) return;
   FrameHeader credit;

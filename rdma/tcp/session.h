@@ -66,7 +66,7 @@ class Session final : private FrameSink {
   /// False if nothing that arrives matters any more.
   bool Take(const char* bytes, size_t size);
   /// Puts into the outbox what can be said now. Called at the end of each turn, before sending.
-  void Settle();
+  void FillOutbox();
   Outbox* outbox() { return &outbox_; }
   /// Called after sending: a session that waited for that breaks.
   void AfterSending();

@@ -112,7 +112,7 @@ int Cursor::ReadOneRow() {
   return SQLITE_OK;
 }
 
-bool Cursor::SettleIterator() {
+bool Cursor::SkipEmptyRanges() {
   while (!iterator_.Valid()) {
     if (!iterator_.status().ok() || !ranges_.Next()) return false;
     iterator_.Open(view_, ranges_.begin(), ranges_.end(), backwards_);
@@ -121,7 +121,7 @@ bool Cursor::SettleIterator() {
 }
 
 int Cursor::ReadFromIterator() {
-  if (!SettleIterator()) {
+  if (!SkipEmptyRanges()) {
     at_end_ = true;
     return Fail(iterator_.status());
   }
@@ -138,7 +138,7 @@ int Cursor::ReadFromIterator() {
 Status Cursor::GatherFromIterator() {
   const Schema& schema = table_->schema();
   const KeySpace& keys = schema.key_space(index_);
-  for (; fetched_count_ < fetch_next_ && SettleIterator(); iterator_.Next()) {
+  for (; fetched_count_ < fetch_next_ && SkipEmptyRanges(); iterator_.Next()) {
     Slice primary_key;
     NACRE_RETURN_IF_ERROR(PrimaryKeyOf(keys, iterator_.key(), iterator_.value(), &primary_key));
     std::string& key = fetched_keys_[fetched_count_++];
@@ -182,7 +182,7 @@ Status Cursor::GatherKeys() {
 
 int Cursor::WaitAtEntry() {
   --unread_;
-  waits_ = SettleIterator();
+  waits_ = SkipEmptyRanges();
   at_end_ = !waits_;
   return Fail(iterator_.status());
 }

@@ -39,7 +39,7 @@ class Cursor : public sqlite3_vtab_cursor {
   int ReadOneRow();
   int ReadFromIterator();
   /// Goes on in the next range behind the end of one. False behind the last one, or if it failed.
-  bool SettleIterator();
+  bool SkipEmptyRanges();
   /// Stands at the next entry without reading its row.
   int WaitAtEntry();
   /// The next rows by their keys, or by entries of the index.

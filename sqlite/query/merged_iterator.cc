@@ -20,7 +20,7 @@ void MergedIterator::Open(const ReadView& view, std::string begin, std::string e
   ends_with_family_ = !Slice(end_).starts_with(Slice(begin_.data(), kSpaceBytes));
   here_.assign(begin_, 0, kSpaceBytes);
   SeekStart();
-  Settle();
+  ChooseCurrent();
 }
 
 void MergedIterator::Close() {
@@ -95,7 +95,7 @@ void MergedIterator::SeekStart() {
   SeekOwn(end_, /*strictly=*/true);
 }
 
-void MergedIterator::Settle() {
+void MergedIterator::ChooseCurrent() {
   while (true) {
     const bool stored = StoredInRange();
     const bool own = OwnInRange();
@@ -124,7 +124,7 @@ void MergedIterator::Next() {
     if (!from_overlay_) StepStored();
     SeekOwn(here_, /*strictly=*/true);
   }
-  Settle();
+  ChooseCurrent();
 }
 
 }  // namespace nacre::sqlite

@@ -43,7 +43,7 @@ class MergedIterator {
   void SeekOwn(const Slice& key, bool strictly);
   void SeekStart();
   /// Decides which of the two stands first, past what was deleted.
-  void Settle();
+  void ChooseCurrent();
 
   ReadView view_;
   /// The family of `stored_`, which the view holds. Null: it is gone, which `status` says.

@@ -151,11 +151,11 @@ class Harness {
 
  private:
   void SendAll() {
-    session_.Settle();
+    session_.FillOutbox();
     iovec vectors[16];
     while (!session_.broken() && session_.outbox()->Gather(vectors, 16, 1 << 20) > 0) {
       session_.outbox()->Sent(std::min<size_t>(session_.outbox()->size(), 100000));
-      session_.Settle();
+      session_.FillOutbox();
     }
     session_.AfterSending();
   }

@@ -117,8 +117,8 @@ TEST_P(LeakTest, NodesThatDieAHundredTimes) {
   ProcessUsage theirs;
   for (size_t round = 0; round < rounds; ++round) {
     if (round == kWarmRounds) {
-      own = SettledUsage(getpid());
-      theirs = SettledUsage(survivor);
+      own = UsageAtRest(getpid());
+      theirs = UsageAtRest(survivor);
     }
     ASSERT_NO_FATAL_FAILURE(Round(round));
   }

@@ -177,8 +177,8 @@ TEST_F(PartitionTest, NothingIsLeft) {
     return Status::OK();
   };
   ASSERT_TRUE(InTheEnd(use));
-  const ProcessUsage own = SettledUsage(getpid());
-  const ProcessUsage theirs = SettledUsage((*nodes_)[1].pid());
+  const ProcessUsage own = UsageAtRest(getpid());
+  const ProcessUsage theirs = UsageAtRest((*nodes_)[1].pid());
   const size_t rounds = Scaled(8);
   for (size_t round = 0; round < rounds; ++round) {
     {

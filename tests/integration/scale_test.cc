@@ -44,9 +44,9 @@ class ScaleTest : public testing::TestWithParam<std::string> {
   /// Runs `work` with a database of its own, twice.
   void UseTwice(const std::function<void(DB*)>& work) {
     Use("first", work);
-    const ProcessUsage own = SettledUsage(getpid());
+    const ProcessUsage own = UsageAtRest(getpid());
     std::vector<ProcessUsage> theirs;
-    for (size_t i = 0; i < nodes_->size(); ++i) theirs.push_back(SettledUsage(Node(i)));
+    for (size_t i = 0; i < nodes_->size(); ++i) theirs.push_back(UsageAtRest(Node(i)));
     Use("second", work);
     const ProcessUsage own_after = AwaitUsage(getpid(), own);
     EXPECT_TRUE(own_after.Within(own)) << "before: " << own << "\nafter: " << own_after;

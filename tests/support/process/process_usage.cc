@@ -79,7 +79,7 @@ ProcessUsage UsageOf(pid_t process) {
   return usage;
 }
 
-ProcessUsage SettledUsage(pid_t process) {
+ProcessUsage UsageAtRest(pid_t process) {
   ProcessUsage usage = UsageOf(process);
   for (int alike = 0, looks = 0; alike < kLooksAlike && looks < kLooksMax; looks++) {
     std::this_thread::sleep_for(kLook);

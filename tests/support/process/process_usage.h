@@ -34,7 +34,7 @@ std::ostream& operator<<(std::ostream& out, const ProcessUsage& usage);
 ProcessUsage UsageOf(pid_t process);
 
 /// What the process holds once it has not changed that for a while, a few seconds at most.
-ProcessUsage SettledUsage(pid_t process);
+ProcessUsage UsageAtRest(pid_t process);
 
 /// What ends, ends a little after its owner said so (a socket when the other end has seen it):
 /// waits until the process holds no more than `limit`, for half a minute at most. Returns what it

@@ -48,15 +48,15 @@ std::vector<uint32_t> FamilyModel::NumbersOf(const std::vector<std::string>& nam
 }
 
 void FamilyModel::Opened(const std::vector<uint32_t>& numbers, uint64_t begun,
-                         const std::function<bool(uint32_t)>& settled) {
+                         const std::function<bool(uint32_t)>& quiescent) {
   ++moment_;
   for (uint32_t number = 0; number < families_.size(); ++number) {
     const bool there = std::find(numbers.begin(), numbers.end(), number) != numbers.end();
-    Judge(there, begun, settled(families_[number].owner), &families_[number]);
+    Judge(there, begun, quiescent(families_[number].owner), &families_[number]);
   }
 }
 
-void FamilyModel::Judge(bool there, uint64_t begun, bool settled, Family* family) {
+void FamilyModel::Judge(bool there, uint64_t begun, bool quiescent, Family* family) {
   if (there) {
     if (family->gone_from != 0 && family->gone_from <= begun) {
       scheduler_->Fail("family " + family->name + " was dropped, and is there again");
@@ -68,7 +68,7 @@ void FamilyModel::Judge(bool there, uint64_t begun, bool settled, Family* family
   if (had_to_be && !family->drop_begun) {
     scheduler_->Fail("family " + family->name + " is not there any more");
   }
-  if (settled && family->gone_from == 0) family->gone_from = moment_;
+  if (quiescent && family->gone_from == 0) family->gone_from = moment_;
 }
 
 Status ListExtraFamilies(const Options& options, const std::string& name,

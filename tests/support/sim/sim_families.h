@@ -53,9 +53,9 @@ class FamilyModel {
   /// simulation for a name that was never given.
   std::vector<uint32_t> NumbersOf(const std::vector<std::string>& names);
   /// An owner has opened the database with these, for which it had looked from `begun` on.
-  /// `settled(owner)`: nothing takes place any more that this owner has under way.
+  /// `quiescent(owner)`: nothing takes place any more that this owner has under way.
   void Opened(const std::vector<uint32_t>& numbers, uint64_t begun,
-              const std::function<bool(uint32_t)>& settled);
+              const std::function<bool(uint32_t)>& quiescent);
   size_t made() const { return families_.size(); }
 
  private:
@@ -67,7 +67,7 @@ class FamilyModel {
     uint64_t gone_from = 0;  ///< The moment; 0: it may be there.
   };
 
-  void Judge(bool there, uint64_t begun, bool settled, Family* family);
+  void Judge(bool there, uint64_t begun, bool quiescent, Family* family);
 
   Scheduler* const scheduler_;
   std::vector<Family> families_;  ///< By number.

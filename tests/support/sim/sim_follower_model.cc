@@ -30,8 +30,8 @@ std::vector<uint64_t> FollowerModel::Resolve(const Bounds& bounds,
   std::vector<uint64_t> attempts(sights.size());
   *moment = bounds.moment;
   // What one group shows tells of others what they have to show.
-  for (bool settled = false; !settled;) {
-    settled = true;
+  for (bool stable = false; !stable;) {
+    stable = true;
     for (size_t i = 0; i < sights.size(); ++i) {
       const Model::Sight& sight = sights[i];
       const uint64_t floor = model_->KeptOf(sight.group, bounds.floors[sight.group]);
@@ -61,7 +61,7 @@ std::vector<uint64_t> FollowerModel::Resolve(const Bounds& bounds,
       }
       if (begun > *moment) {
         *moment = begun;
-        settled = false;
+        stable = false;
       }
     }
   }
