@@ -269,7 +269,7 @@ int RunRepair(const std::string& database) {
   Connection connection;
   Status status = ConnectPool(&connection);
   if (status.ok()) {
-    FooterRepairOptions options;
+    SalvageOptions options;
     options.dry_run = FLAGS_dry_run;
     options.force = FLAGS_force;
     options.defaults.comparator = FLAGS_comparator;

@@ -20,15 +20,15 @@ std::string JsonStrings(const std::vector<std::string>& list) {
   return "[" + json + "]";
 }
 
-void PrintJson(const std::string& name, const FooterRepairReport& report) {
-  const RepairPlan& plan = report.plan;
+void PrintJson(const std::string& name, const SalvageReport& report) {
+  const SalvagePlan& plan = report.plan;
   fmt::print(
       "{{\"name\": {}, \"database_id\": \"{:016x}\", \"repaired\": {}, \"manifest\": {},\n"
       " \"bytes_scanned\": {}, \"tables\": {}, \"records\": {}, \"table_bytes\": {}, "
       "\"dead_tables\": {},\n \"log_segments\": {}, \"log_records\": {}, \"log_bytes\": {}, "
       "\"sequence_in_tables\": {},\n \"comparator\": {}, \"num_levels\": {}, \"lost\": [{}],\n"
       " \"incomplete\": {},\n \"notes\": {}}}\n",
-      JsonString(name), report.database_id, report.repaired,
+      JsonString(name), report.database_id, report.salvaged,
       JsonString(report.manifest.empty() ? "can be read" : report.manifest), plan.bytes_scanned,
       plan.state.tables.size(), plan.records, plan.table_bytes, plan.dead_tables,
       plan.state.segments.size(), plan.log_records, plan.log_bytes, plan.state.last_sequence,
@@ -36,8 +36,8 @@ void PrintJson(const std::string& name, const FooterRepairReport& report) {
       JsonStrings(plan.incomplete), JsonStrings(plan.notes));
 }
 
-void PrintText(const std::string& name, const FooterRepairReport& report) {
-  const RepairPlan& plan = report.plan;
+void PrintText(const std::string& name, const SalvageReport& report) {
+  const SalvagePlan& plan = report.plan;
   fmt::print("database {} ({:016x}); its manifest: {}\n", name, report.database_id,
              report.manifest.empty() ? "can be read" : report.manifest);
   fmt::print("scanned {}: {} tables with {} records, {}; {} further tables are dead\n",
@@ -49,16 +49,16 @@ void PrintText(const std::string& name, const FooterRepairReport& report) {
   for (const std::string& each : plan.incomplete) fmt::print("  not used: {}\n", each);
   for (const std::string& note : plan.notes) fmt::print("  {}\n", note);
   if (!plan.lost.empty()) fmt::print("  lost: tables {}\n", fmt::join(plan.lost, ", "));
-  if (report.repaired)
+  if (report.salvaged)
     fmt::print("a new manifest is in place; opening the database replays its log\n");
 }
 
 }  // namespace
 
-Status Repair(pool::PoolClient* client, const std::string& name, const FooterRepairOptions& options,
+Status Repair(pool::PoolClient* client, const std::string& name, const SalvageOptions& options,
               bool json, int* exit_status) {
-  FooterRepairReport report;
-  const Status status = RepairFromFooters(client, name, options, &report);
+  SalvageReport report;
+  const Status status = SalvageDatabase(client, name, options, &report);
   if (report.database_id != 0) json ? PrintJson(name, report) : PrintText(name, report);
   NACRE_RETURN_IF_ERROR(status);
   *exit_status = report.plan.lost.empty() ? 0 : 1;

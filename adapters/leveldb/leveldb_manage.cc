@@ -5,7 +5,7 @@
 #include "adapters/leveldb/leveldb_error.h"
 #include "adapters/leveldb/leveldb_types.h"
 #include "db/options/pool_of_options.h"
-#include "db/salvage/footer_repair.h"
+#include "db/salvage/salvage.h"
 
 using nacre::Status;
 using nacre::Succeeded;
@@ -28,11 +28,11 @@ Status Repair(nacre::Options options, const std::string& name) {
   if (!status.IsCorruption()) return status;
   std::shared_ptr<nacre::pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(nacre::OpenPoolOf(options, &pool));
-  nacre::FooterRepairReport report;
-  const nacre::FooterRepairOptions repair = {
+  nacre::SalvageReport report;
+  const nacre::SalvageOptions repair = {
       .defaults = {.comparator = options.comparator->Name(),
                    .num_levels = static_cast<uint32_t>(options.num_levels)}};
-  status = nacre::RepairFromFooters(pool->client(), name, repair, &report);
+  status = nacre::SalvageDatabase(pool->client(), name, repair, &report);
   return status.ok() ? OpenAndClose(options, name) : status;
 }
 

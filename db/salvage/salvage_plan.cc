@@ -21,13 +21,13 @@ constexpr uint64_t kUnseenMax = 1 << 20;
 
 class Planner {
  public:
-  Planner(pool::PoolClient* client, uint64_t database_id, RepairPlan* plan)
+  Planner(pool::PoolClient* client, uint64_t database_id, SalvagePlan* plan)
       : client_(client),
         database_id_(database_id),
         plan_(plan),
         store_(client, pool::LocalMemory()) {}
 
-  Status Run(const SlabsByNode& slabs, const RepairDefaults& defaults) {
+  Status Run(const SlabsByNode& slabs, const SalvageDefaults& defaults) {
     NACRE_RETURN_IF_ERROR(ScanMemory(client_, database_id_, slabs, &scan_));
     plan_->bytes_scanned = scan_.bytes;
     plan_->notes = std::move(scan_.notes);
@@ -76,7 +76,7 @@ class Planner {
 
   void Judge(const FoundTable& table) {
     const std::vector<const FoundFragment*> fragments = Best(table);
-    Candidate candidate;
+    SalvageCandidate candidate;
     candidate.meta = table.head;
     for (size_t i = 0; i < fragments.size(); ++i) {
       ExtentAddr& extent = candidate.meta.placement.fragments[i];
@@ -100,7 +100,7 @@ class Planner {
   }
 
   /// What heads have no room for.
-  Status ReadEnd(Candidate* candidate) {
+  Status ReadEnd(SalvageCandidate* candidate) {
     const Placement placement = candidate->meta.placement;
     const std::shared_ptr<Extent> extent =
         store_.OpenExtent(candidate->meta.id, placement, candidate->meta.size);
@@ -125,12 +125,12 @@ class Planner {
     }
   }
 
-  Status TakeTables(const TableChoice& choice, const RepairDefaults& defaults) {
+  Status TakeTables(const TableChoice& choice, const SalvageDefaults& defaults) {
     ManifestState& state = plan_->state;
     state.comparator = defaults.comparator;
     state.num_levels = defaults.num_levels;
     if (choice.newest != SIZE_MAX) {
-      const Candidate& newest = candidates_[choice.newest];
+      const SalvageCandidate& newest = candidates_[choice.newest];
       state.comparator = newest.meta.comparator;
       plan_->chunk_size = newest.meta.chunk_size;
     }
@@ -144,7 +144,7 @@ class Planner {
           "given");
     }
     if (candidates_.empty()) plan_->parity = 1;
-    for (const Candidate& candidate : candidates_) {
+    for (const SalvageCandidate& candidate : candidates_) {
       plan_->parity = std::max<int>(plan_->parity, candidate.meta.placement.redundancy.parity);
     }
     for (const auto& [i, level] : choice.chosen) {
@@ -223,17 +223,17 @@ class Planner {
 
   pool::PoolClient* const client_;
   const uint64_t database_id_;
-  RepairPlan* const plan_;
+  SalvagePlan* const plan_;
   pool::TableStore store_;
   MemoryScan scan_;
-  std::vector<Candidate> candidates_;
+  std::vector<SalvageCandidate> candidates_;
 };
 
 }  // namespace
 
-Status MakeRepairPlan(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
-                      const RepairDefaults& defaults, RepairPlan* plan) {
-  *plan = RepairPlan();
+Status MakeSalvagePlan(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
+                       const SalvageDefaults& defaults, SalvagePlan* plan) {
+  *plan = SalvagePlan();
   return Planner(client, database_id, plan).Run(slabs, defaults);
 }
 

@@ -15,13 +15,13 @@
 namespace nacre {
 
 /// What nothing that was found may tell: of a database without tables.
-struct RepairDefaults {
+struct SalvageDefaults {
   std::string comparator;   ///< Its name.
   uint32_t num_levels = 0;  ///< 0: unknown.
 };
 
 /// What a database consists of, as far as its memory tells.
-struct RepairPlan {
+struct SalvagePlan {
   ManifestState state;  ///< The state for a new manifest; nodes have the client's numbers.
   int parity = 0;       ///< The most nodes that any table that was found could lose.
   uint64_t chunk_size = 0;
@@ -44,7 +44,7 @@ struct RepairPlan {
 /// Scans the memory and finds out what is alive. Reads only. `InvalidArgument` if no table tells
 /// the comparator and the number of levels, and `defaults` do not either; `NotSupported` for what
 /// another version has written; `Corruption` for contradictions.
-Status MakeRepairPlan(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
-                      const RepairDefaults& defaults, RepairPlan* plan);
+Status MakeSalvagePlan(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
+                       const SalvageDefaults& defaults, SalvagePlan* plan);
 
 }  // namespace nacre

@@ -16,7 +16,7 @@ using Outputs = std::vector<size_t>;
 
 class Chooser {
  public:
-  Chooser(const std::vector<Candidate>& candidates, const std::vector<TableLineage>& states)
+  Chooser(const std::vector<SalvageCandidate>& candidates, const std::vector<TableLineage>& states)
       : candidates_(candidates), states_(states) {}
 
   TableChoice Run() {
@@ -145,7 +145,7 @@ class Chooser {
     std::map<uint32_t, std::set<uint32_t>> parts;
     std::map<uint32_t, uint32_t> wanted;
     for (const size_t i : outputs) {
-      const Candidate& table = candidates_[i];
+      const SalvageCandidate& table = candidates_[i];
       parts[table.lineage.range].insert(table.meta.part);
       if (table.meta.last_part) wanted[table.lineage.range] = table.meta.part + 1;
     }
@@ -156,7 +156,7 @@ class Chooser {
     });
   }
 
-  const std::vector<Candidate>& candidates_;
+  const std::vector<SalvageCandidate>& candidates_;
   const std::vector<TableLineage>& states_;
   TableChoice choice_;
   const TableLineage* state_ = nullptr;                   ///< S.
@@ -169,7 +169,7 @@ class Chooser {
 
 }  // namespace
 
-TableChoice ChooseTables(const std::vector<Candidate>& candidates,
+TableChoice ChooseTables(const std::vector<SalvageCandidate>& candidates,
                          const std::vector<TableLineage>& states) {
   return Chooser(candidates, states).Run();
 }

@@ -32,7 +32,7 @@ namespace nacre {
 //    without the rest.
 
 /// A table of which at least what is needed to read it is there.
-struct Candidate {
+struct SalvageCandidate {
   TableMeta meta;
   TableLineage lineage;
 };
@@ -58,7 +58,7 @@ struct TableChoice {
 };
 
 /// `states`: of the state records that were found.
-TableChoice ChooseTables(const std::vector<Candidate>& candidates,
+TableChoice ChooseTables(const std::vector<SalvageCandidate>& candidates,
                          const std::vector<TableLineage>& states);
 
 }  // namespace nacre

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/salvage/footer_repair.h"
+#include "db/salvage/salvage.h"
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "nacre/db.h"
@@ -271,13 +271,13 @@ TEST_F(ColumnFamilyPoolTest, AManifestMadeFromTablesHasTheFamilies) {
   }
   const std::shared_ptr<pool::PoolImpl> pool = ConnectTestPool(nodes_->pool_uri());
   ASSERT_NE(pool, nullptr);
-  FooterRepairOptions force;
+  SalvageOptions force;
   force.force = true;
   force.defaults = {.comparator = BytewiseComparator()->Name(), .num_levels = 7};
-  FooterRepairReport report;
+  SalvageReport report;
   Status status;
   ASSERT_TRUE(Eventually([&] {
-    status = RepairFromFooters(pool->client(), "db", force, &report);
+    status = SalvageDatabase(pool->client(), "db", force, &report);
     return !status.IsBusy();
   }));
   ASSERT_TRUE(IsOk(status));

@@ -37,7 +37,7 @@ struct Version {
 using Records = std::map<int, Version>;
 
 struct Table {
-  Candidate candidate;
+  SalvageCandidate candidate;
   Records records;
 };
 
@@ -80,7 +80,7 @@ class Model {
   }
 
   void Check() {
-    std::vector<Candidate> candidates;
+    std::vector<SalvageCandidate> candidates;
     std::vector<const Table*> tables;
     for (const auto& [id, table] : memory_) {
       candidates.push_back(table.candidate);

@@ -1,11 +1,11 @@
 // Goal: a database whose manifest, or root, is destroyed on all nodes is made anew from its tables
 // and its log, with exactly what it held: what was deleted stays deleted, though freed tables are
-// still in memory; with as many nodes gone as the redundancy allows; and if the repair itself dies.
-// Method: databases beside a model, on an embedded pool (all in tables) and on processes (with a
-// log, and owners that are killed at random moments). The manifest is overwritten as an owner that
-// went mad would, by one-sided writes.
+// still in memory; with as many nodes gone as the redundancy allows; and if the salvage itself
+// dies. Method: databases beside a model, on an embedded pool (all in tables) and on processes
+// (with a log, and owners that are killed at random moments). The manifest is overwritten as an
+// owner that went mad would, by one-sided writes.
 
-#include "db/salvage/footer_repair.h"
+#include "db/salvage/salvage.h"
 
 #include <gtest/gtest.h>
 
@@ -76,10 +76,10 @@ void Destroy(pool::PoolClient* client, const std::string& name, Harm harm, Rando
   ASSERT_TRUE(IsOk(client->databases()->Leave(lease.database_id)));
 }
 
-class FooterRepairTest : public RedundantDBTest, public testing::WithParamInterface<const char*> {
+class SalvageTest : public RedundantDBTest, public testing::WithParamInterface<const char*> {
  protected:
-  Status Repair(const FooterRepairOptions& options = {}) {
-    return RepairFromFooters(pool_->client(), "db", options, &report_);
+  Status Salvage(const SalvageOptions& options = {}) {
+    return SalvageDatabase(pool_->client(), "db", options, &report_);
   }
   void CloseAndDestroy(Harm harm = Harm::kManifest) {
     ASSERT_TRUE(IsOk(db_->Close()));
@@ -100,10 +100,10 @@ class FooterRepairTest : public RedundantDBTest, public testing::WithParamInterf
     return StoredByte(pool_.get(), place, 0, -static_cast<int64_t>(kFragmentHeadBytes));
   }
 
-  FooterRepairReport report_;
+  SalvageReport report_;
 };
 
-TEST_P(FooterRepairTest, GivesAllThatWasRestored) {
+TEST_P(SalvageTest, GivesAllThatWasRestored) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
   ASSERT_NO_FATAL_FAILURE(Fill(6000));
   ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
@@ -121,8 +121,8 @@ TEST_P(FooterRepairTest, GivesAllThatWasRestored) {
   ASSERT_TRUE(IsOk(RestoreDB(options_, "db", folder.path())));
   ASSERT_NO_FATAL_FAILURE(Destroy(pool_->client(), "db", Harm::kManifest, &random_));
   ASSERT_FALSE(Reopen().ok());
-  ASSERT_TRUE(IsOk(Repair()));
-  ASSERT_TRUE(report_.repaired);
+  ASSERT_TRUE(IsOk(Salvage()));
+  ASSERT_TRUE(report_.salvaged);
   EXPECT_TRUE(report_.plan.lost.empty());
   ASSERT_TRUE(IsOk(Reopen()));
   ASSERT_NO_FATAL_FAILURE(Check());
@@ -130,7 +130,7 @@ TEST_P(FooterRepairTest, GivesAllThatWasRestored) {
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
-TEST_P(FooterRepairTest, GivesAllThatWasInTables) {
+TEST_P(SalvageTest, GivesAllThatWasInTables) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
   uint64_t dead = 0;
   for (int round = 0; round < 6; ++round) {
@@ -141,8 +141,8 @@ TEST_P(FooterRepairTest, GivesAllThatWasInTables) {
     }
     ASSERT_NO_FATAL_FAILURE(CloseAndDestroy(random_.OneIn(3) ? Harm::kRoot : Harm::kManifest));
     ASSERT_FALSE(Reopen().ok());
-    ASSERT_TRUE(IsOk(Repair()));
-    EXPECT_TRUE(report_.repaired);
+    ASSERT_TRUE(IsOk(Salvage()));
+    EXPECT_TRUE(report_.salvaged);
     EXPECT_FALSE(report_.manifest.empty());
     dead += report_.plan.dead_tables;
     ASSERT_TRUE(IsOk(Reopen()));
@@ -151,17 +151,17 @@ TEST_P(FooterRepairTest, GivesAllThatWasInTables) {
   EXPECT_GT(dead, 0u) << "nothing dead was found, so that nothing could come back";
 }
 
-TEST_P(FooterRepairTest, DoesWithoutTheNodesThatMayBeLost) {
+TEST_P(SalvageTest, DoesWithoutTheNodesThatMayBeLost) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 5));
   ASSERT_NO_FATAL_FAILURE(Fill(9000));
   ASSERT_NO_FATAL_FAILURE(CloseAndDestroy());
   pool_->KillEmbeddedNode(static_cast<NodeId>(random_.Uniform(5)));
-  ASSERT_TRUE(IsOk(Repair()));
+  ASSERT_TRUE(IsOk(Salvage()));
   ASSERT_TRUE(IsOk(Reopen()));
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
-TEST_P(FooterRepairTest, DeletionsOfEverythingStay) {
+TEST_P(SalvageTest, DeletionsOfEverythingStay) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
   for (int round = 0; round < 3; ++round) {
     ASSERT_NO_FATAL_FAILURE(Fill(3000));
@@ -172,13 +172,13 @@ TEST_P(FooterRepairTest, DeletionsOfEverythingStay) {
     ASSERT_NO_FATAL_FAILURE(CloseAndDestroy());
     // Where no table is left, or only old ones, no table may be missed.
     ASSERT_TRUE(
-        IsOk(Repair({.defaults = {.comparator = options_.comparator->Name(), .num_levels = 7}})));
+        IsOk(Salvage({.defaults = {.comparator = options_.comparator->Name(), .num_levels = 7}})));
     ASSERT_TRUE(IsOk(Reopen()));
     ASSERT_NO_FATAL_FAILURE(Check());
   }
 }
 
-TEST_P(FooterRepairTest, TheStateOfAnEmptyDatabaseLeavesDrainedNodes) {
+TEST_P(SalvageTest, TheStateOfAnEmptyDatabaseLeavesDrainedNodes) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
   ASSERT_NO_FATAL_FAILURE(Fill(3000));
   for (const auto& [key, value] : model_) ASSERT_TRUE(IsOk(db_->Delete(NoLog(), key)));
@@ -199,42 +199,42 @@ TEST_P(FooterRepairTest, TheStateOfAnEmptyDatabaseLeavesDrainedNodes) {
         << drained;
   }
   ASSERT_NO_FATAL_FAILURE(CloseAndDestroy());
-  ASSERT_TRUE(IsOk(Repair()));
+  ASSERT_TRUE(IsOk(Salvage()));
   ASSERT_TRUE(IsOk(Reopen()));
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
-TEST_P(FooterRepairTest, AManifestThatCanBeReadIsLeftAlone) {
+TEST_P(SalvageTest, AManifestThatCanBeReadIsLeftAlone) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
   ASSERT_NO_FATAL_FAILURE(Fill(4000));
   ASSERT_TRUE(IsOk(db_->Close()));
-  const Status status = Repair();
+  const Status status = Salvage();
   EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
-  EXPECT_FALSE(report_.repaired);
-  ASSERT_TRUE(IsOk(Repair({.dry_run = true})));
-  EXPECT_FALSE(report_.repaired);
+  EXPECT_FALSE(report_.salvaged);
+  ASSERT_TRUE(IsOk(Salvage({.dry_run = true})));
+  EXPECT_FALSE(report_.salvaged);
   EXPECT_GT(report_.plan.state.tables.size(), 1u);
-  ASSERT_TRUE(IsOk(Repair({.force = true})));
-  EXPECT_TRUE(report_.repaired);
+  ASSERT_TRUE(IsOk(Salvage({.force = true})));
+  EXPECT_TRUE(report_.salvaged);
   ASSERT_TRUE(IsOk(Reopen()));
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
-TEST_P(FooterRepairTest, WhatIsLostIsNamed) {
+TEST_P(SalvageTest, WhatIsLostIsNamed) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 5));
   ASSERT_NO_FATAL_FAILURE(Fill(9000));
   ASSERT_NO_FATAL_FAILURE(CloseAndDestroy());
   // One more than may be lost: the root still counts on the other three.
   pool_->KillEmbeddedNode(1);
   pool_->KillEmbeddedNode(3);
-  const Status status = Repair();
+  const Status status = Salvage();
   EXPECT_TRUE(status.IsUnavailable()) << status.ToString();
   EXPECT_NE(status.ToString().find("2 of the 5 nodes"), std::string::npos) << status.ToString();
-  EXPECT_FALSE(report_.repaired);
-  ASSERT_TRUE(IsOk(Repair({.force = true})));
+  EXPECT_FALSE(report_.salvaged);
+  ASSERT_TRUE(IsOk(Salvage({.force = true})));
 }
 
-TEST_P(FooterRepairTest, WhatLooksLikeTablesIsNotTakenForThem) {
+TEST_P(SalvageTest, WhatLooksLikeTablesIsNotTakenForThem) {
   ASSERT_NO_FATAL_FAILURE(Open(GetParam(), 4));
   ASSERT_NO_FATAL_FAILURE(Fill(6000));
   ASSERT_NO_FATAL_FAILURE(CloseAndDestroy());
@@ -267,20 +267,20 @@ TEST_P(FooterRepairTest, WhatLooksLikeTablesIsNotTakenForThem) {
       if (random_.OneIn(2)) to[at + random_.Uniform(300)] ^= 1;
       at += bytes - kPage;
     }
-    ASSERT_TRUE(IsOk(Repair({.force = true})));
+    ASSERT_TRUE(IsOk(Salvage({.force = true})));
     ASSERT_TRUE(IsOk(Reopen()));
     ASSERT_NO_FATAL_FAILURE(Check());
     ASSERT_TRUE(IsOk(db_->Close()));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Redundancies, FooterRepairTest, testing::Values("rep(2)", "rs(2,1)"),
+INSTANTIATE_TEST_SUITE_P(Redundancies, SalvageTest, testing::Values("rep(2)", "rs(2,1)"),
                          [](const auto& each) {
                            return std::string(each.param).substr(0, 2) == "rs" ? "Rs" : "Rep";
                          });
 
 /// Owners with a log that are killed.
-class FooterRepairProcessTest : public testing::Test {
+class SalvageProcessTest : public testing::Test {
  protected:
   void Connect() {
     pool_ = ConnectTestPool(nodes_->pool_uri());
@@ -300,7 +300,7 @@ class FooterRepairProcessTest : public testing::Test {
   std::shared_ptr<pool::PoolImpl> pool_;
 };
 
-TEST_F(FooterRepairProcessTest, OwnersKilledAtAnyMoment) {
+TEST_F(SalvageProcessTest, OwnersKilledAtAnyMoment) {
   for (size_t round = 0; round < Scaled(5); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     nodes_ = std::make_unique<MemnodeProcesses>(
@@ -316,14 +316,14 @@ TEST_F(FooterRepairProcessTest, OwnersKilledAtAnyMoment) {
       owners.push_back(std::make_unique<OwnerProcess>("db_tests", plan));
       ASSERT_TRUE(owners.back()->AwaitProgress(1 + random_.Uniform(4000)));
       owners.back()->Kill();
-      if (random_.OneIn(3)) continue;  // The next owner comes before the repair.
+      if (random_.OneIn(3)) continue;  // The next owner comes before the salvage.
       ASSERT_NO_FATAL_FAILURE(Connect());
       ASSERT_NO_FATAL_FAILURE(Destroy(pool_->client(), plan.database, Harm::kManifest, &random_));
       if (random_.OneIn(3) && life == 2) {
         (*nodes_)[random_.Uniform(4)].Kill();
       }
-      FooterRepairReport report;
-      ASSERT_TRUE(IsOk(RepairFromFooters(pool_->client(), plan.database, {}, &report)));
+      SalvageReport report;
+      ASSERT_TRUE(IsOk(SalvageDatabase(pool_->client(), plan.database, {}, &report)));
       std::unique_ptr<DB> db;
       ASSERT_NO_FATAL_FAILURE(Open(plan, &db));
       for (const auto& owner : owners) owner->Check(db.get());
@@ -334,7 +334,7 @@ TEST_F(FooterRepairProcessTest, OwnersKilledAtAnyMoment) {
   }
 }
 
-TEST_F(FooterRepairProcessTest, ARepairThatDiesIsRunAgain) {
+TEST_F(SalvageProcessTest, ASalvageThatDiesIsRunAgain) {
   for (size_t round = 0; round < Scaled(4); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     nodes_ = std::make_unique<MemnodeProcesses>(
@@ -380,15 +380,15 @@ TEST_F(FooterRepairProcessTest, ARepairThatDiesIsRunAgain) {
   }
 }
 
-TEST_F(FooterRepairProcessTest, AnOwnerThatRunsIsFenced) {
+TEST_F(SalvageProcessTest, AnOwnerThatRunsIsFenced) {
   nodes_ = std::make_unique<MemnodeProcesses>(
       3, MemnodeProcessOptions{.size = "256MiB", .slab_size = "1MiB"});
   OwnerPlan plan{.pool_uri = nodes_->pool_uri(), .redundancy = "rep(2)", .seed = 7};
   OwnerProcess owner("db_tests", plan);
   ASSERT_TRUE(owner.AwaitProgress(2000));
   ASSERT_NO_FATAL_FAILURE(Connect());
-  FooterRepairReport report;
-  ASSERT_TRUE(IsOk(RepairFromFooters(pool_->client(), plan.database, {.force = true}, &report)));
+  SalvageReport report;
+  ASSERT_TRUE(IsOk(SalvageDatabase(pool_->client(), plan.database, {.force = true}, &report)));
   for (const int64_t failure : owner.AwaitFailures()) {
     EXPECT_EQ(failure, static_cast<int64_t>(Status::Code::kFenced));
   }

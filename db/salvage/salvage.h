@@ -10,35 +10,35 @@
 
 namespace nacre {
 
-/// What a repair may do.
-struct FooterRepairOptions {
+/// What a salvage may do.
+struct SalvageOptions {
   bool dry_run = false;  ///< Change nothing, own nothing.
   /// Proceeds even if the manifest can be read, if its replicas may come back with nodes that do
   /// not answer, or if tables are lost.
   bool force = false;
-  RepairDefaults defaults{};
+  SalvageDefaults defaults{};
   Logger* log = nullptr;
 };
 
 /// What it found and did.
-struct FooterRepairReport {
+struct SalvageReport {
   uint64_t database_id = 0;
   std::string manifest;  ///< What is wrong with it; empty: it can be read.
-  RepairPlan plan;
-  bool repaired = false;  ///< A new manifest is in place.
+  SalvagePlan plan;
+  bool salvaged = false;  ///< A new manifest is in place.
 };
 
 /// Makes the manifest of a database anew from the footers of its tables and the headers of its log,
-/// when all copies of it, or what the root says of it, are damaged. Unless it is a dry run, the
+/// when all replicas of it, or what the root says of it, are damaged. Unless it is a dry run, the
 /// database is taken over first, from a live owner too. The next opening replays the log.
 ///
 /// OK: a new manifest is in place, or would be. It may be run again after a failure or a crash at
 /// any moment: until the new root is set, nothing that a scan can find is changed. `NotFound` if
 /// there is no such database; `InvalidArgument` if the manifest can be read, `Unavailable` if no
-/// node that has a copy of it answers, or more nodes are missing than tables can do without,
+/// node that has a replica of it answers, or more nodes are missing than tables can do without,
 /// `Corruption` if tables are lost (each: unless `force`);
-/// failures of MakeRepairPlan and of OpenDatabase. `*report` says how far it came.
-Status RepairFromFooters(pool::PoolClient* client, const std::string& name,
-                         const FooterRepairOptions& options, FooterRepairReport* report);
+/// failures of MakeSalvagePlan and of OpenDatabase. `*report` says how far it came.
+Status SalvageDatabase(pool::PoolClient* client, const std::string& name,
+                       const SalvageOptions& options, SalvageReport* report);
 
 }  // namespace nacre

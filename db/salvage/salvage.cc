@@ -1,4 +1,4 @@
-#include "db/salvage/footer_repair.h"
+#include "db/salvage/salvage.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ namespace {
 /// The space of a database that has nothing but what a plan says.
 class PlannedSpace final : public ManifestSpace {
  public:
-  PlannedSpace(pool::PoolClient* client, uint64_t database_id, const RepairPlan& plan)
+  PlannedSpace(pool::PoolClient* client, uint64_t database_id, const SalvagePlan& plan)
       : client_(client),
         database_id_(database_id),
         copies_(plan.parity + 1),
@@ -31,7 +31,7 @@ class PlannedSpace final : public ManifestSpace {
         space_(client, database_id, plan.state.slab_bytes, plan.chunk_size, executor_.get()) {}
 
   /// `Corruption` if two things that count lie in the same memory.
-  Status Restore(const SlabsByNode& slabs, const RepairPlan& plan) {
+  Status Restore(const SlabsByNode& slabs, const SalvagePlan& plan) {
     for (const auto& [id, table] : plan.state.tables) {
       for (const ExtentAddr& extent : table.second.placement.fragments) Use(extent);
     }
@@ -125,7 +125,7 @@ Status ReadSlabs(pool::PoolClient* client, uint64_t database_id, SlabsByNode* sl
 
 /// Checks whether all that existed can have been found.
 Status CheckPlan(const pool::PoolClient& client, const pool::DatabaseRoot& root,
-                 const RepairPlan& plan) {
+                 const SalvagePlan& plan) {
   int absent = 0;
   for (const uint64_t member : root.members) {
     bool there = false;
@@ -145,7 +145,7 @@ Status CheckPlan(const pool::PoolClient& client, const pool::DatabaseRoot& root,
 }
 
 Status WriteManifest(pool::PoolClient* client, const pool::DatabaseLease& lease,
-                     const FooterRepairOptions& options, const RepairPlan& plan) {
+                     const SalvageOptions& options, const SalvagePlan& plan) {
   PlannedSpace space(client, lease.database_id, plan);
   NACRE_RETURN_IF_ERROR(space.Restore(lease.slabs, plan));
   ManifestLogOptions log_options;
@@ -164,9 +164,9 @@ Status WriteManifest(pool::PoolClient* client, const pool::DatabaseLease& lease,
 
 }  // namespace
 
-Status RepairFromFooters(pool::PoolClient* client, const std::string& name,
-                         const FooterRepairOptions& options, FooterRepairReport* report) {
-  *report = FooterRepairReport();
+Status SalvageDatabase(pool::PoolClient* client, const std::string& name,
+                       const SalvageOptions& options, SalvageReport* report) {
+  *report = SalvageReport();
   pool::DatabaseRoot root;
   const Status manifest = ReadManifest(client, name, &root);
   if (!root.exists) return manifest;
@@ -184,16 +184,16 @@ Status RepairFromFooters(pool::PoolClient* client, const std::string& name,
   if (options.dry_run) {
     SlabsByNode slabs;
     NACRE_RETURN_IF_ERROR(ReadSlabs(client, root.database_id, &slabs));
-    return MakeRepairPlan(client, root.database_id, slabs, options.defaults, &report->plan);
+    return MakeSalvagePlan(client, root.database_id, slabs, options.defaults, &report->plan);
   }
   pool::DatabaseLease lease;
   NACRE_RETURN_IF_ERROR(client->databases()->Open(name, {.take_over = true}, &lease));
   Status status =
-      MakeRepairPlan(client, lease.database_id, lease.slabs, options.defaults, &report->plan);
+      MakeSalvagePlan(client, lease.database_id, lease.slabs, options.defaults, &report->plan);
   if (status.ok() && !options.force) status = CheckPlan(*client, root, report->plan);
   if (status.ok()) {
     status = WriteManifest(client, lease, options, report->plan);
-    report->repaired = status.ok();
+    report->salvaged = status.ok();
   }
   const Status left = client->databases()->Leave(lease.database_id);
   return status.ok() ? left : status;
