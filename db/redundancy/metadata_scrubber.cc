@@ -86,7 +86,7 @@ std::string MetadataScrubber::Name(const WrittenSegment& written, const ExtentAd
 Status MetadataScrubber::ScrubLog(pool::CopyReader* reader, const PassBytes& pass) {
   if (database_.log == nullptr) return Status::OK();
   for (const WrittenSegment& written : database_.log->SegmentsOf(0, UINT64_MAX)) {
-    LogSegmentCopies copies;
+    LogSegmentReplicas copies;
     NACRE_RETURN_IF_ERROR(
         CheckLogCopies(database_.client, reader, database_.id, written, pass, &copies));
     if (!copies.damaged.empty()) HealSegment(reader, written.segment.number);
@@ -108,7 +108,7 @@ void MetadataScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
 
 void MetadataScrubber::HealCopies(pool::CopyReader* reader, const WrittenSegment& written,
                                   bool* flush) {
-  LogSegmentCopies copies;
+  LogSegmentReplicas copies;
   const PassBytes at_once = [this](uint64_t /*bytes*/) {
     // Acquire: pairs with Stop.
     return stopping_.load(std::memory_order_acquire) ? Status::Aborted("closing") : Status::OK();

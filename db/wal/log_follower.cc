@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "db/wal/log_copies.h"
+#include "db/wal/log_replicas.h"
 #include "pool/read/point_reader.h"
 #include "util/planted_bug.h"
 

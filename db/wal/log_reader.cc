@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "db/wal/log_copies.h"
+#include "db/wal/log_replicas.h"
 #include "db/wal/log_scan.h"
 #include "pool/read/copy_reader.h"
 #include "table/format/log_format.h"
@@ -102,7 +102,7 @@ class Reading {
     for (size_t part = 0; part < chain_.size() && !stop; ++part) {
       LogScan scan(client_, database_id_, mode_, &chain_[part], nullptr);
       scan.Run(reader_.get(), visit);
-      NACRE_RETURN_IF_ERROR(scan.Settle(result_, &stop));
+      NACRE_RETURN_IF_ERROR(scan.Conclude(result_, &stop));
     }
     return Status::OK();
   }
@@ -134,7 +134,7 @@ class Reading {
 
     bool stop = false;
     for (*parts = 0; *parts < scans.size() && !stop; ++*parts) {
-      NACRE_RETURN_IF_ERROR(scans[*parts]->Settle(result_, &stop));
+      NACRE_RETURN_IF_ERROR(scans[*parts]->Conclude(result_, &stop));
     }
     return Status::OK();
   }

@@ -18,19 +18,19 @@ LogScan::LogScan(pool::PoolClient* client, uint64_t database_id, WALRecoveryMode
       stamp_(LogStamp(database_id, link->segment->number)),
       end_(link->end == 0 ? link->segment->copies.front().length : link->end),
       open_ended_(link->end == 0),
-      copies_(client, kept) {}
+      replicas_(client, kept) {}
 
 void LogScan::Run(pool::CopyReader* reader, const Visitor& visit) {
   const bool goes_on = mode_ == WALRecoveryMode::kSkipAnyCorruptedRecords;
   if (offset_ >= end_ || (!link_->damage_before.empty() && !goes_on)) return;
-  copies_.Start(reader, link_->segment, offset_, end_);
+  replicas_.Start(reader, link_->segment, offset_, end_);
   failure_ = Scan(visit);
-  copies_.Pause();
+  replicas_.Pause();
 }
 
 Status LogScan::Scan(const Visitor& visit) {
-  NACRE_RETURN_IF_ERROR(copies_.CheckReadable());
-  Stretch* stretch = &stretches_.emplace_back();
+  NACRE_RETURN_IF_ERROR(replicas_.CheckReadable());
+  Span* span = &spans_.emplace_back();
   // Beginnings of records that are kLogRingBytes apart at least; the later one is not behind that
   // of the last record.
   uint64_t marks[2] = {offset_, offset_};
@@ -39,26 +39,26 @@ Status LogScan::Scan(const Visitor& visit) {
     LogRecord record;
     bool lacking = false;
     if (!FindRecord(&record, &lacking)) {
-      NACRE_RETURN_IF_ERROR(copies_.CheckReadable());
-      stretch->damaged = true;
-      stretch->at = offset_;
-      stretch->next = offset_ = FindNext();
+      NACRE_RETURN_IF_ERROR(replicas_.CheckReadable());
+      span->damaged = true;
+      span->at = offset_;
+      span->next = offset_ = FindNext();
       if (offset_ == end_ || mode_ != WALRecoveryMode::kSkipAnyCorruptedRecords) break;
-      stretch = &stretches_.emplace_back();
+      span = &spans_.emplace_back();
       marks[0] = marks[1] = offset_;
       continue;
     }
     // Replicas differ at the end of the log without damage.
-    if (passed_over && !lacking) stretch->healed = true;
+    if (passed_over && !lacking) span->healed = true;
     passed_over = lacking;
     NACRE_RETURN_IF_ERROR(visit(record.first, record.count, record.payload));
     if (offset_ - marks[1] >= kLogRingBytes) marks[0] = std::exchange(marks[1], offset_);
-    stretch->tail = marks[0];
+    span->tail = marks[0];
     offset_ += record.bytes;
-    ++stretch->records;
-    stretch->bytes += record.bytes;
-    stretch->last_sequence = std::max(stretch->last_sequence, record.first + record.count - 1);
-    stretch->end = offset_;
+    ++span->records;
+    span->bytes += record.bytes;
+    span->last_sequence = std::max(span->last_sequence, record.first + record.count - 1);
+    span->end = offset_;
   }
   healed_at_end_ = passed_over && !open_ended_;
   return Status::OK();
@@ -66,33 +66,33 @@ Status LogScan::Scan(const Visitor& visit) {
 
 bool LogScan::FindRecord(LogRecord* record, bool* lacking) {
   *lacking = false;
-  for (size_t copy = 0; copy < copies_.count(); ++copy) {
-    if (RecordAt(copy, offset_, record)) return true;
+  for (size_t replica = 0; replica < replicas_.count(); ++replica) {
+    if (RecordAt(replica, offset_, record)) return true;
     if (NACRE_PLANTED_BUG("log.one-copy-read")) return false;
-    *lacking = *lacking || !copies_.From(copy, offset_, 0).empty();
+    *lacking = *lacking || !replicas_.From(replica, offset_, 0).empty();
   }
   return false;
 }
 
-bool LogScan::RecordAt(size_t copy, uint64_t offset, LogRecord* record) {
-  const Slice head = copies_.From(copy, offset, kMinLogRecordBytes);
+bool LogScan::RecordAt(size_t replica, uint64_t offset, LogRecord* record) {
+  const Slice head = replicas_.From(replica, offset, kMinLogRecordBytes);
   if (head.size() < kMinLogRecordBytes) return false;
   if (DecodeFixed32(head.data() + kLogStampAt) != stamp_ &&
       !NACRE_PLANTED_BUG("log.recycled-segment-read-as-new")) {
     return false;
   }
   const uint32_t payload = DecodeFixed32(head.data() + kLogLengthAt);
-  return ParseLogRecord(copies_.From(copy, offset, LogRecordBytes(payload)), stamp_, record);
+  return ParseLogRecord(replicas_.From(replica, offset, LogRecordBytes(payload)), stamp_, record);
 }
 
 uint64_t LogScan::FindNext() {
   uint64_t next = end_;
-  for (size_t copy = 0; copy < copies_.count(); ++copy) {
+  for (size_t replica = 0; replica < replicas_.count(); ++replica) {
     // As a rule this is the end of the log, and there is none.
-    if (!copies_.MayHoldRecord(copy, offset_ + kLogAlignment, stamp_)) continue;
+    if (!replicas_.MayHoldRecord(replica, offset_ + kLogAlignment, stamp_)) continue;
     LogRecord record;
     for (uint64_t at = offset_ + kLogAlignment; at < next; at += kLogAlignment) {
-      if (RecordAt(copy, at, &record)) next = at;
+      if (RecordAt(replica, at, &record)) next = at;
     }
   }
   return next;
@@ -100,18 +100,18 @@ uint64_t LogScan::FindNext() {
 
 bool LogScan::AnyResembles(uint64_t offset, SequenceNumber last) {
   bool any = false;
-  for (size_t copy = 0; copy < copies_.count(); ++copy) {
-    const Slice head = copies_.From(copy, offset, kMinLogRecordBytes);
+  for (size_t replica = 0; replica < replicas_.count(); ++replica) {
+    const Slice head = replicas_.From(replica, offset, kMinLogRecordBytes);
     if (head.size() < kMinLogRecordBytes) continue;
     const uint32_t payload = DecodeFixed32(head.data() + kLogLengthAt);
-    const Slice bytes = copies_.From(copy, offset, LogRecordBytes(payload));
+    const Slice bytes = replicas_.From(replica, offset, LogRecordBytes(payload));
     any = any || ResemblesLogRecord(bytes, stamp_, last);
   }
-  copies_.Pause();
+  replicas_.Pause();
   return any;
 }
 
-Status LogScan::Settle(LogReadResult* result, bool* stop) {
+Status LogScan::Conclude(LogReadResult* result, bool* stop) {
   const auto stops = [this] { return mode_ == WALRecoveryMode::kPointInTimeRecovery; };
   *stop = false;
   if (!link_->damage_before.empty()) {
@@ -119,25 +119,25 @@ Status LogScan::Settle(LogReadResult* result, bool* stop) {
     *stop = stops();
     if (*stop) return Status::OK();
   }
-  for (const Stretch& stretch : stretches_) {
-    result->healed = result->healed || stretch.healed;
-    if (stretch.records > 0) {
-      result->records += stretch.records;
-      result->bytes += stretch.bytes;
-      result->last_sequence = std::max(result->last_sequence, stretch.last_sequence);
+  for (const Span& span : spans_) {
+    result->healed = result->healed || span.healed;
+    if (span.records > 0) {
+      result->records += span.records;
+      result->bytes += span.bytes;
+      result->last_sequence = std::max(result->last_sequence, span.last_sequence);
       result->end_number = link_->segment->number;
-      result->end_bytes = stretch.end;
-      result->tail_begin = open_ended_ ? stretch.tail : 0;
+      result->end_bytes = span.end;
+      result->tail_begin = open_ended_ ? span.tail : 0;
     }
-    if (!stretch.damaged) continue;
-    const bool at_tail = open_ended_ && stretch.next == end_;
-    if (at_tail && !AnyResembles(stretch.at, result->last_sequence)) continue;
+    if (!span.damaged) continue;
+    const bool at_tail = open_ended_ && span.next == end_;
+    if (at_tail && !AnyResembles(span.at, result->last_sequence)) continue;
     NACRE_RETURN_IF_ERROR(
-        Damaged(fmt::format("no copy has the record at {}", stretch.at), at_tail, result));
+        Damaged(fmt::format("no copy has the record at {}", span.at), at_tail, result));
     *stop = stops();
   }
   result->healed = result->healed || healed_at_end_;
-  const auto& notes = copies_.notes();
+  const auto& notes = replicas_.notes();
   result->notes.insert(result->notes.end(), notes.begin(), notes.end());
   return failure_;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "db/wal/log_copies.h"
+#include "db/wal/log_replicas.h"
 #include "db/wal/log_segments.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -29,7 +29,7 @@ struct LogLink {
 };
 
 /// Scans one segment of a log. `Run` finds its records, whatever the segments before it hold, so
-/// that several segments can be scanned at once; `Settle` decides which of them count.
+/// that several segments can be scanned at once; `Conclude` decides which of them count.
 ///
 /// Thread safety: none.
 class LogScan {
@@ -41,30 +41,30 @@ class LogScan {
           ConcurrentArena* kept);
 
   /// Visits the records up to a damage behind which none counts in this mode, or a failure.
-  /// `reader` stays until Settle has returned, and may serve others before.
+  /// `reader` stays until Conclude has returned, and may serve others before.
   void Run(pool::CopyReader* reader, const Visitor& visit);
   /// Must follow Run, in the order of the log. Adds what was found to `*result`, and answers what
   /// the mode makes of damage; `*stop`: no segment behind this one counts.
-  Status Settle(LogReadResult* result, bool* stop);
+  Status Conclude(LogReadResult* result, bool* stop);
 
  private:
   /// Records one after the other, and what is behind them.
-  struct Stretch {
+  struct Span {
     uint64_t records = 0;
     uint64_t bytes = 0;
     SequenceNumber last_sequence = 0;
     uint64_t end = 0;      ///< End of the last record.
     uint64_t tail = 0;     ///< Begin of the first record that may have been in flight.
-    bool healed = false;   ///< A copy lacked something that another one had.
-    bool damaged = false;  ///< No copy has a record at `at`,
+    bool healed = false;   ///< A replica lacked something that another one had.
+    bool damaged = false;  ///< No replica has a record at `at`,
     uint64_t at = 0;
     uint64_t next = 0;  ///< but one has here, or none up to here, the end.
   };
 
   Status Scan(const Visitor& visit);
   bool FindRecord(LogRecord* record, bool* lacking);
-  /// The record at `offset` of one copy.
-  bool RecordAt(size_t copy, uint64_t offset, LogRecord* record);
+  /// The record at `offset` of one replica.
+  bool RecordAt(size_t replica, uint64_t offset, LogRecord* record);
   uint64_t FindNext();
   bool AnyResembles(uint64_t offset, SequenceNumber last);
   Status Damaged(const std::string& what, bool at_tail, LogReadResult* result) const;
@@ -75,11 +75,11 @@ class LogScan {
   const uint32_t stamp_;
   const uint64_t end_;
   const bool open_ended_;
-  LogCopies copies_;
+  LogReplicas replicas_;
   uint64_t offset_ = kLogHeaderBytes;
-  std::vector<Stretch> stretches_;
+  std::vector<Span> spans_;
   bool healed_at_end_ = false;
-  Status failure_;  ///< Behind the last stretch.
+  Status failure_;  ///< Behind the last span.
 };
 
 }  // namespace nacre

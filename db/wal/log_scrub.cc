@@ -180,7 +180,7 @@ class Healing {
 
 Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
                       const WrittenSegment& written, const PassBytes& pass,
-                      LogSegmentCopies* copies) {
+                      LogSegmentReplicas* copies) {
   const auto buffer = std::make_unique_for_overwrite<char[]>(kPieceBytes);
   for (const ExtentAddr& copy : written.segment.copies) {
     if (!client->alive(copy.start.node)) continue;

@@ -17,7 +17,7 @@ using PassBytes = std::function<Status(uint64_t bytes)>;
 
 /// The replicas of a log segment, as they compare with their checksums. A replica that is on a lost
 /// node, or could not be read, is in neither list.
-struct LogSegmentCopies {
+struct LogSegmentReplicas {
   std::vector<ExtentAddr> whole;
   std::vector<ExtentAddr> damaged;
 };
@@ -29,7 +29,7 @@ struct LogSegmentCopies {
 /// Fails as `pass` does, or with `NoSpace`.
 Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
                       const WrittenSegment& written, const PassBytes& pass,
-                      LogSegmentCopies* copies);
+                      LogSegmentReplicas* copies);
 
 /// Writes to `damaged` what `whole` has and it has not. Of a sealed segment whose memory stays the
 /// log's (LogWriter::WithSealed). A header that is whole stays as it is, with its mark or without.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/wal/log_copies.h"
+#include "db/wal/log_replicas.h"
 #include "pool/read/mirrored_extent.h"
 #include "table/format/log_format.h"
 #include "util/clock.h"

@@ -49,8 +49,8 @@ class LogScrubTest : public LogFixture {
   void Flip(size_t number, uint64_t offset) {
     *Byte(copy(number), offset) ^= static_cast<char>(1 << random_.Uniform(8));
   }
-  LogSegmentCopies Look() {
-    LogSegmentCopies copies;
+  LogSegmentReplicas Look() {
+    LogSegmentReplicas copies;
     uint64_t bytes = 0;
     const PassBytes pass = [&bytes](uint64_t n) {
       bytes += n;
@@ -65,7 +65,7 @@ class LogScrubTest : public LogFixture {
     return HealLogCopy(client_, reader_.get(), database_id_, written_, copy(whole), copy(damaged));
   }
   void ExpectAllWhole() {
-    const LogSegmentCopies copies = Look();
+    const LogSegmentReplicas copies = Look();
     EXPECT_EQ(copies.whole, written_.segment.copies);
     EXPECT_TRUE(copies.damaged.empty());
     for (size_t i = 0; i < kCopies; ++i) {
@@ -98,7 +98,7 @@ TEST_F(LogScrubTest, EachByteOfACopyIsLookedAt) {
     SCOPED_TRACE(at);
     const size_t damaged = at % kCopies;
     Flip(damaged, at);
-    const LogSegmentCopies copies = Look();
+    const LogSegmentReplicas copies = Look();
     if (Covered(at)) {
       ASSERT_EQ(copies.damaged, std::vector<ExtentAddr>{copy(damaged)});
       ASSERT_EQ(copies.whole.size(), kCopies - 1);
@@ -115,7 +115,7 @@ TEST_F(LogScrubTest, LongRecordsAreLookedAtInPieces) {
   ASSERT_GT(written_.bytes, uint64_t{512} << 10);
   for (int round = 0; round < 50; ++round) {
     for (int flips = 0; flips < 5; ++flips) Flip(1, random_.Uniform(written_.bytes));
-    const LogSegmentCopies copies = Look();
+    const LogSegmentReplicas copies = Look();
     ASSERT_TRUE(copies.damaged.empty() || copies.damaged == std::vector<ExtentAddr>{copy(1)});
     ASSERT_TRUE(IsOk(Heal(round % 2 == 0 ? 0 : 2, 1)));
     ASSERT_NO_FATAL_FAILURE(ExpectAllWhole());
@@ -148,7 +148,7 @@ TEST_F(LogScrubTest, LostNodesAreLeftOut) {
   ASSERT_NO_FATAL_FAILURE(MakeLog(20, 100));
   Flip(0, kLogHeaderBytes + kLogRecordHead);
   pool_->KillEmbeddedNode(copy(1).start.node);
-  const LogSegmentCopies copies = Look();
+  const LogSegmentReplicas copies = Look();
   EXPECT_EQ(copies.damaged, std::vector<ExtentAddr>{copy(0)});
   EXPECT_EQ(copies.whole, std::vector<ExtentAddr>{copy(2)});
 }

@@ -20,20 +20,20 @@ namespace nacre {
 /// The nodes that hold the segment, for messages: "shm:/run/n0.sock, shm:/run/n2.sock".
 std::string LogSegmentNodes(pool::PoolClient* client, const LogSegment& segment);
 
-/// What the first bytes of a segment's copies say of it.
+/// What the first bytes of a segment's replicas say of it.
 struct LogSegmentHead {
   enum class Kind : char {
     kUsed,
     kUnused,   ///< Nothing was ever written there as this segment.
-    kDamaged,  ///< There are records, but no copy has the header.
+    kDamaged,  ///< There are records, but no replica has the header.
   };
   Kind kind = Kind::kUnused;
   LogSegmentHeader header;  ///< Set if the replica is used.
-  bool healed = false;      ///< A copy that has records lacks the header.
+  bool healed = false;      ///< A replica that has records lacks the header.
 };
 
-/// `Unavailable` naming the nodes if no copy can be read, `NotSupported` for a newer format. Copies
-/// that cannot be read are told of in `notes`.
+/// `Unavailable` naming the nodes if no replica can be read, `NotSupported` for a newer format.
+/// Replicas that cannot be read are told of in `notes`.
 Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
                           const LogSegment& segment, LogSegmentHead* head,
                           std::vector<std::string>* notes);
@@ -42,21 +42,21 @@ Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, ui
 /// that are asked for only grow.
 ///
 /// Thread safety: none.
-class LogCopies {
+class LogReplicas {
  public:
   /// `kept`: where all memory that is read into comes from; null: it goes with this.
-  LogCopies(pool::PoolClient* client, ConcurrentArena* kept) : client_(client), kept_(kept) {}
+  LogReplicas(pool::PoolClient* client, ConcurrentArena* kept) : client_(client), kept_(kept) {}
 
   /// Bytes from `from` to `end` of `segment`, which stays where it is, are of interest. `reader` is
   /// for this alone until Pause.
   void Start(pool::CopyReader* reader, const LogSegment* segment, uint64_t from, uint64_t end);
   size_t count() const { return segment_->copies.size(); }
-  /// The copy's bytes from `offset` to the end, of which at least the first `n` (or as many as
-  /// there are) can be looked at; none if the copy cannot be read.
+  /// The replica's bytes from `offset` to the end, of which at least the first `n` (or as many as
+  /// there are) can be looked at; none if the replica cannot be read.
   Slice From(size_t number, uint64_t offset, size_t n) {
-    Copy& copy = copies_[number];
-    if (copy.state == Copy::State::kRead && HasFirst(copy, offset, n)) [[likely]]
-      return Slice(copy.bytes + (offset - copy.from), end_ - offset);
+    Replica& replica = replicas_[number];
+    if (replica.state == Replica::State::kRead && HasFirst(replica, offset, n)) [[likely]]
+      return Slice(replica.bytes + (offset - replica.from), end_ - offset);
     return Fetch(number, offset, n);
   }
   /// Whether a record of the segment with this stamp may begin at `offset` or behind it, at a
@@ -66,13 +66,13 @@ class LogCopies {
   /// Waits for reads in flight: afterwards `reader` may be used elsewhere, until more is asked for
   /// here.
   void Pause();
-  /// `Unavailable` naming the nodes if no copy can be read any more.
+  /// `Unavailable` naming the nodes if no replica can be read any more.
   Status CheckReadable() const;
   /// Names the replicas that cannot be read.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  struct Copy {
+  struct Replica {
     enum class State : char { kUnread, kRead, kLost } state = State::kUnread;
     uint64_t from = 0;
     std::unique_ptr<char[]> own;  ///< Used if nothing is kept.
@@ -80,11 +80,12 @@ class LogCopies {
     std::unique_ptr<pool::CopyRead> read;  ///< Ends before its memory.
   };
 
-  bool HasFirst(const Copy& copy, uint64_t offset, size_t n) const {
-    return copy.read->arrived() >= std::min<uint64_t>(offset - copy.from + n, end_ - copy.from);
+  bool HasFirst(const Replica& replica, uint64_t offset, size_t n) const {
+    return replica.read->arrived() >=
+           std::min<uint64_t>(offset - replica.from + n, end_ - replica.from);
   }
   Slice Fetch(size_t number, uint64_t offset, size_t n);
-  /// Begins to read; what other copies have under way ends first.
+  /// Begins to read; what other replicas have under way ends first.
   Status Begin(size_t number, uint64_t from);
   void Lose(size_t number, const Status& why);
 
@@ -96,7 +97,7 @@ class LogCopies {
   std::vector<std::string> notes_;
   /// Failure of the replica that was lost last.
   Status failure_ = Status::Unavailable("it has none");
-  std::vector<Copy> copies_;
+  std::vector<Replica> replicas_;
 };
 
 }  // namespace nacre

@@ -1,4 +1,4 @@
-#include "db/wal/log_copies.h"
+#include "db/wal/log_replicas.h"
 
 #include <fmt/format.h>
 
@@ -31,10 +31,10 @@ bool HoldsStamp(const Slice& bytes, uint32_t stamp) {
 
 std::string LogSegmentNodes(pool::PoolClient* client, const LogSegment& segment) {
   std::string nodes;
-  for (const ExtentAddr& copy : segment.copies) {
+  for (const ExtentAddr& replica : segment.copies) {
     if (!nodes.empty()) nodes += ", ";
-    nodes += copy.start.node < client->node_count() ? client->node_address(copy.start.node)
-                                                    : "a lost node";
+    nodes += replica.start.node < client->node_count() ? client->node_address(replica.start.node)
+                                                       : "a lost node";
   }
   return nodes;
 }
@@ -48,10 +48,11 @@ Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, ui
   bool records = false;
   bool announced = false;
   Status failure = Status::Unavailable("it has none");
-  for (const ExtentAddr& copy : segment.copies) {
+  for (const ExtentAddr& replica : segment.copies) {
     char bytes[kHeadBytes];
-    Status s = copy.length < kHeadBytes ? Status::Corruption("shorter than a header and a record")
-                                        : reader->Read(copy, 0, kHeadBytes, bytes);
+    Status s = replica.length < kHeadBytes
+                   ? Status::Corruption("shorter than a header and a record")
+                   : reader->Read(replica, 0, kHeadBytes, bytes);
     if (!s.ok()) {
       failure = s;
       notes->push_back(fmt::format("log segment {}: {}", segment.number, s.ToString()));
@@ -80,72 +81,72 @@ Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, ui
   return Status::OK();
 }
 
-void LogCopies::Start(pool::CopyReader* reader, const LogSegment* segment, uint64_t from,
-                      uint64_t end) {
+void LogReplicas::Start(pool::CopyReader* reader, const LogSegment* segment, uint64_t from,
+                        uint64_t end) {
   reader_ = reader;
   segment_ = segment;
   end_ = end;
-  copies_ = std::vector<Copy>(segment->copies.size());
+  replicas_ = std::vector<Replica>(segment->copies.size());
   for (size_t i = 0; i < count(); ++i) {
     if (Begin(i, from).ok()) return;
   }
 }
 
-void LogCopies::Pause() {
-  for (const Copy& copy : copies_) {
+void LogReplicas::Pause() {
+  for (const Replica& replica : replicas_) {
     // A failure shows when more of it is needed.
-    if (copy.read != nullptr) copy.read->Pause().IgnoreError();
+    if (replica.read != nullptr) replica.read->Pause().IgnoreError();
   }
 }
 
-Status LogCopies::Begin(size_t number, uint64_t from) {
+Status LogReplicas::Begin(size_t number, uint64_t from) {
   Pause();
-  Copy& copy = copies_[number];
+  Replica& replica = replicas_[number];
   const size_t bytes = end_ - from;
   if (kept_ != nullptr) {
     bool new_chunk = false;
-    copy.bytes = kept_->Allocate(bytes, &new_chunk);
+    replica.bytes = kept_->Allocate(bytes, &new_chunk);
   } else {
-    copy.own = std::make_unique_for_overwrite<char[]>(bytes);
-    copy.bytes = copy.own.get();
+    replica.own = std::make_unique_for_overwrite<char[]>(bytes);
+    replica.bytes = replica.own.get();
   }
-  copy.from = from;
-  copy.state = Copy::State::kRead;
-  copy.read = std::make_unique<pool::CopyRead>();
-  Status s = copy.read->Start(reader_, segment_->copies[number], from, bytes, copy.bytes);
+  replica.from = from;
+  replica.state = Replica::State::kRead;
+  replica.read = std::make_unique<pool::CopyRead>();
+  Status s = replica.read->Start(reader_, segment_->copies[number], from, bytes, replica.bytes);
   if (!s.ok()) Lose(number, s);
   return s;
 }
 
-void LogCopies::Lose(size_t number, const Status& why) {
-  copies_[number].state = Copy::State::kLost;
+void LogReplicas::Lose(size_t number, const Status& why) {
+  replicas_[number].state = Replica::State::kLost;
   notes_.push_back(fmt::format("log segment {}: {}", segment_->number, why.ToString()));
   failure_ = why;
 }
 
-Slice LogCopies::Fetch(size_t number, uint64_t offset, size_t n) {
-  Copy& copy = copies_[number];
-  if (copy.state == Copy::State::kUnread) Begin(number, offset).IgnoreError();
-  if (copy.state == Copy::State::kLost) return Slice();
-  for (const Copy& other : copies_) {
-    if (&other != &copy && other.read != nullptr) other.read->Pause().IgnoreError();
+Slice LogReplicas::Fetch(size_t number, uint64_t offset, size_t n) {
+  Replica& replica = replicas_[number];
+  if (replica.state == Replica::State::kUnread) Begin(number, offset).IgnoreError();
+  if (replica.state == Replica::State::kLost) return Slice();
+  for (const Replica& other : replicas_) {
+    if (&other != &replica && other.read != nullptr) other.read->Pause().IgnoreError();
   }
-  const size_t wanted = std::min<uint64_t>(offset - copy.from + n, end_ - copy.from);
-  if (Status s = copy.read->AwaitFirst(wanted); !s.ok()) {
+  const size_t wanted = std::min<uint64_t>(offset - replica.from + n, end_ - replica.from);
+  if (Status s = replica.read->AwaitFirst(wanted); !s.ok()) {
     Lose(number, s);
     return Slice();
   }
-  return Slice(copy.bytes + (offset - copy.from), end_ - offset);
+  return Slice(replica.bytes + (offset - replica.from), end_ - offset);
 }
 
-bool LogCopies::MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp) {
-  Copy& copy = copies_[number];
-  if (copy.state == Copy::State::kLost) return false;
-  if (copy.state == Copy::State::kRead) {
-    if (!copy.read->Pause().ok()) return true;  // The reader of this replica meets the failure.
-    const uint64_t arrived = copy.from + copy.read->arrived();
+bool LogReplicas::MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp) {
+  Replica& replica = replicas_[number];
+  if (replica.state == Replica::State::kLost) return false;
+  if (replica.state == Replica::State::kRead) {
+    if (!replica.read->Pause().ok()) return true;  // The reader of this replica meets the failure.
+    const uint64_t arrived = replica.from + replica.read->arrived();
     if (arrived > offset) {
-      if (HoldsStamp(Slice(copy.bytes + (offset - copy.from), arrived - offset), stamp))
+      if (HoldsStamp(Slice(replica.bytes + (offset - replica.from), arrived - offset), stamp))
         return true;
       // A stamp that has not arrived as a whole begins here at the earliest.
       offset += (arrived - offset) / kLogAlignment * kLogAlignment;
@@ -164,9 +165,10 @@ bool LogCopies::MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp) {
   return false;
 }
 
-Status LogCopies::CheckReadable() const {
-  const bool any = std::any_of(copies_.begin(), copies_.end(),
-                               [](const Copy& copy) { return copy.state != Copy::State::kLost; });
+Status LogReplicas::CheckReadable() const {
+  const bool any = std::any_of(replicas_.begin(), replicas_.end(), [](const Replica& replica) {
+    return replica.state != Replica::State::kLost;
+  });
   return any ? Status::OK() : NoneReadable(client_, *segment_, failure_);
 }
 
