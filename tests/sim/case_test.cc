@@ -31,16 +31,7 @@ std::string Key(size_t i) { return fmt::format("key{:05}", i); }
 TEST(CaseTest, AFollowerFindsAManifestThatHasMovedToNodesThatJoined) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
-        const ProcessId owner = c->NewProcess("owner");
-        const ProcessId follower = c->NewProcess("follower");
-        std::unique_ptr<DB> db;
-        std::unique_ptr<DB> following;
-        c->In(owner, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
-          c->Expect(db->Put({}, "key", "before"));
-        });
-        c->In(follower,
-              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        FollowedDatabase followed(c);
         const size_t before = c->cluster().size();
         c->AddNodes(2);
         for (size_t i = 0; i < before; ++i) c->Drain(i);
@@ -48,11 +39,11 @@ TEST(CaseTest, AFollowerFindsAManifestThatHasMovedToNodesThatJoined) {
           const std::vector<size_t> nodes = c->ManifestNodes();
           return !nodes.empty() && nodes.front() >= before;
         });
-        c->In(owner, [&] { c->Expect(db->Put({}, "key", "after")); });
-        c->In(follower, [&] {
-          c->Await("catching up", [&] { return following->TryCatchUpWithPrimary().ok(); });
+        c->In(followed.owner, [&] { c->Expect(followed.db->Put({}, "key", "after")); });
+        c->In(followed.follower, [&] {
+          c->Await("catching up", [&] { return followed.following->TryCatchUpWithPrimary().ok(); });
           std::string value;
-          c->Expect(following->Get({}, "key", &value));
+          c->Expect(followed.following->Get({}, "key", &value));
           c->Expect(value == "after", "it shows " + value);
         });
         return std::to_string(scheduler->steps());

@@ -57,27 +57,18 @@ std::vector<ExtentAddr> ManifestCopies(const ctl::DatabaseView& view) {
 TEST(FollowerCaseTest, AManifestThatIsDamagedWhereItIsKnownIsReadWhereNodesHaveJoined) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
-        const ProcessId owner = c->NewProcess("owner");
-        const ProcessId follower = c->NewProcess("follower");
-        std::unique_ptr<DB> db;
-        std::unique_ptr<DB> following;
-        c->In(owner, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
-          c->Expect(db->Put({}, "key", "before"));
-        });
-        c->In(follower,
-              [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+        FollowedDatabase followed(c);
         const size_t joined = c->cluster().size();
         c->AddNodes(1);
         for (size_t i = 1; i < joined; ++i) c->Drain(i);
         const std::vector<size_t> expected{0, joined};
         c->Await("the manifest to move", [&] { return c->ManifestNodes() == expected; });
-        c->In(owner, [&] { c->Expect(db->Put({}, "key", "after")); });
+        c->In(followed.owner, [&] { c->Expect(followed.db->Put({}, "key", "after")); });
         c->Damage(0, 64, ManifestCopies);
-        c->In(follower, [&] {
-          c->Expect(following->TryCatchUpWithPrimary());
+        c->In(followed.follower, [&] {
+          c->Expect(followed.following->TryCatchUpWithPrimary());
           std::string value;
-          c->Expect(following->Get({}, "key", &value));
+          c->Expect(followed.following->Get({}, "key", &value));
           c->Expect(value == "after", "it shows " + value);
         });
         return std::to_string(scheduler->steps());

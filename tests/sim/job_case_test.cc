@@ -247,12 +247,18 @@ std::string StopATarget(Scheduler* scheduler, Case* c, const Options& options, c
   return std::to_string(scheduler->steps());
 }
 
+/// The owner flushes and compacts by itself.
+Options OwnerWorks(Case* c) {
+  Options options = c->DatabaseOptions();
+  options.near_data_flush = NearDataFlush::kOff;
+  options.compaction = CompactionSite::kCompute;
+  return options;
+}
+
 TEST(JobCaseTest, WhatAnOwnersFlushHasGivenUpIsStoredOverNothing) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
-        Options options = c->DatabaseOptions();
-        options.near_data_flush = NearDataFlush::kOff;
-        options.compaction = CompactionSite::kCompute;
+        Options options = OwnerWorks(c);
         options.disable_auto_compactions = true;
         options.level0_slowdown_writes_trigger = 100;
         options.level0_stop_writes_trigger = 100;
@@ -264,10 +270,7 @@ TEST(JobCaseTest, WhatAnOwnersFlushHasGivenUpIsStoredOverNothing) {
 TEST(JobCaseTest, WhatAnOwnersCompactionHasGivenUpIsStoredOverNothing) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
-        Options options = c->DatabaseOptions();
-        options.near_data_flush = NearDataFlush::kOff;
-        options.compaction = CompactionSite::kCompute;
-        return StopATarget(scheduler, c, options, "compaction.space-reserved", 150);
+        return StopATarget(scheduler, c, OwnerWorks(c), "compaction.space-reserved", 150);
       },
       4);
 }

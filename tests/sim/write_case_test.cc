@@ -24,23 +24,33 @@ using std::chrono::milliseconds;
 bool gave_up = false;
 bool goes_on = false;
 
+/// Opens the database, which ends with its process, and writes a key.
+std::unique_ptr<DB>* OpenAndPut(Case* c, ProcessId owner) {
+  auto* const db = new std::unique_ptr<DB>;
+  c->In(owner, [&] {
+    c->Expect(DB::Open(c->DatabaseOptions(), "db", db));
+    c->Expect((*db)->Put({}, "acknowledged", "value"));
+  });
+  return db;
+}
+
+/// Leaves the owner one of three nodes, which is too few for a log of two replicas.
+void CutOffFromLog(Case* c, ProcessId owner) {
+  c->CutOff(owner, 1);
+  c->CutOff(owner, 2);
+}
+
 TEST(WriteCaseTest, AFlushThatWasGivenUpKeepsItsMemTable) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
         const ProcessId owner = c->NewProcess("owner");
-        auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
-        c->In(owner, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", db));
-          c->Expect((*db)->Put({}, "acknowledged", "value"));
-        });
+        std::unique_ptr<DB>* const db = OpenAndPut(c, owner);
         SetPointVisitor([](const char* name) {
           if (std::string_view(name) != "flush.given-up") return;
           gave_up = true;
           while (!goes_on) Clock::System()->SleepFor(milliseconds(10));
         });
-        // One of three nodes is too few for a log of two copies.
-        c->CutOff(owner, 1);
-        c->CutOff(owner, 2);
+        CutOffFromLog(c, owner);
         c->In(owner, [&] {
           c->Expect(!(*db)->Put({}, "refused", "value").ok(), "one copy was enough");
           FlushOptions options;
@@ -73,13 +83,8 @@ TEST(WriteCaseTest, AWriteFarBehindOneThatWaitsForTheLogIsTold) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
         const ProcessId owner = c->NewProcess("owner");
-        auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
-        c->In(owner, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", db));
-          c->Expect((*db)->Put({}, "acknowledged", "value"));
-        });
-        c->CutOff(owner, 1);
-        c->CutOff(owner, 2);
+        std::unique_ptr<DB>* const db = OpenAndPut(c, owner);
+        CutOffFromLog(c, owner);
         c->In(owner, [&] {
           // More sequence numbers than may be unpublished at once.
           WriteBatch batch;

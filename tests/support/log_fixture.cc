@@ -95,6 +95,21 @@ Status LogFixture::AppendAndAwait(const TestRecord& record, uint64_t generation)
   return writer_->Await(position);
 }
 
+void LogFixture::WriteLog(int nodes, int records, size_t most_bytes, Random* random,
+                          std::vector<TestRecord>* written) {
+  OpenPoolFor(nodes, nodes);
+  LogWriterOptions options = Options();
+  options.segment_bytes = 4 << 20;
+  options.ring_bytes = kLogRingBytes;
+  OpenWriter(options);
+  SequenceNumber next = 1;
+  for (int i = 0; i < records; ++i) {
+    written->push_back(MakeRecord(next, 2 + random->Uniform(most_bytes)));
+    next += written->back().count;
+    ASSERT_TRUE(IsOk(AppendAndAwait(written->back())));
+  }
+}
+
 Status LogFixture::Read(WALRecoveryMode mode, std::vector<TestRecord>* records) {
   const Status s = ReadLog(
       client_, database_id_, log_space_->segments(), mode,

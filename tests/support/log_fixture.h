@@ -13,6 +13,7 @@
 #include "pool/space/space_allocator.h"
 #include "tests/support/pool_fixture.h"
 #include "util/mutex.h"
+#include "util/random.h"
 
 namespace nacre {
 
@@ -61,6 +62,10 @@ class LogFixture : public pool::PoolFixture {
   void OpenWriter(const LogWriterOptions& options);
   Status Append(const TestRecord& record, uint64_t generation, uint64_t* position);
   Status AppendAndAwait(const TestRecord& record, uint64_t generation = 1);
+  /// Opens a log with a replica on each of `nodes` nodes, and writes so many records of 2 to
+  /// `most_bytes` + 1 bytes, which become `written`, into its first segment.
+  void WriteLog(int nodes, int records, size_t most_bytes, Random* random,
+                std::vector<TestRecord>* written);
   /// In turn, and also by several threads at once, which must find the same.
   Status Read(WALRecoveryMode mode, std::vector<TestRecord>* records);
   void ExpectSameInParts(WALRecoveryMode mode, const Status& expected,

@@ -26,18 +26,7 @@ class LogScrubTest : public LogFixture {
  protected:
   /// A log of one sealed segment with so many records.
   void MakeLog(int records, size_t most_bytes) {
-    OpenPoolFor(kCopies, kCopies);
-    LogWriterOptions options = Options();
-    options.segment_bytes = 4 << 20;
-    options.ring_bytes = kLogRingBytes;
-    OpenWriter(options);
-    SequenceNumber next = 1;
-    for (int i = 0; i < records; ++i) {
-      const TestRecord record = MakeRecord(next, 2 + random_.Uniform(most_bytes));
-      next += record.count;
-      records_.push_back(record);
-      ASSERT_TRUE(IsOk(AppendAndAwait(record)));
-    }
+    ASSERT_NO_FATAL_FAILURE(WriteLog(kCopies, records, most_bytes, &random_, &records_));
     ASSERT_TRUE(IsOk(writer_->StartSegment()));
     const std::vector<WrittenSegment> written = writer_->SegmentsOf(0, UINT64_MAX);
     ASSERT_EQ(written.size(), 1u);

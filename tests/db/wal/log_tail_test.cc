@@ -26,17 +26,7 @@ class LogTailTest : public LogFixture {
   static constexpr size_t kCopies = 3;
 
   void MakeLog(int records, size_t most_bytes, Random* random) {
-    OpenPoolFor(kCopies, kCopies);
-    LogWriterOptions options = Options();
-    options.segment_bytes = 4 << 20;
-    options.ring_bytes = kLogRingBytes;
-    OpenWriter(options);
-    SequenceNumber next = 1;
-    for (int i = 0; i < records; ++i) {
-      model_.push_back(MakeRecord(next, 2 + random->Uniform(most_bytes)));
-      next += model_.back().count;
-      ASSERT_TRUE(IsOk(AppendAndAwait(model_.back())));
-    }
+    ASSERT_NO_FATAL_FAILURE(WriteLog(kCopies, records, most_bytes, random, &model_));
     segment_ = log_space_->segments().front();
     Remember();
   }

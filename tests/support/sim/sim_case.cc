@@ -159,6 +159,15 @@ void Case::Damage(size_t node, uint64_t step, const Extents& extents) {
   }));
 }
 
+FollowedDatabase::FollowedDatabase(Case* c)
+    : owner(c->NewProcess("owner")), follower(c->NewProcess("follower")) {
+  c->In(owner, [&] {
+    c->Expect(DB::Open(c->DatabaseOptions(), "db", &db));
+    c->Expect(db->Put({}, "key", "before"));
+  });
+  c->In(follower, [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
+}
+
 std::vector<std::string> Tell(const Telling& tell, size_t nodes) {
   return Tell(tell, {.nodes = nodes}, kSeeds);
 }

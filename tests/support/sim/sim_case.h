@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ctl/database_view.h"
+#include "nacre/db.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
@@ -62,6 +64,16 @@ class Case {
 
   Scheduler* const scheduler_;
   Cluster cluster_;
+};
+
+/// A database whose owner has written "before" to "key", and a follower of it.
+struct FollowedDatabase {
+  explicit FollowedDatabase(Case* c);
+
+  const ProcessId owner;
+  const ProcessId follower;
+  std::unique_ptr<DB> db;
+  std::unique_ptr<DB> following;
 };
 
 /// Tells `tell` for some seeds, with so many nodes. It gives what each came to; a seed that fails
