@@ -11,7 +11,7 @@ uint64_t DatabaseIdOf(const nacre::DB& db) { return dynamic_cast<const DBImpl&>(
 
 std::vector<nacre::ColumnFamilyMetaData> MetaDataOfFamilies(nacre::DB* db) {
   std::vector<nacre::ColumnFamilyMetaData> families;
-  const KeySequences known(dynamic_cast<DBImpl*>(db));
+  const KeySequences known = dynamic_cast<const DBImpl&>(*db).key_sequences();
   for (const uint32_t id : known.Families()) {
     const std::unique_ptr<nacre::ColumnFamilyHandle> handle = known.FindHandle(id);
     if (handle != nullptr) db->GetColumnFamilyMetaData(handle.get(), &families.emplace_back());
