@@ -32,7 +32,7 @@ Status DB::ListColumnFamilies(const DBOptions& options, const std::string& name,
 
 namespace {
 
-/// More than anybody makes; ids stay below what a varint32 holds.
+/// More than applications make; ids stay below what a varint32 holds.
 constexpr uint32_t kMostFamilies = uint32_t{1} << 31;
 
 }  // namespace
@@ -106,7 +106,7 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& given, const std::s
     if (parts_.state.next_family == kMostFamilies) {
       return Status::InvalidArgument("there were too many column families");
     }
-    // Whether or not it becomes durable: nobody else gets this id.
+    // No other family gets this id, whether or not it becomes durable.
     id = parts_.state.next_family++;
   }
   const auto num_levels = static_cast<uint32_t>(options.num_levels);
@@ -144,7 +144,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   }
   MutexLock commit(&parts_.committer.mutex);
   NACRE_RETURN_IF_ERROR(parts_.state.FindFamily(
-      handle, &family, DatabaseState::Use::kWrite));  // Somebody else may have done it.
+      handle, &family, DatabaseState::Use::kWrite));  // Another thread may have done it.
   std::shared_ptr<const Version> version;
   {
     MutexLock lock(&parts_.state.mutex);
@@ -173,7 +173,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   }
   // Before its tables are free.
   parts_.committer.RecordStateLocked();
-  // Freed once nobody reads them any more: the handle, iterators, compactions.
+  // These are freed with their last readers: the handle, iterators, compactions.
   for (const auto& table : tables) {
     if (!NACRE_PLANTED_BUG("family.space-kept-when-it-is-dropped")) table->MarkDropped();
   }

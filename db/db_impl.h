@@ -95,9 +95,9 @@ class DBImpl final : public OwnerControls {
   Status PinTables(PinnedTables* pinned) EXCLUDES(parts_.state.mutex);
   /// The table where it lies now; null if it is not part of the database any more.
   std::shared_ptr<TableHandle> FindTable(const TableMeta& meta) const EXCLUDES(parts_.state.mutex);
-  /// Opens a database that the restore of `checkpoint.restoring` has begun, or makes one that is
-  /// as `checkpoint`, without its tables. `Busy` if somebody has it open, `InvalidArgument` if it
-  /// is none that this restore has begun.
+  /// Opens a database that the restore of `checkpoint.restoring` has begun, or makes one that is as
+  /// `checkpoint`, without its tables. `Busy` if a process has it open, `InvalidArgument` if it is
+  /// none that this restore has begun.
   static Status OpenToRestore(const DBOptions& options, const std::string& name,
                               const std::vector<ColumnFamilyDescriptor>& families,
                               const ManifestState& checkpoint, std::unique_ptr<DBImpl>* db);

@@ -34,7 +34,8 @@ void DBImpl::LoadIndexes() {
     parts_.open_timeline.EndStep("indexes");
     return Status::OK();
   }).IgnoreError();  // What does not get its tier now gets it after a compaction.
-  parts_.context.epochs.PrepareToReclaim();  // Takes its time, and nobody has to wait for it here.
+  // This takes its time, and no caller waits for it here.
+  parts_.context.epochs.PrepareToReclaim();
 }
 
 }  // namespace nacre

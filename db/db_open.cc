@@ -39,8 +39,8 @@ Status CheckState(const ManifestState& state, const ManifestState* checkpoint) {
   return Status::OK();
 }
 
-/// Ids that the last owner may have given since its last edit, to tables that nobody waits for any
-/// more: what bears one of them is never taken for another table.
+/// Ids that the last owner may have given since its last edit, to tables that were abandoned: what
+/// bears one of them is never taken for another table.
 constexpr uint64_t kUnusedIds = 1 << 20;
 
 }  // namespace
@@ -131,12 +131,12 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
                                                    .keep_lost_nodes = true},
                                                   &lease));
   timeline.EndStep("claim");
-  // From here on a failure gives the lease back, with what was there. Who was replaced meanwhile
-  // has read what its successor was changing, whatever that looked like.
+  // From here on a failure gives the lease back, with what was there. An owner that was replaced
+  // meanwhile has read what its successor was changing, whatever that looked like.
   const auto give_back = [&](const Status& status) {
     const Status left = client->databases()->Leave(lease.database_id);
     if (left.IsFenced()) return left;
-    // Nodes to which the connection ended meanwhile do not know who this was.
+    // Nodes to which the connection ended meanwhile do not know this client any more.
     if (status.IsCorruption() && !left.ok()) {
       return Status::Fenced("database " + name + " was not this one's to the end of its opening: " +
                             left.ToString() + "; what was read: " + status.ToString());

@@ -34,7 +34,7 @@ constexpr std::string_view kOfDatabases[] = {
     "near_data_flush",    "compaction",          "allow_degraded_writes",
 };
 
-/// Of options that there are.
+/// Checks that the options exist.
 Status CheckChangeable(std::span<const std::string_view> changeable,
                        const std::unordered_map<std::string, std::string>& changes) {
   for (const auto& [name, value] : changes) {

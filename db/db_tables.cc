@@ -17,7 +17,7 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
     pinned->sequence = parts_.state.flushed;
     pinned->manifest_version = parts_.state.manifest_version;
   }
-  // Who was replaced has not got the writes of his successor.
+  // A replaced owner lacks the writes of its successor.
   NACRE_RETURN_IF_ERROR(parts_.context.CheckLease());
   pinned->next_table_id = parts_.context.next_table_id.load(std::memory_order_relaxed);
   pinned->tables.clear();

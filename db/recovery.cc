@@ -125,7 +125,7 @@ Status Recovery::Run(const pool::DatabaseLease& lease, ManifestState state,
     NACRE_POINT("open.log-replayed");
     return Status::OK();
   };
-  // Of many tables the new manifest's image takes as long to make as their handles.
+  // The image of a manifest with many tables takes as long to make as their handles.
   std::unique_ptr<ManifestSlots> image;
   Status readable;
   RunTogether("nacre-open", state.tables.size() < kManyTables ? 1 : 2, [&](size_t part) {

@@ -91,7 +91,7 @@ void CompactionRunner::Loop() {
     } else if (!state_->closing.load(std::memory_order_relaxed) && state_->work.room_made == room) {
       ++state_->work.compactions_stuck;
       context_.events.WorkFailed(BackgroundErrorReason::kCompaction, status);
-      state_->changed.SignalAll();  // Whoever waits for room may wait in vain now.
+      state_->changed.SignalAll();  // A waiter for room may wait in vain now.
       state_->BackOff(DatabaseState::Work::kCompaction, ++failures, room);
       if (state_->work.room_made == room) --state_->work.compactions_stuck;
     }

@@ -13,8 +13,8 @@
 namespace nacre {
 namespace {
 
-/// Of a piece, with what it overlaps: as many bytes as so many tables that it may make. RocksDB's
-/// `max_compaction_bytes` is as much.
+/// The size of a piece, with what it overlaps: as many bytes as so many tables that it may make.
+/// RocksDB's `max_compaction_bytes` is as much.
 constexpr uint64_t kPieceTables = 25;
 /// Times that a piece is tried again.
 constexpr int kRetriesMax = 5;
@@ -111,7 +111,7 @@ Status ManualCompaction::ChangeLevel(int target) {
     ++state_->work.manual_compactions;
     ++state_->work.manual_running;
   }
-  const TableList moved = change.edit.removed;  // Of a family that is dropped none is left there.
+  const TableList moved = change.edit.removed;  // No tables of a dropped family are left there.
   ManifestEdit edit;
   Status status = CatchAll([&] {
     return committer_->Commit({&change, 1}, &edit,

@@ -14,7 +14,7 @@ namespace nacre {
 
 class ColumnFamily;
 
-/// Compaction of a range of keys that somebody has asked for. Each level goes piece by piece: a
+/// Compaction of a range of keys that a caller has asked for. Each level goes piece by piece: a
 /// piece is a compaction of its own, which takes little space, is tried again by itself, and stays
 /// done if a later one fails. Automatic compactions go on beside it, elsewhere; where one is at
 /// work a piece waits for it to end.
@@ -46,11 +46,11 @@ class ManualCompaction {
   /// target is level 0, `InvalidArgument` if there is no such level.
   Status MoveDeepestLevel(int target);
 
-  // For those who see to it that nothing else is asked for meanwhile.
+  // The caller ensures that nothing else is asked for meanwhile.
 
   /// Merges `level` into the next one.
   Status CompactLevel(int level) { return Compact(level, level + 1, begin_, end_); }
-  /// Writes those tables of `level` anew that hold what nobody may see any more: tombstones, and
+  /// Writes those tables of `level` anew that hold what no reader may see any more: tombstones, and
   /// versions that a snapshot held once.
   Status RewriteGarbage(int level);
   /// Takes the tombstones of `level` to the next one, where they meet what they delete. A table

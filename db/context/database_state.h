@@ -78,7 +78,7 @@ struct DatabaseState {
   bool CompactionDue() const REQUIRES(mutex);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again. It ends early when the database
-  /// closes, when room was made since `work.room_made` was `room`, for a flush when somebody waits
+  /// closes, when room was made since `work.room_made` was `room`, for a flush when a caller waits
   /// for it or there is more to flush, and for a compaction when none is to begin.
   void BackOff(Work what, int failures, uint64_t room) REQUIRES(mutex);
   /// A compaction has ended, and what it dropped is free.

@@ -33,7 +33,7 @@ uint64_t LeastFlushedTableBytes(const MemTable& memtable, uint64_t largest_value
 /// What a flush near the data needs of the log.
 struct NearFlush {
   std::vector<pool::LogPart> log;
-  std::map<NodeId, uint64_t> local_bytes;  ///< Of the log.
+  std::map<NodeId, uint64_t> local_bytes;  ///< Bytes of the log.
   SequenceNumber first = 0;
   SequenceNumber last = 0;
 };
@@ -64,7 +64,7 @@ struct FlushedRange {
 /// The flush of one MemTable, with those of other families or alone.
 struct PartFlush {
   const FlushPart* part = nullptr;
-  MergeOptions merge;             ///< Of the whole MemTable.
+  MergeOptions merge;             ///< Options for the whole MemTable.
   uint64_t manifest_version = 0;  ///< One for all tables of a flush: level 0 is sorted by it.
   uint64_t bound = 0;             ///< Bytes reserved for a table.
   uint64_t least = 0;             ///< The same where there is no room for as many in one piece.

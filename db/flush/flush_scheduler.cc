@@ -154,7 +154,7 @@ Status FlushScheduler::CommitFlush(const Immutable& flushed, std::vector<FamilyE
     }
     if (state_->work.memtable_full) generations_->Switch();
     controller_->Update();
-    // Before anybody can do anything with the tables.
+    // This precedes any use of the tables.
     context_.events.FlushCompleted(*edits, ConditionOf(controller_->stall()));
     state_->MaybeSchedule();
     state_->changed.SignalAll();

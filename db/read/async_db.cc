@@ -52,7 +52,7 @@ struct AsyncDBImpl::Read final : Operation {
   SequenceNumber snapshot = 0;
   PinnableSlice* value = nullptr;
   PinnedView* pinned = nullptr;
-  MultiRead* all = nullptr;   ///< Of a MultiGet: what it is part of.
+  MultiRead* all = nullptr;   ///< The MultiGet that it is part of, if any.
   Status* answer = &status_;  ///< Or that of its key.
 };
 
@@ -234,7 +234,7 @@ AsyncDBImpl::Driver AsyncDBImpl::Drive() {
   for (;;) {
     Turn();
     driving_ = under_way_ > 0;
-    // Nobody knows when the next call comes: what is not current any more had better go.
+    // The next call may be far off: what is not current any more had better go.
     if (!driving_) UnpinLatest();
     co_await NextTurn{this};
   }
@@ -296,7 +296,7 @@ void AsyncDBImpl::GoOn(Read* read, KeyLookup::State state) {
              next.length > pool::AsyncReader::kMaxReadBytes) {
     LeaveToThread(read);
   } else if (!waiting_.empty() || !reader_->Add(&read->arriving)) {
-    waiting_.push_back(read);  // Whoever waits already was there first.
+    waiting_.push_back(read);  // Reads that wait already were there first.
   }
 }
 
@@ -392,7 +392,7 @@ void AsyncDBImpl::EndWrite(Write* write) {
 void AsyncDBImpl::Finished(Operation* operation) {
   MutexLock lock(&mutex_);
   finished_.push_back(operation);
-  any_finished_.store(true, std::memory_order_relaxed);  // Who sees it takes the lock.
+  any_finished_.store(true, std::memory_order_relaxed);  // A thread that sees it takes the lock.
 }
 
 void AsyncDBImpl::TakeFinished() {

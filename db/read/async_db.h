@@ -106,7 +106,7 @@ class AsyncDBImpl final : public AsyncDB {
   std::vector<PinnedView*> latest_;  ///< By id of the family; null if there is none.
   std::vector<Read*> fresh_;         ///< Begun since the last turn.
   std::vector<Read*> waiting_;       ///< For room in the reader, in order.
-  std::vector<Read*> turn_;          ///< Of the turn that runs.
+  std::vector<Read*> turn_;          ///< The reads of the turn that runs.
   std::vector<Read*> free_reads_;
   std::vector<std::unique_ptr<Read>> reads_;  ///< All that were ever made.
   size_t under_way_ = 0;

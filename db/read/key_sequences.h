@@ -16,18 +16,18 @@
 
 namespace nacre {
 
-/// What transactions and adapters ask of an open database: who wrote a key last, by sequence
-/// number, which families there are, and what is in its memory. Thread safety: all methods may be
+/// What transactions and adapters ask of an open database: the sequence number of a key's last
+/// write, which families there are, and what is in its memory. Thread safety: all methods may be
 /// called from many threads at once.
 class KeySequences {
  public:
   /// All of it outlives this.
   KeySequences(const DatabaseState* state, const ReadPath* reads) : state_(state), reads_(reads) {}
 
-  /// Of the newest entry of `key`, published or on its way, if that is above `known`; otherwise any
-  /// number up to `known`. A write meanwhile may be missed. Tables are read if the MemTables do not
-  /// settle it and any of them has entries above `known` where the key would be. Fails as reads do,
-  /// and with `InvalidArgument` if there is no such family (any more).
+  /// The sequence number of the newest entry of `key`, published or not, if that is above `known`;
+  /// otherwise any number up to `known`. A write meanwhile may be missed. Tables are read if the
+  /// MemTables do not settle it and any of them has entries above `known` where the key would be.
+  /// Fails as reads do, and with `InvalidArgument` if there is no such family (any more).
   Status Latest(uint32_t family, const Slice& key, SequenceNumber known,
                 SequenceNumber* sequence) const;
 

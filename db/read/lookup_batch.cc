@@ -160,7 +160,7 @@ class LookupBatch {
     size_t addressed = 0;  ///< The first of them, which the reader reads; the rest is fetched.
     /// If any is: those reads, and the parts that fetches consist of, for the reader.
     std::vector<pool::PointRead> with_parts;
-    uint8_t parts[kGroup];  ///< Of each fetch.
+    uint8_t parts[kGroup];  ///< Parts of each fetch.
     bool started = false;   ///< FinishReads has to end its reads.
   };
 
@@ -240,7 +240,7 @@ class LookupBatch {
     }
   }
 
-  /// Of all groups. Answers how many lookups go on.
+  /// Takes what has arrived for all groups. Answers how many lookups go on.
   size_t TakeAll() {
     size_t left = 0;
     for (size_t g = 0; g < groups(); ++g) left += Take(&groups_[g]);
@@ -276,7 +276,7 @@ class LookupBatch {
   InlineArray<pool::PointRead, kKeys> reads_;
   Group groups_[kGroups];
   size_t group_count_ = 0;
-  pool::PointReader* reader_ = nullptr;  ///< Of the run under way.
+  pool::PointReader* reader_ = nullptr;  ///< The one of the run under way.
 };
 
 }  // namespace

@@ -101,7 +101,7 @@ class PointLookup {
   Slice key_;
   uint64_t hash_ = 0;
   SequenceNumber snapshot_ = 0;
-  SequenceNumber cover_ = 0;  ///< Of range tombstones met so far: what is older is deleted.
+  SequenceNumber cover_ = 0;  ///< The newest range tombstone met so far: what is older is deleted.
   bool verify_checksums_ = true;
 
   /// Longer intervals, of large records, are left to an iterator.
@@ -118,19 +118,20 @@ class PointLookup {
   RecordCandidate candidates_[kMaxCandidates];
   int candidate_ = 0;
   int candidate_count_ = 0;
-  PointIndexShape shape_;                    ///< Of the remote index: the tier may go meanwhile.
-  uint64_t bucket_ = PointIndex::kNoBucket;  ///< Of the remote index, to be read next.
+  /// The remote index's shape: the tier may go meanwhile.
+  PointIndexShape shape_;
+  uint64_t bucket_ = PointIndex::kNoBucket;  ///< The remote index's bucket to be read next.
   bool bucket_is_home_ = true;
   bool unproved_ = false;    ///< The interval is to be searched, after the buckets if any are.
-  RecordInterval interval_;  ///< Of the key in this table.
-  const TableHandle* suspect_ = nullptr;  ///< Whose buckets did not say that they have the key.
+  RecordInterval interval_;  ///< The key's interval in this table.
+  const TableHandle* suspect_ = nullptr;  ///< A table whose buckets did not show the key.
   uint64_t bucket_offsets_[2] = {};  ///< In the table at hand: of the home bucket, of the last.
   int buckets_ = 0;                  ///< Read of the table at hand.
   /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
   /// bytes lie, and 1 is what its extent makes of the other fragments.
   int copy_ = 0;
-  Status failure_;                                ///< Of the copy that was tried before.
-  uint64_t fetch_offset_ = 0;                     ///< Of the read without an address.
+  Status failure_;                                ///< Failure of the replica that was tried before.
+  uint64_t fetch_offset_ = 0;                     ///< Offset of the read without an address.
   std::unique_ptr<PendingRead> fetch_;            ///< By the table's extent.
   std::unique_ptr<pool::DegradedRead> degraded_;  ///< Made when it is needed first.
   Outcome outcome_ = Outcome::kContinue;

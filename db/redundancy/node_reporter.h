@@ -14,9 +14,9 @@
 
 namespace nacre {
 
-/// Tells the nodes once a second how a database is, and hears from them what those who run the pool
-/// want of it. One small request to each node that is alive, by a thread of its own; a node that
-/// does not answer costs that thread its timeout and nobody else.
+/// Tells the nodes once a second how a database is, and hears from them the operators' directions.
+/// One small request to each node that is alive, by a thread of its own; a node that does not
+/// answer costs that thread its timeout, and delays no other.
 ///
 /// Thread safety: all methods may be called from many threads at once, Stop by one.
 class NodeReporter {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kRest = std::chrono::seconds(60);
 constexpr auto kRetryPause = std::chrono::milliseconds(200);
-/// Of one node, in one pass, one after another.
+/// Failures of one node in a row, in one pass.
 constexpr int kFailuresMax = 10;
 /// A batch keeps its tables' space from being given back.
 constexpr uint64_t kBatchBytesMax = 256 << 20;

@@ -21,14 +21,14 @@ namespace nacre {
 
 /// What scrubbing has done since the database was opened. Monotonic.
 struct ScrubCounters {
-  std::atomic<uint64_t> bytes{0};      ///< Of fragments, checked.
+  std::atomic<uint64_t> bytes{0};      ///< Bytes of fragments that were checked.
   std::atomic<uint64_t> fragments{0};  ///< Found damaged, each time anew.
   std::atomic<uint64_t> passes{0};     ///< Through all tables.
 };
 
 /// Has the nodes check what they hold of a database's tables against its checksums: without end and
-/// slowly, by a thread, and at full speed when somebody asks for it. Each node checks its own
-/// memory; nothing of it is sent. Damage is reported to the tables' handles.
+/// slowly, by a thread, and at full speed on request. Each node checks its own memory; nothing of
+/// it is sent. Damage is reported to the tables' handles.
 ///
 /// Thread safety: all methods may be called from many threads at once, save Start and Stop.
 class Scrubber {
@@ -94,7 +94,7 @@ class Scrubber {
   const Database database_;
   ScrubCounters counters_;
   std::atomic<bool> stopping_{false};
-  /// The thread's pass makes way for somebody who asked.
+  /// The thread's pass makes way for a request.
   std::atomic<bool> interrupted_{false};
   Mutex mutex_;
   CondVar changed_{&mutex_};

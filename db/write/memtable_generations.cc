@@ -24,8 +24,8 @@ MemTable* MemTableGenerations::MemTableFor(ColumnFamily* family, uint16_t genera
       std::make_shared<MemTable>(family->user_comparator(), generation,
                                  family->options().write_buffer_size / kFilterFraction, blocks_);
   MemTable* memtable = fresh.get();
-  if (family->dropped()) dropped_entries_ = true;  // By a writer who came just before.
-  // Readers can see it before anybody writes to it.
+  if (family->dropped()) dropped_entries_ = true;  // Set by a writer that came just before.
+  // Readers can see it before it is written to.
   state_->InstallView(family, family->MemTablesWith(std::move(fresh)),
                       family->current_view()->version);
   family->SetMemTable(memtable);
@@ -34,7 +34,7 @@ MemTable* MemTableGenerations::MemTableFor(ColumnFamily* family, uint16_t genera
 
 void MemTableGenerations::HandleFull(uint16_t generation) {
   MutexLock lock(&state_->mutex);
-  if (sequencer_.generation() != generation) return;  // Somebody did.
+  if (sequencer_.generation() != generation) return;  // Another thread did.
   if (state_->work.immutables.size() + 1 >= state_->MemTablesMax()) {
     state_->work.memtable_full = true;
     controller_->Update();

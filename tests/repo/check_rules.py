@@ -141,8 +141,6 @@ LITERALS = re.compile(
 # A comment is made of sentences with subjects that can be named: not "Of the segment.", "Who waits
 # is told." or "Nobody needs it.".
 FRAGMENT = re.compile(r"^Of\b|(?:^|(?<=[.:;] ))Who(?:ever)?\b|\b[Nn]obody\b")
-# Folders whose comments are still to be rewritten.
-UNREVISED = {"db", "db/compaction", "db/flush", "db/read", "db/redundancy", "db/write"}
 
 
 @dataclass(frozen=True)
@@ -328,8 +326,6 @@ def comments_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def check_comments(path: str, text: str) -> Iterator[Violation]:
-    if path.rsplit("/", 1)[0] in UNREVISED:
-        return
     for number, comment in comments_of(text):
         match = FRAGMENT.search(comment)
         if match:
