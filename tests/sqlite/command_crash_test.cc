@@ -91,13 +91,15 @@ void RunLedger(const std::string& options, uint64_t seed, uint64_t writers, uint
   });
 }
 
-void RunTpcc(const std::string& options, uint64_t seed, Acknowledged* acknowledged) {
+/// `run`: numbers the processes of a test. Clients that draw the same numbers as those of the
+/// process before would pay with the ids that it has used.
+void RunTpcc(const std::string& options, uint64_t seed, uint64_t run, Acknowledged* acknowledged) {
   std::vector<std::unique_ptr<TpccClient>> clients;
   TpccClient::Scale scale;
   scale.options = options;
   for (uint64_t i = 0; i < kWriters; ++i) {
-    clients.push_back(
-        std::make_unique<TpccClient>(SqlTables::kNacre, "", scale, seed * kWriters + i));
+    clients.push_back(std::make_unique<TpccClient>(SqlTables::kNacre, "", scale,
+                                                   (seed + 1000 * run) * kWriters + i));
   }
   RunTogether("tpcc", kWriters, [&](size_t client) {
     while (clients[client]->RunOne()) {
@@ -135,7 +137,8 @@ TEST(CommandCrashChild, Run) {
   const uint64_t seed = std::stoull(Environment("NACRE_SQL_CRASH_SEED"));
   Acknowledged acknowledged(Environment("NACRE_SQL_CRASH_ACKNOWLEDGED"));
   if (kind == "ledger") RunLedger(options, seed, kWriters, 0, &acknowledged);
-  if (kind == "tpcc") RunTpcc(options, seed, &acknowledged);
+  const uint64_t run = std::stoull(Environment("NACRE_SQL_CRASH_RUN"));
+  if (kind == "tpcc") RunTpcc(options, seed, run, &acknowledged);
   if (kind == "full") RunOnAFullDisk(options, log, seed);
   if (kind != "points") return;
   CrashPoints points(Environment("NACRE_SQL_CRASH_POINTS"));
@@ -170,11 +173,11 @@ class CommandCrash : public testing::Test {
   std::unique_ptr<ChildProcess> Start(const std::string& kind, const std::string& points = "") {
     return std::make_unique<ChildProcess>(
         "sqlite_tests", std::vector<std::string>{"--gtest_filter=CommandCrashChild.Run"},
-        std::vector<std::string>{"NACRE_SQL_CRASH=" + kind, "NACRE_SQL_CRASH_LOG=" + log_,
-                                 "NACRE_SQL_CRASH_OPTIONS=" + options_,
-                                 "NACRE_SQL_CRASH_SEED=" + std::to_string(seed_),
-                                 "NACRE_SQL_CRASH_POINTS=" + points,
-                                 "NACRE_SQL_CRASH_ACKNOWLEDGED=" + folder_.File("acknowledged")});
+        std::vector<std::string>{
+            "NACRE_SQL_CRASH=" + kind, "NACRE_SQL_CRASH_LOG=" + log_,
+            "NACRE_SQL_CRASH_OPTIONS=" + options_, "NACRE_SQL_CRASH_SEED=" + std::to_string(seed_),
+            "NACRE_SQL_CRASH_RUN=" + std::to_string(runs_++), "NACRE_SQL_CRASH_POINTS=" + points,
+            "NACRE_SQL_CRASH_ACKNOWLEDGED=" + folder_.File("acknowledged")});
   }
   /// Kills the process once it has had so many transactions more acknowledged.
   void KillAfter(ChildProcess* process, uint64_t transactions) {
@@ -213,6 +216,7 @@ class CommandCrash : public testing::Test {
   const std::string log_;
   const uint64_t log_bytes_;
   std::string options_;
+  uint64_t runs_ = 0;
   Acknowledged acknowledged_{folder_.File("acknowledged")};
   SqlLedger expected_{SqlTables::kNative, "", seed_};
   std::array<uint64_t, kWriters> expected_done_{};
