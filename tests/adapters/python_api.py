@@ -371,7 +371,7 @@ class UpkeepTest(EmbeddedTest):
             self.open("pearls2", create_if_missing=True, redundancy="rep(99)")
         with self.assertRaisesRegex(nacre.InvalidArgumentError, "num_levels"):
             self.open("pearls2", create_if_missing=True, num_levels=1 << 80)
-        with self.assertRaisesRegex(nacre.InvalidArgumentError, "auto, compute, memnode"):
+        with self.assertRaisesRegex(nacre.InvalidArgumentError, "auto, compute"):
             self.open("pearls2", compaction="nowhere")
         with self.assertRaises(nacre.BusyError):
             self.open("pearls")
