@@ -31,7 +31,8 @@ add_compile_options(
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast>
   $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror> -fno-omit-frame-pointer)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  add_compile_options(-Wthread-safety)
+  # The beta part of the analysis checks the order in which mutexes are taken.
+  add_compile_options(-Wthread-safety -Wthread-safety-beta)
 elseif(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 reports `"literal" + std::string` (GCC bug 105651).
   add_compile_options(-Wno-restrict)

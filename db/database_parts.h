@@ -28,7 +28,8 @@ namespace nacre {
 /// they are made: a part knows only those above it, so that those below go first.
 ///
 /// The mutexes of parts are taken in this order: the committer's, the state's, then those that
-/// parts keep to themselves, which call nothing that takes another one of these.
+/// parts keep to themselves, which call nothing that takes another one of these. Clang checks this
+/// where ACQUIRED_BEFORE or ACQUIRED_AFTER says it; classes below the state do not see its mutex.
 struct DatabaseParts {
   /// Their threads begin with the redundancy keeper, which the caller makes, and with the first
   /// work that is scheduled.

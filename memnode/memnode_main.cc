@@ -11,9 +11,8 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
-#include <ranges>
+#include <sstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -121,10 +120,10 @@ Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
 
 Status LoadPlugins(MemoryNodeOptions* options) {
   auto registry = std::make_shared<PluginRegistry>();
-  for (const auto part : std::views::split(std::string_view(FLAGS_plugin), ',')) {
+  std::istringstream paths(FLAGS_plugin);
+  for (std::string path; std::getline(paths, path, ',');) {
     std::string added;
-    NACRE_RETURN_IF_ERROR(LoadPlugin(std::string(part.begin(), part.end()), registry.get(), &added)
-                              .WithContext("--plugin"));
+    NACRE_RETURN_IF_ERROR(LoadPlugin(path, registry.get(), &added).WithContext("--plugin"));
     Log(options->log, LogLevel::kInfo, "{}", added);
   }
   options->plugins = std::move(registry);

@@ -175,7 +175,7 @@ class Databases {
   Fabric* const fabric_;
   NodeRequests* const requests_;
   /// Held while databases are opened and closed, and while nodes join: each node has all of them.
-  Mutex membership_;
+  Mutex membership_ ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<OwnedDatabase>> owned_ GUARDED_BY(mutex_);  ///< By id.
   std::atomic<bool> any_fenced_{false};  ///< Relaxed: OwnedDatabase::fenced says of which.

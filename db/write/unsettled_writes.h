@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "db/context/database_state.h"
 #include "db/write/write_sequencer.h"
 #include "util/mutex.h"
 
@@ -45,7 +46,7 @@ class UnsettledWrites {
 
  private:
   std::atomic<bool> any_{false};
-  mutable Mutex mutex_;
+  mutable Mutex mutex_ ACQUIRED_AFTER(&DatabaseState::mutex);
   std::map<SequenceNumber, UnsettledWrite> by_sequence_ GUARDED_BY(mutex_);
 };
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <new>
 
+#include "db/context/database_state.h"
 #include "nacre/status.h"
 #include "util/mutex.h"
 
@@ -36,7 +37,7 @@ class WriteFault {
 
  private:
   std::atomic<bool> is_set_{false};
-  mutable Mutex mutex_;
+  mutable Mutex mutex_ ACQUIRED_AFTER(&DatabaseState::mutex);
   Status fault_ GUARDED_BY(mutex_);
 };
 
