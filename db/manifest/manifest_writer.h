@@ -12,7 +12,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "rdma/transport.h"
 #include "table/format/placement.h"
 #include "util/clock.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "util/clock.h"
 #include "util/codes/crc32c.h"
 #include "util/coding.h"

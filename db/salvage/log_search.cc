@@ -8,7 +8,7 @@
 
 #include "db/wal/log_reader.h"
 #include "pool/read/copy_reader.h"
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "table/format/log_format.h"
 
 namespace nacre {

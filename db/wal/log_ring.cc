@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "util/planted_bug.h"
 
 namespace nacre {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "table/format/log_format.h"
 #include "util/clock.h"
 #include "util/codes/crc32c.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "db/wal/log_replicas.h"
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "table/format/log_format.h"
 #include "util/clock.h"
 

@@ -10,7 +10,7 @@
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"
 

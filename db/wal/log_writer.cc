@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "pool/connect/spin_wait.h"
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

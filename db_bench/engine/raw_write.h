@@ -6,8 +6,8 @@
 #include "db_bench/config.h"
 #include "nacre/pool.h"
 #include "nacre/status.h"
-#include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"
+#include "pool/store/mirrored_extent.h"
 #include "util/threads/executor.h"
 
 namespace nacre::bench {

@@ -1,8 +1,8 @@
-// Goal: what MirroredExtent says is written is on every copy, bytes and order as posted; a node
+// Goal: what MirroredExtent says is written is on every replica, bytes and order as posted; a node
 // that fails is named and ends it, with the buffers free. Method: extents on several embedded
-// nodes, read back copy by copy; nodes that are killed, slabs that are returned.
+// nodes, read back replica by replica; nodes that are killed, slabs that are returned.
 
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 
 #include <gtest/gtest.h>
 
@@ -33,9 +33,9 @@ class MirroredExtentTest : public PoolFixture {
     CreateDatabase();
     ASSERT_TRUE(IsOk(AllocateBuffer(client_->fabric(), kBufferBytes, &buffer_)));
   }
-  void OpenExtent(int copies, uint64_t bytes) {
+  void OpenExtent(int replicas, uint64_t bytes) {
     Placement placement;
-    ASSERT_TRUE(IsOk(space_->Reserve(Copies(copies), bytes, kNoNode, &placement)));
+    ASSERT_TRUE(IsOk(space_->Reserve(Copies(replicas), bytes, kNoNode, &placement)));
     extents_ = placement.fragments;
     ASSERT_TRUE(IsOk(MirroredExtent::Open(client_->fabric(), extents_, &mirrored_)));
   }
@@ -47,11 +47,11 @@ class MirroredExtentTest : public PoolFixture {
             .region = buffer_.get()};
   }
   void ExpectOnAll(uint64_t offset, const std::string& bytes) {
-    for (const ExtentAddr& copy : extents_) {
+    for (const ExtentAddr& replica : extents_) {
       std::string found(bytes.size(), '\0');
-      ASSERT_TRUE(IsOk(ReadCopy(client_->fabric(), copy, offset, found.size(), found.data())));
+      ASSERT_TRUE(IsOk(ReadCopy(client_->fabric(), replica, offset, found.size(), found.data())));
       EXPECT_TRUE(found == bytes) << bytes.size() << " bytes at " << offset << " differ on node "
-                                  << copy.start.node;
+                                  << replica.start.node;
     }
   }
   ~MirroredExtentTest() override {
@@ -64,13 +64,13 @@ class MirroredExtentTest : public PoolFixture {
   std::unique_ptr<MirroredExtent> mirrored_;
 };
 
-TEST_F(MirroredExtentTest, WritesAreOnAllCopiesInTheOrderOfTickets) {
+TEST_F(MirroredExtentTest, WritesAreOnAllReplicasInTheOrderOfTickets) {
   const uint64_t seed = TestSeed(401);
   Random random(seed);
   for (const char* parameters : {"", "&rtt_us=2"}) {
-    for (const int copies : {1, 2, 3}) {
+    for (const int replicas : {1, 2, 3}) {
       Open(4, parameters);
-      OpenExtent(copies, 256 << 10);
+      OpenExtent(replicas, 256 << 10);
       std::string model = RandomBytes(seed, 128 << 10);
       uint64_t ticket = 0;
       ASSERT_TRUE(IsOk(mirrored_->Write(0, Fill(1 << 20, model), &ticket)));

@@ -14,8 +14,8 @@
 #include "db/wal/log_writer.h"
 #include "pool/databases.h"
 #include "pool/pool_impl.h"
-#include "pool/read/mirrored_extent.h"
 #include "pool/space/space_allocator.h"
+#include "pool/store/mirrored_extent.h"
 #include "util/threads/executor.h"
 
 namespace nacre {

@@ -1,4 +1,4 @@
-#include "pool/read/mirrored_extent.h"
+#include "pool/store/mirrored_extent.h"
 
 #include <fmt/format.h>
 
@@ -36,38 +36,38 @@ MirroredExtent::MirroredExtent(Fabric* fabric, std::unique_ptr<Lane> lane, uint6
       spin_(kShortestSpin, kLongestSpin) {}
 
 MirroredExtent::~MirroredExtent() {
-  for (const Copy& copy : copies_) {
-    if (copy.outstanding > 0) lane_->AbandonWrites(copy.link, Status::Aborted("given up"));
+  for (const Replica& replica : replicas_) {
+    if (replica.outstanding > 0) lane_->AbandonWrites(replica.link, Status::Aborted("given up"));
   }
 }
 
-Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> copies,
+Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
                             std::unique_ptr<MirroredExtent>* extent) {
   std::unique_ptr<Lane> lane;
-  return Open(fabric, std::move(copies), &lane, extent);
+  return Open(fabric, std::move(replicas), &lane, extent);
 }
 
-Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> copies,
+Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
                             std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent) {
-  if (copies.empty() || copies.size() > kMaxCopies) {
-    return Status::InvalidArgument(fmt::format("{} copies of an extent", copies.size()));
+  if (replicas.empty() || replicas.size() > kMaxReplicas) {
+    return Status::InvalidArgument(fmt::format("{} replicas of an extent", replicas.size()));
   }
   if (*lane == nullptr) {
-    NACRE_RETURN_IF_ERROR(Lane::Create(fabric, kMaxCopies, lane));
+    NACRE_RETURN_IF_ERROR(Lane::Create(fabric, kMaxReplicas, lane));
   }
-  std::vector<Copy> connected;
-  for (const ExtentAddr& copy : copies) {
-    if (copy.length != copies.front().length) {
-      return Status::InvalidArgument("copies of an extent that differ in length");
+  std::vector<Replica> connected;
+  for (const ExtentAddr& replica : replicas) {
+    if (replica.length != replicas.front().length) {
+      return Status::InvalidArgument("replicas of an extent that differ in length");
     }
-    Copy& mine = connected.emplace_back();
-    mine.extent = copy;
-    NACRE_RETURN_IF_ERROR(LinkTo(fabric, copy.start.node, &mine.link));
+    Replica& mine = connected.emplace_back();
+    mine.extent = replica;
+    NACRE_RETURN_IF_ERROR(LinkTo(fabric, replica.start.node, &mine.link));
     NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair));
-    NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, copy.start.offset, copy.length));
+    NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, replica.start.offset, replica.length));
   }
-  extent->reset(new MirroredExtent(fabric, std::move(*lane), copies.front().length));
-  (*extent)->copies_ = std::move(connected);
+  extent->reset(new MirroredExtent(fabric, std::move(*lane), replicas.front().length));
+  (*extent)->replicas_ = std::move(connected);
   return Status::OK();
 }
 
@@ -79,7 +79,7 @@ Status MirroredExtent::Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* 
         fmt::format("a write of {} bytes at {} of an extent of {}", from.size, offset, length_));
   }
   ++last_ticket_;
-  for (size_t i = 0; i < copies_.size(); ++i) {
+  for (size_t i = 0; i < replicas_.size(); ++i) {
     if (Status s = Post(i, offset, from); !s.ok()) return s;
   }
   *ticket = last_ticket_;
@@ -87,24 +87,24 @@ Status MirroredExtent::Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* 
 }
 
 Status MirroredExtent::Post(size_t number, uint64_t offset, const rdma::LocalBuffer& from) {
-  Copy& copy = copies_[number];
-  if (copy.outstanding < Lane::kDepth && offset >= copy.from && offset + from.size <= copy.to)
-      [[likely]] {
+  Replica& replica = replicas_[number];
+  if (replica.outstanding < Lane::kDepth && offset >= replica.from &&
+      offset + from.size <= replica.to) [[likely]] {
     return PostPart(number, offset, from, /*last=*/true, /*more=*/false);
   }
   for (uint32_t done = 0; done < from.size;) {
-    if (copy.outstanding == Lane::kDepth) NACRE_RETURN_IF_ERROR(AwaitRoom(&copy));
+    if (replica.outstanding == Lane::kDepth) NACRE_RETURN_IF_ERROR(AwaitRoom(&replica));
     const uint64_t at = offset + done;
-    if (at < copy.from || at >= copy.to) {
-      if (Status s = Locate(&copy, at); !s.ok()) return Fail(&copy, s);
+    if (at < replica.from || at >= replica.to) {
+      if (Status s = Locate(&replica, at); !s.ok()) return Fail(&replica, s);
     }
     rdma::LocalBuffer part = from;
     part.data += done;
-    part.size = static_cast<uint32_t>(std::min<uint64_t>(from.size - done, copy.to - at));
+    part.size = static_cast<uint32_t>(std::min<uint64_t>(from.size - done, replica.to - at));
     done += part.size;
     const bool last = done == from.size;
     // A caller that waits for room must not wait for requests that wait for more.
-    const bool more = !last && copy.outstanding + 1 < Lane::kDepth;
+    const bool more = !last && replica.outstanding + 1 < Lane::kDepth;
     NACRE_RETURN_IF_ERROR(PostPart(number, at, part, last, more));
   }
   return Status::OK();
@@ -112,37 +112,39 @@ Status MirroredExtent::Post(size_t number, uint64_t offset, const rdma::LocalBuf
 
 Status MirroredExtent::PostPart(size_t number, uint64_t offset, const rdma::LocalBuffer& part,
                                 bool last, bool more) {
-  Copy& copy = copies_[number];
-  const uint64_t id = (last_ticket_ << 1 | (last ? 1 : 0)) << kCopyBits | number;
+  Replica& replica = replicas_[number];
+  const uint64_t id = (last_ticket_ << 1 | (last ? 1 : 0)) << kReplicaBits | number;
   const auto flags = static_cast<uint8_t>(rdma::kSignaled | (more ? rdma::kMore : 0));
-  rdma::RemoteBuffer to = copy.start;
-  to.address += offset - copy.from;
-  if (Status s = copy.queue_pair->PostWrite(id, part, to, flags); !s.ok()) return Fail(&copy, s);
-  ++copy.outstanding;
+  rdma::RemoteBuffer to = replica.start;
+  to.address += offset - replica.from;
+  if (Status s = replica.queue_pair->PostWrite(id, part, to, flags); !s.ok())
+    return Fail(&replica, s);
+  ++replica.outstanding;
   return Status::OK();
 }
 
-Status MirroredExtent::Locate(Copy* copy, uint64_t offset) const {
+Status MirroredExtent::Locate(Replica* replica, uint64_t offset) const {
   uint64_t contiguous = 0;
-  if (!copy->link->TranslateWrite(copy->extent.start.offset + offset, &copy->start, &contiguous)) {
+  if (!replica->link->TranslateWrite(replica->extent.start.offset + offset, &replica->start,
+                                     &contiguous)) {
     return Status::InvalidArgument(
         fmt::format("{}: no key to write at {}: the slab is not leased to this client",
-                    copy->link->address(), copy->extent.start.offset + offset));
+                    replica->link->address(), replica->extent.start.offset + offset));
   }
-  copy->from = offset;
-  copy->to = std::min(length_, offset + contiguous);
+  replica->from = offset;
+  replica->to = std::min(length_, offset + contiguous);
   return Status::OK();
 }
 
-Status MirroredExtent::AwaitRoom(Copy* copy) {
+Status MirroredExtent::AwaitRoom(Replica* replica) {
   SpinWait pause(fabric_->context.clock);
   const Deadline deadline = fabric_->context.OperationDeadline();
-  while (copy->outstanding == Lane::kDepth) {
+  while (replica->outstanding == Lane::kDepth) {
     TakeCompletions();
     NACRE_RETURN_IF_ERROR(failure_);
-    if (copy->outstanding < Lane::kDepth) break;
+    if (replica->outstanding < Lane::kDepth) break;
     if (pause.TimeToCheckClock() && deadline.Expired()) {
-      return Fail(copy, Status::Unavailable(copy->link->address() + ": writes do not end"));
+      return Fail(replica, Status::Unavailable(replica->link->address() + ": writes do not end"));
     }
     pause.Pause();
   }
@@ -151,7 +153,7 @@ Status MirroredExtent::AwaitRoom(Copy* copy) {
 
 void MirroredExtent::TakeCompletions() {
   if (lane_ == nullptr) return;
-  constexpr int kAtOnce = 4;  // As a rule there is one a copy; each place is cleared.
+  constexpr int kAtOnce = 4;  // As a rule there is one a replica; each place is cleared.
   rdma::Completion completions[kAtOnce];
   int n = 0;
   bool failed = false;
@@ -159,17 +161,17 @@ void MirroredExtent::TakeCompletions() {
     n = lane_->queue()->Poll(completions, kAtOnce);
     for (int i = 0; i < n; ++i) {
       const uint64_t id = completions[i].id;
-      Copy& copy = copies_[id & (kMaxCopies - 1)];
+      Replica& replica = replicas_[id & (kMaxReplicas - 1)];
       if (completions[i].code != rdma::CompletionCode::kSuccess) [[unlikely]] {
-        const Status why = StatusOfCompletion(copy.link->address(), completions[i].code);
+        const Status why = StatusOfCompletion(replica.link->address(), completions[i].code);
         // The first of several failures of one replica tells most.
-        if (!copy.failed && failure_.ok()) failure_ = why;
-        copy.failed = true;
+        if (!replica.failed && failure_.ok()) failure_ = why;
+        replica.failed = true;
         failed = true;
         continue;
       }
-      --copy.outstanding;
-      if ((id >> kCopyBits & 1) != 0) copy.done = id >> (kCopyBits + 1);
+      --replica.outstanding;
+      if ((id >> kReplicaBits & 1) != 0) replica.done = id >> (kReplicaBits + 1);
     }
   } while (n == kAtOnce);
   if (failed) [[unlikely]]
@@ -179,7 +181,7 @@ void MirroredExtent::TakeCompletions() {
 uint64_t MirroredExtent::Poll() {
   if (failure_.ok()) TakeCompletions();
   uint64_t done = last_ticket_;
-  for (const Copy& copy : copies_) done = std::min(done, copy.done);
+  for (const Replica& replica : replicas_) done = std::min(done, replica.done);
   return done;
 }
 
@@ -199,11 +201,11 @@ Status MirroredExtent::Await(uint64_t ticket, Deadline deadline) {
 
 Status MirroredExtent::FailSlow(uint64_t ticket, bool only_dead) {
   std::string slow;
-  for (Copy& copy : copies_) {
-    if (copy.done >= ticket || (only_dead && copy.link->alive())) continue;
-    copy.failed = true;
+  for (Replica& replica : replicas_) {
+    if (replica.done >= ticket || (only_dead && replica.link->alive())) continue;
+    replica.failed = true;
     if (!slow.empty()) slow += ", ";
-    slow += copy.link->address();
+    slow += replica.link->address();
   }
   if (slow.empty()) return Status::OK();
   failure_ = Status::Unavailable(slow + (only_dead ? ": lost" : ": writes do not end"));
@@ -211,40 +213,33 @@ Status MirroredExtent::FailSlow(uint64_t ticket, bool only_dead) {
   return failure_;
 }
 
-Status MirroredExtent::Fail(Copy* copy, const Status& why) {
-  copy->failed = true;
+Status MirroredExtent::Fail(Replica* replica, const Status& why) {
+  replica->failed = true;
   if (failure_.ok()) failure_ = why;
   EndAfterFailure();
   return failure_;
 }
 
 void MirroredExtent::EndAfterFailure() {
-  for (Copy& copy : copies_) {
+  for (Replica& replica : replicas_) {
     // Not the fault of the other nodes, and nothing to suspect them for.
-    const Status why = copy.failed ? failure_ : Status::Aborted(failure_.message());
-    if (copy.outstanding > 0) {
-      lane_->AbandonWrites(copy.link, why);
+    const Status why = replica.failed ? failure_ : Status::Aborted(failure_.message());
+    if (replica.outstanding > 0) {
+      lane_->AbandonWrites(replica.link, why);
     } else {
-      lane_->Discard(copy.link, why);
+      lane_->Discard(replica.link, why);
     }
-    copy.queue_pair = nullptr;
-    copy.outstanding = 0;
+    replica.queue_pair = nullptr;
+    replica.outstanding = 0;
   }
 }
 
 std::vector<NodeId> MirroredExtent::failed_nodes() const {
   std::vector<NodeId> nodes;
-  for (const Copy& copy : copies_) {
-    if (copy.failed) nodes.push_back(copy.link->id());
+  for (const Replica& replica : replicas_) {
+    if (replica.failed) nodes.push_back(replica.link->id());
   }
   return nodes;
-}
-
-std::vector<ExtentAddr> MirroredExtent::copies() const {
-  std::vector<ExtentAddr> extents;
-  extents.reserve(copies_.size());
-  for (const Copy& copy : copies_) extents.push_back(copy.extent);
-  return extents;
 }
 
 std::unique_ptr<Lane> MirroredExtent::TakeLane() {

@@ -28,15 +28,15 @@ namespace nacre::pool {
 /// Thread safety: none; used by one thread at a time.
 class MirroredExtent {
  public:
-  static constexpr size_t kMaxCopies = 16;
+  static constexpr size_t kMaxReplicas = 16;
 
-  /// Connects to the nodes of `copies`, which are of equal lengths and leased to this client.
+  /// Connects to the nodes of `replicas`, which are of equal lengths and leased to this client.
   /// `Unavailable` naming a node that cannot be reached. `fabric` outlives the extent.
-  static Status Open(Fabric* fabric, std::vector<ExtentAddr> copies,
+  static Status Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
                      std::unique_ptr<MirroredExtent>* extent);
   /// The same with the connections of `lane`, if it is not null, or new ones. `*lane` is null
   /// afterwards if that succeeds.
-  static Status Open(Fabric* fabric, std::vector<ExtentAddr> copies, std::unique_ptr<Lane>* lane,
+  static Status Open(Fabric* fabric, std::vector<ExtentAddr> replicas, std::unique_ptr<Lane>* lane,
                      std::unique_ptr<MirroredExtent>* extent);
   /// Waits for nothing: what is under way is given up, and its buffers are free afterwards.
   ~MirroredExtent();
@@ -56,14 +56,13 @@ class MirroredExtent {
   const Status& failure() const { return failure_; }
   /// The nodes that failed.
   std::vector<NodeId> failed_nodes() const;
-  std::vector<ExtentAddr> copies() const;
   uint64_t length() const { return length_; }
   /// The connections, for the next extent; null after a failure or while writes are under way.
   /// Nothing more can be written here.
   std::unique_ptr<Lane> TakeLane();
 
  private:
-  struct Copy {
+  struct Replica {
     ExtentAddr extent;
     NodeLink* link = nullptr;
     rdma::QueuePair* queue_pair = nullptr;
@@ -76,8 +75,8 @@ class MirroredExtent {
     rdma::RemoteBuffer start;
   };
   /// An id is ticket, then whether this is the last request of the ticket, then the replica.
-  static constexpr int kCopyBits = 4;
-  static_assert(size_t{1} << kCopyBits == kMaxCopies);
+  static constexpr int kReplicaBits = 4;
+  static_assert(size_t{1} << kReplicaBits == kMaxReplicas);
 
   MirroredExtent(Fabric* fabric, std::unique_ptr<Lane> lane, uint64_t length);
 
@@ -85,17 +84,17 @@ class MirroredExtent {
   /// What lies in one piece of the target's memory. `last`: of its ticket; `more`: see kMore.
   Status PostPart(size_t number, uint64_t offset, const rdma::LocalBuffer& part, bool last,
                   bool more);
-  Status Locate(Copy* copy, uint64_t offset) const;
-  Status AwaitRoom(Copy* copy);
+  Status Locate(Replica* replica, uint64_t offset) const;
+  Status AwaitRoom(Replica* replica);
   void TakeCompletions();
   Status FailSlow(uint64_t ticket, bool only_dead);
-  Status Fail(Copy* copy, const Status& why);
+  Status Fail(Replica* replica, const Status& why);
   void EndAfterFailure();
 
   Fabric* const fabric_;
   std::unique_ptr<Lane> lane_;
   const uint64_t length_;
-  std::vector<Copy> copies_;
+  std::vector<Replica> replicas_;
   uint64_t last_ticket_ = 0;
   rdma::AdaptiveSpin spin_;
   Status failure_;
