@@ -27,7 +27,7 @@ std::shared_ptr<pool::PoolImpl> ConnectTestPool(const std::string& uri,
   open.node_domains = options.domains;
   open.pool.info_log = options.log;
   std::shared_ptr<pool::PoolImpl> pool;
-  const Status status = pool::OpenPool(uri, open, Clock::System(), &pool);
+  const Status status = pool::OpenPool(uri, open, options.clock, &pool);
   EXPECT_TRUE(status.ok()) << uri << ": " << status.ToString();
   return status.ok() ? pool : nullptr;
 }

@@ -11,6 +11,7 @@
 #include "nacre/options.h"
 #include "pool/pool_impl.h"
 #include "pool/wire/node_stats.h"
+#include "util/clock.h"
 
 namespace nacre {
 
@@ -21,6 +22,7 @@ struct TestPoolOptions {
   std::chrono::milliseconds operation_timeout{10'000};
   std::vector<std::string> domains{};  ///< Domains of the nodes.
   std::shared_ptr<Logger> log{};       ///< The pool's log.
+  Clock* clock = Clock::System();      ///< Outlives the pool.
 };
 
 /// An embedded pool with slabs so small that many are leased and returned. Fails the test and
