@@ -105,11 +105,11 @@ Status LogUpdates::LoadPart(const LogPart& part, TableStore* store) {
     return ReadPart(part, source);
   }
   if (reader_ == nullptr)
-    NACRE_RETURN_IF_ERROR(CopyReader::Create(store->client()->fabric(), &reader_));
+    NACRE_RETURN_IF_ERROR(PoolReader::Open(store->client()->fabric(), &reader_));
   const auto buffer = std::make_unique_for_overwrite<char[]>(part.bytes);
   Status status = Status::Unavailable(fmt::format("log segment {}: it has no copy", part.number));
   for (const ExtentAddr& copy : part.copies) {
-    CopyRead read;  // Ends before its memory.
+    ReplicaRead read;  // Ends before its memory.
     status = read.Start(reader_.get(), copy, 0, part.bytes, buffer.get());
     if (!status.ok()) continue;
     Source source;

@@ -11,7 +11,7 @@
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/replica_read.h"
 #include "pool/store/table_store.h"
 #include "table/format/log_format.h"
 #include "table/iterator/internal_iterator.h"
@@ -58,7 +58,7 @@ class LogUpdates {
   const uint64_t begin_prefix_;  ///< Prefix of the range's begin, as UpdateRef has it; 0: open.
   const uint64_t end_prefix_;
   const std::atomic<bool>* cancelled_ = nullptr;
-  std::unique_ptr<CopyReader> reader_;  ///< Made when a copy has to be read from another node.
+  std::unique_ptr<PoolReader> reader_;  ///< Made when a copy has to be read from another node.
   std::vector<char> record_;            ///< A copy of that at hand.
   ConcurrentArena arena_;               ///< Updates, each with key and value behind it.
   std::vector<UpdateItem> sorted_;

@@ -31,8 +31,7 @@ Status AsyncRead::Start() {
     const uint64_t at = offset_ + done - extent.begin;
     const RemoteAddr start = extent.placement.fragments.front().start;
     pool::StreamPart& part = parts.emplace_back();
-    part.link = file_->space()->client()->fabric()->link(start.node);
-    if (part.link == nullptr) return Status::Unavailable("the pool has no such node");
+    part.node = start.node;
     part.offset = start.offset + at;
     part.length = std::min<uint64_t>(bytes_ - done, extent.bytes - at);
     part.at = done;

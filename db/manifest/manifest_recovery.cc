@@ -9,7 +9,7 @@
 
 #include "db/manifest/manifest_ring.h"
 #include "db/manifest/manifest_slots.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "pool/wire/manifest_image.h"
 #include "util/planted_bug.h"
 
@@ -40,7 +40,7 @@ class Recovery {
       : client_(client), recovered_(recovered) {}
 
   Status Run() {
-    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &reader_));
+    NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client_->fabric(), &reader_));
     FindCopies();
     NACRE_RETURN_IF_ERROR(ReadHeaders());
     uint64_t ring_position = 0;
@@ -79,7 +79,7 @@ class Recovery {
   }
 
   PoolClient* const client_;
-  std::unique_ptr<pool::CopyReader> reader_;  ///< Null if Run has failed at once.
+  std::unique_ptr<pool::PoolReader> reader_;  ///< Null if Run has failed at once.
   ManifestRecovered* const recovered_;
   std::vector<Copy> copies_;
 };

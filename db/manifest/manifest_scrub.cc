@@ -24,7 +24,7 @@ constexpr auto kPause = std::chrono::milliseconds(10);
 /// One replica of a manifest.
 class ManifestCopyCheck {
  public:
-  ManifestCopyCheck(pool::PoolClient* client, pool::CopyReader* reader,
+  ManifestCopyCheck(pool::PoolClient* client, pool::PoolReader* reader,
                     const std::function<ManifestPlace()>& place, const PassBytes& pass,
                     const ExtentAddr& copy)
       : client_(client), reader_(reader), place_(place), pass_(pass), copy_(copy) {}
@@ -36,7 +36,7 @@ class ManifestCopyCheck {
     if (status.ok()) status = CheckRing();
     if (status.ok() && !damage_.empty() && IsStillThere()) *what = damage_;
     // A replica that is gone has no damage.
-    return status.IsUnavailable() ? Status::OK() : status;
+    return status.IsUnavailable() || status.IsTimedOut() ? Status::OK() : status;
   }
 
  private:
@@ -152,7 +152,7 @@ class ManifestCopyCheck {
   }
 
   pool::PoolClient* const client_;
-  pool::CopyReader* const reader_;
+  pool::PoolReader* const reader_;
   const std::function<ManifestPlace()>& place_;
   const PassBytes& pass_;
   const ExtentAddr copy_;
@@ -163,7 +163,7 @@ class ManifestCopyCheck {
 
 }  // namespace
 
-Status CheckManifestCopies(pool::PoolClient* client, pool::CopyReader* reader,
+Status CheckManifestCopies(pool::PoolClient* client, pool::PoolReader* reader,
                            const std::function<ManifestPlace()>& place, const PassBytes& pass,
                            ManifestDamage* damage) {
   const ManifestPlace now = place();

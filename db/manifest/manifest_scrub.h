@@ -9,7 +9,7 @@
 #include "db/wal/log_scrub.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 
 namespace nacre {
 
@@ -26,7 +26,7 @@ struct ManifestDamage {
 /// manifest that is renewed meanwhile.
 ///
 /// `place`: where the manifest is now; called several times. Fails as `pass` does.
-Status CheckManifestCopies(pool::PoolClient* client, pool::CopyReader* reader,
+Status CheckManifestCopies(pool::PoolClient* client, pool::PoolReader* reader,
                            const std::function<ManifestPlace()>& place, const PassBytes& pass,
                            ManifestDamage* damage);
 

@@ -37,8 +37,8 @@ void MetadataScrubber::ScrubOnce(uint64_t bytes_per_second) {
 }
 
 Status MetadataScrubber::RunPass(uint64_t bytes_per_second) {
-  std::unique_ptr<pool::CopyReader> reader;
-  NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(database_.client->fabric(), &reader));
+  std::unique_ptr<pool::PoolReader> reader;
+  NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(database_.client->fabric(), &reader));
   BytePace pace(database_.clock, bytes_per_second, &stopping_);
   const PassBytes pass = [&](uint64_t bytes) {
     counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -55,7 +55,7 @@ Status MetadataScrubber::RunPass(uint64_t bytes_per_second) {
 
 // ---- The manifest -----------------------------------------------------------------------------
 
-Status MetadataScrubber::ScrubManifest(pool::CopyReader* reader, const PassBytes& pass) {
+Status MetadataScrubber::ScrubManifest(pool::PoolReader* reader, const PassBytes& pass) {
   ManifestDamage damage;
   NACRE_RETURN_IF_ERROR(CheckManifestCopies(
       database_.client, reader, [this] { return database_.manifest->place(); }, pass, &damage));
@@ -83,7 +83,7 @@ std::string MetadataScrubber::Name(const WrittenSegment& written, const ExtentAd
                      database_.client->node_address(copy.start.node), written.segment.number);
 }
 
-Status MetadataScrubber::ScrubLog(pool::CopyReader* reader, const PassBytes& pass) {
+Status MetadataScrubber::ScrubLog(pool::PoolReader* reader, const PassBytes& pass) {
   if (database_.log == nullptr) return Status::OK();
   for (const WrittenSegment& written : database_.log->SegmentsOf(0, UINT64_MAX)) {
     LogSegmentReplicas copies;
@@ -94,7 +94,7 @@ Status MetadataScrubber::ScrubLog(pool::CopyReader* reader, const PassBytes& pas
   return Status::OK();
 }
 
-void MetadataScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
+void MetadataScrubber::HealSegment(pool::PoolReader* reader, uint64_t number) {
   bool flush = false;
   {
     MutexLock healing(&healing_);
@@ -106,7 +106,7 @@ void MetadataScrubber::HealSegment(pool::CopyReader* reader, uint64_t number) {
   if (flush) database_.flush_log();
 }
 
-void MetadataScrubber::HealCopies(pool::CopyReader* reader, const WrittenSegment& written,
+void MetadataScrubber::HealCopies(pool::PoolReader* reader, const WrittenSegment& written,
                                   bool* flush) {
   LogSegmentReplicas copies;
   const PassBytes at_once = [this](uint64_t /*bytes*/) {

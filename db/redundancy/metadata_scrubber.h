@@ -12,7 +12,7 @@
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/threads/periodic_thread.h"
@@ -69,12 +69,12 @@ class MetadataScrubber {
  private:
   void ScrubOnce(uint64_t bytes_per_second) EXCLUDES(healing_);
   Status RunPass(uint64_t bytes_per_second) EXCLUDES(healing_);
-  Status ScrubManifest(pool::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
-  Status ScrubLog(pool::CopyReader* reader, const PassBytes& pass) EXCLUDES(healing_);
+  Status ScrubManifest(pool::PoolReader* reader, const PassBytes& pass) EXCLUDES(healing_);
+  Status ScrubLog(pool::PoolReader* reader, const PassBytes& pass) EXCLUDES(healing_);
   /// Looks again, at full speed, at a segment that looked damaged, and heals it if it is.
-  void HealSegment(pool::CopyReader* reader, uint64_t number) EXCLUDES(healing_);
+  void HealSegment(pool::PoolReader* reader, uint64_t number) EXCLUDES(healing_);
   /// How many replicas of a sealed segment were healed; `*flush`: some were not.
-  void HealCopies(pool::CopyReader* reader, const WrittenSegment& written, bool* flush);
+  void HealCopies(pool::PoolReader* reader, const WrittenSegment& written, bool* flush);
   std::string Name(const WrittenSegment& written, const ExtentAddr& copy) const;
 
   const Database database_;

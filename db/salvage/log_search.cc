@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "db/wal/log_reader.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "pool/store/mirrored_extent.h"
 #include "table/format/log_format.h"
 
@@ -35,6 +35,7 @@ class Search {
   Status Run(const std::vector<FoundLogHead>& heads, SequenceNumber flushed,
              const std::map<NodeId, Stretches>& rooms,
              const std::map<NodeId, Stretches>& occupied) {
+    NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client_->fabric(), &reader_));
     Group(heads, occupied);
     Follow();
     for (Segment& segment : chain_) FindRoom(rooms, occupied, &segment);
@@ -124,7 +125,7 @@ class Search {
     ExtentAddr extent;
     extent.start = copy;
     extent.length = read;
-    if (Status s = pool::ReadCopy(client_->fabric(), extent, 0, read, bytes_.get()); !s.ok()) {
+    if (Status s = reader_->Read(extent, 0, read, bytes_.get()); !s.ok()) {
       log_->notes.push_back(fmt::format("log segment {}: {}", segment->header.number, s.message()));
       return true;
     }
@@ -199,6 +200,7 @@ class Search {
   std::vector<Segment> chain_;
   std::unique_ptr<char[]> bytes_;
   uint64_t bytes_capacity_ = 0;
+  std::unique_ptr<pool::PoolReader> reader_;
 };
 
 }  // namespace

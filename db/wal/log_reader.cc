@@ -9,7 +9,7 @@
 
 #include "db/wal/log_replicas.h"
 #include "db/wal/log_scan.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "table/format/log_format.h"
 #include "util/threads/thread.h"
 
@@ -19,7 +19,7 @@ namespace {
 /// Finds out which segments the log consists of, from the headers.
 class Chain {
  public:
-  Chain(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+  Chain(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
         LogReadResult* result)
       : client_(client), reader_(reader), database_id_(database_id), result_(result) {}
 
@@ -74,7 +74,7 @@ class Chain {
   }
 
   pool::PoolClient* const client_;
-  pool::CopyReader* const reader_;
+  pool::PoolReader* const reader_;
   const uint64_t database_id_;
   LogReadResult* const result_;
   std::vector<LogLink> used_;
@@ -92,7 +92,7 @@ class Reading {
     ordered_ = segments;
     std::sort(ordered_.begin(), ordered_.end(),
               [](const LogSegment& a, const LogSegment& b) { return a.number < b.number; });
-    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &reader_));
+    NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client_->fabric(), &reader_));
     return Chain(client_, reader_.get(), database_id_, result_).Find(ordered_, &chain_);
   }
 
@@ -110,15 +110,15 @@ class Reading {
   /// Several at once.
   Status ReadTogether(size_t threads, ConcurrentArena* kept, const LogPartVisitor& visit,
                       size_t* parts) {
+    threads = std::clamp<size_t>(threads, 1, std::max<size_t>(chain_.size(), 1));
+    std::vector<std::unique_ptr<pool::PoolReader>> readers;
+    readers.push_back(std::move(reader_));
+    while (readers.size() < threads) {
+      NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client_->fabric(), &readers.emplace_back()));
+    }
     std::vector<std::unique_ptr<LogScan>> scans;
     for (const LogLink& link : chain_) {
       scans.push_back(std::make_unique<LogScan>(client_, database_id_, mode_, &link, kept));
-    }
-    threads = std::clamp<size_t>(threads, 1, std::max<size_t>(scans.size(), 1));
-    std::vector<std::unique_ptr<pool::CopyReader>> readers;
-    readers.push_back(std::move(reader_));
-    while (readers.size() < threads) {
-      NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &readers.emplace_back()));
     }
     std::atomic<size_t> taken{0};
     RunTogether("nacre-open", threads, [&](size_t reader) {
@@ -144,7 +144,7 @@ class Reading {
   const uint64_t database_id_;
   const WALRecoveryMode mode_;
   LogReadResult* const result_;
-  std::unique_ptr<pool::CopyReader> reader_;
+  std::unique_ptr<pool::PoolReader> reader_;
   std::vector<LogSegment> ordered_;
   std::vector<LogLink> chain_;  ///< Points into `ordered_`.
 };

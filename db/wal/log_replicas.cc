@@ -39,7 +39,7 @@ std::string LogSegmentNodes(pool::PoolClient* client, const LogSegment& segment)
   return nodes;
 }
 
-Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+Status ReadLogSegmentHead(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
                           const LogSegment& segment, LogSegmentHead* head,
                           std::vector<std::string>* notes) {
   const uint32_t stamp = LogStamp(database_id, segment.number);
@@ -81,7 +81,7 @@ Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, ui
   return Status::OK();
 }
 
-void LogReplicas::Start(pool::CopyReader* reader, const LogSegment* segment, uint64_t from,
+void LogReplicas::Start(pool::PoolReader* reader, const LogSegment* segment, uint64_t from,
                         uint64_t end) {
   reader_ = reader;
   segment_ = segment;
@@ -92,15 +92,7 @@ void LogReplicas::Start(pool::CopyReader* reader, const LogSegment* segment, uin
   }
 }
 
-void LogReplicas::Pause() {
-  for (const Replica& replica : replicas_) {
-    // A failure shows when more of it is needed.
-    if (replica.read != nullptr) replica.read->Pause().IgnoreError();
-  }
-}
-
 Status LogReplicas::Begin(size_t number, uint64_t from) {
-  Pause();
   Replica& replica = replicas_[number];
   const size_t bytes = end_ - from;
   if (kept_ != nullptr) {
@@ -112,7 +104,7 @@ Status LogReplicas::Begin(size_t number, uint64_t from) {
   }
   replica.from = from;
   replica.state = Replica::State::kRead;
-  replica.read = std::make_unique<pool::CopyRead>();
+  replica.read = std::make_unique<pool::ReplicaRead>();
   Status s = replica.read->Start(reader_, segment_->copies[number], from, bytes, replica.bytes);
   if (!s.ok()) Lose(number, s);
   return s;
@@ -128,9 +120,6 @@ Slice LogReplicas::Fetch(size_t number, uint64_t offset, size_t n) {
   Replica& replica = replicas_[number];
   if (replica.state == Replica::State::kUnread) Begin(number, offset).IgnoreError();
   if (replica.state == Replica::State::kLost) return Slice();
-  for (const Replica& other : replicas_) {
-    if (&other != &replica && other.read != nullptr) other.read->Pause().IgnoreError();
-  }
   const size_t wanted = std::min<uint64_t>(offset - replica.from + n, end_ - replica.from);
   if (Status s = replica.read->AwaitFirst(wanted); !s.ok()) {
     Lose(number, s);
@@ -143,7 +132,8 @@ bool LogReplicas::MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp) 
   Replica& replica = replicas_[number];
   if (replica.state == Replica::State::kLost) return false;
   if (replica.state == Replica::State::kRead) {
-    if (!replica.read->Pause().ok()) return true;  // The reader of this replica meets the failure.
+    // The reader of this replica meets the failure.
+    if (!replica.read->AwaitPosted().ok()) return true;
     const uint64_t arrived = replica.from + replica.read->arrived();
     if (arrived > offset) {
       if (HoldsStamp(Slice(replica.bytes + (offset - replica.from), arrived - offset), stamp))

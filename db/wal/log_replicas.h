@@ -11,7 +11,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/replica_read.h"
 #include "table/format/log_format.h"
 #include "util/arena.h"
 
@@ -34,7 +34,7 @@ struct LogSegmentHead {
 
 /// `Unavailable` naming the nodes if no replica can be read, `NotSupported` for a newer format.
 /// Replicas that cannot be read are told of in `notes`.
-Status ReadLogSegmentHead(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+Status ReadLogSegmentHead(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
                           const LogSegment& segment, LogSegmentHead* head,
                           std::vector<std::string>* notes);
 
@@ -47,9 +47,8 @@ class LogReplicas {
   /// `kept`: where all memory that is read into comes from; null: it goes with this.
   LogReplicas(pool::PoolClient* client, ConcurrentArena* kept) : client_(client), kept_(kept) {}
 
-  /// Bytes from `from` to `end` of `segment`, which stays where it is, are of interest. `reader` is
-  /// for this alone until Pause.
-  void Start(pool::CopyReader* reader, const LogSegment* segment, uint64_t from, uint64_t end);
+  /// Bytes from `from` to `end` of `segment` are of interest. `reader` and `segment` outlive this.
+  void Start(pool::PoolReader* reader, const LogSegment* segment, uint64_t from, uint64_t end);
   size_t count() const { return segment_->copies.size(); }
   /// The replica's bytes from `offset` to the end, of which at least the first `n` (or as many as
   /// there are) can be looked at; none if the replica cannot be read.
@@ -63,9 +62,6 @@ class LogReplicas {
   /// multiple of the alignment from there. Does not keep what it reads for that.
   bool MayHoldRecord(size_t number, uint64_t offset, uint32_t stamp);
 
-  /// Waits for reads in flight: afterwards `reader` may be used elsewhere, until more is asked for
-  /// here.
-  void Pause();
   /// `Unavailable` naming the nodes if no replica can be read any more.
   Status CheckReadable() const;
   /// Names the replicas that cannot be read.
@@ -77,7 +73,7 @@ class LogReplicas {
     uint64_t from = 0;
     std::unique_ptr<char[]> own;  ///< Used if nothing is kept.
     char* bytes = nullptr;
-    std::unique_ptr<pool::CopyRead> read;  ///< Ends before its memory.
+    std::unique_ptr<pool::ReplicaRead> read;  ///< Ends before its memory.
   };
 
   bool HasFirst(const Replica& replica, uint64_t offset, size_t n) const {
@@ -85,13 +81,12 @@ class LogReplicas {
            std::min<uint64_t>(offset - replica.from + n, end_ - replica.from);
   }
   Slice Fetch(size_t number, uint64_t offset, size_t n);
-  /// Begins to read; what other replicas have under way ends first.
   Status Begin(size_t number, uint64_t from);
   void Lose(size_t number, const Status& why);
 
   pool::PoolClient* const client_;
   ConcurrentArena* const kept_;
-  pool::CopyReader* reader_ = nullptr;
+  pool::PoolReader* reader_ = nullptr;
   const LogSegment* segment_ = nullptr;
   uint64_t end_ = 0;
   std::vector<std::string> notes_;

@@ -20,12 +20,11 @@ LogScan::LogScan(pool::PoolClient* client, uint64_t database_id, WALRecoveryMode
       open_ended_(link->end == 0),
       replicas_(client, kept) {}
 
-void LogScan::Run(pool::CopyReader* reader, const Visitor& visit) {
+void LogScan::Run(pool::PoolReader* reader, const Visitor& visit) {
   const bool goes_on = mode_ == WALRecoveryMode::kSkipAnyCorruptedRecords;
   if (offset_ >= end_ || (!link_->damage_before.empty() && !goes_on)) return;
   replicas_.Start(reader, link_->segment, offset_, end_);
   failure_ = Scan(visit);
-  replicas_.Pause();
 }
 
 Status LogScan::Scan(const Visitor& visit) {
@@ -107,7 +106,6 @@ bool LogScan::AnyResembles(uint64_t offset, SequenceNumber last) {
     const Slice bytes = replicas_.From(replica, offset, LogRecordBytes(payload));
     any = any || ResemblesLogRecord(bytes, stamp_, last);
   }
-  replicas_.Pause();
   return any;
 }
 

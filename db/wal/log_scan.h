@@ -11,7 +11,7 @@
 #include "nacre/status.h"
 #include "nacre/wal_recovery_mode.h"
 #include "pool/pool_client.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "table/format/internal_key.h"
 #include "table/format/log_format.h"
 #include "util/arena.h"
@@ -41,8 +41,8 @@ class LogScan {
           ConcurrentArena* kept);
 
   /// Visits the records up to a damage behind which none counts in this mode, or a failure.
-  /// `reader` stays until Conclude has returned, and may serve others before.
-  void Run(pool::CopyReader* reader, const Visitor& visit);
+  /// `reader` outlives this, and serves no other thread until Conclude has returned.
+  void Run(pool::PoolReader* reader, const Visitor& visit);
   /// Must follow Run, in the order of the log. Adds what was found to `*result`, and answers what
   /// the mode makes of damage; `*stop`: no segment behind this one counts.
   Status Conclude(LogReadResult* result, bool* stop);

@@ -112,7 +112,7 @@ class SegmentCheck {
 /// Replaces the bytes of a damaged replica by those of another one.
 class Healing {
  public:
-  Healing(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+  Healing(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
           const WrittenSegment& written, const ExtentAddr& whole, const ExtentAddr& damaged)
       : client_(client),
         reader_(reader),
@@ -167,7 +167,7 @@ class Healing {
   }
 
   pool::PoolClient* const client_;
-  pool::CopyReader* const reader_;
+  pool::PoolReader* const reader_;
   const uint64_t database_id_;
   const WrittenSegment& written_;
   const ExtentAddr whole_;
@@ -178,7 +178,7 @@ class Healing {
 
 }  // namespace
 
-Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+Status CheckLogCopies(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
                       const WrittenSegment& written, const PassBytes& pass,
                       LogSegmentReplicas* copies) {
   const auto buffer = std::make_unique_for_overwrite<char[]>(kPieceBytes);
@@ -197,7 +197,7 @@ Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64
   return Status::OK();
 }
 
-Status HealLogCopy(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+Status HealLogCopy(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
                    const WrittenSegment& written, const ExtentAddr& whole,
                    const ExtentAddr& damaged) {
   return Healing(client, reader, database_id, written, whole, damaged).Run();

@@ -7,7 +7,7 @@
 #include "db/wal/log_segments.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "table/format/placement.h"
 
 namespace nacre {
@@ -27,7 +27,7 @@ struct LogSegmentReplicas {
 /// look damaged: the caller finds out (LogWriter::WithSealed).
 ///
 /// Fails as `pass` does, or with `NoSpace`.
-Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+Status CheckLogCopies(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
                       const WrittenSegment& written, const PassBytes& pass,
                       LogSegmentReplicas* copies);
 
@@ -36,7 +36,7 @@ Status CheckLogCopies(pool::PoolClient* client, pool::CopyReader* reader, uint64
 ///
 /// `Corruption` if `whole` turns out to be damaged, `Unavailable` or `TimedOut` naming a node that
 /// could not be read or written; some bytes may be written then.
-Status HealLogCopy(pool::PoolClient* client, pool::CopyReader* reader, uint64_t database_id,
+Status HealLogCopy(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
                    const WrittenSegment& written, const ExtentAddr& whole,
                    const ExtentAddr& damaged);
 

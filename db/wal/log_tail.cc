@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "pool/store/mirrored_extent.h"
 #include "table/format/log_format.h"
 #include "util/clock.h"
@@ -64,8 +64,8 @@ class Tail {
   }
 
   Status Read() {
-    std::unique_ptr<pool::CopyReader> reader;
-    NACRE_RETURN_IF_ERROR(pool::CopyReader::Create(client_->fabric(), &reader));
+    std::unique_ptr<pool::PoolReader> reader;
+    NACRE_RETURN_IF_ERROR(pool::PoolReader::Open(client_->fabric(), &reader));
     for (const ExtentAddr& extent : segment_.copies) {
       if (!Alive(extent)) continue;
       auto bytes = std::make_unique_for_overwrite<char[]>(bytes_);

@@ -13,6 +13,12 @@ std::vector<NodeId> Fabric::LiveNodes() const {
   return nodes;
 }
 
+Status Fabric::FindLink(NodeId node, NodeLink** found) const {
+  *found = link(node);
+  if (*found != nullptr) return Status::OK();
+  return Status::Unavailable(fmt::format("the pool has no node {}", node));
+}
+
 Status Fabric::CheckRange(const NodeLink* link, uint64_t offset, uint64_t length) {
   const uint64_t region = link->region_bytes();
   if (offset <= region && length <= region - offset) return Status::OK();

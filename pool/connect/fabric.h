@@ -37,6 +37,8 @@ struct Fabric {
   int node_count() const { return taken.load(std::memory_order_acquire); }
   /// Null for a node that the pool has not got.
   NodeLink* link(NodeId node) const { return node < node_count() ? links[node].get() : nullptr; }
+  /// `Unavailable` if the pool has no such node.
+  Status FindLink(NodeId node, NodeLink** link) const;
   /// The nodes that are alive, without the one that this client runs on.
   std::vector<NodeId> LiveNodes() const;
   /// `InvalidArgument` unless [offset, offset + length) lies in the region of a connected `link`.

@@ -4,6 +4,8 @@
 #include <deque>
 #include <utility>
 
+#include "pool/read/replica_read.h"
+
 namespace nacre::pool {
 namespace {
 
@@ -24,28 +26,22 @@ Status PoolReader::Open(Fabric* fabric, std::unique_ptr<PoolReader>* reader) {
 }
 
 void PoolReader::ReadEach(std::span<const NodeRange> ranges, const Visitor& visit) {
-  std::deque<std::shared_ptr<StreamRead>> reads;  // Null: the node is not there.
+  std::deque<std::shared_ptr<StreamRead>> reads;
   size_t in_flight = 0;
   size_t next = 0;
   for (size_t done = 0; done < ranges.size(); ++done) {
     while (next < ranges.size() && reads.size() < kReadsAtOnce &&
            (reads.empty() || in_flight + ranges[next].length <= kBytesAtOnce)) {
       const NodeRange& range = ranges[next++];
-      const StreamPart part{.link = fabric_->link(range.node),
-                            .offset = range.offset,
-                            .length = range.length,
-                            .at = 0};
-      reads.push_back(part.link == nullptr ? nullptr : stream_->Start({&part, 1}, range.length));
+      const StreamPart part{
+          .node = range.node, .offset = range.offset, .length = range.length, .at = 0};
+      reads.push_back(stream_->Start({&part, 1}, range.length));
       in_flight += range.length;
     }
     const std::shared_ptr<StreamRead> read = std::move(reads.front());
     reads.pop_front();
     const size_t length = ranges[done].length;
     in_flight -= length;
-    if (read == nullptr) {
-      visit(done, Status::Unavailable("the node is not in the pool"), Slice());
-      continue;
-    }
     stream_->Await(*read);
     if (!read->status().ok()) {
       visit(done, read->status(), Slice());
@@ -63,6 +59,12 @@ Status PoolReader::Read(const NodeRange& range, char* to) {
     if (status.ok()) std::memcpy(to, bytes.data(), bytes.size());
   });
   return result;
+}
+
+Status PoolReader::Read(const ExtentAddr& extent, uint64_t offset, size_t n, char* to) {
+  ReplicaRead read;
+  NACRE_RETURN_IF_ERROR(read.Start(this, extent, offset, n, to));
+  return read.AwaitFirst(n);
 }
 
 }  // namespace nacre::pool

@@ -28,25 +28,29 @@ inline NodeRange RangeOf(const ExtentAddr& extent, uint64_t offset, size_t lengt
           .length = length};
 }
 
-/// Reads many pieces of the nodes' memory, a bounded number of them at a time.
+/// Reads the nodes' memory for a caller that waits, with connections of its own, which it keeps: a
+/// bounded number of pieces at a time.
 ///
-/// Thread safety: none; used by one thread at a time.
+/// Thread safety: none; used by one thread at a time, with its ReplicaReads, which it outlives.
 class PoolReader {
  public:
   /// `fabric` outlives the reader.
   static Status Open(Fabric* fabric, std::unique_ptr<PoolReader>* reader);
 
   /// Told of each range in their order: its index, and its bytes or, if they could not be read,
-  /// why (`Unavailable` naming the node, `InvalidArgument` beyond the end of its region). The bytes
-  /// are valid during the call.
+  /// why, as RemoteStream has it. The bytes are valid during the call.
   using Visitor = std::function<void(size_t, const Status&, const Slice&)>;
   void ReadEach(std::span<const NodeRange> ranges, const Visitor& visit);
   /// One range, to `to`.
   Status Read(const NodeRange& range, char* to);
+  /// `n` bytes, as many as there are, of `extent` from `offset` on: see ReplicaRead.
+  Status Read(const ExtentAddr& extent, uint64_t offset, size_t n, char* to);
 
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
+  friend class ReplicaRead;
+
   explicit PoolReader(Fabric* fabric);
 
   Fabric* const fabric_;

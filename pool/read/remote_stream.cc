@@ -9,7 +9,7 @@
 namespace nacre::pool {
 
 RemoteStream::RemoteStream(Fabric* fabric, BufferPool* buffers)
-    : context_(&fabric->context), buffers_(buffers), slots_(kSlots) {
+    : fabric_(fabric), buffers_(buffers), slots_(kSlots) {
   for (size_t i = kSlots; i-- > 0;) free_slots_.push_back(static_cast<uint32_t>(i));
 }
 
@@ -30,44 +30,63 @@ RemoteStream::~RemoteStream() {
 std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes) {
   auto read = std::make_shared<StreamRead>();
   if (Status s = buffers_->Take(bytes, &read->buffer_); !s.ok()) {
-    Fail(read.get(), nullptr, s);
+    Fail(read.get(), kNoNode, s);
     EndPart(read.get());
     return read;
   }
+  const rdma::LocalBuffer to = read->buffer_.Part(0, 0);
+  read->to_ = to.data;
+  read->region_ = to.region;
+  StartParts(parts, read);
+  return read;
+}
+
+std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, char* to,
+                                                const rdma::MemoryRegion* region) {
+  auto read = std::make_shared<StreamRead>();
+  read->to_ = to;
+  read->region_ = region;
+  StartParts(parts, read);
+  return read;
+}
+
+void RemoteStream::StartParts(std::span<const StreamPart> parts,
+                              const std::shared_ptr<StreamRead>& read) {
   CountPerf(&PerfContext::remote_read_count, parts.size());
   MutexLock lock(&mutex_);
   for (const StreamPart& part : parts) {
     CountPerf(&PerfContext::remote_read_bytes, part.length);
-    if (Status s = StartPart(part, read); !s.ok()) Fail(read.get(), part.link, s);
+    if (Status s = StartPart(part, read); !s.ok()) Fail(read.get(), part.node, s);
   }
   EndPart(read.get());
-  return read;
 }
 
 Status RemoteStream::StartPart(const StreamPart& part, const std::shared_ptr<StreamRead>& read) {
+  NodeLink* link = nullptr;
+  NACRE_RETURN_IF_ERROR(fabric_->FindLink(part.node, &link));
   rdma::QueuePair* queue_pair = nullptr;
-  if (Status s = lane_->Get(part.link, &queue_pair); !s.ok()) {
+  if (Status s = lane_->Get(link, &queue_pair); !s.ok()) {
     // Completions of a queue pair that Get found broken may never be polled.
-    Abandon(part.link, s);
+    Abandon(link, s);
     return s;
   }
-  NACRE_RETURN_IF_ERROR(Fabric::CheckRange(part.link, part.offset, part.length));
+  NACRE_RETURN_IF_ERROR(Fabric::CheckRange(link, part.offset, part.length));
   for (uint64_t done = 0; done < part.length;) {
     uint64_t contiguous = 0;
-    part.link->Translate(part.offset + done, &contiguous);
+    link->Translate(part.offset + done, &contiguous);
     StreamPart piece = part;
     piece.offset += done;
     piece.at += done;
     piece.length = std::min({part.length - done, contiguous, kMaxRequestBytes});
-    NACRE_RETURN_IF_ERROR(Post(piece, read));
+    NACRE_RETURN_IF_ERROR(Post(link, piece, read));
     done += piece.length;
   }
   return Status::OK();
 }
 
 Status RemoteStream::TakeSlot(size_t* index) {
-  SpinWait pause(context_->clock);
-  const Deadline deadline = context_->OperationDeadline();
+  SpinWait pause(fabric_->context.clock);
+  const Deadline deadline = fabric_->context.OperationDeadline();
   while (free_slots_.empty()) {
     Poll();
     if (!free_slots_.empty()) break;
@@ -79,27 +98,28 @@ Status RemoteStream::TakeSlot(size_t* index) {
   return Status::OK();
 }
 
-Status RemoteStream::Post(const StreamPart& part, const std::shared_ptr<StreamRead>& read) {
+Status RemoteStream::Post(NodeLink* link, const StreamPart& part,
+                          const std::shared_ptr<StreamRead>& read) {
   size_t index = 0;
   NACRE_RETURN_IF_ERROR(TakeSlot(&index));
   Slot& slot = slots_[index];
   uint64_t contiguous = 0;
-  const rdma::RemoteBuffer from = part.link->Translate(part.offset, &contiguous);
-  rdma::QueuePair* queue_pair = lane_->GetConnected(part.link->id());
-  Status s =
-      queue_pair == nullptr
-          ? Status::Unavailable(part.link->address() + ": connection lost")
-          : queue_pair->PostRead(uint64_t{slot.use} << 32 | index,
-                                 read->buffer_.Part(part.at, static_cast<uint32_t>(part.length)),
-                                 from, rdma::kSignaled);
+  const rdma::RemoteBuffer from = link->Translate(part.offset, &contiguous);
+  const rdma::LocalBuffer to{.data = read->to_ + part.at,
+                             .size = static_cast<uint32_t>(part.length),
+                             .region = read->region_};
+  rdma::QueuePair* queue_pair = lane_->GetConnected(link->id());
+  Status s = queue_pair == nullptr ? Status::Unavailable(link->address() + ": connection lost")
+                                   : queue_pair->PostRead(uint64_t{slot.use} << 32 | index, to,
+                                                          from, rdma::kSignaled);
   if (!s.ok()) {
     free_slots_.push_back(static_cast<uint32_t>(index));
     // Earlier parts of this read may be on their way.
-    if (queue_pair != nullptr) Abandon(part.link, s);
+    if (queue_pair != nullptr) Abandon(link, s);
     return s;
   }
   slot.read = read;
-  slot.link = part.link;
+  slot.link = link;
   ++read->parts_;
   // A read that is complete at once (as on shm) frees its slot, and its waiter finds it done.
   Poll();
@@ -134,7 +154,7 @@ void RemoteStream::Abandon(NodeLink* link, const Status& why) {
 
 void RemoteStream::Finish(Slot* slot, size_t index, const Status& status) {
   StreamRead* read = slot->read.get();
-  if (!status.ok()) Fail(read, slot->link, status);
+  if (!status.ok()) Fail(read, slot->link->id(), status);
   EndPart(read);
   slot->read.reset();
   slot->link = nullptr;
@@ -142,11 +162,11 @@ void RemoteStream::Finish(Slot* slot, size_t index, const Status& status) {
   free_slots_.push_back(static_cast<uint32_t>(index));
 }
 
-void RemoteStream::Fail(StreamRead* read, NodeLink* link, const Status& why) {
+void RemoteStream::Fail(StreamRead* read, NodeId node, const Status& why) {
   if (read->status_.ok()) read->status_ = why;
-  if (link == nullptr) return;
+  if (node == kNoNode) return;
   auto& failed = read->failed_;
-  if (std::find(failed.begin(), failed.end(), link) == failed.end()) failed.push_back(link);
+  if (std::find(failed.begin(), failed.end(), node) == failed.end()) failed.push_back(node);
 }
 
 void RemoteStream::EndPart(StreamRead* read) {
@@ -157,23 +177,29 @@ void RemoteStream::EndPart(StreamRead* read) {
 void RemoteStream::Await(const StreamRead& read) {
   if (read.done()) return;
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
-  SpinWait pause(context_->clock);
-  const Deadline deadline = context_->OperationDeadline();
+  SpinWait pause(fabric_->context.clock);
+  const Deadline deadline = fabric_->context.OperationDeadline();
   while (!read.done()) {
     {
       MutexLock lock(&mutex_);
       Poll();
-      if (!read.done() && deadline.Expired()) AbandonFor(read);
+      if (!read.done() && pause.TimeToCheckClock()) AbandonFor(read, deadline.Expired());
     }
     if (!read.done()) pause.Pause();
   }
 }
 
-void RemoteStream::AbandonFor(const StreamRead& read) {
+void RemoteStream::AbandonFor(const StreamRead& read, bool late) {
   for (const Slot& slot : slots_) {
     if (slot.read.get() != &read) continue;
     // Ends this slot, and all others of the node.
-    Abandon(slot.link, Status::TimedOut(slot.link->address() + ": a read did not end"));
+    if (slot.link->cut_off()) {
+      const Status why = slot.link->CheckUp();
+      Abandon(slot.link,
+              why.ok() ? Status::Unavailable(slot.link->address() + ": connection lost") : why);
+    } else if (late) {
+      Abandon(slot.link, Status::TimedOut(slot.link->address() + ": a read did not end"));
+    }
   }
 }
 

@@ -19,7 +19,7 @@ Status ReadTail(const RemoteTable& table, size_t fragment, FragmentChecksums* su
       .bytes = FragmentBytes(table.placement, static_cast<int>(fragment), table.size)};
   RemoteStream* stream = nullptr;
   NACRE_RETURN_IF_ERROR(table.store->connections.Stream(&stream));
-  const StreamPart part{.link = table.store->fabric->link(extent.start.node),
+  const StreamPart part{.node = static_cast<NodeId>(extent.start.node),
                         .offset = extent.start.offset + kFragmentHeadBytes + identity.bytes,
                         .length = FragmentTailBytes(identity.bytes, table.placement.chunk_size),
                         .at = 0};

@@ -53,7 +53,7 @@ DamageFinder::Piece DamageFinder::Start(size_t fragment, uint64_t offset, size_t
   if (const char* local = table_->store->LocalBytes(extent); local != nullptr) {
     return {.in_place = local + offset, .read = nullptr};
   }
-  const StreamPart part{.link = table_->store->fabric->link(extent.start.node),
+  const StreamPart part{.node = static_cast<NodeId>(extent.start.node),
                         .offset = extent.start.offset + kFragmentHeadBytes + offset,
                         .length = n,
                         .at = 0};

@@ -20,13 +20,6 @@ constexpr microseconds kLongestSpin{32};
 /// After a sleep so long the waiter looks whether the nodes are still there.
 constexpr microseconds kLongestSleep{2000};
 
-/// `Unavailable` if the pool has no such node, or has lost it.
-Status LinkTo(const Fabric* fabric, NodeId node, NodeLink** link) {
-  *link = fabric->link(node);
-  if (*link != nullptr) return Status::OK();
-  return Status::Unavailable(fmt::format("the pool has no node {}", node));
-}
-
 }  // namespace
 
 MirroredExtent::MirroredExtent(Fabric* fabric, std::unique_ptr<Lane> lane, uint64_t length)
@@ -62,7 +55,7 @@ Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
     }
     Replica& mine = connected.emplace_back();
     mine.extent = replica;
-    NACRE_RETURN_IF_ERROR(LinkTo(fabric, replica.start.node, &mine.link));
+    NACRE_RETURN_IF_ERROR(fabric->FindLink(replica.start.node, &mine.link));
     NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair));
     NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, replica.start.offset, replica.length));
   }

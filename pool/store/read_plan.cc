@@ -92,7 +92,7 @@ void Planner::Fetch(size_t fragment, uint64_t begin, size_t n, size_t at) {
     return;
   }
   const RemoteAddr start = placement_.fragments[fragment].start;
-  plan_->parts.push_back({.link = store_.fabric->link(start.node),
+  plan_->parts.push_back({.node = static_cast<NodeId>(start.node),
                           .offset = start.offset + kFragmentHeadBytes + begin,
                           .length = n,
                           .at = at});

@@ -70,11 +70,11 @@ class RemoteRead : public PendingRead {
     }
   }
 
-  FragmentSet FragmentsOn(const std::vector<NodeLink*>& nodes) const {
+  FragmentSet FragmentsOn(const std::vector<NodeId>& nodes) const {
     FragmentSet fragments = 0;
     for (size_t i = 0; i < table_->placement.fragments.size(); ++i) {
-      NodeLink* const link = table_->store->fabric->link(table_->placement.fragments[i].start.node);
-      if (std::find(nodes.begin(), nodes.end(), link) != nodes.end()) {
+      const NodeId node = table_->placement.fragments[i].start.node;
+      if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) {
         fragments |= FragmentSet{1} << i;
       }
     }

@@ -200,7 +200,7 @@ Status TableRebuilder::ReadPlain(size_t fragment, uint64_t offset, uint64_t n, s
     return Status::OK();
   }
   const RemoteAddr start = table_.placement.fragments[fragment].start;
-  const StreamPart part{.link = store_->fabric->link(start.node),
+  const StreamPart part{.node = static_cast<NodeId>(start.node),
                         .offset = start.offset + offset,
                         .length = n,
                         .at = 0};
@@ -236,7 +236,7 @@ Status TableRebuilder::Start(Piece* piece) {
     const uint64_t there = BytesThere(fragment, piece->begin, piece->end);
     if (there == 0 || Local(fragment) != nullptr) continue;
     const RemoteAddr start = table_.placement.fragments[fragment].start;
-    parts.push_back({.link = store_->fabric->link(start.node),
+    parts.push_back({.node = static_cast<NodeId>(start.node),
                      .offset = start.offset + kFragmentHeadBytes + piece->begin,
                      .length = there,
                      .at = slot * piece_bytes_});
@@ -382,9 +382,8 @@ Status TableRebuilder::WriteTheEnds() {
 
 void TableRebuilder::GiveUpOn(const StreamRead& read) {
   for (size_t i = 0; i < fragments(); ++i) {
-    NodeLink* const link = store_->fabric->link(NodeOf(i));
     const auto& failed = read.failed();
-    if (std::find(failed.begin(), failed.end(), link) != failed.end()) {
+    if (std::find(failed.begin(), failed.end(), NodeOf(i)) != failed.end()) {
       unusable_ |= FragmentSet{1} << i;
     }
   }

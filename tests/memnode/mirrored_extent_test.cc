@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "pool/space/slab_leases.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/seed.h"
@@ -46,10 +46,15 @@ class MirroredExtentTest : public PoolFixture {
             .size = static_cast<uint32_t>(bytes.size()),
             .region = buffer_.get()};
   }
+  Status Read(const ExtentAddr& replica, uint64_t offset, size_t n, char* to) {
+    std::unique_ptr<PoolReader> reader;
+    NACRE_RETURN_IF_ERROR(PoolReader::Open(client_->fabric(), &reader));
+    return reader->Read(replica, offset, n, to);
+  }
   void ExpectOnAll(uint64_t offset, const std::string& bytes) {
     for (const ExtentAddr& replica : extents_) {
       std::string found(bytes.size(), '\0');
-      ASSERT_TRUE(IsOk(ReadCopy(client_->fabric(), replica, offset, found.size(), found.data())));
+      ASSERT_TRUE(IsOk(Read(replica, offset, found.size(), found.data())));
       EXPECT_TRUE(found == bytes) << bytes.size() << " bytes at " << offset << " differ on node "
                                   << replica.start.node;
     }
@@ -131,8 +136,7 @@ TEST_F(MirroredExtentTest, AWriteOutsideIsRefusedAndNothingElseHappens) {
   ASSERT_TRUE(IsOk(mirrored_->Write(mirrored_->length() - 8, from, &ticket)));
   ASSERT_TRUE(IsOk(mirrored_->Await(ticket, Soon())));
   char byte = 0;
-  EXPECT_TRUE(
-      ReadCopy(client_->fabric(), extents_[0], extents_[0].length, 1, &byte).IsInvalidArgument());
+  EXPECT_TRUE(Read(extents_[0], extents_[0].length, 1, &byte).IsInvalidArgument());
 }
 
 TEST_F(MirroredExtentTest, ALostNodeIsNamedAndEndsIt) {
@@ -153,9 +157,9 @@ TEST_F(MirroredExtentTest, ALostNodeIsNamedAndEndsIt) {
   EXPECT_EQ(mirrored_->Write(16, Fill(16, "later"), &later), s);
   EXPECT_EQ(mirrored_->TakeLane(), nullptr);
   char bytes[6];
-  EXPECT_TRUE(IsFailure(ReadCopy(client_->fabric(), extents_[1], 0, 6, bytes),
-                        Status::Code::kUnavailable, client_->node_address(victim)));
-  ASSERT_TRUE(IsOk(ReadCopy(client_->fabric(), extents_[0], 0, 6, bytes)));
+  EXPECT_TRUE(IsFailure(Read(extents_[1], 0, 6, bytes), Status::Code::kUnavailable,
+                        client_->node_address(victim)));
+  ASSERT_TRUE(IsOk(Read(extents_[0], 0, 6, bytes)));
   EXPECT_EQ(std::string(bytes, 6), "before");
   std::unique_ptr<MirroredExtent> again;
   EXPECT_TRUE(IsFailure(MirroredExtent::Open(client_->fabric(), extents_, &again),

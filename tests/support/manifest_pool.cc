@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pool/databases.h"
-#include "pool/read/copy_reader.h"
+#include "pool/read/pool_reader.h"
 #include "tests/support/status_assert.h"
 #include "util/coding.h"
 
@@ -82,7 +82,9 @@ ManifestState ManifestPool::InitialState() const {
 
 std::string ManifestPool::ReadCopy(const ExtentAddr& copy, uint64_t offset, size_t n) {
   std::string bytes(n, '\0');
-  EXPECT_TRUE(IsOk(pool::ReadCopy(client()->fabric(), copy, offset, n, bytes.data())));
+  std::unique_ptr<pool::PoolReader> reader;
+  EXPECT_TRUE(IsOk(pool::PoolReader::Open(client()->fabric(), &reader)));
+  EXPECT_TRUE(IsOk(reader->Read(copy, offset, n, bytes.data())));
   return bytes;
 }
 

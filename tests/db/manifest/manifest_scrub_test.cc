@@ -29,7 +29,7 @@ class ManifestScrubTest : public ::testing::Test {
     ManifestLogOptions options = pool_.LogOptions();
     options.ring_bytes = ring_bytes;
     ASSERT_TRUE(IsOk(ManifestLog::Create(options, model_, &pool_, &log_)));
-    ASSERT_TRUE(IsOk(pool::CopyReader::Create(pool_.client()->fabric(), &reader_)));
+    ASSERT_TRUE(IsOk(pool::PoolReader::Open(pool_.client()->fabric(), &reader_)));
   }
   void CommitRandom() {
     ManifestEdit edit = RandomManifestEdit(&random_, model_);
@@ -60,7 +60,7 @@ class ManifestScrubTest : public ::testing::Test {
   ManifestPool pool_{3, {.nodes = 4}};
   ManifestState model_;
   std::unique_ptr<ManifestLog> log_;
-  std::unique_ptr<pool::CopyReader> reader_;
+  std::unique_ptr<pool::PoolReader> reader_;
 };
 
 TEST_F(ManifestScrubTest, HeadAndSlots) {

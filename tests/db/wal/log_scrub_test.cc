@@ -32,7 +32,7 @@ class LogScrubTest : public LogFixture {
     ASSERT_EQ(written.size(), 1u);
     written_ = written.front();
     before_.assign(Byte(copy(0), 0), written_.bytes);
-    ASSERT_TRUE(IsOk(pool::CopyReader::Create(client_->fabric(), &reader_)));
+    ASSERT_TRUE(IsOk(pool::PoolReader::Open(client_->fabric(), &reader_)));
   }
   const ExtentAddr& copy(size_t number) const { return written_.segment.copies[number]; }
   void Flip(size_t number, uint64_t offset) {
@@ -77,7 +77,7 @@ class LogScrubTest : public LogFixture {
   std::vector<TestRecord> records_;
   WrittenSegment written_;
   std::string before_;
-  std::unique_ptr<pool::CopyReader> reader_;
+  std::unique_ptr<pool::PoolReader> reader_;
 };
 
 TEST_F(LogScrubTest, EachByteOfACopyIsLookedAt) {

@@ -3,7 +3,7 @@
 // Method: random bytes in embedded nodes, behind a network that takes its time and without one,
 // read in random steps by two reads in turns; a node is killed in the middle.
 
-#include "pool/read/copy_reader.h"
+#include "pool/read/replica_read.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 namespace nacre::pool {
 namespace {
 
-class CopyReaderTest : public PoolFixture, public testing::WithParamInterface<const char*> {
+class ReplicaReadTest : public PoolFixture, public testing::WithParamInterface<const char*> {
  protected:
   static constexpr size_t kBytes = 5'000'000;  // More than is ever under way.
 
@@ -40,20 +40,20 @@ class CopyReaderTest : public PoolFixture, public testing::WithParamInterface<co
       ASSERT_GE(contiguous, kBytes);
       bytes_[i].copy(reinterpret_cast<char*>(at.address), kBytes);
     }
-    ASSERT_TRUE(IsOk(CopyReader::Create(client_->fabric(), &reader_)));
+    ASSERT_TRUE(IsOk(PoolReader::Open(client_->fabric(), &reader_)));
   }
-  ~CopyReaderTest() override { reader_.reset(); }
+  ~ReplicaReadTest() override { reader_.reset(); }
 
   std::vector<ExtentAddr> extents_;
   std::vector<std::string> bytes_;
-  std::unique_ptr<CopyReader> reader_;
+  std::unique_ptr<PoolReader> reader_;
 };
 
-TEST_P(CopyReaderTest, BytesArriveInOrder) {
+TEST_P(ReplicaReadTest, BytesArriveInOrder) {
   Random random(TestSeed(620));
   for (const size_t offset : {0, 1, 4096, 300'001}) {
     std::string found(kBytes - offset, '\0');
-    CopyRead read;
+    ReplicaRead read;
     ASSERT_TRUE(IsOk(read.Start(reader_.get(), extents_[0], offset, found.size(), found.data())));
     for (size_t n = 0; n < found.size();) {
       n = std::min(found.size(), n + random.Uniform(400'000));
@@ -65,10 +65,10 @@ TEST_P(CopyReaderTest, BytesArriveInOrder) {
   }
 }
 
-TEST_P(CopyReaderTest, SeveralReadsTakeTurns) {
+TEST_P(ReplicaReadTest, SeveralReadsTakeTurns) {
   Random random(TestSeed(621));
   std::string found[2] = {std::string(kBytes, '\0'), std::string(kBytes, '\0')};
-  CopyRead reads[2];
+  ReplicaRead reads[2];
   size_t n[2] = {};
   for (size_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(IsOk(reads[i].Start(reader_.get(), extents_[i], 0, kBytes, found[i].data())));
@@ -78,7 +78,7 @@ TEST_P(CopyReaderTest, SeveralReadsTakeTurns) {
     n[i] = std::min(kBytes, n[i] + random.Uniform(900'000));
     ASSERT_TRUE(IsOk(reads[i].AwaitFirst(n[i])));
     ASSERT_TRUE(Slice(found[i].data(), n[i]) == Slice(bytes_[i].data(), n[i]));
-    ASSERT_TRUE(IsOk(reads[i].Pause()));
+    ASSERT_TRUE(IsOk(reads[i].AwaitPosted()));
     if (random.OneIn(4)) {
       std::string other(1000, '\0');
       ASSERT_TRUE(IsOk(reader_->Read(extents_[1 - i], 17, other.size(), other.data())));
@@ -87,10 +87,10 @@ TEST_P(CopyReaderTest, SeveralReadsTakeTurns) {
   }
 }
 
-TEST_P(CopyReaderTest, AReadThatIsGivenUpLeavesTheNextOneAlone) {
+TEST_P(ReplicaReadTest, AReadThatIsGivenUpLeavesTheNextOneAlone) {
   std::string found(kBytes, '\0');
   for (int i = 0; i < 20; ++i) {
-    CopyRead read;
+    ReplicaRead read;
     ASSERT_TRUE(IsOk(read.Start(reader_.get(), extents_[0], 0, kBytes, found.data())));
     ASSERT_TRUE(IsOk(read.AwaitFirst(1 + static_cast<size_t>(i) * 1000)));
   }
@@ -98,9 +98,9 @@ TEST_P(CopyReaderTest, AReadThatIsGivenUpLeavesTheNextOneAlone) {
   EXPECT_TRUE(found == bytes_[1]);
 }
 
-TEST_P(CopyReaderTest, ANodeThatDiesIsNamed) {
+TEST_P(ReplicaReadTest, ANodeThatDiesIsNamed) {
   std::string found(kBytes, '\0');
-  CopyRead read;
+  ReplicaRead read;
   ASSERT_TRUE(IsOk(read.Start(reader_.get(), extents_[0], 0, kBytes, found.data())));
   ASSERT_TRUE(IsOk(read.AwaitFirst(1000)));
   const NodeId victim = extents_[0].start.node;
@@ -115,9 +115,9 @@ TEST_P(CopyReaderTest, ANodeThatDiesIsNamed) {
   EXPECT_TRUE(found == bytes_[1]);
 }
 
-TEST_P(CopyReaderTest, ARangeOutsideIsRefused) {
+TEST_P(ReplicaReadTest, ARangeOutsideIsRefused) {
   char byte = 0;
-  CopyRead read;
+  ReplicaRead read;
   const uint64_t length = extents_[0].length;
   EXPECT_TRUE(read.Start(reader_.get(), extents_[0], length, 1, &byte).IsInvalidArgument());
   EXPECT_TRUE(read.Start(reader_.get(), extents_[0], 0, length + 1, &byte).IsInvalidArgument());
@@ -126,7 +126,7 @@ TEST_P(CopyReaderTest, ARangeOutsideIsRefused) {
   EXPECT_TRUE(IsOk(read.AwaitFirst(0)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, CopyReaderTest, testing::Values("", "&rtt_us=30"));
+INSTANTIATE_TEST_SUITE_P(Networks, ReplicaReadTest, testing::Values("", "&rtt_us=30"));
 
 }  // namespace
 }  // namespace nacre::pool
