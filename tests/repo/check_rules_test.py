@@ -73,6 +73,8 @@ PLANTED = [
     ("memnode sees db", "memnode/bad.cc", '#include "db/db.h"\n', "layering"),
     ("db sees db_bench", "db/bad.cc", '#include "db_bench/run.h"\n', "layering"),
     ("db sees adapters", "db/bad.cc", '#include "adapters/c/open.h"\n', "layering"),
+    ("RocksDB's files see connections", "adapters/rocksdb_fs/bad.cc",
+     '#include "pool/connect/lane.h"\n', "layering"),
     ("adapters see db_bench", "adapters/c/bad.cc", '#include "db_bench/run.h"\n', "layering"),
     ("an adapter sees another", "adapters/leveldb/bad.cc", '#include "adapters/c/open.h"\n',
      "layering"),
