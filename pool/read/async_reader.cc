@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pool/read/post_read.h"
-
 namespace nacre::pool {
 
 void AsyncReader::Queue::Push(AsyncRead* read) {
@@ -24,19 +22,17 @@ Status AsyncReader::Create(Fabric* fabric, std::unique_ptr<AsyncReader>* reader)
   constexpr int kNodesAtOnce = kRequestsOfRead * (kSmallSlots + kLargeSlots) / Lane::kDepth + 1;
   std::unique_ptr<Lane> lane;
   NACRE_RETURN_IF_ERROR(Lane::Create(fabric, kNodesAtOnce, &lane));
-  std::unique_ptr<rdma::MemoryRegion> landing;
-  NACRE_RETURN_IF_ERROR(fabric->context.device->AllocateRegion(
-      size_t{kSmallSlots} * kSmallBytes + size_t{kLargeSlots} * kMaxReadBytes,
-      rdma::Access::kLocalOnly, &landing));
-  reader->reset(new AsyncReader(std::move(lane), std::move(landing)));
+  std::unique_ptr<AsyncReader> result(new AsyncReader(std::move(lane)));
+  NACRE_RETURN_IF_ERROR(result->AllocateLanding(size_t{kSmallSlots} * kSmallBytes +
+                                                size_t{kLargeSlots} * kMaxReadBytes));
+  *reader = std::move(result);
   return Status::OK();
 }
 
-AsyncReader::AsyncReader(std::unique_ptr<Lane> lane, std::unique_ptr<rdma::MemoryRegion> landing)
-    : landing_(std::move(landing)),
+AsyncReader::AsyncReader(std::unique_ptr<Lane> lane)
+    : PointLane(std::move(lane)),
       timeout_nanos_(static_cast<uint64_t>(
-          std::chrono::nanoseconds(lane->fabric()->context.options.operation_timeout).count())),
-      lane_(std::move(lane)) {
+          std::chrono::nanoseconds(fabric().context.options.operation_timeout).count())) {
   // The slots that were used last are used next: they are in the cache.
   for (uint32_t slot = kSmallSlots; slot-- > 0;) small_.push_back(slot);
   for (uint32_t slot = kLargeSlots; slot-- > 0;) large_.push_back(kSmallSlots + slot);
@@ -56,7 +52,7 @@ bool AsyncReader::Add(AsyncRead* read) {
   const NodeId node = read->read.from.node;
   if (slots.empty()) return false;
   if (node >= peers_.size()) [[unlikely]] {
-    peers_.resize(static_cast<size_t>(lane_->fabric()->node_count()));
+    peers_.resize(static_cast<size_t>(fabric().node_count()));
   }
   if (node < peers_.size()) [[likely]] {
     Peer& peer = peers_[node];
@@ -79,7 +75,7 @@ bool AsyncReader::Add(AsyncRead* read) {
 
 void AsyncReader::Post() {
   if (added_to_.empty()) return;
-  const uint64_t now = lane_->fabric()->context.clock->CoarseNanos();
+  const uint64_t now = fabric().context.clock->CoarseNanos();
   for (const NodeId node : added_to_) {
     peers_[node].listed = false;
     PostTo(node, &peers_[node], now);
@@ -88,85 +84,64 @@ void AsyncReader::Post() {
 }
 
 void AsyncReader::PostTo(NodeId node, Peer* peer, uint64_t now) {
-  NodeLink* const link = lane_->fabric()->link(node);
-  rdma::QueuePair* queue_pair = nullptr;
-  Status status = Status::InvalidArgument("the pool has no such node");
-  if (link != nullptr) {
-    // One that broke will never say how its reads ended.
-    if (!peer->posted.empty() && lane_->GetConnected(node)->broken()) {
-      FailNode(node, StatusOfCompletion(link->address(), rdma::CompletionCode::kPeerGone));
-    }
-    status = lane_->Get(link, &queue_pair);
-  }
+  const Status connected = Connect(node);
+  // The one that was found right last. Whether it is the last to be posted shows later.
+  AsyncRead* ready = nullptr;
+  const auto post = [&](bool last) {
+    if (ready == nullptr) return;
+    ready->posted_nanos = now;
+    peer->posted.Push(ready);
+    PostRead(ready->read, SlotData(ready->slot), last, &ready->number);
+  };
   while (!peer->added.empty()) {
     AsyncRead* const read = peer->added.Pop();
-    Status failure = status;
-    if (failure.ok()) failure = Fabric::CheckRange(link, read->read.from.offset, read->read.length);
-    if (!failure.ok()) {
+    Status failure = connected;
+    if (failure.ok()) {
+      failure = Fabric::CheckRange(fabric().link(node), read->read.from.offset, read->read.length);
+    }
+    if (failure.ok()) {
+      post(/*last=*/false);
+      ready = read;
+    } else {
       peer->requests -= kRequestsOfRead;
       End(read, std::move(failure));
-      continue;
     }
-    read->number = ++peer->number;
-    read->posted_nanos = now;
-    peer->posted.Push(read);
-    // The last one reports for all.
-    status = PostPointRead(read->read, *link, queue_pair, peer->number << kNodeBits | node,
-                           SlotData(read->slot), landing_.get(), peer->added.empty());
-    // What was posted before it may have no reader left: it is given up as well.
-    if (!status.ok()) [[unlikely]]
-      FailNode(node, status);
   }
+  post(/*last=*/true);
 }
 
 AsyncRead* AsyncReader::Take() {
-  if (ended_.empty() && under_way_ > 0) Poll();
+  if (ended_.empty() && under_way_ > 0 && Poll([this](NodeId node) { TakeEnded(node); }) == 0) {
+    FailLate();
+  }
   if (ended_.empty()) return nullptr;
   --under_way_;
   return ended_.Pop();
 }
 
-void AsyncReader::Poll() {
-  constexpr int kAtOnce = 16;
-  rdma::Completion completions[kAtOnce];
-  const int count = lane_->queue()->Poll(completions, kAtOnce);
-  for (int i = 0; i < count; ++i) TakeCompletion(completions[i]);
-  if (count == 0) FailLate();
-}
-
-void AsyncReader::TakeCompletion(const rdma::Completion& completion) {
-  const auto node = static_cast<NodeId>(completion.id & ((uint64_t{1} << kNodeBits) - 1));
-  const uint64_t number = completion.id >> kNodeBits;
+void AsyncReader::TakeEnded(NodeId node) {
   Peer& peer = peers_[node];
-  if (number <= peer.connection) return;  // It belongs to one that was given up.
-  const bool success = completion.code == rdma::CompletionCode::kSuccess;
-  // What was posted before one that failed has succeeded.
-  const uint64_t succeeded = success ? number : number - 1;
-  while (!peer.posted.empty() && peer.posted.front()->number <= succeeded) {
+  while (!peer.posted.empty() && HasEnded(node, peer.posted.front()->number)) {
     peer.requests -= kRequestsOfRead;
     End(peer.posted.Pop(), Status::OK());
   }
-  if (success) return;
-  FailNode(node, StatusOfCompletion(lane_->fabric()->link(node)->address(), completion.code));
 }
 
-void AsyncReader::FailLate() {
-  const uint64_t now = lane_->fabric()->context.clock->CoarseNanos();
-  for (size_t node = 0; node < peers_.size(); ++node) {
-    const Peer& peer = peers_[node];
-    if (peer.posted.empty() || now < peer.posted.front()->posted_nanos + timeout_nanos_) continue;
-    const auto id = static_cast<NodeId>(node);
-    FailNode(id, Status::TimedOut(lane_->fabric()->link(id)->address() + ": a read did not end"));
+void AsyncReader::FailReads(NodeId node, uint64_t first, const Status& why) {
+  Peer& peer = peers_[node];
+  while (!peer.posted.empty()) {
+    AsyncRead* const read = peer.posted.Pop();
+    peer.requests -= kRequestsOfRead;
+    End(read, read->number < first ? Status::OK() : why);
   }
 }
 
-void AsyncReader::FailNode(NodeId node, const Status& why) {
-  Peer& peer = peers_[node];
-  peer.connection = peer.number;
-  lane_->Discard(lane_->fabric()->link(node), why);
-  while (!peer.posted.empty()) {
-    peer.requests -= kRequestsOfRead;
-    End(peer.posted.Pop(), why);
+void AsyncReader::FailLate() {
+  const uint64_t now = fabric().context.clock->CoarseNanos();
+  for (size_t node = 0; node < peers_.size(); ++node) {
+    const Peer& peer = peers_[node];
+    if (peer.posted.empty() || now < peer.posted.front()->posted_nanos + timeout_nanos_) continue;
+    GiveUpLate(static_cast<NodeId>(node));
   }
 }
 

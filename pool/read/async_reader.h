@@ -8,6 +8,7 @@
 
 #include "nacre/status.h"
 #include "pool/connect/lane.h"
+#include "pool/read/point_lane.h"
 #include "pool/read/point_reader.h"
 #include "rdma/transport.h"
 
@@ -27,11 +28,11 @@ struct AsyncRead {
 };
 
 /// Reads many records for one thread that never waits: it adds reads, posts them together, and
-/// collects those that have ended, in whatever order. Has a lane and landing memory of its own,
-/// where the bytes stay until the read is released.
+/// collects those that have ended, in whatever order. The bytes stay where they landed until the
+/// read is released.
 ///
 /// Thread safety: none; used by one thread at a time.
-class AsyncReader {
+class AsyncReader final : private PointLane {
  public:
   static constexpr uint32_t kMaxReadBytes = 64 << 10;
 
@@ -68,16 +69,12 @@ class AsyncReader {
     AsyncRead* last_ = nullptr;
   };
 
-  /// The state of one node. Its requests complete in the order in which they were posted.
+  /// The reads of one node.
   struct Peer {
     Queue added;  ///< To be posted.
     Queue posted;
-    /// Number of the last request; never used again, so that completions of a connection that was
-    /// given up are recognised.
-    uint64_t number = 0;
-    uint64_t connection = 0;  ///< The last number before this connection.
-    int requests = 0;         ///< Outstanding.
-    bool listed = false;      ///< In added_to_.
+    int requests = 0;     ///< Outstanding, or to be.
+    bool listed = false;  ///< In added_to_.
   };
 
   /// Landing memory in slots of two sizes: what nearly all reads need, and the rest.
@@ -86,23 +83,19 @@ class AsyncReader {
   static constexpr uint32_t kLargeSlots = 32;
   /// One that straddles two pieces of a region takes two.
   static constexpr int kRequestsOfRead = 2;
-  static constexpr int kNodeBits = 16;
 
-  AsyncReader(std::unique_ptr<Lane> lane, std::unique_ptr<rdma::MemoryRegion> landing);
+  explicit AsyncReader(std::unique_ptr<Lane> lane);
 
   char* SlotData(uint32_t slot) const;
   void PostTo(NodeId node, Peer* peer, uint64_t now);
-  void Poll();
-  void TakeCompletion(const rdma::Completion& completion);
-  /// Those that wait longer than an operation may.
+  /// Ends those that have succeeded.
+  void TakeEnded(NodeId node);
+  void FailReads(NodeId node, uint64_t first, const Status& why) override;
+  /// Gives up on nodes where one waits longer than an operation may.
   void FailLate();
-  /// Gives the node's connection up, with all that is under way there.
-  void FailNode(NodeId node, const Status& why);
   void End(AsyncRead* read, Status status);
 
-  std::unique_ptr<rdma::MemoryRegion> landing_;  ///< Outlives the lane's queue pairs.
   const uint64_t timeout_nanos_;
-  std::unique_ptr<Lane> lane_;
   std::vector<Peer> peers_;       ///< By node, as far as was needed.
   std::vector<NodeId> added_to_;  ///< Nodes with reads to be posted.
   std::vector<uint32_t> small_;   ///< Free slots.
