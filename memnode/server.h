@@ -96,8 +96,8 @@ class Server {
                     control::Slabs* reply);
   /// Offsets and write keys.
   void FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* slabs) const;
-  Status ApplyCheckpoint(const ServerConnection& connection,
-                         const control::ApplyCheckpoint& request);
+  Status ApplyImageUpdate(const ServerConnection& connection,
+                          const control::ApplyImageUpdate& request);
 
   // I/O thread (server_jobs.cc).
   Status StartJob(ServerConnection* connection);

@@ -104,7 +104,7 @@ Status ServerDatabases::RedoDone() { return Keep(); }
 
 Status ServerDatabases::Redo(const control::KeptRedo& redo) const {
   if (!region_->Owns(redo.database_id(), redo.offset(), redo.length())) return Status::OK();
-  return RedoCheckpoint(redo.redo(), region_->data() + redo.offset(), redo.length());
+  return RedoImageUpdate(redo.redo(), region_->data() + redo.offset(), redo.length());
 }
 
 void ServerDatabases::Read(const std::string& name, control::DatabaseState* state) const {

@@ -166,8 +166,8 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
     case control::Request::kEndConnections:
       EndConnections(client, request.end_connections());
       return Status::OK();
-    case control::Request::kApplyCheckpoint:
-      return ApplyCheckpoint(*connection, request.apply_checkpoint());
+    case control::Request::kApplyImageUpdate:
+      return ApplyImageUpdate(*connection, request.apply_image_update());
     case control::Request::kReportDatabase:
       return databases_->Report(client, request.report_database(), clock_->NowNanos(),
                                 reply->mutable_directions());
@@ -270,8 +270,8 @@ void Server::FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* sla
   }
 }
 
-Status Server::ApplyCheckpoint(const ServerConnection& connection,
-                               const control::ApplyCheckpoint& request) {
+Status Server::ApplyImageUpdate(const ServerConnection& connection,
+                                const control::ApplyImageUpdate& request) {
   NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection.client_id, request.database_id()));
   ExtentAddr copy;
   NACRE_RETURN_IF_ERROR(DecodeExtent(request.copy(), &copy));
@@ -282,17 +282,17 @@ Status Server::ApplyCheckpoint(const ServerConnection& connection,
       return databases_->KeepRedo(request.database_id(), copy, std::move(redo));
     };
   }
-  NACRE_RETURN_IF_ERROR(pool::ApplyCheckpoint({.identity = {.database_id = request.database_id(),
-                                                            .epoch = request.epoch(),
-                                                            .generation = request.generation()},
-                                               .base_version = request.base_version(),
-                                               .version = request.version(),
-                                               .slots_used = request.slots_used(),
-                                               .raw_bytes = request.raw_bytes(),
-                                               .crc = request.crc(),
-                                               .compressed = request.compressed()},
-                                              region_->data() + copy.start.offset, copy.length,
-                                              record));
+  NACRE_RETURN_IF_ERROR(pool::ApplyImageUpdate({.identity = {.database_id = request.database_id(),
+                                                             .epoch = request.epoch(),
+                                                             .generation = request.generation()},
+                                                .base_version = request.base_version(),
+                                                .version = request.version(),
+                                                .slots_used = request.slots_used(),
+                                                .raw_bytes = request.raw_bytes(),
+                                                .crc = request.crc(),
+                                                .compressed = request.compressed()},
+                                               region_->data() + copy.start.offset, copy.length,
+                                               record));
   // This precedes any other use of the memory.
   return file_ == nullptr ? Status::OK() : databases_->RedoDone();
 }

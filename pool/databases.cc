@@ -323,10 +323,10 @@ Status Databases::Remove(const std::string& name, const RootsSeen& seen, bool ta
   return failure.ok() ? quorum : failure;
 }
 
-Status Databases::ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta& delta) {
+Status Databases::ApplyImageUpdate(const ExtentAddr& copy, const ImageDelta& delta) {
   control::Request request;
   control::Reply reply;
-  control::ApplyCheckpoint* const message = request.mutable_apply_checkpoint();
+  control::ApplyImageUpdate* const message = request.mutable_apply_image_update();
   EncodeExtent(copy, message->mutable_copy());
   message->set_database_id(delta.identity.database_id);
   message->set_epoch(delta.identity.epoch);

@@ -20,7 +20,7 @@
 namespace nacre::pool {
 
 class NodeRequests;
-struct CheckpointDelta;
+struct ImageDelta;
 struct Claims;
 struct RootAnswer;
 struct RootsSeen;
@@ -122,7 +122,7 @@ class Databases {
   /// Has the node that holds `copy` of a manifest apply `delta` to it; for what it answers, see
   /// pool/wire/manifest_image.h. `InvalidArgument` if this client does not own the database, or the
   /// replica. After `TimedOut` the node may still do it.
-  Status ApplyCheckpoint(const ExtentAddr& copy, const CheckpointDelta& delta);
+  Status ApplyImageUpdate(const ExtentAddr& copy, const ImageDelta& delta);
 
   /// A node joins: makes this client the owner of its databases there too, with nothing of them
   /// left on the node. `Busy` if that would lose data. Or it `returns` after its lifeline ended,

@@ -23,11 +23,11 @@ Status StateCommitter::Open(ManifestState initial, std::unique_ptr<ManifestSlots
   options.clock = context_.clock;
   options.database_id = context_.database_id;
   options.epoch = context_.epoch;
-  options.checkpoint_interval = context_.options.manifest_checkpoint_interval;
-  options.checkpoint_edits = context_.options.manifest_checkpoint_edits;
-  // Room for what there is between two checkpoints, as edits are large at most as a rule.
+  options.image_interval = context_.options.manifest_image_interval;
+  options.image_edits = context_.options.manifest_image_edits;
+  // Room for what there is between two image updates, as edits are large at most as a rule.
   constexpr uint64_t kEditBytes = 1 << 10;
-  options.ring_bytes = std::min(options.ring_bytes, options.checkpoint_edits * kEditBytes);
+  options.ring_bytes = std::min(options.ring_bytes, options.image_edits * kEditBytes);
   options.log = context_.options.info_log.get();
   NACRE_RETURN_IF_ERROR(
       ManifestLog::Create(options, std::move(initial), std::move(image), this, &manifest_));

@@ -119,7 +119,7 @@ Status ManifestFollower::ReadWindow(const ExtentAddr& copy, uint64_t bytes,
   for (pool::PointRead& read : reads) read.from = copy.start;
   reads[0].from.offset = copy.start.offset + root_.ring_offset() + ring_position_;
   reads[0].length = static_cast<uint32_t>(bytes);
-  reads[1].length = pool::CheckpointHeader::kBytes;
+  reads[1].length = pool::ImageHeader::kBytes;
   pool::PointReader reader(client_->point_sessions());
   reader.ReadAll(reads);
   for (const pool::PointRead& read : reads) {
@@ -127,9 +127,9 @@ Status ManifestFollower::ReadWindow(const ExtentAddr& copy, uint64_t bytes,
     NACRE_RETURN_IF_ERROR(read.status);
   }
   std::memcpy(ring_.get() + ring_position_, reads[0].data, bytes);
-  pool::CheckpointHeader header;
-  NACRE_RETURN_IF_ERROR(pool::CheckpointHeader::Decode(
-      Slice(reads[1].data, pool::CheckpointHeader::kBytes), &header));
+  pool::ImageHeader header;
+  NACRE_RETURN_IF_ERROR(
+      pool::ImageHeader::Decode(Slice(reads[1].data, pool::ImageHeader::kBytes), &header));
   if (header.identity != root_.identity) return Status::Corruption("manifest: another one");
   *image_version = header.version;
   return Status::OK();

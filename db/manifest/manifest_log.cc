@@ -19,8 +19,8 @@ constexpr uint32_t kRoomPart = 8;
 constexpr uint64_t kMinRingBytes = 4 << 10;
 /// A node that dies while a manifest is made is found out, and the next try is made on others.
 constexpr int kTries = 5;
-/// Checkpoints to the replicas of a new manifest while others commit; one more runs while no thread
-/// does.
+/// Image updates to the replicas of a new manifest while others commit; one more runs while no
+/// thread does.
 constexpr int kCatchUps = 8;
 
 uint64_t RingBytes(uint64_t bytes) {
@@ -74,8 +74,8 @@ void ManifestLog::Close() {
   MutexLock lock(&mutex_);
   AwaitRenewal();
   if (!broken_.ok() || !fenced_.ok()) return;
-  if (const Status s = CheckpointLocked(); !s.ok()) {
-    Log(options_.log, LogLevel::kWarn, "manifest: the last checkpoint failed: {}", s.ToString());
+  if (const Status s = UpdateImagesLocked(); !s.ok()) {
+    Log(options_.log, LogLevel::kWarn, "manifest: the last image update failed: {}", s.ToString());
   }
 }
 
@@ -83,13 +83,13 @@ void ManifestLog::Run() {
   MutexLock lock(&mutex_);
   while (!closing_) {
     // The signal may have come before this thread sleeps.
-    if (!RenewalIsDue()) wake_.WaitFor(options_.checkpoint_interval);
+    if (!RenewalIsDue()) wake_.WaitFor(options_.image_interval);
     if (closing_ || !broken_.ok() || !fenced_.ok()) continue;
-    if (const Status s = CheckpointLocked(); !s.ok()) {
-      Log(options_.log, LogLevel::kWarn, "manifest: no checkpoint: {}", s.ToString());
+    if (const Status s = UpdateImagesLocked(); !s.ok()) {
+      Log(options_.log, LogLevel::kWarn, "manifest: no image update: {}", s.ToString());
     }
     if (closing_ || !RenewalIsDue()) continue;
-    const std::chrono::nanoseconds pause = options_.checkpoint_interval;
+    const std::chrono::nanoseconds pause = options_.image_interval;
     next_renewal_nanos_ = options_.clock->NowNanos() + static_cast<uint64_t>(pause.count());
     if (const Status s = RenewLocked({}, nullptr); !s.ok()) {
       Log(options_.log, LogLevel::kWarn, "manifest: not renewed yet: {}", s.ToString());
@@ -133,7 +133,7 @@ Status ManifestLog::Commit(ManifestEdit* edit) {
       if (AwaitRenewal()) continue;
       NACRE_RETURN_IF_ERROR(RenewLocked(room, nullptr));
     } else if (!writer_->Fits(encoded.size())) {
-      NACRE_RETURN_IF_ERROR(CheckpointLocked());
+      NACRE_RETURN_IF_ERROR(UpdateImagesLocked());
     } else {
       break;
     }
@@ -144,7 +144,7 @@ Status ManifestLog::Commit(ManifestEdit* edit) {
   NACRE_POINT("edit.acknowledged");
   Applied(*edit, encoded.size());
   if (!written.ok()) FreeRetired();
-  if (edit->version - image_version_ >= options_.checkpoint_edits || writer_->half_full() ||
+  if (edit->version - image_version_ >= options_.image_edits || writer_->half_full() ||
       RenewalIsDue()) {
     wake_.Signal();
   }
@@ -184,14 +184,14 @@ Status ManifestLog::AppendToAnother(const DoubtfulEdit& edit) {
   return RenewLocked({.edit_bytes = edit.encoded.size()}, &edit);
 }
 
-// ---- Checkpoints ------------------------------------------------------------------------------
+// ---- Image updates ----------------------------------------------------------------------------
 
-Status ManifestLog::Checkpoint() {
+Status ManifestLog::UpdateImages() {
   MutexLock lock(&mutex_);
-  return CheckpointLocked();
+  return UpdateImagesLocked();
 }
 
-Status ManifestLog::CheckpointLocked() {
+Status ManifestLog::UpdateImagesLocked() {
   for (;;) {
     while (sending_) idle_.Wait();
     NACRE_RETURN_IF_ERROR(Usable());
@@ -200,8 +200,8 @@ Status ManifestLog::CheckpointLocked() {
   }
   if (image_version_ == state_.version) return Status::OK();
   Sending sending;
-  PrepareCheckpoint(&sending);
-  NACRE_POINT("checkpoint.prepared");
+  PrepareUpdate(&sending);
+  NACRE_POINT("image.prepared");
   sending_ = true;
   Status sent;
   {
@@ -210,10 +210,10 @@ Status ManifestLog::CheckpointLocked() {
   }
   sending_ = false;
   idle_.SignalAll();
-  return FinishCheckpoint(sending, sent);
+  return FinishUpdate(sending, sent);
 }
 
-void ManifestLog::PrepareCheckpoint(Sending* sending) {
+void ManifestLog::PrepareUpdate(Sending* sending) {
   slots_->Seal(state_, NACRE_PLANTED_BUG("manifest.edits-sought-in-the-wrong-place")
                            ? 0
                            : writer_->tail_in_ring());
@@ -232,15 +232,15 @@ Status ManifestLog::Send(Sending* sending) const {
       pool::PackChanges(sending->changes, ManifestSlots::kSlotBytes, &sending->delta));
   Status failure;
   for (Retired& retired : sending->copies) {
-    const Status s = options_.client->databases()->ApplyCheckpoint(retired.copy, sending->delta);
+    const Status s = options_.client->databases()->ApplyImageUpdate(retired.copy, sending->delta);
     retired.uncertain = retired.uncertain || s.IsTimedOut();
     if (!s.ok() && failure.ok()) failure = s;
-    NACRE_POINT("checkpoint.applied-to-a-copy");
+    NACRE_POINT("image.applied-to-a-replica");
   }
   return failure;
 }
 
-Status ManifestLog::FinishCheckpoint(const Sending& sending, const Status& sent) {
+Status ManifestLog::FinishUpdate(const Sending& sending, const Status& sent) {
   const bool renewed = writer_->root().identity != sending.delta.identity;
   for (const Retired& copy : sending.copies) {
     for (Retired& here : renewed ? retired_ : current_) {
@@ -254,9 +254,9 @@ Status ManifestLog::FinishCheckpoint(const Sending& sending, const Status& sent)
   if (sent.ok()) {
     writer_->FreeUpTo(sending.ring_tail);
     ring_version_ = sending.delta.version;
-    ++counters_.checkpoints;
+    ++counters_.image_updates;
     counters_.delta_bytes += sending.delta.compressed.size();
-    NACRE_POINT("checkpoint.recorded");
+    NACRE_POINT("image.recorded");
     return Status::OK();
   }
   Log(options_.log, LogLevel::kWarn, "manifest: {}; it is renewed", sent.ToString());
@@ -410,13 +410,13 @@ bool ManifestLog::IsQuiet(const Retired& retired) const {
   const auto node = static_cast<NodeId>(retired.copy.start.node);
   pool::PoolClient* const client = options_.client;
   if (!retired.uncertain || !client->alive(node)) return true;
-  // A replica without its head is void, so the node refuses a checkpoint that arrives now. A node
+  // A replica without its head is void, so the node refuses an update that arrives now. A node
   // carries out one request at a time: when it answers, it is not in the middle of one.
   std::unique_ptr<rdma::MemoryRegion> zeros;  // Outlives the write.
   std::unique_ptr<pool::MirroredExtent> extent;
   uint64_t ticket = 0;
   const Deadline deadline = Deadline::After(client->clock(), client->options().operation_timeout);
-  constexpr uint32_t kBytes = pool::CheckpointHeader::kBytes;
+  constexpr uint32_t kBytes = pool::ImageHeader::kBytes;
   if (!pool::AllocateBuffer(client->fabric(), kBytes, &zeros).ok()) return false;
   std::fill_n(zeros->data(), kBytes, '\0');
   return pool::MirroredExtent::Open(client->fabric(), {retired.copy}, &extent).ok() &&

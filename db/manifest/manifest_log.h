@@ -48,8 +48,8 @@ struct ManifestLogOptions {
   Clock* clock = nullptr;
   uint64_t database_id = 0;
   uint64_t epoch = 0;  ///< The epoch of this owner; no earlier one had it.
-  std::chrono::milliseconds checkpoint_interval{500};
-  uint64_t checkpoint_edits = 256;  ///< A checkpoint is made after so many edits at the latest.
+  std::chrono::milliseconds image_interval{500};
+  uint64_t image_edits = 256;       ///< The images are updated after so many edits at the latest.
   uint64_t ring_bytes = 256 << 10;  ///< Rounded up to what a ring can have.
   Logger* log = nullptr;
 };
@@ -57,8 +57,8 @@ struct ManifestLogOptions {
 struct ManifestCounters {
   uint64_t edits = 0;
   uint64_t edit_bytes = 0;  ///< Encoded, of one replica.
-  uint64_t checkpoints = 0;
-  uint64_t delta_bytes = 0;  ///< Sent to one replica for checkpoints, compressed.
+  uint64_t image_updates = 0;
+  uint64_t delta_bytes = 0;  ///< Sent to one replica to update its image, compressed.
   uint64_t image_bytes = 0;  ///< Bytes of the present image.
   uint64_t renewals = 0;     ///< Manifests made after the first.
 };
@@ -74,15 +74,15 @@ struct ManifestPlace {
 
 /// The manifest of one open database: the authority on what it consists of. Every change is an
 /// edit, which counts when it lies in the rings of all replicas (one round trip); in the
-/// background, checkpoints bring the replicas' images up to the latest edits, which frees the ring
+/// background, updates bring the replicas' images up to the latest edits, which frees the ring
 /// (Aceso, SOSP 2024, section 3.2). When a replica is lost, when an edit is too large for the ring,
 /// or the image for its place, a fresh manifest is made elsewhere and the root is set to it: a
 /// renewal.
 ///
 /// A renewal writes the image as it was at one moment, while commits go on in the manifest that
-/// there is; checkpoints bring the new replicas up to the latest edit, and only the last of these,
-/// if it is needed, and the setting of the root keep commits waiting. A manifest whose image is
-/// about to outgrow its place is renewed by the log's thread. Commits wait for a renewal only if
+/// there is; image updates bring the new replicas up to the latest edit, and only the last of
+/// these, if it is needed, and the setting of the root keep commits waiting. A manifest whose image
+/// is about to outgrow its place is renewed by the log's thread. Commits wait for a renewal only if
 /// they need it: a replica is lost, or there is no room in any other way.
 ///
 /// Invariant: an edit whose Commit answered OK is on all replicas that the root names, in the ring
@@ -123,7 +123,7 @@ class ManifestLog {
 
   /// Brings the images of all replicas up to the latest edit. When that fails, the manifest is
   /// renewed; the failure is that of the renewal.
-  Status Checkpoint() EXCLUDES(mutex_);
+  Status UpdateImages() EXCLUDES(mutex_);
 
   /// Makes a fresh manifest of the state on nodes that the space chooses, and sets the root to it:
   /// when a node that has a replica is lost or to be left. Failures as those of Commit; after a
@@ -142,20 +142,20 @@ class ManifestLog {
   /// Why commits fail; OK while they do not.
   Status status() const EXCLUDES(mutex_);
 
-  /// A last checkpoint; afterwards commits fail. Waits for what is under way. Idempotent.
+  /// A last image update; afterwards commits fail. Waits for what is under way. Idempotent.
   void Close() EXCLUDES(mutex_);
 
  private:
   /// Space of manifests that are not the root's any more.
   struct Retired {
     ExtentAddr copy;
-    /// The node may still apply a checkpoint to it.
+    /// The node may still apply an update to it.
     bool uncertain = false;
   };
-  /// A checkpoint on its way.
+  /// An image update on its way.
   struct Sending {
     std::vector<pool::SlotChange> changes;
-    pool::CheckpointDelta delta;
+    pool::ImageDelta delta;
     uint64_t ring_tail = 0;
     std::vector<Retired> copies;
   };
@@ -185,12 +185,12 @@ class ManifestLog {
   /// The edit that the manifest failed to take becomes durable with another one.
   Status CommitByRenewal(const DoubtfulEdit& edit, const Status& written) REQUIRES(mutex_);
   Status AppendToAnother(const DoubtfulEdit& edit) REQUIRES(mutex_);
-  Status CheckpointLocked() REQUIRES(mutex_);
-  void PrepareCheckpoint(Sending* sending) REQUIRES(mutex_);
+  Status UpdateImagesLocked() REQUIRES(mutex_);
+  void PrepareUpdate(Sending* sending) REQUIRES(mutex_);
   /// Marks the replicas that may or may not have it.
   Status Send(Sending* sending) const;
   /// `sent`: how that went.
-  Status FinishCheckpoint(const Sending& sending, const Status& sent) REQUIRES(mutex_);
+  Status FinishUpdate(const Sending& sending, const Status& sent) REQUIRES(mutex_);
   /// Afterwards none is under way. False: none was.
   bool AwaitRenewal() REQUIRES(mutex_);
   /// Once no other one is under way. Gives the mutex up meanwhile, but not any more when the
@@ -215,7 +215,7 @@ class ManifestLog {
   ManifestSpace* const space_;
   mutable Mutex mutex_;
   CondVar wake_{&mutex_};  ///< Wakes the thread.
-  CondVar idle_{&mutex_};  ///< A checkpoint or a renewal has ended, or an edit's doubtful fate.
+  CondVar idle_{&mutex_};  ///< An image update or a renewal has ended, or an edit's doubtful fate.
   ManifestState state_ GUARDED_BY(mutex_);
   std::unique_ptr<ManifestSlots> slots_ GUARDED_BY(mutex_);
   std::unique_ptr<ManifestWriter> writer_ GUARDED_BY(mutex_);
@@ -227,7 +227,7 @@ class ManifestLog {
   bool renewing_ GUARDED_BY(mutex_) = false;
   bool in_doubt_ GUARDED_BY(mutex_) = false;            ///< An edit is; others wait.
   uint64_t next_renewal_nanos_ GUARDED_BY(mutex_) = 0;  ///< The thread renews no earlier than this.
-  /// The replicas' images are not what they should be: no checkpoint can be sent to them.
+  /// The replicas' images are not what they should be: no update can be sent to them.
   bool images_lost_ GUARDED_BY(mutex_) = false;
   Status broken_ GUARDED_BY(mutex_);  ///< Why commits fail until Renew succeeds.
   Status fenced_ GUARDED_BY(mutex_);

@@ -16,7 +16,7 @@
 namespace nacre {
 namespace {
 
-using pool::CheckpointHeader;
+using pool::ImageHeader;
 using pool::PoolClient;
 
 constexpr size_t kMaxNotes = 100;
@@ -28,7 +28,7 @@ struct Copy {
   Status status;     ///< If not OK, it cannot be read.
   std::string header_bytes;
   bool has_header = false;
-  CheckpointHeader header;
+  ImageHeader header;
   std::unique_ptr<char[]> slots;
   size_t slots_bytes = 0;
   std::unique_ptr<char[]> ring;
@@ -48,7 +48,7 @@ class Recovery {
     return Replay(ring_position);
   }
 
-  /// Whether a checkpoint was applied to some replica since Run read its head.
+  /// Whether an image update was applied to some replica since Run read its head.
   bool CopiesChanged() const;
   /// Whether some replica's image is later than what was recovered: then edits may have been where
   /// others are now.
@@ -113,13 +113,13 @@ void Recovery::Unreadable(Copy* copy, Status why) {
 
 Status Recovery::ReadHeader(Copy* copy) {
   std::string& bytes = copy->header_bytes;
-  bytes.resize(CheckpointHeader::kBytes);
+  bytes.resize(ImageHeader::kBytes);
   Status s = reader_->Read(copy->extent, 0, bytes.size(), bytes.data());
   if (!s.ok()) {
     Unreadable(copy, std::move(s));
     return Status::OK();
   }
-  s = CheckpointHeader::Decode(bytes, &copy->header);
+  s = ImageHeader::Decode(bytes, &copy->header);
   if (s.IsNotSupported()) return s;
   const ManifestRoot& root = recovered_->root;
   if (s.ok() && copy->header.identity != root.identity) s = Status::Corruption("another manifest");
@@ -137,7 +137,7 @@ Status Recovery::ReadHeader(Copy* copy) {
 
 bool Recovery::CopiesChanged() const {
   if (reader_ == nullptr) return false;
-  char now[CheckpointHeader::kBytes];
+  char now[ImageHeader::kBytes];
   for (const Copy& copy : copies_) {
     if (copy.status.ok() && reader_->Read(copy.extent, 0, sizeof(now), now).ok() &&
         Slice(now, sizeof(now)) != Slice(copy.header_bytes)) {
@@ -148,11 +148,11 @@ bool Recovery::CopiesChanged() const {
 }
 
 bool Recovery::WasOvertaken() const {
-  char now[CheckpointHeader::kBytes];
+  char now[ImageHeader::kBytes];
   return std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
-    CheckpointHeader header;
+    ImageHeader header;
     return copy.status.ok() && reader_->Read(copy.extent, 0, sizeof(now), now).ok() &&
-           CheckpointHeader::Decode(Slice(now, sizeof(now)), &header).ok() &&
+           ImageHeader::Decode(Slice(now, sizeof(now)), &header).ok() &&
            header.identity == recovered_->root.identity &&
            header.version > recovered_->state.version;
   });
@@ -326,7 +326,7 @@ Status Recovery::Replay(uint64_t position) {
 
 Status RecoverManifest(PoolClient* client, const std::string& root_value, uint64_t database_id,
                        ManifestRecovered* recovered) {
-  // An owner that is at work checkpoints every now and then.
+  // An owner that is at work updates the images every now and then.
   constexpr int kTries = 10;
   Status status;
   for (int i = 0; i < kTries; ++i) {

@@ -41,7 +41,7 @@ struct ManifestRecovered {
 /// that has not been, never an older one. `Unavailable` naming the nodes if no replica can be read;
 /// `NotSupported` for newer formats. Writes nothing. Of a manifest whose owner is at work, this
 /// gives a state that there was a moment ago, unless it is renewed meanwhile: then this may fail.
-/// `TimedOut`: checkpoints follow each other faster than it can be read.
+/// `TimedOut`: the images change faster than they can be read.
 Status RecoverManifest(pool::PoolClient* client, const std::string& root_value,
                        uint64_t database_id, ManifestRecovered* recovered);
 

@@ -13,7 +13,7 @@ namespace nacre {
 /// Where the replicas of a database's manifest lie: the value of its root register. Nodes are named
 /// by instance, since their numbers differ from one opening to the next.
 ///
-/// A replica is a pool::CheckpointHeader, `image_slots` slots, and the ring of edits, without gaps.
+/// A replica is a pool::ImageHeader, `image_slots` slots, and the ring of edits, without gaps.
 struct ManifestRoot {
   struct Copy {
     uint64_t instance_id = 0;
@@ -29,7 +29,7 @@ struct ManifestRoot {
   uint64_t ring_bytes = 0;
   std::vector<Copy> copies;
 
-  uint64_t slots_offset() const { return pool::CheckpointHeader::kBytes; }
+  uint64_t slots_offset() const { return pool::ImageHeader::kBytes; }
   uint64_t ring_offset() const { return slots_offset() + uint64_t{image_slots} * slot_bytes; }
   /// Size of a replica.
   uint64_t bytes() const { return ring_offset() + ring_bytes; }

@@ -14,10 +14,11 @@
 namespace nacre {
 namespace {
 
-using pool::CheckpointHeader;
+using pool::ImageHeader;
 
 constexpr uint32_t kPieceSlots = 256;
-/// How often to read bytes that are being changed. Applying a checkpoint takes a node milliseconds.
+/// How often to read bytes that are being changed. Applying an image update takes a node
+/// milliseconds.
 constexpr int kLooks = 50;
 constexpr auto kPause = std::chrono::milliseconds(10);
 
@@ -48,13 +49,13 @@ class ManifestCopyCheck {
     return pass_(n);
   }
 
-  /// The head, once no checkpoint is being applied; `damage_` says what is wrong if it stays so.
-  Status ReadHead(CheckpointHeader* header, std::string* bytes) {
+  /// The head, once no update is being applied; `damage_` says what is wrong if it stays so.
+  Status ReadHead(ImageHeader* header, std::string* bytes) {
     std::string before;
     for (int look = 0; look < kLooks; ++look) {
-      bytes->resize(CheckpointHeader::kBytes);
+      bytes->resize(ImageHeader::kBytes);
       NACRE_RETURN_IF_ERROR(Read(0, bytes->size(), bytes->data()));
-      const Status status = CheckpointHeader::Decode(*bytes, header);
+      const Status status = ImageHeader::Decode(*bytes, header);
       damage_.clear();
       if (!status.ok()) {
         damage_ = "head: " + status.ToString();
@@ -73,7 +74,7 @@ class ManifestCopyCheck {
   }
 
   Status CheckImage() {
-    CheckpointHeader header;
+    ImageHeader header;
     std::string head;
     NACRE_RETURN_IF_ERROR(ReadHead(&header, &head));
     int looks = 0;
@@ -87,8 +88,8 @@ class ManifestCopyCheck {
         looks = 0;
         continue;
       }
-      // A checkpoint may have changed it at the same time: then the head is another one.
-      CheckpointHeader now;
+      // An image update may have changed it at the same time: then the head is another one.
+      ImageHeader now;
       std::string head_now;
       NACRE_RETURN_IF_ERROR(ReadHead(&now, &head_now));
       if (!damage_.empty()) break;

@@ -21,8 +21,8 @@ struct ManifestDamage {
 
 /// Compares the replicas of the manifest of an open database with their checksums: heads, slots,
 /// those edits in their rings that the images may lack, and the zeros behind the last one. Commits,
-/// checkpoints and renewals go on meanwhile: what they change under the reader's eyes is looked at
-/// again. Replicas on lost nodes, or that cannot be read, are left out, and so are those of a
+/// image updates and renewals go on meanwhile: what they change under the reader's eyes is looked
+/// at again. Replicas on lost nodes, or that cannot be read, are left out, and so are those of a
 /// manifest that is renewed meanwhile.
 ///
 /// `place`: where the manifest is now; called several times. Fails as `pass` does.

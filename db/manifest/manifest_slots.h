@@ -19,14 +19,14 @@ namespace nacre {
 
 /// The image of a manifest: its tables, segments, nodes and column families in slots of a fixed
 /// size (Aceso, SOSP 2024, section 3.2, where the slots are those of a hash table). Whatever lives
-/// keeps its slots, so two checkpoints differ only where an edit was, and to know and to send the
+/// keeps its slots, so two images differ only where an edit was, and to know and to send the
 /// difference costs as much as these edits did.
 ///
 /// An item that is longer than a slot has a chain of them. Each slot has the manifest version of
 /// its last change and a checksum; a free one is all zeros. The header, an item too, whose chain
 /// begins in slot 0, has the rest of the state, and a checksum over all other slots.
 ///
-/// Besides the replicas that follow its checkpoints the image can have one more set of replicas
+/// Besides the replicas that follow its updates the image can have one more set of replicas
 /// that is being made: these begin as the image was at one moment, and get what has changed since.
 ///
 /// Thread safety: none; but what BeginCopy gave may be read by another thread meanwhile.

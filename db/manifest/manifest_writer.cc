@@ -42,12 +42,12 @@ Status ManifestWriter::Create(pool::PoolClient* client, const ManifestRoot& size
 
 Status ManifestWriter::WriteAll(const SlotImage& image, uint64_t version) {
   NACRE_RETURN_IF_ERROR(WriteImage(image));
-  const pool::CheckpointHeader header{.identity = root_.identity,
-                                      .version = version,
-                                      .slot_bytes = root_.slot_bytes,
-                                      .image_slots = root_.image_slots,
-                                      .slots_used = image.used()};
-  std::string bytes(pool::CheckpointHeader::kBytes, '\0');
+  const pool::ImageHeader header{.identity = root_.identity,
+                                 .version = version,
+                                 .slot_bytes = root_.slot_bytes,
+                                 .image_slots = root_.image_slots,
+                                 .slots_used = image.used()};
+  std::string bytes(pool::ImageHeader::kBytes, '\0');
   header.Encode(bytes.data());
   const size_t cut = bytes.size();
   bytes.append(ManifestRing::kTerminatorBytes, '\0');

@@ -96,7 +96,7 @@ DBOptions SanitizeDBOptions(const DBOptions& options, std::vector<std::string>* 
   sanitizer.Clamp("max_background_jobs", &result.max_background_jobs, 1, kBackgroundJobsMax);
   sanitizer.Clamp("max_subcompactions", &result.max_subcompactions, 1U, kMaxSubcompactions);
   sanitizer.Clamp("keep_log_file_num", &result.keep_log_file_num, size_t{1}, SIZE_MAX);
-  sanitizer.Clamp("manifest_checkpoint_edits", &result.manifest_checkpoint_edits, 1U, UINT32_MAX);
+  sanitizer.Clamp("manifest_image_edits", &result.manifest_image_edits, 1U, UINT32_MAX);
   return result;
 }
 

@@ -25,7 +25,7 @@ constexpr const char* kSpaceParts[] = {"user-bytes",     "header-bytes",  "remot
 
 /// Properties "nacre...." of manifest and log, and of a follower.
 constexpr const char* kDurabilityCounters[] = {"manifest.edits",
-                                               "manifest.checkpoints",
+                                               "manifest.image-updates",
                                                "manifest.delta-bytes",
                                                "manifest.image-bytes",
                                                "log.bytes",

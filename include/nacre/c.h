@@ -409,10 +409,10 @@ void nacre_options_set_manual_wal_flush(nacre_options_t* options, unsigned char 
 unsigned char nacre_options_get_manual_wal_flush(const nacre_options_t* options);
 void nacre_options_set_wal_recovery_mode(nacre_options_t* options, int value);
 int nacre_options_get_wal_recovery_mode(const nacre_options_t* options);
-void nacre_options_set_manifest_checkpoint_interval_ms(nacre_options_t* options, uint64_t value);
-uint64_t nacre_options_get_manifest_checkpoint_interval_ms(const nacre_options_t* options);
-void nacre_options_set_manifest_checkpoint_edits(nacre_options_t* options, uint32_t value);
-uint32_t nacre_options_get_manifest_checkpoint_edits(const nacre_options_t* options);
+void nacre_options_set_manifest_image_interval_ms(nacre_options_t* options, uint64_t value);
+uint64_t nacre_options_get_manifest_image_interval_ms(const nacre_options_t* options);
+void nacre_options_set_manifest_image_edits(nacre_options_t* options, uint32_t value);
+uint32_t nacre_options_get_manifest_image_edits(const nacre_options_t* options);
 void nacre_options_set_num_levels(nacre_options_t* options, int value);
 int nacre_options_get_num_levels(const nacre_options_t* options);
 void nacre_options_set_level0_file_num_compaction_trigger(nacre_options_t* options, int value);

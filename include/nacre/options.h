@@ -109,8 +109,8 @@ struct DBOptions {
   /// The manifest's changes are brought into its image on the nodes after so long or so many of
   /// them, whichever comes first. They are durable before that; it bounds what is read again at the
   /// next opening.
-  std::chrono::milliseconds manifest_checkpoint_interval{500};
-  uint32_t manifest_checkpoint_edits = 256;
+  std::chrono::milliseconds manifest_image_interval{500};
+  uint32_t manifest_image_edits = 256;
 
   // ---- Background work and stalls -----------------------------------------------------------
 

@@ -58,10 +58,10 @@ bool IsSmallerWhole(const SlotChange& change) {
 }
 
 Status Damaged(std::string_view what) {
-  return Status::Corruption(fmt::format("checkpoint: {}", what));
+  return Status::Corruption(fmt::format("image update: {}", what));
 }
 
-Status Unpack(const CheckpointDelta& delta, std::unique_ptr<char[]>* raw) {
+Status Unpack(const ImageDelta& delta, std::unique_ptr<char[]>* raw) {
   if (Crc32c(delta.compressed.data(), delta.compressed.size()) != delta.crc) {
     return Damaged("wrong checksum");
   }
@@ -94,8 +94,7 @@ struct Changes {
   char* content(uint32_t i) const { return contents + i * slot_bytes; }
 };
 
-Status Parse(const CheckpointHeader& header, const CheckpointDelta& delta, char* raw,
-             Changes* changes) {
+Status Parse(const ImageHeader& header, const ImageDelta& delta, char* raw, Changes* changes) {
   changes->count = DecodeFixed32(raw);
   changes->slot_bytes = header.slot_bytes;
   const uint64_t expected =
@@ -108,10 +107,10 @@ Status Parse(const CheckpointHeader& header, const CheckpointDelta& delta, char*
 
 /// A redo: the header as it is to be, fixed32 number of slots, then for each its entry, as in a
 /// delta, and then for each what it is to hold.
-constexpr size_t kRedoHeadBytes = CheckpointHeader::kBytes + kCountBytes;
+constexpr size_t kRedoHeadBytes = ImageHeader::kBytes + kCountBytes;
 
-std::string EncodeRedo(const CheckpointHeader& after, const Changes& changes) {
-  std::string redo(CheckpointHeader::kBytes, '\0');
+std::string EncodeRedo(const ImageHeader& after, const Changes& changes) {
+  std::string redo(ImageHeader::kBytes, '\0');
   after.Encode(redo.data());
   PutFixed32(&redo, changes.count);
   redo.append(changes.entries, changes.count * kEntryBytes);
@@ -120,7 +119,7 @@ std::string EncodeRedo(const CheckpointHeader& after, const Changes& changes) {
 }
 
 /// Turns XORs into contents, and compares these with their checksums.
-Status MakeContents(const CheckpointHeader& header, const CheckpointDelta& delta, const char* slots,
+Status MakeContents(const ImageHeader& header, const ImageDelta& delta, const char* slots,
                     Changes* changes) {
   if (delta.slots_used < header.slots_used || delta.slots_used > header.image_slots) {
     return Damaged(fmt::format("{} slots used of {}, before {}", delta.slots_used,
@@ -148,7 +147,7 @@ Status MakeContents(const CheckpointHeader& header, const CheckpointDelta& delta
 
 }  // namespace
 
-void CheckpointHeader::Encode(char* dst) const {
+void ImageHeader::Encode(char* dst) const {
   std::memset(dst, 0, kBytes);
   EncodeFixed64(dst, kMagic);
   EncodeFixed32(dst + 8, kFormatVersion);
@@ -163,7 +162,7 @@ void CheckpointHeader::Encode(char* dst) const {
   EncodeFixed32(dst + kCrcAt, Crc32c(dst, kBytes));
 }
 
-Status CheckpointHeader::Decode(const Slice& bytes, CheckpointHeader* header) {
+Status ImageHeader::Decode(const Slice& bytes, ImageHeader* header) {
   if (bytes.size() < kBytes) return Status::Corruption("manifest copy: truncated");
   char copy[kBytes];
   std::memcpy(copy, bytes.data(), kBytes);
@@ -191,11 +190,10 @@ Status CheckpointHeader::Decode(const Slice& bytes, CheckpointHeader* header) {
   return Status::OK();
 }
 
-Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
-                   CheckpointDelta* delta) {
+Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes, ImageDelta* delta) {
   const uint64_t raw_bytes = kCountBytes + changes.size() * (kEntryBytes + slot_bytes);
   if (raw_bytes > kMaxRawBytes) {
-    return Status::InvalidArgument(fmt::format("checkpoint: {} bytes are too many", raw_bytes));
+    return Status::InvalidArgument(fmt::format("image update: {} bytes are too many", raw_bytes));
   }
   std::string raw;
   raw.reserve(raw_bytes);
@@ -222,20 +220,20 @@ Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
   return Status::OK();
 }
 
-Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length,
-                       const RecordRedo& record) {
-  CheckpointHeader header;
-  NACRE_RETURN_IF_ERROR(CheckpointHeader::Decode(Slice(copy, length), &header));
+Status ApplyImageUpdate(const ImageDelta& delta, char* copy, uint64_t length,
+                        const RecordRedo& record) {
+  ImageHeader header;
+  NACRE_RETURN_IF_ERROR(ImageHeader::Decode(Slice(copy, length), &header));
   if (header.identity != delta.identity) {
-    return Status::InvalidArgument("checkpoint: the copy is of another manifest");
+    return Status::InvalidArgument("image update: the copy is of another manifest");
   }
-  if (uint64_t{header.image_slots} * header.slot_bytes > length - CheckpointHeader::kBytes) {
+  if (uint64_t{header.image_slots} * header.slot_bytes > length - ImageHeader::kBytes) {
     return Damaged("the copy does not fit its extent");
   }
   if (header.applying != 0) return Damaged("the copy was left half changed");
   if (header.version == delta.version) return Status::OK();
   if (header.version != delta.base_version) {
-    return Status::InvalidArgument(fmt::format("checkpoint: from version {}, of a copy at {}",
+    return Status::InvalidArgument(fmt::format("image update: from version {}, of a copy at {}",
                                                delta.base_version, header.version));
   }
   const uint64_t most =
@@ -245,11 +243,11 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
   NACRE_RETURN_IF_ERROR(Unpack(delta, &raw));
   Changes changes;
   NACRE_RETURN_IF_ERROR(Parse(header, delta, raw.get(), &changes));
-  char* const slots = copy + CheckpointHeader::kBytes;
+  char* const slots = copy + ImageHeader::kBytes;
   NACRE_RETURN_IF_ERROR(MakeContents(header, delta, slots, &changes));
 
-  NACRE_POINT("node.checkpoint-unpacked");
-  CheckpointHeader after = header;
+  NACRE_POINT("node.image-unpacked");
+  ImageHeader after = header;
   after.version = delta.version;
   after.slots_used = delta.slots_used;
   if (record != nullptr) NACRE_RETURN_IF_ERROR(record(EncodeRedo(after, changes)));
@@ -260,22 +258,22 @@ Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length
   for (uint32_t i = 0; i < changes.count; ++i) {
     std::memcpy(slots + uint64_t{changes.slot(i)} * changes.slot_bytes, changes.content(i),
                 changes.slot_bytes);
-    if (i == 0) NACRE_POINT("node.checkpoint-half-applied");
+    if (i == 0) NACRE_POINT("node.image-half-applied");
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   after.Encode(copy);
-  NACRE_POINT("node.checkpoint-applied");
+  NACRE_POINT("node.image-applied");
   return Status::OK();
 }
 
-Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length) {
+Status RedoImageUpdate(const Slice& redo, char* copy, uint64_t length) {
   const Status damaged = Damaged("what was recorded of it makes no sense");
-  CheckpointHeader after;
-  NACRE_RETURN_IF_ERROR(CheckpointHeader::Decode(redo, &after));
-  if (redo.size() < kRedoHeadBytes || length < CheckpointHeader::kBytes) return damaged;
-  const uint64_t count = DecodeFixed32(redo.data() + CheckpointHeader::kBytes);
+  ImageHeader after;
+  NACRE_RETURN_IF_ERROR(ImageHeader::Decode(redo, &after));
+  if (redo.size() < kRedoHeadBytes || length < ImageHeader::kBytes) return damaged;
+  const uint64_t count = DecodeFixed32(redo.data() + ImageHeader::kBytes);
   if (redo.size() != kRedoHeadBytes + count * (kEntryBytes + uint64_t{after.slot_bytes}) ||
-      uint64_t{after.image_slots} * after.slot_bytes > length - CheckpointHeader::kBytes) {
+      uint64_t{after.image_slots} * after.slot_bytes > length - ImageHeader::kBytes) {
     return damaged;
   }
   const char* const entries = redo.data() + kRedoHeadBytes;
@@ -285,7 +283,7 @@ Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length) {
     if (slot(i) >= after.slots_used) return damaged;
   }
   for (uint64_t i = 0; i < count; ++i) {
-    std::memcpy(copy + CheckpointHeader::kBytes + uint64_t{slot(i)} * after.slot_bytes,
+    std::memcpy(copy + ImageHeader::kBytes + uint64_t{slot(i)} * after.slot_bytes,
                 contents + i * after.slot_bytes, after.slot_bytes);
   }
   after.Encode(copy);

@@ -9,7 +9,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 
-// Replicas of a manifest's image, and how they get from one checkpoint to the next: the owner sends
+// Replicas of a manifest's image, and how they get from one version to the next: the owner sends
 // what differs, and the node that holds a replica applies that to it (Aceso, SOSP 2024, section
 // 3.2). Neither what is sent nor what is done depends on the size of the rest.
 
@@ -25,17 +25,17 @@ struct ManifestIdentity {
 };
 
 /// The head of a replica of a manifest: says what follows, and which version the image has. The
-/// owner writes it when it makes the replica, then the node does with each checkpoint.
+/// owner writes it when it makes the replica, then the node does with each update.
 ///
 /// A replica is this head, then `image_slots` slots of `slot_bytes`, then what the owner writes on
 /// its own. Only the first `slots_used` slots mean anything.
-struct CheckpointHeader {
+struct ImageHeader {
   /// Encoded, the rest zero (docs/formats.md, "Manifest").
   static constexpr size_t kBytes = 256;
 
   ManifestIdentity identity;
   uint64_t version = 0;  ///< Version of the image.
-  /// Version of the checkpoint that the node is at, or 0: until it is through, the image is none.
+  /// Version of the image that the node is at, or 0: until it is through, the image is none.
   uint64_t applying = 0;
   uint32_t slot_bytes = 0;
   uint32_t image_slots = 0;
@@ -45,18 +45,18 @@ struct CheckpointHeader {
   void Encode(char* dst) const;
   /// Decodes at least kBytes. `Corruption` for anything else, `NotSupported` for a newer format.
   /// Safe on any bytes.
-  static Status Decode(const Slice& bytes, CheckpointHeader* header);
+  static Status Decode(const Slice& bytes, ImageHeader* header);
 };
 
-/// A slot that differs from the checkpoint before.
+/// A slot that differs from the image before.
 struct SlotChange {
   uint32_t slot = 0;
   std::string before;  ///< Empty: the slot was not used.
   std::string after;
 };
 
-/// The difference between two checkpoints of an image, as it travels.
-struct CheckpointDelta {
+/// The difference between two versions of an image, as it travels.
+struct ImageDelta {
   ManifestIdentity identity;
   uint64_t base_version = 0;
   uint64_t version = 0;
@@ -69,8 +69,7 @@ struct CheckpointDelta {
 /// Packs `changes`, which are in the order of slots, each once: the XOR of before and after, or
 /// what is there after where that has more zeros, compressed with LZ4. Fills in `raw_bytes`, `crc`
 /// and `compressed`. `InvalidArgument` if that is more than a delta can hold (1 GiB).
-Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes,
-                   CheckpointDelta* delta);
+Status PackChanges(const std::vector<SlotChange>& changes, size_t slot_bytes, ImageDelta* delta);
 
 /// Told of all that a replica is going to be changed to, encoded, before the first byte is changed.
 /// A failure leaves the replica as it is.
@@ -81,10 +80,10 @@ using RecordRedo = std::function<Status(std::string redo)>;
 /// answered for a replica of another manifest or version, `Corruption` if the replica or the delta
 /// is damaged: each slot is compared with its checksum before anything is written. `record` may be
 /// null, for replicas that end with the process.
-Status ApplyCheckpoint(const CheckpointDelta& delta, char* copy, uint64_t length,
-                       const RecordRedo& record = nullptr);
+Status ApplyImageUpdate(const ImageDelta& delta, char* copy, uint64_t length,
+                        const RecordRedo& record = nullptr);
 /// Does what a process that was killed in the middle of it had recorded, and perhaps done already.
 /// `Corruption`, without a change, if `redo` is none for that replica.
-Status RedoCheckpoint(const Slice& redo, char* copy, uint64_t length);
+Status RedoImageUpdate(const Slice& redo, char* copy, uint64_t length);
 
 }  // namespace nacre::pool

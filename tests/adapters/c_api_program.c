@@ -52,8 +52,8 @@ static void TestOptions(void) {
   CHECK_OPTION(max_write_buffer_number, 5);
   CHECK_OPTION(manual_wal_flush, 1);
   CHECK_OPTION(wal_recovery_mode, nacre_absolute_consistency_recovery);
-  CHECK_OPTION(manifest_checkpoint_interval_ms, 77);
-  CHECK_OPTION(manifest_checkpoint_edits, 12);
+  CHECK_OPTION(manifest_image_interval_ms, 77);
+  CHECK_OPTION(manifest_image_edits, 12);
   CHECK_OPTION(num_levels, 5);
   CHECK_OPTION(level0_file_num_compaction_trigger, 3);
   CHECK_OPTION(level0_slowdown_writes_trigger, 21);

@@ -63,20 +63,20 @@ void DecodeSlots(std::string bytes) {
 }
 
 void Apply(const std::string& bytes) {
-  using nacre::pool::CheckpointHeader;
-  nacre::pool::CheckpointDelta delta{.slots_used = 4, .compressed = bytes};
+  using nacre::pool::ImageHeader;
+  nacre::pool::ImageDelta delta{.slots_used = 4, .compressed = bytes};
   delta.version = 1;
   delta.crc = nacre::Crc32c(bytes.data(), bytes.size());
-  std::string copy(CheckpointHeader::kBytes + 8 * nacre::ManifestSlots::kSlotBytes, '\0');
-  const CheckpointHeader header{
+  std::string copy(ImageHeader::kBytes + 8 * nacre::ManifestSlots::kSlotBytes, '\0');
+  const ImageHeader header{
       .slot_bytes = nacre::ManifestSlots::kSlotBytes, .image_slots = 8, .slots_used = 2};
   header.Encode(copy.data());
   for (const uint32_t slots : {2U, 3U}) {
     delta.raw_bytes = 4 + slots * (8 + nacre::ManifestSlots::kSlotBytes);
-    nacre::pool::ApplyCheckpoint(delta, copy.data(), copy.size()).IgnoreError();
+    nacre::pool::ApplyImageUpdate(delta, copy.data(), copy.size()).IgnoreError();
   }
-  CheckpointHeader decoded;
-  CheckpointHeader::Decode(bytes, &decoded).IgnoreError();
+  ImageHeader decoded;
+  ImageHeader::Decode(bytes, &decoded).IgnoreError();
 }
 
 }  // namespace

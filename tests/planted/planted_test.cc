@@ -72,8 +72,8 @@ constexpr Bug kBugs[] = {
      kManySplits},
     {"manifest.end-of-the-ring-taken-for-the-last-edit", "edits after the ring's end are not read",
      111, kSmallRings},
-    {"manifest.edits-sought-in-the-wrong-place", "a checkpoint does not say which edits follow it"},
-    {"manifest.stale-slots-preferred", "parts of an older checkpoint are taken for the latest", 81},
+    {"manifest.edits-sought-in-the-wrong-place", "an image does not say which edits follow it"},
+    {"manifest.stale-slots-preferred", "parts of an older image are taken for the latest", 81},
     {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 261,
      kOneFamily},
     {"table.damage-copied-by-repair", "repair does not check what it reads", 81, kManyFlips},
@@ -94,7 +94,7 @@ constexpr Bug kBugs[] = {
      "of what the log has, only the default family's is there again"},
     {"table.range-deletion-forgotten-by-a-flush", "range deletions end with their MemTable"},
     {"family.space-kept-when-it-is-dropped", "a dropped family's tables stay", 1, kManyFamilies},
-    {"family.that-was-dropped-comes-back", "a checkpoint of the manifest has dropped families", 1,
+    {"family.that-was-dropped-comes-back", "an image of the manifest has dropped families", 1,
      kManyFamilies},
 };
 

@@ -239,15 +239,15 @@ class DurabilityTest(unittest.TestCase):
                      "process_cpu_seconds": 9e-6 if near_data else 1e-5}
             if what is durability.LARGER:
                 step["takeover"] = {"first_get_us": 75_000, "first_put_us": 0}
-            before = ({"manifest.checkpoints": 2, "manifest.delta-bytes": 10}
+            before = ({"manifest.image-updates": 2, "manifest.delta-bytes": 10}
                       if what is durability.MANY_TABLES else {})
             return durability.Measured([step, step], step,
-                                       {"manifest.checkpoints": 4, "manifest.delta-bytes": 40,
+                                       {"manifest.image-updates": 4, "manifest.delta-bytes": 40,
                                         "manifest.image-bytes": 1000}, before)
 
         def micro(self, name: str, _number: int) -> dict:
             return {durability.RECOVERY: {"nanos": 21e6},
-                    durability.CHECKPOINT: {"delta_bytes": 3, "image_bytes": 100}}[name]
+                    durability.IMAGE_UPDATE: {"delta_bytes": 3, "image_bytes": 100}}[name]
 
     def test_table(self):
         bench = self.Bench()

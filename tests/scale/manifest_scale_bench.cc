@@ -1,5 +1,5 @@
 // Goal: what a manifest costs follows what an edit changes, not how many tables there are: edits
-// and checkpoints, and what a renewal keeps a commit waiting; how long a recovery takes, and how
+// and image updates, and what a renewal keeps a commit waiting; how long a recovery takes, and how
 // long the first manifest of an owner.
 //
 // Method: three copies on nodes of this host over shm; manifests of as many tables, of six
@@ -90,20 +90,20 @@ class Bench {
 
 uint64_t Tables(const benchmark::State& state) { return static_cast<uint64_t>(state.range(0)); }
 
-/// Includes the checkpoints that the ring asks for.
+/// Includes the image updates that the ring asks for.
 void BM_ManifestScaleCommit(benchmark::State& state) {
   Bench bench(Tables(state));
   for (auto _ : state) bench.Commit();
 }
 
-/// Each checkpoint has 64 edits.
-void BM_ManifestScaleCheckpoint(benchmark::State& state) {
+/// Each update has 64 edits.
+void BM_ManifestScaleImageUpdate(benchmark::State& state) {
   Bench bench(Tables(state));
   for (auto _ : state) {
     state.PauseTiming();
     for (int i = 0; i < 64; ++i) bench.Commit();
     state.ResumeTiming();
-    Check(bench.log()->Checkpoint());
+    Check(bench.log()->UpdateImages());
   }
 }
 
@@ -159,7 +159,7 @@ void AllSizes(benchmark::internal::Benchmark* bench) {
 }
 
 BENCHMARK(BM_ManifestScaleCommit)->Apply(AllSizes)->Iterations(2000);
-BENCHMARK(BM_ManifestScaleCheckpoint)->Apply(AllSizes)->Iterations(20);
+BENCHMARK(BM_ManifestScaleImageUpdate)->Apply(AllSizes)->Iterations(20);
 BENCHMARK(BM_ManifestScaleRenewal)->Apply(AllSizes)->Iterations(10)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_ManifestScaleCreate)->Apply(AllSizes)->Iterations(5)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_ManifestScaleRecovery)->Apply(AllSizes)->Iterations(3)->Unit(benchmark::kMillisecond);

@@ -127,7 +127,7 @@ TEST(ScrubCaseTest, ADamagedManifestIsRenewed) {
     Tell(
         [by_itself](Scheduler* scheduler, Case* c) {
           ScrubCase scrub(c, by_itself ? 1 << 20 : 0);
-          // A checkpoint would meet the damage first.
+          // An image update would meet the damage first.
           Clock::System()->SleepFor(seconds(2));
           const std::vector<size_t> manifest = c->ManifestNodes();
           c->Expect(manifest.size() == 2, "the manifest has not two copies");

@@ -63,8 +63,8 @@ ManifestLogOptions ManifestPool::LogOptions() {
   options.clock = Clock::System();
   options.database_id = database_id_;
   options.epoch = ++epoch_;
-  options.checkpoint_interval = std::chrono::hours(1);
-  options.checkpoint_edits = UINT64_MAX;
+  options.image_interval = std::chrono::hours(1);
+  options.image_edits = UINT64_MAX;
   return options;
 }
 

@@ -38,7 +38,7 @@ class ManifestPool : public ManifestSpace {
   /// How many replicas were reserved and not freed.
   uint64_t copies_in_use() const { return copies_in_use_; }
 
-  /// Options of the next owner, which makes checkpoints only when they are asked for.
+  /// Options of the next owner, which updates images only when they are asked for.
   ManifestLogOptions LogOptions();
   ManifestState InitialState() const;
 

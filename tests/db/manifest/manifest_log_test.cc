@@ -1,5 +1,5 @@
-// Goal: what was committed is what a recovery finds, whatever else happens: checkpoints, renewals,
-// lost nodes, a full ring, an image that outgrows its place, spaces and roots that fail.
+// Goal: what was committed is what a recovery finds, whatever else happens: image updates,
+// renewals, lost nodes, a full ring, an image that outgrows its place, spaces and roots that fail.
 // Method: random edits against a plain ManifestState, with a recovery after each step; failures of
 // the space and of nodes at chosen moments.
 
@@ -70,7 +70,7 @@ TEST_F(ManifestLogTest, EveryStepIsRecovered) {
         break;
       case 1:
       case 2:
-        ASSERT_TRUE(IsOk(log_->Checkpoint()));
+        ASSERT_TRUE(IsOk(log_->UpdateImages()));
         break;
       case 3: {  // Another owner.
         ManifestRecovered recovered;
@@ -102,7 +102,7 @@ TEST_F(ManifestLogTest, ARenewedManifestStartsWithAnImageOfEverything) {
   ASSERT_TRUE(IsOk(Recover(&recovered)));
   EXPECT_EQ(recovered.image_version, 0u);
   EXPECT_EQ(recovered.edits.size(), 20u);
-  ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  ASSERT_TRUE(IsOk(log_->UpdateImages()));
   ASSERT_TRUE(IsOk(CommitRandom()));
   ASSERT_TRUE(IsOk(Recover(&recovered)));
   EXPECT_EQ(recovered.image_version, 20u);
@@ -126,7 +126,7 @@ TEST_F(ManifestLogTest, TheRingWrapsAndFillsUp) {
       ASSERT_NO_FATAL_FAILURE(Check());
     }
   }
-  EXPECT_GT(log_->counters().checkpoints, Scaled(300) / 30);
+  EXPECT_GT(log_->counters().image_updates, Scaled(300) / 30);
 }
 
 TEST_F(ManifestLogTest, AnEditLargerThanTheRingRenews) {
@@ -153,7 +153,7 @@ TEST_F(ManifestLogTest, AnEditLargerThanTheRingRenews) {
 
 // ---- What goes on while a manifest is renewed -------------------------------------------------
 
-TEST_F(ManifestLogTest, CommitsAndCheckpointsGoOnMeanwhile) {
+TEST_F(ManifestLogTest, CommitsAndImageUpdatesGoOnMeanwhile) {
   Open();
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(IsOk(CommitRandom()));
   bool went_on = false;
@@ -164,7 +164,7 @@ TEST_F(ManifestLogTest, CommitsAndCheckpointsGoOnMeanwhile) {
       for (int i = 0; i < 20; ++i) {
         EXPECT_TRUE(IsOk(CommitRandom()));
         if (i % 8 != 0) continue;
-        EXPECT_TRUE(IsOk(log_->Checkpoint()));
+        EXPECT_TRUE(IsOk(log_->UpdateImages()));
       }
       done.store(true);
     });
@@ -184,7 +184,7 @@ TEST_F(ManifestLogTest, CommitsAndCheckpointsGoOnMeanwhile) {
   // What comes next is in the new manifest.
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(IsOk(CommitRandom()));
   ASSERT_NO_FATAL_FAILURE(Check());
-  ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  ASSERT_TRUE(IsOk(log_->UpdateImages()));
   ASSERT_TRUE(IsOk(CommitRandom()));
   ASSERT_NO_FATAL_FAILURE(Check());
   EXPECT_EQ(pool_.copies_in_use(), 3u);
@@ -233,7 +233,7 @@ TEST_F(ManifestLogTest, AnImageGrowsIntoALargerPlaceBeforeCommitsHaveToWait) {
   log_.reset();
 }
 
-TEST_F(ManifestLogTest, RenewalsAndCheckpointsWhileManyThreadsCommit) {
+TEST_F(ManifestLogTest, RenewalsAndImageUpdatesWhileManyThreadsCommit) {
   Open();
   constexpr int kThreads = 3;
   const auto per_thread = static_cast<uint64_t>(Scaled(300));
@@ -254,7 +254,7 @@ TEST_F(ManifestLogTest, RenewalsAndCheckpointsWhileManyThreadsCommit) {
   }
   while (left.load() > 0) {
     ASSERT_TRUE(IsOk(log_->Renew()));
-    ASSERT_TRUE(IsOk(log_->Checkpoint()));
+    ASSERT_TRUE(IsOk(log_->UpdateImages()));
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(log_->version(), kThreads * per_thread);
@@ -276,7 +276,7 @@ TEST_F(ManifestLogTest, TheImageOutgrowsItsPlace) {
     edit.next_table_id = model_.next_table_id + 20;
     ASSERT_TRUE(IsOk(Commit(edit)));
     if (i % 20 == 0) {
-      ASSERT_TRUE(IsOk(log_->Checkpoint()));
+      ASSERT_TRUE(IsOk(log_->UpdateImages()));
     }
   }
   const ManifestCounters counters = log_->counters();
@@ -317,11 +317,11 @@ TEST_F(ManifestLogTest, ALostNodeIsReplacedByTheCommitThatMeetsIt) {
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
-TEST_F(ManifestLogTest, ALostNodeIsReplacedByTheCheckpointThatMeetsIt) {
+TEST_F(ManifestLogTest, ALostNodeIsReplacedByTheImageUpdateThatMeetsIt) {
   Open();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(IsOk(CommitRandom()));
   pool_.pool()->KillEmbeddedNode(static_cast<NodeId>(log_->copies()[1].start.node));
-  ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  ASSERT_TRUE(IsOk(log_->UpdateImages()));
   EXPECT_EQ(log_->counters().renewals, 1u);
   ASSERT_NO_FATAL_FAILURE(Check());
 }
@@ -331,7 +331,7 @@ TEST_F(ManifestLogTest, RecoversFromTheCopiesThatAreLeft) {
   for (int i = 0; i < 30; ++i) {
     ASSERT_TRUE(IsOk(CommitRandom()));
     if (i == 15) {
-      ASSERT_TRUE(IsOk(log_->Checkpoint()));
+      ASSERT_TRUE(IsOk(log_->UpdateImages()));
     }
   }
   const std::vector<ExtentAddr> copies = log_->copies();
@@ -366,7 +366,7 @@ TEST_F(ManifestLogTest, NodesDieWhileManyThreadsCommit) {
   for (uint64_t kill = 1; kill <= 3; ++kill) {
     ASSERT_TRUE(Eventually([&] { return committed.load() > kill * per_thread; }));
     pool_.pool()->KillEmbeddedNode(static_cast<NodeId>(log_->copies()[0].start.node));
-    ASSERT_TRUE(IsOk(log_->Checkpoint()));
+    ASSERT_TRUE(IsOk(log_->UpdateImages()));
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(log_->version(), kThreads * per_thread);
@@ -374,22 +374,22 @@ TEST_F(ManifestLogTest, NodesDieWhileManyThreadsCommit) {
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
-TEST_F(ManifestLogTest, CheckpointsRunByThemselves) {
+TEST_F(ManifestLogTest, ImageUpdatesRunByThemselves) {
   model_ = pool_.InitialState();
   ManifestLogOptions options = pool_.LogOptions();
-  options.checkpoint_edits = 4;
+  options.image_edits = 4;
   Open(options);
   // The thread has to be asleep to be woken.
   ASSERT_TRUE(Eventually([&] {
     EXPECT_TRUE(IsOk(CommitRandom()));
-    return log_->counters().checkpoints > 0;
+    return log_->counters().image_updates > 0;
   }));
-  options.checkpoint_edits = UINT64_MAX;
-  options.checkpoint_interval = std::chrono::milliseconds(1);
+  options.image_edits = UINT64_MAX;
+  options.image_interval = std::chrono::milliseconds(1);
   options.epoch = pool_.LogOptions().epoch;
   Open(options);
   ASSERT_TRUE(IsOk(CommitRandom()));
-  ASSERT_TRUE(Eventually([&] { return log_->counters().checkpoints > 0; }));
+  ASSERT_TRUE(Eventually([&] { return log_->counters().image_updates > 0; }));
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
@@ -413,7 +413,7 @@ TEST_F(ManifestLogTest, ACommitOfUnknownFateStopsTheLogUntilItIsRenewed) {
   edit.added.emplace_back(2, RandomTableMeta(&random_, 77));
   EXPECT_TRUE(IsFailure(log_->Commit(&edit), Status::Code::kTimedOut, "full"));
   EXPECT_TRUE(CommitRandom().IsTimedOut());
-  EXPECT_TRUE(log_->Checkpoint().IsTimedOut());
+  EXPECT_TRUE(log_->UpdateImages().IsTimedOut());
   EXPECT_TRUE(log_->status().IsTimedOut());
   ManifestRecovered recovered;
   ASSERT_TRUE(IsOk(Recover(&recovered)));
@@ -450,7 +450,7 @@ TEST_F(ManifestLogTest, AFencedOwnerIsOver) {
   EXPECT_TRUE(IsFailure(log_->Renew(), Status::Code::kFenced, "epoch 9"));
   EXPECT_TRUE(CommitRandom().IsFenced());
   EXPECT_TRUE(log_->Renew().IsFenced());
-  EXPECT_TRUE(log_->Checkpoint().IsFenced());
+  EXPECT_TRUE(log_->UpdateImages().IsFenced());
   // The next owner may find either manifest.
   EXPECT_EQ(pool_.copies_in_use(), 6u);
 }

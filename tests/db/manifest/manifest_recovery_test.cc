@@ -1,7 +1,7 @@
 // Goal: damage in one copy of a manifest is healed from another one, damage in all of them is
 // Corruption that says where, and in no case is there a state that has not been.
-// Method: a small manifest with slots of every kind and edits behind a checkpoint; at many places a
-// bit is flipped in one copy, then in all; copies at different checkpoints, with torn and missing
+// Method: a small manifest with slots of every kind and edits behind an image; at many places a
+// bit is flipped in one copy, then in all; images of different versions, with torn and missing
 // edits, are made by hand.
 
 #include "db/manifest/manifest_recovery.h"
@@ -36,7 +36,7 @@ class ManifestRecoveryTest : public ::testing::Test {
     EXPECT_TRUE(IsOk(ManifestLog::Create(options, model_, &pool_, &log_)));
     CommitOne(1);
     CommitOne(2);
-    EXPECT_TRUE(IsOk(log_->Checkpoint()));
+    EXPECT_TRUE(IsOk(log_->UpdateImages()));
     EXPECT_TRUE(IsOk(DecodeManifestRoot(pool_.root(), &root_)));
     copies_ = log_->copies();
   }
@@ -125,12 +125,12 @@ TEST_F(ManifestRecoveryTest, DamageInDifferentPlacesOfAllCopiesIsHealed) {
   ASSERT_NO_FATAL_FAILURE(ExpectModel());
 }
 
-TEST_F(ManifestRecoveryTest, CopiesAtDifferentCheckpoints) {
+TEST_F(ManifestRecoveryTest, ImagesOfDifferentVersions) {
   const std::string whole = pool_.ReadCopy(copies_[0], 0, root_.ring_offset());
   CommitOne(3);
-  ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  ASSERT_TRUE(IsOk(log_->UpdateImages()));
   CommitOne(4);
-  // The first copy has not got the checkpoint: then the ring was not freed.
+  // The first copy has not got the update: then the ring was not freed.
   pool_.WriteCopy(copies_[0], 0, whole);
   ManifestRecovered recovered;
   ASSERT_TRUE(IsOk(Recover(&recovered)));
@@ -148,9 +148,9 @@ TEST_F(ManifestRecoveryTest, CopiesAtDifferentCheckpoints) {
 
 TEST_F(ManifestRecoveryTest, ACopyLeftHalfChangedCountsForItsSlotsOnly) {
   CommitOne(3);
-  pool::CheckpointHeader header;
-  std::string bytes = pool_.ReadCopy(copies_[0], 0, pool::CheckpointHeader::kBytes);
-  ASSERT_TRUE(IsOk(pool::CheckpointHeader::Decode(bytes, &header)));
+  pool::ImageHeader header;
+  std::string bytes = pool_.ReadCopy(copies_[0], 0, pool::ImageHeader::kBytes);
+  ASSERT_TRUE(IsOk(pool::ImageHeader::Decode(bytes, &header)));
   header.applying = 9;
   header.Encode(bytes.data());
   pool_.WriteCopy(copies_[0], 0, bytes);

@@ -1,7 +1,7 @@
 // Goal: a look at the copies of a manifest finds damage wherever it counts and names the copy, and
-// takes nothing for damage that commits, checkpoints and renewals do meanwhile.
+// takes nothing for damage that commits, image updates and renewals do meanwhile.
 // Method: bits flipped in all places of a small manifest on embedded nodes, one after the other;
-// looks without end beside threads that commit, checkpoint and renew.
+// looks without end beside threads that commit, update images and renew.
 
 #include "db/manifest/manifest_scrub.h"
 
@@ -66,11 +66,11 @@ class ManifestScrubTest : public ::testing::Test {
 TEST_F(ManifestScrubTest, HeadAndSlots) {
   Open();
   for (int i = 0; i < 10; ++i) ASSERT_NO_FATAL_FAILURE(CommitRandom());
-  ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  ASSERT_TRUE(IsOk(log_->UpdateImages()));
   EXPECT_TRUE(Look().empty());
   const ManifestPlace place = log_->place();
   const uint64_t used = log_->counters().image_bytes;
-  for (uint64_t at = 0; at < pool::CheckpointHeader::kBytes; at += 3) {
+  for (uint64_t at = 0; at < pool::ImageHeader::kBytes; at += 3) {
     EXPECT_TRUE(Finds(at % 3, at)) << "head " << at;
   }
   for (uint64_t at = 0; at < used; at += 1 + random_.Uniform(40)) {
@@ -101,7 +101,7 @@ TEST_F(ManifestScrubTest, EditsThatTheImagesLack) {
       EXPECT_GT(found, 3);
       EXPECT_TRUE(of_first);
     }
-    ASSERT_TRUE(IsOk(log_->Checkpoint()));
+    ASSERT_TRUE(IsOk(log_->UpdateImages()));
     EXPECT_FALSE(Finds(0, log_->place().root.ring_offset() + place.ring_position + 8));
     EXPECT_TRUE(Look().empty());
   }
@@ -111,7 +111,7 @@ TEST_F(ManifestScrubTest, EditsThatTheImagesLack) {
 TEST_F(ManifestScrubTest, TheEndOfTheRing) {
   Open();
   ASSERT_NO_FATAL_FAILURE(CommitRandom());
-  ASSERT_TRUE(IsOk(log_->Checkpoint()));
+  ASSERT_TRUE(IsOk(log_->UpdateImages()));
   const ManifestPlace place = log_->place();
   ASSERT_EQ(place.first_edit, place.version + 1);
   // With a bit of its length flipped it is no end any more: with the other replicas lost, it could
@@ -127,7 +127,7 @@ TEST_F(ManifestScrubTest, WhatChangesMeanwhileIsNoDamage) {
     for (size_t i = Scaled(4000); i > 0; --i) {
       ASSERT_NO_FATAL_FAILURE(CommitRandom());
       if (random_.OneIn(4)) {
-        ASSERT_TRUE(IsOk(log_->Checkpoint()));
+        ASSERT_TRUE(IsOk(log_->UpdateImages()));
       }
       if (random_.OneIn(100)) {
         ASSERT_TRUE(IsOk(log_->Renew()));

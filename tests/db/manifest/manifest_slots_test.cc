@@ -1,5 +1,5 @@
 // Goal: the slots say what the state is, whatever edits made it; only what an edit touches changes,
-// and what travels from one checkpoint to the next makes the same of a copy. Bytes that are no
+// and what travels from one image to the next makes the same of a copy. Bytes that are no
 // image are an error. Method: random edits against a plain ManifestState; the changes applied to a
 // copy as a node does; every bit of a small image flipped; slots of two versions mixed.
 
@@ -20,8 +20,8 @@
 namespace nacre {
 namespace {
 
-using pool::CheckpointDelta;
-using pool::CheckpointHeader;
+using pool::ImageDelta;
+using pool::ImageHeader;
 
 constexpr size_t kSlotBytes = ManifestSlots::kSlotBytes;
 
@@ -55,36 +55,36 @@ Status Decode(const std::string& bytes, ManifestState* state, uint64_t* ring_pos
 class Copy {
  public:
   Copy(const ManifestSlots& slots, uint64_t version, uint32_t image_slots)
-      : bytes_(CheckpointHeader::kBytes + image_slots * kSlotBytes, 'x') {
-    const CheckpointHeader header{.identity = {.database_id = 5, .epoch = 1, .generation = 2},
-                                  .version = version,
-                                  .slot_bytes = kSlotBytes,
-                                  .image_slots = image_slots,
-                                  .slots_used = slots.used()};
+      : bytes_(ImageHeader::kBytes + image_slots * kSlotBytes, 'x') {
+    const ImageHeader header{.identity = {.database_id = 5, .epoch = 1, .generation = 2},
+                             .version = version,
+                             .slot_bytes = kSlotBytes,
+                             .image_slots = image_slots,
+                             .slots_used = slots.used()};
     header.Encode(bytes_.data());
     const std::string image = slots.image().ToString();
-    bytes_.replace(CheckpointHeader::kBytes, image.size(), image);
+    bytes_.replace(ImageHeader::kBytes, image.size(), image);
   }
-  Status Apply(const CheckpointDelta& delta) {
-    return pool::ApplyCheckpoint(delta, bytes_.data(), bytes_.size());
+  Status Apply(const ImageDelta& delta) {
+    return pool::ApplyImageUpdate(delta, bytes_.data(), bytes_.size());
   }
-  CheckpointHeader header() const {
-    CheckpointHeader header;
-    EXPECT_TRUE(IsOk(CheckpointHeader::Decode(bytes_, &header)));
+  ImageHeader header() const {
+    ImageHeader header;
+    EXPECT_TRUE(IsOk(ImageHeader::Decode(bytes_, &header)));
     return header;
   }
   std::string image() const {
-    return bytes_.substr(CheckpointHeader::kBytes, header().slots_used * kSlotBytes);
+    return bytes_.substr(ImageHeader::kBytes, header().slots_used * kSlotBytes);
   }
   std::string bytes_;
 };
 
-CheckpointDelta MakeDelta(const std::vector<pool::SlotChange>& changes, uint64_t base_version,
-                          uint64_t version, uint32_t used) {
-  CheckpointDelta delta{.identity = {.database_id = 5, .epoch = 1, .generation = 2},
-                        .base_version = base_version,
-                        .version = version,
-                        .slots_used = used};
+ImageDelta MakeDelta(const std::vector<pool::SlotChange>& changes, uint64_t base_version,
+                     uint64_t version, uint32_t used) {
+  ImageDelta delta{.identity = {.database_id = 5, .epoch = 1, .generation = 2},
+                   .base_version = base_version,
+                   .version = version,
+                   .slots_used = used};
   EXPECT_TRUE(IsOk(pool::PackChanges(changes, kSlotBytes, &delta)));
   return delta;
 }
@@ -103,7 +103,7 @@ TEST(ManifestSlotsTest, CopiesFollowTheState) {
     if (!random.OneIn(5)) continue;
     const uint64_t ring_position = random.Next();
     slots.Seal(state, ring_position);
-    const CheckpointDelta delta = MakeDelta(slots.TakeChanges(), base, state.version, slots.used());
+    const ImageDelta delta = MakeDelta(slots.TakeChanges(), base, state.version, slots.used());
     ASSERT_TRUE(IsOk(copy.Apply(delta)));
     ASSERT_TRUE(IsOk(copy.Apply(delta))) << "the same once more";
     base = state.version;
@@ -171,8 +171,8 @@ TEST(ManifestSlotsTest, CopiesThatAreBegunAtAnyTimeFollowBesideTheOthers) {
   const auto follow = [&](Copy* copy, uint64_t* version, bool begun) {
     if (*version == state.version) return;
     slots.Seal(state, begun ? 0 : 64);
-    const CheckpointDelta delta = MakeDelta(begun ? slots.TakeCopyChanges() : slots.TakeChanges(),
-                                            *version, state.version, slots.used());
+    const ImageDelta delta = MakeDelta(begun ? slots.TakeCopyChanges() : slots.TakeChanges(),
+                                       *version, state.version, slots.used());
     ASSERT_TRUE(IsOk(copy->Apply(delta)));
     *version = state.version;
     ASSERT_TRUE(copy->image() == slots.image().ToString());
@@ -215,7 +215,7 @@ TEST(ManifestSlotsTest, WhatIsDroppedIsNotSent) {
   slots.Apply(edit);
   slots.Seal(state, 0);
   const std::vector<pool::SlotChange> changes = slots.TakeChanges();
-  const CheckpointDelta delta = MakeDelta(changes, 0, 1, slots.used());
+  const ImageDelta delta = MakeDelta(changes, 0, 1, slots.used());
   ASSERT_GE(changes.size(), 150u);
   // A few bytes for the number of each; of the tables' places nothing.
   EXPECT_LT(delta.compressed.size(), 6 * changes.size() + kSlotBytes);
@@ -274,9 +274,9 @@ TEST(ManifestSlotsTest, SlotsOfTwoVersionsAreNoImage) {
 
 // ---- What a node refuses ----------------------------------------------------------------------
 
-class CheckpointTest : public ::testing::Test {
+class ImageUpdateTest : public ::testing::Test {
  protected:
-  CheckpointTest() : slots_(EmptyState(), 0), copy_(slots_, 0, 100) {
+  ImageUpdateTest() : slots_(EmptyState(), 0), copy_(slots_, 0, 100) {
     Random random(TestSeed(45));
     ManifestState state = EmptyState();
     ManifestEdit edit;
@@ -288,7 +288,7 @@ class CheckpointTest : public ::testing::Test {
     changes_ = slots_.TakeChanges();
     delta_ = MakeDelta(changes_, 0, 1, slots_.used());
   }
-  void ExpectRefused(const CheckpointDelta& delta, Status::Code code) {
+  void ExpectRefused(const ImageDelta& delta, Status::Code code) {
     const std::string before = copy_.bytes_;
     EXPECT_TRUE(IsFailure(copy_.Apply(delta), code));
     EXPECT_TRUE(copy_.bytes_ == before);
@@ -297,12 +297,12 @@ class CheckpointTest : public ::testing::Test {
   ManifestSlots slots_;
   Copy copy_;
   std::vector<pool::SlotChange> changes_;
-  CheckpointDelta delta_;
+  ImageDelta delta_;
 };
 
-TEST_F(CheckpointTest, OfAnotherManifestOrVersion) {
+TEST_F(ImageUpdateTest, OfAnotherManifestOrVersion) {
   for (int i = 0; i < 4; ++i) {
-    CheckpointDelta delta = delta_;
+    ImageDelta delta = delta_;
     if (i == 0) delta.identity.database_id = 6;
     if (i == 1) delta.identity.epoch = 2;
     if (i == 2) delta.identity.generation = 3;
@@ -312,8 +312,8 @@ TEST_F(CheckpointTest, OfAnotherManifestOrVersion) {
   EXPECT_TRUE(IsOk(copy_.Apply(delta_)));
 }
 
-TEST_F(CheckpointTest, Damaged) {
-  CheckpointDelta delta = delta_;
+TEST_F(ImageUpdateTest, Damaged) {
+  ImageDelta delta = delta_;
   delta.compressed[3] = static_cast<char>(delta.compressed[3] ^ 4);
   ExpectRefused(delta, Status::Code::kCorruption);
   delta = delta_;
@@ -336,19 +336,19 @@ TEST_F(CheckpointTest, Damaged) {
   changes.back().slot = 99;
   ExpectRefused(MakeDelta(changes, 0, 1, slots_.used()), Status::Code::kCorruption);
   // The copy itself.
-  copy_.bytes_[CheckpointHeader::kBytes + 100] ^= 1;
+  copy_.bytes_[ImageHeader::kBytes + 100] ^= 1;
   ExpectRefused(delta_, Status::Code::kCorruption);
-  copy_.bytes_[CheckpointHeader::kBytes + 100] ^= 1;
+  copy_.bytes_[ImageHeader::kBytes + 100] ^= 1;
   copy_.bytes_[70] ^= 1;
   ExpectRefused(delta_, Status::Code::kCorruption);
   copy_.bytes_[70] ^= 1;
   EXPECT_TRUE(IsOk(copy_.Apply(delta_)));
 }
 
-TEST_F(CheckpointTest, ToACopyThatDoesNotFitItsExtent) {
-  copy_.bytes_.resize(CheckpointHeader::kBytes + 100 * kSlotBytes - 1);
+TEST_F(ImageUpdateTest, ToACopyThatDoesNotFitItsExtent) {
+  copy_.bytes_.resize(ImageHeader::kBytes + 100 * kSlotBytes - 1);
   ExpectRefused(delta_, Status::Code::kCorruption);
-  copy_.bytes_.resize(CheckpointHeader::kBytes - 1);
+  copy_.bytes_.resize(ImageHeader::kBytes - 1);
   ExpectRefused(delta_, Status::Code::kCorruption);
   copy_.bytes_.clear();
   ExpectRefused(delta_, Status::Code::kCorruption);

@@ -153,7 +153,7 @@ TEST(OptionsCheckTest, WhatRocksDBMovesIsMoved) {
       Becomes("max_subcompactions", &Options::max_subcompactions, 0, 1),
       Becomes("max_subcompactions", &Options::max_subcompactions, UINT32_MAX, 256),
       Becomes("keep_log_file_num", &Options::keep_log_file_num, 0, 1),
-      Becomes("manifest_checkpoint_edits", &Options::manifest_checkpoint_edits, 0, 1),
+      Becomes("manifest_image_edits", &Options::manifest_image_edits, 0, 1),
   };
   for (const Sanitized& of : cases) {
     SCOPED_TRACE(of.option);

@@ -53,8 +53,8 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
   if (random_.OneIn(3)) database_.compaction = CompactionSite::kCompute;
   if (random_.OneIn(3)) database_.index_memory_budget = 8 << 10;
   // The ring of edits is as small, too.
-  if (random_.OneIn(3)) database_.manifest_checkpoint_edits = 4 + random_.Uniform(8);
-  if (options_.small_rings) database_.manifest_checkpoint_edits = 4;
+  if (random_.OneIn(3)) database_.manifest_image_edits = 4 + random_.Uniform(8);
+  if (options_.small_rings) database_.manifest_image_edits = 4;
   // By chances of their own, so that the other stories stay as they are.
   Random of_seed(seed * 41);
   if (of_seed.OneIn(4) || options_.filters) {
