@@ -40,7 +40,7 @@ Status ChangeDirections(pool::PoolClient* client,
     // Another process has given directions of the same version, or later ones.
     if (!overtaken) return Status::OK();
   }
-  return Status::Busy("somebody else keeps changing the pool's directions");
+  return Status::Busy("another process keeps changing the pool's directions");
 }
 
 Status FindNode(pool::PoolClient* client, const std::string& name, NodeId* node,

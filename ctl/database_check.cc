@@ -101,18 +101,18 @@ void DatabaseCheck::CheckRoot() {
 
 void DatabaseCheck::CheckManifest() {
   const ManifestRoot& root = view_.manifest.root;
-  health_.manifest_copies = root.copies.size();
+  health_.manifest_copies = root.replicas.size();
   const std::string whole = Fingerprint(view_.manifest.state);
   int present = 0;
-  for (const ManifestRoot::Copy& copy : root.copies) {
-    const NodeId node = FindInstance(*client_, copy.instance_id);
+  for (const ManifestRoot::Replica& replica : root.replicas) {
+    const NodeId node = FindInstance(*client_, replica.instance_id);
     if (node == kLostNode) {
       Add(Problem::kDegraded, fmt::format("the copy of the manifest on {} is lost",
-                                          NameOfInstance(*client_, copy.instance_id)));
+                                          NameOfInstance(*client_, replica.instance_id)));
       continue;
     }
     ManifestRoot alone = root;
-    alone.copies = {copy};
+    alone.replicas = {replica};
     ManifestRecovered recovered;
     const Status status =
         RecoverManifest(client_, EncodeManifestRoot(alone), health_.id, &recovered);

@@ -411,8 +411,8 @@ Status Databases::BringAll(NodeLink* link, bool returns, Deadline deadline) {
     if (slabs.offsets().empty()) continue;
     if (database->NeedsLostNodes()) {
       return Status::Busy(link->address() +
-                          ": has the only copy of something, for whoever opens '" + database->name +
-                          "' next");
+                          ": has the only copy of something, for the next owner of '" +
+                          database->name + "'");
     }
     request.mutable_return_slabs()->set_database_id(id);
     *request.mutable_return_slabs()->mutable_offsets() = slabs.offsets();

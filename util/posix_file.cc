@@ -194,7 +194,7 @@ Status FileLock::Take(const std::string& path, Kind kind, std::unique_ptr<FileLo
   std::unique_ptr<FileLock> taken(new FileLock(descriptor));
   if (::flock(descriptor, (kind == Kind::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return Failure(path, "cannot be locked", errno);
-    return Status::Busy(path + ": somebody else is at work in this folder");
+    return Status::Busy(path + ": another process is at work in this folder");
   }
   *lock = std::move(taken);
   return Status::OK();

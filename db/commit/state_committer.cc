@@ -33,7 +33,7 @@ Status StateCommitter::Open(ManifestState initial, std::unique_ptr<ManifestSlots
       ManifestLog::Create(options, std::move(initial), std::move(image), this, &manifest_));
   NACRE_POINT("open.manifest-created");
   // From here on no owner looks for the previous manifest.
-  FreeCopies(previous);
+  FreeReplicas(previous);
   return Status::OK();
 }
 
@@ -73,7 +73,7 @@ Status StateCommitter::CommitEdit(ManifestEdit* edit) {
   }
   for (const auto& [node, instance] : edit->nodes) recorded_nodes_.insert(node);
   if (!unneeded_segments_.empty()) NACRE_POINT("log.segments-unrecorded");
-  for (const LogSegment& segment : unneeded_segments_) FreeCopies(segment.copies);
+  for (const LogSegment& segment : unneeded_segments_) FreeReplicas(segment.copies);
   unneeded_segments_.clear();
   for (const auto& free : std::exchange(uncertain_, {})) free();
   return Status::OK();
@@ -165,19 +165,19 @@ Status StateCommitter::TryRecordState() {
   const std::string bytes = EncodeStateRecord(context_.database_id, state);
   LogSegment record;
   record.number = kStateRecordNumber;
-  NACRE_RETURN_IF_ERROR(ReserveCopies(bytes.size(), &record.copies));
+  NACRE_RETURN_IF_ERROR(ReserveReplicas(bytes.size(), &record.copies));
   Status status = WriteStateRecord(context_.client, record.copies, bytes);
   ManifestEdit edit;
   edit.segments_added.push_back(record);
   if (status.ok()) status = CommitEdit(&edit);
   if (status.ok()) std::swap(record, state_record_);
-  Free(status, [this, copies = record.copies] { FreeCopies(copies); });
+  Free(status, [this, copies = record.copies] { FreeReplicas(copies); });
   return status;
 }
 
 // ---- The log and the nodes --------------------------------------------------------------------
 
-Status StateCommitter::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
+Status StateCommitter::ReserveReplicas(uint64_t bytes, std::vector<ExtentAddr>* copies) {
   Placement placement;
   const int copies_wanted =
       context_.redundancy.MostParity() + (NACRE_PLANTED_BUG("log.one-copy-too-few") ? 0 : 1);
@@ -188,7 +188,7 @@ Status StateCommitter::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* co
   return Status::OK();
 }
 
-void StateCommitter::FreeCopies(const std::vector<ExtentAddr>& copies) {
+void StateCommitter::FreeReplicas(const std::vector<ExtentAddr>& copies) {
   context_.copy_bytes.Remove(copies);
   for (const ExtentAddr& copy : copies) context_.space.Free(copy);
 }
@@ -199,14 +199,14 @@ Status StateCommitter::PublishRoot(const std::string& value) {
 
 Status StateCommitter::NewSegment(uint64_t number, uint64_t bytes, LogSegment* segment) {
   segment->number = number;
-  Status status = ReserveCopies(bytes, &segment->copies);
+  Status status = ReserveReplicas(bytes, &segment->copies);
   if (!status.ok()) return status;
   NACRE_POINT("log.segment-reserved");
   MutexLock commit(&mutex);
   ManifestEdit edit;
   edit.segments_added.push_back(*segment);
   status = CommitEdit(&edit);
-  if (!status.ok()) Free(status, [this, copies = segment->copies] { FreeCopies(copies); });
+  if (!status.ok()) Free(status, [this, copies = segment->copies] { FreeReplicas(copies); });
   return status;
 }
 
@@ -241,7 +241,7 @@ Status StateCommitter::DropLog(SequenceNumber last) {
   unneeded_segments_.clear();  // They are among these.
   edit.last_sequence = last;
   NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
-  FreeCopies(copies);
+  FreeReplicas(copies);
   return Status::OK();
 }
 

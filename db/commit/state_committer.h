@@ -89,8 +89,8 @@ class StateCommitter final : public LogSpace, private ManifestSpace {
   Mutex mutex ACQUIRED_BEFORE(state_->mutex);
 
  private:
-  Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
-  void FreeCopies(const std::vector<ExtentAddr>& copies) override;
+  Status ReserveReplicas(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
+  void FreeReplicas(const std::vector<ExtentAddr>& copies) override;
   Status PublishRoot(const std::string& value) override;
 
   /// Whether the new tables of `change` can still be read: one may have waited for others while

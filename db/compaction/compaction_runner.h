@@ -16,7 +16,7 @@
 namespace nacre {
 
 /// Runs the compactions of a database: those that are due, by threads of its own, and those that
-/// somebody asks for (ManualCompaction), by the caller's. At most one compaction has a table as
+/// are asked for (ManualCompaction), by the caller's. At most one compaction has a table as
 /// input at a time, which the pickers see to.
 ///
 /// Thread safety: all methods may be called from many threads at once, but for Stop.
@@ -41,7 +41,7 @@ class CompactionRunner {
   /// Merges level 0 early, and takes tombstones down, for the space of what they hide.
   void MakeRoom() EXCLUDES(state_->mutex);
 
-  // ---- For compactions that somebody asks for ----
+  // ---- For compactions that are asked for ----
 
   DatabaseContext* context() const { return &context_; }
   DatabaseState* state() const { return state_; }

@@ -19,16 +19,16 @@ inline WriteStallCondition ConditionOf(Stall stall) {
 }
 
 /// A generation of MemTables on its way to tables.
-struct Immutable {
+struct EndedGeneration {
   uint16_t generation;
   SequenceNumber boundary;  ///< All its entries are below.
 };
 
 /// How flushes and compactions of a database stand, and what calls have said about them. It is
-/// guarded by the database's mutex; whoever changes it signals those who wait.
+/// guarded by the database's mutex; a thread that changes it signals those that wait.
 struct BackgroundWork {
-  std::deque<Immutable> immutables;  ///< The oldest generation is the first.
-  bool memtable_full = false;        ///< No room for another generation yet.
+  std::deque<EndedGeneration> ended_generations;  ///< The oldest generation is the first.
+  bool memtable_full = false;                     ///< No room for another generation yet.
   bool flush_running = false;
   int compactions_running = 0;
   int manual_compactions = 0;      ///< Calls that compact what was asked for; one at a time.
@@ -41,7 +41,7 @@ struct BackgroundWork {
   uint64_t flush_failed_attempt = 0;  ///< The latest one that failed.
   int flush_waiters = 0;              ///< Calls of Flush.
   Status compaction_error;
-  /// Nothing but deletions is written: there is no room but what is kept back for what MemTables
+  /// Nothing but deletions is written: there is no room but the headroom, for what MemTables
   /// have, for deletions, and for the compactions that make room with these.
   bool pool_full = false;
   uint32_t last_compacted = 0;  ///< Family of the compaction picked last.

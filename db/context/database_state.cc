@@ -121,10 +121,11 @@ void DatabaseState::BackOff(Work what, int failures, uint64_t room) {
   const auto wait =
       std::min<std::chrono::nanoseconds>(kFirst * (1 << std::min(failures, 6)), kLast);
   const Deadline deadline = Deadline::After(context->clock, wait);
-  const size_t generations = work.immutables.size();
+  const size_t generations = work.ended_generations.size();
   const auto wanted_elsewhere = [&]() REQUIRES(mutex) {
-    return what == Work::kFlush ? work.flush_waiters > 0 || work.immutables.size() > generations
-                                : work.compactions_held > 0;
+    return what == Work::kFlush
+               ? work.flush_waiters > 0 || work.ended_generations.size() > generations
+               : work.compactions_held > 0;
   };
   while (!deadline.Expired() && !closing.load(std::memory_order_relaxed) &&
          work.room_made == room && work.pauses == 0 && !wanted_elsewhere()) {

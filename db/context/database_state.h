@@ -27,7 +27,7 @@ namespace nacre {
 ///
 /// Thread safety: `mutex` guards what says so; it is never held over I/O. Readers take no lock:
 /// they pin the epoch and load a family's view, or the set of families. A part of the database that
-/// has to wait for another waits for `changed`, which whoever changes something signals.
+/// has to wait for another waits for `changed`, which a part that changes something signals.
 struct DatabaseState {
   DatabaseState(DatabaseContext* database, const Options& options, const ManifestState& recovered);
 

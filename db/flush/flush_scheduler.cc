@@ -15,7 +15,7 @@ void FlushScheduler::Schedule() {
   state_->mutex.AssertHeld();
   BackgroundWork& work = state_->work;
   if (work.pauses > 0 || work.flush_running) return;
-  if (work.immutables.empty() && !work.pool_full) return;
+  if (work.ended_generations.empty() && !work.pool_full) return;
   // What cannot be scheduled is not running; the task begins with the mutex.
   executor_->Schedule([this] { Loop(); });
   work.flush_running = true;
@@ -38,20 +38,21 @@ Status FlushScheduler::FlushAndWait(const FlushOptions& options, const ColumnFam
   const uint64_t earlier = state_->work.flush_attempts;
   // Full MemTables that wait keep their bound even against explicit flushes.
   const auto most = [this]() REQUIRES(state_->mutex) { return state_->MemTablesMax() - 1; };
-  while (state_->work.immutables.size() >= most() &&
+  while (state_->work.ended_generations.size() >= most() &&
          (state_->work.flush_error.ok() || state_->work.flush_failed_attempt <= earlier)) {
     state_->changed.Wait();
   }
-  if (state_->work.immutables.size() >= most()) return state_->work.flush_error;
+  if (state_->work.ended_generations.size() >= most()) return state_->work.flush_error;
   if (generations_->HasEntries(only)) generations_->Switch();
-  if (state_->work.immutables.empty() || !options.wait) return Status::OK();
-  const SequenceNumber boundary = state_->work.immutables.back().boundary;
-  while (!state_->work.immutables.empty() && state_->work.immutables.front().boundary <= boundary &&
+  if (state_->work.ended_generations.empty() || !options.wait) return Status::OK();
+  const SequenceNumber boundary = state_->work.ended_generations.back().boundary;
+  while (!state_->work.ended_generations.empty() &&
+         state_->work.ended_generations.front().boundary <= boundary &&
          (state_->work.flush_error.ok() || state_->work.flush_failed_attempt <= earlier)) {
     state_->changed.Wait();
   }
-  const bool flushed =
-      state_->work.immutables.empty() || state_->work.immutables.front().boundary > boundary;
+  const bool flushed = state_->work.ended_generations.empty() ||
+                       state_->work.ended_generations.front().boundary > boundary;
   return flushed ? Status::OK() : state_->work.flush_error;
 }
 
@@ -72,22 +73,23 @@ bool FlushScheduler::AwaitRoom(uint64_t room) {
 void FlushScheduler::Loop() {
   int failures = 0;
   for (;;) {
-    Immutable oldest{};
+    EndedGeneration oldest{};
     bool flushes = false;
     uint64_t attempt = 0;
     uint64_t room = 0;
     {
       MutexLock lock(&state_->mutex);
       const bool closing = state_->closing.load(std::memory_order_relaxed);
-      const bool idle = state_->work.immutables.empty() && (closing || !state_->work.pool_full);
+      const bool idle =
+          state_->work.ended_generations.empty() && (closing || !state_->work.pool_full);
       if (idle || (closing && failures > 0) || state_->work.pauses > 0) {
         state_->work.flush_running = false;
         state_->changed.SignalAll();
         return;
       }
-      flushes = !state_->work.immutables.empty();
+      flushes = !state_->work.ended_generations.empty();
       if (flushes) {
-        oldest = state_->work.immutables.front();
+        oldest = state_->work.ended_generations.front();
         attempt = ++state_->work.flush_attempts;
       }
       room = state_->work.room_made;
@@ -135,13 +137,13 @@ void FlushScheduler::Loop() {
   }
 }
 
-Status FlushScheduler::CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits) {
+Status FlushScheduler::CommitFlush(const EndedGeneration& flushed, std::vector<FamilyEdit>* edits) {
   ManifestEdit change;
   change.last_sequence = flushed.boundary - 1;
   const Status status = committer_->Commit(*edits, &change, [&]() REQUIRES(state_->mutex) {
     state_->flushed = std::max(state_->flushed, flushed.boundary - 1);
     state_->work.flush_error = Status::OK();
-    state_->work.immutables.pop_front();
+    state_->work.ended_generations.pop_front();
     for (const auto& [id, family] : state_->families->by_id) {
       if (family->FindMemTable(flushed.generation) == nullptr) continue;
       std::shared_ptr<const Version> version = family->current_view()->version;
@@ -193,17 +195,18 @@ void FlushScheduler::WatchFullPool(uint64_t room, int* failures) {
     Log(context_.options.info_log, LogLevel::kInfo, "{}: the pool has room again", context_.name);
     return;
   }
-  if (state_->work.immutables.empty())
+  if (state_->work.ended_generations.empty())
     state_->BackOff(DatabaseState::Work::kFlush, ++*failures, room);
   // Deletions make no room before they are in tables, however few they are.
   const bool closing = state_->closing.load(std::memory_order_relaxed);
-  if (state_->work.immutables.empty() && !closing && generations_->HasEntries(/*only=*/nullptr))
+  if (state_->work.ended_generations.empty() && !closing &&
+      generations_->HasEntries(/*only=*/nullptr))
     generations_->Switch();
 }
 
 void FlushScheduler::FlushWritten() {
   MutexLock lock(&state_->mutex);
-  const bool under_way = !state_->work.immutables.empty();
+  const bool under_way = !state_->work.ended_generations.empty();
   if (under_way || state_->closing.load(std::memory_order_relaxed)) return;
   if (generations_->HasEntries(nullptr)) generations_->Switch();
 }

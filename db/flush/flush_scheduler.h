@@ -71,7 +71,7 @@ class FlushScheduler {
       REQUIRES(state_->mutex);
   void Loop() EXCLUDES(state_->mutex);
   /// Commits a flush, and ends the generation that it was of.
-  Status CommitFlush(const Immutable& flushed, std::vector<FamilyEdit>* edits)
+  Status CommitFlush(const EndedGeneration& flushed, std::vector<FamilyEdit>* edits)
       EXCLUDES(state_->mutex, committer_->mutex);
   /// After a flush found no room: waits for the compactions that may make some, then merges level
   /// 0. Whether there is room that was not there when BackgroundWork::room_made was `room`.

@@ -15,11 +15,11 @@
 
 namespace nacre {
 
-std::vector<FlushPart> MemTableFlusher::PartsOf(const Immutable& immutable) {
+std::vector<FlushPart> MemTableFlusher::PartsOf(const EndedGeneration& ended) {
   std::vector<FlushPart> parts;
   MutexLock lock(&state_->mutex);
   for (const auto& [id, family] : state_->families->by_id) {
-    std::shared_ptr<MemTable> memtable = family->HoldMemTable(immutable.generation);
+    std::shared_ptr<MemTable> memtable = family->HoldMemTable(ended.generation);
     if (memtable == nullptr || memtable->entries() == 0) continue;
     FlushPart& part = parts.emplace_back();
     part.family = family;
@@ -28,26 +28,25 @@ std::vector<FlushPart> MemTableFlusher::PartsOf(const Immutable& immutable) {
   return parts;
 }
 
-Status MemTableFlusher::Flush(const Immutable& immutable, std::vector<FamilyEdit>* edits) {
+Status MemTableFlusher::Flush(const EndedGeneration& ended, std::vector<FamilyEdit>* edits) {
   // Writers that got their tickets before the switch may still be inserting.
-  if (Status s =
-          generations_->sequencer()->AwaitPublished(immutable.boundary, writes_->why_stuck());
+  if (Status s = generations_->sequencer()->AwaitPublished(ended.boundary, writes_->why_stuck());
       !s.ok()) {
     NACRE_POINT("flush.given-up");
     return s.WithContext("writes are not published yet");
   }
-  std::vector<FlushPart> parts = PartsOf(immutable);
+  std::vector<FlushPart> parts = PartsOf(ended);
   bool near = false;
   for (FlushPart& part : parts) {
     NearFlush plan;
-    if (!near_.Plan(*part.memtable, immutable.boundary, &plan)) continue;
+    if (!near_.Plan(*part.memtable, ended.boundary, &plan)) continue;
     part.near = std::move(plan);
     near = true;
   }
   Status status;
   // Each node that dies during the flush costs one more try on those that are left.
   for (int attempt = 0; attempt <= context_.client->node_count(); ++attempt) {
-    status = TryFlush(&parts, immutable.boundary, edits);
+    status = TryFlush(&parts, ended.boundary, edits);
     for (FlushPart& part : parts) part.near.reset();
     if (std::exchange(near, false) && status.IsCorruption()) continue;  // What nodes made of it.
     if (!status.IsUnavailable() && !status.IsTimedOut()) break;

@@ -34,12 +34,13 @@ class MemTableFlusher {
         near_(context, state, writes) {}
 
   /// Awaits the writers of the generation, and writes its tables.
-  Status Flush(const Immutable& immutable, std::vector<FamilyEdit>* edits) EXCLUDES(state_->mutex);
+  Status Flush(const EndedGeneration& ended, std::vector<FamilyEdit>* edits)
+      EXCLUDES(state_->mutex);
   const FlushSites& sites() const { return near_.sites(); }
 
  private:
   /// Those that are not empty, all of which is published.
-  std::vector<FlushPart> PartsOf(const Immutable& immutable) EXCLUDES(state_->mutex);
+  std::vector<FlushPart> PartsOf(const EndedGeneration& ended) EXCLUDES(state_->mutex);
   /// All entries are below `boundary`.
   Status TryFlush(std::vector<FlushPart>* parts, SequenceNumber boundary,
                   std::vector<FamilyEdit>* edits) EXCLUDES(state_->mutex);

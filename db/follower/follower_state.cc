@@ -137,7 +137,7 @@ Status FollowerState::ReadLog(LogFollower::Look look, LogFollower::End* end) {
           [this](SequenceNumber first, uint32_t count, const Slice& updates) {
             return TakeRecord(first, count, updates);
           },
-          [this](SequenceNumber settled) { return Settle(settled); }, end)
+          [this](SequenceNumber last) { return CompleteThrough(last); }, end)
       .WithContext("database " + name_);
 }
 
@@ -372,7 +372,7 @@ Status FollowerState::InsertWaiting() {
   return Status::OK();
 }
 
-Status FollowerState::Settle(SequenceNumber sequence) {
+Status FollowerState::CompleteThrough(SequenceNumber sequence) {
   while (!waiting_.empty() && waiting_.begin()->first <= sequence) {
     // What is missing before it is in no log.
     applied_ = std::max(applied_, waiting_.begin()->first - 1);

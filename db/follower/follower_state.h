@@ -109,7 +109,7 @@ class FollowerState {
   Status TakeRecord(SequenceNumber first, uint32_t count, const Slice& updates);
   Status Insert(SequenceNumber first, uint32_t count, const Slice& updates);
   /// Nothing up to `sequence` is still to come.
-  Status Settle(SequenceNumber sequence);
+  Status CompleteThrough(SequenceNumber sequence);
   /// Inserts what does not wait any more.
   Status InsertWaiting();
   std::shared_ptr<MemTable> NewMemTable(const ColumnFamily& family);

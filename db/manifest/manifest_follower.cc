@@ -43,7 +43,7 @@ Status ManifestFollower::Open() {
 Status ManifestFollower::Load(const std::string& value) {
   ManifestRecovered recovered;
   const Status s = RecoverManifest(client_, value, database_id(), &recovered);
-  const size_t all = recovered.root.copies.size();
+  const size_t all = recovered.root.replicas.size();
   if (s.IsCorruption() && recovered.copies_read < all) {
     // The others may be sound, on nodes that have joined and were not met yet.
     return Status::Unavailable(fmt::format("{}; only {} of its {} copies can be reached",

@@ -331,7 +331,7 @@ Status ManifestLog::MakeManifest(const Room& room, const DoubtfulEdit* edit,
   Status s;
   {
     MutexUnlock unlock(&mutex_);
-    s = space_->ReserveCopies(sizes.bytes(), &reserved);
+    s = space_->ReserveReplicas(sizes.bytes(), &reserved);
     *again = s.ok();
     if (s.ok()) {
       s = ManifestWriter::Create(options_.client, sizes, reserved, image, version, writer);
@@ -437,7 +437,7 @@ void ManifestLog::FreeRetired() {
       return true;
     });
     if (!quiet.empty()) {
-      space_->FreeCopies(quiet);
+      space_->FreeReplicas(quiet);
       NACRE_POINT("renewal.last-one-freed");
     }
   }

@@ -35,9 +35,9 @@ class ManifestSpace {
  public:
   virtual ~ManifestSpace() = default;
   /// Reserves `bytes` on each of several live nodes: one more than may be lost, or as many as are
-  /// left. Reserved extents are freed by FreeCopies.
-  virtual Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) = 0;
-  virtual void FreeCopies(const std::vector<ExtentAddr>& copies) = 0;
+  /// left. Reserved extents are freed by FreeReplicas.
+  virtual Status ReserveReplicas(uint64_t bytes, std::vector<ExtentAddr>* copies) = 0;
+  virtual void FreeReplicas(const std::vector<ExtentAddr>& copies) = 0;
   /// Makes `value` the root (see ManifestRoot). OK: it is, durably. Any failure: it may be.
   /// `Fenced`: another owner has taken over, and may have found it.
   virtual Status PublishRoot(const std::string& value) = 0;
@@ -94,7 +94,7 @@ class ManifestLog {
   /// Makes a manifest that says `initial`, and the root. A new owner does that too, after recovery;
   /// the replicas of the manifest before are the caller's to free then. `space` and what the
   /// options name outlive the log. `Fenced`, `NoSpace`, `Unavailable` as ManifestSpace answers
-  /// them; after any failure but these of ReserveCopies the root may or may not have been set.
+  /// them; after any failure but these of ReserveReplicas the root may or may not have been set.
   static Status Create(const ManifestLogOptions& options, ManifestState initial,
                        ManifestSpace* space, std::unique_ptr<ManifestLog>* log) {
     return Create(options, std::move(initial), /*slots=*/nullptr, space, log);

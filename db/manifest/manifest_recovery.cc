@@ -85,7 +85,7 @@ class Recovery {
 };
 
 void Recovery::FindCopies() {
-  for (const ManifestRoot::Copy& stored : recovered_->root.copies) {
+  for (const ManifestRoot::Replica& stored : recovered_->root.replicas) {
     Copy copy;
     copy.extent.start.offset = stored.offset & ((uint64_t{1} << 48) - 1);
     copy.extent.length = stored.length;

@@ -148,9 +148,9 @@ std::string ManifestText(const ManifestRecovered& manifest) {
   if (state.restoring != 0) {
     text += fmt::format("being restored from checkpoint {:016x}\n", state.restoring);
   }
-  for (const ManifestRoot::Copy& copy : root.copies) {
+  for (const ManifestRoot::Replica& replica : root.replicas) {
     text += fmt::format("copy on instance {:016x} at {}: {} slots, ring of {} bytes\n",
-                        copy.instance_id, copy.offset, root.image_slots, root.ring_bytes);
+                        replica.instance_id, replica.offset, root.image_slots, root.ring_bytes);
   }
   for (const std::string& note : manifest.notes) text += fmt::format("note: {}\n", note);
   for (const auto& [node, instance] : state.nodes) {
@@ -177,10 +177,10 @@ std::string ManifestJson(const ManifestRecovered& manifest) {
   json += fmt::format(
       R"("image_slots": {}, "ring_bytes": {}, "copies": [{}], "notes": [{}], "nodes": [{}], )",
       root.image_slots, root.ring_bytes,
-      Join(root.copies, ", ",
-           [](const ManifestRoot::Copy& copy) {
-             return fmt::format(R"({{"instance_id": "{:016x}", "offset": {}}})", copy.instance_id,
-                                copy.offset);
+      Join(root.replicas, ", ",
+           [](const ManifestRoot::Replica& replica) {
+             return fmt::format(R"({{"instance_id": "{:016x}", "offset": {}}})",
+                                replica.instance_id, replica.offset);
            }),
       Join(manifest.notes, ", ", [](const std::string& note) { return JsonString(note); }),
       NodesJson(state.nodes));

@@ -18,14 +18,14 @@ namespace {
 //         24    4  generation
 //         28    4  bytes of a slot
 //         32    4  slots
-//         36    4  number of copies n
+//         36    4  number of replicas n
 //         40    8  bytes of the ring
-//         48  24n  for each copy: fixed64 instance id of its node, offset, length
+//         48  24n  for each replica: fixed64 instance id of its node, offset, length
 //               4  CRC32C of everything before
 constexpr uint32_t kMagic = 0x54524d4e;  // "NMRT"
 constexpr uint32_t kFormatVersion = 1;
 constexpr size_t kFixedBytes = 48;
-constexpr size_t kCopyBytes = 24;
+constexpr size_t kReplicaBytes = 24;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 48;  ///< Bounds a node's region.
 
 Status Malformed(std::string_view what) {
@@ -43,12 +43,12 @@ std::string EncodeManifestRoot(const ManifestRoot& root) {
   PutFixed32(&out, root.identity.generation);
   PutFixed32(&out, root.slot_bytes);
   PutFixed32(&out, root.image_slots);
-  PutFixed32(&out, static_cast<uint32_t>(root.copies.size()));
+  PutFixed32(&out, static_cast<uint32_t>(root.replicas.size()));
   PutFixed64(&out, root.ring_bytes);
-  for (const ManifestRoot::Copy& copy : root.copies) {
-    PutFixed64(&out, copy.instance_id);
-    PutFixed64(&out, copy.offset);
-    PutFixed64(&out, copy.length);
+  for (const ManifestRoot::Replica& replica : root.replicas) {
+    PutFixed64(&out, replica.instance_id);
+    PutFixed64(&out, replica.offset);
+    PutFixed64(&out, replica.length);
   }
   PutFixed32(&out, Crc32c(out.data(), out.size()));
   return out;
@@ -70,23 +70,24 @@ Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root) {
                     .generation = DecodeFixed32(p + 24)};
   root->slot_bytes = DecodeFixed32(p + 28);
   root->image_slots = DecodeFixed32(p + 32);
-  const uint64_t copies = DecodeFixed32(p + 36);
+  const uint64_t replicas = DecodeFixed32(p + 36);
   root->ring_bytes = DecodeFixed64(p + 40);
   if (format != kFormatVersion || root->slot_bytes != ManifestSlots::kSlotBytes ||
       root->image_slots == 0 || root->ring_bytes % ManifestRing::kAlignment != 0 ||
       root->ring_bytes < ManifestRing::kHeaderBytes || root->ring_bytes > kMaxBytes ||
-      copies == 0 || body != kFixedBytes + copies * kCopyBytes) {
+      replicas == 0 || body != kFixedBytes + replicas * kReplicaBytes) {
     return Malformed("malformed");
   }
-  root->copies.resize(copies);
+  root->replicas.resize(replicas);
   const char* at = p + kFixedBytes;
-  for (ManifestRoot::Copy& copy : root->copies) {
-    copy = {.instance_id = DecodeFixed64(at),
-            .offset = DecodeFixed64(at + 8),
-            .length = DecodeFixed64(at + 16)};
-    at += kCopyBytes;
-    if (copy.offset >= kMaxBytes || copy.length > kMaxBytes || copy.length < root->bytes()) {
-      return Malformed("a copy does not fit its extent");
+  for (ManifestRoot::Replica& replica : root->replicas) {
+    replica = {.instance_id = DecodeFixed64(at),
+               .offset = DecodeFixed64(at + 8),
+               .length = DecodeFixed64(at + 16)};
+    at += kReplicaBytes;
+    if (replica.offset >= kMaxBytes || replica.length > kMaxBytes ||
+        replica.length < root->bytes()) {
+      return Malformed("a replica does not fit its extent");
     }
   }
   return Status::OK();

@@ -15,19 +15,19 @@ namespace nacre {
 ///
 /// A replica is a pool::ImageHeader, `image_slots` slots, and the ring of edits, without gaps.
 struct ManifestRoot {
-  struct Copy {
+  struct Replica {
     uint64_t instance_id = 0;
     uint64_t offset = 0;  ///< Offset in the node's region.
     uint64_t length = 0;
 
-    bool operator==(const Copy&) const = default;
+    bool operator==(const Replica&) const = default;
   };
 
   pool::ManifestIdentity identity;
   uint32_t slot_bytes = 0;
   uint32_t image_slots = 0;
   uint64_t ring_bytes = 0;
-  std::vector<Copy> copies;
+  std::vector<Replica> replicas;
 
   uint64_t slots_offset() const { return pool::ImageHeader::kBytes; }
   uint64_t ring_offset() const { return slots_offset() + uint64_t{image_slots} * slot_bytes; }

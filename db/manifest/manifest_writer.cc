@@ -25,12 +25,13 @@ Status ManifestWriter::Create(pool::PoolClient* client, const ManifestRoot& size
   std::unique_ptr<ManifestWriter> made(new ManifestWriter(client, sizes));
   ManifestRoot& root = made->root_;
   assert(image.used() <= root.image_slots);
-  root.copies.clear();
+  root.replicas.clear();
   for (const ExtentAddr& copy : copies) {
     if (copy.length < root.bytes()) return Status::InvalidArgument("manifest: a copy is too short");
-    root.copies.push_back({.instance_id = client->instance_id(static_cast<NodeId>(copy.start.node)),
-                           .offset = copy.start.offset,
-                           .length = copy.length});
+    root.replicas.push_back(
+        {.instance_id = client->instance_id(static_cast<NodeId>(copy.start.node)),
+         .offset = copy.start.offset,
+         .length = copy.length});
   }
   made->copies_ = copies;
   NACRE_RETURN_IF_ERROR(

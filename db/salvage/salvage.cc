@@ -50,7 +50,7 @@ class PlannedSpace final : public ManifestSpace {
     return Status::OK();
   }
 
-  Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override {
+  Status ReserveReplicas(uint64_t bytes, std::vector<ExtentAddr>* copies) override {
     const int most = std::max(1, client_->domain_count());
     Placement placement;
     NACRE_RETURN_IF_ERROR(
@@ -58,7 +58,7 @@ class PlannedSpace final : public ManifestSpace {
     *copies = std::move(placement.fragments);
     return Status::OK();
   }
-  void FreeCopies(const std::vector<ExtentAddr>& copies) override {
+  void FreeReplicas(const std::vector<ExtentAddr>& copies) override {
     for (const ExtentAddr& copy : copies) space_.Free(copy);
   }
   Status PublishRoot(const std::string& value) override {

@@ -10,8 +10,8 @@
 
 namespace nacre {
 
-KeptBack Headroom::KeepBack(const ColumnFamily& family, uint64_t flush_bytes) {
-  KeptBack kept;
+HeadroomSize Headroom::SizeFor(const ColumnFamily& family, uint64_t flush_bytes) {
+  HeadroomSize size;
   uint64_t largest = flush_bytes;
   uint64_t buffers = 0;
   uint64_t target = 0;
@@ -29,29 +29,29 @@ KeptBack Headroom::KeepBack(const ColumnFamily& family, uint64_t flush_bytes) {
       context_.Allowed(Redundancy::Copies(context_.redundancy.MostParity() + 1));
   const Redundancy flushed = context_.Allowed(context_.redundancy.For(0));
   const Redundancy compacted = context_.Allowed(context_.redundancy.For(1));
-  kept.buffers = flushed.StoredBytes(buffers);
+  size.buffers = flushed.StoredBytes(buffers);
   // What is in use of the image may have doubled when it is made anew.
   const uint64_t manifest = 2 * committer_->manifest()->place().root.bytes();
   uint64_t segment = 0;
   if (!context_.pool->embedded()) {
     // A flush gives the log of its MemTables back.
     const uint64_t log = copies.StoredBytes(buffers) + flushed.StoredBytes(largest);
-    kept.buffers = std::max(kept.buffers, log);
+    size.buffers = std::max(size.buffers, log);
     segment = LogSegmentBytes(state_->default_family->options().write_buffer_size);
   }
-  kept.buffers += compacted.StoredBytes(buffers);
+  size.buffers += compacted.StoredBytes(buffers);
   // One segment to write to, and one ahead.
-  kept.opening = copies.StoredBytes(manifest + 2 * segment);
+  size.opening = copies.StoredBytes(manifest + 2 * segment);
   const StepRoom step = RoomOfStep(LargestRecord(*version), target, context_.options.chunk_size);
-  kept.step = step.bytes;
+  size.step = step.bytes;
   const uint64_t output = compacted.StoredBytes(step.output) / compacted.fragments();
-  kept.piece = std::min<uint64_t>(context_.slab_bytes, std::max({manifest, segment, output}));
-  return kept;
+  size.piece = std::min<uint64_t>(context_.slab_bytes, std::max({manifest, segment, output}));
+  return size;
 }
 
 Status Headroom::CheckFlush(const ColumnFamily& family, uint64_t bytes, uint64_t earlier,
                             bool pool_full) {
-  KeptBack kept = KeepBack(family, bytes + earlier);
+  HeadroomSize size = SizeFor(family, bytes + earlier);
   uint64_t merged = 0;
   {
     MutexLock lock(&state_->mutex);
@@ -64,21 +64,20 @@ Status Headroom::CheckFlush(const ColumnFamily& family, uint64_t bytes, uint64_t
   // Tables may have been dropped while a reader looked at them that has gone on since.
   context_.epochs.Collect();
   // What a full pool can be emptied with is what there is, in whatever pieces.
-  const uint64_t piece = pool_full ? 1 : kept.piece;
+  const uint64_t piece = pool_full ? 1 : size.piece;
   PoolRoom room;
   Status unknown = MeasureRoom(*context_.client, &context_.space, fragments, piece, &room);
   // It is not room that lacks: the reservation says so.
   if (room.domains < flushed.fragments()) return Status::OK();
   const uint64_t flush = flushed.StoredBytes(bytes + earlier);
-  kept.buffers += compacted.StoredBytes(kept.step - std::min(kept.step, merged));
+  size.buffers += compacted.StoredBytes(size.step - std::min(size.step, merged));
   const uint64_t all =
-      flush + compacted.StoredBytes(merged) + (pool_full ? kept.opening : kept.Of(room.total));
+      flush + compacted.StoredBytes(merged) + (pool_full ? size.opening : size.Of(room.total));
   if (room.free >= all) return Status::OK();
   NACRE_RETURN_IF_ERROR(std::move(unknown));
   return Status::NoSpace("pool " + context_.pool->uri() + " is full: " + FormatBytes(room.free) +
                          " free; a flush of " + FormatBytes(flush) +
-                         ", the compaction after it, and what is kept back need " +
-                         FormatBytes(all));
+                         ", the compaction after it, and the headroom need " + FormatBytes(all));
 }
 
 Status Headroom::CheckRestore(const std::vector<std::pair<uint32_t, TableMeta>>& tables,

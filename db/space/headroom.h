@@ -24,8 +24,8 @@ class Headroom {
   Headroom(DatabaseContext* context, DatabaseState* state, const StateCommitter* committer)
       : context_(*context), state_(state), committer_(committer) {}
 
-  /// `NoSpace` if a flush of `bytes`, besides `earlier` ones, would leave less room than is kept
-  /// back. `pool_full`: only deletions are flushed, which may take some of what is kept back.
+  /// `NoSpace` if a flush of `bytes`, besides `earlier` ones, would leave less room than the
+  /// headroom. `pool_full`: only deletions are flushed, which may take some of the headroom.
   Status CheckFlush(const ColumnFamily& family, uint64_t bytes, uint64_t earlier, bool pool_full)
       EXCLUDES(state_->mutex);
   /// `NoSpace` unless there is room for those of the tables (with their levels) that are not
@@ -34,7 +34,7 @@ class Headroom {
                       const std::set<uint64_t>& there);
 
  private:
-  KeptBack KeepBack(const ColumnFamily& family, uint64_t flush_bytes) EXCLUDES(state_->mutex);
+  HeadroomSize SizeFor(const ColumnFamily& family, uint64_t flush_bytes) EXCLUDES(state_->mutex);
 
   DatabaseContext& context_;
   DatabaseState* const state_;

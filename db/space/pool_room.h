@@ -27,9 +27,9 @@ Status MeasureRoom(const pool::PoolClient& client, pool::SpaceAllocator* space, 
 /// `free` says what is free in each.
 uint64_t PlaceableBytes(std::vector<uint64_t> free, int fragments);
 
-/// What an owner does not fill with new records, besides what a flush and the compaction after it
-/// take, so that a full pool can be emptied.
-struct KeptBack {
+/// How large the headroom is: what an owner does not fill with new records, besides what a flush
+/// and the compaction after it take, so that a full pool can be emptied.
+struct HeadroomSize {
   /// Bytes of the pool: for the MemTables that are filled until writers are told that the pool is
   /// full, with their log, and for merging them.
   uint64_t buffers = 0;

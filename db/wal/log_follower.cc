@@ -50,7 +50,8 @@ bool LogFollower::Readable(const ExtentAddr& copy) const {
          client_->alive(static_cast<NodeId>(copy.start.node));
 }
 
-Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& settled, End* end) {
+Status LogFollower::Advance(Look look, const Visitor& visit,
+                            const CompleteThrough& complete_through, End* end) {
   *end = End::kUnknown;
   heads_ = Heads();
   for (;;) {
@@ -65,7 +66,7 @@ Status LogFollower::Advance(Look look, const Visitor& visit, const Settled& sett
       }
     }
     Next next = Next::kNone;
-    NACRE_RETURN_IF_ERROR(FindNext(look, settled, &next));
+    NACRE_RETURN_IF_ERROR(FindNext(look, complete_through, &next));
     if (next == Next::kForeign) *end = End::kForeign;
     if (next != Next::kFound) return Status::OK();
   }
@@ -274,7 +275,7 @@ void LogFollower::LearnEnd(const LogSegmentHeader& later) {
   }
 }
 
-Status LogFollower::FindNext(Look look, const Settled& settled, Next* next) {
+Status LogFollower::FindNext(Look look, const CompleteThrough& complete_through, Next* next) {
   *next = Next::kNone;
   if (!heads_.read) {
     std::vector<pool::PointRead> reads;
@@ -302,15 +303,16 @@ Status LogFollower::FindNext(Look look, const Settled& settled, Next* next) {
     *next = Next::kForeign;
     return Status::OK();
   }
-  return Enter(number, header, settled);
+  return Enter(number, header, complete_through);
 }
 
-Status LogFollower::Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled) {
+Status LogFollower::Enter(uint64_t number, const LogSegmentHeader& header,
+                          const CompleteThrough& complete_through) {
   at_ = Position();
   at_.number = number;
   at_.offset = kLogHeaderBytes;
   heads_ = Heads();
-  return settled(header.settled);
+  return complete_through(header.complete_through);
 }
 
 }  // namespace nacre

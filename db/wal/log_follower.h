@@ -76,14 +76,15 @@ class LogFollower {
   };
   /// Each record, in the order of the log; some may come twice, or were visited before.
   using Visitor = std::function<Status(SequenceNumber first, uint32_t count, const Slice& updates)>;
-  /// Told when a segment is entered: see LogSegmentHeader::settled.
-  using Settled = std::function<Status(SequenceNumber)>;
+  /// Told when a segment is entered: see LogSegmentHeader::complete_through.
+  using CompleteThrough = std::function<Status(SequenceNumber)>;
 
   /// Visits what is new. After a failure, too, what was visited counts. `Unavailable`: no replica
   /// of a required segment can be read, or the readable ones lack a record that is known to be
   /// there; `Corruption`: no replica has it; `NotSupported`: its version is newer. A failure of the
   /// visitors is the answer, and final.
-  Status Advance(Look look, const Visitor& visit, const Settled& settled, End* end);
+  Status Advance(Look look, const Visitor& visit, const CompleteThrough& complete_through,
+                 End* end);
 
   /// Whether the last look was kHeads and found a segment announced: the owner is about to leave
   /// the open one, perhaps without a mark, so marks tell nothing from here on.
@@ -141,8 +142,9 @@ class LogFollower {
   enum class Next : uint8_t { kNone, kFound, kForeign };
   /// Enters the first segment of heads_ in use, or learns from it where the one that is read ends.
   /// All of them have to be readable for kHeads.
-  Status FindNext(Look look, const Settled& settled, Next* next);
-  Status Enter(uint64_t number, const LogSegmentHeader& header, const Settled& settled);
+  Status FindNext(Look look, const CompleteThrough& complete_through, Next* next);
+  Status Enter(uint64_t number, const LogSegmentHeader& header,
+               const CompleteThrough& complete_through);
   bool Readable(const ExtentAddr& copy) const;
 
   pool::PoolClient* const client_;

@@ -334,13 +334,14 @@ Status LogWriter::BeginSegment() {
 
 Status LogWriter::WriteHeader(bool announced) {
   char* const header = headers_->data() + (announced ? kLogHeaderBytes : 0);
-  EncodeLogHeader({.database_id = options_.database_id,
-                   .number = current_.segment.number,
-                   .previous_number = previous_number_,
-                   .previous_bytes = previous_bytes_,
-                   .settled = options_.settled == nullptr ? 0 : options_.settled(),
-                   .announced = announced},
-                  header);
+  EncodeLogHeader(
+      {.database_id = options_.database_id,
+       .number = current_.segment.number,
+       .previous_number = previous_number_,
+       .previous_bytes = previous_bytes_,
+       .complete_through = options_.complete_through == nullptr ? 0 : options_.complete_through(),
+       .announced = announced},
+      header);
   return Write(0, {.data = header, .size = kLogHeaderBytes, .region = headers_.get()});
 }
 

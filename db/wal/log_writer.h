@@ -38,7 +38,7 @@ struct LogWriterOptions {
   uint64_t previous_bytes = 0;
   /// A sequence up to which each record has been awaited, or was never appended: for the headers of
   /// segments (see LogSegmentHeader). Called by any thread that uses the log. None if null.
-  std::function<SequenceNumber()> settled{};
+  std::function<SequenceNumber()> complete_through{};
   Logger* log = nullptr;
 };
 
@@ -102,7 +102,8 @@ class LogWriter {
   Status Await(uint64_t position);
   /// The same for everything that was appended before.
   Status Sync() { return Await(ring_->reserved()); }
-  /// Begins a segment whose header tells of LogWriterOptions::settled as it is now, or later.
+  /// Begins a segment whose header tells of LogWriterOptions::complete_through as it is now, or
+  /// later.
   Status StartSegment() EXCLUDES(mutex_);
 
   /// Segments that have records of generations from `first` to `last`, all of which were awaited,

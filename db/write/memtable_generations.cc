@@ -35,7 +35,7 @@ MemTable* MemTableGenerations::MemTableFor(ColumnFamily* family, uint16_t genera
 void MemTableGenerations::HandleFull(uint16_t generation) {
   MutexLock lock(&state_->mutex);
   if (sequencer_.generation() != generation) return;  // Another thread did.
-  if (state_->work.immutables.size() + 1 >= state_->MemTablesMax()) {
+  if (state_->work.ended_generations.size() + 1 >= state_->MemTablesMax()) {
     state_->work.memtable_full = true;
     controller_->Update();
     return;
@@ -47,9 +47,9 @@ void MemTableGenerations::Switch() {
   state_->mutex.AssertHeld();
   const uint16_t full = sequencer_.generation();
   const auto generation = static_cast<uint16_t>(full + 1);
-  const SequenceNumber earliest = state_->work.immutables.empty()
+  const SequenceNumber earliest = state_->work.ended_generations.empty()
                                       ? state_->flushed + 1
-                                      : state_->work.immutables.back().boundary;
+                                      : state_->work.ended_generations.back().boundary;
   for (const auto& [id, family] : state_->families->by_id) {
     // What was written now will be written next; writers need not wait for one another then.
     const MemTable* memtable = family->FindMemTable(full);
@@ -57,9 +57,9 @@ void MemTableGenerations::Switch() {
     MemTableFor(family.get(), generation);
     state_->context->events.MemTableSealed(*family, *memtable, earliest);
   }
-  state_->work.immutables.push_back(
+  state_->work.ended_generations.push_back(
       {full, 0});  // First, as it may throw: a generation that ends is flushed.
-  state_->work.immutables.back().boundary = sequencer_.NextGeneration();
+  state_->work.ended_generations.back().boundary = sequencer_.NextGeneration();
   state_->work.memtable_full = false;
   dropped_entries_ = false;
   controller_->Update();
@@ -80,7 +80,7 @@ bool MemTableGenerations::HasEntries(const ColumnFamily* only) const {
 
 void MemTableGenerations::SwitchIfThereIsRoom() {
   state_->mutex.AssertHeld();
-  const bool room = state_->work.immutables.size() + 1 < state_->MemTablesMax();
+  const bool room = state_->work.ended_generations.size() + 1 < state_->MemTablesMax();
   if (state_->work.memtable_full && room) Switch();
 }
 

@@ -11,8 +11,8 @@
 namespace nacre {
 
 /// Makes the MemTables that writers write to, and ends a generation of them when one is full: from
-/// then on the generation waits in BackgroundWork::immutables for its flush. It owns the sequencer,
-/// since a writer's sequence number and generation are one ticket.
+/// then on the generation waits in BackgroundWork::ended_generations for its flush. It owns the
+/// sequencer, since a writer's sequence number and generation are one ticket.
 ///
 /// Thread safety: all methods may be called from many threads at once, with the mutex of the state
 /// where the class says so.

@@ -52,7 +52,7 @@ void WriteController::Update() {
       stall == Stall::kNone    ? "go on"
       : stall == Stall::kDelay ? "slow down"
                                : "stop",
-      state_->work.immutables.size(), level0);
+      state_->work.ended_generations.size(), level0);
 }
 
 void WriteController::StopFor(const Status& why) {

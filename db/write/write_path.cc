@@ -264,9 +264,9 @@ Status WritePath::OpenLog(uint64_t next_number, const LogReadResult& replayed, L
   options.previous_bytes = replayed.end_bytes;
   if (context_.options.manual_wal_flush) {
     // What is published may be on its way to the log still.
-    options.settled = [before = sequencer_->LastPublished()] { return before; };
+    options.complete_through = [before = sequencer_->LastPublished()] { return before; };
   } else {
-    options.settled = [this] { return sequencer_->LastPublished(); };
+    options.complete_through = [this] { return sequencer_->LastPublished(); };
   }
   options.log = context_.options.info_log.get();
   return LogWriter::Open(options, space, &log_);

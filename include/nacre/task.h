@@ -127,7 +127,7 @@ class RunLoop final : public AsyncExecutor {
   /// Returns when all that was spawned has ended, or throws the first exception of it then.
   void Run() {
     while (running_ > 0) {
-      assert(!ready_.empty() && "somebody awaits what this loop does not resume");
+      assert(!ready_.empty() && "a task awaits what this loop does not resume");
       const std::coroutine_handle<> next = ready_.front();
       ready_.pop_front();
       next.resume();

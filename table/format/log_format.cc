@@ -20,9 +20,9 @@ constexpr size_t kVersionAt = 40;
 constexpr uint32_t kFirstMarkedVersion = 2;
 /// Earlier versions had zeros there.
 constexpr size_t kAnnouncedAt = 44;
-constexpr size_t kSettledAt = 48;
+constexpr size_t kCompleteThroughAt = 48;
 constexpr size_t kHeaderCrcAt = 60;
-static_assert(kSettledAt + 8 == kLogSealAt && kLogSealAt + kLogSealBytes == kHeaderCrcAt);
+static_assert(kCompleteThroughAt + 8 == kLogSealAt && kLogSealAt + kLogSealBytes == kHeaderCrcAt);
 static_assert(kHeaderCrcAt + 4 == kLogHeaderBytes);
 
 /// What the checksum of a record covers starts here.
@@ -72,7 +72,7 @@ void EncodeLogHeader(const LogSegmentHeader& header, char* to) {
   EncodeFixed64(to + kPreviousBytesAt, header.previous_bytes);
   EncodeFixed32(to + kVersionAt, kLogFormatVersion);
   EncodeFixed32(to + kAnnouncedAt, header.announced ? 1 : 0);
-  EncodeFixed64(to + kSettledAt, header.settled);
+  EncodeFixed64(to + kCompleteThroughAt, header.complete_through);
   EncodeFixed32(to + kHeaderCrcAt, HeaderCrc(to));
 }
 
@@ -106,7 +106,7 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
                                             version, kLogFormatVersion));
   }
   header->announced = DecodeFixed32(from + kAnnouncedAt) != 0;
-  header->settled = DecodeFixed64(from + kSettledAt);
+  header->complete_through = DecodeFixed64(from + kCompleteThroughAt);
   char seal[kLogSealBytes];
   EncodeLogSeal(database_id, number, seal);
   header->sealed = std::memcmp(from + kLogSealAt, seal, kLogSealBytes) == 0;

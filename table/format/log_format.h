@@ -38,13 +38,13 @@ namespace nacre {
 //     32  fixed64  its valid bytes            16  fixed64  first sequence
 //     40  fixed32  format version             24  payload  updates as in a WriteBatch
 //     44  fixed32  1: announced                         zeros to a multiple of 8, 32 bytes at least
-//     48  fixed64  settled sequence
+//     48  fixed64  complete through: sequence
 //     56  fixed32  0; sealed: the stamp, or 1
 //     60  fixed32  CRC32C of 60 bytes
 
 inline constexpr size_t kLogHeaderBytes = 64;
 inline constexpr uint64_t kLogMagic = 0x474553474f4c434eULL;  ///< "NCLOGSEG"
-/// 1 had neither settled sequence nor mark, 2 announced nothing.
+/// 1 had neither the sequence it is complete through nor a mark, 2 announced nothing.
 inline constexpr uint32_t kLogFormatVersion = 3;
 
 inline constexpr size_t kLogSealAt = 56;
@@ -72,7 +72,7 @@ struct LogSegmentHeader {
   uint64_t previous_bytes = 0;   ///< Header and records of the predecessor; what follows is void.
   /// Whatever up to this sequence is not in tables nor in the segments before is in no log, and
   /// will not be.
-  SequenceNumber settled = 0;
+  SequenceNumber complete_through = 0;
   /// The segment is not in use yet, so the one before has not ended.
   bool announced = false;
   /// Nothing is acknowledged here any more, or the format version does not tell. Not encoded: see

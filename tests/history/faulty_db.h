@@ -19,7 +19,7 @@ class FaultyDB final : public StackableDB {
  public:
   enum class Fault : uint8_t {
     kStaleGets,  ///< From time to time Get answers as of when this object was made.
-    /// A batch is written key by key, if possible with a read of somebody in between.
+    /// A batch is written key by key, if possible with a read of another client in between.
     kTornBatches,
     kLostWrites,  ///< From time to time a write is acknowledged and forgotten.
     /// From some write on all answer Fenced; every other one of the writes takes effect none the

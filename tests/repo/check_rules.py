@@ -159,8 +159,9 @@ LITERALS = re.compile(
     re.DOTALL)
 
 # A comment is made of sentences with subjects that can be named: not "Of the segment.", "Who waits
-# is told." or "Nobody needs it.".
-FRAGMENT = re.compile(r"^Of\b|(?:^|(?<=[.:;] ))Who(?:ever)?\b|\b[Nn]obody\b")
+# is told." or "Somebody needs it.".
+FRAGMENT = re.compile(r"^Of\b|(?:^|(?<=[.:;] ))Who\b|\b[Ww]hoever\b|"
+                      r"\b(?:[Nn]o|[Ss]ome)body\b")
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Bench {
   void DropManifest() {
     const std::vector<ExtentAddr> copies = log_->copies();
     log_.reset();
-    pool_->FreeCopies(copies);
+    pool_->FreeReplicas(copies);
   }
   const ManifestState& initial() const { return initial_; }
 

@@ -248,7 +248,7 @@ TEST_F(CommandReplayTest, KeepsLogsAndDatabasesApart) {
   };
   const std::string pool = std::string("pool='") + kEmbedded + "', ";
   refuse(pool, "command_log: '', but database 'sqlite' is open with");
-  refuse(options_ + "database='other', ", "LOCK: somebody else is at work");
+  refuse(options_ + "database='other', ", "LOCK: another process is at work");
   refuse(options_ + "command_log_size=many, ", "not a number of bytes");
   refuse(pool + "remote_log='perhaps', ", "neither on nor off");
   Leave();

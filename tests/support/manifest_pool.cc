@@ -29,7 +29,7 @@ ManifestPool::ManifestPool(int copies, std::shared_ptr<pool::PoolImpl> pool, uin
                                                   executor_.get());
 }
 
-Status ManifestPool::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) {
+Status ManifestPool::ReserveReplicas(uint64_t bytes, std::vector<ExtentAddr>* copies) {
   if (on_reserve != nullptr) on_reserve();
   if (const Status s = std::exchange(next_reserve, Status::OK()); !s.ok()) return s;
   Placement placement;
@@ -45,7 +45,7 @@ Status ManifestPool::ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copi
   return Status::OK();
 }
 
-void ManifestPool::FreeCopies(const std::vector<ExtentAddr>& copies) {
+void ManifestPool::FreeReplicas(const std::vector<ExtentAddr>& copies) {
   copies_in_use_ -= copies.size();
   for (const ExtentAddr& copy : copies) space_->Free(copy);
 }

@@ -26,8 +26,8 @@ class ManifestPool : public ManifestSpace {
   explicit ManifestPool(int copies = 3, const TestPoolOptions& options = {});
   ManifestPool(int copies, std::shared_ptr<pool::PoolImpl> pool, uint64_t slab_bytes);
 
-  Status ReserveCopies(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
-  void FreeCopies(const std::vector<ExtentAddr>& copies) override;
+  Status ReserveReplicas(uint64_t bytes, std::vector<ExtentAddr>* copies) override;
+  void FreeReplicas(const std::vector<ExtentAddr>& copies) override;
   Status PublishRoot(const std::string& value) override;
 
   pool::PoolClient* client() const { return pool_->client(); }

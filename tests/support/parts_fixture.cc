@@ -84,9 +84,9 @@ std::shared_ptr<const Version> PartsFixture::version() {
   return family()->current_view()->version;
 }
 
-size_t PartsFixture::immutables() {
+size_t PartsFixture::ended_generations() {
   MutexLock lock(&parts_->state.mutex);
-  return parts_->state.work.immutables.size();
+  return parts_->state.work.ended_generations.size();
 }
 
 void PartsFixture::FillWith(uint64_t bytes) {

@@ -35,7 +35,7 @@ class PartsFixture : public testing::Test {
 
   ColumnFamily* family() { return parts_->state.default_family.get(); }
   std::shared_ptr<const Version> version();
-  size_t immutables();
+  size_t ended_generations();
   /// Reserves for nothing what is free in the pool, but for `left` pieces of `bytes`.
   void FillPool(uint64_t bytes, size_t left);
   /// Gives back what FillPool reserved.

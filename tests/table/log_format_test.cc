@@ -100,17 +100,19 @@ TEST(LogFormatTest, AHeaderIsThatOfItsSegment) {
 
 TEST(LogFormatTest, ASealedHeaderSaysSoAndIsOtherwiseTheSame) {
   std::string bytes(kLogHeaderBytes, 'x');
-  EncodeLogHeader(
-      {.database_id = kDatabase, .number = kNumber, .previous_number = 7, .settled = 0x1234567},
-      bytes.data());
+  EncodeLogHeader({.database_id = kDatabase,
+                   .number = kNumber,
+                   .previous_number = 7,
+                   .complete_through = 0x1234567},
+                  bytes.data());
   LogSegmentHeader header;
   ASSERT_TRUE(IsOk(DecodeLogHeader(bytes, kDatabase, kNumber, &header)));
   EXPECT_FALSE(header.sealed);
-  EXPECT_EQ(header.settled, 0x1234567u);
+  EXPECT_EQ(header.complete_through, 0x1234567u);
   EncodeLogSeal(kDatabase, kNumber, bytes.data() + kLogSealAt);
   ASSERT_TRUE(IsOk(DecodeLogHeader(bytes, kDatabase, kNumber, &header)));
   EXPECT_TRUE(header.sealed);
-  EXPECT_EQ(header.settled, 0x1234567u);
+  EXPECT_EQ(header.complete_through, 0x1234567u);
   EncodeLogSeal(kDatabase, kNumber + 1, bytes.data() + kLogSealAt);
   EXPECT_TRUE(DecodeLogHeader(bytes, kDatabase, kNumber, &header).IsCorruption());
 }
@@ -135,7 +137,7 @@ TEST(LogFormatTest, AHeaderOfVersion1IsRead) {
   LogSegmentHeader header;
   ASSERT_TRUE(IsOk(DecodeLogHeader(bytes, kDatabase, kNumber, &header)));
   EXPECT_EQ(header.previous_number, 7u);
-  EXPECT_EQ(header.settled, 0u);
+  EXPECT_EQ(header.complete_through, 0u);
   EXPECT_TRUE(header.sealed);  // Its writer would not have said so.
 }
 

@@ -55,7 +55,7 @@ class AbortedError(Error):
 
 
 class BusyError(Error):
-    """Somebody else has the database, or the folder, open."""
+    """Another process has the database, or the folder, open."""
 
 
 class TryAgainError(Error):

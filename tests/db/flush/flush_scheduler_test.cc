@@ -45,7 +45,7 @@ TEST_F(FlushSchedulerTest, AFlushIsOneChangeAfterWhichTablesHaveAll) {
   ASSERT_TRUE(IsOk(Flush()));
   EXPECT_EQ(manifest_version(), before + 1);
   EXPECT_EQ(version()->level0_runs(), 1);
-  EXPECT_EQ(immutables(), 0u);
+  EXPECT_EQ(ended_generations(), 0u);
   EXPECT_EQ(flushed(), 2u);
   EXPECT_EQ(parts_->committer.manifest()->last_sequence(), 2u);
   EXPECT_EQ(family()->FindMemTable(generation), nullptr);
@@ -56,7 +56,7 @@ TEST_F(FlushSchedulerTest, FlushesNothingThatIsNotThere) {
   const uint64_t before = manifest_version();
   ASSERT_TRUE(IsOk(Flush()));
   parts_->flushes.FlushWritten();
-  EXPECT_EQ(immutables(), 0u);
+  EXPECT_EQ(ended_generations(), 0u);
   ASSERT_TRUE(IsOk(Put("a", "1")));
   const auto other = std::make_shared<ColumnFamily>(7, "other", options_, 7, nullptr);
   ASSERT_TRUE(IsOk(Flush(/*wait=*/true, other.get())));
@@ -69,12 +69,12 @@ TEST_F(FlushSchedulerTest, GenerationsWaitInOrderWhileWorkIsPaused) {
   ASSERT_TRUE(IsOk(Flush(/*wait=*/false)));
   ASSERT_TRUE(IsOk(Put("a", "2")));
   parts_->flushes.FlushWritten();
-  EXPECT_EQ(immutables(), 1u) << "one waits to be flushed already";
+  EXPECT_EQ(ended_generations(), 1u) << "one waits to be flushed already";
   ASSERT_TRUE(IsOk(Flush(/*wait=*/false)));
-  EXPECT_EQ(immutables(), 2u);
+  EXPECT_EQ(ended_generations(), 2u);
   EXPECT_EQ(version()->level0_runs(), 0);
   ASSERT_TRUE(IsOk(parts_->state.ContinueWork()));
-  ASSERT_TRUE(Eventually([this] { return immutables() == 0; }));
+  ASSERT_TRUE(Eventually([this] { return ended_generations() == 0; }));
   EXPECT_EQ(version()->level0_runs(), 2);
   EXPECT_EQ(flushed(), 2u);
   EXPECT_EQ(Get("a"), "2");
@@ -85,13 +85,13 @@ TEST_F(FlushSchedulerTest, AFullPoolTakesDeletionsUntilThereIsRoom) {
   ASSERT_TRUE(IsOk(Put("a", std::string(10'000, 'a'))));
   ASSERT_NO_FATAL_FAILURE(FillPool(64 << 10, /*left=*/0));
   EXPECT_TRUE(IsFailure(Flush(), Code::kNoSpace));
-  EXPECT_EQ(immutables(), 1u);
+  EXPECT_EQ(ended_generations(), 1u);
   EXPECT_EQ(Get("a"), std::string(10'000, 'a'));
   EXPECT_TRUE(IsFailure(Put("b", "1"), Code::kNoSpace));
   EXPECT_TRUE(IsOk(parts_->writes.WriteOne({}, family(), ValueType::kDeletion, "key1", Slice())));
   EmptyPool();
   ASSERT_TRUE(Eventually([this] { return parts_->write_controller.stall() == Stall::kNone; }));
-  EXPECT_EQ(immutables(), 0u);
+  EXPECT_EQ(ended_generations(), 0u);
   EXPECT_EQ(version()->level0_runs(), 2);
   EXPECT_TRUE(IsOk(Put("b", "1")));
   EXPECT_EQ(Get("key1"), "(NotFound)");
@@ -102,7 +102,7 @@ TEST_F(FlushSchedulerTest, AClosingDatabaseFlushesNoMore) {
   StopWork();
   EXPECT_TRUE(IsFailure(Flush(), Code::kShutdownInProgress));
   parts_->flushes.FlushWritten();
-  EXPECT_EQ(immutables(), 0u);
+  EXPECT_EQ(ended_generations(), 0u);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_F(ManifestLogTest, EveryStepIsRecovered) {
         model_ = recovered.state;
         options.epoch = pool_.LogOptions().epoch;
         Open(options);
-        pool_.FreeCopies(recovered.copies);
+        pool_.FreeReplicas(recovered.copies);
         break;
       }
       default:

@@ -47,7 +47,7 @@ TEST_F(HeadroomTest, RefusesAFlushThatThePoolHasNoRoomFor) {
   EXPECT_TRUE(IsFailure(CheckFlush(kMegabyte, /*earlier=*/60 * kMegabyte), Code::kNoSpace));
 }
 
-TEST_F(HeadroomTest, LeavesDeletionsSomeOfWhatIsKeptBack) {
+TEST_F(HeadroomTest, LeavesDeletionsSomeOfTheHeadroom) {
   ASSERT_NO_FATAL_FAILURE(Open());
   // So large that it does not count in how many pieces it is free.
   constexpr uint64_t kPiece = 2 * kMegabyte;

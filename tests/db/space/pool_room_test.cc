@@ -23,10 +23,10 @@ TEST(PoolRoomTest, FragmentsOfATableAreInDifferentDomains) {
 }
 
 TEST(PoolRoomTest, ASmallPoolKeepsAPartBack) {
-  const KeptBack kept{.buffers = 100, .opening = 20};
-  EXPECT_EQ(kept.Of(1000), 120u);
-  EXPECT_EQ(kept.Of(400), 100u);
-  EXPECT_EQ(kept.Of(40), 20u) << "else nobody could open it";
+  const HeadroomSize size{.buffers = 100, .opening = 20};
+  EXPECT_EQ(size.Of(1000), 120u);
+  EXPECT_EQ(size.Of(400), 100u);
+  EXPECT_EQ(size.Of(40), 20u) << "else it could not be opened";
 }
 
 TEST(PoolRoomTest, AStepHasRoomForLargeRecords) {

@@ -28,7 +28,7 @@ class LogFollowerTest : public LogFixture {
     OpenPoolFor(nodes, copies);
     follower_ = std::make_unique<LogFollower>(client_, database_id_);
     LogWriterOptions options = Options();
-    options.settled = [this] { return settled_; };
+    options.complete_through = [this] { return complete_through_; };
     OpenWriter(options);
   }
   void Append(size_t count, size_t largest) {
@@ -53,8 +53,8 @@ class LogFollowerTest : public LogFixture {
           }
           return Status::OK();
         },
-        [this](SequenceNumber settled) {
-          told_ = std::max(told_, settled);
+        [this](SequenceNumber last) {
+          told_ = std::max(told_, last);
           return Status::OK();
         },
         end);
@@ -85,7 +85,7 @@ class LogFollowerTest : public LogFixture {
 
   Random random_{TestSeed(772)};
   std::unique_ptr<LogFollower> follower_;
-  SequenceNumber settled_ = 0;  ///< What the writer tells.
+  SequenceNumber complete_through_ = 0;  ///< What the writer tells.
   SequenceNumber told_ = 0;
   SequenceNumber next_ = 1;
   SequenceNumber followed_through_ = 0;
@@ -278,7 +278,7 @@ TEST_F(LogFollowerTest, ASegmentThatEndsIsMarkedWhereItCanBeReached) {
   ASSERT_NO_FATAL_FAILURE(Append(2, 500));
   const LogSegment first = log_space_->segments().front();
   for (const ExtentAddr& copy : first.copies) EXPECT_FALSE(Sealed(copy, first.number));
-  settled_ = 77;
+  complete_through_ = 77;
   ASSERT_TRUE(IsOk(writer_->StartSegment()));
   for (const ExtentAddr& copy : first.copies) EXPECT_TRUE(Sealed(copy, first.number));
   ASSERT_NO_FATAL_FAILURE(Append(1, 500));

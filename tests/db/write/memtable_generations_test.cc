@@ -37,9 +37,9 @@ TEST_F(MemTableGenerationsTest, AFullOneEndsOnceAndTheNextOneIsThere) {
   EXPECT_EQ(generation(), full + 1);
   {
     MutexLock lock(&parts_->state.mutex);
-    ASSERT_EQ(parts_->state.work.immutables.size(), 1u);
-    EXPECT_EQ(parts_->state.work.immutables[0].generation, full);
-    EXPECT_EQ(parts_->state.work.immutables[0].boundary, 3u)
+    ASSERT_EQ(parts_->state.work.ended_generations.size(), 1u);
+    EXPECT_EQ(parts_->state.work.ended_generations[0].generation, full);
+    EXPECT_EQ(parts_->state.work.ended_generations[0].boundary, 3u)
         << "sequence numbers 1 and 2 are in it";
   }
   ASSERT_TRUE(IsOk(Put("a", "3")));
@@ -68,7 +68,7 @@ TEST_F(MemTableGenerationsTest, StallsWritersUntilOneMoreMayWait) {
   for (int full = 1; full < options_.max_write_buffer_number; ++full) {
     ASSERT_TRUE(IsOk(Put("a", "1")));
     generations().HandleFull(generation());
-    ASSERT_EQ(immutables(), static_cast<size_t>(full));
+    ASSERT_EQ(ended_generations(), static_cast<size_t>(full));
   }
   ASSERT_TRUE(IsOk(Put("a", "2")));
   const uint16_t last = generation();

@@ -25,7 +25,7 @@ struct CrashPlan {
   std::string pool_uri;
   std::string redundancy;
   uint64_t seed = 1;
-  uint64_t first = 1;      ///< Number of its first write: those before were somebody else's.
+  uint64_t first = 1;      ///< Number of its first write: those before were another process's.
   uint64_t writes = 45;    ///< So many.
   std::string dir = "";    ///< kCheckpoint: of the checkpoints.
   std::string added = "";  ///< kDrain: address of the node that comes.

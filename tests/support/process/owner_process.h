@@ -55,7 +55,7 @@ class OwnerProcess {
   /// The code with which the writes of each thread ended, once they have; -1 if one goes on for a
   /// time far beyond what it takes.
   std::vector<int64_t> AwaitFailures();
-  /// Whether it has died by somebody else's hand.
+  /// Whether it has died, though not by this object.
   bool died() const;
   void Kill() { process_->Kill(); }
   void Stop();

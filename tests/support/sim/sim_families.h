@@ -19,7 +19,7 @@ using FamilyHandle = std::shared_ptr<ColumnFamilyHandle>;
 /// Families of a database that is open, with the numbers of a FamilyModel.
 using Extras = std::vector<std::pair<uint32_t, FamilyHandle>>;
 
-/// A database as somebody has it open. Two families are there from the first opening on: the
+/// A database as a client has it open. Two families are there from the first opening on: the
 /// default one and `other`. The rest come and go. The database outlives this.
 struct OpenDatabase {
   DB* db = nullptr;
@@ -44,7 +44,7 @@ class FamilyModel {
   void EndCreate(uint32_t number);  ///< It is acknowledged.
   void BeginDrop(uint32_t owner, uint32_t number);
   void EndDrop(uint32_t number);
-  /// Whether somebody has begun to drop it: what it shows may lag behind from then on.
+  /// Whether an owner has begun to drop it: what it shows may lag behind from then on.
   bool dropped(uint32_t number) const { return families_[number].drop_begun; }
 
   /// Between two events.

@@ -29,12 +29,12 @@ namespace nacre::sim {
 /// - where compactions filter (SimFilter), one that has the attempt's number, which they may remove
 ///   if the number says so; and one of the values may be cut to its number;
 /// - and a copy of the number in each family that comes and goes which the writer has open: what
-///   that shows is the last attempt that wrote to it, unless somebody has begun to drop it.
+///   that shows is the last attempt that wrote to it, unless an owner has begun to drop it.
 ///
 /// Thread safety: as Simulation (no method is a scheduling point but those that read, meanwhile).
 class Model {
  public:
-  /// What somebody saw of a group.
+  /// What a reader saw of a group.
   struct Sight {
     size_t group = 0;
     bool found = false;
@@ -114,7 +114,7 @@ class Model {
   uint64_t DeletionFrom(size_t group, uint64_t attempt, bool* found) const;
   /// Whether its owner had been replaced when the attempt began.
   bool forbidden(size_t group, uint64_t attempt) const;
-  /// The newest attempt up to this one, which somebody saw, that has to stay until the next. One
+  /// The newest attempt up to this one, which a reader saw, that has to stay until the next. One
   /// need not whose owner may have a successor, if no owner acknowledged or showed it, nor a later
   /// one of that owner.
   uint64_t KeptOf(size_t group, uint64_t attempt) const;

@@ -10,7 +10,7 @@
 #include "tests/support/sim/sim_model.h"
 #include "tests/support/test_db.h"
 
-// How the keys of a group are named, and what somebody sees of them.
+// How the keys of a group are named, and what a reader sees of them.
 
 namespace nacre::sim {
 

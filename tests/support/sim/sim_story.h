@@ -100,7 +100,7 @@ class Story {
   void SlowNode();
   void AddNode();
   void DrainNode();
-  /// Somebody else takes all the room that there is, or nearly so.
+  /// Another database takes all the room that there is, or nearly so.
   void FillNodes();
   /// Flips bits in what a node has of tables and manifest, and of the log unless it is followed.
   void FlipBits();

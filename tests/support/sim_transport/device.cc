@@ -92,7 +92,7 @@ Status SimDevice::Listen(const std::string& address, std::unique_ptr<Listener>* 
   state->host = host_;
   state->secret = secret_;
   if (!network_->AddListener(name, state)) {
-    return Status::Busy("sim:" + name + ": somebody listens there already");
+    return Status::Busy("sim:" + name + ": another listener is there already");
   }
   *listener = std::make_unique<SimListener>(network_, std::move(name), std::move(state), keys_);
   return Status::OK();
