@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import Iterator
 
-from check_rules import (CPP_SUFFIXES, LITERALS, OVERVIEW, Violation, find_files, is_page,
+from check_rules import (CPP_SUFFIXES, LITERALS, OVERVIEW, Violation, find_files, is_page, run,
                          struct_bodies, without_literals)
 
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
@@ -312,15 +312,5 @@ def check_tree(root: pathlib.Path) -> list[Violation]:
     return sorted(set(violations), key=lambda v: (v.path, v.line, v.message))
 
 
-def main() -> int:
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    violations = check_tree(pathlib.Path(sys.argv[1]))
-    for violation in violations:
-        print(violation)
-    return 1 if violations else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, check_tree))

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Callable, Iterator
 
 # For each folder with rules of its own, the folders whose headers it may include besides its own;
 # "nacre" is include/nacre. A name stands for the folders in it, too, unless it ends with a slash. A
@@ -436,15 +436,16 @@ def check_tree(root: pathlib.Path) -> list[Violation]:
     return sorted(violations, key=lambda v: (v.path, v.line))
 
 
-def main() -> int:
+def run(usage: str, check: Callable[[pathlib.Path], list[Violation]]) -> int:
+    """Checks the tree that the command line names, and prints what is wrong; the exit code."""
     if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
+        print(usage, file=sys.stderr)
         return 2
-    violations = check_tree(pathlib.Path(sys.argv[1]))
+    violations = check(pathlib.Path(sys.argv[1]))
     for violation in violations:
         print(violation)
     return 1 if violations else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, check_tree))
