@@ -7,8 +7,6 @@
 #include "db/family/family_check.h"
 #include "db/manifest/manifest_recovery.h"
 #include "db/open_timeline.h"
-#include "db/options/info_log.h"
-#include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
 #include "db/recovery.h"
 #include "pool/databases.h"
@@ -95,20 +93,13 @@ Status DBImpl::Open(const DBOptions& options, const std::string& name,
 Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
                       const std::vector<ColumnFamilyDescriptor>& given_families,
                       const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db) try {
-  RedundancyPolicy redundancy;
-  const ColumnFamilyOptions* default_options = nullptr;
-  std::vector<std::string> notes;
-  DBOptions options = SanitizeDBOptions(given, &notes);
-  const std::vector<ColumnFamilyDescriptor> families = SanitizeFamilies(given_families, &notes);
-  NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
-  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
-  NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
-  LogNotes(options.info_log.get(), name, notes);
-  const Options of_default(options, *default_options);
+  CheckedOptions checked;
+  NACRE_RETURN_IF_ERROR(CheckOpening(given, name, given_families, &checked));
+  const auto& [options, families, redundancy] = checked;
 
   OpenTimeline timeline(Clock::System());
   std::shared_ptr<pool::PoolImpl> pool;
-  NACRE_RETURN_IF_ERROR(OpenPoolOf(of_default, &pool));
+  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   timeline.EndStep("pool");
   pool::PoolClient* client = pool->client();
   const int nodes_needed = redundancy.Widest().fragments();
@@ -145,8 +136,8 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   };
   ManifestRecovered last;
   if (checkpoint != nullptr) last.state = *checkpoint;
-  last.state.comparator = of_default.comparator->Name();
-  if (checkpoint == nullptr) last.state.num_levels = static_cast<uint32_t>(of_default.num_levels);
+  last.state.comparator = options.comparator->Name();
+  if (checkpoint == nullptr) last.state.num_levels = static_cast<uint32_t>(options.num_levels);
   last.state.slab_bytes = client->options().slab_bytes;
   last.state.database_id = lease.database_id;
   if (lease.existed) {
@@ -163,11 +154,11 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
     return give_back(status.WithContext("database " + name));
   }
   // The new manifest, which is made of this, has the levels that tables are written to from now on.
-  SetLevels(families, *default_options, &last.state);
+  SetLevels(families, options, &last.state);
   timeline.EndStep("manifest");
   NACRE_POINT("open.manifest-read");
   std::unique_ptr<DBImpl> opened(
-      new DBImpl(of_default, name, redundancy, std::move(pool), lease, last.state));
+      new DBImpl(options, name, redundancy, std::move(pool), lease, last.state));
   opened->MakeFamilies(last.state, families);
   for (const std::string& note : last.notes) {
     Log(options.info_log, LogLevel::kWarn, "{}: manifest: {}", name, note);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "db/family/hidden_family.h"
+#include "db/options/info_log.h"
 #include "db/options/options_check.h"
 #include "table/format/write_batch_format.h"
 
@@ -44,6 +45,21 @@ Status CheckFamily(const ColumnFamilyDescriptor& family, const std::string& comp
 }
 
 }  // namespace
+
+Status CheckOpening(const DBOptions& given, const std::string& name,
+                    const std::vector<ColumnFamilyDescriptor>& families, CheckedOptions* checked) {
+  const ColumnFamilyOptions* default_options = nullptr;
+  std::vector<std::string> notes;
+  DBOptions options = SanitizeDBOptions(given, &notes);
+  checked->families = SanitizeFamilies(families, &notes);
+  NACRE_RETURN_IF_ERROR(CheckFamilies(checked->families, &default_options));
+  NACRE_RETURN_IF_ERROR(
+      CheckOptions(Options(options, *default_options), name, &checked->redundancy));
+  NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
+  LogNotes(options.info_log.get(), name, notes);
+  checked->options = Options(options, *default_options);
+  return Status::OK();
+}
 
 Status CheckFamilies(const std::vector<ColumnFamilyDescriptor>& families,
                      const ColumnFamilyOptions** default_options) {

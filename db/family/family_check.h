@@ -1,14 +1,29 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "db/manifest/manifest_state.h"
 #include "nacre/column_family.h"
+#include "nacre/options.h"
 #include "nacre/status.h"
+#include "table/format/redundancy.h"
 
 namespace nacre {
 
-// Checks whether column families can be opened as a caller asks for them.
+// Checks whether a database and its column families can be opened as a caller asks for them.
+
+/// What a database is opened with.
+struct CheckedOptions {
+  Options options;  ///< Those of the database and of its default family; with a LOG.
+  std::vector<ColumnFamilyDescriptor> families;
+  RedundancyPolicy redundancy;
+};
+
+/// Sanitizes the options of database `name` and of the families, and opens its LOG, which is told
+/// what was changed. Fails as CheckOptions, CheckFamilies and the opening of a file do.
+Status CheckOpening(const DBOptions& options, const std::string& name,
+                    const std::vector<ColumnFamilyDescriptor>& families, CheckedOptions* checked);
 
 /// `InvalidArgument` unless the default family is among `families`, none of them twice, and all
 /// their options are in range. `*default_options`: those of the default one, in `families`.

@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "db/family/family_check.h"
-#include "db/options/info_log.h"
-#include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
@@ -73,15 +71,10 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
                         std::unique_ptr<DB>* db) {
   db->reset();
   if (handles != nullptr) handles->clear();
-  RedundancyPolicy redundancy;
-  const ColumnFamilyOptions* default_options = nullptr;
-  std::vector<std::string> notes;
-  DBOptions options = SanitizeDBOptions(given, &notes);
-  const std::vector<ColumnFamilyDescriptor> families = SanitizeFamilies(given_families, &notes);
-  NACRE_RETURN_IF_ERROR(CheckFamilies(families, &default_options));
-  NACRE_RETURN_IF_ERROR(CheckOptions(Options(options, *default_options), name, &redundancy));
-  NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
-  LogNotes(options.info_log.get(), name, notes);
+  CheckedOptions checked;
+  NACRE_RETURN_IF_ERROR(CheckOpening(given, name, given_families, &checked));
+  const DBOptions& options = checked.options;
+  const std::vector<ColumnFamilyDescriptor>& families = checked.families;
   std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
