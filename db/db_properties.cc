@@ -30,6 +30,18 @@ class DBProperties {
   }
   bool Number(std::string_view name, uint64_t* value) const;
   bool Map(std::string_view name, std::map<std::string, std::string>* value) const;
+  /// Those of the family, or else of all of the database.
+  bool Number(const FamilyProperties& family, std::string_view name, uint64_t* value) const {
+    return FamilyNumber(family, name, value) || Number(name, value);
+  }
+  bool Map(const FamilyProperties& family, std::string_view name,
+           std::map<std::string, std::string>* value) const {
+    return family.Map(name, value) || Map(name, value);
+  }
+  bool FamilyNumber(const FamilyProperties& family, std::string_view name, uint64_t* value) const {
+    const EpochDomain::Guard guard(&parts_->context.epochs);
+    return family.Number(name, value);
+  }
   std::string Stats(const FamilyProperties& family) const;
   SpaceReport Space() const {
     return MakeSpaceReport(parts_->state.Versions(), parts_->context.space,
@@ -292,11 +304,11 @@ bool OwnerControls::GetProperty(ColumnFamilyHandle* handle, const Slice& propert
   } else if (name == "options-statistics") {
     if (parts_->context.options.statistics != nullptr)
       *value = parts_->context.options.statistics->ToString();
-  } else if (std::map<std::string, std::string> map; GetMapProperty(handle, property, &map)) {
+  } else if (std::map<std::string, std::string> map; database.Map(of_family, *name, &map)) {
     for (const auto& [key, number] : map) *value += fmt::format("{}: {}\n", key, number);
   } else {
     uint64_t number = 0;
-    if (!GetIntProperty(handle, property, &number)) return false;
+    if (!database.Number(of_family, *name, &number)) return false;
     *value = std::to_string(number);
   }
   return true;
@@ -309,11 +321,7 @@ bool OwnerControls::GetIntProperty(ColumnFamilyHandle* handle, const Slice& prop
   const std::optional<std::string> name = NameOf(property);
   if (!name.has_value() || !parts_->state.FindFamily(handle, &family).ok()) return false;
   const DBProperties database(parts_);
-  {
-    EpochDomain::Guard guard(&parts_->context.epochs);
-    if (database.OfFamily(*family).Number(*name, value)) return true;
-  }
-  return database.Number(*name, value);
+  return database.Number(database.OfFamily(*family), *name, value);
 }
 
 bool OwnerControls::GetMapProperty(ColumnFamilyHandle* handle, const Slice& property,
@@ -323,7 +331,7 @@ bool OwnerControls::GetMapProperty(ColumnFamilyHandle* handle, const Slice& prop
   const std::optional<std::string> name = NameOf(property);
   if (!name.has_value() || !parts_->state.FindFamily(handle, &family).ok()) return false;
   const DBProperties database(parts_);
-  return database.OfFamily(*family).Map(*name, value) || database.Map(*name, value);
+  return database.Map(database.OfFamily(*family), *name, value);
 }
 
 bool OwnerControls::GetAggregatedIntProperty(const Slice& property, uint64_t* value) {
@@ -334,10 +342,9 @@ bool OwnerControls::GetAggregatedIntProperty(const Slice& property, uint64_t* va
   bool known = false;
   const std::shared_ptr<const ColumnFamilySet> families = parts_->state.Families();
   for (const auto& [id, family] : families->by_id) {
-    EpochDomain::Guard guard(&parts_->context.epochs);
     uint64_t of_family = 0;
     // A level may be beyond those of some families.
-    if (!database.OfFamily(*family).Number(*name, &of_family)) continue;
+    if (!database.FamilyNumber(database.OfFamily(*family), *name, &of_family)) continue;
     known = true;
     *value += of_family;
   }
