@@ -14,9 +14,7 @@
 #include "nacre/db.h"
 #include "nacre/write_batch.h"
 #include "pool/pool_impl.h"
-#include "tests/support/model/model_db.h"
-#include "tests/support/process/memnode_process.h"
-#include "tests/support/seed.h"
+#include "tests/support/model/modelled_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
@@ -24,22 +22,20 @@
 namespace nacre {
 namespace {
 
-class DBRangeDeletionTest : public testing::Test {
+class DBRangeDeletionTest : public ModelledDBTest {
  protected:
-  DBRangeDeletionTest() : random_(TestSeed(4200)), model_(BytewiseComparator()) {}
+  DBRangeDeletionTest() : ModelledDBTest(4200, AllKeys()) {}
 
   void Start() {
-    nodes_ = std::make_unique<MemnodeProcesses>(
-        3, MemnodeProcessOptions{.scheme = "shm", .size = "128MiB", .slab_size = "1MiB"});
-    options_ = SmallTableOptions(nullptr);
-    options_.pool_uri = nodes_->pool_uri();
-    options_.redundancy = "rep(2)";
-    options_.near_data_flush = NearDataFlush::kOn;
-    options_.write_buffer_size = 64 << 20;  // Flushed when the test says so.
+    StartNodes();
     ASSERT_NO_FATAL_FAILURE(Open());
   }
-  void Open() { ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_))); }
 
+  static std::vector<std::string> AllKeys() {
+    std::vector<std::string> keys;
+    for (uint64_t n = 0; n < 310; ++n) keys.push_back(Key(n));
+    return keys;
+  }
   static std::string Key(uint64_t n) { return "key" + std::to_string(1000 + n); }
   void Put(const std::string& key, const std::string& value) {
     ASSERT_TRUE(IsOk(db_->Put({}, key, value)));
@@ -73,53 +69,6 @@ class DBRangeDeletionTest : public testing::Test {
         return Put(Key(n), TestValue(random_.Next(), random_.Uniform(300)));
     }
   }
-
-  void ExpectModel(DB* db, const Snapshot* snapshot, uint64_t time) {
-    ReadOptions read;
-    read.snapshot = snapshot;
-    const ModelDB::Pairs expected = model_.Visible(time);
-    const std::unique_ptr<Iterator> iterator(db->NewIterator(read));
-    size_t i = 0;
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) {
-      ASSERT_LT(i, expected.size()) << iterator->key().ToString();
-      ASSERT_EQ(iterator->key().ToString(), expected[i].first);
-      ASSERT_TRUE(iterator->value() == Slice(*expected[i].second)) << expected[i].first;
-    }
-    ASSERT_TRUE(IsOk(iterator->status()));
-    ASSERT_EQ(i, expected.size());
-    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
-      ASSERT_GT(i, 0U);
-      ASSERT_EQ(iterator->key().ToString(), expected[--i].first);
-    }
-    ASSERT_EQ(i, 0U);
-    std::vector<std::string> names;
-    for (uint64_t n = 0; n < 310; ++n) names.push_back(Key(n));
-    std::vector<Slice> keys(names.begin(), names.end());
-    std::vector<PinnableSlice> values(keys.size());
-    std::vector<Status> statuses(keys.size());
-    db->MultiGet(read, keys.size(), keys.data(), values.data(), statuses.data());
-    for (size_t k = 0; k < keys.size(); ++k) {
-      const ModelDB::Value value = model_.Get(names[k], time);
-      std::string found;
-      const Status status = db->Get(read, keys[k], &found);
-      if (value == nullptr) {
-        ASSERT_TRUE(status.IsNotFound()) << names[k] << ": " << status.ToString();
-        ASSERT_TRUE(statuses[k].IsNotFound()) << names[k] << ": " << statuses[k].ToString();
-        continue;
-      }
-      ASSERT_TRUE(IsOk(status)) << names[k];
-      ASSERT_TRUE(IsOk(statuses[k])) << names[k];
-      ASSERT_EQ(found, *value);
-      ASSERT_TRUE(values[k] == Slice(*value));
-    }
-  }
-  void ExpectModel() { ExpectModel(db_.get(), nullptr, model_.Now()); }
-
-  Random random_;
-  ModelDB model_;
-  std::unique_ptr<MemnodeProcesses> nodes_;
-  Options options_;
-  std::unique_ptr<DB> db_;
 };
 
 TEST_F(DBRangeDeletionTest, SurvivesFlushesCompactionsOwnersAndFollowers) {

@@ -17,9 +17,7 @@
 #include "nacre/merge_operator.h"
 #include "nacre/write_batch.h"
 #include "pool/pool_impl.h"
-#include "tests/support/model/model_db.h"
-#include "tests/support/process/memnode_process.h"
-#include "tests/support/seed.h"
+#include "tests/support/model/modelled_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/coding.h"
@@ -43,21 +41,14 @@ class PickyOperator final : public MergeOperator {
   }
 };
 
-class DBMergeTest : public testing::Test {
+class DBMergeTest : public ModelledDBTest {
  protected:
-  DBMergeTest() : random_(TestSeed(4100)), model_(BytewiseComparator()) {}
+  DBMergeTest() : ModelledDBTest(4100, /*lookups=*/{"key0", "key1", "once0", "once1"}) {}
 
   void StartNodes() {
-    nodes_ = std::make_unique<MemnodeProcesses>(
-        3, MemnodeProcessOptions{.scheme = "shm", .size = "128MiB", .slab_size = "1MiB"});
-    options_ = SmallTableOptions(nullptr);
-    options_.pool_uri = nodes_->pool_uri();
-    options_.redundancy = "rep(2)";
-    options_.near_data_flush = NearDataFlush::kOn;
-    options_.write_buffer_size = 64 << 20;  // Flushed when the test says so.
+    ModelledDBTest::StartNodes();
     options_.merge_operator = MergeOperators::CreateStringAppendOperator();
   }
-  void Open() { ASSERT_TRUE(IsOk(DB::Open(options_, "db", &db_))); }
   void Merge(const std::string& key, const std::string& operand) {
     ASSERT_TRUE(IsOk(db_->Merge({}, key, operand)));
     model_.Merge(key, operand);
@@ -99,46 +90,6 @@ class DBMergeTest : public testing::Test {
     }
     ASSERT_TRUE(IsOk(db_->Write({}, &batch)));
   }
-
-  void ExpectModel(DB* db, const Snapshot* snapshot, uint64_t time) {
-    ReadOptions read;
-    read.snapshot = snapshot;
-    const ModelDB::Pairs expected = model_.Visible(time);
-    const std::unique_ptr<Iterator> iterator(db->NewIterator(read));
-    size_t i = 0;
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) {
-      ASSERT_LT(i, expected.size()) << iterator->key().ToString();
-      ASSERT_EQ(iterator->key().ToString(), expected[i].first);
-      ASSERT_TRUE(iterator->value() == Slice(*expected[i].second)) << expected[i].first;
-    }
-    ASSERT_TRUE(IsOk(iterator->status()));
-    ASSERT_EQ(i, expected.size());
-    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
-      ASSERT_GT(i, 0U);
-      ASSERT_EQ(iterator->key().ToString(), expected[--i].first);
-      ASSERT_TRUE(iterator->value() == Slice(*expected[i].second)) << expected[i].first;
-    }
-    ASSERT_EQ(i, 0U);
-    std::vector<Slice> keys;
-    for (const auto& pair : expected) keys.emplace_back(pair.first);
-    std::vector<PinnableSlice> values(keys.size());
-    std::vector<Status> statuses(keys.size());
-    db->MultiGet(read, keys.size(), keys.data(), values.data(), statuses.data());
-    for (size_t k = 0; k < keys.size(); ++k) {
-      ASSERT_TRUE(IsOk(statuses[k])) << expected[k].first;
-      ASSERT_TRUE(values[k] == Slice(*expected[k].second)) << expected[k].first;
-      std::string value;
-      ASSERT_TRUE(IsOk(db->Get(read, keys[k], &value)));
-      ASSERT_EQ(value, *expected[k].second);
-    }
-  }
-  void ExpectModel() { ExpectModel(db_.get(), nullptr, model_.Now()); }
-
-  Random random_;
-  ModelDB model_;
-  std::unique_ptr<MemnodeProcesses> nodes_;
-  Options options_;
-  std::unique_ptr<DB> db_;
 };
 
 TEST_F(DBMergeTest, SurvivesFlushesCompactionsOwnersAndFollowers) {
