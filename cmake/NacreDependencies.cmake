@@ -16,6 +16,14 @@ if(NACRE_BUILD_TOOLS OR NACRE_BUILD_TESTS)
   pkg_check_modules(nacre_rocksdb REQUIRED IMPORTED_TARGET GLOBAL rocksdb)
   find_library(NACRE_LEVELDB_LIBRARY leveldb REQUIRED)
 endif()
+if(NACRE_PEER_ROCKSDB)
+  add_library(nacre_peer_rocksdb STATIC IMPORTED GLOBAL)
+  set_target_properties(nacre_peer_rocksdb PROPERTIES
+    IMPORTED_LOCATION ${NACRE_PEER_ROCKSDB}/librocksdb.a
+    INTERFACE_INCLUDE_DIRECTORIES ${NACRE_PEER_ROCKSDB}/include)
+  target_link_libraries(nacre_peer_rocksdb INTERFACE
+    PkgConfig::nacre_lz4 Threads::Threads ${CMAKE_DL_LIBS})
+endif()
 if(NACRE_BUILD_TOOLS)
   pkg_check_modules(nacre_gflags REQUIRED IMPORTED_TARGET GLOBAL gflags)
   pkg_check_modules(nacre_prometheus REQUIRED IMPORTED_TARGET GLOBAL prometheus-cpp-pull)

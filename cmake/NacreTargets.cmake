@@ -78,11 +78,8 @@ function(nacre_protobuf name)
   target_link_libraries(${name} ${scope} protobuf::libprotobuf)
 endfunction()
 
-# nacre_executable(NAME MAIN_FILE DEPENDENCY...): nothing until MAIN_FILE is there.
-function(nacre_executable name main)
-  if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${main})
-    return()
-  endif()
+# nacre_program(NAME MAIN_FILE DEPENDENCY...): an executable that is not installed.
+function(nacre_program name main)
   add_executable(${name} ${main})
   target_link_libraries(${name} PRIVATE ${ARGN}
     PkgConfig::nacre_gflags PkgConfig::nacre_prometheus)
@@ -91,5 +88,10 @@ function(nacre_executable name main)
     target_link_libraries(${name} PRIVATE
       -Wl,--no-as-needed PkgConfig::nacre_jemalloc -Wl,--as-needed)
   endif()
+endfunction()
+
+# nacre_executable(NAME MAIN_FILE DEPENDENCY...): one that is.
+function(nacre_executable name main)
+  nacre_program(${name} ${main} ${ARGN})
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()

@@ -36,7 +36,7 @@ nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
   nacre::bench::PrintHeader(stdout, config, *engine);
   nacre::bench::Runner runner(config, engine.get(), nacre::Clock::System(), &stop_requested);
   NACRE_RETURN_IF_ERROR(runner.Run());
-  nacre::bench::PrintSummary(stdout, runner.results());
+  nacre::bench::PrintSummary(stdout, *engine, runner.results());
   if (!config.json.empty() && !runner.results().empty()) {
     JsonReport report{.config = &config,
                       .engine_description = engine->Describe(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rocksdb/file_system.h>
+#include <rocksdb/version.h>
 
 #include <functional>
 #include <memory>
@@ -18,7 +19,12 @@ namespace nacre::rocksfs {
 /// Thread safety: none.
 class AsyncRead {
  public:
+  // As the version of RocksDB has it that this is compiled for.
+#if ROCKSDB_MAJOR >= 10
+  using Callback = std::function<void(rocksdb::FSReadRequest&, void*)>;
+#else
   using Callback = std::function<void(const rocksdb::FSReadRequest&, void*)>;
+#endif
 
   /// `file` and the bytes at `request.scratch` stay until this has ended or is destroyed. Failures
   /// show at the end.

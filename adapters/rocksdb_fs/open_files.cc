@@ -83,9 +83,8 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
   }
 
   IOStatus ReadAsync(rocksdb::FSReadRequest& request, const IOOptions& /*options*/,
-                     std::function<void(const rocksdb::FSReadRequest&, void*)> callback,
-                     void* argument, void** handle, rocksdb::IOHandleDeleter* deleter,
-                     IODebugContext* /*debug*/) override {
+                     AsyncRead::Callback callback, void* argument, void** handle,
+                     rocksdb::IOHandleDeleter* deleter, IODebugContext* /*debug*/) override {
     *handle = std::make_unique<AsyncRead>(file_, request, std::move(callback), argument).release();
     *deleter = [](void* read) { delete static_cast<AsyncRead*>(read); };
     return IOStatus::OK();

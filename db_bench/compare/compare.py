@@ -22,7 +22,7 @@ import machine
 import redundancy
 import remote
 import table
-from measure import Bench, end_all, engine_of
+from measure import Bench, end_all, engine_of, rocksdb_in
 from table import RAW_READ, RowResult
 from workload import (ENGINES, NACRE, Chain, CompareError, Row, chains_of, check_found,
                       select_rows)
@@ -186,9 +186,7 @@ def write_outputs(options: argparse.Namespace, bench: Bench,
                   results: list[RowResult]) -> list[pathlib.Path]:
     """The files that it wrote."""
     engines = [engine_of(path) for path in sorted(bench.runs.glob("*rocksdb*.json"))]
-    # "rocksdb 7.8.3, profile ..."
-    version = engines[0]["description"].split(",")[0].split()[-1] if engines else "not run"
-    about = machine.describe(version)
+    about = machine.describe(rocksdb_in(bench.runs) or "not run")
     warnings = sorted({engine["warning"] for engine in engines if engine["warning"]})
     report = {"machine": about, "warnings": warnings, "rounds": options.rounds, "num": options.num,
               "pool_parameters": options.pool_parameters,

@@ -19,7 +19,8 @@ from typing import Callable
 
 import machine
 import rounds
-from measure import NODES, PROCESS_SECONDS_MAX, SLAB_BYTES, end, run as run_process, start
+from measure import (DB_BENCH, NODES, PROCESS_SECONDS_MAX, SLAB_BYTES, end, run as run_process,
+                     start)
 from rounds import RATIO_AT_LEAST, RATIO_AT_MOST, Row, select_among
 from workload import ENGINE_FLAGS, KEY_BYTES, PROFILES, VALUE_BYTES, CompareError
 
@@ -173,7 +174,7 @@ class Bench(rounds.Bench):
     micro_binary = "micro_db"
 
     def command(self, num: int, number: int, *flags: str) -> list:
-        return [self.binaries / "db_bench", f"--num={num}", f"--key_size={KEY_BYTES}",
+        return [self.binaries / DB_BENCH, f"--num={num}", f"--key_size={KEY_BYTES}",
                 f"--value_size={VALUE_BYTES}", f"--seed={1000 * number}",
                 "--max_background_jobs=2", *flags]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 import rounds
-from measure import NODES, SLAB_BYTES, end, run as run_process, start
+from measure import DB_BENCH, NODES, SLAB_BYTES, end, run as run_process, start
 from rounds import RATIO_AT_LEAST, RATIO_AT_MOST, Row, select_among
 from workload import KEY_BYTES, VALUE_BYTES, CompareError
 
@@ -107,7 +107,7 @@ def reads_between(path: pathlib.Path, begin: float, finish: float) -> float:
 
 class Bench(rounds.Bench):
     def command(self, uri: str, number: int, *flags: str) -> list:
-        return [self.binaries / "db_bench", f"--num={self.num}", f"--key_size={KEY_BYTES}",
+        return [self.binaries / DB_BENCH, f"--num={self.num}", f"--key_size={KEY_BYTES}",
                 f"--value_size={VALUE_BYTES}", f"--seed={1000 * number}", f"--pool={uri}",
                 f"--redundancy={COPIES}", *flags]
 

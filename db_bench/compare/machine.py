@@ -33,7 +33,7 @@ def commit() -> str:
 
 
 def describe(rocksdb: Optional[str]) -> dict[str, str]:
-    """`rocksdb`: its version; None if it was not run."""
+    """`rocksdb`: its version and build; None if it was not run."""
     memory_kib = int((first_value("/proc/meminfo", "MemTotal") or "0").split()[0])
     described = {
         "cpu": first_value("/proc/cpuinfo", "model name") or platform.machine(),

@@ -10,11 +10,13 @@ import shutil
 import signal
 import subprocess
 import time
-from typing import Iterator
+from typing import Iterator, Optional
 
 from workload import (DATABASE_FLAGS, ENGINE_FLAGS, KEY_BYTES, NACRE, VALUE_BYTES, Chain,
                       CompareError, Report)
 
+# db_bench with the newest RocksDB as a release (db_bench/peer).
+DB_BENCH = "db_bench_peer"
 NODES = 4
 NODE_START_SECONDS = 60
 PROCESS_SECONDS_MAX = 1800
@@ -78,7 +80,7 @@ class Bench:
         self.runs = runs
         self.num = num
         self.pool_parameters = pool_parameters
-        for binary in ("db_bench", "nacre-memnode", "micro_db"):
+        for binary in (DB_BENCH, "nacre-memnode", "micro_db"):
             if not (binaries / binary).exists():
                 raise CompareError(f"there is no {binaries / binary}")
 
@@ -108,7 +110,7 @@ class Bench:
         path = self.runs / f"{chain.name}-{engine.replace(' ', '-')}-{round_number}.json"
         path.unlink(missing_ok=True)
         command = [
-            self.binaries / "db_bench", *ENGINE_FLAGS[engine], *DATABASE_FLAGS,
+            self.binaries / DB_BENCH, *ENGINE_FLAGS[engine], *DATABASE_FLAGS,
             *chain.flags(self.num), f"--num={self.num}", f"--seed={1000 * round_number}",
             "--benchmarks=" + ",".join(step.benchmark for step in chain.steps), f"--json={path}"]
         if engine == NACRE:
@@ -178,3 +180,12 @@ def read_report(path: pathlib.Path, chain: Chain, what: str) -> Report:
 def engine_of(path: pathlib.Path) -> dict:
     """Name, description and warning of the engine that wrote `path`."""
     return json.loads(path.read_text())["engine"]
+
+
+def rocksdb_in(runs: pathlib.Path) -> Optional[str]:
+    """Version and build of the RocksDB that ran; None if it did not."""
+    for path in sorted(runs.glob("*rocksdb*.json")):
+        # "rocksdb 11.8.1, release build, profile ..."
+        name, build, *_ = engine_of(path)["description"].split(", ")
+        return f"{name.split()[-1]} ({build})"
+    return None

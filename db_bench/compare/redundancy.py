@@ -11,7 +11,7 @@ from typing import Callable, Optional
 
 import repair
 import rounds
-from measure import SLAB_BYTES, run as run_process
+from measure import DB_BENCH, SLAB_BYTES, run as run_process
 from rounds import OWN_AT_MOST, RATIO_AT_LEAST, Row, select_among
 from workload import KEY_BYTES, VALUE_BYTES, CompareError
 
@@ -212,7 +212,7 @@ class Bench(rounds.Bench):
         with self.pool(what.nodes, what.node_bytes(self.num), what.network) as (uri, nodes):
             victim = nodes[what.nodes // 2].pid
             run_process(
-                [self.binaries / "db_bench", "--engine=nacre", f"--redundancy={what.redundancy}",
+                [self.binaries / DB_BENCH, "--engine=nacre", f"--redundancy={what.redundancy}",
                  f"--key_size={KEY_BYTES}", f"--value_size={what.value_bytes}",
                  f"--num={num}", f"--reads={max(1, int(num * READS_PER_KEY))}",
                  f"--threads={what.threads}", f"--report_file={timeline}", *what.flags,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Callable, Optional
 
 import rounds
-from measure import NODES, node_bytes, run as run_process
+from measure import DB_BENCH, NODES, node_bytes, run as run_process
 from rounds import RATIO_AT_LEAST, Row, select_among
 from workload import DATABASE_FLAGS, KEY_BYTES, READS_PER_KEY, REPEATS, VALUE_BYTES, CompareError
 
@@ -78,7 +78,7 @@ class Bench(rounds.Bench):
                   ("--engine=rocksdb", f"--block_size={what.block}", f"--cache_size={CACHE_BYTES}"))
         with self.pool(NODES, node_bytes(self.num), NETWORKS[what.network]) as (uri, _):
             run_process(
-                [self.binaries / "db_bench", *engine, *DATABASE_FLAGS, f"--num={self.num}",
+                [self.binaries / DB_BENCH, *engine, *DATABASE_FLAGS, f"--num={self.num}",
                  f"--seed={1000 * number}", f"--pool={uri}",
                  f"--reads={max(1, int(self.num * READS_PER_KEY))}",
                  "--benchmarks=" + ",".join(BENCHMARKS), f"--json={path}"], title)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Optional
 
 import machine
-from measure import NODE_START_SECONDS, await_ready, end, end_all, run as run_process, start
+from measure import (DB_BENCH, NODE_START_SECONDS, await_ready, end, end_all, rocksdb_in,
+                     run as run_process, start)
 from table import format_number, wrap_prose
 from workload import CompareError
 
@@ -109,7 +110,7 @@ class Bench:
         self.scratch = scratch
         self.runs = runs
         self.num = num
-        for binary in filter(None, ("db_bench", "nacre-memnode", self.micro_binary)):
+        for binary in filter(None, (DB_BENCH, "nacre-memnode", self.micro_binary)):
             if not (binaries / binary).exists():
                 raise CompareError(f"there is no {binaries / binary}")
 
@@ -231,7 +232,7 @@ class Table:
         finally:
             end_all()
             shutil.rmtree(scratch, ignore_errors=True)
-        about = machine.describe(None)
+        about = machine.describe(rocksdb_in(runs))
         text = wrap_prose(f"{machine.sentence(about)}.\n\n{heading}\n") + self.markdown(results)
         files = [options.out / f"{self.name}.{suffix}" for suffix in ("json", "md")]
         files[0].write_text(json.dumps(

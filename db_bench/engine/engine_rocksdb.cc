@@ -1,8 +1,8 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/listener.h>
+#include <rocksdb/statistics.h>
 #include <rocksdb/write_batch.h>
 
 #include <atomic>
@@ -16,6 +16,7 @@
 #include "db_bench/engine/iterator_cursor.h"
 #include "db_bench/engine/rocksdb_options.h"
 #include "db_bench/engine/rocksdb_pool.h"
+#include "db_bench/engine/rocksdb_versions.h"
 #include "db_bench/engine/scratch_folder.h"
 
 namespace nacre::bench {
@@ -145,7 +146,8 @@ class RocksdbEngine final : public Engine {
 
   std::string Describe() const override {
     const std::string version =
-        "rocksdb " + rocksdb::GetRocksVersionAsString(/*with_patch=*/true) + ", profile ";
+        fmt::format("rocksdb {}, {}, profile ", rocksdb::GetRocksVersionAsString(),
+                    RocksdbHasAssertions() ? "with assertions" : "release build");
     if (config_.rocksdb_profile == RocksdbProfile::kRemote) {
       return fmt::format(
           "{}remote, files in pool {}, redundancy {}, blocks of {} B, block cache of {} B", version,
@@ -156,9 +158,8 @@ class RocksdbEngine final : public Engine {
            ", tables in " + (config_.db.empty() ? "memory (/dev/shm)" : config_.db);
   }
 
-  /// Only a library with assertions has the points that its tests hook into.
   std::string Warning() const override {
-    if (dlsym(RTLD_DEFAULT, "_ZN7rocksdb9SyncPoint11GetInstanceEv") == nullptr) return {};
+    if (!RocksdbHasAssertions()) return {};
     return "this librocksdb has assertions compiled in and is slower than a release build";
   }
 
@@ -279,10 +280,7 @@ class RocksdbEngine final : public Engine {
   }
 
   Status Open(const rocksdb::Options& options) {
-    rocksdb::DB* db = nullptr;
-    NACRE_RETURN_IF_ERROR(ToSetupStatus(rocksdb::DB::Open(options, path_, &db), path_));
-    db_.reset(db);
-    return Status::OK();
+    return ToSetupStatus(OpenRocksdb(options, path_, &db_), path_);
   }
 
   Status Property(const std::string& name, std::string* value) {

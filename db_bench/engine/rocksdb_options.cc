@@ -1,9 +1,10 @@
 #include "db_bench/engine/rocksdb_options.h"
 
-#include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/statistics.h>
 #include <rocksdb/table.h>
+
+#include "db_bench/engine/rocksdb_versions.h"
 
 namespace nacre::bench {
 namespace {
@@ -35,9 +36,8 @@ rocksdb::Options CommonOptions(const BenchConfig& config) {
 rocksdb::BlockBasedTableOptions DefaultTables(const BenchConfig& config) {
   rocksdb::BlockBasedTableOptions table;
   table.block_size = config.block_size;
-  table.format_version = 5;
   table.checksum = rocksdb::kXXH3;
-  table.block_cache = rocksdb::NewLRUCache(config.cache_size);
+  table.block_cache = NewRocksdbCache(config.cache_size);
   if (config.bloom_bits > 0) {
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(config.bloom_bits));
   }

@@ -4,6 +4,17 @@
 #include <cinttypes>
 
 namespace nacre::bench {
+namespace {
+
+/// Nothing if the engine has nothing to warn of.
+void PrintWarning(std::FILE* out, const Engine& engine) {
+  const std::string warning = engine.Warning();
+  if (warning.empty()) return;
+  const std::string frame(warning.size() + 13, '*');
+  std::fprintf(out, "%s\n* WARNING: %s *\n%s\n", frame.c_str(), warning.c_str(), frame.c_str());
+}
+
+}  // namespace
 
 void PrintHeader(std::FILE* out, const BenchConfig& config, const Engine& engine) {
   const double value_size = static_cast<double>(config.value_size_min + config.value_size_max) / 2;
@@ -24,8 +35,7 @@ void PrintHeader(std::FILE* out, const BenchConfig& config, const Engine& engine
   std::fprintf(out, "Write rate: %" PRIu64 " bytes/second\n", config.benchmark_write_rate_limit);
   std::fprintf(out, "Compression: NoCompression\n");
   std::fprintf(out, "WAL:        %s\n", config.disable_wal ? "off" : "on");
-  const std::string warning = engine.Warning();
-  if (!warning.empty()) std::fprintf(out, "WARNING: %s\n", warning.c_str());
+  PrintWarning(out, engine);
   std::fprintf(out, "------------------------------------------------\n");
   std::fflush(out);
 }
@@ -68,7 +78,8 @@ void PrintResult(std::FILE* out, const BenchmarkResult& result) {
   std::fflush(out);
 }
 
-void PrintSummary(std::FILE* out, const std::vector<BenchmarkResult>& results) {
+void PrintSummary(std::FILE* out, const Engine& engine,
+                  const std::vector<BenchmarkResult>& results) {
   if (results.empty()) return;
   size_t width = 9;
   for (const BenchmarkResult& result : results) width = std::max(width, result.name.size());
@@ -87,6 +98,7 @@ void PrintSummary(std::FILE* out, const std::vector<BenchmarkResult>& results) {
       std::fprintf(out, "%" PRIu64 " of %" PRIu64 "\n", result.found, result.lookups);
     }
   }
+  PrintWarning(out, engine);
   std::fflush(out);
 }
 

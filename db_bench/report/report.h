@@ -20,8 +20,10 @@ void PrintHeader(std::FILE* out, const BenchConfig& config, const Engine& engine
 /// of the threads, so with several threads it is not the inverse of ops/sec.
 void PrintResult(std::FILE* out, const BenchmarkResult& result);
 
-/// A table of all results. "cpu us" is the CPU time of the threads per operation.
-void PrintSummary(std::FILE* out, const std::vector<BenchmarkResult>& results);
+/// A table of all results, and once more what to know of the engine. "cpu us" is the CPU time of the
+/// threads per operation.
+void PrintSummary(std::FILE* out, const Engine& engine,
+                  const std::vector<BenchmarkResult>& results);
 
 /// "(N of M found)", "( reads:N writes:N total:N found:N)" or nothing.
 std::string NoteText(const BenchmarkResult& result);

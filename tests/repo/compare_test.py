@@ -29,6 +29,7 @@ import repair  # noqa: E402
 import rounds  # noqa: E402
 import table  # noqa: E402
 import workload  # noqa: E402
+from measure import DB_BENCH  # noqa: E402
 from table import RowResult  # noqa: E402
 from workload import NACRE, PROFILES, CompareError, Row  # noqa: E402
 
@@ -312,7 +313,7 @@ class RemoteTest(unittest.TestCase):
     def test_engines_must_find_the_same(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
-            for binary in ("db_bench", "nacre-memnode"):
+            for binary in (DB_BENCH, "nacre-memnode"):
                 (path / binary).touch()
             bench = remote.Bench(path, path, path, 100)
             bench.check_found("first", 1, self.report(10))
@@ -436,7 +437,7 @@ speed = {"nacre": 600, "default": 100, "inmemory": 200}[engine]
 found = 5 if fake == "lose " + engine else 6
 step = {"ops": speed, "seconds": 1, "ops_per_sec": speed, "found": found, "lookups": found,
         "background_ops": speed, "p999_us": 1 / speed, "background_p99_us": 1 / speed}
-json.dump({"engine": {"name": engine, "description": engine + " 7.8.3, x", "warning": ""},
+json.dump({"engine": {"name": engine, "description": engine + " 7.8.3, fast, x", "warning": ""},
            "benchmarks": [step | {"name": name} for name in flags["benchmarks"].split(",")],
            "space": {"user_bytes": 4200, "index_bytes": 80},
            "compaction": {"bytes_read": speed << 20, "cpu_seconds": 1}}, open(flags["json"], "w"))
@@ -460,7 +461,7 @@ class ToolTest(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.path = pathlib.Path(self.folder.name)
-        for name, text in (("db_bench", FAKE_DB_BENCH), ("nacre-memnode", FAKE_MEMNODE),
+        for name, text in ((DB_BENCH, FAKE_DB_BENCH), ("nacre-memnode", FAKE_MEMNODE),
                            ("micro_db", FAKE_MICRO)):
             binary = self.path / name
             binary.write_text(f"#!{sys.executable}\n{text}")
@@ -502,7 +503,7 @@ class ToolTest(unittest.TestCase):
         self.assertAlmostEqual(3.0, rows["readwhilewriting, p99 of Put 1"]["ratio"])
         self.assertEqual(8.0, rows["memory for tables per key 1"]["medians"][NACRE])
         self.assertEqual(0.5, rows["Get against a raw read of its bytes 1"]["ratio"])
-        self.assertEqual("7.8.3", report["machine"]["rocksdb"])
+        self.assertEqual("7.8.3 (fast)", report["machine"]["rocksdb"])
         markdown = (out / "compare.md").read_text()
         self.assertIn("\n| fillrandom | 2 | ops/s | 600 | 100 | 200 | 3.00 | >= 2.5 | yes |\n",
                       markdown)
@@ -520,7 +521,7 @@ class ToolTest(unittest.TestCase):
             (("--rounds=0",), "", "--rounds"),
             (("--only=nothing like it",), "", "--only=nothing like it is found in none of"),
             (("--update-docs", "--num=5"), "", "--update-docs"),
-            (("--bin=/nowhere",), "", "there is no /nowhere/db_bench"),
+            (("--bin=/nowhere",), "", "there is no /nowhere/db_bench_peer"),
         )
         for arguments, fake, message in cases:
             with self.subTest(message):
