@@ -16,6 +16,7 @@ enum class RocksdbProfile : uint8_t {
   kInMemory,
   kRemote,  ///< Its files lie in --pool; not to be asked for by name.
 };
+enum class KeyDistribution : uint8_t { kUniform, kZipf, kLatest, kHotspot };
 enum class ValueSizeDistribution : uint8_t { kFixed, kUniform };
 
 /// Everything a run is asked for: the flags after they have been checked. Names are those of the
@@ -34,7 +35,7 @@ struct BenchConfig {
   uint64_t writes = 0;      ///< Per thread; 0 as in RocksDB means `num`.
   uint64_t deletes = 0;     ///< Per thread.
   uint64_t seeks = 0;       ///< Per thread.
-  uint64_t readwrites = 0;  ///< Operations per thread of readrandomwriterandom.
+  uint64_t readwrites = 0;  ///< Operations per thread of mixed benchmarks.
   int threads = 1;
   int duration_seconds = 0;
   uint64_t ops_between_duration_checks = 1000;
@@ -50,6 +51,10 @@ struct BenchConfig {
   uint64_t async_reads = 256;    ///< Coroutines of a thread in asyncreadrandom.
   uint64_t multiread_batch = 1;  ///< Keys of a MultiGet.
   uint64_t seed = 0;
+  KeyDistribution key_dist = KeyDistribution::kUniform;
+  double zipf_theta = 0.99;
+  double hotspot_set_fraction = 0.2;
+  double hotspot_op_fraction = 0.8;
 
   // ---- Workloads ----------------------------------------------------------------------------
 

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "db_bench/benchmark_list.h"
+#include "db_bench/flag_choice.h"
 #include "db_bench/key_generator.h"
+#include "db_bench/load_flags.h"
 #include "db_bench/report/json_report.h"
 #include "nacre/convenience.h"
 #include "nacre/options.h"
@@ -37,9 +39,10 @@ DEFINE_int64(reads, -1, "Reads of each thread; negative means --num");
 DEFINE_int64(writes, -1, "Writes of each thread; negative means --num");
 DEFINE_int64(deletes, -1, "Deletes of each thread; negative means --num");
 DEFINE_int64(seeks, -1, "Seeks of each thread; negative means --reads");
-DEFINE_int64(readwrites, -1,
-             "Operations of each thread in readrandomwriterandom; negative means the larger one of "
-             "--reads and --writes");
+DEFINE_int64(
+    readwrites, -1,
+    "Operations of each thread in readrandomwriterandom and ycsba to ycsbf; negative means "
+    "the larger one of --reads and --writes");
 DEFINE_int64(threads, 1, "Concurrent threads");
 DEFINE_int64(duration, 0,
              "Seconds that benchmarks in random order go on for; 0 lets the numbers decide");
@@ -245,26 +248,6 @@ Status CheckRanges() {
   return Status::OK();
 }
 
-template <typename T>
-struct Choice {
-  const char* name;
-  T value;
-};
-
-template <typename T, size_t kCount>
-Status Choose(const char* flag, const std::string& name, const Choice<T> (&choices)[kCount],
-              T* value) {
-  std::string names;
-  for (const Choice<T>& choice : choices) {
-    if (name == choice.name) {
-      *value = choice.value;
-      return Status::OK();
-    }
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", choice.name);
-  }
-  return Status::InvalidArgument(fmt::format("--{}={}: must be one of {}", flag, name, names));
-}
-
 Status ParseChoices(BenchConfig* config) {
   NACRE_RETURN_IF_ERROR(Choose<EngineKind>("engine", FLAGS_engine,
                                            {{"nacre", EngineKind::kNacre},
@@ -325,6 +308,12 @@ Status ParseSizes(BenchConfig* config) {
   if (numbers > KeyGenerator::Capacity(config->key_size)) {
     return Status::InvalidArgument(
         fmt::format("--key_size={}: too small for {} different keys", FLAGS_key_size, numbers));
+  }
+  for (const std::string& name : config->benchmarks) {
+    if (FindBenchmark(name)->ycsb && config->key_size < 8) {
+      return Status::InvalidArgument(
+          fmt::format("--key_size={}: {} needs 8 bytes, for hashes", FLAGS_key_size, name));
+    }
   }
   const bool fixed = config->value_size_distribution == ValueSizeDistribution::kFixed;
   config->value_size_min = static_cast<size_t>(fixed ? FLAGS_value_size : FLAGS_value_size_min);
@@ -436,7 +425,8 @@ std::vector<gflags::CommandLineFlagInfo> OwnFlags() {
   std::vector<gflags::CommandLineFlagInfo> flags;
   gflags::GetAllFlags(&flags);
   std::erase_if(flags, [](const gflags::CommandLineFlagInfo& flag) {
-    return !flag.filename.ends_with("db_bench/flags.cc");
+    return !flag.filename.ends_with("db_bench/flags.cc") &&
+           !flag.filename.ends_with("db_bench/load_flags.cc");
   });
   return flags;
 }
@@ -479,6 +469,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   NACRE_RETURN_IF_ERROR(ParseChoices(config));
   NACRE_RETURN_IF_ERROR(ParseBenchmarks(&config->benchmarks));
   NACRE_RETURN_IF_ERROR(ParseSizes(config));
+  NACRE_RETURN_IF_ERROR(ParseLoadFlags(config));
   if (FLAGS_use_existing_db && FLAGS_db.empty() && config->engine != EngineKind::kNacre) {
     return Status::InvalidArgument("--use_existing_db needs --db");
   }

@@ -56,7 +56,9 @@ Runner::Runner(const BenchConfig& config, Engine* engine, Clock* clock, std::ato
       cycles_(clock),
       values_(config),
       timeline_(config, engine, clock),
-      kill_(config, clock) {}
+      kill_(config, clock),
+      key_chooser_(config),
+      ycsb_records_(config.num) {}
 
 Status Runner::Run() {
   for (const std::string& name : config_.benchmarks) {
@@ -120,6 +122,10 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
   shared.stop = stop_;
   shared.foreground_running = foreground;
   shared.write_limiter = &limiter;
+  shared.key_chooser = &key_chooser_;
+  shared.ycsb_records = &ycsb_records_;
+  if (spec.fresh_db) ycsb_records_.Reset(0);
+  shared.ycsb_records_before = ycsb_records_.count();
 
   std::vector<std::unique_ptr<OpRecorder>> recorders;
   std::vector<const OpRecorder*> foreground_recorders;
@@ -158,8 +164,9 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
 
   {
     const bool timed = config_.duration_seconds > 0 && spec.timed;
-    const uint64_t total_ops =
-        timed ? 0 : config_.*spec.ops_per_thread * static_cast<uint64_t>(foreground);
+    const uint64_t total_ops = timed ? 0
+                                     : config_.*spec.ops_per_thread *
+                                           static_cast<uint64_t>(spec.shares_ops ? 1 : foreground);
     NACRE_RETURN_IF_ERROR(timeline_.Begin(spec.name, foreground_recorders));
     Progress progress(config_, clock_, spec.name, total_ops, foreground_recorders);
     if (timed) kill_.Arm();
@@ -175,6 +182,7 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
   for (Status& status : statuses) {
     if (!status.ok()) return std::move(status);
   }
+  if (spec.fresh_db) ycsb_records_.Reset(config_.num);
 
   uint64_t start = UINT64_MAX;
   uint64_t finish = 0;

@@ -7,10 +7,12 @@
 #include "db_bench/config.h"
 #include "db_bench/cycle_clock.h"
 #include "db_bench/engine/engine.h"
+#include "db_bench/keys/key_chooser.h"
 #include "db_bench/process_kill.h"
 #include "db_bench/report/result.h"
 #include "db_bench/report/timeline.h"
 #include "db_bench/value_generator.h"
+#include "db_bench/ycsb/ycsb_keys.h"
 #include "nacre/status.h"
 #include "util/clock.h"
 
@@ -46,6 +48,8 @@ class Runner {
   const ValuePool values_;
   Timeline timeline_;
   ProcessKill kill_;
+  const KeyChooser key_chooser_;
+  YcsbRecords ycsb_records_;
   bool open_ = false;
   /// Counts over the whole run, so that each thread's seed differs.
   uint64_t threads_started_ = 0;

@@ -5,10 +5,12 @@
 
 #include "db_bench/config.h"
 #include "db_bench/engine/engine.h"
+#include "db_bench/keys/key_chooser.h"
 #include "db_bench/op_budget.h"
 #include "db_bench/report/op_recorder.h"
 #include "db_bench/value_generator.h"
 #include "db_bench/write_rate_limiter.h"
+#include "db_bench/ycsb/ycsb_keys.h"
 #include "nacre/status.h"
 #include "util/clock.h"
 #include "util/random.h"
@@ -23,6 +25,9 @@ struct SharedState {
   std::atomic<bool>* stop = nullptr;  ///< Set by a failure or a signal; ends all loops.
   std::atomic<int> foreground_running{0};
   WriteRateLimiter* write_limiter = nullptr;
+  const KeyChooser* key_chooser = nullptr;
+  YcsbRecords* ycsb_records = nullptr;
+  uint64_t ycsb_records_before = 0;  ///< How many there were when the benchmark started.
 };
 
 /// One thread of one benchmark.
@@ -36,8 +41,8 @@ struct Worker {
   Random random;
   ValueGenerator values;
 
-  /// A number below --num.
-  uint64_t RandomNumber() { return random.Uniform(config.num); }
+  /// A number below --num, as --key_dist says.
+  uint64_t RandomNumber() { return shared->key_chooser->Next(&random); }
   /// Runs until `ops` are done; a random workload goes on for --duration instead if that is set.
   OpBudget Budget(uint64_t ops, bool may_be_timed = true) const {
     return {clock, shared->stop, ops, may_be_timed ? config.duration_seconds : 0,
@@ -48,7 +53,9 @@ struct Worker {
 using Workload = Status (*)(Worker* worker);
 
 Status FillSequential(Worker* worker);
-Status FillRandom(Worker* worker);  ///< Serves overwrite as well.
+/// The keys of a new database are uniform, whatever --key_dist says.
+Status FillRandom(Worker* worker);
+Status Overwrite(Worker* worker);
 inline constexpr uint64_t kFillBatchEntries = 1000;
 /// `kFillBatchEntries` in each batch, in sequence.
 Status FillBatch(Worker* worker);
@@ -70,6 +77,17 @@ Status SeekRandom(Worker* worker);
 
 /// --readwritepercent reads in each hundred operations.
 Status ReadRandomWriteRandom(Worker* worker);
+/// Writes the records 0 to --num - 1 of YCSB, all threads together.
+Status YcsbLoad(Worker* worker);
+// YCSB's workloads A to F, as its CoreWorkload defines them: --readwrites operations a thread. An
+// update writes the whole value.
+Status YcsbA(Worker* worker);
+Status YcsbB(Worker* worker);
+Status YcsbC(Worker* worker);
+Status YcsbD(Worker* worker);
+Status YcsbE(Worker* worker);
+Status YcsbF(Worker* worker);
+
 /// The writer beside the readers of the ...whilewriting benchmarks: writes random keys until they
 /// are done, or its own --writes with --finish_after_writes.
 Status WriteInBackground(Worker* worker);

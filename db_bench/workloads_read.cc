@@ -1,8 +1,7 @@
-#include <algorithm>
-#include <cstring>
 #include <span>
 
 #include "db_bench/key_generator.h"
+#include "db_bench/scan.h"
 #include "db_bench/workload.h"
 
 namespace nacre::bench {
@@ -52,23 +51,6 @@ Status ReadInOrder(Worker* worker, Direction direction) {
   Status status = cursor->status();
   worker->session->CloseCursor();
   return status;
-}
-
-/// Steps over --seek_nexts entries from where `cursor` stands. Some of each value is copied, so
-/// that it has to be there. Answers whether the cursor still stands on an entry.
-bool Step(Cursor* cursor, int steps, bool backward, uint64_t* bytes_out) {
-  char buffer[256];
-  uint64_t bytes = 0;
-  bool valid = true;
-  for (int i = 0; i < steps && valid; ++i) {
-    const Slice value = cursor->value();
-    std::memcpy(buffer, value.data(), std::min(value.size(), sizeof(buffer)));
-    asm volatile("" : : "r"(buffer) : "memory");
-    bytes += cursor->key().size() + value.size();
-    valid = backward ? cursor->Prev() : cursor->Next();
-  }
-  *bytes_out += bytes;
-  return valid;
 }
 
 }  // namespace
@@ -137,7 +119,7 @@ Status ReadSequential(Worker* worker) { return ReadInOrder(worker, Direction::kF
 Status ReadReverse(Worker* worker) { return ReadInOrder(worker, Direction::kBackward); }
 
 Status SeekRandom(Worker* worker) {
-  const int steps = worker->config.seek_nexts;
+  const auto steps = static_cast<uint64_t>(worker->config.seek_nexts);
   OpBudget budget = worker->Budget(worker->config.seeks);
   KeyGenerator keys(worker->config.key_size);
   uint64_t lookups = 0;
@@ -150,7 +132,7 @@ Status SeekRandom(Worker* worker) {
     bool valid = cursor->Seek(key);
     if (valid) {
       if (cursor->key() == key) ++found;
-      valid = Step(cursor, steps, worker->config.reverse_iterator, &bytes);
+      valid = ReadEntries(cursor, steps, worker->config.reverse_iterator, &bytes);
     }
     if (!valid) NACRE_RETURN_IF_ERROR(cursor->status());
     worker->recorder->FinishedOps(1, OpType::kSeek);

@@ -4,18 +4,29 @@
 namespace nacre::bench {
 namespace {
 
-enum class KeyOrder : uint8_t { kSequential, kRandom };
+enum class KeyOrder : uint8_t { kSequential, kUniform, kChosen };
+
+uint64_t NextNumber(Worker* worker, KeyOrder order, uint64_t* next) {
+  switch (order) {
+    case KeyOrder::kSequential:
+      return (*next)++;
+    case KeyOrder::kUniform:
+      return worker->random.Uniform(worker->config.num);
+    case KeyOrder::kChosen:
+      break;
+  }
+  return worker->RandomNumber();
+}
 
 /// One entry is written with the engine's fastest call for one, more as a batch.
 Status WriteKeys(Worker* worker, KeyOrder order, uint64_t entries_per_batch) {
-  const bool sequential = order == KeyOrder::kSequential;
-  OpBudget budget = worker->Budget(worker->config.writes, !sequential);
+  OpBudget budget = worker->Budget(worker->config.writes, order != KeyOrder::kSequential);
   KeyGenerator keys(worker->config.key_size);
   uint64_t next = 0;
   while (const uint64_t entries = budget.Take(entries_per_batch)) {
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < entries; ++i) {
-      const Slice key = keys.Set(sequential ? next++ : worker->RandomNumber());
+      const Slice key = keys.Set(NextNumber(worker, order, &next));
       const Slice value = worker->values.Next();
       bytes += key.size() + value.size();
       worker->shared->write_limiter->Request(key.size() + value.size());
@@ -36,7 +47,11 @@ Status FillSequential(Worker* worker) {
 }
 
 Status FillRandom(Worker* worker) {
-  return WriteKeys(worker, KeyOrder::kRandom, worker->config.batch_size);
+  return WriteKeys(worker, KeyOrder::kUniform, worker->config.batch_size);
+}
+
+Status Overwrite(Worker* worker) {
+  return WriteKeys(worker, KeyOrder::kChosen, worker->config.batch_size);
 }
 
 Status FillBatch(Worker* worker) {

@@ -14,6 +14,8 @@ const char* OpTypeName(OpType type) {
       return "delete";
     case OpType::kSeek:
       return "seek";
+    case OpType::kReadModifyWrite:
+      return "read-modify-write";
   }
   return "op";
 }

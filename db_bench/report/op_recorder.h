@@ -14,8 +14,8 @@
 
 namespace nacre::bench {
 
-enum class OpType : uint8_t { kRead, kWrite, kDelete, kSeek };
-inline constexpr size_t kOpTypes = 4;
+enum class OpType : uint8_t { kRead, kWrite, kDelete, kSeek, kReadModifyWrite };
+inline constexpr size_t kOpTypes = 5;
 /// "read", as in "Microseconds per read:".
 const char* OpTypeName(OpType type);
 

@@ -20,8 +20,8 @@ void PrintHeader(std::FILE* out, const BenchConfig& config, const Engine& engine
 /// of the threads, so with several threads it is not the inverse of ops/sec.
 void PrintResult(std::FILE* out, const BenchmarkResult& result);
 
-/// A table of all results, and once more what to know of the engine. "cpu us" is the CPU time of the
-/// threads per operation.
+/// A table of all results, and once more what to know of the engine. "cpu us" is the CPU time of
+/// the threads per operation.
 void PrintSummary(std::FILE* out, const Engine& engine,
                   const std::vector<BenchmarkResult>& results);
 

@@ -86,6 +86,47 @@ TEST_P(EveryEngineTest, HistogramsCountEveryOperation) {
   }
 }
 
+TEST_P(EveryEngineTest, YcsbFindsAllItsRecords) {
+  const ToolRun run =
+      RunToolOk({Engine(), "--num=3000", "--readwrites=4000", "--seed=3", "--threads=2",
+                 "--key_dist=zipf",  // It has distributions of its own.
+                 "--benchmarks=ycsbload,ycsba,ycsbb,ycsbc,ycsbf,ycsbd,ycsbe,readseq"});
+  // Per mille of the operations that look a record up.
+  const std::vector<std::pair<std::string, uint64_t>> lookups = {{"ycsba", 500},  {"ycsbb", 950},
+                                                                 {"ycsbc", 1000}, {"ycsbf", 1000},
+                                                                 {"ycsbd", 950},  {"ycsbe", 950}};
+  ASSERT_EQ(run.lines.size(), lookups.size() + 2) << run.output;
+  EXPECT_EQ(run.lines[0].name, "ycsbload");
+  EXPECT_EQ(run.lines[0].ops, 3000u);
+  for (size_t i = 0; i < lookups.size(); ++i) {
+    const ResultLine& line = run.lines[i + 1];
+    EXPECT_EQ(line.name, lookups[i].first);
+    EXPECT_EQ(line.ops, 8000u);
+    uint64_t found = 0;
+    uint64_t of = 0;
+    ASSERT_EQ(std::sscanf(line.note.c_str(), "(%lu of %lu found)", &found, &of), 2) << line.note;
+    EXPECT_EQ(found, of) << line.name;
+    EXPECT_NEAR(static_cast<double>(of), static_cast<double>(lookups[i].second) * 8, 300)
+        << line.name;
+  }
+  // D and E have inserted.
+  EXPECT_GT(run.lines.back().ops, 3000u);
+}
+
+TEST_P(EveryEngineTest, SkewedKeysAreFoundAsTheyAreWritten) {
+  for (const char* distribution : {"zipf", "latest", "hotspot"}) {
+    const ToolRun run = RunToolOk({Engine(), "--num=3000", "--seed=3", "--zipf_theta=1.1",
+                                   std::string("--key_dist=") + distribution,
+                                   "--benchmarks=fillseq,readrandom,deleterandom,readrandom"});
+    ASSERT_EQ(run.lines.size(), 4u) << run.output;
+    EXPECT_EQ(run.lines[1].note, "(3000 of 3000 found)");
+    // Most of what is drawn again was deleted: more than the 63 % of a uniform distribution.
+    uint64_t found = 0;
+    ASSERT_EQ(std::sscanf(run.lines[3].note.c_str(), "(%lu of 3000 found)", &found), 1);
+    EXPECT_LT(found, 900u) << distribution;
+  }
+}
+
 TEST_P(EveryEngineTest, DurationDecidesForRandomWorkloads) {
   const ToolRun run =
       RunToolOk({Engine(), "--num=1000", "--seed=3", "--duration=1", "--value_size=8",
@@ -342,6 +383,11 @@ TEST(ToolTest, BadCommandLinesAreNamedInOneLine) {
       {{"--key_size=-1"}, "--key_size=-1"},
       {{"--key_size=2", "--num=65537"}, "--key_size=2"},
       {{"--value_size=-1"}, "--value_size=-1"},
+      {{"--key_dist=nosuch"}, "--key_dist=nosuch"},
+      {{"--zipf_theta=0"}, "--zipf_theta"},
+      {{"--hotspot_set_fraction=1.1"}, "--hotspot_set_fraction"},
+      {{"--hotspot_op_fraction=-1"}, "--hotspot_op_fraction"},
+      {{"--key_size=7", "--benchmarks=ycsba"}, "--key_size=7"},
       {{"--num=0"}, "--num=0"},
       {{"--num=9223372036854775807"}, "--num=9223372036854775807"},
       {{"--threads=0"}, "--threads=0"},

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "db_bench/config.h"
+#include "nacre/status.h"
+
+namespace nacre::bench {
+
+/// Reads the flags that say which keys the benchmarks take. `InvalidArgument` as `ParseFlags`,
+/// which calls it.
+Status ParseLoadFlags(BenchConfig* config);
+
+}  // namespace nacre::bench
