@@ -10,7 +10,7 @@
 
 namespace nacre::bench {
 
-enum class EngineKind : uint8_t { kNacre, kRocksdb, kLeveldb };
+enum class EngineKind : uint8_t { kNacre, kRocksdb, kLeveldb, kLmdb };
 enum class RocksdbProfile : uint8_t {
   kDefault,
   kInMemory,

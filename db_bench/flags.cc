@@ -27,7 +27,7 @@ DEFINE_string(benchmarks,
               "readreverse,compact,waitforcompaction,multireadrandom,readwhilewriting,"
               "readrandomwriterandom",
               "Comma-separated list of benchmarks, run in this order; see below");
-DEFINE_string(engine, "nacre", "Database under test: nacre, rocksdb or leveldb");
+DEFINE_string(engine, "nacre", "Database under test: nacre, rocksdb, leveldb or lmdb");
 DEFINE_string(rocksdb_profile, "default",
               "default: as RocksDB's db_bench without flags. inmemory: tuned for tables in memory: "
               "blocks read in place over mmap without a block cache, Bloom filters on tables (10 "
@@ -69,9 +69,10 @@ DEFINE_int64(benchmark_write_rate_limit, 0,
 DEFINE_bool(finish_after_writes, false,
             "The writer beside the readers ends after --writes instead of with the readers");
 
-DEFINE_string(db, "",
-              "Folder of rocksdb and leveldb (default: a new one in memory, removed at the end), "
-              "or name of the database in nacre's pool (default: db_bench)");
+DEFINE_string(
+    db, "",
+    "Folder of rocksdb, leveldb and lmdb (default: a new one in memory, removed at the end), "
+    "or name of the database in nacre's pool (default: db_bench)");
 DEFINE_bool(use_existing_db, false,
             "Keep the database that is there; benchmarks that want a new one are skipped");
 DEFINE_bool(readonly, false,
@@ -252,7 +253,8 @@ Status ParseChoices(BenchConfig* config) {
   NACRE_RETURN_IF_ERROR(Choose<EngineKind>("engine", FLAGS_engine,
                                            {{"nacre", EngineKind::kNacre},
                                             {"rocksdb", EngineKind::kRocksdb},
-                                            {"leveldb", EngineKind::kLeveldb}},
+                                            {"leveldb", EngineKind::kLeveldb},
+                                            {"lmdb", EngineKind::kLmdb}},
                                            &config->engine));
   NACRE_RETURN_IF_ERROR(Choose<RocksdbProfile>(
       "rocksdb_profile", FLAGS_rocksdb_profile,
@@ -485,7 +487,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
 
 void PrintHelp() {
   std::printf(
-      "db_bench measures Nacre, RocksDB or LevelDB with the same keys, values and threads.\n"
+      "db_bench measures Nacre, RocksDB, LevelDB or LMDB with the same keys, values and threads.\n"
       "Flags are RocksDB's db_bench's where it has them.\n\nFlags:\n");
   for (const gflags::CommandLineFlagInfo& flag : OwnFlags()) {
     std::printf("  --%s (%s, default %s)\n      %s\n", flag.name.c_str(), flag.type.c_str(),

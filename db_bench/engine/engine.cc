@@ -12,6 +12,8 @@ const char* EngineName(EngineKind kind) {
       return "rocksdb";
     case EngineKind::kLeveldb:
       return "leveldb";
+    case EngineKind::kLmdb:
+      return "lmdb";
   }
   return "?";
 }
@@ -63,6 +65,8 @@ std::unique_ptr<Engine> NewEngine(const BenchConfig& config) {
       return NewRocksdbEngine(config);
     case EngineKind::kLeveldb:
       return NewLeveldbEngine(config);
+    case EngineKind::kLmdb:
+      return NewLmdbEngine(config);
   }
   return nullptr;
 }

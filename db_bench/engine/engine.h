@@ -188,6 +188,7 @@ class Engine {
 std::unique_ptr<Engine> NewNacreEngine(const BenchConfig& config);
 std::unique_ptr<Engine> NewRocksdbEngine(const BenchConfig& config);
 std::unique_ptr<Engine> NewLeveldbEngine(const BenchConfig& config);
+std::unique_ptr<Engine> NewLmdbEngine(const BenchConfig& config);
 
 /// The one that `config.engine` names.
 std::unique_ptr<Engine> NewEngine(const BenchConfig& config);

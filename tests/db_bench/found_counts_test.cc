@@ -169,7 +169,8 @@ INSTANTIATE_TEST_SUITE_P(
                     EngineCase{"rocksdb", {"--engine=rocksdb"}},
                     EngineCase{"rocksdb_inmemory",
                                {"--engine=rocksdb", "--rocksdb_profile=inmemory"}},
-                    EngineCase{"leveldb", {"--engine=leveldb"}}),
+                    EngineCase{"leveldb", {"--engine=leveldb"}},
+                    EngineCase{"lmdb", {"--engine=lmdb"}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
