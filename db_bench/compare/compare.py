@@ -1,8 +1,8 @@
 """Nacre against RocksDB: runs both in turns and writes the table of targets.
 
 Each round runs every chain of benchmarks (workload.py) on Nacre over four nacre-memnode processes
-of this host and on RocksDB in both profiles; which one is first rotates. A row shows medians over
-the rounds, and how many times better Nacre is than the better profile.
+of this host, on RocksDB in both profiles and on LMDB; which one is first rotates. A row shows
+medians over the rounds, and how many times better Nacre is than RocksDB's better profile.
 """
 
 import argparse
@@ -22,9 +22,9 @@ import machine
 import redundancy
 import remote
 import table
-from measure import Bench, end_all, engine_of, rocksdb_in
+from measure import Bench, end_all, engine_of, peers_in
 from table import RAW_READ, RowResult
-from workload import (ENGINES, NACRE, Chain, CompareError, Row, chains_of, check_found,
+from workload import (NACRE, Chain, CompareError, Row, chains_of, check_found,
                       select_rows)
 
 BEGIN_MARK = "<!-- ./run compare --update-docs writes what is between these two lines: begin -->"
@@ -119,14 +119,14 @@ def measure_round(bench: Bench, number: int, chains: list[Chain], results: list[
                   progress: Progress) -> None:
     for chain in chains:
         reports = {}
-        for engine in rotated(ENGINES, number - 1):
+        for engine in rotated(chain.engines, number - 1):
             progress.show(f"round {number}  {chain.name}  {engine}")
             reports[engine] = bench.run_chain(chain, engine, number)
             progress.done += 1
         check_found(chain, number, reports)
         for result in results:
             if result.row.chain == chain.name:
-                for engine in ENGINES:
+                for engine in chain.engines:
                     result.add(engine, result.row.measure(reports[engine]))
     for result in results:
         if result.row.chain is None:
@@ -140,7 +140,8 @@ def measure_round(bench: Bench, number: int, chains: list[Chain], results: list[
 def measure_all(bench: Bench, rows: list[Row], rounds: int) -> list[RowResult]:
     results = [RowResult(row) for row in rows]
     chains = chains_of(rows)
-    per_round = len(chains) * len(ENGINES) + sum(row.chain is None for row in rows)
+    per_round = (sum(len(chain.engines) for chain in chains)
+                 + sum(row.chain is None for row in rows))
     progress = Progress(per_round * rounds)
     try:
         for number in range(1, rounds + 1):
@@ -157,9 +158,9 @@ def heading(options: argparse.Namespace, about: dict[str, str], warnings: list[s
     pool = f" (`?{options.pool_parameters}`)" if options.pool_parameters else ""
     text = (f"{machine.sentence(about)}.\n\n"
             f"{options.num:,} keys of 20 B with 400 B values, no log, 64 MiB write buffers, 2 "
-            f"background jobs; Nacre over 4 `nacre-memnode` processes on shm{pool}, RocksDB on "
-            f"tmpfs. Medians of {options.rounds}; the ratio says how many times better Nacre is "
-            "than the better profile.\n")
+            f"background jobs; Nacre over 4 `nacre-memnode` processes on shm{pool}, RocksDB and "
+            f"LMDB on tmpfs. Medians of {options.rounds}; the ratio says how many times better "
+            "Nacre is than RocksDB's better profile, or than LMDB where the row says so.\n")
     return table.wrap_prose(text + "".join(f"\nNote: {warning}.\n" for warning in warnings))
 
 
@@ -186,7 +187,7 @@ def write_outputs(options: argparse.Namespace, bench: Bench,
                   results: list[RowResult]) -> list[pathlib.Path]:
     """The files that it wrote."""
     engines = [engine_of(path) for path in sorted(bench.runs.glob("*rocksdb*.json"))]
-    about = machine.describe(rocksdb_in(bench.runs) or "not run")
+    about = machine.describe(peers_in(bench.runs))
     warnings = sorted({engine["warning"] for engine in engines if engine["warning"]})
     report = {"machine": about, "warnings": warnings, "rounds": options.rounds, "num": options.num,
               "pool_parameters": options.pool_parameters,

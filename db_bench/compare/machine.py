@@ -7,6 +7,8 @@ import platform
 import subprocess
 from typing import Optional
 
+PEERS = {"rocksdb": "RocksDB", "lmdb": "LMDB"}
+
 
 def first_value(path: str, name: str) -> Optional[str]:
     """Of the first line `name : value` of a file in /proc."""
@@ -32,8 +34,8 @@ def commit() -> str:
         return "unknown"
 
 
-def describe(rocksdb: Optional[str]) -> dict[str, str]:
-    """`rocksdb`: its version and build; None if it was not run."""
+def describe(peers: dict[str, str]) -> dict[str, str]:
+    """`peers`: version and build of each engine but Nacre that was run, by its name."""
     memory_kib = int((first_value("/proc/meminfo", "MemTotal") or "0").split()[0])
     described = {
         "cpu": first_value("/proc/cpuinfo", "model name") or platform.machine(),
@@ -43,11 +45,11 @@ def describe(rocksdb: Optional[str]) -> dict[str, str]:
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
     }
-    return described if rocksdb is None else described | {"rocksdb": rocksdb}
+    return described | peers
 
 
 def sentence(machine: dict[str, str]) -> str:
-    rocksdb = f", RocksDB {machine['rocksdb']}" if "rocksdb" in machine else ""
+    peers = "".join(f", {name} {machine[peer]}" for peer, name in PEERS.items() if peer in machine)
     return (f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']} of memory, "
-            f"{machine['kernel']}{rocksdb}; {machine['date']}, "
+            f"{machine['kernel']}{peers}; {machine['date']}, "
             f"commit {machine['commit']}")

@@ -10,8 +10,9 @@ import shutil
 import signal
 import subprocess
 import time
-from typing import Iterator, Optional
+from typing import Iterator
 
+from machine import PEERS
 from workload import (DATABASE_FLAGS, ENGINE_FLAGS, KEY_BYTES, NACRE, VALUE_BYTES, Chain,
                       CompareError, Report)
 
@@ -117,7 +118,7 @@ class Bench:
             with self.pool() as uri:
                 run([*command, f"--pool={uri}"], what)
         else:
-            folder = self.scratch / "rocksdb"
+            folder = self.scratch / "folder"
             try:
                 run([*command, f"--db={folder}"], what)
             finally:
@@ -182,10 +183,12 @@ def engine_of(path: pathlib.Path) -> dict:
     return json.loads(path.read_text())["engine"]
 
 
-def rocksdb_in(runs: pathlib.Path) -> Optional[str]:
-    """Version and build of the RocksDB that ran; None if it did not."""
-    for path in sorted(runs.glob("*rocksdb*.json")):
-        # "rocksdb 11.8.1, release build, profile ..."
-        name, build, *_ = engine_of(path)["description"].split(", ")
-        return f"{name.split()[-1]} ({build})"
-    return None
+def peers_in(runs: pathlib.Path) -> dict[str, str]:
+    """Version and build of each engine but Nacre that ran, by its name."""
+    peers = {}
+    for peer in PEERS:
+        for path in sorted(runs.glob(f"*{peer}*.json"))[:1]:
+            # "rocksdb 11.8.1, release build, profile ..."
+            name, build, *_ = engine_of(path)["description"].split(", ")
+            peers[peer] = f"{name.split()[-1]} ({build})"
+    return peers

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Optional
 
 import machine
-from measure import (DB_BENCH, NODE_START_SECONDS, await_ready, end, end_all, rocksdb_in,
+from measure import (DB_BENCH, NODE_START_SECONDS, await_ready, end, end_all, peers_in,
                      run as run_process, start)
 from table import format_number, wrap_prose
 from workload import CompareError
@@ -232,7 +232,7 @@ class Table:
         finally:
             end_all()
             shutil.rmtree(scratch, ignore_errors=True)
-        about = machine.describe(rocksdb_in(runs))
+        about = machine.describe(peers_in(runs))
         text = wrap_prose(f"{machine.sentence(about)}.\n\n{heading}\n") + self.markdown(results)
         files = [options.out / f"{self.name}.{suffix}" for suffix in ("json", "md")]
         files[0].write_text(json.dumps(

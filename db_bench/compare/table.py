@@ -5,7 +5,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import Optional
 
-from workload import NACRE, PROFILES, Row
+from workload import ENGINES, NACRE, Row
 
 # The peer of the row that compares Get with one read of the transport.
 RAW_READ = "raw read"
@@ -27,8 +27,8 @@ class RowResult:
         return statistics.median(values) if values else None
 
     def best_peer(self) -> Optional[str]:
-        """The better one of those that Nacre is compared with, by its median."""
-        peers = [engine for engine in self.values if engine != NACRE]
+        """The best one of those that Nacre is compared with, by its median."""
+        peers = [engine for engine in self.values if engine in (*self.row.peers, RAW_READ)]
         choose = min if self.row.lower_is_better else max
         return choose(peers, key=self.median, default=None)
 
@@ -89,7 +89,7 @@ def wrap_prose(text: str) -> str:
                      for line in text.split("\n"))
 
 
-HEADINGS = ("benchmark", "threads", "unit", "nacre") + PROFILES + ("ratio", "target", "met")
+HEADINGS = ("benchmark", "threads", "unit") + ENGINES + ("ratio", "target", "met")
 
 
 def table_cells(results: list[RowResult]) -> list[list[str]]:
@@ -101,8 +101,8 @@ def table_cells(results: list[RowResult]) -> list[list[str]]:
         if raw is not None:
             name += f" ({format_number(raw)})"
         cells.append(
-            [name, str(row.threads), row.unit, format_number(result.median(NACRE))]
-            + [format_number(result.median(profile)) for profile in PROFILES]
+            [name, str(row.threads), row.unit]
+            + [format_number(result.median(engine)) for engine in ENGINES]
             + ["-" if ratio is None else f"{ratio:.2f}", format_target(row),
                {None: "-", True: "yes", False: "no"}[met]])
     return cells

@@ -10,7 +10,8 @@ from typing import Callable, Optional
 
 NACRE = "nacre"
 PROFILES = ("rocksdb default", "rocksdb inmemory")
-ENGINES = (NACRE,) + PROFILES
+LMDB = "lmdb"
+ENGINES = (NACRE,) + PROFILES + (LMDB,)
 
 KEY_BYTES = 20
 VALUE_BYTES = 400
@@ -21,6 +22,7 @@ ENGINE_FLAGS = {
     NACRE: ("--engine=nacre", "--redundancy=none"),
     PROFILES[0]: ("--engine=rocksdb", "--rocksdb_profile=default"),
     PROFILES[1]: ("--engine=rocksdb", "--rocksdb_profile=inmemory"),
+    LMDB: ("--engine=lmdb",),
 }
 
 
@@ -42,6 +44,7 @@ class Chain:
     threads: int
     steps: tuple[Step, ...]
     flags: Callable[[int], tuple[str, ...]]  # Takes the number of keys.
+    engines: tuple[str, ...] = (NACRE,) + PROFILES
 
     def until(self, labels: set[str]) -> "Chain":
         """Without the steps after the last one of `labels`."""
@@ -69,6 +72,7 @@ class Row:
     # The target is an upper bound of Nacre's own number, not of a ratio.
     absolute: bool = False
     threads: int = 1
+    peers: tuple[str, ...] = PROFILES  # The ratio is over the best of them.
 
     @property
     def title(self) -> str:
@@ -83,6 +87,8 @@ SEEKS_PER_KEY = 0.02
 READWRITES_PER_KEY = 0.4
 # Scans are over soon, so there are several.
 REPEATS = (1, 2, 3)
+YCSB_OPS_PER_KEY = 0.3
+YCSB_SCANS_PER_KEY = 0.03
 # All engines read and write for the same time, so that all of them flush and compact beside it.
 READ_WHILE_WRITING_SECONDS = 3
 
@@ -102,6 +108,18 @@ def two_threads(num: int) -> tuple[str, ...]:
             f"--readwrites={max(1, int(num * READWRITES_PER_KEY / 2))}", "--readwritepercent=50")
 
 
+def ycsb(num: int) -> tuple[str, ...]:
+    return (f"--readwrites={max(1, int(num * YCSB_OPS_PER_KEY))}",)
+
+
+def ycsb_scans(num: int) -> tuple[str, ...]:
+    return (f"--readwrites={max(1, int(num * YCSB_SCANS_PER_KEY))}",)
+
+
+def ycsb_two_threads(num: int) -> tuple[str, ...]:
+    return "--threads=2", f"--readwrites={max(1, int(num * YCSB_OPS_PER_KEY / 2))}"
+
+
 def while_writing(_num: int) -> tuple[str, ...]:
     # Ends readwhilewriting only: fillseq goes by numbers.
     return (f"--duration={READ_WHILE_WRITING_SECONDS}", "--latency_sample_period=5")
@@ -119,7 +137,7 @@ CHAINS = (
         *(Step(f"backward {i}", "readreverse", True) for i in REPEATS),
         Step("seek", "seekrandom", True),
         Step("mixed", "readrandomwriterandom", True),
-        Step("compact again", "compact")), one_thread),
+        Step("compact again", "compact")), one_thread, ENGINES),
     Chain("write", 1, (
         Step("fill", "fillrandom"),
         Step("wait after fill", "waitforcompaction"),
@@ -136,6 +154,20 @@ CHAINS = (
         Step("compact", "compact"),
         Step("read", "readrandom", True),
         Step("mixed", "readrandomwriterandom")), two_threads),
+    # In the order that YCSB recommends, since D and E add records.
+    Chain("ycsb", 1, (
+        Step("load", "ycsbload"),
+        Step("wait", "waitforcompaction"),
+        *(Step(letter, f"ycsb{letter}", True) for letter in "abcfd")), ycsb, ENGINES),
+    Chain("ycsb-scans", 1, (
+        Step("load", "ycsbload"),
+        Step("wait", "waitforcompaction"),
+        Step("e", "ycsbe", True)), ycsb_scans, ENGINES),
+    Chain("ycsb-threads", 2, (
+        Step("load", "ycsbload"),
+        Step("wait", "waitforcompaction"),
+        Step("a", "ycsba"),
+        Step("c", "ycsbc", True)), ycsb_two_threads, ENGINES),
 )
 
 
@@ -145,11 +177,12 @@ def chain_named(name: str) -> Chain:
 
 # ---- Rows ---------------------------------------------------------------------------------------
 
-def rate(name: str, chain: str, target: Optional[float], *labels: str) -> Row:
+def rate(name: str, chain: str, target: Optional[float], *labels: str,
+         peers: tuple[str, ...] = PROFILES) -> Row:
     return Row(name, "ops/s", chain, labels,
                lambda report: sum(report.steps[label]["ops"] for label in labels)
                / sum(report.steps[label]["seconds"] for label in labels),
-               target, threads=chain_named(chain).threads)
+               target, threads=chain_named(chain).threads, peers=peers)
 
 
 def seconds(name: str, chain: str, labels: tuple[str, ...], target: Optional[float] = None) -> Row:
@@ -179,6 +212,8 @@ def compaction_rate(report: Report) -> Optional[float]:
 
 
 READ_STEPS = tuple(step.label for step in chain_named("read").steps)
+FORWARD = tuple(f"forward {i}" for i in REPEATS)
+BACKWARD = tuple(f"backward {i}" for i in REPEATS)
 OVERWRITE_STEPS = ("overwrite 1", "overwrite 2", "overwrite 3", "wait")
 
 ROWS = (
@@ -192,11 +227,20 @@ ROWS = (
     rate("readrandom right after fillrandom", "read", 4.0, "read level 0"),
     rate("readmissing", "read", 5.0, "missing"),
     rate("multireadrandom, batch 32", "read", 6.0, "multi"),
-    rate("readseq", "read", 3.0, *(f"forward {i}" for i in REPEATS)),
-    rate("readreverse", "read", 3.0, *(f"backward {i}" for i in REPEATS)),
+    rate("readseq", "read", 3.0, *FORWARD),
+    rate("readreverse", "read", 3.0, *BACKWARD),
     rate("seekrandom, 50 nexts", "read", 2.5, "seek"),
     rate("readrandomwriterandom 50 %", "read", 2.5, "mixed"),
     rate("readrandomwriterandom 50 %", "threads", 2.5, "mixed"),
+    rate("readrandom against LMDB", "read", 5.0, "read", peers=(LMDB,)),
+    rate("readseq against LMDB", "read", 4.0, *FORWARD, peers=(LMDB,)),
+    rate("seekrandom against LMDB, 50 nexts", "read", 3.0, "seek", peers=(LMDB,)),
+    rate("YCSB load, a new database", "ycsb", None, "load"),
+    rate("YCSB load, a new database", "ycsb-threads", None, "load"),
+    *(rate(f"YCSB {letter.upper()}", "ycsb-scans" if letter == "e" else "ycsb", None, letter)
+      for letter in "abcdef"),
+    rate("YCSB A", "ycsb-threads", None, "a"),
+    rate("YCSB C", "ycsb-threads", None, "c"),
     Row("Get against a raw read of its bytes", "ops/s", None, (), None, 0.45),
     Row("memory for tables per key", "B", "read", READ_STEPS, index_bytes_per_key, 8.0,
         lower_is_better=True, absolute=True),

@@ -199,7 +199,7 @@ class LmdbEngine final : public Engine {
   ~LmdbEngine() override { Close().IgnoreError(); }
 
   std::string Describe() const override {
-    return fmt::format("lmdb {}.{}.{}, mapped writes, no sync, tables in {}", MDB_VERSION_MAJOR,
+    return fmt::format("lmdb {}.{}.{}, mapped writes without sync, tables in {}", MDB_VERSION_MAJOR,
                        MDB_VERSION_MINOR, MDB_VERSION_PATCH,
                        config_.db.empty() ? "memory (/dev/shm)" : config_.db);
   }

@@ -31,7 +31,7 @@ import table  # noqa: E402
 import workload  # noqa: E402
 from measure import DB_BENCH  # noqa: E402
 from table import RowResult  # noqa: E402
-from workload import NACRE, PROFILES, CompareError, Row  # noqa: E402
+from workload import LMDB, NACRE, PROFILES, CompareError, Row  # noqa: E402
 
 
 HAS_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
@@ -58,6 +58,16 @@ class TableTest(unittest.TestCase):
         self.assertEqual(PROFILES[1], made.best_peer())
         self.assertEqual(2.9, made.ratio())
         self.assertIs(False, made.met())
+
+    def test_ratio_is_over_the_peers_of_the_row(self):
+        made = result(row(peers=(LMDB,)), [90], [1], [1])
+        self.assertIsNone(made.ratio())
+        made.add(LMDB, 30)
+        self.assertEqual(LMDB, made.best_peer())
+        self.assertEqual(3.0, made.ratio())
+        other = result(row(), [90], [1], [2])
+        other.add(LMDB, 30)
+        self.assertEqual(45.0, other.ratio())
 
     def test_even_number_of_rounds(self):
         self.assertEqual(2.5, result(row(), [2, 3], [1], []).median(NACRE))
@@ -88,10 +98,10 @@ class TableTest(unittest.TestCase):
             [result(row(threads=2), [3_210_000], [999_600], [12_345]),
              result(row(target=None, unit="s"), [0.01234], [], [])]).splitlines()
         self.assertEqual("| benchmark | threads | unit | nacre | rocksdb default | "
-                         "rocksdb inmemory | ratio | target | met |", lines[0])
-        self.assertEqual("| thing | 2 | ops/s | 3.21 M | 1 M | 12.3 k | 3.21 | >= 3 | yes |",
+                         "rocksdb inmemory | lmdb | ratio | target | met |", lines[0])
+        self.assertEqual("| thing | 2 | ops/s | 3.21 M | 1 M | 12.3 k | - | 3.21 | >= 3 | yes |",
                          lines[2])
-        self.assertEqual("| thing | 1 | s | 0.0123 | - | - | - | - | - |", lines[3])
+        self.assertEqual("| thing | 1 | s | 0.0123 | - | - | - | - | - | - |", lines[3])
 
     def test_numbers_keep_three_digits(self):
         for value, text in ((0, "0"), (7.289, "7.29"), (99.96, "100"), (9994, "9994"),
@@ -130,7 +140,7 @@ class WorkloadTest(unittest.TestCase):
             workload.check_found(chain, 1, {NACRE: report(6), PROFILES[0]: report(7)})
 
     def test_every_engine_is_first_in_turn(self):
-        firsts = [compare.rotated(workload.ENGINES, by)[0] for by in range(6)]
+        firsts = [compare.rotated(workload.ENGINES, by)[0] for by in range(8)]
         self.assertEqual(list(workload.ENGINES) * 2, firsts)
 
 
@@ -423,7 +433,7 @@ class DocsTest(unittest.TestCase):
 FAKE_DB_BENCH = """
 import json, os, sys
 flags = dict(argument[2:].split("=", 1) for argument in sys.argv[1:])
-engine = flags.get("rocksdb_profile", "nacre")
+engine = flags.get("rocksdb_profile", flags["engine"])
 fake = os.environ.get("FAKE", "")
 if fake == "fail " + engine:
     sys.exit("something\\ndb_bench: IO error: no luck")
@@ -433,7 +443,7 @@ if fake == "hang " + engine:
 if engine == "nacre":
     for path in flags["pool"].split(":", 1)[1].split(","):
         assert os.path.exists(path + ".alive"), path
-speed = {"nacre": 600, "default": 100, "inmemory": 200}[engine]
+speed = {"nacre": 600, "default": 100, "inmemory": 200, "lmdb": 300}[engine]
 found = 5 if fake == "lose " + engine else 6
 step = {"ops": speed, "seconds": 1, "ops_per_sec": speed, "found": found, "lookups": found,
         "background_ops": speed, "p999_us": 1 / speed, "background_p99_us": 1 / speed}
@@ -503,9 +513,12 @@ class ToolTest(unittest.TestCase):
         self.assertAlmostEqual(3.0, rows["readwhilewriting, p99 of Put 1"]["ratio"])
         self.assertEqual(8.0, rows["memory for tables per key 1"]["medians"][NACRE])
         self.assertEqual(0.5, rows["Get against a raw read of its bytes 1"]["ratio"])
-        self.assertEqual("7.8.3 (fast)", report["machine"]["rocksdb"])
+        for engine in ("rocksdb", "lmdb"):
+            self.assertEqual("7.8.3 (fast)", report["machine"][engine])
+        self.assertEqual(2.0, rows["readseq against LMDB 1"]["ratio"])
+        self.assertEqual(3.0, rows["YCSB E 1"]["ratio"])
         markdown = (out / "compare.md").read_text()
-        self.assertIn("\n| fillrandom | 2 | ops/s | 600 | 100 | 200 | 3.00 | >= 2.5 | yes |\n",
+        self.assertIn("\n| fillrandom | 2 | ops/s | 600 | 100 | 200 | - | 3.00 | >= 2.5 | yes |\n",
                       markdown)
         self.assertIn(markdown, docs.read_text())
         plot = out / "compare.png"
