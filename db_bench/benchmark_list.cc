@@ -58,6 +58,7 @@ constexpr BenchmarkSpec kBenchmarks[] = {
      .ops_per_thread = &BenchConfig::reads,
      .timed = true,
      .note = ResultNote::kFound,
+     .keeps_many_in_flight = true,
      .help = "read N keys in random order by --async_reads coroutines of each thread"},
     {.name = "readseq",
      .workload = ReadSequential,

@@ -46,6 +46,7 @@ struct BenchmarkSpec {
   uint64_t BenchConfig::*batch = nullptr;  ///< The flag of the operations per call.
   ResultNote note = ResultNote::kNone;
   bool fresh_db = false;
+  bool keeps_many_in_flight = false;
   bool ycsb = false;        ///< It works on YCSB's records.
   bool shares_ops = false;  ///< `ops_per_thread` is what all threads do together.
   bool background_writer = false;

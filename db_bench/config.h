@@ -17,6 +17,7 @@ enum class RocksdbProfile : uint8_t {
   kRemote,  ///< Its files lie in --pool; not to be asked for by name.
 };
 enum class KeyDistribution : uint8_t { kUniform, kZipf, kLatest, kHotspot };
+enum class Arrivals : uint8_t { kPoisson, kConstant };
 enum class ValueSizeDistribution : uint8_t { kFixed, kUniform };
 
 /// Everything a run is asked for: the flags after they have been checked. Names are those of the
@@ -64,6 +65,8 @@ struct BenchConfig {
   int readwritepercent = 90;
   uint64_t benchmark_write_rate_limit = 0;  ///< Bytes per second; 0 is no limit.
   bool finish_after_writes = false;
+  double target_ops_per_second = 0;  ///< All threads together; 0: as fast as they can.
+  Arrivals arrivals = Arrivals::kPoisson;
 
   // ---- Engines ------------------------------------------------------------------------------
 
@@ -94,6 +97,7 @@ struct BenchConfig {
   uint64_t stats_interval = 0;
   int stats_interval_seconds = 0;
   std::string json;
+  std::string latency_files;  ///< What the paths of these files begin with; empty: none.
   std::string report_file;
   double report_interval_seconds = 1;
 

@@ -29,6 +29,7 @@ class CycleClock {
   uint64_t ToNanos(uint64_t ticks) const {
     return static_cast<uint64_t>(static_cast<double>(ticks) * nanos_per_tick_);
   }
+  uint64_t ToTicks(double nanos) const { return static_cast<uint64_t>(nanos / nanos_per_tick_); }
 
  private:
   Clock* clock_;

@@ -8,6 +8,7 @@
 #include "db_bench/engine/engine.h"
 #include "db_bench/flags.h"
 #include "db_bench/report/json_report.h"
+#include "db_bench/report/latency_files.h"
 #include "db_bench/report/report.h"
 #include "db_bench/runner.h"
 #include "util/clock.h"
@@ -32,6 +33,9 @@ void HandleSignals() {
 nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
   using nacre::bench::JsonReport;
   if (!config.json.empty()) NACRE_RETURN_IF_ERROR(nacre::bench::CheckWritable(config.json));
+  if (!config.latency_files.empty()) {
+    NACRE_RETURN_IF_ERROR(nacre::bench::CheckWritable(config.latency_files + "1"));
+  }
   const std::unique_ptr<nacre::bench::Engine> engine = nacre::bench::NewEngine(config);
   nacre::bench::PrintHeader(stdout, config, *engine);
   nacre::bench::Runner runner(config, engine.get(), nacre::Clock::System(), &stop_requested);
@@ -48,6 +52,9 @@ nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
     NACRE_RETURN_IF_ERROR(engine->Space(&report.space));
     NACRE_RETURN_IF_ERROR(engine->Traffic(&report.traffic));
     NACRE_RETURN_IF_ERROR(nacre::bench::WriteFile(config.json, report.ToString()));
+  }
+  if (!config.latency_files.empty()) {
+    NACRE_RETURN_IF_ERROR(nacre::bench::WriteLatencyFiles(config.latency_files, runner.results()));
   }
   return engine->Close();
 }

@@ -14,6 +14,17 @@ DEFINE_double(zipf_theta, 0.99,
 DEFINE_double(hotspot_set_fraction, 0.2, "hotspot: the part of the keys that is hot");
 DEFINE_double(hotspot_op_fraction, 0.8, "hotspot: the part of the operations on hot keys");
 
+DEFINE_double(
+    target_ops_per_second, 0,
+    "Operations that all threads together start in a second in benchmarks in random order, "
+    "whether those before them have ended or not; latencies are counted from when an "
+    "operation was to start. 0: each starts when the one before it has ended");
+DEFINE_string(arrivals, "poisson",
+              "When they start: poisson (independently of one another) or constant");
+DEFINE_string(latency_files, "",
+              "What the paths of files begin with that get the distribution of latencies of each "
+              "benchmark and kind of operation, as tools of HDR histograms read it (.hgrm)");
+
 namespace nacre::bench {
 namespace {
 
@@ -37,6 +48,15 @@ Status ParseLoadFlags(BenchConfig* config) {
   }
   NACRE_RETURN_IF_ERROR(CheckFraction("hotspot_set_fraction", FLAGS_hotspot_set_fraction));
   NACRE_RETURN_IF_ERROR(CheckFraction("hotspot_op_fraction", FLAGS_hotspot_op_fraction));
+  NACRE_RETURN_IF_ERROR(Choose<Arrivals>(
+      "arrivals", FLAGS_arrivals,
+      {{"poisson", Arrivals::kPoisson}, {"constant", Arrivals::kConstant}}, &config->arrivals));
+  if (!(FLAGS_target_ops_per_second == 0 ||
+        (FLAGS_target_ops_per_second >= 0.001 && FLAGS_target_ops_per_second <= 1e9))) {
+    return Status::InvalidArgument("--target_ops_per_second must be 0 or in [0.001, 1e9]");
+  }
+  config->target_ops_per_second = FLAGS_target_ops_per_second;
+  config->latency_files = FLAGS_latency_files;
   config->zipf_theta = FLAGS_zipf_theta;
   config->hotspot_set_fraction = FLAGS_hotspot_set_fraction;
   config->hotspot_op_fraction = FLAGS_hotspot_op_fraction;

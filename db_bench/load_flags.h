@@ -5,8 +5,8 @@
 
 namespace nacre::bench {
 
-/// Reads the flags that say which keys the benchmarks take. `InvalidArgument` as `ParseFlags`,
-/// which calls it.
+/// Reads the flags that say which keys the benchmarks take, and when. `InvalidArgument` as
+/// `ParseFlags`, which calls it.
 Status ParseLoadFlags(BenchConfig* config);
 
 }  // namespace nacre::bench

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,12 +23,14 @@ namespace {
 /// Which calls to time. A call with many operations is long beside a look at the clock.
 uint64_t SamplePeriod(const BenchmarkSpec& spec, const BenchConfig& config) {
   const bool batched = spec.fixed_batch > 1 || (spec.batch != nullptr && config.*spec.batch > 1);
+  if (config.target_ops_per_second > 0) return 1;
   if (config.latency_sample_period == 0) return 0;
   return config.histogram || batched ? 1 : config.latency_sample_period;
 }
 
-/// Two streams from one seed: keys, and sizes of values.
+/// Streams from one seed: keys, sizes of values, and times of arrival.
 constexpr uint64_t kValueStream = 0x9e3779b97f4a7c15;
+constexpr uint64_t kArrivalStream = 0xbf58476d1ce4e5b9;
 
 void Merge(const OpRecorder& recorder, BenchmarkResult* result) {
   result->ops += recorder.done();
@@ -39,6 +42,10 @@ void Merge(const OpRecorder& recorder, BenchmarkResult* result) {
   result->cpu_seconds += static_cast<double>(recorder.cpu_nanos()) * 1e-9;
   result->latencies.Merge(recorder.latencies());
   for (size_t type = 0; type < kOpTypes; ++type) {
+    if (const LatencyCounts* counts = recorder.latencies(static_cast<OpType>(type))) {
+      if (!result->latencies_by_type[type].has_value()) result->latencies_by_type[type].emplace();
+      result->latencies_by_type[type]->Merge(*counts);
+    }
     const Histogram* histogram = recorder.histogram(static_cast<OpType>(type));
     if (histogram == nullptr) continue;
     if (!result->histograms[type].has_value()) result->histograms[type].emplace();
@@ -117,6 +124,10 @@ Status Runner::Prepare(const BenchmarkSpec& spec, bool* skip) {
 Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
   const int foreground = config_.threads;
   const int total = foreground + (spec.background_writer ? 1 : 0);
+  result->open_loop = spec.timed && config_.target_ops_per_second > 0;
+  if (result->open_loop && spec.keeps_many_in_flight) {
+    return Status::InvalidArgument("it keeps many operations in flight, at no rate");
+  }
   WriteRateLimiter limiter(config_.benchmark_write_rate_limit);
   SharedState shared;
   shared.stop = stop_;
@@ -146,13 +157,18 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
     const bool background = index >= foreground;
     OpRecorder* recorder = recorders[static_cast<size_t>(index)].get();
     const std::unique_ptr<Session> session = engine_->NewSession();
+    std::optional<OpenLoop> open_loop;
+    if (result->open_loop && !background) {
+      open_loop.emplace(config_, seed ^ kArrivalStream, &cycles_, clock_, stop_, recorder);
+    }
     Worker worker{.config = config_,
                   .clock = clock_,
                   .shared = &shared,
                   .session = session.get(),
                   .recorder = recorder,
                   .random = Random(seed),
-                  .values = ValueGenerator(config_, &values_, seed ^ kValueStream)};
+                  .values = ValueGenerator(config_, &values_, seed ^ kValueStream),
+                  .open_loop = open_loop.has_value() ? &*open_loop : nullptr};
     ready.arrive_and_wait();
     recorder->Start();
     Status status = background ? WriteInBackground(&worker) : spec.workload(&worker);

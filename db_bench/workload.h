@@ -40,13 +40,18 @@ struct Worker {
   OpRecorder* recorder;
   Random random;
   ValueGenerator values;
+  OpenLoop* open_loop;  ///< Null: an operation starts when the one before it has ended.
 
   /// A number below --num, as --key_dist says.
   uint64_t RandomNumber() { return shared->key_chooser->Next(&random); }
   /// Runs until `ops` are done; a random workload goes on for --duration instead if that is set.
   OpBudget Budget(uint64_t ops, bool may_be_timed = true) const {
-    return {clock, shared->stop, ops, may_be_timed ? config.duration_seconds : 0,
-            config.ops_between_duration_checks};
+    return {clock,
+            shared->stop,
+            ops,
+            may_be_timed ? config.duration_seconds : 0,
+            config.ops_between_duration_checks,
+            may_be_timed ? open_loop : nullptr};
   }
 };
 

@@ -51,6 +51,25 @@ std::string LatencyJson(std::string_view prefix, const LatencyCounts& latencies)
       percentile(50), percentile(99), percentile(99.9), latencies.count());
 }
 
+/// Latencies by kind of operation.
+std::string LatenciesJson(const BenchmarkResult& result) {
+  std::string text = "{";
+  for (size_t type = 0; type < kOpTypes; ++type) {
+    if (!result.latencies_by_type[type].has_value()) continue;
+    const LatencyCounts& counts = *result.latencies_by_type[type];
+    if (text.back() != '{') text += ", ";
+    text += JsonString(OpTypeName(static_cast<OpType>(type))) + ": {";
+    for (const auto& [name, p] :
+         {std::pair("p50_us", 50.0), std::pair("p90_us", 90.0), std::pair("p99_us", 99.0),
+          std::pair("p999_us", 99.9), std::pair("p9999_us", 99.99)}) {
+      text += fmt::format(R"("{}": {}, )", name, counts.PercentileNanos(p) / 1000);
+    }
+    text += fmt::format(R"("max_us": {}, "samples": {}}})",
+                        static_cast<double>(counts.max_nanos()) / 1000, counts.count());
+  }
+  return text + "}";
+}
+
 std::string ResultJson(const BenchmarkResult& result) {
   std::string text = fmt::format(
       R"({{"name": {}, "ops": {}, "seconds": {}, "ops_per_sec": {}, "mb_per_sec": {}, )",
@@ -63,6 +82,8 @@ std::string ResultJson(const BenchmarkResult& result) {
   text += fmt::format(R"("found": {}, "lookups": {}, "background_ops": {}, )", result.found,
                       result.lookups, result.background_ops);
   text += LatencyJson("", result.latencies) + ", ";
+  text +=
+      fmt::format(R"("open_loop": {}, "latencies": {}, )", result.open_loop, LatenciesJson(result));
   if (result.background_ops > 0) {
     text += LatencyJson("background_", result.background_latencies) + ", ";
   }

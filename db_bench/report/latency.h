@@ -10,9 +10,9 @@
 
 namespace nacre::bench {
 
-/// Counts of latencies in nanoseconds, in buckets no wider than 1/32 of their value: those of
-/// util's `Histogram` are half as wide as their value, which is for people to look at, not to
-/// compare percentiles with.
+/// Counts of latencies in nanoseconds, in buckets no wider than 1/128 of their value, as HDR
+/// histograms have them: those of util's `Histogram` are half as wide as their value, which is for
+/// people to look at, not to compare percentiles with.
 /// Thread safety: one thread at a time adds; others may copy and merge from it meanwhile, and get
 /// what was added up to some moment of each bucket.
 class LatencyCounts {
@@ -23,6 +23,7 @@ class LatencyCounts {
     if (this == &other) return *this;
     for (size_t i = 0; i < kBuckets; ++i) Set(i, other.Get(i));
     count_ = other.count_;
+    max_nanos_.store(other.max_nanos(), std::memory_order_relaxed);
     return *this;
   }
 
@@ -30,6 +31,7 @@ class LatencyCounts {
     const size_t bucket = BucketOf(nanos);
     Set(bucket, Get(bucket) + 1);
     ++count_;
+    if (nanos > max_nanos()) max_nanos_.store(nanos, std::memory_order_relaxed);
   }
   void Merge(const LatencyCounts& other) {
     for (size_t i = 0; i < kBuckets; ++i) {
@@ -37,17 +39,30 @@ class LatencyCounts {
       Set(i, Get(i) + added);
       count_ += added;
     }
+    max_nanos_.store(std::max(max_nanos(), other.max_nanos()), std::memory_order_relaxed);
   }
-  /// What was added since this was equal to `earlier`.
+  /// What was added since this was equal to `earlier`, but for the longest: that of the difference
+  /// is the middle of its bucket.
   LatencyCounts Since(const LatencyCounts& earlier) const {
     LatencyCounts difference;
     for (size_t i = 0; i < kBuckets; ++i) {
       difference.Set(i, Get(i) - earlier.Get(i));
       difference.count_ += difference.Get(i);
     }
+    difference.max_nanos_.store(static_cast<uint64_t>(difference.PercentileNanos(100)),
+                                std::memory_order_relaxed);
     return difference;
   }
   uint64_t count() const { return count_; }
+  /// The longest, exactly; 0 if nothing was counted.
+  uint64_t max_nanos() const { return max_nanos_.load(std::memory_order_relaxed); }
+  /// Calls `visit(nanos, count)` for each bucket that is not empty, with its middle, upwards.
+  template <typename Visit>
+  void ForEachBucket(const Visit& visit) const {
+    for (size_t i = 0; i < kBuckets; ++i) {
+      if (const uint64_t count = Get(i); count > 0) visit(MiddleOf(i), count);
+    }
+  }
   /// `p` in 0..100: the middle of the bucket that holds it; 0 if nothing was counted.
   double PercentileNanos(double p) const {
     if (count_ == 0) return 0;
@@ -61,12 +76,14 @@ class LatencyCounts {
     return MiddleOf(bucket);
   }
 
+  static constexpr int kSubBits = 7;
+  static constexpr int kMaxBits = 44;  ///< Up to 4.8 hours.
+  static constexpr size_t kPowers = kMaxBits - kSubBits + 1;
+  static constexpr size_t kSub = size_t{1} << kSubBits;  ///< Buckets of a power of two.
+
  private:
-  // Below 64 each value has a bucket; above, each power of two is cut into 32.
-  static constexpr int kSubBits = 5;
-  static constexpr size_t kSub = size_t{1} << kSubBits;
-  static constexpr int kMaxBits = 44;  // 4.8 hours.
-  static constexpr size_t kBuckets = (kMaxBits - kSubBits + 1) * kSub;
+  // Below 256 each value has a bucket; above, each power of two is cut into 128.
+  static constexpr size_t kBuckets = kPowers * kSub;
 
   static size_t BucketOf(uint64_t nanos) {
     nanos = std::min(nanos, (uint64_t{1} << kMaxBits) - 1);
@@ -90,6 +107,7 @@ class LatencyCounts {
   using Counts = std::array<std::atomic<uint64_t>, kBuckets>;
   std::unique_ptr<Counts> counts_;
   uint64_t count_ = 0;  ///< Belongs to the thread that adds.
+  std::atomic<uint64_t> max_nanos_{0};
 };
 
 }  // namespace nacre::bench

@@ -43,6 +43,9 @@ void OpRecorder::Sample(OpType type) {
   if (sampling_) {
     const uint64_t nanos = options_.cycles->ToNanos(now - sample_start_);
     latencies_.Add(nanos);
+    auto& of_type = latencies_by_type_[static_cast<size_t>(type)];
+    if (of_type == nullptr) of_type = std::make_unique<LatencyCounts>();
+    of_type->Add(nanos);
     if (options_.histogram) {
       auto& histogram = histograms_[static_cast<size_t>(type)];
       if (histogram == nullptr) histogram = std::make_unique<Histogram>();

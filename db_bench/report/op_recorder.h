@@ -52,6 +52,9 @@ class alignas(64) OpRecorder {
     if (done >= next_report_) [[unlikely]]
       ReportInterval(done);
   }
+  /// The next operation was to start at this time of the cycle clock, and is timed from there.
+  /// Requires a `sample_period` of 1.
+  void StartAt(uint64_t ticks) { sample_start_ = ticks; }
   void AddBytes(uint64_t bytes) { bytes_ += bytes; }
   void AddLookups(uint64_t lookups, uint64_t found) {
     lookups_ += lookups;
@@ -67,6 +70,10 @@ class alignas(64) OpRecorder {
   uint64_t lookups() const { return lookups_; }
   uint64_t found() const { return found_; }
   const LatencyCounts& latencies() const { return latencies_; }
+  /// Null if none of this type were timed.
+  const LatencyCounts* latencies(OpType type) const {
+    return latencies_by_type_[static_cast<size_t>(type)].get();
+  }
   /// Null if there were no operations of this type, or no histograms were asked for.
   const Histogram* histogram(OpType type) const {
     return histograms_[static_cast<size_t>(type)].get();
@@ -92,6 +99,7 @@ class alignas(64) OpRecorder {
   uint64_t last_report_nanos_ = 0;
   uint64_t last_report_done_ = 0;
   LatencyCounts latencies_;
+  std::array<std::unique_ptr<LatencyCounts>, kOpTypes> latencies_by_type_;
   std::array<std::unique_ptr<Histogram>, kOpTypes> histograms_;
 };
 

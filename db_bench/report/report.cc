@@ -14,6 +14,19 @@ void PrintWarning(std::FILE* out, const Engine& engine) {
   std::fprintf(out, "%s\n* WARNING: %s *\n%s\n", frame.c_str(), warning.c_str(), frame.c_str());
 }
 
+void PrintOpenLoop(std::FILE* out, const BenchmarkResult& result) {
+  for (size_t type = 0; type < kOpTypes; ++type) {
+    if (!result.latencies_by_type[type].has_value()) continue;
+    const LatencyCounts& counts = *result.latencies_by_type[type];
+    std::fprintf(out, "  %-18s microseconds from the intended start:",
+                 OpTypeName(static_cast<OpType>(type)));
+    for (const double p : {50.0, 90.0, 99.0, 99.9, 99.99}) {
+      std::fprintf(out, " p%g %.2f", p, counts.PercentileNanos(p) / 1000);
+    }
+    std::fprintf(out, " max %.2f\n", static_cast<double>(counts.max_nanos()) / 1000);
+  }
+}
+
 }  // namespace
 
 void PrintHeader(std::FILE* out, const BenchConfig& config, const Engine& engine) {
@@ -70,6 +83,7 @@ void PrintResult(std::FILE* out, const BenchmarkResult& result) {
                result.name.c_str(),
                result.thread_seconds * 1e6 / static_cast<double>(std::max<uint64_t>(result.ops, 1)),
                static_cast<long>(result.OpsPerSecond()), result.seconds, result.ops, extra.c_str());
+  if (result.open_loop) PrintOpenLoop(out, result);
   for (size_t type = 0; type < kOpTypes; ++type) {
     if (!result.histograms[type].has_value()) continue;
     std::fprintf(out, "Microseconds per %s:\n%s\n", OpTypeName(static_cast<OpType>(type)),

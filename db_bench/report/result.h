@@ -31,6 +31,8 @@ struct BenchmarkResult {
   double cpu_seconds = 0;          ///< CPU time of the threads that did `ops`.
   double process_cpu_seconds = 0;  ///< CPU time of all threads, those of the engine too.
   LatencyCounts latencies;
+  std::array<std::optional<LatencyCounts>, kOpTypes> latencies_by_type;
+  bool open_loop = false;  ///< Latencies are counted from when operations were to start.
   LatencyCounts background_latencies;  ///< Latencies of `background_ops`.
   std::array<std::optional<Histogram>, kOpTypes> histograms;
   TrafficCounters traffic;

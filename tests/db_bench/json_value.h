@@ -31,6 +31,10 @@ class JsonValue {
   }
 
   Kind kind() const { return kind_; }
+  bool boolean() const {
+    EXPECT_EQ(kind_, Kind::kBool);
+    return boolean_;
+  }
   double number() const {
     EXPECT_EQ(kind_, Kind::kNumber);
     return number_;
@@ -74,7 +78,8 @@ class JsonValue {
       return ParseString(rest, &value->string_);
     }
     if (Consume(rest, "null")) return true;
-    if (Consume(rest, "true") || Consume(rest, "false")) {
+    value->boolean_ = Consume(rest, "true");
+    if (value->boolean_ || Consume(rest, "false")) {
       value->kind_ = Kind::kBool;
       return true;
     }
@@ -141,6 +146,7 @@ class JsonValue {
   }
 
   Kind kind_ = Kind::kNull;
+  bool boolean_ = false;
   double number_ = 0;
   std::string string_;
   std::vector<JsonValue> array_;

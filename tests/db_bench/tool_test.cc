@@ -346,6 +346,32 @@ TEST(ToolTest, WriteRateIsLimited) {
   EXPECT_GT(run.lines[0].seconds, 1.0);
 }
 
+TEST(ToolTest, OpenLoopTellsLatenciesFromTheIntendedStart) {
+  const TemporaryPath file("json.open");
+  const ToolRun run = RunToolOk({"--engine=rocksdb", "--num=1000", "--readwrites=300",
+                                 "--threads=2", "--seed=1", "--target_ops_per_second=3000",
+                                 "--arrivals=constant", "--benchmarks=ycsbload,ycsba",
+                                 "--json=" + file.str(), "--latency_files=" + file.str() + "-"});
+  ASSERT_EQ(run.lines.size(), 2u) << run.output;
+  // The last of 300 operations of a thread was to start 199 ms after the first.
+  EXPECT_GE(run.lines[1].seconds, 0.195);
+  EXPECT_NE(run.output.find("microseconds from the intended start: p50 "), std::string::npos);
+  const JsonValue report = ReadJson(file.str());
+  EXPECT_FALSE(report["benchmarks"].array().at(0)["open_loop"].boolean());
+  const JsonValue& result = report["benchmarks"].array().at(1);
+  EXPECT_TRUE(result["open_loop"].boolean());
+  double samples = 0;
+  for (const char* type : {"read", "write"}) {
+    const JsonValue& latencies = result["latencies"][type];
+    samples += latencies["samples"].number();
+    EXPECT_GE(latencies["max_us"].number(), latencies["p50_us"].number() * 0.99);
+    const std::string path = file.str() + "-2-ycsba-" + type + ".hgrm";
+    EXPECT_TRUE(std::filesystem::remove(path)) << path;
+  }
+  EXPECT_EQ(samples, 600);
+  EXPECT_TRUE(std::filesystem::remove(file.str() + "-1-ycsbload-write.hgrm"));
+}
+
 TEST(ToolTest, IntervalReportsAreAskedFor) {
   const ToolRun run = RunToolOk({"--engine=leveldb", "--num=2000", "--seed=1",
                                  "--stats_interval=500", "--benchmarks=fillrandom"});
@@ -391,6 +417,10 @@ TEST(ToolTest, BadCommandLinesAreNamedInOneLine) {
       {{"--hotspot_set_fraction=1.1"}, "--hotspot_set_fraction"},
       {{"--hotspot_op_fraction=-1"}, "--hotspot_op_fraction"},
       {{"--key_size=7", "--benchmarks=ycsba"}, "--key_size=7"},
+      {{"--target_ops_per_second=-1"}, "--target_ops_per_second"},
+      {{"--arrivals=nosuch"}, "--arrivals=nosuch"},
+      {{"--latency_files=/nosuchfolder/file"}, "/nosuchfolder/file"},
+      {{"--target_ops_per_second=1", "--benchmarks=asyncreadrandom"}, "asyncreadrandom"},
       {{"--num=0"}, "--num=0"},
       {{"--num=9223372036854775807"}, "--num=9223372036854775807"},
       {{"--threads=0"}, "--threads=0"},
