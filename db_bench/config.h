@@ -18,7 +18,7 @@ enum class RocksdbProfile : uint8_t {
 };
 enum class KeyDistribution : uint8_t { kUniform, kZipf, kLatest, kHotspot };
 enum class Arrivals : uint8_t { kPoisson, kConstant };
-enum class ValueSizeDistribution : uint8_t { kFixed, kUniform };
+enum class ValueSizeDistribution : uint8_t { kFixed, kUniform, kNormal, kPareto };
 
 /// Everything a run is asked for: the flags after they have been checked. Names are those of the
 /// flags; flags.cc says what each means.
@@ -47,6 +47,8 @@ struct BenchConfig {
   ValueSizeDistribution value_size_distribution = ValueSizeDistribution::kFixed;
   size_t value_size_min = 0;  ///< Equal to `value_size_max` when fixed.
   size_t value_size_max = 0;
+  double value_k = 0.2615;
+  double value_sigma = 25.45;
   double compression_ratio = 0.5;
   uint64_t batch_size = 1;
   uint64_t async_reads = 256;    ///< Coroutines of a thread in asyncreadrandom.
@@ -67,6 +69,9 @@ struct BenchConfig {
   bool finish_after_writes = false;
   double target_ops_per_second = 0;  ///< All threads together; 0: as fast as they can.
   Arrivals arrivals = Arrivals::kPoisson;
+  int twitter_cluster = 0;
+  uint64_t ttl_ops =
+      0;  ///< Operations of all threads that a value of `twitter` lives; 0: for ever.
 
   // ---- Engines ------------------------------------------------------------------------------
 

@@ -39,10 +39,9 @@ DEFINE_int64(reads, -1, "Reads of each thread; negative means --num");
 DEFINE_int64(writes, -1, "Writes of each thread; negative means --num");
 DEFINE_int64(deletes, -1, "Deletes of each thread; negative means --num");
 DEFINE_int64(seeks, -1, "Seeks of each thread; negative means --reads");
-DEFINE_int64(
-    readwrites, -1,
-    "Operations of each thread in readrandomwriterandom and ycsba to ycsbf; negative means "
-    "the larger one of --reads and --writes");
+DEFINE_int64(readwrites, -1,
+             "Operations of each thread in mixed benchmarks; negative means "
+             "the larger one of --reads and --writes");
 DEFINE_int64(threads, 1, "Concurrent threads");
 DEFINE_int64(duration, 0,
              "Seconds that benchmarks in random order go on for; 0 lets the numbers decide");
@@ -50,9 +49,12 @@ DEFINE_int64(ops_between_duration_checks, 1000, "How often the clock is read for
 
 DEFINE_int64(key_size, 16, "Bytes of a key");
 DEFINE_int64(value_size, 100, "Bytes of a value in the fixed distribution");
-DEFINE_string(value_size_distribution_type, "fixed", "fixed or uniform");
-DEFINE_int64(value_size_min, 100, "Smallest value of the uniform distribution");
-DEFINE_int64(value_size_max, 102400, "Largest value of the uniform distribution");
+DEFINE_string(
+    value_size_distribution_type, "fixed",
+    "fixed, uniform, normal (six standard deviations from the smallest to the largest) or "
+    "pareto (--value_k, --value_sigma)");
+DEFINE_int64(value_size_min, 100, "Smallest value of the other distributions");
+DEFINE_int64(value_size_max, 102400, "Largest value of the other distributions");
 DEFINE_double(compression_ratio, 0.5, "What a compressor would shrink the values to");
 DEFINE_int64(batch_size, 1, "Entries of a WriteBatch; keys of a MultiGet");
 DEFINE_int64(multiread_batch, 0, "Keys of a MultiGet in multireadrandom; 0: --batch_size");
@@ -268,10 +270,13 @@ Status ParseChoices(BenchConfig* config) {
       "near_data_flush", FLAGS_near_data_flush,
       {{"auto", NearDataFlush::kAuto}, {"on", NearDataFlush::kOn}, {"off", NearDataFlush::kOff}},
       &config->options.near_data_flush));
-  NACRE_RETURN_IF_ERROR(Choose<ValueSizeDistribution>(
-      "value_size_distribution_type", FLAGS_value_size_distribution_type,
-      {{"fixed", ValueSizeDistribution::kFixed}, {"uniform", ValueSizeDistribution::kUniform}},
-      &config->value_size_distribution));
+  NACRE_RETURN_IF_ERROR(Choose<ValueSizeDistribution>("value_size_distribution_type",
+                                                      FLAGS_value_size_distribution_type,
+                                                      {{"fixed", ValueSizeDistribution::kFixed},
+                                                       {"uniform", ValueSizeDistribution::kUniform},
+                                                       {"normal", ValueSizeDistribution::kNormal},
+                                                       {"pareto", ValueSizeDistribution::kPareto}},
+                                                      &config->value_size_distribution));
   if (FLAGS_compression_type != "none") {
     return Status::InvalidArgument(
         fmt::format("--compression_type={}: must be none", FLAGS_compression_type));
@@ -470,8 +475,8 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   NACRE_RETURN_IF_ERROR(CheckRanges());
   NACRE_RETURN_IF_ERROR(ParseChoices(config));
   NACRE_RETURN_IF_ERROR(ParseBenchmarks(&config->benchmarks));
-  NACRE_RETURN_IF_ERROR(ParseSizes(config));
   NACRE_RETURN_IF_ERROR(ParseLoadFlags(config));
+  NACRE_RETURN_IF_ERROR(ParseSizes(config));
   if (FLAGS_use_existing_db && FLAGS_db.empty() && config->engine != EngineKind::kNacre) {
     return Status::InvalidArgument("--use_existing_db needs --db");
   }

@@ -2,7 +2,11 @@
 
 #include <gflags/gflags.h>
 
+#include <algorithm>
+#include <string>
+
 #include "db_bench/flag_choice.h"
+#include "db_bench/twitter/twitter_clusters.h"
 
 DEFINE_string(
     key_dist, "uniform",
@@ -13,6 +17,19 @@ DEFINE_double(zipf_theta, 0.99,
               "zipf, latest: the key of rank i is taken in proportion to 1 / i^theta");
 DEFINE_double(hotspot_set_fraction, 0.2, "hotspot: the part of the keys that is hot");
 DEFINE_double(hotspot_op_fraction, 0.8, "hotspot: the part of the operations on hot keys");
+
+DEFINE_double(
+    value_k, 0.2615,
+    "Shape of the pareto distribution of value sizes, beyond --value_size_min; the defaults "
+    "are those that RocksDB's mixgraph has from Facebook");
+DEFINE_double(value_sigma, 25.45, "Its scale, in bytes");
+
+DEFINE_int32(twitter_cluster, 0,
+             "The cluster whose published statistics twitter follows: shares of operations, skew, "
+             "time to live, and sizes where no flag has another");
+DEFINE_int64(ttl_ops, -1,
+             "twitter: how many operations a value lives before it is deleted, if nothing else is "
+             "written; 0: for ever. Negative: as many as the cluster has requests in that time");
 
 DEFINE_double(
     target_ops_per_second, 0,
@@ -32,6 +49,32 @@ namespace {
 Status CheckFraction(const char* flag, double value) {
   if (value >= 0 && value <= 1) return Status::OK();
   return Status::InvalidArgument(fmt::format("--{} must be in [0, 1]", flag));
+}
+
+/// Sets the flags of sizes that are not given.
+Status ParseTwitter(BenchConfig* config) {
+  if (std::count(config->benchmarks.begin(), config->benchmarks.end(), "twitter") == 0) {
+    return Status::OK();
+  }
+  const TwitterCluster* cluster = FindTwitterCluster(FLAGS_twitter_cluster);
+  if (cluster == nullptr) {
+    std::string numbers;
+    for (const TwitterCluster& known : TwitterClusters()) {
+      numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", known.number);
+    }
+    return Status::InvalidArgument(
+        fmt::format("--twitter_cluster={}: must be one of {}", FLAGS_twitter_cluster, numbers));
+  }
+  config->twitter_cluster = cluster->number;
+  config->ttl_ops =
+      FLAGS_ttl_ops < 0 ? cluster->TtlRequests() : static_cast<uint64_t>(FLAGS_ttl_ops);
+  const auto set_default = [](const char* flag, size_t bytes) {
+    gflags::SetCommandLineOptionWithMode(flag, std::to_string(bytes).c_str(),
+                                         gflags::SET_FLAG_IF_DEFAULT);
+  };
+  set_default("key_size", cluster->key_bytes);
+  set_default("value_size", cluster->value_bytes);
+  return Status::OK();
 }
 
 }  // namespace
@@ -57,6 +100,15 @@ Status ParseLoadFlags(BenchConfig* config) {
   }
   config->target_ops_per_second = FLAGS_target_ops_per_second;
   config->latency_files = FLAGS_latency_files;
+  if (!(FLAGS_value_k >= 0 && FLAGS_value_k <= 0.99)) {
+    return Status::InvalidArgument("--value_k must be in [0, 0.99]");
+  }
+  if (!(FLAGS_value_sigma > 0 && FLAGS_value_sigma <= 1e9)) {
+    return Status::InvalidArgument("--value_sigma must be positive, and at most 1e9");
+  }
+  config->value_k = FLAGS_value_k;
+  config->value_sigma = FLAGS_value_sigma;
+  NACRE_RETURN_IF_ERROR(ParseTwitter(config));
   config->zipf_theta = FLAGS_zipf_theta;
   config->hotspot_set_fraction = FLAGS_hotspot_set_fraction;
   config->hotspot_op_fraction = FLAGS_hotspot_op_fraction;

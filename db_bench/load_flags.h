@@ -5,7 +5,8 @@
 
 namespace nacre::bench {
 
-/// Reads the flags that say which keys the benchmarks take, and when. `InvalidArgument` as
+/// Reads the flags that say which keys and values the benchmarks take, and when. Requires
+/// `config->benchmarks`; may set the flags of sizes. `InvalidArgument` as
 /// `ParseFlags`, which calls it.
 Status ParseLoadFlags(BenchConfig* config);
 

@@ -135,6 +135,8 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
   shared.write_limiter = &limiter;
   shared.key_chooser = &key_chooser_;
   shared.ycsb_records = &ycsb_records_;
+  std::optional<RecordVersions> record_versions;
+  if (spec.workload == Twitter) shared.record_versions = &record_versions.emplace(config_.num);
   if (spec.fresh_db) ycsb_records_.Reset(0);
   shared.ycsb_records_before = ycsb_records_.count();
 

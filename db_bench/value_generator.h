@@ -5,6 +5,7 @@
 #include <string>
 
 #include "db_bench/config.h"
+#include "db_bench/value_sizes.h"
 #include "nacre/slice.h"
 #include "util/random.h"
 
@@ -28,14 +29,10 @@ class ValueGenerator {
  public:
   /// `pool` must outlive this.
   ValueGenerator(const BenchConfig& config, const ValuePool* pool, uint64_t seed)
-      : bytes_(pool->bytes()),
-        size_min_(config.value_size_min),
-        size_max_(config.value_size_max),
-        sizes_(seed) {}
+      : bytes_(pool->bytes()), sizes_(config), random_(seed) {}
 
   Slice Next() {
-    const size_t size =
-        size_min_ == size_max_ ? size_max_ : size_min_ + sizes_.Uniform(size_max_ - size_min_ + 1);
+    const size_t size = sizes_.Next(&random_);
     if (position_ + size > bytes_.size()) position_ = 0;
     const Slice value(bytes_.data() + position_, size);
     position_ += size;
@@ -44,9 +41,8 @@ class ValueGenerator {
 
  private:
   const std::string& bytes_;
-  size_t size_min_;
-  size_t size_max_;
-  Random sizes_;
+  ValueSizes sizes_;
+  Random random_;
   size_t position_ = 0;
 };
 

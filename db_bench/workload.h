@@ -8,6 +8,7 @@
 #include "db_bench/keys/key_chooser.h"
 #include "db_bench/op_budget.h"
 #include "db_bench/report/op_recorder.h"
+#include "db_bench/twitter/expiry.h"
 #include "db_bench/value_generator.h"
 #include "db_bench/write_rate_limiter.h"
 #include "db_bench/ycsb/ycsb_keys.h"
@@ -27,7 +28,8 @@ struct SharedState {
   WriteRateLimiter* write_limiter = nullptr;
   const KeyChooser* key_chooser = nullptr;
   YcsbRecords* ycsb_records = nullptr;
-  uint64_t ycsb_records_before = 0;  ///< How many there were when the benchmark started.
+  RecordVersions* record_versions = nullptr;  ///< Null but in `twitter`.
+  uint64_t ycsb_records_before = 0;           ///< How many there were when the benchmark started.
 };
 
 /// One thread of one benchmark.
@@ -92,6 +94,10 @@ Status YcsbC(Worker* worker);
 Status YcsbD(Worker* worker);
 Status YcsbE(Worker* worker);
 Status YcsbF(Worker* worker);
+
+/// A mix as in the cluster --twitter_cluster of Twitter's caches. The database has YCSB's records.
+/// Values that have lived for --ttl_ops are deleted, which are operations, too.
+Status Twitter(Worker* worker);
 
 /// The writer beside the readers of the ...whilewriting benchmarks: writes random keys until they
 /// are done, or its own --writes with --finish_after_writes.

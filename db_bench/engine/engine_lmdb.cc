@@ -9,6 +9,7 @@
 
 #include "db_bench/engine/engine.h"
 #include "db_bench/engine/scratch_folder.h"
+#include "db_bench/value_sizes.h"
 
 namespace nacre::bench {
 namespace {
@@ -262,7 +263,7 @@ class LmdbEngine final : public Engine {
     Usage usage;
     NACRE_RETURN_IF_ERROR(ReadUsage(&usage));
     space->user_bytes = usage.tree.ms_entries *
-                        (config_.key_size + (config_.value_size_min + config_.value_size_max) / 2);
+                        (config_.key_size + static_cast<uint64_t>(ValueSizes(config_).Mean()));
     space->stored_bytes = usage.bytes();
     // What leads to the leaves is in the same file, which is mapped into this process.
     space->index_bytes = usage.tree.ms_branch_pages * usage.tree.ms_psize;

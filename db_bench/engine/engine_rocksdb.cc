@@ -18,6 +18,7 @@
 #include "db_bench/engine/rocksdb_pool.h"
 #include "db_bench/engine/rocksdb_versions.h"
 #include "db_bench/engine/scratch_folder.h"
+#include "db_bench/value_sizes.h"
 
 namespace nacre::bench {
 namespace {
@@ -243,7 +244,7 @@ class RocksdbEngine final : public Engine {
     // A table without a block cache has no such property.
     if (!IntProperty(Properties::kBlockCacheUsage, &cache).ok()) cache = 0;
     usage->user_bytes =
-        keys * (config_.key_size + (config_.value_size_min + config_.value_size_max) / 2);
+        keys * (config_.key_size + static_cast<uint64_t>(ValueSizes(config_).Mean()));
     if (pool_ != nullptr) usage->stored_bytes = pool_->stored_bytes();
     usage->compute_bytes = memtables + readers + cache;
     usage->index_bytes = readers;

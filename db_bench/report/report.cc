@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "db_bench/value_sizes.h"
+
 namespace nacre::bench {
 namespace {
 
@@ -30,8 +32,7 @@ void PrintOpenLoop(std::FILE* out, const BenchmarkResult& result) {
 }  // namespace
 
 void PrintHeader(std::FILE* out, const BenchConfig& config, const Engine& engine) {
-  const double value_size = static_cast<double>(config.value_size_min + config.value_size_max) / 2;
-  const double mib = (static_cast<double>(config.key_size) + value_size) *
+  const double mib = (static_cast<double>(config.key_size) + ValueSizes(config).Mean()) *
                      static_cast<double>(config.num) / 1048576.0;
   std::fprintf(out, "Engine:     %s\n", engine.Describe().c_str());
   std::fprintf(out, "Keys:       %zu bytes each\n", config.key_size);

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 
 #include "db_bench/config.h"
 #include "db_bench/key_generator.h"
 #include "db_bench/value_generator.h"
+#include "db_bench/value_sizes.h"
 #include "tests/support/seed.h"
 #include "util/random.h"
 
@@ -89,6 +91,7 @@ TEST(ValueGeneratorTest, FixedSizeAndRepeatable) {
 
 TEST(ValueGeneratorTest, UniformSizesReachBothEnds) {
   BenchConfig config;
+  config.value_size_distribution = ValueSizeDistribution::kUniform;
   config.value_size_min = 0;
   config.value_size_max = 9;
   const ValuePool pool(config);
@@ -97,6 +100,59 @@ TEST(ValueGeneratorTest, UniformSizesReachBothEnds) {
   for (int i = 0; i < 10000; ++i) sizes.insert(values.Next().size());
   EXPECT_EQ(sizes.size(), 10u);
   EXPECT_EQ(*sizes.rbegin(), 9u);
+}
+
+TEST(ValueSizesTest, MeansAndEnds) {
+  constexpr int kDraws = 200'000;
+  BenchConfig config;
+  config.value_size_min = 10;
+  config.value_size_max = 5000;
+  for (const ValueSizeDistribution distribution :
+       {ValueSizeDistribution::kUniform, ValueSizeDistribution::kNormal,
+        ValueSizeDistribution::kPareto}) {
+    SCOPED_TRACE(static_cast<int>(distribution));
+    config.value_size_distribution = distribution;
+    const ValueSizes sizes(config);
+    Random random(TestSeed(1));
+    double sum = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      const size_t size = sizes.Next(&random);
+      ASSERT_GE(size, 10u);
+      ASSERT_LE(size, 5000u);
+      sum += static_cast<double>(size);
+    }
+    // A size that is not rounded loses half a byte.
+    EXPECT_NEAR(sum / kDraws, sizes.Mean(), 0.015 * sizes.Mean() + 0.5);
+  }
+}
+
+TEST(ValueSizesTest, NormalAndParetoHaveTheirShapes) {
+  constexpr int kDraws = 200'000;
+  BenchConfig config;
+  config.value_size_max = 100'000;
+  const auto share_below = [&config](double bound) {
+    const ValueSizes sizes(config);
+    Random random(TestSeed(1));
+    int below = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      below += static_cast<double>(sizes.Next(&random)) < bound ? 1 : 0;
+    }
+    return static_cast<double>(below) / kDraws;
+  };
+  const double deviation = 6 * std::sqrt(0.25 / kDraws);
+  config.value_size_distribution = ValueSizeDistribution::kNormal;
+  for (const double z : {-2.0, -1.0, 0.0, 1.5}) {
+    EXPECT_NEAR(share_below(50'000 + z * 100'000 / 6), std::erfc(-z / std::sqrt(2)) / 2, deviation);
+  }
+  config.value_size_distribution = ValueSizeDistribution::kPareto;
+  for (const double k : {0.0, 0.2615, 0.5}) {
+    config.value_k = k;
+    config.value_sigma = 1000;
+    for (const double bound : {100.0, 1000.0, 10'000.0}) {
+      const double tail = k == 0 ? std::exp(-bound / 1000) : std::pow(1 + k * bound / 1000, -1 / k);
+      EXPECT_NEAR(share_below(bound), 1 - tail, deviation) << k;
+    }
+  }
 }
 
 TEST(ValueGeneratorTest, OneValueMayBeLargerThanThePoolsUsualSize) {
