@@ -39,6 +39,11 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.rtt_us));
     } else if (name == "gbps") {
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.gbps));
+    } else if (name == "map" && (scheme == "shm" || scheme == "embedded")) {
+      if (value != "0" && value != "1") {
+        return Status::InvalidArgument("transport parameter map=" + value + ": neither 0 nor 1");
+      }
+      continue;
     } else if (scheme != "tcp" && scheme != "verbs") {
       return Status::InvalidArgument("unknown transport parameter '" + name + "'");
     } else {

@@ -10,6 +10,7 @@
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "util/clock.h"
+#include "util/loadable_memory.h"
 
 namespace nacre::rdma {
 
@@ -200,6 +201,16 @@ class QueuePair {
   virtual Status PostSend(uint64_t id, LocalBuffer from, uint8_t flags) = 0;
   virtual Status PostRecv(uint64_t id, LocalBuffer to) = 0;
 
+  /// Lets this process load `size` bytes of the peer's region from `from` on by itself, where both
+  /// are on one machine or share a memory device. What is copied so counts as long as a read that
+  /// is posted to this queue pair would succeed. May outlive the queue pair; it does not count
+  /// then. `NotSupported` where the peer's memory cannot be loaded, `InvalidArgument` if the key
+  /// names no such bytes.
+  virtual Status Map(RemoteBuffer /*from*/, uint64_t /*size*/,
+                     std::shared_ptr<const LoadableMemory>* /*memory*/) {
+    return Status::NotSupported(peer() + ": its memory cannot be loaded from here");
+  }
+
   /// True once a request failed or the peer is known to be gone. May lag behind the fact.
   virtual bool broken() const = 0;
   /// For a broken control connection: true if the peer has ended it, by destroying its end or by
@@ -308,6 +319,8 @@ class Device {
   /// The device that connects to `address`: itself, or one of those it is made of. Regions that
   /// the peer there is to reach, and queues for connections to it alone, are that one's.
   virtual Device* ForPeer(const std::string& /*address*/) { return this; }
+  /// Whether QueuePair::Map may succeed, so that a connection for it is worth making.
+  virtual bool may_map() const { return false; }
   virtual TrafficCounters traffic() const = 0;
   /// "shm", "verbs", ...
   virtual const char* scheme() const = 0;
@@ -315,8 +328,8 @@ class Device {
 
 /// How a device is opened.
 struct DeviceOptions {
-  /// Parameters of the URI: "rtt_us" and "gbps" add the NIC model (rdma/nic_device.h); the rest is
-  /// the backend's.
+  /// Parameters of the URI: "rtt_us" and "gbps" add the NIC model (rdma/nic_device.h); "map=0" of
+  /// "shm" and "embedded" refuses QueuePair::Map; the rest is the backend's.
   std::map<std::string, std::string> parameters{};
   /// Shared by all members of a pool. Both ends of a connection prove that they know it before
   /// anything else is said (rdma/handshake.h); empty: none is asked for, none is known.

@@ -28,6 +28,7 @@ Status RecordWindows::Load(const RecordInterval& interval) {
   for (size_t i = 0; i < ahead_.size(); ++i) {
     if (holds(ahead_[i])) return Take(i);
   }
+  if (LoadAround(interval.begin)) return Status::OK();
   return Reload(interval);
 }
 
@@ -40,12 +41,31 @@ Status RecordWindows::Reload(const RecordInterval& interval) {
 void RecordWindows::Jump(uint64_t offset) {
   if (current_.begin <= offset && offset <= current_.end && current_.begin < current_.end) return;
   Abandon();
-  current_ = Window{nullptr, offset, offset, nullptr};
+  current_ = Window{.begin = offset, .end = offset};
+}
+
+void RecordWindows::StartBack(uint64_t offset) {
+  Abandon();
+  current_ = Window{.begin = offset, .end = offset};
+}
+
+/// Makes what can be loaded around `offset` the window at hand, if anything can. Reads under way go
+/// on to be used.
+bool RecordWindows::LoadAround(uint64_t offset) {
+  if (!ahead_.empty()) return false;
+  const LoadableBytes bytes = table_->extent->Loadable(offset);
+  if (bytes.data == nullptr) return false;
+  current_ = Window{.data = bytes.data,
+                    .begin = bytes.begin,
+                    .end = std::min(bytes.end, table_->meta->records.length),
+                    .memory = bytes.memory};
+  return true;
 }
 
 Status RecordWindows::Next() {
   assert(current_.end < table_->meta->records.length);
   TurnTo(Direction::kForward);
+  if (LoadAround(current_.end)) return Status::OK();
   StartAhead();
   return Take(0);
 }
@@ -102,8 +122,9 @@ RecordInterval RecordWindows::PreviousRange() const {
 }
 
 RecordWindows::Window RecordWindows::Start(const RecordInterval& range) {
-  return {nullptr, range.begin, range.end,
-          table_->extent->StartRead(range.begin, range.end - range.begin)};
+  return {.begin = range.begin,
+          .end = range.end,
+          .read = table_->extent->StartRead(range.begin, range.end - range.begin)};
 }
 
 /// Waits for ahead_[i], makes it the window at hand and forgets those before it.
@@ -111,7 +132,7 @@ Status RecordWindows::Take(size_t i) {
   Window window = std::move(ahead_[i]);
   ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   // The old window's buffer is given back first: it may be the one that the transport waits for.
-  current_ = Window{nullptr, window.begin, window.begin, nullptr};
+  current_ = Window{.begin = window.begin, .end = window.begin};
   Slice bytes;
   Status status = window.read->Await(&bytes);
   if (status.ok() && bytes.size() != window.end - window.begin) {

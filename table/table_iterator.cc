@@ -56,11 +56,8 @@ void TableIterator::MoveForwardTo(uint64_t offset) {
   for (;;) {
     if (offset + kEndOfChunkMarkBytes > available_until_ && !MakeAvailable(&offset)) [[unlikely]]
       return;
-    const RecordParse parse =
-        ParseRecord(BytesAt(offset), table_->seed.At(offset), verify_checksums_, &record_);
+    const RecordParse parse = ParseAt(offset);
     if (parse == RecordParse::kOk) [[likely]] {
-      offset_ = offset;
-      next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;
       valid_ = true;
       return;
     }
@@ -72,11 +69,13 @@ void TableIterator::MoveForwardTo(uint64_t offset) {
   }
 }
 
-/// What begins at `offset` is damaged in the window. True if it is whole in the next one.
+/// What begins at `offset` is damaged in the window, or counts no more. True if it is whole in the
+/// next one.
 bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
   const RecordInterval interval = range_index_.Containing(offset);
   DamagedRead damage;
-  while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
+  while (windows_.memory() != nullptr ||
+         damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
     if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
     available_until_ = 0;
     parse = ParseRecord(BytesAt(offset), table_->seed.At(offset), true, &record_);
@@ -146,7 +145,10 @@ bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
     if (from.begin == limit) {
       if (limit == 0) return valid_ = false;
       from = IntervalBefore(limit);
+      if (windows_.memory() != nullptr) windows_.StartBack(limit);
     }
+    // One that begins where memory could not be loaded any more may begin inside an interval.
+    if (from.begin < windows_.begin() && windows_.begin() < from.end) windows_.StartBack(from.end);
     while (from.begin < windows_.begin()) {
       if (Status previous = windows_.Previous(); !previous.ok()) {
         return Fail(std::move(previous));
@@ -198,9 +200,8 @@ RecordParse TableIterator::ListRecords(uint64_t begin, uint64_t end, bool verify
       offset = chunk_end;
       continue;
     }
-    Record record;
-    const RecordParse parse =
-        ParseRecord(BytesAt(offset), table_->seed.At(offset), verify, &record);
+    size_t encoded_bytes = 0;
+    const RecordParse parse = ParseLengthAt(offset, verify, &encoded_bytes);
     if (parse == RecordParse::kEndOfChunk) {
       offset = chunk_end;
       continue;
@@ -210,18 +211,21 @@ RecordParse TableIterator::ListRecords(uint64_t begin, uint64_t end, bool verify
       return parse;
     }
     list_.push_back(offset);
-    offset = (offset + record.encoded_bytes + alignment_mask_) & ~alignment_mask_;
+    offset = (offset + encoded_bytes + alignment_mask_) & ~alignment_mask_;
   }
   before_ = list_.size();
-  return RecordParse::kOk;
+  if (windows_.memory() == nullptr || windows_.memory()->Valid()) return RecordParse::kOk;
+  *fault = begin;
+  return RecordParse::kCorrupt;
 }
 
-/// What begins in [begin, end) is damaged in the window, at `fault`. Lists it once it is whole in
-/// another one.
+/// What begins in [begin, end) is damaged in the window, at `fault`, or counts no more. Lists it
+/// once it is whole in another one.
 bool TableIterator::ListAgain(uint64_t begin, uint64_t end, uint64_t fault, RecordParse parse) {
   const RecordInterval interval = range_index_.Containing(begin);
   DamagedRead damage;
-  while (damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
+  while (windows_.memory() != nullptr ||
+         damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
     if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
     parse = ListRecords(begin, end, true, &fault);
     if (parse == RecordParse::kOk) return true;
@@ -229,12 +233,31 @@ bool TableIterator::ListAgain(uint64_t begin, uint64_t end, uint64_t fault, Reco
   return FailAt(fault, parse, damage.nodes());
 }
 
-RecordParse TableIterator::ParseAt(uint64_t offset) {
-  const RecordParse parse =
-      ParseRecord(BytesAt(offset), table_->seed.At(offset), verify_checksums_, &record_);
-  if (parse != RecordParse::kOk) return parse;
+/// Makes the record at `offset`, which is in the window, the current one if it is whole.
+inline RecordParse TableIterator::ParseAt(uint64_t offset) {
+  const Slice bytes = BytesAt(offset);
+  const RecordSeed seed = table_->seed.At(offset);
+  const LoadableMemory* const memory = windows_.memory();
+  const RecordParse parse = memory == nullptr
+                                ? ParseRecord(bytes, seed, verify_checksums_, &record_)
+                                : loader_.Load(*memory, bytes, seed, verify_checksums_, &record_);
+  if (parse != RecordParse::kOk) [[unlikely]]
+    return parse;
   offset_ = offset;
   next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;
+  return parse;
+}
+
+/// Only the length of the record at `offset`, and its checksum if that is to be verified; of a
+/// window in a node's memory, the length alone.
+RecordParse TableIterator::ParseLengthAt(uint64_t offset, bool verify, size_t* encoded_bytes) {
+  const RecordSeed seed = table_->seed.At(offset);
+  if (windows_.memory() != nullptr) {
+    return RecordLoader::LoadLength(BytesAt(offset), seed, encoded_bytes);
+  }
+  Record record;
+  const RecordParse parse = ParseRecord(BytesAt(offset), seed, verify, &record);
+  *encoded_bytes = record.encoded_bytes;
   return parse;
 }
 

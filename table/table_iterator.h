@@ -7,6 +7,7 @@
 #include "table/format/record.h"
 #include "table/index/loaded_range_index.h"
 #include "table/iterator/internal_iterator.h"
+#include "table/record_loader.h"
 #include "table/record_windows.h"
 #include "table/table_context.h"
 #include "table/table_reader.h"
@@ -15,7 +16,8 @@ namespace nacre {
 
 /// Iterates over the records of one table, in place or through windows. Every record that it passes
 /// is checked, those that a Seek skips too: a damaged length or key must not hide a record. What is
-/// damaged is read again, from other fragments than before.
+/// damaged is read again, from other fragments than before; of a window in a node's memory, which
+/// may have been freed, it is read first.
 class TableIterator final : public InternalIterator {
  public:
   /// `table` outlives the iterator, which holds its range index as long as it lives.
@@ -45,6 +47,7 @@ class TableIterator final : public InternalIterator {
   RecordParse ListRecords(uint64_t begin, uint64_t end, bool verify, uint64_t* fault);
   bool ListAgain(uint64_t begin, uint64_t end, uint64_t fault, RecordParse parse);
   RecordParse ParseAt(uint64_t offset);
+  RecordParse ParseLengthAt(uint64_t offset, bool verify, size_t* encoded_bytes);
   Slice BytesAt(uint64_t offset) const {
     return {windows_.data() + (offset - windows_.begin()), windows_.end() - offset};
   }
@@ -76,6 +79,7 @@ class TableIterator final : public InternalIterator {
   std::vector<uint64_t> boundaries_;  ///< As BoundariesUpTo gave them; the last is where we are.
 
   RecordWindows windows_;
+  RecordLoader loader_;
   Status status_;
 };
 

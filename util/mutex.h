@@ -37,6 +37,8 @@ class CAPABILITY("mutex") Mutex {
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_->Lock(); }
+  /// Takes over a lock that TryLock took.
+  MutexLock(Mutex* mutex, std::adopt_lock_t) REQUIRES(mutex) : mutex_(mutex) {}
   ~MutexLock() RELEASE() { mutex_->Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

@@ -36,6 +36,8 @@ struct PoolOptions {
 ///
 ///     secret_file       file with the pool's secret; see below
 ///     nodes, size, slab_size  embedded: how many (4), bytes of each (1GiB) and of a slab (64MiB)
+///     map               shm, embedded: 0 reads nodes' memory by requests only, as over a network;
+///                       otherwise scans load it where it lies (1)
 ///     rtt_us, gbps      any: put the NIC model before every node: a round trip in microseconds, a
 ///                       bandwidth in Gbit/s (0: none)
 ///     io_threads        tcp: threads of this process that serve sockets, 1 to 256 (1)

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "pool/store/damage_finder.h"
 #include "pool/store/read_plan.h"
 #include "pool/store/remote_table.h"
+#include "util/loadable_memory.h"
+#include "util/mutex.h"
 
 namespace nacre::pool {
 namespace {
@@ -123,13 +127,68 @@ class RemoteRead : public PendingRead {
   bool complete_ = false;
 };
 
+/// The regions of a table's fragments, as far as this process can load them.
+///
+/// Thread safety: Of may be called from many threads at once.
+class FragmentRegions {
+ public:
+  explicit FragmentRegions(size_t fragments) : current_(fragments) {}
+
+  /// The region with the fragment; null if it has to be read. Lives as long as this.
+  const LoadableMemory* Of(size_t fragment, const RemoteTable& table) EXCLUDES(mutex_) {
+    std::atomic<const LoadableMemory*>& current = current_[fragment];
+    // Acquire: pairs with the release below.
+    const LoadableMemory* region = current.load(std::memory_order_acquire);
+    if (region != nullptr && region->Valid()) [[likely]]
+      return region;
+    const ExtentAddr& extent = table.placement.fragments[fragment];
+    std::shared_ptr<const LoadableMemory> found = table.store->loadable.Region(extent.start.node);
+    if (found == nullptr || extent.start.offset > found->size() ||
+        extent.length > found->size() - extent.start.offset) {
+      return nullptr;
+    }
+    MutexLock lock(&mutex_);
+    region = found.get();
+    kept_.push_back(std::move(found));
+    current.store(region, std::memory_order_release);
+    return region;
+  }
+
+ private:
+  std::vector<std::atomic<const LoadableMemory*>> current_;
+  Mutex mutex_;
+  /// One for each time that a node was found anew: iterators may still be in the earlier ones.
+  std::vector<std::shared_ptr<const LoadableMemory>> kept_ GUARDED_BY(mutex_);
+};
+
 class TableExtent : public Extent {
  public:
   explicit TableExtent(std::shared_ptr<RemoteTable> table)
-      : table_(std::move(table)), in_place_(WholeCopyHere(*table_)) {}
+      : table_(std::move(table)),
+        in_place_(WholeCopyHere(*table_)),
+        regions_(table_->malformed.ok() ? table_->placement.fragments.size() : 0) {}
 
   uint64_t size() const override { return table_->size; }
   const char* InPlace() const override { return in_place_; }
+  LoadableBytes Loadable(uint64_t offset) override {
+    // What is damaged is read, from elsewhere.
+    if (!table_->malformed.ok() || table_->damage.fragments() != 0) return {};
+    const Placement& placement = table_->placement;
+    if (!placement.redundancy.striped()) {
+      for (size_t i = 0; i < placement.fragments.size(); ++i) {
+        if (const LoadableMemory* region = regions_.Of(i, *table_)) {
+          return {BytesOf(*region, placement.fragments[i]), 0, table_->size, region};
+        }
+      }
+      return {};
+    }
+    const Striping::Place place = Striping(placement).Locate(offset);
+    const LoadableMemory* const region = regions_.Of(place.fragment, *table_);
+    if (region == nullptr) return {};
+    const uint64_t begin = offset / placement.chunk_size * placement.chunk_size;
+    return {BytesOf(*region, placement.fragments[place.fragment]) + place.offset - (offset - begin),
+            begin, std::min(begin + placement.chunk_size, table_->size), region};
+  }
   std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override {
     if (!table_->malformed.ok()) return std::make_unique<FailedRead>(table_->malformed);
     const uint64_t size = table_->size;
@@ -155,6 +214,9 @@ class TableExtent : public Extent {
   }
 
  private:
+  static const char* BytesOf(const LoadableMemory& region, const ExtentAddr& fragment) {
+    return region.data() + fragment.start.offset + kFragmentHeadBytes;
+  }
   static const char* WholeCopyHere(const RemoteTable& table) {
     if (!table.malformed.ok() || table.placement.redundancy.striped()) return nullptr;
     for (const ExtentAddr& fragment : table.placement.fragments) {
@@ -165,6 +227,7 @@ class TableExtent : public Extent {
 
   const std::shared_ptr<RemoteTable> table_;
   const char* const in_place_;
+  FragmentRegions regions_;
 };
 
 }  // namespace

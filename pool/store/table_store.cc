@@ -18,7 +18,8 @@ TableStore::Rep::Rep(PoolClient* pool_client, LocalMemory local_memory, int in_f
       local(local_memory),
       memory(tables),
       buffers_in_flight(std::clamp(in_flight, 1, Lane::kDepth / 4)),
-      connections(fabric, static_cast<int>(std::min<size_t>(fabric->slots(), kMaxFragments))) {}
+      connections(fabric, static_cast<int>(std::min<size_t>(fabric->slots(), kMaxFragments))),
+      loadable(fabric) {}
 
 Status TableStore::Rep::ConnectedLane(const Placement& placement, std::unique_ptr<Lane>* lane) {
   for (const ExtentAddr& fragment : placement.fragments) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pool/read/connection_pool.h"
+#include "pool/read/loadable_nodes.h"
 #include "pool/store/table_store.h"
 #include "table/format/extent.h"
 #include "table/format/fragment_checksums.h"
@@ -31,6 +32,7 @@ class TableStore::Rep {
   const Memory memory;
   const int buffers_in_flight;
   ConnectionPool connections;
+  LoadableNodes loadable;
   std::atomic<uint64_t> damaged_reads{0};
   std::atomic<uint64_t> damage_reports{0};
 

@@ -55,6 +55,12 @@ Status Rejection(const Answer& answer) {
   return Status::InvalidArgument(std::string(answer.private_data, answer.private_size));
 }
 
+/// OpenDevice has checked the value.
+bool MayMap(const std::map<std::string, std::string>& parameters) {
+  const auto map = parameters.find("map");
+  return map == parameters.end() || map->second != "0";
+}
+
 Status ConnectFailure(const std::string& peer, const Status& status) {
   return status.IsTimedOut() ? Status::Unavailable(peer + ": " + std::string(status.message()))
                              : status.WithContext(peer);
@@ -88,6 +94,7 @@ ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* cl
     : scheme_(scheme),
       memory_kind_(std::strcmp(scheme, "embedded") == 0 ? MemoryKind::kPrivate
                                                         : MemoryKind::kShareable),
+      may_map_(MayMap(options.parameters)),
       clock_(clock),
       secret_(options.secret),
       refusals_(options.logger, clock),

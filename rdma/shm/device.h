@@ -56,6 +56,8 @@ class ShmDevice final : public Device {
                  std::string* reply, std::unique_ptr<QueuePair>* queue_pair) override
       EXCLUDES(announce_mutex_);
   TrafficCounters traffic() const override EXCLUDES(watch_mutex_);
+  /// "map" of the device's parameters.
+  bool may_map() const override { return may_map_; }
   const char* scheme() const override { return scheme_; }
 
   Clock* clock() const { return clock_; }
@@ -109,6 +111,7 @@ class ShmDevice final : public Device {
 
   const char* const scheme_;
   const MemoryKind memory_kind_;
+  const bool may_map_;
   Clock* const clock_;
   const std::string secret_;
   Refusals refusals_;

@@ -4,9 +4,9 @@
 #include <bit>
 #include <utility>
 
-#include "rdma/copy.h"
 #include "rdma/shm/device.h"
 #include "rdma/shm/region.h"
+#include "util/concurrent_copy.h"
 
 namespace nacre::rdma {
 
@@ -28,7 +28,7 @@ void Prefetch(const char* from, uint32_t size) {
 }
 
 /// Has the lines from `to` on in this core's cache when they are written next. What is longer is
-/// written around the cache (rdma/copy.h).
+/// written around the cache (util/concurrent_copy.h).
 void PrefetchToWrite(const char* to, uint32_t size) {
   constexpr uint32_t kPrefetchMax = 2048;
   if (size > kPrefetchMax) return;
@@ -424,6 +424,30 @@ Status ShmQueuePair::PostSend(uint64_t id, LocalBuffer from, uint8_t flags) {
   Add(&tally_->writes, 1);
   Succeed(Opcode::kSend, id, from.size, flags, ++posted_);
   return status;
+}
+
+Status ShmQueuePair::Map(RemoteBuffer from, uint64_t size,
+                         std::shared_ptr<const LoadableMemory>* memory) {
+  if (!device_->may_map()) return QueuePair::Map(from, size, memory);
+  if (broken()) return Status::Unavailable(peer() + ": connection lost");
+  char* data = nullptr;
+  const Target* const target = Resolve(from, size, Access::kRemoteReadOnly, &data);
+  if (target == nullptr) {
+    return Status::InvalidArgument(peer() + ": has no such memory, or does not let it be read");
+  }
+  struct Keeper {
+    std::shared_ptr<Mapping> mapping;
+    std::shared_ptr<Connection> connection;
+  };
+  const LoadableMemory::Words words = {
+      .key_slot = target->valid,
+      .key = target->key,
+      .owner_closed = peer_closed_,
+      .closed_here = &connection_->memory()->closed[connection_->side()],
+      .moved_away = target->moved_away};
+  *memory = std::make_shared<const LoadableMemory>(
+      data, size, words, std::make_shared<const Keeper>(target->mapping, connection_));
+  return Status::OK();
 }
 
 void ShmQueuePair::RingPeer() {

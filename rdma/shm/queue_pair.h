@@ -36,6 +36,8 @@ class ShmQueuePair final : public QueuePair {
                       uint8_t flags) override;
   Status PostSend(uint64_t id, LocalBuffer from, uint8_t flags) override;
   Status PostRecv(uint64_t id, LocalBuffer to) override;
+  Status Map(RemoteBuffer from, uint64_t size,
+             std::shared_ptr<const LoadableMemory>* memory) override;
 
   bool broken() const override { return broken_ || connection_->PeerClosed(); }
   bool peer_hung_up() const override { return connection_->PeerHungUp(); }

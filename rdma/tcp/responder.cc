@@ -3,8 +3,8 @@
 #include <atomic>
 #include <utility>
 
-#include "rdma/copy.h"
 #include "util/coding.h"
+#include "util/concurrent_copy.h"
 
 namespace nacre::rdma {
 

@@ -9,6 +9,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "util/codes/reed_solomon.h"
+#include "util/loadable_memory.h"
 
 namespace nacre {
 
@@ -22,6 +23,14 @@ class PendingRead {
   virtual Status Await(Slice* bytes) = 0;
 };
 
+/// Bytes [begin, end) of a table that lie in a row in memory that this process can load.
+struct LoadableBytes {
+  const char* data = nullptr;  ///< Of `begin`; null: there are none.
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  const LoadableMemory* memory = nullptr;  ///< Lives as long as the extent.
+};
+
 /// The readable bytes of one finished table (without fragment heads), wherever they lie: in a
 /// memory node's own region, on remote nodes, in a test's string. Immutable.
 /// Thread safety: all methods may be called from many threads at once.
@@ -32,6 +41,9 @@ class Extent {
   virtual uint64_t size() const = 0;
   /// The bytes in place when they are contiguous in local memory, else null.
   virtual const char* InPlace() const { return nullptr; }
+  /// The bytes around `offset` (< size()) as far as they can be loaded without asking a node; none
+  /// if they have to be read.
+  virtual LoadableBytes Loadable(uint64_t /*offset*/) { return {}; }
   /// Starts to fetch [offset, offset + n), within the table.
   virtual std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) = 0;
 

@@ -123,7 +123,7 @@ TEST(MergingIteratorTest, SameAsOneSortedList) {
       options.comparator = comparator.user_comparator();
       options.chunk_size = 256;
       options.range_index_interval = 64;
-      options.in_place = random.OneIn(2);
+      options.place = random.OneIn(2) ? BytesPlace::kInPlace : BytesPlace::kFetched;
       tables.push_back(MakeTable(dealt[i], options));
       iterators.push_back(tables.back().reader->NewIterator({true, 64, 512, 2}));
     }
@@ -220,7 +220,7 @@ TEST(ConcatenatingIteratorTest, SameAsOneTable) {
       const size_t end = std::min<size_t>(entries.size(), begin + 1 + random.Skewed(7));
       TestTableOptions options;
       options.comparator = comparator.user_comparator();
-      options.in_place = random.OneIn(2);
+      options.place = random.OneIn(2) ? BytesPlace::kInPlace : BytesPlace::kFetched;
       tables.push_back(MakeTable({entries.begin() + static_cast<std::ptrdiff_t>(begin),
                                   entries.begin() + static_cast<std::ptrdiff_t>(end)},
                                  options));

@@ -83,8 +83,9 @@ BenchTable MakeBenchTable(uint64_t id, uint64_t first, uint64_t step, uint64_t c
   Check(builder.Finish(&meta));
   BenchTable made;
   made.meta = std::make_shared<const TableMeta>(meta);
-  made.extent = std::make_shared<MemoryExtent>(std::move(table.bytes),
-                                               MemoryExtentOptions{in_place, nullptr});
+  made.extent = std::make_shared<MemoryExtent>(
+      std::move(table.bytes),
+      MemoryExtentOptions{in_place ? BytesPlace::kInPlace : BytesPlace::kFetched});
   Check(TableReader::Open(made.meta, BytewiseComparator(), made.extent, &made.reader));
   return made;
 }

@@ -125,8 +125,9 @@ TEST(TableFaultTest, EveryDamagedByteIsReportedOrHarmless) {
   for (size_t i = 0; i < intact.bytes.size(); ++i) {
     MemoryTable damaged = intact;
     damaged.bytes[i] = static_cast<char>(damaged.bytes[i] ^ 1 << random.Uniform(8));
-    for (const bool in_place : {true, false}) {
-      options.in_place = in_place;
+    for (const BytesPlace place :
+         {BytesPlace::kInPlace, BytesPlace::kFetched, BytesPlace::kLoadable}) {
+      options.place = place;
       Outcome outcome;
       MemoryExtent end(damaged.bytes);
       TableMeta footer;
@@ -184,7 +185,7 @@ TEST(TableFaultTest, BytesOfAnotherTableAreSeen) {
 
 TEST(TableFaultTest, EveryFailedReadIsReported) {
   TestTableOptions options;
-  options.in_place = false;
+  options.place = BytesPlace::kFetched;
   options.chunk_size = 512;
   options.range_index_interval = 200;
   const auto entries = SomeEntries();

@@ -183,8 +183,8 @@ TEST(TableMetaTest, FooterIsFoundFromTheEnd) {
     TableMeta meta = RandomMeta(&random);
     meta.largest = InternalKey(std::string(key_bytes, 'z'), 1);
     const std::string bytes = BytesWithFooter(meta, 1 + random.Uniform(10'000));
-    for (const bool in_place : {false, true}) {
-      MemoryExtent extent(bytes, {in_place, nullptr});
+    for (const BytesPlace place : {BytesPlace::kFetched, BytesPlace::kInPlace}) {
+      MemoryExtent extent(bytes, {.place = place});
       TableMeta found;
       const Status status = ReadFooter(&extent, &found);
       ASSERT_TRUE(status.ok()) << status.ToString();

@@ -68,10 +68,17 @@ void ExpectAt(const InternalIterator& iterator, const std::vector<TestEntry>& en
 }
 
 /// Random moves of a fresh iterator; `at` is where the model stands (size() or more: not valid).
+/// The memory of `extent`, if it is not null, ends now and then, of which the iterator must show
+/// nothing.
 void WalkAtRandom(Random* random, const InternalKeyComparator& comparator,
-                  const std::vector<TestEntry>& entries, InternalIterator* iterator, int moves) {
+                  const std::vector<TestEntry>& entries, InternalIterator* iterator, int moves,
+                  MemoryExtent* extent = nullptr) {
   size_t at = entries.size();
   for (int move = 0; move < moves; ++move) {
+    if (extent != nullptr && random->OneIn(8)) {
+      extent->EndMemory(/*refusals=*/random->Uniform(12));
+      ASSERT_NO_FATAL_FAILURE(ExpectAt(*iterator, entries, at));
+    }
     const uint64_t choice = random->Uniform(20);
     if (choice == 0) {
       iterator->SeekToFirst();
@@ -166,9 +173,16 @@ void LookUpAll(const TestTable& table, const std::vector<TestEntry>& entries) {
   }
 }
 
-class TableTest : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Places, TableTest, ::testing::Bool(),
-                         [](const auto& place) { return place.param ? "InPlace" : "Fetched"; });
+class TableTest : public ::testing::TestWithParam<BytesPlace> {};
+std::string NameOf(const ::testing::TestParamInfo<BytesPlace>& place) {
+  constexpr const char* kNames[] = {"InPlace", "Fetched", "Loadable", "LoadableByChunk"};
+  return kNames[static_cast<int>(place.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, TableTest,
+                         ::testing::Values(BytesPlace::kInPlace, BytesPlace::kFetched,
+                                           BytesPlace::kLoadable, BytesPlace::kLoadableByChunk),
+                         NameOf);
 
 void CheckTable(Random* random, const std::vector<TestEntry>& entries,
                 const TestTableOptions& options) {
@@ -180,7 +194,7 @@ void CheckTable(Random* random, const std::vector<TestEntry>& entries,
   ASSERT_EQ(ReadAll(iterator.get()), entries);
   ASSERT_NO_FATAL_FAILURE(LookUpAll(table, entries));
   auto walker = table.reader->NewIterator(SmallReads(random));
-  WalkAtRandom(random, comparator, entries, walker.get(), 100);
+  WalkAtRandom(random, comparator, entries, walker.get(), 100, table.extent.get());
 }
 
 TEST_P(TableTest, RandomShapes) {
@@ -196,7 +210,7 @@ TEST_P(TableTest, RandomShapes) {
     shape.versions = 1 + random.Skewed(6);
     if (shape.key_bits < 4) shape.entries = std::min<size_t>(shape.entries, 4);
     TestTableOptions options;
-    options.in_place = GetParam();
+    options.place = GetParam();
     options.comparator = comparators[random.Uniform(3)];
     options.chunk_size = size_t{256} << random.Uniform(10);
     options.range_index_interval = size_t{1} << random.Uniform(13);
@@ -215,7 +229,7 @@ TestEntry Put(const std::string& key, SequenceNumber sequence, std::string value
 TEST_P(TableTest, SmallestTables) {
   Random random(TestSeed(302));
   TestTableOptions options;
-  options.in_place = GetParam();
+  options.place = GetParam();
   const std::vector<std::vector<TestEntry>> tables = {
       {Put("", 0, "")},
       {Put("k", 1, "")},
@@ -230,7 +244,7 @@ TEST_P(TableTest, ValuesLargerThanAChunk) {
   // Sizes around the chunk's, so that records end at, just before and just behind its end.
   Random random(TestSeed(303));
   TestTableOptions options;
-  options.in_place = GetParam();
+  options.place = GetParam();
   options.chunk_size = 1024;
   for (size_t round = 0; round < Scaled(60); ++round) {
     options.capacity = uint64_t{16} << (20 + random.Uniform(5));
@@ -248,7 +262,7 @@ TEST_P(TableTest, ValuesLargerThanAChunk) {
 
 TEST_P(TableTest, HugeValuesAmongSmallOnes) {
   TestTableOptions options;
-  options.in_place = GetParam();
+  options.place = GetParam();
   options.chunk_size = 256 << 10;
   std::vector<TestEntry> entries;
   constexpr size_t kHuge = 300 << 10;
@@ -288,7 +302,7 @@ TEST_P(TableTest, ManyVersionsOfOneKey) {
   // Seeks must land on the right version, though all boundaries of the range index are one key.
   Random random(TestSeed(304));
   TestTableOptions options;
-  options.in_place = GetParam();
+  options.place = GetParam();
   std::vector<TestEntry> entries = {Put("before", 5, "x")};
   for (SequenceNumber sequence = 20'000; sequence > 0; sequence -= 2) {
     entries.push_back(Put("hot", sequence, std::string(sequence % 97, 'v')));
@@ -311,7 +325,8 @@ TEST_P(TableTest, ManyVersionsOfOneKey) {
     }
   }
   auto walker = table.reader->NewIterator({});
-  WalkAtRandom(&random, InternalKeyComparator(options.comparator), entries, walker.get(), 300);
+  WalkAtRandom(&random, InternalKeyComparator(options.comparator), entries, walker.get(), 300,
+               table.extent.get());
 }
 
 TEST(TableReadsTest, SeekFetchesOneInterval) {
@@ -320,7 +335,7 @@ TEST(TableReadsTest, SeekFetchesOneInterval) {
     entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
   }
   TestTableOptions options;
-  options.in_place = false;
+  options.place = BytesPlace::kFetched;
   options.chunk_size = 256 << 10;
   const TestTable table = MakeTable(entries, options);
   const TableIteratorOptions iterator_options;
@@ -344,7 +359,7 @@ TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
     entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
   }
   TestTableOptions options;
-  options.in_place = false;
+  options.place = BytesPlace::kFetched;
   options.chunk_size = 256 << 10;
   const TestTable table = MakeTable(entries, options);
   const uint64_t before = table.extent->bytes_started();
@@ -368,6 +383,28 @@ TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
   EXPECT_GT(table.extent->bytes_started(), before);
   // One at hand, three under way.
   EXPECT_EQ(table.extent->reads_alive_max(), 4u);
+}
+
+TEST(TableReadsTest, WhatCanBeLoadedIsNotRead) {
+  std::vector<TestEntry> entries;
+  for (int i = 10'000; i < 12'000; ++i) {
+    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
+  }
+  TestTableOptions options;
+  options.chunk_size = 64 << 10;
+  for (const BytesPlace place : {BytesPlace::kLoadable, BytesPlace::kLoadableByChunk}) {
+    options.place = place;
+    const TestTable table = MakeTable(entries, options);
+    const uint64_t reads = table.extent->reads_started();
+    auto iterator = table.reader->NewIterator({});
+    size_t count = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+    EXPECT_EQ(count, entries.size());
+    EXPECT_EQ(table.extent->reads_started(), reads);
+    iterator->Seek(InternalKey("11000", PackTag(kMaxSequenceNumber, kValueTypeForSeek)));
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(table.extent->reads_started(), reads);
+  }
 }
 
 TEST(TableThreadsTest, ManyThreadsShareAReader) {
@@ -394,7 +431,7 @@ TEST(TableReadsTest, ReadAheadOfSmallRecordsStopsBeforeAHugeOne) {
     entries.push_back(Put(std::to_string(i), 1, std::string(i == 1100 ? 5 << 20 : 400, 'v')));
   }
   TestTableOptions options;
-  options.in_place = false;
+  options.place = BytesPlace::kFetched;
   options.chunk_size = 16 << 10;
   const TestTable table = MakeTable(entries, options);
   for (const bool forward : {true, false}) {
@@ -513,7 +550,7 @@ TEST(TableOpenTest, ShapeComesFromTheTrailerAlone) {
   Random random(TestSeed(307));
   const auto entries = RandomEntries(&random, Shape(), InternalKeyComparator(BytewiseComparator()));
   TestTableOptions options;
-  options.in_place = false;
+  options.place = BytesPlace::kFetched;
   const TestTable table = MakeTable(entries, options);
   const uint64_t bytes = table.extent->bytes_started();
   PointIndexShape shape;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "table/format/placement.h"
 
@@ -62,6 +64,62 @@ std::unique_ptr<PendingRead> MemoryExtent::StartRead(uint64_t offset, size_t n) 
   ++reads_started_;
   bytes_started_ += n;
   return std::make_unique<Read>(this, offset, n);
+}
+
+// ---- Loading ----------------------------------------------------------------------------------
+
+class MemoryExtent::Memory {
+ public:
+  explicit Memory(const std::string& bytes)
+      : bytes_(bytes),
+        loadable_(bytes_.data(), bytes_.size(), {&key_, 1, &closed_, &open_, &moved_}, nullptr) {}
+
+  const LoadableMemory& loadable() const { return loadable_; }
+  /// In each of the ways in which memory ends, in turns.
+  void End(uint64_t number) {
+    if (number % 3 == 0) key_ = 2;
+    if (number % 3 == 1) closed_ = 1;
+    if (number % 3 == 2) moved_ = 1;
+    // Something else, nothing, or what passes for a record unless its checksum is looked at.
+    if (number % 4 == 0) std::memset(bytes_.data(), kGarbage, bytes_.size());
+    if (number % 4 == 1) std::memset(bytes_.data(), 0, bytes_.size());
+    for (size_t i = 20; number % 4 > 1 && i < bytes_.size(); i += 50) bytes_[i] ^= 1;
+  }
+
+ private:
+  std::string bytes_;
+  std::atomic<uint32_t> key_{1};
+  std::atomic<uint32_t> closed_{0};
+  std::atomic<uint32_t> open_{0};
+  std::atomic<uint64_t> moved_{0};
+  const LoadableMemory loadable_;
+};
+
+MemoryExtent::MemoryExtent(std::string bytes, MemoryExtentOptions options)
+    : bytes_(std::move(bytes)), options_(options) {}
+MemoryExtent::~MemoryExtent() = default;
+
+LoadableBytes MemoryExtent::Loadable(uint64_t offset) {
+  EXPECT_LT(offset, bytes_.size()) << "load beyond the table";
+  const bool by_chunk = options_.place == BytesPlace::kLoadableByChunk;
+  if (options_.place != BytesPlace::kLoadable && !by_chunk) return {};
+  if (refusals_ > 0) {
+    --refusals_;
+    return {};
+  }
+  if (memories_.empty() || !memories_.back()->loadable().Valid()) {
+    memories_.push_back(std::make_unique<Memory>(bytes_));
+  }
+  const LoadableMemory& memory = memories_.back()->loadable();
+  const uint64_t begin = by_chunk ? offset / options_.chunk_size * options_.chunk_size : 0;
+  const uint64_t end =
+      by_chunk ? std::min<uint64_t>(begin + options_.chunk_size, bytes_.size()) : bytes_.size();
+  return {memory.data() + begin, begin, end, &memory};
+}
+
+void MemoryExtent::EndMemory(uint64_t refusals) {
+  if (!memories_.empty()) memories_.back()->End(memories_.size());
+  refusals_ = refusals;
 }
 
 // ---- Writing ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "table/format/extent.h"
 
@@ -25,23 +26,35 @@ class CallCounter {
   uint64_t calls_ = 0;
 };
 
+/// Where a reader finds a MemoryExtent's bytes.
+enum class BytesPlace {
+  kInPlace,          ///< In its own memory.
+  kFetched,          ///< On nodes, from which they are read.
+  kLoadable,         ///< In a node's memory that can be loaded.
+  kLoadableByChunk,  ///< The same, striped: a chunk at a time.
+};
+
 struct MemoryExtentOptions {
-  bool in_place = true;
+  BytesPlace place = BytesPlace::kInPlace;
   /// Counts each Await, if not null.
   CallCounter* counter = nullptr;
+  size_t chunk_size = 4096;  ///< For kLoadableByChunk.
 };
 
 /// A table's bytes in a string. When not in place, it behaves as remote memory does: each read has
 /// a buffer of its own, of exactly its size, which holds garbage until Await and again after
-/// destruction.
+/// destruction; memory that can be loaded may end at any time (EndMemory).
 /// Thread safety: none, unlike other extents, because it counts.
 class MemoryExtent final : public Extent {
  public:
-  explicit MemoryExtent(std::string bytes, MemoryExtentOptions options = {})
-      : bytes_(std::move(bytes)), options_(options) {}
+  explicit MemoryExtent(std::string bytes, MemoryExtentOptions options = {});
+  ~MemoryExtent() override;
 
   uint64_t size() const override { return bytes_.size(); }
-  const char* InPlace() const override { return options_.in_place ? bytes_.data() : nullptr; }
+  const char* InPlace() const override {
+    return options_.place == BytesPlace::kInPlace ? bytes_.data() : nullptr;
+  }
+  LoadableBytes Loadable(uint64_t offset) override;
   std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override;
 
   uint64_t reads_started() const { return reads_started_; }
@@ -51,10 +64,17 @@ class MemoryExtent final : public Extent {
   uint64_t reads_alive_max() const { return reads_alive_max_; }
   std::string* mutable_bytes() { return &bytes_; }
 
+  /// The memory that was loaded from counts no more, and holds garbage. The next
+  /// `refusals` calls of Loadable give none, the others other memory.
+  void EndMemory(uint64_t refusals);
+
  private:
   class Read;
+  class Memory;
   std::string bytes_;
   MemoryExtentOptions options_;
+  std::vector<std::unique_ptr<Memory>> memories_;  ///< Only the last one may count.
+  uint64_t refusals_ = 0;
   uint64_t reads_started_ = 0;
   uint64_t bytes_started_ = 0;
   uint64_t reads_alive_ = 0;

@@ -31,8 +31,8 @@ Status OpenTable(const MemoryTable& table, const TableMeta& meta, const TestTabl
                  TestTable* opened, CallCounter* counter) {
   opened->head = table.head;
   opened->meta = std::make_shared<const TableMeta>(meta);
-  opened->extent =
-      std::make_shared<MemoryExtent>(table.bytes, MemoryExtentOptions{options.in_place, counter});
+  opened->extent = std::make_shared<MemoryExtent>(
+      table.bytes, MemoryExtentOptions{options.place, counter, options.chunk_size});
   return TableReader::Open(opened->meta, options.comparator, opened->extent, &opened->reader);
 }
 

@@ -20,7 +20,7 @@ struct TestTableOptions {
   size_t chunk_size = 4096;
   uint64_t capacity = 64 << 20;
   size_t range_index_interval = 2048;
-  bool in_place = true;
+  BytesPlace place = BytesPlace::kInPlace;
 };
 
 /// A table in memory, built and opened.

@@ -1,4 +1,4 @@
-#include "rdma/copy.h"
+#include "util/concurrent_copy.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -21,7 +21,7 @@
 #endif
 #endif
 
-namespace nacre::rdma {
+namespace nacre {
 
 namespace {
 
@@ -139,4 +139,4 @@ void CopyConcurrent(char* to, const char* from, size_t size) {
 #endif
 }
 
-}  // namespace nacre::rdma
+}  // namespace nacre

@@ -1,8 +1,8 @@
-// Goal: the copies of the shm backend copy exactly what they are asked to, at each size and
+// Goal: the copies beside other writers copy exactly what they are asked to, at each size and
 // alignment, in their short, long and streaming forms.
 // Method: against std::memcpy, with guard bytes around.
 
-#include "rdma/copy.h"
+#include "util/concurrent_copy.h"
 
 #include <gtest/gtest.h>
 
@@ -12,15 +12,15 @@
 #include "tests/support/seed.h"
 #include "util/random.h"
 
-namespace nacre::rdma {
+namespace nacre {
 
 namespace {
 
-class ShmCopyTest : public testing::Test {
+class ConcurrentCopyTest : public testing::Test {
  protected:
   static constexpr size_t kBytes = 300000;
 
-  ShmCopyTest() : random_(TestSeed(701)), from_(kBytes), to_(kBytes), expected_(kBytes) {
+  ConcurrentCopyTest() : random_(TestSeed(701)), from_(kBytes), to_(kBytes), expected_(kBytes) {
     for (char& byte : from_) byte = static_cast<char>(random_.Next());
   }
 
@@ -41,7 +41,7 @@ class ShmCopyTest : public testing::Test {
   std::vector<char> expected_;
 };
 
-TEST_F(ShmCopyTest, ShortCopiesAtAllAlignments) {
+TEST_F(ConcurrentCopyTest, ShortCopiesAtAllAlignments) {
   for (size_t size = 0; size < 80; size++) {
     for (size_t from_at = 0; from_at < 9; from_at++) {
       for (size_t to_at = 64; to_at < 64 + 17; to_at++) Check(size, from_at, to_at);
@@ -49,13 +49,13 @@ TEST_F(ShmCopyTest, ShortCopiesAtAllAlignments) {
   }
 }
 
-TEST_F(ShmCopyTest, LongCopiesAtRandomAlignments) {
+TEST_F(ConcurrentCopyTest, LongCopiesAtRandomAlignments) {
   for (int i = 0; i < 300; i++) {
     Check(random_.Skewed(18), random_.Uniform(64), 64 + random_.Uniform(128));
   }
 }
 
-TEST_F(ShmCopyTest, SizesAroundTheStreamingThreshold) {
+TEST_F(ConcurrentCopyTest, SizesAroundTheStreamingThreshold) {
   for (size_t size = (16 << 10) - 3; size < (16 << 10) + 140; size++) {
     Check(size, size % 61, 64 + size % 67);
   }
@@ -63,4 +63,4 @@ TEST_F(ShmCopyTest, SizesAroundTheStreamingThreshold) {
 
 }  // namespace
 
-}  // namespace nacre::rdma
+}  // namespace nacre

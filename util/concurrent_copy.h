@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace nacre::rdma {
+namespace nacre {
 
 /// Copies, and makes the last bytes visible to other threads and processes after all others: a
 /// thread that polls the last (up to 8, naturally aligned) bytes with an acquiring load then sees
@@ -13,4 +13,4 @@ void CopyAndPublish(char* to, const char* from, size_t size);
 /// is no order among them, but all are read before what the caller loads afterwards.
 void CopyConcurrent(char* to, const char* from, size_t size);
 
-}  // namespace nacre::rdma
+}  // namespace nacre
