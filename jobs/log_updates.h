@@ -16,7 +16,7 @@
 #include "table/format/log_format.h"
 #include "table/iterator/internal_iterator.h"
 #include "table/merge/update_order.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 namespace nacre::pool {
 

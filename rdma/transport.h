@@ -10,7 +10,7 @@
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "util/clock.h"
-#include "util/loadable_memory.h"
+#include "util/memory/loadable_memory.h"
 
 namespace nacre::rdma {
 

@@ -5,7 +5,7 @@
 
 #include "nacre/slice.h"
 #include "table/format/record.h"
-#include "util/loadable_memory.h"
+#include "util/memory/loadable_memory.h"
 
 namespace nacre {
 

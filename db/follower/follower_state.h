@@ -17,7 +17,7 @@
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 namespace nacre {
 

@@ -8,8 +8,8 @@
 #include "db/memtable/skip_list.h"
 #include "table/format/key_order.h"
 #include "table/iterator/internal_iterator.h"
-#include "util/arena.h"
 #include "util/hash.h"
+#include "util/memory/arena.h"
 #include "util/per_thread.h"
 
 namespace nacre {

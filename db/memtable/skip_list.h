@@ -12,7 +12,7 @@
 
 #include "nacre/slice.h"
 #include "table/format/key_order.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 #include "util/simulation.h"
 
 namespace nacre {

@@ -11,7 +11,7 @@
 #include "nacre/wal_recovery_mode.h"
 #include "pool/pool_client.h"
 #include "table/format/internal_key.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 namespace nacre {
 

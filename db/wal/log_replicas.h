@@ -13,7 +13,7 @@
 #include "pool/pool_client.h"
 #include "pool/read/replica_read.h"
 #include "table/format/log_format.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 namespace nacre {
 

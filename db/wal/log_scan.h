@@ -14,7 +14,7 @@
 #include "pool/read/pool_reader.h"
 #include "table/format/internal_key.h"
 #include "table/format/log_format.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 namespace nacre {
 

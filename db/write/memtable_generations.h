@@ -6,7 +6,7 @@
 #include "db/context/database_state.h"
 #include "db/write/write_controller.h"
 #include "db/write/write_sequencer.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 namespace nacre {
 

@@ -5,7 +5,7 @@
 
 #include "pool/connect/lane.h"
 #include "table/format/placement.h"
-#include "util/loadable_memory.h"
+#include "util/memory/loadable_memory.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {

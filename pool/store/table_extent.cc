@@ -11,7 +11,7 @@
 #include "pool/store/damage_finder.h"
 #include "pool/store/read_plan.h"
 #include "pool/store/remote_table.h"
-#include "util/loadable_memory.h"
+#include "util/memory/loadable_memory.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {

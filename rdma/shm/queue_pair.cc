@@ -6,7 +6,7 @@
 
 #include "rdma/shm/device.h"
 #include "rdma/shm/region.h"
-#include "util/concurrent_copy.h"
+#include "util/memory/concurrent_copy.h"
 
 namespace nacre::rdma {
 
@@ -28,7 +28,7 @@ void Prefetch(const char* from, uint32_t size) {
 }
 
 /// Has the lines from `to` on in this core's cache when they are written next. What is longer is
-/// written around the cache (util/concurrent_copy.h).
+/// written around the cache (util/memory/concurrent_copy.h).
 void PrefetchToWrite(const char* to, uint32_t size) {
   constexpr uint32_t kPrefetchMax = 2048;
   if (size > kPrefetchMax) return;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "util/coding.h"
-#include "util/concurrent_copy.h"
+#include "util/memory/concurrent_copy.h"
 
 namespace nacre::rdma {
 

@@ -9,7 +9,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "util/codes/reed_solomon.h"
-#include "util/loadable_memory.h"
+#include "util/memory/loadable_memory.h"
 
 namespace nacre {
 
@@ -25,7 +25,7 @@ class PendingRead {
 
 /// Bytes [begin, end) of a table that lie in a row in memory that this process can load.
 struct LoadableBytes {
-  const char* data = nullptr;  ///< Of `begin`; null: there are none.
+  const char* data = nullptr;  ///< The byte at `begin`; null: there are none.
   uint64_t begin = 0;
   uint64_t end = 0;
   const LoadableMemory* memory = nullptr;  ///< Lives as long as the extent.

@@ -24,6 +24,7 @@ LAYERS = {
     "util/threads": ("nacre", "util/"),
     "util/codes": ("nacre", "util/"),
     "util/api": ("nacre", "util"),
+    "util/memory": ("nacre", "util/"),
     "rdma": ("nacre", "util", "rdma"),
     "rdma/shm": ("nacre", "util", "rdma/"),
     "rdma/tcp": ("nacre", "util", "rdma/"),

@@ -7,7 +7,7 @@
 
 #include "pool/connect/lane.h"
 #include "tests/support/status_assert.h"
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 namespace nacre {
 

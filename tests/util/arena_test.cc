@@ -3,7 +3,7 @@
 // Method: random sizes and alignments from several threads, each piece filled with its number and
 // checked after all are taken.
 
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // alignment, in their short, long and streaming forms.
 // Method: against std::memcpy, with guard bytes around.
 
-#include "util/concurrent_copy.h"
+#include "util/memory/concurrent_copy.h"
 
 #include <gtest/gtest.h>
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "util/arena.h"
 #include "util/codes/crc32c.h"
 #include "util/hash.h"
 #include "util/histogram.h"
+#include "util/memory/arena.h"
 #include "util/random.h"
 #include "util/thread_index.h"
 #include "util/threads/epoch.h"

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "db/memtable/memtable.h"
-#include "util/arena.h"
 #include "util/coding.h"
 #include "util/hash.h"
+#include "util/memory/arena.h"
 #include "util/random.h"
 
 namespace nacre {

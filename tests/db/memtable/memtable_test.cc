@@ -19,8 +19,8 @@
 
 #include "table/iterator/internal_iterator.h"
 #include "tests/support/seed.h"
-#include "util/arena.h"
 #include "util/hash.h"
+#include "util/memory/arena.h"
 #include "util/random.h"
 
 namespace nacre {

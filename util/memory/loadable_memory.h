@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "util/concurrent_copy.h"
+#include "util/memory/concurrent_copy.h"
 
 namespace nacre {
 

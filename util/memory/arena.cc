@@ -1,4 +1,4 @@
-#include "util/arena.h"
+#include "util/memory/arena.h"
 
 #include <sys/mman.h>
 

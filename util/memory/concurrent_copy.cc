@@ -1,4 +1,4 @@
-#include "util/concurrent_copy.h"
+#include "util/memory/concurrent_copy.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
