@@ -46,7 +46,7 @@ class OpenedPool : public PoolImpl {
   int node_count() const override { return client_->node_count(); }
   PoolClient* client() override { return client_.get(); }
   Clock* clock() override { return clock_; }
-  bool embedded() const override { return !nodes_.empty(); }
+  bool embedded() const override { return embedded_; }
   void KillEmbeddedNode(NodeId node) override {
     if (node < nodes_.size()) nodes_[node].node->Kill();
   }
@@ -60,6 +60,7 @@ class OpenedPool : public PoolImpl {
 
   const std::string uri_;
   Clock* const clock_;
+  bool embedded_ = false;  ///< Constant once the pool is open.
   std::vector<EmbeddedNode> nodes_;
   MemoryNodeOptions node_options_;  ///< Options of embedded nodes.
   std::unique_ptr<rdma::Device> device_;
@@ -71,6 +72,7 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string&
     return Status::InvalidArgument(
         fmt::format("an embedded pool has no addresses such as '{}'", uri->addresses[0]));
   }
+  embedded_ = true;
   uint64_t count = kDefaultEmbeddedNodes;
   uint64_t bytes = kDefaultEmbeddedBytes;
   if (const auto nodes = uri->parameters.extract("nodes"); !nodes.empty()) {
@@ -111,7 +113,7 @@ Status OpenedPool::StartNode(std::string* address) {
 }
 
 Status OpenedPool::AddEmbeddedNode() {
-  if (nodes_.empty()) return Status::InvalidArgument(uri_ + " is no embedded pool");
+  if (!embedded_) return Status::InvalidArgument(uri_ + " is no embedded pool");
   std::string address;
   NACRE_RETURN_IF_ERROR(StartNode(&address));
   client_->AddNode(address);
