@@ -62,10 +62,10 @@ nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
 }  // namespace
 
 #if defined(__SANITIZE_THREAD__)
-// RocksDB and LevelDB come without instrumentation: their locking by atomics is not seen, and
+// RocksDB, LevelDB and LMDB come without instrumentation: their locking by atomics is not seen, and
 // memory that they hand from thread to thread looks as if it were not guarded.
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:librocksdb.so\nrace:libleveldb.so\n";
+  return "race:librocksdb.so\nrace:libleveldb.so\nrace:liblmdb.so\n";
 }
 #endif
 

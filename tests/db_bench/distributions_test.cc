@@ -223,6 +223,7 @@ TEST(YcsbKeysTest, ThreadsInsertEachRecordOnce) {
   YcsbRecords records(0);
   std::vector<std::vector<uint64_t>> begun(4);
   std::vector<std::thread> threads;
+  threads.reserve(begun.size());
   for (std::vector<uint64_t>& own : begun) {
     threads.emplace_back([&records, &own] {
       for (uint64_t i = 0; i < kEach; ++i) {
