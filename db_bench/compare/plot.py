@@ -1,6 +1,8 @@
 """Pictures: how many times better Nacre is, against each target; and the loss of a node over time.
 """
 
+import textwrap
+
 import matplotlib
 
 matplotlib.use("Agg")  # No display is needed.
@@ -8,7 +10,7 @@ from matplotlib import pyplot  # noqa: E402
 
 import repair  # noqa: E402
 from table import RAW_READ, RowResult, format_number  # noqa: E402
-from workload import NACRE  # noqa: E402
+from workload import LMDB, NACRE  # noqa: E402
 
 HEADLINE = ("fillrandom", "readrandom after compaction", "readseq")
 HEADLINE_FILE = "headline.png"  # Beside the page.
@@ -36,10 +38,12 @@ def write_plot(results: list[RowResult], title: str, path: str) -> None:
     peers = "RocksDB in its better profile"
     if any(RAW_READ in result.values for result in shown):
         peers += " (Get: the raw read)"
+    if any(LMDB in result.row.peers for result in shown):
+        peers += ", or than LMDB"
     axes.set_xlabel(f"times better than {peers}; black marks: targets", fontsize=8)
     axes.set_ylim(-0.7, len(shown) - 0.3)
     axes.tick_params(axis="x", labelsize=8)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=8)
+    figure.suptitle(textwrap.fill(title, 130), x=0.01, ha="left", fontsize=8)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.tight_layout()
