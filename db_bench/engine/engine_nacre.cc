@@ -1,5 +1,6 @@
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -269,8 +270,8 @@ class NacreEngine final : public Engine {
     return options;
   }
   Status Open(Options options) {
-    options.follow_interval = std::chrono::milliseconds(
-        static_cast<int64_t>(config_.secondary_update_interval * 1000 + 0.5));
+    options.follow_interval =
+        std::chrono::milliseconds(std::llround(config_.secondary_update_interval * 1000));
     Status status = config_.readonly           ? DB::OpenForReadOnly(options, name_, &db_)
                     : config_.use_secondary_db ? DB::OpenAsSecondary(options, name_, &db_)
                                                : DB::Open(options, name_, &db_);
