@@ -2,7 +2,8 @@
 // a snapshot or an iterator keeps answering as the map did when it was taken.
 // Method: seeded random operations beside a model in memory, with buffers, chunks and tables so
 // small that tables of several levels are flushed, merged, moved and freed all the time; for each
-// order of keys, place of compaction and redundancy. A failed run is replayed by its seed.
+// order of keys, place of compaction and redundancy, with memory that is loaded or read. A failed
+// run is replayed by its seed.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ class DBModelTest : public testing::TestWithParam<ModelCase> {};
 TEST_P(DBModelTest, AnswersAsTheModelDoes) {
   const ModelCase& model_case = GetParam();
   const uint64_t seed = TestSeed(1000);
-  const auto pool = OpenTestPool();
+  const auto pool = OpenTestPool({.map = model_case.map});
   ASSERT_NE(pool, nullptr);
   ModelRun run(pool, model_case, seed);
   ASSERT_NO_FATAL_FAILURE(run.Run(Scaled(20'000)));
@@ -48,6 +49,11 @@ ModelCase AllKinds(const char* name, const Comparator* comparator, CompactionSit
   return model_case;
 }
 
+ModelCase Fetched(ModelCase model_case) {
+  model_case.map = false;
+  return model_case;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cases, DBModelTest,
     testing::Values(ModelCase{"BytewiseMemnodeNone", kBytewise, kMemnode, "none"},
@@ -62,6 +68,10 @@ INSTANTIATE_TEST_SUITE_P(
                     ModelCase{"CustomMemnodeRep2", &kBackwards, kMemnode, "rep(2)"},
                     ModelCase{"CustomComputeNone", &kBackwards, kCompute, "none"},
                     ModelCase{"CustomAutoRep3", &kBackwards, CompactionSite::kAuto, "rep(3)"},
+                    ModelCase{"Coded", kBytewise, kMemnode, "rs(2,1)"},
+                    Fetched({"FetchedCoded", kBytewise, kCompute, "rs(2,1)"}),
+                    Fetched({"FetchedMemnodeNone", kBytewise, kMemnode, "none"}),
+                    Fetched(AllKinds("FetchedKindsReverse", kReverse, kCompute)),
                     ModelCase{"NoIndexes", kBytewise, kMemnode, "none", 0},
                     ModelCase{"FewIndexes", kBytewise, kMemnode, "rep(2)", 20'000},
                     ModelCase{"Subcompactions", kBytewise, kMemnode, "none", SIZE_MAX, 4},

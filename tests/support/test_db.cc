@@ -14,8 +14,8 @@
 namespace nacre {
 
 std::shared_ptr<pool::PoolImpl> OpenTestPool(const TestPoolOptions& options) {
-  return ConnectTestPool("embedded:?nodes=" + std::to_string(options.nodes) +
-                             "&size=" + std::to_string(options.node_bytes),
+  return ConnectTestPool("embedded:?nodes=" + std::to_string(options.nodes) + "&size=" +
+                             std::to_string(options.node_bytes) + (options.map ? "" : "&map=0"),
                          options);
 }
 

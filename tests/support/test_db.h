@@ -23,6 +23,7 @@ struct TestPoolOptions {
   std::vector<std::string> domains{};  ///< Domains of the nodes.
   std::shared_ptr<Logger> log{};       ///< The pool's log.
   Clock* clock = Clock::System();      ///< Outlives the pool.
+  bool map = true;                     ///< Iterators load the nodes' memory, instead of reading it.
 };
 
 /// An embedded pool with slabs so small that many are leased and returned. Fails the test and

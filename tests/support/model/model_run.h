@@ -27,6 +27,8 @@ struct ModelCase {
   size_t large_value = 20'000'000;
   /// Besides puts and deletions: single deletions, merges and range deletions.
   bool all_kinds = false;
+  /// The pool's: iterators load the nodes' memory, instead of reading it.
+  bool map = true;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const ModelCase& model_case) {
