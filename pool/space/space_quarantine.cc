@@ -50,6 +50,15 @@ void SpaceQuarantine::Stop() {
     thread = std::move(thread_);
   }
   if (thread.joinable()) thread.Join();
+  // What others have ended meanwhile is free, though the thread has not looked at it again.
+  std::vector<ExtentAddr> freed;
+  {
+    MutexLock lock(&mutex_);
+    std::vector<JobEnd> ends;
+    for (const Job& job : jobs_) ends.push_back(job.end);
+    freed = Release(ends);
+  }
+  for (const ExtentAddr& extent : freed) free_(extent);
 }
 
 void SpaceQuarantine::Loop() {

@@ -38,7 +38,7 @@ class SpaceQuarantine {
   /// Frees what neither the job nor this client may still write to, at once, and the rest when that
   /// is true of it. `end` of no job: the extents were written by this client alone.
   void Take(const JobEnd& end, const std::vector<ExtentAddr>& extents) EXCLUDES(mutex_);
-  /// Ends the thread. Idempotent.
+  /// Ends the thread, and frees what is free by now. Idempotent.
   void Stop() EXCLUDES(mutex_);
 
   /// Whether the node is open in a job that was taken.

@@ -104,6 +104,20 @@ TEST_F(SpaceQuarantineTest, EachNodeFreesItsOwn) {
   for (const NodeId node : {1, 2, 3}) EXPECT_FALSE(quarantine_.AwaitsEndOn(node));
 }
 
+TEST_F(SpaceQuarantineTest, WhatOthersHaveEndedIsFreeWhenItStops) {
+  quarantine_.Stop();
+  Abandon(1);
+  Abandon(2);
+  quarantine_.Take({}, {Extent(1, 0), Extent(2, 0)});
+  EXPECT_TRUE(freed().empty());
+  Answer(1);
+  EndAbandonedWrites();
+  quarantine_.Stop();
+  EXPECT_EQ(freed(), (std::set<NodeId>{1}));
+  EXPECT_EQ(quarantine_.held_bytes(), 4096u);
+  EXPECT_EQ(asked(), 0);
+}
+
 TEST_F(SpaceQuarantineTest, WritesThatWereGivenUpHoldWhatNoJobHolds) {
   Abandon(1);
   Abandon(2);
