@@ -446,7 +446,7 @@ Status ShmQueuePair::Map(RemoteBuffer from, uint64_t size,
       .closed_here = &connection_->memory()->closed[connection_->side()],
       .moved_away = target->moved_away};
   *memory = std::make_shared<const LoadableMemory>(
-      data, size, words, std::make_shared<const Keeper>(target->mapping, connection_));
+      data, size, words, std::make_shared<const Keeper>(Keeper{target->mapping, connection_}));
   return Status::OK();
 }
 
