@@ -88,6 +88,9 @@ class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
     memtable_slots_[memtable->generation() % kMemTableSlots].store(memtable,
                                                                    std::memory_order_release);
   }
+  /// Whether iterators read the MemTable of the last generation. Guarded by the database's mutex.
+  void NoteIterated(bool iterated) { iterated_ = iterated; }
+  bool iterated() const { return iterated_; }
   /// The generation is in tables.
   void ForgetMemTable(uint16_t generation) {
     memtable_slots_[generation % kMemTableSlots].store(nullptr, std::memory_order_release);
@@ -120,6 +123,7 @@ class ColumnFamily : public std::enable_shared_from_this<ColumnFamily> {
   /// cannot go before the writer publishes.
   std::array<std::atomic<MemTable*>, kMemTableSlots> memtable_slots_{};
   std::atomic<bool> dropped_{false};
+  bool iterated_ = false;
 };
 
 /// The families of a database at one moment. Immutable.

@@ -36,6 +36,7 @@ Status MemTableFlusher::Flush(const EndedGeneration& ended, std::vector<FamilyEd
     return s.WithContext("writes are not published yet");
   }
   std::vector<FlushPart> parts = PartsOf(ended);
+  for (const FlushPart& part : parts) part.memtable->Seal();
   bool near = false;
   for (FlushPart& part : parts) {
     NearFlush plan;

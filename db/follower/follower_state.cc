@@ -314,7 +314,8 @@ void FollowerState::LeaveOut(SequenceNumber sequence) {
 
 std::shared_ptr<MemTable> FollowerState::NewMemTable(const ColumnFamily& family) {
   return std::make_shared<MemTable>(family.user_comparator(), ++memtable_generation_,
-                                    family.options().write_buffer_size / kFilterShare, blocks_);
+                                    MemTable::IndexBytes(family.options().write_buffer_size),
+                                    blocks_);
 }
 
 MemTable* FollowerState::MemTableOf(const ColumnFamily& family) {

@@ -119,8 +119,6 @@ class FollowerState {
   const std::string name_;
   pool::PoolClient* const client_;
   const TableSurroundings surroundings_;
-  /// A word a key, as in the owner's.
-  static constexpr size_t kFilterShare = 64;
 
   std::map<uint32_t, std::shared_ptr<ColumnFamily>> families_;
   ManifestFollower manifest_;

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "db/memtable/memtable_filter.h"
+#include "db/memtable/key_index.h"
+#include "db/memtable/memtable_entry.h"
 #include "db/memtable/range_tombstone_list.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
@@ -20,26 +21,34 @@ class ArenaBlockPool;
 class ConcurrentArena;
 class InternalIterator;
 
-/// The newest updates of a database, sorted, in memory of this process: a concurrent skip list
-/// whose nodes hold key and value inline, in per-thread chunks of huge pages.
+/// The newest updates of a database, in memory of this process: entries that hold key and value, in
+/// per-thread chunks of huge pages, found by a hash index of their keys, and put in order when
+/// iterators or a flush ask for it (memtable_order.h). Hashing in front and ordering behind is the
+/// idea of FloDB (EuroSys 2017), section 3.
 ///
 /// Entries are never changed and never removed; all memory goes with the object. Not
 /// reference-counted: share it with `std::shared_ptr`.
 ///
 /// Thread safety: all methods may be called from many threads at once, without locks. An entry is
 /// visible to all that happens after its `Add` returned; `Get` and iterators ignore no entry by
-/// themselves, so callers pass a snapshot that covers published sequence numbers only.
+/// themselves, so callers pass a snapshot that covers published sequence numbers only. Readers that
+/// need the order of entries that are not in order yet wait for one another while one of them puts
+/// them in order.
 class MemTable {
  public:
   enum class LookupResult : uint8_t { kAbsent, kFound, kDeleted, kOperand };
 
   /// `comparator` orders the user keys; not owned, must outlive this. `generation` names this
-  /// MemTable among those of its database. `filter_bytes` are spent on sparing lookups of absent
-  /// keys the search. Other memory comes from `blocks` and goes back to it; null takes it from the
-  /// kernel, which costs a fifth more time per entry.
-  MemTable(const Comparator* comparator, uint64_t generation, size_t filter_bytes,
+  /// MemTable among those of its database. The index of keys begins with `index_bytes`, at the
+  /// first entry; a key takes 8 bytes there, and a lookup is fastest with at least twice as many.
+  /// Other memory comes from `blocks` and goes back to it; null takes it from the kernel, which
+  /// costs time for each page.
+  MemTable(const Comparator* comparator, uint64_t generation, size_t index_bytes,
            std::shared_ptr<ArenaBlockPool> blocks = nullptr);
   ~MemTable();
+  /// What the index begins with in a MemTable of `write_buffer_size` bytes: two places for each
+  /// entry of 500 bytes or more. Smaller entries make it grow.
+  static constexpr size_t IndexBytes(size_t write_buffer_size) { return write_buffer_size / 32; }
   MemTable(const MemTable&) = delete;
   MemTable& operator=(const MemTable&) = delete;
 
@@ -67,14 +76,30 @@ class MemTable {
   /// long as this object.
   LookupResult Get(const Slice& user_key, uint64_t hash, SequenceNumber snapshot, Slice* value,
                    SequenceNumber* sequence) const {
-    if (!filter_.MayContain(hash)) return LookupResult::kAbsent;
-    return Search(user_key, snapshot, value, sequence);
+    if (unindexed_.load(std::memory_order_acquire)) [[unlikely]]  // Pairs with Insert.
+      return Search(user_key, snapshot, value, sequence);
+    const MemTableEntry* entry = index_.Newest(user_key, hash);
+    const uint64_t newest = PackTag(snapshot, kValueTypeForSeek);
+    for (int newer = 0; entry != nullptr && entry->tag() > newest; entry = entry->older()) {
+      if (++newer > kNewerVersionsMax) [[unlikely]]
+        return Search(user_key, snapshot, value, sequence);
+    }
+    return entry == nullptr ? LookupResult::kAbsent : ResultOf(*entry, value, sequence);
   }
 
   /// Iterates over all entries, newest first among those of one user key. The caller keeps this
   /// object alive; keys and values are valid until it ends. Entries added meanwhile may or may not
-  /// be seen.
+  /// be seen. The first one for a MemTable that has been written without any takes the time to put
+  /// its entries in order.
   std::unique_ptr<InternalIterator> NewIterator() const;
+
+  /// Requires that no `Add` is running or comes. Puts all entries in order, for good, at less cost
+  /// than the first iterator's.
+  void Seal();
+  /// Iterators were asked for before Seal.
+  bool iterated() const { return iterated_.load(std::memory_order_relaxed); }
+  /// Iterators will be asked for: each Add keeps the order.
+  void ExpectIterators();
 
   /// User keys, ascending, at which the entries fall into at most `parts` parts of about one size:
   /// each key begins a part. None if there are too few different keys.
@@ -100,10 +125,10 @@ class MemTable {
   const RangeTombstoneList::Runs* range_tombstones() const { return range_tombstones_.runs(); }
 
   /// Asks the processor for what `Get` looks at first, and `AddKept` last.
-  void Prefetch(uint64_t hash) const { filter_.Prefetch(hash); }
+  void Prefetch(uint64_t hash) const { index_.Prefetch(hash); }
 
   uint64_t generation() const { return generation_; }
-  /// Bytes taken in chunks, filled or not, and the filter's.
+  /// Bytes taken in chunks, filled or not, and the index's.
   size_t MemoryUsage() const;
   /// Entries added so far, deletions among them. Exact once no `Add` is running.
   uint64_t entries() const;
@@ -120,9 +145,21 @@ class MemTable {
   class Rep;
   template <typename Order>
   class RepOf;
-  template <typename Order>
-  class IteratorOf;
 
+  /// A Get that has to go past more versions of its key searches by the order.
+  static constexpr int kNewerVersionsMax = 64;
+
+  static LookupResult ResultOf(const MemTableEntry& entry, Slice* value, SequenceNumber* sequence) {
+    *sequence = TagSequence(entry.tag());
+    const ValueType type = TagType(entry.tag());
+    if (IsDeletion(type)) [[unlikely]]
+      return LookupResult::kDeleted;
+    *value = entry.value();
+    return type == ValueType::kValue ? LookupResult::kFound : LookupResult::kOperand;
+  }
+
+  void Insert(uint64_t tag, const Slice& user_key, uint64_t hash, const Slice& value,
+              ValuePlace place, bool* new_chunk);
   LookupResult Search(const Slice& user_key, SequenceNumber snapshot, Slice* value,
                       SequenceNumber* sequence) const;
 
@@ -132,7 +169,9 @@ class MemTable {
   const uint64_t generation_;
   std::atomic<bool> all_logged_{true};
   std::atomic<bool> replayed_{false};
-  MemTableFilter filter_;
+  std::atomic<bool> unindexed_{false};  ///< The index lacks an entry: it could not grow.
+  mutable std::atomic<bool> iterated_{false};
+  KeyIndex index_;
   RangeTombstoneList range_tombstones_;
   const std::unique_ptr<Rep> rep_;
 };

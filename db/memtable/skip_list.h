@@ -10,6 +10,7 @@
 #include <new>
 #include <vector>
 
+#include "db/memtable/memtable_entry.h"
 #include "nacre/slice.h"
 #include "table/format/key_order.h"
 #include "util/memory/arena.h"
@@ -17,19 +18,15 @@
 
 namespace nacre {
 
-/// Whether a list copies a value's bytes or only points to them; if so, they outlive it.
-enum class ValuePlace : uint8_t { kCopied, kElsewhere };
-
-/// An ordered list of entries (user key, tag, value) with express lanes: expected O(log n) search.
-/// Order: user key ascending by `Order` (table/format/key_order.h), then tag descending.
+/// An ordered list of a MemTable's entries with express lanes: expected O(log n) search. Order:
+/// user key ascending by `Order` (table/format/key_order.h), then tag descending.
 ///
-/// Entries are never changed and never removed; their memory is the arena's, which must outlive
-/// the list. A node is one allocation:
+/// Nothing is ever removed; entries and nodes outlive the list. A node is one allocation:
 ///
-///     link[h-1] ... link[1] link[0] | prefix | tag | key size, value size | key | value
+///     link[h-1] ... link[1] link[0] | prefix | entry
 ///                                   ^ Node*
 ///
-/// A value that lies elsewhere has its address there instead.
+/// An entry that is allocated right behind its node is in the same line, or in the next one.
 ///
 /// A prefix is the start of the key as a number, which decides most comparisons by itself. A link
 /// is the next node of its level and, beside it, that node's prefix: so a search touches only the
@@ -66,11 +63,12 @@ class SkipList {
   SkipList(const SkipList&) = delete;
   SkipList& operator=(const SkipList&) = delete;
 
-  /// Inserts an entry with a copy of the key and, by `place`, of the value. No entry of the same
-  /// key and tag may exist. `*new_chunk` is set when the arena took a chunk. If the order or the
-  /// arena throws, the list is unchanged.
-  void Insert(const Slice& key, uint64_t tag, const Slice& value, ValuePlace place, Hint* hint,
-              bool* new_chunk);
+  /// A node for one entry, which is not in the list yet. `*new_chunk` is set when the arena took a
+  /// chunk. Throws std::bad_alloc.
+  Node* NewNode(Hint* hint, bool* new_chunk);
+  /// Inserts an entry by its node. No entry of the same key and tag may be in the list. If the
+  /// order throws, the list is unchanged.
+  void Insert(Node* node, const MemTableEntry* entry, Hint* hint);
 
   /// Null is the end of the list in both directions.
   const Node* First() const { return head_->Next(0); }
@@ -101,14 +99,13 @@ class SkipList {
 
   static uint64_t FirstRandom(const Hint* hint);
   static int RandomHeight(Hint* hint);
-  Node* NewNode(int height, const Target& target, const Slice& value, ValuePlace place,
-                bool* new_chunk);
+  Node* NewNode(int height, bool* new_chunk);
   bool IsBefore(const Node* node, const Target& target) const;
   /// Walks `level` from `*before` (< target) to the last node < target and the one behind it.
   /// False after more than `steps` steps.
   bool Walk(int level, const Target& target, size_t steps, Node** before, Node** after) const;
   Place Find(const Target& target) const;
-  void Link(Node* node, int height, const Target& target, Hint* hint, bool* linked);
+  void Link(Node* node, const MemTableEntry* entry, const Target& target, Hint* hint, bool* linked);
   bool FindByHint(const Target& target, int height, Hint* hint,
                   std::array<Node*, kHeightMax>* after) const;
   void FindByDescent(const Target& target, int height, Hint* hint,
@@ -134,30 +131,13 @@ class SkipList {
 template <typename Order>
 class SkipList<Order>::Node {
  public:
-  Slice key() const { return {bytes(), key_size_}; }
-  uint64_t tag() const { return tag_; }
-  Slice value() const {
-    if (!value_is_elsewhere_) [[likely]]
-      return {bytes() + key_size_, value_size_};
-    const char* value = nullptr;
-    std::memcpy(&value, bytes() + key_size_, sizeof(value));
-    return {value, value_size_};
-  }
-
+  const MemTableEntry& entry() const { return *entry_; }
   const Node* Next() const { return Next(0); }
 
  private:
   friend class SkipList;
 
-  Node(const Target& target, const Slice& value, ValuePlace place)
-      : prefix_(target.prefix),
-        tag_(target.tag),
-        key_size_(static_cast<uint32_t>(target.key.size()) & INT32_MAX),
-        value_is_elsewhere_(place == ValuePlace::kElsewhere),
-        value_size_(static_cast<uint32_t>(value.size())) {}
-
-  const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
-  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+  explicit Node(int height) : height_(height) {}
 
   struct Link {
     std::atomic<Node*> node;
@@ -191,45 +171,34 @@ class SkipList<Order>::Node {
     return true;
   }
 
-  const uint64_t prefix_;
-  const uint64_t tag_;
-  const uint32_t key_size_ : 31;
-  const uint32_t value_is_elsewhere_ : 1;
-  const uint32_t value_size_;
+  uint64_t prefix_ = 0;
+  union {
+    int height_;  ///< Before it is inserted.
+    const MemTableEntry* entry_;
+  };
 };
 
 template <typename Order>
 SkipList<Order>::SkipList(const Order& order, ConcurrentArena* arena)
     : order_(order), arena_(arena), head_([this] {
         bool new_chunk = false;
-        return NewNode(kHeightMax, Target{{}, 0, 0}, {}, ValuePlace::kCopied, &new_chunk);
+        return NewNode(kHeightMax, &new_chunk);
       }()) {}
 
 template <typename Order>
-typename SkipList<Order>::Node* SkipList<Order>::NewNode(int height, const Target& target,
-                                                         const Slice& value, ValuePlace place,
-                                                         bool* new_chunk) {
-  assert(target.key.size() <= INT32_MAX && value.size() <= UINT32_MAX);
+typename SkipList<Order>::Node* SkipList<Order>::NewNode(Hint* hint, bool* new_chunk) {
+  return NewNode(RandomHeight(hint), new_chunk);
+}
+
+template <typename Order>
+typename SkipList<Order>::Node* SkipList<Order>::NewNode(int height, bool* new_chunk) {
   const size_t links = static_cast<size_t>(height) * sizeof(typename Node::Link);
-  const char* const address = value.data();
-  // What is copied behind the key.
-  const Slice rest = place == ValuePlace::kCopied
-                         ? value
-                         : Slice(reinterpret_cast<const char*>(&address), sizeof(address));
-  char* memory = arena_->Allocate(links + sizeof(Node) + target.key.size() + rest.size(), new_chunk,
-                                  std::min<size_t>(64, links + sizeof(uint64_t)));
-  Node* node = new (memory + links) Node(target, value, place);
+  char* const memory =
+      arena_->Allocate(links + sizeof(Node), new_chunk, std::min<size_t>(64, links + sizeof(Node)));
+  Node* const node = new (memory + links) Node(height);
   for (int level = 0; level < height; ++level) {
     new (&node->link(level)) typename Node::Link;
     node->SetNext(level, nullptr);
-  }
-  if (!target.key.empty()) std::memcpy(node->bytes(), target.key.data(), target.key.size());
-  if (!rest.empty()) std::memcpy(node->bytes() + target.key.size(), rest.data(), rest.size());
-  // The next node of this thread will probably lie behind this one and be as large: have its lines
-  // by then. (Stores past the cache do not pay: publishing the node would wait for them.)
-  const size_t ahead = std::min<size_t>(sizeof(Node) + target.key.size() + rest.size(), 512);
-  for (size_t i = 0; i < ahead; i += 64) {
-    __builtin_prefetch(node->bytes() + target.key.size() + rest.size() + i, 1);
   }
   return node;
 }
@@ -259,8 +228,9 @@ bool SkipList<Order>::IsBefore(const Node* node, const Target& target) const {
     if (node->prefix_ != target.prefix) [[likely]]
       return node->prefix_ < target.prefix;
   }
-  const int r = order_.CompareSamePrefix(node->key(), target.key);
-  return r != 0 ? r < 0 : node->tag_ > target.tag;
+  const MemTableEntry& entry = node->entry();
+  const int r = order_.CompareSamePrefix(entry.key(), target.key);
+  return r != 0 ? r < 0 : entry.tag() > target.tag;
 }
 
 template <typename Order>
@@ -333,15 +303,11 @@ void SkipList<Order>::FindByDescent(const Target& target, int height, Hint* hint
 }
 
 template <typename Order>
-void SkipList<Order>::Insert(const Slice& key, uint64_t tag, const Slice& value, ValuePlace place,
-                             Hint* hint, bool* new_chunk) {
-  const Target target{key, order_.Prefix(key), tag};
-  const int height = RandomHeight(hint);
-  // Filled before the search: the stores drain while the search waits for memory.
-  Node* node = NewNode(height, target, value, place, new_chunk);
+void SkipList<Order>::Insert(Node* node, const MemTableEntry* entry, Hint* hint) {
+  const Target target{entry->key(), order_.Prefix(entry->key()), entry->tag()};
   bool linked = false;
   try {
-    Link(node, height, target, hint, &linked);
+    Link(node, entry, target, hint, &linked);
   } catch (...) {
     hint->before[0] = nullptr;  // Its levels may be of two places now.
     // Express lanes that it lacks only make a search longer.
@@ -350,8 +316,11 @@ void SkipList<Order>::Insert(const Slice& key, uint64_t tag, const Slice& value,
 }
 
 template <typename Order>
-inline void SkipList<Order>::Link(Node* node, int height, const Target& target, Hint* hint,
-                                  bool* linked) {
+inline void SkipList<Order>::Link(Node* node, const MemTableEntry* entry, const Target& target,
+                                  Hint* hint, bool* linked) {
+  const int height = node->height_;
+  node->prefix_ = target.prefix;
+  node->entry_ = entry;
   std::array<Node*, kHeightMax> after;
   if (FindByHint(target, height, hint, &after)) {
     hint->hits = std::min(hint->hits + 1, kHitsMax);
@@ -373,8 +342,8 @@ inline void SkipList<Order>::Link(Node* node, int height, const Target& target, 
       Walk(level, target, SIZE_MAX, &hint->before[at], &after[at]);
     }
     *linked = true;
-    assert(level > 0 || after[at] == nullptr || after[at]->tag() != target.tag ||
-           after[at]->key() != target.key);
+    assert(level > 0 || after[at] == nullptr || after[at]->entry().tag() != target.tag ||
+           after[at]->entry().key() != target.key);
     hint->before[at] = node;
   }
 }
@@ -411,7 +380,7 @@ const typename SkipList<Order>::Node* SkipList<Order>::AtOrBefore(const Slice& k
   // Tags descend, so the last entry <= (key, tag) is the last one < (key, tag - 1).
   if (tag > 0) return Before(key, tag - 1);
   const Node* at = LowerBound(key, tag);
-  if (at != nullptr && at->tag() == tag && at->key() == key) return at;
+  if (at != nullptr && at->entry().tag() == tag && at->entry().key() == key) return at;
   return Before(key, tag);
 }
 

@@ -18,11 +18,10 @@ MemTable* MemTableGenerations::MakeMemTable(ColumnFamily* family, uint16_t gener
 
 MemTable* MemTableGenerations::MemTableFor(ColumnFamily* family, uint16_t generation) {
   if (MemTable* made = family->FindMemTable(generation); made != nullptr) return made;
-  // For its filter: a word for every 512 bytes.
-  constexpr size_t kFilterFraction = 64;
-  auto fresh =
-      std::make_shared<MemTable>(family->user_comparator(), generation,
-                                 family->options().write_buffer_size / kFilterFraction, blocks_);
+  auto fresh = std::make_shared<MemTable>(
+      family->user_comparator(), generation,
+      MemTable::IndexBytes(family->options().write_buffer_size), blocks_);
+  if (family->iterated()) fresh->ExpectIterators();
   MemTable* memtable = fresh.get();
   if (family->dropped()) dropped_entries_ = true;  // Set by a writer that came just before.
   // Readers can see it before it is written to.
@@ -54,6 +53,7 @@ void MemTableGenerations::Switch() {
     // What was written now will be written next; writers need not wait for one another then.
     const MemTable* memtable = family->FindMemTable(full);
     if (memtable == nullptr || memtable->entries() == 0) continue;
+    family->NoteIterated(memtable->iterated());
     MemTableFor(family.get(), generation);
     state_->context->events.MemTableSealed(*family, *memtable, earliest);
   }

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "table/format/internal_key.h"
+#include "table/merge/update_sort.h"
 
 namespace nacre {
 
@@ -24,11 +24,7 @@ struct UpdateRef {
   Slice value() const { return {value_data, value_size}; }
 };
 
-/// What is moved about when updates are sorted.
-struct UpdateItem {
-  uint64_t prefix;
-  const UpdateRef* update;
-};
+using UpdateItem = SortItem<UpdateRef>;
 
 /// The order of updates in a MemTable and in tables: user key ascending, then tag descending.
 /// Thread safety: all methods may be called from many threads at once.
@@ -41,16 +37,11 @@ class UpdateOrder {
   UpdateRef Ref(uint64_t tag, const Slice& key, const Slice& value) const;
   bool IsBefore(const UpdateRef& a, const UpdateRef& b) const;
   /// Sorts by radix, a word of the keys at a time after their common prefix, where the order is
-  /// that of bytes; else by comparisons. Each item's `prefix` is that of its update before the
-  /// call, and undefined after it. The updates, and the bytes of their keys, must not change
-  /// meanwhile.
+  /// that of bytes; else by comparisons. Each item's `prefix` is that of its update. The
+  /// updates, and the bytes of their keys, must not change meanwhile.
   void Sort(std::vector<UpdateItem>* items) const;
 
  private:
-  /// Sorts updates whose keys have the same prefix.
-  void SortTies(std::span<UpdateItem> ties, std::vector<UpdateItem>* scratch) const;
-  void SortByRadix(std::span<UpdateItem> items, std::vector<UpdateItem>* scratch) const;
-
   const Comparator* const comparator_;
   const bool bytewise_;
 };

@@ -255,6 +255,122 @@ TEST_P(MemTableTest, LargeAndEmptyKeysAndValues) {
   EXPECT_EQ(data_bytes_, table_.data_bytes());
 }
 
+TEST_P(MemTableTest, EntriesAreInOrderHoweverOftenAndWheneverItIsAskedFor) {
+  // Some seeds ask before all entries and between them, the others only once all are there.
+  for (const uint64_t seed : {605, 606, 607, 608, 609, 610}) {
+    Random random(TestSeed(seed));
+    MemTable table(GetParam(), 1, 64, blocks_);
+    if (seed % 2 == 0) table.ExpectIterators();
+    Model model{UserOrder{GetParam()}};
+    SequenceNumber sequence = 0;
+    const auto check = [&] {
+      const auto iterator = table.NewIterator();
+      iterator->SeekToFirst();
+      uint64_t count = 0;
+      for (const auto& [key, versions] : model) {
+        for (const auto& [of, version] : versions) {
+          ASSERT_TRUE(iterator->Valid());
+          ASSERT_EQ(Describe(key, PackTag(of, version.type), version.value), Describe(*iterator));
+          iterator->Next();
+          ++count;
+        }
+      }
+      ASSERT_FALSE(iterator->Valid());
+      ASSERT_EQ(count, table.entries());
+    };
+    for (int round = 0; round < 4; ++round) {
+      if (seed <= 607) check();
+      for (uint64_t left = random.Uniform(1200); left > 0; --left) {
+        const std::string key = random.OneIn(3) ? "one" : RandomKey(&random);
+        const std::string value = std::to_string(random.Next());
+        bool new_chunk = false;
+        table.Add(++sequence, ValueType::kValue, key, value, &new_chunk);
+        model[key][sequence] = {ValueType::kValue, value};
+      }
+    }
+    EXPECT_EQ(table.iterated(), seed <= 607);
+    table.Seal();
+    check();
+    table.Seal();
+    check();
+  }
+}
+
+TEST_P(MemTableTest, ASealedOneThatWasNeverIteratedIsSorted) {
+  Random random(TestSeed(611));
+  AddRandom(&random, 3000);
+  EXPECT_FALSE(table_.iterated());
+  table_.Seal();
+  const std::vector<std::string> expected = ExpectedEntries();
+  const auto iterator = table_.NewIterator();
+  size_t at = 0;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++at) {
+    ASSERT_EQ(expected.at(at), Describe(*iterator));
+  }
+  ASSERT_EQ(expected.size(), at);
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+    ASSERT_EQ(expected.at(--at), Describe(*iterator));
+  }
+  ASSERT_EQ(0U, at);
+  // Each place, and what lies right before and behind it.
+  for (const auto& [key, versions] : model_) {
+    for (const auto& [sequence, version] : versions) {
+      std::string target;
+      AppendInternalKey(&target, key, PackTag(sequence, version.type));
+      iterator->Seek(target);
+      ASSERT_TRUE(iterator->Valid());
+      ASSERT_EQ(expected.at(at), Describe(*iterator));
+      iterator->SeekForPrev(target);
+      ASSERT_EQ(expected.at(at), Describe(*iterator));
+      target.clear();
+      AppendInternalKey(&target, key, PackTag(sequence, version.type) + 1);
+      iterator->SeekForPrev(target);
+      ASSERT_EQ(at > 0, iterator->Valid());
+      if (at > 0) {
+        ASSERT_EQ(expected.at(at - 1), Describe(*iterator));
+      }
+      ++at;
+      ExpectGet(key, sequence);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(MemTableTest, OldVersionsOfAKeyThatHasManyAreFound) {
+  for (int i = 0; i < 3000; ++i) {
+    Add(next_sequence_++, ValueType::kValue, "hot", std::to_string(i));
+    if (i % 10 == 0) Add(next_sequence_++, ValueType::kValue, std::to_string(i), "cold");
+  }
+  for (SequenceNumber snapshot = 0; snapshot < next_sequence_ + 2; snapshot += 7) {
+    ExpectGet("hot", snapshot);
+    ExpectGet("10", snapshot);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(MemTableTest, KeysWithOneHashAreFoundByTheirOrder) {
+  MemTable table(GetParam(), 1, 1 << 10, blocks_);
+  constexpr uint64_t kHash = 77;
+  constexpr int kKeys = 500;
+  bool new_chunk = false;
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    table.AddKept(static_cast<SequenceNumber>(i) + 1, ValueType::kValue, key, kHash, key,
+                  &new_chunk);
+    for (int j = 0; j <= i + 1; j += 37) {
+      const std::string looked_up = "key" + std::to_string(j);
+      Slice value;
+      SequenceNumber sequence = 0;
+      const LookupResult result =
+          table.Get(looked_up, kHash, kMaxSequenceNumber, &value, &sequence);
+      ASSERT_EQ(j <= i ? LookupResult::kFound : LookupResult::kAbsent, result);
+      if (j <= i) {
+        ASSERT_EQ(value, Slice(looked_up));
+      }
+    }
+  }
+}
+
 TEST_P(MemTableTest, DividesIntoPartsOfAboutOneSize) {
   EXPECT_TRUE(table_.Divide(4).empty()) << "nothing to divide";
   Random random(TestSeed(24));

@@ -65,9 +65,9 @@ void ExpectNode(const typename SkipList<Order>::Node* node, Model::const_iterato
     return;
   }
   ASSERT_NE(nullptr, node);
-  ASSERT_EQ(expected->first.first, node->key().ToString());
-  ASSERT_EQ(expected->first.second, node->tag());
-  ASSERT_EQ(expected->second, node->value().ToString());
+  ASSERT_EQ(expected->first.first, node->entry().key().ToString());
+  ASSERT_EQ(expected->first.second, node->entry().tag());
+  ASSERT_EQ(expected->second, node->entry().value().ToString());
 }
 
 template <typename Order>
@@ -115,20 +115,28 @@ class SkipListTest : public testing::TestWithParam<Case> {
     SkipList<Order> list(OrderOf(GetParam().comparator, static_cast<Order*>(nullptr)), &arena);
     Model model(EntryOrder{GetParam().comparator});
     typename SkipList<Order>::Hint hint = {};
-    test(&list, &model, &hint);
+    test(&list, &model, &hint, &arena);
   }
 };
 
 template <typename List, typename Hint>
-void InsertBoth(List* list, Model* model, Hint* hint, const Entry& entry,
+void Insert(List* list, Hint* hint, ConcurrentArena* arena, const std::string& key, uint64_t tag,
+            const std::string& value) {
+  bool new_chunk = false;
+  auto* const node = list->NewNode(hint, &new_chunk);
+  list->Insert(node, MemTableEntry::New(arena, key, tag, value, ValuePlace::kCopied, &new_chunk),
+               hint);
+}
+
+template <typename List, typename Hint>
+void InsertBoth(List* list, Model* model, Hint* hint, ConcurrentArena* arena, const Entry& entry,
                 const std::string& value) {
   if (!model->emplace(entry, value).second) return;
-  bool new_chunk = false;
-  list->Insert(entry.first, entry.second, value, ValuePlace::kCopied, hint, &new_chunk);
+  Insert(list, hint, arena, entry.first, entry.second, value);
 }
 
 TEST_P(SkipListTest, EmptyList) {
-  WithList([](auto* list, Model* model, auto* /*hint*/) {
+  WithList([](auto* list, Model* model, auto* /*hint*/, ConcurrentArena* /*arena*/) {
     EXPECT_EQ(nullptr, list->First());
     EXPECT_EQ(nullptr, list->Last());
     for (const uint64_t tag : {uint64_t{0}, uint64_t{7}, UINT64_MAX}) {
@@ -139,11 +147,11 @@ TEST_P(SkipListTest, EmptyList) {
 }
 
 TEST_P(SkipListTest, RandomEntriesLikeAMap) {
-  WithList([](auto* list, Model* model, auto* hint) {
+  WithList([](auto* list, Model* model, auto* hint, ConcurrentArena* arena) {
     Random random(TestSeed(501));
     for (int i = 0; i < 5000; ++i) {
       const Entry entry{HardKey(&random), random.Skewed(6)};
-      InsertBoth(list, model, hint, entry, std::string(random.Skewed(8), 'v'));
+      InsertBoth(list, model, hint, arena, entry, std::string(random.Skewed(8), 'v'));
       ExpectSearchesAgree(*list, *model, {HardKey(&random), random.Skewed(6)});
       if (testing::Test::HasFatalFailure()) return;
     }
@@ -159,7 +167,7 @@ TEST_P(SkipListTest, RandomEntriesLikeAMap) {
 
 TEST_P(SkipListTest, RunsUpAndDownAndBetween) {
   // Ascending runs use the hint, others must notice that they cannot.
-  WithList([](auto* list, Model* model, auto* hint) {
+  WithList([](auto* list, Model* model, auto* hint, ConcurrentArena* arena) {
     Random random(TestSeed(502));
     for (int run = 0; run < 300; ++run) {
       const auto step = static_cast<int64_t>(random.Uniform(5)) - 2;
@@ -167,7 +175,7 @@ TEST_P(SkipListTest, RunsUpAndDownAndBetween) {
       for (uint64_t left = random.Uniform(40); left > 0; --left, number += step) {
         char key[12];
         std::snprintf(key, sizeof(key), "%08lld", static_cast<long long>(number & 0xfffff));
-        InsertBoth(list, model, hint, {key, random.Uniform(1000)}, "v");
+        InsertBoth(list, model, hint, arena, {key, random.Uniform(1000)}, "v");
       }
       ExpectSearchesAgree(*list, *model, {std::to_string(random.Uniform(100'000)), 1});
     }
@@ -177,7 +185,7 @@ TEST_P(SkipListTest, RunsUpAndDownAndBetween) {
 
 TEST_P(SkipListTest, HintsOfSeveralWritersCrossOneAnother) {
   // Without threads, so that every interleaving of two hints is an exact, repeatable one.
-  WithList([](auto* list, Model* model, auto* hint) {
+  WithList([](auto* list, Model* model, auto* hint, ConcurrentArena* arena) {
     Random random(TestSeed(503));
     std::vector<std::remove_pointer_t<decltype(hint)>> hints(3);
     std::vector<uint64_t> at = {0, 50'000, 10};
@@ -187,7 +195,7 @@ TEST_P(SkipListTest, HintsOfSeveralWritersCrossOneAnother) {
       at[writer] += random.Uniform(4);
       char key[12];
       std::snprintf(key, sizeof(key), "%08llu", static_cast<unsigned long long>(at[writer]));
-      InsertBoth(list, model, &hints[writer], {key, static_cast<uint64_t>(i)}, "v");
+      InsertBoth(list, model, &hints[writer], arena, {key, static_cast<uint64_t>(i)}, "v");
     }
     ExpectSameAs(*list, *model);
   });
@@ -236,10 +244,10 @@ class ConcurrentSkipListTest : public testing::TestWithParam<Pattern> {
   static uint64_t TagOf(const std::string& key) { return DecodeFixed64(key.data()) ^ 0x5a5a; }
 
   static void ExpectWhole(const List::Node* node) {
-    const std::string key = node->key().ToString();
+    const std::string key = node->entry().key().ToString();
     ASSERT_EQ(9U, key.size());
-    ASSERT_EQ(TagOf(key), node->tag());
-    ASSERT_EQ(ValueOf(key), node->value().ToString());
+    ASSERT_EQ(TagOf(key), node->entry().tag());
+    ASSERT_EQ(ValueOf(key), node->entry().value().ToString());
   }
 };
 
@@ -253,11 +261,10 @@ TEST_P(ConcurrentSkipListTest, ReadersSeeEachReturnedInsertInASortedList) {
   for (uint64_t writer = 0; writer < kWriters; ++writer) {
     threads.emplace_back([&, writer] {
       List::Hint hint = {};
-      bool new_chunk = false;
       start.arrive_and_wait();
       for (uint64_t i = 0; i < kPerWriter; ++i) {
         const std::string key = KeyOf(seed, writer, i);
-        list.Insert(key, TagOf(key), ValueOf(key), ValuePlace::kCopied, &hint, &new_chunk);
+        Insert(&list, &hint, &arena, key, TagOf(key), ValueOf(key));
         done[writer].store(i + 1, std::memory_order_release);
       }
     });
@@ -280,11 +287,11 @@ TEST_P(ConcurrentSkipListTest, ReadersSeeEachReturnedInsertInASortedList) {
         const std::string key = KeyOf(seed, writer, random.Uniform(known));
         const List::Node* node = list.LowerBound(key, TagOf(key));
         ASSERT_NE(nullptr, node);
-        ASSERT_EQ(key, node->key().ToString());
+        ASSERT_EQ(key, node->entry().key().ToString());
         ExpectWhole(node);
         const List::Node* before = list.Before(key, TagOf(key));
         if (before != nullptr) {
-          ASSERT_LT(before->key().compare(key), 0);
+          ASSERT_LT(before->entry().key().compare(key), 0);
           ExpectWhole(before);
         }
       }
@@ -302,8 +309,8 @@ TEST_P(ConcurrentSkipListTest, ReadersSeeEachReturnedInsertInASortedList) {
       std::string last;
       for (const List::Node* node = list.First(); node != nullptr; node = node->Next()) {
         ExpectWhole(node);
-        ASSERT_TRUE(seen == 0 || node->key().compare(last) > 0);
-        last = node->key().ToString();
+        ASSERT_TRUE(seen == 0 || node->entry().key().compare(last) > 0);
+        last = node->entry().key().ToString();
         ++seen;
       }
       ASSERT_GE(seen, known);
@@ -318,7 +325,7 @@ TEST_P(ConcurrentSkipListTest, ReadersSeeEachReturnedInsertInASortedList) {
     for (uint64_t i = 0; i < kPerWriter; ++i) {
       const std::string key = KeyOf(seed, writer, i);
       const List::Node* node = list.LowerBound(key, TagOf(key));
-      ASSERT_TRUE(node != nullptr && node->key() == Slice(key));
+      ASSERT_TRUE(node != nullptr && node->entry().key() == Slice(key));
     }
   }
 }
