@@ -48,8 +48,8 @@ bool KeyIndex::Take(std::atomic<uint64_t>* slot, uint64_t hash, MemTableEntry* e
       assert(newest->tag() != entry->tag());
     }
     entry->older_.store(newest, std::memory_order_relaxed);
-    // Release: a reader that finds the entry sees its bytes and its link. Acquire: what another thread
-    // has put there meanwhile is looked at next.
+    // Release: a reader that finds the entry sees its bytes and its link. Acquire: what another
+    // thread has put there meanwhile is looked at next.
     if (slot->compare_exchange_strong(seen, SlotOf(hash, entry), std::memory_order_release,
                                       std::memory_order_acquire)) {
       return true;

@@ -27,9 +27,9 @@ namespace nacre {
 /// when it is flushed, and then all at once, by a sort.
 ///
 /// An entry is put into a log of its writer. A reader that asks for the order moves what the logs
-/// have into a skip list, and writers put what comes later there by themselves. `Seal` instead sorts the
-/// logs into an array, if there is no list yet. The arrays and lists of a MemTable hold each entry
-/// once: in logs, list or array.
+/// have into a skip list, and writers put what comes later there by themselves. `Seal` instead
+/// sorts the logs into an array, if there is no list yet. The arrays and lists of a MemTable hold
+/// each entry once: in logs, list or array.
 ///
 /// Orders that may throw (those of an application's comparator) always keep the list: a key that
 /// cannot be compared is refused when it is written.
