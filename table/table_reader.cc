@@ -1,5 +1,6 @@
 #include "table/table_reader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -12,12 +13,15 @@
 #include "table/table_context.h"
 #include "table/table_iterator.h"
 #include "util/codes/crc32c.h"
+#include "util/memory/loadable_memory.h"
 #include "util/mutex.h"
 
 namespace nacre {
 namespace {
 
 constexpr size_t kCacheLineBytes = 64;
+/// The most that is copied of a record to see whether it is the one that is asked for.
+constexpr size_t kLoadedHeadBytesMax = 256;
 
 /// Reads a section of the table and checks its checksum, of several fragments if it has to be.
 /// `*bytes` lives as long as `*read`.
@@ -197,6 +201,37 @@ TableReader::Match TableReader::MatchRecord(uint64_t offset, const Slice& bytes,
   }
   if (record->user_key != user_key) return Match::kNo;
   return TagSequence(record->tag) <= snapshot ? Match::kYes : Match::kOlder;
+}
+
+TableReader::Match TableReader::LoadRecord(uint64_t offset, const Slice& bytes,
+                                           const Slice& user_key, SequenceNumber snapshot,
+                                           bool verify_checksum, PinnableSlice* value,
+                                           std::unique_ptr<char[]>* copy, Record* record) const {
+  char head_bytes[kLoadedHeadBytesMax];
+  const size_t head_most = kMaxRecordHeaderBytes + user_key.size() + kMaxVarint64Bytes;
+  const size_t n = std::min({bytes.size(), head_most, sizeof(head_bytes)});
+  LoadableMemory::Copy(head_bytes, bytes.data(), n);
+  RecordHead head;
+  const bool is_value = ParseRecordHead(Slice(head_bytes, n), &head) && head.user_key == user_key &&
+                        TagType(head.tag) == ValueType::kValue &&
+                        TagSequence(head.tag) <= snapshot &&
+                        head.value_bytes <= bytes.size() - head.bytes;
+  if (!is_value) [[unlikely]] {
+    *copy = std::make_unique_for_overwrite<char[]>(bytes.size());
+    LoadableMemory::Copy(copy->get(), bytes.data(), bytes.size());
+    return MatchRecord(offset, Slice(copy->get(), bytes.size()), user_key, snapshot,
+                       verify_checksum, record);
+  }
+  LoadableMemory::Pin(value, Slice(bytes.data() + head.bytes, head.value_bytes));
+  if (verify_checksum && !RecordChecksumMatches(Slice(head_bytes, head.bytes), *value,
+                                                rep_->context().seed.At(offset))) [[unlikely]] {
+    return Match::kCorrupt;
+  }
+  record->user_key = user_key;
+  record->tag = head.tag;
+  record->value = *value;
+  record->encoded_bytes = head.bytes + head.value_bytes;
+  return Match::kYes;
 }
 
 std::optional<RecordInterval> TableReader::IntervalOf(const Slice& user_key,

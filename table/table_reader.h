@@ -83,6 +83,14 @@ class TableReader {
   Match MatchRecord(uint64_t offset, const Slice& bytes, const Slice& user_key,
                     SequenceNumber snapshot, bool verify_checksum, Record* record) const;
 
+  /// As MatchRecord, of bytes in memory that others may change (LoadableMemory): each is copied
+  /// before it is looked at. What `*record` views lies in `*value`, if it is a value and its key is
+  /// not a very long one, or else in `*copy`; either may hold something else afterwards. The caller
+  /// then asks whether the memory counts.
+  Match LoadRecord(uint64_t offset, const Slice& bytes, const Slice& user_key,
+                   SequenceNumber snapshot, bool verify_checksum, PinnableSlice* value,
+                   std::unique_ptr<char[]>* copy, Record* record) const;
+
   /// The interval with the newest record of `user_key` that `snapshot` sees, if the table has one.
   /// No value means that the range index is not resident. Reads nothing from the nodes.
   std::optional<RecordInterval> IntervalOf(const Slice& user_key, SequenceNumber snapshot) const;

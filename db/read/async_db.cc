@@ -262,6 +262,7 @@ void AsyncDBImpl::Turn() {
   turn_.swap(fresh_);
   for (Read* read : turn_) LookUp(read);
   turn_.clear();
+  while (!loads_.empty()) EndFirstLoad();
   reader_->Post();
 }
 
@@ -290,7 +291,11 @@ void AsyncDBImpl::GoOn(Read* read, KeyLookup::State state) {
       *read->answer = StatusOfException();
     }
   }
-  if (state == KeyLookup::State::kEnded) {
+  if (state == KeyLookup::State::kLoads) {
+    // One that goes on to other bytes takes its place again.
+    while (loads_.full()) EndFirstLoad();
+    loads_.Push(read);
+  } else if (state == KeyLookup::State::kEnded) {
     EndRead(read);
   } else if (state != KeyLookup::State::kReads || !next.from.valid() ||
              next.length > pool::AsyncReader::kMaxReadBytes) {
@@ -298,6 +303,17 @@ void AsyncDBImpl::GoOn(Read* read, KeyLookup::State state) {
   } else if (!waiting_.empty() || !reader_->Add(&read->arriving)) {
     waiting_.push_back(read);  // Reads that wait already were there first.
   }
+}
+
+void AsyncDBImpl::EndFirstLoad() {
+  Read* const read = loads_.Pop();
+  KeyLookup::State state = KeyLookup::State::kEnded;
+  try {
+    state = read->lookup.Load(read->Context());
+  } catch (...) {
+    *read->answer = StatusOfException();
+  }
+  GoOn(read, state);
 }
 
 void AsyncDBImpl::TakeArrived() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "db/context/database_state.h"
+#include "db/read/loads_under_way.h"
 #include "db/read/lookup_batch.h"
 #include "db/read/read_path.h"
 #include "db/write/write_path.h"
@@ -88,8 +89,11 @@ class AsyncDBImpl final : public AsyncDB {
   void Wake();
   void Turn();
   void LookUp(Read* read);
-  /// The lookup's next read goes into the reader, or to those that wait for room in it.
+  /// The lookup's next read goes into the reader, or to those that wait for room in it; what it can
+  /// load, to what is on its way into the cache.
   void GoOn(Read* read, KeyLookup::State state);
+  /// Takes what was asked of the processor before all that it was asked for since.
+  void EndFirstLoad();
   void TakeArrived();
   /// The rest is done by a thread that may wait.
   void LeaveToThread(Read* read);
@@ -107,6 +111,7 @@ class AsyncDBImpl final : public AsyncDB {
   std::vector<Read*> fresh_;         ///< Begun since the last turn.
   std::vector<Read*> waiting_;       ///< For room in the reader, in order.
   std::vector<Read*> turn_;          ///< The reads of the turn that runs.
+  LoadsUnderWay<Read*> loads_;       ///< They are empty between turns.
   std::vector<Read*> free_reads_;
   std::vector<std::unique_ptr<Read>> reads_;  ///< All that were ever made.
   size_t under_way_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/read/loads_under_way.h"
 #include "db/read/view_reads.h"
 #include "pool/read/point_reader.h"
 #include "util/hash.h"
@@ -41,12 +42,30 @@ KeyLookup::State KeyLookup::LookInMemory(const LookupContext& context) {
 }
 
 KeyLookup::State KeyLookup::Next(pool::PointRead* read) {
-  return tables_.Next(read) ? State::kReads : Conclude();
+  if (!tables_.Next(read)) return Conclude();
+  return tables_.loads() ? State::kLoads : State::kReads;
 }
 
 KeyLookup::State KeyLookup::Consume(const LookupContext& context, const pool::PointRead& read) {
   Record record;
-  switch (tables_.Consume(read, &record)) {
+  const PointLookup::Outcome outcome = tables_.Consume(read, &record);
+  return Answer(context, outcome, record);
+}
+
+KeyLookup::State KeyLookup::Load(const LookupContext& context) {
+  Record record;
+  const PointLookup::Outcome outcome = tables_.Load(value_, &record);
+  // What was copied may be of another record, or of what had been one.
+  if (outcome != PointLookup::Outcome::kFound || TagType(record.tag) != ValueType::kValue)
+      [[unlikely]] {
+    value_->Reset();
+  }
+  return Answer(context, outcome, record);
+}
+
+KeyLookup::State KeyLookup::Answer(const LookupContext& context, PointLookup::Outcome outcome,
+                                   const Record& record) {
+  switch (outcome) {
     case PointLookup::Outcome::kContinue:
       return State::kReads;
     case PointLookup::Outcome::kFound:
@@ -58,8 +77,8 @@ KeyLookup::State KeyLookup::Consume(const LookupContext& context, const pool::Po
   const ValueType type = TagType(record.tag);
   if (type == ValueType::kMerge) return State::kWaits;
   *status_ = type == ValueType::kValue ? Status::OK() : Status::NotFound();
-  if (type == ValueType::kValue) [[likely]]
-    value_->PinSelf(record.value);
+  const bool has_value = record.value.data() == value_->data();
+  if (type == ValueType::kValue && !has_value) value_->PinSelf(record.value);
   return State::kEnded;
 }
 
@@ -111,7 +130,8 @@ class InlineArray {
 };
 
 /// At most kKeys lookups under way together. A few keys' reads are posted together, and travel
-/// while the next few are looked up and those that have arrived are taken.
+/// while the next few are looked up and those that have arrived are taken. What can be loaded is
+/// taken a few keys after it was asked of the processor, without a group.
 template <size_t kKeys>
 class LookupBatch {
  public:
@@ -127,16 +147,24 @@ class LookupBatch {
                    values + begin, statuses + begin, &groups_[g]);
     };
     // The buckets of a group come from memory while the one before it is posted.
+    const auto find_reads = [&](size_t g) {
+      if (g > 0 && g + 1 < groups()) look_up(g + 1);
+      FindReads(&groups_[g]);
+    };
     look_up(0);
     if (groups() > 1) look_up(1);
-    FindReads(&groups_[0]);
-    if (groups() == 1 && groups_[0].count == 0) return;
+    size_t first = 0;
+    for (find_reads(0); groups_[first].count == 0 && first + 1 < groups();) find_reads(++first);
+    if (groups_[first].count == 0) {
+      EndLoads();
+      if (turned_ == 0) [[likely]]
+        return;
+    }
     pool::PointReader reader(context_.source.client->point_sessions());
     reader_ = &reader;
-    Post(&groups_[0]);
-    for (size_t g = 1; g < groups(); ++g) {
-      if (g + 1 < groups()) look_up(g + 1);
-      FindReads(&groups_[g]);
+    Post(&groups_[first]);
+    for (size_t g = first + 1; g < groups(); ++g) {
+      find_reads(g);
       Post(&groups_[g]);
     }
     while (TakeAll() > 0) {
@@ -162,6 +190,9 @@ class LookupBatch {
     std::vector<pool::PointRead> with_parts;
     uint8_t parts[kGroup];  ///< Parts of each fetch.
     bool started = false;   ///< FinishReads has to end its reads.
+    /// Lookups that were to load, and have to read now: they go on with the next reads.
+    uint8_t turned[kGroup];
+    size_t turned_count = 0;
   };
 
   size_t groups() const { return kGroups == 1 ? 1 : group_count_; }
@@ -187,14 +218,50 @@ class LookupBatch {
     }
   }
 
-  /// False: the lookup has ended.
-  bool FindRead(KeyLookup* lookup, pool::PointRead* read) {
+  /// What the lookup needs next: kReads, kLoads, or nothing, as it has ended.
+  State FindRead(KeyLookup* lookup, pool::PointRead* read) {
     for (;;) {
       const State state = lookup->Next(read);
-      if (state == State::kReads) [[likely]]
-        return true;
-      if (state != State::kWaits || lookup->Await(context_) == State::kEnded) return false;
+      if (state != State::kWaits) [[likely]]
+        return state;
+      if (lookup->Await(context_) == State::kEnded) return State::kEnded;
     }
+  }
+
+  /// The bytes of lookup `i` have been asked for: takes those that were asked for before others.
+  void Load(uint8_t i) {
+    if constexpr (kKeys > 1) {
+      if (!loads_.full()) {
+        loads_.Push(i);
+        return;
+      }
+      const uint8_t first = loads_.Pop();
+      loads_.Push(i);
+      i = first;
+    }
+    EndLoad(i);
+  }
+
+  void EndLoad(uint8_t i) {
+    KeyLookup& lookup = lookups_[i];
+    State state = State::kLoads;
+    pool::PointRead read;
+    while (state == State::kLoads) {
+      state = lookup.Load(context_);
+      if (state == State::kWaits) [[unlikely]]
+        state = lookup.Await(context_);
+      if (state == State::kReads) [[unlikely]]
+        state = FindRead(&lookup, &read);
+    }
+    if (state != State::kReads) [[likely]]
+      return;
+    Group& group = groups_[i / kGroup];
+    group.turned[group.turned_count++] = i;
+    ++turned_;
+  }
+
+  void EndLoads() {
+    while (!loads_.empty()) EndLoad(loads_.Pop());
   }
 
   void FindReads(Group* group) {
@@ -202,7 +269,10 @@ class LookupBatch {
     size_t addressed = 0;
     for (size_t j = 0; j < group->count; ++j) {
       const uint8_t i = group->keys[j];
-      if (!FindRead(&lookups_[i], &group->reads[posted])) continue;
+      const State state = FindRead(&lookups_[i], &group->reads[posted]);
+      if (state == State::kLoads) [[likely]]
+        Load(i);
+      if (state != State::kReads) continue;
       group->keys[posted] = i;
       if (group->reads[posted].from.valid()) [[likely]] {
         std::swap(group->keys[addressed], group->keys[posted]);
@@ -242,6 +312,7 @@ class LookupBatch {
 
   /// Takes what has arrived for all groups. Answers how many lookups go on.
   size_t TakeAll() {
+    EndLoads();
     size_t left = 0;
     for (size_t g = 0; g < groups(); ++g) left += Take(&groups_[g]);
     return left;
@@ -267,6 +338,9 @@ class LookupBatch {
         state = lookup.Await(context_);
       if (state == State::kReads) group->keys[left++] = i;
     }
+    for (; group->turned_count > 0; --turned_) {
+      group->keys[left++] = group->turned[--group->turned_count];
+    }
     group->count = left;
     return left;
   }
@@ -276,7 +350,9 @@ class LookupBatch {
   InlineArray<pool::PointRead, kKeys> reads_;
   Group groups_[kGroups];
   size_t group_count_ = 0;
-  pool::PointReader* reader_ = nullptr;  ///< The one of the run under way.
+  LoadsUnderWay<uint8_t> loads_;
+  size_t turned_ = 0;                    ///< The lookups that have turned, in all groups.
+  pool::PointReader* reader_ = nullptr;  ///< The one of the run under way, if it reads.
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class KeyLookup {
  public:
   enum class State : uint8_t {
     kReads,   ///< Next names what is to be read.
+    kLoads,   ///< Load takes what lies in mapped memory, and had better do so a little later.
     kEnded,   ///< The status says how.
     kFailed,  ///< It has ended, since tables could not be read: the status says why.
     kWaits,   ///< What follows needs Await.
@@ -56,6 +57,8 @@ class KeyLookup {
   State Next(pool::PointRead* read);
   /// Takes the bytes of that read, which may go once this returns.
   State Consume(const LookupContext& context, const pool::PointRead& read);
+  /// Takes what can be loaded: after kLoads. kReads: Next goes on.
+  State Load(const LookupContext& context);
   /// Waits for I/O: loads what is missing of a table and begins the tables again, or searches with
   /// an iterator.
   State Await(const LookupContext& context);
@@ -65,6 +68,8 @@ class KeyLookup {
   const Slice& key() const { return key_; }
 
  private:
+  /// What the tables have answered to what was read or loaded.
+  State Answer(const LookupContext& context, PointLookup::Outcome outcome, const Record& record);
   /// By the outcome of the tables, which is not kFound.
   State Conclude();
 

@@ -5,8 +5,16 @@
 #include <utility>
 
 #include "pool/read/point_reader.h"
+#include "util/perf_step.h"
 
 namespace nacre {
+
+namespace {
+
+/// What is longer is fetched ahead by the processor itself once it is copied.
+constexpr size_t kPrefetchBytesMax = 1024;
+
+}  // namespace
 
 void PointLookup::Start(const Version* version, const pool::TableStore* store, const Slice& key,
                         uint64_t hash, SequenceNumber snapshot, bool verify_checksums) {
@@ -24,6 +32,7 @@ void PointLookup::Start(const Version* version, const pool::TableStore* store, c
   bucket_ = PointIndex::kNoBucket;
   unproved_ = false;
   suspect_ = nullptr;
+  load_.possible = true;
   copy_ = 0;
   failure_ = Status::OK();
   outcome_ = Outcome::kContinue;
@@ -127,6 +136,8 @@ bool PointLookup::Next(pool::PointRead* read) {
       }
       continue;
     }
+    if (FindLoad(offset, read->length)) [[likely]]
+      return true;
     const Placement& placement = table_->meta().placement;
     if (placement.redundancy.striped()) {
       if (NextOfStriped(placement, offset, read)) return true;
@@ -140,6 +151,25 @@ bool PointLookup::Next(pool::PointRead* read) {
     Fail(failure_.ok() ? AllCopiesLost() : std::move(failure_));
   }
   return false;
+}
+
+/// Whether the bytes lie in memory that can be loaded: the processor is asked for them then.
+bool PointLookup::FindLoad(uint64_t offset, uint32_t length) {
+  load_.memory = nullptr;
+  if (!load_.possible) [[unlikely]]
+    return false;
+  const LoadableBytes there = table_->reader().extent()->Loadable(offset);
+  if (there.data == nullptr) return false;
+  // What follows in a chunk is not what follows in the table.
+  const uint64_t left = there.end - offset;
+  if (ReadsInterval() && length > left) return false;
+  load_.bytes = Slice(there.data + (offset - there.begin), std::min<uint64_t>(length, left));
+  load_.memory = there.memory;
+  const size_t ahead = std::min(load_.bytes.size(), kPrefetchBytesMax);
+  for (size_t at = 0; at < ahead; at += 64) __builtin_prefetch(load_.bytes.data() + at);
+  // The last line, which the steps miss where the bytes begin inside one.
+  if (ahead > 0) __builtin_prefetch(load_.bytes.data() + ahead - 1);
+  return true;
 }
 
 bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
@@ -159,32 +189,32 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
     return false;
   }
   read->from = {};
-  fetch_offset_ = offset;
+  fetch_.offset = offset;
   return true;
 }
 
 std::span<pool::PointRead> PointLookup::StartFetch(const pool::PointRead& read, size_t most) {
   table_->NoteDegradedRead();
-  if (degraded_ == nullptr) degraded_ = std::make_unique<pool::DegradedRead>();
+  if (fetch_.degraded == nullptr) fetch_.degraded = std::make_unique<pool::DegradedRead>();
   const TableMeta& meta = table_->meta();
-  if (degraded_->Plan(*store_, meta.placement, meta.size, fetch_offset_, read.length) &&
-      degraded_->reads().size() <= most) {
-    return degraded_->reads();
+  if (fetch_.degraded->Plan(*store_, meta.placement, meta.size, fetch_.offset, read.length) &&
+      fetch_.degraded->reads().size() <= most) {
+    return fetch_.degraded->reads();
   }
-  fetch_ = table_->reader().extent()->StartRead(fetch_offset_, read.length);
+  fetch_.read = table_->reader().extent()->StartRead(fetch_.offset, read.length);
   return {};
 }
 
 void PointLookup::Fetch(std::span<const pool::PointRead> parts, pool::PointRead* read) {
   if (!parts.empty()) {
-    read->data = degraded_->Complete(parts);
+    read->data = fetch_.degraded->Complete(parts);
     read->status = Status::OK();
     if (read->data != nullptr) return;
     // Another node has failed.
-    fetch_ = table_->reader().extent()->StartRead(fetch_offset_, read->length);
+    fetch_.read = table_->reader().extent()->StartRead(fetch_.offset, read->length);
   }
   Slice bytes;
-  read->status = fetch_->Await(&bytes);
+  read->status = fetch_.read->Await(&bytes);
   read->data = bytes.data();
 }
 
@@ -230,9 +260,36 @@ PointLookup::Outcome PointLookup::Consume(const pool::PointRead& read, Record* r
     bucket_is_home_ = false;
     return outcome_;
   }
-  switch (table_->reader().MatchRecord(candidates_[candidate_].offset,
-                                       Slice(read.data, read.length), key_, snapshot_,
-                                       verify_checksums_, record)) {
+  return Judge(
+      table_->reader().MatchRecord(candidates_[candidate_].offset, Slice(read.data, read.length),
+                                   key_, snapshot_, verify_checksums_, record),
+      record);
+}
+
+PointLookup::Outcome PointLookup::Load(PinnableSlice* value, Record* record) {
+  CountPerf(&PerfContext::remote_read_count);
+  CountPerf(&PerfContext::remote_read_bytes, load_.bytes.size());
+  const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
+  if (candidate_ < candidate_count_) [[likely]] {
+    const TableReader::Match match =
+        table_->reader().LoadRecord(candidates_[candidate_].offset, load_.bytes, key_, snapshot_,
+                                    verify_checksums_, value, &load_.copy, record);
+    load_.possible = load_.memory->Valid();
+    return load_.possible ? Judge(match, record) : outcome_;
+  }
+  load_.copy = std::make_unique_for_overwrite<char[]>(load_.bytes.size());
+  LoadableMemory::Copy(load_.copy.get(), load_.bytes.data(), load_.bytes.size());
+  load_.possible = load_.memory->Valid();
+  if (!load_.possible) return outcome_;
+  return Consume({.from = {},
+                  .length = static_cast<uint32_t>(load_.bytes.size()),
+                  .data = load_.copy.get(),
+                  .status = {}},
+                 record);
+}
+
+PointLookup::Outcome PointLookup::Judge(TableReader::Match match, Record* record) {
+  switch (match) {
     case TableReader::Match::kNo:
       FinishRead();
       ++candidate_;

@@ -5,12 +5,15 @@
 #include <span>
 
 #include "db/version/version.h"
+#include "nacre/slice.h"
 #include "pool/pool_client.h"
 #include "pool/read/point_reader.h"
 #include "pool/store/degraded_read.h"
 #include "pool/store/table_store.h"
 #include "table/format/record.h"
 #include "table/index/point_index.h"
+#include "table/table_reader.h"
+#include "util/memory/loadable_memory.h"
 
 namespace nacre {
 
@@ -18,13 +21,18 @@ namespace nacre {
 /// the next bytes to read and is given them, so that one thread can have many in flight.
 ///
 ///     while (lookup.Next(&read)) {
+///       if (lookup.loads()) {
+///         switch (lookup.Load(value, &record)) ...
+///         continue;
+///       }
 ///       if (read.from.valid()) a PointReader reads it
 ///       else parts = lookup.StartFetch(read, most), a PointReader reads them,
 ///            lookup.Fetch(parts, &read);
 ///       switch (lookup.Consume(read, &record)) ...
 ///     }
 ///
-/// A read without an address takes bytes of several nodes, since one is lost.
+/// A read without an address takes bytes of several nodes, since one is lost. What lies in memory
+/// that this process has mapped is not read but loaded, once the processor has fetched it.
 ///
 /// Records have checksums, and so has an index as a whole. A single bucket has none: what it finds
 /// is proved by the record, unless the table has several of a key; what it does not find, by the
@@ -61,6 +69,11 @@ class PointLookup {
   /// What MemTables have takes an iterator.
   void LeaveToSearch() { outcome_ = Outcome::kSearch; }
   Outcome Consume(const pool::PointRead& read, Record* record);
+  /// After Next: the bytes that it named can be loaded, and are on their way into the cache.
+  bool loads() const { return load_.memory != nullptr; }
+  /// Takes them. As Consume, but a value that is found may be in `*value` already, which `*record`
+  /// views then. kContinue as well if the memory does not count any more: they are read then.
+  Outcome Load(PinnableSlice* value, Record* record);
 
   const Status& status() const { return status_; }
   const TableHandle* table() const { return table_; }
@@ -83,7 +96,10 @@ class PointLookup {
   bool TakeCover(const TableHandle* table);
   /// `*record` is what the tables have.
   Outcome Found(Record* record);
+  /// What a candidate's record says.
+  Outcome Judge(TableReader::Match match, Record* record);
   Outcome SearchInterval(const Slice& bytes, Record* record);
+  bool FindLoad(uint64_t offset, uint32_t length);
   bool NextOfStriped(const Placement& placement, uint64_t offset, pool::PointRead* read);
   /// Another copy of the bytes may be whole; else `failure` stands.
   Outcome TryAnotherCopy(Status failure);
@@ -130,10 +146,22 @@ class PointLookup {
   /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
   /// bytes lie, and 1 is what its extent makes of the other fragments.
   int copy_ = 0;
-  Status failure_;                                ///< Failure of the replica that was tried before.
-  uint64_t fetch_offset_ = 0;                     ///< Offset of the read without an address.
-  std::unique_ptr<PendingRead> fetch_;            ///< By the table's extent.
-  std::unique_ptr<pool::DegradedRead> degraded_;  ///< Made when it is needed first.
+  Status failure_;  ///< Failure of the replica that was tried before.
+  /// What lies in mapped memory.
+  struct Loading {
+    bool possible = true;  ///< Until memory was met that did not count any more.
+    Slice bytes;
+    const LoadableMemory* memory = nullptr;  ///< Null: the bytes at hand have to be read.
+    std::unique_ptr<char[]> copy;
+  };
+  Loading load_;
+  /// The read without an address.
+  struct Fetching {
+    uint64_t offset = 0;
+    std::unique_ptr<PendingRead> read;             ///< By the table's extent.
+    std::unique_ptr<pool::DegradedRead> degraded;  ///< Made when it is needed first.
+  };
+  Fetching fetch_;
   Outcome outcome_ = Outcome::kContinue;
   Status status_;
 };

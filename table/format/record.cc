@@ -154,6 +154,33 @@ RecordParse ParseRecord(const Slice& bytes, uint64_t table_id, bool verify_check
   return ParseRecord(bytes, RecordSeed(table_id), verify_checksum, record);
 }
 
+bool ParseRecordHead(const Slice& prefix, RecordHead* head) {
+  if (prefix.size() < kEndOfChunkMarkBytes) return false;
+  uint32_t key_field = 0;
+  uint32_t rest = 0;
+  const char* p = DecodeLength(prefix.data() + kRecordChecksumBytes, prefix.end(), &key_field);
+  if (p == nullptr || key_field == 0) return false;
+  const char* const key = DecodeLength(p, prefix.end(), &rest);
+  const size_t key_size = key_field - 1;
+  if (key == nullptr || key_size >= static_cast<size_t>(prefix.end() - key)) return false;
+  uint64_t stored_tag = 0;
+  const char* const tag = key + key_size;
+  const char* const value = DecodeVarint64(tag, prefix.end(), &stored_tag);
+  if (value == nullptr || !TagFromStored(stored_tag, &head->tag)) return false;
+  const auto tag_bytes = static_cast<size_t>(value - tag);
+  if (tag_bytes > rest) return false;
+  head->user_key = Slice(key, key_size);
+  head->bytes = static_cast<size_t>(value - prefix.data());
+  head->value_bytes = rest - tag_bytes;
+  return true;
+}
+
+bool RecordChecksumMatches(const Slice& head, const Slice& value, RecordSeed seed) {
+  const uint32_t crc =
+      Crc32c(head.data() + kRecordChecksumBytes, head.size() - kRecordChecksumBytes, seed.crc());
+  return Crc32c(value.data(), value.size(), crc) == DecodeFixed32(head.data());
+}
+
 uint64_t RecordBytesFromHeader(const Slice& prefix) {
   if (prefix.size() < kRecordChecksumBytes) return 0;
   uint32_t key_field = 0;

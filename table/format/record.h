@@ -94,6 +94,19 @@ RecordParse ParseRecord(const Slice& bytes, RecordSeed seed, bool verify_checksu
 RecordParse ParseRecord(const Slice& bytes, uint64_t table_id, bool verify_checksum,
                         Record* record);
 
+/// What comes before the value of a record.
+struct RecordHead {
+  Slice user_key;
+  uint64_t tag = 0;
+  size_t bytes = 0;  ///< The value begins here.
+  size_t value_bytes = 0;
+};
+/// Parses the head at the start of `prefix`, which has to hold all of it, and checks no checksum.
+/// False if it does not, or no record begins here. Safe on any bytes.
+bool ParseRecordHead(const Slice& prefix, RecordHead* head);
+/// Whether the checksum of a record matches, whose value lies elsewhere than its head.
+bool RecordChecksumMatches(const Slice& head, const Slice& value, RecordSeed seed);
+
 /// Bytes of the whole record, from its first bytes (at least kMaxRecordHeaderBytes, or all there
 /// are); 0 if they are malformed. This tells how much to fetch of a large record.
 uint64_t RecordBytesFromHeader(const Slice& prefix);

@@ -23,7 +23,7 @@ struct TestPoolOptions {
   std::vector<std::string> domains{};  ///< Domains of the nodes.
   std::shared_ptr<Logger> log{};       ///< The pool's log.
   Clock* clock = Clock::System();      ///< Outlives the pool.
-  bool map = true;                     ///< Iterators load the nodes' memory, instead of reading it.
+  bool map = true;                     ///< The nodes' memory is loaded, instead of being read.
 };
 
 /// An embedded pool with slabs so small that many are leased and returned. Fails the test and

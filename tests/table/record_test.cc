@@ -75,6 +75,43 @@ TEST(RecordTest, PiecesMakeTheSameRecord) {
   }
 }
 
+TEST(RecordTest, HeadsAreParsedFromAPrefixThatHoldsThem) {
+  Random random(TestSeed(7));
+  for (size_t round = 0; round < Scaled(500); ++round) {
+    const Sample sample = RandomSample(&random);
+    const std::string bytes = Encode(sample.user_key, sample.tag, sample.value);
+    const size_t head_bytes = bytes.size() - sample.value.size();
+    for (size_t n = 0; n <= std::min(bytes.size(), head_bytes + 3); ++n) {
+      const std::string prefix(bytes, 0, n);
+      RecordHead head;
+      ASSERT_EQ(ParseRecordHead(prefix, &head), n >= head_bytes) << n;
+      if (n < head_bytes) continue;
+      EXPECT_EQ(head.user_key, Slice(sample.user_key));
+      EXPECT_EQ(head.tag, sample.tag);
+      EXPECT_EQ(head.bytes, head_bytes);
+      EXPECT_EQ(head.value_bytes, sample.value.size());
+    }
+    std::string value = sample.value;
+    const Slice head(bytes.data(), head_bytes);
+    EXPECT_TRUE(RecordChecksumMatches(head, value, RecordSeed(kTableId)));
+    EXPECT_FALSE(RecordChecksumMatches(head, value, RecordSeed(kTableId).At(64)));
+    if (value.empty()) continue;
+    value.back() = static_cast<char>(value.back() ^ 1);
+    EXPECT_FALSE(RecordChecksumMatches(head, value, RecordSeed(kTableId)));
+  }
+}
+
+TEST(RecordTest, HeadsOfAnyBytesAreSafeToParse) {
+  Random random(TestSeed(8));
+  for (size_t round = 0; round < Scaled(20'000); ++round) {
+    const std::string bytes = RandomBytes(&random, 6);
+    RecordHead head;
+    if (!ParseRecordHead(bytes, &head)) continue;
+    ASSERT_LE(head.bytes, bytes.size());
+    ASSERT_LE(head.user_key.size() + kMinRecordBytes, head.bytes);
+  }
+}
+
 TEST(RecordTest, BottomLevelRecordSpendsOneByteOnItsTag) {
   EXPECT_EQ(RecordBytes(20, PackTag(0, ValueType::kValue), 100), 4u + 1 + 1 + 20 + 1 + 100);
   EXPECT_EQ(RecordBytes(0, PackTag(0, ValueType::kValue), 0), kMinRecordBytes);

@@ -135,6 +135,33 @@ TableIteratorOptions SmallReads(Random* random) {
   return options;
 }
 
+/// The record at a candidate's place as it is loaded from where it lies, if it can be: the answer
+/// is that of a read, and is `match` and `record`.
+void LoadAndCompare(const TestTable& table, const RecordCandidate& candidate, const Slice& user_key,
+                    SequenceNumber snapshot, TableReader::Match match, const Record& record) {
+  const LoadableBytes there = table.extent->Loadable(candidate.offset);
+  if (there.data == nullptr) return;
+  const Slice bytes(there.data + (candidate.offset - there.begin),
+                    std::min<uint64_t>(candidate.length, there.end - candidate.offset));
+  PinnableSlice value;
+  std::unique_ptr<char[]> copy;
+  Record loaded;
+  const auto load = [&](uint64_t offset) {
+    return table.reader->LoadRecord(offset, bytes, user_key, snapshot, /*verify_checksum=*/true,
+                                    &value, &copy, &loaded);
+  };
+  const auto loaded_match = load(candidate.offset);
+  if (bytes.size() < candidate.length && loaded_match == TableReader::Match::kTruncated) return;
+  ASSERT_EQ(loaded_match, match);
+  if (match == TableReader::Match::kYes) {
+    ASSERT_EQ(loaded.user_key, record.user_key);
+    ASSERT_EQ(loaded.tag, record.tag);
+    ASSERT_EQ(loaded.value, record.value);
+    ASSERT_EQ(loaded.encoded_bytes, record.encoded_bytes);
+  }
+  ASSERT_EQ(load(candidate.offset + 4096), TableReader::Match::kCorrupt);
+}
+
 /// Every key through the point index; the record must be the newest version.
 void LookUpAll(const TestTable& table, const std::vector<TestEntry>& entries) {
   std::unique_ptr<char[]> section;
@@ -154,6 +181,8 @@ void LookUpAll(const TestTable& table, const std::vector<TestEntry>& entries) {
       Record record;
       const auto match = table.reader->MatchRecord(candidates[c].offset, bytes, entries[i].user_key,
                                                    kMaxSequenceNumber, true, &record);
+      ASSERT_NO_FATAL_FAILURE(LoadAndCompare(table, candidates[c], entries[i].user_key,
+                                             kMaxSequenceNumber, match, record));
       if (match == TableReader::Match::kNo) continue;
       ASSERT_EQ(match, TableReader::Match::kYes);
       ASSERT_EQ(record.tag, entries[i].tag);
@@ -168,6 +197,8 @@ void LookUpAll(const TestTable& table, const std::vector<TestEntry>& entries) {
       ASSERT_EQ(table.reader->MatchRecord(candidates[c].offset, bytes, entries[i].user_key,
                                           sequence - 1, true, &record),
                 TableReader::Match::kOlder);
+      ASSERT_NO_FATAL_FAILURE(LoadAndCompare(table, candidates[c], entries[i].user_key,
+                                             sequence - 1, TableReader::Match::kOlder, record));
     }
     ASSERT_TRUE(found) << "entry " << i;
   }

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 // What a NIC does to memory is invisible to ThreadSanitizer, and so is what these copies do to the
 // far side: races there are the callers' design (checksums tell). The last store of CopyAndPublish
@@ -136,6 +137,17 @@ void CopyConcurrent(char* to, const char* from, size_t size) {
 #else
   std::memcpy(to, from, size);
   std::atomic_thread_fence(std::memory_order_acquire);  // No instruction on x86.
+#endif
+}
+
+void PinConcurrent(PinnableSlice* to, const Slice& from) {
+#if defined(NACRE_TSAN)
+  std::string copy(from.size(), '\0');
+  CopyUnseen(copy.data(), from.data(), from.size());
+  to->PinSelf(copy);
+#else
+  to->PinSelf(from);
+  std::atomic_thread_fence(std::memory_order_acquire);  // As above.
 #endif
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "nacre/slice.h"
 #include "util/memory/concurrent_copy.h"
 
 namespace nacre {
@@ -44,6 +45,8 @@ class LoadableMemory {
 
   /// Copies `n` bytes from `from`, which is within the memory.
   static void Copy(char* to, const char* from, size_t n) { CopyConcurrent(to, from, n); }
+  /// The same, into memory of `*to`.
+  static void Pin(PinnableSlice* to, const Slice& from) { PinConcurrent(to, from); }
   /// Whether all that was copied before counts. False is for good.
   bool Valid() const {
     // Copy has an acquiring fence behind it: an owner marks its memory before it reuses it, so a
