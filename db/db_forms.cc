@@ -20,21 +20,19 @@ Status DB::Open(const DBOptions& options, const std::string& name,
   return DBImpl::Open(options, name, families, handles, db);
 }
 
-Status DB::CreateColumnFamily(const ColumnFamilyOptions&, const std::string&,
+Status DB::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                               ColumnFamilyHandle** handle) {
   *handle = nullptr;
-  return Status::NotSupported("CreateColumnFamily: the database was opened for reading");
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(CreateColumnFamilies({ColumnFamilyDescriptor(name, options)}, &handles));
+  *handle = handles.front();
+  return Status::OK();
 }
 
-Status DB::CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+Status DB::CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>&,
                                 std::vector<ColumnFamilyHandle*>* handles) {
   handles->clear();
-  for (const ColumnFamilyDescriptor& family : families) {
-    ColumnFamilyHandle* handle = nullptr;
-    NACRE_RETURN_IF_ERROR(CreateColumnFamily(family.options, family.name, &handle));
-    handles->push_back(handle);
-  }
-  return Status::OK();
+  return Status::NotSupported("CreateColumnFamily: the database was opened for reading");
 }
 
 Status DB::CreateColumnFamilies(const ColumnFamilyOptions& options,
@@ -45,13 +43,10 @@ Status DB::CreateColumnFamilies(const ColumnFamilyOptions& options,
   return CreateColumnFamilies(families, handles);
 }
 
-Status DB::DropColumnFamily(ColumnFamilyHandle*) {
-  return Status::NotSupported("DropColumnFamily: the database was opened for reading");
-}
+Status DB::DropColumnFamily(ColumnFamilyHandle* family) { return DropColumnFamilies({family}); }
 
-Status DB::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) {
-  for (ColumnFamilyHandle* family : families) NACRE_RETURN_IF_ERROR(DropColumnFamily(family));
-  return Status::OK();
+Status DB::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>&) {
+  return Status::NotSupported("DropColumnFamily: the database was opened for reading");
 }
 
 Status DB::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {

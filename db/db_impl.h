@@ -47,10 +47,11 @@ class DBImpl final : public OwnerControls {
   using DB::Get;
   using DB::MultiGet;
   Status Close() override;
-  Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
-                            ColumnFamilyHandle** handle) override
+  using DB::CreateColumnFamilies;
+  Status CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                              std::vector<ColumnFamilyHandle*>* handles) override
       EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
-  Status DropColumnFamily(ColumnFamilyHandle* family) override
+  Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override
       EXCLUDES(parts_.state.mutex, parts_.committer.mutex);
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
@@ -126,6 +127,21 @@ class DBImpl final : public OwnerControls {
   std::shared_ptr<ColumnFamily> NewFamily(uint32_t id, const std::string& name,
                                           const ColumnFamilyOptions& options, uint32_t num_levels)
       REQUIRES(parts_.state.mutex);
+  /// Puts the options of families that are to be made in order, and checks them with the names.
+  Status CheckNewFamilies(std::vector<ColumnFamilyDescriptor>* descriptors) const;
+  /// `*first` and those after it.
+  Status TakeFamilyIds(size_t count, uint32_t* first) EXCLUDES(parts_.state.mutex);
+  /// Makes the families of a durable edit current. `descriptors` are in the order of their ids.
+  std::vector<std::shared_ptr<ColumnFamily>> InstallNewFamilies(
+      const ManifestEdit& edit, const std::vector<ColumnFamilyDescriptor>& descriptors)
+      EXCLUDES(parts_.state.mutex);
+  /// `InvalidArgument` if one cannot be dropped.
+  Status FindFamiliesToDrop(const std::vector<ColumnFamilyHandle*>& handles,
+                            std::vector<std::shared_ptr<ColumnFamily>>* families) const;
+  /// Takes families out that a durable edit has dropped.
+  void UninstallFamilies(const ManifestEdit& edit,
+                         const std::vector<std::shared_ptr<ColumnFamily>>& dropped)
+      EXCLUDES(parts_.state.mutex);
   /// Handles of `descriptors`, which are all there.
   void MakeHandles(const std::vector<ColumnFamilyDescriptor>& descriptors,
                    std::vector<ColumnFamilyHandle*>* handles);

@@ -201,31 +201,32 @@ Status Database::Commit(const ReadState& state, const Overlay& overlay, const Ro
 
 Status Database::CreateFamilies(uint32_t count,
                                 std::vector<std::shared_ptr<const Family>>* families) {
+  families->clear();
   ColumnFamilyOptions options;
   options.write_buffer_size = WriteBufferOf(options_);
-  std::vector<uint32_t> made;
-  for (uint32_t i = 0; i < count; ++i) {
-    uint32_t space;
-    {
-      MutexLock lock(&mutex_);
-      space = next_space_++;
-      pending_.insert(space);
-      made.push_back(space);
-    }
-    ColumnFamilyHandle* handle = nullptr;
-    if (Status status = db_->CreateColumnFamily(options, FamilyName(space), &handle);
-        !status.ok()) {
-      families->clear();
-      // What is left of them is dropped when the database is opened the next time.
-      DropUnusedFamilies(made).IgnoreError();
-      return status;
-    }
-    families->push_back(std::make_shared<const Family>(db_.get(), space, handle));
+  std::vector<uint32_t> spaces;
+  std::vector<std::string> names;
+  {
     MutexLock lock(&mutex_);
-    auto more = std::make_shared<FamilySet>(*families_);
-    (*more)[space] = families->back();
-    families_ = std::move(more);
+    while (spaces.size() < count) {
+      pending_.insert(next_space_);
+      names.push_back(FamilyName(next_space_));
+      spaces.push_back(next_space_++);
+    }
   }
+  std::vector<ColumnFamilyHandle*> handles;
+  const Status status = db_->CreateColumnFamilies(options, names, &handles);
+  MutexLock lock(&mutex_);
+  if (!status.ok()) {
+    for (const uint32_t space : spaces) pending_.erase(space);
+    return status;
+  }
+  auto more = std::make_shared<FamilySet>(*families_);
+  for (uint32_t i = 0; i < count; ++i) {
+    families->push_back(std::make_shared<const Family>(db_.get(), spaces[i], handles[i]));
+    (*more)[spaces[i]] = families->back();
+  }
+  families_ = std::move(more);
   return Status::OK();
 }
 
@@ -290,16 +291,14 @@ Status Database::DropUnusedFamilies(const std::vector<uint32_t>& ended) {
   // One that gets its table from now on is among the pending ones.
   used.insert(kCatalogueSpace);
   NACRE_RETURN_IF_ERROR(FindUsedSpaces(&used));
-  bool flushed = false;
+  std::vector<std::shared_ptr<const Family>> unused;
   for (const auto& [space, family] : *families) {
-    if (used.contains(space)) continue;
-    // What is not in a log on the nodes must not have them find a table without its families.
-    if (write_options_.disable_wal && !std::exchange(flushed, true)) {
-      NACRE_RETURN_IF_ERROR(db_->Flush(FlushOptions()));
-    }
-    NACRE_RETURN_IF_ERROR(DropFamily(*family));
+    if (!used.contains(space)) unused.push_back(family);
   }
-  return Status::OK();
+  if (unused.empty()) return Status::OK();
+  // What is not in a log on the nodes must not have them find a table without its families.
+  if (write_options_.disable_wal) NACRE_RETURN_IF_ERROR(db_->Flush(FlushOptions()));
+  return DropFamilies(unused);
 }
 
 Status Database::UseLog(std::unique_ptr<CommandLog> log) {
@@ -310,20 +309,28 @@ Status Database::UseLog(std::unique_ptr<CommandLog> log) {
   return Status::OK();
 }
 
-Status Database::DropFamily(const Family& family) {
-  NACRE_RETURN_IF_ERROR(db_->DropColumnFamily(family.handle()));
+Status Database::DropFamilies(const std::vector<std::shared_ptr<const Family>>& dropped) {
+  std::vector<ColumnFamilyHandle*> handles;
+  WriteBatch statistics;
+  for (const auto& family : dropped) {
+    handles.push_back(family->handle());
+    const std::string key = CatalogueKey('s', family->space());
+    NACRE_RETURN_IF_ERROR(statistics.Delete(WithoutSpace(key)));
+  }
+  NACRE_RETURN_IF_ERROR(db_->DropColumnFamilies(handles));
   std::shared_ptr<ReadState> stale;
   std::shared_ptr<const FamilySet> before;
   {
     MutexLock lock(&mutex_);
-    statistics_.erase(family.space());
     auto fewer = std::make_shared<FamilySet>(*families_);
-    fewer->erase(family.space());
+    for (const auto& family : dropped) {
+      statistics_.erase(family->space());
+      fewer->erase(family->space());
+    }
     before = std::exchange(families_, std::move(fewer));
-    stale = std::move(current_);  // It has the family.
+    stale = std::move(current_);  // It has the families.
   }
-  const std::string key = CatalogueKey('s', family.space());
-  return db_->Delete(write_options_, WithoutSpace(key));
+  return db_->Write(write_options_, &statistics);
 }
 
 namespace {

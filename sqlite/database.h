@@ -89,7 +89,7 @@ class Database {
                 const std::vector<uint32_t>& dropped, const Slice& commands, uint64_t* updates);
 
   /// New families, which are kept until DropUnusedFamilies is told that their transaction has
-  /// ended. As `DB::CreateColumnFamily`; none is left after a failure.
+  /// ended. As `DB::CreateColumnFamilies`: all are made by one change, or none.
   Status CreateFamilies(uint32_t count, std::vector<std::shared_ptr<const Family>>* families);
   /// Drops the families that no table of the catalogue has, and none that may get a table. `ended`:
   /// of CreateFamilies, by a transaction that has ended. Memory is free once no state has them.
@@ -98,7 +98,7 @@ class Database {
 
  private:
   Status FindUsedSpaces(std::set<uint32_t>* spaces);
-  Status DropFamily(const Family& family);
+  Status DropFamilies(const std::vector<std::shared_ptr<const Family>>& dropped);
   void WriteStatistics();
   /// Brings the database up to `log`, which takes its commits from now on.
   Status UseLog(std::unique_ptr<CommandLog> log);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 namespace nacre {
 namespace {
@@ -31,6 +32,7 @@ Status CheckRemoved(const ManifestEdit& edit, std::string_view what, const Map& 
 /// Checks that added families are new, dropped ones exist, and those leave no tables.
 Status CheckFamilies(const ManifestState& state, const ManifestEdit& edit) {
   std::set<uint64_t> added;
+  std::set<std::string_view> names;
   for (const auto& [id, family] : edit.families_added) {
     if (id < state.next_family) {
       return Impossible(edit, fmt::format("adds column family {} anew", id));
@@ -38,7 +40,8 @@ Status CheckFamilies(const ManifestState& state, const ManifestEdit& edit) {
     const auto same_name = [&name = family.name](const auto& other) {
       return other.second.name == name;
     };
-    if (std::any_of(state.families.begin(), state.families.end(), same_name)) {
+    if (!names.insert(family.name).second ||
+        std::any_of(state.families.begin(), state.families.end(), same_name)) {
       return Impossible(edit, fmt::format("adds a second column family {}", family.name));
     }
     added.insert(id);

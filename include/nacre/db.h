@@ -133,9 +133,10 @@ class DB {
   /// range. `NotSupported` by a database that is opened for reading.
   virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                     ColumnFamilyHandle** handle);
-  /// Several, one after the other; after a failure `*handles` has those that were made.
-  Status CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
-                              std::vector<ColumnFamilyHandle*>* handles);
+  /// Makes several at once: all of them, by one durable change, or none if that fails. So a crash
+  /// leaves all or none. Fails as above; `InvalidArgument` also if two have the same name.
+  virtual Status CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                                      std::vector<ColumnFamilyHandle*>* handles);
   Status CreateColumnFamilies(const ColumnFamilyOptions& options,
                               const std::vector<std::string>& names,
                               std::vector<ColumnFamilyHandle*>* handles);
@@ -143,7 +144,9 @@ class DB {
   /// was until it is destroyed; writes with it are refused with `InvalidArgument`, as is dropping
   /// the default family or one that was dropped.
   virtual Status DropColumnFamily(ColumnFamilyHandle* family);
-  Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families);
+  /// Drops several at once: all of them, by one durable change, or none if that fails. Fails as
+  /// above; `InvalidArgument` also if one is named twice.
+  virtual Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families);
   /// Iterators may outlive it. Null is allowed, as is the handle that DefaultColumnFamily answers,
   /// which stays.
   virtual Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family);

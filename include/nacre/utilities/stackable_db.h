@@ -23,6 +23,7 @@ class StackableDB : public DB {
   virtual DB* GetBaseDB() { return db_.get(); }
 
   using DB::CompactRange;
+  using DB::CreateColumnFamilies;
   using DB::Delete;
   using DB::DeleteRange;
   using DB::Flush;
@@ -47,8 +48,15 @@ class StackableDB : public DB {
                             ColumnFamilyHandle** handle) override {
     return db_->CreateColumnFamily(options, name, handle);
   }
+  Status CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                              std::vector<ColumnFamilyHandle*>* handles) override {
+    return db_->CreateColumnFamilies(families, handles);
+  }
   Status DropColumnFamily(ColumnFamilyHandle* family) override {
     return db_->DropColumnFamily(family);
+  }
+  Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
+    return db_->DropColumnFamilies(families);
   }
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override {
     return db_->DestroyColumnFamilyHandle(family);

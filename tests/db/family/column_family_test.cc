@@ -286,6 +286,71 @@ TEST_F(ColumnFamilyTest, WhatIsWrongIsRefused) {
   }
 }
 
+TEST_F(ColumnFamilyTest, SeveralAreMadeAndDroppedByOneChangeOrNoneIs) {
+  constexpr size_t kMany = 100;
+  ASSERT_NO_FATAL_FAILURE(Open({"default"}));
+  const auto changes = [this] {
+    uint64_t edits = 0;
+    EXPECT_TRUE(db_->GetIntProperty("nacre.manifest.edits", &edits));
+    return edits;
+  };
+  uint64_t before = changes();
+  ColumnFamilyHandle* a = Create("a");
+  const uint64_t for_one = changes() - before;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kMany; ++i) names.push_back("many" + std::to_string(i));
+  std::vector<ColumnFamilyHandle*> made{a};
+  ASSERT_TRUE(IsOk(db_->CreateColumnFamilies(options_, {}, &made)));
+  EXPECT_TRUE(made.empty());
+
+  // One of them cannot be made, so none is.
+  std::vector<ColumnFamilyDescriptor> wrong = {Named("x"), Named("y"), Named("a")};
+  EXPECT_TRUE(db_->CreateColumnFamilies(wrong, &made).IsInvalidArgument());
+  wrong.back() = Named("x");
+  EXPECT_TRUE(db_->CreateColumnFamilies(wrong, &made).IsInvalidArgument());
+  wrong.back() = Named("z");
+  wrong.back().options.comparator = nullptr;
+  EXPECT_TRUE(db_->CreateColumnFamilies(wrong, &made).IsInvalidArgument());
+  EXPECT_TRUE(made.empty());
+
+  before = changes();
+  ASSERT_TRUE(IsOk(db_->CreateColumnFamilies(options_, names, &made)));
+  EXPECT_EQ(changes(), before + for_one);
+  ASSERT_EQ(made.size(), kMany);
+  for (size_t i = 0; i < kMany; ++i) {
+    EXPECT_EQ(made[i]->GetName(), names[i]);
+    EXPECT_EQ(made[i]->GetID(), a->GetID() + 1 + i);
+    ASSERT_TRUE(IsOk(db_->Put({}, made[i], "k", names[i])));
+  }
+  ASSERT_TRUE(IsOk(db_->Put({}, a, "k", "of a")));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  std::vector<std::string> all = {"default", "a"};
+  all.insert(all.end(), names.begin(), names.end());
+  handles_.insert(handles_.end(), made.begin(), made.end());
+  ASSERT_NO_FATAL_FAILURE(Close());
+  ASSERT_NO_FATAL_FAILURE(Open(all));
+  for (size_t i = 0; i < kMany; ++i) EXPECT_EQ(Get(handles_[2 + i], "k"), names[i]);
+
+  const std::vector<ColumnFamilyHandle*> many(handles_.begin() + 2, handles_.end());
+  std::vector<ColumnFamilyHandle*> not_all = many;
+  not_all.push_back(db_->DefaultColumnFamily());
+  EXPECT_TRUE(db_->DropColumnFamilies(not_all).IsInvalidArgument());
+  not_all.back() = many.front();
+  EXPECT_TRUE(db_->DropColumnFamilies(not_all).IsInvalidArgument());
+  EXPECT_TRUE(IsOk(db_->Put({}, many.front(), "k", names[0])));
+  before = changes();
+  ASSERT_TRUE(IsOk(db_->DropColumnFamilies(many)));
+  EXPECT_EQ(changes(), before + for_one);
+  for (size_t i = 0; i < kMany; ++i) {
+    EXPECT_TRUE(db_->Put({}, many[i], "k", "late").IsInvalidArgument());
+    EXPECT_EQ(Get(many[i], "k"), names[i]);
+  }
+  EXPECT_TRUE(db_->DropColumnFamilies({handles_[1], many.front()}).IsInvalidArgument());
+  ASSERT_NO_FATAL_FAILURE(Close());
+  ASSERT_NO_FATAL_FAILURE(Open({"default", "a"}));
+  EXPECT_EQ(Get(handles_[1], "k"), "of a");
+}
+
 TEST_F(ColumnFamilyTest, ABatchChangesAllOfThemAtOnce) {
   ASSERT_NO_FATAL_FAILURE(Open({"default"}));
   ColumnFamilyHandle* a = Create("a");

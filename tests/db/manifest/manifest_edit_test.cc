@@ -115,6 +115,10 @@ TEST(ManifestStateTest, FamiliesComeAndGoWithTheirTables) {
   edit.families_added[2] = wanted;
   refuse(edit, "a second column family index");
   edit = next();
+  edit.families_added[2] = {.name = "twin", .comparator = "test.Order", .num_levels = 2};
+  edit.families_added[3] = edit.families_added[2];
+  refuse(edit, "a second column family twin");
+  edit = next();
   edit.added.emplace_back(2, table);
   refuse(edit, "level 2 of 2");
   edit = next();

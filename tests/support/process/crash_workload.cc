@@ -55,37 +55,46 @@ Status Write(DB* db, const CrashPlan& plan, uint64_t from, uint64_t to, CrashPoi
   return Status::OK();
 }
 
-constexpr char kFamily[] = "extra";
 constexpr int kFamilyKeys = 3;
 
-/// A column family comes, is written by one batch, flushed with the rest, and goes.
-Status UseFamily(DB* db, const Options& options) {
-  ColumnFamilyHandle* family = nullptr;
-  NACRE_RETURN_IF_ERROR(db->CreateColumnFamily(options, kFamily, &family));
+std::vector<std::string> FamilyNames() { return {"extra 1", "extra 2", "extra 3"}; }
+
+/// Column families come together, are written by one batch, flushed with the rest, and go together.
+Status UseFamilies(DB* db, const Options& options) {
+  std::vector<ColumnFamilyHandle*> families;
+  NACRE_RETURN_IF_ERROR(db->CreateColumnFamilies(options, FamilyNames(), &families));
   WriteBatch batch;
-  for (int i = 0; i < kFamilyKeys; ++i) {
-    NACRE_RETURN_IF_ERROR(batch.Put(family, "key" + std::to_string(i), TestValue(3, 2000)));
+  for (ColumnFamilyHandle* family : families) {
+    for (int i = 0; i < kFamilyKeys; ++i) {
+      NACRE_RETURN_IF_ERROR(batch.Put(family, "key" + std::to_string(i), TestValue(3, 2000)));
+    }
   }
   Status status = db->Write({}, &batch);
-  if (status.ok()) status = db->Flush({}, family);
-  if (status.ok()) status = db->DropColumnFamily(family);
-  NACRE_RETURN_IF_ERROR(db->DestroyColumnFamilyHandle(family));
+  if (status.ok()) status = db->Flush({}, families.front());
+  if (status.ok()) status = db->DropColumnFamilies(families);
+  for (ColumnFamilyHandle* family : families) {
+    NACRE_RETURN_IF_ERROR(db->DestroyColumnFamilyHandle(family));
+  }
   return status;
 }
 
-/// The family has its batch or nothing. It goes.
-void CheckFamily(DB* db, ColumnFamilyHandle* family) {
-  int found = 0;
-  for (int i = 0; i < kFamilyKeys; ++i) {
-    std::string value;
-    const Status status = db->Get({}, family, "key" + std::to_string(i), &value);
-    EXPECT_TRUE(status.ok() || status.IsNotFound()) << status.ToString();
-    if (!status.ok()) continue;
-    EXPECT_TRUE(value == TestValue(3, 2000));
-    ++found;
+/// There are all families or none; they have their batch or nothing. They go.
+void CheckFamilies(DB* db, const std::vector<ColumnFamilyHandle*>& families) {
+  if (families.empty()) return;
+  EXPECT_EQ(families.size(), FamilyNames().size());
+  size_t found = 0;
+  for (ColumnFamilyHandle* family : families) {
+    for (int i = 0; i < kFamilyKeys; ++i) {
+      std::string value;
+      const Status status = db->Get({}, family, "key" + std::to_string(i), &value);
+      EXPECT_TRUE(status.ok() || status.IsNotFound()) << status.ToString();
+      if (!status.ok()) continue;
+      EXPECT_TRUE(value == TestValue(3, 2000));
+      ++found;
+    }
   }
-  EXPECT_TRUE(found == 0 || found == kFamilyKeys) << found;
-  EXPECT_TRUE(IsOk(db->DropColumnFamily(family)));
+  EXPECT_TRUE(found == 0 || found == families.size() * kFamilyKeys) << found;
+  EXPECT_TRUE(IsOk(db->DropColumnFamilies(families)));
 }
 
 [[noreturn]] void Die() {
@@ -100,7 +109,7 @@ Status Live(const CrashPlan& plan, CrashPoints* points) {
   const uint64_t end = plan.first + plan.writes;
   const uint64_t most = plan.first + plan.writes * 3 / 4;
   NACRE_RETURN_IF_ERROR(Write(db.get(), plan, plan.first, most, points));
-  NACRE_RETURN_IF_ERROR(UseFamily(db.get(), options).WithContext("column family"));
+  NACRE_RETURN_IF_ERROR(UseFamilies(db.get(), options).WithContext("column families"));
   NACRE_RETURN_IF_ERROR(db->Flush({}).WithContext("flush"));
   NACRE_RETURN_IF_ERROR(db->CompactRange({}, nullptr, nullptr).WithContext("compact"));
   NACRE_RETURN_IF_ERROR(Write(db.get(), plan, most, end, points));
@@ -265,14 +274,14 @@ std::unique_ptr<DB> OpenAfterCrash(const Options& options) {
     std::vector<std::string> names;
     DB::ListColumnFamilies(options, kCrashDatabase, &names).IgnoreError();  // Opening tells.
     std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, options}};
-    if (names.size() > 1) families.emplace_back(kFamily, options);
+    for (size_t i = 1; i < names.size(); ++i) families.emplace_back(names[i], options);
     status = DB::Open(options, kCrashDatabase, families, &handles, &db);
     // It may have been named while its owner still was at work.
     return !status.IsBusy() && (names.size() > 1 || !status.IsInvalidArgument());
   });
   EXPECT_TRUE(opened);
   EXPECT_TRUE(IsOk(status));
-  if (handles.size() > 1) CheckFamily(db.get(), handles[1]);
+  if (!handles.empty()) CheckFamilies(db.get(), {handles.begin() + 1, handles.end()});
   for (ColumnFamilyHandle* handle : handles) {
     EXPECT_TRUE(IsOk(db->DestroyColumnFamilyHandle(handle)));
   }
