@@ -73,16 +73,20 @@ class Table : public sqlite3_vtab {
   struct NewRow {
     std::vector<Value> values{};
     int64_t rowid = 0;
-    std::string primary_key{};  ///< Excludes the space.
+    std::string key{};  ///< Where it lies; includes the space.
     std::vector<IndexEntry> entries{};
+
+    Slice primary_key() const { return WithoutSpace(key); }
   };
   /// A row that is there.
   struct OldRow {
-    std::string primary_key{};
+    std::string key{};
     PinnableSlice bytes{};
     StoredRow row{};
     std::vector<Value> values{};
     int64_t rowid = 0;
+
+    Slice primary_key() const { return WithoutSpace(key); }
   };
 
   int CheckAgain();
@@ -93,10 +97,13 @@ class Table : public sqlite3_vtab {
   int UpdateRow(sqlite3_value** arguments);
   int DeleteRow(sqlite3_value* identity);
 
-  /// The row that SQLite means; `*found` is false if it is gone.
-  Status FindRow(const std::string& primary_key, OldRow* old, bool* found);
-  std::string PrimaryKeyOfIdentity(sqlite3_value* identity) const;
-  void ReadNewRow(sqlite3_value** values, NewRow* row) const;
+  /// The row that lies at `old->key`; `*found` is false if it is gone.
+  Status FindRow(OldRow* old, bool* found);
+  /// The key of the row that SQLite means.
+  void SetKeyOfIdentity(sqlite3_value* identity, std::string* key) const;
+  /// `old`: the row that it takes the place of, which keeps what the statement does not change; or
+  /// null.
+  void ReadNewRow(sqlite3_value** values, const OldRow* old, NewRow* row) const;
   /// An SQLite code: a missing value, a wrong type.
   int CheckNotNull(const NewRow& row);
   /// An SQLite code: a CHECK condition. Of a finished row.
@@ -115,7 +122,7 @@ class Table : public sqlite3_vtab {
   bool IsAboveAllRows(int64_t rowid) const;
   void Remove(const OldRow& old);
   void Store(const NewRow& row, OldRow* old);
-  std::string RowKey(const Slice& primary_key) const;
+  void SetRowKey(const Slice& primary_key, std::string* key) const;
 
   Session* const session_;
   Transaction* const transaction_;
@@ -126,7 +133,10 @@ class Table : public sqlite3_vtab {
   uint64_t checked_version_ = 0;
   std::vector<std::unique_ptr<Cursor>> idle_cursors_;
   RowWriter writer_;
-  NewRow new_row_;  ///< Its memory is used again.
+  // Their memory is used again.
+  NewRow new_row_;
+  OldRow old_row_;
+  IndexEntry old_entry_;
 };
 
 }  // namespace nacre::sqlite

@@ -12,16 +12,25 @@ const Family* ReadView::FamilyOf(uint32_t space) const {
   return family != nullptr ? family : FindFamily(overlay->families(), space);
 }
 
-Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
-  if (const Overlay::Entry* entry = overlay->Find(key)) {
-    if (entry->deleted) return Status::NotFound();
-    value->PinSlice(
-        entry->value, [](void*, void*) {}, nullptr, nullptr);
-    return Status::OK();
-  }
+bool ReadView::GetOwn(const Slice& key, PinnableSlice* value, Status* status) const {
+  const Overlay::Entry* const entry = overlay->Find(key);
+  if (entry == nullptr) return false;
+  *status = entry->deleted ? Status::NotFound() : Status::OK();
+  if (entry->deleted) return true;
+  value->PinSlice(
+      entry->value, [](void*, void*) {}, nullptr, nullptr);
+  return true;
+}
+
+Status ReadView::GetStored(const Slice& key, PinnableSlice* value) const {
   const Family* const family = FamilyOf(SpaceOf(key));
   if (family == nullptr) return FamilyIsGone();
   return state->Get(*family, WithoutSpace(key), value);
+}
+
+Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
+  Status status;
+  return GetOwn(key, value, &status) ? status : GetStored(key, value);
 }
 
 void ReadView::MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
@@ -41,6 +50,7 @@ void Transaction::TakeState() {
   view_.state = database_->Read();
   if (view_.state->sequence() != last_rows_sequence_) last_rows_.clear();
   last_rows_sequence_ = view_.state->sequence();
+  rows_.Use(last_rows_sequence_);
 }
 
 void Transaction::Pin() {
@@ -68,9 +78,26 @@ Status Transaction::Prepare() {
   // What is known of the tables stays true if no other has written meanwhile.
   const uint64_t sequence = database_->db()->GetLatestSequenceNumber();
   const bool alone = sequence == last_rows_sequence_ + updates;
-  if (!alone) last_rows_.clear();
+  if (alone) {
+    TellRows();
+    rows_.MoveTo(sequence);
+  } else {
+    last_rows_.clear();
+    rows_.Use(sequence);
+  }
   last_rows_sequence_ = sequence;
   return Status::OK();
+}
+
+void Transaction::TellRows() {
+  for (const auto& [key, entry] : view_.overlay->entries()) {
+    entry.deleted ? rows_.Delete(key) : rows_.Write(key, entry.value);
+  }
+}
+
+void Transaction::DropDeltas() {
+  deltas_.clear();
+  delta_steps_.clear();
 }
 
 void Transaction::DropWrites() {
@@ -84,7 +111,7 @@ void Transaction::DropWrites() {
 void Transaction::Finish() {
   DropWrites();
   view_.state.reset();
-  deltas_.clear();
+  DropDeltas();
   commands_.Clear();
   marks_.clear();
   if (!created_spaces_.empty() || (written_ && !dropped_spaces_.empty())) {
@@ -113,7 +140,8 @@ void Transaction::Savepoint(int number) {
   const size_t count = static_cast<size_t>(number) + 1;
   // One is told of by each table that takes part; a later table must not move it.
   while (marks_.size() < count)
-    marks_.push_back({view_.overlay->Mark(), commands_.bytes().size(), deltas_});
+    marks_.push_back(
+        {view_.overlay->Mark(), commands_.bytes().size(), deltas_.size(), delta_steps_.size()});
 }
 
 void Transaction::Release(int number) {
@@ -124,7 +152,7 @@ void Transaction::Release(int number) {
 void Transaction::RollbackTo(int number) {
   if (number < 0) {  // A save point that began the transaction.
     marks_.clear();
-    deltas_.clear();
+    DropDeltas();
     commands_.Clear();
     last_rows_.clear();
     DropWrites();
@@ -132,14 +160,34 @@ void Transaction::RollbackTo(int number) {
   }
   if (marks_.size() <= static_cast<size_t>(number)) return;
   marks_.resize(static_cast<size_t>(number) + 1);
-  view_.overlay->UndoTo(marks_.back().undo);
-  commands_.UndoTo(marks_.back().command_bytes);
-  deltas_ = marks_.back().deltas;
+  const Mark& mark = marks_.back();
+  view_.overlay->UndoTo(mark.undo);
+  commands_.UndoTo(mark.command_bytes);
+  for (; delta_steps_.size() > mark.delta_steps; delta_steps_.pop_back()) {
+    deltas_[delta_steps_.back().place].second -= delta_steps_.back().change;
+  }
+  deltas_.resize(mark.deltas);
   last_rows_.clear();
 }
 
+Status Transaction::Get(const ReadView& view, const Slice& key, PinnableSlice* value) {
+  Status status;
+  if (view.GetOwn(key, value, &status)) return status;
+  // Rows that are read are most often read again by a transaction that changes them. A cursor may
+  // read on in the state of one that has ended.
+  if (!begun_ || view.state->sequence() != rows_.sequence()) return view.GetStored(key, value);
+  Slice known;
+  if (rows_.Find(key, &known)) {
+    value->PinSelf(known);
+    return Status::OK();
+  }
+  status = view.GetStored(key, value);
+  if (status.ok()) rows_.Add(key, *value);
+  return status;
+}
+
 Status Transaction::Exists(const Slice& key, bool* exists) {
-  const Status status = view_.Get(key, &scratch_);
+  const Status status = Get(view_, key, &scratch_);
   *exists = status.ok();
   scratch_.Reset();
   return status.IsNotFound() ? Status::OK() : status;
@@ -162,13 +210,12 @@ void Transaction::DropSpaces(const std::vector<uint32_t>& spaces) {
 }
 
 void Transaction::CountRows(const std::shared_ptr<TableStatistics>& statistics, int64_t delta) {
-  for (auto& [known, sum] : deltas_) {
-    if (known == statistics) {
-      sum += delta;
-      return;
-    }
-  }
-  deltas_.emplace_back(statistics, delta);
+  size_t place = 0;
+  while (place < deltas_.size() && deltas_[place].first != statistics) ++place;
+  if (place == deltas_.size()) deltas_.emplace_back(statistics, 0);
+  if (delta == 0) return;
+  deltas_[place].second += delta;
+  if (!marks_.empty()) delta_steps_.push_back({place, delta});
 }
 
 const int64_t* Transaction::LastRow(uint32_t space) const {

@@ -11,6 +11,7 @@
 #include "sqlite/command_log/command_list.h"
 #include "sqlite/database.h"
 #include "sqlite/overlay.h"
+#include "sqlite/row_cache.h"
 
 namespace nacre::sqlite {
 
@@ -25,7 +26,11 @@ struct ReadView {
   static Status FamilyIsGone() { return Status::Aborted("the table was dropped"); }
   /// As DB::Get; `key` begins with its space. `Aborted`: that was dropped before the state.
   Status Get(const Slice& key, PinnableSlice* value) const;
-  /// Ignores the own writes. `keys` are all of `space`, and exclude it.
+  /// The same, but looks at the own writes only. False if they have not got `key`.
+  bool GetOwn(const Slice& key, PinnableSlice* value, Status* status) const;
+  /// The same, but ignores the own writes.
+  Status GetStored(const Slice& key, PinnableSlice* value) const;
+  /// Likewise. `keys` are all of `space`, and exclude it.
   void MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
                       Status* statuses) const;
 };
@@ -65,6 +70,8 @@ class Transaction {
 
   /// Need a pin or `Begin` before them.
   const ReadView& view() const { return view_; }
+  /// As `view.Get`, of a view that was this transaction's: a row that was read lately costs little.
+  Status Get(const ReadView& view, const Slice& key, PinnableSlice* value);
   /// `*exists`: whether there is such a key.
   Status Exists(const Slice& key, bool* exists);
 
@@ -90,11 +97,20 @@ class Transaction {
   struct Mark {
     size_t undo;
     size_t command_bytes;
-    Database::RowDeltas deltas;
+    size_t deltas;
+    size_t delta_steps;
+  };
+  /// A change of one of the deltas.
+  struct DeltaStep {
+    size_t place;
+    int64_t change;
   };
 
   void TakeState();
+  /// Tells `rows_` of what was committed.
+  void TellRows();
   void DropWrites();
+  void DropDeltas();
   void Finish();
 
   const std::shared_ptr<Database> database_;
@@ -103,6 +119,7 @@ class Transaction {
   bool begun_ = false;
   bool written_ = false;  ///< `Prepare` has written the overlay.
   Database::RowDeltas deltas_;
+  std::vector<DeltaStep> delta_steps_;  ///< Since the first save point.
   CommandList commands_;
   std::vector<Mark> marks_;  ///< Indexed by number of the save point.
   std::vector<uint32_t> created_spaces_;
@@ -110,6 +127,7 @@ class Transaction {
   /// Valid in the state of this sequence, with the overlay.
   std::map<uint32_t, int64_t> last_rows_;
   uint64_t last_rows_sequence_ = 0;
+  RowCache rows_;
   PinnableSlice scratch_;
 };
 

@@ -6,29 +6,24 @@
 
 namespace nacre::sqlite {
 
-std::string Table::RowKey(const Slice& primary_key) const {
-  std::string key;
-  AppendSpace(schema_.primary.space, &key);
-  return key.append(primary_key.data(), primary_key.size());
+void Table::SetRowKey(const Slice& primary_key, std::string* key) const {
+  key->clear();
+  AppendSpace(schema_.primary.space, key);
+  key->append(primary_key.data(), primary_key.size());
 }
 
-std::string Table::PrimaryKeyOfIdentity(sqlite3_value* identity) const {
-  std::string key;
-  if (schema_.has_rowid()) {
-    AppendValue(Value::Integer(sqlite3_value_int64(identity)), Collation::kBinary, &key);
-    return key;
-  }
-  const Slice bytes = StoredValue(identity, Affinity::kBlob).bytes;
-  return bytes.ToString();
+void Table::SetKeyOfIdentity(sqlite3_value* identity, std::string* key) const {
+  if (!schema_.has_rowid()) return SetRowKey(StoredValue(identity, Affinity::kBlob).bytes, key);
+  SetRowKey(Slice(), key);
+  AppendValue(Value::Integer(sqlite3_value_int64(identity)), Collation::kBinary, key);
 }
 
-Status Table::FindRow(const std::string& primary_key, OldRow* old, bool* found) {
-  old->primary_key = primary_key;
-  const Status status = transaction_->view().Get(RowKey(primary_key), &old->bytes);
+Status Table::FindRow(OldRow* old, bool* found) {
+  const Status status = transaction_->Get(transaction_->view(), old->key, &old->bytes);
   *found = status.ok();
   if (status.IsNotFound()) return Status::OK();
   NACRE_RETURN_IF_ERROR(status);
-  old->row.Reset(&schema_, old->primary_key, old->bytes);
+  old->row.Reset(&schema_, old->primary_key(), old->bytes);
   NACRE_RETURN_IF_ERROR(old->row.ReadAll(&old->values));
   if (!schema_.has_rowid()) return Status::OK();
   Value rowid;
@@ -74,11 +69,13 @@ int Table::TakeRowNumber(sqlite3_value* value, int64_t* rowid) {
   return SQLITE_OK;
 }
 
-void Table::ReadNewRow(sqlite3_value** values, NewRow* row) const {
+void Table::ReadNewRow(sqlite3_value** values, const OldRow* old, NewRow* row) const {
   const size_t count = schema_.declaration.columns.size();
   row->values.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    row->values[i] = StoredValue(values[i], schema_.declaration.columns[i].affinity);
+    row->values[i] = old != nullptr && sqlite3_value_nochange(values[i]) != 0
+                         ? old->values[i]
+                         : StoredValue(values[i], schema_.declaration.columns[i].affinity);
   }
 }
 
@@ -109,11 +106,12 @@ void Table::Finish(NewRow* row) const {
   if (schema_.has_rowid() && schema_.rowid_column() != kRowNumber) {
     row->values[static_cast<size_t>(schema_.rowid_column())] = Value::Integer(row->rowid);
   }
-  row->primary_key.clear();
-  AppendPrimaryKey(schema_, row->values, row->rowid, &row->primary_key);
+  SetRowKey(Slice(), &row->key);
+  AppendPrimaryKey(schema_, row->values, row->rowid, &row->key);
   row->entries.resize(schema_.indexes.size());
   for (size_t i = 0; i < schema_.indexes.size(); ++i) {
-    MakeIndexEntry(schema_.indexes[i], row->values, row->rowid, row->primary_key, &row->entries[i]);
+    MakeIndexEntry(schema_.indexes[i], row->values, row->rowid, row->primary_key(),
+                   &row->entries[i]);
   }
 }
 
@@ -139,7 +137,7 @@ bool Table::IsAboveAllRows(int64_t rowid) const {
 Status Table::HasConflict(const Slice& key, const OldRow* old, bool is_index, std::string* other) {
   other->clear();
   PinnableSlice value;
-  const Status status = transaction_->view().Get(key, &value);
+  const Status status = transaction_->Get(transaction_->view(), key, &value);
   if (status.IsNotFound()) return Status::OK();
   NACRE_RETURN_IF_ERROR(status);
   Slice primary_key = value;
@@ -147,7 +145,7 @@ Status Table::HasConflict(const Slice& key, const OldRow* old, bool is_index, st
     primary_key = key;
     primary_key.remove_prefix(kSpaceBytes);
   }
-  if (old == nullptr || primary_key != Slice(old->primary_key)) *other = primary_key.ToString();
+  if (old == nullptr || primary_key != old->primary_key()) *other = primary_key.ToString();
   return Status::OK();
 }
 
@@ -158,8 +156,8 @@ int Table::ResolveConflicts(const NewRow& row, const OldRow* old) {
     const bool is_index = i > 0;
     if (is_index && !row.entries[i - 1].must_be_unique) continue;
     if (!is_index && schema_.has_rowid() && IsAboveAllRows(row.rowid)) continue;
-    if (!is_index && old != nullptr && old->primary_key == row.primary_key) continue;
-    const std::string key = is_index ? row.entries[i - 1].key : RowKey(row.primary_key);
+    if (!is_index && old != nullptr && old->key == row.key) continue;
+    const std::string& key = is_index ? row.entries[i - 1].key : row.key;
     Status status = HasConflict(key, old, is_index, &other);
     if (!status.ok()) return Fail(status);
     if (other.empty()) continue;
@@ -169,11 +167,14 @@ int Table::ResolveConflicts(const NewRow& row, const OldRow* old) {
   for (size_t i = 0; i <= row.entries.size(); ++i) {
     const bool is_index = i > 0;
     if (is_index && !row.entries[i - 1].must_be_unique) continue;
-    const std::string key = is_index ? row.entries[i - 1].key : RowKey(row.primary_key);
+    const std::string& key = is_index ? row.entries[i - 1].key : row.key;
     Status status = HasConflict(key, old, is_index, &other);
     OldRow victim;
     bool found = false;
-    if (status.ok() && !other.empty()) status = FindRow(other, &victim, &found);
+    if (status.ok() && !other.empty()) {
+      SetRowKey(other, &victim.key);
+      status = FindRow(&victim, &found);
+    }
     if (!status.ok()) return Fail(status);
     if (found) Remove(victim);
   }
@@ -183,12 +184,12 @@ int Table::ResolveConflicts(const NewRow& row, const OldRow* old) {
 void Table::Remove(const OldRow& old) {
   IndexEntry entry;
   for (const KeySpace& index : schema_.indexes) {
-    MakeIndexEntry(index, old.values, old.rowid, old.primary_key, &entry);
+    MakeIndexEntry(index, old.values, old.rowid, old.primary_key(), &entry);
     transaction_->Delete(entry.key);
   }
-  transaction_->Delete(RowKey(old.primary_key));
+  transaction_->Delete(old.key);
   if (CommandList* commands = transaction_->commands()) {
-    commands->Delete(schema_.name, old.primary_key);
+    commands->Delete(schema_.name, old.primary_key());
   }
   transaction_->CountRows(statistics_, -1);
   if (!schema_.has_rowid()) return;
@@ -197,20 +198,20 @@ void Table::Remove(const OldRow& old) {
 }
 
 void Table::Store(const NewRow& row, OldRow* old) {
-  if (old != nullptr && old->primary_key != row.primary_key) {
+  if (old != nullptr && old->key != row.key) {
     Remove(*old);
     old = nullptr;
   }
   const Slice bytes = EncodeRow(schema_, row.values, &writer_);
-  transaction_->Put(RowKey(row.primary_key), bytes);
+  transaction_->Put(row.key, bytes);
   if (CommandList* commands = transaction_->commands()) {
-    commands->Put(schema_.name, row.primary_key, bytes);
+    commands->Put(schema_.name, row.primary_key(), bytes);
   }
-  IndexEntry before;
+  IndexEntry& before = old_entry_;
   for (size_t i = 0; i < row.entries.size(); ++i) {
     const IndexEntry& entry = row.entries[i];
     if (old != nullptr) {
-      MakeIndexEntry(schema_.indexes[i], old->values, old->rowid, old->primary_key, &before);
+      MakeIndexEntry(schema_.indexes[i], old->values, old->rowid, old->primary_key(), &before);
       if (before.key == entry.key) continue;
       transaction_->Delete(before.key);
     }
@@ -224,7 +225,7 @@ void Table::Store(const NewRow& row, OldRow* old) {
 
 int Table::InsertRow(sqlite3_value** arguments, sqlite3_int64* rowid) {
   NewRow& row = new_row_;
-  ReadNewRow(arguments + 2, &row);
+  ReadNewRow(arguments + 2, nullptr, &row);
   if (schema_.has_rowid()) {
     sqlite3_value* number = arguments[1];
     const int column = schema_.rowid_column();
@@ -250,22 +251,21 @@ int Table::InsertRow(sqlite3_value** arguments, sqlite3_int64* rowid) {
 }
 
 int Table::UpdateRow(sqlite3_value** arguments) {
-  OldRow old;
+  OldRow& old = old_row_;
+  SetKeyOfIdentity(arguments[0], &old.key);
   bool found;
-  Status status = FindRow(PrimaryKeyOfIdentity(arguments[0]), &old, &found);
+  const Status status = FindRow(&old, &found);
   if (!status.ok()) return Fail(status);
   if (!found) return SQLITE_OK;  // The statement itself has removed it.
-  NewRow row;
-  ReadNewRow(arguments + 2, &row);
+  NewRow& row = new_row_;
+  ReadNewRow(arguments + 2, &old, &row);
   if (schema_.has_rowid()) {
     const bool renumbered = sqlite3_value_int64(arguments[0]) != sqlite3_value_int64(arguments[1]);
     const int column = schema_.rowid_column();
-    const bool by_column = column != kRowNumber && !renumbered;
+    const bool by_column =
+        column != kRowNumber && !renumbered && sqlite3_value_nochange(arguments[2 + column]) == 0;
     const int code = TakeRowNumber(by_column ? arguments[2 + column] : arguments[1], &row.rowid);
     if (code != SQLITE_OK) return code;
-    int64_t last;
-    status = LastRowNumber(&last);
-    if (!status.ok()) return Fail(status);
   }
   int code = CheckNotNull(row);
   if (code != SQLITE_OK) return code;
@@ -278,18 +278,20 @@ int Table::UpdateRow(sqlite3_value** arguments) {
 }
 
 int Table::DeleteRow(sqlite3_value* identity) {
-  OldRow old;
+  OldRow& old = old_row_;
+  SetKeyOfIdentity(identity, &old.key);
   bool found;
-  const Status status = FindRow(PrimaryKeyOfIdentity(identity), &old, &found);
+  const Status status = FindRow(&old, &found);
   if (!status.ok()) return Fail(status);
   if (found) Remove(old);
   return SQLITE_OK;
 }
 
 Status Table::RedoPut(const Slice& primary_key, const Slice& bytes) {
-  OldRow old;
+  OldRow& old = old_row_;
+  SetRowKey(primary_key, &old.key);
   bool found;
-  NACRE_RETURN_IF_ERROR(FindRow(primary_key.ToString(), &old, &found));
+  NACRE_RETURN_IF_ERROR(FindRow(&old, &found));
   StoredRow stored;
   stored.Reset(&schema_, primary_key, bytes);
   NewRow& row = new_row_;
@@ -300,7 +302,7 @@ Status Table::RedoPut(const Slice& primary_key, const Slice& bytes) {
     row.rowid = rowid.integer;
   }
   Finish(&row);
-  if (Slice(row.primary_key) != primary_key) {
+  if (row.primary_key() != primary_key) {
     return Status::Corruption("a row of the command log does not fit its key");
   }
   Store(row, found ? &old : nullptr);
@@ -308,9 +310,10 @@ Status Table::RedoPut(const Slice& primary_key, const Slice& bytes) {
 }
 
 Status Table::RedoDelete(const Slice& primary_key) {
-  OldRow old;
+  OldRow& old = old_row_;
+  SetRowKey(primary_key, &old.key);
   bool found;
-  NACRE_RETURN_IF_ERROR(FindRow(primary_key.ToString(), &old, &found));
+  NACRE_RETURN_IF_ERROR(FindRow(&old, &found));
   if (!found) return Status::Corruption("a row that the command log deletes is not there");
   Remove(old);
   return Status::OK();

@@ -90,8 +90,9 @@ int Cursor::Filter(int index, const char* plan, sqlite3_value** arguments) {
 
 int Cursor::ReadOneRow() {
   const Schema& schema = table_->schema();
+  Transaction* const transaction = table_->transaction();
   std::string& key = ranges_.begin();
-  Status status = view_.Get(key, &single_);
+  Status status = transaction->Get(view_, key, &single_);
   if (status.ok() && index_ != 0) {
     if (covering_) {
       entry_key_ = WithoutSpace(key);
@@ -101,7 +102,7 @@ int Cursor::ReadOneRow() {
     key.clear();
     AppendSpace(schema.primary.space, &key);
     key.append(single_.data(), single_.size());
-    status = view_.Get(key, &single_);
+    status = transaction->Get(view_, key, &single_);
   }
   if (status.IsNotFound()) {
     at_end_ = true;
@@ -188,7 +189,6 @@ int Cursor::WaitAtEntry() {
 }
 
 int Cursor::EnsureRow() {
-  if (!waits_) return SQLITE_OK;
   waits_ = false;
   unread_ = 0;
   const int code = FetchRows();
@@ -212,18 +212,35 @@ int Cursor::FetchRows() {
 Status Cursor::GetMany(size_t count, const std::vector<std::string>& keys,
                        std::vector<PinnableSlice>* values) {
   fetched_statuses_.assign(count, Status::OK());
-  if (view_.overlay->empty() && count > 1) {
-    std::vector<Slice> stored;
-    stored.reserve(count);
-    for (size_t i = 0; i < count; ++i) stored.push_back(WithoutSpace(keys[i]));
-    view_.MultiGetStored(SpaceOf(keys[0]), stored, values->data(), fetched_statuses_.data());
-  } else {
-    for (size_t i = 0; i < count; ++i) fetched_statuses_[i] = view_.Get(keys[i], &(*values)[i]);
+  std::vector<size_t> stored;  // Not among the own writes.
+  stored.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (!view_.GetOwn(keys[i], &(*values)[i], &fetched_statuses_[i])) stored.push_back(i);
+  }
+  if (stored.size() == 1) {
+    const size_t place = stored[0];
+    fetched_statuses_[place] = table_->transaction()->Get(view_, keys[place], &(*values)[place]);
+  } else if (!stored.empty()) {
+    GetManyStored(stored, keys, values);
   }
   for (const Status& status : fetched_statuses_) {
     if (!status.ok() && !status.IsNotFound()) return status;
   }
   return Status::OK();
+}
+
+void Cursor::GetManyStored(const std::vector<size_t>& places, const std::vector<std::string>& keys,
+                           std::vector<PinnableSlice>* values) {
+  std::vector<Slice> wanted;
+  wanted.reserve(places.size());
+  for (const size_t place : places) wanted.push_back(WithoutSpace(keys[place]));
+  std::vector<PinnableSlice> found(places.size());
+  std::vector<Status> statuses(places.size());
+  view_.MultiGetStored(SpaceOf(keys[places[0]]), wanted, found.data(), statuses.data());
+  for (size_t i = 0; i < places.size(); ++i) {
+    (*values)[places[i]] = std::move(found[i]);
+    fetched_statuses_[places[i]] = std::move(statuses[i]);
+  }
 }
 
 bool Cursor::ShowFetched() {
@@ -279,25 +296,40 @@ Status Cursor::ReadEntry(int column, Value* value) {
 }
 
 int Cursor::Column(sqlite3_context* context, int column) {
-  const int code = EnsureRow();
-  if (code != SQLITE_OK) return code;
+  // An UPDATE that leaves the column as it is: Table::UpdateRow takes it from the row.
+  if (sqlite3_vtab_nochange(context) != 0) return SQLITE_OK;
+  if (waits_) {
+    const int code = EnsureRow();
+    if (code != SQLITE_OK) return code;
+  }
+  if ((index_ != 0 && covering_) || column == table_->schema().column_count()) {
+    return EntryColumn(context, column);
+  }
   Value value;
-  Status status;
+  if (!row_.TryRead(column, &value)) return Fail(row_.Malformed());
+  SetResult(context, value);
+  return SQLITE_OK;
+}
+
+int Cursor::EntryColumn(sqlite3_context* context, int column) {
+  Value value;
   if (column == table_->schema().column_count()) {
     Slice primary_key;
-    status = CurrentPrimaryKey(&primary_key);
+    const Status status = CurrentPrimaryKey(&primary_key);
+    if (!status.ok()) return Fail(status);
     value = Value::Blob(primary_key);
-  } else {
-    status = index_ != 0 && covering_ ? ReadEntry(column, &value) : row_.Read(column, &value);
+  } else if (const Status status = ReadEntry(column, &value); !status.ok()) {
+    return Fail(status);
   }
-  if (!status.ok()) return Fail(status);
   SetResult(context, value);
   return SQLITE_OK;
 }
 
 int Cursor::Rowid(sqlite3_int64* rowid) {
-  const int code = EnsureRow();
-  if (code != SQLITE_OK) return code;
+  if (waits_) {
+    const int code = EnsureRow();
+    if (code != SQLITE_OK) return code;
+  }
   Value value;
   const Status status =
       index_ != 0 && covering_ ? ReadEntry(kRowNumber, &value) : row_.Read(kRowNumber, &value);

@@ -51,13 +51,18 @@ class Cursor : public sqlite3_vtab_cursor {
   /// Into `fetched_statuses_`.
   Status GetMany(size_t count, const std::vector<std::string>& keys,
                  std::vector<PinnableSlice>* values);
+  /// The ones at `places`, which the own writes have not got.
+  void GetManyStored(const std::vector<size_t>& places, const std::vector<std::string>& keys,
+                     std::vector<PinnableSlice>* values);
   /// False if none is left of those that were fetched.
   bool ShowFetched();
   void ShowRow(const Slice& primary_key, const Slice& row);
-  /// Reads the row that was waited with. An SQLite code.
+  /// Reads the row that was waited with (`waits_`). An SQLite code.
   int EnsureRow();
   Status CurrentPrimaryKey(Slice* primary_key) const;
   Status ReadEntry(int column, Value* value);
+  /// A column that an entry of an index has, or the one that stands for the whole primary key.
+  int EntryColumn(sqlite3_context* context, int column);
 
   Table* const table_;
   bool pinned_ = false;

@@ -38,10 +38,11 @@ Status MergedIterator::status() const {
 
 Slice MergedIterator::OwnKey() const { return WithoutSpace(own_->first); }
 
-bool MergedIterator::StoredInRange() const {
+bool MergedIterator::StoredInRange() {
   if (!stored_->Valid()) return false;
-  return backwards_ ? stored_->key().compare(WithoutSpace(begin_)) >= 0
-                    : ends_with_family_ || stored_->key().compare(WithoutSpace(end_)) < 0;
+  stored_key_ = stored_->key();
+  return backwards_ ? stored_key_.compare(WithoutSpace(begin_)) >= 0
+                    : ends_with_family_ || stored_key_.compare(WithoutSpace(end_)) < 0;
 }
 
 bool MergedIterator::OwnInRange() const {
@@ -99,11 +100,12 @@ void MergedIterator::ChooseCurrent() {
   while (true) {
     const bool stored = StoredInRange();
     const bool own = OwnInRange();
-    valid_ = (stored || own) && stored_->status().ok();
+    // One that is valid has not failed.
+    valid_ = stored || (own && stored_->status().ok());
     if (!valid_) return;
     int order = stored ? -1 : 1;
     if (stored && own) {
-      order = stored_->key().compare(OwnKey());
+      order = stored_key_.compare(OwnKey());
       if (backwards_) order = -order;
     }
     from_overlay_ = order >= 0;

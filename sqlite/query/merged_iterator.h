@@ -29,13 +29,14 @@ class MergedIterator {
   /// Requires Valid().
   void Next();
   /// Excludes the space. Both are valid until `Next`.
-  Slice key() const { return from_overlay_ ? OwnKey() : stored_->key(); }
+  Slice key() const { return from_overlay_ ? OwnKey() : stored_key_; }
   Slice value() const { return from_overlay_ ? own_->second.value : stored_->value(); }
   Status status() const;
 
  private:
   Slice OwnKey() const;
-  bool StoredInRange() const;
+  /// Sets `stored_key_`, too.
+  bool StoredInRange();
   bool OwnInRange() const;
   void StepStored() { backwards_ ? stored_->Prev() : stored_->Next(); }
   void StepOwn();
@@ -49,6 +50,7 @@ class MergedIterator {
   /// The family of `stored_`, which the view holds. Null: it is gone, which `status` says.
   const Family* family_ = nullptr;
   std::unique_ptr<Iterator> stored_;
+  Slice stored_key_;  ///< Where that stands, if it is in the range.
   std::string begin_;
   std::string end_;
   bool ends_with_family_ = false;  ///< No key of the space is behind `end_`.

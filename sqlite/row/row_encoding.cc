@@ -1,5 +1,6 @@
 #include "sqlite/row/row_encoding.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "util/coding.h"
@@ -83,48 +84,30 @@ Slice RowWriter::Finish() {
   return row_;
 }
 
-void RowReader::Reset(const Slice& row, int count) {
-  row_ = row;
-  count_ = count;
-  first_body_ = nullptr;
-}
-
-bool RowReader::FindBody() {
+bool RowReader::FindFields() {
+  fields_.resize(count_);
   const char* at = row_.begin();
-  for (int i = 0; i < count_; ++i) {
-    uint64_t header;
-    at = DecodeVarint64(at, row_.end(), &header);
+  size_t offset = 0;
+  for (Field& field : fields_) {
+    at = DecodeVarint64(at, row_.end(), &field.header);
     if (at == nullptr) return false;
+    field.offset = offset;
+    // Sizes may be any number if the bytes are malformed.
+    offset = std::min(offset + BodySize(field.header), row_.size() + 1);
   }
-  first_body_ = at;
-  next_ = 0;
-  header_ = row_.begin();
-  body_ = first_body_;
+  body_ = Slice(at, static_cast<size_t>(row_.end() - at));
+  found_ = true;
   return true;
 }
 
 bool RowReader::Read(int slot, Value* value) {
-  if (slot >= count_ || (first_body_ == nullptr && !FindBody())) return false;
-  if (slot < next_) {
-    next_ = 0;
-    header_ = row_.begin();
-    body_ = first_body_;
-  }
-  while (true) {
-    uint64_t header = 0;
-    header_ = DecodeVarint64(header_, row_.end(), &header);
-    const size_t size = BodySize(header);
-    if (header_ == nullptr || size > static_cast<size_t>(row_.end() - body_)) {
-      first_body_ = nullptr;  // Its position means nothing now.
-      return false;
-    }
-    const char* const body = body_;
-    body_ += size;
-    if (next_++ == slot) {
-      *value = Decode(header, body, size);
-      return true;
-    }
-  }
+  const auto place = static_cast<size_t>(slot);
+  if (place >= count_ || (!found_ && !FindFields())) return false;
+  const Field& field = fields_[place];
+  const size_t size = BodySize(field.header);
+  if (field.offset > body_.size() || size > body_.size() - field.offset) return false;
+  *value = Decode(field.header, body_.data() + field.offset, size);
+  return true;
 }
 
 }  // namespace nacre::sqlite

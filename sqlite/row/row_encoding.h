@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "nacre/slice.h"
 #include "sqlite/row/value.h"
@@ -26,24 +27,32 @@ class RowWriter {
   std::string body_;
 };
 
-/// Reads values of one row, best in order: it remembers how far it came.
+/// Reads values of one row: where each lies is found once.
 /// Thread safety: none.
 class RowReader {
  public:
   /// `row` must stay while values of it are read; it has `count` values.
-  void Reset(const Slice& row, int count);
+  void Reset(const Slice& row, int count) {
+    row_ = row;
+    count_ = static_cast<size_t>(count);
+    found_ = false;
+  }
   /// False if the bytes are malformed or there are fewer values. Bytes are those of the row.
   bool Read(int slot, Value* value);
 
  private:
-  bool FindBody();
+  struct Field {
+    uint64_t header;
+    size_t offset;  ///< In the body; beyond the row's end if a value before it is.
+  };
+
+  bool FindFields();
 
   Slice row_;
-  int count_ = 0;
-  const char* first_body_ = nullptr;  ///< Null until it was looked for.
-  int next_ = 0;                      ///< The slot that the two below stand at.
-  const char* header_ = nullptr;
-  const char* body_ = nullptr;
+  size_t count_ = 0;
+  bool found_ = false;  ///< The two below are of this row.
+  std::vector<Field> fields_;
+  Slice body_;
 };
 
 }  // namespace nacre::sqlite

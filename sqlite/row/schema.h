@@ -54,7 +54,7 @@ class Schema {
   Schema(std::string table_name, Declaration table_declaration,
          const std::vector<uint32_t>& spaces);
 
-  int column_count() const { return static_cast<int>(declaration.columns.size()); }
+  int column_count() const { return static_cast<int>(slot.size()); }
   /// The space of the rows, then those of the indexes.
   std::vector<uint32_t> Spaces() const;
   bool has_rowid() const { return has_rowid_; }

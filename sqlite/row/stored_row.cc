@@ -5,43 +5,55 @@
 #include "sqlite/row/key_encoding.h"
 
 namespace nacre::sqlite {
-namespace {
 
-Status Malformed(const Schema& schema) {
-  return Status::Corruption(schema.name + ": a row cannot be decoded");
+Status StoredRow::Malformed() const {
+  return Status::Corruption(schema_->name + ": a row cannot be decoded");
 }
-
-}  // namespace
 
 void StoredRow::Reset(const Schema* schema, const Slice& primary_key, const Slice& row) {
   schema_ = schema;
   primary_key_ = primary_key;
+  key_rest_ = primary_key;
+  key_next_ = 0;
   row_.Reset(row, schema->slots);
   if (!unescaped_.empty()) unescaped_.clear();
 }
 
-Status StoredRow::Read(int column, Value* value) {
-  if (column == kRowNumber) {
-    return ReadKeyPart(schema_->primary.parts, 0, primary_key_, nullptr, value);
+bool StoredRow::ReadKey(int place, Value* value) {
+  if (place < key_next_) {
+    key_rest_ = primary_key_;
+    key_next_ = 0;
   }
-  const int place = schema_->key_place[static_cast<size_t>(column)];
-  if (place < 0) {
-    const bool found = row_.Read(schema_->slot[static_cast<size_t>(column)], value);
-    return found ? Status::OK() : Malformed(*schema_);
+  const std::vector<KeyPart>& parts = schema_->primary.parts;
+  for (; key_next_ < place; ++key_next_) {
+    if (!SkipValue(&key_rest_, parts[static_cast<size_t>(key_next_)].descending)) return false;
   }
+  const KeyPart& part = parts[static_cast<size_t>(place)];
   std::string scratch;
-  NACRE_RETURN_IF_ERROR(ReadKeyPart(schema_->primary.parts, place, primary_key_, &scratch, value));
+  ++key_next_;
+  if (!ReadValue(&key_rest_, part.descending, part.affinity, &scratch, value)) return false;
   if (value->bytes.data() == scratch.data()) {  // It had to be unescaped.
     unescaped_.push_back(std::move(scratch));
     value->bytes = unescaped_.back();
   }
-  return Status::OK();
+  return true;
+}
+
+bool StoredRow::TryRead(int column, Value* value) {
+  if (column == kRowNumber) return ReadKey(0, value);
+  const int place = schema_->key_place[static_cast<size_t>(column)];
+  return place < 0 ? row_.Read(schema_->slot[static_cast<size_t>(column)], value)
+                   : ReadKey(place, value);
+}
+
+Status StoredRow::Read(int column, Value* value) {
+  return TryRead(column, value) ? Status::OK() : Malformed();
 }
 
 Status StoredRow::ReadAll(std::vector<Value>* values) {
   values->resize(schema_->declaration.columns.size());
   for (size_t i = 0; i < values->size(); ++i) {
-    NACRE_RETURN_IF_ERROR(Read(static_cast<int>(i), &(*values)[i]));
+    if (!TryRead(static_cast<int>(i), &(*values)[i])) return Malformed();
   }
   return Status::OK();
 }

@@ -17,13 +17,20 @@ class StoredRow {
   /// `primary_key` without the space. Both must stay while values are read.
   void Reset(const Schema* schema, const Slice& primary_key, const Slice& row);
   const Slice& primary_key() const { return primary_key_; }
-  /// `Corruption` if it cannot be decoded. Bytes are those of the row, or of this object.
+  /// False if it cannot be decoded. Bytes are those of the row, or of this object.
+  bool TryRead(int column, Value* value);
+  /// The same: what `Malformed` says in place of false.
   Status Read(int column, Value* value);
+  Status Malformed() const;
   Status ReadAll(std::vector<Value>* values);
 
  private:
+  bool ReadKey(int place, Value* value);
+
   const Schema* schema_ = nullptr;
   Slice primary_key_;
+  Slice key_rest_;  ///< The primary key from the part `key_next_` on.
+  int key_next_ = 0;
   RowReader row_;
   std::deque<std::string> unescaped_;
 };
