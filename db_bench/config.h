@@ -99,6 +99,7 @@ struct BenchConfig {
 
   bool histogram = false;
   uint64_t latency_sample_period = 0;  ///< Every how many operations one is timed; 0 is never.
+  bool count_remote_reads = false;
   uint64_t stats_interval = 0;
   int stats_interval_seconds = 0;
   std::string json;

@@ -123,6 +123,9 @@ DEFINE_string(redundancy, "none",
               "nacre: none, rep(n) or rs(k,m), or by level; rocksdb with --pool: none or rep(n)");
 DEFINE_string(compaction, "auto",
               "nacre: where compactions run: auto (on memory nodes if they can) or compute");
+DEFINE_uint64(chunk_size, nacre::Options().chunk_size, "nacre: bytes that tables are striped by");
+DEFINE_int64(manifest_image_interval, nacre::Options().manifest_image_interval.count(),
+             "nacre: milliseconds between updates of the manifest's image");
 DEFINE_string(near_data_flush, "auto",
               "nacre: whether memory nodes make tables of the log: auto, on or off");
 DEFINE_int64(index_memory_budget, -1,
@@ -135,6 +138,8 @@ DEFINE_bool(histogram, false,
 DEFINE_int64(latency_sample_period, 17,
              "Without --histogram one in so many operations is timed, for the percentiles; calls "
              "with several operations are all timed. 0: none");
+DEFINE_bool(count_remote_reads, false,
+            "nacre: count in the JSON how often each timed operation reads nodes' memory");
 DEFINE_int64(stats_interval, 0, "Report on standard error every so many operations of a thread");
 DEFINE_int64(stats_interval_seconds, 0, "Report on standard error every so many seconds");
 DEFINE_string(json, "", "File to write the results to as JSON");
@@ -216,6 +221,7 @@ Status CheckRanges() {
       {"index_memory_budget", FLAGS_index_memory_budget, -1, INT64_MAX},
       {"record_cache_size", FLAGS_record_cache_size, 0, kTiB},
       {"latency_sample_period", FLAGS_latency_sample_period, 0, kMaxOps},
+      {"manifest_image_interval", FLAGS_manifest_image_interval, 1, 1'000'000'000},
       {"stats_interval", FLAGS_stats_interval, 0, kMaxOps},
       {"stats_interval_seconds", FLAGS_stats_interval_seconds, 0, 1'000'000},
       {"checkpoint_threads", FLAGS_checkpoint_threads, 1, 64},
@@ -415,6 +421,7 @@ void CopyFlags(BenchConfig* config) {
   config->histogram = FLAGS_histogram;
   config->latency_sample_period =
       FLAGS_histogram ? 1 : static_cast<uint64_t>(FLAGS_latency_sample_period);
+  config->count_remote_reads = FLAGS_count_remote_reads;
   config->stats_interval = static_cast<uint64_t>(FLAGS_stats_interval);
   config->stats_interval_seconds = static_cast<int>(FLAGS_stats_interval_seconds);
   config->json = FLAGS_json;
@@ -481,6 +488,9 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
     return Status::InvalidArgument("--use_existing_db needs --db");
   }
   NACRE_RETURN_IF_ERROR(CheckFollowing(config->engine));
+  if (FLAGS_count_remote_reads && config->engine != EngineKind::kNacre) {
+    return Status::InvalidArgument("--count_remote_reads is there for --engine=nacre only");
+  }
   NACRE_RETURN_IF_ERROR(ChooseRemoteProfile(config));
   // The head of the report and the JSON tell it.
   if (FLAGS_seed == 0) FLAGS_seed = static_cast<int64_t>(std::time(nullptr));

@@ -46,6 +46,8 @@ void Merge(const OpRecorder& recorder, BenchmarkResult* result) {
       if (!result->latencies_by_type[type].has_value()) result->latencies_by_type[type].emplace();
       result->latencies_by_type[type]->Merge(*counts);
     }
+    const ReadCounts& reads = recorder.remote_reads(static_cast<OpType>(type));
+    for (size_t i = 0; i < reads.size(); ++i) result->remote_reads[type][i] += reads[i];
     const Histogram* histogram = recorder.histogram(static_cast<OpType>(type));
     if (histogram == nullptr) continue;
     if (!result->histograms[type].has_value()) result->histograms[type].emplace();
@@ -148,6 +150,7 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
                             .cycles = &cycles_,
                             .sample_period = SamplePeriod(spec, config_),
                             .histogram = config_.histogram,
+                            .count_remote_reads = config_.count_remote_reads,
                             .stats_interval = config_.stats_interval,
                             .thread = i}));
     if (i < foreground) foreground_recorders.push_back(recorders.back().get());

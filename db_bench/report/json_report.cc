@@ -51,7 +51,8 @@ std::string LatencyJson(std::string_view prefix, const LatencyCounts& latencies)
       percentile(50), percentile(99), percentile(99.9), latencies.count());
 }
 
-/// Latencies by kind of operation.
+/// Latencies by kind of operation, and how many of the operations timed read nodes' memory 0, 1, 2
+/// ... times.
 std::string LatenciesJson(const BenchmarkResult& result) {
   std::string text = "{";
   for (size_t type = 0; type < kOpTypes; ++type) {
@@ -64,8 +65,9 @@ std::string LatenciesJson(const BenchmarkResult& result) {
           std::pair("p999_us", 99.9), std::pair("p9999_us", 99.99)}) {
       text += fmt::format(R"("{}": {}, )", name, counts.PercentileNanos(p) / 1000);
     }
-    text += fmt::format(R"("max_us": {}, "samples": {}}})",
-                        static_cast<double>(counts.max_nanos()) / 1000, counts.count());
+    text += fmt::format(R"("max_us": {}, "samples": {}, "remote_reads": [{}]}})",
+                        static_cast<double>(counts.max_nanos()) / 1000, counts.count(),
+                        fmt::join(result.remote_reads[type], ", "));
   }
   return text + "}";
 }

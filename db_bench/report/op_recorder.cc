@@ -1,6 +1,9 @@
 #include "db_bench/report/op_recorder.h"
 
+#include <algorithm>
+
 #include "db_bench/report/interval_report.h"
+#include "nacre/perf_context.h"
 
 namespace nacre::bench {
 
@@ -30,6 +33,10 @@ void OpRecorder::Start() {
   start_nanos_ = options_.clock->NowNanos();
   last_report_nanos_ = start_nanos_;
   sampling_ = options_.sample_period == 1;
+  if (options_.count_remote_reads) {
+    SetPerfLevel(kEnableCount);
+    reads_at_start_ = get_perf_context()->remote_read_count;
+  }
   sample_start_ = options_.cycles->Now();
 }
 
@@ -46,6 +53,7 @@ void OpRecorder::Sample(OpType type) {
     auto& of_type = latencies_by_type_[static_cast<size_t>(type)];
     if (of_type == nullptr) of_type = std::make_unique<LatencyCounts>();
     of_type->Add(nanos);
+    if (options_.count_remote_reads) CountRemoteReads(type);
     if (options_.histogram) {
       auto& histogram = histograms_[static_cast<size_t>(type)];
       if (histogram == nullptr) histogram = std::make_unique<Histogram>();
@@ -56,7 +64,14 @@ void OpRecorder::Sample(OpType type) {
   // with more every second visit arms and the next call is timed.
   sampling_ = options_.sample_period == 1 || !sampling_;
   calls_to_sample_ = sampling_ ? 1 : options_.sample_period - 1;
+  if (options_.count_remote_reads) reads_at_start_ = get_perf_context()->remote_read_count;
   sample_start_ = now;
+}
+
+void OpRecorder::CountRemoteReads(OpType type) {
+  ReadCounts& counts = remote_reads_[static_cast<size_t>(type)];
+  const uint64_t reads = get_perf_context()->remote_read_count - reads_at_start_;
+  ++counts[std::min<uint64_t>(reads, counts.size() - 1)];
 }
 
 void OpRecorder::ReportInterval(uint64_t done) {

@@ -19,6 +19,10 @@ inline constexpr size_t kOpTypes = 5;
 /// "read", as in "Microseconds per read:".
 const char* OpTypeName(OpType type);
 
+/// Says for each number how many operations read the memory of nodes so many times; the last entry
+/// counts those that read it as often or more often.
+using ReadCounts = std::array<uint64_t, 9>;
+
 /// Counts and times the operations of one thread in one benchmark.
 ///
 /// An operation is timed from the end of the one before, as in RocksDB's db_bench, so it includes
@@ -29,12 +33,14 @@ const char* OpTypeName(OpType type);
 class alignas(64) OpRecorder {
  public:
   /// `histogram` also fills the histograms in microseconds. `stats_interval` > 0 reports on
-  /// standard error every so many operations. The clocks are not owned.
+  /// standard error every so many operations. `count_remote_reads` counts in the thread's
+  /// PerfContext, whose level it sets. The clocks are not owned.
   struct Options {
     Clock* clock = nullptr;
     const CycleClock* cycles = nullptr;
     uint64_t sample_period = 0;
     bool histogram = false;
+    bool count_remote_reads = false;
     uint64_t stats_interval = 0;
     int thread = 0;
   };
@@ -74,6 +80,10 @@ class alignas(64) OpRecorder {
   const LatencyCounts* latencies(OpType type) const {
     return latencies_by_type_[static_cast<size_t>(type)].get();
   }
+  /// Counts of the operations of this type that were timed; all 0 if they were not to be counted.
+  const ReadCounts& remote_reads(OpType type) const {
+    return remote_reads_[static_cast<size_t>(type)];
+  }
   /// Null if there were no operations of this type, or no histograms were asked for.
   const Histogram* histogram(OpType type) const {
     return histograms_[static_cast<size_t>(type)].get();
@@ -81,6 +91,7 @@ class alignas(64) OpRecorder {
 
  private:
   void Sample(OpType type);
+  void CountRemoteReads(OpType type);
   void ReportInterval(uint64_t done);
 
   const Options options_;
@@ -89,6 +100,7 @@ class alignas(64) OpRecorder {
   uint64_t calls_to_sample_ = 0;
   bool sampling_ = false;
   uint64_t sample_start_ = 0;
+  uint64_t reads_at_start_ = 0;  ///< The thread's remote reads when the sample began.
   uint64_t next_report_ = UINT64_MAX;
   uint64_t bytes_ = 0;
   uint64_t lookups_ = 0;
@@ -100,6 +112,7 @@ class alignas(64) OpRecorder {
   uint64_t last_report_done_ = 0;
   LatencyCounts latencies_;
   std::array<std::unique_ptr<LatencyCounts>, kOpTypes> latencies_by_type_;
+  std::array<ReadCounts, kOpTypes> remote_reads_{};
   std::array<std::unique_ptr<Histogram>, kOpTypes> histograms_;
 };
 

@@ -32,6 +32,7 @@ struct BenchmarkResult {
   double process_cpu_seconds = 0;  ///< CPU time of all threads, those of the engine too.
   LatencyCounts latencies;
   std::array<std::optional<LatencyCounts>, kOpTypes> latencies_by_type;
+  std::array<ReadCounts, kOpTypes> remote_reads{};  ///< As OpRecorder counts them.
   bool open_loop = false;  ///< Latencies are counted from when operations were to start.
   LatencyCounts background_latencies;  ///< Latencies of `background_ops`.
   std::array<std::optional<Histogram>, kOpTypes> histograms;

@@ -372,6 +372,36 @@ TEST(ToolTest, OpenLoopTellsLatenciesFromTheIntendedStart) {
   EXPECT_TRUE(std::filesystem::remove(file.str() + "-1-ycsbload-write.hgrm"));
 }
 
+TEST(ToolTest, RemoteReadsAreCountedForEachOperation) {
+  // From the MemTable first, then from tables; and not counted without the flag.
+  for (const bool counted : {true, false}) {
+    const TemporaryPath file("json.reads");
+    RunToolOk({"--engine=nacre", "--num=500", "--seed=1", "--latency_sample_period=1",
+               std::string("--count_remote_reads=") + (counted ? "true" : "false"),
+               "--benchmarks=fillseq,readrandom,compact,readrandom", "--json=" + file.str()});
+    const JsonValue report = ReadJson(file.str());
+    for (const auto& [benchmark, reads] : {std::pair(1, 0), std::pair(3, 1)}) {
+      const JsonValue& counts =
+          report["benchmarks"].array().at(benchmark)["latencies"]["read"]["remote_reads"];
+      ASSERT_EQ(counts.array().size(), 9u);
+      double sum = 0;
+      for (const JsonValue& count : counts.array()) sum += count.number();
+      EXPECT_EQ(sum, counted ? 500 : 0);
+      // A fingerprint that two keys of a table share costs one of them a second read.
+      EXPECT_GE(counts.array()[reads].number(), counted ? 490 : 0);
+      EXPECT_EQ(counts.array()[1 - reads].number(), 0);
+    }
+  }
+}
+
+TEST(ToolTest, OptionsOfTablesAndManifestReachTheDatabase) {
+  RunToolOk({"--num=500", "--chunk_size=16384", "--manifest_image_interval=20",
+             "--benchmarks=fillseq,compact,readrandom"});
+  const ToolRun run = RunTool({"--num=500", "--chunk_size=5000", "--benchmarks=fillseq"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(run.output.find("chunk_size"), std::string::npos) << run.output;
+}
+
 TEST(ToolTest, IntervalReportsAreAskedFor) {
   const ToolRun run = RunToolOk({"--engine=leveldb", "--num=2000", "--seed=1",
                                  "--stats_interval=500", "--benchmarks=fillrandom"});
@@ -458,6 +488,8 @@ TEST(ToolTest, BadCommandLinesAreNamedInOneLine) {
       {{"--linearizable"}, "--linearizable"},
       {{"--secondary_update_interval=-1"}, "--secondary_update_interval"},
       {{"--followers=65"}, "--followers=65"},
+      {{"--engine=leveldb", "--count_remote_reads"}, "--count_remote_reads"},
+      {{"--manifest_image_interval=0"}, "--manifest_image_interval=0"},
       {{"--engine=rocksdb", "--use_existing_db", "--db=/nosuchfolder/db", "--benchmarks=compact"},
        "/nosuchfolder/db"},
       {{"--engine=leveldb", "--use_existing_db", "--db=/nosuchfolder/db", "--benchmarks=compact"},
