@@ -22,6 +22,7 @@ import machine
 import redundancy
 import remote
 import table
+from papers import sheet
 from measure import Bench, end_all, engine_of, peers_in
 from table import RAW_READ, RowResult
 from workload import (NACRE, Chain, CompareError, Row, chains_of, check_found,
@@ -84,9 +85,21 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="instead: what eight followers cost the owner")
     parser.add_argument("--remote", action="store_true",
                         help="instead: Nacre against RocksDB with its files in the same pool")
+    parser.add_argument("--paper", choices=(*sheet.PAPERS, "all"),
+                        help="instead: the figures of a paper that Nacre's ideas come from, for "
+                             "docs/evaluation.md")
+    parser.add_argument("--figure", default="", metavar="NUMBER,...",
+                        help="with --paper: these figures alone, and anew")
+    parser.add_argument("--quick", action="store_true",
+                        help="with --paper: a twentieth of the keys, to try it")
+    parser.add_argument("--again", action="store_true",
+                        help="with --paper: measure what is known from an earlier run, too")
+    parser.add_argument("--remark", default="", metavar="TEXT",
+                        help="with --paper: what is to be said of the machine, such as \"busy\"")
     parser.add_argument("--large", action="store_true",
                         help="with --durability: takeovers of ten times --num keys, too (15 GiB)")
-    parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
+    parser.add_argument("--rounds", type=positive,
+                        help=f"default: 5; with --paper {sheet.ROUNDS}")
     parser.add_argument("--num", type=positive, default=KEYS_OF_THE_TARGETS,
                         help="keys (default: %(default)s)")
     parser.add_argument("--only", default="", metavar="REGEX", help="rows to measure, by title")
@@ -102,8 +115,12 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="folder of what is written (default: %(default)s)")
     parser.add_argument("--docs", type=pathlib.Path, default="docs/performance.md",
                         help=argparse.SUPPRESS)
+    parser.add_argument("--page", type=pathlib.Path, default="docs/evaluation.md",
+                        help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.update_docs and (options.only or options.pool_parameters
+    if options.rounds is None:
+        options.rounds = sheet.ROUNDS if options.paper else 5
+    if options.update_docs and not options.paper and (options.only or options.pool_parameters
                                 or options.num != KEYS_OF_THE_TARGETS):
         raise CompareError("--update-docs wants the whole table: without --only, --num and "
                            "--pool-parameters")
@@ -213,6 +230,9 @@ def write_outputs(options: argparse.Namespace, bench: Bench,
 
 def run(arguments: list[str]) -> None:
     options = parse_arguments(arguments)
+    if options.paper:
+        sheet.run(options, Progress)
+        return
     if options.durability:
         durability.run(options, Progress)
         return

@@ -118,9 +118,10 @@ class Bench:
         return self.runs / f"{what.name.replace(' ', '-')}-{number}.{suffix}"
 
     @contextlib.contextmanager
-    def pool(self, count: int, size: int,
-             network: str) -> Iterator[tuple[str, list[subprocess.Popen]]]:
-        """Fresh memory nodes; gives the URI of their pool, and their processes."""
+    def pool(self, count: int, size: int, network: str,
+             flags: tuple[str, ...] = ()) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+        """Fresh memory nodes; gives the URI of their pool, and their processes. `flags`: more of
+        nacre-memnode's."""
         nodes = []
         sockets = [self.scratch / f"n{i}.sock" for i in range(count)]
         parameters = f"?{network}" if network else ""
@@ -128,7 +129,8 @@ class Bench:
             for socket in sockets:
                 socket.unlink(missing_ok=True)
                 nodes.append(start([self.binaries / "nacre-memnode", f"--size={size}",
-                                    f"--listen=shm:{socket}{parameters}", "--populate"],
+                                    f"--listen=shm:{socket}{parameters}", "--populate",
+                                    *flags],
                                    stderr=subprocess.STDOUT))
             deadline = time.monotonic() + NODE_START_SECONDS
             for node in nodes:
