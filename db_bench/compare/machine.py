@@ -34,6 +34,11 @@ def commit() -> str:
         return "unknown"
 
 
+def describe_tree() -> dict[str, str]:
+    """What was measured, and when."""
+    return {"date": datetime.date.today().isoformat(), "commit": commit()}
+
+
 def describe(peers: dict[str, str]) -> dict[str, str]:
     """`peers`: version and build of each engine but Nacre that was run, by its name."""
     memory_kib = int((first_value("/proc/meminfo", "MemTotal") or "0").split()[0])
@@ -42,10 +47,8 @@ def describe(peers: dict[str, str]) -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{memory_kib / (1 << 20):.0f} GiB",
         "kernel": f"{platform.system()} {platform.release()}",
-        "date": datetime.date.today().isoformat(),
-        "commit": commit(),
     }
-    return described | peers
+    return described | describe_tree() | peers
 
 
 def sentence(machine: dict[str, str]) -> str:

@@ -30,8 +30,9 @@ STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 running: set[subprocess.Popen] = set()
 
 
-def start(command: list, **arguments) -> subprocess.Popen:
-    """A process that ends with this one, however that ends. `end` it, or `end_all`."""
+def start(command: list, make: type = subprocess.Popen, **arguments) -> subprocess.Popen:
+    """A process that ends with this one, however that ends. `end` it, or `end_all`. `make`: what
+    stands for it."""
     parent = os.getpid()
 
     def in_child() -> None:
@@ -43,8 +44,8 @@ def start(command: list, **arguments) -> subprocess.Popen:
     # No interruption between the start and the note of it.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   preexec_fn=in_child, **arguments)
+        process = make(command, stdout=subprocess.PIPE, preexec_fn=in_child,
+                       **({"stdin": subprocess.DEVNULL} | arguments))
         running.add(process)
         return process
     finally:
@@ -56,6 +57,8 @@ def end(process: subprocess.Popen) -> None:
         process.kill()
     process.wait()
     process.stdout.close()
+    if process.stdin is not None:
+        process.stdin.close()
     running.discard(process)
 
 

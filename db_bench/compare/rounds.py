@@ -110,9 +110,12 @@ class Bench:
         self.scratch = scratch
         self.runs = runs
         self.num = num
+        self.check_binaries()
+
+    def check_binaries(self) -> None:
         for binary in filter(None, (DB_BENCH, "nacre-memnode", self.micro_binary)):
-            if not (binaries / binary).exists():
-                raise CompareError(f"there is no {binaries / binary}")
+            if not (self.binaries / binary).exists():
+                raise CompareError(f"there is no {self.binaries / binary}")
 
     def path(self, what: Any, number: int, suffix: str) -> pathlib.Path:
         return self.runs / f"{what.name.replace(' ', '-')}-{number}.{suffix}"

@@ -24,6 +24,7 @@ Pass `--pool=URI`, or `NACRE_POOL`. Properties: `nacre.stats`, `nacre.space.user
 `nacre.num-files-at-levelN`; `nacre.open(...)` is Python's. A metric: `nacre_reads_total`.
 `slab_size` is a field, `micro_db` a program, `bench_name` what a program prints.
 Foreign: `rocksdb/db.h`, `rocksdb::Options::wal_dir`, `cmake --preset release`, `build/release/bin`.
+It does 5 ops/s beside `ops/bench/run.py`.
 """
 
 CLEAN_TREE = {
@@ -41,6 +42,7 @@ CLEAN_TREE = {
                         'const char* kMetric = "nacre_reads_total";\n',
     "ctl/flags.cc": 'DEFINE_string(pool, "", "The pool; else NACRE_POOL.");\n',
     "tests/db/db_bench.cc": "// As db/wal/log.h says.\n",
+    "ops/bench/run.py": '"""A tool."""\n',
     "tests/run.py": '"""Uses db/wal/log.h."""\nargs.add_argument("--seeds")  # As --pool.\n',
 }
 
@@ -49,6 +51,7 @@ PLANTED = [
     ("a page names a file", "docs/page.md", "`db/log.h`\n", "file"),
     ("a page names a file alone", "docs/page.md", "`logs.cc`\n", "file"),
     ("a page names a folder", "docs/page.md", "in db/manifest/ it is\n", "file"),
+    ("a page names a folder of ops", "docs/page.md", "in ops/benches/ it is\n", "file"),
     ("a comment names a file", "db/wal/log.h", "// As db/wal/other.cc does.\n", "file"),
     ("a comment names a page", "db/wal/log.h", "// docs/gone.md has it.\n", "file"),
     ("a comment of Python names a file", "tests/run.py", "# See db/gone.cc.\n", "file"),

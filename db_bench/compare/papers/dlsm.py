@@ -140,7 +140,7 @@ def table_formats(lab: Lab):
         "fillrandom and readrandom after compaction, a quarter of the keys for each node; all "
         "nodes share this machine's cores.")
 def memory_nodes(lab: Lab):
-    for nodes in (1, 2, 4, 8):
+    for nodes in lab.memories():
         report = lab.run("fillrandom", "waitforcompaction", "readrandom", keys=nodes / 4,
                          nodes=nodes)
         for step in ("fillrandom", "readrandom"):
@@ -164,7 +164,7 @@ def total_rates(lab: Lab, computes: int, memories: int, keys: float):
         "Owners at the same time, each of a database of its own in the pool, which share the keys; "
         "the sum of their rates. They share this machine's cores.")
 def compute_nodes(lab: Lab):
-    for computes in (1, 2, 4):
+    for computes in lab.computes():
         for step, rate in total_rates(lab, computes, 1, 1).items():
             yield step, computes, rate
 
@@ -175,6 +175,6 @@ def compute_nodes(lab: Lab):
         "As figure 14b, with as many memory nodes as owners and a quarter of the keys for each "
         "pair. `cluster_bench.py` does it on machines of their own.")
 def pairs(lab: Lab):
-    for count in (1, 2, 4):
+    for count in lab.computes():
         for step, rate in total_rates(lab, count, count, count / 4).items():
             yield step, f"{count}C{count}M", rate

@@ -168,7 +168,10 @@ def sum_of_rates(timelines: Sequence[tuple[list[dict[str, float]], float]], seco
 
 
 class Lab(rounds.Bench):
-    """`num`: the keys of a figure of ordinary size."""
+    """`num`: the keys of a figure of ordinary size. Where processes run is what `pool` and the
+    methods behind it decide: here, on this host."""
+
+    db_bench = DB_BENCH
 
     def __init__(self, binaries: pathlib.Path, scratch: pathlib.Path, runs: pathlib.Path, num: int,
                  show: Any):
@@ -181,11 +184,6 @@ class Lab(rounds.Bench):
         """The items, from another one on in each round."""
         by = (self.round - 1) % len(items)
         return [*items[by:], *items[:by]]
-
-    def cores(self, most: int) -> list[int]:
-        """1, 2, 4 ... up to `most` and to what there is."""
-        least = min(most, len(os.sched_getaffinity(0)))
-        return [count for count in (1, 2, 4, 8, 16) if count <= least]
 
     def job(self, *steps: str, keys: float = 1, **more: Any) -> Job:
         """`keys`: times `num`."""
@@ -200,6 +198,44 @@ class Lab(rounds.Bench):
             known = self.reports[(self.round, job)] = self._measure(job)
         return known
 
+    # ---- Where processes run --------------------------------------------------------------------
+
+    def cores(self, most: int) -> list[int]:
+        """1, 2, 4 ... up to `most` and to what the machine of a node has."""
+        least = min(most, len(os.sched_getaffinity(0)))
+        return [count for count in (1, 2, 4, 8, 16) if count <= least]
+
+    def computes(self) -> Sequence[int]:
+        """How many compute nodes figures with several of them have."""
+        return 1, 2, 4
+
+    def memories(self) -> Sequence[int]:
+        """How many memory nodes figures with a growing number of them have."""
+        return 1, 2, 4, 8
+
+    def hold_to(self, nodes: list[subprocess.Popen], cores: int) -> None:
+        """Lets memory nodes use so many processors."""
+        for node in nodes:
+            pin(node.pid, set(sorted(os.sched_getaffinity(0))[-cores:]))
+
+    def cpu_seconds(self, nodes: list[subprocess.Popen]) -> float:
+        return node_cpu_seconds(nodes)
+
+    def execute(self, command: list, title: str, files: str) -> None:
+        """Runs db_bench to its end; what it writes begins with `files`."""
+        run_process(command, title)
+
+    def launch(self, command: list, number: int = 0) -> subprocess.Popen:
+        """Starts db_bench as the compute node of this number; `end` it."""
+        return start(command, stderr=subprocess.STDOUT)
+
+    def collect(self, files: str, number: int = 0) -> None:
+        """Fetches what a process that was launched there has written."""
+
+    def kill_flags(self, job: Job, nodes: list[subprocess.Popen]) -> list[str]:
+        """What makes db_bench kill the second node by itself."""
+        return [f"--kill_pid={nodes[1].pid}", f"--kill_at_seconds={job.kill_at}"]
+
     # ---- One process ----------------------------------------------------------------------------
 
     def buffer_bytes(self) -> int:
@@ -211,7 +247,7 @@ class Lab(rounds.Bench):
         buffer = self.buffer_bytes()
         report = [f"--report_file={files}.csv"] if job.kill_at else []
         latencies = [f"--latency_files={files}-"] if job.latencies else []
-        return [self.binaries / DB_BENCH, *job.engine.flags, f"--redundancy={job.redundancy}",
+        return [self.binaries / self.db_bench, *job.engine.flags, f"--redundancy={job.redundancy}",
                 f"--num={job.keys}", f"--key_size={job.key_bytes}",
                 f"--value_size={job.value_bytes}", f"--threads={job.threads}",
                 f"--writes={share}", f"--deletes={share}", f"--reads={max(1, share // 3)}",
@@ -235,9 +271,7 @@ class Lab(rounds.Bench):
         flags = (f"--workers={job.node_cores}",) if job.node_cores else ()
         with self.pool(job.nodes, job.node_bytes(), job.network, flags) as (uri, nodes):
             if job.node_cores:
-                cpus = set(sorted(os.sched_getaffinity(0))[-job.node_cores:])
-                for node in nodes:
-                    pin(node.pid, cpus)
+                self.hold_to(nodes, job.node_cores)
             yield uri, nodes
 
     def _measure(self, job: Job) -> Report:
@@ -246,17 +280,18 @@ class Lab(rounds.Bench):
         with self.nodes_of(job) as (uri, nodes):
             more = []
             if job.before:
-                run_process(self.command(replace(job, kill_at=0, threads=1, latencies=False),
-                                         files, uri, job.before), self.title(job))
+                self.execute(self.command(replace(job, kill_at=0, threads=1, latencies=False),
+                                          files, uri, job.before), self.title(job), files)
                 more.append("--use_existing_db")
             for node in nodes[1:1 + job.kills]:
                 node.kill()
                 node.wait()
             if job.kill_at or "kill" in job.steps:
-                more += [f"--kill_pid={nodes[1].pid}", f"--kill_at_seconds={job.kill_at}"]
-            cpu, began = node_cpu_seconds(nodes), time.monotonic()
-            run_process([*self.command(job, files, uri, job.steps), *more], self.title(job))
-            cpu, seconds = node_cpu_seconds(nodes) - cpu, time.monotonic() - began
+                more += self.kill_flags(job, nodes)
+            cpu, began = self.cpu_seconds(nodes), time.monotonic()
+            self.execute([*self.command(job, files, uri, job.steps), *more], self.title(job),
+                         files)
+            cpu, seconds = self.cpu_seconds(nodes) - cpu, time.monotonic() - began
         return self._read(job, files, cpu, seconds)
 
     def _read(self, job: Job, files: str, cpu: float, seconds: float) -> Report:
@@ -280,14 +315,15 @@ class Lab(rounds.Bench):
                 for i, job in enumerate(jobs):
                     files = f"{self.files_of(job)}-{i}"
                     command = [*self.command(job, files, uri, job.steps), f"--db=db{i}"]
-                    processes.append((job, files, start(command, stderr=subprocess.STDOUT)))
-                reports = [self._await(*process) for process in processes]
+                    processes.append((job, files, self.launch(command, i)))
+                reports = [self._await(job, files, process, i)
+                           for i, (job, files, process) in enumerate(processes)]
             finally:
                 for _, _, process in processes:
                     end(process)
         return reports
 
-    def _await(self, job: Job, files: str, process: subprocess.Popen) -> Report:
+    def _await(self, job: Job, files: str, process: subprocess.Popen, number: int) -> Report:
         try:
             output, _ = process.communicate(timeout=PROCESS_SECONDS_MAX)
         except subprocess.TimeoutExpired as error:
@@ -295,6 +331,7 @@ class Lab(rounds.Bench):
         if process.returncode != 0:
             lines = output.decode(errors="replace").strip().splitlines()
             raise CompareError(f"{self.title(job)}: {lines[-1] if lines else 'no word'}")
+        self.collect(files, number)
         return self._read(job, files, 0, 0)
 
     def takeover(self, job: Job, tail_bytes: int, kills: int = 0) -> dict:
@@ -306,15 +343,15 @@ class Lab(rounds.Bench):
         with self.nodes_of(job) as (uri, nodes):
             more = [f"--tail_bytes={tail_bytes}",
                     f"--write_buffer_size={max(2 * tail_bytes, 1 << 20)}"]
-            owner = start([*self.command(job, files, uri, (*job.steps, "tail", "awaitkill")),
-                           *more], stderr=subprocess.STDOUT)
+            owner = self.launch([*self.command(job, files, uri, (*job.steps, "tail", "awaitkill")),
+                                 *more])
             try:
                 await_tail(owner, self.title(job))
                 for process in [owner, *nodes[1:1 + kills]]:
                     process.kill()
                     process.wait()
-                run_process([*self.command(job, files, uri, ("takeover",)), *more,
-                             "--use_existing_db"], self.title(job))
+                self.execute([*self.command(job, files, uri, ("takeover",)), *more,
+                              "--use_existing_db"], self.title(job), files)
             finally:
                 end(owner)
         return self._read(job, files, 0, 0).step("takeover")["takeover"]
@@ -327,20 +364,21 @@ class Lab(rounds.Bench):
         files = self.files_of(job)
         reports = [f"{files}-{i}" for i in range(len(spans))]
         with self.nodes_of(job) as (uri, _):
-            processes = [start([*self.command(job, files, uri, (*job.steps, "tail", "awaitkill")),
-                                "--tail_bytes=1024"], stderr=subprocess.STDOUT)]
+            processes = [self.launch(
+                [*self.command(job, files, uri, (*job.steps, "tail", "awaitkill")),
+                 "--tail_bytes=1024"])]
             try:
                 await_tail(processes[0], self.title(job))
                 began = time.monotonic()
                 for report, (begin, finish) in zip(reports, spans):
                     time.sleep(max(0, began + begin - time.monotonic()))
-                    processes.append(start(
+                    processes.append(self.launch(
                         [*self.command(job, report, uri, ("readrandom",)), "--use_existing_db",
                          "--use_secondary_db", f"--report_file={report}.csv",
                          f"--report_interval_seconds={interval}", f"--duration={finish - begin}"],
-                        stderr=subprocess.STDOUT))
-                measured = [self._await(job, report, process)
-                            for report, process in zip(reports, processes[1:])]
+                        len(processes)))
+                measured = [self._await(job, report, process, i + 1)
+                            for i, (report, process) in enumerate(zip(reports, processes[1:]))]
             finally:
                 for process in processes:
                     end(process)

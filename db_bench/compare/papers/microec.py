@@ -177,7 +177,7 @@ def parity_chunks(lab: Lab):
         "Owners at the same time, each with a database and a port of its own, objects of 1 MiB; "
         "they share this machine's cores.")
 def servers(lab: Lab):
-    for count in (1, 2, 4):
+    for count in lab.computes():
         for redundancy in lab.turn(ALL):
             job = objects(lab, "fillseq", "flush", size=OBJECT_BYTES, redundancy=redundancy,
                           network=NETWORK)
