@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from dataclasses import replace
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "db_bench" / "compare"))
@@ -22,7 +23,8 @@ from compare_test import FOLDER, HAS_MATPLOTLIB  # noqa: E402
 from measure import DB_BENCH  # noqa: E402
 from papers import sheet  # noqa: E402
 from papers.figures import Figure, Paper, Result, markdown_figure, markdown_table  # noqa: E402
-from papers.lab import Job, Lab, Report, rocksdb, size_name, sum_of_rates  # noqa: E402
+from papers.lab import (Job, Lab, Report, rate_together, rocksdb, size_name,  # noqa: E402
+                        sum_of_rates)  # noqa: E402
 from papers.swarm import mean_reads, reads_at  # noqa: E402
 from workload import CompareError  # noqa: E402
 
@@ -80,8 +82,9 @@ class FakeLab(Lab):
         made = report_of(job)
         return FakeReport(made.data, made.files, made.node_cpu_seconds, made.seconds)
 
-    def together(self, jobs):
-        return [self._measure(job) for job in jobs]
+    def together(self, job, count, *phases):
+        return [[self._measure(replace(job, steps=steps)) for _ in range(count)]
+                for steps in (job.steps, *phases)]
 
     def takeover(self, job, tail_bytes, kills=0):
         self.jobs.append(job)
@@ -156,6 +159,27 @@ class FiguresTest(unittest.TestCase):
                                  (lab.jobs[0].engine, lab.jobs[16].engine)}),
                          "another engine is first in the second round")
 
+    def test_what_is_known_is_not_measured_again(self):
+        shelf = sheet.Shelf(self.path / "shelf", {"keys": 1, "rounds": 1})
+        shelf.folder.mkdir()
+        paper, lines = sheet.paper_of("fusee"), []
+
+        def jobs_of(**changes) -> int:
+            options = argparse.Namespace(**({"figure": "", "again": False, "rounds": 1,
+                                             "remark": ""} | changes))
+            lab = FakeLab(self.path)
+            sheet.measure_paper(options, paper, lab, shelf, lines.append)
+            return len(lab.jobs)
+
+        every = jobs_of()
+        self.assertGreater(every, 20)
+        self.assertEqual(0, jobs_of())
+        self.assertEqual("fusee Table 1: kept", lines[-1])
+        self.assertEqual(2, jobs_of(figure="10"))
+        shelf.path(paper, paper.figures[2]).unlink()  # As if that figure had failed.
+        self.assertEqual(2, jobs_of())
+        self.assertEqual(every, jobs_of(again=True))
+
     def test_values(self):
         threads = self.figure("dlsm", "7a", 3)
         self.assertEqual(4800, threads.median("nacre", "16"))
@@ -184,6 +208,12 @@ class FiguresTest(unittest.TestCase):
     def test_rates_of_timelines_are_summed_where_they_overlap(self):
         rows = [{"interval_qps": rate} for rate in (1, 2, 3, 4)]
         self.assertEqual([1, 2, 4, 6], sum_of_rates([(rows, 0), (rows, 1)], 2, 0.5))
+
+    def test_processes_that_began_together_end_with_the_slowest(self):
+        reports = [Report({"benchmarks": [step("fillseq", 100, fill), step("flush", 1, flush)]},
+                          "", 0, 0) for fill, flush in ((1, 1), (3, 1), (2, 3))]
+        self.assertEqual(100, rate_together(reports, "fillseq"))
+        self.assertEqual(60, rate_together(reports, "fillseq", "flush"))
 
     def test_names_of_sizes(self):
         self.assertEqual(["512 B", "1 KiB", "1025 B", "16 MiB"],

@@ -14,7 +14,7 @@ PAPER = Paper(
 figure, without = PAPER.figure, PAPER.without
 
 CODE, COPIES = "rs(3,2)", "rep(3)"
-KEYS = 0.5  # The values are larger than those of other figures.
+KEYS = 0.3  # The values are larger than those of other figures.
 SHAPE = {"value_bytes": 1004, "nodes": 5, "keys": KEYS, "threads": 2, "log": True}
 # A cluster of Twitter's for each kind that the paper names: its number, bytes of keys and values.
 CLUSTERS = {"STORAGE": (51, 44, 221), "COMPUTE": (12, 44, 1030), "TRANSIENT": (23, 35, 224)}

@@ -78,8 +78,9 @@ class Job:
         return int(first) if kind == "rep" else (int(first) + int(second)) / int(first)
 
     def node_bytes(self) -> int:
+        """Room for what is written, and for compacting all of it."""
         written = self.room * self.keys * (self.key_bytes + self.value_bytes)
-        pool = 4 * self.copies() * written + (1 << 30)
+        pool = 2 * self.copies() * written + (1 << 30)
         return max(LEAST_SLABS, int(pool / self.nodes / SLAB_BYTES) + 1) * SLAB_BYTES
 
 
@@ -153,6 +154,13 @@ def node_cpu_seconds(nodes: list[subprocess.Popen]) -> float:
             text = pathlib.Path(f"/proc/{node.pid}/stat").read_text()
             ticks += sum(map(int, text.rpartition(")")[2].split()[11:13]))
     return ticks / TICKS_PER_SECOND
+
+
+def rate_together(reports: Sequence[Report], *steps: str) -> float:
+    """Operations a second of processes that began together: all that the first of the steps did,
+    by the time that the slowest process took for all of the steps."""
+    return (sum(report.step(steps[0])["ops"] for report in reports)
+            / max(sum(report.step(step)["seconds"] for step in steps) for report in reports))
 
 
 def sum_of_rates(timelines: Sequence[tuple[list[dict[str, float]], float]], seconds: float,
@@ -304,24 +312,26 @@ class Lab(rounds.Bench):
 
     # ---- Several --------------------------------------------------------------------------------
 
-    def together(self, jobs: Sequence[Job]) -> list[Report]:
-        """Processes at the same time over the nodes of the first job, a database each."""
-        self.show(f"{len(jobs)} x {self.title(jobs[0])}")
-        first = jobs[0]
-        room = replace(first, room=first.room * len(jobs))
-        with self.nodes_of(room) as (uri, nodes):
-            processes = []
-            try:
-                for i, job in enumerate(jobs):
-                    files = f"{self.files_of(job)}-{i}"
-                    command = [*self.command(job, files, uri, job.steps), f"--db=db{i}"]
-                    processes.append((job, files, self.launch(command, i)))
-                reports = [self._await(job, files, process, i)
-                           for i, (job, files, process) in enumerate(processes)]
-            finally:
-                for _, _, process in processes:
-                    end(process)
-        return reports
+    def together(self, job: Job, count: int, *phases: tuple[str, ...]) -> list[list[Report]]:
+        """So many processes at the same time over the same nodes, a database each: first all of
+        them do the steps of the job, then all of them those of each phase, on what is there."""
+        self.show(f"{count} x {self.title(job)}")
+        with self.nodes_of(replace(job, room=job.room * count)) as (uri, _):
+            return [self._at_once(replace(job, steps=steps), count, uri,
+                                  ("--use_existing_db",) if phase else ())
+                    for phase, steps in enumerate((job.steps, *phases))]
+
+    def _at_once(self, job: Job, count: int, uri: str, more: tuple[str, ...]) -> list[Report]:
+        files = [f"{self.files_of(job)}-{i}" for i in range(count)]
+        processes = []
+        try:
+            for i in range(count):
+                processes.append(self.launch([*self.command(job, files[i], uri, job.steps),
+                                              f"--db=db{i}", *more], i))
+            return [self._await(job, files[i], process, i) for i, process in enumerate(processes)]
+        finally:
+            for process in processes:
+                end(process)
 
     def _await(self, job: Job, files: str, process: subprocess.Popen, number: int) -> Report:
         try:

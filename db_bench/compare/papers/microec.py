@@ -1,7 +1,7 @@
 """The figures of MicroEC."""
 
 from papers.figures import BARS, Paper
-from papers.lab import Job, Lab, Report, size_name
+from papers.lab import Job, Lab, Report, rate_together, size_name
 from papers.loads import LOAD
 
 PAPER = Paper(
@@ -181,10 +181,8 @@ def servers(lab: Lab):
         for redundancy in lab.turn(ALL):
             job = objects(lab, "fillseq", "flush", size=OBJECT_BYTES, redundancy=redundancy,
                           network=NETWORK)
-            rates = [report.step("fillseq")["ops"] * OBJECT_BYTES / sum(
-                report.step(step)["seconds"] for step in ("fillseq", "flush"))
-                     for report in lab.together([job] * count)]
-            yield redundancy, count, sum(rates) / 1e6
+            (reports,) = lab.together(job, count)
+            yield redundancy, count, rate_together(reports, "fillseq", "flush") * OBJECT_BYTES / 1e6
 
 
 @figure("17b", "clients of a server", "clients", "MB/s",
