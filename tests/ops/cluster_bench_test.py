@@ -139,7 +139,7 @@ class ShellTest(unittest.TestCase):
 
 FAKE_DB_BENCH = """
 import json, sys, time
-flags = dict(argument[2:].split("=", 1) for argument in sys.argv[1:])
+flags = dict(argument[2:].partition("=")[::2] for argument in sys.argv[1:])
 mode = open(sys.argv[0] + ".mode").read()
 if mode == "fail":
     sys.exit("something\\ndb_bench: IO error: no luck")

@@ -168,7 +168,7 @@ class FiguresTest(unittest.TestCase):
             options = argparse.Namespace(**({"figure": "", "again": False, "rounds": 1,
                                              "remark": ""} | changes))
             lab = FakeLab(self.path)
-            sheet.measure_paper(options, paper, lab, shelf, lines.append)
+            sheet.measure_paper(options, paper, lab, shelf, {"commit": "abc"}, lines.append)
             return len(lab.jobs)
 
         every = jobs_of()
@@ -179,6 +179,8 @@ class FiguresTest(unittest.TestCase):
         shelf.path(paper, paper.figures[2]).unlink()  # As if that figure had failed.
         self.assertEqual(2, jobs_of())
         self.assertEqual(every, jobs_of(again=True))
+        about = shelf.get(paper, paper.figures[2]).about
+        self.assertEqual("abc", about["machine"]["commit"])
 
     def test_values(self):
         threads = self.figure("dlsm", "7a", 3)
@@ -251,9 +253,19 @@ class PageTest(unittest.TestCase):
 
     def test_conditions_are_told(self):
         text = sheet.markdown_paper(self.paper, {"1": self.result()}).replace("\n", " ")
-        self.assertIn(", a busy machine. 400,000 keys where nothing else is said; medians of 3. "
+        self.assertIn("; a busy machine; 400,000 keys where nothing else is said; medians of 3. "
                       "Note: it is slow.", text)
-        self.assertNotIn("keys", sheet.markdown_paper(self.paper, {}))
+        self.assertNotIn("medians", sheet.markdown_paper(self.paper, {}))
+
+    def test_page_keeps_what_was_not_measured_this_time(self):
+        measured = sheet.markdown_paper(self.paper, {"1": self.result()})
+        self.assertEqual(measured, sheet.markdown_paper(self.paper, {}, measured))
+        self.assertIn("Not measured yet.", sheet.markdown_paper(self.paper, {}, "### key other\n"))
+        newer = self.result()
+        newer.add("third", 1, 4321)
+        text = sheet.markdown_paper(self.paper, {"1": newer}, measured)
+        self.assertIn("| third | 4321 | - |", text)
+        self.assertEqual(1, text.count("### key Figure 1:"))
 
     def test_selection(self):
         self.assertEqual(["1"], [figure.number for figure in self.paper.select("")])
@@ -280,8 +292,8 @@ class PageTest(unittest.TestCase):
     def test_page_has_a_place_for_every_paper(self):
         page = (ROOT / "docs" / "evaluation.md").read_text()
         for paper in PAPERS:
-            before, after = sheet.split_page(page, paper)
-            self.assertTrue(before and after)
+            before, part, after = sheet.split_page(page, paper)
+            self.assertTrue(before and part and after)
         with self.assertRaisesRegex(CompareError, "no place for key"):
             sheet.split_page(page, self.paper)
 
@@ -294,7 +306,7 @@ class PageTest(unittest.TestCase):
 
 FAKE_DB_BENCH = """
 import json, sys
-flags = dict(argument[2:].split("=", 1) for argument in sys.argv[1:])
+flags = dict(argument[2:].partition("=")[::2] for argument in sys.argv[1:])
 if flags.get("block_size") == "2048" and "fail" in open(sys.argv[0] + ".mode").read():
     sys.exit("something\\ndb_bench: IO error: no luck")
 speed = {"nacre": 600, "rocksdb": 100}[flags["engine"]]

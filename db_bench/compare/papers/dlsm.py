@@ -82,7 +82,7 @@ def data_sizes(lab: Lab):
         "Ahead of all LSM-trees at every ratio, a little behind Sherman at 95 and 100 %; with 50 % "
         "reads eight shards (lambda) are 1.7 times as fast as one.",
         "readrandomwriterandom on a database that fillrandom made. Lambda, the shards of one "
-        "database, is not there: a database has one owner and one tree for each column family.")
+        "database, is not there: a database has one owner and a tree for each column family.")
 def read_ratios(lab: Lab):
     for percent in (0, 25, 50, 75, 95, 100):
         for engine in lab.turn(ENGINES):

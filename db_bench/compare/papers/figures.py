@@ -8,6 +8,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Optional
 
+import machine
 from table import format_number, wrap_prose
 from workload import CompareError
 
@@ -98,6 +99,15 @@ def markdown_table(figure: Figure, result: Result) -> str:
     return "\n".join(lines) + "\n"
 
 
+def conditions(about: dict) -> str:
+    """Where, when and of how much the values are."""
+    remark = f" {about['remark']};" if about["remark"] else ""
+    warnings = "".join(f" Note: {warning}." for warning in about["warnings"])
+    settings = about["settings"]
+    return (f"{machine.sentence(about['machine'])};{remark} {settings['keys']:,} keys where "
+            f"nothing else is said; medians of {settings['rounds']}.{warnings}")
+
+
 def markdown_figure(paper: Paper, figure: Figure, result: Optional[Result]) -> str:
     """Its section of the page."""
     text = f"### {paper.key} {figure.name}: {figure.title}\n\n"
@@ -106,7 +116,7 @@ def markdown_figure(paper: Paper, figure: Figure, result: Optional[Result]) -> s
         return text
     if result is None:
         return text + "\nNot measured yet.\n"
-    text += "\n" + markdown_table(figure, result)
+    text += f"\n{markdown_table(figure, result)}\n{wrap_prose(conditions(result.about))}\n"
     if figure.in_docs:
         text += f"\n![{figure.title}]({picture_name(paper, figure)})\n"
     return text

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 import tempfile
 import time
@@ -84,8 +85,9 @@ def measure(figure: Figure, lab: Lab, rounds: int) -> Result:
 
 
 def measure_paper(options: argparse.Namespace, paper: Paper, lab: Lab, shelf: Shelf,
-                  line: Callable) -> None:
-    """Those of its figures that are asked for and not known."""
+                  tree: dict[str, str], line: Callable) -> None:
+    """Those of its figures that are asked for and not known. `tree`: what is measured, and when, as
+    it was before pages were written."""
     for figure in paper.select(options.figure):
         if not (options.figure or options.again) and shelf.get(paper, figure):
             line(f"{paper.key} {figure.name}: kept")
@@ -93,33 +95,25 @@ def measure_paper(options: argparse.Namespace, paper: Paper, lab: Lab, shelf: Sh
         began = time.monotonic()
         result = measure(figure, lab, options.rounds)
         warnings = {engine_of(path)["warning"] for path in lab.runs.glob("*.json")} - {""}
-        result.about = {"machine": machine.describe(peers_in(lab.runs)),
+        result.about = {"machine": machine.describe(peers_in(lab.runs)) | tree,
                         "settings": shelf.settings, "remark": options.remark,
                         "warnings": sorted(warnings)}
         shelf.put(paper, figure, result)
         line(f"{paper.key} {figure.name}: {figure.title}   ok {time.monotonic() - began:5.0f} s")
 
 
-def conditions(results: dict[str, Result]) -> str:
-    """Each machine, date and remark that results have, and their sizes."""
-    sentences = []
-    for result in results.values():
-        about = result.about
-        remark = f", {about['remark']}" if about["remark"] else ""
-        settings = about["settings"]
-        warnings = "".join(f" Note: {warning}." for warning in about["warnings"])
-        sentences.append(f"{machine.sentence(about['machine'])}{remark}. {settings['keys']:,} keys "
-                         f"where nothing else is said; medians of {settings['rounds']}.{warnings}")
-    return " ".join(dict.fromkeys(sentences))
-
-
-def markdown_paper(paper: Paper, results: dict[str, Result]) -> str:
-    """What stands between the marks. `results`: by the figures' numbers."""
+def markdown_paper(paper: Paper, results: dict[str, Result], page: str = "") -> str:
+    """What stands between the marks. `results`: by the figures' numbers. What they lack is as it
+    was on the page."""
+    old = {section.partition(":")[0]: section
+           for section in re.split(r"(?m)^(?=### )", page)[1:]}
     text = wrap_prose(f"The paper: {paper.setup}\n\nHere: {paper.here}\n")
-    if results:
-        text += wrap_prose(f"\n{conditions(results)}\n")
-    return text + "".join("\n" + markdown_figure(paper, figure, results.get(figure.number))
-                          for figure in paper.figures)
+    for figure in paper.figures:
+        section = markdown_figure(paper, figure, results.get(figure.number))
+        if figure.measure is not None and figure.number not in results:
+            section = old.get(section.partition(":")[0], section)
+        text += f"\n{section.strip()}\n"
+    return text
 
 
 def marks(paper: Paper) -> tuple[str, str]:
@@ -127,14 +121,14 @@ def marks(paper: Paper) -> tuple[str, str]:
             "begin -->", f"<!-- {paper.key} end -->")
 
 
-def split_page(page: str, paper: Paper) -> tuple[str, str]:
-    """What stands before and behind the paper's part."""
+def split_page(page: str, paper: Paper) -> tuple[str, str, str]:
+    """What stands before the paper's part, the part, and what is behind it."""
     before, begin, rest = page.partition(marks(paper)[0])
-    _, finish, after = rest.partition(marks(paper)[1])
+    part, finish, after = rest.partition(marks(paper)[1])
     if not begin or not finish:
         raise CompareError(f"the page has no place for {paper.key}: '{marks(paper)[0]}' and "
                            f"'{marks(paper)[1]}'")
-    return before + begin, finish + after
+    return before + begin, part, finish + after
 
 
 def write_outputs(options: argparse.Namespace, paper: Paper, shelf: Shelf) -> list[pathlib.Path]:
@@ -151,7 +145,8 @@ def write_outputs(options: argparse.Namespace, paper: Paper, shelf: Shelf) -> li
                 files.append(shelf.folder / picture_name(paper, figure))
                 plots.draw(paper, figure, results[figure.number], str(files[-1]))
     if options.update_docs:
-        before, after = split_page(options.page.read_text(), paper)
+        before, part, after = split_page(options.page.read_text(), paper)
+        text = markdown_paper(paper, results, part)
         options.page.write_text(f"{before}\n\n{text}\n{after}")
         for figure in paper.figures:
             if figure.in_docs and figure.number in results:
@@ -180,14 +175,14 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
     check(options, papers)
     shelf = Shelf(options.out / "papers", settings_of(options))
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="nacre-compare-", dir="/dev/shm"))
-    progress = progress_of(1)
+    progress, tree = progress_of(1), machine.describe_tree()
     try:
         for paper in papers:
             runs = shelf.folder / f"{paper.key}-runs"
             shutil.rmtree(runs, ignore_errors=True)
             runs.mkdir(parents=True)
             lab = Lab(options.bin, scratch, runs, keys_of(options), progress.show)
-            measure_paper(options, paper, lab, shelf, progress.line)
+            measure_paper(options, paper, lab, shelf, tree, progress.line)
             files = write_outputs(options, paper, shelf)
             progress.line(f"{paper.title}: written: " + ", ".join(map(str, files)))
     finally:

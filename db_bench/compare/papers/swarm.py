@@ -91,8 +91,9 @@ def latencies(lab: Lab):
 @figure("6", "small caches of the index", "percentile", "us",
         "1 M keys and 5 MiB of cache for their places: a miss costs a get one round trip and an "
         "update of SWARM two; 45.6 % miss in SWARM, 42.5 % in the others.",
-        "YCSB B with one client, `--index_memory_budget` for so much of the tables' indexes. A get "
-        "whose index is not in memory reads one bucket first; an update reads nothing.")
+        "YCSB B with one client, `--index_memory_budget` for so much of the indexes, which stay or "
+        "go by whole tables. A get whose index is not in memory reads one bucket first; an update "
+        "reads nothing.")
 def small_indexes(lab: Lab):
     for share in (1, 0.5, 0.25, 0):
         budget = int(share * INDEX_BYTES_PER_KEY * lab.num * 2)
