@@ -17,12 +17,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "db/memtable/memtable.h"
+#include "table/iterator/internal_iterator.h"
 #include "util/coding.h"
 #include "util/hash.h"
 #include "util/memory/arena.h"
@@ -62,12 +64,14 @@ std::vector<std::string> MakeKeys(Keys kind) {
 class OurTable {
  public:
   explicit OurTable(bool /*several_writers*/)
-      : table_(BytewiseComparator(), 1, 1 << 20, Blocks()) {}
+      : table_(BytewiseComparator(), 1, MemTable::IndexBytes(64 << 20), Blocks()) {}
 
   void Insert(const std::string& key, uint64_t sequence, const std::string& value) {
     bool new_chunk = false;
     table_.Add(sequence, ValueType::kValue, key, value, &new_chunk);
   }
+
+  MemTable* memtable() { return &table_; }
 
   class Reader {
    public:
@@ -239,6 +243,33 @@ void BM_Lookup(benchmark::State& state) {
   }
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * keys.size()));
 }
+
+/// What a flush does with a MemTable besides writing it: putting it in order, and taking each entry
+/// out of memory.
+template <Keys kind>
+void BM_SealAndWalk(benchmark::State& state) {
+  const std::vector<std::string> keys = MakeKeys(kind);
+  const auto copy = std::make_unique<char[]>(kValueBytes);
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto table = std::make_unique<OurTable>(false);
+    InsertAll(table.get(), keys, 0, 1);
+    state.ResumeTiming();
+    table->memtable()->Seal();
+    const auto iterator = table->memtable()->NewIterator();
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      std::memcpy(copy.get(), iterator->value().data(), kValueBytes);
+      benchmark::DoNotOptimize(copy.get());
+      benchmark::ClobberMemory();
+    }
+    state.PauseTiming();
+    table.reset();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * keys.size()));
+}
+BENCHMARK_TEMPLATE(BM_SealAndWalk, Keys::kBenchTool)->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(BM_SealAndWalk, Keys::kSequential)->Unit(benchmark::kMillisecond);
 
 #define NACRE_COMPARE(function, keys)            \
   BENCHMARK_TEMPLATE(function, OurTable, keys)   \
