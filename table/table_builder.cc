@@ -56,6 +56,8 @@ class TableBuilder::Rep {
   Status Add(const Slice& user_key, uint64_t tag, const Slice& value);
   bool Fits(size_t key_size, size_t value_size) const;
   uint64_t EstimatedSize() const { return offset() + TailBound(meta_.user_keys, last_key_.size()); }
+  uint64_t GrowthBound(size_t key_size, size_t value_size) const;
+  uint64_t RoomUntil(uint64_t limit) const;
   uint64_t entries() const { return meta_.entries; }
   void SetRangeTombstones(const std::vector<RangeTombstones::ListedFragment>& fragments);
   Status Finish(TableMeta* meta, bool last_part);
@@ -121,7 +123,9 @@ Status TableBuilder::Rep::CheckRecord(const Slice& user_key, const Slice& value)
     return Status::InvalidArgument("key of " + std::to_string(user_key.size()) +
                                    " bytes is too long");
   }
-  if (RecordBytes(user_key.size(), kWorstTag, value.size()) > kRecordBytesMax) {
+  if (user_key.size() + value.size() >
+          kRecordBytesMax - kMaxRecordHeaderBytes - kMaxVarint64Bytes &&
+      RecordBytes(user_key.size(), kWorstTag, value.size()) > kRecordBytesMax) {
     return Status::InvalidArgument("value of " + std::to_string(value.size()) +
                                    " bytes is too long");
   }
@@ -255,6 +259,22 @@ bool TableBuilder::Rep::Fits(size_t key_size, size_t value_size) const {
   return NextRecordAt(bytes) + bytes + TailBound(meta_.user_keys + 1, key_size) <= capacity_;
 }
 
+uint64_t TableBuilder::Rep::GrowthBound(size_t key_size, size_t value_size) const {
+  // Lengths, tag and checksum of the record; two buckets of the point index; what a boundary takes
+  // beside its key, and how much longer lengths in the footer may get.
+  constexpr uint64_t kBesides = 512;
+  // The record leaves no more of a chunk empty than it takes. A separator is no longer than the key
+  // before it, and the longest key counts up to nine times.
+  return 2 * (key_size + value_size + alignment_) + 9 * std::max(key_size, last_key_.size()) +
+         kBesides;
+}
+
+uint64_t TableBuilder::Rep::RoomUntil(uint64_t limit) const {
+  const uint64_t end = std::min(limit, capacity_);
+  const uint64_t size = EstimatedSize();
+  return size < end ? end - size : 0;
+}
+
 Status TableBuilder::Rep::AppendSection(const std::string& bytes, TableSection* section) {
   section->offset = offset();
   section->length = bytes.size();
@@ -350,6 +370,12 @@ bool TableBuilder::Fits(size_t key_size, size_t value_size) const {
 }
 
 uint64_t TableBuilder::EstimatedSize() const { return rep_->EstimatedSize(); }
+
+uint64_t TableBuilder::GrowthBound(size_t key_size, size_t value_size) const {
+  return rep_->GrowthBound(key_size, value_size);
+}
+
+uint64_t TableBuilder::RoomUntil(uint64_t limit) const { return rep_->RoomUntil(limit); }
 
 uint64_t TableBuilder::entries() const { return rep_->entries(); }
 

@@ -51,6 +51,12 @@ class TableBuilder {
 
   /// Bytes of the table if it were finished now (an upper bound, within a chunk of exact).
   uint64_t EstimatedSize() const;
+  /// How much larger EstimatedSize can at most be once such a record is added. Cheaper than to ask
+  /// for either: while the sum of these stays below RoomUntil(limit), every record fits, and
+  /// EstimatedSize stays below `limit`.
+  uint64_t GrowthBound(size_t key_size, size_t value_size) const;
+  /// From EstimatedSize to `limit` or to the writer's capacity, whichever is nearer; 0 beyond it.
+  uint64_t RoomUntil(uint64_t limit) const;
   uint64_t entries() const;
 
   /// Requires entries() > 0. Returns when every byte is acknowledged. `last_part`: as in TableMeta.

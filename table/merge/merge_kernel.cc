@@ -38,6 +38,7 @@ class Merge {
   void Filter(const Slice& user_key, uint64_t* tag, Slice* value);
   Status EmitVersion(const Slice& user_key, size_t stripe, uint64_t tag, const Slice& value);
   Status Emit(const Slice& user_key, uint64_t tag, const Slice& value);
+  Status MakeRoom(const Slice& user_key, const Slice& value);
   Status OpenTable(size_t key_size, size_t value_size);
   Status FinishTable(bool last, const Slice& limit);
 
@@ -57,6 +58,8 @@ class Merge {
   TableBuilderOptions table_options_;
 
   std::unique_ptr<TableBuilder> builder_;
+  /// The table may grow by so much before its size has to be looked at again.
+  uint64_t sure_room_ = 0;
   size_t deeper_next_ = 0;  ///< First range that does not end before the current key.
   /// Those of the input, by number: the first that does not end before the current key, and that
   /// which covers it.
@@ -424,6 +427,23 @@ Status Merge::FinishWithFragments() {
 // ---- Outputs ------------------------------------------------------------------------------------
 
 Status Merge::Emit(const Slice& user_key, uint64_t tag, const Slice& value) {
+  const auto growth_bound = [&] { return builder_->GrowthBound(user_key.size(), value.size()); };
+  uint64_t growth = builder_ == nullptr ? UINT64_MAX : growth_bound();
+  if (growth >= sure_room_) [[unlikely]] {
+    NACRE_RETURN_IF_ERROR(MakeRoom(user_key, value));
+    growth = growth_bound();
+  }
+  assert(builder_->Fits(user_key.size(), value.size()));
+  assert(emitted_ || builder_->entries() == 0 ||
+         builder_->EstimatedSize() < options_.target_table_bytes);
+  sure_room_ -= std::min(sure_room_, growth);
+  emitted_ = true;
+  ++stats_->entries_written;
+  return builder_->Add(user_key, tag, value);
+}
+
+/// Ends the table if the record is to go to the next one, and sees to it that there is a table.
+Status Merge::MakeRoom(const Slice& user_key, const Slice& value) {
   if (builder_ != nullptr) {
     const bool cut = !emitted_ && builder_->EstimatedSize() >= options_.target_table_bytes;
     if (cut || !builder_->Fits(user_key.size(), value.size())) {
@@ -431,9 +451,8 @@ Status Merge::Emit(const Slice& user_key, uint64_t tag, const Slice& value) {
     }
   }
   if (builder_ == nullptr) NACRE_RETURN_IF_ERROR(OpenTable(user_key.size(), value.size()));
-  emitted_ = true;
-  ++stats_->entries_written;
-  return builder_->Add(user_key, tag, value);
+  sure_room_ = builder_->RoomUntil(options_.target_table_bytes);
+  return Status::OK();
 }
 
 Status Merge::OpenTable(size_t key_size, size_t value_size) {
