@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
 
+#include "db/redundancy/adaptive_repair_rate.h"
 #include "db/redundancy/repair_pace.h"
 #include "db/redundancy/repair_planner.h"
 #include "db/version/table_handle.h"
@@ -17,6 +19,8 @@ namespace nacre {
 /// what goes on from one plan to the next.
 struct RepairRun {
   RepairPace pace;
+  AdaptiveRepairRate rate;
+  uint64_t ask_at_nanos = 0;  ///< When the nodes are asked again, for `rate`.
   uint64_t started_nanos = 0;
   uint64_t bytes_repaired = 0;
   uint64_t tables_repaired = 0;
@@ -34,6 +38,7 @@ struct RepairPass {
   uint64_t until_nanos = 0;   ///< When it is to be made anew in any case.
   bool outdated = false;
   uint64_t bytes_repaired = 0;
+  std::map<NodeId, size_t> jobs_on_node;
   Status failure;  ///< The first one.
 };
 struct RepairedTable {

@@ -11,7 +11,9 @@
 #include "db/version/table_changes.h"
 #include "jobs/job_client.h"
 #include "jobs/rebuild_job.h"
+#include "pool/reports.h"
 #include "pool/space/pending_writes.h"
+#include "pool/wire/node_stats.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -34,8 +36,13 @@ constexpr uint64_t kForgetNanos = 60'000'000'000;
 /// Bytes of fragments in one job: few enough to be limited evenly, and to be done again.
 constexpr uint64_t kBatchBytes = 16 << 20;
 constexpr size_t kBatchTables = 16;
-/// Jobs at a time.
-constexpr size_t kRepairWorkers = 2;
+/// Jobs at a time: one for each node that lives, as a node runs one. Fewer than the first would
+/// leave a node idle between two jobs.
+constexpr size_t kWorkersMin = 2;
+constexpr size_t kWorkersMax = 32;
+/// How often nodes are asked whether they answer as soon as usual, and how many of them.
+constexpr uint64_t kAskNanos = 50'000'000;
+constexpr int kAskedMax = 16;
 
 }  // namespace
 
@@ -109,7 +116,9 @@ bool TableRepairer::RepairAll() {
     }
   }
   if (to_do > 0 && !paused) {
-    RunTogether("nacre-repair", kRepairWorkers, [&](size_t) { RepairWorker(&pass); });
+    const auto alive = static_cast<size_t>(context_.client->alive_count());
+    RunTogether("nacre-repair", std::clamp(alive, kWorkersMin, kWorkersMax),
+                [&](size_t) { RepairWorker(&pass); });
     state_->RetireUnlinkedViews();
     if (pass.outdated || pass.bytes_repaired > 0) return true;
   }
@@ -141,15 +150,54 @@ void TableRepairer::EndRun() {
   run_.tables_repaired = 0;
 }
 
+uint64_t TableRepairer::Limit(const pool::Directions& directions) {
+  if (directions.repair_bytes_per_second != 0) return directions.repair_bytes_per_second;
+  const uint64_t limit = context_.live.repair_bytes_per_second;
+  if (limit != kAdaptiveRepair) return limit;
+  const uint64_t start = context_.clock->NowNanos();
+  {
+    MutexLock lock(&mutex_);
+    if (start < run_.ask_at_nanos) return run_.rate.bytes_per_second();
+    run_.ask_at_nanos = start + kAskNanos;  // No other worker asks them.
+  }
+  std::vector<AdaptiveRepairRate::Answer> answers;
+  for (int i = 0; i < std::min(context_.client->node_count(), kAskedMax); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (!context_.client->alive(node)) continue;
+    const uint64_t asked = context_.clock->NowNanos();
+    pool::NodeStats stats;
+    if (!pool::GetStats(context_.client, node, &stats).ok()) continue;  // It is about to be lost.
+    answers.push_back({node, context_.clock->NowNanos() - asked});
+  }
+  MutexLock lock(&mutex_);
+  run_.rate.Heard(answers);
+  return run_.rate.bytes_per_second();
+}
+
+NodeId TableRepairer::BeginOn(const pool::RebuildJob& job, RepairPass* pass) {
+  MutexLock lock(&mutex_);
+  std::map<NodeId, size_t>& jobs = pass->jobs_on_node;
+  NodeId best = job.tables.front().fragments.front().to.start.node;
+  for (const pool::TableRebuild& table : job.tables) {
+    const NodeId node = table.fragments.front().to.start.node;
+    if (jobs[node] < jobs[best]) best = node;
+  }
+  ++jobs[best];
+  return best;
+}
+
+void TableRepairer::EndOn(NodeId node, RepairPass* pass) {
+  MutexLock lock(&mutex_);
+  --pass->jobs_on_node[node];
+}
+
 bool TableRepairer::TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) {
   batch->clear();
   // Nothing is chosen before it may be moved: the most urgent may be another one by then.
   for (;;) {
     const pool::Directions directions = reporter_->directions();
     if (state_->closing.load(std::memory_order_relaxed) || directions.repair_paused) return false;
-    const uint64_t bytes_per_second = directions.repair_bytes_per_second != 0
-                                          ? directions.repair_bytes_per_second
-                                          : context_.live.repair_bytes_per_second.load();
+    const uint64_t bytes_per_second = Limit(directions);
     const uint64_t now = context_.clock->NowNanos();
     uint64_t ready = 0;
     {
@@ -220,8 +268,7 @@ void TableRepairer::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch
   pool::JobEnd end;
   if (!items.empty()) {
     NACRE_POINT("repair.space-reserved");
-    // Where the first of them goes: as a rule, where all go.
-    const NodeId executor = job.tables.front().fragments.front().to.start.node;
+    const NodeId executor = BeginOn(job, pass);
     bool here = context_.live.compaction == CompactionSite::kCompute;
     Status s;
     if (!here) {
@@ -235,6 +282,7 @@ void TableRepairer::RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch
       s = pool::RunRebuild(job, &context_.store, &state_->closing, &result);
       context_.space.EndAbandonedWrites();  // Some of the tables may have failed.
     }
+    EndOn(executor, pass);
     if (!s.ok()) result.tables.assign(items.size(), s);
     NACRE_POINT("repair.fragments-written");
   }

@@ -13,6 +13,7 @@
 #include "db/redundancy/membership_keeper.h"
 #include "db/redundancy/node_reporter.h"
 #include "db/redundancy/repair_pass.h"
+#include "jobs/rebuild_job.h"
 #include "nacre/status.h"
 #include "pool/wire/database_report.h"
 #include "util/mutex.h"
@@ -55,10 +56,16 @@ class TableRepairer {
   bool RepairAll() EXCLUDES(mutex_, state_->mutex, committer_->mutex);
   void EndRun();
   void RepairWorker(RepairPass* pass) EXCLUDES(mutex_, state_->mutex, committer_->mutex);
+  /// Bytes per second that repair may take; 0: any number.
+  uint64_t Limit(const pool::Directions& directions) EXCLUDES(mutex_);
   /// The next tables, once the limit allows them. False: none, or no more for now.
   bool TakeBatch(RepairPass* pass, std::vector<RepairItem>* batch) EXCLUDES(mutex_);
   bool ChooseBatch(RepairPass* pass, uint64_t now_nanos, std::vector<RepairItem>* batch)
       REQUIRES(mutex_);
+  /// The node that is to run the job: of those that its tables go to, the one that runs fewest. It
+  /// counts there until EndOn.
+  NodeId BeginOn(const pool::RebuildJob& job, RepairPass* pass) EXCLUDES(mutex_);
+  void EndOn(NodeId node, RepairPass* pass) EXCLUDES(mutex_);
   void RepairBatch(RepairPass* pass, std::vector<RepairItem>* batch)
       EXCLUDES(mutex_, state_->mutex, committer_->mutex);
   /// Puts the repaired tables in the old ones' places, unless these are gone meanwhile.

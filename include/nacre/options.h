@@ -42,6 +42,9 @@ enum class NearDataFlush : uint8_t {
   kOff,  ///< This process flushes.
 };
 
+/// See DBOptions::repair_bytes_per_second.
+inline constexpr uint64_t kAdaptiveRepair = UINT64_MAX;
+
 /// Options of the database as a whole. Names and defaults are RocksDB's where RocksDB has the
 /// option.
 struct DBOptions {
@@ -128,8 +131,9 @@ struct DBOptions {
   int max_queue_pairs_per_node = 0;
   /// Bytes of fragments per second that are made anew when nodes are lost or drained, over all
   /// nodes; 0: as many as they can, which is some 2 GB for each of their processors.
-  /// `nacre-ctl repair limit` overrides it.
-  uint64_t repair_bytes_per_second = 256 << 20;
+  /// kAdaptiveRepair: more and more as long as nodes answer as soon as they did without it, else
+  /// less, down to 64 MiB. `nacre-ctl repair limit` overrides it.
+  uint64_t repair_bytes_per_second = kAdaptiveRepair;
   /// A wait for a node longer than this fails with `TimedOut` or `Unavailable`.
   std::chrono::milliseconds operation_timeout{10'000};
 
