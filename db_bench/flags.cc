@@ -95,7 +95,9 @@ DEFINE_bool(statistics, false, "Collect RocksDB's statistics; `stats` prints the
 DEFINE_int64(write_buffer_size, 64 << 20, "Bytes of a MemTable");
 DEFINE_int64(max_write_buffer_number, 2, "MemTables, the active one included");
 DEFINE_int64(max_background_jobs, 2, "Concurrent flushes and compactions");
-DEFINE_int64(subcompactions, 1, "Parts that a compaction may be cut into");
+DEFINE_int64(subcompactions, 0,
+             "Parts that a compaction may be cut into; 0: as many as idle workers of nodes, with "
+             "RocksDB one");
 DEFINE_int64(max_subcompactions, -1, "The same, by the name of the option; wins if not negative");
 DEFINE_int64(target_file_size_base, 64 << 20, "Bytes of a table in level 1");
 DEFINE_int64(max_bytes_for_level_base, 256 << 20, "Bytes of level 1");
@@ -205,7 +207,7 @@ Status CheckRanges() {
       {"write_buffer_size", FLAGS_write_buffer_size, 64 * kKiB, 64 * kGiB},
       {"max_write_buffer_number", FLAGS_max_write_buffer_number, 2, 32},
       {"max_background_jobs", FLAGS_max_background_jobs, 1, 256},
-      {"subcompactions", FLAGS_subcompactions, 1, 256},
+      {"subcompactions", FLAGS_subcompactions, 0, 256},
       {"max_subcompactions", FLAGS_max_subcompactions, -1, 256},
       {"target_file_size_base", FLAGS_target_file_size_base, 64 * kKiB, kTiB},
       {"max_bytes_for_level_base", FLAGS_max_bytes_for_level_base, 64 * kKiB, 1024 * kTiB},

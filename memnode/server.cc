@@ -373,6 +373,7 @@ NodeStats Server::stats() const {
   stats.instance_id = instance_id_;
   stats.domain = options_.domain;
   stats.keeping = keeping_;
+  stats.workers = static_cast<uint64_t>(options_.workers);
   if (region_ != nullptr) {
     stats.region_bytes = region_->size();
     stats.slab_bytes = region_->slab_bytes();

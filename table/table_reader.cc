@@ -282,6 +282,22 @@ Status TableReader::ApproximateOffset(const Slice& internal_key, uint64_t* offse
   return Status::OK();
 }
 
+Status TableReader::CutKeys(uint64_t part_bytes, std::vector<std::string>* user_keys) const {
+  user_keys->clear();
+  if (part_bytes >= meta_->records.length) return Status::OK();
+  RangeIndexRef range;
+  NACRE_RETURN_IF_ERROR(rep_->GetRangeIndex(&range));
+  const TableContext& table = rep_->context();
+  std::string key;
+  for (uint64_t at = part_bytes; at < meta_->records.length; at += part_bytes) {
+    if (!range->index.KeyNear(at, &key)) continue;
+    if (user_keys->empty() || table.comparator.CompareUserKeys(user_keys->back(), key) < 0) {
+      user_keys->push_back(key);
+    }
+  }
+  return Status::OK();
+}
+
 size_t TableReader::MemoryUsage() const { return sizeof(*this) + rep_->MemoryUsage(); }
 
 Status TableReader::LoadPointIndex(std::unique_ptr<char[]>* section, PointIndex* index) const {

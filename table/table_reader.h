@@ -102,6 +102,9 @@ class TableReader {
   /// `*offset`, within the table, is near `internal_key`. Reads the range index only if the key is
   /// between the table's ends.
   Status ApproximateOffset(const Slice& internal_key, uint64_t* offset) const;
+  /// User keys that cut the records into parts of about `part_bytes` > 0, ascending; fewer where
+  /// the range index has no key between two of them. Reads the range index unless it is resident.
+  Status CutKeys(uint64_t part_bytes, std::vector<std::string>* user_keys) const;
 
   /// Bytes kept in local memory (range index, range tombstones and this object; not point tiers).
   size_t MemoryUsage() const;

@@ -116,7 +116,7 @@ rocksdb::Status ToNacre(const rocksdb::DBOptions& options, nacre::DBOptions* res
   result->manual_wal_flush = options.manual_wal_flush;
   result->delayed_write_rate = options.delayed_write_rate;
   result->max_background_jobs = options.max_background_jobs;
-  result->max_subcompactions = options.max_subcompactions;
+  result->max_subcompactions = std::max(options.max_subcompactions, 1U);  // As RocksDB takes 0.
   return rocksdb::Status::OK();
 }
 

@@ -66,6 +66,8 @@ void CompactionRunner::Loop() {
           state_->work.compactions_running <= context_.live.most_compactions()) {
         try {
           compaction = Pick();
+          // Each piece reserves room for its worst case, which may be what was missing.
+          if (compaction != nullptr && failures > 0) compaction->max_subcompactions = 1;
         } catch (...) {
           // A comparator that throws has none picked until something changes.
         }

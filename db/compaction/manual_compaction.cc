@@ -178,6 +178,7 @@ Status ManualCompaction::Compact(int level, int output_level, const Slice* begin
 
 Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ended) {
   uint64_t least_bytes = UINT64_MAX;
+  bool uncut = false;
   for (int failures = 0;;) {
     std::unique_ptr<Compaction> compaction;
     uint64_t room = 0;
@@ -186,7 +187,7 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
       *ended = true;
       return Status::OK();
     }
-    compaction->max_subcompactions = max_subcompactions_;
+    compaction->max_subcompactions = uncut ? 1 : max_subcompactions_;
     compaction->manual = true;
     const size_t tables = compaction->inputs.size();
     const uint64_t bytes = compaction->InputBytes();
@@ -202,6 +203,11 @@ Status ManualCompaction::CompactPiece(CompactionPicker::Range* range, bool* ende
       range->begin = &after_slice_;
       range->after_begin = true;
       return Status::OK();
+    }
+    // Each key range reserves room for its worst case, and no number of them was asked for.
+    if (status.IsNoSpace() && !uncut && max_subcompactions_ == 0) {
+      uncut = true;
+      continue;
     }
     // There may be room for less, unless tables that share a key cannot be parted.
     if (status.IsNoSpace() && range->level > 0 && tables > 1 && bytes < least_bytes) {

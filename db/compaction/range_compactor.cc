@@ -42,6 +42,12 @@ constexpr uint64_t kLeastAlignedBytes = 16 << 20;
 /// A merged value is at most such a part of a table: room for one is reserved in each.
 constexpr uint64_t kMergedPart = 4;
 
+/// As many key ranges as may be asked for.
+constexpr uint64_t kPiecesMax = 256;
+
+/// So many keys are looked at for each share of the bytes when a compaction is cut.
+constexpr uint64_t kKeysInShare = 16;
+
 /// Outputs of fewer largest records than this go into one table: room for one more is reserved in
 /// each of several.
 constexpr uint64_t kRecordsInTable = 8;
@@ -79,37 +85,63 @@ std::vector<std::shared_ptr<const TableMeta>> Metas(const TableList& tables) {
 
 }  // namespace
 
+uint64_t RangeCompactor::PiecesOf(const Compaction& compaction) const {
+  if (compaction.max_subcompactions > 0) return compaction.max_subcompactions;
+  if (const uint32_t pieces = context_.live.max_subcompactions; pieces > 0) return pieces;
+  if (context_.live.compaction == CompactionSite::kCompute) return 1;
+  const uint64_t tables = compaction.InputBytes() /
+                          compaction.family->picker().TargetTableBytes(compaction.output_level);
+  if (tables < 2) return 1;
+  const uint64_t idle = context_.executors.IdleWorkers(context_.client, context_.space);
+  return std::clamp<uint64_t>(idle, 1, std::min(tables, kPiecesMax));
+}
+
 std::vector<std::string> RangeCompactor::Cut(const Compaction& compaction) const {
   if (!compaction.cuts.empty()) return compaction.cuts;
-  // At first keys of input tables, in shares of about the same bytes.
-  TableList tables = compaction.overlap.empty() ? compaction.inputs : compaction.overlap;
-  const InternalKeyComparator& comparator = compaction.family->comparator();
-  std::sort(tables.begin(), tables.end(), [&](const auto& a, const auto& b) {
-    return comparator.Compare(a->meta().smallest, b->meta().smallest) < 0;
-  });
-  uint64_t total = 0;
+  const uint64_t pieces = PiecesOf(compaction);
+  if (pieces == 1) return {};
   uint64_t largest_record = 0;
-  for (const auto& table : tables) {
-    total += table->size();
-    largest_record = std::max(largest_record, table->meta().largest_record);
+  for (const TableList* tables : {&compaction.inputs, &compaction.overlap}) {
+    for (const auto& table : *tables) {
+      largest_record = std::max(largest_record, table->meta().largest_record);
+    }
   }
-  const uint32_t pieces = compaction.max_subcompactions > 0
-                              ? compaction.max_subcompactions
-                              : context_.live.max_subcompactions.load();
   // Room for the largest record is reserved for each.
-  const uint64_t share = std::max(total / pieces + 1, kRecordsInTable * largest_record);
+  const uint64_t share =
+      std::max(compaction.InputBytes() / pieces + 1, kRecordsInTable * largest_record);
+  const std::vector<KeyWeight> keys = WeighKeys(compaction, share / kKeysInShare + 1);
+  const InternalKeyComparator& comparator = compaction.family->comparator();
   std::vector<std::string> cuts;
   uint64_t collected = 0;
-  for (const auto& table : tables) {
-    const Slice first = table->meta().smallest_user_key();
-    if (collected >= share &&
-        (cuts.empty() || comparator.CompareUserKeys(cuts.back(), first) < 0)) {
-      cuts.push_back(first.ToString());
+  for (const KeyWeight& key : keys) {
+    const std::string& last = cuts.empty() ? keys.front().user_key : cuts.back();
+    if (collected >= share && comparator.CompareUserKeys(last, key.user_key) < 0) {
+      cuts.push_back(key.user_key);
       collected = 0;
     }
-    collected += table->size();
+    collected += key.bytes;
   }
   return cuts;
+}
+
+std::vector<RangeCompactor::KeyWeight> RangeCompactor::WeighKeys(const Compaction& compaction,
+                                                                 uint64_t part_bytes) {
+  std::vector<KeyWeight> keys;
+  for (const TableList* tables : {&compaction.inputs, &compaction.overlap}) {
+    for (const auto& table : *tables) {
+      std::vector<std::string> within;
+      // Without its index a table is not cut; the job that reads it says why it cannot be read.
+      table->reader().CutKeys(part_bytes, &within).IgnoreError();
+      const uint64_t bytes = table->size() / (within.size() + 1);
+      keys.push_back({table->meta().smallest_user_key().ToString(), bytes});
+      for (std::string& key : within) keys.push_back({std::move(key), bytes});
+    }
+  }
+  const InternalKeyComparator& comparator = compaction.family->comparator();
+  std::stable_sort(keys.begin(), keys.end(), [&](const KeyWeight& a, const KeyWeight& b) {
+    return comparator.CompareUserKeys(a.user_key, b.user_key) < 0;
+  });
+  return keys;
 }
 
 Status RangeCompactor::Run(const Compaction& compaction, const TableLineage& lineage,
@@ -267,6 +299,7 @@ Status RangeCompactor::Execute(const ColumnFamily& family, pool::CompactionJob* 
   const uint64_t target = family.picker().TargetTableBytes(static_cast<int>(job->output_level));
   const std::map<NodeId, uint64_t> local_bytes = LocalBytes(*job);
   const JobNeeds needs(*job);
+  const bool is_piece = job->begin.has_value() || job->end.has_value();
   std::vector<NodeId> tried = context_.refusals.NodesWithout(*context_.client, needs);
   const bool here = context_.live.compaction == CompactionSite::kCompute;
   const int most_doublings = MakesValues(*job) ? kDoublingsMaxOfNewValues : kDoublingsMax;
@@ -276,7 +309,9 @@ Status RangeCompactor::Execute(const ColumnFamily& family, pool::CompactionJob* 
     // This process, when no node can.
     const NodeId executor =
         here ? kNoNode
-             : context_.executors.Take(*context_.client, context_.space, local_bytes, tried);
+             : context_.executors.Take(
+                   *context_.client, context_.space, local_bytes, tried,
+                   is_piece ? Executors::Choice::kIdle : Executors::Choice::kNear);
     Executors::Turn turn(&context_.executors, executor);
     // Before the node is asked: another process of it may answer, never an earlier one.
     const uint32_t start = executor == kNoNode ? 0 : context_.client->start_id(executor);

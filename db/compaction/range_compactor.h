@@ -32,6 +32,16 @@ class RangeCompactor {
              TableList* outputs) EXCLUDES(state_->mutex);
 
  private:
+  /// A key of an input, and the bytes of that input from there up to its next key here.
+  struct KeyWeight {
+    std::string user_key;
+    uint64_t bytes;
+  };
+
+  /// How many key ranges there are to be at most.
+  uint64_t PiecesOf(const Compaction& compaction) const;
+  /// Keys of all inputs in their order, about `part_bytes` of a table from one to the next.
+  static std::vector<KeyWeight> WeighKeys(const Compaction& compaction, uint64_t part_bytes);
   /// Runs the job on the best node that can, with space reserved for its outputs; opens these.
   Status Execute(const ColumnFamily& family, pool::CompactionJob* job, const TableList& inputs,
                  uint64_t input_bytes, TableList* outputs);

@@ -1,13 +1,17 @@
 #include "db/context/executors.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
+
+#include "pool/reports.h"
+#include "pool/wire/node_stats.h"
 
 namespace nacre {
 
 NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocator& space,
                        const std::map<NodeId, uint64_t>& local_bytes,
-                       const std::vector<NodeId>& tried) {
+                       const std::vector<NodeId>& tried, Choice choice) {
   std::vector<uint64_t> used_bytes;
   used_bytes.reserve(static_cast<size_t>(client.node_count()));
   for (int node = 0; node < client.node_count(); ++node) {
@@ -15,7 +19,7 @@ NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocato
   }
   MutexLock lock(&mutex_);
   NodeId best = kNoNode;
-  std::pair<uint64_t, uint64_t> best_rank;
+  std::tuple<bool, uint64_t, uint64_t> best_rank;
   for (size_t node = 0; node < used_bytes.size(); ++node) {
     const auto id = static_cast<NodeId>(node);
     if (!client.alive(id) || std::find(tried.begin(), tried.end(), id) != tried.end()) continue;
@@ -26,7 +30,8 @@ NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocato
     const auto local = local_bytes.find(id);
     const uint64_t bytes = local == local_bytes.end() ? 0 : local->second;
     const uint64_t share = bytes / (1 + jobs_on_node_[id]);
-    const std::pair<uint64_t, uint64_t> rank{UINT64_MAX - share, used_bytes[id]};
+    const bool busy = choice == Choice::kIdle && !HasIdleWorker(id);
+    const std::tuple<bool, uint64_t, uint64_t> rank{busy, UINT64_MAX - share, used_bytes[id]};
     if (best != kNoNode && rank >= best_rank) continue;
     best = id;
     best_rank = rank;
@@ -39,6 +44,40 @@ void Executors::Leave(NodeId executor) {
   if (executor == kNoNode) return;
   MutexLock lock(&mutex_);
   --jobs_on_node_[executor];
+}
+
+bool Executors::HasIdleWorker(NodeId node) const {
+  const auto jobs = jobs_on_node_.find(node);
+  const auto workers = workers_.find(node);
+  return jobs == jobs_on_node_.end() ||
+         jobs->second < (workers == workers_.end() ? 1 : workers->second.count);
+}
+
+uint64_t Executors::WorkersOf(pool::PoolClient* client, NodeId node) {
+  const uint32_t start = client->start_id(node);
+  {
+    MutexLock lock(&mutex_);
+    const auto known = workers_.find(node);
+    if (known != workers_.end() && known->second.start_id == start) return known->second.count;
+  }
+  pool::NodeStats stats;
+  if (!pool::GetStats(client, node, &stats).ok()) return 1;
+  const uint64_t count = std::max<uint64_t>(stats.workers, 1);
+  MutexLock lock(&mutex_);
+  workers_[node] = {start, count};
+  return count;
+}
+
+uint64_t Executors::IdleWorkers(pool::PoolClient* client, const pool::SpaceAllocator& space) {
+  uint64_t idle = 0;
+  for (int i = 0; i < client->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (!client->alive(node) || space.AwaitsEndOn(node)) continue;
+    const uint64_t workers = WorkersOf(client, node);
+    MutexLock lock(&mutex_);
+    idle += workers - std::min(workers, jobs_on_node_[node]);
+  }
+  return idle;
 }
 
 }  // namespace nacre

@@ -32,16 +32,34 @@ class Executors {
     const NodeId node_;
   };
 
-  /// The node with most of a job's input that has not been tried, busy with it until Leave; kNoNode
-  /// if there is none.
+  enum class Choice : uint8_t {
+    kNear,  ///< The node with most of the input.
+    kIdle,  ///< Among those with a thread that is free as far as is known; if there is none, kNear.
+  };
+  /// A node for a job that has not been tried, busy with it until Leave; kNoNode if there is none.
   NodeId Take(const pool::PoolClient& client, const pool::SpaceAllocator& space,
-              const std::map<NodeId, uint64_t>& local_bytes, const std::vector<NodeId>& tried)
-      EXCLUDES(mutex_);
+              const std::map<NodeId, uint64_t>& local_bytes, const std::vector<NodeId>& tried,
+              Choice choice = Choice::kNear) EXCLUDES(mutex_);
   void Leave(NodeId executor) EXCLUDES(mutex_);
+  /// How many threads for jobs the nodes have that run none of this database's. Asks a node that
+  /// has started since the last call, and takes it for one with a single thread if it does not
+  /// answer.
+  uint64_t IdleWorkers(pool::PoolClient* client, const pool::SpaceAllocator& space)
+      EXCLUDES(mutex_);
 
  private:
+  /// What one start of a node has told.
+  struct Workers {
+    uint32_t start_id = 0;
+    uint64_t count = 0;
+  };
+
+  bool HasIdleWorker(NodeId node) const REQUIRES(mutex_);
+  uint64_t WorkersOf(pool::PoolClient* client, NodeId node) EXCLUDES(mutex_);
+
   Mutex mutex_;
   std::map<NodeId, uint64_t> jobs_on_node_ GUARDED_BY(mutex_);
+  std::map<NodeId, Workers> workers_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre

@@ -94,7 +94,7 @@ DBOptions SanitizeDBOptions(const DBOptions& options, std::vector<std::string>* 
   DBOptions result = options;
   Sanitizer sanitizer("", notes);
   sanitizer.Clamp("max_background_jobs", &result.max_background_jobs, 1, kBackgroundJobsMax);
-  sanitizer.Clamp("max_subcompactions", &result.max_subcompactions, 1U, kMaxSubcompactions);
+  sanitizer.Clamp("max_subcompactions", &result.max_subcompactions, 0U, kMaxSubcompactions);
   sanitizer.Clamp("keep_log_file_num", &result.keep_log_file_num, size_t{1}, SIZE_MAX);
   sanitizer.Clamp("manifest_image_edits", &result.manifest_image_edits, 1U, UINT32_MAX);
   return result;

@@ -120,8 +120,9 @@ struct DBOptions {
   /// Bytes per second admitted while slowed down; 0 means 16 MiB/s, as in RocksDB.
   uint64_t delayed_write_rate = 0;
   int max_background_jobs = 2;
-  /// Key ranges that one compaction may be cut into, each run by its own executor.
-  uint32_t max_subcompactions = 1;
+  /// Key ranges that one compaction may be cut into, each run by its own executor. 0: as many as
+  /// the nodes have workers that run nothing for this database, none smaller than a table.
+  uint32_t max_subcompactions = 0;
 
   // ---- Remote memory ------------------------------------------------------------------------
 

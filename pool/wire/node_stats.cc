@@ -19,6 +19,7 @@ std::span<const NodeFigure> NodeFigures() {
       NACRE_FIGURE(slabs_total, kGauge, "slabs", "nacre_slabs", "Slabs of the node."),
       NACRE_FIGURE(slabs_leased, kGauge, "slabs_leased", "nacre_slabs_leased", "Slabs leased out."),
       NACRE_FIGURE(databases, kGauge, "databases", "nacre_databases", "Databases known."),
+      NACRE_FIGURE(workers, kGauge, "workers", "nacre_workers", "Threads that run compactions."),
       NACRE_FIGURE(connections, kGauge, "connections", "nacre_connections", "Connections open."),
       NACRE_FIGURE(requests, kCounter, "requests", "nacre_requests_total", "Requests taken."),
       NACRE_FIGURE(requests_malformed, kCounter, "requests_malformed",

@@ -41,6 +41,7 @@ struct NodeStats {
   uint64_t uptime_nanos = 0;
   uint64_t requests_malformed = 0;
   uint64_t databases = 0;
+  uint64_t workers = 0;           ///< Threads that run compactions; 0: its version does not tell.
   uint64_t peers_refused = 0;     ///< Without the secret, of another version, or silent.
   uint64_t frames_malformed = 0;  ///< By the transport; each ended a connection.
   std::string domain{};           ///< See MemoryNodeOptions.

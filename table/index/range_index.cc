@@ -263,6 +263,17 @@ RecordInterval RangeIndex::Containing(uint64_t offset) const {
   return interval;
 }
 
+bool RangeIndex::KeyNear(uint64_t offset, std::string* user_key) const {
+  const auto after = std::partition_point(
+      restarts_.begin(), restarts_.end(),
+      [offset](const Restart& restart) { return restart.record_offset <= offset; });
+  if (after == restarts_.begin()) return false;
+  Cursor cursor(*this, boundaries_ + std::prev(after)->position, boundaries_end_);
+  cursor.Next<true>();
+  *user_key = cursor.key().ToString();
+  return true;
+}
+
 void RangeIndex::BoundariesUpTo(uint64_t limit, std::vector<uint64_t>* boundaries) const {
   assert(limit > 0 && limit <= records_bytes_);
   boundaries->clear();

@@ -80,6 +80,9 @@ class RangeIndex {
   RecordInterval Seek(const Slice& user_key, uint64_t tag) const;
   /// The interval that holds the byte at `offset` < records_bytes.
   RecordInterval Containing(uint64_t offset) const;
+  /// A user key near the byte at `offset`, as one boundary has it. False: there is no boundary
+  /// before it.
+  bool KeyNear(uint64_t offset, std::string* user_key) const;
   /// Serves a walk backwards: lists the beginnings of some intervals that lead up to `limit`, at
   /// least of the one before it, and then `limit` itself, which is such a beginning or
   /// records_bytes.

@@ -124,6 +124,20 @@ TEST(RangeIndexTest, SeeksFindTheirInterval) {
       const RecordInterval sought = index.Seek(made.entries[i].user_key, made.entries[i].tag);
       ASSERT_EQ(sought.begin, expected.begin);
     }
+    // A key near an offset separates what lies on its sides, and is not far from it.
+    for (size_t i = 0; i < made.entries.size(); ++i) {
+      std::string key;
+      const uint64_t offset = OffsetOf(i, shift);
+      const bool found = index.KeyNear(offset, &key);
+      ASSERT_EQ(found, !made.boundaries.empty() && OffsetOf(made.boundaries[0], shift) <= offset);
+      if (!found) continue;
+      ASSERT_LE(comparator.CompareUserKeys(key, made.entries[i].user_key), 0);
+      const auto before =
+          static_cast<size_t>(std::upper_bound(made.boundaries.begin(), made.boundaries.end(), i) -
+                              made.boundaries.begin());
+      const size_t restart = made.boundaries[(before - 1) / 16 * 16];
+      ASSERT_GE(comparator.CompareUserKeys(key, made.entries[restart - 1].user_key), 0);
+    }
     // Backwards, from every boundary and from the end.
     std::vector<uint64_t> boundaries;
     for (uint64_t limit = records_bytes; limit > 0; limit = index.Containing(limit - 1).begin) {

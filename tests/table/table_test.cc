@@ -522,6 +522,33 @@ TEST(TableOpenTest, ApproximateOffsetsGrowWithKeys) {
   EXPECT_NEAR(middle / static_cast<double>(table.meta->records.length), 0.5, 0.02);
 }
 
+TEST(TableOpenTest, CutKeysPartTheRecordsEvenly) {
+  std::vector<TestEntry> entries;
+  for (int i = 1000; i < 9000; ++i)
+    entries.push_back(Put(std::to_string(i), 1, std::string(100, 'v')));
+  const TestTable table = MakeTable(entries, {});
+  const uint64_t bytes = table.meta->records.length;
+  std::vector<std::string> keys{"what was there"};
+  ASSERT_TRUE(IsOk(table.reader->CutKeys(bytes, &keys)));
+  EXPECT_TRUE(keys.empty());
+  for (const uint64_t parts : {2u, 3u, 7u}) {
+    ASSERT_TRUE(IsOk(table.reader->CutKeys(bytes / parts + 1, &keys)));
+    ASSERT_EQ(keys.size(), parts - 1);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      uint64_t at = 0;
+      ASSERT_TRUE(IsOk(table.reader->ApproximateOffset(
+          InternalKey(keys[i], PackTag(kMaxSequenceNumber, kValueTypeForSeek)), &at)));
+      EXPECT_NEAR(static_cast<double>(at) / static_cast<double>(bytes),
+                  static_cast<double>(i + 1) / static_cast<double>(parts), 0.06);
+    }
+  }
+  // No more than there are in the index, and each once.
+  ASSERT_TRUE(IsOk(table.reader->CutKeys(64, &keys)));
+  EXPECT_GT(keys.size(), 10u);
+  EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+  EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+}
+
 TEST(TableOpenTest, ShapeComesFromTheTrailerAlone) {
   Random random(TestSeed(307));
   const auto entries = RandomEntries(&random, Shape(), InternalKeyComparator(BytewiseComparator()));

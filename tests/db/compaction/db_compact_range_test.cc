@@ -93,6 +93,59 @@ TEST_F(CompactRangeTest, InPieces) {
   }
 }
 
+TEST_F(CompactRangeTest, UsesAllIdleWorkersUnlessItIsTold) {
+  ASSERT_NO_FATAL_FAILURE(Fill(1));
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  ASSERT_NO_FATAL_FAILURE(Fill(3));
+  uint64_t before = Compactions();
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  // The nodes have one each, and run nothing else.
+  EXPECT_EQ(Compactions(), before + static_cast<uint64_t>(pool_->client()->node_count()));
+  ASSERT_NO_FATAL_FAILURE(CheckAll(3));
+  ASSERT_TRUE(IsOk(db_->SetDBOptions({{"max_subcompactions", "1"}})));
+  ASSERT_NO_FATAL_FAILURE(Fill(2));
+  before = Compactions();
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  EXPECT_EQ(Compactions(), before + 1);
+  // Little is not cut.
+  ASSERT_TRUE(IsOk(db_->SetDBOptions({{"max_subcompactions", "0"}})));
+  ASSERT_TRUE(IsOk(db_->Put(NoLog(), Key(0), TestValue(2, 200))));
+  ASSERT_TRUE(IsOk(db_->Put(NoLog(), Key(1), TestValue(3, 200))));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  before = Compactions();
+  const std::string last = Key(1);
+  const Slice end(last);
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, &end)));
+  EXPECT_LE(Compactions(), before + 1);
+  ASSERT_NO_FATAL_FAILURE(CheckAll(2));
+}
+
+TEST_F(CompactRangeTest, CutsInsideATable) {
+  ASSERT_TRUE(IsOk(db_->SetOptions({{"target_file_size_base", "67108864"}})));
+  ASSERT_NO_FATAL_FAILURE(Fill(1));
+  CompactRangeOptions options;
+  options.max_subcompactions = 1;
+  ASSERT_TRUE(IsOk(db_->CompactRange(options, nullptr, nullptr)));
+  ASSERT_EQ(GetNumber(db_.get(), "nacre.num-files-at-level1"), 1u);
+  // A few keys above one table that has nearly all bytes.
+  for (size_t i = 0; i < kKeys; i += kKeys / 4) {
+    ASSERT_TRUE(IsOk(db_->Put(NoLog(), Key(i), TestValue(1 + i, 200))));
+  }
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  options.max_subcompactions = 3;
+  const uint64_t before = Compactions();
+  ASSERT_TRUE(IsOk(db_->CompactRange(options, nullptr, nullptr)));
+  EXPECT_EQ(Compactions(), before + 3);
+  // Each has about a third.
+  std::vector<LiveTableMetaData> tables;
+  db_->GetLiveTablesMetaData(&tables);
+  ASSERT_EQ(tables.size(), 3u);
+  uint64_t bytes = 0;
+  for (const auto& table : tables) bytes += table.size;
+  for (const auto& table : tables) EXPECT_NEAR(double(table.size), double(bytes) / 3, bytes / 10.0);
+  ASSERT_NO_FATAL_FAILURE(CheckAll(1));
+}
+
 TEST_F(CompactRangeTest, SaysWhatItCannotDo) {
   CompactRangeOptions options;
   options.max_subcompactions = 257;

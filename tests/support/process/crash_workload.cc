@@ -196,6 +196,7 @@ Options CrashOptions(const std::string& pool_uri, const std::string& redundancy)
   // As little as possible depends on when threads run: a run is to have much the same hits each
   // time.
   options.disable_auto_compactions = true;
+  options.max_subcompactions = 1;
   options.manifest_image_interval = std::chrono::hours(1);
   options.manifest_image_edits = 4;
   return options;

@@ -64,6 +64,12 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
   if (of_seed.OneIn(4) || options_.slow_repair) {
     database_.repair_bytes_per_second = uint64_t{64 << 10} << of_seed.Uniform(4);
   }
+  if (!of_seed.OneIn(4)) {  // Else both follow the nodes.
+    database_.max_subcompactions = 1;
+    if (database_.repair_bytes_per_second == kAdaptiveRepair) {
+      database_.repair_bytes_per_second = 256 << 20;
+    }
+  }
   SetPointVisitor([this](const char*) {
     const auto ambush = ambushes_.find(scheduler_->process());
     if (ambush == ambushes_.end() || --ambush->second.left > 0) return;
